@@ -1,0 +1,1 @@
+export type { ConfigBlock, Problem, Rule } from './block.ts'

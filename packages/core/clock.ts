@@ -1,0 +1,96 @@
+/**
+ * Time comes from an injected clock, so that every test can own it.
+ */
+export interface Clock {
+  /** Milliseconds since the Unix epoch. */
+  now(): number
+  /** Milliseconds from an arbitrary start, never going back, with a fraction. For measuring, not for dates. */
+  monotonic(): number
+  /** Runs `job` once after `ms`; the answer cancels it. The timer never keeps the process alive. */
+  after(ms: number, job: () => void): () => void
+  /** Runs `job` each `ms`; the answer stops it. The timer never keeps the process alive. */
+  every(ms: number, job: () => void): () => void
+}
+
+/** Node refuses longer timers and would fire at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
+/** The machine's clock. */
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  after(ms, job) {
+    const timer = setTimeout(job, Math.min(ms, LONGEST_TIMER_MS))
+    timer.unref()
+    return () => clearTimeout(timer)
+  },
+  every(ms, job) {
+    const timer = setInterval(job, Math.min(ms, LONGEST_TIMER_MS))
+    timer.unref()
+    return () => clearInterval(timer)
+  },
+}
+
+interface Alarm {
+  at: number
+  everyMs: number | null
+  job: () => void
+}
+
+/** A clock that a test moves: nothing happens until `advance`. */
+export class TestClock implements Clock {
+  #now: number
+  readonly #start: number
+  readonly #alarms = new Set<Alarm>()
+
+  constructor(startMs = Date.UTC(2026, 0, 1)) {
+    this.#now = startMs
+    this.#start = startMs
+  }
+
+  now(): number {
+    return this.#now
+  }
+
+  monotonic(): number {
+    return this.#now - this.#start
+  }
+
+  after(ms: number, job: () => void): () => void {
+    return this.#add({ at: this.#now + ms, everyMs: null, job })
+  }
+
+  every(ms: number, job: () => void): () => void {
+    return this.#add({ at: this.#now + ms, everyMs: ms, job })
+  }
+
+  /** Moves time on by `ms`, firing what is due in order, and lets pending promises run between two alarms. */
+  async advance(ms: number): Promise<void> {
+    const end = this.#now + ms
+    for (let next = this.#nextDue(end); next !== null; next = this.#nextDue(end)) {
+      this.#now = next.at
+      if (next.everyMs === null) this.#alarms.delete(next)
+      else next.at += next.everyMs
+      next.job()
+      await settled()
+    }
+    this.#now = end
+    await settled()
+  }
+
+  #add(alarm: Alarm): () => void {
+    this.#alarms.add(alarm)
+    return () => this.#alarms.delete(alarm)
+  }
+
+  #nextDue(end: number): Alarm | null {
+    let first: Alarm | null = null
+    for (const alarm of this.#alarms) if (alarm.at <= end && (first === null || alarm.at < first.at)) first = alarm
+    return first
+  }
+}
+
+/** Resolves after everything that is already queued had its turn. */
+function settled(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}

@@ -1,0 +1,1 @@
+export type { Ledger, Ledgers, Rec, RecKind, RecValue } from './types.ts'

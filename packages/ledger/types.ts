@@ -1,0 +1,41 @@
+/** What a ledger line says. Absent beats null; strings hold at most 1,024 bytes; amounts are integers. */
+export interface Rec {
+  readonly kind: RecKind
+  readonly [member: string]: RecValue | undefined
+}
+
+export type RecKind =
+  | 'intent'
+  | 'outcome'
+  | 'decision'
+  | 'approval'
+  | 'revocation'
+  | 'message'
+  | 'admin'
+  | 'checkpoint'
+  | 'gap'
+  | 'recovered'
+  | 'config'
+  | 'anchor'
+  | 'alert'
+
+export type RecValue =
+  | string
+  | number
+  | boolean
+  | readonly (RecValue | undefined)[]
+  | { readonly [member: string]: RecValue | undefined }
+
+/** One chain of records with one writer. */
+export interface Ledger {
+  /** Resolves after the record is on disk. Adds `at`, `tenant` and `replica`. Rejects when it could not be made durable. */
+  append(rec: Rec): Promise<{ readonly seq: number; readonly hash: string }>
+  head(): { readonly seq: number; readonly hash: string }
+  readonly health: 'ok' | 'poisoned' | 'recovering'
+  close(): Promise<void>
+}
+
+/** One ledger a tenant; `''` is the single tenant. */
+export interface Ledgers {
+  of(tenant: string): Ledger
+}

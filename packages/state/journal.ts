@@ -1,0 +1,16 @@
+/** An append-only list of events per key: the one form in which stateful features keep what must survive. */
+export interface Journal<E> {
+  /** Durable when it resolves. `onlyIf` is the number of events that the key has so far: the once-only primitive. */
+  append(key: string, events: readonly E[], onlyIf?: number): Promise<number | 'conflict'>
+  read(after: number): AsyncIterable<JournalEntry<E> & { readonly at: number }>
+  follow(after: number, apply: (entry: JournalEntry<E>) => void, signal: AbortSignal): Promise<void>
+  compact(upTo: number, snapshot: readonly { key: string; version: number; event: E }[]): Promise<void>
+  readonly health: 'ok' | 'poisoned' | 'unreachable'
+}
+
+export interface JournalEntry<E> {
+  readonly seq: number
+  readonly key: string
+  readonly version: number
+  readonly event: E
+}

@@ -1,0 +1,59 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Readable } from 'node:stream'
+import type { Body } from './body.ts'
+import type { Fact, Facts } from './facts.ts'
+import type { Operation } from './operation.ts'
+import type { Snapshot } from './snapshot.ts'
+
+/** The request as it came in, with its credentials taken out once `authenticate` has read them. */
+export interface WireRequest {
+  readonly method: string
+  /** Path without query, percent-encoding untouched. */
+  readonly path: string
+  /** Query without `?`; empty when there is none. */
+  readonly query: string
+  /** Lower-case names. `authorization`, `dpop`, `cookie` and `proxy-authorization` are gone after authentication. */
+  readonly headers: IncomingHttpHeaders
+  /** The body, unread; the plane reads it under its limits. */
+  readonly body: Readable
+  /** `host:port` of the peer. */
+  readonly remote: string
+}
+
+/** Why a call is being stopped from outside: the `reason` of its signal. */
+export type StopReason = 'client' | 'revoked' | 'deadline' | 'drain' | 'denied'
+
+/** The request head: all that `authenticate` sees. */
+export interface Arrival {
+  /** UUIDv7: `x-plat-decision-id` on the wire, `call` in the ledger. */
+  readonly id: string
+  readonly wire: WireRequest
+  /** Aborts with a `StopReason`. */
+  readonly signal: AbortSignal
+  /** Milliseconds since the epoch. */
+  readonly receivedAt: number
+  /** Configuration, policy and registry: one immutable view per pass. */
+  readonly snapshot: Snapshot
+}
+
+/** What the plane reads from the body. */
+export interface Parsed {
+  readonly operation: Operation
+  /** The protocol's own word, such as `tools/call`. */
+  readonly method: string
+  /** The server, route or agent as the caller named it, before it is resolved: `notes`. */
+  readonly server: string
+  /** Tool, model, skill, resource or prompt. */
+  readonly name: string | null
+  /** Replaced as a whole, never changed in place. */
+  readonly body: Body | null
+  /** The call that this one belongs to: answers, re-subscriptions, multi-round requests, tasks. */
+  readonly parent: string | null
+}
+
+/** One object per call, mutable for the runner alone. Everybody else sees it readonly, and only the facts that they declared. */
+export interface Call<F extends Fact = never> extends Arrival, Parsed {
+  /** 2 after a wait was granted. */
+  readonly pass: 1 | 2
+  readonly facts: Readonly<Pick<Facts, F>>
+}

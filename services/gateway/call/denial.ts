@@ -1,0 +1,40 @@
+import type { ErrorCode } from './errors.ts'
+
+/** A refusal, as a value. A thrown error is a denial too (`internal`), made by the runner. */
+export interface Denial {
+  readonly kind: 'denial'
+  readonly code: ErrorCode
+  /** One sentence for the caller; never holds a secret, a token or an argument. */
+  readonly reason: string
+  readonly policy: string | null
+  readonly rule: string | null
+  readonly retryAfterMs: number | null
+  /** What was revoked; picks 401 (`jti`, `session`, `user`) or 403. */
+  readonly revoked: 'jti' | 'session' | 'user' | 'agent' | 'namespace' | 'tenant' | 'all' | null
+  /** Challenge scope, versions of -32022, `approvalId`. */
+  readonly data: Readonly<Record<string, unknown>> | null
+}
+
+/** Builds a denial: `deny('policy_denied', 'rule keep', { rule: 'keep' })`. */
+export function deny(
+  code: ErrorCode,
+  reason: string,
+  more: Partial<Omit<Denial, 'kind' | 'code' | 'reason'>> = {},
+): Denial {
+  return {
+    kind: 'denial',
+    code,
+    reason,
+    policy: null,
+    rule: null,
+    retryAfterMs: null,
+    revoked: null,
+    data: null,
+    ...more,
+  }
+}
+
+/** Tells a denial from any other verdict. */
+export function isDenial(value: unknown): value is Denial {
+  return typeof value === 'object' && value !== null && 'kind' in value && value.kind === 'denial'
+}

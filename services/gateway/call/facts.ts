@@ -1,0 +1,100 @@
+import type { Hold, HoldItem } from '@plat/state'
+
+/** Everything that stages can learn about a call. A stage sees only the facts that it declared. */
+export interface Facts {
+  identity: Identity
+  target: Target
+  pin: ToolPin | null
+  taints: TaintView
+  decision: Decision
+  redacted: RedactedView | null
+  approval: ApprovalUse | null
+  hold: Hold | null
+}
+
+export type Fact = keyof Facts
+
+/** Who is calling, and for whom. */
+export interface Identity {
+  readonly tenant: string
+  readonly namespace: string
+  readonly agent: string
+  readonly session: string
+  readonly user: string | null
+  readonly groups: readonly string[]
+  /** How the user was bound to the session. */
+  readonly verified: 'requester' | 'trustedCreator' | 'idToken' | null
+  readonly tier: string
+  readonly scopes: ReadonlySet<string>
+  readonly jti: string
+  /** Parent and delegator `jti`s: revoking any of them revokes this. */
+  readonly ancestors: readonly string[]
+  /** Agents of the `act` chain, nearest first. */
+  readonly chain: readonly string[]
+  /** Milliseconds since the epoch. */
+  readonly expiresAt: number
+  /** Thumbprint of the DPoP key that the token is bound to. */
+  readonly jkt: string | null
+  readonly issuer: string
+  readonly forkRoot: string | null
+  readonly inheritedTaints: readonly string[]
+}
+
+/** What is called. */
+export interface Target {
+  readonly kind: 'mcp' | 'model' | 'a2a' | 'builtin'
+  /** `<ns>/<name>`, a route, or `plat-web`. */
+  readonly key: string
+  /** What policies match: `notes`, `llm/<route>`, `a2a/<ns>/<agent>`. */
+  readonly server: string
+  /** A tool, a model, or `skill:<id>`. */
+  readonly tool: string | null
+  readonly trust: 'trusted' | 'untrusted'
+  readonly dataClass: 'public' | 'internal' | 'confidential' | 'restricted'
+  readonly jurisdiction: string | null
+  readonly labels: ToolLabels
+  readonly builtin: boolean
+}
+
+/** Taint labels that a tool adds, clears, or is a sink for. */
+export interface ToolLabels {
+  readonly taints: readonly string[]
+  readonly clearTaints: readonly string[]
+  readonly sinks: readonly string[]
+}
+
+/** The definition digest that a tool is pinned to. */
+export interface ToolPin {
+  readonly digest: string
+  readonly mode: 'off' | 'learn' | 'enforce'
+}
+
+export interface TaintView {
+  readonly labels: readonly string[]
+}
+
+export interface Decision {
+  readonly action: 'allow' | 'deny' | 'require_approval'
+  readonly policy: string | null
+  readonly rule: string | null
+  readonly reason: string
+  /** Revision of the policies that decided: `sha256:<hex>`. */
+  readonly revision: string
+  readonly engines: readonly { readonly name: 'native' | 'cedar' | 'rego'; readonly action: string }[]
+  /** What policies in `dryRun` would have said. */
+  readonly wouldBe: readonly { readonly policy: string; readonly action: string }[]
+  /** Rate limits of the matching rules: only named here, taken by `reserve`. */
+  readonly rates: readonly HoldItem[]
+}
+
+/** The call as people and classifiers may see it. */
+export interface RedactedView {
+  readonly text: string
+  readonly hits: number
+}
+
+/** The grant that a released call used. */
+export interface ApprovalUse {
+  readonly approvalId: string
+  readonly by: readonly string[]
+}

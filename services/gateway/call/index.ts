@@ -1,0 +1,20 @@
+export type { Body } from './body.ts'
+export type { Arrival, Call, Parsed, StopReason, WireRequest } from './call.ts'
+export { type Denial, deny, isDenial } from './denial.ts'
+export { type ErrorCode, type ErrorRow, errorTable } from './errors.ts'
+export type {
+  ApprovalUse,
+  Decision,
+  Fact,
+  Facts,
+  Identity,
+  RedactedView,
+  TaintView,
+  Target,
+  ToolLabels,
+  ToolPin,
+} from './facts.ts'
+export type { Operation } from './operation.ts'
+export type { Outcome, Usage } from './outcome.ts'
+export type { Ending, Frame, Head, Passed, Reply } from './reply.ts'
+export { type Slot, type Snapshot, Snapshots } from './snapshot.ts'

@@ -1,0 +1,34 @@
+import type { Duplex } from 'node:stream'
+import type { Denial } from './denial.ts'
+
+/** Status and headers towards the caller; the runner adds `x-plat-*`. */
+export interface Head {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** One unit of a reply: a JSON answer is one `final` frame, a stream is many. */
+export interface Frame {
+  readonly role: 'progress' | 'partial' | 'request' | 'final' | 'error'
+  /** Parsed on first use: a frame that nobody looks at is never parsed. */
+  readonly value: unknown
+  /** The bytes as they came, framing included; null once changed, and then the plane encodes `value`. */
+  readonly raw: Uint8Array | null
+}
+
+/** How a reply's body ended. */
+export type Ending = 'complete' | 'died' | 'client' | 'cut'
+
+export type Reply =
+  /** One batch per upstream read, one write per batch. A throwing iterator means that the upstream died. */
+  | {
+      readonly kind: 'frames'
+      readonly head: Head
+      readonly frames: AsyncIterable<readonly Frame[]>
+      /** What the plane knows once the head is there; `attempts` of the outcome. */
+      readonly attempts: readonly { readonly endpoint: string; readonly status: number; readonly ms: number }[]
+    }
+  | { readonly kind: 'tunnel'; readonly head: Head; readonly socket: Duplex }
+
+/** What a review or a stage makes of frames: `[]` means held back or dropped. */
+export type Passed = readonly Frame[] | Denial | Promise<readonly Frame[] | Denial>

@@ -1,0 +1,17 @@
+import type { Arrival, Call, Denial, Frame, Head, Identity, Parsed, Reply } from '../call/index.ts'
+
+/** A protocol: reads a request, forwards it, and renders whatever the runner decides in its own dialect. */
+export interface Plane {
+  /** The body under its limits, classified. What it refuses is the call's one record. */
+  read(arrival: Arrival, identity: Identity): Promise<Parsed | Denial>
+  /** `sent`: a wait has opened the stream already. */
+  forward(call: Call<'identity' | 'target' | 'hold'>, head: 'unsent' | 'sent'): Promise<Reply | Denial>
+  /** Head and beats while a person decides; null: the client takes no stream, its head waits. */
+  held(call: Call<'identity'>, approvalId: string): { readonly head: Head; beat(): Frame } | null
+  /** The answer to a refusal while no head has been sent. `identity` refusals come here too, with `parsed` null. */
+  refuse(arrival: Arrival, parsed: Parsed | null, denial: Denial): { readonly head: Head; readonly frame: Frame }
+  /** The dialect's terminal error once the head has been sent. */
+  abort(call: Call, denial: Denial): readonly Frame[]
+  /** Bytes of a frame whose `raw` is null. */
+  encode(frame: Frame): Uint8Array
+}
