@@ -1,0 +1,2 @@
+export { createLog, type Log, type LogOptions, silentLog } from './log.ts'
+export { onShutdown, type ShutdownReason } from './shutdown.ts'

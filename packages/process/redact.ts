@@ -1,0 +1,75 @@
+/** What stands in a log line where a secret would have stood. */
+const REMOVED = '[removed]'
+
+/** Deeper members of a field are dropped: a log line is no place for a document. */
+const MAX_DEPTH = 6
+
+/** Longest string in a log line, in UTF-16 units. */
+const MAX_TEXT = 8192
+
+/** Member names, lower case without `-` and `_`, whose values never reach a log. */
+const SECRET_NAMES: ReadonlySet<string> = new Set([
+  'authorization',
+  'proxyauthorization',
+  'cookie',
+  'setcookie',
+  'bearer',
+  'dpop',
+  'proof',
+  'assertion',
+  'clientassertion',
+  'passphrase',
+  'privatekey',
+  'credential',
+  'credentials',
+  'arguments',
+])
+const SECRET_ENDINGS = ['token', 'tokens', 'secret', 'secrets', 'password', 'apikey']
+
+/** Three base64url parts of which the first begins a JSON object, and credentials of the HTTP schemes. */
+const TOKEN_IN_TEXT = /eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*|\b(Bearer|DPoP|Basic) +[\w.~+/=-]{8,}/g
+
+function isSecretName(name: string): boolean {
+  const plain = name.toLowerCase().replaceAll(/[-_]/g, '')
+  return SECRET_NAMES.has(plain) || SECRET_ENDINGS.some((ending) => plain.endsWith(ending))
+}
+
+/**
+ * The same value without what a log must not hold: members named like a credential, text that looks like a token.
+ * Numbers under such names stay (counts of tokens are no secrets); errors become `{name, message, stack}` with their cause.
+ */
+export function withoutSecrets(text: string): string
+export function withoutSecrets(fields: object): object
+export function withoutSecrets(value: string | object): string | object {
+  return typeof value === 'string' ? cleanText(value) : cleanObject(value, 0)
+}
+
+function cleanText(text: string): string {
+  const cut = text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text
+  return cut.replaceAll(TOKEN_IN_TEXT, (_all, scheme: string | undefined) =>
+    scheme === undefined ? REMOVED : `${scheme} ${REMOVED}`,
+  )
+}
+
+function cleanObject(value: object, depth: number): object {
+  if (depth > MAX_DEPTH) return {}
+  if (Array.isArray(value)) return value.map((item) => clean(item, depth + 1))
+  const cleaned: Record<string, unknown> = {}
+  for (const [name, member] of Object.entries(value instanceof Error ? parts(value) : value)) {
+    const secret = isSecretName(name) && (typeof member === 'string' || typeof member === 'object')
+    cleaned[name] = secret && member !== null ? REMOVED : clean(member, depth + 1)
+  }
+  return cleaned
+}
+
+function clean(value: unknown, depth: number): unknown {
+  if (typeof value === 'string') return cleanText(value)
+  if (typeof value === 'bigint') return value.toString()
+  if (typeof value !== 'object' || value === null || value instanceof Date) return value
+  return ArrayBuffer.isView(value) ? `${value.byteLength} bytes` : cleanObject(value, depth)
+}
+
+function parts(error: Error): object {
+  const { name, message, stack, cause } = error
+  return cause === undefined ? { ...error, name, message, stack } : { ...error, name, message, stack, cause }
+}

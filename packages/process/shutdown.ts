@@ -1,0 +1,56 @@
+import { type Clock, systemClock } from '@plat/core'
+
+/** Why the process is asked to end. `parent`: the npm that started it is gone. */
+export type ShutdownReason = 'SIGTERM' | 'SIGINT' | 'SIGHUP' | 'parent'
+
+/** Exit status by the convention 128 + signal number, for a process that is asked a second time. */
+const SECOND_SIGNAL_STATUS = { SIGTERM: 143, SIGINT: 130, SIGHUP: 129 } as const
+
+/** npm and the terminal both deliver one Ctrl-C: what comes this soon after the first is the same wish. In milliseconds. */
+const SAME_WISH_MS = 500
+
+/** How often `process.ppid` is asked for, in milliseconds. */
+const PARENT_CHECK_MS = 1000
+
+/**
+ * Calls `drain` once, at the first SIGTERM, SIGINT or SIGHUP. A second signal ends the process at once, and so does a
+ * drain that throws (status 1). When an npm script started the process (`npm_lifecycle_event` is set), the death of the
+ * parent drains as well, so that a killed npm leaves nothing behind; a daemon under nohup lives on.
+ * @returns stops listening
+ */
+export function onShutdown(
+  drain: (why: ShutdownReason) => Promise<void>,
+  { clock = systemClock }: { clock?: Clock } = {},
+): () => void {
+  let askedAt: number | null = null
+  const begin = (why: ShutdownReason) => {
+    askedAt = clock.monotonic()
+    drain(why).catch((error: unknown) => {
+      process.stderr.write(`shutdown failed: ${error instanceof Error ? error.stack : String(error)}\n`)
+      process.exit(1)
+    })
+  }
+  const onSignal = (signal: 'SIGTERM' | 'SIGINT' | 'SIGHUP') => {
+    if (askedAt === null) begin(signal)
+    else if (clock.monotonic() - askedAt > SAME_WISH_MS) process.exit(SECOND_SIGNAL_STATUS[signal])
+  }
+  const stopWatching = watchParent(clock, () => {
+    if (askedAt === null) begin('parent')
+  })
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, onSignal)
+  return () => {
+    stopWatching()
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.off(signal, onSignal)
+  }
+}
+
+function watchParent(clock: Clock, onGone: () => void): () => void {
+  if (process.env.npm_lifecycle_event === undefined) return () => {}
+  const parent = process.ppid
+  const stop = clock.every(PARENT_CHECK_MS, () => {
+    if (process.ppid === parent) return
+    stop()
+    onGone()
+  })
+  return stop
+}
