@@ -1,0 +1,46 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { parseDuration } from '@plat/core'
+import { parseResource } from '@plat/resources'
+import { CommandError } from './output.ts'
+
+/** What a session of an agent is granted, taken from the Agent resource (document 2). */
+export interface AgentGrant {
+  readonly namespace: string
+  readonly name: string
+  readonly tier: string
+  readonly scopes: readonly string[]
+  /** Names under which the agent reaches its MCP servers. */
+  readonly tools: readonly string[]
+  /** 0 leaves the lifetime to the broker. */
+  readonly maxTTLSeconds: number
+}
+
+/**
+ * Reads `<dir>/resources/agents/<namespace>/<name>.yaml`.
+ * @throws CommandError that names the file to write.
+ */
+export async function readAgent(dir: string, reference: string): Promise<AgentGrant> {
+  const [namespace, name] = reference.includes('/') ? splitOnce(reference) : ['default', reference]
+  const path = join(dir, 'resources', 'agents', namespace, `${name}.yaml`)
+  const text = await readFile(path, 'utf8').catch(() => {
+    throw new CommandError(`no agent ${namespace}/${name}: ${path} does not exist`)
+  })
+  const parsed = parseResource('Agent', text)
+  if (parsed.object === null) throw new CommandError(`${path}: ${parsed.problems.join('; ')}`)
+  const { spec } = parsed.object
+  const tools = (spec.tools ?? []).map((tool) => tool.name)
+  return {
+    namespace,
+    name,
+    tier: spec.tier,
+    scopes: spec.scopes ?? tools.map((tool) => `tools:${tool}`),
+    tools,
+    maxTTLSeconds: Math.floor((parseDuration(spec.maxSessionTTL ?? '0s') ?? 0) / 1000),
+  }
+}
+
+function splitOnce(reference: string): [string, string] {
+  const slash = reference.indexOf('/')
+  return [reference.slice(0, slash), reference.slice(slash + 1)]
+}

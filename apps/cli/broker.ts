@@ -1,0 +1,51 @@
+import { CommandError } from './output.ts'
+
+/** What the CLI asks the broker for: the mint request of document 1, as far as the CLI uses it. */
+export interface MintRequest {
+  readonly namespace: string
+  readonly agent: string
+  readonly session: string
+  readonly user: string
+  readonly scopes: readonly string[]
+  readonly tier: string
+  readonly ttlSeconds: number
+}
+
+/** What the broker answers: the session token and when it expires (RFC 3339). */
+export interface Minted {
+  readonly token: string
+  readonly expiresAt: string
+  readonly spiffeId: string
+  readonly jti: string
+}
+
+/**
+ * Mints a session token at `POST /v1/token` (document 1).
+ * @throws CommandError with the broker's own words, or how to start it when it does not answer.
+ */
+export async function mint(identityURL: string, brokerToken: string, request: MintRequest): Promise<Minted> {
+  const response = await fetch(`${identityURL}/v1/token`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${brokerToken}`, 'content-type': 'application/json' },
+    body: JSON.stringify(request),
+  }).catch(() => {
+    throw new CommandError(`the identity broker at ${identityURL} does not answer; start it with plat up`)
+  })
+  const answer: unknown = await response.json().catch(() => null)
+  if (response.ok && isMinted(answer)) return answer
+  throw new CommandError(`the identity broker refused: ${brokerError(answer) ?? `HTTP ${response.status}`}`)
+}
+
+function isMinted(answer: unknown): answer is Minted {
+  return (
+    typeof answer === 'object' && answer !== null &&
+    'token' in answer && typeof answer.token === 'string' &&
+    'expiresAt' in answer && typeof answer.expiresAt === 'string' &&
+    'spiffeId' in answer && typeof answer.spiffeId === 'string' &&
+    'jti' in answer && typeof answer.jti === 'string'
+  )
+}
+
+function brokerError(answer: unknown): string | null {
+  return typeof answer === 'object' && answer !== null && 'error' in answer ? String(answer.error) : null
+}

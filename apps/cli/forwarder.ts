@@ -1,0 +1,85 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
+import { pipeline } from 'node:stream/promises'
+
+/** A loopback address that adds the session token to every call, so that the child never holds it. */
+export interface Forwarder {
+  /** `http://127.0.0.1:<port>/<secret>`: whoever knows it may call as this session, nobody else. */
+  readonly url: string
+  close(): Promise<void>
+}
+
+/** Hop-by-hop headers (RFC 9110 section 7.6.1), and credentials that the child might send along. */
+const notForwarded = new Set([
+  'connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'te', 'trailer', 'transfer-encoding',
+  'upgrade', 'authorization', 'x-api-key', 'cookie', 'host',
+])
+
+/** Starts a forwarder to `gatewayURL` whose path begins with `secret`; `token` is asked for each call. */
+export async function startForwarder(options: {
+  readonly gatewayURL: string
+  readonly secret: string
+  readonly token: () => string
+}): Promise<Forwarder> {
+  const gateway = new URL(options.gatewayURL)
+  const server = createServer((request, response) => {
+    const path = innerPath(request, options.secret)
+    if (path === null) return refuse(response, 404, 'not_found', 'no such address')
+    forward(request, response, { gateway, path, token: options.token() })
+  })
+  server.requestTimeout = 0 // Streams and held calls last as long as the gateway lets them.
+  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
+  return {
+    url: `http://127.0.0.1:${port}/${options.secret}`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}
+
+/** The path behind the secret, or null for a wrong secret or a Host that is not this loopback address (DNS rebinding). */
+function innerPath(request: IncomingMessage, secret: string): string | null {
+  const host = (request.headers.host ?? '').replace(/:\d+$/, '')
+  if (host !== '127.0.0.1' && host !== 'localhost') return null
+  const url = request.url ?? ''
+  const slash = url.indexOf('/', 1)
+  const given = url.slice(1, slash === -1 ? undefined : slash)
+  if (!timingSafeEqual(digest(given), digest(secret))) return null
+  return slash === -1 ? '/' : url.slice(slash)
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest()
+}
+
+function forward(
+  request: IncomingMessage,
+  response: ServerResponse,
+  to: { readonly gateway: URL; readonly path: string; readonly token: string },
+): void {
+  const headers = Object.fromEntries(Object.entries(request.headers).filter(([name]) => !notForwarded.has(name)))
+  const upstream = httpRequest(new URL(to.path, to.gateway), {
+    method: request.method,
+    headers: { ...headers, authorization: `Bearer ${to.token}` },
+  })
+  upstream.on('response', (answer) => {
+    const kept = Object.entries(answer.headers).filter(([name]) => !notForwarded.has(name))
+    response.writeHead(answer.statusCode ?? 502, Object.fromEntries(kept))
+    response.flushHeaders()
+    pipeline(answer, response).catch(() => response.destroy())
+  })
+  upstream.on('error', () => {
+    if (response.headersSent) response.destroy()
+    else refuse(response, 502, 'upstream_error', `the gateway at ${to.gateway.origin} does not answer`)
+  })
+  response.on('close', () => upstream.destroy())
+  pipeline(request, upstream).catch(() => upstream.destroy())
+}
+
+function refuse(response: ServerResponse, status: number, error: string, message: string): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify({ error, message }))
+}

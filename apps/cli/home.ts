@@ -1,0 +1,110 @@
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { CommandError } from './output.ts'
+
+/** What `.plat/env` holds: addresses and tokens of the running plat, one KEY=VALUE a line. */
+export interface HomeEnv {
+  readonly PLAT_GATEWAY_URL: string
+  readonly PLAT_IDENTITY_URL: string
+  readonly PLAT_BROKER_TOKEN: string
+  readonly PLAT_ADMIN_TOKEN: string
+}
+
+const envKeys = ['PLAT_GATEWAY_URL', 'PLAT_IDENTITY_URL', 'PLAT_BROKER_TOKEN', 'PLAT_ADMIN_TOKEN'] as const
+
+/** The `.plat` folder of one directory: everything that plat keeps on a laptop. */
+export interface Home {
+  /** The directory whose resources are governed. */
+  readonly dir: string
+  readonly env: string
+  readonly gatewayConfig: string
+  readonly keys: string
+  readonly rendered: string
+  readonly state: string
+  readonly logs: string
+  readonly runs: string
+  readonly lock: string
+}
+
+/** Where things are, without touching the disk. */
+export function homeOf(dir: string): Home {
+  const at = (...parts: string[]) => join(resolve(dir), '.plat', ...parts)
+  return {
+    dir: resolve(dir),
+    env: at('env'),
+    gatewayConfig: at('gateway.json'),
+    keys: at('keys'),
+    rendered: at('rendered'),
+    state: at('state'),
+    logs: at('logs'),
+    runs: at('run'),
+    lock: at('lock'),
+  }
+}
+
+/** Makes the folders, for the owner alone: keys and tokens live here. */
+export async function makeHome(home: Home): Promise<void> {
+  for (const folder of [dirname(home.env), home.keys, home.rendered, home.state, home.logs, home.runs]) {
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+  }
+}
+
+/**
+ * Takes the folder for this process; the kernel gives it back when the process dies, however it dies.
+ * @throws CommandError when another `plat up` has it.
+ */
+export function lockHome(home: Home): { release(): void } {
+  const database = new DatabaseSync(home.lock)
+  try {
+    database.exec('BEGIN EXCLUSIVE')
+  } catch {
+    database.close()
+    throw new CommandError(`${home.dir} is already governed by a running plat up; stop it first, or use another directory`)
+  }
+  return { release: () => database.close() }
+}
+
+/** Writes a file for the owner alone, whole or not at all. */
+export async function writePrivate(path: string, text: string): Promise<void> {
+  const temporary = `${path}.tmp`
+  await writeFile(temporary, text, { mode: 0o600 })
+  await rename(temporary, path)
+}
+
+export async function writeHomeEnv(home: Home, env: HomeEnv): Promise<void> {
+  await writePrivate(home.env, envKeys.map((key) => `${key}=${env[key]}\n`).join(''))
+}
+
+/** Reads the env file of this directory, or null when there is none yet. */
+export async function readHomeEnv(home: Home): Promise<HomeEnv | null> {
+  const text = await readFile(home.env, 'utf8').catch(() => null)
+  if (text === null) return null
+  const values = new Map(text.split('\n').map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]))
+  const value = (key: string): string => {
+    const found = values.get(key)
+    if (!found) throw new CommandError(`${home.env}: ${key} is missing; start plat up again to write the file anew`)
+    return found
+  }
+  return {
+    PLAT_GATEWAY_URL: value('PLAT_GATEWAY_URL'),
+    PLAT_IDENTITY_URL: value('PLAT_IDENTITY_URL'),
+    PLAT_BROKER_TOKEN: value('PLAT_BROKER_TOKEN'),
+    PLAT_ADMIN_TOKEN: value('PLAT_ADMIN_TOKEN'),
+  }
+}
+
+/**
+ * Finds the home that commands talk to: `dir` when given, else the nearest folder upwards that holds `.plat/env`.
+ * @throws CommandError that says how to start one.
+ */
+export async function findHome(dir: string | undefined, from = process.cwd()): Promise<{ home: Home; env: HomeEnv }> {
+  for (let folder = resolve(dir ?? from); ; folder = dirname(folder)) {
+    const home = homeOf(folder)
+    const env = await readHomeEnv(home)
+    if (env !== null) return { home, env }
+    if (dir !== undefined || dirname(folder) === folder) break
+  }
+  const where = dir === undefined ? 'in this folder or above it' : `in ${dir}`
+  throw new CommandError(`no running plat found ${where}; start one with plat up, or name its folder with -dir`)
+}

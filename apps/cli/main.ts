@@ -1,0 +1,193 @@
+import { buildInfo } from '@plat/core'
+import { Command, CommanderError, Option } from 'commander'
+import { doubleDashes } from './arguments.ts'
+import { CommandError, type Format, formats, terminal } from './output.ts'
+
+const format = () =>
+  new Option('-o, --output <format>', 'how to print: for people (table) or for programs').choices([...formats]).default('table')
+
+const dir = () => new Option('--dir <dir>', 'the directory of a running plat (default: the nearest one upwards)')
+
+/** The whole command line in one table; what a command needs is loaded when it runs. */
+export function program(): Command {
+  const plat = new Command('plat')
+    .description('plat governs AI agents: it knows who calls, decides whether they may, and proves what happened.')
+    .version(buildInfo('cli').version, '-v, --version', 'print the version')
+    .enablePositionalOptions()
+    .exitOverride()
+    .configureHelp({ optionTerm: (option) => option.flags.replace(/--(?=\w)/, '-') })
+    .addHelpText(
+      'after',
+      `
+Start here:
+  $ plat up examples/quickstart                   govern the agents of a directory
+  $ plat run assistant -- npx my-agent            run any program as that agent
+  $ plat audit tail -f                            watch what agents do`,
+    )
+  addUp(plat)
+  addRun(plat)
+  addToken(plat)
+  addAudit(plat)
+  addConfig(plat)
+  addKeys(plat)
+  return plat
+}
+
+function addUp(plat: Command): void {
+  plat
+    .command('up')
+    .argument('[dir]', 'holds resources/ and, if you like, gateway.json', '.')
+    .summary('start the identity broker and the gateway on the files of a directory')
+    .description(
+      'Starts the identity broker, the gateway and the loop that renders resources, in one process.\n' +
+        'Resources are read from <dir>/resources/<plural>/<namespace>/<name>.yaml and again whenever they change;\n' +
+        'state, keys and the ledger are kept in <dir>/.plat/. Stop with Ctrl-C; a later start goes on where it stopped.',
+    )
+    .option('--listen <address>', 'where the gateway listens', '127.0.0.1:8080')
+    .option('--identity-listen <address>', 'where the identity broker listens', '127.0.0.1:8081')
+    .addOption(new Option('--log <where>', '.plat/logs/<service>.jsonl, or JSON lines on stdout').choices(['file', 'json']).default('file'))
+    .action(async (folder: string, options) => {
+      const { up } = await import('./up.ts')
+      await exitWith(up({ dir: folder, ...options }, terminal))
+    })
+}
+
+function addRun(plat: Command): void {
+  plat
+    .command('run')
+    .argument('<agent>', 'name, or namespace/name')
+    .argument('<command...>', 'the program and its arguments, after --')
+    .summary('run any local program as a governed agent')
+    .description(
+      'Runs a program whose calls go through the gateway as this agent. The program gets addresses, never a token:\n' +
+        '  PLAT_GATEWAY_URL   the gateway, through a forwarder on loopback that adds the session token\n' +
+        '  PLAT_MCP_CONFIG    an mcp.json that names the MCP servers of the agent\n' +
+        '  OPENAI_BASE_URL, ANTHROPIC_BASE_URL, OPENAI_API_KEY   the model route of the agent',
+    )
+    .passThroughOptions()
+    .addOption(dir())
+    .addHelpText('after', '\nExample:\n  $ plat run assistant -- node my-agent.js')
+    .action(async (agent: string, command: string[], options) => {
+      const { run } = await import('./run.ts')
+      await exitWith(run({ ...options, agent, command }, terminal))
+    })
+}
+
+function addToken(plat: Command): void {
+  plat
+    .command('token')
+    .description('session tokens')
+    .command('mint')
+    .argument('<agent>', 'name, or namespace/name')
+    .summary('mint a session token, for trying things by hand')
+    .description('Asks the broker of the running plat for a session token with the scopes of the agent.')
+    .addOption(dir())
+    .option('--session <id>', 'session id', 'by-hand')
+    .option('--user <name>', 'the user it acts for (default: you)')
+    .option('--scope <scope...>', 'scopes instead of those of the agent, such as tools:notes', [])
+    .option('--ttl <duration>', 'lifetime, such as 15m')
+    .addOption(format())
+    .action(async (agent: string, { output, ...options }: { output: Format; session: string; scope: string[] }) => {
+      const { tokenMint } = await import('./token-mint.ts')
+      await exitWith(tokenMint({ ...options, agent, format: output }, terminal))
+    })
+}
+
+function addAudit(plat: Command): void {
+  const audit = plat.command('audit').description('the tamper-evident ledger')
+  audit
+    .command('verify')
+    .argument('[path]', 'the ledger file (default: that of the running plat)')
+    .summary('prove that no record was changed, removed or added')
+    .description(
+      'Reads the whole ledger and checks every hash. Exit codes:\n' +
+        '  0 valid   3 broken   4 torn or unproven tail   5 forked   6 truncated below a checkpoint   2 usage',
+    )
+    .addOption(dir())
+    .option('--key <file>', 'public key (PEM or JWK) of the checkpoints')
+    .option('--checkpoint <file>', 'a checkpoint kept elsewhere, which the ledger must still contain')
+    .option('--strict', 'also parse every record, check its canonical form and build the tree')
+    .addOption(format())
+    .action(async (path: string | undefined, options) => {
+      const [{ auditVerify }, { ledgerPath }] = await Promise.all([import('./audit-verify.ts'), import('./ledger-path.ts')])
+      await exitWith(auditVerify({ ...options, path: await ledgerPath(path, options.dir), output: options.output }, terminal))
+    })
+  audit
+    .command('tail')
+    .argument('[path]', 'the ledger file (default: that of the running plat)')
+    .summary('show the latest records, one line each')
+    .addOption(dir())
+    .option('-f, --follow', 'go on as records come in')
+    .option('-n, --lines <count>', 'how many records to begin with', '20')
+    .addOption(format())
+    .action(async (path: string | undefined, options) => {
+      const [{ auditTail }, { ledgerPath }] = await Promise.all([import('./audit-tail.ts'), import('./ledger-path.ts')])
+      await exitWith(auditTail({ ...options, path: await ledgerPath(path, options.dir) }, terminal))
+    })
+  audit
+    .command('repair')
+    .argument('<path>', 'the ledger file; the gateway must not be running')
+    .summary('set damage aside, with a record of it, so that the gateway starts again')
+    .action(async (path: string) => {
+      const { auditRepair } = await import('./audit-repair.ts')
+      await exitWith(auditRepair({ path }, terminal))
+    })
+}
+
+function addConfig(plat: Command): void {
+  plat
+    .command('config')
+    .description('the gateway configuration')
+    .command('validate')
+    .argument('<file>', 'a gateway.json')
+    .summary('check a gateway.json before it is deployed')
+    .description('Prints every problem with its full key path. Exit codes: 0 valid, 3 on errors.')
+    .option('--strict', 'unknown keys and missing files are errors, not warnings')
+    .action(async (path: string, options: { strict?: true }) => {
+      const { validateConfigFile } = await import('./config-validate.ts')
+      await exitWith(validateConfigFile({ path, strict: options.strict === true, write: terminal.out }))
+    })
+}
+
+function addKeys(plat: Command): void {
+  plat
+    .command('keys')
+    .description('signing keys')
+    .command('generate')
+    .argument('[dir]', 'where key.pem and pub.pem go', '.')
+    .summary('make an Ed25519 key pair')
+    .addOption(format())
+    .action(async (folder: string, options: { output: Format }) => {
+      const { keysGenerate } = await import('./keys-generate.ts')
+      await exitWith(keysGenerate({ dir: folder, format: options.output }, terminal))
+    })
+}
+
+/** Commander has no exit codes of its own for actions: the code travels in this error. */
+class Exit extends Error {
+  readonly code: number
+
+  constructor(code: number) {
+    super()
+    this.code = code
+  }
+}
+
+async function exitWith(result: Promise<number>): Promise<void> {
+  const code = await result
+  if (code !== 0) throw new Exit(code)
+}
+
+/** Runs one command line; answers its exit code. Mistakes are one line on stderr, usage mistakes exit 2. */
+export async function main(argv: readonly string[]): Promise<number> {
+  try {
+    await program().parseAsync(doubleDashes(argv), { from: 'user' })
+    return 0
+  } catch (error) {
+    if (error instanceof Exit) return error.code
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
+    if (!(error instanceof CommandError)) throw error
+    terminal.err(`plat: ${error.message}`)
+    return error.exitCode
+  }
+}

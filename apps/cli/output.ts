@@ -1,0 +1,51 @@
+import Table from 'cli-table3'
+import { stringify } from 'yaml'
+
+/** How a command prints: for people (`table`) or for programs. */
+export type Format = 'table' | 'json' | 'yaml'
+
+export const formats: readonly Format[] = ['table', 'json', 'yaml']
+
+/** A mistake of the caller: one line on stderr that says what to do next, and an exit code. */
+export class CommandError extends Error {
+  readonly exitCode: number
+
+  constructor(message: string, exitCode = 1) {
+    super(message)
+    this.exitCode = exitCode
+  }
+}
+
+/** Where a command writes; tests collect it. */
+export interface Output {
+  out(text: string): void
+  err(text: string): void
+}
+
+export const terminal: Output = {
+  out: (text) => void process.stdout.write(`${text}\n`),
+  err: (text) => void process.stderr.write(`${text}\n`),
+}
+
+/** Prints one object: as `name  value` rows, JSON or YAML. */
+export function printObject(output: Output, format: Format, value: Readonly<Record<string, string | number>>): void {
+  if (format === 'json') return output.out(JSON.stringify(value, null, 2))
+  if (format === 'yaml') return output.out(stringify(value).trimEnd())
+  const table = plainTable()
+  for (const [name, text] of Object.entries(value)) table.push([name, String(text)])
+  output.out(table.toString())
+}
+
+/** A table without frames: columns that a person can read and `cut` can take apart. */
+function plainTable(head: string[] = []): Table.Table {
+  const none = ''
+  return new Table({
+    head,
+    chars: {
+      top: none, 'top-mid': none, 'top-left': none, 'top-right': none, bottom: none, 'bottom-mid': none,
+      'bottom-left': none, 'bottom-right': none, left: none, 'left-mid': none, mid: none, 'mid-mid': none,
+      right: none, 'right-mid': none, middle: '  ',
+    },
+    style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [] },
+  })
+}

@@ -1,0 +1,40 @@
+import { userInfo } from 'node:os'
+import { parseDuration } from '@plat/core'
+import { readAgent } from './agent.ts'
+import { mint } from './broker.ts'
+import { findHome } from './home.ts'
+import { CommandError, type Format, type Output, printObject } from './output.ts'
+
+export interface TokenMintOptions {
+  readonly dir?: string | undefined
+  readonly agent: string
+  readonly session: string
+  readonly user?: string | undefined
+  readonly scope: readonly string[]
+  readonly ttl?: string | undefined
+  readonly format: Format
+}
+
+/** Mints a session token for an agent of the running plat, with the agent's own scopes unless others are named. */
+export async function tokenMint(options: TokenMintOptions, output: Output): Promise<number> {
+  const { home, env } = await findHome(options.dir)
+  const agent = await readAgent(home.dir, options.agent)
+  const minted = await mint(env.PLAT_IDENTITY_URL, env.PLAT_BROKER_TOKEN, {
+    namespace: agent.namespace,
+    agent: agent.name,
+    session: options.session,
+    user: options.user ?? userInfo().username,
+    scopes: options.scope.length > 0 ? options.scope : agent.scopes,
+    tier: agent.tier,
+    ttlSeconds: options.ttl === undefined ? agent.maxTTLSeconds : ttlSeconds(options.ttl),
+  })
+  const { token, expiresAt, spiffeId, jti } = minted
+  printObject(output, options.format, { token, expiresAt, spiffeId, jti })
+  return 0
+}
+
+function ttlSeconds(text: string): number {
+  const ms = parseDuration(text)
+  if (ms === null || ms < 1000) throw new CommandError(`-ttl: ${text} is not a duration of at least a second; write it as 15m or 1h`, 2)
+  return Math.floor(ms / 1000)
+}

@@ -1,0 +1,62 @@
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { JsonError, parseStrict } from '@plat/core'
+import type { Home } from './home.ts'
+import { CommandError } from './output.ts'
+
+/** gateway.json as keys and values; the gateway's own loader judges what they hold. */
+type Keys = Record<string, unknown>
+
+/**
+ * What `plat up` lays under the user's own `<dir>/gateway.json`: every file in `.plat/`, its own broker, and a ledger that
+ * must be durable before a call passes.
+ */
+function defaults(home: Home, addresses: { readonly listen: string; readonly identityURL: string; readonly gatewayURL: string }): Keys {
+  return {
+    listen: addresses.listen,
+    identity: {
+      jwksURL: `${addresses.identityURL}/.well-known/jwks.json`,
+      issuer: 'plat-identity',
+      resourceBaseURL: addresses.gatewayURL,
+    },
+    policyFile: join(home.rendered, 'policies.json'),
+    upstreamsFile: join(home.rendered, 'upstreams.json'),
+    auditPath: join(home.state, 'audit.jsonl'),
+    auditFailurePolicy: 'closed',
+  }
+}
+
+/** The user's keys over the defaults: objects are merged member by member, everything else is replaced. */
+export async function gatewayKeys(
+  home: Home,
+  addresses: { readonly listen: string; readonly identityURL: string; readonly gatewayURL: string },
+): Promise<Keys> {
+  const path = join(home.dir, 'gateway.json')
+  const own = existsSync(path) ? parseOwn(path, await readFile(path)) : {}
+  return merge(defaults(home, addresses), own)
+}
+
+function parseOwn(path: string, bytes: Uint8Array): Keys {
+  try {
+    const value = parseStrict(bytes)
+    if (isKeys(value)) return value
+    throw new CommandError(`${path}: must hold a JSON object`)
+  } catch (error) {
+    if (error instanceof JsonError) throw new CommandError(`${path}: ${error.message}`)
+    throw error
+  }
+}
+
+function merge(under: Keys, over: Keys): Keys {
+  const merged: Keys = { ...under }
+  for (const [key, value] of Object.entries(over)) {
+    const below = merged[key]
+    merged[key] = isKeys(below) && isKeys(value) ? merge(below, value) : value
+  }
+  return merged
+}
+
+function isKeys(value: unknown): value is Keys {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

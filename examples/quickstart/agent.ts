@@ -1,0 +1,31 @@
+/**
+ * An agent as anybody would write it, with the official MCP client. It knows nothing of plat: it reads the usual `mcp.json`,
+ * and the forwarder of `plat run` adds its identity to every call.
+ */
+import { readFile } from 'node:fs/promises'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+
+const config = JSON.parse(await readFile(process.env['PLAT_MCP_CONFIG'] ?? 'mcp.json', 'utf8'))
+const client = new Client({ name: 'demo-agent', version: '1.0.0' })
+await client.connect(new StreamableHTTPClientTransport(new URL(config.mcpServers.notes.url)))
+
+const { tools } = await client.listTools()
+say('lists its tools', tools.map((tool) => tool.name).join(', '))
+
+await call('adds a note', 'add_note', { name: 'keep-milk', text: 'Buy milk.' })
+await call('reads it back', 'read_note', { name: 'keep-milk' })
+await call('tries to delete it', 'delete_note', { name: 'keep-milk' })
+await client.close()
+
+async function call(what: string, name: string, args: Record<string, string>): Promise<void> {
+  try {
+    const result = await client.callTool({ name, arguments: args })
+    say(what, result.content.map((part) => (part.type === 'text' ? part.text : part.type)).join(' '))
+  } catch (error) {
+    say(what, `denied: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+function say(what: string, result: string): void {
+  console.log(`  the agent ${what.padEnd(20)} -> ${result}`)
+}
