@@ -1,0 +1,137 @@
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { link, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type PublicKey, publicKeyOf, readPublicJwk } from './jwk.ts'
+
+/** Schemes of key URIs that are named by the format but not built yet. */
+const UNBUILT_SCHEME = /^(kms|azurekv):\/\/|^pkcs11:/
+
+/** The path of a key file: a bare path, or `file:///path`. Throws one clear line for every other scheme. */
+export function keyFilePath(uriOrPath: string): string {
+  const unbuilt = UNBUILT_SCHEME.exec(uriOrPath)
+  if (unbuilt !== null) throw new Error(`${unbuilt[0].replace(/:.*/, '')} keys: not built yet in this version`)
+  if (uriOrPath.startsWith('file:')) {
+    if (!uriOrPath.startsWith('file:///')) throw new Error(`key URI ${uriOrPath}: write file:///absolute/path`)
+    return fileURLToPath(uriOrPath)
+  }
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(uriOrPath)) {
+    throw new Error(`key URI ${uriOrPath}: unknown scheme; use a path or file:///path`)
+  }
+  if (uriOrPath === '') throw new Error('key URI is empty; use a path or file:///path')
+  return uriOrPath
+}
+
+/** Reads a private key from PEM (PKCS8) or JWK text. `name` is for the message; the text never appears in it. */
+export function readPrivateKey(text: string, name: string): KeyObject {
+  try {
+    const trimmed = text.trim()
+    if (trimmed.startsWith('{')) return createPrivateKey({ format: 'jwk', key: JSON.parse(trimmed) })
+    return createPrivateKey(trimmed)
+  } catch {
+    throw new Error(`${name}: holds no private key that can be read; PEM (PKCS8) and JWK are accepted`)
+  }
+}
+
+/** Public keys of a text: PEM blocks (public or private), one JWK, or a JWK set. Throws when there is none or one is odd. */
+export function readPublicKeys(text: string, name: string): readonly PublicKey[] {
+  const keys = text.trimStart().startsWith('{') ? jwkKeys(text) : pemKeys(text)
+  if (keys.length === 0) throw new Error(`${name}: holds no key`)
+  return keys.map((key) => {
+    if (key === null) throw new Error(`${name}: holds a key that is neither Ed25519 nor P-256`)
+    return key
+  })
+}
+
+const PEM_BLOCK = /-----BEGIN ([A-Z0-9 ]+)-----[^-]+-----END \1-----/g
+
+function pemKeys(text: string): readonly (PublicKey | null)[] {
+  const found = Array.from(text.matchAll(PEM_BLOCK), ([block, label]) => {
+    if (label === undefined || !/^(PUBLIC|PRIVATE|EC PRIVATE) KEY$/.test(label)) return null
+    try {
+      return publicKeyOf(createPublicKey(block))
+    } catch {
+      return null
+    }
+  })
+  return found
+}
+
+function jwkKeys(text: string): readonly (PublicKey | null)[] {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return [null]
+  }
+  if (typeof value !== 'object' || value === null) return [null]
+  if ('keys' in value && Array.isArray(value.keys)) return value.keys.map(readPublicJwk)
+  return [readPublicJwk(value)]
+}
+
+/** Where a key pair stands: `key.pem` (PKCS8, mode 0600) and `pub.pem` (SPKI). */
+export interface KeyFiles {
+  readonly keyPath: string
+  readonly pubPath: string
+}
+
+/**
+ * Makes an Ed25519 pair in `dir`, which is made when it is missing. Refuses when `key.pem` is there: a key is never
+ * overwritten. Both files appear whole or not at all.
+ */
+export async function generateKeyFiles(dir: string): Promise<KeyFiles> {
+  const keyPath = path.join(dir, 'key.pem')
+  await mkdir(dir, { recursive: true, mode: 0o700 })
+  const { privateKey } = generateKeyPairSync('ed25519')
+  const draft = `${keyPath}.${process.pid}.tmp`
+  await writeDurably(draft, privateKey.export({ format: 'pem', type: 'pkcs8' }), 0o600)
+  try {
+    await link(draft, keyPath)
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') {
+      throw new Error(`${keyPath}: exists already; a key is never overwritten`)
+    }
+    throw error
+  } finally {
+    await rm(draft, { force: true })
+  }
+  return { keyPath, pubPath: await writePublicHalf(dir, privateKey) }
+}
+
+/** The pair of `dir`: made when there is none, its `pub.pem` written again when that is missing or of another key. */
+export async function ensureKeyFiles(dir: string): Promise<KeyFiles> {
+  const keyPath = path.join(dir, 'key.pem')
+  const text = await readOrNull(keyPath)
+  if (text === null) return generateKeyFiles(dir)
+  return { keyPath, pubPath: await writePublicHalf(dir, readPrivateKey(text, keyPath)) }
+}
+
+async function writePublicHalf(dir: string, key: KeyObject): Promise<string> {
+  const pubPath = path.join(dir, 'pub.pem')
+  const pem = createPublicKey(key).export({ format: 'pem', type: 'spki' })
+  if ((await readOrNull(pubPath)) === pem) return pubPath
+  const draft = `${pubPath}.${process.pid}.tmp`
+  await writeDurably(draft, pem, 0o644)
+  await rename(draft, pubPath)
+  return pubPath
+}
+
+async function writeDurably(file: string, text: string | Buffer, mode: number): Promise<void> {
+  await rm(file, { force: true })
+  const handle = await open(file, 'wx', mode)
+  try {
+    await handle.writeFile(text)
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+async function readOrNull(file: string): Promise<string | null> {
+  try {
+    return await readFile(file, 'utf8')
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null
+    throw error
+  }
+}

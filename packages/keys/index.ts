@@ -1,0 +1,11 @@
+export { type Algorithm, type AlgorithmName, algorithms } from './algorithms.ts'
+export {
+  ensureKeyFiles,
+  generateKeyFiles,
+  type KeyFiles,
+  keyFilePath,
+  readPrivateKey,
+  readPublicKeys,
+} from './files.ts'
+export { type PublicJwk, type PublicKey, publicKeyOf, readPublicJwk, thumbprint } from './jwk.ts'
+export { ephemeralSigner, type LocalSigner, openSigner, type Signer, signerOf } from './signer.ts'

@@ -1,0 +1,87 @@
+import { createPublicKey, hash, type KeyObject } from 'node:crypto'
+import { type Algorithm, algorithmOf, algorithms } from './algorithms.ts'
+
+/** Public members of a JWK (RFC 7517, RFC 8037, RFC 9964). Which ones are there depends on `kty`. */
+export interface PublicJwk {
+  readonly kty: string
+  readonly crv?: string
+  readonly x?: string
+  readonly y?: string
+  readonly n?: string
+  readonly e?: string
+  readonly alg?: string
+  readonly pub?: string
+}
+
+/** A public key that can verify, with everything that was worked out about it once. */
+export interface PublicKey {
+  /** RFC 7638 thumbprint. */
+  readonly kid: string
+  readonly algorithm: Algorithm
+  readonly jwk: PublicJwk
+  readonly key: KeyObject
+}
+
+/** Required members per key type, in the order in which RFC 7638 hashes them. */
+const THUMBPRINT_MEMBERS: Readonly<Record<string, readonly (keyof PublicJwk)[]>> = {
+  OKP: ['crv', 'kty', 'x'],
+  EC: ['crv', 'kty', 'x', 'y'],
+  RSA: ['e', 'kty', 'n'],
+  AKP: ['alg', 'kty', 'pub'],
+}
+
+/** RFC 7638 thumbprint with SHA-256, base64url; throws when a required member is missing. */
+export function thumbprint(jwk: PublicJwk): string {
+  const members = Object.hasOwn(THUMBPRINT_MEMBERS, jwk.kty) ? THUMBPRINT_MEMBERS[jwk.kty] : undefined
+  if (members === undefined) throw new Error(`a JWK of kty "${jwk.kty}" has no thumbprint here`)
+  const required: Record<string, string> = {}
+  for (const name of members) {
+    const value = jwk[name]
+    if (value === undefined) throw new Error(`a JWK of kty "${jwk.kty}" needs the member "${name}"`)
+    required[name] = value
+  }
+  return hash('sha256', JSON.stringify(required), 'base64url')
+}
+
+/** The public half of a key, ready to verify; null when no algorithm is built for its type. */
+export function publicKeyOf(key: KeyObject): PublicKey | null {
+  const algorithm = algorithmOf(key)
+  if (algorithm === null) return null
+  const half = key.type === 'private' ? createPublicKey(key) : key
+  const { crv = '', x = '', y } = half.export({ format: 'jwk' })
+  const jwk = { kty: algorithm.kty, crv, x, ...(y === undefined ? {} : { y }) }
+  return { kid: thumbprint(jwk), algorithm, jwk, key: half }
+}
+
+/** Names members that only a private or symmetric JWK has. */
+const SECRET_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k', 'priv']
+
+/**
+ * Reads a public JWK that somebody else sent. Null when it is not one, when no algorithm is built for it, when its `alg`
+ * or `use` says otherwise, when it holds a private member, or when its coordinates are not in canonical base64url.
+ */
+export function readPublicJwk(value: unknown): PublicKey | null {
+  if (typeof value !== 'object' || value === null || !('kty' in value) || !('crv' in value)) return null
+  if (SECRET_MEMBERS.some((name) => name in value)) return null
+  const algorithm = Object.values(algorithms).find((row) => row.kty === value.kty && row.crv === value.crv)
+  if (algorithm === undefined) return null
+  if ('alg' in value && value.alg !== algorithm.name) return null
+  if ('use' in value && value.use !== 'sig') return null
+  const x = coordinate(value, 'x')
+  const y = algorithm.kty === 'EC' ? coordinate(value, 'y') : undefined
+  if (x === null || y === null) return null
+  const jwk = { kty: algorithm.kty, crv: algorithm.crv, x, ...(y === undefined ? {} : { y }) }
+  try {
+    return { kid: thumbprint(jwk), algorithm, jwk, key: createPublicKey({ format: 'jwk', key: jwk }) }
+  } catch {
+    return null
+  }
+}
+
+/** Both curves have coordinates of 32 bytes: 43 characters of base64url whose last one has no unused bit set. */
+const COORDINATE = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/
+
+function coordinate(jwk: object, name: 'x' | 'y'): string | null {
+  const value = name === 'x' ? 'x' in jwk && jwk.x : 'y' in jwk && jwk.y
+  return typeof value === 'string' && COORDINATE.test(value) ? value : null
+}

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict'
+import { generateKeyPairSync, verify } from 'node:crypto'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { pathToFileURL } from 'node:url'
+import {
+  ensureKeyFiles,
+  ephemeralSigner,
+  generateKeyFiles,
+  openSigner,
+  publicKeyOf,
+  readPublicJwk,
+  readPublicKeys,
+  thumbprint,
+} from './index.ts'
+
+async function tempDir(t: TestContext): Promise<string> {
+  const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'plat-'))
+  t.after(() => fs.rm(dir, { recursive: true }))
+  return dir
+}
+
+test('the thumbprint of the Ed25519 key of RFC 8037 is the one of its appendix A.3', () => {
+  const jwk = { kty: 'OKP', crv: 'Ed25519', x: '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo' }
+  assert.equal(thumbprint(jwk), 'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k')
+})
+
+test('the thumbprint of the RSA key of RFC 7638 depends on its required members alone', () => {
+  const n =
+    '0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMs' +
+    'tn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw'
+  assert.equal(thumbprint({ kty: 'RSA', n, e: 'AQAB', alg: 'RS256' }), 'NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs')
+})
+
+test('a generated pair signs through its path and its URI, and pub.pem verifies', async (t) => {
+  const dir = await tempDir(t)
+  const { keyPath, pubPath } = await generateKeyFiles(path.join(dir, 'keys'))
+  assert.equal((await fs.stat(keyPath)).mode & 0o777, 0o600)
+  const [pub] = readPublicKeys(await fs.readFile(pubPath, 'utf8'), pubPath)
+  assert.ok(pub)
+  for (const uri of [keyPath, pathToFileURL(keyPath).href]) {
+    const signer = await openSigner(uri)
+    assert.equal(signer.alg, 'EdDSA')
+    assert.equal(signer.kid, pub.kid)
+    const bytes = Buffer.from('signed')
+    assert.ok(verify(null, bytes, pub.key, signer.sign(bytes)))
+  }
+  assert.deepEqual((await fs.readdir(path.join(dir, 'keys'))).sort(), ['key.pem', 'pub.pem'])
+})
+
+test('a key is never overwritten, and a lost public half is written again', async (t) => {
+  const dir = await tempDir(t)
+  const made = await ensureKeyFiles(dir)
+  const before = await fs.readFile(made.keyPath, 'utf8')
+  const pub = await fs.readFile(made.pubPath, 'utf8')
+  await assert.rejects(generateKeyFiles(dir), /key\.pem: exists already/)
+  await fs.rm(made.pubPath)
+  await ensureKeyFiles(dir)
+  assert.equal(await fs.readFile(made.keyPath, 'utf8'), before)
+  assert.equal(await fs.readFile(made.pubPath, 'utf8'), pub)
+})
+
+test('a private JWK signs as well', async (t) => {
+  const dir = await tempDir(t)
+  const { privateKey } = generateKeyPairSync('ed25519')
+  const file = path.join(dir, 'key.json')
+  await fs.writeFile(file, JSON.stringify(privateKey.export({ format: 'jwk' })))
+  assert.equal((await openSigner(file)).kid, publicKeyOf(privateKey)?.kid)
+})
+
+test('a P-256 key signs ES256 in the form that JOSE wants', () => {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const found = publicKeyOf(privateKey)
+  assert.ok(found)
+  assert.equal(found.algorithm.name, 'ES256')
+  const signature = found.algorithm.sign(Buffer.from('x'), privateKey)
+  assert.equal(signature.length, 64)
+  assert.ok(found.algorithm.verify(Buffer.from('x'), found.key, signature))
+})
+
+test('schemes and key types that are not built refuse in one line that says so', async (t) => {
+  const dir = await tempDir(t)
+  await assert.rejects(openSigner('kms://aws/eu-central-1/alias/x'), {
+    message: 'kms keys: not built yet in this version',
+  })
+  await assert.rejects(openSigner('pkcs11:token=x'), { message: 'pkcs11 keys: not built yet in this version' })
+  await assert.rejects(openSigner('https://host/key.pem'), /unknown scheme/)
+  await assert.rejects(openSigner('file://host/key.pem'), /write file:\/\/\/absolute\/path/)
+  await assert.rejects(openSigner(path.join(dir, 'none.pem')), /none\.pem: cannot be read \(ENOENT\)/)
+  const file = path.join(dir, 'ed448.pem')
+  await fs.writeFile(file, generateKeyPairSync('ed448').privateKey.export({ format: 'pem', type: 'pkcs8' }))
+  await assert.rejects(openSigner(file), /keys of type ed448: not built yet/)
+})
+
+test('a broken key file is refused without showing what it holds', async (t) => {
+  const file = path.join(await tempDir(t), 'key.pem')
+  await fs.writeFile(file, '-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n')
+  await assert.rejects(openSigner(file), (error) => error instanceof Error && !error.message.includes('c2VjcmV0'))
+})
+
+test('a JWK of somebody else is read only when it is a public key that we can verify with', () => {
+  const good = ephemeralSigner().publicJwk
+  assert.ok(readPublicJwk({ ...good, use: 'sig', alg: 'EdDSA', kid: 'any' }))
+  const refused: Record<string, unknown> = {
+    'private member': { ...good, d: good.x },
+    'another use': { ...good, use: 'enc' },
+    'another alg': { ...good, alg: 'Ed25519' },
+    X25519: { ...good, crv: 'X25519' },
+    padding: { ...good, x: `${good.x}=` },
+    'unused bits': { ...good, x: `${good.x?.slice(0, 42)}B` },
+    symmetric: { kty: 'oct', k: 'AAAA' },
+    'no point': { kty: 'EC', crv: 'P-256', x: 'A'.repeat(43), y: 'A'.repeat(43) },
+    'not an object': 'x',
+  }
+  for (const [name, jwk] of Object.entries(refused)) assert.equal(readPublicJwk(jwk), null, name)
+})
+
+test('PEM files may hold several keys; one odd block refuses the file', () => {
+  const pems = [1, 2].map(() => generateKeyPairSync('ed25519').publicKey.export({ format: 'pem', type: 'spki' }))
+  assert.equal(readPublicKeys(pems.join('\n'), 'x').length, 2)
+  const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({ format: 'pem', type: 'spki' })
+  assert.throws(() => readPublicKeys(`${pems[0]}${rsa}`, 'keys.pem'), /keys\.pem: holds a key that is neither/)
+  assert.throws(() => readPublicKeys('nothing', 'keys.pem'), /keys\.pem: holds no key/)
+})

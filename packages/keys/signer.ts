@@ -1,0 +1,50 @@
+import { generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import type { AlgorithmName } from './algorithms.ts'
+import { keyFilePath, readPrivateKey } from './files.ts'
+import { type PublicJwk, type PublicKey, publicKeyOf } from './jwk.ts'
+
+/** Something that signs. A key in a file answers at once; a remote one will answer a promise. */
+export interface Signer {
+  readonly alg: AlgorithmName
+  /** RFC 7638 thumbprint of the public half. */
+  readonly kid: string
+  readonly publicJwk: PublicJwk
+  readonly publicKey: PublicKey
+  sign(bytes: Uint8Array): Uint8Array | Promise<Uint8Array>
+}
+
+/** A signer that answers at once. */
+export interface LocalSigner extends Signer {
+  sign(bytes: Uint8Array): Uint8Array
+}
+
+/** Opens the signing key that a URI or path names. Throws one line that names it; schemes other than files are not built. */
+export async function openSigner(uriOrPath: string): Promise<LocalSigner> {
+  const file = keyFilePath(uriOrPath)
+  let text: string
+  try {
+    text = await readFile(file, 'utf8')
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : 'unknown'
+    throw new Error(`${file}: cannot be read (${code})`)
+  }
+  return signerOf(readPrivateKey(text, file), file)
+}
+
+/** A signer over a private key. `name` is for the message when the key's type is not built. */
+export function signerOf(key: KeyObject, name: string): LocalSigner {
+  const publicKey = publicKeyOf(key)
+  if (publicKey === null) {
+    throw new Error(
+      `${name}: keys of type ${key.asymmetricKeyType}: not built yet in this version; use Ed25519 or P-256`,
+    )
+  }
+  const { algorithm, kid, jwk } = publicKey
+  return { alg: algorithm.name, kid, publicJwk: jwk, publicKey, sign: (bytes) => algorithm.sign(bytes, key) }
+}
+
+/** A key that lives as long as the process: for development and tests. */
+export function ephemeralSigner(): LocalSigner {
+  return signerOf(generateKeyPairSync('ed25519').privateKey, 'ephemeral key')
+}
