@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { checkJson, JsonError, MAX_JSON_DEPTH, parseStrict } from '../index.ts'
+
+const bytes = (text: string) => Buffer.from(text)
+
+function accepts(text: string): boolean {
+  try {
+    checkJson(bytes(text))
+    return true
+  } catch (error) {
+    assert.ok(error instanceof JsonError, String(error))
+    return false
+  }
+}
+
+const ACCEPTED = [
+  ...['0', '-0', '12', '-1.5', '1e3', '1E+3', '1.0e-9', '1e400', '""', '"a"', 'true', 'false', 'null', '[]', '{}'],
+  ...[' \t\r\n1 \n', '[1,2]', '[ 1 , 2 ]', '[[],{}]', '{"a":1}', '{ "a" : { "a" : [ { "a" : 1 } ] } }', '{"":0}'],
+  ...[String.raw`"\"\\\/\b\f\n\r\t\u00e9\uD83D\uDE00"`, '"é😀\u007f"', String.raw`"\ud800"`, '{"a":1,"A":2}'],
+  ...['{"a":{"b":1},"b":{"a":1}}', '[{"a":1},{"a":1}]', '{"__proto__":1,"constructor":2}'],
+]
+
+const REFUSED = [
+  ...['', ' ', '01', '-', '+1', '1.', '.5', '1e', '1e+', '0x1', 'NaN', 'Infinity', '-Infinity', 'tru', 'True', 'nulL'],
+  ...['nulll', 'undefined', "'a'", '"', '"a', String.raw`"\x41"`, String.raw`"\u12g4"`, String.raw`"\u12"`, '"\\'],
+  ...['"\n"', '"\u0000"', '[', ']', '[1', '[1,', '[1,]', '[,1]', '[1 2]', '[1}', '{', '}', '{]', '{"a"}', '{"a":}'],
+  ...['{"a":1,}', '{,"a":1}', '{a:1}', '{1:1}', '{"a" 1}', '{"a":1 "b":2}', '{"a"::1}', '1 2', '{} {}', '[]]', '/**/1'],
+  ...['\uFEFF1', '\u00a01', '1\u0000', '{"a":1,"a":1}', '{"a":1,"b":2,"a":3}', '[{"a":{"b":1,"b":2}}]'],
+  ...[String.raw`{"a":1,"\u0061":2}`, String.raw`{"\u0061":1,"a":2}`, String.raw`{"\/":1,"/":2}`, '{"é":1,"é":2}'],
+]
+
+test('every form of the grammar is accepted', () => {
+  for (const text of ACCEPTED) assert.ok(accepts(text), text)
+})
+
+test('everything beyond the grammar, and duplicate members, are refused', () => {
+  for (const text of REFUSED) assert.ok(!accepts(text), JSON.stringify(text))
+})
+
+test('a duplicate is found among many members, wherever it stands and however it is written', () => {
+  const members = (last: string) => `{${Array.from({ length: 40 }, (_, n) => `"m${n}":${n}`).join(',')},${last}}`
+  assert.ok(accepts(members('"m40":0')))
+  for (const last of ['"m0":0', '"m15":0', '"m16":0', '"m39":0', String.raw`"\u006d7":0`])
+    assert.ok(!accepts(members(last)))
+})
+
+test('names that escapes hide are compared with those before and after them', () => {
+  assert.ok(!accepts(String.raw`{"x":1,"\u0079":1,"x":2}`))
+  assert.ok(!accepts(String.raw`{"\u0079":1,"z":1,"z":2}`))
+  assert.ok(accepts(String.raw`{"\u0079":1,"z":{"y":1,"z":2}}`))
+})
+
+test('invalid UTF-8 is refused', () => {
+  for (const bad of [[0xff], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0xe2, 0x82]]) {
+    const text = Buffer.concat([bytes('"'), Buffer.from(bad), bytes('"')])
+    assert.throws(() => checkJson(text), JsonError)
+  }
+})
+
+test('nesting is allowed to the limit and not beyond, and deep input costs no stack', () => {
+  const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
+  assert.ok(accepts(nested(MAX_JSON_DEPTH)))
+  assert.ok(!accepts(nested(MAX_JSON_DEPTH + 1)))
+  checkJson(bytes(nested(200_000)), { maxDepth: 200_000 })
+  checkJson(bytes('{"a":[1]}'), { maxDepth: 2 })
+  assert.throws(() => checkJson(bytes('{"a":[[1]]}'), { maxDepth: 2 }), { name: 'JsonError', offset: 6 })
+})
+
+test('the error says where reading stopped and quotes nothing of the input', () => {
+  assert.throws(
+    () => checkJson(bytes('{"secret":1,"secret":2}')),
+    (error) => {
+      assert.ok(error instanceof JsonError)
+      assert.equal(error.offset, 12)
+      assert.equal(error.message, 'a duplicate member name at byte 12')
+      return true
+    },
+  )
+})
+
+test('a view into a larger buffer is read at its own place', () => {
+  const whole = bytes('xx{"a":1}yy')
+  assert.deepEqual(parseStrict(whole.subarray(2, 9)), { a: 1 })
+})
+
+test('a refused input leaves nothing behind for the next', () => {
+  assert.ok(!accepts('{"a":1,"b":{"c":1,"c":2'))
+  assert.ok(accepts('{"a":1,"b":{"c":1}}'))
+})
+
+test('whatever JSON.stringify writes is accepted and read as JSON.parse reads it', () => {
+  fc.assert(
+    fc.property(fc.json({ maxDepth: 6 }), fc.constantFrom(0, 2), (text, indent) => {
+      const spaced = JSON.stringify(JSON.parse(text), null, indent)
+      assert.deepEqual(parseStrict(spaced), JSON.parse(spaced))
+    }),
+  )
+})
+
+test('text that JSON.parse refuses is refused, and what is refused beyond that are duplicates', () => {
+  const alphabet = [...'{}[]:,"\\u0019ae.-+ tfn', 'true', '"a":', '\\u0061']
+  fc.assert(
+    fc.property(fc.array(fc.constantFrom(...alphabet), { maxLength: 12 }), (parts) => {
+      const text = parts.join('')
+      const accepted = accepts(text)
+      if (accepted) JSON.parse(text)
+      else if (parses(text)) assert.match(refusal(text), /duplicate/)
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+function parses(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function refusal(text: string): string {
+  try {
+    checkJson(bytes(text))
+    return ''
+  } catch (error) {
+    return String(error)
+  }
+}

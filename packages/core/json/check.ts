@@ -1,0 +1,198 @@
+import { isUtf8 } from 'node:buffer'
+import { MemberNames, textOf } from './names.ts'
+
+/** Deepest nesting of arrays and objects that any part accepts. */
+export const MAX_JSON_DEPTH = 64
+
+/** What strict reading may be told. */
+export interface JsonOptions {
+  /** Containers inside each other; default `MAX_JSON_DEPTH`. */
+  readonly maxDepth?: number
+}
+
+/** Input that is not strict JSON. The message names what is wrong and never quotes the input. */
+export class JsonError extends Error {
+  /** Byte at which reading stopped. */
+  readonly offset: number
+
+  constructor(what: string, offset: number) {
+    super(`${what} at byte ${offset}`)
+    this.name = 'JsonError'
+    this.offset = offset
+  }
+}
+
+const TAB = 0x09
+const LINE_FEED = 0x0a
+const RETURN = 0x0d
+const SPACE = 0x20
+const QUOTE = 0x22
+const PLUS = 0x2b
+const COMMA = 0x2c
+const MINUS = 0x2d
+const DOT = 0x2e
+const ZERO = 0x30
+const NINE = 0x39
+const COLON = 0x3a
+const BACKSLASH = 0x5c
+const OPEN_ARRAY = 0x5b
+const CLOSE_ARRAY = 0x5d
+const OPEN_OBJECT = 0x7b
+const CLOSE_OBJECT = 0x7d
+
+/** Bytes that may follow a backslash, `u` with its four hex digits apart. */
+const ESCAPES = new Set(Buffer.from('"\\/bfnrt'))
+const LOWER_U = 0x75
+const HEX_DIGITS = 4
+
+const LITERALS = [Buffer.from('true'), Buffer.from('false'), Buffer.from('null')]
+
+/** Scratch of the scanner. Scanning is synchronous and never nests, so one serves the process. */
+const names = new MemberNames()
+
+/**
+ * Accepts exactly one JSON value (RFC 8259) in valid UTF-8, without a byte order mark, without trailing data, without two
+ * members of one object whose names are equal after unescaping, and not nested deeper than allowed.
+ * One pass over the bytes and no recursion, so deep input costs no stack.
+ * @throws JsonError
+ */
+export function checkJson(bytes: Uint8Array, options?: JsonOptions): void {
+  if (!isUtf8(bytes)) throw new JsonError('invalid UTF-8', 0)
+  names.reset(bytes)
+  try {
+    const end = scan(bytes, options?.maxDepth ?? MAX_JSON_DEPTH)
+    if (end < bytes.length) throw new JsonError('data after the value', end)
+  } finally {
+    names.release()
+  }
+}
+
+/** `checkJson`, then the value. */
+export function parseStrict(input: Uint8Array | string, options?: JsonOptions): unknown {
+  const bytes = typeof input === 'string' ? Buffer.from(input) : input
+  checkJson(bytes, options)
+  return JSON.parse(typeof input === 'string' ? input : textOf(bytes, 0, bytes.length))
+}
+
+/** Scans one value; answers the first byte after it and after the white space that follows. */
+function scan(bytes: Uint8Array, maxDepth: number): number {
+  let depth = 0
+  let at = skipSpace(bytes, 0)
+  while (true) {
+    const first = bytes[at]
+    if (first === OPEN_OBJECT || first === OPEN_ARRAY) {
+      if (depth === maxDepth) throw new JsonError(`nested deeper than ${maxDepth}`, at)
+      names.open(depth++, first === OPEN_OBJECT)
+      at = skipSpace(bytes, at + 1)
+      if (bytes[at] !== (first === OPEN_OBJECT ? CLOSE_OBJECT : CLOSE_ARRAY)) {
+        if (first === OPEN_OBJECT) at = memberName(bytes, at, depth - 1)
+        continue
+      }
+    } else {
+      at = skipSpace(bytes, skipScalar(bytes, at))
+    }
+    // A value has ended: close what ends with it, until a comma asks for the next value.
+    while (depth > 0 && bytes[at] !== COMMA) {
+      depth--
+      if (bytes[at] !== (names.isObject(depth) ? CLOSE_OBJECT : CLOSE_ARRAY)) throw unexpected(bytes, at)
+      at = skipSpace(bytes, at + 1)
+    }
+    if (depth === 0) return at
+    at = skipSpace(bytes, at + 1)
+    if (names.isObject(depth - 1)) at = memberName(bytes, at, depth - 1)
+  }
+}
+
+/** First byte from `at` on that is no JSON whitespace. */
+export function skipSpace(bytes: Uint8Array, at: number): number {
+  let next = at
+  for (
+    let byte = bytes[next];
+    byte === SPACE || byte === LINE_FEED || byte === RETURN || byte === TAB;
+    byte = bytes[next]
+  )
+    next++
+  return next
+}
+
+/** Byte after the string that starts at `at`. */
+export function skipString(bytes: Uint8Array, at: number): number {
+  if (bytes[at] !== QUOTE) throw unexpected(bytes, at)
+  let next = at + 1
+  while (true) {
+    const byte = bytes[next]
+    if (byte === QUOTE) return next + 1
+    if (byte === undefined) throw new JsonError('a string without its end', at)
+    if (byte < SPACE) throw new JsonError('a control character in a string', next)
+    next = byte === BACKSLASH ? skipEscape(bytes, next) : next + 1
+  }
+}
+
+/** Reads a member's name and its colon; answers where the value starts. */
+function memberName(bytes: Uint8Array, at: number, depth: number): number {
+  const end = skipString(bytes, at)
+  if (names.seen(depth, at + 1, end - 1)) throw new JsonError('a duplicate member name', at)
+  const colon = skipSpace(bytes, end)
+  if (bytes[colon] !== COLON) throw unexpected(bytes, colon)
+  return skipSpace(bytes, colon + 1)
+}
+
+function skipEscape(bytes: Uint8Array, at: number): number {
+  const kind = bytes[at + 1]
+  if (kind === undefined) throw new JsonError('a string without its end', at)
+  if (kind !== LOWER_U) {
+    if (!ESCAPES.has(kind)) throw new JsonError('an unknown escape', at)
+    return at + 2
+  }
+  const end = at + 2 + HEX_DIGITS
+  for (let next = at + 2; next < end; next++) if (!isHex(bytes[next])) throw new JsonError('an unknown escape', at)
+  return end
+}
+
+function skipScalar(bytes: Uint8Array, at: number): number {
+  const first = bytes[at]
+  if (first === QUOTE) return skipString(bytes, at)
+  if (first === MINUS || isDigit(first)) return skipNumber(bytes, at)
+  for (const literal of LITERALS) if (startsAt(bytes, at, literal)) return at + literal.length
+  throw unexpected(bytes, at)
+}
+
+function skipNumber(bytes: Uint8Array, at: number): number {
+  let next = bytes[at] === MINUS ? at + 1 : at
+  next = bytes[next] === ZERO ? next + 1 : skipDigits(bytes, next)
+  if (bytes[next] === DOT) next = skipDigits(bytes, next + 1)
+  const exponent = bytes[next]
+  if (exponent === 0x65 || exponent === 0x45) {
+    const sign = bytes[next + 1]
+    next = skipDigits(bytes, sign === PLUS || sign === MINUS ? next + 2 : next + 1)
+  }
+  return next
+}
+
+function skipDigits(bytes: Uint8Array, at: number): number {
+  if (!isDigit(bytes[at])) throw unexpected(bytes, at)
+  let next = at + 1
+  while (isDigit(bytes[next])) next++
+  return next
+}
+
+function isDigit(byte: number | undefined): boolean {
+  return byte !== undefined && byte >= ZERO && byte <= NINE
+}
+
+function isHex(byte: number | undefined): boolean {
+  if (byte === undefined) return false
+  const lower = byte | 0x20
+  return isDigit(byte) || (lower >= 0x61 && lower <= 0x66)
+}
+
+function startsAt(bytes: Uint8Array, at: number, word: Uint8Array): boolean {
+  for (let index = 0; index < word.length; index++) if (bytes[at + index] !== word[index]) return false
+  return true
+}
+
+function unexpected(bytes: Uint8Array, at: number): JsonError {
+  return at >= bytes.length
+    ? new JsonError('the value ends too early', at)
+    : new JsonError('an unexpected character', at)
+}

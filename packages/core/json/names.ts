@@ -1,0 +1,101 @@
+/** Objects with more members than this, or with an escaped name, remember their names as strings in a set. */
+const COMPARED_NAMES = 16
+const BACKSLASH = 0x5c
+const NOTHING = new Uint8Array(0)
+
+/**
+ * The member names of every object that is open while JSON is scanned. Most objects are small and their names carry no
+ * escapes: those are compared byte by byte where they stand, without making strings. All others use a set, so that an
+ * object of a million members stays linear.
+ */
+export class MemberNames {
+  #bytes: Uint8Array = NOTHING
+  /** Per depth: is it an object, how many names are listed, and the set once the list does not do. */
+  readonly #objects: boolean[] = []
+  readonly #counts: number[] = []
+  readonly #sets: (Set<string> | null)[] = []
+  /** Start and end of each listed name; `COMPARED_NAMES` slots a depth. */
+  readonly #starts: number[] = []
+  readonly #ends: number[] = []
+
+  /** Begins another input. */
+  reset(bytes: Uint8Array): void {
+    this.#bytes = bytes
+    this.#sets.length = 0
+  }
+
+  /** Lets go of the input, so that the scratch keeps no body alive. */
+  release(): void {
+    this.reset(NOTHING)
+  }
+
+  open(depth: number, isObject: boolean): void {
+    this.#objects[depth] = isObject
+    this.#counts[depth] = 0
+    this.#sets[depth] = null
+  }
+
+  isObject(depth: number): boolean {
+    return this.#objects[depth] === true
+  }
+
+  /** Notes the name in bytes `start` to `end` (without quotes); true when the object had it already. */
+  seen(depth: number, start: number, end: number): boolean {
+    const count = this.#counts[depth] ?? 0
+    const set = this.#sets[depth]
+    if (set) return this.#seenIn(set, start, end)
+    if (count === COMPARED_NAMES || isEscaped(this.#bytes, start, end)) {
+      return this.#seenIn(this.#toSet(depth, count), start, end)
+    }
+    const base = depth * COMPARED_NAMES
+    for (let slot = base; slot < base + count; slot++) {
+      if (this.#same(this.#starts[slot] ?? 0, this.#ends[slot] ?? 0, start, end)) return true
+    }
+    this.#starts[base + count] = start
+    this.#ends[base + count] = end
+    this.#counts[depth] = count + 1
+    return false
+  }
+
+  #toSet(depth: number, count: number): Set<string> {
+    const set = new Set<string>()
+    const base = depth * COMPARED_NAMES
+    for (let slot = base; slot < base + count; slot++) {
+      set.add(nameOf(this.#bytes, this.#starts[slot] ?? 0, this.#ends[slot] ?? 0))
+    }
+    this.#sets[depth] = set
+    return set
+  }
+
+  #seenIn(set: Set<string>, start: number, end: number): boolean {
+    const before = set.size
+    return set.add(nameOf(this.#bytes, start, end)).size === before
+  }
+
+  #same(start: number, end: number, otherStart: number, otherEnd: number): boolean {
+    const length = end - start
+    if (length !== otherEnd - otherStart) return false
+    const bytes = this.#bytes
+    for (let index = 0; index < length; index++) if (bytes[start + index] !== bytes[otherStart + index]) return false
+    return true
+  }
+}
+
+/** Does the name in bytes `start` to `end` contain an escape? */
+export function isEscaped(bytes: Uint8Array, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) if (bytes[at] === BACKSLASH) return true
+  return false
+}
+
+/** The name in bytes `start` to `end` (without quotes), unescaped. */
+export function nameOf(bytes: Uint8Array, start: number, end: number): string {
+  const raw = textOf(bytes, start, end)
+  if (!raw.includes('\\')) return raw
+  const name: unknown = JSON.parse(`"${raw}"`)
+  return typeof name === 'string' ? name : raw
+}
+
+/** The text of a byte range of valid UTF-8. */
+export function textOf(bytes: Uint8Array, start: number, end: number): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString('utf8')
+}

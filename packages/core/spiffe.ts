@@ -1,0 +1,48 @@
+/** Who a session is, as its SPIFFE ID says it. */
+export interface SessionName {
+  readonly trustDomain: string
+  readonly namespace: string
+  readonly agent: string
+  readonly session: string
+}
+
+/** SPIFFE-ID specification, section 2: an ID is at most 2,048 bytes, its trust domain at most 255. */
+const MAX_ID_LENGTH = 2048
+const MAX_TRUST_DOMAIN_LENGTH = 255
+
+const SEGMENT = /^[A-Za-z0-9._-]+$/
+const TRUST_DOMAIN = /^[a-z0-9._-]+$/
+const SESSION_ID = /^spiffe:\/\/([^/]+)\/ns\/([^/]+)\/agent\/([^/]+)\/session\/([^/]+)$/
+
+/** May the text stand between two slashes of a SPIFFE ID: letters, digits, `.`, `_`, `-`, and neither `.` nor `..`? */
+export function isSpiffeSegment(text: string): boolean {
+  return text.length <= MAX_ID_LENGTH && SEGMENT.test(text) && text !== '.' && text !== '..'
+}
+
+/** Is the text a SPIFFE trust domain: lower-case letters, digits, `.`, `_`, `-`, at most 255? */
+export function isTrustDomain(text: string): boolean {
+  return text.length <= MAX_TRUST_DOMAIN_LENGTH && TRUST_DOMAIN.test(text)
+}
+
+/**
+ * `spiffe://<trustDomain>/ns/<namespace>/agent/<agent>/session/<session>` (document 1, claim `sub`).
+ * @throws TypeError naming the part that a SPIFFE ID cannot carry.
+ */
+export function sessionSpiffeId(name: SessionName): string {
+  if (!isTrustDomain(name.trustDomain)) throw new TypeError('trustDomain is no SPIFFE trust domain')
+  for (const part of ['namespace', 'agent', 'session'] as const) {
+    if (!isSpiffeSegment(name[part])) throw new TypeError(`${part} cannot stand in a SPIFFE ID`)
+  }
+  const id = `spiffe://${name.trustDomain}/ns/${name.namespace}/agent/${name.agent}/session/${name.session}`
+  if (id.length > MAX_ID_LENGTH) throw new TypeError(`a SPIFFE ID has at most ${MAX_ID_LENGTH} bytes`)
+  return id
+}
+
+/** The parts of a session's SPIFFE ID; null unless `sessionSpiffeId` would write exactly this text. */
+export function parseSessionSpiffeId(text: string): SessionName | null {
+  if (text.length > MAX_ID_LENGTH) return null
+  const [, trustDomain, namespace, agent, session] = SESSION_ID.exec(text) ?? []
+  if (trustDomain === undefined || namespace === undefined || agent === undefined || session === undefined) return null
+  if (!isTrustDomain(trustDomain) || ![namespace, agent, session].every(isSpiffeSegment)) return null
+  return { trustDomain, namespace, agent, session }
+}
