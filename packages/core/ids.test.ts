@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { base32, systemIds, TestClock } from './index.ts'
+
+test('an id is a UUIDv7 whose first 48 bits are the time', () => {
+  const clock = new TestClock(0x0123456789ab)
+  const ids = systemIds(clock)
+  assert.match(ids.uuid(), /^01234567-89ab-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+})
+
+test('ids do not repeat and sort by time', async () => {
+  const clock = new TestClock()
+  const ids = systemIds(clock)
+  const made: string[] = []
+  for (let step = 0; step < 3; step++) {
+    made.push(...Array.from({ length: 500 }, () => ids.uuid()))
+    await clock.advance(1)
+  }
+  assert.equal(new Set(made).size, made.length)
+  const times = made.map((id) => id.slice(0, 13))
+  assert.deepEqual(times, [...times].sort())
+})
+
+test('random bytes have the length that was asked and differ', () => {
+  const ids = systemIds(new TestClock())
+  assert.equal(ids.random(32).length, 32)
+  assert.notDeepEqual(ids.random(32), ids.random(32))
+})
+
+test('base32 gives the vectors of RFC 4648 in lower case without padding', () => {
+  const vectors = {
+    '': '',
+    f: 'my',
+    fo: 'mzxq',
+    foo: 'mzxw6',
+    foob: 'mzxw6yq',
+    fooba: 'mzxw6ytb',
+    foobar: 'mzxw6ytboi',
+  }
+  for (const [text, encoded] of Object.entries(vectors)) assert.equal(base32(Buffer.from(text)), encoded)
+})

@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { canonicalJson, parseLossless } from '../index.ts'
+
+test('members are sorted by UTF-16 code units, and nothing is added between', () => {
+  const value = { b: [1, { d: 1, c: 2 }], '\u20ac': 1, '\r': 2, '\ufb33': 3, '1': 4, '😀': 5, '\u0080': 6, ö: 7, '': 8 }
+  assert.equal(
+    canonicalJson(value),
+    '{"":8,"\\r":2,"1":4,"b":[1,{"c":2,"d":1}],"\u0080":6,"ö":7,"€":1,"😀":5,"\ufb33":3}',
+  )
+})
+
+test('numbers are written as ECMAScript writes them', () => {
+  const vectors: [number, string][] = [
+    ...([
+      [0, '0'],
+      [-0, '0'],
+      [1e21, '1e+21'],
+      [1e20, '100000000000000000000'],
+      [1e-7, '1e-7'],
+    ] satisfies [number, string][]),
+    ...([
+      [0.000001, '0.000001'],
+      [5e-324, '5e-324'],
+      [-1.5, '-1.5'],
+      [4.5, '4.5'],
+      [2e-3, '0.002'],
+    ] satisfies [number, string][]),
+  ]
+  for (const [value, text] of vectors) assert.equal(canonicalJson(value), text)
+})
+
+test('strings keep everything but what must be escaped', () => {
+  assert.equal(
+    canonicalJson('\u0000\u001f\b\t\n\f\r"\\/\u007f\u2028é'),
+    '"\\u0000\\u001f\\b\\t\\n\\f\\r\\"\\\\/\u007f\u2028é"',
+  )
+})
+
+test('members that are undefined are absent', () => {
+  assert.equal(canonicalJson({ a: undefined, b: null }), '{"b":null}')
+})
+
+test('what has no canonical form is refused', () => {
+  const refused = [
+    Number.NaN,
+    Number.POSITIVE_INFINITY,
+    '\ud800',
+    { '\udc00': 1 },
+    1n,
+    undefined,
+    [undefined],
+    Symbol('s'),
+  ]
+  for (const value of [...refused, () => 1, new Date(0), new Map(), [Number.NEGATIVE_INFINITY]]) {
+    assert.throws(() => canonicalJson(value), TypeError)
+  }
+  const cycle: unknown[] = []
+  cycle.push(cycle)
+  assert.throws(() => canonicalJson(cycle), RangeError)
+})
+
+test('two literals that differ in value never share a canonical form, two spellings of one value do', () => {
+  const form = (text: string) => canonicalJson(parseLossless(text))
+  assert.equal(form('9007199254740993'), '9007199254740993')
+  assert.notEqual(form('9007199254740993'), form('9007199254740992'))
+  assert.notEqual(form('9007199254740993'), form('"9007199254740993"'))
+  assert.equal(form('[1.0,1.50e1,-0,0.10,1E2,0e5]'), '[1,15,0,0.1,100,0]')
+  assert.equal(form('1e400'), '1e400')
+  assert.equal(form('0.1000000000000000055511151231257827'), '0.1000000000000000055511151231257827')
+})
+
+test('the canonical form reads back as the value and is a fixed point, whatever the order of members', () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), (value) => {
+      const text = canonicalJson(value)
+      assert.deepEqual(JSON.parse(text), JSON.parse(JSON.stringify(value)))
+      assert.equal(canonicalJson(JSON.parse(text)), text)
+      assert.equal(canonicalJson(turned(JSON.parse(text))), text)
+    }),
+  )
+})
+
+/** The same value with the members of every object in the opposite order. */
+function turned(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(turned)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value)
+      .reverse()
+      .map(([name, member]) => [name, turned(member)]),
+  )
+}
+
+test('number literals that a double does not write back stay as they came', () => {
+  const text = '{"a":12345678901234567890,"b":[1.0,-0,1e3,0.1,1.5E-7,1e400],"c":7,"d":"1.0"}'
+  assert.equal(JSON.stringify(parseLossless(text)), text)
+  assert.equal(JSON.stringify(parseLossless(Buffer.from(text))), text)
+})
+
+test('ordinary numbers are ordinary numbers', () => {
+  assert.deepEqual(parseLossless('{"a":[1,-2,1.5,9007199254740991]}'), { a: [1, -2, 1.5, 9007199254740991] })
+})
+
+test('any JSON text comes back as it was written', () => {
+  const literal = fc
+    .tuple(fc.bigInt(), fc.constantFrom('', '.0', '.50', 'e3', 'E-2', '.1e+1'))
+    .map(([n, tail]) => `${n}${tail}`)
+  fc.assert(
+    fc.property(fc.array(literal), (literals) => {
+      const text = `[${literals.join(',')}]`
+      assert.equal(JSON.stringify(parseLossless(text)), text)
+    }),
+  )
+})

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { checkJson, findSpan, parseStrict, withoutMembers } from '../index.ts'
+
+const bytes = (text: string) => Buffer.from(text)
+
+function found(text: string, ...path: string[]): string | null {
+  const span = findSpan(bytes(text), path)
+  return (
+    span &&
+    bytes(text)
+      .subarray(...span)
+      .toString()
+  )
+}
+
+function without(text: string, ...paths: string[][]): string {
+  return Buffer.from(withoutMembers(bytes(text), paths)).toString()
+}
+
+test('a span is the value as it was written, without the space around it', () => {
+  const text = ' { "a" : { "b" : [1, {"b":2}] , "c":-1.50e1 }, "é":"\\"}" ,"t":true} '
+  assert.equal(found(text, 'a', 'b'), '[1, {"b":2}]')
+  assert.equal(found(text, 'a', 'c'), '-1.50e1')
+  assert.equal(found(text, 'é'), '"\\"}"')
+  assert.equal(found(text, 't'), 'true')
+  assert.equal(found(text), text.trim())
+})
+
+test('a path that leads nowhere finds nothing', () => {
+  for (const path of [['x'], ['a', 'x'], ['a', 'b', 'c'], ['l', '0'], ['aa'], ['']]) {
+    assert.equal(found('{"a":{"b":1},"l":[1]}', ...path), null)
+  }
+  assert.equal(found('[1]', 'a'), null)
+  assert.equal(found('{}', 'a'), null)
+})
+
+test('an escaped name is the name it stands for', () => {
+  assert.equal(found(String.raw`{"p\u0061rams":{"n":1}}`, 'params', 'n'), '1')
+})
+
+test('a member is cut with one comma, wherever it stands', () => {
+  assert.equal(without('{"a":1,"b":2,"c":3}', ['a']), '{"b":2,"c":3}')
+  assert.equal(without('{"a":1,"b":2,"c":3}', ['b']), '{"a":1,"c":3}')
+  assert.equal(without('{"a":1,"b":2,"c":3}', ['c']), '{"a":1,"b":2}')
+  assert.equal(without('{"a":1}', ['a']), '{}')
+  assert.equal(without('{ "a" : 1 , "b" : 2 }', ['b']), '{ "a" : 1 }')
+  assert.equal(without('{"a":1,"b":2}', ['a'], ['b']), '{}')
+})
+
+test('numbers beyond 2^53, member order and escapes around a cut stay as they were', () => {
+  const text = String.raw`{"z":12345678901234567890,"caps":{"roots":{},"sampling":{},"x":1.0},"a":"\u00e9"}`
+  assert.equal(
+    without(text, ['caps', 'sampling'], ['caps', 'roots']),
+    String.raw`{"z":12345678901234567890,"caps":{"x":1.0},"a":"\u00e9"}`,
+  )
+})
+
+test('when nothing is cut the answer is the input itself', () => {
+  const input = bytes('{"a":{"b":1}}')
+  assert.equal(withoutMembers(input, [['x'], ['a', 'x'], ['a', 'b', 'c'], []]), input)
+})
+
+const data = fc.dictionary(
+  fc.string({ maxLength: 6 }).filter((name) => name !== '__proto__'),
+  fc.jsonValue({ maxDepth: 3 }),
+  { minKeys: 1, maxKeys: 6, noNullPrototype: true },
+)
+
+test('for any object the span of a member reads as the member', () => {
+  fc.assert(
+    fc.property(data, fc.nat(), fc.constantFrom(0, 1), (object, pick, indent) => {
+      const text = JSON.stringify(object, null, indent)
+      const [name = '', value] = Object.entries(JSON.parse(text))[pick % Object.keys(object).length] ?? []
+      assert.deepEqual(parseStrict(found(text, name) ?? 'missing'), value)
+    }),
+  )
+})
+
+test('for any object what is left after a cut is the object without the member', () => {
+  fc.assert(
+    fc.property(data, fc.nat(), fc.constantFrom(0, 1), (object, pick, indent) => {
+      const text = JSON.stringify({ outer: object }, null, indent)
+      const expected = JSON.parse(text)
+      const name = Object.keys(object)[pick % Object.keys(object).length] ?? ''
+      delete expected.outer[name]
+      const left = withoutMembers(bytes(text), [['outer', name]])
+      checkJson(left)
+      assert.deepEqual(parseStrict(left), expected)
+    }),
+  )
+})
