@@ -1,0 +1,104 @@
+import { createHash } from 'node:crypto'
+import { open } from 'node:fs/promises'
+import type { Clock } from '@plat/core'
+
+/** Largest file that is watched, in bytes. */
+export const MAX_WATCHED_BYTES = 64 * 1024 * 1024
+
+export interface WatchOptions {
+  path: string
+  /** How often the content is looked at, in milliseconds. */
+  everyMs: number
+  clock: Clock
+  /** The content at the first look and after each change; null while there is no such file. */
+  onBytes(bytes: Uint8Array | null): void | Promise<void>
+  /** What reading the file or `onBytes` threw, once per content. Without it, `check` rejects. */
+  onError?(error: unknown): void
+}
+
+export interface FileWatch {
+  /** Looks now. Resolves when a look that began after this call has ended, `onBytes` included. */
+  check(): Promise<void>
+  stop(): void
+}
+
+/**
+ * Follows a file by its content, so that renames, rewrites with an old time stamp and the symlink swaps of mounted
+ * ConfigMaps are all seen, and a rewrite of the same content is not. Looks never overlap. The caller awaits the first
+ * `check` before it starts to serve. Content that `onBytes` refused is not offered again until it changes.
+ */
+export function watchFile(options: WatchOptions): FileWatch {
+  let seen: string | null = null
+  let running: Promise<void> | null = null
+  let waiting: Promise<void> | null = null
+  let stopped = false
+
+  async function look(): Promise<void> {
+    if (stopped) return
+    const found = await read(options.path)
+    if (stopped || found.key === seen) return
+    seen = found.key
+    try {
+      if (found.kind === 'error') throw found.error
+      await options.onBytes(found.bytes)
+    } catch (error) {
+      if (options.onError === undefined) throw error
+      options.onError(error)
+    }
+  }
+
+  function start(): Promise<void> {
+    const mine = look().finally(() => {
+      running = null
+    })
+    running = mine
+    return mine
+  }
+
+  function check(): Promise<void> {
+    if (running === null) return start()
+    waiting ??= running
+      .catch(() => {})
+      .then(() => {
+        waiting = null
+        return start()
+      })
+    return waiting
+  }
+
+  const stopTimer = options.clock.every(options.everyMs, () => {
+    // A look that takes longer than the interval is not followed by a queue of further ones.
+    if (running === null) void check()
+  })
+  return {
+    check,
+    stop() {
+      stopped = true
+      stopTimer()
+    },
+  }
+}
+
+type Found = { kind: 'bytes'; key: string; bytes: Uint8Array | null } | { kind: 'error'; key: string; error: unknown }
+
+async function read(path: string): Promise<Found> {
+  try {
+    const bytes = await readBounded(path)
+    return { kind: 'bytes', key: createHash('sha256').update(bytes).digest('hex'), bytes }
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : null
+    if (code === 'ENOENT' || code === 'ENOTDIR') return { kind: 'bytes', key: 'missing', bytes: null }
+    return { kind: 'error', key: `error ${String(error)}`, error }
+  }
+}
+
+async function readBounded(path: string): Promise<Uint8Array> {
+  const file = await open(path, 'r')
+  try {
+    const { size } = await file.stat()
+    if (size > MAX_WATCHED_BYTES) throw new Error(`${path} is larger than ${MAX_WATCHED_BYTES} bytes`)
+    return await file.readFile()
+  } finally {
+    await file.close()
+  }
+}
