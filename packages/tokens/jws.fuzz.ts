@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict'
+import { systemClock } from '@plat/core'
+import { ephemeralSigner } from '@plat/keys'
+import fc from 'fast-check'
+import { createVerifier } from './index.ts'
+import { signJws } from './jws.ts'
+import { staticSource } from './keyset.ts'
+
+/** Cases between two looks at the clock. */
+const BATCH = 500
+
+const signer = ephemeralSigner()
+const verifier = createVerifier({
+  keys: staticSource([signer.publicKey]),
+  audience: 'a',
+  leewaySeconds: 0,
+  clock: systemClock,
+})
+
+/** A member that looks like a claim, with a value of any kind: what passes the signature must still not crash. */
+const claimNames = ['iss', 'sub', 'aud', 'iat', 'nbf', 'exp', 'jti', 'act', 'scope', 'cnf', 'plat_ns', 'plat_groups']
+const claims = fc.dictionary(fc.constantFrom(...claimNames), fc.anything({ withNullPrototype: false }), { maxKeys: 8 })
+const token = fc.oneof(
+  fc.string({ maxLength: 200 }),
+  fc.array(fc.base64String({ maxLength: 60 }), { minLength: 2, maxLength: 4 }).map((parts) => parts.join('.')),
+  claims.map((members) => signed(members)),
+  fc.tuple(claims, fc.nat(), fc.string({ minLength: 1, maxLength: 2 })).map(([members, at, text]) => {
+    const whole = signed(members)
+    const place = at % whole.length
+    return whole.slice(0, place) + text + whole.slice(place + 1)
+  }),
+)
+
+function signed(members: object): string {
+  try {
+    return signJws(signer, {}, members)
+  } catch {
+    // What JSON cannot carry (a bigint) cannot be signed either.
+    return signJws(signer, {}, {})
+  }
+}
+
+/** No text makes the strict reader or the verifier throw, and none of these makes it say yes. */
+export const target = {
+  name: 'tokens: strict JWS and session claims',
+  async run(seconds: number, seed: number): Promise<{ cases: number }> {
+    const end = systemClock.monotonic() + seconds * 1000
+    let cases = 0
+    for (let round = 0; systemClock.monotonic() < end; round++) {
+      fc.assert(
+        fc.property(token, (text) => {
+          cases++
+          const answer = verifier.verify(text)
+          assert.ok('kind' in answer && answer.kind === 'fault')
+        }),
+        { seed: seed + round, numRuns: BATCH },
+      )
+    }
+    return { cases }
+  },
+}

@@ -1,0 +1,99 @@
+import type { PublicKey } from '@plat/keys'
+
+/** Where a verifier finds the keys that it trusts. */
+export interface KeySource {
+  /** Grows with every change of the keys: what was verified with the old ones is verified again. */
+  readonly revision: number
+  /** How many keys are trusted now. */
+  readonly size: number
+  /** The key of this `kid`; for null the only key there is (document 1, "Session token"), and null when there are several. */
+  find(kid: string | null): PublicKey | null
+  /** Asks the origin again because a key is unknown; null when there is nothing to ask, or not yet. Never rejects. */
+  refresh(): Promise<void> | null
+  /** Loads the keys for the first time. */
+  start(): Promise<void>
+  close(): void
+}
+
+/** Keys in memory, by `kid`. Only EdDSA keys are taken: a federation or DPoP key never verifies a session. */
+export class KeySet implements KeySource {
+  #keys: ReadonlyMap<string, PublicKey> = new Map()
+  #revision = 0
+
+  constructor(keys: readonly PublicKey[] = []) {
+    this.replace(keys.map((key) => [key.kid, key]))
+  }
+
+  get revision(): number {
+    return this.#revision
+  }
+
+  get size(): number {
+    return this.#keys.size
+  }
+
+  find(kid: string | null): PublicKey | null {
+    if (kid !== null) return this.#keys.get(kid) ?? null
+    if (this.#keys.size !== 1) return null
+    return this.#keys.values().next().value ?? null
+  }
+
+  refresh(): Promise<void> | null {
+    return null
+  }
+
+  async start(): Promise<void> {}
+
+  close(): void {}
+
+  /** Swaps all keys. Of two with one `kid` the first is kept. True when anything changed. */
+  replace(entries: readonly (readonly [kid: string, key: PublicKey])[]): boolean {
+    const next = new Map<string, PublicKey>()
+    for (const [kid, key] of entries) if (key.algorithm.name === 'EdDSA' && !next.has(kid)) next.set(kid, key)
+    if (sameKeys(next, this.#keys)) return false
+    this.#keys = next
+    this.#revision++
+    return true
+  }
+}
+
+function sameKeys(a: ReadonlyMap<string, PublicKey>, b: ReadonlyMap<string, PublicKey>): boolean {
+  if (a.size !== b.size) return false
+  for (const [kid, key] of a) if (b.get(kid)?.kid !== key.kid) return false
+  return true
+}
+
+/** Keys that never change. */
+export function staticSource(keys: readonly PublicKey[]): KeySource {
+  return new KeySet(keys)
+}
+
+/** Several sources as one; a `kid` is looked for in their order. */
+export function joinSources(sources: readonly KeySource[]): KeySource {
+  const sum = (of: (source: KeySource) => number) => sources.reduce((total, source) => total + of(source), 0)
+  const size = () => sum((source) => source.size)
+  return {
+    get revision() {
+      return sum((source) => source.revision)
+    },
+    get size() {
+      return size()
+    },
+    find(kid) {
+      if (kid === null && size() !== 1) return null
+      for (const source of sources) {
+        const key = source.find(kid)
+        if (key !== null) return key
+      }
+      return null
+    },
+    refresh() {
+      const asked = sources.map((source) => source.refresh()).filter((one) => one !== null)
+      return asked.length === 0 ? null : Promise.all(asked).then(() => {})
+    },
+    start: async () => void (await Promise.all(sources.map((source) => source.start()))),
+    close() {
+      for (const source of sources) source.close()
+    },
+  }
+}

@@ -1,0 +1,63 @@
+import { type FileWatch, watchFile } from '@plat/config'
+import type { Clock } from '@plat/core'
+import { type PublicKey, readPublicKeys } from '@plat/keys'
+import type { Log } from '@plat/process'
+import { KeySet, type KeySource } from './keyset.ts'
+
+/** How often key files are looked at, in milliseconds. */
+const RELOAD_EVERY_MS = 10_000
+
+export interface PemSourceOptions {
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/**
+ * Public keys in PEM files, read again when they change. A file that is missing or broken at the start fails it; later the
+ * keys that were read last stay, and a warning names the file.
+ */
+export function pemSource(paths: readonly string[], { clock, log }: PemSourceOptions): KeySource {
+  const byPath = new Map<string, readonly PublicKey[]>()
+  const set = new KeySet()
+  let problem: unknown = null
+  const watches: FileWatch[] = paths.map((path) =>
+    watchFile({
+      path,
+      everyMs: RELOAD_EVERY_MS,
+      clock,
+      onBytes(bytes) {
+        byPath.set(path, readSessionKeys(bytes, path))
+        // In the order in which the paths are given, whichever was read first.
+        set.replace(paths.flatMap((each) => (byPath.get(each) ?? []).map((key) => [key.kid, key] as const)))
+      },
+      onError(error) {
+        problem = error
+        log.warn({ path, error: String(error) }, 'key file not read, the old keys stay')
+      },
+    }),
+  )
+  return {
+    get revision() {
+      return set.revision
+    },
+    get size() {
+      return set.size
+    },
+    find: (kid) => set.find(kid),
+    refresh: () => null,
+    async start() {
+      for (const watch of watches) await watch.check()
+      if (problem !== null) throw problem
+    },
+    close() {
+      for (const watch of watches) watch.stop()
+    },
+  }
+}
+
+function readSessionKeys(bytes: Uint8Array | null, path: string): readonly PublicKey[] {
+  if (bytes === null) throw new Error(`${path}: missing`)
+  const keys = readPublicKeys(Buffer.from(bytes).toString('utf8'), path)
+  if (keys.some((key) => key.algorithm.name !== 'EdDSA')) throw new Error(`${path}: holds a key that is not Ed25519`)
+  return keys
+}

@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { TestClock } from '@plat/core'
+import { ephemeralSigner } from '@plat/keys'
+import { TEST_AUDIENCE, TEST_ISSUER, TEST_TRUST_DOMAIN, testIssuer } from '@plat/testkit/identity'
+import { createVerifier, isFault, KeySet, parseJws, type SessionClaims, signJws, staticSource } from './index.ts'
+
+function setUp() {
+  const clock = new TestClock()
+  const issuer = testIssuer({ clock })
+  const options = {
+    issuer: TEST_ISSUER,
+    audience: TEST_AUDIENCE,
+    leewaySeconds: 30,
+    trustDomain: TEST_TRUST_DOMAIN,
+    clock,
+  }
+  const verifier = createVerifier({ keys: issuer.keys, ...options })
+  const reason = (token: string) => {
+    const answer = verifier.verify(token)
+    assert.ok(!(answer instanceof Promise), 'a known key answers at once')
+    return isFault(answer) ? answer.reason : 'valid'
+  }
+  return { clock, issuer, options, verifier, reason }
+}
+
+function claimsOf(answer: unknown): SessionClaims {
+  assert.ok(typeof answer === 'object' && answer !== null && 'jti' in answer, JSON.stringify(answer))
+  return answer as SessionClaims
+}
+
+test('every claim of a full token comes out decoded', () => {
+  const { issuer, verifier } = setUp()
+  const caller = `spiffe://${TEST_TRUST_DOMAIN}/ns/default/agent/planner/session/p`
+  const jkt = issuer.signer.kid
+  const claims = claimsOf(
+    verifier.verify(
+      issuer.token({
+        aud: ['other', TEST_AUDIENCE],
+        act: { sub: caller, act: { sub: 'user:ada lovelace' } },
+        scope: 'tools:notes agents:planner',
+        plat_groups: 'a b',
+        plat_principal_verified: 'idToken',
+        plat_parent_jti: 'p1',
+        plat_delegator_jti: 'd1',
+        plat_delegation_jtis: ['d1', 'd2'],
+        plat_fork_root: 'root',
+        plat_inherited_taints: 'untrusted-input',
+        cnf: { jkt },
+      }),
+    ),
+  )
+  assert.equal(claims.user, 'ada lovelace')
+  assert.deepEqual(claims.actors, [caller])
+  assert.deepEqual(claims.scopes, ['tools:notes', 'agents:planner'])
+  assert.deepEqual(claims.groups, ['a', 'b'])
+  assert.equal(claims.principalVerified, 'idToken')
+  assert.deepEqual([claims.parentJti, claims.delegatorJti, claims.delegationJtis], ['p1', 'd1', ['d1', 'd2']])
+  assert.deepEqual([claims.forkRoot, claims.inheritedTaints, claims.jkt], ['root', ['untrusted-input'], jkt])
+})
+
+test('every kind of invalid token is refused for its reason', () => {
+  const { issuer, reason } = setUp()
+  for (const { name, token, reason: expected } of issuer.invalid()) assert.equal(reason(token), expected, name)
+})
+
+test('expiry has the leeway and not a second more, remembered or not', async () => {
+  const { clock, issuer, reason } = setUp()
+  const token = issuer.token()
+  assert.equal(reason(token), 'valid')
+  await clock.advance((900 + 29) * 1000 + 999)
+  assert.equal(reason(token), 'valid')
+  await clock.advance(1)
+  assert.equal(reason(token), 'expired')
+})
+
+test('a remembered token is forgotten at its expiry, not five minutes later', async () => {
+  const { clock, issuer, reason } = setUp()
+  const now = Math.floor(clock.now() / 1000)
+  const token = issuer.token({ exp: now + 10 })
+  assert.equal(reason(token), 'valid')
+  await clock.advance(40_000)
+  assert.equal(reason(token), 'expired')
+})
+
+test('a token without kid passes with one trusted key only', () => {
+  const { issuer, options, reason } = setUp()
+  const token = issuer.token({}, { kid: undefined })
+  assert.equal(reason(token), 'valid')
+  const two = createVerifier({ ...options, keys: staticSource([issuer.signer.publicKey, ephemeralSigner().publicKey]) })
+  assert.deepEqual(two.verify(token), {
+    kind: 'fault',
+    reason: 'kid',
+    message: 'token is signed by no key that is trusted',
+  })
+})
+
+test('a key that is no longer trusted takes its remembered tokens with it', () => {
+  const { issuer, options } = setUp()
+  const keys = new KeySet([issuer.signer.publicKey])
+  const verifier = createVerifier({ ...options, keys })
+  const token = issuer.token()
+  claimsOf(verifier.verify(token))
+  claimsOf(verifier.verify(token))
+  keys.replace([])
+  const answer = verifier.verify(token)
+  assert.ok('reason' in answer && answer.reason === 'kid')
+})
+
+test('a remembered token is not valid for an audience that it was not asked for', () => {
+  const { issuer, verifier } = setUp()
+  const token = issuer.token()
+  claimsOf(verifier.verify(token))
+  const answer = verifier.verify(token, 'another')
+  assert.ok('reason' in answer && answer.reason === 'audience')
+})
+
+test('issuer and trust domain are not asked when they are not configured', () => {
+  const { issuer, clock } = setUp()
+  const open = createVerifier({ keys: issuer.keys, issuer: '', audience: TEST_AUDIENCE, leewaySeconds: 0, clock })
+  const sub = 'spiffe://elsewhere/ns/default/agent/assistant/session/s1'
+  assert.equal(claimsOf(open.verify(issuer.token({ iss: 'anybody', sub }))).trustDomain, 'elsewhere')
+})
+
+test('headers that name keys are passed over: nothing is fetched and the trusted key decides', () => {
+  const { issuer, reason } = setUp()
+  const token = issuer.token(
+    {},
+    { jku: 'http://127.0.0.1:1/jwks', x5u: 'http://127.0.0.1:1/x', jwk: ephemeralSigner().publicJwk },
+  )
+  assert.equal(reason(token), 'valid')
+})
+
+test('a JWS that is written reads back as it was', () => {
+  const signer = ephemeralSigner()
+  const jws = parseJws(signJws(signer, { typ: 'JWT' }, { a: 'ü' }))
+  assert.ok('payload' in jws)
+  assert.deepEqual(jws.payload, { a: 'ü' })
+  assert.deepEqual([jws.header.alg, jws.header.kid, jws.header.typ], ['EdDSA', signer.kid, 'jwt'])
+  assert.ok(signer.publicKey.algorithm.verify(jws.input, signer.publicKey.key, jws.signature))
+})

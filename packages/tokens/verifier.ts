@@ -1,0 +1,143 @@
+import { hash } from 'node:crypto'
+import type { Clock } from '@plat/core'
+import type { PublicKey } from '@plat/keys'
+import { decodeClaims, type SessionClaims } from './claims.ts'
+import { fault, isFault, type TokenFault } from './fault.ts'
+import { type Jws, parseJws } from './jws.ts'
+import type { KeySource } from './keyset.ts'
+
+/** Verified tokens that are remembered at most, about 3 KB each. */
+const MAX_REMEMBERED = 8192
+/** How long a verified token is remembered at most, in milliseconds; never beyond its expiry. */
+const REMEMBER_MS = 5 * 60 * 1000
+
+/** Tokens that are signed as well and never an identity: transaction tokens (document 1), DPoP proofs (RFC 9449). */
+const OTHER_TOKEN_TYPES: ReadonlySet<string> = new Set(['txntoken+jwt', 'dpop+jwt'])
+
+export interface VerifierOptions {
+  readonly keys: KeySource
+  /** Exact `iss`; not checked when it is absent or empty. */
+  readonly issuer?: string
+  /** One of the token's `aud` must be this. */
+  readonly audience: string
+  /** Skew granted on `exp`, `nbf` and `iat`, in seconds. */
+  readonly leewaySeconds: number
+  /** The trust domain that `sub` must be of; any when absent. */
+  readonly trustDomain?: string
+  readonly clock: Clock
+}
+
+/** What a verifier answers: claims or a fault, at once unless a key had to be asked for. */
+export type Verified = SessionClaims | TokenFault
+
+export interface Verifier {
+  /** Verifies a session token for `audience` (the configured one when absent). A plain value when its key is known. */
+  verify(token: string, audience?: string): Verified | Promise<Verified>
+  trustedKeys(): number
+  /** Forgets every verified token. */
+  clear(): void
+}
+
+interface Remembered {
+  readonly claims: SessionClaims
+  /** Milliseconds since the epoch. */
+  readonly until: number
+}
+
+/** A verifier of session tokens (document 1). Create it once: it remembers the tokens that it has verified. */
+export function createVerifier(options: VerifierOptions): Verifier {
+  return new SessionVerifier(options)
+}
+
+class SessionVerifier implements Verifier {
+  readonly #options: VerifierOptions
+  /** By SHA-256 of the whole token: the strict reader leaves a signed content only one text. */
+  readonly #remembered = new Map<string, Remembered>()
+  #revision = -1
+
+  constructor(options: VerifierOptions) {
+    this.#options = options
+  }
+
+  verify(token: string, audience = this.#options.audience): Verified | Promise<Verified> {
+    if (audience !== this.#options.audience) return this.#verifyNew(token, audience, null)
+    const digest = hash('sha256', token, 'base64')
+    return this.#recall(digest) ?? this.#verifyNew(token, audience, digest)
+  }
+
+  trustedKeys(): number {
+    return this.#options.keys.size
+  }
+
+  clear(): void {
+    this.#remembered.clear()
+  }
+
+  #recall(digest: string): SessionClaims | null {
+    if (this.#revision !== this.#options.keys.revision) {
+      this.#remembered.clear()
+      this.#revision = this.#options.keys.revision
+      return null
+    }
+    const found = this.#remembered.get(digest)
+    if (found === undefined) return null
+    if (this.#options.clock.now() < found.until) return found.claims
+    this.#remembered.delete(digest)
+    return null
+  }
+
+  #remember(digest: string, claims: SessionClaims): void {
+    const now = this.#options.clock.now()
+    for (const [oldest, { until }] of this.#remembered) {
+      if (this.#remembered.size < MAX_REMEMBERED && until > now) break
+      this.#remembered.delete(oldest)
+    }
+    const expiry = (claims.expiresAt + this.#options.leewaySeconds) * 1000
+    this.#remembered.set(digest, { claims, until: Math.min(expiry, now + REMEMBER_MS) })
+  }
+
+  #verifyNew(token: string, audience: string, digest: string | null): Verified | Promise<Verified> {
+    const jws = parseJws(token)
+    if (isFault(jws)) return jws
+    if (jws.header.alg !== 'EdDSA') return fault('signature', 'token algorithm is not accepted')
+    if (jws.header.typ !== null && OTHER_TOKEN_TYPES.has(jws.header.typ)) {
+      return fault('typ', 'token of this "typ" is no session token')
+    }
+    const { keys } = this.#options
+    const key = keys.find(jws.header.kid)
+    if (key !== null) return this.#verifyWith(key, jws, audience, digest)
+    const asked = keys.refresh()
+    if (asked === null) return unknownKey
+    return asked.then(() => {
+      const found = keys.find(jws.header.kid)
+      return found === null ? unknownKey : this.#verifyWith(found, jws, audience, digest)
+    })
+  }
+
+  #verifyWith(key: PublicKey, jws: Jws, audience: string, digest: string | null): Verified {
+    if (!key.algorithm.verify(jws.input, key.key, jws.signature)) return fault('signature', 'token signature is wrong')
+    const claims = decodeClaims(jws.payload)
+    if (isFault(claims)) return claims
+    const bad = this.#judge(claims, audience)
+    if (bad !== null) return bad
+    if (digest !== null) this.#remember(digest, claims)
+    return claims
+  }
+
+  #judge(claims: SessionClaims, audience: string): TokenFault | null {
+    const { issuer, leewaySeconds, trustDomain, clock } = this.#options
+    const now = clock.now() / 1000
+    if (now >= claims.expiresAt + leewaySeconds) return fault('expired', 'token has expired')
+    const validFrom = Math.max(claims.notBefore ?? 0, claims.issuedAt)
+    if (now < validFrom - leewaySeconds) return fault('expired', 'token is not valid yet')
+    if (issuer !== undefined && issuer !== '' && claims.issuer !== issuer)
+      return fault('issuer', 'token is of another issuer')
+    if (!claims.audiences.includes(audience)) return fault('audience', 'token is for another audience')
+    if (trustDomain !== undefined && claims.trustDomain !== trustDomain) {
+      return fault('binding', 'token is of another trust domain')
+    }
+    return null
+  }
+}
+
+const unknownKey = fault('kid', 'token is signed by no key that is trusted')
