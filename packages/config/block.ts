@@ -6,6 +6,21 @@ export interface Problem {
   readonly message: string
   /** `warning`: the gateway starts all the same. */
   readonly severity: 'error' | 'warning'
+  /** What a lenient validator judges differently; absent for everything else. */
+  readonly kind?: 'unknown_key' | 'missing_file' | 'not_built'
+}
+
+/**
+ * What a schema of a key may carry beside JSON Schema (written as options of the TypeBox type).
+ * A key with a `default` may be absent and is filled; an optional one may be absent and stays so; any other is required.
+ */
+export interface KeyNotes {
+  /** False: any value but the default answers `<path>: not built yet in this version`. */
+  readonly built?: boolean
+  /** The string names a file; what its absence at start means. `fails closed` is told as a warning. */
+  readonly file?: 'error' | 'warning' | 'fails closed'
+  /** `http-url`: http or https with a host. `listen-address`: `:8080`, `127.0.0.1:0`, `[::1]:8080`. */
+  readonly format?: 'http-url' | 'listen-address'
 }
 
 /** A rule sees its own block and the whole file, both with defaults filled in. */

@@ -1,4 +1,7 @@
-export type { ConfigBlock, Problem, Rule } from './block.ts'
+export type { ConfigBlock, KeyNotes, Problem, Rule } from './block.ts'
+export { type CheckedConfig, type CheckOptions, checkConfig } from './check.ts'
 export { type Flag, type FlagTable, type FlagValues, type ParsedFlags, parseFlags, usage } from './flags.ts'
+export { joinSchema, type Node, type UnbuiltKeys } from './node.ts'
 export { readSecret } from './secret.ts'
 export { type FileWatch, MAX_WATCHED_BYTES, type WatchOptions, watchFile } from './watch.ts'
+export { formatProblem, isHttpUrl, isListenAddress } from './words.ts'

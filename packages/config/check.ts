@@ -1,0 +1,231 @@
+import { accessSync, constants } from 'node:fs'
+import { isDeepStrictEqual } from 'node:util'
+import { closest, JsonError, parseStrict } from '@plat/core'
+import type { ConfigBlock, Problem } from './block.ts'
+import { filledDefault, isDocumentedDefault, joinSchema, knownPaths, type Node, type UnbuiltKeys } from './node.ts'
+import { faultOf, memberPath, parentPath } from './words.ts'
+
+export interface CheckOptions {
+  /** False: a key that looks misspelt is not read as the one that was meant, so that rules see it missing. Default true. */
+  readMisspelt?: boolean
+  /** Whether a named file is there; asks the disk by default. */
+  exists?: (path: string) => boolean
+}
+
+export interface CheckedConfig {
+  /** The file with defaults filled in; to be used only when no problem is an error. */
+  config: Record<string, unknown>
+  /** Everything that is wrong, in the order of the file. */
+  problems: Problem[]
+}
+
+/**
+ * Checks a configuration file (document 3, loading rules 2 and 3) against its tables and reports everything at once: strict
+ * JSON, unknown keys with a suggestion, types and ranges, files that are missing, the rules of the blocks, and keys that
+ * are switched on but not built.
+ */
+export function checkConfig(
+  text: string,
+  blocks: readonly ConfigBlock[],
+  unbuilt: UnbuiltKeys,
+  options: CheckOptions = {},
+): CheckedConfig {
+  const root = joinSchema(blocks, unbuilt)
+  let input: unknown
+  try {
+    input = parseStrict(text)
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error
+    return { config: {}, problems: [{ path: '', message: jsonMessage(text, error), severity: 'error' }] }
+  }
+  const walk = new Walk(root, options)
+  const config = walk.value(root, input, '')
+  if (!isRecord(config)) return { config: {}, problems: walk.problems }
+  const problems = [...walk.problems]
+  const faulty = new Set(problems.map((problem) => problem.path))
+  for (const problem of blocks.flatMap((block) => judge(block, config))) {
+    // A value that is wrong by itself is told once.
+    if (!faulty.has(problem.path)) problems.push(problem)
+  }
+  return { config, problems: inFileOrder(problems, walk.positions) }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function judge(block: ConfigBlock, config: Record<string, unknown>): Problem[] {
+  let own: unknown = config
+  for (const key of block.path === '' ? [] : block.path.split('.')) own = isRecord(own) ? own[key] : undefined
+  if (!isRecord(own)) return []
+  const values = own
+  const problems = (block.rules ?? []).flatMap((rule) => rule(values, config))
+  if (!block.built && switchedOn(block, values)) problems.push(notBuilt(block.path))
+  return problems
+}
+
+function switchedOn(block: ConfigBlock, values: Record<string, unknown>): boolean {
+  if (block.switchedOn !== undefined) return block.switchedOn(values)
+  const schema: Node = block.schema
+  return !isDeepStrictEqual(values, filledDefault({ ...schema, default: {} }))
+}
+
+function notBuilt(path: string): Problem {
+  return { path, message: 'not built yet in this version', severity: 'error', kind: 'not_built' }
+}
+
+function jsonMessage(text: string, error: JsonError): string {
+  const before = Buffer.from(text).subarray(0, error.offset).toString()
+  const line = before.split('\n').length
+  const column = before.length - before.lastIndexOf('\n')
+  return `line ${line}, column ${column}: ${error.message}`
+}
+
+interface Position {
+  start: number
+  end: number
+}
+
+/** One walk over the file, in its own order, that collects problems and fills defaults. */
+class Walk {
+  readonly problems: Problem[] = []
+  /** Where each path stands in the file, counted in values. */
+  readonly positions = new Map<string, Position>()
+  readonly #root: Node
+  readonly #readMisspelt: boolean
+  readonly #exists: (path: string) => boolean
+  #count = 0
+
+  constructor(root: Node, { readMisspelt = true, exists = isReadable }: CheckOptions) {
+    this.#root = root
+    this.#readMisspelt = readMisspelt
+    this.#exists = exists
+  }
+
+  /** The value with defaults filled in; a wrong one is replaced by its default, so that rules see well-typed blocks. */
+  value(node: Node, value: unknown, path: string): unknown {
+    const start = this.#count++
+    const result = this.#checked(node, value, path)
+    this.positions.set(path, { start, end: this.#count - 1 })
+    return result
+  }
+
+  #checked(node: Node, value: unknown, path: string): unknown {
+    const fault = faultOf(node, value)
+    if (fault !== null) {
+      this.#report(path, fault)
+      return filledDefault(node)
+    }
+    const result = this.#inside(node, value, path)
+    if (node.built === false && !isDocumentedDefault(node, value)) this.problems.push(notBuilt(path))
+    return result
+  }
+
+  #inside(node: Node, value: unknown, path: string): unknown {
+    if (node.file !== undefined && typeof value === 'string' && value !== '') this.#file(node.file, value, path)
+    if (Array.isArray(value)) {
+      const { items } = node
+      return items === undefined ? value : value.map((item, index) => this.value(items, item, `${path}[${index}]`))
+    }
+    if (!isRecord(value)) return value
+    if (node.properties !== undefined) return this.#object(node, node.properties, value, path)
+    return node.patternProperties === undefined ? value : this.#map(node.patternProperties, value, path)
+  }
+
+  #object(
+    node: Node,
+    properties: Readonly<Record<string, Node>>,
+    value: Record<string, unknown>,
+    path: string,
+  ): unknown {
+    const filled: Record<string, unknown> = {}
+    for (const [written, member] of Object.entries(value)) {
+      const key = Object.hasOwn(properties, written) ? written : this.#unknown(properties, written, path)
+      if (key === null || (key !== written && Object.hasOwn(value, key))) continue
+      const inner = properties[key]
+      const result = inner === undefined ? member : this.value(inner, member, memberPath(path, written))
+      if (result !== undefined) filled[key] = result
+    }
+    for (const [key, inner] of Object.entries(properties)) {
+      if (Object.hasOwn(filled, key)) continue
+      const preset = filledDefault(inner)
+      if (preset !== undefined) filled[key] = preset
+      else if (node.required?.includes(key) && !Object.hasOwn(value, key)) {
+        this.#report(memberPath(path, key), 'is required')
+      }
+    }
+    return filled
+  }
+
+  /** The key that was meant, when it may be read as that one. */
+  #unknown(properties: Readonly<Record<string, Node>>, written: string, path: string): string | null {
+    const meant = closest(written, Object.keys(properties))
+    const elsewhere = meant === null ? this.#elsewhere(written) : memberPath(path, meant)
+    const message = elsewhere === null ? 'unknown key' : `unknown key; did you mean ${elsewhere}?`
+    this.problems.push({ path: memberPath(path, written), message, severity: 'error', kind: 'unknown_key' })
+    this.positions.set(memberPath(path, written), { start: this.#count, end: this.#count })
+    return this.#readMisspelt ? meant : null
+  }
+
+  /** A key that exists, but in another block. */
+  #elsewhere(written: string): string | null {
+    const ending = `.${written.toLowerCase()}`
+    for (const path of knownPaths(this.#root)) if (`.${path.toLowerCase()}`.endsWith(ending)) return path
+    return null
+  }
+
+  #map(patterns: Readonly<Record<string, Node>>, value: Record<string, unknown>, path: string): unknown {
+    const filled: [string, unknown][] = []
+    for (const [key, member] of Object.entries(value)) {
+      const own = memberPath(path, key)
+      const pattern = Object.entries(patterns).find(([source]) => new RegExp(source).test(key))
+      if (pattern !== undefined) filled.push([key, this.value(pattern[1], member, own)])
+      else {
+        this.#report(own, `the name must match ${Object.keys(patterns).join(' or ')}`)
+        this.positions.set(own, { start: this.#count, end: this.#count })
+      }
+    }
+    return Object.fromEntries(filled)
+  }
+
+  #file(onMissing: NonNullable<Node['file']>, file: string, path: string): void {
+    if (this.#exists(file)) return
+    const shown = JSON.stringify(file)
+    const message =
+      onMissing === 'fails closed'
+        ? `no readable file ${shown} yet; every call is denied until there is one`
+        : `no readable file ${shown}`
+    const severity = onMissing === 'error' ? 'error' : 'warning'
+    this.problems.push({ path, message, severity, kind: 'missing_file' })
+  }
+
+  #report(path: string, message: string): void {
+    this.problems.push({ path, message, severity: 'error' })
+  }
+}
+
+function isReadable(path: string): boolean {
+  try {
+    accessSync(path, constants.R_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** What is missing stands at the end of the object that misses it. */
+function inFileOrder(problems: readonly Problem[], positions: ReadonlyMap<string, Position>): Problem[] {
+  const place = (path: string): number => {
+    const exact = positions.get(path)
+    if (exact !== undefined) return exact.start
+    for (let up = parentPath(path); up !== null; up = parentPath(up)) {
+      const around = positions.get(up)
+      if (around !== undefined) return around.end + 0.5
+    }
+    return Number.POSITIVE_INFINITY
+  }
+  return problems
+    .map((problem) => ({ problem, at: place(problem.path) }))
+    .sort((a, b) => (a.at === b.at ? 0 : a.at - b.at))
+    .map(({ problem }) => problem)
+}

@@ -1,0 +1,112 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { ConfigBlock, KeyNotes } from './block.ts'
+
+/** The part of JSON Schema that configuration tables use, read from what TypeBox built, with our own notes beside it. */
+export interface Node extends KeyNotes {
+  readonly type?: string
+  readonly description?: string
+  readonly default?: unknown
+  /** Of an unbuilt key: the value that the contract documents; null for "empty". It is not filled in. */
+  readonly documented?: unknown
+  readonly properties?: Readonly<Record<string, Node>>
+  readonly required?: readonly string[]
+  readonly items?: Node
+  readonly patternProperties?: Readonly<Record<string, Node>>
+  readonly additionalProperties?: Node | boolean
+  readonly enum?: readonly unknown[]
+  readonly pattern?: string
+  readonly minimum?: number
+  readonly maximum?: number
+  readonly exclusiveMinimum?: number
+  readonly minItems?: number
+  readonly maxItems?: number
+  readonly minLength?: number
+  readonly maxLength?: number
+}
+
+/** Key paths of the contract without a table yet, with the documented default; null stands for empty, unset or off. */
+export type UnbuiltKeys = Readonly<Record<string, unknown>>
+
+interface Tree {
+  properties: Record<string, Node>
+  children: Map<string, Tree>
+  /** Of a block: what its schema says beside its properties. */
+  base: Node
+}
+
+/** One schema of the whole file, from all blocks and the unbuilt keys. Throws when two of them claim the same key. */
+export function joinSchema(blocks: readonly ConfigBlock[], unbuilt: UnbuiltKeys): Node {
+  const root = newTree()
+  for (const block of blocks) {
+    const tree = treeAt(root, block.path)
+    tree.base = block.schema
+    const schema: Node = block.schema
+    for (const [key, node] of Object.entries(schema.properties ?? {})) claim(tree, key, node, block.path)
+    if (block.path !== '') tree.base = { ...schema, default: {} }
+    else tree.base = { ...root.base, required: [...(root.base.required ?? []), ...(schema.required ?? [])] }
+  }
+  for (const [path, documented] of Object.entries(unbuilt)) {
+    const dot = path.lastIndexOf('.')
+    claim(treeAt(root, path.slice(0, Math.max(dot, 0))), path.slice(dot + 1), { built: false, documented }, path)
+  }
+  return grow(root)
+}
+
+function newTree(): Tree {
+  return { properties: {}, children: new Map(), base: { type: 'object' } }
+}
+
+function treeAt(root: Tree, path: string): Tree {
+  let tree = root
+  for (const key of path === '' ? [] : path.split('.')) {
+    const next = tree.children.get(key) ?? newTree()
+    tree.children.set(key, next)
+    tree = next
+  }
+  return tree
+}
+
+function claim(tree: Tree, key: string, node: Node, owner: string): void {
+  if (Object.hasOwn(tree.properties, key)) throw new Error(`two tables describe the key ${key} (${owner})`)
+  tree.properties[key] = node
+}
+
+function grow({ properties, children, base }: Tree): Node {
+  const all: Record<string, Node> = { ...properties }
+  for (const [key, child] of children) {
+    // A block may describe an object of which other keys stand in the table of unbuilt ones.
+    const inner = all[key]
+    const grown = grow(child)
+    all[key] = inner === undefined ? grown : { ...inner, properties: { ...inner.properties, ...grown.properties } }
+  }
+  return { ...base, type: 'object', properties: all, required: base.required ?? [], additionalProperties: false }
+}
+
+/** The default of a key with the defaults inside it, or undefined when it has none. */
+export function filledDefault(node: Node): unknown {
+  if (node.default === undefined) return undefined
+  const value: unknown = structuredClone(node.default)
+  if (node.properties === undefined || typeof value !== 'object' || value === null) return value
+  const filled: Record<string, unknown> = { ...value }
+  for (const [key, member] of Object.entries(node.properties)) {
+    const inner = filledDefault(member)
+    if (inner !== undefined && !Object.hasOwn(filled, key)) filled[key] = inner
+  }
+  return filled
+}
+
+/** Whether a value leaves an unbuilt key at what the contract documents. */
+export function isDocumentedDefault(node: Node, value: unknown): boolean {
+  const documented = filledDefault(node) ?? node.documented ?? null
+  if (documented !== null) return isDeepStrictEqual(value, documented)
+  return value === '' || value === false || isDeepStrictEqual(value, []) || isDeepStrictEqual(value, {})
+}
+
+/** Every key path that the schema knows, for suggestions across blocks. */
+export function* knownPaths(node: Node, prefix = ''): Generator<string> {
+  for (const [key, member] of Object.entries(node.properties ?? {})) {
+    const path = prefix === '' ? key : `${prefix}.${key}`
+    yield path
+    yield* knownPaths(member, path)
+  }
+}
