@@ -1,2 +1,5 @@
+export { type AppendHandle, type Files, isMissing, systemFiles } from './files.ts'
+export { type Committed, GroupCommit, LINGER_MS, type Waiter } from './group-commit.ts'
 export type { Journal, JournalEntry } from './journal.ts'
 export type { Hold, HoldItem, Limits, Short } from './limits.ts'
+export { Locked, lockPath } from './lock.ts'

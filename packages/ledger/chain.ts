@@ -1,0 +1,119 @@
+import { type Head, type RawLine, readRawLine, ZERO_HASH } from './format.ts'
+import { type ReadAt, scanLines } from './lines.ts'
+
+/** The first thing that is wrong with a ledger, and where. */
+export interface Damage {
+  readonly kind: 'broken' | 'forked'
+  /** Counted from 1. */
+  readonly line: number
+  /** The record that should stand here. */
+  readonly seq: number
+  /** Byte of the file at which the line begins. */
+  readonly offset: number
+  readonly what: string
+}
+
+/** What is wrong, before its place is known. */
+export type Wrong = Pick<Damage, 'kind' | 'what'>
+
+/** Follows the chain from line to line. */
+export class Chain {
+  #head: Head | null
+  #previous: Head | null = null
+
+  /** `head`: the record that the next line must follow; null for a ledger's beginning. */
+  constructor(head: Head | null) {
+    this.#head = head
+  }
+
+  get head(): Head | null {
+    return this.#head
+  }
+
+  /** `seq` of the line that comes next. */
+  get next(): number {
+    return this.#head === null ? 0 : this.#head.seq + 1
+  }
+
+  /** Takes the next line, or says what is wrong with it. */
+  follow(buffer: Buffer, start: number, end: number): RawLine | Wrong {
+    const line = readRawLine(buffer, start, end)
+    if (typeof line === 'string') return { kind: 'broken', what: line }
+    const prev = this.#head?.hash ?? ZERO_HASH
+    if (line.seq !== this.next || line.prev !== prev) return this.#explain(line)
+    this.#previous = this.#head
+    this.#head = line
+    return line
+  }
+
+  /** The line is a good one, but not the one that comes next. */
+  #explain(line: RawLine): Wrong {
+    const expected = this.next
+    if (line.hash === this.#head?.hash) return { kind: 'broken', what: `record ${line.seq} is there twice` }
+    if (line.seq === this.#head?.seq && line.prev === (this.#previous?.hash ?? ZERO_HASH)) {
+      return { kind: 'forked', what: `a second record ${line.seq} follows record ${line.seq - 1}: two histories` }
+    }
+    if (line.seq > expected) {
+      const missing = line.seq === expected + 1 ? `record ${expected} is` : `records ${expected} to ${line.seq - 1} are`
+      return { kind: 'broken', what: `record ${line.seq} stands here: ${missing} missing or out of place` }
+    }
+    if (line.seq < expected) return { kind: 'broken', what: `record ${line.seq} stands here again or out of place` }
+    return { kind: 'broken', what: `it does not follow the record before it: "prev" is not that record's hash` }
+  }
+}
+
+/** A chain that was followed to its end. */
+export interface Followed {
+  readonly head: Head | null
+  /** Byte at which the last record's line begins. */
+  readonly headOffset: number
+  readonly lines: number
+  /** Bytes of good lines that have their LF. */
+  readonly offset: number
+  readonly damage: Damage | null
+  /** Bytes after the last LF. */
+  readonly tail: Buffer
+  /** The tail is the whole next record that only lacks its LF. */
+  readonly tailComplete: boolean
+}
+
+export interface FollowOptions {
+  readonly source: ReadAt
+  readonly chain: Chain
+  readonly from?: number
+  /** Sees every good line, which begins at `start` of the buffer and at `offset` of the file; may say what is wrong with it all the same. */
+  onRecord?(buffer: Buffer, start: number, line: RawLine, offset: number): Wrong | null
+  onProgress?(bytes: number): void
+}
+
+/** Reads a ledger's raw bytes from `from` on and follows its chain up to the first damage or the end. */
+export async function followChain(options: FollowOptions): Promise<Followed> {
+  const { source, chain } = options
+  let lines = 0
+  let headOffset = 0
+  let damage: Damage | null = null
+  const take = (buffer: Buffer, start: number, end: number, offset: number): boolean => {
+    const seq = chain.next
+    const line = chain.follow(buffer, start, end)
+    const wrong = 'kind' in line ? line : (options.onRecord?.(buffer, start, line, offset) ?? null)
+    if (wrong === null) {
+      lines++
+      headOffset = offset
+    } else {
+      damage = { ...wrong, line: lines + 1, seq, offset }
+    }
+    return wrong === null
+  }
+  const rest = await scanLines(source, {
+    from: options.from ?? 0,
+    onLine: take,
+    ...(options.onProgress === undefined ? {} : { onProgress: options.onProgress }),
+  })
+  if (rest.tooLong) {
+    damage = { kind: 'broken', line: lines + 1, seq: chain.next, offset: rest.offset, what: 'the line is too long' }
+  }
+  const { tail, offset } = rest
+  const readable = tail.length > 0 && typeof readRawLine(tail, 0, tail.length) !== 'string'
+  const tailComplete = readable && take(tail, 0, tail.length, offset)
+  return { head: chain.head, headOffset, lines, offset, damage, tail, tailComplete }
+}

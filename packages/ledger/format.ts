@@ -1,0 +1,111 @@
+import { hash } from 'node:crypto'
+
+/** What every hash of a line begins with (ledger line format, version 1). */
+export const HASH_DOMAIN = 'plat-ledger-v1\n'
+
+/** `prev` of the genesis record. */
+export const ZERO_HASH = '0'.repeat(64)
+
+/** Longest line in bytes, its LF not counted. The writer stays far below; a verifier needs no larger buffer. */
+export const MAX_LINE_BYTES = 1024 * 1024
+
+/** Where a chain stands: the last record's number and hash. */
+export interface Head {
+  readonly seq: number
+  readonly hash: string
+}
+
+/** A finished line, LF included, with its hash. */
+export interface SealedLine {
+  readonly hash: string
+  readonly text: string
+}
+
+/** Wraps a record (canonical JSON) into its line: `{"hash":…,"prev":…,"rec":…,"seq":n,"v":1}`. */
+export function sealLine(prev: string, rec: string, seq: number): SealedLine {
+  const body = `"prev":"${prev}","rec":${rec},"seq":${seq},"v":1}`
+  const digest = hash('sha256', HASH_DOMAIN + body, 'hex')
+  return { hash: digest, text: `{"hash":"${digest}",${body}\n` }
+}
+
+// The fixed offsets of a line: {"hash":"<64>","prev":"<64>","rec":{
+const HASH_START = '{"hash":"'.length
+const HASH_END = HASH_START + 64
+const BODY_START = HASH_END + '",'.length
+const PREV_START = BODY_START + '"prev":"'.length
+const PREV_END = PREV_START + 64
+const LINE_START = Buffer.from('{"hash":"')
+const PREV_WORD = Buffer.from('","prev":"')
+const REC_WORD = Buffer.from('","rec":{')
+const LINE_END = Buffer.from(',"v":1}')
+const SEQ_WORD = Buffer.from('},"seq":')
+const DOMAIN = Buffer.from(HASH_DOMAIN)
+const SHORTEST_LINE = PREV_END + REC_WORD.length + SEQ_WORD.length + 1 + LINE_END.length
+/** Offset of the record's opening brace. */
+export const REC_START = PREV_END + REC_WORD.length - 1
+/** 2^53 has sixteen digits. */
+const LONGEST_SEQ = 16
+
+/** What the fixed parts of a line say. `hash` is proven to be the hash of the line's bytes. */
+export interface RawLine {
+  readonly hash: string
+  readonly prev: string
+  readonly seq: number
+  /** Offset of the byte after the record, counted from the line's start. */
+  readonly recEnd: number
+  /** Bytes of the line without its LF. */
+  readonly length: number
+}
+
+/**
+ * Reads a line from its raw bytes without parsing the record and checks its hash; a text says what is wrong.
+ * The bytes before `start` are not touched; those inside are overwritten for the moment of hashing.
+ */
+export function readRawLine(buffer: Buffer, start: number, end: number): RawLine | string {
+  const shape = lineShape(buffer, start, end)
+  if (typeof shape === 'string') return shape
+  const digest = buffer.toString('latin1', start + HASH_START, start + HASH_END)
+  if (bodyHash(buffer, start, end) !== digest) return 'the hash does not match the line'
+  const prev = buffer.toString('latin1', start + PREV_START, start + PREV_END)
+  return { hash: digest, prev, seq: shape.seq, recEnd: shape.recEnd, length: end - start }
+}
+
+/** The SHA-256 over the domain and the bytes from `"prev"` on: the domain is laid over the hash, so nothing is copied. */
+function bodyHash(buffer: Buffer, start: number, end: number): string {
+  const from = start + BODY_START - DOMAIN.length
+  const kept = buffer.toString('latin1', from, from + DOMAIN.length)
+  DOMAIN.copy(buffer, from)
+  const digest = hash('sha256', buffer.subarray(from, end), 'hex')
+  buffer.write(kept, from, 'latin1')
+  return digest
+}
+
+function lineShape(buffer: Buffer, start: number, end: number): { seq: number; recEnd: number } | string {
+  if (end - start < SHORTEST_LINE) return 'the line is too short for a record'
+  const fixed =
+    has(buffer, start, LINE_START) &&
+    has(buffer, start + HASH_END, PREV_WORD) &&
+    has(buffer, start + PREV_END, REC_WORD) &&
+    has(buffer, end - LINE_END.length, LINE_END)
+  if (!fixed) return 'the line is not of the form {"hash":…,"prev":…,"rec":{…},"seq":n,"v":1}'
+  let at = end - LINE_END.length
+  let seq = 0
+  for (let scale = 1, digits = 0; digits < LONGEST_SEQ; digits++, scale *= 10) {
+    const digit = (buffer[at - 1] ?? 0) - 0x30
+    if (digit < 0 || digit > 9) break
+    seq += digit * scale
+    at--
+  }
+  if (
+    !has(buffer, at - SEQ_WORD.length, SEQ_WORD) ||
+    buffer.toString('latin1', at, end - LINE_END.length) !== String(seq)
+  ) {
+    return 'the line has no proper "seq"'
+  }
+  return { seq, recEnd: at - SEQ_WORD.length + 1 - start }
+}
+
+function has(buffer: Buffer, at: number, word: Buffer): boolean {
+  for (let index = 0; index < word.length; index++) if (buffer[at + index] !== word[index]) return false
+  return true
+}

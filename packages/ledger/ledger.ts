@@ -1,0 +1,247 @@
+import type { Clock } from '@plat/core'
+import { rfc3339Micros } from '@plat/core'
+import { type AppendHandle, type Committed, type Files, GroupCommit, type Waiter } from '@plat/state'
+import { encodeRecord, type Stamp } from './encode.ts'
+import { type Head, MAX_LINE_BYTES, readRawLine, type SealedLine, sealLine, ZERO_HASH } from './format.ts'
+import type { Ledger, Rec } from './types.ts'
+
+/** What the ledger tells metrics. */
+export interface LedgerMeter {
+  /** A group commit came back well. `headSeq` is the last durable record. */
+  committed(commit: Committed, headSeq: number): void
+  /** A write or an fdatasync failed, or an append was refused meanwhile. */
+  failed(): void
+}
+
+/** First wait before a poisoned ledger is opened again, in milliseconds; it doubles up to the longest. */
+export const FIRST_RECOVERY_MS = 250
+export const LONGEST_RECOVERY_MS = 30_000
+
+/** The record could not be made durable: nothing was acknowledged. */
+export class LedgerUnavailable extends Error {}
+
+export interface FileLedgerOptions {
+  readonly path: string
+  readonly tenant: string
+  readonly replica: string
+  readonly clock: Clock
+  readonly files: Files
+  readonly meter: LedgerMeter
+  readonly handle: AppendHandle
+  /** The last record of the file; null for an empty file. */
+  readonly head: Head | null
+  /** Gives the writer's lock back. */
+  readonly unlock: () => void
+}
+
+/**
+ * The one writer of a chain. `append` gives the record its place in the chain at once and resolves when a group commit has
+ * made it durable. After a failed write or fdatasync the handle is never used again: what waited is refused, the file is opened
+ * anew, cut back to what was acknowledged, checked, and a `gap` record says how many records are missing.
+ */
+export class FileLedger implements Ledger {
+  readonly #path: string
+  readonly #options: FileLedgerOptions
+  readonly #clock: Clock
+  readonly #meter: LedgerMeter
+  #handle: AppendHandle
+  #commit: GroupCommit
+  /** The last record that has its place in the chain. */
+  #last: Head | null
+  /** The last record that is durable. */
+  #durable: Head | null
+  #health: Ledger['health'] = 'ok'
+  #stampedAt = Number.NaN
+  #stamp: Stamp
+  /** Records that were refused since the chain last had a place for them. */
+  #unrecorded = 0
+  #fault: { readonly reason: string; readonly since: string } | null = null
+  #recoveryMs = FIRST_RECOVERY_MS
+  #cancelRecovery: (() => void) | null = null
+  #closed = false
+
+  constructor(options: FileLedgerOptions) {
+    this.#path = options.path
+    this.#options = options
+    this.#clock = options.clock
+    this.#meter = options.meter
+    this.#stamp = { at: '', tenant: options.tenant, replica: options.replica }
+    this.#last = options.head
+    this.#durable = options.head
+    this.#handle = options.handle
+    this.#commit = this.#commitOn(options.handle)
+  }
+
+  get health(): Ledger['health'] {
+    return this.#health
+  }
+
+  /** The last durable record. */
+  head(): Head {
+    if (this.#durable === null) throw new LedgerUnavailable(`${this.#path}: no record yet`)
+    return this.#durable
+  }
+
+  append(rec: Rec): Promise<Head> {
+    if (this.#closed) return Promise.reject(new LedgerUnavailable(`${this.#path} is closed`))
+    if (this.#health === 'poisoned') return this.#refuse(`the last write failed: ${this.#fault?.reason}`)
+    if (this.#commit.full) return this.#refuse('the disk cannot keep up')
+    return this.#place(rec)
+  }
+
+  /** Commits what waits, then closes. Appends are refused from now on. */
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    this.#cancelRecovery?.()
+    await this.#commit.flush()
+    if (this.#health !== 'poisoned') this.#handle.close()
+    this.#options.unlock()
+  }
+
+  #place(rec: Rec): Promise<Head> {
+    const last = this.#last
+    const seq = last === null ? 0 : last.seq + 1
+    let line: SealedLine
+    try {
+      line = sealLine(last === null ? ZERO_HASH : last.hash, encodeRecord(rec, this.#stampNow()), seq)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+    const head = { seq, hash: line.hash }
+    this.#last = head
+    return new Promise((resolve, reject) => {
+      // Nobody waits for an outcome, so it may share the commit of the next intent.
+      this.#commit.add(line.text, new Pending(this, head, resolve, reject), rec.kind !== 'outcome')
+    })
+  }
+
+  /** Many records share a millisecond: its text is made once. */
+  #stampNow(): Stamp {
+    const now = this.#clock.now()
+    if (now !== this.#stampedAt) {
+      this.#stampedAt = now
+      this.#stamp = { ...this.#stamp, at: rfc3339Micros(now) }
+    }
+    return this.#stamp
+  }
+
+  #refuse(why: string): Promise<never> {
+    this.#unrecorded++
+    this.#meter.failed()
+    return Promise.reject(new LedgerUnavailable(`${this.#path}: ${why}`))
+  }
+
+  #commitOn(handle: AppendHandle): GroupCommit {
+    return new GroupCommit({
+      handle,
+      clock: this.#clock,
+      onCommit: (commit, last) => {
+        if (last instanceof Pending) this.#durable = last.head
+        this.#meter.committed(commit, this.#durable?.seq ?? 0)
+      },
+      onFault: (fault) => this.#poison(fault),
+    })
+  }
+
+  /** Closes the handle for good and plans the next attempt. What failed is cut off there: nobody was told that it is durable. */
+  #poison(fault: Error): void {
+    this.#health = 'poisoned'
+    this.#meter.failed()
+    const code = 'code' in fault && typeof fault.code === 'string' ? fault.code : fault.message
+    this.#fault ??= { reason: code, since: rfc3339Micros(this.#clock.now()) }
+    closeQuietly(this.#handle)
+    if (this.#closed) return
+    this.#cancelRecovery = this.#clock.after(this.#recoveryMs, () => this.#recover())
+    this.#recoveryMs = Math.min(this.#recoveryMs * 2, LONGEST_RECOVERY_MS)
+  }
+
+  /** Opens the file anew, cuts off what was never acknowledged, checks the record that the chain goes on from, and records the gap. */
+  #recover(): void {
+    const durableSize = this.#commit.durableSize
+    try {
+      const handle = this.#options.files.openAppend(this.#path)
+      this.#handle = handle
+      checkLastLine(handle, durableSize, this.#durable)
+      handle.truncate(durableSize)
+      this.#commit = this.#commitOn(handle)
+    } catch (error) {
+      this.#poison(error instanceof Error ? error : new Error(String(error)))
+      return
+    }
+    this.#health = 'recovering'
+    this.#last = this.#durable
+    this.#recordGap()
+  }
+
+  #recordGap(): void {
+    const count = this.#unrecorded
+    this.#unrecorded = 0
+    this.#place({ kind: 'gap', count, reason: this.#fault?.reason, since: this.#fault?.since }).then(
+      () => {
+        this.#health = 'ok'
+        this.#fault = null
+        this.#recoveryMs = FIRST_RECOVERY_MS
+      },
+      () => {
+        // Its own refusal was counted like any other record's, but the gap record is not one that anybody misses.
+        this.#unrecorded += count - 1
+      },
+    )
+  }
+
+  /** One more record that the chain has no place for. */
+  missed(): void {
+    this.#unrecorded++
+  }
+}
+
+/** One append that waits for its commit. */
+class Pending implements Waiter {
+  readonly head: Head
+  readonly #ledger: FileLedger
+  readonly #resolve: (head: Head) => void
+  readonly #reject: (fault: Error) => void
+
+  constructor(ledger: FileLedger, head: Head, resolve: (head: Head) => void, reject: (fault: Error) => void) {
+    this.head = head
+    this.#ledger = ledger
+    this.#resolve = resolve
+    this.#reject = reject
+  }
+
+  durable(): void {
+    this.#resolve(this.head)
+  }
+
+  failed(fault: Error): void {
+    this.#ledger.missed()
+    this.#reject(new LedgerUnavailable(`the record could not be made durable: ${fault.message}`))
+  }
+}
+
+function closeQuietly(handle: AppendHandle): void {
+  try {
+    handle.close()
+  } catch {
+    // The handle is given up because it failed; that closing it fails as well changes nothing.
+  }
+}
+
+/** Throws unless the file's first `size` bytes end with the record `head`. */
+function checkLastLine(handle: AppendHandle, size: number, head: Head | null): void {
+  if (handle.size() < size) throw new Error(`the file is shorter than the ${size} bytes that were acknowledged`)
+  if (head === null) return
+  const span = Math.min(size, MAX_LINE_BYTES + 2)
+  const bytes = Buffer.alloc(span)
+  for (let got = 0; got < span; ) {
+    const count = handle.read(bytes.subarray(got), size - span + got)
+    if (count === 0) throw new Error('the file ended while it was read')
+    got += count
+  }
+  const start = bytes.lastIndexOf(0x0a, span - 2) + 1
+  const line = readRawLine(bytes, start, span - 1)
+  if (typeof line === 'string' || line.hash !== head.hash) {
+    throw new Error(`the last acknowledged record, ${head.seq}, is no longer in the file`)
+  }
+}

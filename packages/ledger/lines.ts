@@ -1,0 +1,59 @@
+import { MAX_LINE_BYTES } from './format.ts'
+
+/** Anything that bytes can be read from at a position; 0 at the end. */
+export interface ReadAt {
+  read(target: Uint8Array, position: number): number | Promise<number>
+}
+
+/** Bytes read at once. The buffer holds a chunk and the longest line that may have begun before it. */
+const CHUNK_BYTES = 1024 * 1024
+const LF = 0x0a
+
+export interface ScanOptions {
+  /** Byte to begin at, the start of a line; 0 when absent. */
+  readonly from?: number
+  /**
+   * Called for each line that has its LF, which `end` excludes. `offset` is the line's place in the file. The buffer is only valid
+   * during the call. False stops the scan.
+   */
+  onLine(buffer: Buffer, start: number, end: number, offset: number): boolean
+  /** Called after each chunk with the bytes read so far. */
+  onProgress?(bytes: number): void
+}
+
+/** What is left after the last LF, or after the line at which the scan stopped. */
+export interface Rest {
+  /** Place in the file of the first byte that no accepted line covers. */
+  readonly offset: number
+  /** Bytes after the last LF; empty when the file ends with one, or when the scan was stopped. */
+  readonly tail: Buffer
+  readonly stopped: boolean
+  /** A line longer than `MAX_LINE_BYTES` begins at `offset`. */
+  readonly tooLong: boolean
+}
+
+/** Hands out every line of a file in order, without copying lines. */
+export async function scanLines(source: ReadAt, options: ScanOptions): Promise<Rest> {
+  const buffer = Buffer.allocUnsafe(CHUNK_BYTES + MAX_LINE_BYTES)
+  let position = options.from ?? 0
+  let kept = 0
+  for (;;) {
+    const count = await source.read(buffer.subarray(kept, kept + CHUNK_BYTES), position)
+    if (count === 0) break
+    const end = kept + count
+    const base = position - kept
+    let start = 0
+    for (let lf = buffer.indexOf(LF, kept); lf !== -1 && lf < end; lf = buffer.indexOf(LF, start)) {
+      if (!options.onLine(buffer, start, lf, base + start)) {
+        return { offset: base + start, tail: Buffer.alloc(0), stopped: true, tooLong: false }
+      }
+      start = lf + 1
+    }
+    position += count
+    kept = end - start
+    if (kept > MAX_LINE_BYTES) return { offset: base + start, tail: Buffer.alloc(0), stopped: true, tooLong: true }
+    buffer.copyWithin(0, start, end)
+    options.onProgress?.(position)
+  }
+  return { offset: position - kept, tail: Buffer.from(buffer.subarray(0, kept)), stopped: false, tooLong: false }
+}

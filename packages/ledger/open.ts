@@ -1,0 +1,131 @@
+import { hash } from 'node:crypto'
+import { basename } from 'node:path'
+import type { Clock, Ids } from '@plat/core'
+import { rfc3339Micros } from '@plat/core'
+import { type AppendHandle, type Files, lockPath, systemFiles } from '@plat/state'
+import { Chain, type Damage, type Followed, followChain } from './chain.ts'
+import type { Head } from './format.ts'
+import { FileLedger, type LedgerMeter } from './ledger.ts'
+import { OpenCalls, unknownOutcome } from './open-calls.ts'
+import type { Rec } from './types.ts'
+
+export interface OpenLedgerOptions {
+  readonly path: string
+  /** `''` is the single tenant. */
+  readonly tenant: string
+  /** Names this writer in every record, such as the host's name. */
+  readonly replica: string
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly meter?: LedgerMeter
+  /** The machine's file system when absent. */
+  readonly files?: Files
+}
+
+/** Outcomes of lost calls that wait for one commit at a time at start-up. */
+const CLOSING_BATCH = 1000
+
+/** A ledger that is damaged inside: nothing is written after it. */
+export class LedgerDamaged extends Error {
+  readonly damage: Damage
+
+  constructor(path: string, damage: Damage) {
+    super(
+      `${path} is damaged at line ${damage.line} (record ${damage.seq}, byte ${damage.offset}): ${damage.what}. ` +
+        `Look with: plat audit verify ${path}; then keep the good part with: plat audit repair ${path}`,
+    )
+    this.damage = damage
+  }
+}
+
+const noMeter: LedgerMeter = { committed() {}, failed() {} }
+
+/**
+ * Opens the ledger at `path` for its one writer, making it when it is missing: takes the lock, follows the whole chain, repairs
+ * a torn tail (its bytes stay as `<path>.torn-<seq>`), and closes calls whose process died as `unknown`.
+ * Throws `Locked` when another process writes it and `LedgerDamaged` when a line with LF does not verify.
+ */
+export async function openLedger(options: OpenLedgerOptions): Promise<FileLedger> {
+  const { path, tenant, replica, clock } = options
+  const files = options.files ?? systemFiles
+  const unlock = lockPath(path)
+  let handle: AppendHandle | null = null
+  let ledger: FileLedger | null = null
+  try {
+    handle = files.openAppend(path)
+    const calls = new OpenCalls()
+    const found = await followChain({
+      source: handle,
+      chain: new Chain(null),
+      onRecord: (...line) => calls.see(...line),
+    })
+    if (found.damage !== null) throw new LedgerDamaged(path, found.damage)
+    mendTail({ path, handle, files, found })
+    const lost = readLines(handle, calls.places())
+    const meter = options.meter ?? noMeter
+    ledger = new FileLedger({ path, tenant, replica, clock, files, meter, handle, head: found.head, unlock })
+    await beginAgain(ledger, found.head, [...tornRecord(path, files, found.head), ...lost.map(unknownOutcome)], options)
+    return ledger
+  } catch (error) {
+    if (ledger !== null) {
+      await ledger.close()
+    } else {
+      handle?.close()
+      unlock()
+    }
+    throw error
+  }
+}
+
+/** The first records of this run: the genesis, or what the last run left open. */
+async function beginAgain(ledger: FileLedger, head: Head | null, found: readonly Rec[], options: OpenLedgerOptions) {
+  const createdAt = rfc3339Micros(options.clock.now())
+  const genesis: Rec = { kind: 'config', ledgerId: options.ids.uuid(), format: 1, createdAt }
+  const records = head === null ? [genesis, ...found] : found
+  for (let from = 0; from < records.length; from += CLOSING_BATCH) {
+    await Promise.all(records.slice(from, from + CLOSING_BATCH).map((rec) => ledger.append(rec)))
+  }
+}
+
+interface Mend {
+  readonly path: string
+  readonly handle: AppendHandle
+  readonly files: Files
+  readonly found: Followed
+}
+
+/** Writes the LF that a complete last line lacks; keeps the bytes of a torn one beside the ledger and cuts them off. */
+export function mendTail({ path, handle, files, found }: Mend): void {
+  if (found.tail.length === 0) return
+  if (found.tailComplete) {
+    handle.write(Buffer.from('\n'))
+    return
+  }
+  const side = tornPath(path, found.head)
+  const kept = Buffer.from(files.readWhole(side) ?? [])
+  // A crash may come between the two steps, or while the record of it is written: then more bytes join those kept before.
+  if (!kept.subarray(Math.max(0, kept.length - found.tail.length)).equals(found.tail)) {
+    files.replace(side, Buffer.concat([kept, found.tail]))
+  }
+  handle.truncate(found.offset)
+}
+
+/** `recovered`, for torn bytes whose record is still missing: the file that keeps them is named after the record that comes next. */
+export function tornRecord(path: string, files: Files, head: Head | null): Rec[] {
+  const side = tornPath(path, head)
+  const bytes = files.readWhole(side)
+  if (bytes === null) return []
+  return [{ kind: 'recovered', bytes: bytes.length, sha256: hash('sha256', bytes, 'hex'), file: basename(side) }]
+}
+
+function tornPath(path: string, head: Head | null): string {
+  return `${path}.torn-${head === null ? 0 : head.seq + 1}`
+}
+
+function readLines(handle: AppendHandle, places: readonly { offset: number; length: number }[]): string[] {
+  return places.map(({ offset, length }) => {
+    const bytes = Buffer.alloc(length)
+    if (handle.read(bytes, offset) !== length) throw new Error('the ledger shrank while it was read')
+    return bytes.toString()
+  })
+}

@@ -1,0 +1,120 @@
+import {
+  closeSync,
+  fdatasync,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  writeSync,
+} from 'node:fs'
+import { dirname } from 'node:path'
+
+/** An open file that only grows at its end. Every operation throws the system's error. */
+export interface AppendHandle {
+  /** Bytes. */
+  size(): number
+  /** Reads into the whole of `target` from `position`; answers the bytes read, 0 at the end. */
+  read(target: Uint8Array, position: number): number
+  /** Writes at the end; answers the bytes written, which may be fewer than given. */
+  write(bytes: Uint8Array): number
+  /** `fdatasync`, off the event loop. After an error the handle must never be synced again: the kernel forgets what failed. */
+  sync(done: (fault: Error | null) => void): void
+  truncate(size: number): void
+  close(): void
+}
+
+/** The few file operations that durability rests on. Tests inject faults and record traces here. */
+export interface Files {
+  /** Opens for reading and appending; a missing file is made (mode 0600) and its folder is synced. */
+  openAppend(path: string): AppendHandle
+  /** Puts `bytes` under `path` as a whole: temporary file, fsync, rename, fsync of the folder. */
+  replace(path: string, bytes: Uint8Array): void
+  /** The whole file; null when there is none. */
+  readWhole(path: string): Uint8Array | null
+}
+
+/** Only the owner reads what agents did. */
+const FILE_MODE = 0o600
+const FOLDER_MODE = 0o700
+
+/** The machine's file system. */
+export const systemFiles: Files = {
+  openAppend(path) {
+    const folder = dirname(path)
+    mkdirSync(folder, { recursive: true, mode: FOLDER_MODE })
+    const file = openSync(path, 'a+', FILE_MODE)
+    if (fstatSync(file).size === 0) syncFolder(folder)
+    return new SystemAppendHandle(file)
+  },
+  replace(path, bytes) {
+    const temporary = `${path}.tmp`
+    const file = openSync(temporary, 'w', FILE_MODE)
+    try {
+      for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at, bytes.length - at)
+      fsyncSync(file)
+    } finally {
+      closeSync(file)
+    }
+    renameSync(temporary, path)
+    syncFolder(dirname(path))
+  },
+  readWhole(path) {
+    try {
+      return readFileSync(path)
+    } catch (error) {
+      if (isMissing(error)) return null
+      throw error
+    }
+  },
+}
+
+/** Tells "there is no such file" from every other trouble. */
+export function isMissing(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT'
+}
+
+class SystemAppendHandle implements AppendHandle {
+  readonly #file: number
+
+  constructor(file: number) {
+    this.#file = file
+  }
+
+  size(): number {
+    return fstatSync(this.#file).size
+  }
+
+  read(target: Uint8Array, position: number): number {
+    return readSync(this.#file, target, 0, target.length, position)
+  }
+
+  write(bytes: Uint8Array): number {
+    return writeSync(this.#file, bytes)
+  }
+
+  sync(done: (fault: Error | null) => void): void {
+    fdatasync(this.#file, done)
+  }
+
+  truncate(size: number): void {
+    ftruncateSync(this.#file, size)
+  }
+
+  close(): void {
+    closeSync(this.#file)
+  }
+}
+
+/** A new or renamed entry survives power loss only once its folder was synced. */
+function syncFolder(folder: string): void {
+  const handle = openSync(folder, 'r')
+  try {
+    fsyncSync(handle)
+  } finally {
+    closeSync(handle)
+  }
+}
