@@ -1,5 +1,8 @@
 import type { TObject } from 'typebox'
 
+/** The longest timer that Node keeps, in whole seconds (about 24 days): the maximum of keys that become one. */
+export const LONGEST_SECONDS = 2_147_483
+
 /** A problem of a configuration, at a full key path such as `identity.trustedIssuers[1].issuer`. */
 export interface Problem {
   readonly path: string

@@ -1,4 +1,4 @@
-export type { ConfigBlock, KeyNotes, Problem, Rule } from './block.ts'
+export { type ConfigBlock, type KeyNotes, LONGEST_SECONDS, type Problem, type Rule } from './block.ts'
 export { type CheckedConfig, type CheckOptions, checkConfig } from './check.ts'
 export { type Flag, type FlagTable, type FlagValues, type ParsedFlags, parseFlags, usage } from './flags.ts'
 export { joinSchema, type Node, type UnbuiltKeys } from './node.ts'

@@ -1,0 +1,115 @@
+import { readFileSync } from 'node:fs'
+import {
+  type CheckedConfig,
+  type CheckOptions,
+  type ConfigBlock,
+  checkConfig,
+  isListenAddress,
+  joinSchema,
+  type Node,
+  type Problem,
+} from '@plat/config'
+import type { Static } from 'typebox'
+import { Check } from 'typebox/value'
+import { auditBlock, transparencyLogBlock } from './features/audit/config.ts'
+import { budgetsBlock } from './features/budgets/config.ts'
+import { identityBlock } from './features/identity/config.ts'
+import { listenersBlock } from './features/listeners/config.ts'
+import { policyBlock, regoBlock } from './features/policy/config.ts'
+import { revocationMirrorBlock, revocationsBlock } from './features/revocations/config.ts'
+import { serversBlock } from './features/servers/config.ts'
+import { unbuiltKeys } from './features/unbuilt.ts'
+
+/** The tables of gateway.json (document 3), in the order of the reference. */
+export const gatewayBlocks: readonly ConfigBlock[] = [
+  listenersBlock,
+  identityBlock,
+  policyBlock,
+  regoBlock,
+  serversBlock,
+  auditBlock,
+  transparencyLogBlock,
+  revocationsBlock,
+  revocationMirrorBlock,
+  budgetsBlock,
+]
+
+/** What the gateway reads: every built key, defaults filled in. Unbuilt keys stand at their defaults. */
+export type GatewayConfig = Readonly<
+  Static<typeof listenersBlock.schema> &
+    Static<typeof policyBlock.schema> &
+    Static<typeof serversBlock.schema> &
+    Static<typeof auditBlock.schema> & { identity: Readonly<Static<typeof identityBlock.schema>> }
+>
+
+/** Where the file is when neither the flag nor the environment says (document 3, loading rule 1). */
+export const DEFAULT_CONFIG_PATH = '/etc/plat/gateway.json'
+
+export interface LoadOptions {
+  env: NodeJS.ProcessEnv
+  /** Values of the flags `-config` and `-listen`; empty when not given. */
+  flags: { config: string; listen: string }
+}
+
+export type LoadedConfig =
+  | { ok: true; path: string; config: GatewayConfig; warnings: readonly Problem[] }
+  /** Only errors: what is told is what has to be mended. */
+  | { ok: false; path: string; problems: readonly Problem[] }
+
+/** Loads gateway.json by the loading rules of document 3; never throws for what the file says. */
+export function loadGatewayConfig({ env, flags }: LoadOptions): LoadedConfig {
+  const path = flags.config || env.PLAT_GATEWAY_CONFIG || DEFAULT_CONFIG_PATH
+  const read = readConfigFile(path)
+  if (read.kind === 'problem') return { ok: false, path, problems: [read.problem] }
+  const { config, problems } = checkGatewayConfig(read.text)
+  const errors = problems.filter((problem) => problem.severity === 'error')
+  if (flags.listen !== '' && !isListenAddress(flags.listen)) {
+    const message = `must be an address such as :8080 or 127.0.0.1:8080, got ${JSON.stringify(flags.listen)}`
+    errors.push({ path: 'flag -listen', message, severity: 'error' })
+  }
+  if (errors.length > 0) return { ok: false, path, problems: errors }
+  const typed = decode(config)
+  return {
+    ok: true,
+    path,
+    config: Object.freeze(flags.listen === '' ? typed : { ...typed, listen: flags.listen }),
+    warnings: problems,
+  }
+}
+
+/** Checks the text of a gateway.json with every rule; the command line's validator uses the same. */
+export function checkGatewayConfig(text: string, options?: CheckOptions): CheckedConfig {
+  return checkConfig(text, gatewayBlocks, unbuiltKeys, options)
+}
+
+/** The whole file as one schema, for the reference and for editors. */
+export function gatewaySchema(): Node {
+  return joinSchema(gatewayBlocks, unbuiltKeys)
+}
+
+/** The text of a configuration file, or the one problem that says why there is none. */
+export function readConfigFile(path: string): { kind: 'text'; text: string } | { kind: 'problem'; problem: Problem } {
+  try {
+    // Strict: a byte that is no UTF-8 must not pass as a replacement character.
+    return { kind: 'text', text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readFileSync(path)) }
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
+    const why = code === 'ENOENT' ? 'no such file; name one with -config or PLAT_GATEWAY_CONFIG' : code
+    return { kind: 'problem', problem: { path: '', message: `cannot read ${path}: ${why}`, severity: 'error' } }
+  }
+}
+
+/** The checks were made already; this gives their result its type, and fails when tables and types disagree. */
+function decode(config: Record<string, unknown>): GatewayConfig {
+  const { identity } = config
+  if (
+    Check(listenersBlock.schema, config) &&
+    Check(policyBlock.schema, config) &&
+    Check(serversBlock.schema, config) &&
+    Check(auditBlock.schema, config) &&
+    Check(identityBlock.schema, identity)
+  ) {
+    return { ...config, identity }
+  }
+  throw new Error('the tables of gateway.json accept what their types refuse')
+}

@@ -1,0 +1,46 @@
+import { type ConfigBlock, LONGEST_SECONDS } from '@plat/config'
+import Type from 'typebox'
+
+/** Policies (document 3). */
+export const policyBlock = {
+  path: '',
+  feature: 'policy',
+  built: true,
+  schema: Type.Object({
+    policyFile: Type.String({ minLength: 1, file: 'fails closed', description: 'Compiled policies, hot-reloaded.' }),
+    policyReloadSeconds: Type.Integer({
+      default: 2,
+      minimum: 1,
+      maximum: LONGEST_SECONDS,
+      description: 'Poll interval of every hot-reloaded file.',
+    }),
+    modelPolicy: Type.Enum(['scope-only', 'policy'], {
+      default: 'scope-only',
+      built: false,
+      description: '`scope-only` or `policy` (evaluates policy with server `llm/<route>`).',
+    }),
+    sovereigntyPolicyFile: Type.String({
+      default: '',
+      built: false,
+      description:
+        'SovereigntyPolicy spec; when set every upstream must comply and all egress uses a residency-checking dialer.',
+    }),
+  }),
+} satisfies ConfigBlock
+
+/** `policy.rego` (document 3): the external policy engine. */
+export const regoBlock = {
+  path: 'policy.rego',
+  feature: 'policy',
+  built: false,
+  schema: Type.Object({
+    url: Type.String({
+      default: '',
+      format: 'http-url',
+      description: 'External policy-engine decision URL; every decision is also evaluated there; the strictest wins.',
+    }),
+    timeoutMs: Type.Integer({ default: 250, minimum: 1, description: 'Budget; a timeout denies.' }),
+    enforcement: Type.Enum(['enforce', 'dryRun'], { default: 'enforce', description: '`enforce` or `dryRun`.' }),
+    bearerTokenFile: Type.String({ default: '', description: 'API token file.' }),
+  }),
+} satisfies ConfigBlock

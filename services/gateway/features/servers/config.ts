@@ -1,0 +1,59 @@
+import type { ConfigBlock, Rule } from '@plat/config'
+import Type from 'typebox'
+
+/** The name of a static server (document 3, core rule 7). */
+const SERVER_NAME = '^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$'
+
+const SOURCES = ['upstreams', 'upstreamsFile', 'models', 'modelsFile']
+
+/** Document 3, core rule 3. */
+const someUpstream: Rule = (_block, file) =>
+  SOURCES.some((key) => isSet(file[key]))
+    ? []
+    : [{ path: '', message: `at least one of ${SOURCES.join(', ')} is required`, severity: 'error' }]
+
+function isSet(value: unknown): boolean {
+  if (typeof value === 'object' && value !== null) return Object.keys(value).length > 0
+  return value !== undefined && value !== ''
+}
+
+/** MCP servers (document 3). */
+export const serversBlock = {
+  path: '',
+  feature: 'servers',
+  built: true,
+  schema: Type.Object({
+    upstreamsFile: Type.String({
+      default: '',
+      file: 'warning',
+      description: 'Registry (`{servers, bindings, agentWeb}`); takes precedence over `upstreams`.',
+    }),
+    upstreams: Type.Record(Type.String({ pattern: SERVER_NAME }), Type.String({ minLength: 1, format: 'http-url' }), {
+      default: {},
+      description: 'Deprecated static servers, name to URL.',
+    }),
+    upstreamCredentialsDir: Type.String({
+      default: '',
+      built: false,
+      description: 'Credential files `<credentialKey>.<suffix>`, re-read each reload.',
+    }),
+    tokenExchangeURL: Type.String({
+      default: '',
+      format: 'http-url',
+      built: false,
+      description: 'Broker `/v1/exchange` URL for servers with auth type `tokenExchange`.',
+    }),
+    pinStorePath: Type.String({
+      default: '',
+      built: false,
+      description: 'Journal of observed tool definitions; memory when empty.',
+    }),
+    pinCacheSeconds: Type.Integer({
+      default: 60,
+      minimum: 0,
+      built: false,
+      description: 'Rate limit of the upstream `tools/list` fetch.',
+    }),
+  }),
+  rules: [someUpstream],
+} satisfies ConfigBlock
