@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import type { IncomingHttpHeaders } from 'node:http'
+import os from 'node:os'
+import path from 'node:path'
+import { Readable } from 'node:stream'
+import { type TestContext, test } from 'node:test'
+import { TestClock } from '@plat/core'
+import type { Log } from '@plat/process'
+import { TEST_AUDIENCE, TEST_ISSUER, testIssuer } from '@plat/testkit/identity'
+import type { WireRequest } from '../../call/index.ts'
+import { createAuthenticator } from './index.ts'
+
+function wire(headers: IncomingHttpHeaders): WireRequest {
+  const body = Readable.from([])
+  return { method: 'POST', path: '/mcp/notes', query: '', headers, body, remote: '127.0.0.1:5' }
+}
+
+async function setUp(t: TestContext, change: object = {}) {
+  const clock = new TestClock()
+  const issuer = testIssuer({ clock })
+  const failed: string[] = []
+  const lines: { fields: object; message: string }[] = []
+  const line = (fields: object, message: string) => void lines.push({ fields, message })
+  const log: Log = { debug: () => {}, info: () => {}, warn: line, error: line, child: () => log }
+  const dialer = { fetchBytes: async () => ({ status: 200, bytes: Buffer.from(JSON.stringify(issuer.jwks())) }) }
+  let trusted = -1
+  const auth = await createAuthenticator({
+    config: {
+      publicKeyFiles: [],
+      jwksURL: 'http://broker/.well-known/jwks.json',
+      jwksRefreshSeconds: 300,
+      issuer: TEST_ISSUER,
+      audience: TEST_AUDIENCE,
+      leewaySeconds: 30,
+      resourceBaseURL: '',
+      ...change,
+    },
+    dialer,
+    clock,
+    log,
+    metrics: { failed: (reason) => failed.push(reason), trustedKeys: (count) => (trusted = count) },
+  })
+  t.after(() => auth.close())
+  const answer = async (headers: IncomingHttpHeaders) => auth.authenticate(wire(headers))
+  return { clock, issuer, auth, answer, failed, lines, trusted: () => trusted }
+}
+
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+
+test('a valid token becomes an identity with its whole ancestry', async (t) => {
+  const { issuer, answer, trusted } = await setUp(t)
+  const caller = 'spiffe://plat.local/ns/team/agent/planner/session/p'
+  const token = issuer.token({
+    act: { sub: caller, act: { sub: 'user:ada' } },
+    scope: 'tools:notes tools:web',
+    plat_groups: 'staff',
+    plat_parent_jti: 'p',
+    plat_delegator_jti: 'd',
+    plat_delegation_jtis: ['d', 'e'],
+    plat_inherited_taints: 'web',
+  })
+  const identity = await answer({ authorization: `bEARER ${token}` })
+  assert.ok('namespace' in identity)
+  assert.deepEqual([identity.namespace, identity.agent, identity.session], ['default', 'assistant', 's1'])
+  assert.deepEqual([identity.user, identity.groups, identity.tier, identity.tenant], ['ada', ['staff'], 'tier-0', ''])
+  assert.deepEqual(identity.ancestors, ['p', 'd', 'e'])
+  assert.deepEqual(identity.chain, ['team/planner'])
+  assert.ok(identity.scopes.has('tools:web') && identity.scopes.size === 2)
+  assert.deepEqual(identity.inheritedTaints, ['web'])
+  assert.equal(trusted(), 1)
+})
+
+test('a token seen before gives the same identity at once, until the memory is cleared', async (t) => {
+  const { issuer, auth } = await setUp(t)
+  const headers = bearer(issuer.token())
+  const first = auth.authenticate(wire({ ...headers }))
+  assert.ok(!(first instanceof Promise))
+  assert.equal(auth.authenticate(wire({ ...headers })), first)
+  auth.clear()
+  assert.notEqual(auth.authenticate(wire({ ...headers })), first)
+})
+
+test('credentials are gone from the request, whatever the answer', async (t) => {
+  const { issuer, auth } = await setUp(t)
+  for (const token of [issuer.token(), 'bad']) {
+    const request = wire({ ...bearer(token), dpop: 'x', cookie: 'x', 'proxy-authorization': 'x', accept: 'a' })
+    await auth.authenticate(request)
+    assert.deepEqual(request.headers, { accept: 'a' })
+  }
+})
+
+test('every kind of invalid token is a 401 that is counted for its reason and challenges', async (t) => {
+  const { issuer, answer, failed } = await setUp(t)
+  // The gateway is told no trust domain, and an empty token is no credential at all.
+  const cases = issuer.invalid().filter(({ name }) => name !== 'sub of another trust domain' && name !== 'empty')
+  for (const { name, token, reason } of cases) {
+    const denial = await answer(bearer(token))
+    assert.ok('code' in denial, name)
+    assert.equal(denial.code, 'unauthenticated', name)
+    assert.match(
+      String(denial.data?.challenge),
+      /^Bearer realm="plat", error="invalid_token", error_description="[^"]+"$/,
+    )
+    // What is outside the alphabet of a token is refused before it is read as one.
+    assert.equal(failed.pop(), reason, name)
+  }
+})
+
+test('a request without a token, with two, or with another scheme is refused', async (t) => {
+  const { issuer, answer, failed } = await setUp(t)
+  const missing = await answer({})
+  assert.ok('code' in missing)
+  assert.equal(missing.data?.challenge, 'Bearer realm="plat"')
+  const token = issuer.token()
+  for (const authorization of [
+    `Bearer ${token}, Bearer ${token}`,
+    `Basic ${token}`,
+    'Bearer',
+    `DPoP ${token}`,
+    token,
+  ]) {
+    assert.ok('code' in (await answer({ authorization })), authorization)
+  }
+  assert.deepEqual(failed, ['missing', 'malformed', 'malformed', 'malformed', 'malformed', 'malformed'])
+})
+
+test('a token that is bound to a key is worth nothing as a bearer token', async (t) => {
+  const { issuer, answer, failed } = await setUp(t)
+  const denial = await answer(bearer(issuer.token({ cnf: { jkt: issuer.signer.kid } })))
+  assert.ok('code' in denial)
+  assert.equal(denial.code, 'dpop_required')
+  assert.match(String(denial.data?.challenge), /^DPoP algs="EdDSA ES256", error="invalid_token"/)
+  assert.deepEqual(failed, ['binding'])
+})
+
+test('the challenge names the resource metadata when the base URL is configured', async (t) => {
+  const { answer } = await setUp(t, { resourceBaseURL: 'https://gateway.example/base/' })
+  const denial = await answer({})
+  assert.ok('code' in denial)
+  assert.equal(
+    denial.data?.challenge,
+    'Bearer realm="plat", resource_metadata="https://gateway.example/.well-known/oauth-protected-resource/base/mcp/notes"',
+  )
+})
+
+test('failures are logged at most once a second per reason, with no trace of the token', async (t) => {
+  const { clock, answer, lines, issuer } = await setUp(t)
+  const token = issuer.token({ aud: 'other' })
+  for (let i = 0; i < 5; i++) await answer(bearer(token))
+  await answer({})
+  assert.equal(lines.length, 2)
+  await clock.advance(1000)
+  await answer(bearer(token))
+  assert.deepEqual(lines[2]?.fields, { reason: 'audience', remote: '127.0.0.1:5', suppressed: 4 })
+  assert.ok(!JSON.stringify(lines).includes(token.slice(0, 20)))
+})
+
+test('an identity lives as long as the verifier would take its token', async (t) => {
+  const { clock, issuer, answer } = await setUp(t)
+  const identity = await answer(bearer(issuer.token()))
+  assert.ok('expiresAt' in identity)
+  assert.equal(identity.expiresAt, clock.now() + (900 + 30) * 1000)
+})
+
+test('without a configured issuer iss is not asked', async (t) => {
+  const { issuer, answer } = await setUp(t, { issuer: '' })
+  assert.ok('namespace' in (await answer(bearer(issuer.token({ iss: 'anybody' })))))
+})
+
+test('a key file that cannot be used stops the start', async (t) => {
+  const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'plat-'))
+  t.after(() => fs.rm(dir, { recursive: true }))
+  await assert.rejects(setUp(t, { jwksURL: '', publicKeyFiles: [path.join(dir, 'none.pem')] }), /none\.pem: missing/)
+})

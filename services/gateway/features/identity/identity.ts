@@ -1,0 +1,38 @@
+import { parseSessionSpiffeId } from '@plat/core'
+import type { SessionClaims } from '@plat/tokens'
+import type { Identity } from '../../call/index.ts'
+
+/** Who is calling, from verified claims. `expiresAt` includes the leeway: until then the verifier takes the token. */
+export function identityOf(claims: SessionClaims, leewaySeconds: number): Identity {
+  return {
+    // The single tenant; tenants come with their keys.
+    tenant: '',
+    namespace: claims.namespace,
+    agent: claims.agent,
+    session: claims.session,
+    user: claims.user,
+    groups: claims.groups,
+    verified: claims.principalVerified,
+    tier: claims.tier,
+    scopes: new Set(claims.scopes),
+    jti: claims.jti,
+    ancestors: ancestorsOf(claims),
+    chain: claims.actors.map(agentOf),
+    expiresAt: (claims.expiresAt + leewaySeconds) * 1000,
+    jkt: claims.jkt,
+    issuer: claims.issuer,
+    forkRoot: claims.forkRoot,
+    inheritedTaints: claims.inheritedTaints,
+  }
+}
+
+/** Revoking any token that this one came from revokes this one (document 1, `plat_parent_jti`, `plat_delegator_jti`). */
+function ancestorsOf({ parentJti, delegatorJti, delegationJtis }: SessionClaims): readonly string[] {
+  return [...new Set([parentJti, delegatorJti, ...delegationJtis].filter((jti) => jti !== null))]
+}
+
+/** `<namespace>/<agent>` of a delegating session. */
+function agentOf(spiffeId: string): string {
+  const name = parseSessionSpiffeId(spiffeId)
+  return name === null ? spiffeId : `${name.namespace}/${name.agent}`
+}
