@@ -1,0 +1,120 @@
+import { type CelEnv, type CelInput, celEnv, isCelError, parse, plan } from '@bufbuild/cel'
+import { closest } from '@plat/core'
+
+/** A rule across fields, in the form of `x-kubernetes-validations`: `self` is the object that carries it. */
+export interface CelRule {
+  readonly rule: string
+  readonly message: string
+  /** Field that is blamed, relative to the object: `.endpoint`. Default: the object. */
+  readonly fieldPath?: string
+  /** `FieldValueRequired` reads `Required value`. Default: `Invalid value`. */
+  readonly reason?: 'FieldValueRequired' | 'FieldValueInvalid'
+}
+
+/** Variables by name. Values: string, boolean, null, bigint (int), number (double), Map, array, timestamp message. */
+export type CelVariables = { readonly [name: string]: CelInput }
+
+export interface Expression {
+  /** The truth of the expression; `error` when it could not be told (missing member, wrong type, not a boolean). */
+  test(variables: CelVariables): boolean | 'error'
+  /** Which of the variables the expression names. */
+  readonly mentions: ReadonlySet<string>
+}
+
+/** Longest expression that is compiled, in characters. */
+export const EXPRESSION_MAX_CHARS = 4096
+
+const env: CelEnv = celEnv({})
+
+/** Names that CEL itself gives a meaning. */
+const TYPE_NAMES = ['int', 'uint', 'double', 'bool', 'string', 'bytes', 'list', 'map', 'null_type', 'type', 'google']
+
+/**
+ * Compiles a CEL expression once. What can be known now is refused now: syntax, names that are no variable, functions
+ * that do not exist. Answers the expression, or one line that says what is wrong.
+ */
+export function compileExpression(text: string, variables: readonly string[]): Expression | string {
+  if (text.length > EXPRESSION_MAX_CHARS) return `longer than ${EXPRESSION_MAX_CHARS} characters`
+  let parsed: ReturnType<typeof parse>
+  try {
+    parsed = parse(text)
+  } catch (error) {
+    return `not a CEL expression: ${error instanceof Error ? error.message.replace('<input>:', 'at ') : 'unreadable'}`
+  }
+  const names: Names = { free: new Set(), functions: new Set() }
+  collect(parsed.expr, new Set(), names)
+  const fault = firstUnknown(names, variables)
+  if (fault !== null) return fault
+  const evaluate = plan(env, parsed)
+  return {
+    mentions: new Set(variables.filter((name) => names.free.has(name))),
+    test(bindings) {
+      const result = evaluate(bindings)
+      return isCelError(result) || typeof result !== 'boolean' ? 'error' : result
+    },
+  }
+}
+
+interface Names {
+  readonly free: Set<string>
+  readonly functions: Set<string>
+}
+
+type Expr = NonNullable<ReturnType<typeof parse>['expr']>
+
+/** Walks the tree; names that a comprehension binds are not free inside it. */
+function collect(expr: Expr | undefined, bound: ReadonlySet<string>, names: Names): void {
+  if (expr === undefined) return
+  const kind = expr.exprKind
+  switch (kind.case) {
+    case 'identExpr': {
+      const name = kind.value.name.replace(/^\./, '')
+      if (!bound.has(name)) names.free.add(name)
+      return
+    }
+    case 'selectExpr':
+      collect(kind.value.operand, bound, names)
+      return
+    case 'callExpr':
+      names.functions.add(kind.value.function)
+      collect(kind.value.target, bound, names)
+      for (const arg of kind.value.args) collect(arg, bound, names)
+      return
+    case 'listExpr':
+      for (const element of kind.value.elements) collect(element, bound, names)
+      return
+    case 'structExpr':
+      for (const entry of kind.value.entries) {
+        if (entry.keyKind.case === 'mapKey') collect(entry.keyKind.value, bound, names)
+        collect(entry.value, bound, names)
+      }
+      return
+    case 'comprehensionExpr': {
+      const it = kind.value
+      collect(it.iterRange, bound, names)
+      collect(it.accuInit, bound, names)
+      const inner = new Set([...bound, it.iterVar, it.iterVar2, it.accuVar])
+      for (const part of [it.loopCondition, it.loopStep, it.result]) collect(part, inner, names)
+      return
+    }
+    default:
+      return
+  }
+}
+
+function firstUnknown(names: Names, variables: readonly string[]): string | null {
+  for (const name of names.free) {
+    if (variables.includes(name) || TYPE_NAMES.includes(name)) continue
+    const guess = closest(name, variables)
+    return `unknown variable "${name}"${guess === null ? `: known are ${variables.join(', ')}` : `, did you mean "${guess}"?`}`
+  }
+  for (const name of names.functions) {
+    if (!isOperator(name) && env.funcs.find(name) === undefined) return `unknown function "${name}"`
+  }
+  return null
+}
+
+/** Operators (`_==_`, `!_`, `@in`) are spelt with characters that no function name has; some are planned, not looked up. */
+function isOperator(name: string): boolean {
+  return !/^[A-Za-z][A-Za-z0-9_.]*$/.test(name)
+}

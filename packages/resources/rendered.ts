@@ -1,0 +1,122 @@
+/**
+ * The files that the operator renders and the gateway reads (policyFile, upstreamsFile): one schema is the writer's type
+ * and the reader's decoder. What a reader does not know it refuses.
+ */
+import { type Static, Type } from 'typebox'
+import { mapOf } from './check.ts'
+
+const closed = { additionalProperties: false } as const
+const names = () => Type.Array(Type.String({ minLength: 1, maxLength: 512 }), { maxItems: 256 })
+
+/** What a rule matches: absent = any; inside a key OR with globs, between keys AND. */
+const matchSchema = Type.Object(
+  {
+    servers: Type.Optional(names()),
+    tools: Type.Optional(names()),
+    skills: Type.Optional(names()),
+    methods: Type.Optional(names()),
+    agents: Type.Optional(names()),
+    tiers: Type.Optional(names()),
+    groups: Type.Optional(names()),
+    users: Type.Optional(names()),
+    dataClasses: Type.Optional(names()),
+    taints: Type.Optional(names()),
+    sinks: Type.Optional(names()),
+  },
+  closed,
+)
+
+const ruleSchema = Type.Object(
+  {
+    name: Type.String({ minLength: 1, maxLength: 128 }),
+    action: Type.Enum(['allow', 'deny', 'require_approval'], { type: 'string' }),
+    match: Type.Optional(matchSchema),
+    when: Type.Optional(Type.String({ maxLength: 4096 })),
+    reason: Type.Optional(Type.String({ maxLength: 1024 })),
+    rateLimit: Type.Optional(
+      Type.Object(
+        {
+          count: Type.Integer({ minimum: 1 }),
+          seconds: Type.Integer({ minimum: 1 }),
+          per: Type.Enum(['session', 'agent', 'user', 'namespace'], { type: 'string' }),
+        },
+        closed,
+      ),
+    ),
+  },
+  closed,
+)
+
+const policySchema = Type.Object(
+  {
+    name: Type.String({ minLength: 1, maxLength: 512 }),
+    namespace: Type.String({ minLength: 1, maxLength: 63 }),
+    agents: Type.Array(Type.String({ minLength: 1, maxLength: 253 })),
+    mode: Type.Enum(['enforce', 'dryRun'], { type: 'string' }),
+    defaultAction: Type.Enum(['deny'], { type: 'string' }),
+    cedar: Type.String(),
+    rules: Type.Array(ruleSchema),
+  },
+  closed,
+)
+
+/** Format `policyFile`. `generation` feeds `plat_gateway_policy_revision`, `revision` names what decided in the ledger. */
+export const policyFileSchema = Type.Object(
+  {
+    version: Type.Literal(1),
+    generation: Type.Integer({ minimum: 0 }),
+    revision: Type.String({ minLength: 1, maxLength: 128 }),
+    policies: Type.Array(policySchema),
+  },
+  closed,
+)
+
+const serverSchema = Type.Object(
+  {
+    url: Type.String({ pattern: '^https?://[^/@\\s]+' }),
+    namespaces: Type.Array(Type.String({ minLength: 1, maxLength: 63 })),
+    implicit: Type.Boolean(),
+    trust: Type.Enum(['trusted', 'untrusted'], { type: 'string' }),
+    dataClass: Type.Enum(['public', 'internal', 'confidential', 'restricted'], { type: 'string' }),
+    jurisdiction: Type.Optional(Type.String()),
+    protocolVersions: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 32 }))),
+    timeoutSeconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 3600 })),
+    caPEM: Type.Optional(Type.String()),
+    auth: Type.Object({ type: Type.String() }),
+    dlpProfile: Type.Optional(Type.String()),
+    pins: Type.Optional(Type.Object({})),
+    toolLabels: Type.Optional(Type.Object({})),
+  },
+  closed,
+)
+
+/** Format `upstreamsFile`. Keys of `servers` are `<ns>/<name>`, of `bindings` `<ns>/<agent>/<server>`. */
+export const upstreamsFileSchema = Type.Object(
+  {
+    version: Type.Literal(1),
+    servers: mapOf(serverSchema),
+    bindings: mapOf(Type.String()),
+    agentWeb: mapOf(
+      Type.Object(
+        {
+          allowedDomains: Type.Optional(Type.Array(Type.String())),
+          deniedDomains: Type.Optional(Type.Array(Type.String())),
+        },
+        closed,
+      ),
+    ),
+  },
+  closed,
+)
+
+export type PolicyFile = Static<typeof policyFileSchema>
+export type PolicyEntry = PolicyFile['policies'][number]
+export type RuleEntry = PolicyEntry['rules'][number]
+export type RuleMatch = Static<typeof matchSchema>
+export type UpstreamsFile = Static<typeof upstreamsFileSchema>
+export type ServerEntry = UpstreamsFile['servers'][string]
+
+/** Variables of a rule's `when`. */
+export const WHEN_VARIABLES = ['args', 'identity', 'target', 'taints', 'method', 'now'] as const
+
+export { type Decoded, decodeRendered } from './decode.ts'

@@ -1,0 +1,80 @@
+import type { Decision, Identity, Target } from '../../call/index.ts'
+import {
+  type CompiledPolicy,
+  type CompiledRule,
+  FOUND_MAX,
+  FOUND_MAX_CHARS,
+  type PolicySet,
+  undecided,
+} from './compile.ts'
+import { type PolicyInput, questionOfTool, Variables } from './question.ts'
+
+/** Strictest first: the order of rules never matters. */
+const STRICTNESS = { allow: 1, require_approval: 2, deny: 3 } as const
+
+/**
+ * Judges one message: deny over require_approval over allow over the default. An agent without a policy is denied.
+ * Among rules of the same action the first names itself; the verdict is the same.
+ */
+export function judge(set: PolicySet, input: PolicyInput): Decision {
+  const { namespace, agent } = input.identity
+  const policies = set.byAgent.get(`${namespace}/${agent}`)
+  if (policies === undefined) return withoutPolicy(set, input.identity)
+  let strictest: Decision | null = null
+  let variables: Variables | null = null
+  for (const policy of policies) {
+    for (const rule of rulesFor(policy, input.target.server, input.tool)) {
+      if (strictest !== null && STRICTNESS[rule.action] <= STRICTNESS[strictest.action]) continue
+      if (!rule.matches(input)) continue
+      if (rule.when !== null) {
+        variables ??= new Variables(input)
+        if (!holds(rule, rule.when, { input, variables })) continue
+      }
+      if (rule.action === 'deny') return rule.decision
+      strictest = rule.decision
+    }
+  }
+  return strictest ?? policies[0]?.byDefault ?? withoutPolicy(set, input.identity)
+}
+
+/** Is a tool shown in a list? Hidden when a call would be denied whatever its arguments. */
+export function judgeTool(
+  set: PolicySet,
+  caller: { identity: Identity; target: Target; now: number },
+  tool: string,
+): boolean {
+  return judge(set, questionOfTool(caller.identity, caller.target, tool, caller.now)).action !== 'deny'
+}
+
+/** An error makes an allow not match and everything stricter match. */
+function holds(
+  rule: CompiledRule,
+  when: NonNullable<CompiledRule['when']>,
+  { input, variables }: { input: PolicyInput; variables: Variables },
+): boolean {
+  if (input.args === 'unknown' && when.mentions.has('args')) return rule.action !== 'deny'
+  try {
+    const truth = when.test(variables.bind(when.mentions))
+    return truth === 'error' ? rule.action !== 'allow' : truth
+  } catch {
+    return rule.action !== 'allow'
+  }
+}
+
+/** Rules that speak of this server and tool: found by asking each once, then by one look into a map. */
+function rulesFor(policy: CompiledPolicy, server: string, tool: string | null): readonly CompiledRule[] {
+  const key = tool === null ? server : `${server}\n${tool}`
+  const known = policy.found.get(key)
+  if (known !== undefined) return known
+  const rules = policy.rules.filter((rule) => rule.concerns(server, tool))
+  if (key.length <= FOUND_MAX_CHARS) {
+    if (policy.found.size >= FOUND_MAX) policy.found.clear()
+    policy.found.set(key, rules)
+  }
+  return rules
+}
+
+function withoutPolicy(set: PolicySet, { namespace, agent }: Identity): Decision {
+  const reason = `no policy governs agent ${namespace}/${agent}: its policyRef is missing or names no ToolPolicy`
+  return { ...undecided(set.revision), reason, engines: [{ name: 'native', action: 'deny' }] }
+}

@@ -1,0 +1,300 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { TestClock } from '@plat/core'
+import type { PolicyFile, RuleEntry } from '@plat/resources/rendered'
+import fc from 'fast-check'
+import type { Identity, Target } from '../../call/index.ts'
+import { compilePolicies, noPolicies, type PolicySet } from './compile.ts'
+import { decodePolicies } from './decode.ts'
+import { judge, judgeTool } from './judge.ts'
+import type { PolicyInput } from './question.ts'
+
+const NOW = new TestClock().now()
+
+const identity: Identity = {
+  tenant: '',
+  namespace: 'default',
+  agent: 'assistant',
+  session: 's1',
+  user: 'ada',
+  groups: ['dev', 'oncall'],
+  verified: 'requester',
+  tier: 'tier-1',
+  scopes: new Set(['tools:notes']),
+  jti: 'j1',
+  ancestors: [],
+  chain: [],
+  expiresAt: NOW + 60_000,
+  jkt: null,
+  issuer: 'plat-identity',
+  forkRoot: null,
+  inheritedTaints: [],
+}
+
+const target: Target = {
+  kind: 'mcp',
+  key: 'default/notes',
+  server: 'notes',
+  tool: 'delete_note',
+  trust: 'untrusted',
+  dataClass: 'internal',
+  jurisdiction: null,
+  labels: { taints: [], clearTaints: [], sinks: [] },
+  builtin: false,
+}
+
+function fileOf(rules: readonly RuleEntry[], agents = ['assistant']): PolicyFile {
+  const policy = { name: 'default/assistant', namespace: 'default', agents, cedar: '', rules: [...rules] }
+  return {
+    version: 1,
+    generation: 7,
+    revision: 'sha256:ab',
+    policies: [{ ...policy, mode: 'enforce', defaultAction: 'deny' }],
+  }
+}
+
+function setOf(rules: readonly RuleEntry[]): PolicySet {
+  const compiled = compilePolicies(fileOf(rules))
+  if ('problems' in compiled) assert.fail(compiled.problems.join('\n'))
+  return compiled.set
+}
+
+function ask(rules: readonly RuleEntry[], args: unknown, more: Partial<PolicyInput> = {}) {
+  const bytes = typeof args === 'string' ? Buffer.from(args) : Buffer.from(JSON.stringify(args))
+  return judge(setOf(rules), { ...question(bytes), ...more })
+}
+
+function question(args: PolicyInput['args']): PolicyInput {
+  return { identity, target, tool: target.tool, method: 'tools/call', taints: [], args, now: NOW }
+}
+
+const allowAll: RuleEntry = { name: 'all', action: 'allow' }
+const keep: RuleEntry = {
+  name: 'keep',
+  action: 'deny',
+  match: { servers: ['notes'], tools: ['delete_note'] },
+  when: "args.name.startsWith('keep-')",
+  reason: 'notes to keep stay',
+}
+
+test('a deny whose condition holds wins over an allow and names policy, rule, reason and revision', () => {
+  const decision = ask([allowAll, keep], { name: 'keep-this' })
+  assert.deepEqual(
+    [decision.action, decision.policy, decision.rule, decision.reason, decision.revision],
+    ['deny', 'default/assistant', 'keep', 'notes to keep stay', 'sha256:ab'],
+  )
+  assert.equal(ask([allowAll, keep], { name: 'other' }).action, 'allow')
+})
+
+test('a condition that cannot be told denies in a deny and does not allow in an allow', () => {
+  assert.equal(ask([allowAll, keep], {}).action, 'deny')
+  assert.equal(ask([allowAll, keep], { name: 4 }).action, 'deny')
+  assert.equal(ask([{ ...keep, action: 'allow' }], {}).rule, null)
+  assert.equal(ask([{ name: 'text', action: 'allow', when: "'yes'" }], {}).action, 'deny')
+  assert.equal(ask([allowAll, keep], '{"name": broken').action, 'deny')
+})
+
+test('an agent without a policy is denied with a reason that names policyRef', () => {
+  const decision = judge(noPolicies, question(null))
+  assert.equal(decision.action, 'deny')
+  assert.match(decision.reason, /default\/assistant.*policyRef/)
+  const elsewhere = judge(setOf([allowAll]), { ...question(null), identity: { ...identity, namespace: 'other' } })
+  assert.equal(elsewhere.action, 'deny')
+})
+
+test('nothing matches: the default denies', () => {
+  assert.equal(ask([], {}).action, 'deny')
+  assert.equal(ask([], {}).policy, 'default/assistant')
+})
+
+test('each key of match is asked, lists with OR, keys with AND', () => {
+  const cases: [RuleEntry['match'], boolean][] = [
+    [{ servers: ['files', 'no*'] }, true],
+    [{ servers: ['files'] }, false],
+    [{ tools: ['delete_*'] }, true],
+    [{ tools: ['read_*'] }, false],
+    [{ skills: ['*'] }, false],
+    [{ methods: ['tools/call'] }, true],
+    [{ methods: ['resources/*'] }, false],
+    [{ agents: ['assist*'] }, true],
+    [{ agents: ['default/assistant'] }, true],
+    [{ agents: ['other/*'] }, false],
+    [{ tiers: ['tier-1'] }, true],
+    [{ tiers: ['tier-2'] }, false],
+    [{ groups: ['ops', 'on*'] }, true],
+    [{ groups: ['ops'] }, false],
+    [{ users: ['ada'] }, true],
+    [{ users: ['bob'] }, false],
+    [{ dataClasses: ['internal'] }, true],
+    [{ dataClasses: ['public'] }, false],
+    [{ servers: ['notes'], tiers: ['tier-2'] }, false],
+    [{ servers: [] }, false],
+  ]
+  for (const [match, expected] of cases) {
+    const action = ask([{ name: 'r', action: 'allow', ...(match && { match }) }], {}).action
+    assert.equal(action === 'allow', expected, JSON.stringify(match))
+  }
+})
+
+test('a session without a user matches no rule with users', () => {
+  const nobody = { identity: { ...identity, user: null } }
+  assert.equal(ask([{ name: 'r', action: 'allow', match: { users: ['*'] } }], {}, nobody).action, 'deny')
+})
+
+test('a rule with tools or skills never matches a message without one', () => {
+  const read: Partial<PolicyInput> = { tool: null, target: { ...target, tool: null }, method: 'resources/read' }
+  assert.equal(ask([{ name: 'r', action: 'allow', match: { tools: ['*'] } }], {}, read).action, 'deny')
+  assert.equal(ask([{ name: 'r', action: 'allow', match: { methods: ['resources/read'] } }], {}, read).action, 'allow')
+  assert.equal(ask([{ name: 'r', action: 'allow', match: { servers: ['notes'] } }], {}, read).action, 'allow')
+  const both = { tools: ['*'], methods: ['resources/read'] }
+  assert.equal(ask([{ name: 'r', action: 'allow', match: both }], {}, read).action, 'deny')
+})
+
+test('a skill target is matched by skills and by tools as skill:<id>', () => {
+  const skill: Partial<PolicyInput> = { tool: 'skill:plan', target: { ...target, kind: 'a2a', tool: 'skill:plan' } }
+  assert.equal(ask([{ name: 'r', action: 'allow', match: { skills: ['pl*'] } }], {}, skill).action, 'allow')
+  assert.equal(ask([{ name: 'r', action: 'allow', match: { tools: ['skill:plan'] } }], {}, skill).action, 'allow')
+})
+
+test('every variable of when can be read', () => {
+  const when = [
+    "identity.namespace == 'default'",
+    "identity.agent == 'assistant'",
+    "identity.session == 's1'",
+    "identity.user == 'ada'",
+    "'oncall' in identity.groups",
+    "identity.tier == 'tier-1'",
+    "'tools:notes' in identity.scopes",
+    "identity.verified == 'requester'",
+    'identity.chain.size() == 0',
+    "target.server == 'notes'",
+    "target.tool == 'delete_note'",
+    'target.skill == null && target.route == null && target.model == null && target.jurisdiction == null',
+    "target.dataClass == 'internal' && target.trust == 'untrusted'",
+    'taints.size() == 0',
+    "method == 'tools/call'",
+    "now > timestamp('2025-01-01T00:00:00Z') && now.getFullYear() == 2026",
+    "args.list.exists(x, x.id == 2) && args.name.matches('^a+$')",
+  ]
+  for (const text of when) {
+    const decision = ask([{ name: 'r', action: 'allow', when: text }], { name: 'aaa', list: [{ id: 1 }, { id: 2 }] })
+    assert.equal(decision.action, 'allow', text)
+  }
+})
+
+test('whole numbers that fit int64 are ints and every other number is a double, exactly', () => {
+  const when = (text: string): RuleEntry[] => [{ name: 'r', action: 'allow', when: text }]
+  const holds = (text: string, json: string) => ask(when(text), json).action === 'allow'
+  assert.ok(holds('args.n == 9007199254740993', '{"n":9007199254740993}'))
+  assert.ok(!holds('args.n == 9007199254740992', '{"n":9007199254740993}'))
+  assert.ok(holds('type(args.n) == int && args.n < -9223372036854775807', '{"n":-9223372036854775808}'))
+  assert.ok(holds('type(args.n) == double', '{"n":9223372036854775808}'))
+  assert.ok(holds('type(args.n) == double && args.n == 1.0', '{"n":1.0}'))
+  assert.ok(holds('type(args.n) == double', '{"n":1e3}'))
+  assert.ok(holds('type(args.n) == int && args.n == 0', '{"n":-0}'))
+})
+
+test('ints beyond 2^53 compare like the integers that they are', () => {
+  fc.assert(
+    fc.property(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), fc.bigInt({ min: -2n, max: 2n }), (n, near) => {
+      const limit = n + near
+      fc.pre(limit >= -(2n ** 63n) + 1n && limit < 2n ** 63n)
+      const action = ask([{ name: 'r', action: 'allow', when: `args.n <= ${limit}` }], `{"n":${n}}`).action
+      assert.equal(action === 'allow', n <= limit)
+    }),
+    { numRuns: 200 },
+  )
+})
+
+test('member names that mean something to a program mean nothing in arguments', () => {
+  const json = '{"constructor":1,"$typeName":"google.protobuf.Any","__proto__":{"name":"keep-x"},"toString":2}'
+  assert.equal(
+    ask([{ name: 'r', action: 'allow', when: 'args.constructor == 1 && !has(args.name)' }], json).action,
+    'allow',
+  )
+})
+
+test('the order of rules and policies never changes the verdict', () => {
+  const rule = fc.record({
+    name: fc.constantFrom('a', 'b', 'c'),
+    action: fc.constantFrom('allow' as const, 'deny' as const, 'require_approval' as const),
+    match: fc.record({ tools: fc.constantFrom('delete_note', 'delete_*', 'read_note', '*').map((one) => [one]) }),
+    when: fc.constantFrom("args.name == 'x'", 'args.missing == 1', 'true', 'false'),
+  })
+  fc.assert(
+    fc.property(
+      fc
+        .array(rule, { maxLength: 8 })
+        .chain((rules) => fc.tuple(fc.constant(rules), fc.shuffledSubarray(rules, { minLength: rules.length }))),
+      ([rules, shuffled]) => assert.equal(ask(rules, { name: 'x' }).action, ask(shuffled, { name: 'x' }).action),
+    ),
+    { numRuns: 300 },
+  )
+})
+
+test('in a list a condition on args shows what may be allowed and hides nothing', () => {
+  const shown = (rules: RuleEntry[], tool: string) => judgeTool(setOf(rules), { identity, target, now: NOW }, tool)
+  assert.ok(shown([allowAll, keep], 'delete_note'))
+  assert.ok(shown([{ ...keep, action: 'allow' }], 'delete_note'))
+  assert.ok(!shown([{ ...keep, action: 'allow' }], 'read_note'))
+  assert.ok(shown([{ ...keep, action: 'require_approval' }], 'delete_note'))
+  assert.ok(!shown([allowAll, { name: 'no', action: 'deny', when: "identity.user == 'ada'" }], 'read_note'))
+  assert.ok(!shown([allowAll, { name: 'no', action: 'deny', match: { methods: ['tools/call'] } }], 'read_note'))
+  assert.ok(!judgeTool(noPolicies, { identity, target, now: NOW }, 'read_note'))
+})
+
+test('args is a variable only where the expression does not bind the name itself', () => {
+  const rules: RuleEntry[] = [allowAll, { name: 'no', action: 'deny', when: "['x'].exists(args, args == 'x')" }]
+  assert.ok(!judgeTool(setOf(rules), { identity, target, now: NOW }, 'read_note'))
+})
+
+test('an expression that cannot be compiled refuses the file and says where and why', () => {
+  const faults: [string, RegExp][] = [
+    ['args.name ==', /^policies\[0\]\.rules\[0\]\.when: not a CEL expression/],
+    ["arg.name == 'x'", /unknown variable "arg", did you mean "args"\?/],
+    ['args.name.beginsWith("x")', /unknown function "beginsWith"/],
+  ]
+  for (const [when, expected] of faults) {
+    const compiled = compilePolicies(fileOf([{ name: 'r', action: 'deny', when }]))
+    assert.ok('problems' in compiled)
+    assert.match(compiled.problems[0] ?? '', expected)
+  }
+})
+
+test('what this version does not enforce refuses the file', () => {
+  const unbuilt: [RuleEntry, string][] = [
+    [{ name: 'r', action: 'require_approval' }, 'action'],
+    [{ name: 'r', action: 'allow', rateLimit: { count: 1, seconds: 1, per: 'user' } }, 'rateLimit'],
+    [{ name: 'r', action: 'deny', match: { taints: ['x'] } }, 'match.taints'],
+    [{ name: 'r', action: 'deny', match: { sinks: ['x'] } }, 'match.sinks'],
+  ]
+  for (const [rule, path] of unbuilt) {
+    const decoded = decodePolicies(Buffer.from(JSON.stringify(fileOf([rule]))))
+    assert.deepEqual(decoded, { ok: false, problems: [`policies[0].rules[0].${path}: not built yet in this version`] })
+  }
+})
+
+test('a file with unknown fields, wrong types, doubled members or another version is refused', () => {
+  const good = JSON.stringify(fileOf([allowAll]))
+  assert.ok(decodePolicies(Buffer.from(good)).ok)
+  const bad = [
+    good.replace('"generation"', '"generations"'),
+    good.replace('"version":1', '"version":2'),
+    good.replace('"generation":7', '"generation":"7"'),
+    good.replace('"generation":7', '"generation":7,"generation":8'),
+    good.replace('"action":"allow"', '"action":"permit"'),
+    '[]',
+    'not json',
+    `${good} x`,
+  ]
+  for (const text of bad) assert.ok(!decodePolicies(Buffer.from(text)).ok, text)
+})
+
+test('names that callers make up do not fill the memory of found rules', () => {
+  const set = setOf([allowAll])
+  const policy = set.byAgent.get('default/assistant')?.[0]
+  for (let n = 0; n < 10_000; n++) judge(set, { ...question(null), tool: `tool-${n}` })
+  judge(set, { ...question(null), tool: 'x'.repeat(100_000) })
+  assert.ok(policy !== undefined && policy.found.size <= 4096)
+  assert.ok([...policy.found.keys()].every((key) => key.length <= 512))
+})

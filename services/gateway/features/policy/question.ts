@@ -1,0 +1,113 @@
+import type { CelVariables } from '@plat/resources'
+import type { Call, Identity, Target } from '../../call/index.ts'
+import { celFromJson, timestampOf } from './values.ts'
+
+/** What a policy is asked: one message of one caller to one target. Compiled rules read it; engines to come read it too. */
+export interface PolicyInput {
+  readonly identity: Identity
+  readonly target: Target
+  /** The tool that is judged: `target.tool`, or one entry of a list. */
+  readonly tool: string | null
+  /** The protocol's own word: `tools/call`. */
+  readonly method: string
+  readonly taints: readonly string[]
+  /** Bytes of the arguments; null: the message has none; `unknown`: a list, where nobody has called yet. */
+  readonly args: Uint8Array | null | 'unknown'
+  /** Milliseconds since the epoch. */
+  readonly now: number
+}
+
+/** No taints are tracked yet; a rule that would ask for them is refused when it is loaded. */
+const NO_TAINTS: readonly string[] = []
+
+/** The question that a call asks. */
+export function questionOf(call: Call<'identity' | 'target'>, now: number): PolicyInput {
+  return {
+    identity: call.facts.identity,
+    target: call.facts.target,
+    tool: call.facts.target.tool,
+    method: call.method,
+    taints: NO_TAINTS,
+    args: call.body === null ? null : call.body.args,
+    now,
+  }
+}
+
+/** The question for one entry of a `tools/list`: as if it were called, with arguments that nobody knows. */
+export function questionOfTool(identity: Identity, target: Target, tool: string, now: number): PolicyInput {
+  return { identity, target, tool, method: 'tools/call', taints: NO_TAINTS, args: 'unknown', now }
+}
+
+/**
+ * CEL variables of one question, each computed when the first expression asks for it and kept for the next.
+ * @throws SyntaxError when the arguments are not JSON; the caller treats that as an evaluation error.
+ */
+export class Variables {
+  readonly #input: PolicyInput
+  readonly #known: { [name: string]: CelVariables[string] } = {}
+
+  constructor(input: PolicyInput) {
+    this.#input = input
+  }
+
+  /** Binds what `mentions` names, and nothing else. */
+  bind(mentions: ReadonlySet<string>): CelVariables {
+    for (const name of mentions) {
+      if (!Object.hasOwn(this.#known, name)) this.#known[name] = variable(name, this.#input)
+    }
+    return this.#known
+  }
+}
+
+function variable(name: string, input: PolicyInput): CelVariables[string] {
+  switch (name) {
+    case 'args':
+      return input.args === null || input.args === 'unknown' ? new Map() : celFromJson(input.args)
+    case 'identity':
+      return identityMap(input.identity)
+    case 'target':
+      return targetMap(input.target, input.tool)
+    case 'taints':
+      return input.taints
+    case 'method':
+      return input.method
+    case 'now':
+      return timestampOf(input.now)
+    default:
+      return null
+  }
+}
+
+function identityMap(identity: Identity): ReadonlyMap<string, CelVariables[string]> {
+  return new Map<string, CelVariables[string]>([
+    ['namespace', identity.namespace],
+    ['agent', identity.agent],
+    ['session', identity.session],
+    ['user', identity.user],
+    ['groups', identity.groups],
+    ['tier', identity.tier],
+    ['scopes', [...identity.scopes]],
+    ['verified', identity.verified],
+    ['chain', identity.chain],
+  ])
+}
+
+function targetMap(target: Target, tool: string | null): ReadonlyMap<string, CelVariables[string]> {
+  return new Map<string, CelVariables[string]>([
+    ['server', target.server],
+    ['tool', tool],
+    ['skill', skillOf(tool)],
+    ['route', target.kind === 'model' ? target.key : null],
+    ['model', target.kind === 'model' ? tool : null],
+    ['dataClass', target.dataClass],
+    ['trust', target.trust],
+    ['jurisdiction', target.jurisdiction],
+  ])
+}
+
+const SKILL_PREFIX = 'skill:'
+
+/** The skill of an agent-to-agent target, whose tool reads `skill:<id>`; null for every other. */
+export function skillOf(tool: string | null): string | null {
+  return tool?.startsWith(SKILL_PREFIX) === true ? tool.slice(SKILL_PREFIX.length) : null
+}

@@ -1,0 +1,49 @@
+import {
+  type Decoded,
+  decodeRendered,
+  type ServerEntry,
+  type UpstreamsFile,
+  upstreamsFileSchema,
+} from '@plat/resources/rendered'
+
+/** Decodes an upstreamsFile strictly; parts that this version does not enforce refuse the file. */
+export function decodeUpstreams(bytes: Uint8Array): Decoded<UpstreamsFile> {
+  const decoded = decodeRendered(upstreamsFileSchema, bytes, unbuiltParts)
+  if (!decoded.ok) return decoded
+  const problems = misnamed(decoded.file)
+  return problems.length > 0 ? { ok: false, problems } : decoded
+}
+
+function unbuiltParts(file: UpstreamsFile): string[] {
+  const out: string[] = []
+  for (const [key, server] of Object.entries(file.servers)) {
+    for (const member of unbuiltOfServer(server)) out.push(`servers[${key}].${member}`)
+  }
+  for (const agent of Object.keys(file.agentWeb)) out.push(`agentWeb[${agent}]`)
+  return out
+}
+
+function unbuiltOfServer(server: ServerEntry): string[] {
+  const out: string[] = []
+  if (server.auth.type !== 'none') out.push('auth.type')
+  for (const member of Object.keys(server.auth)) if (member !== 'type') out.push(`auth.${member}`)
+  if (server.dlpProfile !== undefined && server.dlpProfile !== 'none') out.push('dlpProfile')
+  if (server.pins !== undefined) out.push('pins')
+  if (server.toolLabels !== undefined) out.push('toolLabels')
+  return out
+}
+
+const SERVER_KEY = /^[^/]+\/[^/]+$/
+const BINDING_KEY = /^[^/]+\/[^/]+\/[^/]+$/
+
+function misnamed(file: UpstreamsFile): string[] {
+  const out: string[] = []
+  for (const key of Object.keys(file.servers)) {
+    if (!SERVER_KEY.test(key)) out.push(`servers[${key}]: must read <namespace>/<name>`)
+    else if (key.includes('/plat-')) out.push(`servers[${key}]: names that begin with "plat-" are built in`)
+  }
+  for (const key of Object.keys(file.bindings)) {
+    if (!BINDING_KEY.test(key)) out.push(`bindings[${key}]: must read <namespace>/<agent>/<server>`)
+  }
+  return out
+}

@@ -1,0 +1,71 @@
+import { watchFile } from '@plat/config'
+import type { Clock } from '@plat/core'
+import type { Log } from '@plat/process'
+import type { Snapshot, Snapshots } from '../../call/index.ts'
+import type { Stage } from '../../pipeline/stage.ts'
+import { decodeUpstreams } from './decode.ts'
+import { buildRegistry, type Registry, type Upstream } from './registry.ts'
+import { createResolveStage, registrySlot } from './stage.ts'
+
+export type { Registry, Upstream } from './registry.ts'
+export { createResolveStage, registrySlot } from './stage.ts'
+
+export interface ServersOptions {
+  readonly config: {
+    /** Empty: only static upstreams. */
+    readonly upstreamsFile: string
+    readonly upstreams: Readonly<Record<string, string>>
+    readonly policyReloadSeconds: number
+  }
+  readonly snapshots: Snapshots
+  readonly clock: Clock
+  readonly log: Log
+  /** `plat_gateway_upstreams_configured`. */
+  readonly metrics: { configured(upstreams: number): void }
+}
+
+export interface Servers {
+  readonly stage: Stage<'resolve', 'identity', 'target'>
+  /** The server that a target names, as this snapshot knows it; null once it is gone. */
+  upstream(snapshot: Snapshot, key: string): Upstream | null
+  /** Reads the file now; the first check comes before the gateway serves. */
+  check(): Promise<void>
+  close(): void
+}
+
+/**
+ * MCP servers of `upstreamsFile` and `upstreams` (document 3, "MCP servers"), read again every `policyReloadSeconds`.
+ * Without a readable file at start only static upstreams are known; a bad file later leaves the good one in force.
+ */
+export function createServers({ config, snapshots, clock, log, metrics }: ServersOptions): Servers {
+  const path = config.upstreamsFile
+  const publish = (registry: Registry) => {
+    snapshots.publish(registrySlot, registry)
+    metrics.configured(registry.size)
+  }
+  const failed = (problems: readonly string[]) =>
+    log.error({ path, problems }, 'upstreamsFile is refused: the servers known before stay')
+  const watch =
+    path === ''
+      ? null
+      : watchFile({
+          path,
+          everyMs: config.policyReloadSeconds * 1000,
+          clock,
+          onBytes(bytes) {
+            const decoded =
+              bytes === null ? ({ ok: false, problems: ['no such file'] } as const) : decodeUpstreams(bytes)
+            if (!decoded.ok) return failed(decoded.problems)
+            publish(buildRegistry(decoded.file, config.upstreams))
+            log.info({ path, servers: Object.keys(decoded.file.servers).length }, 'servers loaded')
+          },
+          onError: (error) => failed([error instanceof Error ? error.message : 'cannot be read']),
+        })
+  publish(buildRegistry(null, config.upstreams))
+  return {
+    stage: createResolveStage(snapshots),
+    upstream: (snapshot, key) => snapshot.get(registrySlot).upstream(key),
+    check: async () => watch?.check(),
+    close: () => watch?.stop(),
+  }
+}

@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { ServerEntry, UpstreamsFile } from '@plat/resources/rendered'
+import { isDenial } from '../../call/index.ts'
+import { decodeUpstreams } from './decode.ts'
+import { buildRegistry } from './registry.ts'
+
+const entry = (url: string, more: Partial<ServerEntry> = {}): ServerEntry => ({
+  url,
+  namespaces: [],
+  implicit: false,
+  trust: 'untrusted',
+  dataClass: 'internal',
+  auth: { type: 'none' },
+  ...more,
+})
+
+const file: UpstreamsFile = {
+  version: 1,
+  servers: {
+    'default/notes': entry('http://own/mcp', { trust: 'trusted', timeoutSeconds: 5, protocolVersions: ['2025-06-18'] }),
+    'default/two': entry('http://own-two/mcp'),
+    'tools/search': entry('http://shared/mcp', { namespaces: ['default', 'team'] }),
+    'tools/notes': entry('http://shared-notes/mcp', { namespaces: ['default', 'team'] }),
+    'tools/dup': entry('http://dup-1/mcp', { namespaces: ['default'] }),
+    'more/dup': entry('http://dup-2/mcp', { namespaces: ['default'] }),
+    'private/vault': entry('http://vault/mcp'),
+    'default/assistant-legacy': entry('http://legacy/mcp', { implicit: true }),
+    'default/assistant-notes': entry('http://never/mcp', { implicit: true }),
+    'default/assistant-fixed': entry('http://never-2/mcp', { implicit: true }),
+  },
+  bindings: {
+    'default/assistant/two': 'tools/search',
+    'default/assistant/gone': 'default/missing',
+    'default/assistant/stolen': 'private/vault',
+  },
+  agentWeb: {},
+}
+
+const registry = buildRegistry(file, {
+  notes: 'http://static-notes/mcp',
+  fixed: 'http://static/mcp',
+  two: 'http://s/mcp',
+})
+const assistant = { namespace: 'default', agent: 'assistant' }
+
+function answer(name: string, who = assistant): string {
+  const found = registry.resolve(who, name)
+  return isDenial(found) ? found.code : found.url
+}
+
+test('names resolve in the documented order: binding, own, shared, static, implicit', () => {
+  assert.equal(answer('two'), 'http://shared/mcp')
+  assert.equal(answer('two', { namespace: 'default', agent: 'other' }), 'http://own-two/mcp')
+  assert.equal(answer('notes'), 'http://own/mcp')
+  assert.equal(answer('notes', { namespace: 'team', agent: 'assistant' }), 'http://shared-notes/mcp')
+  assert.equal(answer('notes', { namespace: 'far', agent: 'assistant' }), 'http://static-notes/mcp')
+  assert.equal(answer('search'), 'http://shared/mcp')
+  assert.equal(answer('fixed'), 'http://static/mcp')
+  assert.equal(answer('legacy'), 'http://legacy/mcp')
+  assert.equal(answer('nothing'), 'unknown_server')
+})
+
+test('two servers of one name shared with the namespace are ambiguous', () => {
+  assert.equal(answer('dup'), 'ambiguous_server')
+  assert.equal(answer('dup', { namespace: 'tools', agent: 'x' }), 'http://dup-1/mcp')
+  assert.equal(answer('dup', { namespace: 'team', agent: 'x' }), 'unknown_server')
+})
+
+test('an implicit server serves its own agent alone', () => {
+  assert.equal(answer('legacy', { namespace: 'default', agent: 'other' }), 'unknown_server')
+  assert.equal(answer('assistant-legacy'), 'unknown_server')
+  assert.equal(answer('legacy', { namespace: 'team', agent: 'assistant' }), 'unknown_server')
+})
+
+test('a binding never falls through: a missing or unshared server is unknown', () => {
+  assert.equal(answer('gone'), 'unknown_server')
+  assert.equal(answer('stolen'), 'unknown_server')
+})
+
+test('a name with a slash reaches no key of another namespace', () => {
+  for (const name of ['private/vault', '../private/vault', 'assistant/two', 'default/notes', '']) {
+    assert.equal(answer(name), 'unknown_server', name)
+  }
+})
+
+test('names that begin with plat- are built in and never looked up', () => {
+  const sly = buildRegistry(
+    { ...file, servers: { 'default/plat-web': entry('http://x/mcp') } },
+    { 'plat-exec': 'http://y' },
+  )
+  for (const name of ['plat-web', 'plat-exec']) {
+    const found = sly.resolve(assistant, name)
+    assert.ok(isDenial(found) && found.code === 'unknown_server')
+  }
+})
+
+test('a target finds its server again by key, with what the file says of it', () => {
+  assert.deepEqual(registry.upstream('default/notes'), {
+    key: 'default/notes',
+    url: 'http://own/mcp',
+    timeoutSeconds: 5,
+    caPEM: null,
+    protocolVersions: ['2025-06-18'],
+    trust: 'trusted',
+    dataClass: 'internal',
+    jurisdiction: null,
+  })
+  assert.equal(registry.upstream('fixed')?.url, 'http://static/mcp')
+  assert.equal(registry.upstream('default/missing'), null)
+  assert.equal(registry.size, 13)
+})
+
+test('what this version does not enforce refuses the file', () => {
+  const using = (more: Partial<ServerEntry>) =>
+    decodeUpstreams(Buffer.from(JSON.stringify({ ...file, servers: { 'a/b': entry('http://x', more) }, bindings: {} })))
+  assert.ok(using({}).ok)
+  assert.ok(using({ dlpProfile: 'none' }).ok)
+  const unbuilt: [Partial<ServerEntry>, string][] = [
+    [{ auth: { type: 'bearerSecret' } }, 'auth.type'],
+    [{ dlpProfile: 'strict' }, 'dlpProfile'],
+    [{ pins: {} }, 'pins'],
+    [{ toolLabels: {} }, 'toolLabels'],
+  ]
+  for (const [more, path] of unbuilt) {
+    assert.deepEqual(using(more), { ok: false, problems: [`servers[a/b].${path}: not built yet in this version`] })
+  }
+})
+
+test('keys that are no names, reserved names, unknown fields and bad URLs refuse the file', () => {
+  const bad = [
+    { ...file, servers: { notes: entry('http://x') } },
+    { ...file, servers: { 'a/plat-web': entry('http://x') } },
+    { ...file, servers: { 'a/b': entry('ftp://x') } },
+    { ...file, servers: { 'a/b': { ...entry('http://x'), extra: 1 } } },
+    { ...file, bindings: { 'a/b': 'c/d' } },
+    { ...file, version: 2 },
+    { version: 1 },
+  ]
+  for (const one of bad) assert.ok(!decodeUpstreams(Buffer.from(JSON.stringify(one))).ok)
+})

@@ -1,0 +1,75 @@
+import {
+  type Call,
+  type Denial,
+  deny,
+  isDenial,
+  type Parsed,
+  type Slot,
+  type Snapshots,
+  type Target,
+} from '../../call/index.ts'
+import { type Stage, stage } from '../../pipeline/stage.ts'
+import { buildRegistry, NO_LABELS, type Registry, type Upstream } from './registry.ts'
+
+/** Where the servers stand in the snapshot. */
+export const registrySlot: Slot<Registry> = { name: 'servers', initial: buildRegistry(null, {}) }
+
+/** Stands where a row leaves the stage out; no row does. */
+const NOWHERE: Target = {
+  kind: 'mcp',
+  key: '',
+  server: '',
+  tool: null,
+  trust: 'untrusted',
+  dataClass: 'restricted',
+  jurisdiction: null,
+  labels: NO_LABELS,
+  builtin: false,
+}
+
+/**
+ * From the name that the caller used to the one server it means. The scope is asked first, so that names cannot be
+ * found out by trying; then the registry of the pass is asked.
+ */
+export function createResolveStage(snapshots: Snapshots): Stage<'resolve', 'identity', 'target'> {
+  return stage({
+    name: 'resolve',
+    needs: ['identity'],
+    gives: ['target'],
+    skipped: { target: NOWHERE },
+    admit(call) {
+      if (!call.operation.startsWith('mcp.')) return deny('not_built', `${call.operation} is not built yet`)
+      const scope = `tools:${call.server}`
+      if (!call.facts.identity.scopes.has(scope)) {
+        return deny('insufficient_scope', `scope ${scope} is required`, { data: { scope } })
+      }
+      const upstream = call.snapshot.get(registrySlot).resolve(call.facts.identity, call.server)
+      return isDenial(upstream) ? upstream : { target: targetOf(call, upstream) }
+    },
+    still: (call) => stillThere(call, snapshots),
+  })
+}
+
+/** A long call ends when its name has gone or leads to another server. */
+function stillThere(call: Call<'identity' | 'target'>, snapshots: Snapshots): Denial | null {
+  const registry = snapshots.current.get(registrySlot)
+  if (registry === call.snapshot.get(registrySlot)) return null
+  const upstream = registry.resolve(call.facts.identity, call.server)
+  if (isDenial(upstream)) return upstream
+  return upstream.key === call.facts.target.key ? null : deny('unknown_server', `${call.server} has moved`)
+}
+
+/** Policies match the name that the caller used; `key` says which server it is. Only calls name a tool. */
+function targetOf(call: Pick<Parsed, 'operation' | 'server' | 'name'>, upstream: Upstream): Target {
+  return {
+    kind: 'mcp',
+    key: upstream.key,
+    server: call.server,
+    tool: call.operation === 'mcp.call' ? call.name : null,
+    trust: upstream.trust,
+    dataClass: upstream.dataClass,
+    jurisdiction: upstream.jurisdiction,
+    labels: NO_LABELS,
+    builtin: false,
+  }
+}
