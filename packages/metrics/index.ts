@@ -1,0 +1,11 @@
+export {
+  type Counter,
+  createRegistry,
+  type Gauge,
+  type Labels,
+  METRICS_CONTENT_TYPE,
+  type Observed,
+  type Registry,
+  type RegistryOptions,
+} from './registry.ts'
+export { type LabelValues, MAX_SERIES, type MetricRow, NAMES, OTHER } from './row.ts'
