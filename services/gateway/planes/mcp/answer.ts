@@ -1,0 +1,142 @@
+import { type Arrival, type Denial, errorTable, type Head } from '../../call/index.ts'
+import { McpFrame } from './frames/frame.ts'
+import { commentEvent, messageEvent } from './frames/sse.ts'
+import { header } from './headers.ts'
+import type { McpRequest } from './message.ts'
+import { serverName } from './read.ts'
+
+/** Members of a denial's `data` that clients see; whatever else stands there is for the plane. */
+const TOLD = ['supported', 'requested', 'approvalId'] as const
+
+/** The status that a denial stands for, on the wire or inside JSON-RPC. */
+function statusOf(denial: Denial): number {
+  const personal = denial.revoked === 'jti' || denial.revoked === 'session' || denial.revoked === 'user'
+  return denial.code === 'revoked' && personal ? 401 : errorTable[denial.code].status
+}
+
+/**
+ * Whether a refusal is told by the HTTP status: what never became a call, what the error table says so, challenges, and everything
+ * that is no JSON-RPC request (GET, DELETE, notifications, posted answers). Any other is an answer on HTTP 200.
+ */
+function isHttpLevel(request: McpRequest | null, denial: Denial): boolean {
+  if (request === null || request.kind !== 'request') return true
+  const row = errorTable[denial.code]
+  if (denial.code === 'unknown_method') return request.era === 'modern'
+  return ('http' in row && row.http) || statusOf(denial) === 401
+}
+
+/** The answer to a refused request while no head has been sent. */
+export function refusal(arrival: Arrival, request: McpRequest | null, denial: Denial, baseURL: string | null) {
+  const status = isHttpLevel(request, denial) ? statusOf(denial) : 200
+  const head: Head = { status, headers: refusalHeaders(arrival, denial, baseURL) }
+  return { head, frame: McpFrame.body('error', errorMessage(arrival.id, request, denial)) }
+}
+
+function refusalHeaders(arrival: Arrival, denial: Denial, baseURL: string | null): Record<string, string> {
+  const row = errorTable[denial.code]
+  const headers: Record<string, string> = { 'content-type': 'application/json' }
+  if (!('retry' in row)) headers['x-should-retry'] = 'false'
+  if (denial.retryAfterMs !== null) headers['retry-after'] = String(Math.ceil(denial.retryAfterMs / 1000))
+  if (denial.code === 'method_not_allowed') headers.allow = 'POST, GET, DELETE'
+  if ('challenge' in row || statusOf(denial) === 401) headers['www-authenticate'] = challenge(arrival, denial, baseURL)
+  return headers
+}
+
+/** RFC 6750 and RFC 9449 challenges; `resource_metadata` of RFC 9728 only where the gateway knows its public address. */
+function challenge(arrival: Arrival, denial: Denial, baseURL: string | null): string {
+  const server = serverName(arrival.wire.path)
+  const dpop = denial.code === 'dpop_required' || denial.code === 'invalid_dpop_proof'
+  const parameters: [string, unknown][] = [
+    ['algs', dpop ? 'EdDSA ES256' : undefined],
+    ['error', challengeError(denial)],
+    ['scope', denial.data?.scope ?? (server === null ? undefined : `tools:${server}`)],
+    ['resource_metadata', metadataURL(baseURL, server)],
+  ]
+  const given = parameters.flatMap(([name, value]) =>
+    typeof value === 'string' ? [`${name}="${quotable(value)}"`] : [],
+  )
+  return given.length === 0 ? scheme(dpop) : `${scheme(dpop)} ${given.join(', ')}`
+}
+
+function scheme(dpop: boolean): string {
+  return dpop ? 'DPoP' : 'Bearer'
+}
+
+/** A request without any credential is told nothing but how to get one (RFC 6750, section 3.1). */
+function challengeError(denial: Denial): string | undefined {
+  if (denial.code === 'insufficient_scope' || denial.code === 'invalid_dpop_proof') return denial.code
+  return denial.data?.reason === 'missing' ? undefined : 'invalid_token'
+}
+
+function metadataURL(baseURL: string | null, server: string | null): string | undefined {
+  if (baseURL === null || server === null) return undefined
+  const base = new URL(baseURL)
+  return `${base.origin}/.well-known/oauth-protected-resource${base.pathname.replace(/\/$/, '')}/mcp/${server}`
+}
+
+/** Quotes and backslashes cannot stand in the names that come here; controls must not reach a header. */
+function quotable(text: string): string {
+  return text.replace(/["\\]|[^\x20-\x7e]/g, '')
+}
+
+/** The JSON-RPC error of a denial, as bytes: with the request's own id, byte for byte. */
+export function errorMessage(decisionId: string, request: McpRequest | null, denial: Denial): Uint8Array {
+  const row = errorTable[denial.code]
+  const named = denial.data?.rpc
+  const code = typeof named === 'number' ? named : 'rpc' in row ? row.rpc : statusOf(denial)
+  const error = { code, message: denial.reason, data: errorData(decisionId, denial) }
+  const id = request?.kind === 'request' && request.id !== null ? Buffer.from(request.id) : Buffer.from('null')
+  return Buffer.concat([Buffer.from('{"jsonrpc":"2.0","id":'), id, Buffer.from(`,"error":${JSON.stringify(error)}}`)])
+}
+
+function errorData(decisionId: string, denial: Denial): Record<string, unknown> {
+  const data: Record<string, unknown> = { error: denial.code, decisionId }
+  if (denial.policy !== null) data.policy = denial.policy
+  if (denial.rule !== null) data.rule = denial.rule
+  if (denial.retryAfterMs !== null) data.retryAfterMs = denial.retryAfterMs
+  for (const name of TOLD) if (denial.data?.[name] !== undefined) data[name] = denial.data[name]
+  return data
+}
+
+/** The head of every event stream: no cache keeps it and no proxy in between holds it back. */
+export const STREAM_HEADERS: Readonly<Record<string, string>> = {
+  'content-type': 'text/event-stream',
+  'cache-control': 'no-cache, no-transform',
+  'x-accel-buffering': 'no',
+}
+
+/** Whether the client takes an event stream. */
+export function takesStream(arrival: Arrival): boolean {
+  const accept = header(arrival.wire.headers, 'accept') ?? ''
+  return /(?:^|[\s,])(?:text\/event-stream|text\/\*|\*\/\*)(?=\s*(?:[,;]|$))/i.test(accept)
+}
+
+/** How far one beat moves progress: it must grow with each notification, and leave the numbers of the server ahead of it. */
+const BEAT_STEP = 1e-6
+
+/** What goes over an open stream while a person decides: progress for a client that asked for it, else a comment. */
+export class Beats {
+  readonly #request: McpRequest
+  readonly #approvalId: string
+  #sent = 0
+
+  constructor(request: McpRequest, approvalId: string) {
+    this.#request = request
+    this.#approvalId = approvalId
+  }
+
+  next(): McpFrame {
+    const token = this.#request.progressToken
+    if (token === null) return McpFrame.event(commentEvent('waiting for approval'))
+    this.#sent++
+    const rest = { progress: this.#sent * BEAT_STEP, message: `waiting for approval ${this.#approvalId}` }
+    const parameters = `{"progressToken":${Buffer.from(token).toString('utf8')},${JSON.stringify(rest).slice(1)}`
+    const message = `{"jsonrpc":"2.0","method":"notifications/progress","params":${parameters}}`
+    return McpFrame.event(messageEvent(Buffer.from(message)))
+  }
+}
+
+/** The terminal error of a stream whose head has been sent. */
+export function terminalError(decisionId: string, request: McpRequest | null, denial: Denial): McpFrame {
+  return McpFrame.event(messageEvent(errorMessage(decisionId, request, denial)))
+}

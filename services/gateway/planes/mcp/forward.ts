@@ -1,0 +1,285 @@
+import { type Clock, checkJson, JsonError, withoutMembers } from '@plat/core'
+import { type Dialer, dialFault } from '@plat/http'
+import type { Log } from '@plat/process'
+import { type Call, type Denial, deny, type Head, type Reply } from '../../call/index.ts'
+import { STREAM_HEADERS } from './answer.ts'
+import { asksForWithheld, spokenRevisions, trimAnnouncement } from './capabilities.ts'
+import { EventFrames } from './frames/events.ts'
+import { isJsonObject, McpFrame } from './frames/frame.ts'
+import { messageEvent } from './frames/sse.ts'
+import { upstreamHeaders } from './headers.ts'
+import { type McpRequest, member, slice } from './message.ts'
+import { type Sealer, sessionBinding } from './seal/seal.ts'
+import { GivenUp, UpstreamExchange, type UpstreamHead } from './upstream.ts'
+
+/** Largest JSON answer of an upstream, in bytes. */
+const MAX_ANSWER_BYTES = 32 * 1024 * 1024
+/** How long a call whose legacy client has left may still run at an upstream that keeps a session, in milliseconds. */
+const RUNS_ON_MS = 300_000
+/** Wait for the upstream to take the gateway's own answer to a server request, in milliseconds. */
+const OWN_ANSWER_MS = 10_000
+/** Server requests that one stream may hold; a server that goes on asking is cut off. */
+const MAX_SERVER_REQUESTS = 64
+
+/** JSON-RPC "method not found". */
+const METHOD_NOT_FOUND = -32601
+
+/** How a server is reached. */
+export interface McpUpstream {
+  readonly url: string
+  /** Wait for response heads; null: the gateway's default. */
+  readonly timeoutSeconds: number | null
+  /** PEM bundle trusted beside the system roots. */
+  readonly caPEM: string | null
+  /** Document 2, `protocolVersions`; null: not restricted. */
+  readonly protocolVersions: readonly string[] | null
+}
+
+/** What forwarding needs beside the call. */
+export interface Forwarder {
+  readonly dialer: Pick<Dialer, 'pool'>
+  readonly sealer: Sealer
+  readonly clock: Clock
+  readonly log: Log
+  readonly upstreamTimeoutMs: number
+}
+
+/** One call on its way through. */
+export interface Passage {
+  readonly call: Call<'identity' | 'target' | 'hold'>
+  readonly request: McpRequest
+  readonly upstream: McpUpstream
+  /** A wait has opened an event stream already. */
+  readonly sent: boolean
+}
+
+/**
+ * Sends one request upstream and hands its answer out in frames. Bytes that nobody changed arrive as they were sent, in both
+ * directions; the caller's credentials, cookies and `x-plat-*` headers never go up, the upstream's cookies and challenges never come down.
+ */
+export class Forwarding implements EventListenerObject {
+  readonly #forwarder: Forwarder
+  readonly #passage: Passage
+  readonly #url: URL
+  #exchange: UpstreamExchange | null = null
+  #asked = 0
+
+  constructor(forwarder: Forwarder, passage: Passage) {
+    this.#forwarder = forwarder
+    this.#passage = passage
+    this.#url = new URL(passage.upstream.url)
+  }
+
+  async run(): Promise<Reply | Denial> {
+    const { clock } = this.#forwarder
+    const { call } = this.#passage
+    const started = clock.monotonic()
+    const exchange = this.#send()
+    try {
+      const head = await exchange.head
+      const attempts = [{ endpoint: this.#url.origin, status: head.status, ms: clock.monotonic() - started }]
+      const refusal = unusable(call.server, head)
+      if (refusal !== null) return this.#giveUp(refusal)
+      const reply = { kind: 'frames', head: this.#replyHead(head), attempts } as const
+      if (isStream(head)) return { ...reply, frames: new EventFrames(exchange, this) }
+      const bytes = await exchange.readAll(MAX_ANSWER_BYTES)
+      if (bytes === null) return this.#giveUp(deny('upstream_error', `${call.server} sent an answer that is too large`))
+      const frames = this.#jsonFrames(head, bytes)
+      this.done()
+      return 'kind' in frames ? frames : { ...reply, frames: asBatch(frames) }
+    } catch (error) {
+      return this.#giveUp(failure(call.server, error))
+    }
+  }
+
+  /** A frame of the upstream's stream as it goes on; null: it was for the gateway. Throws what ends the stream. */
+  pass(frame: McpFrame): McpFrame | null {
+    if (frame.json === null) return frame
+    if (!isJsonObject(frame.json)) throw new GivenUp('the server sent what is no message')
+    if (frame.role === 'request') return this.#answerServer(frame)
+    if (frame.role !== 'final') return frame
+    if (asksForWithheld(frame.json, frame)) throw new GivenUp('the server asks for what it was not offered')
+    // A replayed list has passed no filter: the client must ask for it again.
+    if (this.#passage.request.kind === 'listen' && isList(frame)) return null
+    return this.#announced(frame, frame.json)
+  }
+
+  /** The call was stopped. */
+  handleEvent(): void {
+    this.stop()
+  }
+
+  /**
+   * Nobody reads the answer any more. From 2026-07-28 on a client cancels by leaving; before, leaving means nothing, so a call
+   * to an upstream that keeps a session runs on, unread and for a limited time.
+   */
+  stop(): void {
+    this.done()
+    const { call, request } = this.#passage
+    const exchange = this.#exchange
+    if (exchange === null) return
+    const runsOn = call.signal.reason === 'client' && request.kind === 'request' && request.session !== null
+    if (!runsOn) {
+      exchange.abort(String(call.signal.reason ?? 'the answer is not wanted'))
+      return
+    }
+    const cancel = this.#forwarder.clock.after(RUNS_ON_MS, () => exchange.abort('it ran on for too long'))
+    exchange.discard(cancel)
+  }
+
+  /** The exchange is over: nothing listens to the call any more. */
+  done(): void {
+    this.#passage.call.signal.removeEventListener('abort', this)
+  }
+
+  #giveUp(denial: Denial): Denial {
+    this.done()
+    this.#exchange?.abort(denial.reason)
+    return denial
+  }
+
+  #send(): UpstreamExchange {
+    const { call, request } = this.#passage
+    const body = call.body === null ? null : withoutMembers(call.body.bytes, request.withheld)
+    const exchange = this.#open(call.wire.method, upstreamHeaders(call.wire.headers, request), body)
+    this.#exchange = exchange
+    if (call.signal.aborted) this.stop()
+    else call.signal.addEventListener('abort', this)
+    return exchange
+  }
+
+  #open(method: string, headers: Record<string, string>, body: Uint8Array | null): UpstreamExchange {
+    const { upstream } = this.#passage
+    const options = upstream.caPEM === null ? undefined : { caPEM: upstream.caPEM }
+    const pool = this.#forwarder.dialer.pool(this.#url.origin, 'mcp', options)
+    const seconds = upstream.timeoutSeconds
+    const headersTimeoutMs = seconds === null ? this.#forwarder.upstreamTimeoutMs : seconds * 1000
+    const path = this.#url.pathname + this.#url.search
+    return new UpstreamExchange(pool, { method, path, headers, body, headersTimeoutMs })
+  }
+
+  /** What the client hears of the upstream's head: its type, its session under seal, when to come again. Nothing else. */
+  #replyHead({ status, headers }: UpstreamHead): Head {
+    if (isStream({ status, headers })) return { status, headers: this.#withSession({ ...STREAM_HEADERS }, headers) }
+    const told: Record<string, string> = {}
+    if (typeof headers['content-type'] === 'string') told['content-type'] = headers['content-type']
+    if (typeof headers['retry-after'] === 'string') told['retry-after'] = headers['retry-after']
+    if (typeof headers.allow === 'string') told.allow = headers.allow
+    return { status, headers: this.#withSession(told, headers) }
+  }
+
+  /** The upstream's session id under seal: no other session can use it, and none at another server. */
+  #withSession(told: Record<string, string>, headers: UpstreamHead['headers']): Record<string, string> {
+    const id = headers['mcp-session-id']
+    const { call, request } = this.#passage
+    if (typeof id !== 'string' || request.method !== 'initialize') return told
+    const binding = sessionBinding(call.facts.identity, call.server)
+    const sealed = this.#forwarder.sealer.seal(binding, { id, target: call.facts.target.key })
+    return { ...told, 'mcp-session-id': sealed }
+  }
+
+  /** The frames of an answer that came whole: one, or none where there is no body. */
+  #jsonFrames(head: UpstreamHead, bytes: Uint8Array): readonly McpFrame[] | Denial {
+    const { call, request, sent } = this.#passage
+    const failed = head.status >= 400
+    if (failed && !isJsonType(head)) return sent ? unusableAnswer(call.server) : [McpFrame.body('error', bytes)]
+    if (bytes.length === 0) return request.kind === 'request' ? unusableAnswer(call.server) : []
+    if (!isJsonType(head) || !isJsonObject(bytes)) return unusableAnswer(call.server)
+    const frame = McpFrame.body(failed ? 'error' : 'final', bytes)
+    if (asksForWithheld(bytes, frame)) return deny('upstream_error', `${call.server} asks for what it was not offered`)
+    const told = this.#announced(frame, bytes)
+    return [sent ? McpFrame.event(messageEvent(told.raw)) : told]
+  }
+
+  /** An answer to the handshake or to a discovery announces only what the gateway carries. */
+  #announced(frame: McpFrame, json: Uint8Array): McpFrame {
+    const { request, upstream } = this.#passage
+    if (request.method !== 'initialize' && request.method !== 'server/discover') return frame
+    const trimmed = trimAnnouncement(json, frame.value, spokenRevisions(upstream.protocolVersions))
+    return trimmed === json ? frame : frame.withJson(trimmed)
+  }
+
+  /**
+   * A server asks the client for something that no server was offered. Until such requests are governed the gateway answers
+   * itself, and the client never sees them; a ping is answered as the protocol demands.
+   */
+  #answerServer(frame: McpFrame): null {
+    const { call, request } = this.#passage
+    this.#asked++
+    if (this.#asked > MAX_SERVER_REQUESTS) throw new GivenUp('the server keeps asking for what it was not offered')
+    // From 2026-07-28 on a stream holds no requests, and there is nothing to answer them with.
+    if (request.era === 'modern' || frame.json === null) return null
+    const { accept: _, ...headers } = upstreamHeaders(call.wire.headers, { ...request, method: 'response' })
+    const answer = this.#open(
+      'POST',
+      { ...headers, accept: 'application/json, text/event-stream', 'content-type': 'application/json' },
+      serverAnswer(frame.json, frame.value),
+    )
+    const cancel = this.#forwarder.clock.after(OWN_ANSWER_MS, () => answer.abort('the upstream takes no answer'))
+    answer.discard(cancel)
+    return null
+  }
+}
+
+/** `-32601`, or the empty result of a ping, under the server's own request id. Throws a `JsonError`. */
+function serverAnswer(json: Uint8Array, message: unknown): Uint8Array {
+  checkJson(json)
+  const id = slice(json, ['id'])
+  const method = String(member(message, 'method'))
+  const error = { code: METHOD_NOT_FOUND, message: `${method} is not offered to servers` }
+  const outcome = method === 'ping' ? '"result":{}' : `"error":${JSON.stringify(error)}`
+  return Buffer.concat([Buffer.from('{"jsonrpc":"2.0","id":'), id ?? Buffer.from('null'), Buffer.from(`,${outcome}}`)])
+}
+
+async function* asBatch(frames: readonly McpFrame[]): AsyncGenerator<readonly McpFrame[]> {
+  if (frames.length > 0) yield frames
+}
+
+function isStream({ status, headers }: UpstreamHead): boolean {
+  return status < 300 && /^text\/event-stream(?:\s*;|$)/i.test(headers['content-type'] ?? '')
+}
+
+function isJsonType({ headers }: UpstreamHead): boolean {
+  return /^application\/json(?:\s*;|$)/i.test(headers['content-type'] ?? '')
+}
+
+/** A list of tools, by its result. */
+function isList(frame: McpFrame): boolean {
+  return Array.isArray(member(member(frame.value, 'result'), 'tools'))
+}
+
+/**
+ * Heads that say nothing a client may hear: refused credentials are the gateway's own affair, redirects are never followed, errors of a
+ * server are its own, and what is encoded cannot be looked at.
+ */
+function unusable(server: string, { status, headers }: UpstreamHead): Denial | null {
+  const encoding = headers['content-encoding'] ?? 'identity'
+  if (encoding !== 'identity') return deny('upstream_error', `${server} sent an encoded answer`)
+  const refused = status === 401 || status === 403 || status === 407
+  if (refused) return deny('upstream_error', `${server} does not accept the gateway`)
+  const odd = status < 200 || (status >= 300 && status < 400) || status >= 500
+  return odd ? deny('upstream_error', `${server} answered ${status}`) : null
+}
+
+function unusableAnswer(server: string): Denial {
+  return deny('upstream_error', `${server} sent an answer that is no JSON-RPC message`)
+}
+
+/** Why no answer came, in words that hold no address and no secret. */
+function failure(server: string, error: unknown): Denial {
+  if (error instanceof JsonError) return unusableAnswer(server)
+  switch (dialFault(error)) {
+    case 'timeout':
+      return deny('upstream_timeout', `${server} did not answer in time`)
+    case 'blocked':
+      return deny('upstream_error', `${server} leads to an address that must not be connected to`)
+    case 'name':
+      return deny('upstream_error', `the address of ${server} cannot be resolved`)
+    case 'refused':
+      return deny('upstream_error', `${server} cannot be reached`)
+    case 'tls':
+      return deny('upstream_error', `the certificate of ${server} is not accepted`)
+    default:
+      return deny('upstream_error', `${server} broke the connection`)
+  }
+}

@@ -1,0 +1,171 @@
+/** Line feed and carriage return; a line of an event stream ends with either or with both in this order. */
+const LF = 10
+const CR = 13
+const COLON = 58
+const SPACE = 32
+
+/** Largest single event, in bytes. A server that sends more is cut off. */
+export const MAX_EVENT_BYTES = 32 * 1024 * 1024
+
+/** An event is larger than `MAX_EVENT_BYTES`. */
+export class EventTooLarge extends Error {
+  constructor() {
+    super(`an event is larger than ${MAX_EVENT_BYTES} bytes`)
+    this.name = 'EventTooLarge'
+  }
+}
+
+/**
+ * Splits an event stream (WHATWG HTML, "Server-sent events") into events without changing a byte: the events put together are the
+ * stream. Any chunking gives the same events. What follows the last blank line is no event and is dropped, as every reader does.
+ */
+export class SseSplitter {
+  #parts: Uint8Array[] = []
+  #size = 0
+  #lineIsEmpty = true
+  #afterCr = false
+  /** A blank line ended with CR: a LF that belongs to it may still follow. */
+  #complete = false
+
+  /** The events that this chunk completes. */
+  push(chunk: Uint8Array): Uint8Array[] {
+    const events: Uint8Array[] = []
+    let start = 0
+    let at = 0
+    while (at < chunk.length) {
+      if (this.#complete) {
+        if (chunk[at] === LF) at++
+        events.push(this.#take(chunk.subarray(start, at)))
+        start = at
+        continue
+      }
+      at = this.#lineIsEmpty ? at : endOfLine(chunk, at)
+      if (at < chunk.length && this.#step(chunk[at++] ?? 0)) {
+        if (chunk[at - 1] === CR) continue
+        events.push(this.#take(chunk.subarray(start, at)))
+        start = at
+      }
+    }
+    this.#keep(chunk.subarray(start))
+    return events
+  }
+
+  /** The stream is over: the event whose blank line was a lone CR, if there is one. */
+  end(): Uint8Array[] {
+    return this.#complete ? [this.#take(new Uint8Array(0))] : []
+  }
+
+  /** Takes one byte at the start or at the end of a line; true: it ended a blank line. */
+  #step(byte: number): boolean {
+    if (byte === LF && this.#afterCr) {
+      this.#afterCr = false
+      return false
+    }
+    this.#afterCr = byte === CR
+    if (byte !== LF && byte !== CR) {
+      this.#lineIsEmpty = false
+      return false
+    }
+    const blank = this.#lineIsEmpty
+    this.#lineIsEmpty = true
+    if (blank && byte === CR) this.#complete = true
+    return blank
+  }
+
+  #keep(part: Uint8Array): void {
+    if (part.length === 0) return
+    this.#size += part.length
+    if (this.#size > MAX_EVENT_BYTES) throw new EventTooLarge()
+    this.#parts.push(part)
+  }
+
+  #take(last: Uint8Array): Uint8Array {
+    const event = this.#parts.length === 0 ? last : Buffer.concat([...this.#parts, last])
+    this.#parts = []
+    this.#size = 0
+    this.#lineIsEmpty = true
+    this.#afterCr = false
+    this.#complete = false
+    return event
+  }
+}
+
+/** Where the current line ends in the chunk, or the chunk's length. */
+function endOfLine(chunk: Uint8Array, from: number): number {
+  const lf = chunk.indexOf(LF, from)
+  const end = lf === -1 ? chunk.length : lf
+  const cr = chunk.subarray(from, end).indexOf(CR)
+  return cr === -1 ? end : from + cr
+}
+
+/** The lines of an event, each with its terminator. */
+function* lines(event: Uint8Array): Generator<Uint8Array> {
+  let start = 0
+  while (start < event.length) {
+    let end = endOfLine(event, start)
+    end += event[end] === CR && event[end + 1] === LF ? 2 : 1
+    yield event.subarray(start, end)
+    start = end
+  }
+}
+
+const DATA = Buffer.from('data')
+
+function isDataLine(line: Uint8Array): boolean {
+  if (line.length < DATA.length || DATA.compare(line, 0, DATA.length) !== 0) return false
+  const next = line[DATA.length]
+  return next === undefined || next === COLON || next === LF || next === CR
+}
+
+/** The text of a `data` line: without name, one leading space and terminator. */
+function dataOf(line: Uint8Array): Uint8Array {
+  const end = endOfLine(line, 0)
+  let start = DATA.length
+  if (line[start] === COLON) start++
+  if (line[start] === SPACE) start++
+  return line.subarray(Math.min(start, end), end)
+}
+
+const LINE_FEED = Buffer.from('\n')
+
+/** The data of an event, its lines joined by LF; null: a comment, a `retry` or an `id` alone. */
+export function eventData(event: Uint8Array): Uint8Array | null {
+  const found: Uint8Array[] = []
+  for (const line of lines(event)) if (isDataLine(line)) found.push(dataOf(line))
+  if (found.length <= 1) return found[0] ?? null
+  return Buffer.concat(found.flatMap((part, index) => (index === 0 ? [part] : [LINE_FEED, part])))
+}
+
+/** The same event with other data: `id`, `event`, `retry` and comments stay as they are. */
+export function withEventData(event: Uint8Array, data: Uint8Array): Uint8Array {
+  const parts: Uint8Array[] = []
+  let written = false
+  for (const line of lines(event)) {
+    if (!isDataLine(line)) parts.push(line)
+    else if (!written) {
+      parts.push(dataLines(data))
+      written = true
+    }
+  }
+  return Buffer.concat(parts)
+}
+
+/** A complete event that carries one message. */
+export function messageEvent(data: Uint8Array): Uint8Array {
+  return Buffer.concat([Buffer.from('event: message\n'), dataLines(data), LINE_FEED])
+}
+
+/** A comment: keeps a connection open, and no reader looks at it. */
+export function commentEvent(text: string): Uint8Array {
+  return Buffer.from(`: ${text}\n\n`)
+}
+
+function dataLines(data: Uint8Array): Uint8Array {
+  const text = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('utf8')
+  return Buffer.from(
+    `${text
+      .split(/\r\n|\r|\n/)
+      .map((line) => `data: ${line}`)
+      .join('\n')}\n`,
+  )
+}

@@ -1,0 +1,126 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { type Denial, deny } from '../../call/index.ts'
+import { ASSUMED_REVISION, type Era, isModernRevision } from './classify.ts'
+import { isObject, type McpRequest, META_CAPABILITIES, META_VERSION, member } from './message.ts'
+
+/** JSON-RPC "invalid params": a required member of `_meta` is missing or has the wrong type. */
+const INVALID_PARAMS = -32602
+
+/** A header that must appear at most once; Node joins repeated ones by `, `, which then matches no body. */
+export function header(headers: IncomingHttpHeaders, name: string): string | null {
+  const value = headers[name]
+  return typeof value === 'string' ? value.trim() : null
+}
+
+export interface Version {
+  readonly era: Era
+  readonly revision: string
+}
+
+/**
+ * Which revision a message claims to speak, or why that is not clear: where the body makes a claim, the header must make the same
+ * (revision 2026-07-28, basic/versioning). A GET or DELETE has no message. Whether the revision is spoken is not asked here.
+ */
+export function claimedVersion(headers: IncomingHttpHeaders, message: unknown): Version | Denial {
+  const named = header(headers, 'mcp-protocol-version')
+  const claimed = member(metaOf(message), META_VERSION)
+  if (claimed === undefined && (named === null || !isModernRevision(named))) {
+    // During the handshake the two sides have agreed on nothing yet, so the header says nothing.
+    const handshake = member(message, 'method') === 'initialize'
+    return { era: 'legacy', revision: named === null || handshake ? ASSUMED_REVISION : named }
+  }
+  if (claimed !== undefined && typeof claimed !== 'string') return invalidMeta(META_VERSION, 'must be a string')
+  if (named === null) return mismatch('MCP-Protocol-Version', '', claimed ?? '')
+  if (claimed !== undefined && claimed !== named) return mismatch('MCP-Protocol-Version', named, claimed)
+  return { era: isModernRevision(named) ? 'modern' : 'legacy', revision: named }
+}
+
+/** What a request of revision 2026-07-28 must say in `params._meta`. */
+export function checkMeta(message: unknown): Denial | null {
+  const meta = metaOf(message)
+  if (member(meta, META_VERSION) === undefined) return invalidMeta(META_VERSION, 'is missing')
+  const capabilities = member(meta, META_CAPABILITIES)
+  return isObject(capabilities) ? null : invalidMeta(META_CAPABILITIES, 'must be an object')
+}
+
+function metaOf(message: unknown): unknown {
+  return member(member(message, 'params'), '_meta')
+}
+
+/** The mirrored headers of revision 2026-07-28: what the body says, the headers must say as well. */
+export function checkMirrors(headers: IncomingHttpHeaders, method: string, name: string | null): Denial | null {
+  const mirroredMethod = header(headers, 'mcp-method')
+  if (mirroredMethod !== method) return mismatch('Mcp-Method', mirroredMethod ?? '', method)
+  if (name === null) return null
+  const mirroredName = header(headers, 'mcp-name')
+  const decoded = mirroredName === null ? null : decodeMirrored(mirroredName)
+  return decoded === name ? null : mismatch('Mcp-Name', mirroredName ?? '', name)
+}
+
+const SENTINEL = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/
+const VISIBLE_ASCII = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/
+
+/** The text of a mirrored header value, `=?base64?…?=` undone; null when the encoding is not valid. */
+export function decodeMirrored(value: string): string | null {
+  if (!value.startsWith('=?base64?')) return value
+  const encoded = SENTINEL.exec(value)?.[1]
+  if (encoded === undefined) return null
+  const bytes = Buffer.from(encoded, 'base64')
+  if (bytes.toString('base64') !== encoded) return null
+  const text = bytes.toString('utf8')
+  return Buffer.from(text, 'utf8').equals(bytes) ? text : null
+}
+
+/** The header value that mirrors a text: plain where a header can carry it, else base64 between sentinels. */
+export function encodeMirrored(text: string): string {
+  const plain = VISIBLE_ASCII.test(text) && !text.startsWith('=?base64?')
+  return plain ? text : `=?base64?${Buffer.from(text, 'utf8').toString('base64')}?=`
+}
+
+function mismatch(name: string, inHeader: string, inBody: string): Denial {
+  const problem = inHeader === '' ? `header ${name} is missing or empty` : `header ${name} and the body differ`
+  return deny('header_mismatch', `${problem}; the body says ${JSON.stringify(inBody)}`)
+}
+
+/** -32022 with the versions in common. */
+export function unsupported(requested: string, supported: readonly string[]): Denial {
+  const data = { supported: [...supported], requested }
+  return deny('unsupported_version', `protocol version ${JSON.stringify(requested)} is not supported`, { data })
+}
+
+function invalidMeta(name: string, problem: string): Denial {
+  return deny('invalid_request', `params._meta["${name}"] ${problem}`, { data: { rpc: INVALID_PARAMS } })
+}
+
+/** Headers of a client that an upstream sees as they came. Whatever is not named here stays behind. */
+const PASSED = ['accept', 'traceparent', 'tracestate'] as const
+/** Mirrored parameters of revision 2026-07-28: only the server knows which exist, so it checks them against the body. */
+const PARAMETER_PREFIX = 'mcp-param-'
+
+/** The headers of the request upstream; what names version, method and tool is written anew from what was validated. */
+export function upstreamHeaders(headers: IncomingHttpHeaders, request: McpRequest): Record<string, string> {
+  const upstream: Record<string, string> = { 'user-agent': 'plat-gateway', 'accept-encoding': 'identity' }
+  for (const name of PASSED) copy(headers, upstream, name)
+  if (request.kind !== 'listen' && request.kind !== 'end') upstream['content-type'] = 'application/json'
+  if (request.era === 'modern') return { ...upstream, ...modernHeaders(headers, request) }
+  const named = header(headers, 'mcp-protocol-version') !== null && request.method !== 'initialize'
+  if (named) upstream['mcp-protocol-version'] = request.revision
+  if (request.session !== null) {
+    upstream['mcp-session-id'] = request.session.id
+    // Without a session an event id is a name that anybody could guess.
+    copy(headers, upstream, 'last-event-id')
+  }
+  return upstream
+}
+
+function modernHeaders(headers: IncomingHttpHeaders, request: McpRequest): Record<string, string> {
+  const upstream: Record<string, string> = { 'mcp-protocol-version': request.revision, 'mcp-method': request.method }
+  if (request.name !== null) upstream['mcp-name'] = encodeMirrored(request.name)
+  for (const name of Object.keys(headers)) if (name.startsWith(PARAMETER_PREFIX)) copy(headers, upstream, name)
+  return upstream
+}
+
+function copy(from: IncomingHttpHeaders, to: Record<string, string>, name: string): void {
+  const value = header(from, name)
+  if (value !== null) to[name] = value
+}

@@ -1,0 +1,132 @@
+import type { Clock } from '@plat/core'
+import type { Dialer } from '@plat/http'
+import type { Log } from '@plat/process'
+import {
+  type Arrival,
+  type Call,
+  type Denial,
+  deny,
+  type Frame,
+  type Identity,
+  type Parsed,
+  type Reply,
+  type Snapshot,
+  type WireRequest,
+} from '../../call/index.ts'
+import type { Plane } from '../../pipeline/plane.ts'
+import { Beats, refusal, STREAM_HEADERS, takesStream, terminalError } from './answer.ts'
+import { spokenRevisions } from './capabilities.ts'
+import { KNOWN_REVISIONS } from './classify.ts'
+import { type Forwarder, Forwarding, type McpUpstream } from './forward.ts'
+import type { McpRequest } from './message.ts'
+import { type Reader, read } from './read.ts'
+import type { Sealer } from './seal/seal.ts'
+
+export { KNOWN_METHODS, KNOWN_REVISIONS } from './classify.ts'
+export type { McpUpstream } from './forward.ts'
+export { createListReview, type JudgeTool, type ListCall } from './frames/list-review.ts'
+export { loadSealKeys, type SealKeyOptions } from './seal/key.ts'
+export { createSealer, type Sealer } from './seal/seal.ts'
+
+/** Where the plane finds servers. */
+export interface Upstreams {
+  /** By `target.key`; null: it is gone from the snapshot. */
+  upstream(snapshot: Snapshot, key: string): McpUpstream | null
+  /** As this caller would reach it by name; null: not at all. Only asked for a caller that has the scope. */
+  named(snapshot: Snapshot, identity: Identity, server: string): McpUpstream | null
+}
+
+export interface McpPlaneOptions {
+  readonly upstreams: Upstreams
+  readonly dialer: Pick<Dialer, 'pool'>
+  readonly sealer: Sealer
+  readonly clock: Clock
+  readonly log: Log
+  /** Document 3: `maxBodyBytes`. */
+  readonly maxBodyBytes: number
+  /** Document 3: `bodyReadTimeoutSeconds`, in milliseconds. */
+  readonly bodyReadTimeoutMs: number
+  /** Document 3: `upstreamTimeoutSeconds`, in milliseconds. */
+  readonly upstreamTimeoutMs: number
+  /** Document 3: `corsOrigins`. A request with any other `Origin` is refused. */
+  readonly origins: ReadonlySet<string>
+  /** Document 3: `identity.resourceBaseURL`; null when empty. */
+  readonly resourceBaseURL: string | null
+}
+
+/** The plane of `/mcp/<name>`: MCP over Streamable HTTP, revisions 2025-03-26 to 2026-07-28, relayed and never translated. */
+export function createMcpPlane(options: McpPlaneOptions): Plane {
+  return new McpPlane(options)
+}
+
+class McpPlane implements Plane, Reader, Forwarder {
+  readonly dialer: Forwarder['dialer']
+  readonly sealer: Sealer
+  readonly clock: Clock
+  readonly log: Log
+  readonly maxBodyBytes: number
+  readonly bodyReadTimeoutMs: number
+  readonly upstreamTimeoutMs: number
+  readonly origins: ReadonlySet<string>
+  readonly #upstreams: Upstreams
+  readonly #resourceBaseURL: string | null
+  /** What was read of each request, for as long as the request lives. */
+  readonly #requests = new WeakMap<WireRequest, McpRequest>()
+
+  constructor(options: McpPlaneOptions) {
+    this.dialer = options.dialer
+    this.sealer = options.sealer
+    this.clock = options.clock
+    this.log = options.log
+    this.maxBodyBytes = options.maxBodyBytes
+    this.bodyReadTimeoutMs = options.bodyReadTimeoutMs
+    this.upstreamTimeoutMs = options.upstreamTimeoutMs
+    this.origins = options.origins
+    this.#upstreams = options.upstreams
+    this.#resourceBaseURL = options.resourceBaseURL
+  }
+
+  read(arrival: Arrival, identity: Identity): Promise<Parsed | Denial> {
+    return read(this, arrival, identity)
+  }
+
+  async forward(call: Call<'identity' | 'target' | 'hold'>, head: 'unsent' | 'sent'): Promise<Reply | Denial> {
+    const request = this.#requests.get(call.wire)
+    const upstream = this.#upstreams.upstream(call.snapshot, call.facts.target.key)
+    if (request === undefined) return deny('internal', 'the request was not read')
+    if (upstream === null) return deny('unknown_server', `no server named ${call.server}`)
+    if (request.session !== null && request.session.target !== call.facts.target.key)
+      return deny('unknown_session', 'no such session')
+    return new Forwarding(this, { call, request, upstream, sent: head === 'sent' }).run()
+  }
+
+  held(call: Call<'identity'>, approvalId: string): ReturnType<Plane['held']> {
+    const request = this.#requests.get(call.wire)
+    if (request === undefined || request.kind !== 'request' || !takesStream(call)) return null
+    const beats = new Beats(request, approvalId)
+    return { head: { status: 200, headers: STREAM_HEADERS }, beat: () => beats.next() }
+  }
+
+  refuse(arrival: Arrival, _: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
+    return refusal(arrival, this.#requests.get(arrival.wire) ?? null, denial, this.#resourceBaseURL)
+  }
+
+  abort(call: Call, denial: Denial): readonly Frame[] {
+    return [terminalError(call.id, this.#requests.get(call.wire) ?? null, denial)]
+  }
+
+  /** Frames of this plane carry their bytes; only what others made has none, and stands for a JSON body. */
+  encode(frame: Frame): Uint8Array {
+    return frame.raw ?? Buffer.from(JSON.stringify(frame.value))
+  }
+
+  spoken({ snapshot }: Arrival, identity: Identity, server: string): readonly string[] {
+    // A caller without the scope learns nothing of the server; the refusal comes from the stages.
+    if (!identity.scopes.has(`tools:${server}`)) return KNOWN_REVISIONS
+    return spokenRevisions(this.#upstreams.named(snapshot, identity, server)?.protocolVersions)
+  }
+
+  remember(arrival: Arrival, request: McpRequest): void {
+    this.#requests.set(arrival.wire, request)
+  }
+}

@@ -1,0 +1,114 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { checkJson, JsonError } from '@plat/core'
+import { type Denial, deny, isDenial, type Parsed } from '../../call/index.ts'
+import { withheldPaths } from './capabilities.ts'
+import { KNOWN_REVISIONS, methodRow } from './classify.ts'
+import { checkMeta, checkMirrors, claimedVersion, unsupported } from './headers.ts'
+import { isObject, type JsonObject, McpBody, type McpRequest, member, type OpenSession, slice } from './message.ts'
+
+/** JSON-RPC "parse error". */
+const PARSE_ERROR = -32700
+
+/** The message, when its bytes are one JSON object of JSON-RPC 2.0 and no two readers can see different things in them. */
+export function parseMessage(bytes: Uint8Array): JsonObject | Denial {
+  try {
+    checkJson(bytes)
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error
+    return deny('invalid_request', `the body is not strict JSON: ${error.message}`, { data: { rpc: PARSE_ERROR } })
+  }
+  const message: unknown = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'))
+  if (Array.isArray(message)) return deny('invalid_request', 'batches are not accepted: send one message per request')
+  if (isObject(message) && message.jsonrpc === '2.0') return message
+  return deny('invalid_request', 'the body is no JSON-RPC 2.0 message')
+}
+
+/** A message and what is needed to judge its form. */
+export interface Posted {
+  readonly bytes: Uint8Array
+  readonly message: JsonObject
+  readonly headers: IncomingHttpHeaders
+  readonly session: OpenSession | null
+  /** The revisions that the server may be spoken to with; asked only when it matters. */
+  spoken(): readonly string[]
+}
+
+/** A message taken apart: what all planes share, and what this one keeps for itself. */
+export interface Classified {
+  readonly request: McpRequest
+  readonly verdict: Omit<Parsed, 'server'> | Denial
+}
+
+/**
+ * Names revision, kind, method and name of a message. Refusals come in the order of revision 2026-07-28: version, `_meta`, mirrored
+ * headers, method, parameters; all of them before any policy is asked.
+ */
+export function classify(posted: Posted): Classified {
+  const { bytes, message, headers } = posted
+  const version = claimedVersion(headers, message)
+  const { era, revision } = isDenial(version) ? UNKNOWN : version
+  const kind = kindOf(message)
+  const method = typeof message.method === 'string' ? message.method : ''
+  const row = methodRow(method, era)
+  const name = row?.name ? nameIn(message, row.name) : null
+  const token = member(member(message.params, '_meta'), 'progressToken')
+  const request: McpRequest = {
+    kind: kind ?? 'notification',
+    era,
+    revision,
+    method,
+    name,
+    id: typeof message.id === 'string' || typeof message.id === 'number' ? slice(bytes, ['id']) : null,
+    session: era === 'legacy' ? posted.session : null,
+    withheld: withheldPaths(method, era, message),
+    progressToken: token === undefined ? null : slice(bytes, ['params', '_meta', 'progressToken']),
+  }
+  const denial = isDenial(version) ? version : refusal(posted, request)
+  if (denial !== null) return { request, verdict: denial }
+  const argumentsOnly = method === 'tools/call' || method === 'prompts/get'
+  const body = new McpBody(bytes, message, argumentsOnly)
+  const operation = request.kind === 'answer' ? 'mcp.answer' : row?.operation
+  if (operation === undefined) return { request, verdict: unknownMethod(request) }
+  return {
+    request,
+    verdict: { operation, method: request.kind === 'answer' ? 'response' : method, name, body, parent: null },
+  }
+}
+
+const UNKNOWN = { era: 'legacy', revision: '' } as const
+
+function refusal(posted: Posted, request: McpRequest): Denial | null {
+  const { message, headers } = posted
+  const modern = request.era === 'modern'
+  const spoken = modern ? posted.spoken() : KNOWN_REVISIONS
+  if (!spoken.includes(request.revision)) return unsupported(request.revision, spoken)
+  const kind = kindOf(message)
+  if (kind === null) return deny('invalid_request', 'the body is neither a request nor a notification nor an answer')
+  if (kind === 'answer') return modern ? deny('invalid_request', 'this revision has no answers to post') : null
+  const incomplete = modern && kind === 'request' ? checkMeta(message) : null
+  if (incomplete !== null) return incomplete
+  const row = methodRow(request.method, request.era)
+  const unmirrored = modern ? checkMirrors(headers, request.method, request.name) : null
+  if (unmirrored !== null) return unmirrored
+  const isNotification = request.method.startsWith('notifications/')
+  if (row === null || isNotification !== (kind === 'notification')) return unknownMethod(request)
+  if (row.name !== null && request.name === null) return deny('invalid_request', `params.${row.name} must be a string`)
+  return null
+}
+
+function unknownMethod({ method, revision }: McpRequest): Denial {
+  return deny('unknown_method', `revision ${revision} has no method ${JSON.stringify(method)} for clients`)
+}
+
+/** Which of the three kinds of JSON-RPC messages it is; null when it is none. An id is a string or a number. */
+function kindOf(message: JsonObject): 'request' | 'notification' | 'answer' | null {
+  const hasId = typeof message.id === 'string' || typeof message.id === 'number'
+  if (typeof message.method === 'string') return hasId ? 'request' : message.id === undefined ? 'notification' : null
+  const answers = message.result !== undefined || message.error !== undefined
+  return message.method === undefined && hasId && answers ? 'answer' : null
+}
+
+function nameIn(message: JsonObject, name: string): string | null {
+  const value = member(message.params, name)
+  return typeof value === 'string' ? value : null
+}

@@ -1,0 +1,124 @@
+import type { Clock } from '@plat/core'
+import { type BodyFault, readBody } from '@plat/http'
+import { type Arrival, type Denial, deny, type Identity, isDenial, type Parsed } from '../../call/index.ts'
+import { KNOWN_REVISIONS } from './classify.ts'
+import { claimedVersion, header, unsupported } from './headers.ts'
+import type { McpRequest, OpenSession } from './message.ts'
+import { classify, parseMessage } from './parse.ts'
+import { type Sealer, sessionBinding } from './seal/seal.ts'
+
+/** Everything below this path is a server's name. */
+const PREFIX = '/mcp/'
+/** Document 2: how an MCPServer may be named; document 3, rule 7: the same for static upstreams. */
+const SERVER_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/
+
+/** What reading needs beside the request. */
+export interface Reader {
+  readonly sealer: Sealer
+  readonly clock: Clock
+  readonly maxBodyBytes: number
+  readonly bodyReadTimeoutMs: number
+  /** Values of `Origin` that a browser may come from. */
+  readonly origins: ReadonlySet<string>
+  /** The revisions that the server, as this caller would reach it, may be spoken to with. */
+  spoken(arrival: Arrival, identity: Identity, server: string): readonly string[]
+  /** Keeps what was read until the answer, refusals included: those answer with the request's id. */
+  remember(arrival: Arrival, request: McpRequest): void
+}
+
+/** A request whose head has passed. */
+interface Opened {
+  readonly reader: Reader
+  readonly arrival: Arrival
+  readonly identity: Identity
+  readonly server: string
+  readonly session: OpenSession | null
+}
+
+/** The server's name in a path; null when it cannot be one. */
+export function serverName(path: string): string | null {
+  const name = path.startsWith(PREFIX) ? path.slice(PREFIX.length) : ''
+  return SERVER_NAME.test(name) ? name : null
+}
+
+/** The gate at the HTTP level, then the body, then what it asks for (Streamable HTTP of revisions 2025-03-26 to 2026-07-28). */
+export async function read(reader: Reader, arrival: Arrival, identity: Identity): Promise<Parsed | Denial> {
+  const { method, path, headers } = arrival.wire
+  const server = serverName(path)
+  if (server === null) return deny('unknown_server', 'the path is /mcp/<name> with the name of an MCP server')
+  const origin = header(headers, 'origin')
+  if (origin !== null && !reader.origins.has(origin)) return deny('forbidden', 'this origin may not call the gateway')
+  if (method !== 'POST' && method !== 'GET' && method !== 'DELETE')
+    return deny('method_not_allowed', `${method} is not a method of MCP`)
+  const session = openSession(reader, arrival, identity, server)
+  if (isDenial(session)) return session
+  const opened: Opened = { reader, arrival, identity, server, session }
+  return method === 'POST' ? readMessage(opened) : readStream(opened, method)
+}
+
+/** The session that the client names. Revision 2026-07-28 has none, and says to ignore the header. */
+function openSession(
+  reader: Reader,
+  arrival: Arrival,
+  identity: Identity,
+  server: string,
+): OpenSession | Denial | null {
+  const text = header(arrival.wire.headers, 'mcp-session-id')
+  if (text === null) return null
+  const session = reader.sealer.open(sessionBinding(identity, server), text)
+  return session ?? deny('unknown_session', 'no such session')
+}
+
+/** GET opens the standalone stream, DELETE ends the session; revision 2026-07-28 has neither. */
+function readStream({ reader, arrival, server, session }: Opened, method: 'GET' | 'DELETE'): Parsed | Denial {
+  const version = claimedVersion(arrival.wire.headers, undefined)
+  if (isDenial(version)) return version
+  if (version.era === 'modern') return deny('method_not_allowed', `revision ${version.revision} has no ${method}`)
+  if (!KNOWN_REVISIONS.includes(version.revision)) return unsupported(version.revision, KNOWN_REVISIONS)
+  const kind = method === 'GET' ? 'listen' : 'end'
+  const unread = { name: null, id: null, withheld: [], progressToken: null }
+  reader.remember(arrival, { ...unread, ...version, kind, method, session })
+  const operation = method === 'GET' ? 'mcp.listen' : 'mcp.control'
+  return { operation, method, server, name: null, body: null, parent: null }
+}
+
+async function readMessage(opened: Opened): Promise<Parsed | Denial> {
+  const { reader, arrival } = opened
+  if (!isJson(header(arrival.wire.headers, 'content-type')))
+    return deny('unsupported_media_type', 'Content-Type must be application/json')
+  const bytes = await readBody(arrival.wire.body, {
+    maxBytes: reader.maxBodyBytes,
+    timeoutMs: reader.bodyReadTimeoutMs,
+    clock: reader.clock,
+    headers: arrival.wire.headers,
+  })
+  if ('kind' in bytes) return bodyDenial(bytes, reader)
+  const message = parseMessage(bytes)
+  if (isDenial(message)) return message
+  const { request, verdict } = classify({
+    bytes,
+    message,
+    headers: arrival.wire.headers,
+    session: opened.session,
+    spoken: () => reader.spoken(arrival, opened.identity, opened.server),
+  })
+  reader.remember(arrival, request)
+  return isDenial(verdict) ? verdict : { ...verdict, server: opened.server }
+}
+
+function isJson(contentType: string | null): boolean {
+  return contentType !== null && /^application\/json(?:\s*;|$)/i.test(contentType)
+}
+
+function bodyDenial(fault: BodyFault, reader: Reader): Denial {
+  switch (fault.why) {
+    case 'too_large':
+      return deny('body_too_large', `the body is larger than ${reader.maxBodyBytes} bytes`)
+    case 'encoding':
+      return deny('unsupported_media_type', 'Content-Encoding must be identity')
+    case 'timeout':
+      return deny('request_timeout', `the body did not arrive within ${reader.bodyReadTimeoutMs} ms`)
+    case 'aborted':
+      return deny('invalid_request', 'the body ended too early')
+  }
+}

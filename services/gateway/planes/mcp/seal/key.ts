@@ -1,0 +1,65 @@
+import { mkdir, open, readFile } from 'node:fs/promises'
+import path from 'node:path'
+import { readSecret } from '@plat/config'
+import { decodeBase64url, encodeBase64url, type Ids } from '@plat/core'
+import { SEAL_KEY_BYTES } from './seal.ts'
+
+/** Name of the file that holds a key made here. */
+const FILE_NAME = 'seal-key'
+
+export interface SealKeyOptions {
+  readonly env: NodeJS.ProcessEnv
+  /** Where a key is made once when none is given; null: one for this process alone. */
+  readonly stateDir: string | null
+  readonly ids: Ids
+}
+
+/**
+ * The keys that session ids are sealed with: `PLAT_SEAL_KEY` or `PLAT_SEAL_KEY_FILE` (32 bytes each, base64url, several by commas;
+ * the first seals, all open), else one made once in the state folder. Throws with the name of what is malformed.
+ */
+export async function loadSealKeys(options: SealKeyOptions): Promise<Uint8Array[]> {
+  const secret = readSecret(options.env, 'PLAT_SEAL_KEY')
+  if (secret !== null) return decodeKeys(secret, 'PLAT_SEAL_KEY')
+  if (options.stateDir === null) return [options.ids.random(SEAL_KEY_BYTES)]
+  const file = path.join(options.stateDir, FILE_NAME)
+  const text = (await readIfThere(file)) ?? (await makeKey(file, options.ids))
+  return decodeKeys(text.trimEnd(), file)
+}
+
+function decodeKeys(text: string, source: string): Uint8Array[] {
+  return text.split(',').map((part, index) => {
+    const key = decodeBase64url(part.trim())
+    if (key?.length === SEAL_KEY_BYTES) return key
+    throw new Error(`${source}: key ${index + 1} is not ${SEAL_KEY_BYTES} bytes of base64url`)
+  })
+}
+
+/** Writes a new key, unless another process was quicker: then that one counts. */
+async function makeKey(file: string, ids: Ids): Promise<string> {
+  await mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
+  const text = `${encodeBase64url(ids.random(SEAL_KEY_BYTES))}\n`
+  try {
+    await using handle = await open(file, 'wx', 0o600)
+    await handle.writeFile(text)
+    await handle.sync()
+    return text
+  } catch (error) {
+    const existing = isCode(error, 'EEXIST') ? await readIfThere(file) : null
+    if (existing === null) throw error
+    return existing
+  }
+}
+
+async function readIfThere(file: string): Promise<string | null> {
+  try {
+    return await readFile(file, 'utf8')
+  } catch (error) {
+    if (isCode(error, 'ENOENT')) return null
+    throw error
+  }
+}
+
+function isCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code
+}

@@ -1,0 +1,104 @@
+import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
+import { type Clock, canonicalJson, decodeBase64url, encodeBase64url, type Ids, parseStrict } from '@plat/core'
+import type { Identity } from '../../../call/index.ts'
+import { member } from '../message.ts'
+
+/** Bytes of a seal key. */
+export const SEAL_KEY_BYTES = 32
+
+const VERSION = 'p1.'
+const KID_BYTES = 4
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
+const NO_SALT = new Uint8Array(0)
+
+/** Who may use a sealed text, and where. Everything here is authenticated, nothing of it is in the text. */
+export interface SealBinding {
+  readonly kind: 'mcp-session'
+  readonly tenant: string
+  /** `<ns>/<agent>/<session>`. */
+  readonly session: string
+  /** The server as the caller names it. */
+  readonly server: string
+}
+
+/** The binding of a caller's sessions at a server. */
+export function sessionBinding(caller: Identity, server: string): SealBinding {
+  const session = `${caller.namespace}/${caller.agent}/${caller.session}`
+  return { kind: 'mcp-session', tenant: caller.tenant, session, server }
+}
+
+/** An id of an upstream, and the `target.key` of that upstream. */
+export interface Sealed {
+  readonly id: string
+  readonly target: string
+}
+
+/** Turns an upstream's id into a text that only the same session can use at the same server, on any replica with the key. */
+export interface Sealer {
+  seal(binding: SealBinding, content: Sealed): string
+  /** Null for whatever was not sealed for this binding by a key that is known: as if it never existed. */
+  open(binding: SealBinding, text: string): Sealed | null
+}
+
+interface Derived {
+  readonly kid: Buffer
+  readonly key: Buffer
+}
+
+/**
+ * Text = `p1.` + base64url(kid 4 ‖ nonce 12 ‖ AES-256-GCM(canonical {id, target, at})). The first key seals, all open.
+ * Throws when there is no key or one that is not 32 bytes.
+ */
+export function createSealer(keys: readonly Uint8Array[], clock: Clock, ids: Ids): Sealer {
+  const derived = keys.map((key) => derive(key, 'mcp-session'))
+  const [first] = derived
+  if (first === undefined) throw new Error('a sealer needs at least one key')
+  return {
+    seal(binding, content) {
+      const nonce = ids.random(NONCE_BYTES)
+      const cipher = createCipheriv('aes-256-gcm', first.key, nonce).setAAD(additional(binding))
+      const plain = canonicalJson({ at: clock.now(), id: content.id, target: content.target })
+      const sealed = [first.kid, nonce, cipher.update(plain, 'utf8'), cipher.final(), cipher.getAuthTag()]
+      return VERSION + encodeBase64url(Buffer.concat(sealed))
+    },
+    open(binding, text) {
+      const bytes = text.startsWith(VERSION) ? decodeBase64url(text.slice(VERSION.length)) : null
+      if (bytes === null || bytes.length < KID_BYTES + NONCE_BYTES + TAG_BYTES) return null
+      const key = derived.find((one) => one.kid.equals(bytes.subarray(0, KID_BYTES)))
+      return key === undefined ? null : unseal(key.key, binding, bytes.subarray(KID_BYTES))
+    },
+  }
+}
+
+function derive(key: Uint8Array, kind: SealBinding['kind']): Derived {
+  if (key.length !== SEAL_KEY_BYTES) throw new Error(`a seal key has ${SEAL_KEY_BYTES} bytes, this one ${key.length}`)
+  return {
+    kid: Buffer.from(hkdfSync('sha256', key, NO_SALT, 'plat/kid/v1', KID_BYTES)),
+    key: Buffer.from(hkdfSync('sha256', key, NO_SALT, `plat/${kind}/v1`, SEAL_KEY_BYTES)),
+  }
+}
+
+/** A list, so that no two bindings have the same bytes. */
+function additional(binding: SealBinding): Buffer {
+  return Buffer.from(JSON.stringify([binding.kind, binding.tenant, binding.session, binding.server]))
+}
+
+function unseal(key: Buffer, binding: SealBinding, bytes: Uint8Array): Sealed | null {
+  const end = bytes.length - TAG_BYTES
+  const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES })
+  decipher.setAAD(additional(binding)).setAuthTag(bytes.subarray(end))
+  try {
+    const plain = Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES, end)), decipher.final()])
+    return decoded(parseStrict(plain))
+  } catch {
+    // Tampered with, or sealed for somebody else: both look as if the id never existed.
+    return null
+  }
+}
+
+function decoded(value: unknown): Sealed | null {
+  const id = member(value, 'id')
+  const target = member(value, 'target')
+  return typeof id === 'string' && typeof target === 'string' ? { id, target } : null
+}
