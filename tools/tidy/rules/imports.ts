@@ -1,0 +1,120 @@
+import path from 'node:path/posix'
+import { type Finding, findingAt, isNode, nodesOf, type Rule, type Source } from '../source.ts'
+
+/** An import as it stands in a file. */
+interface Import {
+  readonly from: string
+  readonly start: number
+}
+
+const IMPORTING = ['ImportDeclaration', 'ExportNamedDeclaration', 'ExportAllDeclaration', 'ImportExpression']
+
+/** Workspaces that are found two folders deep; the others are one folder. */
+const NESTED_HOMES = new Set(['packages', 'services', 'apps', 'examples', 'sdk'])
+
+/** The private packages that are services and apps: only compositions above them may import them. */
+const SERVICES = new Set(['@plat/gateway', '@plat/identity', '@plat/operator', '@plat/attestation'])
+const TOPS = new Set(['@plat/cli', '@plat/console', '@plat/bench', '@plat/quickstart', '@plat/tools'])
+
+/** Inside the gateway: which folders each folder may import from. `compose.ts` and its neighbours may import all. */
+const GATEWAY = 'services/gateway/'
+const GATEWAY_LAYERS: Readonly<Record<string, readonly string[]>> = {
+  call: ['call'],
+  pipeline: ['pipeline', 'call'],
+  planes: ['planes', 'pipeline', 'call'],
+  features: ['call'],
+  builtin: ['builtin', 'call'],
+  admin: ['admin', 'call'],
+}
+/** What a feature may know of the pipeline: the types it is written against. */
+const STAGE_TYPES = new Set(['services/gateway/pipeline/stage.ts', 'services/gateway/pipeline/plane.ts'])
+
+/** Packages are the floor, services stand on them, apps on top; inside the gateway compose -> planes, features, pipeline -> call. */
+export const direction: Rule = (source) => {
+  const findings: Finding[] = []
+  for (const { from, start } of importsOf(source)) {
+    const wrong = from.startsWith('.') ? wrongPath(source, from) : wrongPackage(source, from)
+    if (wrong !== null) findings.push(findingAt(source, start, 'import', `imports ${from}: ${wrong}`))
+  }
+  return findings
+}
+
+/** An index file is the face of a package or a feature: it re-exports and does nothing else. */
+export const faces: Rule = (source) => {
+  if (path.basename(source.path) !== 'index.ts') return []
+  const folder = path.dirname(source.path)
+  const isFace =
+    folder === homeOf(source.path) || /^services\/gateway\/(?:call|features\/[^/]+|planes\/[^/]+)$/.test(folder)
+  if (!isFace) return [findingAt(source, 0, 'index', 'an index file inside a package: import the file itself')]
+  const body = Array.isArray(source.program.body) ? source.program.body.filter(isNode) : []
+  const code = body.find((node) => !IMPORTING.includes(node.type) || isNode(node.declaration))
+  return code ? [findingAt(source, code.start, 'index', 'code in a face: move it to a file that says what it is')] : []
+}
+
+/** Every module that the file names. */
+export function importsOf(source: Source): readonly Import[] {
+  return nodesOf(source, ...IMPORTING).flatMap((node) => {
+    const from = isNode(node.source) ? node.source.value : null
+    return typeof from === 'string' ? [{ from, start: node.start }] : []
+  })
+}
+
+/** Packages that import one another in a circle cannot be understood one by one. */
+export function packageCircles(sources: readonly Source[]): readonly Finding[] {
+  const uses = new Map<string, Map<string, Finding>>()
+  for (const source of sources.filter(({ path: file, isTest }) => file.startsWith('packages/') && !isTest)) {
+    const name = `@plat/${source.path.split('/')[1]}`
+    const edges = uses.get(name) ?? new Map<string, Finding>()
+    uses.set(name, edges)
+    for (const { from, start } of importsOf(source)) {
+      const other = from.split('/').slice(0, 2).join('/')
+      const message = `imports ${other}, which leads back here: move the shared word down`
+      if (from.startsWith('@plat/') && other !== name)
+        edges.set(other, findingAt(source, start, 'package-circle', message))
+    }
+  }
+  const findings: Finding[] = []
+  for (const [name, edges] of uses)
+    for (const [other, finding] of edges) if (leads(uses, other, name)) findings.push(finding)
+  return findings
+}
+
+function leads(uses: ReadonlyMap<string, ReadonlyMap<string, unknown>>, from: string, to: string): boolean {
+  const seen = new Set([from])
+  for (const name of seen) for (const next of uses.get(name)?.keys() ?? []) seen.add(next)
+  return seen.has(to)
+}
+
+function wrongPackage(source: Source, from: string): string | null {
+  const name = from.split('/').slice(0, 2).join('/')
+  const area = source.path.split('/')[0] ?? ''
+  if (area === 'packages' && (SERVICES.has(name) || TOPS.has(name))) return 'a package imports packages only'
+  if (area === 'services' && TOPS.has(name)) return 'a service imports packages only'
+  const own = homeOf(source.path).replace(/^services\//, '@plat/')
+  if (area === 'services' && SERVICES.has(name) && name !== own)
+    return 'a service never imports another; a composition does'
+  return null
+}
+
+function wrongPath(source: Source, from: string): string | null {
+  const target = path.join(path.dirname(source.path), from)
+  if (homeOf(target) !== homeOf(source.path)) return 'it lies in another package: import it by name'
+  if (!source.path.startsWith(GATEWAY) || !target.startsWith(GATEWAY) || source.isTest) return null
+  const [layer = '', feature] = source.path.slice(GATEWAY.length).split('/')
+  const [targetLayer = '', targetFeature] = target.slice(GATEWAY.length).split('/')
+  const allowed = GATEWAY_LAYERS[layer]
+  if (allowed === undefined || allowed.includes(targetLayer)) return null
+  if (STAGE_TYPES.has(target)) return null
+  if (layer === 'features' && targetLayer === 'features') {
+    return feature === targetFeature
+      ? null
+      : 'features never import features: declare the small interface, compose.ts passes it'
+  }
+  return `${layer}/ knows ${allowed.map((name) => `${name}/`).join(', ')} and packages only`
+}
+
+/** The workspace a file belongs to. */
+function homeOf(file: string): string {
+  const [area = '', name = ''] = file.split('/')
+  return NESTED_HOMES.has(area) ? `${area}/${name}` : area
+}

@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { machineWords } from './rules/words.ts'
+import { machineOwn } from './run.ts'
+import { readSource } from './source.ts'
+import { formatFinding, tidySource, tidySources } from './tidy.ts'
+
+/** The rules that a source breaks, each as `rule:line`. */
+function broken(path: string, text: string): string[] {
+  return tidySource(path, text).map(({ rule, line }) => `${rule}:${line}`)
+}
+
+function brokenTogether(files: Record<string, string>): string[] {
+  return tidySources(Object.entries(files).map(([path, text]) => readSource(path, text))).map(
+    ({ rule, path }) => `${rule} ${path}`,
+  )
+}
+
+const FILE = 'packages/core/x.ts'
+
+test('a file of 400 lines is fine, one more is found, and a table may be longer', () => {
+  assert.deepEqual(broken(FILE, 'a()\n'.repeat(400)), [])
+  assert.deepEqual(broken(FILE, 'a()\n'.repeat(401)), ['file-lines:401'])
+  assert.deepEqual(broken(FILE, `/** Rows. @table */\n${'a()\n'.repeat(500)}`), [])
+})
+
+test('a function of 60 lines is fine and one more is found, whatever kind of function it is', () => {
+  const body = (lines: number) => `{\n${'a()\n'.repeat(lines - 2)}}`
+  assert.deepEqual(broken(FILE, `function f() ${body(60)}`), [])
+  for (const head of ['function f() ', 'const f = () => ', 'const f = async function () ', 'class C { m() ']) {
+    assert.deepEqual(
+      broken(FILE, `\n${head}${body(61)}${head.startsWith('class') ? '}' : ''}`),
+      ['function-lines:2'],
+      head,
+    )
+  }
+})
+
+test('nine of ten functions stay under 35 lines', () => {
+  const long = `function f() {\n${'a()\n'.repeat(40)}}\n`
+  assert.deepEqual(brokenTogether({ [FILE]: long.repeat(2) + 'function g() {}\n'.repeat(8) }), ['function-lines .'])
+  assert.deepEqual(brokenTogether({ [FILE]: long + 'function g() {}\n'.repeat(9) }), [])
+})
+
+test('a fifth parameter is found', () => {
+  assert.deepEqual(broken(FILE, 'const f = (a, b, c, d) => 1'), [])
+  assert.deepEqual(broken(FILE, 'class C { m(a, b, c, d, e) {} }'), ['parameters:1'])
+})
+
+test('whatever switches the checker off is found, in tests too', () => {
+  assert.deepEqual(broken(FILE, 'let a: any\n'), ['any:1'])
+  assert.deepEqual(broken('packages/core/x.test.ts', 'a\nb!.c'), ['non-null:2'])
+  assert.deepEqual(broken(FILE, '// @ts-ignore\na()'), ['ts-ignore:1'])
+  assert.deepEqual(broken(FILE, 'const a = b as C'), ['as:1'])
+  assert.deepEqual(broken(FILE, 'const a = [1] as const'), [])
+  assert.deepEqual(broken('services/gateway/pipeline/runner.ts', 'const a = b as C'), [])
+})
+
+test('reviewed files may say `as`, but not often', () => {
+  const decoder = 'services/gateway/pipeline/runner.ts'
+  assert.deepEqual(brokenTogether({ [decoder]: `a as B\n${'\n'.repeat(300)}` }), [])
+  assert.deepEqual(brokenTogether({ [decoder]: `a as B\na as C\n${'\n'.repeat(300)}` }), ['as .'])
+})
+
+test('a default export is found', () => {
+  assert.deepEqual(broken(FILE, 'export default function f() {}'), ['default-export:1'])
+})
+
+test('an index file is a face of a package or feature and holds no code', () => {
+  assert.deepEqual(broken('packages/core/index.ts', "export { a } from './a.ts'\nexport type { B } from './b.ts'"), [])
+  assert.deepEqual(broken('packages/core/json/index.ts', "export { a } from './a.ts'"), ['index:1'])
+  assert.deepEqual(broken('packages/core/index.ts', "export { a } from './a.ts'\nexport const b = 1"), ['index:2'])
+  assert.deepEqual(broken('services/gateway/features/policy/index.ts', 'a()'), ['index:1'])
+})
+
+test('imports run from compositions over services to packages, never back', () => {
+  const wrong: [string, string][] = [
+    ['packages/core/x.ts', '@plat/gateway'],
+    ['packages/core/x.ts', '../http/listen.ts'],
+    ['packages/core/x.ts', '../../services/gateway/main.ts'],
+    ['services/gateway/x.ts', '@plat/identity'],
+    ['services/gateway/x.ts', '@plat/cli'],
+    ['services/gateway/features/policy/x.ts', '../servers/index.ts'],
+    ['services/gateway/features/policy/x.ts', '../../pipeline/runner.ts'],
+    ['services/gateway/planes/mcp/x.ts', '../../features/policy/index.ts'],
+    ['services/gateway/pipeline/x.ts', '../planes/mcp/plane.ts'],
+    ['services/gateway/call/x.ts', '../pipeline/stage.ts'.replace('stage', 'matrix')],
+  ]
+  for (const [file, from] of wrong) {
+    assert.deepEqual(broken(file, `import { a } from '${from}'`), ['import:1'], `${file} ${from}`)
+    assert.deepEqual(broken(file, `\nconst a = await import('${from}')`), ['import:2'], `${file} ${from}`)
+  }
+})
+
+test('the imports of the house are allowed', () => {
+  const fine: [string, string][] = [
+    ['packages/http/x.ts', '@plat/core'],
+    ['packages/core/json/x.ts', '../clock.ts'],
+    ['services/gateway/features/policy/x.ts', '../../pipeline/stage.ts'],
+    ['services/gateway/features/policy/x.ts', '../../call/index.ts'],
+    ['services/gateway/features/policy/a/x.ts', '../b/y.ts'],
+    ['services/gateway/planes/mcp/x.ts', '../../pipeline/plane.ts'],
+    ['services/gateway/compose.ts', './features/policy/index.ts'],
+    ['services/gateway/bin/x.ts', '../main.ts'],
+    ['apps/cli/x.ts', '@plat/gateway'],
+    ['services/gateway/x.ts', 'undici'],
+  ]
+  for (const [file, from] of fine) assert.deepEqual(broken(file, `import { a } from '${from}'`), [], `${file} ${from}`)
+})
+
+test('a circle of packages is found at each import that closes it', () => {
+  const files = {
+    'packages/a/x.ts': "import '@plat/b'",
+    'packages/b/x.ts': "import '@plat/c/deep'",
+    'packages/c/x.ts': "import '@plat/a'",
+    'packages/d/x.ts': "import '@plat/a'",
+  }
+  const circle = ['packages/a/x.ts', 'packages/b/x.ts', 'packages/c/x.ts'].map((file) => `package-circle ${file}`)
+  assert.deepEqual(brokenTogether(files), circle)
+  assert.deepEqual(brokenTogether({ ...files, 'packages/c/x.ts': "import '@plat/core'" }), [])
+})
+
+test('raw time and randomness are found in product code and allowed where tests and tools own them', () => {
+  const raw = [
+    'Date.now()',
+    'new Date()',
+    'setTimeout(f, 1)',
+    'setInterval(f, 1)',
+    'Math.random()',
+    'crypto.randomUUID()',
+  ]
+  for (const call of [...raw, 'randomBytes(8)', 'performance.now()', 'globalThis.setTimeout(f, 1)']) {
+    assert.deepEqual(broken('packages/http/x.ts', call), ['raw-time:1'], call)
+    for (const file of ['packages/http/x.test.ts', 'packages/core/clock.ts', 'tools/x.ts', 'bench/x.ts']) {
+      assert.deepEqual(broken(file, call), [])
+    }
+  }
+  assert.deepEqual(broken('packages/http/x.ts', 'new Date(ms); clock.now(); Date.parse(a)'), [])
+})
+
+test('a series is named in its table or where the registry looks it up', () => {
+  assert.deepEqual(broken(FILE, "const a = 'plat_gateway_policies_loaded'"), ['metric-name:1'])
+  assert.deepEqual(broken(FILE, "registry.gauge('plat_gateway_policies_loaded').set(1)"), [])
+  assert.deepEqual(
+    broken('services/gateway/features/policy/metrics.ts', "const a = 'plat_gateway_policies_loaded'"),
+    [],
+  )
+  assert.deepEqual(broken(FILE, "const claims = ['plat_ns', 'plat_session', 'plat_parent_session']"), [])
+})
+
+test('notes of unfinished work and tests that do not run are found', () => {
+  for (const note of ['// TO' + 'DO later', '/* FIX' + 'ME */']) assert.deepEqual(broken(FILE, note), ['undone:1'])
+  assert.deepEqual(broken('packages/core/x.test.ts', "test.skip('a', () => {})"), ['skipped-test:1'])
+  assert.deepEqual(broken('packages/core/x.test.ts', "test('a', () => {})"), [])
+})
+
+test('a folder of thirteen files and a path of six folders are found, tests not counted', () => {
+  const files = (count: number, tail: string) =>
+    Object.fromEntries(Array.from({ length: count }, (_, n) => [`packages/a/f${n}${tail}.ts`, '']))
+  assert.deepEqual(brokenTogether({ ...files(12, ''), ...files(12, '.test') }), [])
+  assert.deepEqual(brokenTogether(files(13, '')), ['folder-files packages/a'])
+  assert.deepEqual(brokenTogether({ 'a/b/c/d/e/x.ts': '' }), [])
+  assert.deepEqual(brokenTogether({ 'a/b/c/d/e/f/x.ts': '' }), ['depth a/b/c/d/e/f/x.ts'])
+})
+
+test('paths and hosts of one machine are found in any text', () => {
+  const lines = [
+    'fine',
+    `see /${'work'}/main/x`,
+    `https://npm.${'artifactory'}.example/x`,
+    `/${'home'}/ann/plat`,
+    '/var/lib/plat',
+  ]
+  const found = machineWords('README.md', `${lines.join('\n')}\nhost.internal.example\n`, ['host.internal.example'])
+  assert.deepEqual(
+    found.map(({ line }) => line),
+    [2, 3, 4, 6],
+  )
+})
+
+test('the registry that this machine installs from is a word of the machine, the public one is not', () => {
+  assert.ok(
+    machineOwn('/opt/plat', { npm_config_registry: 'https://npm.corp.example/r/' }).includes('npm.corp.example'),
+  )
+  assert.ok(
+    !machineOwn('/opt/plat', { npm_config_registry: 'https://registry.npmjs.org/' }).includes('registry.npmjs.org'),
+  )
+})
+
+test('a finding is one line that says where, which rule, and how to mend it', () => {
+  const [finding] = tidySource(FILE, 'let a: any')
+  assert.equal(finding && formatFinding(finding), 'packages/core/x.ts:1 any: any: say unknown and narrow it')
+})

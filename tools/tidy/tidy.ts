@@ -1,0 +1,85 @@
+import { globSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { LIMITS, UNIFORM_FOLDERS } from './limits.ts'
+import { direction, faces, packageCircles } from './rules/imports.ts'
+import {
+  assertionShare,
+  assertions,
+  defaultExports,
+  escapes,
+  fileLines,
+  functionLines,
+  parameters,
+  usualLength,
+} from './rules/shape.ts'
+import { machineWords, metricNames, rawTime, undone } from './rules/words.ts'
+import { type Finding, type Rule, readSource, type Source } from './source.ts'
+
+/** Every rule that looks at one file alone. */
+const RULES: readonly Rule[] = [
+  ...[fileLines, functionLines, parameters, escapes, assertions, defaultExports],
+  ...[direction, faces, rawTime, metricNames, undone],
+]
+
+/** What is installed, generated or made at run time. */
+const NOT_OURS = new Set(['node_modules', '.git', '.cache', '.plat', 'dist', 'raw'])
+const TEXT = /\.(?:ts|tsx|mts|mjs|js|json|jsonc|md|yaml|yml|html|css|sh|txt)$/
+const CODE = /(?<!\.d)\.(?:ts|tsx|mts)$/
+const DATA = /(?:^|\/)(?:fixtures|golden)\//
+
+/** Findings of one source, for the tests of the rules. */
+export function tidySource(file: string, text: string): readonly Finding[] {
+  const source = readSource(file, text)
+  return RULES.flatMap((rule) => rule(source))
+}
+
+/** Findings of the whole repository, in the order of its files. `own` are words of this machine that no file may contain. */
+export function tidyTree(root: string, own: readonly string[]): readonly Finding[] {
+  const files = globSync('{**,.*/**}/*', { cwd: root, exclude: (name) => NOT_OURS.has(path.basename(name)) })
+    .map((file) => file.split(path.sep).join('/'))
+    .filter((file) => TEXT.test(file))
+    .sort()
+  const texts = new Map(files.map((file) => [file, readFileSync(path.join(root, file), 'utf8')]))
+  const sources = files
+    .filter((file) => CODE.test(file) && !DATA.test(file))
+    .map((file) => readSource(file, texts.get(file) ?? ''))
+  const findings = [
+    ...sources.flatMap((source) => RULES.flatMap((rule) => rule(source))),
+    ...tidySources(sources),
+    ...[...texts].flatMap(([file, text]) => machineWords(file, text, own)),
+  ]
+  return findings.sort((a, b) => (a.path === b.path ? a.line - b.line : a.path < b.path ? -1 : 1))
+}
+
+/** Findings that only all sources together show. */
+export function tidySources(sources: readonly Source[]): readonly Finding[] {
+  return [...folders(sources), ...packageCircles(sources), ...usualLength(sources), ...assertionShare(sources)]
+}
+
+/** One line a finding: `path:line rule: message`. */
+export function formatFinding({ path: file, line, rule, message }: Finding): string {
+  return `${file}:${line} ${rule}: ${message}`
+}
+
+function folders(sources: readonly Source[]): readonly Finding[] {
+  const counts = new Map<string, number>()
+  const findings: Finding[] = []
+  for (const { path: file, isTest } of sources) {
+    const folder = path.posix.dirname(file)
+    if (!isTest) counts.set(folder, (counts.get(folder) ?? 0) + 1)
+    if (folder.split('/').length > LIMITS.folderDepth) {
+      findings.push({
+        path: file,
+        line: 1,
+        rule: 'depth',
+        message: `deeper than ${LIMITS.folderDepth} folders: move it up`,
+      })
+    }
+  }
+  for (const [folder, count] of counts) {
+    if (count <= LIMITS.folderFiles || UNIFORM_FOLDERS.has(folder)) continue
+    const message = `${count} files, at most ${LIMITS.folderFiles} (tests not counted): group them by what they do`
+    findings.push({ path: folder, line: 1, rule: 'folder-files', message })
+  }
+  return findings
+}
