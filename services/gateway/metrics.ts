@@ -1,0 +1,141 @@
+import type { BuildInfo } from '@plat/core'
+import { createRegistry, type MetricRow, NAMES, type Registry } from '@plat/metrics'
+import { errorTable } from './call/index.ts'
+import { KNOWN_METHODS } from './planes/mcp/classify.ts'
+
+/** Every status that an answer can stand for: success, and the statuses of the error table. */
+const CODES = [...new Set(['200', '202', '204', ...Object.values(errorTable).map((row) => String(row.status))])]
+
+/** MCP methods, and what a request without one is counted as: a stream, the end of a session, a posted answer. */
+const METHODS = [...KNOWN_METHODS, 'GET', 'DELETE', 'response']
+
+/** Bounds in seconds of what an upstream takes (document 3: 0.005 to 30 s). */
+const UPSTREAM_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+
+/** Bounds in seconds of one durable commit; the shipped alert asks for the part above 0.05. */
+const COMMIT_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
+
+const tools = { area: 'Tools', feature: '' }
+const policy = { area: 'Policy', feature: '' }
+const revocation = { area: 'Revocation', feature: '' }
+const audit = { area: 'Audit', feature: '' }
+
+/** The gateway's part of document 3's metric table, as far as this build feeds it. */
+export const gatewayMetricRows = [
+  {
+    ...tools,
+    name: 'plat_gateway_decisions_total',
+    type: 'counter',
+    labels: { action: ['allow', 'deny', 'require_approval'], server: NAMES },
+    help: 'Verdicts over calls by action and server, unknown before the server is resolved',
+  },
+  {
+    ...tools,
+    name: 'plat_gateway_requests_total',
+    type: 'counter',
+    labels: { server: NAMES, method: METHODS, code: CODES },
+    help: 'Answered requests by server, method and the HTTP status that the answer stands for',
+  },
+  {
+    ...tools,
+    name: 'plat_gateway_upstream_latency_seconds',
+    type: 'histogram',
+    labels: { server: NAMES },
+    buckets: UPSTREAM_SECONDS,
+    help: 'Time that upstreams take to answer',
+  },
+  {
+    ...tools,
+    name: 'plat_gateway_upstream_errors_total',
+    type: 'counter',
+    labels: { server: NAMES },
+    help: 'Calls to which the upstream gave no usable answer',
+  },
+  {
+    ...tools,
+    name: 'plat_gateway_upstreams_configured',
+    type: 'gauge',
+    labels: {},
+    help: 'Upstream servers in the registry',
+  },
+  {
+    ...tools,
+    name: 'plat_gateway_auth_failures_total',
+    type: 'counter',
+    labels: {
+      reason: ['missing', 'malformed', 'signature', 'expired', 'audience', 'issuer', 'typ', 'binding', 'kid'],
+    },
+    help: 'Requests refused for their session token, by reason',
+  },
+  {
+    ...tools,
+    name: 'plat_gateway_trusted_keys',
+    type: 'gauge',
+    labels: {},
+    help: 'Keys that session tokens are verified with',
+  },
+  {
+    ...policy,
+    name: 'plat_gateway_policies_loaded',
+    type: 'gauge',
+    labels: {},
+    help: 'Policies in force',
+  },
+  {
+    ...policy,
+    name: 'plat_gateway_policy_revision',
+    type: 'gauge',
+    labels: {},
+    help: 'Generation of the policies in force',
+  },
+  {
+    ...policy,
+    name: 'plat_gateway_policy_reloads_total',
+    type: 'counter',
+    labels: { result: ['ok', 'error'] },
+    help: 'Loads of the policy file by result; after an error the policies before it stay in force',
+  },
+  {
+    ...revocation,
+    name: 'plat_gateway_revoked_total',
+    type: 'counter',
+    labels: { scope: ['jti', 'session', 'agent', 'namespace', 'user', 'tenant', 'all'] },
+    help: 'Calls denied by a revocation, by what was revoked',
+  },
+  {
+    ...audit,
+    name: 'plat_gateway_audit_head_seq',
+    type: 'gauge',
+    labels: {},
+    help: 'Sequence number of the last durable ledger record',
+  },
+  {
+    ...audit,
+    name: 'plat_gateway_audit_errors_total',
+    type: 'counter',
+    labels: {},
+    help: 'Ledger records that could not be made durable',
+  },
+  {
+    ...audit,
+    name: 'plat_gateway_audit_commit_seconds',
+    type: 'histogram',
+    labels: {},
+    buckets: COMMIT_SECONDS,
+    help: 'Time of one durable commit, however many records it holds',
+  },
+  {
+    ...audit,
+    name: 'plat_gateway_audit_committed_records_total',
+    type: 'counter',
+    labels: {},
+    help: 'Ledger records made durable',
+  },
+] as const satisfies readonly MetricRow[]
+
+export type GatewayMetrics = Registry<typeof gatewayMetricRows>
+
+/** The gateway's registry; one per process. */
+export function createGatewayMetrics(build: BuildInfo): GatewayMetrics {
+  return createRegistry(gatewayMetricRows, { component: 'gateway', build })
+}
