@@ -1,4 +1,4 @@
-import type { ErrorCode } from './errors.ts'
+import { type ErrorCode, errorTable } from './errors.ts'
 
 /** A refusal, as a value. A thrown error is a denial too (`internal`), made by the runner. */
 export interface Denial {
@@ -37,4 +37,12 @@ export function deny(
 /** Tells a denial from any other verdict. */
 export function isDenial(value: unknown): value is Denial {
   return typeof value === 'object' && value !== null && 'kind' in value && value.kind === 'denial'
+}
+
+/** What was revoked decides: a caller that is itself revoked is told to authenticate again (401), any wider scope is 403. */
+const REVOKED_CALLER: ReadonlySet<Denial['revoked']> = new Set(['jti', 'session', 'user'])
+
+/** The HTTP status that a denial stands for, whatever the dialect puts on the wire: the `code` of metrics and outcomes. */
+export function statusOf(denial: Denial): number {
+  return denial.code === 'revoked' && REVOKED_CALLER.has(denial.revoked) ? 401 : errorTable[denial.code].status
 }

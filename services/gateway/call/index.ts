@@ -1,6 +1,6 @@
 export type { Body } from './body.ts'
 export type { Arrival, Call, Parsed, StopReason, WireRequest } from './call.ts'
-export { type Denial, deny, isDenial } from './denial.ts'
+export { type Denial, deny, isDenial, statusOf } from './denial.ts'
 export { type ErrorCode, type ErrorRow, errorTable } from './errors.ts'
 export type {
   ApprovalUse,

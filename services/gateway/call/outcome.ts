@@ -13,6 +13,8 @@ export interface Usage {
 export interface Outcome {
   readonly result: 'completed' | 'denied' | 'failed' | 'cancelled' | 'cut' | 'rewound' | 'unknown'
   readonly code: ErrorCode | null
+  /** False: no upstream ever saw the call, so what a stage took for it goes back whole. */
+  readonly forwarded: boolean
   readonly status: number
   readonly usage: Usage | null
   readonly usageSource: 'reported' | 'estimated' | 'none'

@@ -1,0 +1,22 @@
+export { createLiveCalls, type LiveCall, type LiveCalls } from './live.ts'
+export { type Matrix, matrix, type Row } from './matrix.ts'
+export type { RunnerLog, RunnerMetrics } from './metrics.ts'
+export type { Plane } from './plane.ts'
+export { Incoming } from './runner/call.ts'
+export type { Sink } from './runner/exchange.ts'
+export { createRunner, type Runner, type RunnerOptions } from './runner/runner.ts'
+export { Stopper } from './runner/stopper.ts'
+export {
+  type AnyReview,
+  type AnyStage,
+  admitted,
+  type Review,
+  type Running,
+  review,
+  type Stage,
+  type StepName,
+  stage,
+  stages,
+  type Verdict,
+  type Wait,
+} from './stage.ts'

@@ -1,0 +1,95 @@
+import type { Clock } from '@plat/core'
+import { type Denial, deny, type Identity, type StopReason } from '../call/index.ts'
+
+/** A call under way, as far as others may reach into it. */
+export interface LiveCall {
+  readonly identity: Identity
+  /** It does not end by itself: a drain does not wait for it. */
+  readonly long: boolean
+  /** Asks whether the call may go on: token expiry, its deadline, and `still()` of what admitted it. Stops it if not. */
+  check(now: number): void
+  /** The first stop counts. */
+  stop(reason: StopReason, denial: Denial | null): void
+}
+
+/** How a revocation, a suspension, an expiry, a new policy or a drain reaches a held or streaming call. */
+export interface LiveCalls {
+  /** False when `MAX_LIVE_CALLS` are under way: the call is refused. */
+  add(call: LiveCall): boolean
+  remove(call: LiveCall): void
+  /** Stops every call that `judge` denies; answers how many. */
+  cut(judge: (who: Identity) => Denial | null): number
+  /** Asks every call now instead of at the next tick. */
+  check(): void
+  /** Cuts long calls at once, gives the others `waitMs` to end, then cuts them too. Resolves when all are gone, at most one second later. */
+  drain(waitMs: number): Promise<void>
+  readonly size: number
+  /** Stops the shared timer. */
+  close(): void
+}
+
+/** Calls under way at one time in one gateway; memory for them is bounded by this times the body limit. */
+const MAX_LIVE_CALLS = 20_000
+/** How long an expired or revoked call can go on unnoticed, in milliseconds. */
+const CHECK_EVERY_MS = 250
+/** How long a cut call has to write its last words, in milliseconds. */
+const LAST_WORDS_MS = 1_000
+
+const draining = deny('state_unavailable', 'the gateway is shutting down; call again')
+
+/** One registry and one timer for all calls of a gateway. */
+export function createLiveCalls(clock: Clock): LiveCalls {
+  const calls = new Set<LiveCall>()
+  let whenEmpty: (() => void) | null = null
+
+  const check = () => {
+    const now = clock.now()
+    for (const call of calls) call.check(now)
+  }
+  const stopTimer = clock.every(CHECK_EVERY_MS, check)
+  const stopAll = (which: (call: LiveCall) => boolean) => {
+    for (const call of calls) if (which(call)) call.stop('drain', draining)
+  }
+  const emptyWithin = (ms: number) =>
+    new Promise<void>((resolve) => {
+      if (calls.size === 0) return resolve()
+      const cancel = clock.after(ms, resolve)
+      whenEmpty = () => {
+        cancel()
+        resolve()
+      }
+    })
+
+  return {
+    add(call) {
+      if (calls.size >= MAX_LIVE_CALLS) return false
+      calls.add(call)
+      return true
+    },
+    remove(call) {
+      calls.delete(call)
+      if (calls.size === 0) whenEmpty?.()
+    },
+    cut(judge) {
+      let count = 0
+      for (const call of calls) {
+        const denial = judge(call.identity)
+        if (denial === null) continue
+        call.stop('revoked', denial)
+        count++
+      }
+      return count
+    },
+    check,
+    async drain(waitMs) {
+      stopAll((call) => call.long)
+      await emptyWithin(waitMs)
+      stopAll(() => true)
+      await emptyWithin(LAST_WORDS_MS)
+    },
+    get size() {
+      return calls.size
+    },
+    close: stopTimer,
+  }
+}

@@ -1,0 +1,184 @@
+import type { Operation } from '../call/index.ts'
+import type { StepName } from './stage.ts'
+
+/** The request-side stages in the order in which they run. `revoked` and `resolve` run in every row. */
+export const requestOrder = [
+  'revoked',
+  'resolve',
+  'pins',
+  'taints',
+  'policy',
+  'redact',
+  'guard',
+  'approval',
+  'reserve',
+] as const satisfies readonly StepName[]
+
+/** Stages that no row can leave out. */
+export const everywhere: ReadonlySet<StepName> = new Set<StepName>(['revoked', 'resolve'])
+
+/** What the pipeline does for one operation. */
+export interface Row {
+  /** What counts as this operation, in the protocol's words. */
+  readonly covers: string
+  /** False: calls are refused with `not_built`. */
+  readonly built: boolean
+  /** Stages that judge the request, beside those that run everywhere. */
+  readonly stages: readonly StepName[]
+  /** Stages that judge each entry of the answer instead of the request. */
+  readonly filters: readonly StepName[]
+  /** Reviews of the answer, in the order in which each frame passes them. */
+  readonly reviews: readonly StepName[]
+  /** `full`: every call leaves a record; `denials`: only what was refused does. */
+  readonly record: 'full' | 'denials'
+  /** The call may last for hours: always an intent, asked again per frame and when the snapshot changes. */
+  readonly long: boolean
+  /** The record names the call that this one belongs to. */
+  readonly parent: boolean
+  readonly reply: 'frames' | 'tunnel'
+  /** Who may call, or a condition that a cell cannot say. */
+  readonly note: string
+}
+
+export type Matrix = Readonly<Partial<Record<Operation, Row>>>
+
+const plain = {
+  built: false,
+  stages: [],
+  filters: [],
+  reviews: [],
+  record: 'full',
+  long: false,
+  parent: false,
+  reply: 'frames',
+  note: '',
+} as const satisfies Omit<Row, 'covers'>
+
+/** The stage matrix. An operation without a row is refused. */
+export const matrix = {
+  'mcp.call': {
+    ...plain,
+    covers: 'tools/call',
+    built: true,
+    stages: ['pins', 'taints', 'policy', 'redact', 'guard', 'approval', 'reserve'],
+    reviews: ['redact', 'guard', 'mark', 'meter'],
+  },
+  'mcp.list': {
+    ...plain,
+    covers: 'lists, server/discover',
+    built: true,
+    filters: ['taints', 'policy'],
+    reviews: ['redact', 'pins', 'policy'],
+    note: 'redact: descriptions',
+  },
+  'mcp.get': {
+    ...plain,
+    covers: 'resources/read, prompts/get, completion/complete',
+    built: true,
+    stages: ['taints', 'policy', 'redact', 'guard', 'approval', 'reserve'],
+    reviews: ['redact', 'guard', 'mark', 'meter'],
+    note: 'policy: by method and name',
+  },
+  'mcp.control': {
+    ...plain,
+    covers: 'initialize, ping, notifications, DELETE, logging/setLevel',
+    built: true,
+    record: 'denials',
+  },
+  'mcp.answer': {
+    ...plain,
+    covers: "a posted answer to a server's request",
+    stages: ['taints', 'policy', 'redact', 'guard'],
+    parent: true,
+    note: "taints, policy: the parent's",
+  },
+  'mcp.listen': {
+    ...plain,
+    covers: 'GET, subscriptions/listen',
+    built: true,
+    reviews: ['redact', 'guard', 'mark'],
+    long: true,
+    note: 'its frames are governed one by one',
+  },
+  'model.generate': {
+    ...plain,
+    covers: 'completions, messages, responses',
+    stages: ['taints', 'policy', 'redact', 'guard', 'approval', 'reserve'],
+    reviews: ['redact', 'guard', 'meter'],
+    note: 'taints, policy: if `modelPolicy` is `policy`',
+  },
+  'model.embed': {
+    ...plain,
+    covers: 'embeddings',
+    stages: ['taints', 'policy', 'redact', 'guard', 'reserve'],
+    reviews: ['meter'],
+    note: 'taints, policy: if `modelPolicy` is `policy`',
+  },
+  'model.info': {
+    ...plain,
+    covers: 'models, count_tokens',
+    stages: ['redact', 'guard'],
+    record: 'denials',
+    note: 'redact, guard: count_tokens only',
+  },
+  'a2a.send': {
+    ...plain,
+    covers: 'message/send, message/stream',
+    stages: ['taints', 'policy', 'redact', 'guard', 'approval', 'reserve'],
+    reviews: ['redact', 'guard', 'bind', 'mark', 'meter'],
+    note: 'policy: by skill',
+  },
+  'a2a.follow': {
+    ...plain,
+    covers: 'tasks/resubscribe',
+    reviews: ['redact', 'guard', 'mark'],
+    long: true,
+    parent: true,
+    note: 'owner of the task only',
+  },
+  'a2a.task': {
+    ...plain,
+    covers: 'tasks/get, tasks/list, tasks/cancel, push configurations',
+    stages: ['taints', 'policy'],
+    reviews: ['redact', 'guard'],
+    parent: true,
+    note: 'owner of the task only; policy: by method; lists are filtered',
+  },
+  'a2a.card': {
+    ...plain,
+    covers: 'agent cards',
+    record: 'denials',
+    note: 'without identity where `publicCards` says so',
+  },
+  exec: {
+    ...plain,
+    covers: 'code execution',
+    stages: ['taints', 'policy', 'redact', 'guard', 'approval', 'reserve'],
+    reviews: ['redact', 'mark', 'meter'],
+    long: true,
+    note: 'owner of the sandbox only; policy: server `plat-exec`',
+  },
+  tunnel: {
+    ...plain,
+    covers: 'CONNECT',
+    stages: ['taints', 'policy', 'reserve'],
+    reviews: ['meter'],
+    long: true,
+    reply: 'tunnel',
+    note: 'no DPoP at CONNECT; policy: the host as tool',
+  },
+  liveview: {
+    ...plain,
+    covers: 'live view of a browser',
+    stages: ['taints', 'policy', 'reserve'],
+    reviews: ['meter'],
+    long: true,
+    reply: 'tunnel',
+    note: 'policy: the host as tool',
+  },
+  infra: {
+    ...plain,
+    covers: 'infrastructure changes',
+    stages: ['taints', 'policy', 'approval', 'reserve'],
+  },
+} as const satisfies Record<Operation, Row>

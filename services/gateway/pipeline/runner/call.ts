@@ -1,0 +1,259 @@
+import type { Clock } from '@plat/core'
+import {
+  type Arrival,
+  type Body,
+  type Call,
+  type Denial,
+  deny,
+  type ErrorCode,
+  type Fact,
+  type Facts,
+  type Identity,
+  type Outcome,
+  type Parsed,
+  type Snapshot,
+  type StopReason,
+  type WireRequest,
+} from '../../call/index.ts'
+import type { LiveCall } from '../live.ts'
+import type { RunnerLog } from '../metrics.ts'
+import type { Sink } from './exchange.ts'
+import type { Plan, Runnable } from './plan.ts'
+import type { Stopper } from './stopper.ts'
+
+/** No deadline is set. */
+const NEVER = Number.POSITIVE_INFINITY
+
+/** One request at the door, with the way back to its caller. */
+export class Incoming implements Arrival {
+  readonly id: string
+  readonly wire: WireRequest
+  readonly snapshot: Snapshot
+  readonly receivedAt: number
+  /** Monotonic milliseconds. */
+  readonly startedAt: number
+  readonly sink: Sink
+  readonly stopper: Stopper
+  readonly #log: RunnerLog
+
+  constructor(from: {
+    readonly id: string
+    readonly wire: WireRequest
+    readonly sink: Sink
+    readonly stopper: Stopper
+    readonly snapshot: Snapshot
+    readonly clock: Clock
+    readonly log: RunnerLog
+  }) {
+    this.id = from.id
+    this.wire = from.wire
+    this.snapshot = from.snapshot
+    this.receivedAt = from.clock.now()
+    this.startedAt = from.clock.monotonic()
+    this.sink = from.sink
+    this.stopper = from.stopper
+    this.#log = from.log
+  }
+
+  get signal(): AbortSignal {
+    return this.stopper.signal
+  }
+
+  /** Milliseconds that the gateway itself took so far, with three decimals, without the time spent `elsewhereMs`. */
+  overheadMs(monotonic: number, elsewhereMs: number): number {
+    return Math.max(0, Math.round((monotonic - this.startedAt - elsewhereMs) * 1000) / 1000)
+  }
+
+  /** What threw is a bug or broken infrastructure: the log has the error, the caller a refusal without details. */
+  broke(what: string, error: unknown): Denial {
+    this.#log.error({ call: this.id, error: error instanceof Error ? error.message : String(error) }, `${what} failed`)
+    return deny('internal', `${what} failed`)
+  }
+}
+
+/** What the reviews counted. */
+export type Tally = Pick<Outcome, 'usage' | 'usageSource' | 'costMicros'>
+export const nothingUsed: Tally = { usage: null, usageSource: 'none', costMicros: 0 }
+
+/** What is known about a call so far. All fields are set at once, so that every call has one shape. */
+class KnownFacts implements Facts {
+  identity: Facts['identity']
+  target: Facts['target']
+  pin: Facts['pin']
+  taints: Facts['taints']
+  decision: Facts['decision']
+  redacted: Facts['redacted']
+  approval: Facts['approval']
+  hold: Facts['hold']
+
+  constructor(identity: Identity, initial: Omit<Facts, 'identity'>) {
+    this.identity = identity
+    this.target = initial.target
+    this.pin = initial.pin
+    this.taints = initial.taints
+    this.decision = initial.decision
+    this.redacted = initial.redacted
+    this.approval = initial.approval
+    this.hold = initial.hold
+  }
+}
+
+/** The one object of a call. The runner alone writes to it; stages, reviews and planes get it as a readonly `Call`. */
+export class GovernedCall implements Call<Fact>, LiveCall {
+  readonly id: string
+  readonly wire: WireRequest
+  readonly receivedAt: number
+  readonly operation: Parsed['operation']
+  readonly method: string
+  readonly server: string
+  readonly name: string | null
+  readonly parent: string | null
+  readonly identity: Identity
+  readonly incoming: Incoming
+  readonly sink: Sink
+  readonly stopper: Stopper
+  readonly plan: Plan
+  /** The body as it came: what the record hashes, and what a second pass begins with. */
+  readonly received: Body | null
+  body: Body | null
+  snapshot: Snapshot
+  pass: 1 | 2
+  facts: Facts
+  /** How many stages of the plan have admitted, from the first on. */
+  admitted: number
+  /** A stage whose verdict came after the call had been stopped: it took something, so it is settled as well. */
+  late: Runnable | null
+  /** An intent was handed to the ledger, so an outcome must follow. */
+  intended: boolean
+  /** The upstream may have seen the call. */
+  forwarded: boolean
+  /** SHA-256 of the arguments, once it is known. */
+  argsSha256: string | null
+  /** Set once, when the call is over: the latch behind the one outcome. */
+  outcome: Outcome | null
+  /** Of the upstream's answer. */
+  status: number
+  tally: Tally
+  attempts: Outcome['attempts']
+  frames: number
+  bytesUp: number
+  bytesDown: number
+  upstreamMs: number
+  /** Time that a person took; it is not overhead. */
+  waitedMs: number
+  /** Milliseconds since the epoch by which what the call waits for must have come. */
+  deadlineAt: number
+  deadlineCode: ErrorCode
+  deadlineReason: string
+
+  constructor(incoming: Incoming, identity: Identity, parsed: Parsed, plan: Plan) {
+    this.id = incoming.id
+    this.wire = incoming.wire
+    this.receivedAt = incoming.receivedAt
+    this.operation = parsed.operation
+    this.method = parsed.method
+    this.server = parsed.server
+    this.name = parsed.name
+    this.parent = parsed.parent
+    this.identity = identity
+    this.incoming = incoming
+    this.sink = incoming.sink
+    this.stopper = incoming.stopper
+    this.plan = plan
+    this.received = parsed.body
+    this.body = parsed.body
+    this.snapshot = incoming.snapshot
+    this.pass = 1
+    this.facts = new KnownFacts(identity, plan.initial)
+    this.admitted = 0
+    this.late = null
+    this.intended = false
+    this.forwarded = false
+    this.argsSha256 = null
+    this.outcome = null
+    this.status = 0
+    this.tally = nothingUsed
+    this.attempts = NO_ATTEMPTS
+    this.frames = 0
+    this.bytesUp = 0
+    this.bytesDown = 0
+    this.upstreamMs = 0
+    this.waitedMs = 0
+    this.deadlineAt = NEVER
+    this.deadlineCode = 'internal'
+    this.deadlineReason = ''
+  }
+
+  get signal(): AbortSignal {
+    return this.stopper.signal
+  }
+
+  get long(): boolean {
+    return this.plan.row.long
+  }
+
+  stop(reason: StopReason, denial: Denial | null): void {
+    this.stopper.stop(reason, denial)
+  }
+
+  check(now: number): void {
+    if (this.stopper.reason !== null || this.outcome !== null) return
+    if (now >= this.deadlineAt) this.stop('deadline', deny(this.deadlineCode, this.deadlineReason))
+    const denial = this.standing(now)
+    if (denial !== null) this.stop('revoked', denial)
+  }
+
+  /** The `fresh` step: is the token still valid, and does what every stage admitted still hold? */
+  standing(now: number): Denial | null {
+    if (now >= this.identity.expiresAt) return deny('unauthenticated', 'the session token has expired')
+    const stages = this.plan.stages
+    for (let place = 0; place < this.admitted; place++) {
+      const stage = stages[place]
+      if (stage?.still === undefined) continue
+      try {
+        const denial = stage.still(this)
+        if (denial !== null) return denial
+      } catch (error) {
+        return this.incoming.broke(`the step ${stage.name}`, error)
+      }
+    }
+    return null
+  }
+
+  /** Milliseconds that the gateway itself took so far: neither the upstream's time nor a person's. */
+  overheadMs(monotonic: number): number {
+    return this.incoming.overheadMs(monotonic, this.upstreamMs + this.waitedMs)
+  }
+
+  /** Waits for `work` until the call is stopped or `ms` are over; the shared timer asks, so a wait costs no timer of its own. */
+  async within<T>(work: PromiseLike<T>, by: Deadline, late?: (value: T) => void) {
+    this.deadlineAt = by.now + by.ms
+    this.deadlineCode = by.code
+    this.deadlineReason = by.reason
+    try {
+      return await this.stopper.until(work, late)
+    } finally {
+      this.deadlineAt = NEVER
+    }
+  }
+
+  /** Back to the first stage on the current snapshot: a wait was granted. What was learnt in the first pass is forgotten. */
+  rewind(snapshot: Snapshot): void {
+    this.pass = 2
+    this.snapshot = snapshot
+    this.body = this.received
+    this.facts = new KnownFacts(this.identity, this.plan.initial)
+    this.admitted = 0
+  }
+}
+
+const NO_ATTEMPTS: Outcome['attempts'] = []
+
+/** By when something must have happened, and what it means when it has not. */
+export interface Deadline {
+  /** Milliseconds since the epoch. */
+  readonly now: number
+  readonly ms: number
+  readonly code: ErrorCode
+  readonly reason: string
+}

@@ -1,0 +1,213 @@
+import type { Clock } from '@plat/core'
+import type { Ledgers, Rec } from '@plat/ledger'
+import { type Denial, type Ending, type Head, type Identity, type Outcome, statusOf } from '../../call/index.ts'
+import type { LiveCalls } from '../live.ts'
+import type { RunnerLog, RunnerMetrics } from '../metrics.ts'
+import type { Plane } from '../plane.ts'
+import { type GovernedCall, type Incoming, nothingUsed } from './call.ts'
+import { type Runnable, unresolved } from './plan.ts'
+import { decisionRecord, outcomeRecord } from './record.ts'
+import { encodeFrames } from './relay.ts'
+import { type Ended, Stopper, stopped } from './stopper.ts'
+import { accept } from './verdict.ts'
+
+/** How long one stage may take to settle, in milliseconds. */
+const SETTLE_DEADLINE_MS = 10_000
+
+/** What a stage settles with before its second pass: nothing was forwarded, and nothing is over. */
+export const rewound: Outcome = {
+  result: 'rewound',
+  code: null,
+  forwarded: false,
+  status: 0,
+  ...nothingUsed,
+  attempts: [],
+  frames: 0,
+  bytesUp: 0,
+  bytesDown: 0,
+  upstreamMs: 0,
+  overheadMs: 0,
+}
+
+/** Status of a call whose caller left before it was answered; no such answer is ever sent. */
+const CALLER_LEFT = 499
+
+/** What the end of a call needs. */
+export interface ClosingParts {
+  readonly ledgers: Ledgers
+  readonly live: LiveCalls
+  readonly clock: Clock
+  readonly metrics: RunnerMetrics
+  readonly log: RunnerLog
+}
+
+/** The second half of the runner: tells the caller, gives back what stages took, and leaves the one record. */
+export class Closing {
+  readonly #parts: ClosingParts
+  readonly #clock: Clock
+
+  constructor(parts: ClosingParts) {
+    this.#parts = parts
+    this.#clock = parts.clock
+  }
+
+  /** What the caller still has to hear. An answer that cannot be completed or explained ends with the connection. */
+  tell(call: GovernedCall, plane: Plane, { ending, denial }: Ended): void {
+    if (ending === 'complete') return
+    if (denial === null) call.sink.destroy()
+    else if (!call.sink.headSent) this.refuse(call.incoming, call, plane, denial)
+    else if (call.plan.row.reply === 'frames') this.#abort(call, plane, denial)
+  }
+
+  #abort(call: GovernedCall, plane: Plane, denial: Denial): void {
+    try {
+      const last = encodeFrames(plane, plane.abort(call, denial))
+      call.bytesDown += last.byteLength
+      if (last.byteLength > 0) call.sink.write(last)
+      call.sink.end()
+    } catch (error) {
+      call.incoming.broke('telling the refusal', error)
+      call.sink.destroy()
+    }
+  }
+
+  /** A refusal after authentication, of a request that could not be read: one record of what is known. */
+  turnAway(incoming: Incoming, identity: Identity, plane: Plane, denial: Denial): void {
+    this.#parts.metrics.decided('deny', unresolved.server)
+    this.refuse(incoming, null, plane, denial)
+    void this.append(identity, decisionRecord(incoming.id, identity, null, denial))
+  }
+
+  refuse(incoming: Incoming, call: GovernedCall | null, plane: Plane, denial: Denial): void {
+    let answer: { readonly head: Head; readonly bytes: Uint8Array }
+    try {
+      const { head, frame } = plane.refuse(incoming, call, denial)
+      answer = { head, bytes: encodeFrames(plane, [frame]) }
+    } catch (error) {
+      incoming.broke('telling the refusal', error)
+      answer = plainRefusal(incoming.id, denial)
+    }
+    const now = this.#clock.monotonic()
+    if (call !== null) call.bytesDown += answer.bytes.byteLength
+    incoming.sink.reply(answer.head, call?.overheadMs(now) ?? incoming.overheadMs(now, 0), answer.bytes)
+    if (call === null) this.#parts.metrics.answered(unresolved.server, '', statusOf(denial))
+  }
+
+  /** The end of every call: outcome, settle in reverse, record. The latch makes it once. */
+  async close(call: GovernedCall, ended: Ended): Promise<void> {
+    if (call.outcome !== null) return
+    const outcome = outcomeOf(call, ended, this.#clock.monotonic())
+    call.outcome = outcome
+    await this.settle(call, outcome)
+    const record = this.#closingRecord(call, outcome, ended.denial)
+    // Nobody waits for this record: the answer has left, and the ledger's own queue is durable in order.
+    if (record !== null) void this.append(call.identity, record)
+    this.#count(call, outcome)
+    this.#parts.live.remove(call)
+  }
+
+  #closingRecord(call: GovernedCall, outcome: Outcome, denial: Denial | null): Rec | null {
+    const refusal = outcome.result === 'denied' || outcome.result === 'cut' ? denial : null
+    if (call.plan.row.record === 'denials') {
+      return refusal === null ? null : decisionRecord(call.id, call.identity, call, refusal)
+    }
+    if (refusal !== null && !call.intended && !call.forwarded) {
+      return decisionRecord(call.id, call.identity, call, refusal)
+    }
+    return outcomeRecord(call, outcome, denial, this.#clock.monotonic() - call.incoming.startedAt)
+  }
+
+  #count(call: GovernedCall, outcome: Outcome): void {
+    const { metrics } = this.#parts
+    const { server } = call.facts.target
+    metrics.answered(server, call.method, outcome.status)
+    if (!call.forwarded) return
+    metrics.upstream(server, outcome.upstreamMs / 1000)
+    if (outcome.result === 'failed') metrics.upstreamFailed(server)
+  }
+
+  /** In reverse, only what admitted, each once. One that fails does not keep the others from giving back what they took. */
+  async settle(call: GovernedCall, outcome: Outcome): Promise<void> {
+    if (call.late !== null) await this.#settleOne(call, call.late, outcome)
+    for (let place = call.admitted - 1; place >= 0; place--) {
+      const stage = call.plan.stages[place]
+      const settling = stage === undefined ? undefined : this.#settleOne(call, stage, outcome)
+      if (settling !== undefined) await settling
+    }
+  }
+
+  /** A plain settle costs no await. */
+  #settleOne(call: GovernedCall, stage: Runnable, outcome: Outcome): undefined | Promise<void> {
+    try {
+      const settling = stage.settle?.(call, outcome)
+      return settling instanceof Promise ? this.#settleInTime(call, stage, settling) : undefined
+    } catch (error) {
+      call.incoming.broke(`settling ${stage.name}`, error)
+      return undefined
+    }
+  }
+
+  async #settleInTime(call: GovernedCall, stage: Runnable, settling: Promise<void>): Promise<void> {
+    const limit = new Stopper()
+    const cancel = this.#clock.after(SETTLE_DEADLINE_MS, () => limit.stop('deadline', null))
+    try {
+      if ((await limit.until(settling)) === stopped) throw new Error('it did not end in time')
+    } catch (error) {
+      call.incoming.broke(`settling ${stage.name}`, error)
+    } finally {
+      cancel()
+    }
+  }
+
+  /** A verdict that came after the call was stopped: what the stage took is given back with the others, or now. */
+  settleLate(call: GovernedCall, stage: Runnable, verdict: unknown): void {
+    if (accept(call, stage, verdict) !== null) return
+    if (call.outcome === null) call.late = stage
+    else void this.#settleOne(call, stage, call.outcome)
+  }
+
+  /** False when the record could not be made durable; that is counted, and the caller of this decides what it means. */
+  async append(identity: Identity, record: Rec): Promise<boolean> {
+    try {
+      await this.#parts.ledgers.of(identity.tenant).append(record)
+      return true
+    } catch (error) {
+      this.#parts.metrics.auditFailed()
+      const reason = error instanceof Error ? error.message : String(error)
+      this.#parts.log.error({ kind: record.kind, error: reason }, 'a record could not be made durable')
+      return false
+    }
+  }
+}
+
+function outcomeOf(call: GovernedCall, { ending, denial }: Ended, monotonic: number): Outcome {
+  return {
+    result: resultOf(call, ending),
+    code: denial?.code ?? null,
+    forwarded: call.forwarded,
+    status:
+      denial !== null ? statusOf(denial) : ending === 'complete' || call.sink.headSent ? call.status : CALLER_LEFT,
+    usage: call.tally.usage,
+    usageSource: call.tally.usageSource,
+    costMicros: call.tally.costMicros,
+    attempts: call.attempts,
+    frames: call.frames,
+    bytesUp: call.bytesUp,
+    bytesDown: call.bytesDown,
+    upstreamMs: call.upstreamMs,
+    overheadMs: call.overheadMs(monotonic),
+  }
+}
+
+function resultOf(call: GovernedCall, ending: Ending): Outcome['result'] {
+  if (ending === 'complete') return 'completed'
+  if (ending === 'client') return 'cancelled'
+  if (ending === 'died') return 'failed'
+  return call.forwarded && call.stopper.reason !== 'denied' ? 'cut' : 'denied'
+}
+
+/** For a plane that cannot even say no. */
+function plainRefusal(id: string, { code, reason }: Denial): { readonly head: Head; readonly bytes: Uint8Array } {
+  const body = JSON.stringify({ error: code, message: reason, requestId: id })
+  return { head: { status: 500, headers: { 'content-type': 'application/json' } }, bytes: Buffer.from(body) }
+}

@@ -1,0 +1,116 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { Head, WireRequest } from '../../call/index.ts'
+
+/** Where the runner writes: the caller's side of one exchange. Nobody else writes there. */
+export interface Sink {
+  /** Once true, neither status nor headers can change. */
+  readonly headSent: boolean
+  /** A whole answer in one write, with its length. */
+  reply(head: Head, overheadMs: number, body: Uint8Array): void
+  /** The head of a streamed answer. It leaves with the first write, at once when `flush` is set. */
+  open(head: Head, overheadMs: number, flush: boolean): void
+  /** A promise while the caller reads slower than the upstream writes; it resolves when there is room, or the caller is gone. */
+  write(bytes: Uint8Array): void | Promise<void>
+  end(): void
+  /** The caller's connection itself after `head`; null where this listener cannot give it. */
+  tunnel(head: Head, overheadMs: number): Duplex | null
+  /** Drops the connection: the answer is incomplete, and the caller must be able to see that. */
+  destroy(): void
+}
+
+/** Statuses that have no body and therefore no length (RFC 9110, section 8.6). */
+const BODILESS: ReadonlySet<number> = new Set([204, 304])
+
+/** A sink over the response of `node:http`. */
+export class ResponseSink implements Sink {
+  readonly #id: string
+  readonly #response: ServerResponse
+  headSent = false
+
+  /** `onGone` is called when the caller left before the answer was complete. */
+  constructor(id: string, response: ServerResponse, onGone: () => void) {
+    this.#id = id
+    this.#response = response
+    response.once('close', () => {
+      if (!response.writableFinished) onGone()
+    })
+    // Without a listener a write after the caller left would end the process; `close` follows and says it all.
+    response.on('error', ignore)
+  }
+
+  reply(head: Head, overheadMs: number, body: Uint8Array): void {
+    this.#head(head, overheadMs)
+    if (!BODILESS.has(head.status)) this.#response.setHeader('content-length', body.byteLength)
+    this.#response.end(body)
+  }
+
+  open(head: Head, overheadMs: number, flush: boolean): void {
+    this.#head(head, overheadMs)
+    if (flush) this.#response.flushHeaders()
+  }
+
+  write(bytes: Uint8Array): void | Promise<void> {
+    const response = this.#response
+    if (response.write(bytes) || response.destroyed) return
+    return new Promise((resolve) => {
+      const done = () => {
+        response.off('drain', done)
+        response.off('close', done)
+        resolve()
+      }
+      response.once('drain', done)
+      response.once('close', done)
+    })
+  }
+
+  end(): void {
+    this.#response.end()
+  }
+
+  /** This listener serves requests only: CONNECT and Upgrade are refused before they reach a plane. */
+  tunnel(): Duplex | null {
+    return null
+  }
+
+  destroy(): void {
+    this.#response.destroy()
+  }
+
+  #head(head: Head, overheadMs: number): void {
+    const response = this.#response
+    this.headSent = true
+    response.statusCode = head.status
+    for (const name in head.headers) {
+      const value = head.headers[name]
+      if (value !== undefined) response.setHeader(name, value)
+    }
+    response.setHeader('x-plat-decision-id', this.#id)
+    response.setHeader('x-plat-overhead-ms', String(overheadMs))
+  }
+}
+
+/** The request as the planes see it: path and query apart, percent-encoding untouched. */
+export function wireOf(request: IncomingMessage): WireRequest {
+  const url = request.url ?? '/'
+  const mark = url.indexOf('?')
+  const { remoteAddress = '', remotePort = 0 } = request.socket
+  return {
+    method: request.method ?? 'GET',
+    path: mark < 0 ? url : url.slice(0, mark),
+    query: mark < 0 ? '' : url.slice(mark + 1),
+    headers: request.headers,
+    body: request,
+    remote: `${remoteAddress}:${remotePort}`,
+  }
+}
+
+/** Takes the credentials out, so that no stage, plane or upstream can ever see, log or pass them on. */
+export function forgetCredentials({ headers }: WireRequest): void {
+  delete headers.authorization
+  delete headers['proxy-authorization']
+  delete headers.dpop
+  delete headers.cookie
+}
+
+function ignore(): void {}

@@ -1,0 +1,113 @@
+import type { Clock } from '@plat/core'
+import { deny, isDenial } from '../../call/index.ts'
+import type { Plane } from '../plane.ts'
+import type { Wait } from '../stage.ts'
+import type { GovernedCall } from './call.ts'
+import { encodeFrames } from './relay.ts'
+import { type Ended, refused, stopped, stoppedBy } from './stopper.ts'
+
+/** A wait shorter than this is answered as if there had been none: no head is sent, in milliseconds. */
+const HEAD_AFTER_MS = 2_000
+/** How often a waiting caller hears that its call is alive, in milliseconds. */
+const BEAT_EVERY_MS = 15_000
+/** When a caller that asked for an early answer should come again, in milliseconds. */
+const COME_AGAIN_MS = 5_000
+
+/** `Prefer: wait=10` (RFC 7240, section 4.3), in seconds. */
+const PREFER_WAIT = /(?:^|[,;])\s*wait\s*=\s*"?(\d{1,6})"?\s*(?:$|[,;])/i
+
+/**
+ * Waits for a person. The caller's stream is opened after two seconds and kept alive, where the plane can do that; a
+ * caller that leaves ends the call, not the approval, which the same session may pick up later.
+ */
+export async function hold(call: GovernedCall, wait: Wait, plane: Plane, clock: Clock): Promise<'granted' | Ended> {
+  const began = clock.monotonic()
+  const stream = new HeldStream(call, wait, plane, clock)
+  stream.schedule()
+  try {
+    const answer: unknown = await call.stopper.until(wait.until)
+    if (answer === stopped) return stoppedBy(call.stopper)
+    if (answer === 'granted' || isDenial(answer)) return answer === 'granted' ? answer : refused(answer)
+    return refused(deny('internal', 'the approval gave no verdict'))
+  } catch (error) {
+    return refused(call.incoming.broke('the approval', error))
+  } finally {
+    stream.stop()
+    call.waitedMs += clock.monotonic() - began
+  }
+}
+
+/** What a waiting caller sees. */
+class HeldStream {
+  readonly #call: GovernedCall
+  readonly #wait: Wait
+  readonly #plane: Plane
+  readonly #clock: Clock
+  #cancel: () => void = ignore
+  /** The caller has not read the last beat yet; another would only fill memory. */
+  #full = false
+
+  constructor(call: GovernedCall, wait: Wait, plane: Plane, clock: Clock) {
+    this.#call = call
+    this.#wait = wait
+    this.#plane = plane
+    this.#clock = clock
+  }
+
+  schedule(): void {
+    const seconds = preferredWait(this.#call.wire.headers.prefer)
+    if (seconds === null) this.#after(HEAD_AFTER_MS, () => this.#open())
+    else this.#after(seconds * 1000, () => this.#tellPending())
+  }
+
+  stop(): void {
+    this.#cancel()
+  }
+
+  #open(): void {
+    const held = this.#plane.held(this.#call, this.#wait.approvalId)
+    if (held === null) return
+    if (!this.#call.sink.headSent) this.#call.sink.open(held.head, this.#call.overheadMs(this.#clock.monotonic()), true)
+    const beat = () => {
+      if (!this.#full) this.#write(encodeFrames(this.#plane, [held.beat()]))
+      this.#after(BEAT_EVERY_MS, beat)
+    }
+    beat()
+  }
+
+  #write(bytes: Uint8Array): void {
+    this.#call.bytesDown += bytes.byteLength
+    const room = this.#call.sink.write(bytes)
+    if (room === undefined) return
+    this.#full = true
+    room.then(() => {
+      this.#full = false
+    }, ignore)
+  }
+
+  /** The caller asked not to be kept waiting; the approval stays open, and the next call of the session finds it. */
+  #tellPending(): void {
+    const { approvalId } = this.#wait
+    const pending = { retryAfterMs: COME_AGAIN_MS, data: { approvalId } }
+    this.#call.stop('deadline', deny('approval_pending', 'the call waits for an approval', pending))
+  }
+
+  /** Nobody catches what a timer throws, so a plane that fails here stops the call. */
+  #after(ms: number, job: () => void): void {
+    this.#cancel = this.#clock.after(ms, () => {
+      try {
+        job()
+      } catch (error) {
+        this.#call.stop('denied', this.#call.incoming.broke('keeping the held call alive', error))
+      }
+    })
+  }
+}
+
+/** Seconds; null when the caller did not ask. */
+function preferredWait(header: string | string[] | undefined): number | null {
+  const seconds = PREFER_WAIT.exec(String(header ?? ''))?.[1]
+  return seconds === undefined ? null : Number(seconds)
+}
+
+function ignore(): void {}

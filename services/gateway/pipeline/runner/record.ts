@@ -1,0 +1,107 @@
+import { hash } from 'node:crypto'
+import type { Rec } from '@plat/ledger'
+import type { Decision, Denial, Identity, Outcome } from '../../call/index.ts'
+import type { GovernedCall } from './call.ts'
+import { unresolved } from './plan.ts'
+
+// The members of these records are the ledger line format: absent beats null, so nulls become undefined.
+
+/** What an allowed call is about to do: durable before anything is forwarded. */
+export function intentRecord(call: GovernedCall): Rec {
+  const { decision, hold } = call.facts
+  return {
+    kind: 'intent',
+    ...who(call.id, call.identity),
+    ...what(call),
+    ...verdict(decision, null, false),
+    holds: hold?.items.map(({ key, window, cap, amount, unit }) => ({ key, window, cap, amount, unit })),
+  }
+}
+
+/** How the call ended: one per call. */
+export function outcomeRecord(call: GovernedCall, outcome: Outcome, denial: Denial | null, ms: number): Rec {
+  const { usage } = outcome
+  return {
+    kind: 'outcome',
+    ...who(call.id, call.identity),
+    ...what(call),
+    ...verdict(call.facts.decision, denial, outcome.result === 'denied'),
+    result: outcome.result,
+    status: outcome.status,
+    ms: Math.round(ms),
+    upstreamMs: Math.round(outcome.upstreamMs),
+    usage: usage === null ? undefined : { ...usage },
+    usageSource: outcome.usageSource,
+    costMicros: outcome.costMicros,
+    attempts: outcome.attempts.map(({ endpoint, status, ms }) => ({ endpoint, status, ms: Math.round(ms) })),
+    frames: outcome.frames,
+    bytesUp: outcome.bytesUp,
+    bytesDown: outcome.bytesDown,
+    parent: call.plan.row.parent ? (call.parent ?? undefined) : undefined,
+  }
+}
+
+/** A refusal before anything was forwarded. `call` is null when the plane could not read the request. */
+export function decisionRecord(id: string, identity: Identity, call: GovernedCall | null, denial: Denial): Rec {
+  return {
+    kind: 'decision',
+    ...who(id, identity),
+    ...(call === null ? { facts: identityFacts(identity) } : what(call)),
+    ...verdict(call?.facts.decision ?? null, denial, true),
+  }
+}
+
+function who(call: string, identity: Identity) {
+  return {
+    call,
+    session: identity.session,
+    namespace: identity.namespace,
+    agent: identity.agent,
+    user: identity.user ?? undefined,
+    jti: identity.jti,
+  }
+}
+
+function what(call: GovernedCall) {
+  const { target, taints } = call.facts
+  const known = target !== unresolved
+  const args = call.received?.args ?? null
+  if (args !== null) call.argsSha256 ??= hash('sha256', args, 'hex')
+  return {
+    op: call.operation,
+    server: known ? target.server : call.server,
+    tool: (known ? target.tool : null) ?? call.name ?? undefined,
+    method: call.method,
+    argsSha256: call.argsSha256 ?? undefined,
+    argsBytes: args?.byteLength,
+    facts: {
+      ...identityFacts(call.identity),
+      taints: taints.labels,
+      dataClass: known ? target.dataClass : undefined,
+      trust: known ? target.trust : undefined,
+      jurisdiction: target.jurisdiction ?? undefined,
+    },
+  }
+}
+
+function identityFacts(identity: Identity) {
+  return {
+    tier: identity.tier,
+    groups: identity.groups,
+    scopes: [...identity.scopes],
+    verified: identity.verified ?? undefined,
+    chain: identity.chain,
+  }
+}
+
+/** `refused`: the gateway said no. An upstream that failed or a call that was cut has a code as well, but was allowed. */
+function verdict(decision: Decision | null, denial: Denial | null, refused: boolean) {
+  return {
+    action: refused ? 'deny' : decision?.action,
+    policy: denial?.policy ?? decision?.policy ?? undefined,
+    rule: denial?.rule ?? decision?.rule ?? undefined,
+    reason: denial?.reason ?? decision?.reason,
+    code: denial?.code,
+    policyRevision: decision?.revision || undefined,
+  }
+}

@@ -1,0 +1,282 @@
+import type { Clock } from '@plat/core'
+import type { Exchange } from '@plat/http'
+import type { Ledgers } from '@plat/ledger'
+import {
+  type Arrival,
+  type Denial,
+  deny,
+  type Identity,
+  isDenial,
+  type Parsed,
+  type Reply,
+  type Snapshots,
+  statusOf,
+} from '../../call/index.ts'
+import type { LiveCalls } from '../live.ts'
+import type { Matrix } from '../matrix.ts'
+import type { RunnerLog, RunnerMetrics } from '../metrics.ts'
+import type { Plane } from '../plane.ts'
+import type { AnyReview, AnyStage, Wait } from '../stage.ts'
+import { GovernedCall, Incoming } from './call.ts'
+import { Closing, rewound } from './closing.ts'
+import { forgetCredentials, ResponseSink, wireOf } from './exchange.ts'
+import { hold } from './hold.ts'
+import { type Plan, planRows, type Runnable, rowless } from './plan.ts'
+import { intentRecord } from './record.ts'
+import { relay } from './relay.ts'
+import { died, type Ended, refused, Stopper, stopped, stoppedBy } from './stopper.ts'
+import { tunnel } from './tunnel.ts'
+import { accept } from './verdict.ts'
+
+/** How long one stage may take, in milliseconds. Waiting for a person is not a stage's time. */
+const STAGE_DEADLINE_MS = 30_000
+
+export interface RunnerOptions {
+  /** Made by `stages([...])`, in the order of the matrix. */
+  readonly stages: readonly AnyStage[]
+  readonly reviews: readonly AnyReview[]
+  readonly matrix: Matrix
+  /** Reads the credentials of a request, before its body. */
+  readonly authenticate: (arrival: Arrival) => Identity | Denial | Promise<Identity | Denial>
+  readonly ledgers: Ledgers
+  readonly auditFailurePolicy: 'open' | 'closed'
+  readonly live: LiveCalls
+  readonly snapshots: Snapshots
+  readonly clock: Clock
+  readonly metrics: RunnerMetrics
+  readonly log: RunnerLog
+}
+
+/** Takes one call after another through the pipeline. Nothing else writes to a response of a plane. */
+export interface Runner {
+  /** Resolves when the call is over and its record is on its way to the ledger. Never rejects. */
+  run(exchange: Exchange, plane: Plane): Promise<void>
+  /** The same for a request that came another way than by `node:http`. */
+  govern(incoming: Incoming, plane: Plane): Promise<void>
+  /** Stops asking long calls when the snapshot changes. */
+  close(): void
+}
+
+/** Throws when a stage is out of order, or one that every call needs is missing. */
+export function createRunner(options: RunnerOptions): Runner {
+  return new PipelineRunner(options)
+}
+
+class PipelineRunner implements Runner {
+  readonly #options: RunnerOptions
+  readonly #plans: ReadonlyMap<string, Plan>
+  readonly #clock: Clock
+  readonly #closing: Closing
+  readonly close: () => void
+
+  constructor(options: RunnerOptions) {
+    this.#options = options
+    this.#plans = planRows(options.matrix, options.stages, options.reviews)
+    this.#clock = options.clock
+    this.#closing = new Closing(options)
+    this.close = options.snapshots.onChange(() => options.live.check())
+  }
+
+  run({ id, request, response }: Exchange, plane: Plane): Promise<void> {
+    const { snapshots, clock, log } = this.#options
+    const stopper = new Stopper()
+    const sink = new ResponseSink(id, response, () => stopper.stop('client', null))
+    const wire = wireOf(request)
+    return this.govern(new Incoming({ id, wire, sink, stopper, snapshot: snapshots.current, clock, log }), plane)
+  }
+
+  async govern(incoming: Incoming, plane: Plane): Promise<void> {
+    try {
+      const identity = await this.#identify(incoming)
+      if (isDenial(identity)) return this.#closing.refuse(incoming, null, plane, identity)
+      forgetCredentials(incoming.wire)
+      const parsed = await this.#read(incoming, identity, plane)
+      if (isDenial(parsed)) return this.#closing.turnAway(incoming, identity, plane, parsed)
+      const plan = this.#plans.get(parsed.operation) ?? rowless
+      await this.#carry(new GovernedCall(incoming, identity, parsed, plan), plane)
+    } catch (error) {
+      incoming.broke('the runner', error)
+      incoming.sink.destroy()
+    }
+  }
+
+  /** Everything after the request is understood: whatever happens in between, it is told, settled and recorded once. */
+  async #carry(call: GovernedCall, plane: Plane): Promise<void> {
+    const ended = await this.#progress(call, plane)
+    if (ended.denial !== null) call.stop('denied', ended.denial)
+    this.#closing.tell(call, plane, ended)
+    await this.#closing.close(call, ended)
+  }
+
+  /** The governed call from top to bottom. */
+  async #progress(call: GovernedCall, plane: Plane): Promise<Ended> {
+    try {
+      return (
+        this.#enter(call) ??
+        (await this.#admit(call, plane)) ??
+        (await this.#intend(call)) ??
+        (await this.#deliver(call, plane))
+      )
+    } catch (error) {
+      return refused(call.incoming.broke('the call', error))
+    }
+  }
+
+  async #identify(incoming: Incoming): Promise<Identity | Denial> {
+    try {
+      const identity: unknown = await this.#options.authenticate(incoming)
+      if (isDenial(identity) || isIdentity(identity)) return identity
+      return deny('internal', 'authentication gave no verdict')
+    } catch (error) {
+      return incoming.broke('authentication', error)
+    }
+  }
+
+  async #read(incoming: Incoming, identity: Identity, plane: Plane): Promise<Parsed | Denial> {
+    try {
+      const parsed: unknown = await plane.read(incoming, identity)
+      if (isDenial(parsed) || isParsed(parsed)) return parsed
+      return deny('internal', 'the request was not understood')
+    } catch (error) {
+      return incoming.broke('reading the request', error)
+    }
+  }
+
+  #enter(call: GovernedCall): Ended | null {
+    if (!call.plan.row.built) return refused(deny('not_built', `${call.operation} is not built yet in this version`))
+    if (!this.#options.live.add(call)) return refused(deny('backlog_full', 'too many calls are under way'))
+    return null
+  }
+
+  /** Asks one stage after another; null when all have admitted and everything still holds. */
+  async #admit(call: GovernedCall, plane: Plane): Promise<Ended | null> {
+    const { stages } = call.plan
+    while (call.admitted < stages.length) {
+      const stage = stages[call.admitted]
+      if (stage === undefined) break
+      if (call.stopper.reason !== null) return stoppedBy(call.stopper)
+      const verdict = this.#ask(call, stage)
+      const answer = verdict instanceof Promise ? await this.#inTime(call, stage, verdict) : verdict
+      if (answer === stopped) return stoppedBy(call.stopper)
+      const no = accept(call, stage, answer)
+      if (no === null) {
+        call.admitted++
+      } else if (isDenial(no)) {
+        return this.#denied(call, no)
+      } else {
+        const released = await this.#wait(call, no, plane)
+        if (released !== null) return released
+      }
+    }
+    const stale = call.standing(this.#clock.now())
+    if (stale !== null) return this.#denied(call, stale)
+    this.#options.metrics.decided('allow', call.facts.target.server)
+    return null
+  }
+
+  #ask(call: GovernedCall, stage: Runnable): unknown {
+    try {
+      return stage.admit(call)
+    } catch (error) {
+      return call.incoming.broke(`the step ${stage.name}`, error)
+    }
+  }
+
+  async #inTime(call: GovernedCall, stage: Runnable, verdict: Promise<unknown>): Promise<unknown> {
+    const reason = `the step ${stage.name} gave no verdict in time`
+    const by = { now: this.#clock.now(), ms: STAGE_DEADLINE_MS, code: 'internal', reason } as const
+    try {
+      return await call.within(verdict, by, (late) => this.#closing.settleLate(call, stage, late))
+    } catch (error) {
+      return call.incoming.broke(`the step ${stage.name}`, error)
+    }
+  }
+
+  #denied(call: GovernedCall, denial: Denial): Ended {
+    this.#options.metrics.decided('deny', call.facts.target.server)
+    return refused(denial)
+  }
+
+  /** Null: a person said yes, and the call begins again at the first stage on the current snapshot. */
+  async #wait(call: GovernedCall, wait: Wait, plane: Plane): Promise<Ended | null> {
+    if (call.pass === 2) return this.#denied(call, deny('approval_stale', 'what was approved has changed'))
+    this.#options.metrics.decided('require_approval', call.facts.target.server)
+    const released = await hold(call, wait, plane, this.#clock)
+    if (released !== 'granted') return released
+    await this.#closing.settle(call, rewound)
+    call.rewind(this.#options.snapshots.current)
+    return null
+  }
+
+  /** Null: the intent is durable, or none is needed. */
+  async #intend(call: GovernedCall): Promise<Ended | null> {
+    const closed = this.#options.auditFailurePolicy === 'closed'
+    const holds = call.facts.hold !== null
+    const { record, long } = call.plan.row
+    if (record !== 'full' || !(closed || holds || long)) return null
+    call.intended = true
+    const durable = await call.stopper.until(this.#closing.append(call.identity, intentRecord(call)))
+    if (durable === stopped) return stoppedBy(call.stopper)
+    if (!durable && closed) {
+      call.intended = false
+      return refused(deny('audit_unavailable', 'the audit ledger cannot be written'))
+    }
+    // The commit took time, so what was fresh before it is asked again.
+    const stale = call.standing(this.#clock.now())
+    return stale === null ? null : refused(stale)
+  }
+
+  async #deliver(call: GovernedCall, plane: Plane): Promise<Ended> {
+    const reply = await this.#forward(call, plane)
+    if ('ending' in reply) return reply
+    if (reply.kind !== call.plan.row.reply) {
+      discard(reply)
+      return died(deny('internal', `${call.operation} cannot be answered by ${reply.kind}`))
+    }
+    call.status = reply.head.status
+    if (reply.kind === 'tunnel') return tunnel(call, reply, this.#clock)
+    call.attempts = reply.attempts
+    return relay(call, plane, reply, this.#clock)
+  }
+
+  async #forward(call: GovernedCall, plane: Plane): Promise<Reply | Ended> {
+    const began = this.#clock.monotonic()
+    call.forwarded = true
+    call.bytesUp = call.body?.bytes.byteLength ?? 0
+    try {
+      const work = plane.forward(call, call.sink.headSent ? 'sent' : 'unsent')
+      const reply: Reply | Denial | typeof stopped = await call.stopper.until(work, discard)
+      if (reply === stopped) return stoppedBy(call.stopper)
+      if (isReply(reply)) return reply
+      if (!isDenial(reply)) return died(deny('internal', 'the upstream gave no answer'))
+      return statusOf(reply) >= 500 ? died(reply) : refused(reply)
+    } catch (error) {
+      return died(call.incoming.broke('forwarding', error))
+    } finally {
+      call.upstreamMs += this.#clock.monotonic() - began
+    }
+  }
+}
+
+/** An answer that came after the call was over, or that nobody may see. */
+function discard(reply: Reply | Denial): void {
+  if (!isReply(reply)) return
+  if (reply.kind === 'tunnel') reply.socket.destroy()
+  else
+    reply.frames[Symbol.asyncIterator]()
+      .return?.()
+      .then(undefined, () => {})
+}
+
+function isReply(value: unknown): value is Reply {
+  if (typeof value !== 'object' || value === null || !('kind' in value)) return false
+  return (value.kind === 'frames' && 'frames' in value) || (value.kind === 'tunnel' && 'socket' in value)
+}
+
+function isIdentity(value: unknown): value is Identity {
+  return typeof value === 'object' && value !== null && 'session' in value && 'jti' in value
+}
+
+function isParsed(value: unknown): value is Parsed {
+  return typeof value === 'object' && value !== null && 'operation' in value && 'body' in value
+}

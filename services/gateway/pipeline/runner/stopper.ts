@@ -1,0 +1,79 @@
+import { type Denial, deny, type Ending, type StopReason } from '../../call/index.ts'
+
+/** What `until` answers when the call was stopped before the work was done. */
+export const stopped: unique symbol = Symbol('stopped')
+
+/** The switch that ends a call from outside: once, with a reason, and seen at once by whatever the call waits for. */
+export class Stopper {
+  #controller: AbortController | null = null
+  #wake: (() => void) | null = null
+  reason: StopReason | null = null
+  /** What the caller is told; null when the caller left. */
+  denial: Denial | null = null
+
+  /** Made on first use: a call that is answered without an upstream never pays for it. */
+  get signal(): AbortSignal {
+    if (this.#controller === null) {
+      this.#controller = new AbortController()
+      if (this.reason !== null) this.#controller.abort(this.reason)
+    }
+    return this.#controller.signal
+  }
+
+  /** The first reason counts. */
+  stop(reason: StopReason, denial: Denial | null): void {
+    if (this.reason !== null) return
+    this.reason = reason
+    this.denial = denial
+    this.#controller?.abort(reason)
+    this.#wake?.()
+  }
+
+  /**
+   * Waits for `work` or for the stop, whichever comes first. The runner waits for one thing at a time, so one place to
+   * wake is enough; `Promise.race` against one long-lived promise would keep a reaction for every frame of a long stream.
+   * What arrives after the stop goes to `late`, so that nothing that was taken stays taken; a late error has nobody to tell.
+   */
+  until<T>(work: PromiseLike<T>, late?: (value: T) => void): Promise<T | typeof stopped> {
+    return new Promise((resolve, reject) => {
+      let waiting = true
+      const leave = () => {
+        const was = waiting
+        waiting = false
+        this.#wake = was ? null : this.#wake
+        return was
+      }
+      work.then(
+        (value) => (leave() ? resolve(value) : late?.(value)),
+        (error) => leave() && reject(error),
+      )
+      this.#wake = () => leave() && resolve(stopped)
+      if (this.reason !== null) this.#wake()
+    })
+  }
+}
+
+/** How a call is over, and what its caller is still to be told. */
+export interface Ended {
+  readonly ending: Ending
+  /** Null when the answer is complete, or nobody is there to read it. */
+  readonly denial: Denial | null
+}
+
+export const completed: Ended = { ending: 'complete', denial: null }
+const left: Ended = { ending: 'client', denial: null }
+
+/** A step or a review said no. */
+export function refused(denial: Denial): Ended {
+  return { ending: 'cut', denial }
+}
+
+/** The upstream, or the plane in front of it, failed. */
+export function died(denial: Denial): Ended {
+  return { ending: 'died', denial }
+}
+
+/** The call was stopped from outside. */
+export function stoppedBy({ reason, denial }: Stopper): Ended {
+  return reason === 'client' ? left : refused(denial ?? deny('internal', 'the call was stopped'))
+}

@@ -1,0 +1,71 @@
+import { type Denial, deny, type Fact, type Facts, isDenial } from '../../call/index.ts'
+import { admitted, type Replace, type Wait } from '../stage.ts'
+import type { GovernedCall } from './call.ts'
+import type { Runnable } from './plan.ts'
+
+/** Facts for which null means that there is none. */
+const nullable: ReadonlySet<Fact> = new Set<Fact>(['pin', 'redacted', 'approval', 'hold'])
+
+/**
+ * Takes the verdict of a stage. Null: it admitted, and its facts are on the call. Anything that is no verdict
+ * (a forgotten return, a missing fact, another type) is a denial: no verdict never lets a call through.
+ */
+export function accept(call: GovernedCall, stage: Runnable, verdict: unknown): Denial | Wait | null {
+  if (verdict === admitted) return stage.gives.length === 0 ? null : noVerdict(stage)
+  if (typeof verdict !== 'object' || verdict === null) return noVerdict(stage)
+  if (isDenial(verdict) || isWait(verdict)) return verdict
+  if (isReplace(verdict)) {
+    if (!hasFacts(verdict.facts, stage.gives)) return noVerdict(stage)
+    give(call.facts, stage.gives, verdict.facts)
+    call.body = verdict.body
+    return null
+  }
+  if (stage.gives.length === 0 || !hasFacts(verdict, stage.gives)) return noVerdict(stage)
+  give(call.facts, stage.gives, verdict)
+  return null
+}
+
+function noVerdict(stage: Runnable): Denial {
+  return deny('internal', `the step ${stage.name} gave no verdict`)
+}
+
+function isWait(value: object): value is Wait {
+  return (
+    'kind' in value &&
+    value.kind === 'wait' &&
+    'until' in value &&
+    value.until instanceof Promise &&
+    'approvalId' in value &&
+    typeof value.approvalId === 'string'
+  )
+}
+
+function isReplace(value: object): value is Replace<never> {
+  return (
+    'kind' in value &&
+    value.kind === 'replace' &&
+    'body' in value &&
+    typeof value.body === 'object' &&
+    value.body !== null &&
+    'facts' in value &&
+    typeof value.facts === 'object' &&
+    value.facts !== null
+  )
+}
+
+/** Are all facts there that the stage promised? Whether each is what its type says was the compiler's to check. */
+function hasFacts(value: Partial<Facts>, gives: readonly Fact[]): value is Facts {
+  for (const fact of gives) {
+    const given = value[fact]
+    if (typeof given !== 'object' || (given === null && !nullable.has(fact))) return false
+  }
+  return true
+}
+
+function give(facts: Facts, gives: readonly Fact[], given: Readonly<Facts>): void {
+  for (const fact of gives) copy(facts, fact, given)
+}
+
+function copy<F extends Fact>(to: Facts, fact: F, from: Readonly<Pick<Facts, F>>): void {
+  to[fact] = from[fact]
+}
