@@ -1,5 +1,6 @@
 import {
   closeSync,
+  existsSync,
   fdatasync,
   fstatSync,
   fsyncSync,
@@ -35,6 +36,7 @@ export interface Files {
   replace(path: string, bytes: Uint8Array): void
   /** The whole file; null when there is none. */
   readWhole(path: string): Uint8Array | null
+  exists(path: string): boolean
 }
 
 /** Only the owner reads what agents did. */
@@ -70,6 +72,7 @@ export const systemFiles: Files = {
       throw error
     }
   },
+  exists: (path) => existsSync(path),
 }
 
 /** Tells "there is no such file" from every other trouble. */

@@ -1,13 +1,12 @@
-import { hash } from 'node:crypto'
-import { basename } from 'node:path'
 import type { Clock, Ids } from '@plat/core'
 import { rfc3339Micros } from '@plat/core'
 import { type AppendHandle, type Files, lockPath, systemFiles } from '@plat/state'
-import { Chain, type Damage, type Followed, followChain } from './chain.ts'
-import type { Head } from './format.ts'
+import { Chain, type Damage, followChain } from '../chain.ts'
+import type { Head } from '../format.ts'
+import type { Rec } from '../types.ts'
 import { FileLedger, type LedgerMeter } from './ledger.ts'
+import { asideRecords, mendTail } from './mend.ts'
 import { OpenCalls, unknownOutcome } from './open-calls.ts'
-import type { Rec } from './types.ts'
 
 export interface OpenLedgerOptions {
   readonly path: string
@@ -64,7 +63,8 @@ export async function openLedger(options: OpenLedgerOptions): Promise<FileLedger
     const lost = readLines(handle, calls.places())
     const meter = options.meter ?? noMeter
     ledger = new FileLedger({ path, tenant, replica, clock, files, meter, handle, head: found.head, unlock })
-    await beginAgain(ledger, found.head, [...tornRecord(path, files, found.head), ...lost.map(unknownOutcome)], options)
+    const records = [...(await asideRecords(path, files, found.head)), ...lost.map(unknownOutcome)]
+    await beginAgain(ledger, found.head, records, options)
     return ledger
   } catch (error) {
     if (ledger !== null) {
@@ -85,41 +85,6 @@ async function beginAgain(ledger: FileLedger, head: Head | null, found: readonly
   for (let from = 0; from < records.length; from += CLOSING_BATCH) {
     await Promise.all(records.slice(from, from + CLOSING_BATCH).map((rec) => ledger.append(rec)))
   }
-}
-
-interface Mend {
-  readonly path: string
-  readonly handle: AppendHandle
-  readonly files: Files
-  readonly found: Followed
-}
-
-/** Writes the LF that a complete last line lacks; keeps the bytes of a torn one beside the ledger and cuts them off. */
-export function mendTail({ path, handle, files, found }: Mend): void {
-  if (found.tail.length === 0) return
-  if (found.tailComplete) {
-    handle.write(Buffer.from('\n'))
-    return
-  }
-  const side = tornPath(path, found.head)
-  const kept = Buffer.from(files.readWhole(side) ?? [])
-  // A crash may come between the two steps, or while the record of it is written: then more bytes join those kept before.
-  if (!kept.subarray(Math.max(0, kept.length - found.tail.length)).equals(found.tail)) {
-    files.replace(side, Buffer.concat([kept, found.tail]))
-  }
-  handle.truncate(found.offset)
-}
-
-/** `recovered`, for torn bytes whose record is still missing: the file that keeps them is named after the record that comes next. */
-export function tornRecord(path: string, files: Files, head: Head | null): Rec[] {
-  const side = tornPath(path, head)
-  const bytes = files.readWhole(side)
-  if (bytes === null) return []
-  return [{ kind: 'recovered', bytes: bytes.length, sha256: hash('sha256', bytes, 'hex'), file: basename(side) }]
-}
-
-function tornPath(path: string, head: Head | null): string {
-  return `${path}.torn-${head === null ? 0 : head.seq + 1}`
 }
 
 function readLines(handle: AppendHandle, places: readonly { offset: number; length: number }[]): string[] {

@@ -1,4 +1,4 @@
-import type { Rec, RecValue } from './types.ts'
+import type { Rec, RecValue } from '../types.ts'
 
 /** Longest string of a record in bytes of UTF-8; a longer one is cut at a code point and ends with `…`. */
 export const MAX_STRING_BYTES = 1024

@@ -1,6 +1,6 @@
-import type { RawLine } from './format.ts'
-import { REC_START } from './format.ts'
-import type { Rec, RecValue } from './types.ts'
+import type { RawLine } from '../format.ts'
+import { REC_START } from '../format.ts'
+import type { Rec, RecValue } from '../types.ts'
 
 /** Most calls whose intent waits for its outcome at any point of a ledger. A gateway has far fewer in flight. */
 export const MAX_OPEN_CALLS = 1_000_000

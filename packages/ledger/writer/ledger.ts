@@ -1,9 +1,9 @@
 import type { Clock } from '@plat/core'
 import { rfc3339Micros } from '@plat/core'
 import { type AppendHandle, type Committed, type Files, GroupCommit, type Waiter } from '@plat/state'
+import { type Head, MAX_LINE_BYTES, readRawLine, type SealedLine, sealLine, ZERO_HASH } from '../format.ts'
+import type { Ledger, Rec } from '../types.ts'
 import { encodeRecord, type Stamp } from './encode.ts'
-import { type Head, MAX_LINE_BYTES, readRawLine, type SealedLine, sealLine, ZERO_HASH } from './format.ts'
-import type { Ledger, Rec } from './types.ts'
 
 /** What the ledger tells metrics. */
 export interface LedgerMeter {

@@ -1,0 +1,106 @@
+import { unwatchFile, watchFile } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+import type { Clock } from '@plat/core'
+import { isObject } from '@plat/tokens'
+import { scanLines } from './lines.ts'
+
+/** How often a followed ledger is looked at, in milliseconds. */
+const LOOK_EVERY_MS = 250
+/** Bytes read at once when the last lines are looked for. */
+const BLOCK_BYTES = 64 * 1024
+const LF = 0x0a
+
+/** A line for reading. It is not verified. */
+export interface TailLine {
+  readonly seq: number
+  readonly rec: Readonly<Record<string, unknown>>
+  /** The line as it stands in the file, without its LF. */
+  readonly text: string
+}
+
+export interface TailOptions {
+  /** Only the last so many records. */
+  readonly last?: number
+  /** Only records from this `seq` on. */
+  readonly from?: number
+  /** Goes on with records as they are written, until the signal aborts. */
+  readonly follow?: { readonly signal: AbortSignal; readonly clock: Clock }
+}
+
+/** Reads complete lines of a ledger, which may be written at the same time. Throws when a line is no record. */
+export async function* tailLedger(path: string, options: TailOptions = {}): AsyncGenerator<TailLine> {
+  const file = await open(path, 'r')
+  try {
+    let position = options.last === undefined ? 0 : await startOfLast(file, options.last)
+    for (;;) {
+      const batch: TailLine[] = []
+      const rest = await scanLines(
+        { read: async (target, at) => (await file.read(target, 0, target.length, at)).bytesRead },
+        {
+          from: position,
+          onLine(buffer, start, end, offset) {
+            batch.push(readLine(buffer.toString('utf8', start, end), path, offset))
+            position = offset + end - start + 1
+            return batch.length < BATCH_LINES
+          },
+        },
+      )
+      if (rest.tooLong) throw new Error(`${path}: byte ${rest.offset} begins no record; the line is too long`)
+      for (const line of batch) if (line.seq >= (options.from ?? 0)) yield line
+      if (rest.stopped) continue
+      if (options.follow === undefined || options.follow.signal.aborted) return
+      await lookAgain(path, options.follow)
+    }
+  } finally {
+    await file.close()
+  }
+}
+
+/** Lines held at once. */
+const BATCH_LINES = 1000
+
+function readLine(text: string, path: string, offset: number): TailLine {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    value = null
+  }
+  if (!isObject(value) || !isObject(value.rec) || typeof value.seq !== 'number') {
+    throw new Error(`${path}: byte ${offset} begins no record; look with: plat audit verify ${path}`)
+  }
+  return { seq: value.seq, rec: value.rec, text }
+}
+
+/** Byte at which the last `count` complete lines begin. */
+async function startOfLast(file: FileHandle, count: number): Promise<number> {
+  const block = Buffer.alloc(BLOCK_BYTES)
+  let end = (await file.stat()).size
+  // The LF of the last line ends it; so many more are passed, and the one before those is where to begin.
+  for (let missing = count + 1; end > 0; ) {
+    const start = Math.max(0, end - BLOCK_BYTES)
+    const { bytesRead } = await file.read(block, 0, end - start, start)
+    for (let at = bytesRead - 1; at >= 0; at--) {
+      if (block[at] === LF && --missing === 0) return start + at + 1
+    }
+    end = start
+  }
+  return 0
+}
+
+/** Resolves when it is time to look again, or when the signal aborts. */
+async function lookAgain(path: string, { signal, clock }: { signal: AbortSignal; clock: Clock }): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const done = () => resolve()
+  const cancel = clock.after(LOOK_EVERY_MS, done)
+  // The clock's timers never keep a process alive; a command that follows a ledger has nothing else that would.
+  watchFile(path, { interval: LOOK_EVERY_MS }, done)
+  signal.addEventListener('abort', done, { once: true })
+  try {
+    await promise
+  } finally {
+    cancel()
+    unwatchFile(path, done)
+    signal.removeEventListener('abort', done)
+  }
+}

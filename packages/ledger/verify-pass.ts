@@ -1,0 +1,222 @@
+import { isUtf8 } from 'node:buffer'
+import { canonicalJson } from '@plat/core'
+import type { PublicKey } from '@plat/keys'
+import { isObject } from '@plat/tokens'
+import { Chain, type Damage, type Followed, type Wrong } from './chain.ts'
+import type { Head, RawLine } from './format.ts'
+import { type Checkpoint, isCheckpointSigned, readCheckpointRecord } from './proof/checkpoint.ts'
+import { leafHash, MerkleTree } from './proof/tree.ts'
+
+/** What was found. The exit code of each is a promise to scripts. */
+export const EXIT_CODES = { valid: 0, usage: 2, broken: 3, torn: 4, unproven: 4, forked: 5, truncated: 6 } as const
+
+export interface Finding {
+  readonly verdict: Exclude<keyof typeof EXIT_CODES, 'usage'>
+  readonly exitCode: number
+  /** One or two sentences for a person. */
+  readonly message: string
+  readonly ledgerId: string | null
+  /** Good records, from the first on. */
+  readonly records: number
+  readonly bytes: number
+  /** The last good record. */
+  readonly head: Head | null
+  readonly checkpoints: { readonly found: number; readonly signed: number }
+  /** Records that no signature covers; null when no key was given. */
+  readonly unproven: number | null
+  /** Where the first trouble is; null when there is none, or when it is what is missing at the end. */
+  readonly place: (Pick<Damage, 'line' | 'seq' | 'offset' | 'what'> & { readonly path: string }) | null
+}
+
+/** A file that was named cannot be used: exit code 2. */
+export class VerifyUsage extends Error {}
+
+/** Most checkpoints that are held while a ledger is verified. */
+const MAX_CHECKPOINTS = 1_000_000
+
+/** A checkpoint, and where it was found. `seq` is null for one that was kept elsewhere. */
+export interface Claim {
+  readonly checkpoint: Checkpoint
+  readonly seq: number | null
+  readonly signed: boolean
+}
+
+/** What one verification knows. */
+export class Pass {
+  readonly chain = new Chain(null)
+  readonly keys: readonly PublicKey[] | null
+  readonly kept: Claim | null
+  readonly strict: boolean
+  readonly tree: MerkleTree | null
+  /** Claims by the record that they bind. */
+  readonly #claims = new Map<number, Claim[]>()
+  /** What is wrong with a checkpoint, by its own record. */
+  readonly #faults = new Map<number, string>()
+  #found = 0
+  #signed = 0
+  #provenUpTo = -1
+  #lastCheckpoint = -1
+  ledgerId: string | null = null
+  bytes = 0
+
+  constructor(keys: readonly PublicKey[] | null, kept: Claim | null, strict: boolean) {
+    this.keys = keys
+    this.kept = kept
+    this.strict = strict
+    this.tree = strict || kept?.checkpoint.head === null ? new MerkleTree() : null
+    if (kept !== null) this.#add(kept)
+  }
+
+  /** Takes a checkpoint record of the first pass. */
+  collect(seq: number, rec: Readonly<Record<string, unknown>>): void {
+    if (++this.#found > MAX_CHECKPOINTS) throw new VerifyUsage(`more than ${MAX_CHECKPOINTS} checkpoints`)
+    const checkpoint = readCheckpointRecord(rec)
+    if (typeof checkpoint === 'string') {
+      this.#faults.set(seq, checkpoint)
+    } else if (checkpoint.size > seq) {
+      this.#faults.set(seq, `the checkpoint covers ${checkpoint.size} records, but only ${seq} came before it`)
+    } else if (this.keys !== null && !isCheckpointSigned(checkpoint, this.keys)) {
+      this.#faults.set(seq, 'the checkpoint is not signed by the given key')
+    } else {
+      this.#add({ checkpoint, seq, signed: this.keys !== null })
+    }
+  }
+
+  #add(claim: Claim): void {
+    const at = claim.checkpoint.size - 1
+    const others = this.#claims.get(at)
+    if (others === undefined) this.#claims.set(at, [claim])
+    else others.push(claim)
+  }
+
+  /** Looks at a good line of the chain. */
+  see(buffer: Buffer, start: number, line: RawLine): Wrong | null {
+    const bytes = buffer.subarray(start, start + line.length)
+    if (line.seq === 0) this.ledgerId = ledgerIdOf(bytes)
+    if (this.strict) {
+      const what = strictFault(bytes)
+      if (what !== null) return { kind: 'broken', what }
+    }
+    this.tree?.add(leafHash(bytes))
+    this.bytes += line.length + 1
+    const fault = this.#faults.get(line.seq)
+    if (fault !== undefined) return { kind: 'broken', what: fault }
+    const claims = this.#claims.get(line.seq)
+    return claims === undefined ? null : this.#ask(claims, line)
+  }
+
+  #ask(claims: readonly Claim[], line: RawLine): Wrong | null {
+    for (const { checkpoint, seq, signed } of claims) {
+      const source = seq === null ? 'the kept checkpoint' : `the checkpoint in record ${seq}`
+      const { head, root, ledgerId } = checkpoint
+      if (ledgerId !== this.ledgerId) return { kind: 'forked', what: `${source} is of another ledger, ${ledgerId}` }
+      const same = (head === null || head === line.hash) && (this.tree === null || root === this.tree.root())
+      if (!same)
+        return { kind: 'forked', what: `${source} covers another history: this record or one before it was replaced` }
+      if (!signed) continue
+      this.#signed++
+      this.#provenUpTo = line.seq
+      this.#lastCheckpoint = Math.max(this.#lastCheckpoint, seq ?? -1)
+    }
+    return null
+  }
+
+  damaged(path: string, damage: Damage): Finding {
+    const { line, seq, offset, what, kind } = damage
+    const message = `${kind} at record ${seq} (${path}, line ${line}, byte ${offset}): ${what}`
+    return this.#finding(kind, message, { path, line, seq, offset, what })
+  }
+
+  /** A last line without LF that does not verify. Inside a row of rotated files it is damage. */
+  torn(path: string, found: Followed, last: boolean): Finding {
+    const place = { path, line: found.lines + 1, seq: this.chain.next, offset: found.offset }
+    const what = `${found.tail.length} bytes after the last complete line are no record`
+    if (!last) return this.damaged(path, { ...place, kind: 'broken', what })
+    if (this.#isTruncated()) return this.finish()
+    const message =
+      `valid up to ${this.#headText()}; the tail is torn (${path}, line ${place.line}, byte ${place.offset}): ${what}. ` +
+      'A crash leaves such a tail; it was never acknowledged, and the next start keeps it aside.'
+    return this.#finding('torn', message, { ...place, what })
+  }
+
+  finish(): Finding {
+    const head = this.chain.head
+    if (this.#isTruncated()) {
+      const message = `truncated: the kept checkpoint covers ${this.kept?.checkpoint.size} records, the ledger has ${this.#records}`
+      return this.#finding('truncated', message, null)
+    }
+    if (head === null) return this.#finding('broken', 'the ledger is empty: it has no genesis record', null)
+    const unproven = this.#unproven()
+    if (unproven !== null && unproven > 0) {
+      const message = `valid up to ${this.#headText()}, but no signed checkpoint covers the last ${unproven} records`
+      return this.#finding('unproven', message, null)
+    }
+    const proof = unproven === null ? '' : ', all covered by signed checkpoints'
+    return this.#finding('valid', `valid: ${this.#records} records up to ${this.#headText()}${proof}`, null)
+  }
+
+  get #records(): number {
+    return this.chain.next
+  }
+
+  #isTruncated(): boolean {
+    return this.kept !== null && this.kept.checkpoint.size > this.#records
+  }
+
+  /** The last checkpoint's own record needs no further one: its signature is inside. */
+  #unproven(): number | null {
+    if (this.keys === null) return null
+    const last = this.#records - 1
+    const proven = this.#lastCheckpoint === this.#provenUpTo + 1 ? this.#lastCheckpoint : this.#provenUpTo
+    return last - proven
+  }
+
+  #headText(): string {
+    const head = this.chain.head
+    return head === null ? 'nothing' : `record ${head.seq}, hash ${head.hash}`
+  }
+
+  #finding(verdict: Finding['verdict'], message: string, place: Finding['place']): Finding {
+    return {
+      verdict,
+      exitCode: EXIT_CODES[verdict],
+      message,
+      ledgerId: this.ledgerId,
+      records: this.#records,
+      bytes: this.bytes,
+      head: this.chain.head,
+      checkpoints: { found: this.#found, signed: this.#signed },
+      unproven: this.#unproven(),
+      place,
+    }
+  }
+}
+
+/** What a line says beyond its hash: UTF-8, canonical JSON without duplicate members, a known version, a time. */
+function strictFault(line: Buffer): string | null {
+  if (!isUtf8(line)) return 'the line is not UTF-8'
+  const text = line.toString()
+  const value = parsed(line)
+  if (!isObject(value) || !isObject(value.rec)) return 'the line is not JSON'
+  if (typeof value.rec.kind !== 'string' || typeof value.rec.at !== 'string') return 'the record lacks "kind" or "at"'
+  try {
+    return canonicalJson(value) === text ? null : 'the line is not canonical JSON (RFC 8785)'
+  } catch {
+    return 'the line has no canonical form (RFC 8785)'
+  }
+}
+
+function ledgerIdOf(line: Buffer): string | null {
+  const value = parsed(line)
+  const rec = isObject(value) ? value.rec : null
+  return isObject(rec) && typeof rec.ledgerId === 'string' ? rec.ledgerId : null
+}
+
+/** The line as JSON; null when it is none. */
+export function parsed(line: Buffer): unknown {
+  try {
+    return JSON.parse(line.toString())
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,142 @@
+import { open, readFile, stat } from 'node:fs/promises'
+import { type PublicKey, readPublicKeys } from '@plat/keys'
+import { isObject } from '@plat/tokens'
+import { type Followed, followChain } from './chain.ts'
+import { type Head, type RawLine, readRawLine } from './format.ts'
+import { scanLines } from './lines.ts'
+import { isCheckpointSigned, readCheckpointText } from './proof/checkpoint.ts'
+import { type Claim, type Finding, Pass, parsed, VerifyUsage } from './verify-pass.ts'
+
+export interface VerifyOptions {
+  /** PEM, JWK or JWK set of public keys that sign checkpoints. */
+  readonly key?: string
+  /** A checkpoint kept elsewhere: what it covers must still be there. */
+  readonly checkpoint?: string
+  /** Parses every line, and checks canonical form and the tree as well. */
+  readonly strict?: boolean
+  /** Called now and then with the bytes read and the bytes to read. */
+  onProgress?(done: number, total: number): void
+}
+
+const CHECKPOINT_MARK = Buffer.from('"kind":"checkpoint"')
+
+/**
+ * Verifies a ledger: one file, or rotated files in order, of which each begins with the last line of the one before.
+ * The first pass collects checkpoints, the second follows the chain over raw bytes and asks each checkpoint on its way.
+ * Never throws for what a ledger says; throws `VerifyUsage` when a file cannot be read.
+ */
+export async function verifyLedger(path: string | readonly string[], options: VerifyOptions = {}): Promise<Finding> {
+  const paths = typeof path === 'string' ? [path] : path
+  const keys = options.key === undefined ? null : await readKeys(options.key)
+  const kept = options.checkpoint === undefined ? null : await readKept(options.checkpoint, keys)
+  const progress = await progressOver(paths, options)
+  const pass = new Pass(keys, kept, options.strict === true)
+  for (const one of paths) await collect(one, pass)
+  for (const one of paths) {
+    const followed = await follow(one, pass, progress)
+    if (followed.damage !== null) return pass.damaged(one, followed.damage)
+    const last = one === paths.at(-1)
+    if (followed.tail.length > 0 && !followed.tailComplete) return pass.torn(one, followed, last)
+  }
+  return pass.finish()
+}
+
+/** First pass: finds the checkpoints' records by their mark, whatever else is wrong with the file. */
+async function collect(path: string, pass: Pass): Promise<void> {
+  await withFile(path, (read) =>
+    scanLines(
+      { read },
+      {
+        onLine(buffer, start, end) {
+          const line = buffer.subarray(start, end)
+          if (!line.includes(CHECKPOINT_MARK)) return true
+          const value = parsed(line)
+          if (isObject(value) && isObject(value.rec) && typeof value.seq === 'number')
+            pass.collect(value.seq, value.rec)
+          return true
+        },
+      },
+    ),
+  )
+}
+
+/** Second pass over one file. A rotated file begins with the last line of the one before, which is not counted again. */
+async function follow(path: string, pass: Pass, onProgress: (bytes: number) => void): Promise<Followed> {
+  return await withFile(path, async (read) => {
+    const head = pass.chain.head
+    const from = head === null ? 0 : await skipRepeated(path, read, head)
+    const onRecord = (buffer: Buffer, start: number, line: RawLine) => pass.see(buffer, start, line)
+    return await followChain({ source: { read }, chain: pass.chain, from, onRecord, onProgress })
+  })
+}
+
+async function skipRepeated(path: string, read: Read, head: Head): Promise<number> {
+  let length = 0
+  await scanLines(
+    { read },
+    {
+      onLine(buffer, start, end) {
+        const line = readRawLine(buffer, start, end)
+        if (typeof line !== 'string' && line.hash === head.hash) length = end - start + 1
+        return false
+      },
+    },
+  )
+  if (length === 0)
+    throw new VerifyUsage(`${path} does not begin with the last record of the file before it (record ${head.seq})`)
+  return length
+}
+
+type Read = (target: Uint8Array, position: number) => Promise<number>
+
+async function withFile<T>(path: string, work: (read: Read) => Promise<T>): Promise<T> {
+  const file = await open(path, 'r').catch((error) => {
+    throw new VerifyUsage(`${path} cannot be read (${codeOf(error)})`)
+  })
+  try {
+    return await work(async (target, position) => (await file.read(target, 0, target.length, position)).bytesRead)
+  } finally {
+    await file.close()
+  }
+}
+
+async function readKeys(path: string): Promise<readonly PublicKey[]> {
+  try {
+    return readPublicKeys(await readText(path), path)
+  } catch (error) {
+    throw new VerifyUsage(error instanceof Error ? error.message : String(error))
+  }
+}
+
+async function readKept(path: string, keys: readonly PublicKey[] | null): Promise<Claim> {
+  const checkpoint = readCheckpointText(await readText(path))
+  if (typeof checkpoint === 'string') throw new VerifyUsage(`${path} holds no checkpoint: ${checkpoint}`)
+  const signed = keys !== null && isCheckpointSigned(checkpoint, keys)
+  if (keys !== null && !signed) throw new VerifyUsage(`${path} is not signed by the given key`)
+  return { checkpoint, seq: null, signed }
+}
+
+async function readText(path: string): Promise<string> {
+  return await readFile(path, 'utf8').catch((error) => {
+    throw new VerifyUsage(`${path} cannot be read (${codeOf(error)})`)
+  })
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : String(error)
+}
+
+async function progressOver(paths: readonly string[], options: VerifyOptions): Promise<(bytes: number) => void> {
+  const { onProgress } = options
+  if (onProgress === undefined) return () => {}
+  let total = 0
+  for (const path of paths) total += (await stat(path).catch(() => ({ size: 0 }))).size
+  let before = 0
+  let last = 0
+  return (bytes) => {
+    // A smaller figure than the one before: the next file has begun.
+    if (bytes < last) before += last
+    last = bytes
+    onProgress(before + bytes, total)
+  }
+}

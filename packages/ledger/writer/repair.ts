@@ -1,0 +1,64 @@
+import { type AppendHandle, lockPath, systemFiles } from '@plat/state'
+import { isObject } from '@plat/tokens'
+import { Chain, type Damage, followChain } from '../chain.ts'
+import { moveDamaged } from './mend.ts'
+import { type OpenLedgerOptions, openLedger } from './open.ts'
+
+/** What a repair did. */
+export interface Repaired {
+  /** Records that were good and stay. */
+  readonly kept: number
+  /** The first damage; null when there was none inside (a torn tail is mended by any start). */
+  readonly damage: Damage | null
+  /** Where the damaged part is now, as it was; null when there was none. */
+  readonly aside: { readonly file: string; readonly bytes: number } | null
+}
+
+/**
+ * Makes a damaged ledger writable again without losing a byte: the good records before the first damage stay, everything from there
+ * on moves to `<path>.damaged-<seq>`, and a `recovered` record with its SHA-256 continues the chain. What moved is evidence: it
+ * may hold good records after the damage, which `plat audit verify` can no longer vouch for.
+ * Throws `Locked` while a gateway writes the ledger, and when there is no file at `path`.
+ */
+export async function repairLedger(options: Omit<OpenLedgerOptions, 'tenant' | 'replica'>): Promise<Repaired> {
+  const { path } = options
+  const files = options.files ?? systemFiles
+  if (!files.exists(path)) throw new Error(`${path} does not exist`)
+  const unlock = lockPath(path)
+  let repaired: Repaired
+  let names = { tenant: '', replica: 'repair' }
+  try {
+    const handle = files.openAppend(path)
+    try {
+      names = namesIn(handle)
+      const found = await followChain({ source: handle, chain: new Chain(null) })
+      const aside = found.damage === null ? null : await moveDamaged({ path, handle, files, found })
+      repaired = { kept: found.head === null ? 0 : found.head.seq + 1, damage: found.damage, aside }
+    } finally {
+      handle.close()
+    }
+  } finally {
+    unlock()
+  }
+  await (await openLedger({ ...options, ...names })).close()
+  return repaired
+}
+
+/** The genesis record is short: it lies within the first block. */
+const GENESIS_BYTES = 8192
+
+/** Tenant and replica of the genesis record, so that a repair signs its records as the ledger does. */
+function namesIn(handle: AppendHandle): { tenant: string; replica: string } {
+  const block = Buffer.alloc(GENESIS_BYTES)
+  const text = block.toString('utf8', 0, handle.read(block, 0)).split('\n', 1)[0] ?? ''
+  try {
+    const line: unknown = JSON.parse(text)
+    if (isObject(line) && isObject(line.rec)) {
+      const { tenant, replica } = line.rec
+      if (typeof tenant === 'string' && typeof replica === 'string') return { tenant, replica }
+    }
+  } catch {
+    // A damaged genesis: the ledger begins again.
+  }
+  return { tenant: '', replica: 'repair' }
+}

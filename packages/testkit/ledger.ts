@@ -1,0 +1,59 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { systemClock, systemIds } from '@plat/core'
+import type { Signer } from '@plat/keys'
+import { type CheckpointBody, leafHash, MerkleTree, openLedger, signCheckpoint } from '@plat/ledger'
+
+/** Lines of a ledger file, without their LF. */
+export function ledgerLines(path: string): string[] {
+  const text = readFileSync(path, 'utf8')
+  return text.endsWith('\n') ? text.slice(0, -1).split('\n') : text.split('\n')
+}
+
+/** Opens the ledger, appends `count` records as governed calls leave them (an intent, then its outcome), and closes it. */
+export async function fillLedger(path: string, count: number): Promise<void> {
+  const ids = systemIds(systemClock)
+  const ledger = await openLedger({ path, tenant: '', replica: 'test', clock: systemClock, ids })
+  let call = ''
+  const appended: Promise<unknown>[] = []
+  for (let index = 0; index < count; index++) {
+    const opens = index % 2 === 0 && index < count - 1
+    if (opens) call = ids.uuid()
+    const shared = { call, session: 's-1', namespace: 'default', agent: 'assistant', user: 'alice', op: 'mcp.call' }
+    const more = opens ? { action: 'allow', argsBytes: 21 } : { result: 'completed', status: 200, ms: 4 }
+    appended.push(
+      ledger.append({ kind: opens ? 'intent' : 'outcome', ...shared, tool: 'add_note', server: 'notes', ...more }),
+    )
+  }
+  await Promise.all(appended)
+  await ledger.close()
+}
+
+/** What a checkpoint over all records of the file says. */
+export function checkpointBody(path: string): CheckpointBody {
+  const lines = ledgerLines(path)
+  const tree = new MerkleTree()
+  for (const line of lines) tree.add(leafHash(Buffer.from(line)))
+  const genesis = JSON.parse(lines[0] ?? '').rec
+  const head = JSON.parse(lines.at(-1) ?? '').hash
+  return { ledgerId: genesis.ledgerId, upTo: lines.length - 1, head, size: lines.length, root: tree.root() }
+}
+
+/** Signs a checkpoint over all records and appends it. Answers the record. `change` makes it lie before it is signed. */
+export async function appendCheckpoint(path: string, signer: Signer, change: Partial<CheckpointBody> = {}) {
+  const rec = await signCheckpoint(signer, { ...checkpointBody(path), ...change })
+  const ledger = await openLedger({
+    path,
+    tenant: '',
+    replica: 'test',
+    clock: systemClock,
+    ids: systemIds(systemClock),
+  })
+  await ledger.append(rec)
+  await ledger.close()
+  return rec
+}
+
+/** Replaces the file by these lines. */
+export function writeLines(path: string, lines: readonly string[]): void {
+  writeFileSync(path, lines.map((line) => `${line}\n`).join(''))
+}
