@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict'
+import { isIP } from 'node:net'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { createAddressCheck } from './addresses.ts'
+
+const check = createAddressCheck([])
+
+const hex = (high: number, low: number): string => ((high << 8) | low).toString(16)
+
+/** The spellings of an IPv4 address inside IPv6 ones that some network translates or tunnels back. */
+const embeddings: readonly ((a: number, b: number, c: number, d: number) => string)[] = [
+  (a, b, c, d) => `::ffff:${a}.${b}.${c}.${d}`,
+  (a, b, c, d) => `::ffff:${hex(a, b)}:${hex(c, d)}`,
+  (a, b, c, d) => `0:0:0:0:0:FFFF:${hex(a, b)}:${hex(c, d)}`,
+  (a, b, c, d) => `::ffff:0:${hex(a, b)}:${hex(c, d)}`,
+  (a, b, c, d) => `64:ff9b::${hex(a, b)}:${hex(c, d)}`,
+  (a, b, c, d) => `64:ff9b:1::${hex(a, b)}:${hex(c, d)}`,
+  (a, b, c, d) => `2002:${hex(a, b)}:${hex(c, d)}::1`,
+  (a, b, c, d) => `2001:0:${hex(a, b)}:${hex(c, d)}::1`,
+  (a, b, c, d) => `2001:0:808:808:0:0:${hex(a ^ 255, b ^ 255)}:${hex(c ^ 255, d ^ 255)}`,
+  (a, b, c, d) => `2a00:1450:4001:81b:0:5efe:${hex(a, b)}:${hex(c, d)}`,
+  (a, b, c, d) => `2a00:1450:4001:81b:200:5efe:${hex(a, b)}:${hex(c, d)}`,
+]
+
+const byte = fc.integer({ min: 0, max: 255 })
+
+test('a metadata address is refused for every purpose however it is spelt', () => {
+  fc.assert(
+    fc.property(byte, byte, fc.constantFrom(...embeddings), (c, d, spell) => {
+      const text = spell(169, 254, c, d)
+      assert.notEqual(isIP(text), 0, text)
+      assert.equal(check(text, 'configured'), false, text)
+      assert.equal(check(text, 'public'), false, text)
+    }),
+  )
+  for (const text of ['169.254.169.254', 'fe80::1', 'febf::1', 'fd00:ec2::254', 'FD00:0EC2:0:0::254']) {
+    assert.equal(check(text, 'configured'), false, text)
+  }
+})
+
+const insides: readonly (readonly [number, number])[] = [
+  [0, 0],
+  [10, 0],
+  [127, 0],
+  [172, 16],
+  [172, 31],
+  [192, 168],
+  [100, 64],
+  [224, 0],
+  [240, 1],
+  [198, 18],
+]
+
+test('an address inside a private network is refused to the web however it is spelt, and open to what is configured', () => {
+  fc.assert(
+    fc.property(fc.constantFrom(...insides), byte, byte, fc.constantFrom(...embeddings), ([a, b], c, d, spell) => {
+      // 0.0.0.0 and 0.0.0.1 in compatible form are :: and ::1, which are refused under their own names below.
+      assert.equal(check(`${a}.${b}.${c}.${d}`, 'public'), false)
+      assert.equal(check(spell(a, b, c, d), 'public'), false, spell(a, b, c, d))
+      assert.equal(check(spell(a, b, c, d), 'configured'), true, spell(a, b, c, d))
+    }),
+  )
+})
+
+test('what is no unicast address of the internet is refused to the web', () => {
+  const refused = [
+    '::',
+    '::1',
+    'fc00::1',
+    'fd12::1',
+    'fec0::1',
+    'ff02::1',
+    '2001:db8::1',
+    '100::1',
+    '5f00::1',
+    '4000::1',
+    '::7f00:1',
+    '168.63.129.16',
+    '::ffff:168.63.129.16',
+    '255.255.255.255',
+    '192.0.0.8',
+    '203.0.113.9',
+    'localhost',
+    '',
+    '1.2.3',
+    'fe80::1%eth0',
+  ]
+  for (const text of refused) assert.equal(check(text, 'public'), false, text)
+})
+
+test('ordinary addresses of the internet pass', () => {
+  for (const text of ['8.8.8.8', '1.1.1.1', '2606:4700::1111', '64:ff9b::808:808', '::ffff:8.8.8.8']) {
+    assert.equal(check(text, 'public'), true, text)
+    assert.equal(check(text, 'configured'), true, text)
+  }
+})
+
+test('an allowed range is an exception, for each spelling of its addresses, and only for them', () => {
+  const some = createAddressCheck(['10.1.0.0/16', 'fd00:1::/32', '169.254.10.0/24'])
+  assert.equal(some('10.1.2.3', 'public'), true)
+  assert.equal(some('::ffff:10.1.2.3', 'public'), true)
+  assert.equal(some('64:ff9b::a01:203', 'public'), true)
+  assert.equal(some('fd00:1::5', 'public'), true)
+  assert.equal(some('169.254.10.1', 'configured'), true)
+  assert.equal(some('10.2.0.1', 'public'), false)
+  assert.equal(some('169.254.169.254', 'configured'), false)
+  // 6to4 is a tunnel of its own: its inner address being allowed does not open the outer one.
+  assert.equal(some('2002:a01:203::1', 'public'), false)
+})
+
+test('a malformed range is named', () => {
+  assert.throws(() => createAddressCheck(['10.0.0.0/8', '10.0.0.0/33']), /"10\.0\.0\.0\/33" is no address range/)
+  assert.throws(() => createAddressCheck(['example.com']), /"example\.com" is no address range/)
+})

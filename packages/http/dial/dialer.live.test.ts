@@ -1,0 +1,206 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import { createServer as createSocketServer } from 'node:net'
+import { test } from 'node:test'
+import { TestClock } from '@plat/core'
+import { silentLog } from '@plat/process'
+import { createDialer, type Dialer, type DialerOptions } from './dialer.ts'
+import { dialFault } from './errors.ts'
+
+/** A server on 127.0.0.1 and a dialer; both gone afterwards. */
+async function meeting(
+  listener: RequestListener,
+  options: Partial<DialerOptions>,
+  use: (dialer: Dialer, port: number, connections: () => number) => Promise<void>,
+): Promise<void> {
+  const server = createServer(listener)
+  let connections = 0
+  server.on('connection', () => connections++)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  assert.ok(address !== null && typeof address === 'object')
+  const dialer = createDialer({ log: silentLog, ...options })
+  try {
+    await use(dialer, address.port, () => connections)
+  } finally {
+    await dialer.close()
+    server.close()
+    server.closeAllConnections()
+  }
+}
+
+const at = (address: string) => ({ address, family: address.includes(':') ? 6 : 4 })
+
+const limits = { maxBytes: 1000, timeoutMs: 5_000 }
+
+test('a name is resolved once, and the connection goes to the checked address with the name as Host', async () => {
+  let lookups = 0
+  const lookup = async () => {
+    lookups++
+    return [at('127.0.0.1')]
+  }
+  await meeting(
+    (request, response) => response.end(request.headers.host),
+    { lookup },
+    async (dialer, port) => {
+      const { status, bytes } = await dialer.fetchBytes(`http://tools.example:${port}/x?y=1`, 'jwks', limits)
+      assert.equal(status, 200)
+      assert.equal(Buffer.from(bytes).toString(), `tools.example:${port}`)
+      assert.equal(lookups, 1)
+    },
+  )
+})
+
+test('a name that flips to a private address after it was looked at is never connected to', async () => {
+  const answers = ['93.184.215.14', '127.0.0.1']
+  let lookups = 0
+  const lookup = async () => [at(answers[Math.min(lookups++, 1)] ?? '')]
+  await meeting(
+    (_request, response) => response.end('inside'),
+    { lookup },
+    async (dialer, port, connections) => {
+      // The first resolution is public: it alone is used, so the flip behind it reaches nobody.
+      await assert.rejects(dialer.fetchBytes(`http://flip.example:${port}/`, 'web', { ...limits, timeoutMs: 300 }))
+      assert.equal(lookups, 1)
+      // The second resolution, of a new connection, is private and refused.
+      await assert.rejects(dialer.fetchBytes(`http://flip.example:${port}/`, 'web', limits), {
+        name: 'BlockedAddress',
+        address: '127.0.0.1',
+      })
+      assert.equal(connections(), 0)
+    },
+  )
+})
+
+test('one forbidden address among several refuses the whole name', async () => {
+  const lookup = async () => [at('93.184.215.14'), at('::ffff:127.0.0.1')]
+  await meeting(
+    (_request, response) => response.end(),
+    { lookup },
+    async (dialer, port, connections) => {
+      const error = await dialer
+        .fetchBytes(`http://mixed.example:${port}/`, 'web', limits)
+        .catch((reason: unknown) => reason)
+      assert.equal(dialFault(error), 'blocked')
+      assert.equal(connections(), 0)
+    },
+  )
+})
+
+test('an address in the URL is judged in every spelling, by purpose', async () => {
+  await meeting(
+    (_request, response) => response.end('here'),
+    {},
+    async (dialer, port, connections) => {
+      const spellings = [
+        '127.0.0.1',
+        '127.1',
+        '0x7f.0.0.1',
+        '017700000001',
+        '2130706433',
+        '127。0。0。1',
+        '[::ffff:127.0.0.1]',
+        '[::ffff:7f00:1]',
+        'localhost',
+      ]
+      for (const host of spellings) {
+        await assert.rejects(
+          dialer.fetchBytes(`http://${host}:${port}/`, 'web', limits),
+          { name: 'BlockedAddress' },
+          host,
+        )
+      }
+      assert.equal(connections(), 0)
+      assert.equal((await dialer.fetchBytes(`http://2130706433:${port}/`, 'mcp', limits)).status, 200)
+      await assert.rejects(dialer.fetchBytes('http://169.254.169.254/latest/meta-data', 'mcp', limits), {
+        name: 'BlockedAddress',
+      })
+      await assert.rejects(dialer.fetchBytes('http://[fd00:ec2::254]/', 'model', limits), { name: 'BlockedAddress' })
+    },
+  )
+})
+
+test('an allowed range opens what the policy closes', async () => {
+  await meeting(
+    (_request, response) => response.end('here'),
+    { allowedCIDRs: ['127.0.0.0/8'] },
+    async (dialer, port) => {
+      assert.equal((await dialer.fetchBytes(`http://127.0.0.1:${port}/`, 'web', limits)).status, 200)
+    },
+  )
+})
+
+test('a redirect is an answer, not a way', async () => {
+  const paths: (string | undefined)[] = []
+  const redirect: RequestListener = (request, response) => {
+    paths.push(request.url)
+    response.writeHead(302, { location: '/secret' }).end()
+  }
+  await meeting(redirect, {}, async (dialer, port) => {
+    const { status, headers } = await dialer.fetchBytes(`http://127.0.0.1:${port}/a`, 'jwks', limits)
+    assert.deepEqual([status, headers.location], [302, '/secret'])
+    assert.deepEqual(paths, ['/a'])
+  })
+})
+
+test('an answer of exactly the limit is taken, a longer one is cut', async () => {
+  await meeting(
+    (request, response) => response.end('x'.repeat(Number(request.url?.slice(1)))),
+    {},
+    async (dialer, port) => {
+      const { bytes } = await dialer.fetchBytes(`http://127.0.0.1:${port}/1000`, 'jwks', limits)
+      assert.equal(bytes.length, 1000)
+      const error = await dialer
+        .fetchBytes(`http://127.0.0.1:${port}/1001`, 'jwks', limits)
+        .catch((reason: unknown) => reason)
+      assert.equal(dialFault(error), 'too_large')
+    },
+  )
+})
+
+test('silence, a closed port, an unknown name and a server that speaks no HTTP are told apart', async () => {
+  const clock = new TestClock()
+  const lookup = async (name: string) => {
+    if (name === 'unknown.example') throw Object.assign(new Error('no such name'), { code: 'ENOTFOUND' })
+    return [at('127.0.0.1')]
+  }
+  const babbler = createSocketServer((socket) => socket.end('hello there\r\n\r\n')).listen(0, '127.0.0.1')
+  await once(babbler, 'listening')
+  const babble = babbler.address()
+  assert.ok(babble !== null && typeof babble === 'object')
+  await meeting(
+    () => {},
+    { clock, lookup },
+    async (dialer, port, connections) => {
+      const faultOf = (url: string) => dialer.fetchBytes(url, 'jwks', limits).then(() => 'none', dialFault)
+      const silent = faultOf(`http://127.0.0.1:${port}/`)
+      while (connections() === 0) await new Promise((resolve) => setImmediate(resolve))
+      await clock.advance(limits.timeoutMs)
+      assert.equal(await silent, 'timeout')
+      assert.equal(await faultOf('http://unknown.example/'), 'name')
+      assert.equal(await faultOf(`http://127.0.0.1:${babble.port}/`), 'lost')
+      babbler.close()
+      await once(babbler, 'close')
+      assert.equal(await faultOf(`http://closed.example:${babble.port}/`), 'refused')
+    },
+  )
+})
+
+test('one origin and purpose share a pool however the URL is written; purposes, CAs and time limits do not', async () => {
+  const dialer = createDialer({ log: silentLog })
+  const pool = dialer.pool('http://tools.example', 'mcp')
+  assert.equal(dialer.pool('http://TOOLS.example:80/deep?x', 'mcp'), pool)
+  assert.equal(dialer.pool(new URL('http://tools.example/other'), 'mcp'), pool)
+  assert.notEqual(dialer.pool('http://tools.example', 'web'), pool)
+  assert.notEqual(dialer.pool('http://tools.example', 'mcp', { headersTimeoutMs: 5 }), pool)
+  assert.notEqual(
+    dialer.pool('http://tools.example', 'mcp', { caPEM: 'a' }),
+    dialer.pool('http://tools.example', 'mcp', { caPEM: 'b' }),
+  )
+  assert.throws(() => dialer.pool('ftp://tools.example', 'mcp'), /"ftp:" cannot be dialled/)
+  assert.throws(() => dialer.pool('http://user:secret@tools.example', 'mcp'), /must not carry credentials/)
+  await dialer.close()
+  assert.throws(() => dialer.pool('http://tools.example', 'mcp', { caPEM: 'c' }), /closed/)
+})

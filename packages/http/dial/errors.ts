@@ -1,0 +1,61 @@
+/** A connection that the address policy forbids. */
+export class BlockedAddress extends Error {
+  readonly hostname: string
+  readonly address: string
+
+  constructor(hostname: string, address: string) {
+    super(
+      hostname === address
+        ? `${address} must not be connected to.`
+        : `${hostname} leads to ${address}, which must not be connected to.`,
+    )
+    this.name = 'BlockedAddress'
+    this.hostname = hostname
+    this.address = address
+  }
+}
+
+/** An answer that is larger than its reader takes. */
+export class ResponseTooLarge extends Error {
+  constructor(maxBytes: number) {
+    super(`The answer is larger than ${maxBytes} bytes.`)
+    this.name = 'ResponseTooLarge'
+  }
+}
+
+/** Why an outgoing request failed, told apart so that callers choose code and retry. */
+export type DialFault = 'blocked' | 'name' | 'refused' | 'timeout' | 'tls' | 'too_large' | 'aborted' | 'lost'
+
+const FAULTS: Readonly<Record<string, DialFault>> = {
+  ENOTFOUND: 'name',
+  EAI_AGAIN: 'name',
+  ECONNREFUSED: 'refused',
+  EHOSTUNREACH: 'refused',
+  ENETUNREACH: 'refused',
+  ETIMEDOUT: 'timeout',
+  UND_ERR_CONNECT_TIMEOUT: 'timeout',
+  UND_ERR_HEADERS_TIMEOUT: 'timeout',
+  UND_ERR_BODY_TIMEOUT: 'timeout',
+  UND_ERR_ABORTED: 'aborted',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'tls',
+  SELF_SIGNED_CERT_IN_CHAIN: 'tls',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'tls',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'tls',
+  CERT_HAS_EXPIRED: 'tls',
+  CERT_NOT_YET_VALID: 'tls',
+  EPROTO: 'tls',
+}
+
+/** Names the fault of an error that a pool's request or `fetchBytes` rejected with; `lost`: the connection died or spoke no HTTP. */
+export function dialFault(error: unknown): DialFault {
+  if (error instanceof BlockedAddress) return 'blocked'
+  if (error instanceof ResponseTooLarge) return 'too_large'
+  if (!(error instanceof Error)) return 'lost'
+  if (error.name === 'AbortError') return 'aborted'
+  if (error.name === 'TimeoutError') return 'timeout'
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
+  if (code.startsWith('ERR_TLS_') || code.startsWith('ERR_SSL_')) return 'tls'
+  // With several addresses the errors of all attempts come together; the first one tells.
+  if (code === '' && error instanceof AggregateError) return dialFault(error.errors[0])
+  return FAULTS[code] ?? 'lost'
+}

@@ -1,0 +1,48 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Clock } from '@plat/core'
+import type { Pool } from 'undici'
+import { ResponseTooLarge } from './errors.ts'
+
+export interface FetchOptions {
+  readonly maxBytes: number
+  /** Milliseconds for the whole of it: connection, head and body. */
+  readonly timeoutMs: number
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export interface Fetched {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly bytes: Uint8Array
+}
+
+/** GETs `url` over `pool`. A redirect is an answer like any other. Rejects with a `TimeoutError` when time is up. */
+export async function fetchBytes(pool: Pool, url: URL, options: FetchOptions, clock: Clock): Promise<Fetched> {
+  const controller = new AbortController()
+  const cancel = clock.after(options.timeoutMs, () => controller.abort(timeUp(options.timeoutMs)))
+  try {
+    const { statusCode, headers, body } = await pool.request({
+      method: 'GET',
+      path: `${url.pathname}${url.search}`,
+      headers: { ...options.headers },
+      signal: controller.signal,
+    })
+    const chunks: Uint8Array[] = []
+    let size = 0
+    for await (const chunk of body) {
+      size += chunk.length
+      // Leaving the loop cuts the connection.
+      if (size > options.maxBytes) throw new ResponseTooLarge(options.maxBytes)
+      chunks.push(chunk)
+    }
+    return { status: statusCode, headers, bytes: Buffer.concat(chunks, size) }
+  } finally {
+    cancel()
+  }
+}
+
+function timeUp(ms: number): Error {
+  const error = new Error(`No complete answer within ${ms} ms.`)
+  error.name = 'TimeoutError'
+  return error
+}

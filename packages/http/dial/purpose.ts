@@ -1,0 +1,22 @@
+/**
+ * What a connection is for. The purpose carries the address policy: the first group is named in a configuration by the
+ * operator of the gateway, the second by agents and by what they read.
+ */
+export type Purpose = 'mcp' | 'model' | 'a2a' | 'jwks' | 'notify' | 'otlp' | 'guard' | 'sink' | 'web' | 'egress'
+
+/** `public`: only addresses of the public internet. `configured`: anything but the metadata services of clouds. */
+export type AddressPolicy = 'configured' | 'public'
+
+/** The address policy of each purpose. */
+export const addressPolicies: Readonly<Record<Purpose, AddressPolicy>> = {
+  mcp: 'configured',
+  model: 'configured',
+  a2a: 'configured',
+  jwks: 'configured',
+  notify: 'configured',
+  otlp: 'configured',
+  guard: 'configured',
+  sink: 'configured',
+  web: 'public',
+  egress: 'public',
+}

@@ -1,0 +1,122 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { parseStrict } from '@plat/core'
+import type { Log } from '@plat/process'
+import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import { faults, type HttpFault, type RenderFault } from './errors.ts'
+
+interface ApiOptions {
+  readonly mount: ((app: FastifyInstance) => void | Promise<void>) | undefined
+  readonly log: Log
+  readonly maxBodyBytes: number
+  readonly renderFault: RenderFault
+}
+
+interface Api {
+  handle(request: IncomingMessage, response: ServerResponse, id: string): void
+  close(): Promise<void>
+}
+
+type RawHandler = (request: IncomingMessage, response: ServerResponse) => void
+
+/** Everything that is no raw route: Fastify on the server that exists, with strict JSON and our errors. */
+export async function createApi(server: Server, options: ApiOptions): Promise<Api> {
+  let handle: RawHandler = () => {}
+  const ids = new WeakMap<IncomingMessage, string>()
+  const app = Fastify({
+    serverFactory: (handler) => {
+      handle = handler
+      return server
+    },
+    genReqId: (request) => ids.get(request) ?? '',
+    bodyLimit: options.maxBodyBytes,
+    routerOptions: { ignoreTrailingSlash: false },
+    // A bad path (malformed percent-encoding) is a malformed request, in our shape.
+    frameworkErrors: (error, request, reply) => answer(reply, faultOf(error), request.id, options.renderFault),
+  })
+  takeStrictJson(app)
+  renderErrors(app, options)
+  const routes = methodsByPath(app)
+  await options.mount?.(app)
+  await app.after()
+  refuseOtherMethods(app, routes, options.renderFault)
+  await app.ready()
+  return {
+    handle(request, response, id) {
+      ids.set(request, id)
+      handle(request, response)
+    },
+    close: () => app.close(),
+  }
+}
+
+/** JSON as the contract wants it everywhere: no duplicate members, no trailing data, bounded depth. Nothing else is taken by default. */
+function takeStrictJson(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) =>
+    parseStrict(body),
+  )
+  app.addHook('onRequest', async (request) => {
+    const coding = request.headers['content-encoding']
+    if (coding !== undefined && coding !== 'identity') throw new Refused(faults.encoding)
+  })
+}
+
+class Refused extends Error {
+  readonly fault: HttpFault
+  constructor(fault: HttpFault) {
+    super(fault.message)
+    this.fault = fault
+  }
+}
+
+function renderErrors(app: FastifyInstance, { log, renderFault }: ApiOptions): void {
+  app.setNotFoundHandler((request, reply) => answer(reply, faults.notFound, request.id, renderFault))
+  app.setErrorHandler((error: FastifyError, request, reply) => {
+    const fault = faultOf(error)
+    if (fault.status >= 500)
+      log.error({ err: error, requestId: request.id, path: request.routeOptions.url }, 'A request failed.')
+    return answer(reply, fault, request.id, renderFault)
+  })
+}
+
+function answer(reply: FastifyReply, fault: HttpFault, id: string, render: RenderFault): FastifyReply {
+  return reply.code(fault.status).header('cache-control', 'no-store').send(render(fault, id))
+}
+
+/** An error of the framework or of a parser as a fault; whatever we do not know is ours, and its text stays inside. */
+function faultOf(error: FastifyError | Error): HttpFault {
+  if (error instanceof Refused) return error.fault
+  if (error.name === 'JsonError')
+    return { ...faults.malformed, message: `The body is not strict JSON: ${error.message}` }
+  const status = 'statusCode' in error ? error.statusCode : undefined
+  if (status === 413) return faults.tooLarge
+  if (status === 415) return faults.mediaType
+  if (status === 400) return { ...faults.malformed, message: error.message }
+  return faults.internal
+}
+
+/** Paths of the API with the methods that they take, filled as routes are added. */
+function methodsByPath(app: FastifyInstance): Map<string, Set<string>> {
+  const routes = new Map<string, Set<string>>()
+  app.addHook('onRoute', (route) => {
+    const methods = routes.get(route.url) ?? new Set()
+    for (const method of [route.method].flat()) methods.add(method)
+    routes.set(route.url, methods)
+  })
+  return routes
+}
+
+/** A known path with a method that it does not take answers 405 and says what it takes, before any body is read. */
+function refuseOtherMethods(app: FastifyInstance, routes: Map<string, Set<string>>, render: RenderFault): void {
+  for (const [url, taken] of [...routes]) {
+    const others = app.supportedMethods.filter((method) => !taken.has(method))
+    if (others.length === 0 || url.includes('*')) continue
+    const allow = [...taken].sort().join(', ')
+    app.route({
+      method: others,
+      url,
+      onRequest: async (request, reply) => answer(reply.header('allow', allow), faults.method, request.id, render),
+      handler: async () => undefined,
+    })
+  }
+}

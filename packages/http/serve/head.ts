@@ -1,0 +1,91 @@
+import type { IncomingMessage } from 'node:http'
+import { isIP } from 'node:net'
+import type { HttpFault } from './errors.ts'
+
+/** Headers that decide who is calling or what is meant: bytes outside visible ASCII are refused in them. */
+const GUARDED = [
+  'host',
+  'authorization',
+  'dpop',
+  'origin',
+  'content-type',
+  'content-encoding',
+  'x-forwarded-for',
+  'mcp-session-id',
+  'mcp-protocol-version',
+  'mcp-method',
+  'mcp-name',
+] as const
+
+/** Headers that must not come twice: two readers could pick different ones. */
+const SINGLE: ReadonlySet<string> = new Set(['host', 'authorization', 'dpop', 'content-type', 'origin'])
+const LONGEST_SINGLE = 13
+
+const UNSAFE = /[^\t\x20-\x7e]/
+
+/**
+ * What Node's parser lets through and two parsers could read differently (RFC 9112, sections 3.2, 6.1 and 6.3): null when
+ * the head is safe to act upon.
+ */
+export function headFault(request: IncomingMessage): HttpFault | null {
+  const { headers, url = '' } = request
+  const coding = headers['transfer-encoding']
+  if (coding !== undefined) {
+    if (coding !== 'chunked') return refused('The only transfer coding taken is "chunked".')
+    if (headers['content-length'] !== undefined)
+      return refused('Content-Length and Transfer-Encoding exclude each other.')
+  }
+  if (!url.startsWith('/') && !(url === '*' && request.method === 'OPTIONS')) {
+    return refused('The request target must be a path.')
+  }
+  if (headers.host === undefined && request.httpVersion !== '1.0') return refused('The header host is missing.')
+  const twice = repeated(request.rawHeaders)
+  if (twice !== null) return refused(`The header ${twice} must come once.`)
+  for (const name of GUARDED) {
+    const value = headers[name]
+    if (typeof value === 'string' && UNSAFE.test(value)) return refused(`The header ${name} holds bytes outside ASCII.`)
+  }
+  return null
+}
+
+function refused(message: string): HttpFault {
+  return { status: 400, code: 'invalid_request', message }
+}
+
+/** Name of the first header of `SINGLE` that comes twice; `rawHeaders` are names and values in turn. */
+function repeated(raw: readonly string[]): string | null {
+  let seen = ''
+  for (let i = 0; i < raw.length; i += 2) {
+    const name = raw[i] ?? ''
+    if (name.length > LONGEST_SINGLE) continue
+    const lower = name.toLowerCase()
+    if (!SINGLE.has(lower)) continue
+    const mark = `${lower}\n`
+    if (seen.includes(mark)) return lower
+    seen += mark
+  }
+  return null
+}
+
+/**
+ * Against DNS rebinding: on a loopback listener a web page's host name must not pass for ours. Answers whether `host`
+ * (a Host header) names this machine's loopback or one of `names` (host names without port, lower case).
+ */
+export function isLoopbackHost(host: string | undefined, names: ReadonlySet<string>): boolean {
+  if (host === undefined) return false
+  const name = hostName(host)
+  return name === 'localhost' || isLoopbackAddress(name) || names.has(name)
+}
+
+/** Host without port and brackets, lower case. */
+function hostName(host: string): string {
+  const closing = host.startsWith('[') ? host.indexOf(']') : -1
+  if (closing > 0) return host.slice(1, closing).toLowerCase()
+  const colon = host.indexOf(':')
+  return (colon === -1 ? host : host.slice(0, colon)).toLowerCase()
+}
+
+/** 127.0.0.0/8 and ::1. */
+export function isLoopbackAddress(address: string): boolean {
+  return address === '::1' || (isIP(address) === 4 && address.startsWith('127.'))
+}

@@ -1,0 +1,308 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { connect } from 'node:net'
+import { test } from 'node:test'
+import { type Clock, systemClock, systemIds } from '@plat/core'
+import { silentLog } from '@plat/process'
+import { readBody } from './body.ts'
+import { type Listener, type ListenOptions, listen } from './listen.ts'
+import { mountProbes } from './probes.ts'
+
+const clock: Clock = systemClock
+const build = {
+  component: 'test',
+  version: '1.2.3',
+  commit: 'abc',
+  buildDate: '2026-01-01T00:00:00Z',
+  goVersion: 'node26',
+  platform: 'linux/x64',
+  tags: '',
+}
+
+async function serving(options: Partial<ListenOptions>, use: (listener: Listener) => Promise<void>): Promise<void> {
+  const listener = await listen({ address: '127.0.0.1:0', clock, ids: systemIds(clock), log: silentLog, ...options })
+  try {
+    await use(listener)
+  } finally {
+    await listener.close()
+  }
+}
+
+const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+
+/** Sends bytes as they are and answers everything that comes until the server closes. */
+async function raw(port: number, text: string): Promise<string> {
+  const socket = connect(port, '127.0.0.1')
+  socket.on('error', () => {})
+  let answer = ''
+  socket.on('data', (chunk) => {
+    answer += chunk.toString('latin1')
+  })
+  socket.write(Buffer.from(text, 'latin1'))
+  await once(socket, 'close')
+  return answer
+}
+
+const echo: ListenOptions['api'] = (app) => {
+  app.get('/hello', async () => ({ hello: true }))
+  app.post('/echo', async (request) => request.body)
+  app.get('/fails', async () => {
+    throw new Error('the secret is 42')
+  })
+}
+
+test('every answer carries a request id, a failed request does not tell why', async () => {
+  await serving({ api: echo }, async ({ url }) => {
+    const ok = await fetch(`${url}/hello`)
+    assert.equal(ok.status, 200)
+    assert.match(ok.headers.get('x-plat-request-id') ?? '', UUID_V7)
+    const failed = await fetch(`${url}/fails`)
+    assert.equal(failed.status, 500)
+    const body = await failed.json()
+    assert.deepEqual(body, {
+      error: 'internal',
+      message: 'The request failed on our side.',
+      requestId: failed.headers.get('x-plat-request-id'),
+    })
+  })
+})
+
+test('unknown paths, methods, types, encodings and bad JSON have their own status and shape', async () => {
+  await serving({ api: echo, limits: { maxBodyBytes: 64 } }, async ({ url }) => {
+    const post = (body: string, headers: Record<string, string>) =>
+      fetch(`${url}/echo`, { method: 'POST', body, headers })
+    const json = { 'content-type': 'application/json' }
+    const cases: [string, Response, number, string][] = [
+      ['path', await fetch(`${url}/nowhere`), 404, 'not_found'],
+      ['method', await fetch(`${url}/echo`), 405, 'method_not_allowed'],
+      ['size', await post(`"${'x'.repeat(63)}"`, json), 413, 'body_too_large'],
+      ['type', await post('hi', { 'content-type': 'text/plain' }), 415, 'unsupported_media_type'],
+      ['encoding', await post('{}', { ...json, 'content-encoding': 'gzip' }), 415, 'unsupported_media_type'],
+      ['duplicate', await post('{"a":1,"a":2}', json), 400, 'invalid_request'],
+      ['trailing', await post('{} {}', json), 400, 'invalid_request'],
+      ['percent', await fetch(`${url}/%ff`), 400, 'invalid_request'],
+    ]
+    for (const [name, response, status, code] of cases) {
+      assert.equal(response.status, status, name)
+      const shape = `^{"error":"${code}","message":".+","requestId":"${response.headers.get('x-plat-request-id')}"}$`
+      assert.match(await response.text(), new RegExp(shape), name)
+    }
+    assert.equal((await fetch(`${url}/echo`)).headers.get('allow'), 'POST')
+    assert.equal((await post(`"${'x'.repeat(62)}"`, json)).status, 200, 'a body of exactly the limit is taken')
+  })
+})
+
+test('a service renders errors in its own shape, those of the parser included', async () => {
+  await serving({ renderFault: (fault) => ({ error: fault.message }) }, async ({ url, port }) => {
+    assert.deepEqual(await (await fetch(`${url}/x`)).json(), { error: 'There is nothing at this path.' })
+    assert.match(await raw(port, 'nonsense\r\n\r\n'), /\{"error":"The request is not well-formed HTTP."\}$/)
+  })
+})
+
+test('the longest raw prefix takes the exchange, the rest goes to the API', async () => {
+  const route = (prefix: string) => ({
+    prefix,
+    handle: ({ response, id }: { response: { end(text: string): void }; id: string }) =>
+      response.end(`${prefix} ${id}`),
+  })
+  await serving({ raw: [route('/mcp/'), route('/mcp/deep/')], api: echo }, async ({ url }) => {
+    const deep = await fetch(`${url}/mcp/deep/x`)
+    assert.equal(await deep.text(), `/mcp/deep/ ${deep.headers.get('x-plat-request-id')}`)
+    assert.match(await (await fetch(`${url}/mcp/x`)).text(), /^\/mcp\/ /)
+    assert.equal((await fetch(`${url}/mcp`)).status, 404)
+    assert.equal((await fetch(`${url}/%6dcp/x`)).status, 404)
+    assert.deepEqual(await (await fetch(`${url}/hello`)).json(), { hello: true })
+  })
+})
+
+test('a raw route that throws answers 500 and the server lives on', async () => {
+  const bad = {
+    prefix: '/bad',
+    handle: () => {
+      throw new Error('broken')
+    },
+  }
+  await serving({ raw: [bad], api: echo }, async ({ url }) => {
+    assert.equal((await fetch(`${url}/bad`)).status, 500)
+    assert.equal((await fetch(`${url}/hello`)).status, 200)
+  })
+})
+
+const POST = 'POST /echo HTTP/1.1\r\nHost: localhost\r\n'
+const ambiguous: Record<string, string> = {
+  'a coding list': `${POST}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
+  'an empty coding': `${POST}Transfer-Encoding: ,chunked\r\n\r\n0\r\n\r\n`,
+  'two codings': `${POST}Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n`,
+  'length and coding': `${POST}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+  'two lengths': `${POST}Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}`,
+  'two hosts': 'GET /hello HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n',
+  'two authorizations': 'GET /hello HTTP/1.1\r\nHost: localhost\r\nAuthorization: a\r\nAuthorization: b\r\n\r\n',
+  'no host': 'GET /hello HTTP/1.1\r\n\r\n',
+  'obs-text in a credential': 'GET /hello HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer a\x85b\r\n\r\n',
+  'a folded header': 'GET /hello HTTP/1.1\r\nHost: localhost\r\nX-A: b\r\n c\r\n\r\n',
+  'an absolute target': 'GET http://localhost/hello HTTP/1.1\r\nHost: localhost\r\n\r\n',
+  'a space before the colon': 'GET /hello HTTP/1.1\r\nHost : localhost\r\n\r\n',
+  'a bare line feed': 'GET /hello HTTP/1.1\nHost: localhost\n\n',
+}
+
+for (const [name, text] of Object.entries(ambiguous)) {
+  test(`a head that two parsers could read differently is refused: ${name}`, async () => {
+    let handled = 0
+    const count: ListenOptions['api'] = (app) => {
+      app.get('/hello', async () => ({ handled: ++handled }))
+      app.post('/echo', async () => ({ handled: ++handled }))
+    }
+    await serving({ api: count }, async ({ port }) => {
+      const answer = await raw(port, `${text}GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n`)
+      assert.match(answer, /^HTTP\/1\.1 400 /)
+      assert.match(answer, /x-plat-request-id: [0-9a-f-]{36}/)
+      assert.match(answer, /connection: close/i)
+      assert.equal(answer.split('HTTP/1.1 ').length - 1, 1, 'nothing after it is answered')
+      assert.equal(handled, 0)
+    })
+  })
+}
+
+test('a head that is too large is 431, a head that does not come is 408', async () => {
+  await serving({ limits: { headersMs: 200, checkEveryMs: 50 } }, async ({ port }) => {
+    const large = `GET / HTTP/1.1\r\nHost: localhost\r\nX-A: ${'a'.repeat(20_000)}\r\n\r\n`
+    assert.match(await raw(port, large), /^HTTP\/1\.1 431 /)
+    assert.match(await raw(port, 'GET / HTTP/1.1\r\nHost: local'), /^HTTP\/1\.1 408 [\s\S]*"error":"request_timeout"/)
+  })
+})
+
+test('an API body that does not come is 408', async () => {
+  await serving({ api: echo, limits: { headersMs: 200, requestMs: 300, checkEveryMs: 50 } }, async ({ port }) => {
+    const answer = await raw(port, `${POST}Content-Type: application/json\r\nContent-Length: 10\r\n\r\n{`)
+    assert.match(answer, /^HTTP\/1\.1 408 /)
+    assert.equal(answer.split('HTTP/1.1 ').length - 1, 1)
+  })
+})
+
+test('a web page cannot reach a loopback listener under its own name', async () => {
+  await serving({ api: echo, hosts: ['Plat.Example'] }, async ({ port }) => {
+    const get = (host: string) => raw(port, `GET /hello HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
+    for (const host of [
+      'localhost',
+      `localhost:${port}`,
+      '127.0.0.1',
+      '[::1]:80',
+      'plat.example',
+      'PLAT.example:8080',
+    ]) {
+      assert.match(await get(host), /^HTTP\/1\.1 200 /, host)
+    }
+    for (const host of ['evil.example', 'localhost.evil.example', '127.0.0.1.evil.example', '[::2]', '10.0.0.1']) {
+      assert.match(await get(host), /^HTTP\/1\.1 403 [\s\S]*"error":"forbidden"/, host)
+    }
+  })
+})
+
+test('CONNECT is refused, an upgrade is answered over HTTP/1.1', async () => {
+  await serving({ api: echo }, async ({ port }) => {
+    const tunnel = await raw(port, 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n')
+    assert.match(tunnel, /^HTTP\/1\.1 501 [\s\S]*"error":"not_built"/)
+    const head = 'GET /hello HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, close\r\nUpgrade: h2c\r\n\r\n'
+    assert.match(await raw(port, head), /^HTTP\/1\.1 200 /)
+  })
+})
+
+test('the rest of a body that nobody reads is cut off after the answer', async () => {
+  const rude = {
+    prefix: '/rude',
+    handle: ({ response }: { response: { end(text: string): void } }) => response.end('no'),
+  }
+  await serving({ raw: [rude], limits: { lingerMs: 100 } }, async ({ port }) => {
+    const started = clock.monotonic()
+    const answer = await raw(port, 'POST /rude HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nabc')
+    assert.match(answer, /^HTTP\/1\.1 200 /)
+    assert.ok(clock.monotonic() - started < 5_000)
+  })
+})
+
+test('probes answer as documented and readiness follows the process', async () => {
+  let ready = true
+  await serving(
+    { api: (app) => mountProbes(app, { ready: () => ready, build, metrics: () => 'a 1\n' }) },
+    async ({ url }) => {
+      assert.deepEqual(await (await fetch(`${url}/healthz`)).json(), { status: 'ok' })
+      assert.deepEqual(await (await fetch(`${url}/readyz`)).json(), { status: 'ready' })
+      ready = false
+      const draining = await fetch(`${url}/readyz`)
+      assert.equal(draining.status, 503)
+      assert.equal(draining.headers.get('cache-control'), 'no-store')
+      assert.deepEqual(await draining.json(), { status: 'shutting down' })
+      assert.deepEqual(await (await fetch(`${url}/version`)).json(), build)
+      const metrics = await fetch(`${url}/metrics`)
+      assert.equal(metrics.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8')
+      assert.equal(await metrics.text(), 'a 1\n')
+    },
+  )
+})
+
+/** A GET whose head has come, with the means to end it. */
+async function started(url: string, path: string): Promise<IncomingMessage> {
+  const request = httpRequest(`${url}${path}`)
+  request.end()
+  const [response] = await once(request, 'response')
+  return response
+}
+
+test('a drain lets a running answer finish, takes nothing new, and cuts what overstays', async () => {
+  const held: { end(text: string): void }[] = []
+  const slow = {
+    prefix: '/slow',
+    handle: ({ response }: { response: { write(text: string): unknown; end(text: string): void } }) => {
+      response.write('begun ')
+      held.push(response)
+    },
+  }
+  const listener = await listen({ address: '127.0.0.1:0', clock, ids: systemIds(clock), log: silentLog, raw: [slow] })
+  const finishing = await started(listener.url, '/slow/a')
+  const overstaying = await started(listener.url, '/slow/b')
+  const drained = listener.drain(300)
+  await assert.rejects(fetch(`${listener.url}/slow/c`))
+  held[0]?.end('done')
+  let text = ''
+  for await (const chunk of finishing) text += chunk
+  assert.equal(text, 'begun done')
+  await assert.rejects(async () => {
+    for await (const _chunk of overstaying);
+  }, /aborted/)
+  await drained
+})
+
+test('a taken port and a malformed address are named', async () => {
+  await serving({}, async ({ port }) => {
+    const options = { clock, ids: systemIds(clock), log: silentLog }
+    await assert.rejects(
+      listen({ ...options, address: `127.0.0.1:${port}` }),
+      /Cannot listen on 127\.0\.0\.1:\d+: the port is taken/,
+    )
+    await assert.rejects(listen({ ...options, address: 'localhost' }), /"localhost" is no address to listen on/)
+  })
+})
+
+test('a body is read whole at its exact limit, and refused above it, encoded, or late', async () => {
+  const results: unknown[] = []
+  const route = {
+    prefix: '/',
+    handle: ({ request, response }: { request: IncomingMessage; response: { end(text: string): void } }) => {
+      readBody(request, { maxBytes: 4, timeoutMs: 150, clock }).then((result) => {
+        results.push(result instanceof Uint8Array ? Buffer.from(result).toString() : result.why)
+        response.end('seen')
+      })
+    },
+  }
+  await serving({ raw: [route], limits: { lingerMs: 50 } }, async ({ port }) => {
+    const post = (rest: string) => raw(port, `POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${rest}`)
+    await post('Content-Length: 4\r\n\r\nfour')
+    await post('Transfer-Encoding: chunked\r\n\r\n2\r\nfo\r\n2\r\nur\r\n0\r\n\r\n')
+    await post('Content-Length: 5\r\n\r\n')
+    await post('Transfer-Encoding: chunked\r\n\r\n5\r\nfiver\r\n')
+    await post('Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\nxx')
+    await post('Content-Length: 4\r\n\r\nfo')
+    assert.deepEqual(results, ['four', 'four', 'too_large', 'too_large', 'encoding', 'timeout'])
+  })
+})

@@ -1,0 +1,239 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { Clock, Ids } from '@plat/core'
+import type { Log } from '@plat/process'
+import type { FastifyInstance } from 'fastify'
+import { parseAddress } from './address.ts'
+import { createApi } from './api.ts'
+import { faults, type HttpFault, type RenderFault, renderFault, sendFault, writeFault } from './errors.ts'
+import { headFault, isLoopbackAddress, isLoopbackHost } from './head.ts'
+import { defaultLimits, type ListenLimits } from './limits.ts'
+
+/** One request with its answer, as a raw route gets it. `x-plat-request-id` is set on the response already. */
+export interface Exchange {
+  /** UUIDv7. */
+  readonly id: string
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+}
+
+/** Requests whose path begins with `prefix` go straight to `handle`, past the API framework. The longest prefix wins. */
+export interface RawRoute {
+  /** Such as `/mcp/`. It is compared with the path as sent: percent-encoding and dots are not resolved. */
+  readonly prefix: string
+  handle(exchange: Exchange): void
+}
+
+export interface ListenOptions {
+  /** `:8080`, `127.0.0.1:0`, `[::1]:8080`. Port 0 takes a free one. */
+  readonly address: string
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+  readonly raw?: readonly RawRoute[]
+  /** Mounts everything that is no raw route. */
+  readonly api?: (app: FastifyInstance) => void | Promise<void>
+  readonly limits?: Partial<ListenLimits>
+  /** Host names, beside the loopback ones, that a listener on a loopback address answers to. */
+  readonly hosts?: readonly string[]
+  /** The service's own shape of errors at the HTTP level. */
+  readonly renderFault?: RenderFault
+}
+
+/** A listening server. */
+export interface Listener {
+  /** `http://127.0.0.1:8080`, without a slash at the end. A listener on every address is named by 127.0.0.1. */
+  readonly url: string
+  readonly port: number
+  /** Stops accepting, lets what is in flight finish for at most `timeoutMs`, then cuts the rest. */
+  drain(timeoutMs: number): Promise<void>
+  /** Ends at once: what is in flight is cut. */
+  close(): Promise<void>
+}
+
+/** Starts to listen. Rejects with a sentence naming the address when it is malformed, taken or not ours. */
+export async function listen(options: ListenOptions): Promise<Listener> {
+  const front = new Front(options)
+  const address = parseAddress(options.address)
+  if (address === null)
+    throw new Error(`"${options.address}" is no address to listen on: write "host:port" or ":port".`)
+  await front.mount()
+  await bind(front.server, options.address, address)
+  return front.opened()
+}
+
+function bind(server: Server, text: string, at: { host: string | undefined; port: number }): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const failed = (error: NodeJS.ErrnoException) => {
+      const why = error.code === 'EADDRINUSE' ? 'the port is taken' : error.message
+      reject(new Error(`Cannot listen on ${text}: ${why}.`, { cause: error }))
+    }
+    server.once('error', failed)
+    server.listen(at.host === undefined ? { port: at.port } : { port: at.port, host: at.host }, () => {
+      server.off('error', failed)
+      resolve()
+    })
+  })
+}
+
+/** The one server: checks each head, gives the exchange its id, and hands it to a raw route or to the API. */
+class Front {
+  readonly server: Server
+  readonly #options: ListenOptions
+  readonly #limits: ListenLimits
+  readonly #routes: readonly RawRoute[]
+  readonly #names: ReadonlySet<string>
+  readonly #render: RenderFault
+  readonly #inFlight = new Set<ServerResponse>()
+  /** Connections with a refused head: what the parser finds behind it in the same bytes is not looked at. */
+  readonly #distrusted = new WeakSet<Socket>()
+  #api: ((request: IncomingMessage, response: ServerResponse, id: string) => void) | null = null
+  #closeApi: () => Promise<void> = async () => {}
+  #loopback = false
+  #draining = false
+
+  constructor(options: ListenOptions) {
+    this.#options = options
+    this.#limits = { ...defaultLimits, ...options.limits }
+    this.#routes = [...(options.raw ?? [])].sort((a, b) => b.prefix.length - a.prefix.length)
+    this.#names = new Set((options.hosts ?? []).map((name) => name.toLowerCase()))
+    this.#render = options.renderFault ?? renderFault
+    this.server = this.#createServer()
+  }
+
+  async mount(): Promise<void> {
+    const api = await createApi(this.server, {
+      mount: this.#options.api,
+      log: this.#options.log,
+      maxBodyBytes: this.#limits.maxBodyBytes,
+      renderFault: this.#render,
+    })
+    this.#api = api.handle
+    this.#closeApi = api.close
+  }
+
+  opened(): Listener {
+    const { address, port } = addressOf(this.server)
+    this.#loopback = isLoopbackAddress(address)
+    const host = address === '::' || address === '0.0.0.0' ? '127.0.0.1' : address
+    return {
+      url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
+      port,
+      drain: (timeoutMs) => this.#drain(timeoutMs),
+      close: () => this.#drain(0),
+    }
+  }
+
+  #createServer(): Server {
+    const limits = this.#limits
+    const server = createServer({
+      headersTimeout: limits.headersMs,
+      requestTimeout: limits.requestMs,
+      keepAliveTimeout: limits.keepAliveMs,
+      connectionsCheckingInterval: limits.checkEveryMs,
+      maxHeaderSize: limits.maxHeaderBytes,
+      noDelay: true,
+      // `headFault` asks for Host, so that its absence is answered in our shape.
+      requireHostHeader: false,
+      // `Upgrade` may be ignored (RFC 9110, section 7.8): the request is answered over HTTP/1.1.
+      shouldUpgradeCallback: () => false,
+    })
+    server.maxConnections = limits.maxConnections
+    server.maxHeadersCount = limits.maxHeaders
+    server.maxRequestsPerSocket = limits.maxRequestsPerSocket
+    server.on('request', (request, response) => this.#take(request, response))
+    server.on('connect', (_request, socket: Duplex) => this.#reject(socket, faults.tunnel))
+    server.on('clientError', (error: NodeJS.ErrnoException, socket) => this.#broken(error, socket))
+    return server
+  }
+
+  #take(request: IncomingMessage, response: ServerResponse): void {
+    if (this.#distrusted.has(request.socket)) return
+    const id = this.#options.ids.uuid()
+    response.setHeader('x-plat-request-id', id)
+    if (this.#draining) response.setHeader('connection', 'close')
+    this.#inFlight.add(response)
+    response.once('close', () => this.#finished(request, response))
+    const fault = headFault(request) ?? this.#hostFault(request)
+    if (fault !== null) {
+      this.#distrusted.add(request.socket)
+      sendFault(response, fault, this.#render(fault, id))
+      return
+    }
+    try {
+      this.#route(request, response, id)
+    } catch (error) {
+      this.#options.log.error({ err: error, requestId: id }, 'A route threw.')
+      if (response.headersSent) response.destroy()
+      else sendFault(response, faults.internal, this.#render(faults.internal, id))
+    }
+  }
+
+  #route(request: IncomingMessage, response: ServerResponse, id: string): void {
+    const url = request.url ?? ''
+    const raw = this.#routes.find((route) => url.startsWith(route.prefix))
+    if (raw !== undefined) raw.handle({ id, request, response })
+    else this.#api?.(request, response, id)
+  }
+
+  #hostFault(request: IncomingMessage): HttpFault | null {
+    if (!this.#loopback || isLoopbackHost(request.headers.host, this.#names)) return null
+    return { status: 403, code: 'forbidden', message: 'This listener answers only to names of this machine.' }
+  }
+
+  /** An answer has left or died. A request whose body nobody read is drained by Node, but not for long. */
+  #finished(request: IncomingMessage, response: ServerResponse): void {
+    this.#inFlight.delete(response)
+    if (!request.complete && !request.socket.destroyed) {
+      this.#options.clock.after(this.#limits.lingerMs, () => {
+        if (!request.complete) request.socket.destroy()
+      })
+    }
+    if (this.#draining) this.server.closeIdleConnections()
+  }
+
+  /** Node's parser gave up. An answer that is already under way on this connection must not get a second head. */
+  #broken(error: NodeJS.ErrnoException, socket: Duplex): void {
+    if (!socket.writable || error.code === 'ECONNRESET' || this.#hasStarted(socket)) {
+      socket.destroy()
+      return
+    }
+    this.#reject(socket, parserFault(error.code))
+  }
+
+  #hasStarted(socket: Duplex): boolean {
+    for (const response of this.#inFlight) if (response.socket === socket && response.headersSent) return true
+    return false
+  }
+
+  #reject(socket: Duplex, fault: HttpFault): void {
+    const id = this.#options.ids.uuid()
+    socket.on('error', () => socket.destroy())
+    writeFault(socket, fault, this.#render(fault, id), id)
+  }
+
+  async #drain(timeoutMs: number): Promise<void> {
+    this.#draining = true
+    for (const response of this.#inFlight) if (!response.headersSent) response.setHeader('connection', 'close')
+    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()))
+    const cut = () => this.server.closeAllConnections()
+    if (timeoutMs <= 0) cut()
+    const cancel = this.#options.clock.after(timeoutMs, cut)
+    await closed
+    cancel()
+    await this.#closeApi()
+  }
+}
+
+function parserFault(code: string | undefined): HttpFault {
+  if (code === 'HPE_HEADER_OVERFLOW') return faults.headTooLarge
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return faults.timeout
+  return faults.malformed
+}
+
+function addressOf(server: Server): AddressInfo {
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('The server does not listen on a port.')
+  return address
+}

@@ -1,0 +1,33 @@
+import type { BuildInfo } from '@plat/core'
+import type { FastifyInstance, FastifyReply } from 'fastify'
+
+export interface Probes {
+  /** False before everything is loaded and while the process drains. */
+  ready(): boolean
+  readonly build: BuildInfo
+  /** The metrics in Prometheus text format 0.0.4. Absent: `/metrics` does not exist on this listener. */
+  metrics?(): string
+}
+
+/**
+ * Mounts `GET /healthz`, `/readyz`, `/version` and `/metrics` (document 1, "Endpoints"; document 3, "Endpoints").
+ * `/readyz` is 503 `shutting down` while `ready()` is false.
+ */
+export function mountProbes(app: FastifyInstance, { ready, build, metrics }: Probes): void {
+  const fresh = (reply: FastifyReply) => reply.header('cache-control', 'no-store')
+  app.get('/healthz', (_request, reply) => fresh(reply).send({ status: 'ok' }))
+  app.get('/readyz', (_request, reply) =>
+    ready() ? fresh(reply).send({ status: 'ready' }) : fresh(reply).code(503).send({ status: 'shutting down' }),
+  )
+  mountVersion(app, build)
+  if (metrics === undefined) return
+  app.get('/metrics', (_request, reply) =>
+    fresh(reply).type('text/plain; version=0.0.4; charset=utf-8').send(metrics()),
+  )
+}
+
+function mountVersion(app: FastifyInstance, build: BuildInfo): void {
+  const { component, version, commit, buildDate, goVersion, platform, tags } = build
+  const body = { component, version, commit, buildDate, goVersion, platform, tags }
+  app.get('/version', (_request, reply) => reply.header('cache-control', 'no-store').send(body))
+}
