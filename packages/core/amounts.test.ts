@@ -60,6 +60,8 @@ test('a duration that is written reads back the same', () => {
 const GIGA = 10n ** 9n
 
 test('quantities are read with every suffix', () => {
+  // Shows D2.quantity.string, D2.quantity.integer, D2.quantity.decimal, D2.quantity.binarySuffixes,
+  // D2.quantity.decimalSuffixes, D2.quantity.exponent.
   const vectors: [string | number, bigint][] = [
     ...([
       ['1', GIGA],

@@ -1,3 +1,5 @@
+import type {} from './raw.ts'
+
 /**
  * Canonical JSON (RFC 8785): members sorted by UTF-16 code units, no spaces, numbers and strings as ECMAScript writes
  * them. Members whose value is `undefined` are absent. A `JSON.rawJSON` number (see `parseLossless`) that a double holds

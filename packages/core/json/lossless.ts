@@ -1,4 +1,5 @@
 import { textOf } from './names.ts'
+import type {} from './raw.ts'
 
 /** Text that may hold a number literal which a double does not write back identically. Hits in strings only cost time. */
 const SUSPECT = /\d{16}|\d[.eE]|-0/
@@ -14,7 +15,7 @@ export function parseLossless(input: Uint8Array | string): unknown {
   return SUSPECT.test(text) ? JSON.parse(text, keepLiteral) : JSON.parse(text)
 }
 
-function keepLiteral(_name: string, value: unknown, context: { source?: string }): unknown {
+function keepLiteral(_name: string, value: unknown, context: { readonly source?: string }): unknown {
   if (typeof value !== 'number' || context.source === undefined) return value
   return JSON.stringify(value) === context.source ? value : JSON.rawJSON(context.source)
 }

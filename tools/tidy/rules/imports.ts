@@ -26,6 +26,9 @@ const GATEWAY_LAYERS: Readonly<Record<string, readonly string[]>> = {
   builtin: ['builtin', 'call'],
   admin: ['admin', 'call'],
 }
+/** Folders of the gateway that are imported by their face. */
+const GATEWAY_FACE = /^services\/gateway\/(?:call|pipeline|admin|(?:features|planes|builtin)\/[^/]+)$/
+
 /** What a feature may know of the pipeline: the types it is written against. */
 const STAGE_TYPES = new Set(['services/gateway/pipeline/stage.ts', 'services/gateway/pipeline/plane.ts'])
 
@@ -39,13 +42,17 @@ export const direction: Rule = (source) => {
   return findings
 }
 
-/** An index file is the face of a package or a feature: it re-exports and does nothing else. */
+/**
+ * An index file is the face of a package, a feature or a plane. A package's face re-exports and does nothing else; the
+ * face of a feature or plane may hold what puts its parts together.
+ */
 export const faces: Rule = (source) => {
   if (path.basename(source.path) !== 'index.ts') return []
   const folder = path.dirname(source.path)
-  const isFace =
-    folder === homeOf(source.path) || /^services\/gateway\/(?:call|features\/[^/]+|planes\/[^/]+)$/.test(folder)
-  if (!isFace) return [findingAt(source, 0, 'index', 'an index file inside a package: import the file itself')]
+  if (GATEWAY_FACE.test(folder)) return []
+  if (folder !== homeOf(source.path)) {
+    return [findingAt(source, 0, 'index', 'an index file inside a package: import the file itself')]
+  }
   const body = Array.isArray(source.program.body) ? source.program.body.filter(isNode) : []
   const code = body.find((node) => !IMPORTING.includes(node.type) || isNode(node.declaration))
   return code ? [findingAt(source, code.start, 'index', 'code in a face: move it to a file that says what it is')] : []
@@ -113,8 +120,9 @@ function wrongPath(source: Source, from: string): string | null {
   return `${layer}/ knows ${allowed.map((name) => `${name}/`).join(', ')} and packages only`
 }
 
-/** The workspace a file belongs to. */
+/** The workspace a file belongs to; `test` and `tools` are one. */
 function homeOf(file: string): string {
   const [area = '', name = ''] = file.split('/')
+  if (area === 'test') return 'tools'
   return NESTED_HOMES.has(area) ? `${area}/${name}` : area
 }

@@ -11,6 +11,9 @@ const RAW = new Set([
 const SERIES =
   /^plat_(?:gateway|attest|license|reconcile|warm_pool|rendered|billable|token_mint|build|sessions$|session_[a-z]+_)/
 
+/** Where series are named: the registry itself, which adds `plat_build_info`, and each service's table. */
+const METRIC_TABLES = /^packages\/metrics\/|(?:^|\/)metrics\.ts$/
+
 /** The registry's own methods take the name of a row, and the type checker knows the rows. */
 const ROW_READERS = /(?:^|\.)(?:counter|gauge|histogram|summary)$/
 
@@ -33,8 +36,7 @@ export const rawTime: Rule = (source) => {
 
 /** A series is named in its metric table; elsewhere only where the typed registry looks it up. */
 export const metricNames: Rule = (source) => {
-  if (source.isTest || source.isTable || /(?:^|\/)metrics\.ts$/.test(source.path) || OWN_TIME.test(source.path))
-    return []
+  if (source.isTest || source.isTable || METRIC_TABLES.test(source.path) || OWN_TIME.test(source.path)) return []
   const looked = new Set<unknown>()
   const found: Finding[] = []
   walk(source.program, (node) => {

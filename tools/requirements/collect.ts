@@ -1,0 +1,100 @@
+import { globSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import type { DocumentName, Requirement } from '../../test/conformance/row.ts'
+import { calleeOf, lineAt, nodesOf, readSource, type Source } from '../tidy/source.ts'
+
+/** A test that says which requirement it shows. */
+export interface Citation {
+  readonly id: string
+  readonly path: string
+  readonly line: number
+  /** Only a comment inside a test counts: anything else shows nothing. */
+  readonly inTest: boolean
+}
+
+/** How much of a document tests show. */
+export interface Shown {
+  readonly document: DocumentName
+  readonly shown: number
+  readonly of: number
+  readonly missing: readonly Requirement[]
+}
+
+export const DOCUMENTS: readonly DocumentName[] = ['D1', 'D2', 'D3']
+
+interface Paragraph {
+  readonly value: string
+  readonly start: number
+}
+
+const SHOWS = /^[\s*]*Shows\b/m
+const ID = /\bD\d\.[\w.-]*\w/g
+const TEST_CALL = /^(?:\w+\.)?(?:test|it)$/
+
+/** Every citation in a test's source: the ids of a comment that begins with `Shows`. */
+export function citationsOf(file: string, text: string): readonly Citation[] {
+  if (!text.includes('Shows')) return []
+  const source = readSource(file, text)
+  const tests = nodesOf(source, 'CallExpression').filter((node) => TEST_CALL.test(calleeOf(node)))
+  return paragraphs(source)
+    .filter(({ value }) => SHOWS.test(value))
+    .flatMap(({ value, start }) => {
+      const inTest = tests.some((node) => node.start <= start && start < node.end)
+      return [...value.matchAll(ID)].map(([id]) => ({ id, path: file, line: lineAt(text, start), inTest }))
+    })
+}
+
+/** The comments of a file, where line comments that follow one another are one. */
+function paragraphs({ comments, text }: Source): readonly Paragraph[] {
+  const joined: { value: string; start: number; end: number }[] = []
+  for (const { value, start, end } of comments) {
+    const last = joined.at(-1)
+    if (last && text.slice(last.end, start).trim() === '') {
+      last.value += `\n${value}`
+      last.end = end
+    } else joined.push({ value, start, end })
+  }
+  return joined
+}
+
+/** Every citation in the tests of the repository. */
+export function collectCitations(root: string): readonly Citation[] {
+  return globSync('**/*.test.ts', { cwd: root, exclude: (name) => path.basename(name) === 'node_modules' })
+    .sort()
+    .flatMap((file) => citationsOf(file, readFileSync(path.join(root, file), 'utf8')))
+}
+
+/** Counts, per document, the rows that some test shows. */
+export function countShown(rows: readonly Requirement[], citations: readonly Citation[]): readonly Shown[] {
+  const cited = new Set(citations.filter(({ inTest }) => inTest).map(({ id }) => id))
+  return DOCUMENTS.map((document) => {
+    const own = rows.filter((row) => row.document === document)
+    const missing = own.filter(({ id }) => !cited.has(id))
+    return { document, shown: own.length - missing.length, of: own.length, missing }
+  })
+}
+
+/** What is wrong with the manifest or with what tests say about it, one line each. */
+export function citationFaults(rows: readonly Requirement[], citations: readonly Citation[]): readonly string[] {
+  const known = new Set<string>()
+  const faults: string[] = []
+  for (const { id } of rows) {
+    if (known.has(id)) faults.push(`${id}: stands twice in the manifest`)
+    known.add(id)
+  }
+  for (const { id, path: file, line, inTest } of citations) {
+    if (!known.has(id)) faults.push(`${file}:${line} ${id}: no such requirement`)
+    else if (!inTest) faults.push(`${file}:${line} ${id}: cited outside a test; say it inside the test that shows it`)
+  }
+  return faults
+}
+
+/** Documents that show less than they once did. */
+export function belowFloor(shown: readonly Shown[], floor: Readonly<Record<string, unknown>>): readonly string[] {
+  return shown
+    .filter((it) => it.shown < Number(floor[it.document]))
+    .map(
+      (it) =>
+        `${it.document}: ${it.shown} shown, ${floor[it.document]} before: a test that showed a requirement is gone`,
+    )
+}

@@ -1,0 +1,48 @@
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { requirements } from '../../test/conformance/requirements.ts'
+import { citationFaults, collectCitations, countShown, type Shown } from './collect.ts'
+
+const ROOT = path.resolve(import.meta.dirname, '../..')
+const FLOOR = path.join(ROOT, 'test/conformance/floor.json')
+
+const USAGE =
+  'usage: npm run requirements -- [-o text|json] [--raise]   (--raise commits the present counts as the floor)'
+
+/** `npm run requirements`: per document `shown N of M`, and the ids that no test shows yet. */
+function main(args: readonly string[]): number {
+  const [shape, raise] = [args.includes('json') ? 'json' : 'text', args.includes('--raise')]
+  if (args.some((arg) => !['-o', 'json', 'text', '--raise'].includes(arg))) {
+    console.error(USAGE)
+    return 2
+  }
+  const citations = collectCitations(ROOT)
+  const shown = countShown(requirements, citations)
+  const faults = citationFaults(requirements, citations)
+  if (shape === 'json') console.log(JSON.stringify({ documents: shown.map(idsOnly), faults }, null, 2))
+  else for (const line of [...shown.flatMap(lines), ...faults]) console.log(line)
+  if (raise) {
+    const floor = Object.fromEntries(shown.map((it) => [it.document, it.shown]))
+    writeFileSync(FLOOR, `${JSON.stringify(floor, null, 2)}\n`)
+  }
+  return faults.length === 0 ? 0 : 1
+}
+
+function idsOnly({ missing, ...counts }: Shown): object {
+  return { ...counts, missing: missing.map(({ id }) => id) }
+}
+
+/** One line for the document, then one a section: `  D1.claim: iss sub …`. */
+function lines({ document, shown, of, missing }: Shown): readonly string[] {
+  const sections = new Map<string, string[]>()
+  for (const { id, key } of missing) {
+    const section = id.slice(0, -key.length - 1)
+    sections.set(section, [...(sections.get(section) ?? []), key])
+  }
+  return [
+    `${document}: shown ${shown} of ${of}`,
+    ...[...sections].map(([section, keys]) => `  ${section}: ${keys.join(' ')}`),
+  ]
+}
+
+process.exitCode = main(process.argv.slice(2))
