@@ -38,11 +38,16 @@ export async function mint(identityURL: string, brokerToken: string, request: Mi
 
 function isMinted(answer: unknown): answer is Minted {
   return (
-    typeof answer === 'object' && answer !== null &&
-    'token' in answer && typeof answer.token === 'string' &&
-    'expiresAt' in answer && typeof answer.expiresAt === 'string' &&
-    'spiffeId' in answer && typeof answer.spiffeId === 'string' &&
-    'jti' in answer && typeof answer.jti === 'string'
+    typeof answer === 'object' &&
+    answer !== null &&
+    'token' in answer &&
+    typeof answer.token === 'string' &&
+    'expiresAt' in answer &&
+    typeof answer.expiresAt === 'string' &&
+    'spiffeId' in answer &&
+    typeof answer.spiffeId === 'string' &&
+    'jti' in answer &&
+    typeof answer.jti === 'string'
   )
 }
 

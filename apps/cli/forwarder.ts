@@ -11,8 +11,18 @@ export interface Forwarder {
 
 /** Hop-by-hop headers (RFC 9110 section 7.6.1), and credentials that the child might send along. */
 const notForwarded = new Set([
-  'connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'te', 'trailer', 'transfer-encoding',
-  'upgrade', 'authorization', 'x-api-key', 'cookie', 'host',
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'authorization',
+  'x-api-key',
+  'cookie',
+  'host',
 ])
 
 /** Starts a forwarder to `gatewayURL` whose path begins with `secret`; `token` is asked for each call. */

@@ -60,7 +60,9 @@ export function lockHome(home: Home): { release(): void } {
     database.exec('BEGIN EXCLUSIVE')
   } catch {
     database.close()
-    throw new CommandError(`${home.dir} is already governed by a running plat up; stop it first, or use another directory`)
+    throw new CommandError(
+      `${home.dir} is already governed by a running plat up; stop it first, or use another directory`,
+    )
   }
   return { release: () => database.close() }
 }
@@ -80,7 +82,9 @@ export async function writeHomeEnv(home: Home, env: HomeEnv): Promise<void> {
 export async function readHomeEnv(home: Home): Promise<HomeEnv | null> {
   const text = await readFile(home.env, 'utf8').catch(() => null)
   if (text === null) return null
-  const values = new Map(text.split('\n').map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]))
+  const values = new Map(
+    text.split('\n').map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]),
+  )
   const value = (key: string): string => {
     const found = values.get(key)
     if (!found) throw new CommandError(`${home.env}: ${key} is missing; start plat up again to write the file anew`)

@@ -4,7 +4,9 @@ import { doubleDashes } from './arguments.ts'
 import { CommandError, type Format, formats, terminal } from './output.ts'
 
 const format = () =>
-  new Option('-o, --output <format>', 'how to print: for people (table) or for programs').choices([...formats]).default('table')
+  new Option('-o, --output <format>', 'how to print: for people (table) or for programs')
+    .choices([...formats])
+    .default('table')
 
 const dir = () => new Option('--dir <dir>', 'the directory of a running plat (default: the nearest one upwards)')
 
@@ -45,7 +47,11 @@ function addUp(plat: Command): void {
     )
     .option('--listen <address>', 'where the gateway listens', '127.0.0.1:8080')
     .option('--identity-listen <address>', 'where the identity broker listens', '127.0.0.1:8081')
-    .addOption(new Option('--log <where>', '.plat/logs/<service>.jsonl, or JSON lines on stdout').choices(['file', 'json']).default('file'))
+    .addOption(
+      new Option('--log <where>', '.plat/logs/<service>.jsonl, or JSON lines on stdout')
+        .choices(['file', 'json'])
+        .default('file'),
+    )
     .action(async (folder: string, options) => {
       const { up } = await import('./up.ts')
       await exitWith(up({ dir: folder, ...options }, terminal))
@@ -109,8 +115,13 @@ function addAudit(plat: Command): void {
     .option('--strict', 'also parse every record, check its canonical form and build the tree')
     .addOption(format())
     .action(async (path: string | undefined, options) => {
-      const [{ auditVerify }, { ledgerPath }] = await Promise.all([import('./audit-verify.ts'), import('./ledger-path.ts')])
-      await exitWith(auditVerify({ ...options, path: await ledgerPath(path, options.dir), output: options.output }, terminal))
+      const [{ auditVerify }, { ledgerPath }] = await Promise.all([
+        import('./audit-verify.ts'),
+        import('./ledger-path.ts'),
+      ])
+      await exitWith(
+        auditVerify({ ...options, path: await ledgerPath(path, options.dir), output: options.output }, terminal),
+      )
     })
   audit
     .command('tail')

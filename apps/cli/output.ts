@@ -29,8 +29,14 @@ export const terminal: Output = {
 
 /** Prints one object: as `name  value` rows, JSON or YAML. */
 export function printObject(output: Output, format: Format, value: Readonly<Record<string, string | number>>): void {
-  if (format === 'json') return output.out(JSON.stringify(value, null, 2))
-  if (format === 'yaml') return output.out(stringify(value).trimEnd())
+  if (format === 'json') {
+    output.out(JSON.stringify(value, null, 2))
+    return
+  }
+  if (format === 'yaml') {
+    output.out(stringify(value).trimEnd())
+    return
+  }
   const table = plainTable()
   for (const [name, text] of Object.entries(value)) table.push([name, String(text)])
   output.out(table.toString())
@@ -42,9 +48,21 @@ function plainTable(head: string[] = []): Table.Table {
   return new Table({
     head,
     chars: {
-      top: none, 'top-mid': none, 'top-left': none, 'top-right': none, bottom: none, 'bottom-mid': none,
-      'bottom-left': none, 'bottom-right': none, left: none, 'left-mid': none, mid: none, 'mid-mid': none,
-      right: none, 'right-mid': none, middle: '  ',
+      top: none,
+      'top-mid': none,
+      'top-left': none,
+      'top-right': none,
+      bottom: none,
+      'bottom-mid': none,
+      'bottom-left': none,
+      'bottom-right': none,
+      left: none,
+      'left-mid': none,
+      mid: none,
+      'mid-mid': none,
+      right: none,
+      'right-mid': none,
+      middle: '  ',
     },
     style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [] },
   })

@@ -89,7 +89,9 @@ async function runChild(program: string, args: readonly string[], env: NodeJS.Pr
   process.on('SIGTERM', pass).on('SIGHUP', pass).on('SIGINT', ignore)
   try {
     return await new Promise<number>((resolve, reject) => {
-      child.once('error', () => reject(new CommandError(`cannot run ${program}: is it installed and on the PATH?`, 127)))
+      child.once('error', () =>
+        reject(new CommandError(`cannot run ${program}: is it installed and on the PATH?`, 127)),
+      )
       child.once('exit', (code, signal) => resolve(code ?? 128 + signalNumber(signal)))
     })
   } finally {
@@ -100,4 +102,3 @@ async function runChild(program: string, args: readonly string[], env: NodeJS.Pr
 function signalNumber(signal: NodeJS.Signals | null): number {
   return signal === 'SIGINT' ? 2 : signal === 'SIGKILL' ? 9 : 15
 }
-

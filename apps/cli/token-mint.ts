@@ -35,6 +35,7 @@ export async function tokenMint(options: TokenMintOptions, output: Output): Prom
 
 function ttlSeconds(text: string): number {
   const ms = parseDuration(text)
-  if (ms === null || ms < 1000) throw new CommandError(`-ttl: ${text} is not a duration of at least a second; write it as 15m or 1h`, 2)
+  if (ms === null || ms < 1000)
+    throw new CommandError(`-ttl: ${text} is not a duration of at least a second; write it as 15m or 1h`, 2)
   return Math.floor(ms / 1000)
 }

@@ -8,17 +8,23 @@ import { CommandError } from './output.ts'
 /** gateway.json as keys and values; the gateway's own loader judges what they hold. */
 type Keys = Record<string, unknown>
 
+interface Addresses {
+  readonly listen: string
+  readonly identityURL: string
+}
+
 /**
  * What `plat up` lays under the user's own `<dir>/gateway.json`: every file in `.plat/`, its own broker, and a ledger that
  * must be durable before a call passes.
  */
-function defaults(home: Home, addresses: { readonly listen: string; readonly identityURL: string; readonly gatewayURL: string }): Keys {
+function defaults(home: Home, addresses: Addresses): Keys {
   return {
     listen: addresses.listen,
     identity: {
       jwksURL: `${addresses.identityURL}/.well-known/jwks.json`,
       issuer: 'plat-identity',
-      resourceBaseURL: addresses.gatewayURL,
+      // A free port is not known before it is taken.
+      ...(!addresses.listen.endsWith(':0') && { resourceBaseURL: `http://${addresses.listen}` }),
     },
     policyFile: join(home.rendered, 'policies.json'),
     upstreamsFile: join(home.rendered, 'upstreams.json'),
@@ -28,10 +34,7 @@ function defaults(home: Home, addresses: { readonly listen: string; readonly ide
 }
 
 /** The user's keys over the defaults: objects are merged member by member, everything else is replaced. */
-export async function gatewayKeys(
-  home: Home,
-  addresses: { readonly listen: string; readonly identityURL: string; readonly gatewayURL: string },
-): Promise<Keys> {
+export async function gatewayKeys(home: Home, addresses: Addresses): Promise<Keys> {
   const path = join(home.dir, 'gateway.json')
   const own = existsSync(path) ? parseOwn(path, await readFile(path)) : {}
   return merge(defaults(home, addresses), own)

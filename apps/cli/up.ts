@@ -1,12 +1,13 @@
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { startGateway } from '@plat/gateway'
+import { formatProblem } from '@plat/config'
+import { buildInfo, type Clock, type Ids, systemClock, systemIds } from '@plat/core'
+import { type GatewayConfig, loadGatewayConfig, startGateway } from '@plat/gateway'
 import { startIdentity } from '@plat/identity'
 import { generateKeyFiles } from '@plat/keys'
 import { startRender } from '@plat/operator'
 import { createLog, type Log, onShutdown } from '@plat/process'
 import { createFileStore, type ResourceStore } from '@plat/resources'
-import { type Clock, type Ids, systemClock, systemIds } from '@plat/core'
-import { existsSync } from 'node:fs'
 import { type Home, type HomeEnv, homeOf, lockHome, makeHome, readHomeEnv, writeHomeEnv, writePrivate } from './home.ts'
 import { CommandError, type Output } from './output.ts'
 import { gatewayKeys } from './up-config.ts'
@@ -78,12 +79,12 @@ async function startParts(context: {
   const { store, render } = await startRendering(home, { clock, log: logTo('operator') })
   undo.push(() => render.stop())
 
-  const gatewayURL = `http://${options.listen}`
-  const keys = await gatewayKeys(home, { listen: options.listen, identityURL: identity.url, gatewayURL })
+  const keys = await gatewayKeys(home, { listen: options.listen, identityURL: identity.url })
   await writePrivate(home.gatewayConfig, `${JSON.stringify(keys, null, 2)}\n`)
   const gateway = await startGateway({
-    configPath: home.gatewayConfig,
+    config: loadedConfig(home),
     env: { PLAT_ADMIN_TOKEN: tokens.PLAT_ADMIN_TOKEN },
+    build: buildInfo('gateway'),
     log: logTo('gateway'),
     clock,
     ids,
@@ -93,6 +94,13 @@ async function startParts(context: {
   const env = { ...tokens, PLAT_GATEWAY_URL: gateway.url, PLAT_IDENTITY_URL: identity.url }
   await writeHomeEnv(home, env)
   return { home, env, store, refused: () => render.refused(), stop }
+}
+
+/** The gateway starts from the written file by its ordinary loader, so that a mistake in the user's own keys is told as always. */
+function loadedConfig(home: Home): GatewayConfig {
+  const loaded = loadGatewayConfig({ env: {}, flags: { config: home.gatewayConfig, listen: '' } })
+  if (loaded.ok) return loaded.config
+  throw new CommandError(loaded.problems.map(formatProblem).join('\n'))
 }
 
 async function startRendering(home: Home, using: { readonly clock: Clock; readonly log: Log }) {
@@ -113,8 +121,9 @@ async function tokensOf(home: Home, ids: Ids): Promise<Pick<HomeEnv, 'PLAT_BROKE
 
 /** A taken port is one line that names the flag to change. */
 function portTaken(error: unknown, options: UpOptions): unknown {
-  if (!(error instanceof Error) || !('code' in error) || error.code !== 'EADDRINUSE') return error
-  const port = 'port' in error ? String(error.port) : ''
+  const cause = error instanceof Error ? error.cause : null
+  if (!(cause instanceof Error) || !('code' in cause) || cause.code !== 'EADDRINUSE') return error
+  const port = 'port' in cause ? String(cause.port) : ''
   const flag = options.identityListen.endsWith(`:${port}`) ? '-identity-listen' : '-listen'
   return new CommandError(`port ${port} is taken; choose another address with ${flag} 127.0.0.1:<port>`)
 }

@@ -1,0 +1,65 @@
+import type { BuildInfo, Clock, Ids } from '@plat/core'
+import { type Listener, type ListenOptions, listen, mountProbes } from '@plat/http'
+import type { Log } from '@plat/process'
+import { compose } from './compose.ts'
+import type { GatewayConfig } from './config.ts'
+
+export interface GatewayOptions {
+  /** As `loadGatewayConfig` gives it. */
+  readonly config: GatewayConfig
+  /** Where secrets come from (document 3, "Secrets that never go in the file"). */
+  readonly env: NodeJS.ProcessEnv
+  readonly build: BuildInfo
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+}
+
+/** A gateway that answers calls. */
+export interface Gateway {
+  readonly url: string
+  readonly port: number
+  /** Fails `/readyz` for `shutdownDelaySeconds` while it still serves, then gives calls under way `shutdownTimeoutSeconds`. */
+  drain(): Promise<void>
+}
+
+/** Builds the features, then listens: whoever is answered finds policies, servers and keys loaded. */
+export async function startGateway(options: GatewayOptions): Promise<Gateway> {
+  const { config, build, clock, ids, log } = options
+  const parts = await compose(options)
+  let serving = true
+  const ready = () => serving
+  const probes = { ready, build, metrics: () => parts.metrics.expose() }
+  const listeners: Listener[] = []
+  const open = async (more: Partial<ListenOptions> & { readonly address: string }) => {
+    const listener = await listen({ clock, ids, log, hosts: parts.hosts, ...more })
+    listeners.push(listener)
+    return listener
+  }
+  try {
+    const separate = config.adminListen !== ''
+    const main = await open({
+      address: config.listen,
+      raw: parts.routes,
+      api: (app) => mountProbes(app, separate ? { ready, build } : probes),
+    })
+    if (separate) await open({ address: config.adminListen, api: (app) => mountProbes(app, probes) })
+    log.info({ url: main.url, auditPath: config.auditPath }, 'the gateway is listening')
+    return { url: main.url, port: main.port, drain }
+  } catch (error) {
+    await Promise.all(listeners.map((listener) => listener.close()))
+    await parts.close()
+    throw error
+  }
+
+  async function drain(): Promise<void> {
+    serving = false
+    if (config.shutdownDelaySeconds > 0) {
+      await new Promise<void>((resolve) => clock.after(config.shutdownDelaySeconds * 1000, resolve))
+    }
+    const timeoutMs = config.shutdownTimeoutSeconds * 1000
+    await Promise.all([parts.live.drain(timeoutMs), ...listeners.map((listener) => listener.drain(timeoutMs))])
+    await parts.close()
+    log.info({}, 'the gateway has stopped')
+  }
+}

@@ -1,0 +1,59 @@
+import { type FlagTable, formatProblem, parseFlags, usage } from '@plat/config'
+import { buildInfo, systemClock, systemIds } from '@plat/core'
+import { createLog, onShutdown } from '@plat/process'
+import { type LoadedConfig, loadGatewayConfig } from './config.ts'
+import { startGateway } from './gateway.ts'
+
+/** The flags of document 3, "Loading rules". */
+const flags = {
+  config: {
+    type: 'string',
+    default: '',
+    help: 'path of gateway.json (default $PLAT_GATEWAY_CONFIG, then /etc/plat/gateway.json)',
+  },
+  listen: { type: 'string', default: '', help: 'replaces "listen" of the file, such as 127.0.0.1:8080' },
+  'check-config': { type: 'bool', default: false, help: 'check the file with every rule, start nothing' },
+  version: { type: 'bool', default: false, help: 'print the version and exit' },
+} as const satisfies FlagTable
+
+/** `plat-gateway`: flags, configuration, compose, listen, drain. Answers the exit code. */
+export async function main(argv: readonly string[]): Promise<number> {
+  const parsed = parseFlags(flags, argv)
+  if (!parsed.ok) {
+    console.error(`${parsed.message}\n\n${usage(flags, 'plat-gateway')}`)
+    return 2
+  }
+  const { values } = parsed
+  const build = buildInfo('gateway')
+  if (values.version) {
+    console.log(`plat-gateway ${build.version} (${build.goVersion} ${build.platform})`)
+    return 0
+  }
+  const loaded = loadGatewayConfig({ env: process.env, flags: { config: values.config, listen: values.listen } })
+  if (!loaded.ok) return told(loaded)
+  for (const warning of loaded.warnings) console.error(formatProblem(warning))
+  if (values['check-config']) {
+    console.log(`config OK: ${loaded.path}`)
+    return 0
+  }
+  const log = createLog({ service: 'gateway', level: loaded.config.logLevel })
+  const gateway = await startGateway({
+    config: loaded.config,
+    env: process.env,
+    build,
+    clock: systemClock,
+    ids: systemIds(systemClock),
+    log,
+  })
+  return new Promise((resolve) => {
+    onShutdown(async () => {
+      await gateway.drain()
+      resolve(0)
+    })
+  })
+}
+
+function told(loaded: Extract<LoadedConfig, { ok: false }>): number {
+  for (const problem of loaded.problems) console.error(formatProblem(problem))
+  return 1
+}
