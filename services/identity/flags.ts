@@ -1,0 +1,146 @@
+import type { FlagTable, FlagValues } from '@plat/config'
+import { isTrustDomain } from '@plat/core'
+
+const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
+/** A token needs whole seconds to live, and a year is more than any session has. */
+const LEAST_TTL_MS = 1000
+const LONGEST_TTL_MS = 365 * 24 * HOUR_MS
+
+/** The broker's flags (document 1, "Broker flags that shape the API"), those that this version reads. */
+export const builtFlags = {
+  listen: { type: 'string', default: ':8081', help: 'Address of the API.' },
+  'trust-domain': { type: 'string', default: 'plat.local', help: 'Trust domain of the claim sub.' },
+  issuer: { type: 'string', default: 'plat-identity', help: 'The claim iss.' },
+  audience: { type: 'string', default: 'plat-gateway', help: 'Default of the claim aud.' },
+  'default-ttl': {
+    type: 'duration',
+    default: 15 * MINUTE_MS,
+    min: LEAST_TTL_MS,
+    max: LONGEST_TTL_MS,
+    help: 'Lifetime of a minted token when ttlSeconds is 0; never above -max-ttl.',
+  },
+  'max-ttl': {
+    type: 'duration',
+    default: HOUR_MS,
+    min: LEAST_TTL_MS,
+    max: LONGEST_TTL_MS,
+    help: 'Longest lifetime of a minted token.',
+  },
+  'signing-key': {
+    type: 'string',
+    help: 'Signing key: a path or file URI, followed when it changes. Default /var/run/plat-identity/key.pem when it exists, else a key that dies with the process.',
+  },
+  'previous-keys': {
+    type: 'list',
+    help: 'Retired keys that stay trusted: PEM files (public or private) separated by commas, or a folder of them.',
+  },
+  'sign-alg': { type: 'string', default: 'EdDSA', help: 'Signing algorithm.' },
+  'shutdown-delay': {
+    type: 'duration',
+    default: 0,
+    min: 0,
+    help: 'How long /readyz fails after SIGTERM before connections end.',
+  },
+  version: { type: 'bool', help: 'Print the version and exit.' },
+} as const satisfies FlagTable
+
+const unbuilt = 'Not built yet in this version.'
+
+/** Flags that the contract names and this version refuses when they are set to anything but their default. */
+const unbuiltFlags = {
+  'audit-path': { type: 'string', help: unbuilt, group: 'Not built yet' },
+  'bootstrap-audience': { type: 'string', default: 'plat-bootstrap', help: unbuilt, group: 'Not built yet' },
+  'bootstrap-listen': { type: 'string', default: 'off', help: unbuilt, group: 'Not built yet' },
+  'bootstrap-max-concurrent': { type: 'int', default: 256, help: unbuilt, group: 'Not built yet' },
+  'exchange-config': { type: 'string', help: unbuilt, group: 'Not built yet' },
+  'federation-issuer': { type: 'string', help: unbuilt, group: 'Not built yet' },
+  'federation-key': { type: 'string', help: unbuilt, group: 'Not built yet' },
+  'identity-checks': { type: 'list', help: unbuilt, group: 'Not built yet' },
+  'max-delegation-depth': { type: 'int', default: 5, help: unbuilt, group: 'Not built yet' },
+  'public-url': { type: 'string', help: unbuilt, group: 'Not built yet' },
+  'require-proof': { type: 'bool', help: unbuilt, group: 'Not built yet' },
+  'revocations-file': { type: 'string', help: unbuilt, group: 'Not built yet' },
+  'sandbox-check': { type: 'list', help: unbuilt, group: 'Not built yet' },
+  'state-dsn-file': { type: 'string', help: unbuilt, group: 'Not built yet' },
+  'tenant-keys-dir': { type: 'string', default: '/var/run/plat/tenant-keys', help: unbuilt, group: 'Not built yet' },
+  'tenant-reload': { type: 'duration', default: 10_000, help: unbuilt, group: 'Not built yet' },
+  'tenants-file': { type: 'string', help: unbuilt, group: 'Not built yet' },
+  'tls-cert': { type: 'string', help: unbuilt, group: 'Not built yet' },
+  'tls-key': { type: 'string', help: unbuilt, group: 'Not built yet' },
+  'txn-token-audience': { type: 'string', help: unbuilt, group: 'Not built yet' },
+  'txn-token-keys': { type: 'list', help: unbuilt, group: 'Not built yet' },
+} as const satisfies FlagTable
+
+/** Every flag of `plat-identity`. */
+export const identityFlags = { ...builtFlags, ...unbuiltFlags } as const satisfies FlagTable
+
+/** What the broker is told, with durations in milliseconds. */
+export interface IdentitySettings {
+  readonly listen: string
+  readonly trustDomain: string
+  readonly issuer: string
+  readonly audience: string
+  readonly defaultTtlMs: number
+  readonly maxTtlMs: number
+  /** Empty: the default path when it exists, otherwise an ephemeral key. */
+  readonly signingKey: string
+  readonly previousKeys: readonly string[]
+  readonly shutdownDelayMs: number
+}
+
+/** The documented defaults. */
+export const defaultSettings: IdentitySettings = {
+  listen: builtFlags.listen.default,
+  trustDomain: builtFlags['trust-domain'].default,
+  issuer: builtFlags.issuer.default,
+  audience: builtFlags.audience.default,
+  defaultTtlMs: builtFlags['default-ttl'].default,
+  maxTtlMs: builtFlags['max-ttl'].default,
+  signingKey: '',
+  previousKeys: [],
+  shutdownDelayMs: builtFlags['shutdown-delay'].default,
+}
+
+export function settingsOf(values: FlagValues<typeof builtFlags>): IdentitySettings {
+  return {
+    listen: values.listen,
+    trustDomain: values['trust-domain'],
+    issuer: values.issuer,
+    audience: values.audience,
+    defaultTtlMs: values['default-ttl'],
+    maxTtlMs: values['max-ttl'],
+    signingKey: values['signing-key'],
+    previousKeys: values['previous-keys'],
+    shutdownDelayMs: values['shutdown-delay'],
+  }
+}
+
+/** What is wrong with the flags, one line each, naming the flag. */
+export function flagProblems(values: FlagValues<typeof identityFlags>): readonly string[] {
+  const problems: string[] = []
+  for (const [name, flag] of Object.entries<FlagTable[string]>(unbuiltFlags)) {
+    if (!isDefault(flag, Object.entries(values).find(([key]) => key === name)?.[1])) {
+      problems.push(`-${name}: not built yet in this version`)
+    }
+  }
+  if (values['sign-alg'] !== 'EdDSA') problems.push(`-sign-alg ${values['sign-alg']}: not built yet in this version`)
+  return [...problems, ...settingProblems(settingsOf(values))]
+}
+
+/** What is wrong with settings, whoever gave them. */
+export function settingProblems(settings: IdentitySettings): readonly string[] {
+  const problems: string[] = []
+  const { trustDomain, issuer, audience } = settings
+  if (!isTrustDomain(trustDomain))
+    problems.push(`-trust-domain ${trustDomain}: must be a SPIFFE trust domain in lower case`)
+  if (issuer === '') problems.push('-issuer: must not be empty')
+  if (audience === '') problems.push('-audience: must not be empty')
+  return problems
+}
+
+function isDefault(flag: FlagTable[string], value: unknown): boolean {
+  if (Array.isArray(value)) return value.length === 0
+  const empty = flag.type === 'string' ? '' : flag.type === 'bool' ? false : 0
+  return value === (flag.default ?? empty)
+}

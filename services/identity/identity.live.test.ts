@@ -1,0 +1,354 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import fs from 'node:fs/promises'
+import net from 'node:net'
+import os from 'node:os'
+import path from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { systemIds, TestClock } from '@plat/core'
+import { generateKeyFiles } from '@plat/keys'
+import type { Log } from '@plat/process'
+import { startTestIdentity, testIssuer } from '@plat/testkit/identity'
+import { isObject } from '@plat/tokens'
+import { createLocalJWKSet, jwtVerify } from 'jose'
+import { type StartIdentityOptions, startIdentity } from './index.ts'
+
+const BROKER_TOKEN = 'broker-secret'
+const base = { namespace: 'default', agent: 'assistant', session: 's1' }
+
+async function tempDir(t: TestContext): Promise<string> {
+  const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'plat-'))
+  t.after(() => fs.rm(dir, { recursive: true }))
+  return dir
+}
+
+async function setUp(t: TestContext, options: Partial<StartIdentityOptions> = {}) {
+  const clock = new TestClock()
+  const lines: string[] = []
+  const line = (fields: object, message: string) => void lines.push(JSON.stringify({ ...fields, message }))
+  const log: Log = { debug: line, info: line, warn: line, error: line, child: () => log }
+  const identity = await startIdentity({
+    listen: '127.0.0.1:0',
+    env: { PLAT_BROKER_TOKEN: BROKER_TOKEN },
+    clock,
+    ids: systemIds(clock),
+    log,
+    ...options,
+  })
+  t.after(() => identity.close())
+  const post = async (where: string, body: unknown, headers: Record<string, string> = {}) => {
+    const response = await fetch(identity.url + where, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${BROKER_TOKEN}`, 'content-type': 'application/json', ...headers },
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+    })
+    return { status: response.status, headers: response.headers, body: await json(response) }
+  }
+  const mint = async (more: object = {}) => {
+    const { body } = await post('/v1/token', { ...base, ...more })
+    return { token: String(body.token), kid: String(body.kid), jti: String(body.jti), spiffeId: String(body.spiffeId) }
+  }
+  const verify = async (token: string, audience?: string) =>
+    (await post('/v1/token/verify', { token, ...(audience === undefined ? {} : { audience }) })).body
+  return { clock, identity, lines, post, mint, verify }
+}
+
+async function json(response: Response): Promise<Readonly<Record<string, unknown>>> {
+  const value: unknown = await response.json()
+  assert.ok(isObject(value))
+  return value
+}
+
+function claimsIn(token: string): Record<string, unknown> {
+  return JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+}
+
+test('a minted token has every claim of its request and verifies with an independent library', async (t) => {
+  const { identity, clock, post } = await setUp(t)
+  const jkt = testIssuer().signer.kid
+  const { status, headers, body } = await post('/v1/token', {
+    ...base,
+    user: 'ada',
+    scopes: ['tools:notes', 'tools:web'],
+    tier: 'tier-1',
+    ttlSeconds: 60,
+    groups: ['g1', 'g2'],
+    principalVerified: 'requester',
+    parentSession: 's0',
+    forkRoot: 's0',
+    inheritedTaints: ['web'],
+    dpopJkt: jkt,
+  })
+  assert.equal(status, 200)
+  assert.equal(headers.get('cache-control'), 'no-store')
+  assert.equal(body.spiffeId, 'spiffe://plat.local/ns/default/agent/assistant/session/s1')
+  assert.equal(body.tokenType, 'DPoP')
+  assert.equal(body.expiresAt, '2026-01-01T00:01:00Z')
+  const jwks = await fetch(`${identity.url}/.well-known/jwks.json`)
+  assert.equal(jwks.headers.get('content-type'), 'application/jwk-set+json')
+  assert.equal(jwks.headers.get('cache-control'), 'public, max-age=300')
+  const { payload, protectedHeader } = await jwtVerify(
+    String(body.token),
+    createLocalJWKSet(JSON.parse(await jwks.text())),
+    {
+      issuer: 'plat-identity',
+      audience: 'plat-gateway',
+      currentDate: new Date(clock.now()),
+    },
+  )
+  assert.deepEqual(protectedHeader, { alg: 'EdDSA', kid: body.kid })
+  const iat = clock.now() / 1000
+  assert.deepEqual(payload, {
+    iss: 'plat-identity',
+    sub: body.spiffeId,
+    aud: 'plat-gateway',
+    iat,
+    nbf: iat,
+    exp: iat + 60,
+    jti: body.jti,
+    act: { sub: 'user:ada' },
+    scope: 'tools:notes tools:web',
+    plat_ns: 'default',
+    plat_agent: 'assistant',
+    plat_session: 's1',
+    plat_tier: 'tier-1',
+    plat_groups: 'g1 g2',
+    plat_principal_verified: 'requester',
+    plat_parent_session: 's0',
+    plat_fork_root: 's0',
+    plat_inherited_taints: 'web',
+    cnf: { jkt },
+  })
+})
+
+test('a lifetime of 0 is the default, and nothing outlives the cap', async (t) => {
+  const { mint } = await setUp(t, { defaultTtlMs: 120_000, maxTtlMs: 600_000 })
+  const lifetime = async (ttlSeconds: number) => {
+    const { token } = await mint({ ttlSeconds })
+    const { iat, exp } = claimsIn(token)
+    return Number(exp) - Number(iat)
+  }
+  assert.deepEqual(
+    [await lifetime(0), await lifetime(1), await lifetime(601), await lifetime(2 ** 52)],
+    [120, 1, 600, 600],
+  )
+})
+
+test('verify answers 200 with claims or with the reason, and 400 only without a token', async (t) => {
+  const { clock, post, mint, verify } = await setUp(t)
+  const { token } = await mint({ user: 'ada' })
+  assert.deepEqual(await verify(token), { valid: true, claims: claimsIn(token) })
+  assert.deepEqual(await verify(token, ''), { valid: true, claims: claimsIn(token) })
+  assert.deepEqual(await verify(token, 'other'), { valid: false, error: 'token is for another audience' })
+  const elsewhere = await mint({ audience: 'other' })
+  assert.equal((await verify(elsewhere.token)).valid, false)
+  assert.equal((await verify(elsewhere.token, 'other')).valid, true)
+  for (const { name, token: bad } of testIssuer({ clock }).invalid()) {
+    if (bad !== '') assert.equal((await verify(bad)).valid, false, name)
+  }
+  await clock.advance(900_000)
+  assert.deepEqual(await verify(token), { valid: false, error: 'token has expired' })
+  for (const body of [{}, { token: '' }, { token: null }, { token: 1 }, { token, extra: 1 }, '{', '']) {
+    assert.equal((await post('/v1/token/verify', body)).status, 400, JSON.stringify(body))
+  }
+})
+
+test('only the broker token opens the broker-token endpoints', async (t) => {
+  const { identity, post, lines } = await setUp(t)
+  const wrong = [
+    '',
+    'Bearer',
+    'Bearer ',
+    'Bearer broker-secre',
+    'Bearer broker-secret2',
+    `Basic ${BROKER_TOKEN}`,
+    BROKER_TOKEN,
+  ]
+  for (const where of ['/v1/token', '/v1/token/verify']) {
+    for (const authorization of wrong) {
+      const { status, headers, body } = await post(where, 'not even JSON', { authorization })
+      assert.equal(status, 401, authorization)
+      assert.deepEqual(body, { error: 'unauthorized' })
+      assert.equal(headers.get('www-authenticate'), 'Bearer realm="plat-identity"')
+      assert.equal(headers.get('cache-control'), 'no-store')
+    }
+    assert.equal((await post(`${where}?access_token=${BROKER_TOKEN}`, base, { authorization: '' })).status, 401)
+  }
+  assert.equal((await post('/v1/token', base, { authorization: `bEARER   ${BROKER_TOKEN}` })).status, 200)
+  const twice = await raw(
+    identity.port,
+    `POST /v1/token HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${BROKER_TOKEN}\r\nAuthorization: Bearer x\r\nContent-Length: 0\r\n\r\n`,
+  )
+  assert.match(twice, /^HTTP\/1\.1 40[01] /)
+  assert.ok(!lines.join('').includes(BROKER_TOKEN))
+})
+
+test('everything outside the contract answers {error}', async (t) => {
+  const { identity, post } = await setUp(t)
+  assert.equal((await post('/v1/token', base, { 'content-type': 'text/plain' })).status, 415)
+  assert.equal((await post('/v1/token', base, { 'content-encoding': 'gzip' })).status, 415)
+  for (const [method, where, status] of [
+    ['GET', '/v1/token', 405],
+    ['PUT', '/v1/token/verify', 405],
+    ['POST', '/healthz', 405],
+    ['GET', '/v1/bootstrap', 404],
+    ['POST', '/v1/proof/nonce', 404],
+    ['GET', '/.well-known/openid-configuration', 404],
+  ] as const) {
+    const response = await fetch(identity.url + where, { method })
+    assert.equal(response.status, status, `${method} ${where}`)
+    assert.equal(response.headers.get('cache-control'), 'no-store')
+    assert.deepEqual(Object.keys(await json(response)), ['error'])
+  }
+})
+
+test('a body of exactly 64 KiB is read and one byte more is not, in both framings', async (t) => {
+  const { identity } = await setUp(t)
+  const text = JSON.stringify(base)
+  const head = `POST /v1/token HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${BROKER_TOKEN}\r\nContent-Type: application/json\r\n`
+  for (const [size, expected] of [
+    [64 * 1024, /^HTTP\/1\.1 200 /],
+    [64 * 1024 + 1, /^HTTP\/1\.1 413 /],
+  ] as const) {
+    const body = text + ' '.repeat(size - text.length)
+    assert.match(await raw(identity.port, `${head}Content-Length: ${size}\r\n\r\n${body}`), expected)
+    assert.match(
+      await raw(identity.port, `${head}Transfer-Encoding: chunked\r\n\r\n${size.toString(16)}\r\n${body}\r\n0\r\n\r\n`),
+      expected,
+    )
+  }
+})
+
+test('issuance and refusals are logged, and never the token', async (t) => {
+  const { lines, mint } = await setUp(t)
+  const minted = await mint({ user: 'ada' })
+  await mint({ scopes: ['a b'] })
+  const issued = lines.find((line) => line.includes('"outcome":"issued"')) ?? ''
+  assert.ok(issued.includes(minted.jti) && issued.includes(minted.spiffeId))
+  assert.ok(lines.some((line) => line.includes('"outcome":"refused"') && line.includes('invalid scope')))
+  const signature = minted.token.split('.')[2] ?? ''
+  assert.ok(signature.length > 80)
+  assert.ok(!lines.join('').includes(signature))
+})
+
+test('a new signing key is published at once, signs after 300 s, and the old one stays while its tokens live', async (t) => {
+  const dir = await tempDir(t)
+  const { keyPath } = await generateKeyFiles(dir)
+  const { clock, identity, mint, verify } = await setUp(t, { signingKey: keyPath, maxTtlMs: 600_000 })
+  const kids = async () => {
+    const { keys } = await json(await fetch(`${identity.url}/.well-known/jwks.json`))
+    assert.ok(Array.isArray(keys))
+    return keys.map((key) => String(key.kid))
+  }
+  const old = await mint()
+  await fs.rm(keyPath)
+  await generateKeyFiles(dir)
+  await clock.advance(10_000)
+  for (let tries = 0; tries < 200 && (await kids()).length < 2; tries++)
+    await new Promise((done) => setTimeout(done, 5))
+  const published = await kids()
+  assert.equal(published.length, 2)
+  assert.equal((await mint()).kid, old.kid)
+  await clock.advance(300_000)
+  const fresh = await mint()
+  assert.equal(fresh.kid, published[1])
+  assert.equal((await verify(old.token)).valid, true)
+  await clock.advance(600_000)
+  assert.deepEqual(await kids(), [fresh.kid])
+})
+
+test('previous keys stay trusted and in the key document', async (t) => {
+  const dir = await tempDir(t)
+  const first = await generateKeyFiles(path.join(dir, 'old'))
+  const before = await setUp(t, { signingKey: first.keyPath })
+  const { token, kid } = await before.mint()
+  const next = await generateKeyFiles(path.join(dir, 'new'))
+  const after = await setUp(t, { signingKey: next.keyPath, previousKeys: [path.join(dir, 'old')] })
+  assert.equal((await after.verify(token)).valid, true)
+  const text = await (await fetch(`${after.identity.url}/.well-known/jwks.json`)).text()
+  assert.ok(text.includes(kid))
+})
+
+test('readiness fails while the broker drains, liveness does not', async (t) => {
+  const { clock, identity } = await setUp(t, { shutdownDelayMs: 5000 })
+  assert.deepEqual(await (await fetch(`${identity.url}/readyz`)).json(), { status: 'ready' })
+  const drained = identity.drain()
+  const draining = await fetch(`${identity.url}/readyz`)
+  assert.equal(draining.status, 503)
+  assert.deepEqual(await draining.json(), { status: 'shutting down' })
+  assert.deepEqual(await (await fetch(`${identity.url}/healthz`)).json(), { status: 'ok' })
+  await clock.advance(5000)
+  await drained
+  await assert.rejects(fetch(`${identity.url}/healthz`))
+})
+
+test('metrics are plat_build_info and nothing else', async (t) => {
+  const { identity, mint } = await setUp(t)
+  await mint()
+  const text = await (await fetch(`${identity.url}/metrics`)).text()
+  const series = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+  assert.equal(series.length, 1)
+  assert.match(series[0] ?? '', /^plat_build_info\{component="identity",/)
+})
+
+test('the broker does not start without a token, nor over what it cannot use', async (t) => {
+  const file = path.join(await tempDir(t), 'token')
+  await fs.writeFile(file, 'from-file\n')
+  await assert.rejects(setUp(t, { env: {} }), /PLAT_BROKER_TOKEN or PLAT_BROKER_TOKEN_FILE must be set/)
+  await assert.rejects(setUp(t, { env: { PLAT_BROKER_TOKEN: '' } }), /PLAT_BROKER_TOKEN is empty/)
+  await assert.rejects(setUp(t, { trustDomain: 'Plat' }), /-trust-domain Plat/)
+  await assert.rejects(setUp(t, { signingKey: `${file}.pem` }), /-signing-key: .*token\.pem cannot be read/)
+  await assert.rejects(setUp(t, { signingKey: file }), /-signing-key: .*holds no private key/)
+  const { post } = await setUp(t, { env: { PLAT_BROKER_TOKEN_FILE: file } })
+  assert.equal((await post('/v1/token', base, { authorization: 'Bearer from-file' })).status, 200)
+})
+
+test('the binary serves, drains on SIGTERM with status 0, and refuses what is not built', async () => {
+  const broker = await startTestIdentity(['-trust-domain=example.org', '--default-ttl', '1m'])
+  const response = await fetch(`${broker.url}/v1/token`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${broker.brokerToken}`, 'content-type': 'application/json' },
+    body: JSON.stringify(base),
+  })
+  const { spiffeId } = await json(response)
+  assert.equal(spiffeId, 'spiffe://example.org/ns/default/agent/assistant/session/s1')
+  assert.equal(await broker.stop(), 0)
+  const bin = fileURLToPath(new URL('./bin/plat-identity.mjs', import.meta.url))
+  const run = (...flags: string[]) => spawnSync(process.execPath, [bin, ...flags], { encoding: 'utf8' })
+  const unbuilt = run(
+    '-exchange-config',
+    'x.json',
+    '-tls-cert=a',
+    '-sign-alg',
+    'ML-DSA-65',
+    '-bootstrap-audience',
+    'plat-bootstrap',
+  )
+  assert.equal(unbuilt.status, 1)
+  assert.equal(
+    unbuilt.stderr,
+    '-exchange-config: not built yet in this version\n-tls-cert: not built yet in this version\n-sign-alg ML-DSA-65: not built yet in this version\n',
+  )
+  const unknown = run('-sining-key', 'x')
+  assert.equal(unknown.status, 2)
+  assert.match(unknown.stderr, /unknown flag -sining-key; did you mean -signing-key\?/)
+})
+
+/** Sends bytes as they are and answers what comes back until the connection ends or two seconds pass. */
+function raw(port: number, text: string): Promise<string> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = []
+    const socket = net.connect(port, '127.0.0.1', () => socket.write(text))
+    const done = () => {
+      socket.destroy()
+      resolve(Buffer.concat(chunks).toString())
+    }
+    socket.on('data', (chunk) => {
+      chunks.push(Buffer.from(chunk))
+      if (Buffer.concat(chunks).includes('\r\n\r\n')) done()
+    })
+    socket.on('close', done)
+    socket.on('error', done)
+  })
+}

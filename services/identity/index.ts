@@ -1,0 +1,2 @@
+export type { IdentitySettings } from './flags.ts'
+export { type Identity, type StartIdentityOptions, startIdentity } from './start.ts'

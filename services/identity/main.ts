@@ -1,0 +1,52 @@
+import { parseFlags } from '@plat/config'
+import { buildInfo, systemClock, systemIds } from '@plat/core'
+import { createLog, onShutdown } from '@plat/process'
+import { flagProblems, identityFlags, settingsOf } from './flags.ts'
+import { type Identity, startIdentity } from './start.ts'
+
+/** Runs the broker until it is told to stop. The answer is the exit status: 0, 1 for a bad configuration, 2 for bad usage. */
+export async function main(argv: readonly string[]): Promise<number> {
+  const parsed = parseFlags(identityFlags, argv, 'plat-identity')
+  if (!parsed.ok) {
+    if (parsed.message !== '') process.stderr.write(`${parsed.message}\n`)
+    process.stderr.write(parsed.usage)
+    return parsed.help ? 0 : 2
+  }
+  if (parsed.values.version) return printVersion()
+  const problems = flagProblems(parsed.values)
+  if (problems.length > 0) return refuse(problems)
+  const log = createLog({ service: 'plat-identity' })
+  const stopped = Promise.withResolvers<number>()
+  let identity: Identity | null = null
+  onShutdown(async (why) => {
+    log.info({ why }, 'draining')
+    await identity?.drain()
+    stopped.resolve(0)
+  })
+  try {
+    const clock = systemClock
+    identity = await startIdentity({
+      ...settingsOf(parsed.values),
+      env: process.env,
+      clock,
+      ids: systemIds(clock),
+      log,
+    })
+  } catch (error) {
+    return refuse([error instanceof Error ? error.message : String(error)])
+  }
+  return stopped.promise
+}
+
+function refuse(lines: readonly string[]): number {
+  process.stderr.write(lines.map((line) => `${line}\n`).join(''))
+  return 1
+}
+
+function printVersion(): number {
+  const { component, version, commit, buildDate, goVersion, platform } = buildInfo('identity')
+  process.stdout.write(
+    `plat-${component} ${version} (commit ${commit}, built ${buildDate}, ${goVersion}, ${platform})\n`,
+  )
+  return 0
+}

@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { ephemeralSigner } from '@plat/keys'
+import { Refusal } from '../serve/endpoint.ts'
+import { decodeMintRequest } from './request.ts'
+
+const base = { namespace: 'default', agent: 'assistant', session: 's1' }
+
+function refusal(body: string | object): string {
+  try {
+    decodeMintRequest(Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)))
+    return 'accepted'
+  } catch (error) {
+    assert.ok(error instanceof Refusal, String(error))
+    assert.equal(error.status, 400)
+    return error.message
+  }
+}
+
+test('a full request comes out as it was said', () => {
+  const full = {
+    ...base,
+    user: 'ada lovelace',
+    scopes: ['tools:notes', 'agents:ns/b'],
+    tier: 'tier-1',
+    ttlSeconds: 60,
+    audience: 'elsewhere',
+    groups: ['a', 'b'],
+    principalVerified: 'idToken',
+    parentSession: 's0',
+    forkRoot: 's0',
+    inheritedTaints: ['untrusted-input'],
+    dpopJkt: ephemeralSigner().kid,
+  }
+  assert.deepEqual(decodeMintRequest(Buffer.from(JSON.stringify(full))), full)
+})
+
+test('what is not said has its documented default', () => {
+  const request = decodeMintRequest(Buffer.from(JSON.stringify({ ...base, audience: '', ttlSeconds: 0 })))
+  assert.deepEqual([request.ttlSeconds, request.audience, request.scopes, request.user], [0, null, [], null])
+})
+
+test('JSON that is not strict is invalid JSON', () => {
+  const text = JSON.stringify(base)
+  const bad = ['', '{', '[]', 'null', '"x"', `${text}x`, `\ufeff${text}`, text.replace('{', '{"agent":"b",')]
+  for (const body of [...bad, text.replace('{', '{"\\u0061gent":"b",'), `${'['.repeat(100_000)}`]) {
+    assert.match(refusal(body), /^invalid JSON/, body.slice(0, 40))
+  }
+  assert.equal(refusal({ ...base, act: { sub: 'user:root' } }), 'invalid JSON: unknown field "act"')
+})
+
+test('names that cannot stand in a SPIFFE ID are refused', () => {
+  for (const field of ['namespace', 'agent', 'session']) {
+    assert.equal(refusal({ ...base, [field]: undefined }), `${field} is required`)
+    assert.equal(refusal({ ...base, [field]: '' }), `${field} is required`)
+    for (const name of ['a/b', '..', '.', 'a%2e', 'a b', 'ａ', 'a\0', 'a\n', 'х', 'a?b', 'a#b']) {
+      assert.match(refusal({ ...base, [field]: name }), new RegExp(`^invalid ${field}`), name)
+    }
+  }
+})
+
+test('an entry with white space inside would become two and is refused', () => {
+  for (const entry of ['a b', 'a\tb', 'a\nb', 'a\u00a0b', 'a\u2028b', ' a', '', 'a\u0000', 'a\u0085']) {
+    assert.equal(refusal({ ...base, scopes: [entry] }), 'invalid scope', JSON.stringify(entry))
+    assert.match(refusal({ ...base, groups: [entry] }), /^invalid groups/, JSON.stringify(entry))
+    assert.match(refusal({ ...base, inheritedTaints: [entry] }), /^invalid inheritedTaints/, JSON.stringify(entry))
+  }
+  assert.equal(refusal({ ...base, scopes: ['ü'] }), 'invalid scope')
+  assert.equal(refusal({ ...base, scopes: ['x'.repeat(257)] }), 'invalid scope')
+  assert.equal(refusal({ ...base, scopes: ['x'.repeat(256)] }), 'accepted')
+})
+
+test('32 groups pass and 33 do not', () => {
+  const groups = (count: number) => Array.from({ length: count }, (_, i) => `g${i}`)
+  assert.equal(refusal({ ...base, groups: groups(32) }), 'accepted')
+  assert.equal(refusal({ ...base, groups: groups(33) }), 'groups: at most 32 entries')
+})
+
+test('lifetimes are whole seconds from 0', () => {
+  assert.equal(refusal({ ...base, ttlSeconds: -1 }), 'ttlSeconds must be >= 0')
+  const text = JSON.stringify(base)
+  for (const value of ['null', '1.5', '"60"', '1e400', '9007199254740993', 'true', '[60]']) {
+    const body = text.replace('{', `{"ttlSeconds":${value},`)
+    assert.equal(refusal(body), 'invalid JSON: ttlSeconds must be an integer', value)
+  }
+})
+
+test('words of a closed set and thumbprints are checked to the letter', () => {
+  for (const word of ['', 'IDTOKEN', 'guess']) {
+    assert.equal(refusal({ ...base, principalVerified: word }), 'invalid principalVerified')
+  }
+  const jkt = ephemeralSigner().kid
+  // The last character of 43 carries two unused bits: setting one gives the same bytes another text.
+  const unused = jkt.slice(0, 42) + String.fromCharCode(jkt.charCodeAt(42) + 1)
+  for (const bad of ['', 'x', `${jkt}=`, `${jkt} `, unused, jkt.slice(1), `${jkt.slice(0, 42)}+`]) {
+    assert.equal(refusal({ ...base, dpopJkt: bad }), 'bad dpopJkt', bad)
+  }
+  for (const tier of ['', 'Tier-0', '-x', 'x'.repeat(64)]) assert.equal(refusal({ ...base, tier }), 'invalid tier')
+})
+
+test('a value of another type names its field', () => {
+  for (const field of ['namespace', 'user', 'tier', 'audience', 'principalVerified', 'dpopJkt', 'forkRoot']) {
+    for (const value of [null, 1, {}, []]) {
+      assert.equal(refusal({ ...base, [field]: value }), `invalid JSON: ${field} must be a string`)
+    }
+  }
+  for (const field of ['scopes', 'groups', 'inheritedTaints']) {
+    for (const value of [null, 'a', [1], {}]) {
+      assert.equal(refusal({ ...base, [field]: value }), `invalid JSON: ${field} must be a list of strings`)
+    }
+  }
+  assert.match(refusal(JSON.stringify({ ...base, user: 'x' }).replace('"x"', '"\\ud800"')), /^invalid JSON: user/)
+})
+
+test('every proof names a check that is unknown in this version', () => {
+  for (const proof of [{}, { check: 'kubernetes' }, { check: 1 }]) {
+    assert.equal(refusal({ ...base, proof }), 'unknown proof check')
+  }
+  assert.equal(refusal({ ...base, proof: null }), 'invalid JSON: proof must be an object')
+})
