@@ -78,7 +78,7 @@ function jsonMessage(text: string, error: JsonError): string {
   const before = Buffer.from(text).subarray(0, error.offset).toString()
   const line = before.split('\n').length
   const column = before.length - before.lastIndexOf('\n')
-  return `line ${line}, column ${column}: ${error.message}`
+  return `line ${line}, column ${column}: ${error.message.replace(/ at byte \d+$/, '')}`
 }
 
 interface Position {
@@ -143,7 +143,9 @@ class Walk {
       const key = Object.hasOwn(properties, written) ? written : this.#unknown(properties, written, path)
       if (key === null || (key !== written && Object.hasOwn(value, key))) continue
       const inner = properties[key]
-      const result = inner === undefined ? member : this.value(inner, member, memberPath(path, written))
+      // A misspelt key that is not built either is told once.
+      const untold = inner !== undefined && (key === written || inner.built !== false)
+      const result = untold ? this.value(inner, member, memberPath(path, written)) : member
       if (result !== undefined) filled[key] = result
     }
     for (const [key, inner] of Object.entries(properties)) {

@@ -39,11 +39,11 @@ export function joinSchema(blocks: readonly ConfigBlock[], unbuilt: UnbuiltKeys)
   const root = newTree()
   for (const block of blocks) {
     const tree = treeAt(root, block.path)
-    tree.base = block.schema
     const schema: Node = block.schema
     for (const [key, node] of Object.entries(schema.properties ?? {})) claim(tree, key, node, block.path)
-    if (block.path !== '') tree.base = { ...schema, default: {} }
-    else tree.base = { ...root.base, required: [...(root.base.required ?? []), ...(schema.required ?? [])] }
+    const required = [...(tree.base.required ?? []), ...(schema.required ?? [])]
+    // A block that is absent is read as an empty one; the file itself must be there.
+    tree.base = block.path === '' ? { type: 'object', required } : { ...schema, required, default: {} }
   }
   for (const [path, documented] of Object.entries(unbuilt)) {
     const dot = path.lastIndexOf('.')

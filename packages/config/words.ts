@@ -38,6 +38,10 @@ export function faultOf(node: Node, value: unknown): string | null {
   if (node.enum !== undefined) {
     return node.enum.includes(value) ? null : `must be one of ${node.enum.join(', ')}${got}`
   }
+  // Beyond 2^53 a number is no longer the one that was written.
+  if (node.type === 'integer' && Number.isInteger(value) && !Number.isSafeInteger(value)) {
+    return `must be an integer from -${Number.MAX_SAFE_INTEGER} to ${Number.MAX_SAFE_INTEGER}`
+  }
   if (node.type !== undefined && !isOfType(node.type, value)) return `must be ${KINDS[node.type] ?? node.type}${got}`
   if (typeof value === 'number') return rangeFault(node, value)
   if (typeof value === 'string') return textFault(node, value)
@@ -52,8 +56,7 @@ function isOfType(type: string, value: unknown): boolean {
     case 'array':
       return Array.isArray(value)
     case 'integer':
-      // Beyond 2^53 a number is no longer the one that was written.
-      return Number.isSafeInteger(value)
+      return Number.isInteger(value)
     case 'number':
       return typeof value === 'number' && Number.isFinite(value)
     default:
