@@ -1,4 +1,4 @@
-import { type Arrival, type Denial, errorTable, type Head } from '../../call/index.ts'
+import { type Arrival, type Denial, errorTable, type Head, statusOf } from '../../call/index.ts'
 import { McpFrame } from './frames/frame.ts'
 import { commentEvent, messageEvent } from './frames/sse.ts'
 import { header } from './headers.ts'
@@ -7,12 +7,6 @@ import { serverName } from './read.ts'
 
 /** Members of a denial's `data` that clients see; whatever else stands there is for the plane. */
 const TOLD = ['supported', 'requested', 'approvalId'] as const
-
-/** The status that a denial stands for, on the wire or inside JSON-RPC. */
-function statusOf(denial: Denial): number {
-  const personal = denial.revoked === 'jti' || denial.revoked === 'session' || denial.revoked === 'user'
-  return denial.code === 'revoked' && personal ? 401 : errorTable[denial.code].status
-}
 
 /**
  * Whether a refusal is told by the HTTP status: what never became a call, what the error table says so, challenges, and everything
@@ -42,30 +36,22 @@ function refusalHeaders(arrival: Arrival, denial: Denial, baseURL: string | null
   return headers
 }
 
-/** RFC 6750 and RFC 9449 challenges; `resource_metadata` of RFC 9728 only where the gateway knows its public address. */
+/**
+ * `WWW-Authenticate`. Authentication brings its own; a missing scope and a revoked caller get theirs here (RFC 6750, section 3),
+ * with `resource_metadata` (RFC 9728) where the gateway knows its public address.
+ */
 function challenge(arrival: Arrival, denial: Denial, baseURL: string | null): string {
-  const server = serverName(arrival.wire.path)
-  const dpop = denial.code === 'dpop_required' || denial.code === 'invalid_dpop_proof'
+  const given = denial.data?.challenge
+  if (typeof given === 'string') return given
   const parameters: [string, unknown][] = [
-    ['algs', dpop ? 'EdDSA ES256' : undefined],
-    ['error', challengeError(denial)],
-    ['scope', denial.data?.scope ?? (server === null ? undefined : `tools:${server}`)],
-    ['resource_metadata', metadataURL(baseURL, server)],
+    ['error', denial.code === 'insufficient_scope' ? denial.code : 'invalid_token'],
+    ['scope', denial.data?.scope],
+    ['resource_metadata', metadataURL(baseURL, serverName(arrival.wire.path))],
   ]
-  const given = parameters.flatMap(([name, value]) =>
+  const told = parameters.flatMap(([name, value]) =>
     typeof value === 'string' ? [`${name}="${quotable(value)}"`] : [],
   )
-  return given.length === 0 ? scheme(dpop) : `${scheme(dpop)} ${given.join(', ')}`
-}
-
-function scheme(dpop: boolean): string {
-  return dpop ? 'DPoP' : 'Bearer'
-}
-
-/** A request without any credential is told nothing but how to get one (RFC 6750, section 3.1). */
-function challengeError(denial: Denial): string | undefined {
-  if (denial.code === 'insufficient_scope' || denial.code === 'invalid_dpop_proof') return denial.code
-  return denial.data?.reason === 'missing' ? undefined : 'invalid_token'
+  return `Bearer realm="plat", ${told.join(', ')}`
 }
 
 function metadataURL(baseURL: string | null, server: string | null): string | undefined {

@@ -28,7 +28,8 @@ export interface Posted {
   readonly bytes: Uint8Array
   readonly message: JsonObject
   readonly headers: IncomingHttpHeaders
-  readonly session: OpenSession | null
+  /** The session that the headers name; asked only of legacy messages, because 2026-07-28 says to ignore it. */
+  session(): OpenSession | Denial | null
   /** The revisions that the server may be spoken to with; asked only when it matters. */
   spoken(): readonly string[]
 }
@@ -47,6 +48,7 @@ export function classify(posted: Posted): Classified {
   const { bytes, message, headers } = posted
   const version = claimedVersion(headers, message)
   const { era, revision } = isDenial(version) ? UNKNOWN : version
+  const session = era === 'legacy' ? posted.session() : null
   const kind = kindOf(message)
   const method = typeof message.method === 'string' ? message.method : ''
   const row = methodRow(method, era)
@@ -59,11 +61,11 @@ export function classify(posted: Posted): Classified {
     method,
     name,
     id: typeof message.id === 'string' || typeof message.id === 'number' ? slice(bytes, ['id']) : null,
-    session: era === 'legacy' ? posted.session : null,
+    session: isDenial(session) ? null : session,
     withheld: withheldPaths(method, era, message),
     progressToken: token === undefined ? null : slice(bytes, ['params', '_meta', 'progressToken']),
   }
-  const denial = isDenial(version) ? version : refusal(posted, request)
+  const denial = isDenial(version) ? version : isDenial(session) ? session : refusal(posted, request)
   if (denial !== null) return { request, verdict: denial }
   const argumentsOnly = method === 'tools/call' || method === 'prompts/get'
   const body = new McpBody(bytes, message, argumentsOnly)

@@ -32,7 +32,6 @@ interface Opened {
   readonly arrival: Arrival
   readonly identity: Identity
   readonly server: string
-  readonly session: OpenSession | null
 }
 
 /** The server's name in a path; null when it cannot be one. */
@@ -50,19 +49,12 @@ export async function read(reader: Reader, arrival: Arrival, identity: Identity)
   if (origin !== null && !reader.origins.has(origin)) return deny('forbidden', 'this origin may not call the gateway')
   if (method !== 'POST' && method !== 'GET' && method !== 'DELETE')
     return deny('method_not_allowed', `${method} is not a method of MCP`)
-  const session = openSession(reader, arrival, identity, server)
-  if (isDenial(session)) return session
-  const opened: Opened = { reader, arrival, identity, server, session }
+  const opened: Opened = { reader, arrival, identity, server }
   return method === 'POST' ? readMessage(opened) : readStream(opened, method)
 }
 
-/** The session that the client names. Revision 2026-07-28 has none, and says to ignore the header. */
-function openSession(
-  reader: Reader,
-  arrival: Arrival,
-  identity: Identity,
-  server: string,
-): OpenSession | Denial | null {
+/** The session that a client names; a foreign one looks as if it never existed. */
+function openSession({ reader, arrival, identity, server }: Opened): OpenSession | Denial | null {
   const text = header(arrival.wire.headers, 'mcp-session-id')
   if (text === null) return null
   const session = reader.sealer.open(sessionBinding(identity, server), text)
@@ -70,11 +62,14 @@ function openSession(
 }
 
 /** GET opens the standalone stream, DELETE ends the session; revision 2026-07-28 has neither. */
-function readStream({ reader, arrival, server, session }: Opened, method: 'GET' | 'DELETE'): Parsed | Denial {
+function readStream(opened: Opened, method: 'GET' | 'DELETE'): Parsed | Denial {
+  const { reader, arrival, server } = opened
   const version = claimedVersion(arrival.wire.headers, undefined)
   if (isDenial(version)) return version
   if (version.era === 'modern') return deny('method_not_allowed', `revision ${version.revision} has no ${method}`)
   if (!KNOWN_REVISIONS.includes(version.revision)) return unsupported(version.revision, KNOWN_REVISIONS)
+  const session = openSession(opened)
+  if (isDenial(session)) return session
   const kind = method === 'GET' ? 'listen' : 'end'
   const unread = { name: null, id: null, withheld: [], progressToken: null }
   reader.remember(arrival, { ...unread, ...version, kind, method, session })
@@ -99,7 +94,7 @@ async function readMessage(opened: Opened): Promise<Parsed | Denial> {
     bytes,
     message,
     headers: arrival.wire.headers,
-    session: opened.session,
+    session: () => openSession(opened),
     spoken: () => reader.spoken(arrival, opened.identity, opened.server),
   })
   reader.remember(arrival, request)

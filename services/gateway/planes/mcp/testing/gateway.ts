@@ -1,0 +1,167 @@
+import { randomBytes } from 'node:crypto'
+import { systemClock, systemIds } from '@plat/core'
+import { createDialer, listen } from '@plat/http'
+import type { Ledger, Rec } from '@plat/ledger'
+import { silentLog } from '@plat/process'
+import { deny, type Identity, Snapshots, type Target } from '../../../call/index.ts'
+import { createLiveCalls, createRunner, matrix } from '../../../pipeline/index.ts'
+import { admitted, stage } from '../../../pipeline/stage.ts'
+import { createListReview, createMcpPlane, createSealer, type McpPlaneOptions, type McpUpstream } from '../index.ts'
+
+/** A gateway around the plane: a real listener, runner and dialer; who calls and what is allowed comes from the test. */
+export interface PlaneUnderTest {
+  /** `http://127.0.0.1:<port>/mcp/` */
+  readonly url: string
+  readonly records: readonly Rec[]
+  close(): Promise<void>
+}
+
+export interface PlaneSetup {
+  /** By the name that callers use. */
+  readonly servers: Readonly<Record<string, Partial<McpUpstream> & { readonly url: string }>>
+  readonly allows?: (tool: string) => boolean
+  readonly options?: Partial<McpPlaneOptions>
+}
+
+/** The bearer token is the session's name; every session may use every server but `hidden`. */
+export async function startPlane({ servers, allows = () => true, options = {} }: PlaneSetup): Promise<PlaneUnderTest> {
+  const clock = systemClock
+  const ids = systemIds(clock)
+  const dialer = createDialer({ log: silentLog })
+  const records: Rec[] = []
+  const named = (name: string): McpUpstream | null => {
+    const server = servers[name]
+    return server === undefined ? null : { timeoutSeconds: null, caPEM: null, protocolVersions: null, ...server }
+  }
+  const plane = createMcpPlane({
+    upstreams: { upstream: (_, key) => named(key.slice('test/'.length)), named: (_, __, name) => named(name) },
+    dialer,
+    sealer: createSealer([randomBytes(32)], clock, ids),
+    clock,
+    log: silentLog,
+    maxBodyBytes: 1024 * 1024,
+    bodyReadTimeoutMs: 5_000,
+    upstreamTimeoutMs: 5_000,
+    origins: new Set(['http://console.example']),
+    resourceBaseURL: null,
+    ...options,
+  })
+  const runner = createRunner({
+    stages: [revoked, resolver((name) => named(name) !== null), policy(allows)],
+    reviews: [createListReview((_, tool) => allows(tool))],
+    matrix,
+    authenticate: ({ wire }) => {
+      const session = wire.headers.authorization?.replace('Bearer ', '')
+      if (session !== undefined) return identityOf(session)
+      return deny('unauthenticated', 'a token is required', {
+        data: { challenge: 'Bearer realm="plat"', reason: 'missing' },
+      })
+    },
+    ledgers: { of: () => memoryLedger(records) },
+    auditFailurePolicy: 'closed',
+    live: createLiveCalls(clock),
+    snapshots: new Snapshots(),
+    clock,
+    metrics: { decided() {}, answered() {}, upstream() {}, upstreamFailed() {}, auditFailed() {} },
+    log: silentLog,
+  })
+  const raw = [
+    { prefix: '/mcp/', handle: (exchange: Parameters<typeof runner.run>[0]) => void runner.run(exchange, plane) },
+  ]
+  const listener = await listen({ address: '127.0.0.1:0', clock, ids, log: silentLog, raw })
+  return {
+    url: `${listener.url}/mcp/`,
+    records,
+    async close() {
+      await listener.close()
+      await dialer.close()
+      runner.close()
+    },
+  }
+}
+
+function identityOf(session: string): Identity {
+  return {
+    tenant: '',
+    namespace: 'test',
+    agent: 'tester',
+    session,
+    user: null,
+    groups: [],
+    verified: null,
+    tier: 'tier-0',
+    scopes: new Set(['tools:notes', 'tools:other', 'tools:everything', 'tools:fixture']),
+    jti: `jti-${session}`,
+    ancestors: [],
+    chain: [],
+    expiresAt: Number.MAX_SAFE_INTEGER,
+    jkt: null,
+    issuer: 'test',
+    forkRoot: null,
+    inheritedTaints: [],
+  }
+}
+
+const revoked = stage({ name: 'revoked', needs: [], gives: [], skipped: {}, admit: () => admitted })
+
+const target: Omit<Target, 'key' | 'server' | 'tool'> = {
+  kind: 'mcp',
+  trust: 'trusted',
+  dataClass: 'internal',
+  jurisdiction: null,
+  labels: { taints: [], clearTaints: [], sinks: [] },
+  builtin: false,
+}
+
+function resolver(exists: (name: string) => boolean) {
+  return stage({
+    name: 'resolve',
+    needs: ['identity'],
+    gives: ['target'],
+    skipped: { target: { ...target, key: '', server: '', tool: null } },
+    admit(call) {
+      const { server, name } = call
+      const scope = `tools:${server}`
+      if (!call.facts.identity.scopes.has(scope)) return deny('insufficient_scope', 'no', { data: { scope } })
+      if (!exists(server)) return deny('unknown_server', `no server named ${server}`)
+      return { target: { ...target, key: `test/${server}`, server, tool: call.operation === 'mcp.call' ? name : null } }
+    },
+  })
+}
+
+const decision = {
+  policy: null,
+  rule: null,
+  reason: 'test',
+  revision: '',
+  engines: [],
+  wouldBe: [],
+  rates: [],
+} as const
+
+function policy(allows: (tool: string) => boolean) {
+  return stage({
+    name: 'policy',
+    needs: ['target'],
+    gives: ['decision'],
+    skipped: { decision: { action: 'allow', ...decision } },
+    admit(call) {
+      const { tool } = call.facts.target
+      const denied = tool !== null && !allows(tool)
+      if (denied) return deny('policy_denied', `${tool} is denied`, { policy: 'test/p', rule: 'r' })
+      return { decision: { action: 'allow', ...decision } }
+    },
+  })
+}
+
+function memoryLedger(records: Rec[]): Ledger {
+  return {
+    append(rec) {
+      records.push(rec)
+      return Promise.resolve({ seq: records.length, hash: '' })
+    },
+    head: () => ({ seq: records.length, hash: '' }),
+    health: 'ok',
+    close: () => Promise.resolve(),
+  }
+}
