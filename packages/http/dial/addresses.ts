@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import type { AddressPolicy } from './purpose.ts'
 
@@ -23,7 +24,7 @@ export type AddressCheck = (address: string, policy: AddressPolicy) => boolean
 export function createAddressCheck(allowedCIDRs: readonly string[]): AddressCheck {
   const allowed = ranges(allowedCIDRs)
   return (text, policy) => {
-    if (!ipaddr.isValid(text)) return false
+    if (isIP(text) === 0) return false
     return readings(ipaddr.parse(text)).every((one) => within(one, allowed) || permits(one, policy))
   }
 }
