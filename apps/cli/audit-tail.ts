@@ -12,11 +12,11 @@ export interface AuditTailOptions {
 }
 
 /** Shows the latest records of a ledger, one line each, and with `follow` those to come until the signal aborts. */
-export async function auditTail(options: AuditTailOptions, output: Output, stop = interrupted()): Promise<number> {
+export async function auditTail(options: AuditTailOptions, output: Output, stop?: AbortSignal): Promise<number> {
   const { path, lines = '20', follow = false } = options
   if (!/^\d{1,9}$/.test(lines)) throw new CommandError(`--lines ${lines}: give a whole number`, 2)
   const print = printers[options.output]
-  const more = follow ? { follow: { signal: stop, clock: systemClock } } : {}
+  const more = follow ? { follow: { signal: stop ?? interrupted(), clock: systemClock } } : {}
   try {
     for await (const line of tailLedger(path, { last: Number(lines), ...more })) output.out(print(line))
   } catch (error) {

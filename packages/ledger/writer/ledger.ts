@@ -9,8 +9,12 @@ import { encodeRecord, type Stamp } from './encode.ts'
 export interface LedgerMeter {
   /** A group commit came back well. `headSeq` is the last durable record. */
   committed(commit: Committed, headSeq: number): void
-  /** A write or an fdatasync failed, or an append was refused meanwhile. */
-  failed(): void
+  /** One record could not be made durable, or was refused while none can be. */
+  missed(): void
+  /** A write or an fdatasync failed; `retryMs` until the ledger is opened again. */
+  poisoned(reason: string, retryMs: number): void
+  /** The ledger is whole again, and a `gap` record says how many records are missing. */
+  recovered(unrecorded: number): void
 }
 
 /** First wait before a poisoned ledger is opened again, in milliseconds; it doubles up to the longest. */
@@ -127,8 +131,7 @@ export class FileLedger implements Ledger {
   }
 
   #refuse(why: string): Promise<never> {
-    this.#unrecorded++
-    this.#meter.failed()
+    this.missed()
     return Promise.reject(new LedgerUnavailable(`${this.#path}: ${why}`))
   }
 
@@ -147,10 +150,10 @@ export class FileLedger implements Ledger {
   /** Closes the handle for good and plans the next attempt. What failed is cut off there: nobody was told that it is durable. */
   #poison(fault: Error): void {
     this.#health = 'poisoned'
-    this.#meter.failed()
     const code = 'code' in fault && typeof fault.code === 'string' ? fault.code : fault.message
     this.#fault ??= { reason: code, since: rfc3339Micros(this.#clock.now()) }
     closeQuietly(this.#handle)
+    this.#meter.poisoned(code, this.#recoveryMs)
     if (this.#closed) return
     this.#cancelRecovery = this.#clock.after(this.#recoveryMs, () => this.#recover())
     this.#recoveryMs = Math.min(this.#recoveryMs * 2, LONGEST_RECOVERY_MS)
@@ -182,6 +185,7 @@ export class FileLedger implements Ledger {
         this.#health = 'ok'
         this.#fault = null
         this.#recoveryMs = FIRST_RECOVERY_MS
+        this.#meter.recovered(count)
       },
       () => {
         // Its own refusal was counted like any other record's, but the gap record is not one that anybody misses.
@@ -193,6 +197,7 @@ export class FileLedger implements Ledger {
   /** One more record that the chain has no place for. */
   missed(): void {
     this.#unrecorded++
+    this.#meter.missed()
   }
 }
 

@@ -37,7 +37,7 @@ export class LedgerDamaged extends Error {
   }
 }
 
-const noMeter: LedgerMeter = { committed() {}, failed() {} }
+const noMeter: LedgerMeter = { committed() {}, missed() {}, poisoned() {}, recovered() {} }
 
 /**
  * Opens the ledger at `path` for its one writer, making it when it is missing: takes the lock, follows the whole chain, repairs
