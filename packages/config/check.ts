@@ -165,7 +165,7 @@ class Walk {
     const elsewhere = meant === null ? this.#elsewhere(written) : memberPath(path, meant)
     const message = elsewhere === null ? 'unknown key' : `unknown key; did you mean ${elsewhere}?`
     this.problems.push({ path: memberPath(path, written), message, severity: 'error', kind: 'unknown_key' })
-    this.positions.set(memberPath(path, written), { start: this.#count, end: this.#count })
+    this.#pass(memberPath(path, written))
     return this.#readMisspelt ? meant : null
   }
 
@@ -184,7 +184,7 @@ class Walk {
       if (pattern !== undefined) filled.push([key, this.value(pattern[1], member, own)])
       else {
         this.#report(own, `the name must match ${Object.keys(patterns).join(' or ')}`)
-        this.positions.set(own, { start: this.#count, end: this.#count })
+        this.#pass(own)
       }
     }
     return Object.fromEntries(filled)
@@ -199,6 +199,12 @@ class Walk {
         : `no readable file ${shown}`
     const severity = onMissing === 'error' ? 'error' : 'warning'
     this.problems.push({ path, message, severity, kind: 'missing_file' })
+  }
+
+  /** Notes the place of a value that is not looked into. */
+  #pass(path: string): void {
+    const at = this.#count++
+    this.positions.set(path, { start: at, end: at })
   }
 
   #report(path: string, message: string): void {

@@ -1,0 +1,256 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import Type from 'typebox'
+import { Check } from 'typebox/value'
+import type { ConfigBlock, Rule } from './block.ts'
+import { checkConfig } from './check.ts'
+import { joinSchema, type UnbuiltKeys } from './node.ts'
+import { formatProblem, isHttpUrl, isListenAddress, memberPath, parentPath } from './words.ts'
+
+const inner = Type.Object({
+  name: Type.String({ pattern: '^[a-z]+$' }),
+  size: Type.Integer({ minimum: 1, maximum: 9, default: 3 }),
+  note: Type.Optional(Type.String({ maxLength: 5 })),
+})
+
+const top = {
+  path: '',
+  feature: 'top',
+  built: true,
+  schema: Type.Object({
+    mode: Type.Enum(['a', 'b'], { default: 'a' }),
+    ratio: Type.Number({ exclusiveMinimum: 0, maximum: 1, default: 1 }),
+    items: Type.Array(inner, { default: [], maxItems: 2 }),
+    names: Type.Record(Type.String({ pattern: '^[a-z ]+$' }), Type.Boolean(), { default: {} }),
+    later: Type.Integer({ default: 7, built: false }),
+  }),
+} satisfies ConfigBlock
+
+const feature = {
+  path: 'deep.feature',
+  feature: 'feature',
+  built: false,
+  schema: Type.Object({ enabled: Type.Boolean({ default: false }), depth: Type.Integer({ default: 2, minimum: 0 }) }),
+} satisfies ConfigBlock
+
+const unbuilt: UnbuiltKeys = { 'deep.other': 'x', 'far.list': null, plain: null }
+
+function check(value: unknown, blocks: readonly ConfigBlock[] = [top, feature]) {
+  const { config, problems } = checkConfig(JSON.stringify(value), blocks, unbuilt)
+  return { config, lines: problems.map(formatProblem) }
+}
+
+describe('the walk', () => {
+  test('defaults are filled in at every depth, optional keys stay absent, unbuilt blocks too', () => {
+    assert.deepEqual(check({ items: [{ name: 'x' }] }), {
+      config: { mode: 'a', ratio: 1, items: [{ name: 'x', size: 3 }], names: {}, later: 7 },
+      lines: [],
+    })
+  })
+
+  test('paths tell list positions and quote what is no plain word', () => {
+    const { lines } = check({
+      items: [{ name: 'x' }, { name: 'X', size: 0, note: 'too long' }],
+      names: { 'a b': 1, A: true },
+    })
+    assert.deepEqual(lines, [
+      'items[1].name: must match ^[a-z]+$, got "X"',
+      'items[1].size: must be from 1 to 9, got 0',
+      'items[1].note: must have at most 5 characters, has 8',
+      'names["a b"]: must be true or false, got 1',
+      'names.A: the name must match ^[a-z ]+$',
+    ])
+  })
+
+  test('problems stand in the order of the file, whoever found them', () => {
+    const rule = (path: string) => () => [{ path, message: 'by a rule', severity: 'error' as const }]
+    const ruled = { ...top, rules: [rule('ratio'), rule('items[0].size'), rule('mode')] }
+    const { lines } = check({ mode: 'a', wrong: 1, items: [{ size: 3 }], ratio: 1 }, [ruled, feature])
+    assert.deepEqual(lines, [
+      'mode: by a rule',
+      'wrong: unknown key',
+      'items[0].size: by a rule',
+      'items[0].name: is required',
+      'ratio: by a rule',
+    ])
+  })
+
+  test('a rule says nothing about a value that is wrong by itself', () => {
+    const ruled = { ...top, rules: [() => [{ path: 'ratio', message: 'by a rule', severity: 'error' as const }]] }
+    assert.deepEqual(check({ ratio: 'x' }, [ruled]).lines, ['ratio: must be a number, got "x"'])
+  })
+
+  test('rules see their own block and the whole file, both with defaults', () => {
+    const seen: unknown[] = []
+    const look: Rule = (block, file) => {
+      seen.push(block.depth, file.mode)
+      return []
+    }
+    const ruled: ConfigBlock = { ...feature, rules: [look] }
+    check({ deep: { feature: {} } }, [top, ruled])
+    assert.deepEqual(seen, [2, 'a'])
+  })
+
+  test('a wrong value is replaced by its default, so that rules see well-typed blocks', () => {
+    assert.deepEqual(check({ items: 'x', ratio: 5 }).config, { mode: 'a', ratio: 1, items: [], names: {}, later: 7 })
+  })
+
+  test('a misspelt key is read as the one that was meant, unless that one is there or the caller says no', () => {
+    assert.equal(check({ mod: 'b' }).config.mode, 'b')
+    assert.equal(check({ mod: 'b', mode: 'a' }).config.mode, 'a')
+    const strict = checkConfig('{"items": [{"nam": "x"}]}', [top], {}, { readMisspelt: false })
+    assert.deepEqual(strict.problems.map(formatProblem), [
+      'items[0].nam: unknown key; did you mean items[0].name?',
+      'items[0].name: is required',
+    ])
+  })
+})
+
+describe('what is not built', () => {
+  test('a key refuses by its full path when it differs from its default, and only then', () => {
+    assert.deepEqual(check({ later: 7 }).lines, [])
+    assert.deepEqual(check({ later: 8 }).lines, ['later: not built yet in this version'])
+    assert.deepEqual(check({ later: 'x' }).lines, ['later: must be an integer, got "x"'])
+  })
+
+  test('a block refuses by its path when anything in it differs', () => {
+    assert.deepEqual(check({ deep: { feature: { enabled: false, depth: 2 } } }).lines, [])
+    assert.deepEqual(check({ deep: { feature: { depth: 3 } } }).lines, ['deep.feature: not built yet in this version'])
+  })
+
+  test('a block may say itself what switching on means', () => {
+    const own: ConfigBlock = { ...feature, switchedOn: (block) => block.enabled === true }
+    assert.deepEqual(check({ deep: { feature: { depth: 3 } } }, [top, own]).lines, [])
+    assert.deepEqual(check({ deep: { feature: { enabled: true } } }, [top, own]).lines, [
+      'deep.feature: not built yet in this version',
+    ])
+  })
+
+  test('keys without a table are known by their documented default; empty means every kind of empty', () => {
+    for (const value of ['', [], {}, false]) assert.deepEqual(check({ plain: value, far: { list: value } }).lines, [])
+    assert.deepEqual(check({ deep: { other: 'x' } }).lines, [])
+    assert.deepEqual(check({ plain: 0, far: { list: [1] }, deep: { other: 'y' } }).lines, [
+      'plain: not built yet in this version',
+      'far.list: not built yet in this version',
+      'deep.other: not built yet in this version',
+    ])
+  })
+
+  test('two tables that claim one key are refused', () => {
+    assert.throws(() => joinSchema([top, top], {}), /two tables describe the key mode/)
+    assert.throws(() => joinSchema([top], { mode: 1 }), /two tables describe the key mode/)
+  })
+})
+
+describe('files', () => {
+  const files = {
+    path: '',
+    feature: 'files',
+    built: true,
+    schema: Type.Object({
+      must: Type.String({ default: '', file: 'error' }),
+      should: Type.Array(Type.String({ file: 'warning' }), { default: [] }),
+      closed: Type.String({ default: '', file: 'fails closed' }),
+    }),
+  } satisfies ConfigBlock
+
+  test('a file that is not there is an error, a warning, or a warning that tells what is denied', () => {
+    const text = JSON.stringify({ must: '/no', should: ['/yes', '/no'], closed: '/no' })
+    const { problems } = checkConfig(text, [files], {}, { exists: (path) => path === '/yes' })
+    assert.deepEqual(problems.map(formatProblem), [
+      'must: no readable file "/no"',
+      'warning: should[1]: no readable file "/no"',
+      'warning: closed: no readable file "/no" yet; every call is denied until there is one',
+    ])
+    assert.ok(problems.every((problem) => problem.kind === 'missing_file'))
+  })
+
+  test('an empty path names no file', () => {
+    assert.deepEqual(checkConfig('{"must": ""}', [files], {}, { exists: () => false }).problems, [])
+  })
+})
+
+test('for any file the walk and the schema agree on what is well-formed', () => {
+  const closed = { additionalProperties: false }
+  const item = Type.Object(
+    { name: inner.properties.name, size: Type.Optional(inner.properties.size), note: inner.properties.note },
+    closed,
+  )
+  const { mode, ratio, names, later } = top.schema.properties
+  const oracle = Type.Object(
+    {
+      mode: Type.Optional(mode),
+      ratio: Type.Optional(ratio),
+      items: Type.Optional(Type.Array(item, { maxItems: 2 })),
+      names: Type.Optional(Type.Record(Type.String({ pattern: '^[a-z ]+$' }), Type.Boolean(), closed)),
+      later: Type.Optional(later),
+    },
+    { ...closed, names },
+  )
+  const scalar = fc.oneof(
+    fc.constantFrom('a', 'b', 'x', '', 'too long', true, null, 0, 1, 0.5, -1, 9, 10, 1e300),
+    fc.string(),
+  )
+  const word = fc.constantFrom('a', 'b', 'x')
+  const thing = fc.oneof(
+    fc.record({ name: word, size: fc.integer({ min: 1, max: 9 }), note: word }, { requiredKeys: ['name'] }),
+    fc.record({ name: scalar, size: scalar, note: scalar, more: scalar }, { requiredKeys: [] }),
+  )
+  const some = <T>(good: fc.Arbitrary<T>) => fc.oneof({ weight: 9, arbitrary: good }, { weight: 1, arbitrary: scalar })
+  const file = fc.record(
+    {
+      mode: some(word),
+      ratio: some(fc.double({ min: -0.2, max: 1.2, noNaN: true })),
+      items: some(fc.array(some(thing), { maxLength: 3 })),
+      names: some(fc.dictionary(fc.constantFrom('a b', 'c', 'D'), some(fc.boolean()))),
+      later: some(fc.constant(7)),
+    },
+    { requiredKeys: [] },
+  )
+  let wellFormed = 0
+  fc.assert(
+    fc.property(file, (value) => {
+      const parsed: unknown = JSON.parse(JSON.stringify(value))
+      const { problems } = checkConfig(JSON.stringify(value), [top], {})
+      const faults = problems.filter((problem) => problem.kind !== 'not_built')
+      assert.equal(faults.length === 0, Check(oracle, parsed), problems.map(formatProblem).join('\n'))
+      if (faults.length === 0) {
+        wellFormed++
+        assert.ok(Check(top.schema, checkConfig(JSON.stringify(value), [top], {}).config))
+      }
+    }),
+    { numRuns: 500 },
+  )
+  assert.ok(wellFormed > 5, `only ${wellFormed} of the files were well-formed`)
+})
+
+test('no text at all makes the check throw', () => {
+  fc.assert(fc.property(fc.oneof(fc.string(), fc.json()), (text) => void checkConfig(text, [top, feature], unbuilt)))
+})
+
+test('a path and a key make a path whose parent is the first', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.oneof(fc.string(), fc.constantFrom('a', 'b_1', 'x"]', '\\"]')), { minLength: 1 }),
+      (keys) => {
+        const path = keys.reduce(memberPath, '')
+        assert.equal(parentPath(path), keys.slice(0, -1).reduce(memberPath, ''))
+        assert.equal(parentPath(`${path}[3]`), path)
+      },
+    ),
+  )
+})
+
+test('listen addresses and URLs are told from what only looks like them', () => {
+  for (const good of [':0', ':8080', '127.0.0.1:65535', '[::1]:80', 'localhost:1', 'a.example:1']) {
+    assert.ok(isListenAddress(good), good)
+  }
+  for (const bad of ['8080', ':', ':65536', '::1:80', 'a b:1', 'host:1x', '[::1]', ':-1', 'http://a:1']) {
+    assert.ok(!isListenAddress(bad), bad)
+  }
+  for (const good of ['http://a', 'HTTPS://a:1/x?y', 'http://[::1]:8080/']) assert.ok(isHttpUrl(good), good)
+  for (const bad of ['http:a', 'http://', 'http:///x', 'ftp://a', '//a', 'a', 'http://a:x', 'http:// a']) {
+    assert.ok(!isHttpUrl(bad), bad)
+  }
+})
