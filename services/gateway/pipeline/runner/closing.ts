@@ -1,12 +1,20 @@
 import type { Clock } from '@plat/core'
 import type { Ledgers, Rec } from '@plat/ledger'
-import { type Denial, type Ending, type Head, type Identity, type Outcome, statusOf } from '../../call/index.ts'
+import {
+  type Denial,
+  type Ending,
+  type Head,
+  type Identity,
+  type Outcome,
+  type Snapshot,
+  statusOf,
+} from '../../call/index.ts'
 import type { LiveCalls } from '../live.ts'
 import type { RunnerLog, RunnerMetrics } from '../metrics.ts'
 import type { Plane } from '../plane.ts'
 import { type GovernedCall, type Incoming, nothingUsed } from './call.ts'
 import { type Runnable, unresolved } from './plan.ts'
-import { decisionRecord, outcomeRecord } from './record.ts'
+import { decisionRecord, intentRecord, outcomeRecord, unreadRecord } from './record.ts'
 import { encodeFrames } from './relay.ts'
 import { type Ended, Stopper, stopped } from './stopper.ts'
 import { accept } from './verdict.ts'
@@ -39,6 +47,8 @@ export interface ClosingParts {
   readonly clock: Clock
   readonly metrics: RunnerMetrics
   readonly log: RunnerLog
+  /** Revision of the policies of a snapshot, for the records of calls that no policy decided. */
+  readonly policyRevision?: (snapshot: Snapshot) => string
 }
 
 /** The second half of the runner: tells the caller, gives back what stages took, and leaves the one record. */
@@ -75,7 +85,7 @@ export class Closing {
   turnAway(incoming: Incoming, identity: Identity, plane: Plane, denial: Denial): void {
     this.#parts.metrics.decided('deny', unresolved.server)
     this.refuse(incoming, null, plane, denial)
-    void this.append(identity, decisionRecord(incoming.id, identity, null, denial))
+    void this.#append(identity, unreadRecord(incoming.id, identity, denial, this.#revision(incoming.snapshot)))
   }
 
   refuse(incoming: Incoming, call: GovernedCall | null, plane: Plane, denial: Denial): void {
@@ -101,27 +111,36 @@ export class Closing {
     await this.settle(call, outcome)
     const record = this.#closingRecord(call, outcome, ended.denial)
     // Nobody waits for this record: the answer has left, and the ledger's own queue is durable in order.
-    if (record !== null) void this.append(call.identity, record)
+    if (record !== null) void this.#append(call.identity, record)
     this.#count(call, outcome)
     this.#parts.live.remove(call)
   }
 
   #closingRecord(call: GovernedCall, outcome: Outcome, denial: Denial | null): Rec | null {
+    const revision = this.#revision(call.snapshot)
     const refusal = outcome.result === 'denied' || outcome.result === 'cut' ? denial : null
     if (call.plan.row.record === 'denials') {
-      return refusal === null ? null : decisionRecord(call.id, call.identity, call, refusal)
+      return refusal === null ? null : decisionRecord(call, refusal, revision)
     }
     if (refusal !== null && !call.intended && !call.forwarded) {
-      return decisionRecord(call.id, call.identity, call, refusal)
+      return decisionRecord(call, refusal, revision)
     }
-    return outcomeRecord(call, outcome, denial, this.#clock.monotonic() - call.incoming.startedAt)
+    const ms = this.#clock.monotonic() - call.incoming.startedAt
+    return outcomeRecord(call, outcome, denial, { revision, ms })
+  }
+
+  #revision(snapshot: Snapshot): string {
+    return this.#parts.policyRevision?.(snapshot) ?? ''
   }
 
   #count(call: GovernedCall, outcome: Outcome): void {
     const { metrics } = this.#parts
     const { server } = call.facts.target
     metrics.answered(server, call.method, outcome.status)
-    if (!call.forwarded) return
+    if (!call.forwarded) {
+      if (outcome.result === 'denied') metrics.decided('deny', server)
+      return
+    }
     metrics.upstream(server, outcome.upstreamMs / 1000)
     if (outcome.result === 'failed') metrics.upstreamFailed(server)
   }
@@ -166,8 +185,13 @@ export class Closing {
     else void this.#settleOne(call, stage, call.outcome)
   }
 
-  /** False when the record could not be made durable; that is counted, and the caller of this decides what it means. */
-  async append(identity: Identity, record: Rec): Promise<boolean> {
+  /** False when the intent could not be made durable; the audit failure policy decides what that means. */
+  intend(call: GovernedCall): Promise<boolean> {
+    return this.#append(call.identity, intentRecord(call, this.#revision(call.snapshot)))
+  }
+
+  /** False when the record could not be made durable: never silently, it is logged and counted. */
+  async #append(identity: Identity, record: Rec): Promise<boolean> {
     try {
       await this.#parts.ledgers.of(identity.tenant).append(record)
       return true

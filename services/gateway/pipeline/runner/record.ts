@@ -7,28 +7,32 @@ import { unresolved } from './plan.ts'
 // The members of these records are the ledger line format: absent beats null, so nulls become undefined.
 
 /** What an allowed call is about to do: durable before anything is forwarded. */
-export function intentRecord(call: GovernedCall): Rec {
+export function intentRecord(call: GovernedCall, revision: string): Rec {
   const { decision, hold } = call.facts
   return {
     kind: 'intent',
     ...who(call.id, call.identity),
     ...what(call),
-    ...verdict(decision, null, false),
+    ...verdict(decision, null, revision),
+    action: decision.action,
     holds: hold?.items.map(({ key, window, cap, amount, unit }) => ({ key, window, cap, amount, unit })),
   }
 }
 
 /** How the call ended: one per call. */
-export function outcomeRecord(call: GovernedCall, outcome: Outcome, denial: Denial | null, ms: number): Rec {
+export function outcomeRecord(call: GovernedCall, outcome: Outcome, denial: Denial | null, more: Closed): Rec {
   const { usage } = outcome
+  const { decision } = call.facts
   return {
     kind: 'outcome',
     ...who(call.id, call.identity),
     ...what(call),
-    ...verdict(call.facts.decision, denial, outcome.result === 'denied'),
+    ...verdict(decision, denial, more.revision),
+    // An upstream that failed and a call that was cut have a code as well, but were allowed.
+    action: outcome.result === 'denied' ? 'deny' : decision.action,
     result: outcome.result,
     status: outcome.status,
-    ms: Math.round(ms),
+    ms: Math.round(more.ms),
     upstreamMs: Math.round(outcome.upstreamMs),
     usage: usage === null ? undefined : { ...usage },
     usageSource: outcome.usageSource,
@@ -41,13 +45,32 @@ export function outcomeRecord(call: GovernedCall, outcome: Outcome, denial: Deni
   }
 }
 
-/** A refusal before anything was forwarded. `call` is null when the plane could not read the request. */
-export function decisionRecord(id: string, identity: Identity, call: GovernedCall | null, denial: Denial): Rec {
+/** What an outcome does not say itself. */
+export interface Closed {
+  readonly revision: string
+  /** Milliseconds from the arrival to the end. */
+  readonly ms: number
+}
+
+/** A refusal before anything was forwarded. */
+export function decisionRecord(call: GovernedCall, denial: Denial, revision: string): Rec {
+  return {
+    kind: 'decision',
+    ...who(call.id, call.identity),
+    ...what(call),
+    ...verdict(call.facts.decision, denial, revision),
+    action: 'deny',
+  }
+}
+
+/** A refusal of a request that the plane could not read: what is known is who called. */
+export function unreadRecord(id: string, identity: Identity, denial: Denial, revision: string): Rec {
   return {
     kind: 'decision',
     ...who(id, identity),
-    ...(call === null ? { facts: identityFacts(identity) } : what(call)),
-    ...verdict(call?.facts.decision ?? null, denial, true),
+    facts: identityFacts(identity),
+    ...verdict(null, denial, revision),
+    action: 'deny',
   }
 }
 
@@ -94,14 +117,13 @@ function identityFacts(identity: Identity) {
   }
 }
 
-/** `refused`: the gateway said no. An upstream that failed or a call that was cut has a code as well, but was allowed. */
-function verdict(decision: Decision | null, denial: Denial | null, refused: boolean) {
+/** `revision` is that of the policies in force, for a call that was refused before or by them. */
+function verdict(decision: Decision | null, denial: Denial | null, revision: string) {
   return {
-    action: refused ? 'deny' : decision?.action,
     policy: denial?.policy ?? decision?.policy ?? undefined,
     rule: denial?.rule ?? decision?.rule ?? undefined,
     reason: denial?.reason ?? decision?.reason,
     code: denial?.code,
-    policyRevision: decision?.revision || undefined,
+    policyRevision: decision?.revision || revision || undefined,
   }
 }

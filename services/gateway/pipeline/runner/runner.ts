@@ -9,6 +9,7 @@ import {
   isDenial,
   type Parsed,
   type Reply,
+  type Snapshot,
   type Snapshots,
   statusOf,
 } from '../../call/index.ts'
@@ -22,7 +23,6 @@ import { Closing, rewound } from './closing.ts'
 import { forgetCredentials, ResponseSink, wireOf } from './exchange.ts'
 import { hold } from './hold.ts'
 import { type Plan, planRows, type Runnable, rowless } from './plan.ts'
-import { intentRecord } from './record.ts'
 import { relay } from './relay.ts'
 import { died, type Ended, refused, Stopper, stopped, stoppedBy } from './stopper.ts'
 import { tunnel } from './tunnel.ts'
@@ -45,6 +45,8 @@ export interface RunnerOptions {
   readonly clock: Clock
   readonly metrics: RunnerMetrics
   readonly log: RunnerLog
+  /** Revision of the policies of a snapshot: every record names it, whoever decided. */
+  readonly policyRevision?: (snapshot: Snapshot) => string
 }
 
 /** Takes one call after another through the pipeline. Nothing else writes to a response of a plane. */
@@ -162,16 +164,14 @@ class PipelineRunner implements Runner {
       if (no === null) {
         call.admitted++
       } else if (isDenial(no)) {
-        return this.#denied(call, no)
+        return refused(no)
       } else {
         const released = await this.#wait(call, no, plane)
         if (released !== null) return released
       }
     }
     const stale = call.standing(this.#clock.now())
-    if (stale !== null) return this.#denied(call, stale)
-    this.#options.metrics.decided('allow', call.facts.target.server)
-    return null
+    return stale === null ? null : refused(stale)
   }
 
   #ask(call: GovernedCall, stage: Runnable): unknown {
@@ -192,14 +192,9 @@ class PipelineRunner implements Runner {
     }
   }
 
-  #denied(call: GovernedCall, denial: Denial): Ended {
-    this.#options.metrics.decided('deny', call.facts.target.server)
-    return refused(denial)
-  }
-
   /** Null: a person said yes, and the call begins again at the first stage on the current snapshot. */
   async #wait(call: GovernedCall, wait: Wait, plane: Plane): Promise<Ended | null> {
-    if (call.pass === 2) return this.#denied(call, deny('approval_stale', 'what was approved has changed'))
+    if (call.pass === 2) return refused(deny('approval_stale', 'what was approved has changed'))
     this.#options.metrics.decided('require_approval', call.facts.target.server)
     const released = await hold(call, wait, plane, this.#clock)
     if (released !== 'granted') return released
@@ -215,7 +210,7 @@ class PipelineRunner implements Runner {
     const { record, long } = call.plan.row
     if (record !== 'full' || !(closed || holds || long)) return null
     call.intended = true
-    const durable = await call.stopper.until(this.#closing.append(call.identity, intentRecord(call)))
+    const durable = await call.stopper.until(this.#closing.intend(call))
     if (durable === stopped) return stoppedBy(call.stopper)
     if (!durable && closed) {
       call.intended = false
@@ -241,6 +236,7 @@ class PipelineRunner implements Runner {
 
   async #forward(call: GovernedCall, plane: Plane): Promise<Reply | Ended> {
     const began = this.#clock.monotonic()
+    this.#options.metrics.decided('allow', call.facts.target.server)
     call.forwarded = true
     call.bytesUp = call.body?.bytes.byteLength ?? 0
     try {

@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream'
 import type { Clock } from '@plat/core'
-import { deny, type Reply } from '../../call/index.ts'
+import { deny, isDenial, type Reply } from '../../call/index.ts'
 import type { GovernedCall } from './call.ts'
 import { ReviewChain } from './reviews.ts'
 import { completed, died, type Ended, refused, stopped, stoppedBy } from './stopper.ts'
@@ -15,9 +15,10 @@ type TunnelReply = Extract<Reply, { kind: 'tunnel' }>
 /** Joins the caller's connection with the upstream's until one of them ends, nothing moves any more, or the call is stopped. */
 export async function tunnel(call: GovernedCall, reply: TunnelReply, clock: Clock): Promise<Ended> {
   const reviews = new ReviewChain(call, clock)
-  const ended = await carry(call, reply, clock, reviews)
-  if (ended.ending === 'complete') await reviews.finish()
-  else reviews.abandon(ended.ending)
+  const carried = await carry(call, reply, clock, reviews)
+  const last = carried.ending === 'complete' ? await reviews.finish() : null
+  const ended = isDenial(last) ? refused(last) : carried
+  reviews.abandon(ended.ending)
   call.tally = reviews.tally()
   return ended
 }

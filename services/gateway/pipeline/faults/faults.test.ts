@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
+import { test } from 'node:test'
+import { TestClock } from '@plat/core'
+import type { WireRequest } from '../../call/index.ts'
+import { createLiveCalls } from '../live.ts'
+import { Incoming } from '../runner/call.ts'
+import { createRunner } from '../runner/runner.ts'
+import { brokenPromises } from './judge.ts'
+import { fakeLedgers, fakePlane, fakeReviews, fakeStages } from './parts.ts'
+import { type Scenario, scenarios, shapes } from './scenario.ts'
+import { faultMatrix, type Ground, World } from './world.ts'
+
+/** Scenarios that run side by side on one clock; more would make each step of the clock slower. */
+const TOGETHER = 250
+/** Longer than every deadline of the runner and every lateness of a fake, in milliseconds. */
+const A_WHILE_MS = 60_000
+const TEN_MINUTES_MS = 600_000
+
+const quiet = { error: () => {} }
+const uncounted = { decided() {}, answered() {}, upstream() {}, upstreamFailed() {}, auditFailed() {} }
+
+for (const shape of shapes) {
+  test(`whatever fails in a call of shape ${shape}, it is told, settled and recorded once`, async () => {
+    const all = [...scenarios()].filter((scenario) => scenario.shape === shape)
+    assert.ok(all.length > 1000)
+    const broken: string[] = []
+    for (let from = 0; from < all.length; from += TOGETHER) {
+      for (const world of await runTogether(all.slice(from, from + TOGETHER))) {
+        for (const promise of brokenPromises(world)) broken.push(`${JSON.stringify(world.scenario)}: ${promise}`)
+      }
+    }
+    assert.equal(broken.length, 0, `${broken.length} broken of ${all.length}:\n${broken.slice(0, 20).join('\n')}`)
+  })
+}
+
+async function runTogether(batch: readonly Scenario[]): Promise<readonly World[]> {
+  const clock = new TestClock()
+  const live = createLiveCalls(clock)
+  let bell = Promise.withResolvers<void>()
+  clock.every(TEN_MINUTES_MS, () => {
+    bell.resolve()
+    bell = Promise.withResolvers()
+  })
+  const ground: Ground = { clock, live, tenMinutes: () => bell.promise }
+  const worlds = batch.map((scenario, index) => new World(`s${index}`, scenario, ground))
+  for (const world of worlds) start(world)
+  await clock.advance(A_WHILE_MS)
+  if (batch[0]?.shape === 'hour') await clock.advance(6 * TEN_MINUTES_MS)
+  live.close()
+  return worlds
+}
+
+function start(world: World): void {
+  const { clock, live } = world.ground
+  const runner = createRunner({
+    stages: fakeStages(world),
+    reviews: fakeReviews(world),
+    matrix: faultMatrix,
+    authenticate: () => world.identity,
+    ledgers: fakeLedgers(world),
+    auditFailurePolicy: world.scenario.audit,
+    live,
+    snapshots: world.snapshots,
+    clock,
+    metrics: uncounted,
+    log: quiet,
+  })
+  const { sink, stopper } = world
+  const wire: WireRequest = {
+    method: 'POST',
+    path: '/mcp/notes',
+    query: '',
+    headers: {},
+    body: Readable.from([]),
+    remote: '',
+  }
+  const incoming = new Incoming({
+    id: world.id,
+    wire,
+    sink,
+    stopper,
+    snapshot: world.snapshots.current,
+    clock,
+    log: quiet,
+  })
+  runner.govern(incoming, fakePlane(world)).then(() => {
+    world.over = true
+  })
+}

@@ -1,0 +1,87 @@
+import { type End, isHeld, type Scenario } from './scenario.ts'
+import type { World } from './world.ts'
+
+/** Every promise of the runner that this scenario broke, in words; empty when it kept them all. */
+export function brokenPromises(world: World): readonly string[] {
+  const broken = [...world.mistakes]
+  const expect = (holds: boolean, promise: string) => {
+    if (!holds) broken.push(promise)
+  }
+  const closings = world.records.filter((rec) => rec.kind !== 'intent')
+  expect(world.over, 'the run ends')
+  expect(closings.length === 1, `one closing record, not ${closings.length}`)
+  const intents = world.records.length - closings.length
+  expect(intents <= 1, 'at most one intent')
+  expect(world.sink.finished || world.sink.tunnelled !== null, 'the caller gets an end')
+  expect(world.held === 0, `no hold is left: ${world.held}`)
+  expect(world.ground.live.size === 0, 'no live call is left')
+  for (const [name, ends] of world.reviewEnds) expect(ends === 1, `the review ${name} ends once, not ${ends} times`)
+  expect(settledRight(world), `settled ${JSON.stringify(world.settles)} after ${JSON.stringify(world.admits)}`)
+  const forwards = neverForwarded(world.scenario) ? 0 : 1
+  expect(world.forwards === forwards, `forwarded ${forwards} times, not ${world.forwards}`)
+  const [closing] = closings
+  // The fake stage `reserve` holds money, so both audit policies owe an intent.
+  if (forwards === 1) expect(intents === 1 && closing?.kind === 'outcome', 'what was forwarded has intent and outcome')
+  const wanted = expected(world.scenario)
+  const said = `${closing?.result} ${closing?.code}`
+  if (wanted !== null) expect(said === wanted, `the record says ${wanted}, not ${said}`)
+  return broken
+}
+
+/** In reverse order of admission, once each; a first pass that was rewound before the second began. */
+function settledRight({ admits, settles, scenario }: World): boolean {
+  const second = admits.some(({ pass }) => pass === 2)
+  const first = admits.filter(({ pass }) => pass === 1).map(({ name }) => name)
+  const last = second ? admits.filter(({ pass }) => pass === 2).map(({ name }) => name) : first
+  const rewound = settles.filter(({ result }) => result === 'rewound').map(({ name }) => name)
+  const ended = settles.filter(({ result }) => result !== 'rewound').map(({ name }) => name)
+  // A stage that admits after its deadline is settled when it does, which may be after all others.
+  const late = scenario.stage?.fault === 'late' ? scenario.stage.name : null
+  const inOrder = (names: readonly string[]) => names.filter((name) => name !== late).join()
+  return (
+    rewound.join() === (rewound.length > 0 || second ? [...first].reverse().join() : '') &&
+    inOrder(ended) === inOrder([...(rewound.length > 0 && !second ? [] : last)].reverse()) &&
+    ended.length === new Set(ended).size &&
+    ended.length === (rewound.length > 0 && !second ? 0 : last.length)
+  )
+}
+
+function neverForwarded(scenario: Scenario): boolean {
+  if (scenario.stage !== undefined || scenario.ending === 'held, then revoked') return true
+  if (scenario.ledger === 'intent never, and the caller leaves') return true
+  return scenario.ledger !== undefined && scenario.audit === 'closed'
+}
+
+/** `result code` of the closing record where it follows from the scenario; null where another promise is the point. */
+function expected(scenario: Scenario): string | null {
+  const { stage, review, plane, ledger, settle } = scenario
+  if (stage !== undefined) return scenario.ending === 'held, then revoked' ? null : stageEnding(scenario)
+  if (review !== undefined || plane !== undefined || ledger !== undefined) return null
+  if (settle !== undefined && isHeld(scenario)) return null
+  return endingRecords[scenario.ending]
+}
+
+/** A decision has no result. */
+const endingRecords: Readonly<Record<End, string>> = {
+  ends: 'completed undefined',
+  dies: 'failed upstream_error',
+  'client leaves': 'cancelled undefined',
+  cut: 'cut revoked',
+  'held, then released': 'completed undefined',
+  'held, then revoked': 'undefined revoked',
+}
+
+function stageEnding({ stage }: Scenario): string | null {
+  switch (stage?.fault) {
+    case 'denial':
+    case 'async denial':
+    case 'no longer holds':
+      return 'undefined policy_denied'
+    case 'never, and the caller leaves':
+      return 'cancelled undefined'
+    case 'never, and the caller is revoked':
+      return 'undefined revoked'
+    default:
+      return 'undefined internal'
+  }
+}
