@@ -166,12 +166,16 @@ function typeOf(value: unknown): string {
   return typeof value
 }
 
+function subject(path: string): string {
+  return path === '' ? 'the object' : `${path} in body`
+}
+
 function wrongType(path: string, wanted: string, got: string): FieldProblem {
-  return { path, message: `Invalid value: "${got}": ${path} in body must be of type ${wanted}: "${got}"` }
+  return { path, message: `Invalid value: "${got}": ${subject(path)} must be of type ${wanted}: "${got}"` }
 }
 
 function invalid(path: string, value: unknown, why: string): FieldProblem {
-  return { path, message: `Invalid value: ${JSON.stringify(value)}: ${path} in body ${why}` }
+  return { path, message: `Invalid value: ${JSON.stringify(value)}: ${subject(path)} ${why}` }
 }
 
 /** Patterns come from our own schemas, never from users: the map is as large as the schemas are. */

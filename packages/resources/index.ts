@@ -1,3 +1,33 @@
 export { type CelRule, type CelVariables, compileExpression, EXPRESSION_MAX_CHARS, type Expression } from './cel.ts'
 export { checkStructure, type FieldProblem, isRecord, mapOf } from './check.ts'
 export { problemLine } from './decode.ts'
+export {
+  type AgentSpec,
+  API_VERSION,
+  isKind,
+  type Kind,
+  kinds,
+  type Manifest,
+  type MCPServerSpec,
+  type Resource,
+  type SpecOf,
+  type StatusOf,
+  type ToolPolicySpec,
+  UNBUILT_KINDS,
+} from './kinds/index.ts'
+export { type ParsedManifest, parseResource } from './manifest.ts'
+export { createFileStore, type FileStore, type FileStoreOptions } from './store/file.ts'
+export { writeWhole } from './store/sidecar.ts'
+export type {
+  Applied,
+  ApplyOptions,
+  Conflict,
+  Invalid,
+  Key,
+  ListOptions,
+  Page,
+  RemoveOptions,
+  ResourceStore,
+  WatchEvent,
+} from './store/store.ts'
+export { validate } from './validate.ts'

@@ -15,13 +15,19 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
  * @throws SyntaxError, TypeError when the bytes are not UTF-8 JSON.
  */
 export function celFromJson(bytes: Uint8Array): CelInput {
-  return JSON.parse(utf8.decode(bytes), toCel)
+  return toCel(JSON.parse(utf8.decode(bytes), exactNumber))
 }
 
-function toCel(_name: string, value: unknown, context?: { source?: string }): unknown {
-  if (typeof value === 'number') return numberFrom(context?.source ?? String(value), value)
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
-  return new Map(Object.entries(value))
+function exactNumber(_name: string, value: unknown, context: { readonly source?: string }): unknown {
+  return typeof value === 'number' ? numberFrom(context.source ?? String(value), value) : value
+}
+
+function toCel(value: unknown): CelInput {
+  if (typeof value === 'string' || typeof value === 'boolean') return value
+  if (typeof value === 'number' || typeof value === 'bigint') return value
+  if (Array.isArray(value)) return value.map(toCel)
+  if (typeof value !== 'object' || value === null) return null
+  return new Map(Object.entries(value).map(([name, member]) => [name, toCel(member)]))
 }
 
 /** The CEL number of one literal. */

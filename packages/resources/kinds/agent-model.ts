@@ -1,0 +1,66 @@
+import { Type } from 'typebox'
+import { mapOf } from '../check.ts'
+import { closed, count, dlpProfile, flag, jurisdiction, longCount, oneOf, secretKeyRef, text } from './common.ts'
+
+const { Optional } = Type
+
+const endpoint = (description: string, options: object = {}) =>
+  text(description, { pattern: '^https?://[^/?#@]+', ...options })
+
+/** What an endpoint and each of its fallbacks have in common. */
+const endpointFields = () => ({
+  name: Optional(text('Model name.', { maxLength: 256 })),
+  adapter: Optional(
+    oneOf(
+      ['openai', 'azure-openai', 'bedrock', 'vertex', 'gemini', 'anthropic', 'oci-genai'],
+      'Wire format and upstream authentication; default `openai`.',
+    ),
+  ),
+  adapterMode: Optional(
+    oneOf(
+      ['v1', 'deployments', 'converse', 'openai', 'native', 'direct', 'vertex', 'bedrock'],
+      'Per adapter; default the first that it has.',
+    ),
+  ),
+  apiVersion: Optional(
+    text('Azure api-version or anthropic-version.', { maxLength: 40, pattern: '^[A-Za-z0-9._-]{1,40}$' }),
+  ),
+  apiKeySecretRef: Optional(secretKeyRef('Key that the gateway presents; never reaches the sandbox.')),
+  jurisdiction: Optional(jurisdiction()),
+  region: Optional(text('Provider region.', { maxLength: 41, pattern: '^[a-z][a-z0-9-]{1,40}$' })),
+  project: Optional(text('Cloud project.', { maxLength: 63, pattern: '^[a-z0-9][a-z0-9-]{2,62}$' })),
+  requestsPerMinute: Optional(count('Cap on HTTP requests to the endpoint; 0: unlimited.')),
+})
+
+const fallbackSchema = Type.Object(
+  { endpoint: endpoint('OpenAI-compatible base URL.', { minLength: 1 }), ...endpointFields() },
+  closed,
+)
+
+/** `Agent.spec.model` (document 2). */
+export const modelSchema = Type.Object(
+  {
+    provider: Optional(text('For people; `ctxengine` binds each session to its own context.', { maxLength: 128 })),
+    endpoint: Optional(endpoint('OpenAI-compatible base URL.')),
+    ...endpointFields(),
+    aliases: Optional(mapOf(text('Provider model ID.', { maxLength: 256 }), { maxProperties: 256 })),
+    dlpProfile: Optional(dlpProfile()),
+    maxTokensPerRequest: Optional(longCount('Clamp for `max_tokens`; 0: unlimited.')),
+    tokensPerMinute: Optional(longCount('Tokens per session per minute; 0: unlimited.')),
+    reasoning: Optional(flag('Takes `max_completion_tokens`; default detected from the model ID.')),
+    providerTools: Optional(
+      Type.Array(text('Provider-hosted tool.', { maxLength: 128 }), { maxItems: 16, description: 'Allow-list.' }),
+    ),
+    fallbacks: Optional(Type.Array(fallbackSchema, { maxItems: 8, description: 'Tried in order.' })),
+  },
+  {
+    ...closed,
+    description: 'The model that the agent uses through the gateway.',
+    'x-kubernetes-validations': [
+      {
+        rule: "!has(self.provider) || self.provider != 'ctxengine' || !has(self.adapter) || self.adapter == 'openai'",
+        message: 'provider ctxengine is OpenAI-compatible: adapter must be unset or openai',
+      },
+    ],
+  },
+)

@@ -1,0 +1,113 @@
+import { type Static, Type } from 'typebox'
+import { mapOf } from '../check.ts'
+import { agentSpecSchema, agentStatusSchema } from './agent.ts'
+import { closed, LABEL_PATTERN } from './common.ts'
+import { mcpServerSpecSchema, mcpServerStatusSchema } from './mcpserver.ts'
+import { toolPolicySpecSchema, toolPolicyStatusSchema } from './toolpolicy.ts'
+
+export const API_VERSION = 'plat.dev/v1alpha1'
+
+/** One row per kind: what a CRD, a file tree and a table of `kubectl get` need to know. */
+export const kinds = {
+  Agent: {
+    plural: 'agents',
+    shortNames: ['platagent', 'ag'],
+    categories: ['plat'],
+    columns: [
+      ['Tier', '.spec.tier'],
+      ['Profile', '.spec.profile'],
+      ['Ready', '.status.conditions[?(@.type=="Ready")].status'],
+      ['Sovereign', '.status.conditions[?(@.type=="SovereigntyCompliant")].status'],
+      ['Policy', '.spec.policyRef'],
+      ['Image', '.spec.image'],
+      ['Sessions', '.status.activeSessions'],
+      ['Age', '.metadata.creationTimestamp'],
+    ],
+    spec: agentSpecSchema,
+    status: agentStatusSchema,
+  },
+  MCPServer: {
+    plural: 'mcpservers',
+    shortNames: ['mcps', 'mcp'],
+    categories: ['plat'],
+    columns: [
+      ['URL', '.spec.url'],
+      ['Auth', '.spec.auth.type'],
+      ['Trust', '.spec.trust'],
+      ['Ready', '.status.conditions[?(@.type=="Ready")].status'],
+      ['Pinned', '.status.conditions[?(@.type=="Pinned")].status'],
+      ['Tools', '.status.observedTools'],
+      ['Age', '.metadata.creationTimestamp'],
+    ],
+    spec: mcpServerSpecSchema,
+    status: mcpServerStatusSchema,
+  },
+  ToolPolicy: {
+    plural: 'toolpolicies',
+    shortNames: [],
+    categories: ['plat'],
+    columns: [
+      ['Mode', '.spec.mode'],
+      ['Age', '.metadata.creationTimestamp'],
+    ],
+    spec: toolPolicySpecSchema,
+    status: toolPolicyStatusSchema,
+  },
+} as const
+
+/** Kinds that the specification names and this version does not build, by plural. */
+export const UNBUILT_KINDS: Readonly<Record<string, string>> = {
+  trusttiers: 'TrustTier',
+  agentsessions: 'AgentSession',
+  budgetpolicies: 'BudgetPolicy',
+  sovereigntypolicies: 'SovereigntyPolicy',
+  agentrevocations: 'AgentRevocation',
+  memorystores: 'MemoryStore',
+  connectedaccounts: 'ConnectedAccount',
+}
+
+export type Kind = keyof typeof kinds
+export type AgentSpec = Static<typeof agentSpecSchema>
+export type MCPServerSpec = Static<typeof mcpServerSpecSchema>
+export type ToolPolicySpec = Static<typeof toolPolicySpecSchema>
+export type SpecOf<K extends Kind> = Static<(typeof kinds)[K]['spec']>
+export type StatusOf<K extends Kind> = Static<(typeof kinds)[K]['status']>
+
+const annotations = () => mapOf(Type.String({ maxLength: 262_144 }), { maxProperties: 256 })
+
+/** What people write into `metadata`; the rest is the store's. */
+export const metadataSchema = Type.Object(
+  {
+    name: Type.String({ minLength: 1, maxLength: 63, pattern: LABEL_PATTERN }),
+    namespace: Type.String({ minLength: 1, maxLength: 63, pattern: LABEL_PATTERN }),
+    labels: Type.Optional(mapOf(Type.String({ maxLength: 63 }), { maxProperties: 256 })),
+    annotations: Type.Optional(annotations()),
+  },
+  closed,
+)
+
+/** An object as people write it. */
+export interface Manifest<K extends Kind = Kind> {
+  readonly apiVersion: string
+  readonly kind: K
+  readonly metadata: Static<typeof metadataSchema>
+  readonly spec: SpecOf<K>
+}
+
+/** An object as a store hands it out, defaults of the schema filled in. */
+export interface Resource<K extends Kind = Kind> extends Manifest<K> {
+  readonly metadata: Static<typeof metadataSchema> & {
+    readonly uid: string
+    /** Opaque; changes with every write. */
+    readonly resourceVersion: string
+    /** Grows by one when the spec changes, and on nothing else. */
+    readonly generation: number
+    /** RFC 3339. */
+    readonly creationTimestamp: string
+  }
+  readonly status?: StatusOf<K>
+}
+
+export function isKind(text: unknown): text is Kind {
+  return typeof text === 'string' && Object.hasOwn(kinds, text)
+}

@@ -1,0 +1,168 @@
+import { Type } from 'typebox'
+import { mapOf } from '../check.ts'
+import {
+  closed,
+  conditions,
+  count,
+  dlpProfile,
+  flag,
+  jurisdiction,
+  longCount,
+  oneOf,
+  secretKeyRef,
+  text,
+  texts,
+} from './common.ts'
+
+const { Optional } = Type
+
+const labels = (description: string) =>
+  Type.Array(Type.String({ minLength: 1, maxLength: 64 }), { maxItems: 16, description })
+
+/** Pins of one server: here, and per server name in a ToolPolicy. */
+export const toolPinsSchema = Type.Object(
+  {
+    mode: Optional(oneOf(['off', 'learn', 'enforce'], 'What pins do.', { default: 'learn' })),
+    onChange: Optional(oneOf(['hide', 'approve', 'alert'], 'In enforce mode.', { default: 'hide' })),
+    allowUnpinned: Optional(flag('Lets unpinned tools through in enforce mode.')),
+    pins: Optional(mapOf(text('Digest of the definition.', { maxLength: 128 }), { maxProperties: 512 })),
+  },
+  closed,
+)
+
+const toolLabelsSchema = mapOf(
+  Type.Object(
+    {
+      taints: Optional(labels('Added to the session after a call.')),
+      clearTaints: Optional(labels('Removed after a successful call; `*`: all.')),
+      sinks: Optional(labels('Marks the tool as able to carry data out.')),
+    },
+    closed,
+  ),
+  { maxProperties: 512, description: 'Taint tracking per tool.' },
+)
+
+const oauthSchema = Type.Object(
+  {
+    tokenURL: text('Token endpoint.', { pattern: '^https?://' }),
+    clientIdRef: secretKeyRef('Client id.'),
+    clientSecretRef: secretKeyRef('Client secret.'),
+    audience: Optional(text('Audience.')),
+    resource: Optional(text('RFC 8707 resource.')),
+    scopes: Optional(texts('Scopes.')),
+  },
+  closed,
+)
+
+/** `rule` says what must be there for one auth type, as Kubernetes would evaluate it. */
+const needs = (type: string, field: string) => ({
+  rule: `self.type != '${type}' || has(self.${field})`,
+  message: `type ${type} requires ${field}`,
+  fieldPath: `.${field}`,
+  reason: 'FieldValueRequired',
+})
+
+const authSchema = Type.Object(
+  {
+    type: oneOf(
+      ['none', 'bearerSecret', 'headerSecret', 'oauthClientCredentials', 'tokenExchange', 'mtls'],
+      'Upstream credential injection.',
+      { default: 'none' },
+    ),
+    secretRef: Optional(secretKeyRef('Secret with the token.')),
+    headerName: Optional(text('Header.', { maxLength: 64, pattern: '^[A-Za-z0-9-]{1,64}$' })),
+    oauth: Optional(oauthSchema),
+    tokenExchange: Optional(Type.Object({ audience: text('Allow-listed in the broker.', { minLength: 1 }) }, closed)),
+    mtls: Optional(
+      Type.Object(
+        {
+          certSecretRef: Type.Object(
+            { name: text('TLS Secret with tls.crt and tls.key.', { minLength: 1, maxLength: 253 }) },
+            closed,
+          ),
+        },
+        closed,
+      ),
+    ),
+    perUser: Optional(flag('Injects the delegating user’s own token from the vault.')),
+    provider: Optional(
+      text('Provider that the user has connected.', { maxLength: 63, pattern: '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$' }),
+    ),
+  },
+  {
+    ...closed,
+    'x-kubernetes-validations': [
+      needs('bearerSecret', 'secretRef'),
+      needs('headerSecret', 'secretRef'),
+      needs('headerSecret', 'headerName'),
+      needs('oauthClientCredentials', 'oauth'),
+      needs('tokenExchange', 'tokenExchange'),
+      needs('mtls', 'mtls'),
+      {
+        rule: '!has(self.perUser) || !self.perUser || has(self.provider)',
+        message: 'perUser requires provider',
+        fieldPath: '.provider',
+        reason: 'FieldValueRequired',
+      },
+      {
+        rule: "!has(self.perUser) || !self.perUser || self.type in ['none', 'mtls']",
+        message: 'perUser is only valid with type none or mtls',
+        fieldPath: '.type',
+      },
+      {
+        rule: '!has(self.provider) || (has(self.perUser) && self.perUser)',
+        message: 'provider is only valid with perUser',
+        fieldPath: '.provider',
+      },
+    ],
+  },
+)
+
+/** `MCPServer.spec` (document 2). */
+export const mcpServerSpecSchema = Type.Object(
+  {
+    url: text('Streamable HTTP endpoint; only the gateway talks to it.', { pattern: '^https?://[^/@\\s]+' }),
+    transport: Optional(oneOf(['streamable-http'], 'The only transport.', { default: 'streamable-http' })),
+    protocolVersions: Optional(
+      Type.Array(Type.String({ minLength: 1, maxLength: 32 }), {
+        maxItems: 32,
+        description: 'Revisions that it speaks.',
+      }),
+    ),
+    trust: Optional(oneOf(['trusted', 'untrusted'], 'Classifies output.', { default: 'untrusted' })),
+    dataClass: Optional(
+      oneOf(['public', 'internal', 'confidential', 'restricted'], 'Highest class of data.', { default: 'internal' }),
+    ),
+    jurisdiction: Optional(jurisdiction()),
+    timeoutSeconds: Optional(count('Wait for response headers.', { minimum: 1, maximum: 3600 })),
+    shared: Optional(flag('Usable from `allowedNamespaces`.')),
+    allowedNamespaces: Optional(texts('Namespaces that may use a shared server.')),
+    dlpProfile: Optional(dlpProfile()),
+    caBundleRef: Optional(
+      Type.Object(
+        {
+          name: text('ConfigMap.', { minLength: 1, maxLength: 253 }),
+          key: text('Key in it.', { minLength: 1, maxLength: 253 }),
+        },
+        { ...closed, description: 'PEM bundle trusted beside the system roots.' },
+      ),
+    ),
+    toolLabels: Optional(toolLabelsSchema),
+    toolPins: Optional(toolPinsSchema),
+    auth: Optional(authSchema),
+  },
+  closed,
+)
+
+/** `MCPServer.status` (document 2). */
+export const mcpServerStatusSchema = Type.Object(
+  {
+    conditions: Optional(conditions()),
+    driftedTools: Optional(texts('Tools that differ from every pin; sorted.', { maxItems: 64 })),
+    gatewayKey: Optional(text('`<namespace>/<name>` once published.')),
+    lastSeen: Optional(Type.String({ format: 'date-time', maxLength: 64, description: 'Last report of pins.' })),
+    observedGeneration: Optional(longCount('Generation that the status was written for.')),
+    observedTools: Optional(count('Tools that the gateway has seen.')),
+  },
+  closed,
+)

@@ -1,0 +1,310 @@
+import { createHash } from 'node:crypto'
+import { rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { type Clock, canonicalJson, type Ids, rfc3339, systemIds } from '@plat/core'
+import type { Log } from '@plat/process'
+import { stringify } from 'yaml'
+import type { Kind, Manifest, Resource, StatusOf } from '../kinds/index.ts'
+import { isStatus, manifestWithDefaults, validate, validateStatus } from '../validate.ts'
+import { History } from './history.ts'
+import { type Sidecar, Sidecars, writeWhole } from './sidecar.ts'
+import type {
+  Applied,
+  ApplyOptions,
+  Key,
+  ListOptions,
+  Page,
+  RemoveOptions,
+  ResourceStore,
+  WatchEvent,
+} from './store.ts'
+import { pathOf, readTree } from './tree.ts'
+
+/** How often the folder is looked at, in milliseconds. */
+const POLL_MS = 1000
+
+export interface FileStoreOptions {
+  /** Folder with `<plural>/<namespace>/<name>.yaml`. */
+  readonly dir: string
+  /** Folder for what the files do not say: uid, generation, status. Default: `.plat/state/resources` beside `dir`. */
+  readonly stateDir?: string
+  readonly clock: Clock
+  readonly ids?: Ids
+  readonly log: Log
+}
+
+export interface FileStore extends ResourceStore {
+  /** One line for each file that does not load: `agents/default/x.yaml:4: spec.tier: Required value`. */
+  problems(): readonly string[]
+  /** Looks at the folder now. */
+  check(): Promise<void>
+}
+
+/** A store over YAML files that people edit; the folder is looked at each second and before every answer. */
+export function createFileStore(options: FileStoreOptions): FileStore {
+  return new YamlFiles(options)
+}
+
+interface Held {
+  readonly object: Resource
+  readonly sidecar: Sidecar
+}
+
+class YamlFiles implements FileStore {
+  readonly #dir: string
+  readonly #clock: Clock
+  readonly #ids: Ids
+  readonly #log: Log
+  readonly #sidecars: Sidecars
+  readonly #history: History
+  /** By path below the folder. */
+  #held = new Map<string, Held>()
+  #problems: readonly string[] = []
+  #opened = false
+  /** Looks and writes follow one another. */
+  #queue: Promise<void> = Promise.resolve()
+  readonly #stopPolling: () => void
+
+  constructor({
+    dir,
+    stateDir = join(dirname(dir), '.plat', 'state', 'resources'),
+    clock,
+    ids,
+    log,
+  }: FileStoreOptions) {
+    this.#dir = dir
+    this.#clock = clock
+    this.#ids = ids ?? systemIds(clock)
+    this.#log = log
+    this.#sidecars = new Sidecars(stateDir)
+    this.#history = new History(this.#ids.uuid())
+    let looking = false
+    this.#stopPolling = clock.every(POLL_MS, () => {
+      if (looking) return
+      looking = true
+      this.check()
+        .catch((error: unknown) => log.error({ dir, error: String(error) }, 'resources cannot be read'))
+        .finally(() => {
+          looking = false
+        })
+    })
+  }
+
+  problems(): readonly string[] {
+    return this.#problems
+  }
+
+  check(): Promise<void> {
+    return this.#inTurn(() => this.#look())
+  }
+
+  close(): void {
+    this.#stopPolling()
+  }
+
+  async get<K extends Kind>(kind: K, key: Key): Promise<Resource<K> | null> {
+    await this.check()
+    const object = this.#held.get(pathOf(kind, key))?.object
+    return object !== undefined && isOf(kind, object) ? object : null
+  }
+
+  async list<K extends Kind>(kind: K, { namespace, labels, limit, cursor }: ListOptions): Promise<Page<K>> {
+    await this.check()
+    const all = [...this.#held.values()]
+      .map(({ object }) => object)
+      .filter((object) => isOf(kind, object))
+      .filter(({ metadata }) => namespace === undefined || metadata.namespace === namespace)
+      .filter(({ metadata }) =>
+        Object.entries(labels ?? {}).every(([name, value]) => metadata.labels?.[name] === value),
+      )
+      .toSorted((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1))
+    const rest = cursor === undefined ? all : all.filter((object) => sortKey(object) > cursor)
+    const items = limit === undefined ? rest : rest.slice(0, limit)
+    const last = items.at(-1)
+    const next = last !== undefined && items.length < rest.length ? sortKey(last) : null
+    return { items, revision: this.#history.revision, next }
+  }
+
+  async *watch<K extends Kind>(kind: K, from: string | null, signal: AbortSignal): AsyncGenerator<WatchEvent<K>> {
+    let revision = from
+    if (revision === null) {
+      const page = await this.list(kind, {})
+      for (const object of page.items) yield { type: 'ADDED', object, revision: page.revision }
+      yield { type: 'BOOKMARK', revision: page.revision }
+      revision = page.revision
+    }
+    const at = this.#history.position(revision)
+    if (at === null) yield { type: 'GONE' }
+    else yield* this.#history.follow(at, (object) => isOf(kind, object), signal)
+  }
+
+  async apply<K extends Kind>(manifest: Manifest<K>, options: ApplyOptions): Promise<Applied<K>> {
+    const problems = validate(manifest.kind, manifest)
+    if (problems.length > 0) return { kind: 'invalid', problems }
+    return this.#inTurn(async () => {
+      await this.#look()
+      return this.#apply(manifest, options)
+    })
+  }
+
+  async #apply<K extends Kind>(manifest: Manifest<K>, { owner, force, dryRun }: ApplyOptions): Promise<Applied<K>> {
+    const path = pathOf(manifest.kind, manifest.metadata)
+    const filled = manifestWithDefaults(manifest.kind, manifest)
+    const held = this.#held.get(path)
+    if (held !== undefined && isOf(manifest.kind, held.object)) {
+      if (sameManifest(held.object, filled)) return { kind: 'applied', object: held.object }
+      if (held.sidecar.owner !== owner && force !== true) {
+        const other = held.sidecar.owner ?? 'a person'
+        return { kind: 'conflict', reason: `${path} was last written by ${other}: apply with force to take it over` }
+      }
+    }
+    const sidecar = this.#next(filled, held?.sidecar ?? null, owner)
+    if (dryRun !== true) {
+      await this.#sidecars.write(path, sidecar)
+      await writeWhole(join(this.#dir, path), stringify(manifest, { version: '1.1' }))
+    }
+    const object = resourceOf(manifest.kind, filled, sidecar, this.#history.nextRevision)
+    if (dryRun !== true) this.#put(path, { object, sidecar })
+    return { kind: 'applied', object }
+  }
+
+  async applyStatus<K extends Kind>(kind: K, key: Key, status: StatusOf<K>): Promise<Applied<K> | null> {
+    const problems = validateStatus(kind, status)
+    if (problems.length > 0) return { kind: 'invalid', problems }
+    return this.#inTurn(async () => {
+      await this.#look()
+      const path = pathOf(kind, key)
+      const held = this.#held.get(path)
+      if (held === undefined || !isOf(kind, held.object)) return null
+      if (canonicalJson(held.object.status ?? {}) === canonicalJson(status))
+        return { kind: 'applied', object: held.object }
+      const sidecar = { ...held.sidecar, status }
+      await this.#sidecars.write(path, sidecar)
+      const object = resourceOf(kind, held.object, sidecar, this.#history.nextRevision)
+      this.#put(path, { object, sidecar })
+      return { kind: 'applied', object }
+    })
+  }
+
+  async remove(kind: Kind, key: Key, { uid, revision }: RemoveOptions = {}) {
+    return this.#inTurn(async () => {
+      await this.#look()
+      const path = pathOf(kind, key)
+      const held = this.#held.get(path)
+      if (held === undefined) return 'missing' as const
+      const { metadata } = held.object
+      if (uid !== undefined && uid !== metadata.uid) return conflict(`${path} has uid ${metadata.uid}`)
+      if (revision !== undefined && revision !== metadata.resourceVersion) return conflict(`${path} has changed`)
+      await rm(join(this.#dir, path), { force: true })
+      await this.#drop(path, held, 'removed')
+      return 'removed' as const
+    })
+  }
+
+  async #look(): Promise<void> {
+    const tree = await readTree(this.#dir)
+    const found = new Map(tree.objects.map((object) => [pathOf(object.kind, object.metadata), object]))
+    if (!this.#opened) await this.#sidecars.keepOnly(tree.files)
+    this.#opened = true
+    for (const [path, held] of [...this.#held]) {
+      // A file that is broken for a moment keeps its identity and its status.
+      if (!found.has(path)) await this.#drop(path, held, tree.files.has(path) ? 'broken' : 'removed')
+    }
+    for (const [path, manifest] of found) await this.#meet(path, manifest)
+    this.#tell(tree.problems)
+  }
+
+  /** Takes in what a file says; a file that says the same as before changes nothing. */
+  async #meet(path: string, manifest: Manifest): Promise<void> {
+    const held = this.#held.get(path)
+    if (held !== undefined && sameManifest(held.object, manifest)) return
+    const before = held?.sidecar ?? (await this.#sidecars.read(path))
+    const edited = before !== null && before.specSha256 !== digest(manifest.spec)
+    const sidecar = this.#next(manifest, before, edited || before === null ? null : before.owner)
+    if (before === null || edited) await this.#sidecars.write(path, sidecar)
+    this.#put(path, { object: resourceOf(manifest.kind, manifest, sidecar, this.#history.nextRevision), sidecar })
+  }
+
+  #next(manifest: Manifest, before: Sidecar | null, owner: string | null): Sidecar {
+    const specSha256 = digest(manifest.spec)
+    if (before === null) {
+      return { uid: this.#ids.uuid(), generation: 1, createdAt: rfc3339(this.#clock.now()), specSha256, owner }
+    }
+    const generation = before.generation + (before.specSha256 === specSha256 ? 0 : 1)
+    return { ...before, generation, specSha256, owner }
+  }
+
+  #put(path: string, held: Held): void {
+    const type = this.#held.has(path) ? 'MODIFIED' : 'ADDED'
+    this.#held.set(path, held)
+    this.#history.push({ type, object: held.object })
+  }
+
+  async #drop(path: string, held: Held, why: 'removed' | 'broken'): Promise<void> {
+    if (why === 'removed') await this.#sidecars.remove(path)
+    this.#held.delete(path)
+    this.#history.push({ type: 'DELETED', object: held.object })
+  }
+
+  #tell(problems: readonly string[]): void {
+    const known = new Set(this.#problems)
+    for (const problem of problems)
+      if (!known.has(problem)) this.#log.error({ dir: this.#dir, problem }, 'resource refused')
+    this.#problems = problems
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#queue.then(work)
+    this.#queue = result.then(
+      () => {},
+      () => {},
+    )
+    return result
+  }
+}
+
+function isOf<K extends Kind>(kind: K, object: Resource): object is Resource<K> {
+  return object.kind === kind
+}
+
+function sortKey({ metadata }: Resource): string {
+  return `${metadata.namespace}/${metadata.name}`
+}
+
+function conflict(reason: string) {
+  return { kind: 'conflict', reason } as const
+}
+
+function digest(spec: unknown): string {
+  return createHash('sha256').update(canonicalJson(spec)).digest('hex')
+}
+
+/** Do two objects say the same, apart from what the store adds? */
+function sameManifest(held: Manifest, given: Manifest): boolean {
+  return canonicalJson(written(held)) === canonicalJson(written(given))
+}
+
+function written({ metadata, spec }: Manifest): unknown {
+  const { name, namespace, labels, annotations } = metadata
+  return { name, namespace, labels, annotations, spec }
+}
+
+function resourceOf<K extends Kind>(kind: K, manifest: Manifest<K>, sidecar: Sidecar, revision: string): Resource<K> {
+  const { name, namespace, labels, annotations } = manifest.metadata
+  return {
+    apiVersion: manifest.apiVersion,
+    kind,
+    metadata: {
+      name,
+      namespace,
+      ...(labels && { labels }),
+      ...(annotations && { annotations }),
+      uid: sidecar.uid,
+      resourceVersion: revision,
+      generation: sidecar.generation,
+      creationTimestamp: sidecar.createdAt,
+    },
+    spec: manifest.spec,
+    ...(isStatus(kind, sidecar.status) && { status: sidecar.status }),
+  }
+}

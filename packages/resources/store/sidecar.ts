@@ -1,0 +1,76 @@
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { type Static, Type } from 'typebox'
+import { Value } from 'typebox/value'
+import { isMissing } from './tree.ts'
+
+const sidecarSchema = Type.Object({
+  uid: Type.String(),
+  generation: Type.Integer(),
+  createdAt: Type.String(),
+  specSha256: Type.String(),
+  /** Who wrote the spec last; null: a person with an editor. */
+  owner: Type.Union([Type.String(), Type.Null()]),
+  status: Type.Optional(Type.Unknown()),
+})
+
+/** What a YAML file does not say about its object. */
+export type Sidecar = Static<typeof sidecarSchema>
+
+/**
+ * Keeps what the store knows beyond the YAML files, one JSON file an object, so that people's files stay theirs: identity,
+ * generation and status survive restarts. A lost or broken sidecar costs exactly those.
+ */
+export class Sidecars {
+  readonly #dir: string
+
+  constructor(dir: string) {
+    this.#dir = dir
+  }
+
+  async read(path: string): Promise<Sidecar | null> {
+    try {
+      const value: unknown = JSON.parse(await readFile(this.#file(path), 'utf8'))
+      return Value.Check(sidecarSchema, value) ? value : null
+    } catch (error) {
+      if (isMissing(error) || error instanceof SyntaxError) return null
+      throw error
+    }
+  }
+
+  async write(path: string, sidecar: Sidecar): Promise<void> {
+    await writeWhole(this.#file(path), `${JSON.stringify(sidecar, null, 2)}\n`)
+  }
+
+  async remove(path: string): Promise<void> {
+    await rm(this.#file(path), { force: true })
+  }
+
+  /** Forgets objects whose files were removed while nobody watched. */
+  async keepOnly(paths: ReadonlySet<string>): Promise<void> {
+    const files = new Set([...paths].map((path) => this.#file(path)))
+    let found: string[]
+    try {
+      found = await readdir(this.#dir, { recursive: true })
+    } catch (error) {
+      if (isMissing(error)) return
+      throw error
+    }
+    for (const name of found) {
+      const file = join(this.#dir, name)
+      if (file.endsWith('.json') && !files.has(file)) await rm(file, { force: true })
+    }
+  }
+
+  #file(path: string): string {
+    return join(this.#dir, path.replace(/\.yaml$/, '.json'))
+  }
+}
+
+/** Writes a file whole or not at all: beside it under a hidden name, then renamed. Modes 0700 and 0600. */
+export async function writeWhole(path: string, text: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  const temporary = join(dirname(path), `.${path.slice(dirname(path).length + 1)}.tmp`)
+  await writeFile(temporary, text, { mode: 0o600 })
+  await rename(temporary, path)
+}

@@ -1,0 +1,117 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { closest } from '@plat/core'
+import { type Kind, kinds, type Manifest, UNBUILT_KINDS } from '../kinds/index.ts'
+import { MANIFEST_MAX_BYTES, readManifest } from '../manifest.ts'
+
+/** Most resource files that are read; more are a problem line, not a slow gateway. */
+export const FILES_MAX = 20_000
+
+/** What stands in a folder of resources: the objects that are right, and a line for everything that is not. */
+export interface Tree {
+  readonly objects: readonly Manifest[]
+  /** `agents/default/x.yaml:4: spec.tier: Required value`, sorted. */
+  readonly problems: readonly string[]
+  /** Paths of all files, the broken ones too. */
+  readonly files: ReadonlySet<string>
+}
+
+/** Path of an object below the folder. */
+export function pathOf(kind: Kind, { namespace, name }: { namespace: string; name: string }): string {
+  return join(kinds[kind].plural, namespace, `${name}.yaml`)
+}
+
+/**
+ * Reads `<dir>/<plural>/<namespace>/<name>.yaml`, one object a file. A broken file is a problem line; the others load.
+ * A folder that does not exist holds nothing.
+ */
+export async function readTree(dir: string): Promise<Tree> {
+  const reading: Reading = { dir, objects: [], problems: [], files: new Set() }
+  for (const folder of await entries(dir)) {
+    const kind = kindOf(folder.name)
+    if (kind !== null && folder.isDirectory()) await readKind(reading, kind)
+    else reading.problems.push(`${folder.name}: ${strangeFolder(folder.name, folder.isDirectory())}`)
+  }
+  return { objects: reading.objects, problems: reading.problems.toSorted(), files: reading.files }
+}
+
+interface Reading {
+  readonly dir: string
+  readonly objects: Manifest[]
+  readonly problems: string[]
+  readonly files: Set<string>
+}
+
+async function readKind(reading: Reading, kind: Kind): Promise<void> {
+  const plural = kinds[kind].plural
+  for (const folder of await entries(join(reading.dir, plural))) {
+    const path = join(plural, folder.name)
+    if (!folder.isDirectory()) {
+      reading.problems.push(`${path}: must stand in a folder of its namespace: ${plural}/<namespace>/<name>.yaml`)
+      continue
+    }
+    for (const file of await entries(join(reading.dir, path))) await readOne(reading, kind, join(path, file.name))
+  }
+}
+
+async function readOne(reading: Reading, kind: Kind, path: string): Promise<void> {
+  const problem = (text: string) => reading.problems.push(`${path}${text}`)
+  if (!path.endsWith('.yaml')) return void problem(': must end in .yaml')
+  reading.files.add(path)
+  if (reading.files.size > FILES_MAX) return void problem(`: more than ${FILES_MAX} files`)
+  const text = await readText(join(reading.dir, path))
+  if (text === null) return
+  if (typeof text !== 'string') return void problem(`: ${text.fault}`)
+  const { object, problems } = readManifest(kind, text)
+  for (const { line, message } of problems) problem(`:${line}: ${message}`)
+  if (object === null) return
+  const expected = pathOf(kind, object.metadata)
+  if (expected === path) reading.objects.push(object)
+  else problem(`: metadata names ${object.metadata.namespace}/${object.metadata.name}, which belongs into ${expected}`)
+}
+
+/** Null: gone since the folder was listed. */
+async function readText(path: string): Promise<string | null | { fault: string }> {
+  try {
+    const bytes = await readFile(path)
+    if (bytes.length > MANIFEST_MAX_BYTES) return { fault: `larger than ${MANIFEST_MAX_BYTES} bytes` }
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch (error) {
+    if (isMissing(error)) return null
+    return { fault: error instanceof TypeError ? 'not UTF-8' : `cannot be read (${codeOf(error)})` }
+  }
+}
+
+/** Sorted; hidden files and temporary ones are nobody's resources. */
+async function entries(dir: string) {
+  try {
+    const found = await readdir(dir, { withFileTypes: true })
+    return found.filter(({ name }) => !name.startsWith('.')).toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  } catch (error) {
+    if (isMissing(error)) return []
+    throw error
+  }
+}
+
+export function isMissing(error: unknown): boolean {
+  return ['ENOENT', 'ENOTDIR'].includes(codeOf(error))
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown'
+}
+
+function kindOf(plural: string): Kind | null {
+  if (plural === kinds.Agent.plural) return 'Agent'
+  if (plural === kinds.MCPServer.plural) return 'MCPServer'
+  return plural === kinds.ToolPolicy.plural ? 'ToolPolicy' : null
+}
+
+function strangeFolder(name: string, isFolder: boolean): string {
+  if (!isFolder) return 'must stand in a folder of its kind: <plural>/<namespace>/<name>.yaml'
+  const unbuilt = Object.hasOwn(UNBUILT_KINDS, name) ? UNBUILT_KINDS[name] : undefined
+  if (unbuilt !== undefined) return `${unbuilt}: not built yet in this version`
+  const plurals = Object.values(kinds).map(({ plural }) => plural)
+  const guess = closest(name, plurals)
+  return `no such kind${guess === null ? `: there are ${plurals.join(', ')}` : `, did you mean "${guess}"?`}`
+}

@@ -1,0 +1,73 @@
+import { type TSchema, Type } from 'typebox'
+import { Value } from 'typebox/value'
+import { checkStructure, type FieldProblem, isRecord, type Node } from './check.ts'
+import { API_VERSION, type Kind, kinds, type Manifest, metadataSchema, type StatusOf } from './kinds/index.ts'
+import { checkRules } from './rules.ts'
+
+/**
+ * Everything that is wrong with an object of a kind, in the words of the Kubernetes API server. Rules across fields are
+ * only asked of an object whose fields are right.
+ */
+export function validate(kind: Kind, object: unknown): FieldProblem[] {
+  const schema = manifestSchemas[kind]
+  const problems = checkStructure(schema, object)
+  return problems.length > 0 ? problems : checkRules(schema, object)
+}
+
+/** Problems of a status, with paths from `status`. */
+export function validateStatus(kind: Kind, status: unknown): FieldProblem[] {
+  return checkStructure(kinds[kind].status, status, 'status')
+}
+
+/** Has the value the shape of a kind? Asked after `validate`, which says why not. */
+export function isManifest<K extends Kind>(kind: K, value: unknown): value is Manifest<K> {
+  return Value.Check(manifestSchemas[kind], value)
+}
+
+export function isStatus<K extends Kind>(kind: K, value: unknown): value is StatusOf<K> {
+  return Value.Check(kinds[kind].status, value)
+}
+
+/** A copy in which the defaults that the schema documents stand where nothing was written. */
+export function withDefaults<T>(schema: TSchema, value: T): T {
+  const copy = structuredClone(value)
+  fill(schema, copy)
+  return copy
+}
+
+/** The copy of an object with its spec's defaults. */
+export function manifestWithDefaults<K extends Kind>(kind: K, manifest: Manifest<K>): Manifest<K> {
+  return { ...manifest, spec: withDefaults(kinds[kind].spec, manifest.spec) }
+}
+
+function fill(node: Node, value: unknown): void {
+  if (Array.isArray(value)) {
+    for (const item of value) if (node.items !== undefined) fill(node.items, item)
+    return
+  }
+  if (!isRecord(value)) return
+  for (const [name, child] of Object.entries(node.properties ?? {})) {
+    if (value[name] === undefined && child.default !== undefined) value[name] = structuredClone(child.default)
+    fill(child, value[name])
+  }
+  if (!isRecord(node.additionalProperties)) return
+  for (const item of Object.values(value)) fill(node.additionalProperties, item)
+}
+
+const manifestSchemas = {
+  Agent: manifestSchema('Agent'),
+  MCPServer: manifestSchema('MCPServer'),
+  ToolPolicy: manifestSchema('ToolPolicy'),
+}
+
+function manifestSchema(kind: Kind) {
+  return Type.Object(
+    {
+      apiVersion: Type.Enum([API_VERSION], { type: 'string' }),
+      kind: Type.Enum([kind], { type: 'string' }),
+      metadata: metadataSchema,
+      spec: kinds[kind].spec,
+    },
+    { additionalProperties: false },
+  )
+}

@@ -1,0 +1,18 @@
+import type { Kind, Manifest } from '@plat/resources'
+
+/** The resources that are rendered, all namespaces together, defaults filled in. */
+export interface Declared {
+  readonly agents: readonly Manifest<'Agent'>[]
+  readonly servers: readonly Manifest<'MCPServer'>[]
+  readonly policies: readonly Manifest<'ToolPolicy'>[]
+}
+
+/** `<namespace>/<name>`. */
+export function keyOf({ metadata }: Manifest): string {
+  return `${metadata.namespace}/${metadata.name}`
+}
+
+/** By namespace and name, so that the same resources always give the same bytes. */
+export function sorted<K extends Kind>(objects: readonly Manifest<K>[]): Manifest<K>[] {
+  return objects.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
+}

@@ -1,0 +1,83 @@
+import { createHash } from 'node:crypto'
+import { canonicalJson } from '@plat/core'
+import type { Manifest } from '@plat/resources'
+import type { PolicyEntry, PolicyFile, RuleEntry } from '@plat/resources/rendered'
+import { type Declared, keyOf, sorted } from './declared.ts'
+import { agentFaults, faultLine, policyFaults } from './unbuilt.ts'
+
+/**
+ * Agents and ToolPolicies as the gateway's policyFile. What cannot be enforced becomes a policy that denies everything
+ * and says why; an agent whose policyRef leads nowhere is in no policy, and so denied.
+ * `previous` is the file before: the generation grows when the policies change.
+ */
+export function renderPolicies(
+  declared: Declared,
+  previous: Pick<PolicyFile, 'generation' | 'revision'> | null,
+): { file: PolicyFile; refused: string[] } {
+  const refused: string[] = []
+  const entries: PolicyEntry[] = []
+  const governed = new Map<string, string[]>(declared.policies.map((policy) => [keyOf(policy), []]))
+  for (const agent of sorted(declared.agents)) {
+    const lines = agentFaults(agent).map((fault) => faultLine(agent, fault))
+    refused.push(...lines)
+    if (lines.length > 0)
+      entries.push(denying(`Agent/${keyOf(agent)}`, agent.metadata.namespace, [agent.metadata.name], lines))
+    else refused.push(...govern(agent, governed))
+  }
+  for (const policy of sorted(declared.policies)) {
+    const agents = governed.get(keyOf(policy)) ?? []
+    const lines = policyFaults(policy).map((fault) => faultLine(policy, fault))
+    refused.push(...lines)
+    if (lines.length > 0) entries.push(denying(keyOf(policy), policy.metadata.namespace, agents, lines))
+    else entries.push(entryOf(policy, agents))
+  }
+  const revision = `sha256:${createHash('sha256').update(canonicalJson(entries)).digest('hex')}`
+  const generation = previous?.revision === revision ? previous.generation : (previous?.generation ?? 0) + 1
+  return { file: { version: 1, generation, revision, policies: entries }, refused }
+}
+
+/** Puts the agent under its policy, or says why that cannot be. */
+function govern(agent: Manifest<'Agent'>, governed: ReadonlyMap<string, string[]>): string[] {
+  const { policyRef } = agent.spec
+  if (policyRef === undefined) return [faultLine(agent, { path: 'policyRef', why: 'missing: the agent is denied' })]
+  const key = `${agent.metadata.namespace}/${policyRef}`
+  const agents = governed.get(key)
+  if (agents === undefined) {
+    return [faultLine(agent, { path: 'policyRef', why: `no ToolPolicy ${key}: the agent is denied` })]
+  }
+  agents.push(agent.metadata.name)
+  return []
+}
+
+function entryOf({ metadata, spec }: Manifest<'ToolPolicy'>, agents: readonly string[]): PolicyEntry {
+  return {
+    name: `${metadata.namespace}/${metadata.name}`,
+    namespace: metadata.namespace,
+    agents: [...agents],
+    mode: 'enforce',
+    defaultAction: 'deny',
+    cedar: '',
+    rules: (spec.rules ?? []).map(ruleOf),
+  }
+}
+
+type Rule = NonNullable<Manifest<'ToolPolicy'>['spec']['rules']>[number]
+
+function ruleOf({ name, action, match, when, reason }: Rule): RuleEntry {
+  return {
+    name,
+    action,
+    ...(match !== undefined && { match }),
+    ...(when !== undefined && { when }),
+    ...(reason !== undefined && { reason }),
+  }
+}
+
+/** Longest reason that the format takes, in characters. */
+const REASON_MAX = 1024
+
+function denying(name: string, namespace: string, agents: readonly string[], lines: readonly string[]): PolicyEntry {
+  const reason = lines.join('; ').slice(0, REASON_MAX)
+  const rules: RuleEntry[] = [{ name: 'refused', action: 'deny', reason }]
+  return { name, namespace, agents: [...agents], mode: 'enforce', defaultAction: 'deny', cedar: '', rules }
+}

@@ -1,0 +1,127 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Clock } from '@plat/core'
+import type { Log } from '@plat/process'
+import { type Kind, type Manifest, type ResourceStore, writeWhole } from '@plat/resources'
+import { decodeRendered, type PolicyFile, policyFileSchema } from '@plat/resources/rendered'
+import type { Declared } from './declared.ts'
+import { renderPolicies } from './policies.ts'
+import { renderUpstreams } from './upstreams.ts'
+
+/** Pause after a failed look or write, in milliseconds. */
+const RETRY_MS = 1000
+
+export interface RenderOptions {
+  /** A file store also tells which files do not load. */
+  readonly store: ResourceStore & { problems?(): readonly string[] }
+  /** Gets `policies.json` and `upstreams.json` (modes 0700 and 0600). */
+  readonly outDir: string
+  readonly log: Log
+  readonly clock: Clock
+}
+
+export interface Render {
+  stop(): Promise<void>
+  /** One line for everything that is declared and not in force. */
+  refused(): readonly string[]
+}
+
+/**
+ * Renders the resources now, before it resolves, and again whenever they change. A file whose content stays the same is
+ * not written.
+ * @throws when the first rendering fails.
+ */
+export async function startRender(options: RenderOptions): Promise<Render> {
+  const { store, log, clock } = options
+  const stopping = new AbortController()
+  let refused: readonly string[] = []
+  let rendering: Promise<void> = Promise.resolve()
+  const renderAgain = () => {
+    rendering = rendering.then(async () => {
+      if (!stopping.signal.aborted) refused = await renderOnce(options, refused)
+    })
+    return rendering
+  }
+  const follow = async (kind: Kind) => {
+    while (!stopping.signal.aborted) {
+      try {
+        for await (const event of store.watch(kind, null, stopping.signal)) {
+          if (event.type === 'BOOKMARK') await renderAgain()
+        }
+      } catch (error) {
+        rendering = Promise.resolve()
+        log.error({ kind, error: String(error) }, 'rendering failed; what was rendered before stays')
+        await pause(clock, RETRY_MS, stopping.signal)
+      }
+    }
+  }
+  await renderAgain()
+  const following = [follow('Agent'), follow('MCPServer'), follow('ToolPolicy')]
+  return {
+    refused: () => [...(store.problems?.() ?? []), ...refused],
+    async stop() {
+      stopping.abort()
+      await Promise.all(following)
+    },
+  }
+}
+
+/** Answers the refused lines; those that were not there before are logged. */
+async function renderOnce(
+  { store, outDir, log }: RenderOptions,
+  before: readonly string[],
+): Promise<readonly string[]> {
+  const declared: Declared = {
+    agents: await all(store, 'Agent'),
+    servers: await all(store, 'MCPServer'),
+    policies: await all(store, 'ToolPolicy'),
+  }
+  const policiesPath = join(outDir, 'policies.json')
+  const upstreamsPath = join(outDir, 'upstreams.json')
+  const policies = renderPolicies(declared, await readPrevious(policiesPath))
+  const upstreams = renderUpstreams(declared)
+  // Policies first: a server is not found before the rules for it are there.
+  await writeChanged(policiesPath, policies.file, log)
+  await writeChanged(upstreamsPath, upstreams.file, log)
+  const refused = [...policies.refused, ...upstreams.refused]
+  for (const line of refused) if (!before.includes(line)) log.error({ refused: line }, 'resource refused')
+  return refused
+}
+
+async function all<K extends Kind>(store: ResourceStore, kind: K): Promise<readonly Manifest<K>[]> {
+  return (await store.list(kind, {})).items
+}
+
+/** The file of the last run, for its generation; a missing or strange one counts as none. */
+async function readPrevious(path: string): Promise<PolicyFile | null> {
+  const bytes = await readOrNull(path)
+  const decoded = bytes === null ? null : decodeRendered(policyFileSchema, bytes, () => [])
+  return decoded?.ok === true ? decoded.file : null
+}
+
+async function writeChanged(path: string, file: object, log: Log): Promise<void> {
+  const text = `${JSON.stringify(file, null, 2)}\n`
+  const before = await readOrNull(path)
+  if (before?.toString('utf8') === text) return
+  await writeWhole(path, text)
+  log.info({ path }, 'rendered')
+}
+
+async function readOrNull(path: string): Promise<Buffer | null> {
+  try {
+    return await readFile(path)
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null
+    throw error
+  }
+}
+
+function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const cancel = clock.after(ms, resolve)
+    signal.addEventListener('abort', () => {
+      cancel()
+      resolve()
+    })
+  })
+}

@@ -1,0 +1,82 @@
+import { compileExpression, type Manifest } from '@plat/resources'
+import { WHEN_VARIABLES } from '@plat/resources/rendered'
+
+/**
+ * What a resource may say and this version would not enforce. Each function lists field paths (below `spec`) with the
+ * reason; an empty list means that everything in the resource holds. Fields that only shape a sandbox (image, command,
+ * env, resources, workspace, idleTimeout) are not here: without a cluster nobody relies on the gateway for them.
+ */
+export interface Fault {
+  readonly path: string
+  readonly why: string
+}
+
+const NOT_BUILT = 'not built yet in this version'
+
+const notBuilt = (path: string): Fault => ({ path, why: NOT_BUILT })
+
+/** One line: `ToolPolicy default/x rules[2].action: not built yet in this version`. */
+export function faultLine({ kind, metadata }: Manifest, fault: Fault): string {
+  return `${kind} ${metadata.namespace}/${metadata.name} ${fault.path}: ${fault.why}`
+}
+
+export function agentFaults({ spec }: Manifest<'Agent'>): Fault[] {
+  const paths: string[] = []
+  if (spec.profile !== undefined && spec.profile !== 'default') paths.push('profile')
+  if (spec.maxConcurrentSessions !== undefined && spec.maxConcurrentSessions > 0) paths.push('maxConcurrentSessions')
+  if (spec.web !== undefined) paths.push('web')
+  if (spec.browser !== undefined) paths.push('browser')
+  if (spec.codeInterpreter !== undefined) paths.push('codeInterpreter')
+  if (spec.budget !== undefined) paths.push('budget')
+  if (spec.model !== undefined) paths.push('model')
+  if (spec.a2a?.expose === true) paths.push('a2a')
+  return paths.map(notBuilt)
+}
+
+/** Names that begin so belong to the servers that the gateway has built in. */
+export const RESERVED_PREFIX = 'plat-'
+
+export function serverFaults({ metadata, spec }: Manifest<'MCPServer'>): Fault[] {
+  const faults: Fault[] = []
+  if (metadata.name.startsWith(RESERVED_PREFIX)) faults.push(reservedName('metadata.name'))
+  if (spec.auth !== undefined && spec.auth.type !== 'none') faults.push(notBuilt('auth.type'))
+  if (spec.auth?.perUser === true) faults.push(notBuilt('auth.perUser'))
+  if (spec.dlpProfile !== undefined && spec.dlpProfile !== 'none') faults.push(notBuilt('dlpProfile'))
+  if (spec.caBundleRef !== undefined) faults.push(notBuilt('caBundleRef'))
+  if (Object.keys(spec.toolLabels ?? {}).length > 0) faults.push(notBuilt('toolLabels'))
+  if (spec.toolPins !== undefined && spec.toolPins.mode !== 'off') faults.push(notBuilt('toolPins'))
+  return faults
+}
+
+export function reservedName(path: string): Fault {
+  return { path, why: `names that begin with "${RESERVED_PREFIX}" are built in` }
+}
+
+export function policyFaults({ spec }: Manifest<'ToolPolicy'>): Fault[] {
+  const faults: Fault[] = []
+  if (spec.mode === 'dryRun') faults.push(notBuilt('mode'))
+  if (spec.cedar !== undefined && spec.cedar !== '') faults.push(notBuilt('cedar'))
+  for (const [server, pins] of Object.entries(spec.toolPins ?? {})) {
+    if (pins.mode !== 'off') faults.push(notBuilt(`toolPins[${server}]`))
+  }
+  for (const [index, rule] of (spec.rules ?? []).entries()) {
+    for (const { path, why } of ruleFaults(rule)) faults.push({ path: `rules[${index}].${path}`, why })
+  }
+  return faults
+}
+
+type Rule = NonNullable<Manifest<'ToolPolicy'>['spec']['rules']>[number]
+
+function ruleFaults(rule: Rule): Fault[] {
+  const faults: Fault[] = []
+  if (rule.action === 'require_approval') faults.push(notBuilt('action'))
+  if (rule.quorum !== undefined) faults.push(notBuilt('quorum'))
+  if (rule.rateLimit !== undefined) faults.push(notBuilt('rateLimit'))
+  if (rule.match?.taints !== undefined) faults.push(notBuilt('match.taints'))
+  if (rule.match?.sinks !== undefined) faults.push(notBuilt('match.sinks'))
+  if (rule.when === undefined) return faults
+  const when = compileExpression(rule.when, WHEN_VARIABLES)
+  if (typeof when === 'string') faults.push({ path: 'when', why: when })
+  else if (when.mentions.has('taints')) faults.push({ path: 'when', why: `taints are ${NOT_BUILT}` })
+  return faults
+}

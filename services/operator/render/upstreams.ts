@@ -1,0 +1,120 @@
+import type { Manifest } from '@plat/resources'
+import type { ServerEntry, UpstreamsFile } from '@plat/resources/rendered'
+import { type Declared, keyOf, sorted } from './declared.ts'
+import { agentFaults, type Fault, faultLine, RESERVED_PREFIX, reservedName, serverFaults } from './unbuilt.ts'
+
+/**
+ * MCPServers and the tools of Agents as the gateway's upstreamsFile. A refused server leaves its name unknown wherever
+ * it would have been found: nobody is led to another server of the same name instead.
+ */
+export function renderUpstreams(declared: Declared): { file: UpstreamsFile; refused: string[] } {
+  const rendering: Rendering = {
+    declared: new Map(declared.servers.map((server) => [keyOf(server), server])),
+    agents: declared.agents.map(({ metadata }) => metadata),
+    hidden: new Set(),
+    servers: {},
+    bindings: {},
+    refused: [],
+  }
+  const good: Manifest<'MCPServer'>[] = []
+  for (const server of sorted(declared.servers)) {
+    const faults = serverFaults(server)
+    rendering.refused.push(...faults.map((fault) => faultLine(server, fault)))
+    if (faults.length === 0) good.push(server)
+    else for (const namespace of [server.metadata.namespace, ...usersOf(server)]) hide(rendering, namespace, server)
+  }
+  for (const server of good) rendering.servers[keyOf(server)] = serverEntry(rendering, server)
+  for (const agent of sorted(declared.agents)) if (agentFaults(agent).length === 0) renderTools(rendering, agent)
+  const { servers, bindings, refused } = rendering
+  return { file: { version: 1, servers, bindings, agentWeb: {} }, refused }
+}
+
+interface Rendering {
+  /** Every MCPServer, the refused ones too, by `<ns>/<name>`. */
+  readonly declared: ReadonlyMap<string, Manifest<'MCPServer'>>
+  readonly agents: readonly { readonly namespace: string; readonly name: string }[]
+  /** `<ns>/<name>`: a refused server stands in the way of this name. */
+  readonly hidden: Set<string>
+  readonly servers: UpstreamsFile['servers']
+  readonly bindings: UpstreamsFile['bindings']
+  readonly refused: string[]
+}
+
+function hide(rendering: Rendering, namespace: string, { metadata }: Manifest<'MCPServer'>): void {
+  rendering.hidden.add(`${namespace}/${metadata.name}`)
+}
+
+/** Other namespaces that may use a server. */
+function usersOf({ metadata, spec }: Manifest<'MCPServer'>): string[] {
+  if (spec.shared !== true) return []
+  return [...new Set(spec.allowedNamespaces ?? [])].filter((namespace) => namespace !== metadata.namespace).toSorted()
+}
+
+function serverEntry({ hidden }: Rendering, server: Manifest<'MCPServer'>): ServerEntry {
+  const { metadata, spec } = server
+  const versions = spec.protocolVersions ?? []
+  return {
+    url: spec.url,
+    namespaces: usersOf(server).filter((namespace) => !hidden.has(`${namespace}/${metadata.name}`)),
+    implicit: false,
+    trust: spec.trust ?? 'untrusted',
+    dataClass: spec.dataClass ?? 'internal',
+    ...(spec.jurisdiction !== undefined && { jurisdiction: spec.jurisdiction }),
+    ...(versions.length > 0 && { protocolVersions: [...versions] }),
+    ...(spec.timeoutSeconds !== undefined && { timeoutSeconds: spec.timeoutSeconds }),
+    auth: { type: 'none' },
+    ...(spec.dlpProfile !== undefined && { dlpProfile: spec.dlpProfile }),
+  }
+}
+
+function renderTools(rendering: Rendering, agent: Manifest<'Agent'>): void {
+  const { namespace, name } = agent.metadata
+  for (const [index, tool] of (agent.spec.tools ?? []).entries()) {
+    const at = `tools[${index}]`
+    const refuse = (fault: Fault) => rendering.refused.push(faultLine(agent, fault))
+    if (tool.name.startsWith(RESERVED_PREFIX)) refuse(reservedName(`${at}.name`))
+    else if (tool.serverRef !== undefined) {
+      const key = `${tool.serverRef.namespace ?? namespace}/${tool.serverRef.name}`
+      // Bound even when it leads nowhere: the gateway then answers unknown_server and looks no further.
+      rendering.bindings[`${namespace}/${name}/${tool.name}`] = key
+      const why = whyUnbound(rendering, namespace, key)
+      if (why !== null) refuse({ path: `${at}.serverRef`, why })
+    } else if (tool.upstreamURL !== undefined) {
+      const why = renderImplicit(rendering, agent, { name: tool.name, url: tool.upstreamURL })
+      if (why !== null) refuse({ path: `${at}.upstreamURL`, why })
+    }
+  }
+}
+
+function whyUnbound({ declared }: Rendering, namespace: string, key: string): string | null {
+  const server = declared.get(key)
+  if (server === undefined) return `no MCPServer ${key}`
+  const mayUse = server.metadata.namespace === namespace || usersOf(server).includes(namespace)
+  return mayUse ? null : `MCPServer ${key} is not shared with namespace ${namespace}`
+}
+
+/** Publishes `<agent>-<name>`; null, or why that would let somebody else in. */
+function renderImplicit(
+  rendering: Rendering,
+  { metadata: { namespace, name } }: Manifest<'Agent'>,
+  tool: { name: string; url: string },
+): string | null {
+  if (rendering.hidden.has(`${namespace}/${tool.name}`))
+    return `MCPServer ${tool.name} stands in its place and is refused`
+  const implicit = `${name}-${tool.name}`
+  const key = `${namespace}/${implicit}`
+  if (rendering.declared.has(key)) return `MCPServer ${key} has the name of this implicit server`
+  const other = rendering.agents.find(
+    (agent) => agent.namespace === namespace && agent.name !== name && implicit.startsWith(`${agent.name}-`),
+  )
+  if (other !== undefined) return `implicit server ${key} would serve agent ${other.name} as well: write an MCPServer`
+  rendering.servers[key] = {
+    url: tool.url,
+    namespaces: [],
+    implicit: true,
+    trust: 'untrusted',
+    dataClass: 'internal',
+    auth: { type: 'none' },
+  }
+  return null
+}
