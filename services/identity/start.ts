@@ -9,13 +9,9 @@ import { mountJwks } from './keys/jwks.ts'
 import { createKeyRing } from './keys/ring.ts'
 import { mintEndpoint } from './mint/mint.ts'
 import { createBrokerGuard } from './serve/broker-guard.ts'
-import { mountEndpoints } from './serve/endpoint.ts'
+import { BODY_TIMEOUT_MS, endpointRoute } from './serve/endpoint.ts'
 import { verifyEndpoint } from './verify/verify.ts'
 
-/** Document 1, "Limits": size of a request body. */
-const MAX_BODY_BYTES = 64 * 1024
-/** How long a request may take to come in, body included, in milliseconds. */
-const REQUEST_TIMEOUT_MS = 30_000
 /** How long requests in flight may take once the broker drains, in milliseconds. */
 const DRAIN_MS = 10_000
 
@@ -64,15 +60,17 @@ export async function startIdentity(options: StartIdentityOptions): Promise<Iden
       clock,
       ids,
       log,
-      limits: { maxBodyBytes: MAX_BODY_BYTES, requestMs: REQUEST_TIMEOUT_MS },
+      limits: { requestMs: BODY_TIMEOUT_MS },
+      raw: [
+        endpointRoute({ guard, clock, log }, [
+          mintEndpoint({ settings, signer: () => ring.signer(), clock, ids, log }),
+          verifyEndpoint(verifier),
+        ]),
+      ],
       renderFault: (fault) => ({ error: fault.message }),
       api(app) {
         mountProbes(app, { ready: () => ready, build, metrics: () => registry.expose() })
         mountJwks(app, ring)
-        mountEndpoints(app, { guard, clock, log }, [
-          mintEndpoint({ settings, signer: () => ring.signer(), clock, ids, log }),
-          verifyEndpoint(verifier),
-        ])
       },
     }),
   )

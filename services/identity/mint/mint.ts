@@ -108,10 +108,6 @@ function optionalClaims(request: MintRequest): object {
 }
 
 /** Issuance is audited: one line per token, never the token itself. */
-function recordIssued(log: Log, request: MintRequest, { spiffeId, jti, expiresAt, kid, tokenType }: Minted): void {
-  const { user, scopes, tier, audience } = request
-  log.info(
-    { event: 'mint', outcome: 'issued', jti, sub: spiffeId, user, scopes, tier, audience, expiresAt, kid, tokenType },
-    'issued',
-  )
+function recordIssued(log: Log, { user, scopes }: MintRequest, { spiffeId, jti, expiresAt }: Minted): void {
+  log.info({ event: 'mint', outcome: 'issued', jti, sub: spiffeId, user, scope: scopes.join(' '), expiresAt }, 'issued')
 }

@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 
 /** Says whether an `Authorization` header carries the broker token. */
 export type BrokerGuard = (authorization: string | undefined) => boolean
@@ -24,5 +24,5 @@ export function createBrokerGuard(token: string | null): BrokerGuard {
 }
 
 function sha256(text: string): Buffer {
-  return createHash('sha256').update(text, 'utf8').digest()
+  return hash('sha256', text, 'buffer')
 }
