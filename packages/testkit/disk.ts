@@ -1,0 +1,117 @@
+import type { AppendHandle, Files } from '@plat/state'
+
+/** One thing that happened to the disk. */
+export type DiskEvent =
+  | { readonly op: 'write'; readonly path: string; readonly at: number; readonly bytes: Buffer }
+  | { readonly op: 'sync'; readonly path: string }
+  | { readonly op: 'truncate'; readonly path: string; readonly size: number }
+  | { readonly op: 'replace'; readonly path: string; readonly bytes: Buffer }
+
+/** A fault at the n-th operation (counted from 0). */
+export interface DiskFault {
+  readonly at: number
+  readonly kind: 'EIO' | 'ENOSPC' | 'short'
+}
+
+interface Stored {
+  /** What a reader sees: the page cache. */
+  cache: Buffer
+  /** What a power cut leaves. */
+  durable: Buffer
+  /** Parts of the cache that a failed sync marked clean: no later sync brings them to disk. */
+  dead: [start: number, end: number][]
+}
+
+/**
+ * A disk in memory that forgets like a real one: what was not synced is gone after a power cut, and what a failed sync dropped
+ * stays dropped until it is written again. It records every operation and fails where it is told to.
+ */
+export class MemoryDisk implements Files {
+  readonly events: DiskEvent[] = []
+  readonly #files = new Map<string, Stored>()
+  readonly #faults: readonly DiskFault[]
+  #operations = 0
+
+  constructor(files: ReadonlyMap<string, Buffer> = new Map(), faults: readonly DiskFault[] = []) {
+    this.#faults = faults
+    for (const [path, bytes] of files) this.#files.set(path, { cache: bytes, durable: bytes, dead: [] })
+  }
+
+  /** Operations so far, failed ones included. */
+  get operations(): number {
+    return this.#operations
+  }
+
+  /** What each file holds after the power was cut. */
+  afterPowerCut(): Map<string, Buffer> {
+    return new Map([...this.#files].map(([path, { durable }]) => [path, durable]))
+  }
+
+  openAppend(path: string): AppendHandle {
+    this.#step(path)
+    const stored = this.#files.get(path) ?? { cache: Buffer.alloc(0), durable: Buffer.alloc(0), dead: [] }
+    this.#files.set(path, stored)
+    return {
+      size: () => stored.cache.length,
+      read: (target, position) => stored.cache.copy(target, 0, position, position + target.length),
+      write: (bytes) => this.#write(path, stored, bytes),
+      sync: (done) => setImmediate(() => done(this.#sync(path, stored))),
+      truncate: (size) => {
+        this.#step(path)
+        stored.cache = stored.cache.subarray(0, size)
+        stored.dead = stored.dead.filter(([start]) => start < size)
+        this.events.push({ op: 'truncate', path, size })
+      },
+      close: () => {},
+    }
+  }
+
+  replace(path: string, bytes: Uint8Array): void {
+    this.#step(path)
+    const copy = Buffer.from(bytes)
+    this.#files.set(path, { cache: copy, durable: copy, dead: [] })
+    this.events.push({ op: 'replace', path, bytes: copy })
+  }
+
+  readWhole(path: string): Uint8Array | null {
+    return this.#files.get(path)?.cache ?? null
+  }
+
+  exists(path: string): boolean {
+    return this.#files.has(path)
+  }
+
+  #write(path: string, stored: Stored, bytes: Uint8Array): number {
+    const short = this.#fault()?.kind === 'short'
+    this.#step(path)
+    const written = Buffer.from(bytes.subarray(0, short ? bytes.length >> 1 : bytes.length))
+    this.events.push({ op: 'write', path, at: stored.cache.length, bytes: written })
+    stored.cache = Buffer.concat([stored.cache, written])
+    return written.length
+  }
+
+  #sync(path: string, stored: Stored): Error | null {
+    try {
+      this.#step(path)
+    } catch (error) {
+      stored.dead.push([stored.durable.length, stored.cache.length])
+      return error instanceof Error ? error : new Error(String(error))
+    }
+    stored.durable = Buffer.from(stored.cache)
+    for (const [start, end] of stored.dead) stored.durable.fill(0, start, end)
+    this.events.push({ op: 'sync', path })
+    return null
+  }
+
+  #fault(): DiskFault | undefined {
+    return this.#faults.find(({ at }) => at === this.#operations)
+  }
+
+  /** Counts an operation, and throws where one is to fail. A short write is not an error by itself. */
+  #step(path: string): void {
+    const fault = this.#fault()
+    this.#operations++
+    if (fault === undefined || fault.kind === 'short') return
+    throw Object.assign(new Error(`${fault.kind}: ${path}`), { code: fault.kind })
+  }
+}
