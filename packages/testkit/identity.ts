@@ -106,6 +106,7 @@ function wrongClaims(mint: Mint, now: number): readonly InvalidToken[] {
     bad('bound by an unknown confirmation', 'binding', { cnf: { 'x5t#S256': 'A'.repeat(43) } }),
     bad('bound to a thumbprint with unused bits', 'binding', { cnf: { jkt: `${'A'.repeat(42)}B` } }),
     bad('empty confirmation', 'binding', { cnf: {} }),
+    bad('bound twice, once by an unknown way', 'binding', { cnf: { jkt: 'A'.repeat(43), jku: 'x' } }),
     bad('no exp', 'malformed', { exp: undefined }),
     bad('exp as text', 'malformed', { exp: String(now + 900) }),
     bad('exp with a fraction', 'malformed', { exp: now + 900.5 }),

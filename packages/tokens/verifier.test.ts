@@ -103,8 +103,10 @@ test('a key that is no longer trusted takes its remembered tokens with it', () =
   claimsOf(verifier.verify(token))
   claimsOf(verifier.verify(token))
   keys.replace([])
-  const answer = verifier.verify(token)
-  assert.ok('reason' in answer && answer.reason === 'kid')
+  for (const time of ['at once', 'and again']) {
+    const answer = verifier.verify(token)
+    assert.ok('reason' in answer && answer.reason === 'kid', time)
+  }
 })
 
 test('a remembered token is not valid for an audience that it was not asked for', () => {
