@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { target } from './core.fuzz.ts'
+import { fuzzTarget, near } from './target.ts'
+
+const SECONDS = 0.05
+
+test('a target that keeps its promises reports cases and no failure', async () => {
+  const { cases, failures } = await fuzzTarget('fine', { holds: fc.property(fc.nat(), () => true) }).run(SECONDS, 1)
+  assert.ok(cases > 0)
+  assert.deepEqual(failures, [])
+})
+
+test('a broken promise is reported with its smallest counterexample, the same for the same seed', async () => {
+  const broken = fuzzTarget('broken', {
+    'stays below a hundred': fc.property(fc.nat(), (n) => n < 100),
+    'never rejects': fc.asyncProperty(fc.nat(), async (n) => assert.ok(n < 100)),
+  })
+  const { failures = [] } = await broken.run(SECONDS, 7)
+  assert.equal(failures.length, 2)
+  assert.match(failures[0] ?? '', /^stays below a hundred: \[100\]/)
+  assert.deepEqual((await broken.run(SECONDS, 7)).failures, failures)
+})
+
+test('near text reaches whole samples and broken ones', () => {
+  const texts = fc.sample(near(['{"a":1}']), { numRuns: 500, seed: 1 })
+  assert.ok(texts.some((text) => text.includes('{"a":1}')))
+  assert.ok(texts.some((text) => text.includes('\\')))
+})
+
+test("core's parsers keep their promises for a moment", async () => {
+  assert.deepEqual((await target.run(0.5, 1)).failures, [])
+})
