@@ -1,0 +1,35 @@
+import { formatProblem, type Problem } from '@plat/config'
+import { checkGatewayConfig, readConfigFile } from '@plat/gateway/config'
+
+export interface ValidateOptions {
+  /** The gateway.json to check. */
+  readonly path: string
+  /** Unknown keys and missing files are errors, as they are for the gateway. */
+  readonly strict: boolean
+  /** Takes one line. */
+  write(line: string): void
+}
+
+/** Exit code of a file with errors (document 3, "What the service does"). */
+const INVALID = 3
+
+/**
+ * `plat config validate`: the gateway's own rules without a gateway. Unknown keys and missing files are warnings, because the
+ * file may be written for another version or another machine.
+ * @returns 0 valid, 3 on errors
+ */
+export async function validateConfigFile({ path, strict, write }: ValidateOptions): Promise<number> {
+  const read = readConfigFile(path)
+  const found =
+    read.kind === 'problem' ? [read.problem] : checkGatewayConfig(read.text, { readMisspelt: strict }).problems
+  const problems = found.map((problem) => ({ ...problem, severity: weigh(problem, strict) }))
+  for (const problem of problems) write(formatProblem(problem))
+  if (problems.some((problem) => problem.severity === 'error')) return INVALID
+  write(`config OK: ${path}`)
+  return 0
+}
+
+function weigh(problem: Problem, strict: boolean): Problem['severity'] {
+  if (strict) return 'error'
+  return problem.kind === 'unknown_key' || problem.kind === 'missing_file' ? 'warning' : problem.severity
+}
