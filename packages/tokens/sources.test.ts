@@ -31,6 +31,7 @@ function setUp() {
 }
 
 test('OKP keys of a document are trusted, every other key is passed over', async () => {
+  // Shows D1.jwks.okpKeys, D1.jwks.otherKeysIgnored.
   const { origin, source } = setUp()
   const key = ephemeralSigner()
   const ec = publicKeyOf(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey)
@@ -44,6 +45,7 @@ test('OKP keys of a document are trusted, every other key is passed over', async
 })
 
 test('the document is asked again on time, and a key that it dropped is gone', async () => {
+  // Shows D1.jwks.refreshSeconds.
   const { clock, origin, source } = setUp()
   const [old, fresh] = [ephemeralSigner(), ephemeralSigner()]
   origin.keys = [entry(old)]
@@ -63,6 +65,7 @@ test('the document is asked again on time, and a key that it dropped is gone', a
 })
 
 test('an unknown kid asks at once, at most every 10 s, and all who wait share one answer', async () => {
+  // Shows D1.jwks.refreshOnUnknownKid, D1.limit.unknownKidRefresh.
   const { clock, origin, source } = setUp()
   await source.start()
   const key = ephemeralSigner()

@@ -30,6 +30,7 @@ function claimsOf(answer: unknown): SessionClaims {
 }
 
 test('every claim of a full token comes out decoded', () => {
+  // Shows D1.claim.actNested, D1.claim.plat_parent_jti, D1.claim.plat_delegator_jti.
   const { issuer, verifier } = setUp()
   const caller = `spiffe://${TEST_TRUST_DOMAIN}/ns/default/agent/planner/session/p`
   const jkt = issuer.signer.kid
@@ -60,6 +61,7 @@ test('every claim of a full token comes out decoded', () => {
 })
 
 test('every kind of invalid token is refused for its reason', () => {
+  // Shows D1.header.otherAlgorithmsRejected, D1.header.transactionTokenRefused, D1.claim.subMatchesClaims.
   const { issuer, reason } = setUp()
   for (const { name, token, reason: expected } of issuer.invalid()) assert.equal(reason(token), expected, name)
 })
@@ -84,6 +86,7 @@ test('a remembered token is forgotten at its expiry, not five minutes later', as
 })
 
 test('a token without kid passes with one trusted key only', () => {
+  // Shows D1.header.noKidOnlyWithOneKey.
   const { issuer, options, reason } = setUp()
   const token = issuer.token({}, { kid: undefined })
   assert.equal(reason(token), 'valid')

@@ -65,6 +65,17 @@ function claimsIn(token: string): Record<string, unknown> {
 }
 
 test('a minted token has every claim of its request and verifies with an independent library', async (t) => {
+  // Shows D1.service.issuesSessionTokens, D1.service.publishesJwks, D1.header.compactJws, D1.header.alg,
+  // D1.header.kid, D1.claim.iss, D1.claim.sub, D1.claim.aud, D1.claim.iat, D1.claim.nbf, D1.claim.exp, D1.claim.jti,
+  // D1.claim.act, D1.claim.scope, D1.claim.plat_ns, D1.claim.plat_agent, D1.claim.plat_session, D1.claim.plat_tier,
+  // D1.claim.plat_groups, D1.claim.plat_principal_verified, D1.claim.plat_parent_session, D1.claim.plat_fork_root,
+  // D1.claim.plat_inherited_taints, D1.claim.cnf.jkt, D1.state.mintWithDpopJkt, D1.endpoint.token, D1.endpoint.jwks,
+  // D1.mint.namespace, D1.mint.agent, D1.mint.session, D1.mint.user, D1.mint.scopes, D1.mint.tier,
+  // D1.mint.ttlSeconds, D1.mint.groups, D1.mint.principalVerified, D1.mint.parentSession, D1.mint.forkRoot,
+  // D1.mint.inheritedTaints, D1.mint.dpopJkt, D1.mint.response.token, D1.mint.response.expiresAt,
+  // D1.mint.response.spiffeId, D1.mint.response.jti, D1.mint.response.kid, D1.mint.response.tokenType,
+  // D1.jwks.contentType, D1.jwks.cacheControl, D1.jwks.signingKey, D1.endpoint.keyDocumentsCached,
+  // D1.limit.keyDocumentCaching, D1.flag.issuer, D1.flag.audience.
   const { identity, clock, post } = await setUp(t)
   const jkt = testIssuer().signer.kid
   const { status, headers, body } = await post('/v1/token', {
@@ -123,12 +134,17 @@ test('a minted token has every claim of its request and verifies with an indepen
 })
 
 test('a lifetime of 0 is the default, and nothing outlives the cap', async (t) => {
-  const { mint } = await setUp(t, { defaultTtlMs: 120_000, maxTtlMs: 600_000 })
-  const lifetime = async (ttlSeconds: number) => {
+  // Shows D1.mint.ttlSeconds.zero, D1.mint.ttlSeconds.capped, D1.flag.default-ttl, D1.flag.max-ttl,
+  // D1.limit.defaultLifetime, D1.limit.maximumLifetime.
+  const lifetimeOf = async ({ mint }: Awaited<ReturnType<typeof setUp>>, ttlSeconds: number) => {
     const { token } = await mint({ ttlSeconds })
     const { iat, exp } = claimsIn(token)
     return Number(exp) - Number(iat)
   }
+  const documented = await setUp(t)
+  assert.deepEqual([await lifetimeOf(documented, 0), await lifetimeOf(documented, 3601)], [900, 3600])
+  const told = await setUp(t, { defaultTtlMs: 120_000, maxTtlMs: 600_000 })
+  const lifetime = (ttlSeconds: number) => lifetimeOf(told, ttlSeconds)
   assert.deepEqual(
     [await lifetime(0), await lifetime(1), await lifetime(601), await lifetime(2 ** 52)],
     [120, 1, 600, 600],
@@ -136,6 +152,9 @@ test('a lifetime of 0 is the default, and nothing outlives the cap', async (t) =
 })
 
 test('verify answers 200 with claims or with the reason, and 400 only without a token', async (t) => {
+  // Shows D1.service.verifiesTokens, D1.endpoint.token.verify, D1.mint.audience, D1.verify.token,
+  // D1.verify.audience, D1.verify.checks.signature, D1.verify.checks.issuer, D1.verify.checks.expiry,
+  // D1.verify.checks.audience, D1.verify.valid, D1.verify.invalid, D1.verify.missingToken, D1.error.verify.400.
   const { clock, post, mint, verify } = await setUp(t)
   const { token } = await mint({ user: 'ada' })
   assert.deepEqual(await verify(token), { valid: true, claims: claimsIn(token) })
@@ -155,6 +174,8 @@ test('verify answers 200 with claims or with the reason, and 400 only without a 
 })
 
 test('only the broker token opens the broker-token endpoints', async (t) => {
+  // Shows D1.auth.brokerToken.env, D1.auth.brokerToken.wrong, D1.auth.brokerToken.challenge,
+  // D1.error.token.401.unauthorized, D1.endpoint.noStore.
   const { identity, post, lines } = await setUp(t)
   const wrong = [
     '',
@@ -185,6 +206,7 @@ test('only the broker token opens the broker-token endpoints', async (t) => {
 })
 
 test('everything outside the contract answers {error}', async (t) => {
+  // Shows D1.error.brokerTokenShape, D1.mint.contentType.
   const { identity, post } = await setUp(t)
   assert.equal((await post('/v1/token', base, { 'content-type': 'text/plain' })).status, 415)
   assert.equal((await post('/v1/token', base, { 'content-encoding': 'gzip' })).status, 415)
@@ -204,6 +226,7 @@ test('everything outside the contract answers {error}', async (t) => {
 })
 
 test('a body of exactly 64 KiB is read and one byte more is not, in both framings', async (t) => {
+  // Shows D1.limit.body.
   const { identity } = await setUp(t)
   const text = JSON.stringify(base)
   const head = `POST /v1/token HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${BROKER_TOKEN}\r\nContent-Type: application/json\r\n`
@@ -233,6 +256,7 @@ test('issuance and refusals are logged, and never the token', async (t) => {
 })
 
 test('a new signing key is published at once, signs after 300 s, and the old one stays while its tokens live', async (t) => {
+  // Shows D1.jwks.retiredKeys.
   const dir = await tempDir(t)
   const { keyPath } = await generateKeyFiles(dir)
   const { clock, identity, mint, verify } = await setUp(t, { signingKey: keyPath, maxTtlMs: 600_000 })
@@ -262,6 +286,7 @@ test('a new signing key is published at once, signs after 300 s, and the old one
 })
 
 test('previous keys stay trusted and in the key document', async (t) => {
+  // Shows D1.flag.previous-keys.
   const dir = await tempDir(t)
   const first = await generateKeyFiles(path.join(dir, 'old'))
   const before = await setUp(t, { signingKey: first.keyPath })
@@ -274,6 +299,8 @@ test('previous keys stay trusted and in the key document', async (t) => {
 })
 
 test('readiness fails while the broker drains, liveness does not', async (t) => {
+  // Shows D1.service.servesProbes, D1.state.readinessDrains, D1.endpoint.healthz, D1.endpoint.readyz,
+  // D1.probe.healthz, D1.probe.readyz, D1.probe.readyz.draining, D1.error.readyz.503, D1.flag.shutdown-delay.
   const { clock, identity } = await setUp(t, { shutdownDelayMs: 5000 })
   assert.deepEqual(await (await fetch(`${identity.url}/readyz`)).json(), { status: 'ready' })
   const drained = identity.drain()
@@ -286,7 +313,20 @@ test('readiness fails while the broker drains, liveness does not', async (t) => 
   await assert.rejects(fetch(`${identity.url}/healthz`))
 })
 
+test('the version says what runs', async (t) => {
+  // Shows D1.endpoint.version, D1.probe.version.component, D1.probe.version.version, D1.probe.version.commit,
+  // D1.probe.version.buildDate, D1.probe.version.goVersion, D1.probe.version.platform, D1.probe.version.tags.
+  const { identity } = await setUp(t)
+  const version = await json(await fetch(`${identity.url}/version`))
+  const members = ['component', 'version', 'commit', 'buildDate', 'goVersion', 'platform', 'tags']
+  assert.deepEqual(Object.keys(version), members)
+  assert.equal(version.component, 'identity')
+  assert.equal(version.goVersion, `node${process.versions.node}`)
+  for (const member of members) assert.equal(typeof version[member], 'string', member)
+})
+
 test('metrics are plat_build_info and nothing else', async (t) => {
+  // Shows D1.endpoint.metrics, D1.probe.metrics.buildInfoOnly.
   const { identity, mint } = await setUp(t)
   await mint()
   const text = await (await fetch(`${identity.url}/metrics`)).text()
@@ -296,6 +336,7 @@ test('metrics are plat_build_info and nothing else', async (t) => {
 })
 
 test('the broker does not start without a token, nor over what it cannot use', async (t) => {
+  // Shows D1.auth.brokerToken.required, D1.auth.brokerToken.file.
   const file = path.join(await tempDir(t), 'token')
   await fs.writeFile(file, 'from-file\n')
   await assert.rejects(setUp(t, { env: {} }), /PLAT_BROKER_TOKEN or PLAT_BROKER_TOKEN_FILE must be set/)
@@ -308,6 +349,7 @@ test('the broker does not start without a token, nor over what it cannot use', a
 })
 
 test('the binary serves, drains on SIGTERM with status 0, and refuses what is not built', async () => {
+  // Shows D1.flag.listen, D1.flag.trust-domain.
   const broker = await startTestIdentity(['-trust-domain=example.org', '--default-ttl', '1m'])
   const response = await fetch(`${broker.url}/v1/token`, {
     method: 'POST',

@@ -41,6 +41,7 @@ test('what is not said has its documented default', () => {
 })
 
 test('JSON that is not strict is invalid JSON', () => {
+  // Shows D1.mint.unknownFieldRejected, D1.error.token.400.invalidJSON.
   const text = JSON.stringify(base)
   const bad = ['', '{', '[]', 'null', '"x"', `${text}x`, `\ufeff${text}`, text.replace('{', '{"agent":"b",')]
   for (const body of [...bad, text.replace('{', '{"\\u0061gent":"b",'), `${'['.repeat(100_000)}`]) {
@@ -60,6 +61,7 @@ test('names that cannot stand in a SPIFFE ID are refused', () => {
 })
 
 test('an entry with white space inside would become two and is refused', () => {
+  // Shows D1.error.token.400.invalidScope.
   for (const entry of ['a b', 'a\tb', 'a\nb', 'a\u00a0b', 'a\u2028b', ' a', '', 'a\u0000', 'a\u0085']) {
     assert.equal(refusal({ ...base, scopes: [entry] }), 'invalid scope', JSON.stringify(entry))
     assert.match(refusal({ ...base, groups: [entry] }), /^invalid groups/, JSON.stringify(entry))
@@ -71,12 +73,14 @@ test('an entry with white space inside would become two and is refused', () => {
 })
 
 test('32 groups pass and 33 do not', () => {
+  // Shows D1.mint.groups.max, D1.limit.groups.
   const groups = (count: number) => Array.from({ length: count }, (_, i) => `g${i}`)
   assert.equal(refusal({ ...base, groups: groups(32) }), 'accepted')
   assert.equal(refusal({ ...base, groups: groups(33) }), 'groups: at most 32 entries')
 })
 
 test('lifetimes are whole seconds from 0', () => {
+  // Shows D1.mint.ttlSeconds.negative, D1.error.token.400.ttlSeconds.
   assert.equal(refusal({ ...base, ttlSeconds: -1 }), 'ttlSeconds must be >= 0')
   const text = JSON.stringify(base)
   for (const value of ['null', '1.5', '"60"', '1e400', '9007199254740993', 'true', '[60]']) {
@@ -86,6 +90,7 @@ test('lifetimes are whole seconds from 0', () => {
 })
 
 test('words of a closed set and thumbprints are checked to the letter', () => {
+  // Shows D1.error.token.400.invalidPrincipalVerified, D1.error.token.400.badDpopJkt.
   for (const word of ['', 'IDTOKEN', 'guess']) {
     assert.equal(refusal({ ...base, principalVerified: word }), 'invalid principalVerified')
   }
@@ -113,6 +118,7 @@ test('a value of another type names its field', () => {
 })
 
 test('every proof names a check that is unknown in this version', () => {
+  // Shows D1.error.token.400.unknownProofCheck.
   for (const proof of [{}, { check: 'kubernetes' }, { check: 1 }]) {
     assert.equal(refusal({ ...base, proof }), 'unknown proof check')
   }
