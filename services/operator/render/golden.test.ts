@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { isKind, type Manifest, parseResource } from '@plat/resources'
+import { decodeRendered, policyFileSchema, upstreamsFileSchema } from '@plat/resources/rendered'
+import fc from 'fast-check'
+import type { Declared } from './declared.ts'
+import { renderPolicies } from './policies.ts'
+import { renderUpstreams } from './upstreams.ts'
+
+const FIXTURES = join(import.meta.dirname, 'fixtures')
+/** `PLAT_UPDATE_GOLDEN=1 node --test …` writes what is rendered now; read the difference before it is committed. */
+const UPDATE = process.env.PLAT_UPDATE_GOLDEN === '1'
+
+function declaredIn(text: string): Declared {
+  const agents: Manifest<'Agent'>[] = []
+  const servers: Manifest<'MCPServer'>[] = []
+  const policies: Manifest<'ToolPolicy'>[] = []
+  const take = <T>(list: T[], { object, problems }: { object: T | null; problems: readonly string[] }) => {
+    if (object === null) assert.fail(problems.join('\n'))
+    list.push(object)
+  }
+  for (const part of text.split('---\n').filter((one) => one !== '')) {
+    const kind = /^kind: (\w+)$/m.exec(part)?.[1]
+    assert.ok(isKind(kind))
+    if (kind === 'Agent') take(agents, parseResource(kind, part))
+    else if (kind === 'MCPServer') take(servers, parseResource(kind, part))
+    else take(policies, parseResource(kind, part))
+  }
+  return { agents, servers, policies }
+}
+
+function rendered(declared: Declared): Record<string, string> {
+  const policies = renderPolicies(declared, null)
+  const upstreams = renderUpstreams(declared)
+  return {
+    'policies.json': `${JSON.stringify(policies.file, null, 2)}\n`,
+    'upstreams.json': `${JSON.stringify(upstreams.file, null, 2)}\n`,
+    'refused.txt': [...policies.refused, ...upstreams.refused].map((line) => `${line}\n`).join(''),
+  }
+}
+
+const scenarios = readdirSync(FIXTURES).toSorted()
+
+for (const scenario of scenarios) {
+  const declared = declaredIn(readFileSync(join(FIXTURES, scenario, 'input.yaml'), 'utf8'))
+
+  test(`${scenario} renders as its golden files say`, () => {
+    for (const [name, text] of Object.entries(rendered(declared))) {
+      const path = join(FIXTURES, scenario, name)
+      if (UPDATE) writeFileSync(path, text)
+      assert.equal(text, readFileSync(path, 'utf8'), path)
+    }
+  })
+
+  test(`${scenario} renders what the gateway's decoder takes, in whatever order the resources come`, () => {
+    const files = rendered(declared)
+    const unbuilt = () => []
+    assert.ok(decodeRendered(policyFileSchema, Buffer.from(files['policies.json'] ?? ''), unbuilt).ok)
+    assert.ok(decodeRendered(upstreamsFileSchema, Buffer.from(files['upstreams.json'] ?? ''), unbuilt).ok)
+    const shuffled = <T>(list: readonly T[]) => fc.shuffledSubarray([...list], { minLength: list.length })
+    const orders = fc.record({
+      agents: shuffled(declared.agents),
+      servers: shuffled(declared.servers),
+      policies: shuffled(declared.policies),
+    })
+    fc.assert(
+      fc.property(orders, (order) => assert.deepEqual(rendered(order), files)),
+      { numRuns: 10 },
+    )
+  })
+}
+
+test('there are scenarios', () => assert.ok(scenarios.length >= 12))
+
+test('the generation grows when the policies change, and only then', () => {
+  const declared = declaredIn(readFileSync(join(FIXTURES, 'one-agent', 'input.yaml'), 'utf8'))
+  const first = renderPolicies(declared, null).file
+  const second = renderPolicies(declared, first).file
+  const third = renderPolicies({ ...declared, agents: [] }, second).file
+  assert.deepEqual([first.generation, second.generation, third.generation], [1, 1, 2])
+  assert.notEqual(first.revision, third.revision)
+})
