@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict'
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { test } from 'node:test'
+import { TestClock } from '@plat/core'
+import { silentLog } from '@plat/process'
+import { storeConformance } from './conformance.ts'
+import { createFileStore, type FileStore } from './file.ts'
+
+interface Folder {
+  readonly dir: string
+  readonly clock: TestClock
+  open(): FileStore
+  put(path: string, text: string): Promise<void>
+}
+
+async function inFolder(check: (folder: Folder) => Promise<void>): Promise<void> {
+  const root = await mkdtemp(join(tmpdir(), 'plat-'))
+  const dir = join(root, 'resources')
+  const clock = new TestClock()
+  const stores: FileStore[] = []
+  try {
+    await check({
+      dir,
+      clock,
+      open() {
+        const store = createFileStore({ dir, clock, log: silentLog })
+        stores.push(store)
+        return store
+      },
+      async put(path, text) {
+        await mkdir(dirname(join(dir, path)), { recursive: true })
+        await writeFile(join(dir, path), text)
+      },
+    })
+  } finally {
+    for (const store of stores) store.close()
+    await rm(root, { recursive: true })
+  }
+}
+
+storeConformance('files', async () => {
+  const root = await mkdtemp(join(tmpdir(), 'plat-'))
+  const store = createFileStore({ dir: join(root, 'resources'), clock: new TestClock(), log: silentLog })
+  return {
+    store,
+    async close() {
+      store.close()
+      await rm(root, { recursive: true })
+    },
+  }
+})
+
+const manifest = (name: string, spec: string) =>
+  `apiVersion: plat.dev/v1alpha1\nkind: MCPServer\nmetadata:\n  name: ${name}\n  namespace: default\nspec:\n${spec}\n`
+const good = (name: string) => manifest(name, `  url: http://${name}.example/mcp`)
+const key = (name: string) => ({ namespace: 'default', name })
+
+test('a broken file is a line with path, line and field, and the other files load', () =>
+  inFolder(async ({ open, put }) => {
+    await put('mcpservers/default/a.yaml', good('a'))
+    await put('mcpservers/default/b.yaml', manifest('b', '  url: http://b\n  trusted: yes'))
+    await put('mcpservers/default/c.yaml', good('d'))
+    await put('mcpservers/default/e.yml', good('e'))
+    await put('mcpservers/default/f.yaml', 'a: [')
+    await put('mcpservers/default/.g.yaml.tmp', 'half')
+    await put('mcpservers/h.yaml', good('h'))
+    await put('budgetpolicies/default/x.yaml', '')
+    await put('agent/default/x.yaml', '')
+    await put('readme.txt', '')
+    const store = open()
+    const { items } = await store.list('MCPServer', {})
+    assert.deepEqual(
+      items.map(({ metadata }) => metadata.name),
+      ['a'],
+    )
+    assert.deepEqual(store.problems(), [
+      'agent: no such kind, did you mean "agents"?',
+      'budgetpolicies: BudgetPolicy: not built yet in this version',
+      'mcpservers/default/b.yaml:8: spec.trusted: unknown field, did you mean "trust"?',
+      'mcpservers/default/c.yaml: metadata names default/d, which belongs into mcpservers/default/d.yaml',
+      'mcpservers/default/e.yml: must end in .yaml',
+      'mcpservers/default/f.yaml:1: Flow sequence in block collection must be sufficiently indented and end with a ]',
+      'mcpservers/h.yaml: must stand in a folder of its namespace: mcpservers/<namespace>/<name>.yaml',
+      'readme.txt: must stand in a folder of its kind: <plural>/<namespace>/<name>.yaml',
+    ])
+  }))
+
+test('a folder that does not exist holds nothing', () =>
+  inFolder(async ({ open }) => {
+    assert.deepEqual((await open().list('Agent', {})).items, [])
+  }))
+
+test('identity, generation and status survive a restart; an edit by hand counts as a new generation', () =>
+  inFolder(async ({ open, put }) => {
+    await put('mcpservers/default/a.yaml', good('a'))
+    const first = open()
+    await first.applyStatus('MCPServer', key('a'), { observedTools: 4 })
+    const before = await first.get('MCPServer', key('a'))
+    first.close()
+    await put('mcpservers/default/a.yaml', `${good('a')}  trust: trusted\n`)
+    const after = await open().get('MCPServer', key('a'))
+    assert.equal(after?.metadata.uid, before?.metadata.uid)
+    assert.deepEqual([before?.metadata.generation, after?.metadata.generation], [1, 2])
+    assert.deepEqual(after?.status, { observedTools: 4 })
+  }))
+
+test('a file that is broken for a moment is gone meanwhile and keeps its identity', () =>
+  inFolder(async ({ open, put }) => {
+    await put('mcpservers/default/a.yaml', good('a'))
+    const store = open()
+    const before = await store.get('MCPServer', key('a'))
+    await put('mcpservers/default/a.yaml', 'broken: [')
+    assert.equal(await store.get('MCPServer', key('a')), null)
+    await put('mcpservers/default/a.yaml', good('a'))
+    assert.equal((await store.get('MCPServer', key('a')))?.metadata.uid, before?.metadata.uid)
+  }))
+
+test('an object that is removed while nobody watches comes back as another one', () =>
+  inFolder(async ({ open, put, dir }) => {
+    await put('mcpservers/default/a.yaml', good('a'))
+    const first = open()
+    const before = await first.get('MCPServer', key('a'))
+    first.close()
+    await rm(join(dir, 'mcpservers/default/a.yaml'))
+    const second = open()
+    await second.check()
+    await put('mcpservers/default/a.yaml', good('a'))
+    assert.notEqual((await second.get('MCPServer', key('a')))?.metadata.uid, before?.metadata.uid)
+  }))
+
+test('an edit by hand is seen by the clock, without anybody asking', () =>
+  inFolder(async ({ open, put, clock }) => {
+    const store = open()
+    const { revision } = await store.list('MCPServer', {})
+    const stop = new AbortController()
+    const seen = (async () => {
+      for await (const event of store.watch('MCPServer', revision, stop.signal)) {
+        stop.abort()
+        return event
+      }
+      return null
+    })()
+    await put('mcpservers/default/a.yaml', good('a'))
+    await clock.advance(1000)
+    assert.equal((await seen)?.type, 'ADDED')
+  }))
+
+test('what a person wrote by hand is taken over only by force', () =>
+  inFolder(async ({ open, put }) => {
+    await put('mcpservers/default/a.yaml', good('a'))
+    const store = open()
+    const found = await store.get('MCPServer', key('a'))
+    assert.ok(found !== null)
+    const change = { ...found, metadata: key('a'), spec: { ...found.spec, trust: 'trusted' as const } }
+    const manifestOnly = {
+      apiVersion: change.apiVersion,
+      kind: change.kind,
+      metadata: change.metadata,
+      spec: change.spec,
+    }
+    assert.equal((await store.apply(manifestOnly, { owner: 'plat' })).kind, 'conflict')
+    assert.equal((await store.apply(manifestOnly, { owner: 'plat', force: true })).kind, 'applied')
+  }))
+
+test('files are written whole, for their owner alone', () =>
+  inFolder(async ({ open, dir }) => {
+    const spec = { url: 'http://a.example/mcp' }
+    const object = { apiVersion: 'plat.dev/v1alpha1', kind: 'MCPServer' as const, metadata: key('a'), spec }
+    await open().apply(object, { owner: 'plat' })
+    const path = join(dir, 'mcpservers/default/a.yaml')
+    assert.equal((await stat(path)).mode & 0o777, 0o600)
+    assert.match(await readFile(path, 'utf8'), /^apiVersion: plat\.dev\/v1alpha1\nkind: MCPServer\n/)
+  }))
