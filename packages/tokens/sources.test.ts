@@ -19,7 +19,7 @@ const entry = (signer: LocalSigner, more: object = {}) => ({
 /** A key document that a test can change, break and count the fetches of. */
 function setUp() {
   const clock = new TestClock()
-  const origin = { keys: [] as object[], status: 200, fetches: 0 }
+  const origin: { keys: object[]; status: number; fetches: number } = { keys: [], status: 200, fetches: 0 }
   const dialer = {
     async fetchBytes() {
       origin.fetches++

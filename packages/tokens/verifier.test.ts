@@ -3,7 +3,16 @@ import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { ephemeralSigner } from '@plat/keys'
 import { TEST_AUDIENCE, TEST_ISSUER, TEST_TRUST_DOMAIN, testIssuer } from '@plat/testkit/identity'
-import { createVerifier, isFault, KeySet, parseJws, type SessionClaims, signJws, staticSource } from './index.ts'
+import {
+  createVerifier,
+  isFault,
+  KeySet,
+  parseJws,
+  type SessionClaims,
+  signJws,
+  staticSource,
+  type Verified,
+} from './index.ts'
 
 function setUp() {
   const clock = new TestClock()
@@ -24,9 +33,10 @@ function setUp() {
   return { clock, issuer, options, verifier, reason }
 }
 
-function claimsOf(answer: unknown): SessionClaims {
-  assert.ok(typeof answer === 'object' && answer !== null && 'jti' in answer, JSON.stringify(answer))
-  return answer as SessionClaims
+function claimsOf(answer: Verified | Promise<Verified>): SessionClaims {
+  assert.ok(!(answer instanceof Promise), 'a known key answers at once')
+  assert.ok(!isFault(answer), JSON.stringify(answer))
+  return answer
 }
 
 test('every claim of a full token comes out decoded', () => {

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import fs from 'node:fs/promises'
-import net from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -13,6 +12,7 @@ import { startTestIdentity, testIssuer } from '@plat/testkit/identity'
 import { isObject } from '@plat/tokens'
 import { createLocalJWKSet, jwtVerify } from 'jose'
 import { type StartIdentityOptions, startIdentity } from './index.ts'
+import { raw } from './testing/raw.ts'
 
 const BROKER_TOKEN = 'broker-secret'
 const base = { namespace: 'default', agent: 'assistant', session: 's1' }
@@ -64,6 +64,20 @@ function claimsIn(token: string): Record<string, unknown> {
   return JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
 }
 
+/** A mint request that says everything but `proof` and `audience`. */
+const fullRequest = {
+  ...base,
+  user: 'ada',
+  scopes: ['tools:notes', 'tools:web'],
+  tier: 'tier-1',
+  ttlSeconds: 60,
+  groups: ['g1', 'g2'],
+  principalVerified: 'requester',
+  parentSession: 's0',
+  forkRoot: 's0',
+  inheritedTaints: ['web'],
+}
+
 test('a minted token has every claim of its request and verifies with an independent library', async (t) => {
   // Shows D1.service.issuesSessionTokens, D1.service.publishesJwks, D1.header.compactJws, D1.header.alg,
   // D1.header.kid, D1.claim.iss, D1.claim.sub, D1.claim.aud, D1.claim.iat, D1.claim.nbf, D1.claim.exp, D1.claim.jti,
@@ -78,19 +92,7 @@ test('a minted token has every claim of its request and verifies with an indepen
   // D1.limit.keyDocumentCaching, D1.flag.issuer, D1.flag.audience.
   const { identity, clock, post } = await setUp(t)
   const jkt = testIssuer().signer.kid
-  const { status, headers, body } = await post('/v1/token', {
-    ...base,
-    user: 'ada',
-    scopes: ['tools:notes', 'tools:web'],
-    tier: 'tier-1',
-    ttlSeconds: 60,
-    groups: ['g1', 'g2'],
-    principalVerified: 'requester',
-    parentSession: 's0',
-    forkRoot: 's0',
-    inheritedTaints: ['web'],
-    dpopJkt: jkt,
-  })
+  const { status, headers, body } = await post('/v1/token', { ...fullRequest, dpopJkt: jkt })
   assert.equal(status, 200)
   assert.equal(headers.get('cache-control'), 'no-store')
   assert.equal(body.spiffeId, 'spiffe://plat.local/ns/default/agent/assistant/session/s1')
@@ -379,21 +381,3 @@ test('the binary serves, drains on SIGTERM with status 0, and refuses what is no
   assert.equal(unknown.status, 2)
   assert.match(unknown.stderr, /unknown flag -sining-key; did you mean -signing-key\?/)
 })
-
-/** Sends bytes as they are and answers what comes back until the connection ends or two seconds pass. */
-function raw(port: number, text: string): Promise<string> {
-  return new Promise((resolve) => {
-    const chunks: Buffer[] = []
-    const socket = net.connect(port, '127.0.0.1', () => socket.write(text))
-    const done = () => {
-      socket.destroy()
-      resolve(Buffer.concat(chunks).toString())
-    }
-    socket.on('data', (chunk) => {
-      chunks.push(Buffer.from(chunk))
-      if (Buffer.concat(chunks).includes('\r\n\r\n')) done()
-    })
-    socket.on('close', done)
-    socket.on('error', done)
-  })
-}
