@@ -2,6 +2,7 @@ export { type ConfigBlock, type KeyNotes, LONGEST_SECONDS, type Problem, type Ru
 export { type CheckedConfig, type CheckOptions, checkConfig } from './check.ts'
 export { type Flag, type FlagTable, type FlagValues, type ParsedFlags, parseFlags, usage } from './flags.ts'
 export { joinSchema, type Node, type UnbuiltKeys } from './node.ts'
+export { jsonSchema, markdownReference } from './reference.ts'
 export { readSecret } from './secret.ts'
 export { type FileWatch, MAX_WATCHED_BYTES, type WatchOptions, watchFile } from './watch.ts'
 export { formatProblem, isHttpUrl, isListenAddress } from './words.ts'

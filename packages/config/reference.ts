@@ -1,0 +1,83 @@
+import type { ConfigBlock } from './block.ts'
+import type { Node, UnbuiltKeys } from './node.ts'
+
+/** What stands in the schema for us and not for editors. */
+const OWN_NOTES: ReadonlySet<string> = new Set(['built', 'file', 'documented', 'format', 'required', 'properties'])
+
+/**
+ * The joined schema as JSON Schema 2020-12 for editors: keys with a default are optional, keys that are not built are
+ * marked deprecated with the reason.
+ */
+export function jsonSchema(node: Node, title: string): object {
+  return { $schema: 'https://json-schema.org/draft/2020-12/schema', title, ...publicNode(node) }
+}
+
+function publicNode(node: Node): Record<string, unknown> {
+  const shown: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(node)) if (!OWN_NOTES.has(name)) shown[name] = value
+  if (node.items !== undefined) shown.items = publicNode(node.items)
+  if (node.patternProperties !== undefined) shown.patternProperties = publicMembers(node.patternProperties)
+  if (node.documented !== undefined && node.documented !== null) shown.default = node.documented
+  if (node.format === 'http-url') shown.format = 'uri'
+  if (node.built === false) Object.assign(shown, { deprecated: true, $comment: 'Not built yet in this version.' })
+  if (node.properties === undefined) return shown
+  const { properties } = node
+  const required = (node.required ?? []).filter((key) => properties[key]?.default === undefined)
+  if (required.length > 0) shown.required = required
+  shown.properties = publicMembers(properties)
+  return shown
+}
+
+function publicMembers(members: Readonly<Record<string, Node>>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(members).map(([key, member]) => [key, publicNode(member)]))
+}
+
+/** Markdown tables of every key: per feature what is built, and at the end the keys that are not. */
+export function markdownReference(blocks: readonly ConfigBlock[], unbuilt: UnbuiltKeys): string {
+  const later: string[] = []
+  const sections: string[] = []
+  for (const [feature, own] of Map.groupBy(blocks, (block) => block.feature)) {
+    const rows: string[] = []
+    for (const block of own) {
+      const schema: Node = block.schema
+      for (const [key, node] of Object.entries(schema.properties ?? {})) {
+        const path = block.path === '' ? key : `${block.path}.${key}`
+        if (block.built && node.built !== false) rows.push(keyRow(path, node))
+        else later.push(path)
+      }
+    }
+    if (rows.length > 0) sections.push(`## ${feature}\n\n${TABLE_HEAD}${rows.join('')}`)
+  }
+  later.push(...Object.keys(unbuilt))
+  sections.push(`## Not built yet\n\n${UNBUILT_INTRODUCTION}\n\n${later.map((path) => `- \`${path}\`\n`).join('')}`)
+  return sections.join('\n')
+}
+
+const TABLE_HEAD = '| Key | Type | Default | Meaning |\n|---|---|---|---|\n'
+
+const UNBUILT_INTRODUCTION =
+  'These keys are known. Their documented default is accepted; any other value answers `<path>: not built yet in this version`.'
+
+function keyRow(path: string, node: Node): string {
+  return `| \`${path}\` | ${typeName(node)} | ${defaultText(node)} | ${node.description ?? ''}${limits(node)} |\n`
+}
+
+function typeName(node: Node): string {
+  if (node.enum !== undefined) return node.enum.map((value) => `\`${value}\``).join(' or ')
+  if (node.items !== undefined) return `list of ${typeName(node.items)}`
+  const [member] = Object.values(node.patternProperties ?? {})
+  return member === undefined ? (node.type ?? 'any') : `map to ${typeName(member)}`
+}
+
+function defaultText({ default: preset }: Node): string {
+  if (preset === undefined) return 'required'
+  const isEmpty = preset === '' || (typeof preset === 'object' && preset !== null && Object.keys(preset).length === 0)
+  return isEmpty ? 'empty' : `\`${String(preset)}\``
+}
+
+function limits({ minimum, maximum, file }: Node): string {
+  const range =
+    minimum === undefined ? '' : maximum === undefined ? ` At least ${minimum}.` : ` From ${minimum} to ${maximum}.`
+  const missing = file === undefined ? '' : ` A missing file: ${file}.`
+  return range + missing
+}
