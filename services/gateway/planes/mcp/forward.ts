@@ -42,6 +42,8 @@ export interface Forwarder {
   readonly clock: Clock
   readonly log: Log
   readonly upstreamTimeoutMs: number
+  /** CA bundle for every server; null: none. */
+  readonly extraCA: string | null
 }
 
 /** One call on its way through. */
@@ -150,8 +152,10 @@ export class Forwarding implements EventListenerObject {
 
   #open(method: string, headers: Record<string, string>, body: Uint8Array | null): UpstreamExchange {
     const { upstream } = this.#passage
-    const options = upstream.caPEM === null ? undefined : { caPEM: upstream.caPEM }
-    const pool = this.#forwarder.dialer.pool(this.#url.origin, 'mcp', options)
+    const { dialer, extraCA } = this.#forwarder
+    const bundles = [upstream.caPEM, extraCA].filter((bundle) => bundle !== null)
+    const options = bundles.length === 0 ? undefined : { caPEM: bundles.join('\n') }
+    const pool = dialer.pool(this.#url.origin, 'mcp', options)
     const seconds = upstream.timeoutSeconds
     const headersTimeoutMs = seconds === null ? this.#forwarder.upstreamTimeoutMs : seconds * 1000
     const path = this.#url.pathname + this.#url.search

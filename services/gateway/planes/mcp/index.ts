@@ -48,6 +48,8 @@ export interface McpPlaneOptions {
   readonly bodyReadTimeoutMs: number
   /** Document 3: `upstreamTimeoutSeconds`, in milliseconds. */
   readonly upstreamTimeoutMs: number
+  /** Document 3: `upstreamCAFile`, its PEM; null when empty. Trusted for every server, beside its own bundle. */
+  readonly extraCA: string | null
   /** Document 3: `corsOrigins`. A request with any other `Origin` is refused. */
   readonly origins: ReadonlySet<string>
   /** Document 3: `identity.resourceBaseURL`; null when empty. */
@@ -67,6 +69,7 @@ class McpPlane implements Plane, Reader, Forwarder {
   readonly maxBodyBytes: number
   readonly bodyReadTimeoutMs: number
   readonly upstreamTimeoutMs: number
+  readonly extraCA: string | null
   readonly origins: ReadonlySet<string>
   readonly #upstreams: Upstreams
   readonly #resourceBaseURL: string | null
@@ -81,6 +84,7 @@ class McpPlane implements Plane, Reader, Forwarder {
     this.maxBodyBytes = options.maxBodyBytes
     this.bodyReadTimeoutMs = options.bodyReadTimeoutMs
     this.upstreamTimeoutMs = options.upstreamTimeoutMs
+    this.extraCA = options.extraCA
     this.origins = options.origins
     this.#upstreams = options.upstreams
     this.#resourceBaseURL = options.resourceBaseURL

@@ -29,7 +29,9 @@ export class McpFrame implements Frame {
 
   /** One event of a stream; its role is read from the message. */
   static event(raw: Uint8Array): McpFrame {
-    const json = eventData(raw)
+    const data = eventData(raw)
+    // An event whose data is empty carries an id to resume from, and no message.
+    const json = data?.length === 0 ? null : data
     return new McpFrame(json === null ? 'progress' : roleOf(json), raw, json, true)
   }
 

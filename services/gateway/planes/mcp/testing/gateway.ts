@@ -42,6 +42,7 @@ export async function startPlane({ servers, allows = () => true, options = {} }:
     maxBodyBytes: 1024 * 1024,
     bodyReadTimeoutMs: 5_000,
     upstreamTimeoutMs: 5_000,
+    extraCA: null,
     origins: new Set(['http://console.example']),
     resourceBaseURL: null,
     ...options,

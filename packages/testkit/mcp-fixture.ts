@@ -1,0 +1,100 @@
+import { once } from 'node:events'
+import { createServer, IncomingMessage, type ServerResponse } from 'node:http'
+import {
+  localhostHostValidation,
+  localhostOriginValidation,
+  type NodeIncomingMessageLike,
+  toNodeHandler,
+} from '@modelcontextprotocol/node'
+import {
+  classifyInboundRequest,
+  createMcpHandler,
+  type McpRequestContext,
+  McpServer,
+} from '@modelcontextprotocol/server'
+import { addAsks } from './mcp/asks.ts'
+import { addCompletion, addPrompts, addResources } from './mcp/content.ts'
+import { Sessions } from './mcp/sessions.ts'
+import { addTools } from './mcp/tools.ts'
+
+/** A running MCP server. */
+export interface McpFixture {
+  /** `http://127.0.0.1:<port>/mcp` */
+  readonly url: string
+  close(): Promise<void>
+}
+
+/** A server with everything that the conformance suites ask for by name: sessions before 2026-07-28, none from then on. */
+export async function startFixture(): Promise<McpFixture> {
+  const modern = createMcpHandler(({ era }) => fixtureServer(era), { legacy: 'reject' })
+  const handleModern = toNodeHandler(modern)
+  const sessions = new Sessions(() => fixtureServer('legacy'))
+  const hostIsLocal = localhostHostValidation()
+  const originIsLocal = localhostOriginValidation()
+  const handle = async (request: IncomingMessage, response: ServerResponse) => {
+    if (!hostIsLocal(request, response) || !originIsLocal(request, response)) return
+    const body = request.method === 'POST' ? await jsonBody(request) : undefined
+    if (isLegacy(request, body)) await sessions.handle(request, response, body)
+    else if (isNodeRequest(request)) await handleModern(request, response, body)
+  }
+  const server = createServer((request, response) => {
+    handle(request, response).catch(() => response.destroy())
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  return {
+    url: `http://127.0.0.1:${address !== null && typeof address === 'object' ? address.port : 0}/mcp`,
+    async close() {
+      const closed = once(server, 'close')
+      server.close()
+      await Promise.all([sessions.close(), modern.close()])
+      server.closeAllConnections()
+      await closed
+    },
+  }
+}
+
+function fixtureServer(era: McpRequestContext['era']): McpServer {
+  const capabilities = { logging: {}, completions: {}, resources: { subscribe: true } }
+  const server = new McpServer({ name: 'fixture', version: '1.0.0' }, { capabilities })
+  addTools(server)
+  addAsks(server, era)
+  addResources(server)
+  addPrompts(server)
+  addCompletion(server)
+  if (era === 'legacy') {
+    server.server.setRequestHandler('resources/subscribe', () => ({}))
+    server.server.setRequestHandler('resources/unsubscribe', () => ({}))
+  }
+  return server
+}
+
+async function jsonBody(request: IncomingMessage): Promise<unknown> {
+  const chunks: Buffer[] = []
+  for await (const chunk of request) chunks.push(chunk)
+  try {
+    return JSON.parse(Buffer.concat(chunks).toString('utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+function isLegacy(request: IncomingMessage, body: unknown): boolean {
+  const named = (name: string) => {
+    const value = request.headers[name]
+    return typeof value === 'string' ? value : undefined
+  }
+  const version = named('mcp-protocol-version')
+  const outcome = classifyInboundRequest({
+    httpMethod: request.method ?? '',
+    body,
+    ...(version !== undefined && { protocolVersionHeader: version }),
+  })
+  return outcome.kind === 'legacy'
+}
+
+/** The SDK's type of a request leaves out what strict optional members need; every request of `node:http` is one. */
+function isNodeRequest(request: object): request is NodeIncomingMessageLike {
+  return request instanceof IncomingMessage
+}
