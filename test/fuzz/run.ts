@@ -1,34 +1,42 @@
 import { globSync } from 'node:fs'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { parseArgs } from 'node:util'
+import { type FlagTable, parseFlags } from '@plat/config'
+import { stampSuite } from '../../tools/check/stamp.ts'
 import type { FuzzResult, FuzzTarget } from './target.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../..')
 
-const USAGE = 'usage: npm run fuzz -- [--seconds <n each, default 60>] [--seed <n>] [--only <name>]'
+const FLAGS = {
+  seconds: { type: 'int', default: 60, min: 1, help: 'how long each target runs' },
+  seed: { type: 'int', default: -1, help: 'draws the same cases again; another each time when absent' },
+  only: { type: 'string', help: 'the name of one target' },
+} as const satisfies FlagTable
 
 /** `npm run fuzz`: every `*.fuzz.ts` of the repository for some seconds each, one line a target. */
-async function main(args: string[]): Promise<number> {
-  const options = {
-    seconds: { type: 'string', default: '60' },
-    seed: { type: 'string' },
-    only: { type: 'string' },
-  } as const
-  const { values } = parseArgs({ args, options })
-  const [seconds, seed] = [Number(values.seconds), Number(values.seed ?? Date.now() % 2 ** 31)]
-  const targets = (await findTargets(ROOT)).filter(({ name }) => values.only === undefined || values.only === name)
-  if (!(seconds > 0) || !Number.isInteger(seed) || targets.length === 0)
-    throw new Error('no target, or a value that is no number')
+async function main(args: readonly string[]): Promise<number> {
+  const flags = parseFlags(FLAGS, args, 'npm run fuzz --')
+  if (!flags.ok) {
+    console.error(`${flags.message}\n${flags.usage}`)
+    return flags.help ? 0 : 2
+  }
+  const { seconds, only } = flags.values
+  const seed = flags.values.seed >= 0 ? flags.values.seed : Date.now() % 2 ** 31
+  const targets = (await findTargets(ROOT)).filter(({ name }) => only === '' || only === name)
+  if (targets.length === 0) {
+    console.error(`-only ${only}: no such target`)
+    return 2
+  }
   let failed = 0
   for (const target of targets) {
     const { cases, failures = [] } = await runTarget(target, seconds, seed)
     console.log(`${target.name.padEnd(40)} cases ${cases}  failures ${failures.length}  seed ${seed}`)
     for (const failure of failures) console.log(`  ${failure}`)
     if (failures.length > 0)
-      console.log(`  again: npm run fuzz -- --only '${target.name}' --seconds ${seconds} --seed ${seed}`)
+      console.log(`  again: npm run fuzz -- -only '${target.name}' -seconds ${seconds} -seed ${seed}`)
     failed += failures.length
   }
+  if (failed === 0 && only === '') stampSuite(ROOT, 'fuzz')
   return failed === 0 ? 0 : 1
 }
 
@@ -62,9 +70,4 @@ function isTarget(value: unknown): value is FuzzTarget {
   )
 }
 
-try {
-  process.exitCode = await main(process.argv.slice(2))
-} catch (error) {
-  console.error(`${error instanceof Error ? error.message : String(error)}\n${USAGE}`)
-  process.exitCode = 2
-}
+process.exitCode = await main(process.argv.slice(2))

@@ -17,9 +17,8 @@ export const LIMITS = {
 
 /** Decoders and the runner: the only files that may say `as`, each with the reason. */
 export const MAY_ASSERT: ReadonlyMap<string, string> = new Map([
-  ['packages/config/check.ts', 'the decoded file gets the shape that its schema has just proved'],
-  ['services/gateway/pipeline/runner.ts', 'the one cast that erases the facts of a stage'],
-  ['services/gateway/pipeline/stage.ts', 'the one cast that erases the facts of a stage'],
+  ['packages/config/flags.ts', 'the values have the types of their table, which only the table proves'],
+  ['services/gateway/call/snapshot.ts', 'a slot holds what was written through the same slot'],
 ])
 
 /** Folders whose files are all alike, one thing each: they may hold more than `folderFiles`. */

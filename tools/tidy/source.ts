@@ -15,6 +15,7 @@ export interface Source {
   readonly text: string
   readonly program: Node
   readonly comments: readonly Comment[]
+  /** A test, or what only tests use: a folder `testing`. */
   readonly isTest: boolean
   /** Data rather than code: its first comment says `@table`. */
   readonly isTable: boolean
@@ -42,7 +43,7 @@ export function readSource(path: string, text: string): Source {
     text,
     program: root,
     comments,
-    isTest: /\.test\.ts$/.test(path),
+    isTest: /\.test\.ts$|(?:^|\/)testing\//.test(path),
     isTable: comments[0]?.value.includes('@table') === true,
   }
 }

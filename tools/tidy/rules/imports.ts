@@ -29,8 +29,10 @@ const GATEWAY_LAYERS: Readonly<Record<string, readonly string[]>> = {
 /** Folders of the gateway that are imported by their face. */
 const GATEWAY_FACE = /^services\/gateway\/(?:call|pipeline|admin|(?:features|planes|builtin)\/[^/]+)$/
 
-/** What a feature may know of the pipeline: the types it is written against. */
-const STAGE_TYPES = new Set(['services/gateway/pipeline/stage.ts', 'services/gateway/pipeline/plane.ts'])
+/** What every layer may know beside its own: the types that stages and planes are written against, and the metric table. */
+const SHARED_TABLES = new Set(
+  ['stage', 'plane'].map((name) => `${GATEWAY}pipeline/${name}.ts`).concat(`${GATEWAY}metrics.ts`),
+)
 
 /** Packages are the floor, services stand on them, apps on top; inside the gateway compose -> planes, features, pipeline -> call. */
 export const direction: Rule = (source) => {
@@ -111,7 +113,7 @@ function wrongPath(source: Source, from: string): string | null {
   const [targetLayer = '', targetFeature] = target.slice(GATEWAY.length).split('/')
   const allowed = GATEWAY_LAYERS[layer]
   if (allowed === undefined || allowed.includes(targetLayer)) return null
-  if (STAGE_TYPES.has(target)) return null
+  if (SHARED_TABLES.has(target)) return null
   if (layer === 'features' && targetLayer === 'features') {
     return feature === targetFeature
       ? null

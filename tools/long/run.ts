@@ -1,0 +1,54 @@
+import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import path from 'node:path'
+import { type FlagTable, parseFlags } from '@plat/config'
+import { stampSuite } from '../check/stamp.ts'
+
+const ROOT = path.resolve(import.meta.dirname, '../..')
+
+const FLAGS = { only: { type: 'list', help: 'the names of the steps to run' } } as const satisfies FlagTable
+
+/** What takes too long for every change: the step, its runner, its arguments, and the suite that it proves. */
+const STEPS = [
+  { name: 'fuzz', runner: 'test/fuzz/run.ts', args: ['-seconds', '60'], suite: 'fuzz' },
+  { name: 'crash', runner: 'test/crash/run.ts', args: ['-appender', '1000', '-gateway', '100'], suite: 'crash' },
+  { name: 'bench', runner: 'bench/run.ts', args: [], suite: 'bench' },
+  { name: 'soak', runner: 'bench/soak.ts', args: [], suite: null },
+] as const
+
+/** Runs one step on this screen and answers whether it passed. */
+function passes(runner: string, args: readonly string[]): Promise<boolean> {
+  const child = spawn(process.execPath, [path.join(ROOT, runner), ...args], { cwd: ROOT, stdio: 'inherit' })
+  return new Promise((resolve) => {
+    child.once('error', () => resolve(false))
+    child.once('close', (code) => resolve(code === 0))
+  })
+}
+
+/** `npm run long`: one step after the other; a step that fails keeps no other from running. */
+async function main(args: readonly string[]): Promise<number> {
+  const flags = parseFlags(FLAGS, args, 'npm run long --')
+  if (!flags.ok) {
+    console.error(`${flags.message}\n${flags.usage}`)
+    return flags.help ? 0 : 2
+  }
+  const { only } = flags.values
+  const results: string[] = []
+  let failed = 0
+  for (const { name, runner, args: given, suite } of STEPS) {
+    if (only.length > 0 && !only.includes(name)) continue
+    if (!existsSync(path.join(ROOT, runner))) {
+      results.push(`${name}: not built yet in this version`)
+      continue
+    }
+    console.log(`\n== ${name}`)
+    const passed = await passes(runner, given)
+    if (passed && suite !== null) stampSuite(ROOT, suite)
+    if (!passed) failed++
+    results.push(`${name}: ${passed ? 'passed' : 'FAILED'}`)
+  }
+  console.log(`\n${results.join('\n')}`)
+  return failed === 0 && results.length > 0 ? 0 : 1
+}
+
+process.exitCode = await main(process.argv.slice(2))
