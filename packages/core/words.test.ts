@@ -104,6 +104,7 @@ test('a misspelt word finds the one that was meant, a strange one finds none', (
   assert.equal(closest('policyfile', keys), 'policyFile')
   assert.equal(closest('AuditPaht', keys), 'auditPath')
   assert.equal(closest('tokenVault', keys), null)
+  assert.equal(closest('mode', ['node', 'code']), 'node')
   assert.equal(closest('', keys), null)
   assert.equal(closest('x'.repeat(65), ['x'.repeat(65)]), null)
 })

@@ -46,6 +46,12 @@ test('a duplicate is found among many members, wherever it stands and however it
     assert.ok(!accepts(members(last)))
 })
 
+test('a duplicate is found across an object that stood between', () => {
+  const members = Array.from({ length: 20 }, (_, n) => `"m${n}":${n}`).join(',')
+  for (const name of ['m0', 'm17']) assert.ok(!accepts(`{${members},"o":{"x":1,"y":2},"${name}":0}`))
+  assert.ok(accepts(`{${members},"o":{"m17":1},"x":0}`))
+})
+
 test('names that escapes hide are compared with those before and after them', () => {
   assert.ok(!accepts(String.raw`{"x":1,"\u0079":1,"x":2}`))
   assert.ok(!accepts(String.raw`{"\u0079":1,"z":1,"z":2}`))

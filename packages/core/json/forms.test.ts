@@ -99,6 +99,11 @@ test('number literals that a double does not write back stay as they came', () =
   assert.equal(JSON.stringify(parseLossless(Buffer.from(text))), text)
 })
 
+test('each kind of literal is kept when it stands alone', () => {
+  for (const text of ['-0', '1.0', '1e3', '12345678901234567890', '0.10'])
+    assert.equal(JSON.stringify(parseLossless(text)), text)
+})
+
 test('ordinary numbers are ordinary numbers', () => {
   assert.deepEqual(parseLossless('{"a":[1,-2,1.5,9007199254740991]}'), { a: [1, -2, 1.5, 9007199254740991] })
 })

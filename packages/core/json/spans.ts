@@ -15,7 +15,6 @@ const CLOSE_OBJECT = 0x7d
 interface Member {
   /** Where the value before this member ended; for the first member, the byte after the brace. */
   readonly previousEnd: number
-  readonly isFirst: boolean
   readonly nameStart: number
   readonly value: Span
 }
@@ -51,9 +50,9 @@ function withoutMember(bytes: Uint8Array, path: readonly string[]): Uint8Array {
   const member = parent && findMember(bytes, parent[0], name)
   if (!member) return bytes
   const after = skipSpace(bytes, member.value[1])
-  // With a follower the comma behind goes, else the comma before.
+  // With a follower the comma behind goes, else what stands before: the comma, or nothing but white space.
   if (bytes[after] === COMMA) return spliced(bytes, member.nameStart, skipSpace(bytes, after + 1))
-  return spliced(bytes, member.isFirst ? member.nameStart : member.previousEnd, member.value[1])
+  return spliced(bytes, member.previousEnd, member.value[1])
 }
 
 function spliced(bytes: Uint8Array, from: number, to: number): Uint8Array {
@@ -66,16 +65,13 @@ function spliced(bytes: Uint8Array, from: number, to: number): Uint8Array {
 function findMember(bytes: Uint8Array, object: number, wanted: string): Member | null {
   if (bytes[object] !== OPEN_OBJECT) return null
   let previousEnd = object + 1
-  let isFirst = true
   let nameStart = skipSpace(bytes, previousEnd)
   while (bytes[nameStart] === QUOTE) {
     const nameEnd = skipString(bytes, nameStart)
     const start = skipSpace(bytes, skipSpace(bytes, nameEnd) + 1)
     const end = skipValue(bytes, start)
-    if (isNamed(bytes, nameStart + 1, nameEnd - 1, wanted))
-      return { previousEnd, isFirst, nameStart, value: [start, end] }
+    if (isNamed(bytes, nameStart + 1, nameEnd - 1, wanted)) return { previousEnd, nameStart, value: [start, end] }
     previousEnd = end
-    isFirst = false
     nameStart = skipSpace(bytes, skipSpace(bytes, end) + 1)
   }
   return null
