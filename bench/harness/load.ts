@@ -1,0 +1,129 @@
+import { type Answer, Connection } from './client.ts'
+import type { Server } from './proc.ts'
+import { median, quartiles } from './stats.ts'
+
+/** What is asked of a server: the bytes of each request, and whether its answer is the right one. */
+export interface Traffic {
+  /** The `n`th request of the run. */
+  request(n: number): Buffer
+  isRight(answer: Answer): boolean
+}
+
+export interface Target {
+  readonly server: Server
+  readonly traffic: Traffic
+}
+
+export interface LoadOptions {
+  readonly rounds: number
+  readonly warmUpMs: number
+  readonly roundMs: number
+}
+
+/** Connections of a throughput run, each with one request under way. */
+export const CONNECTIONS = 16
+
+/**
+ * Server CPU in microseconds per request, for each target the median of its rounds. The targets take turns, so that a slow
+ * minute of the machine meets them all. A wrong answer ends the run: it is void.
+ */
+export async function cpuPerRequest<Name extends string>(
+  targets: Readonly<Record<Name, Target>>,
+  options: LoadOptions,
+): Promise<Map<string, number>> {
+  const entries: [string, Target][] = Object.entries(targets)
+  const samples = new Map<string, number[]>(entries.map(([name]) => [name, []]))
+  const next = new Map<string, { n: number }>(entries.map(([name]) => [name, { n: 0 }]))
+  for (const [name, target] of entries) await closedLoop(target, next.get(name) ?? { n: 0 }, options.warmUpMs)
+  for (let round = 0; round < options.rounds; round++) {
+    for (const [name, target] of entries) {
+      samples.get(name)?.push(await closedLoop(target, next.get(name) ?? { n: 0 }, options.roundMs))
+    }
+  }
+  return new Map([...samples].map(([name, values]) => [name, median(values)]))
+}
+
+/** One round; answers microseconds of server CPU per request. */
+async function closedLoop({ server, traffic }: Target, next: { n: number }, ms: number): Promise<number> {
+  const connections = Array.from({ length: CONNECTIONS }, () => new Connection(server.port))
+  const cpuBefore = server.cpuMicros()
+  const until = performance.now() + ms
+  let completed = 0
+  try {
+    await Promise.all(
+      connections.map(async (connection) => {
+        while (performance.now() < until) {
+          check(traffic, await connection.send(traffic.request(next.n++)))
+          completed++
+        }
+      }),
+    )
+  } finally {
+    for (const connection of connections) connection.close()
+  }
+  return (server.cpuMicros() - cpuBefore) / completed
+}
+
+function check(traffic: Traffic, answer: Answer): void {
+  if (!traffic.isRight(answer)) throw new Error(`void: a wrong answer: ${answer.status} ${answer.body.slice(0, 500)}`)
+}
+
+export interface Latency {
+  readonly p50: ReadonlyMap<string, number>
+  /** Median and quartiles of the differences in one round, in microseconds. */
+  difference(of: string, from: string): { readonly p50: number; readonly q1: number; readonly q3: number }
+}
+
+/** Rounds at the start that are thrown away. */
+const COLD_ROUNDS = 200
+
+/**
+ * One client, one connection a target; each round asks every target once, in random order. `between` is measured once a round
+ * too, under its own name: whatever it does happens while no request is under way.
+ */
+export async function pairedLatency(
+  targets: Readonly<Record<string, Target>>,
+  rounds: number,
+  between: Readonly<Record<string, () => Promise<void>>> = {},
+): Promise<Latency> {
+  const connections = new Map(Object.entries(targets).map(([name, { server }]) => [name, new Connection(server.port)]))
+  const jobs: [string, (n: number) => Promise<void>][] = Object.entries(targets).map(([name, { traffic }]) => [
+    name,
+    async (n) => {
+      const answer = await connections.get(name)?.send(traffic.request(n))
+      if (answer !== undefined) check(traffic, answer)
+    },
+  ])
+  for (const [name, job] of Object.entries(between)) jobs.push([name, job])
+  const times = new Map<string, number[]>(jobs.map(([name]) => [name, []]))
+  try {
+    for (let round = -COLD_ROUNDS; round < rounds; round++) {
+      for (const [name, job] of shuffled(jobs)) {
+        const from = performance.now()
+        await job(round + COLD_ROUNDS)
+        if (round >= 0) times.get(name)?.push((performance.now() - from) * 1000)
+      }
+    }
+  } finally {
+    for (const connection of connections.values()) connection.close()
+  }
+  return latencyOf(times)
+}
+
+function latencyOf(times: ReadonlyMap<string, readonly number[]>): Latency {
+  return {
+    p50: new Map([...times].map(([name, values]) => [name, median(values)])),
+    difference(of, from) {
+      const base = times.get(from) ?? []
+      const [q1, p50, q3] = quartiles((times.get(of) ?? []).map((value, i) => value - (base[i] ?? Number.NaN)))
+      return { p50, q1, q3 }
+    },
+  }
+}
+
+function shuffled<T>(items: readonly T[]): T[] {
+  return items
+    .map((item) => ({ item, at: Math.random() }))
+    .sort((a, b) => a.at - b.at)
+    .map(({ item }) => item)
+}

@@ -1,0 +1,145 @@
+import { randomUUID } from 'node:crypto'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { generateKeyFiles, type LocalSigner, openSigner } from '@plat/keys'
+import type { PolicyFile, UpstreamsFile } from '@plat/resources/rendered'
+import { signJws } from '@plat/tokens'
+import { type Server, startServer } from './proc.ts'
+
+const ROOT = path.resolve(import.meta.dirname, '../..')
+export const BROKER_TOKEN = 'bench-broker-token'
+export const NAME = { namespace: 'default', agent: 'assistant', session: 'bench' } as const
+
+/** A signing key on disk with its signer. */
+export interface Keys {
+  readonly keyPath: string
+  readonly pubPath: string
+  readonly signer: LocalSigner
+}
+
+export async function makeKeys(dir: string): Promise<Keys> {
+  const files = await generateKeyFiles(path.join(dir, 'keys'))
+  const signer = await openSigner(files.keyPath)
+  return { ...files, signer }
+}
+
+/** A session token of the bench's agent, as the broker mints them; each has its own `jti`. */
+export function sessionToken(signer: LocalSigner): string {
+  const now = Math.floor(Date.now() / 1000)
+  const { namespace, agent, session } = NAME
+  return signJws(
+    signer,
+    {},
+    {
+      iss: 'plat-identity',
+      sub: `spiffe://plat.local/ns/${namespace}/agent/${agent}/session/${session}`,
+      aud: 'plat-gateway',
+      iat: now,
+      nbf: now,
+      exp: now + 3600,
+      jti: randomUUID(),
+      act: { sub: 'user:alice' },
+      scope: 'tools:notes',
+      plat_ns: namespace,
+      plat_agent: agent,
+      plat_session: session,
+      plat_tier: 'tier-0',
+    },
+  )
+}
+
+/** The five rules that "governed" means: four that do not match, one with a CEL condition, and the one that allows. */
+const policies: PolicyFile = {
+  version: 1,
+  generation: 1,
+  revision: `sha256:${'0'.repeat(64)}`,
+  policies: [
+    {
+      name: 'default/assistant',
+      namespace: 'default',
+      agents: ['assistant'],
+      mode: 'enforce',
+      defaultAction: 'deny',
+      cedar: '',
+      rules: [
+        { name: 'reading', action: 'allow', match: { servers: ['notes'], tools: ['list_notes', 'read_note'] } },
+        { name: 'adding', action: 'allow', match: { servers: ['notes'], tools: ['add_*'] } },
+        {
+          name: 'keep',
+          action: 'deny',
+          match: { servers: ['notes'], tools: ['add_*', 'delete_note'] },
+          when: "args.name.startsWith('keep-')",
+        },
+        { name: 'search', action: 'allow', match: { servers: ['search', 'web-*'] } },
+        { name: 'night', action: 'deny', match: { servers: ['billing'], groups: ['contractors'] } },
+      ],
+    },
+  ],
+}
+
+function upstreams(url: string): UpstreamsFile {
+  const notes: UpstreamsFile['servers'][string] = {
+    url,
+    namespaces: [],
+    implicit: false,
+    trust: 'trusted',
+    dataClass: 'internal',
+    auth: { type: 'none' },
+  }
+  return {
+    version: 1,
+    servers: { 'default/notes': notes },
+    bindings: { 'default/assistant/notes': 'default/notes' },
+    agentWeb: {},
+  }
+}
+
+/** Writes what `plat-gateway` reads and starts it alone: `closed`, five rules, one upstream. */
+export async function startGateway(dir: string, keys: Keys, upstreamUrl: string): Promise<Server> {
+  const state = path.join(dir, 'gateway')
+  mkdirSync(state, { recursive: true })
+  const write = (name: string, value: object) => {
+    const file = path.join(state, name)
+    writeFileSync(file, JSON.stringify(value))
+    return file
+  }
+  const config = write('gateway.json', {
+    listen: '127.0.0.1:0',
+    logLevel: 'info',
+    identity: { publicKeyFiles: [keys.pubPath], issuer: 'plat-identity' },
+    policyFile: write('policies.json', policies),
+    upstreamsFile: write('upstreams.json', upstreams(upstreamUrl)),
+    auditPath: path.join(state, 'audit.jsonl'),
+    auditFailurePolicy: 'closed',
+  })
+  const bin = path.join(ROOT, 'services/gateway/bin/plat-gateway.mjs')
+  return startServer({ name: 'gateway', dir, args: [bin, '-config', config] })
+}
+
+/** Starts `plat-identity` alone with the key of the bench. */
+export function startIdentity(dir: string, keys: Keys): Promise<Server> {
+  const bin = path.join(ROOT, 'services/identity/bin/plat-identity.mjs')
+  const args = [bin, '-listen', '127.0.0.1:0', '-signing-key', keys.keyPath]
+  return startServer({ name: 'identity', dir, args, env: { PLAT_BROKER_TOKEN: BROKER_TOKEN } })
+}
+
+/** Starts one of our own servers of `servers/`. */
+export function startOwn(dir: string, file: string, ...args: string[]): Promise<Server> {
+  return startServer({ name: file, dir, args: [path.join(ROOT, 'bench/servers', file), ...args] })
+}
+
+/** Runs `use` with servers that are all stopped afterwards, whatever happens. */
+export async function withServers<T>(
+  use: (keep: (server: Promise<Server>) => Promise<Server>) => Promise<T>,
+): Promise<T> {
+  const running: Server[] = []
+  try {
+    return await use(async (starting) => {
+      const server = await starting
+      running.push(server)
+      return server
+    })
+  } finally {
+    await Promise.all(running.map((server) => server.stop()))
+  }
+}

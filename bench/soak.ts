@@ -1,0 +1,82 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { parseArgs } from 'node:util'
+import { governed } from './cases/mcp.ts'
+import { Connection } from './harness/client.ts'
+import type { Target } from './harness/load.ts'
+import { fullEffort } from './harness/report.ts'
+import { slope } from './harness/stats.ts'
+
+const USAGE = 'usage: npm run soak -- [--minutes <1 to 240, default 30>] [--rate <calls a second, default 500>]'
+const MIB = 1024 * 1024
+/** Part of the run that counts as warm-up. */
+const WARM_UP = 0.2
+/** Milliseconds between two looks at the memory. */
+const LOOK_MS = 2_000
+/** Growth that is noise of the collector: MiB a minute. */
+const FLAT_MIB_A_MINUTE = 0.5
+const CONNECTIONS = 16
+
+/** `npm run soak`: governed calls at a constant rate on a gateway alone, and the slope of its resident memory after warm-up. */
+async function main(args: string[]): Promise<number> {
+  const options = { minutes: { type: 'string', default: '30' }, rate: { type: 'string', default: '500' } } as const
+  const { values } = parseArgs({ args, options })
+  const [minutes, rate] = [Number(values.minutes), Number(values.rate)]
+  if (!(minutes > 0 && minutes <= 240 && rate > 0 && rate <= 5000)) throw new Error('a value is out of range')
+  const dir = mkdtempSync(path.join(tmpdir(), 'plat-soak-'))
+  let growth = Number.NaN
+  try {
+    await governed({ dir, effort: fullEffort }, async (target) => {
+      growth = await soak(target, minutes, rate)
+    })
+  } finally {
+    rmSync(dir, { recursive: true, force: true })
+  }
+  const flat = growth <= FLAT_MIB_A_MINUTE
+  console.log(
+    `RSS ${growth.toFixed(2)} MiB a minute after warm-up, target ≤ ${FLAT_MIB_A_MINUTE}: ${flat ? 'met' : 'not met'}`,
+  )
+  return flat ? 0 : 1
+}
+
+async function soak(target: Target, minutes: number, rate: number): Promise<number> {
+  const began = performance.now()
+  const until = began + minutes * 60_000
+  const points: [minute: number, mib: number][] = []
+  const look = setInterval(() => {
+    const minute = (performance.now() - began) / 60_000
+    const mib = target.server.rssBytes() / MIB
+    if (minute >= minutes * WARM_UP) points.push([minute, mib])
+    console.log(`${minute.toFixed(1)} min  ${mib.toFixed(1)} MiB`)
+  }, LOOK_MS)
+  try {
+    await Promise.all(Array.from({ length: CONNECTIONS }, (_, i) => callAtRate(target, i, rate / CONNECTIONS, until)))
+  } finally {
+    clearInterval(look)
+  }
+  return slope(points)
+}
+
+async function callAtRate({ server, traffic }: Target, start: number, rate: number, until: number): Promise<void> {
+  const connection = new Connection(server.port)
+  const gap = 1000 / rate
+  try {
+    let due = performance.now() + (start * gap) / CONNECTIONS
+    for (let n = start; due < until; n++, due += gap) {
+      const wait = due - performance.now()
+      if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait))
+      const answer = await connection.send(traffic.request(n))
+      if (!traffic.isRight(answer)) throw new Error(`void: ${answer.status} ${answer.body.slice(0, 300)}`)
+    }
+  } finally {
+    connection.close()
+  }
+}
+
+try {
+  process.exitCode = await main(process.argv.slice(2))
+} catch (error) {
+  console.error(`${error instanceof Error ? error.message : String(error)}\n${USAGE}`)
+  process.exitCode = 2
+}
