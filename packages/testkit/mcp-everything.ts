@@ -11,7 +11,7 @@ const ASK_EVERY_MS = 50
 /** Starts `@modelcontextprotocol/server-everything` (Streamable HTTP, revisions with sessions) as a process of its own. */
 export async function startEverything(): Promise<McpFixture> {
   const port = await freePort()
-  const entry = fileURLToPath(import.meta.resolve('@modelcontextprotocol/server-everything'))
+  const entry = fileURLToPath(import.meta.resolve('@modelcontextprotocol/server-everything/dist/index.js'))
   const child = spawn(process.execPath, [entry, 'streamableHttp'], {
     env: { PATH: process.env.PATH, PORT: String(port) },
     stdio: 'ignore',

@@ -2,10 +2,17 @@ import { once } from 'node:events'
 import { createServer, request as send } from 'node:http'
 import type { McpFixture } from './mcp-fixture.ts'
 
-/** A loopback forwarder that adds a token to every request, for clients that cannot carry one. Host and Origin pass as they came. */
-export async function startShim(target: string, token: string): Promise<McpFixture> {
-  const { hostname, port, pathname } = new URL(target)
+/** A loopback forwarder for clients that cannot carry a token. */
+export interface Shim extends McpFixture {
+  /** From now on requests go to `target` with `token`. */
+  aim(target: string, token: string): void
+}
+
+/** Starts a forwarder that adds a token to every request; Host, Origin and all else pass as they came. */
+export async function startShim(): Promise<Shim> {
+  let aim = { hostname: '', port: '', pathname: '', token: '' }
   const server = createServer((incoming, response) => {
+    const { hostname, port, pathname, token } = aim
     const headers = { ...incoming.headers, authorization: `Bearer ${token}` }
     const outgoing = send({ hostname, port, path: pathname, method: incoming.method, headers }, (answer) => {
       response.writeHead(answer.statusCode ?? 502, answer.headers)
@@ -20,6 +27,10 @@ export async function startShim(target: string, token: string): Promise<McpFixtu
   const address = server.address()
   return {
     url: `http://127.0.0.1:${address !== null && typeof address === 'object' ? address.port : 0}/mcp`,
+    aim(target, token) {
+      const { hostname, port, pathname } = new URL(target)
+      aim = { hostname, port, pathname, token }
+    },
     async close() {
       const closed = once(server, 'close')
       server.close()

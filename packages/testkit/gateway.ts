@@ -1,0 +1,111 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { testIssuer } from './identity.ts'
+
+const BIN = fileURLToPath(new URL('../../services/gateway/bin/plat-gateway.mjs', import.meta.url))
+
+/** A `plat-gateway` of its own process. */
+export interface GatewayProcess {
+  /** `http://127.0.0.1:<port>` */
+  readonly url: string
+  /** A session token of `default/assistant` for every server that was named, valid for fifteen minutes. */
+  readonly token: string
+  /** The ledger's lines. */
+  ledger(): Promise<string[]>
+  /** Ends the process with SIGTERM and removes its files. */
+  close(): Promise<void>
+}
+
+export interface GatewaySetup {
+  /** Servers in namespace `default`: name to URL. */
+  readonly servers: Readonly<Record<string, string>>
+  /** Tools that are denied; everything else is allowed. */
+  readonly denied?: readonly string[]
+  /** Keys of gateway.json laid over the defaults of the test. */
+  readonly config?: Readonly<Record<string, unknown>>
+}
+
+/** Starts the gateway by its binary, on rendered files, with durable audit; answers when it listens. */
+export async function startGatewayProcess({
+  servers,
+  denied = [],
+  config = {},
+}: GatewaySetup): Promise<GatewayProcess> {
+  const dir = await mkdtemp(join(tmpdir(), 'plat-'))
+  const issuer = testIssuer()
+  const files = {
+    'pub.pem': String(issuer.signer.publicKey.key.export({ type: 'spki', format: 'pem' })),
+    'policies.json': JSON.stringify(policyFile(denied)),
+    'upstreams.json': JSON.stringify(upstreamsFile(servers)),
+    'gateway.json': JSON.stringify({
+      listen: '127.0.0.1:0',
+      identity: { publicKeyFiles: [join(dir, 'pub.pem')] },
+      policyFile: join(dir, 'policies.json'),
+      upstreamsFile: join(dir, 'upstreams.json'),
+      auditPath: join(dir, 'audit.jsonl'),
+      auditFailurePolicy: 'closed',
+      ...config,
+    }),
+  }
+  await Promise.all(Object.entries(files).map(([name, text]) => writeFile(join(dir, name), text)))
+  const scope = Object.keys(servers)
+    .map((name) => `tools:${name}`)
+    .join(' ')
+  const child = spawn(process.execPath, [BIN, '-config', join(dir, 'gateway.json')], {
+    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const close = async () => {
+    const ended = child.exitCode === null && child.signalCode === null ? once(child, 'exit') : null
+    child.kill('SIGTERM')
+    await ended
+    await rm(dir, { recursive: true, force: true })
+  }
+  try {
+    const url = await listeningURL(child.stdout, child.stderr)
+    const ledger = async () =>
+      (await readFile(join(dir, 'audit.jsonl'), 'utf8')).split('\n').filter((line) => line !== '')
+    return { url, token: issuer.token({ scope }), ledger, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+/** Reads the log until the gateway says where it listens; throws with what it said when it ends before. */
+async function listeningURL(stdout: NodeJS.ReadableStream, stderr: NodeJS.ReadableStream): Promise<string> {
+  const said: string[] = []
+  createInterface({ input: stderr }).on('line', (line) => said.push(line))
+  const lines = createInterface({ input: stdout })
+  for await (const line of lines) {
+    said.push(line)
+    const found = /"url":"(http:[^"]+)".*"the gateway is listening"/.exec(line)?.[1]
+    if (found === undefined) continue
+    stdout.resume()
+    return found
+  }
+  throw new Error(`the gateway did not start:\n${said.join('\n')}`)
+}
+
+function policyFile(denied: readonly string[]) {
+  const deny = { name: 'denied', action: 'deny', match: { tools: [...denied] }, reason: 'denied by the test' }
+  const rules = [...(denied.length === 0 ? [] : [deny]), { name: 'all', action: 'allow' }]
+  const policy = { name: 'default/assistant', namespace: 'default', agents: ['assistant'], mode: 'enforce' }
+  return {
+    version: 1,
+    generation: 1,
+    revision: 'sha256:test',
+    policies: [{ ...policy, defaultAction: 'deny', cedar: '', rules }],
+  }
+}
+
+function upstreamsFile(servers: Readonly<Record<string, string>>) {
+  const fixed = { namespaces: [], implicit: false, trust: 'trusted', dataClass: 'internal', auth: { type: 'none' } }
+  const entries = Object.entries(servers).map(([name, url]) => [`default/${name}`, { url, ...fixed }])
+  return { version: 1, servers: Object.fromEntries(entries), bindings: {}, agentWeb: {} }
+}
