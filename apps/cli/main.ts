@@ -1,6 +1,6 @@
 import { buildInfo } from '@plat/core'
 import { Command, CommanderError, Option } from 'commander'
-import { doubleDashes } from './arguments.ts'
+import { doubleDashes, partAtDashes } from './arguments.ts'
 import { CommandError, type Format, formats, terminal } from './output.ts'
 
 const format = () =>
@@ -11,11 +11,10 @@ const format = () =>
 const dir = () => new Option('--dir <dir>', 'the directory of a running plat (default: the nearest one upwards)')
 
 /** The whole command line in one table; what a command needs is loaded when it runs. */
-export function program(): Command {
+export function program(child: readonly string[] = []): Command {
   const plat = new Command('plat')
     .description('plat governs AI agents: it knows who calls, decides whether they may, and proves what happened.')
     .version(buildInfo('cli').version, '-v, --version', 'print the version')
-    .enablePositionalOptions()
     .exitOverride()
     .configureHelp({ optionTerm: (option) => option.flags.replace(/--(?=\w)/, '-') })
     .addHelpText(
@@ -27,7 +26,7 @@ Start here:
   $ plat audit tail -f                            watch what agents do`,
     )
   addUp(plat)
-  addRun(plat)
+  addRun(plat, child)
   addToken(plat)
   addAudit(plat)
   addConfig(plat)
@@ -58,11 +57,10 @@ function addUp(plat: Command): void {
     })
 }
 
-function addRun(plat: Command): void {
+function addRun(plat: Command, child: readonly string[]): void {
   plat
     .command('run')
     .argument('<agent>', 'name, or namespace/name')
-    .argument('<command...>', 'the program and its arguments, after --')
     .summary('run any local program as a governed agent')
     .description(
       'Runs a program whose calls go through the gateway as this agent. The program gets addresses, never a token:\n' +
@@ -70,12 +68,12 @@ function addRun(plat: Command): void {
         '  PLAT_MCP_CONFIG    an mcp.json that names the MCP servers of the agent\n' +
         '  OPENAI_BASE_URL, ANTHROPIC_BASE_URL, OPENAI_API_KEY   the model route of the agent',
     )
-    .passThroughOptions()
+    .usage('<agent> [options] -- <command> [arguments]')
     .addOption(dir())
     .addHelpText('after', '\nExample:\n  $ plat run assistant -- node my-agent.js')
-    .action(async (agent: string, command: string[], options) => {
+    .action(async (agent: string, options) => {
       const { run } = await import('./run.ts')
-      await exitWith(run({ ...options, agent, command }, terminal))
+      await exitWith(run({ ...options, agent, command: child }, terminal))
     })
 }
 
@@ -192,7 +190,8 @@ async function exitWith(result: Promise<number>): Promise<void> {
 /** Runs one command line; answers its exit code. Mistakes are one line on stderr, usage mistakes exit 2. */
 export async function main(argv: readonly string[]): Promise<number> {
   try {
-    await program().parseAsync(doubleDashes(argv), { from: 'user' })
+    const { own, child } = partAtDashes(argv)
+    await program(child).parseAsync(doubleDashes(own), { from: 'user' })
     return 0
   } catch (error) {
     if (error instanceof Exit) return error.code

@@ -1,4 +1,4 @@
-import { type FlagTable, formatProblem, parseFlags, usage } from '@plat/config'
+import { type FlagTable, formatProblem, parseFlags } from '@plat/config'
 import { buildInfo, systemClock, systemIds } from '@plat/core'
 import { createLog, onShutdown } from '@plat/process'
 import { type LoadedConfig, loadGatewayConfig } from './config.ts'
@@ -18,10 +18,11 @@ const flags = {
 
 /** `plat-gateway`: flags, configuration, compose, listen, drain. Answers the exit code. */
 export async function main(argv: readonly string[]): Promise<number> {
-  const parsed = parseFlags(flags, argv)
+  const parsed = parseFlags(flags, argv, 'plat-gateway')
   if (!parsed.ok) {
-    console.error(`${parsed.message}\n\n${usage(flags, 'plat-gateway')}`)
-    return 2
+    if (parsed.help) console.log(parsed.usage)
+    else console.error(`${parsed.message}\n\n${parsed.usage}`)
+    return parsed.help ? 0 : 2
   }
   const { values } = parsed
   const build = buildInfo('gateway')
