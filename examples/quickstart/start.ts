@@ -1,25 +1,37 @@
 import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { screen, startUp } from '@plat/cli'
+import { type FlagTable, parseFlags } from '@plat/config'
 import { onShutdown } from '@plat/process'
 import { startNotes } from './notes/server.ts'
 
-const here = fileURLToPath(new URL('.', import.meta.url))
-const NOTES_PORT = 8091
+const flags = {
+  dir: {
+    type: 'string',
+    default: fileURLToPath(new URL('.', import.meta.url)),
+    help: 'holds resources/ and takes .plat/',
+  },
+  listen: { type: 'string', default: '127.0.0.1:8080', help: 'where the gateway listens' },
+  'identity-listen': { type: 'string', default: '127.0.0.1:8081', help: 'where the identity broker listens' },
+  'notes-port': { type: 'int', default: 8091, help: 'where the notes server listens, on loopback' },
+} as const satisfies FlagTable
 
 /** `npm start`: the example notes server and plat over this folder, in one process that ends together. */
-export async function main(): Promise<number> {
-  const notes = await startNotes({ port: NOTES_PORT, dir: `${here}.plat` })
-  const plat = await startUp({
-    dir: here,
-    listen: '127.0.0.1:8080',
-    identityListen: '127.0.0.1:8081',
-    log: 'file',
-  }).catch(async (error: unknown) => {
-    await notes.close()
-    throw error
-  })
-  for (const line of [...(await screen(plat)), ...commandsToTry()]) console.log(line)
+export async function main(argv: readonly string[]): Promise<number> {
+  const parsed = parseFlags(flags, argv, 'npm start --')
+  if (!parsed.ok) {
+    console.error(parsed.help ? parsed.usage : `${parsed.message}\n\n${parsed.usage}`)
+    return parsed.help ? 0 : 2
+  }
+  const { dir, listen, ...rest } = parsed.values
+  const notes = await startNotes({ port: rest['notes-port'], dir: `${dir}/.plat` })
+  const plat = await startUp({ dir, listen, identityListen: rest['identity-listen'], log: 'file' }).catch(
+    async (error: unknown) => {
+      await notes.close()
+      throw error
+    },
+  )
+  for (const line of [...(await screen(plat)), ...commandsToTry(dir)]) console.log(line)
   return new Promise((resolve) => {
     onShutdown(async () => {
       await plat.stop()
@@ -29,16 +41,20 @@ export async function main(): Promise<number> {
   })
 }
 
-function commandsToTry(): string[] {
-  const dir = relative(process.cwd(), here) || '.'
+function commandsToTry(dir: string): string[] {
+  const named = relative(process.cwd(), dir) || '.'
   return [
     '',
     'Try, in another terminal:',
     '',
-    '  npm run demo                                          an agent that lists, adds, and is denied',
-    `  npx plat run -dir ${dir} assistant -- env | grep PLAT   what a governed program gets`,
-    `  npx plat audit tail -dir ${dir} -f                     what agents do, as it happens`,
+    '  npm run demo',
+    '      an agent that lists, adds, reads, and is denied; then the proof in the ledger',
+    `  npx plat run assistant -dir ${named} -- env`,
+    '      what a governed program gets: addresses, never a token',
+    `  npx plat audit tail -dir ${named} -f`,
+    '      what agents do, as it happens',
     '',
-    'Stop with Ctrl-C. The policy is resources/toolpolicies/default/assistant.yaml: change it, and it counts at once.',
+    'The policy is resources/toolpolicies/default/assistant.yaml: change it, and it counts at once.',
+    'Stop with Ctrl-C.',
   ]
 }
