@@ -39,6 +39,8 @@ export const RESERVED_PREFIX = 'plat-'
 export function serverFaults({ metadata, spec }: Manifest<'MCPServer'>): Fault[] {
   const faults: Fault[] = []
   if (metadata.name.startsWith(RESERVED_PREFIX)) faults.push(reservedName('metadata.name'))
+  const url = urlFault('url', spec.url)
+  if (url !== null) faults.push(url)
   if (spec.auth !== undefined && spec.auth.type !== 'none') faults.push(notBuilt('auth.type'))
   if (spec.auth?.perUser === true) faults.push(notBuilt('auth.perUser'))
   if (spec.dlpProfile !== undefined && spec.dlpProfile !== 'none') faults.push(notBuilt('dlpProfile'))
@@ -46,6 +48,13 @@ export function serverFaults({ metadata, spec }: Manifest<'MCPServer'>): Fault[]
   if (Object.keys(spec.toolLabels ?? {}).length > 0) faults.push(notBuilt('toolLabels'))
   if (spec.toolPins !== undefined && spec.toolPins.mode !== 'off') faults.push(notBuilt('toolPins'))
   return faults
+}
+
+/** A URL that cannot be called, or one whose credentials would end in a rendered file. */
+export function urlFault(path: string, text: string): Fault | null {
+  const url = URL.parse(text)
+  if (url === null) return { path, why: 'not a URL' }
+  return url.username === '' && url.password === '' ? null : { path, why: 'must not hold credentials' }
 }
 
 export function reservedName(path: string): Fault {

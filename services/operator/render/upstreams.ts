@@ -1,7 +1,7 @@
 import type { Manifest } from '@plat/resources'
 import type { ServerEntry, UpstreamsFile } from '@plat/resources/rendered'
 import { type Declared, keyOf, sorted } from './declared.ts'
-import { agentFaults, type Fault, faultLine, RESERVED_PREFIX, reservedName, serverFaults } from './unbuilt.ts'
+import { agentFaults, type Fault, faultLine, RESERVED_PREFIX, reservedName, serverFaults, urlFault } from './unbuilt.ts'
 
 /**
  * MCPServers and the tools of Agents as the gateway's upstreamsFile. A refused server leaves its name unknown wherever
@@ -80,8 +80,9 @@ function renderTools(rendering: Rendering, agent: Manifest<'Agent'>): void {
       const why = whyUnbound(rendering, namespace, key)
       if (why !== null) refuse({ path: `${at}.serverRef`, why })
     } else if (tool.upstreamURL !== undefined) {
-      const why = renderImplicit(rendering, agent, { name: tool.name, url: tool.upstreamURL })
-      if (why !== null) refuse({ path: `${at}.upstreamURL`, why })
+      const path = `${at}.upstreamURL`
+      const why = urlFault(path, tool.upstreamURL)?.why ?? renderImplicit(rendering, agent, tool.name, tool.upstreamURL)
+      if (why !== null) refuse({ path, why })
     }
   }
 }
@@ -97,11 +98,11 @@ function whyUnbound({ declared }: Rendering, namespace: string, key: string): st
 function renderImplicit(
   rendering: Rendering,
   { metadata: { namespace, name } }: Manifest<'Agent'>,
-  tool: { name: string; url: string },
+  tool: string,
+  url: string,
 ): string | null {
-  if (rendering.hidden.has(`${namespace}/${tool.name}`))
-    return `MCPServer ${tool.name} stands in its place and is refused`
-  const implicit = `${name}-${tool.name}`
+  if (rendering.hidden.has(`${namespace}/${tool}`)) return `MCPServer ${tool} stands in its place and is refused`
+  const implicit = `${name}-${tool}`
   const key = `${namespace}/${implicit}`
   if (rendering.declared.has(key)) return `MCPServer ${key} has the name of this implicit server`
   const other = rendering.agents.find(
@@ -109,7 +110,7 @@ function renderImplicit(
   )
   if (other !== undefined) return `implicit server ${key} would serve agent ${other.name} as well: write an MCPServer`
   rendering.servers[key] = {
-    url: tool.url,
+    url,
     namespaces: [],
     implicit: true,
     trust: 'untrusted',

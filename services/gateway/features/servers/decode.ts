@@ -38,7 +38,8 @@ const BINDING_KEY = /^[^/]+\/[^/]+\/[^/]+$/
 
 function misnamed(file: UpstreamsFile): string[] {
   const out: string[] = []
-  for (const key of Object.keys(file.servers)) {
+  for (const [key, { url }] of Object.entries(file.servers)) {
+    if (!URL.canParse(url)) out.push(`servers[${key}].url: not a URL`)
     if (!SERVER_KEY.test(key)) out.push(`servers[${key}]: must read <namespace>/<name>`)
     else if (key.includes('/plat-')) out.push(`servers[${key}]: names that begin with "plat-" are built in`)
   }

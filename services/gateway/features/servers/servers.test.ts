@@ -132,6 +132,7 @@ test('keys that are no names, reserved names, unknown fields and bad URLs refuse
     { ...file, servers: { notes: entry('http://x') } },
     { ...file, servers: { 'a/plat-web': entry('http://x') } },
     { ...file, servers: { 'a/b': entry('ftp://x') } },
+    { ...file, servers: { 'a/b': entry('http://[x') } },
     { ...file, servers: { 'a/b': { ...entry('http://x'), extra: 1 } } },
     { ...file, bindings: { 'a/b': 'c/d' } },
     { ...file, version: 2 },

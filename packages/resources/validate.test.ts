@@ -1,0 +1,208 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { TSchema } from 'typebox'
+import { compileExpression } from './cel.ts'
+import { isRecord, type Node } from './check.ts'
+import { kinds } from './kinds/index.ts'
+import { parseResource } from './manifest.ts'
+
+const head = (kind: string) =>
+  `apiVersion: plat.dev/v1alpha1\nkind: ${kind}\nmetadata: {name: x, namespace: default}\nspec:\n`
+
+function problemsOf(kind: 'Agent' | 'MCPServer' | 'ToolPolicy', spec: string): string[] {
+  const { problems } = parseResource(kind, head(kind) + spec)
+  return problems.map((problem) => problem.replace(/^\d+: /, ''))
+}
+
+const agent = (more: string) => problemsOf('Agent', `  image: i\n  tier: t\n${more}`)
+const server = (more: string) => problemsOf('MCPServer', `  url: http://x\n${more}`)
+
+test('problems read like those of the Kubernetes API server', () => {
+  assert.deepEqual(problemsOf('Agent', '  image: i\n'), ['spec.tier: Required value'])
+  assert.deepEqual(agent('  profile: foo'), [
+    'spec.profile: Unsupported value: "foo": supported values: "default", "browser", "codeInterpreter"',
+  ])
+  assert.deepEqual(agent('  maxConcurrentSessions: -1'), [
+    'spec.maxConcurrentSessions: Invalid value: -1: spec.maxConcurrentSessions in body should be greater than or equal to 0',
+  ])
+  assert.deepEqual(agent('  tier: 1'.replace('tier', 'policyRef')), [
+    'spec.policyRef: Invalid value: "integer": spec.policyRef in body must be of type string: "integer"',
+  ])
+})
+
+test('unknown fields are refused at every depth, with the field that was meant', () => {
+  assert.deepEqual(agent('  polcyRef: p'), ['spec.polcyRef: unknown field, did you mean "policyRef"?'])
+  assert.deepEqual(agent('  tools: [{name: a, serverref: {name: b}}]'), [
+    'spec.tools[0].serverref: unknown field, did you mean "serverRef"?',
+  ])
+  assert.deepEqual(server('  toolLabels: {search: {taint: [x]}}'), [
+    'spec.toolLabels[search].taint: unknown field, did you mean "taints"?',
+  ])
+})
+
+test('sizes, patterns, ranges and doubled keys of lists are checked', () => {
+  const refused: string[][] = [
+    agent(`  web: {allowedDomains: [${'a,'.repeat(257)}]}`),
+    agent('  tools: [{name: A}]'),
+    agent(`  tools: [{name: ${'a'.repeat(64)}}]`),
+    agent('  tools: [{name: a}, {name: a}]'),
+    agent('  workspace: {size: 1Gi, mountPath: work}'),
+    agent('  workspace: {size: lots}'),
+    agent('  budget: {currency: usd}'),
+    agent('  idleTimeout: soon'),
+    agent('  maxConcurrentSessions: 2147483648'),
+    agent('  maxConcurrentSessions: 1.5'),
+    agent('  model: {maxTokensPerRequest: 9223372036854775807}'),
+    agent('  model: {endpoint: "ftp://host"}'),
+    agent(`  model: {fallbacks: [${'{endpoint: "http://x"},'.repeat(9)}]}`),
+    agent('  a2a: {expose: true, endpoint: "http://x", skills: [{id: "-", name: a}]}'),
+    agent('  env: [{name: A, valueFrom: {}}]'),
+    agent('  env: [{name: A=B}]'),
+    server('  timeoutSeconds: 0'),
+    server('  timeoutSeconds: 3601'),
+    server('  jurisdiction: DEU'),
+    server('  transport: sse'),
+    problemsOf('MCPServer', '  url: http://@host'),
+    problemsOf('ToolPolicy', '  defaultAction: allow'),
+    problemsOf('ToolPolicy', '  rules: [{name: a, action: allow}, {name: a, action: deny}]'),
+  ]
+  for (const [index, problems] of refused.entries()) assert.equal(problems.length, 1, `case ${index}: ${problems}`)
+})
+
+test('rules across fields hold', () => {
+  const secret = 'secretRef: {name: s, key: k}'
+  const cases: [string[], string | null][] = [
+    [agent('  a2a: {expose: true}'), 'spec.a2a.endpoint: Required value: expose requires endpoint'],
+    [agent('  a2a: {expose: false}'), null],
+    [agent('  model: {provider: ctxengine, adapter: openai}'), null],
+    [
+      agent('  model: {provider: ctxengine, adapter: gemini}'),
+      'spec.model: Invalid value: provider ctxengine is OpenAI-compatible: adapter must be unset or openai',
+    ],
+    [
+      agent('  env: [{name: A, value: x, valueFrom: {fieldRef: {fieldPath: a}}}]'),
+      'spec.env[0].valueFrom: Invalid value: may not be specified when `value` is not empty',
+    ],
+    [
+      agent('  env: [{name: A, valueFrom: {fileKeyRef: {volumeName: v, path: a/../b, key: k}}}]'),
+      'spec.env[0].valueFrom.fileKeyRef.path: Invalid value: must be a relative path without `..`',
+    ],
+    [agent('  env: [{name: A, valueFrom: {fileKeyRef: {volumeName: v, path: a..b, key: k}}}]'), null],
+    [
+      server('  auth: {type: bearerSecret}'),
+      'spec.auth.secretRef: Required value: type bearerSecret requires secretRef',
+    ],
+    [server(`  auth: {type: bearerSecret, ${secret}}`), null],
+    [
+      server(`  auth: {type: headerSecret, ${secret}}`),
+      'spec.auth.headerName: Required value: type headerSecret requires headerName',
+    ],
+    [
+      server('  auth: {type: oauthClientCredentials}'),
+      'spec.auth.oauth: Required value: type oauthClientCredentials requires oauth',
+    ],
+    [
+      server('  auth: {type: tokenExchange}'),
+      'spec.auth.tokenExchange: Required value: type tokenExchange requires tokenExchange',
+    ],
+    [server('  auth: {type: mtls}'), 'spec.auth.mtls: Required value: type mtls requires mtls'],
+    [server('  auth: {type: none, perUser: true}'), 'spec.auth.provider: Required value: perUser requires provider'],
+    [server('  auth: {type: none, perUser: true, provider: github}'), null],
+    [
+      server(`  auth: {type: bearerSecret, ${secret}, perUser: true, provider: github}`),
+      'spec.auth.type: Invalid value: perUser is only valid with type none or mtls',
+    ],
+    [
+      server('  auth: {type: none, provider: github}'),
+      'spec.auth.provider: Invalid value: provider is only valid with perUser',
+    ],
+  ]
+  for (const [problems, expected] of cases) assert.deepEqual(problems, expected === null ? [] : [expected])
+})
+
+test('quantities are taken in every documented form', () => {
+  for (const size of ['1', '1Gi', '1.5Gi', '500m', '1e3', '1E3', '100k', '2Ei', '5']) {
+    assert.deepEqual(agent(`  workspace: {size: ${size}}`), [], size)
+  }
+  for (const size of ['1gi', 'Gi', '1e', '1 Gi', "''"])
+    assert.equal(agent(`  workspace: {size: ${size}}`).length, 1, size)
+})
+
+test('defaults stand where nothing was written', () => {
+  const spec = parseResource(
+    'Agent',
+    `${head('Agent')}  image: i\n  tier: t\n  a2a: {expose: false}\n  workspace: {size: 1}`,
+  ).object?.spec
+  assert.deepEqual([spec?.idleTimeout, spec?.a2a?.trust, spec?.workspace?.mountPath], ['15m', 'trusted', '/workspace'])
+  assert.equal(spec?.budget, undefined)
+  const policy = parseResource('ToolPolicy', head('ToolPolicy').replace('spec:', 'spec: {}')).object
+  assert.deepEqual(policy?.spec, { mode: 'enforce', defaultAction: 'deny' })
+})
+
+test('a text of another kind, version, or with a status is refused; so are doubled keys and bombs', () => {
+  const good = `${head('MCPServer')}  url: http://x\n`
+  assert.deepEqual(parseResource('MCPServer', good).problems, [])
+  const bad = [
+    good.replace('v1alpha1', 'v1'),
+    good.replace('kind: MCPServer', 'kind: Agent'),
+    `${good}status: {}\n`,
+    `${good}  url: http://y\n`,
+    `${good}---\n${good}`,
+    '',
+    'text',
+    `a: &a [x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c]\ne: [*d,*d,*d,*d]\n`,
+    '#'.repeat(2 ** 20 + 1),
+  ]
+  for (const text of bad) assert.notEqual(parseResource('MCPServer', text).problems.length, 0, text.slice(0, 80))
+})
+
+test('no text makes the reader throw', () => {
+  const piece = fc.constantFrom(
+    'a',
+    ': ',
+    '\n',
+    '  ',
+    '- ',
+    '{',
+    '}',
+    '[',
+    ']',
+    '&a',
+    '*a',
+    '|',
+    '>',
+    '"',
+    '?',
+    '!!',
+    '---',
+    '\u2028',
+    '<<',
+  )
+  fc.assert(
+    fc.property(fc.array(piece), (pieces) => void parseResource('Agent', head('Agent') + pieces.join(''))),
+    { numRuns: 500 },
+  )
+})
+
+test('every schema stays structural: described types, closed objects, bounded texts and lists, rules that compile', () => {
+  const walk = (schema: TSchema, at: string): void => {
+    const node: Node = schema
+    assert.ok(node.type !== undefined || node['x-kubernetes-int-or-string'] === true, `${at} has a type`)
+    if (node.type === 'string' && node.enum === undefined) assert.ok(node.maxLength !== undefined, `${at} has a limit`)
+    if (node.type === 'array') assert.ok(node.maxItems !== undefined, `${at} has a limit`)
+    if (node.pattern !== undefined) assert.ok(!node.pattern.includes('(?'), `${at} has a pattern of RE2`)
+    for (const { rule } of node['x-kubernetes-validations'] ?? []) {
+      assert.equal(typeof compileExpression(rule, ['self']), 'object', `${at}: ${rule}`)
+    }
+    if (node.items !== undefined) walk(node.items, `${at}[]`)
+    for (const [name, child] of Object.entries(node.properties ?? {})) walk(child, `${at}.${name}`)
+    if (isRecord(node.additionalProperties)) walk(node.additionalProperties, `${at}[*]`)
+    else if (node.type === 'object') assert.equal(node.additionalProperties, false, `${at} is closed`)
+    assert.ok(!('anyOf' in node) && !('patternProperties' in node), `${at} is structural`)
+  }
+  for (const [kind, { spec, status }] of Object.entries(kinds)) {
+    walk(spec, `${kind}.spec`)
+    walk(status, `${kind}.status`)
+  }
+})

@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
+import { test } from 'node:test'
+import { TestClock } from '@plat/core'
+import type { PolicyFile } from '@plat/resources/rendered'
+import { type Call, type Identity, isDenial, Snapshots, type Target } from '../../call/index.ts'
+import { admitted } from '../../pipeline/stage.ts'
+import { compilePolicies } from './compile.ts'
+import { createPolicyStage, policySlot } from './stage.ts'
+
+const clock = new TestClock()
+
+function policies(action: 'allow' | 'deny' | 'require_approval') {
+  const rules: PolicyFile['policies'][number]['rules'] = [{ name: 'r', action, when: "args.name == 'x'" }]
+  const policy = { name: 'default/p', namespace: 'default', agents: ['a'], cedar: '', rules }
+  const compiled = compilePolicies({
+    version: 1,
+    generation: 1,
+    revision: `sha256:${action}`,
+    policies: [{ ...policy, mode: 'enforce', defaultAction: 'deny' }],
+  })
+  if ('problems' in compiled) assert.fail(compiled.problems.join())
+  return compiled.set
+}
+
+function callIn(snapshots: Snapshots): Call<'identity' | 'target'> {
+  const identity: Identity = {
+    tenant: '',
+    namespace: 'default',
+    agent: 'a',
+    session: 's',
+    user: null,
+    groups: [],
+    verified: null,
+    tier: 't',
+    scopes: new Set(),
+    jti: 'j',
+    ancestors: [],
+    chain: [],
+    expiresAt: clock.now(),
+    jkt: null,
+    issuer: '',
+    forkRoot: null,
+    inheritedTaints: [],
+  }
+  const target: Target = {
+    kind: 'mcp',
+    key: 'default/notes',
+    server: 'notes',
+    tool: 'add',
+    trust: 'untrusted',
+    dataClass: 'internal',
+    jurisdiction: null,
+    labels: { taints: [], clearTaints: [], sinks: [] },
+    builtin: false,
+  }
+  const bytes = Buffer.from('{"name":"x"}')
+  return {
+    id: 'c',
+    wire: { method: 'POST', path: '/mcp/notes', query: '', headers: {}, body: Readable.from([]), remote: '' },
+    signal: new AbortController().signal,
+    receivedAt: clock.now(),
+    snapshot: snapshots.current,
+    operation: 'mcp.call',
+    method: 'tools/call',
+    server: 'notes',
+    name: 'add',
+    body: { bytes, value: null, args: bytes },
+    parent: null,
+    pass: 1,
+    facts: { identity, target },
+  }
+}
+
+async function verdict(action: 'allow' | 'deny' | 'require_approval') {
+  const snapshots = new Snapshots()
+  snapshots.publish(policySlot, policies(action))
+  const answer = await createPolicyStage(snapshots, clock).admit(callIn(snapshots))
+  assert.notEqual(answer, admitted)
+  return answer
+}
+
+test('an allowed call gets its decision as a fact', async () => {
+  const answer = await verdict('allow')
+  assert.ok(typeof answer === 'object' && 'decision' in answer)
+  assert.deepEqual([answer.decision.rule, answer.decision.revision], ['r', 'sha256:allow'])
+})
+
+test('a denied call, and one that would need an approval, is refused with policy and rule', async () => {
+  for (const action of ['deny', 'require_approval'] as const) {
+    const answer = await verdict(action)
+    assert.ok(isDenial(answer))
+    assert.deepEqual([answer.code, answer.policy, answer.rule], ['policy_denied', 'default/p', 'r'])
+  }
+})
+
+test('before a file was read everybody is denied', async () => {
+  const snapshots = new Snapshots()
+  assert.ok(isDenial(await createPolicyStage(snapshots, clock).admit(callIn(snapshots))))
+})
+
+test('a long call is judged again by policies that came after it began', () => {
+  const snapshots = new Snapshots()
+  snapshots.publish(policySlot, policies('allow'))
+  const stage = createPolicyStage(snapshots, clock)
+  const call = callIn(snapshots)
+  const decided = { ...call, facts: { ...call.facts, decision: stage.skipped.decision } }
+  assert.equal(stage.still?.(decided), null)
+  snapshots.publish(policySlot, policies('allow'))
+  assert.equal(stage.still?.(decided), null)
+  snapshots.publish(policySlot, policies('deny'))
+  assert.equal(stage.still?.(decided)?.code, 'policy_denied')
+})

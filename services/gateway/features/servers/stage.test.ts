@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { test } from 'node:test'
+import { TestClock } from '@plat/core'
+import { silentLog } from '@plat/process'
+import { type Call, type Identity, isDenial, type Operation, Snapshots } from '../../call/index.ts'
+import { createServers } from './index.ts'
+import { buildRegistry } from './registry.ts'
+import { createResolveStage, registrySlot } from './stage.ts'
+
+const clock = new TestClock()
+
+const identity: Identity = {
+  tenant: '',
+  namespace: 'default',
+  agent: 'a',
+  session: 's',
+  user: null,
+  groups: [],
+  verified: null,
+  tier: 't',
+  scopes: new Set(['tools:notes', 'tools:missing']),
+  jti: 'j',
+  ancestors: [],
+  chain: [],
+  expiresAt: clock.now(),
+  jkt: null,
+  issuer: '',
+  forkRoot: null,
+  inheritedTaints: [],
+}
+
+function callOf(snapshots: Snapshots, server: string, operation: Operation = 'mcp.call'): Call<'identity'> {
+  return {
+    id: 'c',
+    wire: { method: 'POST', path: `/mcp/${server}`, query: '', headers: {}, body: Readable.from([]), remote: '' },
+    signal: new AbortController().signal,
+    receivedAt: clock.now(),
+    snapshot: snapshots.current,
+    operation,
+    method: 'tools/call',
+    server,
+    name: 'add',
+    body: null,
+    parent: null,
+    pass: 1,
+    facts: { identity },
+  }
+}
+
+function ready() {
+  const snapshots = new Snapshots()
+  snapshots.publish(registrySlot, buildRegistry(null, { notes: 'http://notes/mcp', hidden: 'http://hidden/mcp' }))
+  return { snapshots, stage: createResolveStage(snapshots) }
+}
+
+test('the scope is asked before the name is looked up, and the challenge names it', async () => {
+  const { snapshots, stage } = ready()
+  for (const server of ['hidden', 'nobody-knows']) {
+    const answer = await stage.admit(callOf(snapshots, server))
+    assert.ok(isDenial(answer))
+    assert.deepEqual([answer.code, answer.data], ['insufficient_scope', { scope: `tools:${server}` }])
+  }
+  const missing = await stage.admit(callOf(snapshots, 'missing'))
+  assert.ok(isDenial(missing) && missing.code === 'unknown_server')
+})
+
+test('a target names server, key and, for calls alone, the tool', async () => {
+  const { snapshots, stage } = ready()
+  const target = async (operation: Operation) => {
+    const answer = await stage.admit(callOf(snapshots, 'notes', operation))
+    assert.ok(typeof answer === 'object' && 'target' in answer)
+    return [answer.target.key, answer.target.server, answer.target.tool]
+  }
+  assert.deepEqual(await target('mcp.call'), ['notes', 'notes', 'add'])
+  assert.deepEqual(await target('mcp.get'), ['notes', 'notes', null])
+})
+
+test('operations of planes that are not built are refused', async () => {
+  const { snapshots, stage } = ready()
+  const answer = await stage.admit(callOf(snapshots, 'notes', 'model.generate'))
+  assert.ok(isDenial(answer) && answer.code === 'not_built')
+})
+
+test('a long call ends when its name is gone or leads elsewhere', async () => {
+  const { snapshots, stage } = ready()
+  const call = callOf(snapshots, 'notes')
+  const answer = await stage.admit(call)
+  assert.ok(typeof answer === 'object' && 'target' in answer)
+  const resolved = { ...call, facts: { identity, target: answer.target } }
+  assert.equal(stage.still?.(resolved), null)
+  snapshots.publish(registrySlot, buildRegistry(null, { notes: 'http://notes/mcp' }))
+  assert.equal(stage.still?.(resolved), null)
+  snapshots.publish(registrySlot, buildRegistry(null, {}))
+  assert.equal(stage.still?.(resolved)?.code, 'unknown_server')
+})
+
+test('the registry is read at start and on change; a missing or bad file keeps the servers known before', async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'plat-'))
+  const upstreamsFile = join(dir, 'upstreams.json')
+  const snapshots = new Snapshots()
+  const told: number[] = []
+  const servers = createServers({
+    config: { upstreamsFile, upstreams: { fixed: 'http://fixed/mcp' }, policyReloadSeconds: 2 },
+    snapshots,
+    clock,
+    log: silentLog,
+    metrics: { configured: (count) => told.push(count) },
+  })
+  const server = {
+    url: 'http://notes/mcp',
+    namespaces: [],
+    implicit: false,
+    trust: 'trusted',
+    dataClass: 'internal',
+    auth: { type: 'none' },
+  }
+  const text = JSON.stringify({ version: 1, servers: { 'default/notes': server }, bindings: {}, agentWeb: {} })
+  try {
+    await servers.check()
+    assert.equal(servers.upstream(snapshots.current, 'fixed')?.url, 'http://fixed/mcp')
+    await writeFile(upstreamsFile, text)
+    await servers.check()
+    await writeFile(upstreamsFile, '{')
+    await servers.check()
+    await rm(upstreamsFile)
+    await servers.check()
+    assert.equal(servers.upstream(snapshots.current, 'default/notes')?.url, 'http://notes/mcp')
+    assert.deepEqual(told, [1, 2])
+  } finally {
+    servers.close()
+    await rm(dir, { recursive: true })
+  }
+})
