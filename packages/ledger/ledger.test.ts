@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, test } from 'node:test'
-import { systemClock, systemIds } from '@plat/core'
+import { systemClock, systemIds, TestClock } from '@plat/core'
 import { openLedger } from './index.ts'
 
 const options = { tenant: '', replica: 'r1', clock: systemClock, ids: systemIds(systemClock) }
@@ -123,4 +123,14 @@ test('damage inside is refused, naming line, record, byte and the way out', asyn
   writeFileSync(path, bytes)
   const pattern = new RegExp(`damaged at line 2 \\(record 1, byte ${line}\\): .*plat audit repair`)
   await assert.rejects(openLedger({ ...options, path }), pattern)
+})
+
+test('lost calls are closed at start-up without waiting for any timer', async () => {
+  const ledger = await openLedger({ ...options, path })
+  await ledger.append({ kind: 'intent', call: 'c1' })
+  await ledger.close()
+  // A clock that never moves: a lingering outcome would never be committed.
+  const again = await openLedger({ ...options, clock: new TestClock(), path })
+  assert.equal(records().at(-1)?.result, 'unknown')
+  await again.close()
 })

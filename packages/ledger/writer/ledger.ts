@@ -93,6 +93,11 @@ export class FileLedger implements Ledger {
     return this.#place(rec)
   }
 
+  /** Commits what waits now, outcomes that linger for company included. */
+  flush(): Promise<void> {
+    return this.#commit.flush()
+  }
+
   /** Commits what waits, then closes. Appends are refused from now on. */
   async close(): Promise<void> {
     if (this.#closed) return

@@ -83,7 +83,9 @@ async function beginAgain(ledger: FileLedger, head: Head | null, found: readonly
   const genesis: Rec = { kind: 'config', ledgerId: options.ids.uuid(), format: 1, createdAt }
   const records = head === null ? [genesis, ...found] : found
   for (let from = 0; from < records.length; from += CLOSING_BATCH) {
-    await Promise.all(records.slice(from, from + CLOSING_BATCH).map((rec) => ledger.append(rec)))
+    const appended = Promise.all(records.slice(from, from + CLOSING_BATCH).map((rec) => ledger.append(rec)))
+    // Outcomes would linger, and at start-up nothing else may keep the process alive until their time is over.
+    await Promise.all([appended, ledger.flush()])
   }
 }
 

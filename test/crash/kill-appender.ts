@@ -1,0 +1,81 @@
+import { spawn } from 'node:child_process'
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import path from 'node:path'
+import { verifyLedger } from '@plat/ledger'
+
+/** What a run of kills showed. */
+export interface KillCount {
+  readonly kills: number
+  readonly acknowledged: number
+  readonly lost: number
+  readonly torn: number
+  /** Broken promises, in words. */
+  readonly faults: readonly string[]
+}
+
+/** A ledger serves for so many kills; a new one keeps start-up from reading ever more. */
+const KILLS_PER_LEDGER = 25
+/** Longest time between the first acknowledged record and the kill, in milliseconds. */
+const LONGEST_LIFE_MS = 40
+
+/** Kills a process that only appends, again and again, and looks for every record that it had acknowledged. */
+export async function killAppender(dir: string, kills: number, tell: (count: KillCount) => void): Promise<KillCount> {
+  let count: KillCount = { kills: 0, acknowledged: 0, lost: 0, torn: 0, faults: [] }
+  while (count.kills < kills) {
+    const file = path.join(dir, `append-${count.kills}.jsonl`)
+    const acknowledged = new Map<number, string>()
+    for (let kill = 0; kill < KILLS_PER_LEDGER && count.kills < kills; kill++) {
+      const before = acknowledged.size
+      await runAndKill(file, acknowledged)
+      count = { ...count, kills: count.kills + 1, acknowledged: count.acknowledged + acknowledged.size - before }
+      tell(count)
+    }
+    const { lost, fault } = await check(file, acknowledged)
+    const torn = readdirSync(dir).filter((name) => name.startsWith(`${path.basename(file)}.torn-`)).length
+    const faults = fault === null ? count.faults : [...count.faults, fault]
+    count = { ...count, lost: count.lost + lost, torn: count.torn + torn, faults }
+    for (const name of readdirSync(dir))
+      if (name.startsWith(path.basename(file)) && fault === null) rmSync(path.join(dir, name))
+    tell(count)
+  }
+  return count
+}
+
+/** One life: from the start to SIGKILL at a random moment after the first acknowledgement. */
+function runAndKill(file: string, acknowledged: Map<number, string>): Promise<void> {
+  const script = path.join(import.meta.dirname, 'appender.ts')
+  const child = spawn(process.execPath, [script, file], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  let text = ''
+  child.stdout.setEncoding('latin1')
+  child.stdout.once('data', () => setTimeout(() => child.kill('SIGKILL'), Math.random() * LONGEST_LIFE_MS))
+  child.stdout.on('data', (chunk: string) => {
+    text += chunk
+  })
+  child.once('close', (code, signal) => {
+    // What follows the last line end was being printed when the process died.
+    for (const line of text.split('\n').slice(0, -1)) {
+      const [seq = '', hash = ''] = line.split(' ')
+      acknowledged.set(Number(seq), hash)
+    }
+    if (signal === 'SIGKILL') resolve()
+    else reject(new Error(`the appender ended by itself with exit code ${code}`))
+  })
+  return promise
+}
+
+async function check(
+  file: string,
+  acknowledged: ReadonlyMap<number, string>,
+): Promise<{ lost: number; fault: string | null }> {
+  const found = await verifyLedger(file, { strict: true })
+  if (found.verdict !== 'valid' && found.verdict !== 'torn') return { lost: 0, fault: `${file}: ${found.message}` }
+  const hashes = new Map<number, string>()
+  for (const line of readFileSync(file, 'utf8').split('\n').slice(0, found.records)) {
+    const { seq, hash } = JSON.parse(line)
+    hashes.set(seq, hash)
+  }
+  const missing = [...acknowledged].filter(([seq, hash]) => hashes.get(seq) !== hash)
+  const fault = missing.length === 0 ? null : `${file}: record ${missing[0]?.[0]} was acknowledged and is lost`
+  return { lost: missing.length, fault }
+}

@@ -1,0 +1,106 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { verifyLedger } from '@plat/ledger'
+import { makeKeys, sessionToken, startGateway, startOwn, withServers } from '../../bench/harness/plat.ts'
+import type { Server } from '../../bench/harness/proc.ts'
+import type { KillCount } from './kill-appender.ts'
+
+/** Calls under way at the same time. */
+const CLIENTS = 8
+/** Longest time between the first answer and the kill, in milliseconds. */
+const LONGEST_LIFE_MS = 250
+
+/** Kills the whole gateway under MCP load, again and again. A call whose answer a client has seen must be in the ledger, once. */
+export async function killGateway(dir: string, kills: number, tell: (count: KillCount) => void): Promise<KillCount> {
+  const keys = await makeKeys(dir)
+  const ledger = path.join(dir, 'gateway', 'audit.jsonl')
+  return withServers(async (keep) => {
+    const upstream = await keep(startOwn(dir, 'upstream.ts'))
+    const answered = new Set<string>()
+    const faults: string[] = []
+    const count = (): KillCount => ({
+      kills: done,
+      acknowledged: answered.size,
+      lost: 0,
+      torn: tornFiles(ledger),
+      faults,
+    })
+    let done = 0
+    while (done < kills) {
+      const gateway = await startGateway(dir, keys, `${upstream.url}/mcp`)
+      await loadAndKill(gateway, sessionToken(keys.signer), answered, faults)
+      const found = await verifyLedger(ledger)
+      if (found.verdict !== 'valid' && found.verdict !== 'torn') faults.push(`after kill ${done}: ${found.message}`)
+      done++
+      tell(count())
+    }
+    // The last start closes the calls of the last kill.
+    await (await startGateway(dir, keys, `${upstream.url}/mcp`)).stop()
+    const lost = await check(ledger, answered, faults)
+    return { ...count(), lost }
+  })
+}
+
+async function loadAndKill(gateway: Server, token: string, answered: Set<string>, faults: string[]): Promise<void> {
+  let alive = true
+  const first = Promise.withResolvers<void>()
+  const clients = Array.from({ length: CLIENTS }, async () => {
+    while (alive) {
+      const id = await call(gateway.url, token, faults).catch(() => null)
+      if (id !== null) answered.add(id)
+      first.resolve()
+    }
+  })
+  await first.promise
+  await new Promise((resolve) => setTimeout(resolve, Math.random() * LONGEST_LIFE_MS))
+  process.kill(gateway.pid, 'SIGKILL')
+  alive = false
+  await Promise.all(clients)
+  await gateway.stop()
+}
+
+/** One governed call; the id under which the ledger must know it. Throws when the gateway died before the whole answer was there. */
+async function call(url: string, token: string, faults: string[]): Promise<string | null> {
+  const response = await fetch(`${url}/mcp/notes`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${token}`,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': '2025-06-18',
+    },
+    body: JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/call',
+      params: { name: 'add_note', arguments: { name: 'milk' } },
+    }),
+  })
+  const text = await response.text()
+  if (response.status !== 200 || !text.includes('"result"'))
+    faults.push(`answer ${response.status}: ${text.slice(0, 200)}`)
+  return response.headers.get('x-plat-decision-id')
+}
+
+/** Every call has one intent and one outcome, every answered one is there, and the chain is whole. Answers how many are lost. */
+async function check(ledger: string, answered: ReadonlySet<string>, faults: string[]): Promise<number> {
+  const found = await verifyLedger(ledger, { strict: true })
+  if (found.verdict !== 'valid') faults.push(found.message)
+  const seen = { intent: new Map<string, number>(), outcome: new Map<string, number>() }
+  for (const line of readFileSync(ledger, 'utf8').split('\n').slice(0, found.records)) {
+    const rec: { kind: string; call: string } = JSON.parse(line).rec
+    const calls = rec.kind === 'intent' ? seen.intent : rec.kind === 'outcome' ? seen.outcome : null
+    calls?.set(rec.call, (calls.get(rec.call) ?? 0) + 1)
+  }
+  for (const id of new Set([...seen.intent.keys(), ...seen.outcome.keys()])) {
+    const [intents, outcomes] = [seen.intent.get(id) ?? 0, seen.outcome.get(id) ?? 0]
+    if (intents !== 1 || outcomes !== 1) faults.push(`call ${id} has ${intents} intents and ${outcomes} outcomes`)
+  }
+  const lost = [...answered].filter((id) => !seen.intent.has(id))
+  if (lost.length > 0) faults.push(`call ${lost[0]} was answered and is not in the ledger`)
+  return lost.length
+}
+
+function tornFiles(ledger: string): number {
+  return readdirSync(path.dirname(ledger)).filter((name) => name.startsWith(`${path.basename(ledger)}.torn-`)).length
+}

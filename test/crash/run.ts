@@ -1,0 +1,52 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { type FlagTable, parseFlags } from '@plat/config'
+import { stampSuite } from '../../tools/check/stamp.ts'
+import { type KillCount, killAppender } from './kill-appender.ts'
+import { killGateway } from './kill-gateway.ts'
+
+const ROOT = path.resolve(import.meta.dirname, '../..')
+/** Fewer kills than these prove little; only a run of at least as many counts as a pass of the suite. */
+const ENOUGH = { appender: 100, gateway: 10 } as const
+
+const FLAGS = {
+  appender: { type: 'int', default: 1000, min: 0, help: 'kills of a process that only appends' },
+  gateway: { type: 'int', default: 100, min: 0, help: 'kills of the whole gateway under MCP load' },
+} as const satisfies FlagTable
+
+/** `npm run test:crash`: kill -9, and nothing acknowledged is lost. */
+async function main(args: readonly string[]): Promise<number> {
+  const flags = parseFlags(FLAGS, args, 'npm run test:crash --')
+  if (!flags.ok) {
+    console.error(`${flags.message}\n${flags.usage}`)
+    return flags.help ? 0 : 2
+  }
+  const { appender, gateway } = flags.values
+  const passed = (await run('appender', appender, killAppender)) && (await run('gateway', gateway, killGateway))
+  if (passed && appender >= ENOUGH.appender && gateway >= ENOUGH.gateway) stampSuite(ROOT, 'crash')
+  return passed ? 0 : 1
+}
+
+type Killing = (dir: string, kills: number, tell: (count: KillCount) => void) => Promise<KillCount>
+
+/** Runs one kind of kills in a folder of its own, which stays when a promise was broken. */
+async function run(name: string, kills: number, killing: Killing): Promise<boolean> {
+  if (kills === 0) return true
+  const dir = mkdtempSync(path.join(tmpdir(), 'plat-crash-'))
+  const count = await killing(dir, kills, (so) => {
+    if (process.stderr.isTTY) process.stderr.write(`\r${sentence(name, so)} of ${kills}`)
+  })
+  if (process.stderr.isTTY) process.stderr.write('\r\u001b[K')
+  console.log(sentence(name, count))
+  for (const fault of count.faults.slice(0, 10)) console.log(`  ${fault}`)
+  if (count.faults.length === 0) rmSync(dir, { recursive: true })
+  else console.log(`  the ledger is kept in ${dir}`)
+  return count.faults.length === 0
+}
+
+function sentence(name: string, { acknowledged, lost, torn, kills }: KillCount): string {
+  return `${name}: ${acknowledged} acknowledged, ${lost} lost, ${torn} torn tails, kills ${kills}`
+}
+
+process.exitCode = await main(process.argv.slice(2))
