@@ -17,6 +17,8 @@ export interface Revocations {
   /** Entries in force. */
   list(): readonly Revocation[]
   judge(who: Identity): Denial | null
+  /** A list in memory has nothing to close; one in a journal will. */
+  close(): void
 }
 
 export interface RevocationsParts {
@@ -24,20 +26,20 @@ export interface RevocationsParts {
   /** Reaches the calls under way. */
   readonly live: { cut(judge: (who: Identity) => Denial | null): number }
   /** `plat_gateway_revoked_total`: once for each call that a revocation refused or ended. */
-  readonly revoked: (scope: RevocationScope) => void
+  readonly metrics: { revoked(scope: RevocationScope): void }
 }
 
 /** A list in memory: it lasts as long as the process. */
-export function createRevocations({ clock, live, revoked }: RevocationsParts): Revocations {
+export function createRevocations({ clock, live, metrics }: RevocationsParts): Revocations {
   const entries = new RevocationList()
   const judge = (who: Identity) => entries.judge(who, clock.now())
   const cut = (who: Identity) => {
     const denial = judge(who)
-    if (denial !== null && denial.revoked !== null) revoked(denial.revoked)
+    if (denial !== null && denial.revoked !== null) metrics.revoked(denial.revoked)
     return denial
   }
   return {
-    stage: createRevokedStage(judge, revoked),
+    stage: createRevokedStage(judge, metrics.revoked),
     add(revocation) {
       entries.add(revocation, clock.now())
       return live.cut(cut)
@@ -45,5 +47,6 @@ export function createRevocations({ clock, live, revoked }: RevocationsParts): R
     lift: (id) => entries.lift(id),
     list: () => entries.list(clock.now()),
     judge,
+    close() {},
   }
 }

@@ -1,0 +1,41 @@
+import { type Matrix, type Row, requestOrder } from './matrix.ts'
+import type { StepName } from './stage.ts'
+
+/** The columns of the page: the request-side stages that a row can leave out. */
+const columns = requestOrder.slice(2)
+
+/** The stage matrix as a page of the docs, `docs/reference/matrix.md`. */
+export function matrixPage(matrix: Matrix): string {
+  const head = ['operation', ...columns, 'reviews', 'record', 'reply', 'note']
+  const rows = Object.entries(matrix).map(([operation, row]) => cells(operation, row))
+  // Padded, as the formatter of the repository would write it.
+  const widths = head.map((title, column) => Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)))
+  const line = (texts: readonly string[]) => `| ${texts.map((text, at) => text.padEnd(widths[at] ?? 0)).join(' | ')} |`
+  const rule = widths.map((width) => '-'.repeat(width))
+  return `# What is asked of each operation
+
+Written from the stage matrix of the gateway (\`services/gateway/pipeline/matrix.ts\`); a test keeps the two the same.
+
+Every call is authenticated and read first. Then the stages judge it from left to right: \`revoked\` and \`resolve\` in every
+row, then those marked ●; f: it judges each entry of the answer instead; –: it is left out. Before the call is forwarded
+everything that admitted it is asked once more. Reviews look at each frame of the answer, in the order given. A full record
+is an outcome for every call, with an intent before it where the audit failure policy is \`closed\`, money is held, or the
+call is long; _denials_ means that only refusals are recorded. An operation that is not built yet is refused with
+\`not_built\`, one without a row as well.
+
+${[line(head), line(rule), ...rows.map(line)].join('\n')}
+`
+}
+
+function cells(operation: string, row: Row): readonly string[] {
+  const cell = (stage: StepName) => (row.stages.includes(stage) ? '●' : row.filters.includes(stage) ? 'f' : '–')
+  const traits = [row.record, row.long ? 'long' : '', row.parent ? 'names its parent' : '']
+  return [
+    `\`${operation}\` (${row.covers})${row.built ? '' : ', not built yet'}`,
+    ...columns.map(cell),
+    row.reviews.length === 0 ? '–' : row.reviews.join(', '),
+    traits.filter((trait) => trait !== '').join(', '),
+    row.reply,
+    row.note,
+  ]
+}

@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { test } from 'node:test'
+import { everywhere, type Matrix, matrix, requestOrder } from './matrix.ts'
+import { matrixPage } from './matrix-doc.ts'
+import type { StepName } from './stage.ts'
+
+const rows: Matrix = matrix
+const order: readonly StepName[] = requestOrder
+
+test('the page of the docs says what the stage matrix says', async () => {
+  const page = await readFile(new URL('../../../docs/reference/matrix.md', import.meta.url), 'utf8')
+  assert.equal(page, matrixPage(matrix))
+})
+
+test('every row names its stages in the order in which they run, and none twice', () => {
+  for (const [operation, row] of Object.entries(rows)) {
+    const places = row.stages.map((name) => order.indexOf(name))
+    assert.ok(!places.includes(-1), operation)
+    assert.deepEqual(
+      places,
+      [...new Set(places)].sort((one, other) => one - other),
+      operation,
+    )
+    assert.ok(!row.stages.some((name) => everywhere.has(name) || row.filters.includes(name)), operation)
+  }
+})
+
+test('what holds money or asks a person leaves a full record', () => {
+  for (const [operation, row] of Object.entries(rows)) {
+    const weighty = row.stages.includes('reserve') || row.stages.includes('approval') || row.long
+    assert.ok(!weighty || row.record === 'full', operation)
+  }
+})

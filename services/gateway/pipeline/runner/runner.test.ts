@@ -1,0 +1,356 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { Readable } from 'node:stream'
+import { test } from 'node:test'
+import { TestClock } from '@plat/core'
+import type { Rec } from '@plat/ledger'
+import { type Denial, deny, type Frame, type Head, type Identity, type Operation, Snapshots } from '../../call/index.ts'
+import { createLiveCalls } from '../live.ts'
+import { matrix } from '../matrix.ts'
+import type { Plane } from '../plane.ts'
+import { type AnyStage, admitted, type Verdict } from '../stage.ts'
+import { Incoming } from './call.ts'
+import type { Sink } from './exchange.ts'
+import { createRunner } from './runner.ts'
+import { Stopper } from './stopper.ts'
+
+const text = new TextEncoder()
+const args = text.encode('{"name":"milk"}')
+const body = { bytes: text.encode('{"params":{"arguments":{"name":"milk"}}}'), value: {}, args }
+const eventStream = { status: 200, headers: { 'content-type': 'text/event-stream' } }
+const json = { status: 200, headers: { 'content-type': 'application/json' } }
+
+const ada: Identity = {
+  tenant: '',
+  namespace: 'default',
+  agent: 'assistant',
+  session: 's1',
+  user: 'ada',
+  groups: ['staff'],
+  verified: 'requester',
+  tier: 'tier-1',
+  scopes: new Set(['tools:notes']),
+  jti: 'j1',
+  ancestors: [],
+  chain: [],
+  expiresAt: Date.UTC(2026, 0, 2),
+  jkt: null,
+  issuer: '',
+  forkRoot: null,
+  inheritedTaints: [],
+}
+
+const notes = {
+  kind: 'mcp',
+  key: 'default/notes',
+  server: 'notes',
+  tool: 'add_note',
+  trust: 'trusted',
+  dataClass: 'internal',
+  jurisdiction: null,
+  labels: { taints: [], clearTaints: [], sinks: [] },
+  builtin: false,
+} as const
+
+interface Setup {
+  readonly operation?: Operation
+  readonly audit?: 'open' | 'closed'
+  readonly authenticate?: () => Identity | Denial
+  readonly revoked?: () => Verdict<never>
+  readonly approval?: (pass: number) => unknown
+  readonly still?: () => Denial | null
+  readonly headers?: Record<string, string>
+  readonly plane?: Partial<Plane>
+  readonly head?: Head
+  readonly batches?: readonly (readonly Frame[])[]
+}
+
+/** One call through the real runner; what reached caller, ledger and metrics is written down in order. */
+function world(setup: Setup = {}) {
+  const clock = new TestClock()
+  const live = createLiveCalls(clock)
+  const snapshots = new Snapshots()
+  const stopper = new Stopper()
+  const records: Rec[] = []
+  const wire: string[] = []
+  const metrics: string[] = []
+  const sink: Sink = {
+    headSent: false,
+    reply: (head, _overhead, bytes) => void wire.push(`${head.status} ${Buffer.from(bytes)}`),
+    open(head) {
+      Object.assign(sink, { headSent: true })
+      wire.push(`${head.status}…`)
+    },
+    write: (bytes) => void wire.push(String(Buffer.from(bytes))),
+    end: () => void wire.push('end'),
+    tunnel: () => null,
+    destroy: () => void wire.push('destroyed'),
+  }
+  const plane: Plane = {
+    read: async () => ({
+      operation: setup.operation ?? 'mcp.call',
+      method: 'tools/call',
+      server: 'notes',
+      name: 'add_note',
+      body,
+      parent: null,
+    }),
+    async forward(_call, head) {
+      wire.push(`forward ${head}, ${records.length} records`)
+      const frames = async function* () {
+        yield* setup.batches ?? [[frame('final', '{"ok":1}')]]
+      }
+      return {
+        kind: 'frames',
+        head: setup.head ?? json,
+        frames: frames(),
+        attempts: [{ endpoint: 'a', status: 200, ms: 3 }],
+      }
+    },
+    held: () => ({ head: eventStream, beat: () => frame('progress', ':') }),
+    refuse: (_arrival, _parsed, denial) => ({ head: json, frame: frame('error', denial.code) }),
+    abort: (_call, denial) => [frame('error', `abort ${denial.code}`)],
+    encode: () => text.encode('encoded'),
+    ...setup.plane,
+  }
+  const revoked: AnyStage = {
+    name: 'revoked',
+    needs: [],
+    gives: [],
+    skipped: {},
+    admit: () => setup.revoked?.() ?? admitted,
+    still: () => setup.still?.() ?? null,
+  }
+  const resolve: AnyStage = { ...revoked, name: 'resolve', gives: ['target'], admit: () => ({ target: notes }) }
+  const approval: AnyStage = {
+    name: 'approval',
+    needs: [],
+    gives: ['approval'],
+    skipped: { approval: null },
+    admit: (call: { pass: number }) => setup.approval?.(call.pass) ?? { approval: null },
+  }
+  const note =
+    (name: string) =>
+    (...values: readonly unknown[]) =>
+      void metrics.push([name, ...values].join(' '))
+  const log = { error: () => {} }
+  const runner = createRunner({
+    stages: [revoked, resolve, approval],
+    reviews: [],
+    matrix,
+    authenticate: setup.authenticate ?? (() => ada),
+    ledgers: { of: () => ledger(records) },
+    auditFailurePolicy: setup.audit ?? 'closed',
+    live,
+    snapshots,
+    clock,
+    metrics: {
+      decided: note('decided'),
+      answered: note('answered'),
+      upstream: note('upstream'),
+      upstreamFailed: note('upstreamFailed'),
+      auditFailed: note('auditFailed'),
+    },
+    log,
+    policyRevision: () => 'sha256:now',
+  })
+  const headers = { authorization: 'Bearer secret', cookie: 'a=b', dpop: 'proof', ...setup.headers }
+  const request = { method: 'POST', path: '/mcp/notes', query: '', headers, body: Readable.from([]), remote: '' }
+  const incoming = new Incoming({ id: 'c1', wire: request, sink, stopper, snapshot: snapshots.current, clock, log })
+  const done = runner.govern(incoming, plane)
+  return { clock, live, snapshots, stopper, records, wire, metrics, headers, done }
+}
+
+function ledger(records: Rec[]) {
+  const append = async (rec: Rec) => ({ seq: records.push(rec), hash: '' })
+  return { append, head: () => ({ seq: 0, hash: '' }), health: 'ok', close: async () => {} } as const
+}
+
+function only(records: readonly Rec[]): Rec {
+  const [record, ...more] = records
+  assert.ok(record !== undefined && more.length === 0)
+  return record
+}
+
+function frame(role: Frame['role'], raw: string): Frame {
+  return { role, value: null, raw: text.encode(raw) }
+}
+
+test('with a closed ledger the intent is there before the call is forwarded, and the outcome after', async () => {
+  const { done, wire, records, metrics, headers } = world()
+  await done
+  assert.deepEqual(wire, ['forward unsent, 1 records', '200 {"ok":1}'])
+  assert.deepEqual(
+    records.map((rec) => rec.kind),
+    ['intent', 'outcome'],
+  )
+  assert.deepEqual(metrics, ['decided allow notes', 'answered notes tools/call 200', 'upstream notes 0'])
+  assert.deepEqual(Object.keys(headers), [], 'credentials are gone')
+})
+
+test('with an open ledger an allowed call leaves one outcome, with what was called and the hash of its arguments', async () => {
+  const { done, wire, records } = world({ audit: 'open' })
+  await done
+  assert.equal(wire[0], 'forward unsent, 0 records')
+  assert.equal(records.length, 1)
+  const { kind, call, op, server, tool, method, argsSha256, argsBytes, action, reason, result, status } = only(records)
+  assert.deepEqual(
+    { kind, call, op, server, tool, method, argsSha256, argsBytes, action, reason, result, status },
+    {
+      kind: 'outcome',
+      call: 'c1',
+      op: 'mcp.call',
+      server: 'notes',
+      tool: 'add_note',
+      method: 'tools/call',
+      argsSha256: createHash('sha256').update(args).digest('hex'),
+      argsBytes: 15,
+      action: 'allow',
+      reason: 'scope',
+      result: 'completed',
+      status: 200,
+    },
+  )
+  assert.deepEqual(records[0]?.attempts, [{ endpoint: 'a', status: 200, ms: 3 }])
+})
+
+test('a denial before anything was forwarded leaves one decision that names rule and revision', async () => {
+  const denial = deny('policy_denied', 'rule keep', { policy: 'default/assistant', rule: 'keep' })
+  const { done, wire, records, metrics } = world({ revoked: () => denial })
+  await done
+  assert.deepEqual(wire, ['200 policy_denied'])
+  const { kind, action, policy, rule, reason, code, policyRevision } = only(records)
+  assert.deepEqual([records.length, kind, action, policy, rule], [1, 'decision', 'deny', 'default/assistant', 'keep'])
+  assert.deepEqual([reason, code, policyRevision], ['rule keep', 'policy_denied', 'sha256:now'])
+  assert.deepEqual(metrics, ['answered unknown tools/call 403', 'decided deny unknown'])
+})
+
+test('a caller that is not authenticated leaves no record; a request that cannot be read leaves one', async () => {
+  const stranger = world({ authenticate: () => deny('unauthenticated', 'no token') })
+  await stranger.done
+  assert.deepEqual([stranger.wire, stranger.records], [['200 unauthenticated'], []])
+  const unread = world({ plane: { read: async () => deny('body_too_large', 'too large') } })
+  await unread.done
+  assert.deepEqual(
+    [unread.records.length, unread.records[0]?.code, unread.records[0]?.op],
+    [1, 'body_too_large', undefined],
+  )
+})
+
+test('a control message leaves a record only when it is refused, and an operation that is not built is refused', async () => {
+  const ping = world({ operation: 'mcp.control' })
+  await ping.done
+  assert.deepEqual(ping.records, [])
+  const refused = world({ operation: 'mcp.control', revoked: () => deny('revoked', 'no', { revoked: 'session' }) })
+  await refused.done
+  assert.deepEqual([refused.records.length, refused.records[0]?.kind], [1, 'decision'])
+  const exec = world({ operation: 'exec' })
+  await exec.done
+  assert.deepEqual([exec.wire, exec.records[0]?.code], [['200 not_built'], 'not_built'])
+})
+
+test('a plain answer is one write, an event stream one write a batch, and the head waits for the first', async () => {
+  const batches = [[], [frame('partial', 'a'), frame('partial', 'b')], [frame('final', 'c')]]
+  const stream = world({ head: eventStream, batches })
+  await stream.done
+  assert.deepEqual(stream.wire.slice(1), ['200…', 'ab', 'c', 'end'])
+  const plain = world({ batches: [[frame('final', 'x')]] })
+  await plain.done
+  assert.deepEqual(plain.wire.slice(1), ['200 x'])
+  const empty = world({ batches: [], head: { status: 202, headers: {} } })
+  await empty.done
+  assert.deepEqual(empty.wire.slice(1), ['202 '])
+})
+
+test('a wait sends no head for two seconds, then beats every fifteen, and the grant begins the second pass', async () => {
+  const granted = Promise.withResolvers<'granted'>()
+  const wait = { kind: 'wait', approvalId: 'ap-1', until: granted.promise }
+  const { clock, done, wire, records } = world({ approval: (pass) => (pass === 1 ? wait : undefined) })
+  await clock.advance(0)
+  await clock.advance(1_999)
+  assert.deepEqual(wire, [])
+  await clock.advance(1)
+  assert.deepEqual(wire, ['200…', ':'])
+  await clock.advance(30_000)
+  assert.deepEqual(wire, ['200…', ':', ':', ':'])
+  granted.resolve('granted')
+  await done
+  assert.deepEqual(wire.slice(4), ['forward sent, 1 records', '{"ok":1}', 'end'])
+  assert.equal(records.at(-1)?.result, 'completed')
+})
+
+test('a caller that prefers not to wait hears that the approval is pending, with its id', async () => {
+  const wait = { kind: 'wait', approvalId: 'ap-1', until: new Promise(() => {}) }
+  const { clock, done, wire, records } = world({ approval: () => wait, headers: { prefer: 'respond-async, wait=3' } })
+  await clock.advance(0)
+  await clock.advance(2_999)
+  assert.deepEqual(wire, [])
+  await clock.advance(1)
+  await done
+  assert.deepEqual([wire, records.length, records[0]?.code], [['200 approval_pending'], 1, 'approval_pending'])
+})
+
+test('a held call whose caller leaves is recorded as cancelled and never forwarded', async () => {
+  const wait = { kind: 'wait', approvalId: 'ap-1', until: new Promise(() => {}) }
+  const { done, stopper, records } = world({ approval: () => wait })
+  setImmediate(() => stopper.stop('client', null))
+  await done
+  assert.deepEqual(
+    records.map(({ kind, result }) => [kind, result]),
+    [['outcome', 'cancelled']],
+  )
+})
+
+test('a token that expires ends a stream within the next tick, with its last words', async () => {
+  const never = async function* () {
+    yield [frame('partial', 'a')]
+    await new Promise(() => {})
+  }
+  const plane: Partial<Plane> = {
+    forward: async () => ({ kind: 'frames', head: eventStream, frames: never(), attempts: [] }),
+  }
+  const { clock, done, wire, records } = world({
+    plane,
+    authenticate: () => ({ ...ada, expiresAt: Date.UTC(2026, 0, 1) + 60_000 }),
+  })
+  await clock.advance(59_999)
+  assert.deepEqual(wire, ['200…', 'a'])
+  await clock.advance(251)
+  await done
+  assert.deepEqual(wire, ['200…', 'a', 'abort unauthenticated', 'end'])
+  assert.equal(records.at(-1)?.result, 'cut')
+})
+
+test('a long call is asked again when the snapshot changes, not only at the next tick', async () => {
+  let denial: Denial | null = null
+  const plane: Partial<Plane> = {
+    forward: async () => ({
+      kind: 'frames',
+      head: eventStream,
+      attempts: [],
+      frames: (async function* () {
+        yield [frame('partial', 'a')]
+        await new Promise(() => {})
+      })(),
+    }),
+  }
+  const { clock, done, snapshots, records } = world({ operation: 'mcp.listen', plane, still: () => denial })
+  await clock.advance(1)
+  denial = deny('policy_denied', 'new rule')
+  snapshots.publish({ name: 'policy', initial: 0 }, 1)
+  await done
+  assert.deepEqual([records.at(-1)?.result, records.at(-1)?.code], ['cut', 'policy_denied'])
+})
+
+test('a drain cuts long calls at once, waits for the others, and leaves none behind', async () => {
+  const hanging: Partial<Plane> = { forward: () => new Promise(() => {}) }
+  const { clock, done, live, records } = world({ plane: hanging })
+  await clock.advance(1)
+  const drained = live.drain(5_000)
+  await clock.advance(4_999)
+  assert.equal(live.size, 1)
+  await clock.advance(1)
+  await done
+  await drained
+  assert.deepEqual([live.size, records.at(-1)?.result, records.at(-1)?.code], [0, 'cut', 'state_unavailable'])
+})
