@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { TSchema } from 'typebox'
+import { type TSchema, Type } from 'typebox'
 import { compileExpression } from './cel.ts'
 import { isRecord, type Node } from './check.ts'
 import { kinds } from './kinds/index.ts'
 import { parseResource } from './manifest.ts'
+import { checkRules } from './rules.ts'
 
 const head = (kind: string) =>
   `apiVersion: plat.dev/v1alpha1\nkind: ${kind}\nmetadata: {name: x, namespace: default}\nspec:\n`
@@ -119,6 +120,11 @@ test('rules across fields hold', () => {
     ],
   ]
   for (const [problems, expected] of cases) assert.deepEqual(problems, expected === null ? [] : [expected])
+})
+
+test('a rule that cannot be told is a rule that does not hold', () => {
+  const schema = Type.Object({}, { 'x-kubernetes-validations': [{ rule: 'self.missing == 1', message: 'no' }] })
+  assert.deepEqual(checkRules(schema, {}), [{ path: '', message: 'Invalid value: no' }])
 })
 
 test('quantities are taken in every documented form', () => {

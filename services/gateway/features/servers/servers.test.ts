@@ -20,6 +20,9 @@ const file: UpstreamsFile = {
   servers: {
     'default/notes': entry('http://own/mcp', { trust: 'trusted', timeoutSeconds: 5, protocolVersions: ['2025-06-18'] }),
     'default/two': entry('http://own-two/mcp'),
+    'default/gone': entry('http://own-gone/mcp'),
+    'tools/implied': entry('http://implied/mcp', { implicit: true, namespaces: ['default'] }),
+    'more/implied': entry('http://meant/mcp', { namespaces: ['default'] }),
     'tools/search': entry('http://shared/mcp', { namespaces: ['default', 'team'] }),
     'tools/notes': entry('http://shared-notes/mcp', { namespaces: ['default', 'team'] }),
     'tools/dup': entry('http://dup-1/mcp', { namespaces: ['default'] }),
@@ -70,6 +73,7 @@ test('two servers of one name shared with the namespace are ambiguous', () => {
 test('an implicit server serves its own agent alone', () => {
   assert.equal(answer('legacy', { namespace: 'default', agent: 'other' }), 'unknown_server')
   assert.equal(answer('assistant-legacy'), 'unknown_server')
+  assert.equal(answer('implied'), 'http://meant/mcp')
   assert.equal(answer('legacy', { namespace: 'team', agent: 'assistant' }), 'unknown_server')
 })
 
@@ -108,7 +112,7 @@ test('a target finds its server again by key, with what the file says of it', ()
   })
   assert.equal(registry.upstream('fixed')?.url, 'http://static/mcp')
   assert.equal(registry.upstream('default/missing'), null)
-  assert.equal(registry.size, 13)
+  assert.equal(registry.size, 16)
 })
 
 test('what this version does not enforce refuses the file', () => {
