@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Denial, deny } from '../../call/index.ts'
-import { ASSUMED_REVISION, type Era, isModernRevision } from './classify.ts'
+import { ASSUMED_REVISION, type Era, isModernRevision, KNOWN_REVISIONS } from './classify.ts'
 import { isObject, type McpRequest, META_CAPABILITIES, META_VERSION, member } from './message.ts'
 
 /** JSON-RPC "invalid params": a required member of `_meta` is missing or has the wrong type. */
@@ -32,7 +32,9 @@ export function claimedVersion(headers: IncomingHttpHeaders, message: unknown): 
   if (claimed !== undefined && typeof claimed !== 'string') return invalidMeta(META_VERSION, 'must be a string')
   if (named === null) return mismatch('MCP-Protocol-Version', '', claimed ?? '')
   if (claimed !== undefined && claimed !== named) return mismatch('MCP-Protocol-Version', named, claimed)
-  return { era: isModernRevision(named) ? 'modern' : 'legacy', revision: named }
+  // Whoever claims a version in each message speaks the modern way, whatever the version.
+  const agreedByHandshake = KNOWN_REVISIONS.includes(named) && !isModernRevision(named)
+  return { era: agreedByHandshake ? 'legacy' : 'modern', revision: named }
 }
 
 /** What a request of revision 2026-07-28 must say in `params._meta`. */
@@ -82,9 +84,10 @@ function mismatch(name: string, inHeader: string, inBody: string): Denial {
   return deny('header_mismatch', `${problem}; the body says ${JSON.stringify(inBody)}`)
 }
 
-/** -32022 with the versions in common. */
-export function unsupported(requested: string, supported: readonly string[]): Denial {
-  const data = { supported: [...supported], requested }
+/** -32022 with the versions in common: those that the client can use the same way, or else those that a handshake can agree on. */
+export function unsupported({ era, revision: requested }: Version, spoken: readonly string[]): Denial {
+  const sameWay = spoken.filter((revision) => era === 'legacy' || isModernRevision(revision))
+  const data = { supported: [...(sameWay.length > 0 ? sameWay : spoken)], requested }
   return deny('unsupported_version', `protocol version ${JSON.stringify(requested)} is not supported`, { data })
 }
 

@@ -83,7 +83,7 @@ function refusal(posted: Posted, request: McpRequest): Denial | null {
   const { message, headers } = posted
   const modern = request.era === 'modern'
   const spoken = modern ? posted.spoken() : KNOWN_REVISIONS
-  if (!spoken.includes(request.revision)) return unsupported(request.revision, spoken)
+  if (!spoken.includes(request.revision)) return unsupported(request, spoken)
   const kind = kindOf(message)
   if (kind === null) return deny('invalid_request', 'the body is neither a request nor a notification nor an answer')
   if (kind === 'answer') return modern ? deny('invalid_request', 'this revision has no answers to post') : null

@@ -67,7 +67,7 @@ function readStream(opened: Opened, method: 'GET' | 'DELETE'): Parsed | Denial {
   const version = claimedVersion(arrival.wire.headers, undefined)
   if (isDenial(version)) return version
   if (version.era === 'modern') return deny('method_not_allowed', `revision ${version.revision} has no ${method}`)
-  if (!KNOWN_REVISIONS.includes(version.revision)) return unsupported(version.revision, KNOWN_REVISIONS)
+  if (!KNOWN_REVISIONS.includes(version.revision)) return unsupported(version, KNOWN_REVISIONS)
   const session = openSession(opened)
   if (isDenial(session)) return session
   const kind = method === 'GET' ? 'listen' : 'end'

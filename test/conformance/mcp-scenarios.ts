@@ -1,0 +1,91 @@
+/**
+ * The scenarios of the MCP conformance suites, server side, as they stand with the gateway in between. `same`: the gateway must have
+ * the verdict that the server behind it has alone. `open`: not carried yet, for the reason given; one that passes through the gateway
+ * fails the run until it is moved. A scenario that a suite has and this table lacks fails the run too.
+ * @table
+ */
+const SAME = [
+  'server-initialize',
+  'server-session-lifecycle',
+  'server-stateless',
+  'logging-set-level',
+  'ping',
+  'completion-complete',
+  'tools-list',
+  'tools-call-simple-text',
+  'tools-call-image',
+  'tools-call-audio',
+  'tools-call-embedded-resource',
+  'tools-call-mixed-content',
+  'tools-call-with-logging',
+  'tools-call-error',
+  'tools-call-with-progress',
+  'json-schema-2020-12',
+  'server-sse-polling',
+  'server-sse-multiple-streams',
+  'resources-list',
+  'resources-read-text',
+  'resources-read-binary',
+  'resources-templates-read',
+  'resources-subscribe',
+  'resources-unsubscribe',
+  'sep-2164-resource-not-found',
+  'prompts-list',
+  'prompts-get-simple',
+  'prompts-get-with-args',
+  'prompts-get-embedded-resource',
+  'prompts-get-with-image',
+  'dns-rebinding-protection',
+  'caching',
+  'http-header-validation',
+  'http-custom-header-server-validation',
+  // These look at what a server refuses, not at what it asks for; the refusals pass.
+  'input-required-result-unsupported-methods',
+  'input-required-result-ignore-extra-params',
+  'input-required-result-validate-input',
+]
+
+const sampling = 'sampling is taken out of the client capabilities until server requests are governed'
+const elicitation = 'elicitation is taken out of the client capabilities until server requests are governed'
+const rounds = 'results that ask the client for input do not pass until they are governed'
+const tasks = 'the tasks extension is taken out of the capabilities until tasks are bound to sessions'
+
+const OPEN: Readonly<Record<string, string>> = {
+  'tools-call-sampling': sampling,
+  'tools-call-elicitation': elicitation,
+  'elicitation-sep1034-defaults': elicitation,
+  'elicitation-sep1330-enums': elicitation,
+  'input-required-result-basic-elicitation': rounds,
+  'input-required-result-basic-sampling': rounds,
+  'input-required-result-basic-list-roots': rounds,
+  'input-required-result-request-state': rounds,
+  'input-required-result-multiple-input-requests': rounds,
+  'input-required-result-multi-round': rounds,
+  'input-required-result-non-tool-request': rounds,
+  'input-required-result-result-type': rounds,
+  'input-required-result-tampered-state': rounds,
+  'input-required-result-capability-check': rounds,
+  'tasks-lifecycle': tasks,
+  'tasks-capability-negotiation': tasks,
+  'tasks-wire-fields': tasks,
+  'tasks-request-state-removal': tasks,
+  'tasks-mrtr-input': tasks,
+  'tasks-request-headers': tasks,
+  'tasks-dispatch-and-envelope': tasks,
+  'tasks-required-task-error': tasks,
+  'tasks-mrtr-composition': tasks,
+}
+
+/** Scenarios whose verdict says nothing here, with the reason: they pass without having seen anything. */
+const VACUOUS: Readonly<Record<string, string>> = {
+  'tasks-status-notifications': 'passes with no check at all when a server has no tasks',
+  'input-required-result-missing-input-response':
+    'is satisfied by a server that never asks; its first round does not pass the gateway',
+}
+
+/** What a scenario is listed as; null: it is not listed. */
+export function listedAs(scenario: string): 'same' | 'open' | 'vacuous' | null {
+  if (SAME.includes(scenario)) return 'same'
+  if (Object.hasOwn(OPEN, scenario)) return 'open'
+  return Object.hasOwn(VACUOUS, scenario) ? 'vacuous' : null
+}
