@@ -14,7 +14,7 @@ export {
   type StatusOf,
   type ToolPolicySpec,
   UNBUILT_KINDS,
-} from './kinds/index.ts'
+} from './kinds/kinds.ts'
 export { type ParsedManifest, parseResource } from './manifest.ts'
 export { createFileStore, type FileStore, type FileStoreOptions } from './store/file.ts'
 export { writeWhole } from './store/sidecar.ts'

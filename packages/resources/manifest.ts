@@ -1,7 +1,7 @@
 import { type Document, isMap, isNode, isSeq, LineCounter, parseDocument, type Tags, type YAMLError } from 'yaml'
 import type { FieldProblem } from './check.ts'
 import { problemLine } from './decode.ts'
-import type { Kind, Manifest } from './kinds/index.ts'
+import type { Kind, Manifest } from './kinds/kinds.ts'
 import { isManifest, manifestWithDefaults, validate } from './validate.ts'
 
 /** Largest resource file, in bytes: what an object of an API server may weigh. */

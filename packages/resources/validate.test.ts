@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { type TSchema, Type } from 'typebox'
 import { compileExpression } from './cel.ts'
 import { isRecord, type Node } from './check.ts'
-import { kinds } from './kinds/index.ts'
+import { kinds } from './kinds/kinds.ts'
 import { parseResource } from './manifest.ts'
 import { checkRules } from './rules.ts'
 

@@ -1,7 +1,7 @@
 import { type TSchema, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { checkStructure, type FieldProblem, isRecord, type Node } from './check.ts'
-import { API_VERSION, type Kind, kinds, type Manifest, metadataSchema, type StatusOf } from './kinds/index.ts'
+import { API_VERSION, type Kind, kinds, type Manifest, metadataSchema, type StatusOf } from './kinds/kinds.ts'
 import { checkRules } from './rules.ts'
 
 /**

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { API_VERSION, type Manifest } from '../kinds/index.ts'
+import { API_VERSION, type Manifest } from '../kinds/kinds.ts'
 import type { ResourceStore, WatchEvent } from './store.ts'
 
 /** An empty store, and what must be undone after the test. */
@@ -39,6 +39,7 @@ export function storeConformance(name: string, open: () => Promise<Opened>): voi
       }
     })
   writes(promise)
+  refusals(promise)
   reads(promise)
   watches(promise)
 }
@@ -79,7 +80,9 @@ function writes(promise: Promised): void {
     assert.notEqual(changed.metadata.resourceVersion, first.metadata.resourceVersion)
     assert.deepEqual(changed.status, { gatewayKey: 'default/a' })
   })
+}
 
+function refusals(promise: Promised): void {
   promise('another owner conflicts unless it forces, and a dry run changes nothing', async (store) => {
     await applied(store, server('a'))
     const other = server('a', { trust: 'trusted' })

@@ -1,4 +1,4 @@
-import type { Kind, Resource } from '../kinds/index.ts'
+import type { Kind, Resource } from '../kinds/kinds.ts'
 import type { WatchEvent } from './store.ts'
 
 /** Events that a watch may resume from; older revisions are GONE. */

@@ -1,5 +1,5 @@
 import type { FieldProblem } from '../check.ts'
-import type { Kind, Manifest, Resource, StatusOf } from '../kinds/index.ts'
+import type { Kind, Manifest, Resource, StatusOf } from '../kinds/kinds.ts'
 
 /** Names one object. */
 export interface Key {

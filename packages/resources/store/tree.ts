@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { closest } from '@plat/core'
-import { type Kind, kinds, type Manifest, UNBUILT_KINDS } from '../kinds/index.ts'
+import { type Kind, kinds, type Manifest, UNBUILT_KINDS } from '../kinds/kinds.ts'
 import { MANIFEST_MAX_BYTES, readManifest } from '../manifest.ts'
 
 /** Most resource files that are read; more are a problem line, not a slow gateway. */
