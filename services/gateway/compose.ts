@@ -1,6 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { createDialer, type RawRoute } from '@plat/http'
+import type { FastifyInstance } from 'fastify'
+import { createAdmin } from './admin/index.ts'
 import { isDenial, Snapshots } from './call/index.ts'
 import { runnerMetrics } from './counting.ts'
 import { createAudit } from './features/audit/index.ts'
@@ -20,6 +22,8 @@ export interface Parts {
   readonly hosts: readonly string[]
   readonly metrics: GatewayMetrics
   readonly live: LiveCalls
+  /** Adds the admin API to the listener that serves it. */
+  admin(app: FastifyInstance): void
   close(): Promise<void>
 }
 
@@ -53,6 +57,12 @@ async function build(
   const snapshots = new Snapshots()
 
   const audit = keep(await createAudit({ config, clock, ids, log, metrics }))
+  const admin = createAdmin({
+    env,
+    ledgers: audit.ledgers,
+    log,
+    onAuditError: () => metrics.counter('plat_gateway_audit_errors_total').inc(),
+  })
   const dialer = keep(createDialer({ clock, log }))
   const live = keep(createLiveCalls(clock))
   const authenticator = keep(
@@ -146,6 +156,7 @@ async function build(
     hosts: base === '' ? [] : [new URL(base).hostname],
     metrics,
     live,
+    admin: (app) => admin.mount(app, []),
     close,
   }
 }

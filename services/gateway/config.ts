@@ -11,6 +11,7 @@ import {
 } from '@plat/config'
 import type { Static } from 'typebox'
 import { Check } from 'typebox/value'
+import { adminBlock } from './admin/config.ts'
 import { auditBlock, transparencyLogBlock } from './features/audit/config.ts'
 import { budgetsBlock } from './features/budgets/config.ts'
 import { identityBlock } from './features/identity/config.ts'
@@ -32,6 +33,7 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   revocationsBlock,
   revocationMirrorBlock,
   budgetsBlock,
+  adminBlock,
 ]
 
 /** What the gateway reads: every built key, defaults filled in. Unbuilt keys stand at their defaults. */
@@ -39,7 +41,10 @@ export type GatewayConfig = Readonly<
   Static<typeof listenersBlock.schema> &
     Static<typeof policyBlock.schema> &
     Static<typeof serversBlock.schema> &
-    Static<typeof auditBlock.schema> & { identity: Readonly<Static<typeof identityBlock.schema>> }
+    Static<typeof auditBlock.schema> & {
+      identity: Readonly<Static<typeof identityBlock.schema>>
+      adminAuth: Readonly<Static<typeof adminBlock.schema>>
+    }
 >
 
 /** Where the file is when neither the flag nor the environment says (document 3, loading rule 1). */
@@ -101,15 +106,16 @@ export function readConfigFile(path: string): { kind: 'text'; text: string } | {
 
 /** The checks were made already; this gives their result its type, and fails when tables and types disagree. */
 function decode(config: Record<string, unknown>): GatewayConfig {
-  const { identity } = config
+  const { identity, adminAuth } = config
   if (
     Check(listenersBlock.schema, config) &&
     Check(policyBlock.schema, config) &&
     Check(serversBlock.schema, config) &&
     Check(auditBlock.schema, config) &&
-    Check(identityBlock.schema, identity)
+    Check(identityBlock.schema, identity) &&
+    Check(adminBlock.schema, adminAuth)
   ) {
-    return { ...config, identity }
+    return { ...config, identity, adminAuth }
   }
   throw new Error('the tables of gateway.json accept what their types refuse')
 }

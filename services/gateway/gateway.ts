@@ -1,6 +1,7 @@
 import type { BuildInfo, Clock, Ids } from '@plat/core'
 import { type Listener, type ListenOptions, listen, mountProbes } from '@plat/http'
 import type { Log } from '@plat/process'
+import type { FastifyInstance } from 'fastify'
 import { compose } from './compose.ts'
 import type { GatewayConfig } from './config.ts'
 
@@ -30,6 +31,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   let serving = true
   const ready = () => serving
   const probes = { ready, build, metrics: () => parts.metrics.expose() }
+  const administered = (app: FastifyInstance) => {
+    mountProbes(app, probes)
+    parts.admin(app)
+  }
   const listeners: Listener[] = []
   const open = async (more: Partial<ListenOptions> & { readonly address: string }) => {
     const listener = await listen({ clock, ids, log, hosts: parts.hosts, ...more })
@@ -41,9 +46,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     const main = await open({
       address: config.listen,
       raw: parts.routes,
-      api: (app) => mountProbes(app, separate ? { ready, build } : probes),
+      api: separate ? (app) => mountProbes(app, { ready, build }) : administered,
     })
-    if (separate) await open({ address: config.adminListen, api: (app) => mountProbes(app, probes) })
+    if (separate) await open({ address: config.adminListen, api: administered })
     log.info({ url: main.url, auditPath: config.auditPath }, 'the gateway is listening')
     return { url: main.url, port: main.port, drain }
   } catch (error) {

@@ -252,7 +252,6 @@ export const unbuiltKeys: UnbuiltKeys = {
   licenseFile: EMPTY,
 
   // Authentication of the admin API
-  ...under('adminAuth', { mode: 'token', roles: EMPTY, namespaceRoles: EMPTY, devTokenApprovers: false }),
   ...under('adminAuth.oidc', {
     issuer: EMPTY,
     audience: EMPTY,

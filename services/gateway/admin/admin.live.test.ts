@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { systemClock, systemIds } from '@plat/core'
+import { type Listener, listen } from '@plat/http'
+import type { Ledgers, Rec } from '@plat/ledger'
+import { silentLog } from '@plat/process'
+import Type from 'typebox'
+import { AdminFault, type AdminRoutes, bodyAs, createAdmin, page, parameter } from './index.ts'
+
+const records: Rec[] = []
+const head = { seq: 1, hash: '' }
+const ledgers: Ledgers = {
+  of: () => ({
+    append: async (rec) => {
+      records.push(rec)
+      return head
+    },
+    head: () => head,
+    health: 'ok',
+    close: async () => {},
+  }),
+}
+
+const routes: AdminRoutes = {
+  mount(app, context) {
+    app.get('/v1/things', context.needs('viewer'), async ({ query }) =>
+      page([{ id: 'c' }, { id: 'b' }, { id: 'a' }], query),
+    )
+    app.post('/v1/things/:id', context.needs('killswitch'), async (request) => {
+      const { name } = bodyAs(Type.Object({ name: Type.String() }, { additionalProperties: false }), request.body)
+      if (name === 'taken') throw new AdminFault('conflict', 'the name is taken')
+      return { id: parameter(request.params, 'id'), by: context.principal(request).by }
+    })
+  },
+}
+
+const TOKEN = 'a-token-of-the-test'
+const listeners: Listener[] = []
+after(() => Promise.all(listeners.map((one) => one.close())))
+
+async function served(env: NodeJS.ProcessEnv): Promise<(path: string, init?: RequestInit) => Promise<Response>> {
+  const admin = createAdmin({ env, ledgers, log: silentLog, onAuditError() {} })
+  const listener = await listen({
+    address: '127.0.0.1:0',
+    clock: systemClock,
+    ids: systemIds(systemClock),
+    log: silentLog,
+    api: (app) => admin.mount(app, [routes]),
+  })
+  listeners.push(listener)
+  return (path, init) => fetch(listener.url + path, init)
+}
+
+const ask = await served({ PLAT_ADMIN_TOKEN: TOKEN })
+/** The answer's members, read as text. */
+async function told(response: Response): Promise<Readonly<Record<string, string>>> {
+  const body: unknown = await response.json()
+  const members = typeof body === 'object' && body !== null ? Object.entries(body) : []
+  return Object.fromEntries(members.map(([name, value]) => [name, String(value)]))
+}
+
+const authorization = `Bearer ${TOKEN}`
+const as = (name: string) => ({
+  method: 'POST',
+  headers: { authorization, 'content-type': 'application/json' },
+  body: JSON.stringify({ name }),
+})
+
+test('only the exact token is let in, and the answer says how to come back', async () => {
+  // Shows D3.adminAuth.mode.token.
+  for (const wrong of [undefined, TOKEN, 'Bearer ', `Bearer ${TOKEN}x`, `Bearer ${TOKEN.slice(1)}`, `Basic ${TOKEN}`]) {
+    const headers = new Headers(wrong === undefined ? [] : [['authorization', wrong]])
+    const response = await ask('/v1/things', { headers })
+    assert.equal(response.status, 401, wrong)
+    assert.match(response.headers.get('www-authenticate') ?? '', /^Bearer/)
+    const body = await told(response)
+    assert.deepEqual(Object.keys(body), ['error', 'message', 'requestId'])
+    assert.equal(body.error, 'unauthenticated')
+    assert.equal(body.requestId, response.headers.get('x-plat-request-id'))
+  }
+  const response = await ask('/v1/things', { headers: { authorization } })
+  assert.equal(response.status, 200)
+  assert.equal(response.headers.get('cache-control'), 'no-store')
+})
+
+test('a list is paged by limit and cursor, and both are checked', async () => {
+  const read = async (path: string) => (await ask(path, { headers: { authorization } })).json()
+  assert.deepEqual(await read('/v1/things?limit=2'), { items: [{ id: 'c' }, { id: 'b' }], nextCursor: 'b' })
+  assert.deepEqual(await read('/v1/things?limit=2&cursor=b'), { items: [{ id: 'a' }], nextCursor: null })
+  for (const query of ['limit=0', 'limit=1001', 'limit=x', 'limit=1&limit=2']) {
+    const refused = await told(await ask(`/v1/things?${query}`, { headers: { authorization } }))
+    assert.match(refused.message ?? '', /^limit:/, query)
+  }
+})
+
+test('a change is recorded with who, what and how it went; a read and a stranger leave no record', async () => {
+  records.length = 0
+  assert.deepEqual(await (await ask('/v1/things/x', as('y'))).json(), { id: 'x', by: 'token:admin' })
+  assert.equal((await ask('/v1/things/x', as('taken'))).status, 409)
+  await ask('/v1/things', { headers: { authorization } })
+  assert.equal((await ask('/v1/things/x', { method: 'POST' })).status, 401)
+  assert.deepEqual(
+    records.map(({ kind, action, path, by, status }) => ({ kind, action, path, by, status })),
+    [200, 409].map((status) => ({
+      kind: 'admin',
+      action: 'POST /v1/things/:id',
+      path: '/v1/things/x',
+      by: 'token:admin',
+      status,
+    })),
+  )
+})
+
+test('a body that does not fit names its field, and one that is not JSON is refused', async () => {
+  const wrong = await ask('/v1/things/x', { ...as('y'), body: '{"name":7}' })
+  assert.equal(wrong.status, 400)
+  assert.match((await told(wrong)).message ?? '', /^name: /)
+  const extra = await ask('/v1/things/x', { ...as('y'), body: '{"name":"y","more":1}' })
+  assert.equal(extra.status, 400)
+  const twice = await ask('/v1/things/x', { ...as('y'), body: '{"name":"y","name":"z"}' })
+  assert.equal((await told(twice)).error, 'invalid_request')
+})
+
+test('without the token there is no admin API: every path is 404', async () => {
+  // Shows D3.error.adminToken.
+  const none = await served({})
+  assert.equal((await none('/v1/things', { headers: { authorization } })).status, 404)
+})
+
+test('a token in a file counts, and one that stands in both places does not start', async () => {
+  // Shows D3.loading.secret.adminToken.
+  assert.throws(
+    () =>
+      createAdmin({
+        env: { PLAT_ADMIN_TOKEN: 'a', PLAT_ADMIN_TOKEN_FILE: '/x' },
+        ledgers,
+        log: silentLog,
+        onAuditError() {},
+      }),
+    /PLAT_ADMIN_TOKEN/,
+  )
+})

@@ -1,0 +1,34 @@
+import { AdminFault } from './fault.ts'
+import { queried } from './read.ts'
+
+/** Items of a page when the caller does not say. */
+const PAGE_DEFAULT = 100
+/** Items of the largest page. */
+const PAGE_MAX = 1000
+
+/** How every list of the admin API answers. */
+export interface Page<T> {
+  readonly items: readonly T[]
+  /** Asks for the next page as `cursor`; null at the end. */
+  readonly nextCursor: string | null
+}
+
+/**
+ * One page of `items`, which stand in the descending order of their ids: `limit` and `cursor` of the query. The cursor
+ * is the last id that was told, so that what is added or removed meanwhile moves no other item across pages.
+ */
+export function page<T extends { readonly id: string }>(items: readonly T[], query: unknown): Page<T> {
+  const limit = limitOf(query)
+  const cursor = queried(query, 'cursor')
+  const after = cursor === null ? items : items.filter((item) => item.id < cursor)
+  const shown = after.slice(0, limit)
+  return { items: shown, nextCursor: after.length > limit ? (shown.at(-1)?.id ?? null) : null }
+}
+
+function limitOf(query: unknown): number {
+  const text = queried(query, 'limit')
+  if (text === null) return PAGE_DEFAULT
+  const limit = /^[1-9]\d{0,3}$/.test(text) ? Number(text) : 0
+  if (limit >= 1 && limit <= PAGE_MAX) return limit
+  throw new AdminFault('invalid_request', `limit: must be a whole number from 1 to ${PAGE_MAX}`)
+}

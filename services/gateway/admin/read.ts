@@ -1,0 +1,33 @@
+import type { Static, TObject } from 'typebox'
+import { Check, Errors } from 'typebox/value'
+import { AdminFault } from './fault.ts'
+
+/** A request body that fits `schema`; anything else is `invalid_request`, naming the first field that is wrong. */
+export function bodyAs<const T extends TObject>(schema: T, body: unknown): Static<T> {
+  if (Check(schema, body)) return body
+  const [first] = Errors(schema, body)
+  const field = first?.instancePath.slice(1).replaceAll('/', '.') ?? ''
+  const why = first?.message ?? 'does not fit'
+  throw new AdminFault('invalid_request', field === '' ? `the body ${why}` : `${field}: ${why}`)
+}
+
+/** A path parameter, decoded; absent is a mistake of ours. */
+export function parameter(params: unknown, name: string): string {
+  const value = member(params, name)
+  if (typeof value !== 'string') throw new Error(`the route has no parameter ${name}`)
+  return value
+}
+
+/** A query parameter that stands at most once. */
+export function queried(query: unknown, name: string): string | null {
+  const value = member(query, name)
+  if (value === undefined) return null
+  if (typeof value === 'string') return value
+  throw new AdminFault('invalid_request', `${name}: must stand once`)
+}
+
+function member(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+    ? Reflect.get(value, name)
+    : undefined
+}
