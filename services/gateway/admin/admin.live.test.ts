@@ -69,8 +69,7 @@ const as = (name: string) => ({
 test('only the exact token is let in, and the answer says how to come back', async () => {
   // Shows D3.adminAuth.mode.token.
   for (const wrong of [undefined, TOKEN, 'Bearer ', `Bearer ${TOKEN}x`, `Bearer ${TOKEN.slice(1)}`, `Basic ${TOKEN}`]) {
-    const headers = new Headers(wrong === undefined ? [] : [['authorization', wrong]])
-    const response = await ask('/v1/things', { headers })
+    const response = await ask('/v1/things', { headers: { ...(wrong !== undefined && { authorization: wrong }) } })
     assert.equal(response.status, 401, wrong)
     assert.match(response.headers.get('www-authenticate') ?? '', /^Bearer/)
     const body = await told(response)
