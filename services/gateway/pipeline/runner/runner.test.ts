@@ -74,6 +74,41 @@ function world(setup: Setup = {}) {
   const records: Rec[] = []
   const wire: string[] = []
   const metrics: string[] = []
+  const sink = fakeSink(wire)
+  const note =
+    (name: string) =>
+    (...values: readonly unknown[]) =>
+      void metrics.push([name, ...values].join(' '))
+  const log = { error: () => {} }
+  const runner = createRunner({
+    stages: fakeStages(setup),
+    reviews: [],
+    matrix,
+    authenticate: setup.authenticate ?? (() => ada),
+    ledgers: { of: () => ledger(records) },
+    auditFailurePolicy: setup.audit ?? 'closed',
+    live,
+    snapshots,
+    clock,
+    metrics: {
+      decided: note('decided'),
+      answered: note('answered'),
+      upstream: note('upstream'),
+      upstreamFailed: note('upstreamFailed'),
+      auditFailed: note('auditFailed'),
+    },
+    log,
+    policyRevision: () => 'sha256:now',
+  })
+  const headers = { authorization: 'Bearer secret', cookie: 'a=b', dpop: 'proof', ...setup.headers }
+  const request = { method: 'POST', path: '/mcp/notes', query: '', headers, body: Readable.from([]), remote: '' }
+  const incoming = new Incoming({ id: 'c1', wire: request, sink, stopper, snapshot: snapshots.current, clock, log })
+  const done = runner.govern(incoming, fakePlane(setup, wire, records))
+  return { clock, live, snapshots, stopper, records, wire, metrics, headers, done }
+}
+
+/** Writes down what the caller gets. */
+function fakeSink(wire: string[]): Sink {
   const sink: Sink = {
     headSent: false,
     reply: (head, _overhead, bytes) => void wire.push(`${head.status} ${Buffer.from(bytes)}`),
@@ -86,7 +121,11 @@ function world(setup: Setup = {}) {
     tunnel: () => null,
     destroy: () => void wire.push('destroyed'),
   }
-  const plane: Plane = {
+  return sink
+}
+
+function fakePlane(setup: Setup, wire: string[], records: readonly Rec[]): Plane {
+  return {
     read: async () => ({
       operation: setup.operation ?? 'mcp.call',
       method: 'tools/call',
@@ -113,6 +152,9 @@ function world(setup: Setup = {}) {
     encode: () => text.encode('encoded'),
     ...setup.plane,
   }
+}
+
+function fakeStages(setup: Setup): readonly AnyStage[] {
   const revoked: AnyStage = {
     name: 'revoked',
     needs: [],
@@ -129,36 +171,7 @@ function world(setup: Setup = {}) {
     skipped: { approval: null },
     admit: (call: { pass: number }) => setup.approval?.(call.pass) ?? { approval: null },
   }
-  const note =
-    (name: string) =>
-    (...values: readonly unknown[]) =>
-      void metrics.push([name, ...values].join(' '))
-  const log = { error: () => {} }
-  const runner = createRunner({
-    stages: [revoked, resolve, approval],
-    reviews: [],
-    matrix,
-    authenticate: setup.authenticate ?? (() => ada),
-    ledgers: { of: () => ledger(records) },
-    auditFailurePolicy: setup.audit ?? 'closed',
-    live,
-    snapshots,
-    clock,
-    metrics: {
-      decided: note('decided'),
-      answered: note('answered'),
-      upstream: note('upstream'),
-      upstreamFailed: note('upstreamFailed'),
-      auditFailed: note('auditFailed'),
-    },
-    log,
-    policyRevision: () => 'sha256:now',
-  })
-  const headers = { authorization: 'Bearer secret', cookie: 'a=b', dpop: 'proof', ...setup.headers }
-  const request = { method: 'POST', path: '/mcp/notes', query: '', headers, body: Readable.from([]), remote: '' }
-  const incoming = new Incoming({ id: 'c1', wire: request, sink, stopper, snapshot: snapshots.current, clock, log })
-  const done = runner.govern(incoming, plane)
-  return { clock, live, snapshots, stopper, records, wire, metrics, headers, done }
+  return [revoked, resolve, approval]
 }
 
 function ledger(records: Rec[]) {

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict'
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, test } from 'node:test'
+import { forgetCredentials, ResponseSink, wireOf } from './exchange.ts'
+
+const servers: http.Server[] = []
+after(() => {
+  for (const server of servers) server.close()
+})
+
+/** A server on loopback; `handle` gets the sink of each response, `gone` resolves when a caller left early. */
+async function serve(handle: (sink: ResponseSink, request: http.IncomingMessage) => unknown) {
+  const gone = Promise.withResolvers<void>()
+  const server = http.createServer((request, response) => {
+    void handle(new ResponseSink('d1', response, gone.resolve), request)
+  })
+  servers.push(server)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address: AddressInfo | string | null = server.address()
+  assert.ok(typeof address === 'object' && address !== null)
+  return { url: `http://127.0.0.1:${address.port}/mcp/notes?a=b`, gone: gone.promise }
+}
+
+const text = new TextEncoder()
+
+test('a whole answer has its length, its decision and its overhead', async () => {
+  const { url } = await serve((sink) => sink.reply({ status: 200, headers: { 'x-a': 'b' } }, 0.25, text.encode('{}')))
+  const answer = await fetch(url)
+  const names = ['content-length', 'x-a', 'x-plat-decision-id', 'x-plat-overhead-ms']
+  assert.deepEqual(
+    names.map((name) => answer.headers.get(name)),
+    ['2', 'b', 'd1', '0.25'],
+  )
+  assert.equal(await answer.text(), '{}')
+})
+
+test('an answer without a body has no length', async () => {
+  const { url } = await serve((sink) => sink.reply({ status: 204, headers: {} }, 0, new Uint8Array()))
+  assert.equal((await fetch(url)).headers.get('content-length'), null)
+})
+
+test('a flushed head arrives before the first event', async () => {
+  let finish = () => {}
+  const { url } = await serve((sink) => {
+    sink.open({ status: 200, headers: { 'content-type': 'text/event-stream' } }, 1, true)
+    finish = () => sink.end()
+  })
+  const answer = await fetch(url)
+  assert.equal(answer.headers.get('x-plat-decision-id'), 'd1')
+  finish()
+  assert.equal(await answer.text(), '')
+})
+
+test('a caller that reads slowly makes the writer wait, and one that leaves wakes it', async () => {
+  const waited = Promise.withResolvers<void>()
+  const { url, gone } = await serve(async (sink) => {
+    sink.open({ status: 200, headers: {} }, 0, false)
+    let room: undefined | void | Promise<void>
+    for (let count = 0; count < 10_000 && room === undefined; count++) room = sink.write(new Uint8Array(65_536))
+    assert.ok(room instanceof Promise)
+    waited.resolve(room)
+  })
+  const request = http.get(url, (response) => {
+    response.pause()
+    setTimeout(() => request.destroy(), 20)
+  })
+  request.on('error', () => {})
+  await waited.promise
+  await gone
+})
+
+test('a caller that got everything has not left', async () => {
+  let left = false
+  const { url, gone } = await serve((sink) => sink.reply({ status: 200, headers: {} }, 0, text.encode('x')))
+  void gone.then(() => {
+    left = true
+  })
+  await (await fetch(url, { headers: { connection: 'close' } })).text()
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  assert.equal(left, false)
+})
+
+test('path and query stand apart, and credentials can be forgotten', async () => {
+  const seen: unknown[] = []
+  const { url } = await serve((sink, request) => {
+    const wire = wireOf(request)
+    forgetCredentials(wire)
+    seen.push(wire.method, wire.path, wire.query, Object.keys(wire.headers).sort())
+    sink.reply({ status: 200, headers: {} }, 0, new Uint8Array())
+  })
+  const headers = { authorization: 'Bearer t', dpop: 'p', cookie: 'c', 'proxy-authorization': 'x', 'x-kept': '1' }
+  await new Promise((resolve) =>
+    http.get(url, { headers, agent: false }, (response) => response.resume().on('end', resolve)),
+  )
+  assert.deepEqual(seen, ['GET', '/mcp/notes', 'a=b', ['connection', 'host', 'x-kept']])
+})
