@@ -5,6 +5,9 @@ import { openLedger, type Rec } from '@plat/ledger'
 import { type BenchCase, row } from '../harness/report.ts'
 import { median } from '../harness/stats.ts'
 
+/** Records that both writers go round; they are made before the clock runs. */
+const DIFFERENT_RECORDS = 1000
+
 /** Appends and resolves when the record is on disk. */
 type Append = (n: number) => Promise<unknown>
 
@@ -13,16 +16,27 @@ export const ledgerCommit: BenchCase = {
   name: 'ledger',
   async run({ dir, effort }) {
     const rows = []
+    const records = Array.from({ length: DIFFERENT_RECORDS }, (_, n) => sampleRecord(n))
     for (const callers of [64, 256]) {
       const ledger = await openLedgerIn(dir, `ours-${callers}`)
       try {
-        await appendFor((n) => ledger.append(sampleRecord(n)), callers, effort.warmUpMs / 4)
+        await appendFor(
+          (n) => ledger.append(records[n % DIFFERENT_RECORDS] ?? sampleRecord(n)),
+          callers,
+          effort.warmUpMs / 3,
+        )
         const bare = new BareWriter(path.join(dir, `bare-${callers}`), linesOf(path.join(dir, `ours-${callers}`)))
         const ours: number[] = []
         const floor: number[] = []
         for (let round = 0; round < effort.rounds * 2; round++) {
           floor.push(await appendFor((n) => bare.append(n), callers, effort.roundMs / 2))
-          ours.push(await appendFor((n) => ledger.append(sampleRecord(n)), callers, effort.roundMs / 2))
+          ours.push(
+            await appendFor(
+              (n) => ledger.append(records[n % DIFFERENT_RECORDS] ?? sampleRecord(n)),
+              callers,
+              effort.roundMs / 2,
+            ),
+          )
         }
         bare.close()
         const value = median(ours) / median(floor)
@@ -79,7 +93,7 @@ async function appendFor(append: Append, callers: number, ms: number): Promise<n
 /** Lines of the size that ours writes; the bare writer goes round them. */
 function linesOf(file: string): string[] {
   return readFileSync(file, 'utf8')
-    .split('\n', 1000)
+    .split('\n', DIFFERENT_RECORDS)
     .slice(1, -1)
     .map((line) => `${line}\n`)
 }

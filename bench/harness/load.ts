@@ -16,6 +16,7 @@ export interface Target {
 
 export interface LoadOptions {
   readonly rounds: number
+  /** Milliseconds of the same load that are thrown away first: long enough for the compiler to be done. */
   readonly warmUpMs: number
   readonly roundMs: number
 }
