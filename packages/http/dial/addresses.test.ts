@@ -85,6 +85,7 @@ test('what is no unicast address of the internet is refused to the web', () => {
     '',
     '1.2.3',
     'fe80::1%eth0',
+    '::1%127.',
   ]
   for (const text of refused) assert.equal(check(text, 'public'), false, text)
 })

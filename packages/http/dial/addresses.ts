@@ -19,12 +19,12 @@ export type AddressCheck = (address: string, policy: AddressPolicy) => boolean
 
 /**
  * Builds the check. `allowedCIDRs` are exceptions from every policy; one that is malformed throws with its text.
- * What is no address at all is refused.
+ * What is no address at all, or one whose scope cannot be read, is refused.
  */
 export function createAddressCheck(allowedCIDRs: readonly string[]): AddressCheck {
   const allowed = ranges(allowedCIDRs)
   return (text, policy) => {
-    if (isIP(text) === 0) return false
+    if (isIP(text) === 0 || !ipaddr.isValid(text)) return false
     return readings(ipaddr.parse(text)).every((one) => within(one, allowed) || permits(one, policy))
   }
 }
