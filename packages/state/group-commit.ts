@@ -78,6 +78,11 @@ export class GroupCommit {
     return this.#waiting.length >= BACKLOG_RECORDS || this.#waitingBytes >= BACKLOG_BYTES
   }
 
+  /** Nothing waits and nothing is under way. */
+  get idle(): boolean {
+    return this.#state === 'idle' && this.#waiting.length === 0
+  }
+
   /** Queues `text` (with its line end). `hurried`: somebody waits for it; otherwise it may linger for company. */
   add(text: string, waiter: Waiter, hurried: boolean): void {
     if (this.#fault !== null) {

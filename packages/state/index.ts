@@ -1,3 +1,4 @@
+export { type FileJournal, type FileJournalOptions, JournalFault, openFileJournal } from './file-journal.ts'
 export { type AppendHandle, type Files, isMissing, systemFiles } from './files.ts'
 export { type Committed, GroupCommit, LINGER_MS, type Waiter } from './group-commit.ts'
 export type { Journal, JournalEntry } from './journal.ts'

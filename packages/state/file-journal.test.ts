@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, beforeEach, test } from 'node:test'
+import { TestClock } from '@plat/core'
+import { type DiskFault, MemoryDisk } from '@plat/testkit/disk'
+import { openFileJournal } from './index.ts'
+import { journalPromises, type Sample } from './journal.conformance.ts'
+
+let folder = ''
+let path = ''
+before(() => {
+  folder = mkdtempSync(join(tmpdir(), 'plat-'))
+  path = join(folder, 'journal.jsonl')
+})
+after(() => rmSync(folder, { recursive: true }))
+beforeEach(() => rmSync(path, { force: true }))
+
+function decode(event: unknown): Sample {
+  const known = typeof event === 'object' && event !== null && 't' in event && event.t === 'sample' && 'n' in event
+  if (!known || typeof event.n !== 'number') throw new Error('unknown event')
+  return { t: 'sample', n: event.n }
+}
+const open = () => openFileJournal({ path, clock: new TestClock(), decode })
+
+journalPromises({
+  name: 'file',
+  async open() {
+    const journal = await open()
+    return { journal, close: () => journal.close() }
+  },
+  reset: async () => rmSync(path, { force: true }),
+})
+
+async function numbers(): Promise<number[]> {
+  const journal = await open()
+  const found: number[] = []
+  for await (const { event } of journal.read(0)) found.push(event.n)
+  await journal.close()
+  return found
+}
+
+test('a follower that comes while an event is being written sees it once', async () => {
+  const journal = await open()
+  const stop = new AbortController()
+  const seen: number[] = []
+  const appended = journal.append('a', [{ t: 'sample', n: 1 }])
+  // The write happens in the next turn of the event loop, and its fdatasync is still under way in the one after.
+  await new Promise((resolve) => setImmediate(resolve))
+  const following = journal.follow(0, ({ event }) => void seen.push(event.n), stop.signal)
+  await appended
+  stop.abort()
+  await following
+  await journal.close()
+  assert.deepEqual(seen, [1])
+})
+
+test('a torn last line is cut off, and the events of one append are there all or not at all', async () => {
+  const journal = await open()
+  await journal.append('a', [{ t: 'sample', n: 1 }])
+  await journal.append('a', [
+    { t: 'sample', n: 2 },
+    { t: 'sample', n: 3 },
+  ])
+  await journal.close()
+  const whole = readFileSync(path)
+  const first = whole.indexOf(0x0a) + 1
+  for (const cut of [first + 1, first + 40, whole.length - 1]) {
+    writeFileSync(path, whole.subarray(0, cut))
+    assert.deepEqual(await numbers(), [1])
+    assert.equal(readFileSync(path).length, first)
+  }
+})
+
+test('damage before the end is refused, naming file and byte', async () => {
+  const journal = await open()
+  await journal.append('a', [{ t: 'sample', n: 1 }])
+  await journal.close()
+  const bytes = readFileSync(path)
+  for (const at of [2, 12, 30, bytes.length - 4]) {
+    const changed = Buffer.from(bytes)
+    changed[at] = (changed[at] ?? 0) ^ 1
+    writeFileSync(path, changed)
+    await assert.rejects(open(), /journal .*journal\.jsonl is damaged at byte 0/)
+  }
+})
+
+test('an event that this version does not know keeps the journal shut, and a second opener is refused', async () => {
+  const journal = await openFileJournal({ path, clock: new TestClock(), decode: (event) => event })
+  await journal.append('a', [{ t: 'from the future' }])
+  await assert.rejects(open(), /in use by another process/)
+  await journal.close()
+  await assert.rejects(open(), /unknown event/)
+})
+
+test('whatever fails on the disk, nothing is acknowledged that a power cut could take', async () => {
+  const kinds: readonly DiskFault['kind'][] = ['EIO', 'ENOSPC', 'short']
+  for (let at = 0; at < 14; at++) for (const kind of kinds) await failAt({ at, kind })
+})
+
+async function failAt(fault: DiskFault): Promise<void> {
+  const disk = new MemoryDisk(new Map(), [fault])
+  const acknowledged: number[] = []
+  const opened = await openFileJournal({ path, clock: new TestClock(), decode, files: disk }).catch(() => null)
+  for (let n = 1; n <= 4 && opened !== null; n++) {
+    const done = await opened.append('a', [{ t: 'sample', n }]).catch(() => null)
+    if (done !== null) acknowledged.push(n)
+    else assert.equal(opened.health, 'poisoned')
+  }
+  const cut = new MemoryDisk(disk.afterPowerCut())
+  await opened?.close()
+  const journal = await openFileJournal({ path, clock: new TestClock(), decode, files: cut })
+  const found: number[] = []
+  for await (const { event } of journal.read(0)) found.push(event.n)
+  await journal.close()
+  assert.deepEqual(found.slice(0, acknowledged.length), acknowledged, `${fault.kind} at operation ${fault.at}`)
+}

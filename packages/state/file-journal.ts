@@ -1,0 +1,211 @@
+import type { Clock } from '@plat/core'
+import { type AppendHandle, type Files, systemFiles } from './files.ts'
+import { GroupCommit } from './group-commit.ts'
+import type { Journal, JournalEntry } from './journal.ts'
+import { type JournalLine, readJournalLine, writeJournalLine } from './journal-line.ts'
+import { lockPath } from './lock.ts'
+
+/** Keys of one journal. Its feature compacts what has ended long before. */
+export const MAX_JOURNAL_KEYS = 1_000_000
+
+export interface FileJournalOptions<E> {
+  readonly path: string
+  readonly clock: Clock
+  /** Reads an event that was written before. Throws for one that this version does not know: the journal then refuses to open. */
+  decode(event: unknown): E
+  /** The machine's file system when absent. */
+  readonly files?: Files
+}
+
+/** The journal cannot be read or written; the message names the file. */
+export class JournalFault extends Error {}
+
+/** A journal in a file of its own, with one writer. */
+export interface FileJournal<E> extends Journal<E> {
+  close(): Promise<void>
+}
+
+type TimedEntry<E> = JournalEntry<E> & { readonly at: number }
+
+/**
+ * Opens the journal at `path`, making it when it is missing. A torn last line was never acknowledged and is cut off; damage before
+ * it is refused. After a failed write or fdatasync the journal stays `poisoned` until the process opens it anew: its features deny.
+ */
+export async function openFileJournal<E>(options: FileJournalOptions<E>): Promise<FileJournal<E>> {
+  const unlock = lockPath(options.path)
+  try {
+    return new Opened(options, unlock)
+  } catch (error) {
+    unlock()
+    throw error
+  }
+}
+
+class Opened<E> implements FileJournal<E> {
+  readonly #options: FileJournalOptions<E>
+  readonly #files: Files
+  readonly #unlock: () => void
+  readonly #versions = new Map<string, number>()
+  readonly #followers = new Set<(entries: readonly JournalEntry<E>[]) => void>()
+  #handle: AppendHandle
+  #commit: GroupCommit
+  /** Number of the last event, durable or waiting. */
+  #seq = 0
+  #health: Journal<E>['health'] = 'ok'
+  #closed = false
+
+  constructor(options: FileJournalOptions<E>, unlock: () => void) {
+    this.#options = options
+    this.#files = options.files ?? systemFiles
+    this.#unlock = unlock
+    this.#handle = this.#files.openAppend(options.path)
+    try {
+      const size = this.#load()
+      if (size < this.#handle.size()) this.#handle.truncate(size)
+    } catch (error) {
+      this.#handle.close()
+      throw error
+    }
+    this.#commit = this.#commitOn(this.#handle)
+  }
+
+  get health(): Journal<E>['health'] {
+    return this.#health
+  }
+
+  append(key: string, events: readonly E[], onlyIf?: number): Promise<number | 'conflict'> {
+    if (this.#closed || this.#health !== 'ok' || this.#commit.full)
+      return Promise.reject(this.#fault('cannot be written'))
+    const version = this.#versions.get(key) ?? 0
+    if (onlyIf !== undefined && onlyIf !== version) return Promise.resolve('conflict')
+    if (events.length === 0) return Promise.resolve(version)
+    if (version === 0 && this.#versions.size >= MAX_JOURNAL_KEYS)
+      return Promise.reject(this.#fault(`holds ${MAX_JOURNAL_KEYS} keys`))
+    const line = {
+      seq: this.#seq + 1,
+      version: version + 1,
+      at: this.#options.clock.now(),
+      key,
+      snapshot: false,
+      events,
+    }
+    const after = version + events.length
+    this.#seq += events.length
+    this.#versions.set(key, after)
+    const { promise, resolve, reject } = Promise.withResolvers<number>()
+    const durable = () => {
+      const entries = entriesOf(line, events)
+      for (const tell of this.#followers) tell(entries)
+      resolve(after)
+    }
+    this.#commit.add(writeJournalLine(line), { durable, failed: (fault) => reject(this.#fault(fault.message)) }, true)
+    return promise
+  }
+
+  /** What is durable now and comes after event `after`. A compacted journal begins with its snapshot. */
+  async *read(after: number): AsyncGenerator<TimedEntry<E>> {
+    for (const line of this.#lines()) {
+      const events = line.events.map((event) => this.#options.decode(event))
+      for (const entry of entriesOf(line, events)) if (entry.seq > after) yield { ...entry, at: line.at }
+    }
+  }
+
+  async follow(after: number, apply: (entry: JournalEntry<E>) => void, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return
+    const stopped = Promise.withResolvers<void>()
+    // Listening begins before reading, and both happen in one turn of the event loop, so nothing falls in between.
+    const tell = (entries: readonly JournalEntry<E>[]) => {
+      for (const entry of entries) apply(entry)
+    }
+    for (const line of this.#lines()) {
+      const events = line.events.map((event) => this.#options.decode(event))
+      tell(entriesOf(line, events).filter(({ seq }) => seq > after))
+    }
+    this.#followers.add(tell)
+    signal.addEventListener('abort', () => stopped.resolve(), { once: true })
+    await stopped.promise
+    this.#followers.delete(tell)
+  }
+
+  async compact(upTo: number, snapshot: readonly { key: string; version: number; event: E }[]): Promise<void> {
+    while (!this.#commit.idle) await this.#commit.flush()
+    if (this.#closed || this.#health !== 'ok') throw this.#fault('cannot be written')
+    if (upTo > this.#seq) throw this.#fault(`ends at event ${this.#seq}, before ${upTo}`)
+    const at = this.#options.clock.now()
+    const lines = snapshot.map(({ key, version, event }) =>
+      writeJournalLine({ seq: upTo, version, at, key, snapshot: true, events: [event] }),
+    )
+    for (const line of this.#lines()) lines.push(...linesAfter(line, upTo))
+    this.#files.replace(this.#options.path, Buffer.from(lines.join('')))
+    this.#handle.close()
+    this.#handle = this.#files.openAppend(this.#options.path)
+    this.#commit = this.#commitOn(this.#handle)
+    this.#versions.clear()
+    this.#load()
+    this.#seq = Math.max(this.#seq, upTo)
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    await this.#commit.flush()
+    this.#handle.close()
+    this.#unlock()
+  }
+
+  #commitOn(handle: AppendHandle): GroupCommit {
+    const onFault = () => {
+      this.#health = 'poisoned'
+    }
+    return new GroupCommit({ handle, clock: this.#options.clock, onFault })
+  }
+
+  /** Reads the file once: versions, the last number, and whether each event is known. Answers the bytes of good lines. */
+  #load(): number {
+    let size = 0
+    for (const line of this.#lines(this.#handle.size())) {
+      for (const event of line.events) this.#options.decode(event)
+      this.#seq = line.snapshot ? Math.max(this.#seq, line.seq) : line.seq + line.events.length - 1
+      this.#versions.set(line.key, line.version + line.events.length - 1)
+      size += line.bytes
+    }
+    return size
+  }
+
+  /** The lines of the file's first `size` bytes. Throws at a damaged line that is not the torn last one. */
+  *#lines(size = this.#commit.durableSize): Generator<JournalLine & { readonly bytes: number }> {
+    const whole = Buffer.from(this.#files.readWhole(this.#options.path) ?? []).subarray(0, size)
+    let start = 0
+    for (let end = whole.indexOf(0x0a); end !== -1; end = whole.indexOf(0x0a, start)) {
+      const line = readJournalLine(whole.toString('utf8', start, end))
+      if (line === null)
+        throw this.#fault(`is damaged at byte ${start}; restore it from a copy, or move it away to begin anew`)
+      yield { ...line, bytes: end + 1 - start }
+      start = end + 1
+    }
+  }
+
+  #fault(what: string): JournalFault {
+    return new JournalFault(`journal ${this.#options.path} ${what}`)
+  }
+}
+
+/** The entries of a line: each event has its number and its key's version; a snapshot's all have the same number. */
+function entriesOf<E>(line: Omit<JournalLine, 'events'>, events: readonly E[]): JournalEntry<E>[] {
+  const step = line.snapshot ? 0 : 1
+  return events.map((event, index) => ({
+    seq: line.seq + index * step,
+    key: line.key,
+    version: line.version + index,
+    event,
+  }))
+}
+
+/** What of a line is newer than a snapshot up to event `upTo`. */
+function linesAfter(line: JournalLine, upTo: number): string[] {
+  const old = line.snapshot ? line.events.length : Math.min(line.events.length, Math.max(0, upTo - line.seq + 1))
+  if (old === line.events.length) return []
+  return [
+    writeJournalLine({ ...line, seq: line.seq + old, version: line.version + old, events: line.events.slice(old) }),
+  ]
+}
