@@ -108,7 +108,8 @@ export class Closing {
     if (call.outcome !== null) return
     const outcome = outcomeOf(call, ended, this.#clock.monotonic())
     call.outcome = outcome
-    await this.settle(call, outcome)
+    const settling = this.settle(call, outcome)
+    if (settling !== undefined) await settling
     const record = this.#closingRecord(call, outcome, ended.denial)
     // Nobody waits for this record: the answer has left, and the ledger's own queue is durable in order.
     if (record !== null) void this.#append(call.identity, record)
@@ -146,13 +147,26 @@ export class Closing {
   }
 
   /** In reverse, only what admitted, each once. One that fails does not keep the others from giving back what they took. */
-  async settle(call: GovernedCall, outcome: Outcome): Promise<void> {
-    if (call.late !== null) await this.#settleOne(call, call.late, outcome)
-    for (let place = call.admitted - 1; place >= 0; place--) {
+  settle(call: GovernedCall, outcome: Outcome): undefined | Promise<void> {
+    const late = call.late === null ? undefined : this.#settleOne(call, call.late, outcome)
+    return late === undefined
+      ? this.#settleFrom(call.admitted - 1, call, outcome)
+      : this.#settleAfter(late, call.admitted, call, outcome)
+  }
+
+  #settleFrom(last: number, call: GovernedCall, outcome: Outcome): undefined | Promise<void> {
+    for (let place = last; place >= 0; place--) {
       const stage = call.plan.stages[place]
       const settling = stage === undefined ? undefined : this.#settleOne(call, stage, outcome)
-      if (settling !== undefined) await settling
+      if (settling !== undefined) return this.#settleAfter(settling, place, call, outcome)
     }
+    return undefined
+  }
+
+  /** The stages before `place`, once the one at `place` has settled. */
+  async #settleAfter(settling: Promise<void>, place: number, call: GovernedCall, outcome: Outcome): Promise<void> {
+    await settling
+    await this.#settleFrom(place - 1, call, outcome)
   }
 
   /** A plain settle costs no await. */

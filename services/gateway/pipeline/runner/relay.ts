@@ -11,6 +11,7 @@ const STALLED_CALLER_MS = 60_000
 type FramesReply = Extract<Reply, { kind: 'frames' }>
 
 const nothing = new Uint8Array(0)
+const brokenOff = deny('upstream_error', 'the upstream ended before its answer was complete')
 
 /** Takes the frames of a reply through the reviews to the caller. The call's tally is there when it is over. */
 export async function relay(call: GovernedCall, plane: Plane, reply: FramesReply, clock: Clock): Promise<Ended> {
@@ -58,9 +59,16 @@ class Relay {
     // Whoever listens wants to know at once that the stream stands, long before its first event.
     if (call.long && this.#streamed && !call.sink.headSent) call.sink.open(this.#reply.head, this.#overhead(), true)
     for (;;) {
-      const next = await this.#pull(source)
-      if (next === stopped) return stoppedBy(call.stopper)
-      if (next === 'died') return died(deny('upstream_error', 'the upstream ended before its answer was complete'))
+      const began = this.#clock.monotonic()
+      let next: IteratorResult<readonly Frame[]> | typeof stopped
+      try {
+        next = await call.stopper.until(source.next())
+      } catch {
+        next = stopped
+      } finally {
+        call.upstreamMs += this.#clock.monotonic() - began
+      }
+      if (next === stopped) return call.stopper.reason === null ? died(brokenOff) : stoppedBy(call.stopper)
       const last = next.done === true
       const passing = last ? this.#reviews.finish() : this.#reviews.pass(next.value)
       const passed = passing instanceof Promise ? await passing : passing
@@ -68,23 +76,14 @@ class Relay {
       if (isDenial(passed)) return refused(passed)
       const denial = call.long ? call.standing(this.#clock.now()) : null
       if (denial !== null) return refused(denial)
-      const ended = await this.#send(passed, last)
+      const sent = this.#send(passed, last)
+      const ended = sent instanceof Promise ? await sent : sent
       if (ended !== null) return ended
     }
   }
 
-  async #pull(source: AsyncIterator<readonly Frame[]>) {
-    const began = this.#clock.monotonic()
-    try {
-      return await this.#call.stopper.until(source.next())
-    } catch {
-      return this.#call.stopper.reason === null ? 'died' : stopped
-    } finally {
-      this.#call.upstreamMs += this.#clock.monotonic() - began
-    }
-  }
-
-  async #send(frames: readonly Frame[], last: boolean): Promise<Ended | null> {
+  /** A plain value as long as the caller keeps up. */
+  #send(frames: readonly Frame[], last: boolean): Ended | null | Promise<Ended | null> {
     const call = this.#call
     call.frames += frames.length
     const bytes = join(this.#waiting, encodeFrames(this.#plane, frames))
@@ -99,21 +98,28 @@ class Relay {
       return null
     }
     this.#waiting = nothing
-    const ended = bytes.byteLength === 0 ? null : await this.#write(bytes)
-    if (ended !== null || !last) return ended
+    const room = bytes.byteLength === 0 ? undefined : this.#write(bytes)
+    if (room !== undefined) return this.#waitForRoom(room, last)
+    if (!last) return null
     call.sink.end()
     return completed
   }
 
-  async #write(bytes: Uint8Array): Promise<Ended | null> {
+  #write(bytes: Uint8Array): void | Promise<void> {
     const call = this.#call
     if (!call.sink.headSent) call.sink.open(this.#reply.head, this.#overhead(), false)
     call.bytesDown += bytes.byteLength
-    const room = call.sink.write(bytes)
-    if (room === undefined) return null
+    return call.sink.write(bytes)
+  }
+
+  async #waitForRoom(room: Promise<void>, last: boolean): Promise<Ended | null> {
+    const call = this.#call
     const reason = 'the caller stopped reading'
     const by = { now: this.#clock.now(), ms: STALLED_CALLER_MS, code: 'request_timeout', reason } as const
-    return (await call.within(room, by)) === stopped ? stoppedBy(call.stopper) : null
+    if ((await call.within(room, by)) === stopped) return stoppedBy(call.stopper)
+    if (!last) return null
+    call.sink.end()
+    return completed
   }
 
   #overhead(): number {

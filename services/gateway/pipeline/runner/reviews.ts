@@ -39,7 +39,11 @@ export class ReviewChain {
   }
 
   /** Ends each review, and lets what it held back pass through those after it. */
-  async finish(): Promise<Reviewed> {
+  finish(): Reviewed | Promise<Reviewed> {
+    return this.#running.length === 0 ? [] : this.#finishAll()
+  }
+
+  async #finishAll(): Promise<Reviewed> {
     let out: readonly Frame[] = []
     while (this.#ended < this.#running.length) {
       const running = this.#running[this.#ended++]

@@ -89,7 +89,8 @@ class PipelineRunner implements Runner {
 
   async govern(incoming: Incoming, plane: Plane): Promise<void> {
     try {
-      const identity = await this.#identify(incoming)
+      const known = this.#identify(incoming)
+      const identity = known instanceof Promise ? await known : known
       if (isDenial(identity)) return this.#closing.refuse(incoming, null, plane, identity)
       forgetCredentials(incoming.wire)
       const parsed = await this.#read(incoming, identity, plane)
@@ -124,11 +125,12 @@ class PipelineRunner implements Runner {
     }
   }
 
-  async #identify(incoming: Incoming): Promise<Identity | Denial> {
+  /** A plain value where the token is known already: most calls. */
+  #identify(incoming: Incoming): Identity | Denial | Promise<Identity | Denial> {
     try {
-      const identity: unknown = await this.#options.authenticate(incoming)
-      if (isDenial(identity) || isIdentity(identity)) return identity
-      return deny('internal', 'authentication gave no verdict')
+      const known = this.#options.authenticate(incoming)
+      if (!(known instanceof Promise)) return checkIdentity(known)
+      return known.then(checkIdentity, (error) => incoming.broke('authentication', error))
     } catch (error) {
       return incoming.broke('authentication', error)
     }
@@ -267,6 +269,10 @@ function discard(reply: Reply | Denial): void {
 function isReply(value: unknown): value is Reply {
   if (typeof value !== 'object' || value === null || !('kind' in value)) return false
   return (value.kind === 'frames' && 'frames' in value) || (value.kind === 'tunnel' && 'socket' in value)
+}
+
+function checkIdentity(value: unknown): Identity | Denial {
+  return isDenial(value) || isIdentity(value) ? value : deny('internal', 'authentication gave no verdict')
 }
 
 function isIdentity(value: unknown): value is Identity {
