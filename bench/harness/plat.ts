@@ -110,7 +110,7 @@ export async function startGateway(dir: string, keys: Keys, upstreamUrl: string)
     policyFile: write('policies.json', policies),
     upstreamsFile: write('upstreams.json', upstreams(upstreamUrl)),
     auditPath: path.join(state, 'audit.jsonl'),
-    auditFailurePolicy: process.env.POL ?? 'closed',
+    auditFailurePolicy: 'closed',
   })
   const bin = path.join(ROOT, 'services/gateway/bin/plat-gateway.mjs')
   return startServer({ name: 'gateway', dir, args: [bin, '-config', config] })
