@@ -196,7 +196,7 @@ export class Pass {
 function strictFault(line: Buffer): string | null {
   if (!isUtf8(line)) return 'the line is not UTF-8'
   const text = line.toString()
-  const value = parsed(line)
+  const value = parsed(text)
   if (!isObject(value) || !isObject(value.rec)) return 'the line is not JSON'
   if (typeof value.rec.kind !== 'string' || typeof value.rec.at !== 'string') return 'the record lacks "kind" or "at"'
   try {
@@ -213,7 +213,7 @@ function ledgerIdOf(line: Buffer): string | null {
 }
 
 /** The line as JSON; null when it is none. */
-export function parsed(line: Buffer): unknown {
+export function parsed(line: Buffer | string): unknown {
   try {
     return JSON.parse(line.toString())
   } catch {

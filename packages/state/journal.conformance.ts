@@ -24,12 +24,14 @@ async function all(journal: Journal<Sample>, after = 0): Promise<JournalEntry<Sa
   return found
 }
 
+type Promised = (
+  name: string,
+  check: (journal: Journal<Sample>, again: () => Promise<Journal<Sample>>) => Promise<void>,
+) => void
+
 /** What every journal promises, whatever keeps it. */
 export function journalPromises(backend: JournalBackend): void {
-  const promise = (
-    name: string,
-    check: (journal: Journal<Sample>, again: () => Promise<Journal<Sample>>) => Promise<void>,
-  ) =>
+  const promise: Promised = (name, check) => {
     test(`${backend.name}: ${name}`, async () => {
       await backend.reset()
       let current = await backend.open()
@@ -40,7 +42,12 @@ export function journalPromises(backend: JournalBackend): void {
       })
       await current.close()
     })
+  }
+  appending(promise)
+  reading(promise)
+}
 
+function appending(promise: Promised): void {
   promise('events are numbered in order, and each key counts its own', async (journal) => {
     assert.equal(await journal.append('a', [sample(1), sample(2)]), 2)
     assert.equal(await journal.append('b', [sample(3)]), 1)
@@ -77,7 +84,9 @@ export function journalPromises(backend: JournalBackend): void {
     assert.equal(await reopened.append('a', [sample(3)], 2), 3)
     assert.equal((await all(reopened)).at(-1)?.seq, 3)
   })
+}
 
+function reading(promise: Promised): void {
   promise('a follower sees old and new events once, in order, until it is stopped', async (journal) => {
     await journal.append('a', [sample(1), sample(2)])
     const stop = new AbortController()

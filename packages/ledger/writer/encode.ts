@@ -73,8 +73,8 @@ const MEMBERS = [
   'usageSource',
   'user',
 ] as const
-/** `"name":` of each member, made once. */
-const KNOWN = MEMBERS.map((name) => ({ name, label: `"${name}":`, stamped: isStamped(name) }))
+/** `,"name":` of each member, made once. */
+const KNOWN = MEMBERS.map((name) => ({ name, label: `,"${name}":` }))
 
 function isStamped(name: string): name is keyof Stamp {
   return name === 'at' || name === 'tenant' || name === 'replica'
@@ -82,33 +82,24 @@ function isStamped(name: string): name is keyof Stamp {
 
 /** A record as canonical JSON (RFC 8785), stamped. Absent beats null: undefined members are left out. Throws `RecordFault`. */
 export function encodeRecord(rec: Rec, stamp: Stamp): string {
-  const members = Object.keys(rec).length
-  let text = '{'
-  let seen = 0
-  for (const { name, label, stamped } of KNOWN) {
-    if (stamped) {
-      text += text.length > 1 ? `,${label}` : label
-      text += stringText(name === 'at' ? stamp.at : name === 'tenant' ? stamp.tenant : stamp.replica)
-      continue
-    }
-    const value = rec[name]
-    if (value === undefined) continue
-    seen++
-    text += text.length > 1 ? `,${label}` : label
-    text += typeof value === 'string' ? stringText(value) : valueText(value, name, 1)
+  for (const name in rec) {
+    if (!KNOWN_NAMES.has(name) && rec[name] !== undefined) return checkedSize(objectText({ ...rec, ...stamp }, '', 0))
   }
-  if (seen < members && hasMore(rec)) return checkedSize(objectText({ ...rec, ...stamp }, '', 0))
-  return checkedSize(`${text}}`)
+  let text = ''
+  for (const { name, label } of KNOWN) {
+    const value = isStamped(name) ? stamp[name] : rec[name]
+    if (value === undefined) continue
+    text += label + (typeof value === 'string' ? stringText(value) : valueText(value, name, 1))
+  }
+  // Each member brings its comma; the first one's place is the brace's.
+  return checkedSize(`{${text.slice(1)}}`)
 }
 
 const KNOWN_NAMES: ReadonlySet<string> = new Set(MEMBERS)
 
-function hasMore(rec: Rec): boolean {
-  return Object.keys(rec).some((name) => rec[name] !== undefined && !KNOWN_NAMES.has(name))
-}
-
 function checkedSize(text: string): string {
-  if (text.length > MAX_RECORD_BYTES || Buffer.byteLength(text) > MAX_RECORD_BYTES) {
+  // A UTF-16 unit is at most three bytes of UTF-8: most records need no counting.
+  if (text.length * 3 > MAX_RECORD_BYTES && Buffer.byteLength(text) > MAX_RECORD_BYTES) {
     throw new RecordFault(`the record is larger than ${MAX_RECORD_BYTES} bytes`)
   }
   return text
@@ -157,9 +148,13 @@ function objectText(value: { readonly [member: string]: RecValue | undefined }, 
   return `{${text}}`
 }
 
+/** Short ASCII without anything to escape: what nearly every member holds. */
+const PLAIN = /^[ !#-[\]-~]{0,128}$/
+
 /** A string in quotes, well-formed (a lone surrogate becomes U+FFFD) and at most `MAX_STRING_BYTES` long. */
 function stringText(text: string): string {
-  const whole = text.isWellFormed() ? text : text.toWellFormed()
+  if (PLAIN.test(text)) return `"${text}"`
+  const whole = text.toWellFormed()
   return JSON.stringify(whole.length <= ALWAYS_FITS ? whole : cut(whole))
 }
 

@@ -77,7 +77,8 @@ export function unknownOutcome(line: string): Rec {
 function wholeHold(holds: unknown): Record<string, number> | null {
   if (!Array.isArray(holds)) return null
   const settled: Record<string, number> = {}
-  for (const hold of holds as unknown[]) {
+  const items: readonly unknown[] = holds
+  for (const hold of items) {
     if (typeof hold !== 'object' || hold === null || !('key' in hold) || !('amount' in hold)) continue
     if (typeof hold.key === 'string' && typeof hold.amount === 'number') settled[hold.key] = hold.amount
   }
