@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
-import { createDialer, type RawRoute } from '@plat/http'
+import { createDialer, type Dialer, type RawRoute } from '@plat/http'
 import type { FastifyInstance } from 'fastify'
 import { createAdmin } from './admin/index.ts'
 import { isDenial, Snapshots } from './call/index.ts'
-import { runnerMetrics } from './counting.ts'
+import { auditErrors, authMetrics, policyMetrics, runnerMetrics, serverMetrics } from './counting.ts'
 import { createAudit } from './features/audit/index.ts'
 import { createAuthenticator } from './features/identity/index.ts'
 import { createPolicies } from './features/policy/index.ts'
@@ -12,7 +12,15 @@ import { createRevocations } from './features/revocations/index.ts'
 import { createServers, registrySlot } from './features/servers/index.ts'
 import type { GatewayOptions } from './gateway.ts'
 import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts'
-import { createLiveCalls, createRunner, type LiveCalls, matrix, type Plane, stages } from './pipeline/index.ts'
+import {
+  createLiveCalls,
+  createRunner,
+  type LiveCalls,
+  matrix,
+  type Plane,
+  type Runner,
+  stages,
+} from './pipeline/index.ts'
 import { createListReview, createMcpPlane, createSealer, loadSealKeys } from './planes/mcp/index.ts'
 
 /** What `gateway.ts` serves. */
@@ -27,90 +35,77 @@ export interface Parts {
   close(): Promise<void>
 }
 
+/** What every feature may be given. */
+interface Shared extends GatewayOptions {
+  readonly metrics: GatewayMetrics
+  readonly snapshots: Snapshots
+  readonly audit: Awaited<ReturnType<typeof createAudit>>
+  readonly dialer: Dialer
+  readonly live: LiveCalls
+  /** Closes the part when the gateway stops, after everything that was started later. */
+  keep<T extends { close(): unknown }>(part: T): T
+}
+
 /**
  * The composition root: builds the features in order, lists the stages, mounts the planes. No logic.
  * Rejects when a feature cannot start; what was started before it is stopped.
  */
 export async function compose(options: GatewayOptions): Promise<Parts> {
-  const closers: (() => unknown)[] = []
-  const close = async () => {
-    for (const stop of closers.splice(0).reverse()) await stop()
-  }
-  try {
-    return await build(options, closers, close)
-  } catch (error) {
-    await close()
-    throw error
+  await using starting = new AsyncDisposableStack()
+  const shared = await openShared(options, starting)
+  const features = await startFeatures(shared)
+  const runner = createPipeline(shared, features)
+  const mcp = await mcpPlane(shared, features)
+  const { config, env, log, metrics, audit, live } = shared
+  const admin = createAdmin({ env, ledgers: audit.ledgers, log, onAuditError: auditErrors(metrics) })
+  const mount = (prefix: string, plane: Plane): RawRoute => ({
+    prefix,
+    handle: (exchange) => void runner.run(exchange, plane),
+  })
+  const base = config.identity.resourceBaseURL
+  const started = starting.move()
+  return {
+    routes: [mount('/mcp/', mcp)],
+    hosts: base === '' ? [] : [new URL(base).hostname],
+    metrics,
+    live,
+    admin: (app) => admin.mount(app, []),
+    close: () => started.disposeAsync(),
   }
 }
 
-async function build(
-  { config, env, build, clock, ids, log }: GatewayOptions,
-  closers: (() => unknown)[],
-  close: () => Promise<void>,
-): Promise<Parts> {
-  const keep = <T extends { close(): unknown }>(part: T): T => {
-    closers.push(() => part.close())
-    return part
+async function openShared(options: GatewayOptions, started: AsyncDisposableStack): Promise<Shared> {
+  const { clock, log } = options
+  const keep: Shared['keep'] = (part) => started.adopt(part, async () => void (await part.close()))
+  const metrics = createGatewayMetrics(options.build)
+  return {
+    ...options,
+    keep,
+    metrics,
+    snapshots: new Snapshots(),
+    audit: keep(await createAudit({ ...options, metrics })),
+    dialer: keep(createDialer({ clock, log })),
+    live: keep(createLiveCalls(clock)),
   }
-  const metrics = createGatewayMetrics(build)
-  const snapshots = new Snapshots()
+}
 
-  const audit = keep(await createAudit({ config, clock, ids, log, metrics }))
-  const admin = createAdmin({
-    env,
-    ledgers: audit.ledgers,
-    log,
-    onAuditError: () => metrics.counter('plat_gateway_audit_errors_total').inc(),
-  })
-  const dialer = keep(createDialer({ clock, log }))
-  const live = keep(createLiveCalls(clock))
-  const authenticator = keep(
-    await createAuthenticator({
-      config: config.identity,
-      dialer,
-      clock,
-      log,
-      metrics: {
-        failed: (reason) => metrics.counter('plat_gateway_auth_failures_total').inc({ reason }),
-        trustedKeys: (count) => metrics.gauge('plat_gateway_trusted_keys').set({}, count),
-      },
-    }),
-  )
-  const revocations = keep(
-    createRevocations({
-      live,
-      clock,
-      metrics: { revoked: (scope) => metrics.counter('plat_gateway_revoked_total').inc({ scope }) },
-    }),
-  )
-  const servers = keep(
-    createServers({
-      config,
-      snapshots,
-      clock,
-      log,
-      metrics: { configured: (count) => metrics.gauge('plat_gateway_upstreams_configured').set({}, count) },
-    }),
-  )
-  const policies = keep(
-    createPolicies({
-      config,
-      snapshots,
-      clock,
-      log,
-      metrics: {
-        loaded(count, generation) {
-          metrics.gauge('plat_gateway_policies_loaded').set({}, count)
-          metrics.gauge('plat_gateway_policy_revision').set({}, generation)
-        },
-        reloaded: (result) => metrics.counter('plat_gateway_policy_reloads_total').inc({ result }),
-      },
-    }),
-  )
+type Features = Awaited<ReturnType<typeof startFeatures>>
+
+async function startFeatures({ config, dialer, live, snapshots, clock, log, metrics, keep }: Shared) {
+  const identity = { config: config.identity, dialer, clock, log, metrics: authMetrics(metrics) }
+  const authenticator = keep(await createAuthenticator(identity))
+  const revoked = metrics.counter('plat_gateway_revoked_total')
+  const revocations = keep(createRevocations({ live, clock, metrics: { revoked: (scope) => revoked.inc({ scope }) } }))
+  const servers = keep(createServers({ config, snapshots, clock, log, metrics: serverMetrics(metrics) }))
+  const policies = keep(createPolicies({ config, snapshots, clock, log, metrics: policyMetrics(metrics) }))
   await Promise.all([servers.check(), policies.check()])
+  return { authenticator, revocations, servers, policies }
+}
 
-  const runner = keep(
+/** The order of the governed call: the request's stages, the reply's reviews. */
+function createPipeline(shared: Shared, { authenticator, revocations, servers, policies }: Features): Runner {
+  const { config, audit, live, snapshots, clock, log, metrics, keep } = shared
+  return keep(
     createRunner({
       stages: stages([revocations.stage, servers.stage, policies.stage]),
       reviews: [createListReview((call, tool) => policies.judge(call.snapshot, call.facts, tool))],
@@ -125,9 +120,11 @@ async function build(
       log,
     }),
   )
+}
 
-  const extraCA = config.upstreamCAFile === '' ? null : await readFile(config.upstreamCAFile, 'utf8')
-  const mcp = createMcpPlane({
+async function mcpPlane({ config, env, dialer, clock, ids, log }: Shared, { servers }: Features): Promise<Plane> {
+  const sealKeys = await loadSealKeys({ env, stateDir: path.dirname(config.auditPath), ids })
+  return createMcpPlane({
     upstreams: {
       upstream: (snapshot, key) => servers.upstream(snapshot, key),
       named(snapshot, identity, server) {
@@ -136,27 +133,14 @@ async function build(
       },
     },
     dialer,
-    sealer: createSealer(await loadSealKeys({ env, stateDir: path.dirname(config.auditPath), ids }), clock, ids),
+    sealer: createSealer(sealKeys, clock, ids),
     clock,
     log,
-    extraCA,
+    extraCA: config.upstreamCAFile === '' ? null : await readFile(config.upstreamCAFile, 'utf8'),
     maxBodyBytes: config.maxBodyBytes,
     bodyReadTimeoutMs: config.bodyReadTimeoutSeconds * 1000,
     upstreamTimeoutMs: config.upstreamTimeoutSeconds * 1000,
     origins: new Set(config.corsOrigins),
     resourceBaseURL: config.identity.resourceBaseURL || null,
   })
-  const mount = (prefix: string, plane: Plane): RawRoute => ({
-    prefix,
-    handle: (exchange) => void runner.run(exchange, plane),
-  })
-  const base = config.identity.resourceBaseURL
-  return {
-    routes: [mount('/mcp/', mcp)],
-    hosts: base === '' ? [] : [new URL(base).hostname],
-    metrics,
-    live,
-    admin: (app) => admin.mount(app, []),
-    close,
-  }
 }

@@ -1,3 +1,6 @@
+import type { AuthMetrics } from './features/identity/index.ts'
+import type { PolicyMetrics } from './features/policy/index.ts'
+import type { ServersOptions } from './features/servers/index.ts'
 import type { GatewayMetrics } from './metrics.ts'
 import type { RunnerMetrics } from './pipeline/index.ts'
 
@@ -7,12 +10,41 @@ export function runnerMetrics(metrics: GatewayMetrics): RunnerMetrics {
   const requests = metrics.counter('plat_gateway_requests_total')
   const latency = metrics.histogram('plat_gateway_upstream_latency_seconds')
   const upstreamErrors = metrics.counter('plat_gateway_upstream_errors_total')
-  const auditErrors = metrics.counter('plat_gateway_audit_errors_total')
   return {
     decided: (action, server) => decisions.inc({ action, server }),
     answered: (server, method, status) => requests.inc({ server, method, code: status }),
     upstream: (server, seconds) => latency.observe({ server }, seconds),
     upstreamFailed: (server) => upstreamErrors.inc({ server }),
-    auditFailed: () => auditErrors.inc(),
+    auditFailed: auditErrors(metrics),
   }
+}
+
+/** What authentication counts. */
+export function authMetrics(metrics: GatewayMetrics): AuthMetrics {
+  return {
+    failed: (reason) => metrics.counter('plat_gateway_auth_failures_total').inc({ reason }),
+    trustedKeys: (count) => metrics.gauge('plat_gateway_trusted_keys').set({}, count),
+  }
+}
+
+/** What the registry of servers counts. */
+export function serverMetrics(metrics: GatewayMetrics): ServersOptions['metrics'] {
+  return { configured: (count) => metrics.gauge('plat_gateway_upstreams_configured').set({}, count) }
+}
+
+/** What the policies count. */
+export function policyMetrics(metrics: GatewayMetrics): PolicyMetrics {
+  return {
+    loaded(count, generation) {
+      metrics.gauge('plat_gateway_policies_loaded').set({}, count)
+      metrics.gauge('plat_gateway_policy_revision').set({}, generation)
+    },
+    reloaded: (result) => metrics.counter('plat_gateway_policy_reloads_total').inc({ result }),
+  }
+}
+
+/** A record that could not be made durable. */
+export function auditErrors(metrics: GatewayMetrics): () => void {
+  const errors = metrics.counter('plat_gateway_audit_errors_total')
+  return () => errors.inc()
 }
