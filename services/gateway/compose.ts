@@ -7,7 +7,7 @@ import { isDenial, Snapshots } from './call/index.ts'
 import { auditErrors, authMetrics, policyMetrics, runnerMetrics, serverMetrics } from './counting.ts'
 import { createAudit } from './features/audit/index.ts'
 import { createAuthenticator } from './features/identity/index.ts'
-import { createPolicies } from './features/policy/index.ts'
+import { createPolicies, policySlot } from './features/policy/index.ts'
 import { createRevocations } from './features/revocations/index.ts'
 import { createServers, registrySlot } from './features/servers/index.ts'
 import type { GatewayOptions } from './gateway.ts'
@@ -117,6 +117,7 @@ function createPipeline(shared: Shared, { authenticator, revocations, servers, p
       snapshots,
       clock,
       metrics: runnerMetrics(metrics),
+      policyRevision: (snapshot) => snapshot.get(policySlot).revision,
       log,
     }),
   )
