@@ -1,7 +1,7 @@
 import { type Arrival, type Denial, errorTable, type Head, statusOf } from '../../call/index.ts'
+import { header } from '../wire/headers.ts'
+import { commentEvent, messageEvent } from '../wire/sse.ts'
 import { McpFrame } from './frames/frame.ts'
-import { commentEvent, messageEvent } from './frames/sse.ts'
-import { header } from './headers.ts'
 import type { McpRequest } from './message.ts'
 import { serverName } from './read.ts'
 
@@ -82,13 +82,6 @@ function errorData(decisionId: string, denial: Denial): Record<string, unknown> 
   if (denial.retryAfterMs !== null) data.retryAfterMs = denial.retryAfterMs
   for (const name of TOLD) if (denial.data?.[name] !== undefined) data[name] = denial.data[name]
   return data
-}
-
-/** The head of every event stream: no cache keeps it and no proxy in between holds it back. */
-export const STREAM_HEADERS: Readonly<Record<string, string>> = {
-  'content-type': 'text/event-stream',
-  'cache-control': 'no-cache, no-transform',
-  'x-accel-buffering': 'no',
 }
 
 /** Whether the client takes an event stream. */

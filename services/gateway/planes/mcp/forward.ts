@@ -1,16 +1,17 @@
 import { type Clock, checkJson, JsonError, withoutMembers } from '@plat/core'
-import { type Dialer, dialFault } from '@plat/http'
+import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
 import { type Call, type Denial, deny, type Head, type Reply } from '../../call/index.ts'
-import { STREAM_HEADERS } from './answer.ts'
+import { EventFrames, type EventGate } from '../wire/events.ts'
+import { GivenUp, UpstreamExchange, type UpstreamHead } from '../wire/exchange.ts'
+import { failure } from '../wire/failure.ts'
+import { isJsonType, isStreamType, STREAM_HEADERS } from '../wire/headers.ts'
+import { messageEvent } from '../wire/sse.ts'
 import { asksForWithheld, spokenRevisions, trimAnnouncement } from './capabilities.ts'
-import { EventFrames } from './frames/events.ts'
 import { isJsonObject, McpFrame } from './frames/frame.ts'
-import { messageEvent } from './frames/sse.ts'
 import { upstreamHeaders } from './headers.ts'
 import { type McpRequest, member, slice } from './message.ts'
 import { type Sealer, sessionBinding } from './seal/seal.ts'
-import { GivenUp, UpstreamExchange, type UpstreamHead } from './upstream.ts'
 
 /** Largest JSON answer of an upstream, in bytes. */
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024
@@ -59,7 +60,7 @@ export interface Passage {
  * Sends one request upstream and hands its answer out in frames. Bytes that nobody changed arrive as they were sent, in both
  * directions; the caller's credentials, cookies and `x-plat-*` headers never go up, the upstream's cookies and challenges never come down.
  */
-export class Forwarding implements EventListenerObject {
+export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
   readonly #forwarder: Forwarder
   readonly #passage: Passage
   readonly #url: URL
@@ -90,12 +91,13 @@ export class Forwarding implements EventListenerObject {
       this.done()
       return 'kind' in frames ? frames : { ...reply, frames: asBatch(frames) }
     } catch (error) {
-      return this.#giveUp(failure(call.server, error))
+      return this.#giveUp(faultOf(call.server, error))
     }
   }
 
   /** A frame of the upstream's stream as it goes on; null: it was for the gateway. Throws what ends the stream. */
-  pass(frame: McpFrame): McpFrame | null {
+  pass(event: Uint8Array): McpFrame | null {
+    const frame = McpFrame.event(event)
     if (frame.json === null) return frame
     if (!isJsonObject(frame.json)) throw new GivenUp('the server sent what is no message')
     if (frame.role === 'request') return this.#answerServer(frame)
@@ -127,6 +129,11 @@ export class Forwarding implements EventListenerObject {
     }
     const cancel = this.#forwarder.clock.after(RUNS_ON_MS, () => exchange.abort('it ran on for too long'))
     exchange.discard(cancel)
+  }
+
+  /** Each message of MCP stands alone, so a stream may end after any of them. */
+  ended(): void {
+    this.done()
   }
 
   /** The exchange is over: nothing listens to the call any more. */
@@ -186,9 +193,9 @@ export class Forwarding implements EventListenerObject {
   #jsonFrames(head: UpstreamHead, bytes: Uint8Array): readonly McpFrame[] | Denial {
     const { call, request, sent } = this.#passage
     const failed = head.status >= 400
-    if (failed && !isJsonType(head)) return sent ? unusableAnswer(call.server) : [McpFrame.body('error', bytes)]
+    if (failed && !isJsonType(head.headers)) return sent ? unusableAnswer(call.server) : [McpFrame.body('error', bytes)]
     if (bytes.length === 0) return request.kind === 'request' ? unusableAnswer(call.server) : []
-    if (!isJsonType(head) || !isJsonObject(bytes)) return unusableAnswer(call.server)
+    if (!isJsonType(head.headers) || !isJsonObject(bytes)) return unusableAnswer(call.server)
     const frame = McpFrame.body(failed ? 'error' : 'final', bytes)
     if (asksForWithheld(bytes, frame)) return deny('upstream_error', `${call.server} asks for what it was not offered`)
     const told = this.#announced(frame, bytes)
@@ -240,11 +247,7 @@ async function* asBatch(frames: readonly McpFrame[]): AsyncGenerator<readonly Mc
 }
 
 function isStream({ status, headers }: UpstreamHead): boolean {
-  return status < 300 && /^text\/event-stream(?:\s*;|$)/i.test(headers['content-type'] ?? '')
-}
-
-function isJsonType({ headers }: UpstreamHead): boolean {
-  return /^application\/json(?:\s*;|$)/i.test(headers['content-type'] ?? '')
+  return status < 300 && isStreamType(headers)
 }
 
 /** A list of tools, by its result. */
@@ -269,21 +272,7 @@ function unusableAnswer(server: string): Denial {
   return deny('upstream_error', `${server} sent an answer that is no JSON-RPC message`)
 }
 
-/** Why no answer came, in words that hold no address and no secret. */
-function failure(server: string, error: unknown): Denial {
-  if (error instanceof JsonError) return unusableAnswer(server)
-  switch (dialFault(error)) {
-    case 'timeout':
-      return deny('upstream_timeout', `${server} did not answer in time`)
-    case 'blocked':
-      return deny('upstream_error', `${server} leads to an address that must not be connected to`)
-    case 'name':
-      return deny('upstream_error', `the address of ${server} cannot be resolved`)
-    case 'refused':
-      return deny('upstream_error', `${server} cannot be reached`)
-    case 'tls':
-      return deny('upstream_error', `the certificate of ${server} is not accepted`)
-    default:
-      return deny('upstream_error', `${server} broke the connection`)
-  }
+/** An answer whose numbers or names cannot be read strictly is as unusable as none. */
+function faultOf(server: string, error: unknown): Denial {
+  return error instanceof JsonError ? unusableAnswer(server) : failure(server, error)
 }

@@ -1,16 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Denial, deny } from '../../call/index.ts'
+import { copyHeader, header } from '../wire/headers.ts'
 import { ASSUMED_REVISION, type Era, isModernRevision, KNOWN_REVISIONS } from './classify.ts'
 import { isObject, type McpRequest, META_CAPABILITIES, META_VERSION, member } from './message.ts'
 
 /** JSON-RPC "invalid params": a required member of `_meta` is missing or has the wrong type. */
 const INVALID_PARAMS = -32602
-
-/** A header that must appear at most once; Node joins repeated ones by `, `, which then matches no body. */
-export function header(headers: IncomingHttpHeaders, name: string): string | null {
-  const value = headers[name]
-  return typeof value === 'string' ? value.trim() : null
-}
 
 export interface Version {
   readonly era: Era
@@ -103,7 +98,7 @@ const PARAMETER_PREFIX = 'mcp-param-'
 /** The headers of the request upstream; what names version, method and tool is written anew from what was validated. */
 export function upstreamHeaders(headers: IncomingHttpHeaders, request: McpRequest): Record<string, string> {
   const upstream: Record<string, string> = { 'user-agent': 'plat-gateway', 'accept-encoding': 'identity' }
-  for (const name of PASSED) copy(headers, upstream, name)
+  for (const name of PASSED) copyHeader(headers, upstream, name)
   if (request.kind !== 'listen' && request.kind !== 'end') upstream['content-type'] = 'application/json'
   if (request.era === 'modern') return { ...upstream, ...modernHeaders(headers, request) }
   const named = header(headers, 'mcp-protocol-version') !== null && request.method !== 'initialize'
@@ -111,7 +106,7 @@ export function upstreamHeaders(headers: IncomingHttpHeaders, request: McpReques
   if (request.session !== null) {
     upstream['mcp-session-id'] = request.session.id
     // Without a session an event id is a name that anybody could guess.
-    copy(headers, upstream, 'last-event-id')
+    copyHeader(headers, upstream, 'last-event-id')
   }
   return upstream
 }
@@ -119,11 +114,6 @@ export function upstreamHeaders(headers: IncomingHttpHeaders, request: McpReques
 function modernHeaders(headers: IncomingHttpHeaders, request: McpRequest): Record<string, string> {
   const upstream: Record<string, string> = { 'mcp-protocol-version': request.revision, 'mcp-method': request.method }
   if (request.name !== null) upstream['mcp-name'] = encodeMirrored(request.name)
-  for (const name of Object.keys(headers)) if (name.startsWith(PARAMETER_PREFIX)) copy(headers, upstream, name)
+  for (const name of Object.keys(headers)) if (name.startsWith(PARAMETER_PREFIX)) copyHeader(headers, upstream, name)
   return upstream
-}
-
-function copy(from: IncomingHttpHeaders, to: Record<string, string>, name: string): void {
-  const value = header(from, name)
-  if (value !== null) to[name] = value
 }

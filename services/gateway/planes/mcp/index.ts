@@ -14,7 +14,8 @@ import {
   type WireRequest,
 } from '../../call/index.ts'
 import type { Plane } from '../../pipeline/plane.ts'
-import { Beats, refusal, STREAM_HEADERS, takesStream, terminalError } from './answer.ts'
+import { STREAM_HEADERS } from '../wire/headers.ts'
+import { Beats, refusal, takesStream, terminalError } from './answer.ts'
 import { spokenRevisions } from './capabilities.ts'
 import { KNOWN_REVISIONS } from './classify.ts'
 import { type Forwarder, Forwarding, type McpUpstream } from './forward.ts'

@@ -1,8 +1,8 @@
-import type { Clock } from '@plat/core'
-import { type BodyFault, readBody } from '@plat/http'
 import { type Arrival, type Denial, deny, type Identity, isDenial, type Parsed } from '../../call/index.ts'
+import { type BodyLimits, readJsonBytes } from '../wire/body.ts'
+import { header } from '../wire/headers.ts'
 import { KNOWN_REVISIONS } from './classify.ts'
-import { claimedVersion, header, unsupported } from './headers.ts'
+import { claimedVersion, unsupported } from './headers.ts'
 import type { McpRequest, OpenSession } from './message.ts'
 import { classify, parseMessage } from './parse.ts'
 import { type Sealer, sessionBinding } from './seal/seal.ts'
@@ -13,11 +13,8 @@ const PREFIX = '/mcp/'
 const SERVER_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/
 
 /** What reading needs beside the request. */
-export interface Reader {
+export interface Reader extends BodyLimits {
   readonly sealer: Sealer
-  readonly clock: Clock
-  readonly maxBodyBytes: number
-  readonly bodyReadTimeoutMs: number
   /** Values of `Origin` that a browser may come from. */
   readonly origins: ReadonlySet<string>
   /** The revisions that the server, as this caller would reach it, may be spoken to with. */
@@ -79,15 +76,8 @@ function readStream(opened: Opened, method: 'GET' | 'DELETE'): Parsed | Denial {
 
 async function readMessage(opened: Opened): Promise<Parsed | Denial> {
   const { reader, arrival } = opened
-  if (!isJson(header(arrival.wire.headers, 'content-type')))
-    return deny('unsupported_media_type', 'Content-Type must be application/json')
-  const bytes = await readBody(arrival.wire.body, {
-    maxBytes: reader.maxBodyBytes,
-    timeoutMs: reader.bodyReadTimeoutMs,
-    clock: reader.clock,
-    headers: arrival.wire.headers,
-  })
-  if ('kind' in bytes) return bodyDenial(bytes, reader)
+  const bytes = await readJsonBytes(arrival, reader)
+  if (isDenial(bytes)) return bytes
   const message = parseMessage(bytes)
   if (isDenial(message)) return message
   const { request, verdict } = classify({
@@ -99,21 +89,4 @@ async function readMessage(opened: Opened): Promise<Parsed | Denial> {
   })
   reader.remember(arrival, request)
   return isDenial(verdict) ? verdict : { ...verdict, server: opened.server }
-}
-
-function isJson(contentType: string | null): boolean {
-  return contentType !== null && /^application\/json(?:\s*;|$)/i.test(contentType)
-}
-
-function bodyDenial(fault: BodyFault, reader: Reader): Denial {
-  switch (fault.why) {
-    case 'too_large':
-      return deny('body_too_large', `the body is larger than ${reader.maxBodyBytes} bytes`)
-    case 'encoding':
-      return deny('unsupported_media_type', 'Content-Encoding must be identity')
-    case 'timeout':
-      return deny('request_timeout', `the body did not arrive within ${reader.bodyReadTimeoutMs} ms`)
-    case 'aborted':
-      return deny('invalid_request', 'the body ended too early')
-  }
 }

@@ -1,6 +1,6 @@
 import type { Frame } from '../../../call/index.ts'
+import { eventData, withEventData } from '../../wire/sse.ts'
 import { member } from '../message.ts'
-import { eventData, withEventData } from './sse.ts'
 
 const METHOD_MEMBER = Buffer.from('"method"')
 const ESCAPE = Buffer.from('\\u')

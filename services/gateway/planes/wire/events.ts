@@ -1,25 +1,25 @@
-import type { UpstreamExchange } from '../upstream.ts'
-import { McpFrame } from './frame.ts'
+import type { Frame } from '../../call/index.ts'
+import type { UpstreamExchange } from './exchange.ts'
 import { SseSplitter } from './sse.ts'
 
-/** What the plane makes of each frame of a stream. */
-export interface FrameGate {
-  /** The frame that goes on; null: none. Throws what ends the stream. */
-  pass(frame: McpFrame): McpFrame | null
-  /** The reader has left before the end. */
+/** What a plane makes of each event of an upstream's stream. */
+export interface EventGate<F extends Frame> {
+  /** The frame that goes on for the bytes of one event; null: none. Throws what ends the stream. */
+  pass(event: Uint8Array): F | null
+  /** The upstream has ended its stream. Throws where that is too early. */
+  ended(): void
+  /** Nobody reads on: the reader has left, or the stream failed. */
   stop(): void
-  /** The stream is over. */
-  done(): void
 }
 
 /** The frames of an event stream: one batch for what one read of the upstream completes. */
-export class EventFrames implements AsyncIterableIterator<readonly McpFrame[]> {
+export class EventFrames<F extends Frame> implements AsyncIterableIterator<readonly F[]> {
   readonly #exchange: UpstreamExchange
-  readonly #gate: FrameGate
+  readonly #gate: EventGate<F>
   readonly #splitter = new SseSplitter()
   #over = false
 
-  constructor(exchange: UpstreamExchange, gate: FrameGate) {
+  constructor(exchange: UpstreamExchange, gate: EventGate<F>) {
     this.#exchange = exchange
     this.#gate = gate
   }
@@ -29,7 +29,7 @@ export class EventFrames implements AsyncIterableIterator<readonly McpFrame[]> {
   }
 
   /** Throws when the upstream dies, or sends what must not pass. */
-  async next(): Promise<IteratorResult<readonly McpFrame[], undefined>> {
+  async next(): Promise<IteratorResult<readonly F[], undefined>> {
     try {
       while (!this.#over) {
         const chunks = await this.#exchange.read()
@@ -38,25 +38,25 @@ export class EventFrames implements AsyncIterableIterator<readonly McpFrame[]> {
         const frames = this.#passed(events)
         if (frames.length > 0) return { done: false, value: frames }
       }
+      this.#gate.ended()
     } catch (error) {
       this.#over = true
       this.#gate.stop()
       throw error
     }
-    this.#gate.done()
     return { done: true, value: undefined }
   }
 
-  async return(): Promise<IteratorResult<readonly McpFrame[], undefined>> {
+  async return(): Promise<IteratorResult<readonly F[], undefined>> {
     if (!this.#over) this.#gate.stop()
     this.#over = true
     return { done: true, value: undefined }
   }
 
-  #passed(events: readonly Uint8Array[]): McpFrame[] {
-    const frames: McpFrame[] = []
+  #passed(events: readonly Uint8Array[]): F[] {
+    const frames: F[] = []
     for (const event of events) {
-      const frame = this.#gate.pass(McpFrame.event(event))
+      const frame = this.#gate.pass(event)
       if (frame !== null) frames.push(frame)
     }
     return frames

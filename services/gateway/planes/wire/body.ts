@@ -1,0 +1,38 @@
+import type { Clock } from '@plat/core'
+import { type BodyFault, readBody } from '@plat/http'
+import { type Arrival, type Denial, deny } from '../../call/index.ts'
+import { isJsonType } from './headers.ts'
+
+/** The limits under which a body is read. */
+export interface BodyLimits {
+  readonly clock: Clock
+  /** Document 3: `maxBodyBytes`. */
+  readonly maxBodyBytes: number
+  /** Document 3: `bodyReadTimeoutSeconds`, in milliseconds. */
+  readonly bodyReadTimeoutMs: number
+}
+
+/** The bytes of a JSON body; whether they are JSON is not asked here. */
+export async function readJsonBytes({ wire }: Arrival, limits: BodyLimits): Promise<Uint8Array | Denial> {
+  if (!isJsonType(wire.headers)) return deny('unsupported_media_type', 'Content-Type must be application/json')
+  const bytes = await readBody(wire.body, {
+    maxBytes: limits.maxBodyBytes,
+    timeoutMs: limits.bodyReadTimeoutMs,
+    clock: limits.clock,
+    headers: wire.headers,
+  })
+  return 'kind' in bytes ? bodyDenial(bytes, limits) : bytes
+}
+
+function bodyDenial(fault: BodyFault, limits: BodyLimits): Denial {
+  switch (fault.why) {
+    case 'too_large':
+      return deny('body_too_large', `the body is larger than ${limits.maxBodyBytes} bytes`)
+    case 'encoding':
+      return deny('unsupported_media_type', 'Content-Encoding must be identity')
+    case 'timeout':
+      return deny('request_timeout', `the body did not arrive within ${limits.bodyReadTimeoutMs} ms`)
+    case 'aborted':
+      return deny('invalid_request', 'the body ended too early')
+  }
+}

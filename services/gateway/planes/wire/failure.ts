@@ -1,0 +1,20 @@
+import { dialFault } from '@plat/http'
+import { type Denial, deny } from '../../call/index.ts'
+
+/** Why no answer came from `name`, in words that hold no address and no secret. */
+export function failure(name: string, error: unknown): Denial {
+  switch (dialFault(error)) {
+    case 'timeout':
+      return deny('upstream_timeout', `${name} did not answer in time`)
+    case 'blocked':
+      return deny('upstream_error', `${name} leads to an address that must not be connected to`)
+    case 'name':
+      return deny('upstream_error', `the address of ${name} cannot be resolved`)
+    case 'refused':
+      return deny('upstream_error', `${name} cannot be reached`)
+    case 'tls':
+      return deny('upstream_error', `the certificate of ${name} is not accepted`)
+    default:
+      return deny('upstream_error', `${name} broke the connection`)
+  }
+}

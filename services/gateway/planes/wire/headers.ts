@@ -1,0 +1,30 @@
+import type { IncomingHttpHeaders } from 'node:http'
+
+/** A header that must appear at most once; Node joins repeated ones by `, `, which then matches nothing that is expected. */
+export function header(headers: IncomingHttpHeaders, name: string): string | null {
+  const value = headers[name]
+  return typeof value === 'string' ? value.trim() : null
+}
+
+/** Takes one header over as it came, where there is one. */
+export function copyHeader(from: IncomingHttpHeaders, to: Record<string, string>, name: string): void {
+  const value = header(from, name)
+  if (value !== null) to[name] = value
+}
+
+/** Whether a body is named as JSON. */
+export function isJsonType(headers: IncomingHttpHeaders): boolean {
+  return /^application\/json(?:\s*;|$)/i.test(headers['content-type'] ?? '')
+}
+
+/** Whether a body is named as an event stream. */
+export function isStreamType(headers: IncomingHttpHeaders): boolean {
+  return /^text\/event-stream(?:\s*;|$)/i.test(headers['content-type'] ?? '')
+}
+
+/** The head of every event stream: no cache keeps it and no proxy in between holds it back. */
+export const STREAM_HEADERS: Readonly<Record<string, string>> = {
+  'content-type': 'text/event-stream',
+  'cache-control': 'no-cache, no-transform',
+  'x-accel-buffering': 'no',
+}
