@@ -60,12 +60,14 @@ async function isGone(pid: number): Promise<boolean> {
 }
 
 const older = findOlderNode()
-const nodes = [{ name: 'Node 26', node: process.execPath, skip: false as false | string }]
-nodes.push({
-  name: 'an older Node',
-  node: older ?? '',
-  skip: older === null ? 'there is no older Node on the PATH' : false,
-})
+const nodes: readonly { readonly name: string; readonly node: string; readonly skip: false | string }[] = [
+  { name: 'Node 26', node: process.execPath, skip: false },
+  {
+    name: 'an older Node',
+    node: older ?? '',
+    skip: older === null ? 'there is no older Node on the PATH' : false,
+  },
+]
 
 for (const { name, node, skip } of nodes) {
   describe(`started under ${name}`, { skip }, () => {

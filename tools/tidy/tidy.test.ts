@@ -36,6 +36,12 @@ test('a function of 60 lines is fine and one more is found, whatever kind of fun
   }
 })
 
+test('a group of tests may be longer than a function', () => {
+  const body = `{\n${'a()\n'.repeat(80)}}`
+  assert.deepEqual(broken(FILE, `describe('x', () => ${body})`), [])
+  assert.deepEqual(broken(FILE, `test('x', () => ${body})`), ['function-lines:1'])
+})
+
 test('nine of ten functions stay under 35 lines', () => {
   const long = `function f() {\n${'a()\n'.repeat(40)}}\n`
   assert.deepEqual(brokenTogether({ [FILE]: long.repeat(2) + 'function g() {}\n'.repeat(8) }), ['function-lines .'])

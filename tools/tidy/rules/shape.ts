@@ -67,12 +67,21 @@ export function assertionsOf(source: Source): readonly Node[] {
   })
 }
 
-/** Every function with its length. */
+/** Every function with its length. The body of a `describe` is a list of tests, not steps to be read in one go. */
 export function functions(source: Source): readonly { readonly node: Node; readonly lines: number }[] {
-  return nodesOf(source, ...FUNCTIONS).map((node) => ({
-    node,
-    lines: lineAt(source.text, node.end) - lineAt(source.text, node.start) + 1,
-  }))
+  const groups = new Set(
+    nodesOf(source, 'CallExpression')
+      .flatMap((call) => (isDescribe(call) ? [call.arguments] : []))
+      .flat(),
+  )
+  return nodesOf(source, ...FUNCTIONS)
+    .filter((node) => !groups.has(node))
+    .map((node) => ({ node, lines: lineAt(source.text, node.end) - lineAt(source.text, node.start) + 1 }))
+}
+
+function isDescribe(call: Node): boolean {
+  const { callee } = call
+  return isNode(callee) && callee.type === 'Identifier' && callee.name === 'describe'
 }
 
 /** What nine of ten functions of the tree stay under. */
