@@ -6,6 +6,19 @@ export {
   type PrincipalVerified,
   type SessionClaims,
 } from './claims.ts'
+export { normalHtu } from './dpop/htu.ts'
+export {
+  createProofVerifier,
+  DPOP_ALGORITHMS,
+  type DpopProof,
+  PROOF_SKEW_SECONDS,
+  PROOF_WINDOW_SECONDS,
+  type ProofFault,
+  type ProofVerifier,
+  type ProofVerifierOptions,
+  type ProvenRequest,
+} from './dpop/proof.ts'
+export { memoryReplayStore, type ReplayStore, type ReplayVerdict } from './dpop/replay.ts'
 export { type AuthReason, fault, isFault, type TokenFault } from './fault.ts'
 export { type JwksSourceOptions, jwksSource, type KeyFetcher } from './jwks-source.ts'
 export { isObject, type Jws, MAX_TOKEN_CHARS, parseJws, signJws } from './jws.ts'

@@ -1,0 +1,23 @@
+/**
+ * The form in which two `htu` are compared (RFC 9449, section 4.3, item 9; RFC 3986, sections 6.2.2 and 6.2.3): scheme and
+ * host in lower case, no default port, percent-encoding in capitals and only where it is needed, no dot segments, an empty
+ * path as `/`, and neither query nor fragment. Null for what is no http or https URL.
+ */
+export function normalHtu(text: string): string | null {
+  if (!/^https?:\/\//i.test(text) || text.length > MAX_HTU_CHARS || UNSAFE.test(text)) return null
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (url === null || url.username !== '' || url.password !== '') return null
+  return url.origin + url.pathname.replace(/%[0-9a-f]{2}/gi, normalEscape)
+}
+
+/** Longest `htu` that is read, in characters. */
+const MAX_HTU_CHARS = 2048
+/** A URL in a header has none of these; the parser would drop, trim or turn them into something else. */
+const UNSAFE = /[^\x21-\x7e]|\\/
+
+const UNRESERVED = /[A-Za-z0-9._~-]/
+
+function normalEscape(encoded: string): string {
+  const character = String.fromCharCode(Number.parseInt(encoded.slice(1), 16))
+  return UNRESERVED.test(character) ? character : encoded.toUpperCase()
+}

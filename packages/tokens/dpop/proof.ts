@@ -1,0 +1,133 @@
+import { hash } from 'node:crypto'
+import type { Clock } from '@plat/core'
+import { type PublicKey, readPublicJwk } from '@plat/keys'
+import { type Jws, parseJws } from '../jws.ts'
+import { normalHtu } from './htu.ts'
+import type { ReplayStore } from './replay.ts'
+
+/** Document 1: DPoP proofs use these. */
+export const DPOP_ALGORITHMS = ['EdDSA', 'ES256'] as const
+
+/** Age of a proof at most, in seconds. */
+export const PROOF_WINDOW_SECONDS = 60
+/** How far a proof may be ahead of our clock, in seconds. */
+export const PROOF_SKEW_SECONDS = 5
+/** Longest `jti`, in characters: it is kept. */
+const MAX_JTI_CHARS = 256
+/** Longest proof, in characters. A proof carries a key of 32 or 64 bytes and a handful of claims. */
+const MAX_PROOF_CHARS = 4096
+
+/** The request that a proof has to be for. */
+export interface ProvenRequest {
+  /** The values of header `DPoP` as they came: exactly one is right. */
+  readonly headers: readonly string[]
+  /** Upper case. */
+  readonly method: string
+  /** The URL that the client meant: from the configured public URL, because a caller chooses its Host header. */
+  readonly url: string
+  /** The access token that goes with it, exactly as received; `ath` is its hash. */
+  readonly accessToken: string
+  /** `required` where the token is presented in a header; where it is in the body, `ath` is verified when present. */
+  readonly ath: 'required' | 'optional'
+}
+
+/** A proof that holds. It counts only once `use` found it fresh. */
+export interface DpopProof {
+  readonly kind: 'proof'
+  /** RFC 7638 thumbprint of the key that signed it. */
+  readonly jkt: string
+  readonly jti: string
+  /** Unix seconds. */
+  readonly issuedAt: number
+}
+
+/** A proof that does not hold: error `invalid_dpop_proof`. One line for the caller. */
+export interface ProofFault {
+  readonly kind: 'proofFault'
+  readonly message: string
+}
+
+export interface ProofVerifier {
+  /** Everything but replay: signature, request, time, token. */
+  check(request: ProvenRequest): DpopProof | ProofFault
+  /** Uses the proof up. Call it last, when nothing else refuses: what is refused anyway must not fill the store. */
+  use(proof: DpopProof): Promise<ProofFault | null>
+}
+
+export interface ProofVerifierOptions {
+  readonly clock: Clock
+  readonly replays: ReplayStore
+}
+
+/** A verifier of DPoP proofs (RFC 9449, section 4.3). */
+export function createProofVerifier(options: ProofVerifierOptions): ProofVerifier {
+  return new DpopVerifier(options)
+}
+
+class DpopVerifier implements ProofVerifier {
+  readonly #options: ProofVerifierOptions
+
+  constructor(options: ProofVerifierOptions) {
+    this.#options = options
+  }
+
+  check(request: ProvenRequest): DpopProof | ProofFault {
+    const [text, second] = request.headers
+    if (text === undefined || text === '') return bad('the header DPoP is missing')
+    if (second !== undefined) return bad('the header DPoP must come once')
+    if (text.length > MAX_PROOF_CHARS) return bad('the proof is too long')
+    const jws = parseJws(text)
+    if ('kind' in jws) return bad('the proof is no well-formed compact JWS')
+    const key = keyOf(jws)
+    if ('kind' in key) return key
+    if (!key.algorithm.verify(jws.input, key.key, jws.signature)) return bad('the signature of the proof is wrong')
+    return this.#claims(jws.payload, request) ?? this.#timed(jws.payload, key.kid)
+  }
+
+  async use({ jkt, jti, issuedAt }: DpopProof): Promise<ProofFault | null> {
+    // A proof from the near future is alive for longer: it is kept until its own end, not for a window from now.
+    const until = (issuedAt + PROOF_WINDOW_SECONDS + PROOF_SKEW_SECONDS) * 1000
+    const verdict = await this.#options.replays.use(jkt, jti, until)
+    if (verdict === 'fresh') return null
+    return bad(verdict === 'seen' ? 'the proof was used before' : 'too many proofs at once: try again later')
+  }
+
+  #claims(payload: Jws['payload'], request: ProvenRequest): ProofFault | null {
+    if (payload.htm !== request.method) return bad('"htm" of the proof is another method')
+    const htu = typeof payload.htu === 'string' ? normalHtu(payload.htu) : null
+    if (htu === null || htu !== normalHtu(request.url)) return bad('"htu" of the proof is another URL')
+    if (payload.ath === undefined) {
+      return request.ath === 'optional' ? null : bad('"ath" is missing from the proof')
+    }
+    if (payload.ath !== hash('sha256', request.accessToken, 'base64url'))
+      return bad('"ath" of the proof is another token')
+    return null
+  }
+
+  #timed({ iat, jti }: Jws['payload'], jkt: string): DpopProof | ProofFault {
+    if (typeof jti !== 'string' || jti === '' || jti.length > MAX_JTI_CHARS || !jti.isWellFormed()) {
+      return bad(`"jti" of the proof is missing, or longer than ${MAX_JTI_CHARS} characters`)
+    }
+    if (typeof iat !== 'number' || !Number.isSafeInteger(iat)) return bad('"iat" of the proof is missing or no integer')
+    const now = this.#options.clock.now() / 1000
+    if (iat > now + PROOF_SKEW_SECONDS) return bad('"iat" of the proof is in the future')
+    if (iat < now - PROOF_WINDOW_SECONDS) return bad('"iat" of the proof is too long ago')
+    return { kind: 'proof', jkt, jti, issuedAt: iat }
+  }
+}
+
+/** The key in the header, when the header is that of a proof. */
+function keyOf({ header }: Jws): PublicKey | ProofFault {
+  if (header.typ !== 'dpop+jwt') return bad('"typ" of the proof must be dpop+jwt')
+  if (!DPOP_ALGORITHMS.some((name) => name === header.alg)) {
+    return bad(`"alg" of the proof must be one of ${DPOP_ALGORITHMS.join(', ')}`)
+  }
+  const key = readPublicJwk(header.members.jwk)
+  if (key === null) return bad('"jwk" of the proof is no public key that is accepted')
+  // The algorithm is that of the key; what the header says may only agree.
+  return key.algorithm.name === header.alg ? key : bad('"alg" of the proof is not for the key in "jwk"')
+}
+
+function bad(message: string): ProofFault {
+  return { kind: 'proofFault', message }
+}
