@@ -2,5 +2,7 @@ export { type FileJournal, type FileJournalOptions, JournalFault, openFileJourna
 export { type AppendHandle, type Files, isMissing, systemFiles } from './files.ts'
 export { type Committed, GroupCommit, LINGER_MS, type Waiter } from './group-commit.ts'
 export type { Journal, JournalEntry } from './journal.ts'
-export type { Hold, HoldItem, Limits, Short } from './limits.ts'
+export { type Hold, type HoldItem, isShort, type Limits, type Overrun, type Short } from './limits.ts'
+export { LocalLimits, type LocalLimitsOptions } from './local-limits.ts'
 export { Locked, lockPath } from './lock.ts'
+export { windowEnd, windowOf } from './window.ts'

@@ -2,8 +2,9 @@
 export interface HoldItem {
   /** `usd/session/<ns>/<agent>/<s>`, `rate/<policy>/<rule>/<subject>`, `tpm/<session>`. */
   readonly key: string
-  /** `2026-11-20`, `2026-11`, `life`, or an epoch minute. */
+  /** `2026-11-20`, `2026-11`, `life`, an epoch minute, or `<start>+<length>` in epoch seconds: see `windowEnd`. */
   readonly window: string
+  /** A whole number from 0 on, like `amount`. */
   readonly cap: number
   readonly amount: number
   readonly unit: 'micros' | 'tokens' | 'calls'
@@ -14,9 +15,16 @@ export interface Hold {
   readonly id: string
   /** The runner writes them into the intent. */
   readonly items: readonly HoldItem[]
+  /** What was spent in the end, by key; null while the hold is open. The runner writes it into the outcome. */
+  readonly settled: ReadonlyMap<string, number> | null
+  /** Takes more, all or nothing. */
   extend(items: readonly HoldItem[]): Short | null | Promise<Short | null>
-  /** By key, in every window of that key. */
+  /**
+   * By key, in every window of that key; a key that is not there has spent its whole hold. Once: later calls change nothing.
+   * More than was held is counted as well, and reported as an overrun.
+   */
   settle(actual: ReadonlyMap<string, number>): void | Promise<void>
+  /** Gives everything back: settles with nothing. */
   release(): void | Promise<void>
 }
 
@@ -29,8 +37,25 @@ export interface Short {
   readonly resetsAt: number | null
 }
 
-/** Counts what is spent and held under caps. All or nothing; the same id gets the same answer; unreachable throws, and the call is denied. */
+/** Tells what was too short from what was taken. */
+export function isShort(answer: Hold | Short): answer is Short {
+  return 'kind' in answer
+}
+
+/** A call that cost more than was held for it. */
+export interface Overrun {
+  readonly id: string
+  readonly key: string
+  readonly held: number
+  readonly spent: number
+}
+
+/** Counts what is spent and held under caps. Unreachable throws, and the call is denied. */
 export interface Limits {
+  /**
+   * All or nothing. The same id gets the same answer while its hold is open; asked for other items it throws.
+   * `expiresAt` (milliseconds since the epoch) is for holds whose owner is gone: then the whole hold counts as spent.
+   */
   take(id: string, items: readonly HoldItem[], expiresAt: number): Hold | Short | Promise<Hold | Short>
   used(key: string, window: string): Promise<{ spent: number; held: number }>
 }

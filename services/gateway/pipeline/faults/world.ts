@@ -181,7 +181,7 @@ export function goodFacts(world: World, name: StepName): Partial<Facts> {
   if (name === 'reserve') {
     world.held++
     const items = [{ key: 'usd/x', window: 'life', cap: 10, amount: 1, unit: 'micros' } as const]
-    return { hold: { id: world.id, items, extend: () => null, settle: () => {}, release: () => {} } }
+    return { hold: { id: world.id, items, settled: null, extend: () => null, settle: () => {}, release: () => {} } }
   }
   const facts = gives[name] ?? []
   return Object.fromEntries(Object.entries(good).filter(([fact]) => facts.some((given) => given === fact)))

@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { TestClock } from '@plat/core'
+import fc from 'fast-check'
+import { type Hold, type HoldItem, isShort, LocalLimits, type Overrun, windowEnd, windowOf } from './index.ts'
+import { limitsPromises } from './limits.conformance.ts'
+
+const clock = new TestClock()
+limitsPromises({ name: 'local', clock, open: async () => new LocalLimits({ clock }) })
+
+const item = (key: string, cap: number, amount: number, window = 'life'): HoldItem => ({
+  key,
+  window,
+  cap,
+  amount,
+  unit: 'micros',
+})
+
+function take(limits: LocalLimits, id: string, ...items: HoldItem[]): Hold {
+  const answer = limits.take(id, items, clock.now() + 60_000)
+  if (isShort(answer)) assert.fail(`short of ${answer.key}`)
+  return answer
+}
+
+test('a take and a settle are one step each: no promise in between', () => {
+  const limits = new LocalLimits({ clock })
+  const answer = limits.take('1', [item('usd/a', 10, 1)], clock.now() + 1)
+  assert.ok(!(answer instanceof Promise) && !isShort(answer))
+  assert.equal(answer.settle(new Map()), undefined)
+  assert.equal(limits.openHolds, 0)
+})
+
+test('an overrun is told with what was held and what was spent', () => {
+  const overruns: Overrun[] = []
+  const limits = new LocalLimits({ clock, onOverrun: (overrun) => overruns.push(overrun) })
+  take(limits, '1', item('usd/a', 10, 6)).settle(new Map([['usd/a', 6]]))
+  assert.deepEqual(overruns, [])
+  take(limits, '2', item('usd/b', 10, 6)).settle(new Map([['usd/b', 7]]))
+  assert.deepEqual(overruns, [{ id: '2', key: 'usd/b', held: 6, spent: 7 }])
+})
+
+test('a settle with an amount that is none changes nothing, and the hold stays', async () => {
+  const limits = new LocalLimits({ clock })
+  const hold = take(limits, '1', item('usd/a', 10, 6))
+  assert.throws(() => hold.settle(new Map([['usd/a', Number.NaN]])), RangeError)
+  assert.deepEqual(await limits.used('usd/a', 'life'), { spent: 0, held: 6 })
+  hold.release()
+  assert.deepEqual(await limits.used('usd/a', 'life'), { spent: 0, held: 0 })
+})
+
+test('a hold that expired counts as spent until its owner settles it after all', async () => {
+  const limits = new LocalLimits({ clock })
+  const late = take(limits, '1', item('usd/a', 10, 6))
+  const other = take(limits, '2', item('usd/b', 10, 6))
+  await clock.advance(60_001)
+  assert.deepEqual(await limits.used('usd/a', 'life'), { spent: 6, held: 0 })
+  assert.equal(limits.openHolds, 0)
+  late.settle(new Map([['usd/a', 1]]))
+  other.release()
+  assert.deepEqual(await limits.used('usd/a', 'life'), { spent: 1, held: 0 })
+  assert.deepEqual(await limits.used('usd/b', 'life'), { spent: 0, held: 0 })
+})
+
+test('windows that are over are forgotten as new ones come', async () => {
+  const limits = new LocalLimits({ clock })
+  for (let at = 0; at < 1000; at++) {
+    take(limits, `${at}`, item(`rate/${at}`, 1, 1, windowOf(clock.now(), 1))).settle(new Map())
+    await clock.advance(1000)
+  }
+  assert.ok(limits.buckets < 10, `${limits.buckets} windows are kept`)
+})
+
+test('what a session spent is remembered for 90 days after its last call', async () => {
+  const limits = new LocalLimits({ clock })
+  take(limits, '1', item('usd/a', 10, 6)).settle(new Map())
+  await clock.advance(89 * 86_400_000)
+  for (let at = 0; at < 10; at++) take(limits, `n${at}`, item(`usd/n${at}`, 10, 6)).release()
+  assert.deepEqual(await limits.used('usd/a', 'life'), { spent: 6, held: 0 })
+  await clock.advance(2 * 86_400_000)
+  for (let at = 0; at < 10; at++) take(limits, `m${at}`, item(`usd/m${at}`, 10, 6)).release()
+  assert.deepEqual(await limits.used('usd/a', 'life'), { spent: 0, held: 0 })
+})
+
+test('what an earlier process spent counts, unless its window is over', async () => {
+  const limits = new LocalLimits({ clock })
+  const now = clock.now()
+  limits.restore({ key: 'usd/a', window: 'life' }, 4, now)
+  limits.restore({ key: 'usd/old', window: 'life' }, 4, now - 91 * 86_400_000)
+  limits.restore({ key: 'rate/a', window: windowOf(now, 60) }, 1, now)
+  limits.restore({ key: 'rate/a', window: windowOf(now - 60_000, 60) }, 1, now - 60_000)
+  assert.deepEqual(await limits.used('usd/a', 'life'), { spent: 4, held: 0 })
+  assert.deepEqual(await limits.used('usd/old', 'life'), { spent: 0, held: 0 })
+  assert.deepEqual(await limits.used('rate/a', windowOf(now, 60)), { spent: 1, held: 0 })
+  assert.deepEqual(await limits.used('rate/a', windowOf(now - 60_000, 60)), { spent: 0, held: 0 })
+  assert.ok(isShort(limits.take('1', [item('usd/a', 10, 7)], now + 1)))
+})
+
+test('windows end where their text says', () => {
+  assert.equal(windowEnd('life'), null)
+  assert.equal(windowEnd('2026-12-31'), Date.UTC(2027, 0, 1))
+  assert.equal(windowEnd('2026-02'), Date.UTC(2026, 2, 1))
+  assert.equal(windowOf(Date.UTC(2026, 0, 1, 0, 0, 59), 60), String(Date.UTC(2026, 0, 1) / 60_000))
+  fc.assert(
+    fc.property(fc.nat({ max: 2 ** 42 }), fc.integer({ min: 1, max: 1_000_000 }), (now, seconds) => {
+      const end = windowEnd(windowOf(now, seconds)) ?? 0
+      return end > now && end - now <= seconds * 1000
+    }),
+  )
+  for (const wrong of ['', 'week', '2026-1-1', '1+', '-5']) {
+    assert.throws(() => windowEnd(wrong), RangeError)
+  }
+})
+
+/** What random callers do: arrive, settle with some price, abort, go away for ever, and the process restarts. */
+const step = fc.oneof(
+  fc.record({ do: fc.constant('take' as const), key: fc.nat({ max: 2 }), amount: fc.nat({ max: 60 }) }),
+  fc.record({ do: fc.constant('settle' as const), which: fc.nat(), part: fc.nat({ max: 100 }) }),
+  fc.record({ do: fc.constant('release' as const), which: fc.nat() }),
+  fc.record({ do: fc.constant('crash' as const) }),
+)
+
+test('whatever callers do, spent and held are those of a simple model and never pass the cap', async () => {
+  const CAP = 100
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
+      let limits = new LocalLimits({ clock })
+      let open: { readonly hold: Hold; readonly key: string; readonly amount: number }[] = []
+      const spent = new Map<string, number>()
+      const add = (key: string, amount: number) => spent.set(key, (spent.get(key) ?? 0) + amount)
+      for (const [at, it] of steps.entries()) {
+        if (it.do === 'take') {
+          const key = `usd/${it.key}`
+          const held = open.filter((one) => one.key === key).reduce((sum, one) => sum + one.amount, 0)
+          const fits = (spent.get(key) ?? 0) + held + it.amount <= CAP
+          const answer = limits.take(`${at}`, [item(key, CAP, it.amount)], clock.now() + 60_000)
+          assert.equal(!isShort(answer), fits)
+          if (!isShort(answer)) open.push({ hold: answer, key, amount: it.amount })
+        } else if (it.do === 'crash') {
+          // What the ledger knows: outcomes, and intents without one, which count whole.
+          for (const { key, amount } of open) add(key, amount)
+          open = []
+          limits = new LocalLimits({ clock })
+          for (const [key, amount] of spent) limits.restore({ key, window: 'life' }, amount, clock.now())
+        } else {
+          const [one] = open.splice(it.which % Math.max(1, open.length), 1)
+          if (one === undefined) continue
+          const actual = it.do === 'release' ? 0 : Math.floor((one.amount * it.part) / 100)
+          if (it.do === 'release') one.hold.release()
+          else one.hold.settle(new Map([[one.key, actual]]))
+          add(one.key, actual)
+        }
+        for (const key of ['usd/0', 'usd/1', 'usd/2']) {
+          const held = open.filter((one) => one.key === key).reduce((sum, one) => sum + one.amount, 0)
+          const used = await limits.used(key, 'life')
+          assert.deepEqual(used, { spent: spent.get(key) ?? 0, held })
+          assert.ok(used.spent + used.held <= CAP)
+        }
+      }
+      assert.equal(limits.openHolds, open.length)
+    }),
+    { numRuns: 300 },
+  )
+})

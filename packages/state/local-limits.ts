@@ -1,0 +1,283 @@
+import type { Clock } from '@plat/core'
+import type { Hold, HoldItem, Limits, Overrun, Short } from './limits.ts'
+import { windowEnd } from './window.ts'
+
+/** Holds that are open at one time; a gateway has fewer calls under way. */
+const MAX_OPEN_HOLDS = 100_000
+/** Pairs of key and window that are counted at one time. Beyond it a new one is refused: what is not counted is not capped. */
+const MAX_BUCKETS = 1_000_000
+/** How long what was spent in a window that never ends is remembered after its last use, in milliseconds: 90 days. */
+const LIFE_AGE_MS = 90 * 24 * 3_600_000
+/** How often a full table is searched for windows that are over, in milliseconds. */
+const SEARCH_EVERY_MS = 60_000
+/** Longest key, in characters: the ledger keeps it whole. */
+const MAX_KEY_LENGTH = 1000
+
+export interface LocalLimitsOptions {
+  readonly clock: Clock
+  /** Told of each call that cost more than was held for it. */
+  readonly onOverrun?: (overrun: Overrun) => void
+}
+
+/**
+ * Limits of one process: counted in memory, where a take is one step that nothing can come between, and rebuilt at start
+ * from the ledger, which is their journal. The owner of a hold cannot be gone without the process, so holds that expire
+ * here were forgotten; they count as spent until somebody settles them after all.
+ */
+export class LocalLimits implements Limits {
+  readonly #clock: Clock
+  readonly #onOverrun: (overrun: Overrun) => void
+  readonly #counted = new Map<string, Bucket>()
+  readonly #open = new Map<string, LocalHold>()
+  #sweeper: Iterator<[string, Bucket]>
+  #searchedAt = Number.NEGATIVE_INFINITY
+  #nextExpiry = Number.POSITIVE_INFINITY
+
+  constructor({ clock, onOverrun }: LocalLimitsOptions) {
+    this.#clock = clock
+    this.#onOverrun = onOverrun ?? (() => {})
+    this.#sweeper = this.#counted.entries()
+  }
+
+  /** Holds that are neither settled nor released nor expired. */
+  get openHolds(): number {
+    return this.#open.size
+  }
+
+  /** Pairs of key and window that are counted. */
+  get buckets(): number {
+    return this.#counted.size
+  }
+
+  take(id: string, items: readonly HoldItem[], expiresAt: number): Hold | Short {
+    const now = this.#clock.now()
+    this.#expire(now)
+    const known = this.#open.get(id)
+    if (known !== undefined) {
+      if (known.wasTakenAs(items)) return known
+      throw new RangeError(`hold ${id} is open with other items`)
+    }
+    if (this.#open.size >= MAX_OPEN_HOLDS) throw new Error(`${MAX_OPEN_HOLDS} holds are open`)
+    const short = this.#add(items, now)
+    if (short !== null) return short
+    const hold = new LocalHold(id, items, expiresAt, {
+      add: (more) => this.#add(more, this.#clock.now()),
+      spend: (item, amount, held) => this.#spend(id, item, amount, held),
+      closed: () => this.#open.delete(id),
+    })
+    this.#open.set(id, hold)
+    this.#nextExpiry = Math.min(this.#nextExpiry, expiresAt)
+    return hold
+  }
+
+  async used(key: string, window: string): Promise<{ spent: number; held: number }> {
+    this.#expire(this.#clock.now())
+    const bucket = this.#counted.get(nameOf({ key, window }))
+    return { spent: bucket?.spent ?? 0, held: bucket?.held ?? 0 }
+  }
+
+  /** Counts what was spent before this process began; `at` is when, in milliseconds since the epoch. */
+  restore(item: Pick<HoldItem, 'key' | 'window'>, amount: number, at: number): void {
+    checkAmount(amount, 'amount')
+    const end = windowEnd(item.window)
+    const now = this.#clock.now()
+    if (amount === 0 || (end === null ? now - at >= LIFE_AGE_MS : now >= end)) return
+    const bucket = this.#bucket(item, at)
+    bucket.spent += amount
+    bucket.usedAt = Math.max(bucket.usedAt, at)
+  }
+
+  /** Adds to what is held, all or nothing. */
+  #add(items: readonly HoldItem[], now: number): Short | null {
+    checkItems(items)
+    const buckets = items.map((item) => this.#bucket(item, now))
+    for (const [place, item] of items.entries()) {
+      const bucket = buckets[place]
+      if (bucket === undefined) continue
+      const left = item.cap - bucket.spent - bucket.held
+      if (item.amount > left) return { kind: 'short', key: item.key, left: Math.max(0, left), resetsAt: bucket.endsAt }
+    }
+    for (const [place, bucket] of buckets.entries()) {
+      bucket.held += items[place]?.amount ?? 0
+      bucket.usedAt = now
+    }
+    return null
+  }
+
+  /** Turns what is held (or, after expiry, what was counted as spent) into what was spent. */
+  #spend(id: string, item: HoldItem, amount: number, from: 'held' | 'expired'): void {
+    const bucket = this.#bucket(item, this.#clock.now())
+    if (from === 'held') bucket.held -= item.amount
+    else bucket.spent = Math.max(0, bucket.spent - item.amount)
+    bucket.spent += amount
+    bucket.usedAt = this.#clock.now()
+    if (amount > item.amount) this.#onOverrun({ id, key: item.key, held: item.amount, spent: amount })
+  }
+
+  #bucket(item: Pick<HoldItem, 'key' | 'window'>, now: number): Bucket {
+    const name = nameOf(item)
+    const known = this.#counted.get(name)
+    if (known !== undefined) return known
+    const bucket = new Bucket(windowEnd(item.window), now)
+    this.#makeRoom(this.#clock.now())
+    this.#counted.set(name, bucket)
+    return bucket
+  }
+
+  /** Each new bucket looks at two old ones, so that windows that are over go without a timer. */
+  #makeRoom(now: number): void {
+    this.#forget(now, 2)
+    if (this.#counted.size < MAX_BUCKETS) return
+    if (now - this.#searchedAt >= SEARCH_EVERY_MS) {
+      this.#searchedAt = now
+      this.#forget(now, 2 * MAX_BUCKETS)
+    }
+    if (this.#counted.size >= MAX_BUCKETS) throw new Error(`${MAX_BUCKETS} keys are counted already`)
+  }
+
+  #forget(now: number, count: number): void {
+    let wrapped = false
+    for (let looked = 0; looked < count; looked++) {
+      const next = this.#sweeper.next()
+      if (next.done !== true) {
+        const [name, bucket] = next.value
+        if (bucket.isOver(now)) this.#counted.delete(name)
+        continue
+      }
+      this.#sweeper = this.#counted.entries()
+      if (wrapped) return
+      wrapped = true
+    }
+  }
+
+  #expire(now: number): void {
+    if (now < this.#nextExpiry) return
+    this.#nextExpiry = Number.POSITIVE_INFINITY
+    for (const [id, hold] of this.#open) {
+      if (hold.expiresAt <= now) {
+        this.#open.delete(id)
+        hold.expire()
+      } else {
+        this.#nextExpiry = Math.min(this.#nextExpiry, hold.expiresAt)
+      }
+    }
+  }
+}
+
+/** What is spent and held of one key in one window. */
+class Bucket {
+  readonly endsAt: number | null
+  usedAt: number
+  spent = 0
+  held = 0
+
+  constructor(endsAt: number | null, usedAt: number) {
+    this.endsAt = endsAt
+    this.usedAt = usedAt
+  }
+
+  isOver(now: number): boolean {
+    // One that was made in this very step is about to be counted in.
+    if (this.held > 0 || now <= this.usedAt) return false
+    if (this.endsAt !== null) return now >= this.endsAt
+    return this.spent === 0 || now - this.usedAt >= LIFE_AGE_MS
+  }
+}
+
+/** What a hold asks of the limits that gave it. */
+interface Owner {
+  add(items: readonly HoldItem[]): Short | null
+  spend(item: HoldItem, amount: number, from: 'held' | 'expired'): void
+  closed(): void
+}
+
+class LocalHold implements Hold {
+  readonly id: string
+  readonly expiresAt: number
+  readonly #taken: readonly HoldItem[]
+  readonly #owner: Owner
+  #items: readonly HoldItem[]
+  #state: 'held' | 'expired' = 'held'
+  #settled: ReadonlyMap<string, number> | null = null
+
+  constructor(id: string, items: readonly HoldItem[], expiresAt: number, owner: Owner) {
+    this.id = id
+    this.expiresAt = expiresAt
+    this.#taken = items
+    this.#items = items
+    this.#owner = owner
+  }
+
+  get items(): readonly HoldItem[] {
+    return this.#items
+  }
+
+  get settled(): ReadonlyMap<string, number> | null {
+    return this.#settled
+  }
+
+  wasTakenAs(items: readonly HoldItem[]): boolean {
+    return items.length === this.#taken.length && items.every((item, place) => sameItem(item, this.#taken[place]))
+  }
+
+  extend(items: readonly HoldItem[]): Short | null {
+    if (this.#settled !== null || this.#state === 'expired') throw new Error(`hold ${this.id} is over`)
+    const short = this.#owner.add(items)
+    if (short === null) this.#items = joined(this.#items, items)
+    return short
+  }
+
+  settle(actual: ReadonlyMap<string, number>): void {
+    if (this.#settled !== null) return
+    const settled = new Map<string, number>()
+    for (const { key, amount } of this.#items)
+      settled.set(key, actual.get(key) ?? Math.max(settled.get(key) ?? 0, amount))
+    for (const amount of settled.values()) checkAmount(amount, 'amount')
+    this.#settled = settled
+    for (const item of this.#items) this.#owner.spend(item, actual.get(item.key) ?? item.amount, this.#state)
+    this.#owner.closed()
+  }
+
+  release(): void {
+    this.settle(new Map(this.#items.map(({ key }) => [key, 0])))
+  }
+
+  expire(): void {
+    for (const item of this.#items) this.#owner.spend(item, item.amount, 'held')
+    this.#state = 'expired'
+  }
+}
+
+/** One item for each key and window. */
+function joined(items: readonly HoldItem[], more: readonly HoldItem[]): readonly HoldItem[] {
+  const byName = new Map(items.map((item) => [nameOf(item), item]))
+  for (const item of more) {
+    const amount = (byName.get(nameOf(item))?.amount ?? 0) + item.amount
+    byName.set(nameOf(item), { ...item, amount })
+  }
+  return [...byName.values()]
+}
+
+function sameItem(one: HoldItem, other: HoldItem | undefined): boolean {
+  return nameOf(one) === (other === undefined ? null : nameOf(other)) && one.amount === other?.amount
+}
+
+function nameOf({ key, window }: Pick<HoldItem, 'key' | 'window'>): string {
+  return `${key}\n${window}`
+}
+
+function checkItems(items: readonly HoldItem[]): void {
+  const names = new Set<string>()
+  for (const item of items) {
+    if (item.key.length > MAX_KEY_LENGTH) throw new RangeError(`key ${item.key.slice(0, 64)}… is too long`)
+    checkAmount(item.amount, 'amount')
+    checkAmount(item.cap, 'cap')
+    names.add(nameOf(item))
+  }
+  if (names.size !== items.length) throw new RangeError('an item names the same key and window as another')
+}
+
+function checkAmount(amount: number, what: string): void {
+  if (!Number.isSafeInteger(amount) || amount < 0)
+    throw new RangeError(`${what} ${amount} is no whole number from 0 on`)
+}
