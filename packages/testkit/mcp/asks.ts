@@ -13,19 +13,24 @@ export function addAsks(server: McpServer, era: McpRequestContext['era']): void 
   else addRequests(server)
 }
 
-/** Before 2026-07-28 a server sends a request of its own. */
+/**
+ * Before 2026-07-28 a server sends a request of its own. Each is tied to the call that it came from: what goes over the standalone
+ * stream is lost when a client calls before that stream stands.
+ */
 function addRequests(server: McpServer): void {
   addTool(server, 'test_sampling', async ({ mcpReq }) => {
     const message = { role: 'user', content: { type: 'text', text: 'Say something.' } } as const
-    const { content } = await mcpReq.requestSampling({ messages: [message], maxTokens: 100 })
+    const params = { messages: [message], maxTokens: 100 }
+    const { content } = await mcpReq.send({ method: 'sampling/createMessage', params })
     return text(`LLM response: ${JSON.stringify(content)}`)
   })
   addTool(server, 'test_elicitation', async ({ mcpReq }) => {
-    const answer = await mcpReq.elicitInput({ message: 'Who are you?', requestedSchema: form('username', 'email') })
+    const params = { message: 'Who are you?', requestedSchema: form('username', 'email') }
+    const answer = await mcpReq.send({ method: 'elicitation/create', params })
     return text(`User response: ${JSON.stringify(answer)}`)
   })
   addTool(server, 'test_elicitation_sep1034_defaults', async ({ mcpReq }) => {
-    const answer = await mcpReq.elicitInput({
+    const params = {
       message: 'Keep the defaults?',
       requestedSchema: {
         type: 'object',
@@ -37,7 +42,8 @@ function addRequests(server: McpServer): void {
           verified: { type: 'boolean', default: true },
         },
       },
-    })
+    }
+    const answer = await mcpReq.send({ method: 'elicitation/create', params })
     return text(`Elicitation completed: ${JSON.stringify(answer)}`)
   })
 }
