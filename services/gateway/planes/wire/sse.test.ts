@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { eventData, messageEvent, SseSplitter, withEventData } from './sse.ts'
+
+/** The events of a stream that comes in chunks of the given sizes, over and over. */
+function split(stream: Uint8Array, sizes: readonly number[]): Buffer[] {
+  const splitter = new SseSplitter()
+  const events: Uint8Array[] = []
+  let at = 0
+  for (let turn = 0; at < stream.length; turn++) {
+    const end = at + (sizes[turn % sizes.length] ?? 1)
+    events.push(...splitter.push(stream.subarray(at, end)))
+    at = end
+  }
+  return [...events, ...splitter.end()].map((event) => Buffer.from(event))
+}
+
+const piece = fc.constantFrom(
+  'data: x',
+  'data',
+  ':c',
+  'id: 1',
+  'd',
+  ' ',
+  '\n',
+  '\r',
+  '\r\n',
+  '\n\n',
+  '\r\n\r\n',
+  '\r\r',
+  'é',
+)
+const stream = fc.array(piece, { maxLength: 30 }).map((parts) => Buffer.from(parts.join('')))
+
+test('any chunking gives the same events', () => {
+  fc.assert(
+    fc.property(stream, fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 5 }), (bytes, sizes) => {
+      assert.deepEqual(split(bytes, sizes), split(bytes, [bytes.length + 1]))
+    }),
+  )
+})
+
+test('the events put together are the stream, up to its last blank line', () => {
+  fc.assert(
+    fc.property(stream, (bytes) => {
+      const together = Buffer.concat(split(bytes, [3]))
+      assert.ok(bytes.subarray(0, together.length).equals(together))
+      const rest = bytes.subarray(together.length).toString()
+      assert.doesNotMatch(rest, /(\n\n|\r\r|\r\n\r\n|\n\r|^\r|^\n)/)
+    }),
+  )
+})
+
+const data = (event: string) => {
+  const found = eventData(Buffer.from(event))
+  return found === null ? null : Buffer.from(found).toString()
+}
+
+test('data is read as browsers read it', () => {
+  assert.equal(data('data: a\n\n'), 'a')
+  assert.equal(data('data:a\r\ndata:  b\r\n\r\n'), 'a\n b')
+  assert.equal(data('data\ndata\n\n'), '\n')
+  assert.equal(data('id: 1\nretry: 5\ndata: \n\n'), '')
+  assert.equal(data(': comment\nid: 1\ndatabase: x\n\n'), null)
+})
+
+test('other data leaves the rest of an event as it was, and line breaks inside it stay data', () => {
+  const event = Buffer.from('id: 1\r\n: c\r\ndata: old\r\ndata: older\r\nevent: message\r\n\r\n')
+  const changed = Buffer.from(withEventData(event, Buffer.from('a\nb'))).toString()
+  assert.equal(changed, 'id: 1\r\n: c\r\ndata: a\ndata: b\nevent: message\r\n\r\n')
+  assert.equal(data(changed), 'a\nb')
+  assert.equal(data(Buffer.from(messageEvent(Buffer.from('{\r"a":1}'))).toString()), '{\n"a":1}')
+})
