@@ -4,7 +4,7 @@ import { createDialer, type Dialer, type RawRoute } from '@plat/http'
 import type { FastifyInstance } from 'fastify'
 import { createAdmin } from './admin/index.ts'
 import { isDenial, Snapshots } from './call/index.ts'
-import { auditErrors, authMetrics, policyMetrics, runnerMetrics, serverMetrics } from './counting.ts'
+import { authMetrics, policyMetrics, runnerMetrics, serverMetrics } from './counting.ts'
 import { createAudit } from './features/audit/index.ts'
 import { createAuthenticator } from './features/identity/index.ts'
 import { createPolicies, policySlot } from './features/policy/index.ts'
@@ -57,7 +57,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
   const runner = createPipeline(shared, features)
   const mcp = await mcpPlane(shared, features)
   const { config, env, log, metrics, audit, live } = shared
-  const admin = createAdmin({ env, ledgers: audit.ledgers, log, onAuditError: auditErrors(metrics) })
+  const admin = createAdmin({ env, ledgers: audit.ledgers, log })
   const mount = (prefix: string, plane: Plane): RawRoute => ({
     prefix,
     handle: (exchange) => void runner.run(exchange, plane),

@@ -15,7 +15,6 @@ export function runnerMetrics(metrics: GatewayMetrics): RunnerMetrics {
     answered: (server, method, status) => requests.inc({ server, method, code: status }),
     upstream: (server, seconds) => latency.observe({ server }, seconds),
     upstreamFailed: (server) => upstreamErrors.inc({ server }),
-    auditFailed: auditErrors(metrics),
   }
 }
 
@@ -41,10 +40,4 @@ export function policyMetrics(metrics: GatewayMetrics): PolicyMetrics {
     },
     reloaded: (result) => metrics.counter('plat_gateway_policy_reloads_total').inc({ result }),
   }
-}
-
-/** A record that could not be made durable. */
-export function auditErrors(metrics: GatewayMetrics): () => void {
-  const errors = metrics.counter('plat_gateway_audit_errors_total')
-  return () => errors.inc()
 }

@@ -39,7 +39,7 @@ const listeners: Listener[] = []
 after(() => Promise.all(listeners.map((one) => one.close())))
 
 async function served(env: NodeJS.ProcessEnv): Promise<(path: string, init?: RequestInit) => Promise<Response>> {
-  const admin = createAdmin({ env, ledgers, log: silentLog, onAuditError() {} })
+  const admin = createAdmin({ env, ledgers, log: silentLog })
   const listener = await listen({
     address: '127.0.0.1:0',
     clock: systemClock,
@@ -70,7 +70,7 @@ test('only the exact token is let in, and the answer says how to come back', asy
   // Shows D3.adminAuth.mode.token.
   for (const wrong of [undefined, TOKEN, 'Bearer ', `Bearer ${TOKEN}x`, `Bearer ${TOKEN.slice(1)}`, `Basic ${TOKEN}`]) {
     const response = await ask('/v1/things', { headers: { ...(wrong !== undefined && { authorization: wrong }) } })
-    assert.equal(response.status, 401, wrong)
+    assert.equal(response.status, 401, String(wrong))
     assert.match(response.headers.get('www-authenticate') ?? '', /^Bearer/)
     const body = await told(response)
     assert.deepEqual(Object.keys(body), ['error', 'message', 'requestId'])
@@ -134,7 +134,6 @@ test('a token in a file counts, and one that stands in both places does not star
         env: { PLAT_ADMIN_TOKEN: 'a', PLAT_ADMIN_TOKEN_FILE: '/x' },
         ledgers,
         log: silentLog,
-        onAuditError() {},
       }),
     /PLAT_ADMIN_TOKEN/,
   )

@@ -25,8 +25,6 @@ export interface AdminOptions {
   readonly env: NodeJS.ProcessEnv
   readonly ledgers: Ledgers
   readonly log: Log
-  /** An `admin` record could not be made durable. */
-  readonly onAuditError: () => void
 }
 
 /** The admin API: its frame, without the features. */
@@ -42,7 +40,7 @@ const READS: ReadonlySet<string> = new Set(['GET', 'HEAD'])
  * The admin API in mode `token` (document 3, "Authentication"): one static token with every role. Without it the API is
  * disabled, which the log says. Throws when the secret is set twice, empty or unreadable.
  */
-export function createAdmin({ env, ledgers, log, onAuditError }: AdminOptions): Admin {
+export function createAdmin({ env, ledgers, log }: AdminOptions): Admin {
   const token = readSecret(env, 'PLAT_ADMIN_TOKEN')
   if (token === null) {
     log.warn({}, 'the admin API is disabled: PLAT_ADMIN_TOKEN is not set')
@@ -74,7 +72,6 @@ export function createAdmin({ env, ledgers, log, onAuditError }: AdminOptions): 
       const rec = { action, path, by: principal.by, status: reply.statusCode, requestId: request.id }
       await ledgers.of('').append({ kind: 'admin', ...rec })
     } catch (error) {
-      onAuditError()
       log.error({ action, error: reasonOf(error) }, 'an admin action could not be recorded')
     }
   }

@@ -10,8 +10,6 @@ export interface RunnerMetrics {
   upstream(server: string, seconds: number): void
   /** The upstream gave no usable answer. */
   upstreamFailed(server: string): void
-  /** A record could not be made durable. */
-  auditFailed(): void
 }
 
 /** What the runner says when something breaks. Fields hold no argument, token or secret. */

@@ -18,7 +18,7 @@ const A_WHILE_MS = 60_000
 const TEN_MINUTES_MS = 600_000
 
 const quiet = { error: () => {} }
-const uncounted = { decided() {}, answered() {}, upstream() {}, upstreamFailed() {}, auditFailed() {} }
+const uncounted = { decided() {}, answered() {}, upstream() {}, upstreamFailed() {} }
 
 for (const shape of shapes) {
   test(`whatever fails in a call of shape ${shape}, it is told, settled and recorded once`, async () => {

@@ -204,13 +204,12 @@ export class Closing {
     return this.#append(call.identity, intentRecord(call, this.#revision(call.snapshot)))
   }
 
-  /** False when the record could not be made durable: never silently, it is logged and counted. */
+  /** False when the record could not be made durable: never silently, it is logged here and counted by the ledger. */
   async #append(identity: Identity, record: Rec): Promise<boolean> {
     try {
       await this.#parts.ledgers.of(identity.tenant).append(record)
       return true
     } catch (error) {
-      this.#parts.metrics.auditFailed()
       const reason = error instanceof Error ? error.message : String(error)
       this.#parts.log.error({ kind: record.kind, error: reason }, 'a record could not be made durable')
       return false

@@ -95,7 +95,6 @@ function world(setup: Setup = {}) {
       answered: note('answered'),
       upstream: note('upstream'),
       upstreamFailed: note('upstreamFailed'),
-      auditFailed: note('auditFailed'),
     },
     log,
     policyRevision: () => 'sha256:now',

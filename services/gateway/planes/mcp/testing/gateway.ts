@@ -63,7 +63,7 @@ export async function startPlane({ servers, allows = () => true, options = {} }:
     live: createLiveCalls(clock),
     snapshots: new Snapshots(),
     clock,
-    metrics: { decided() {}, answered() {}, upstream() {}, upstreamFailed() {}, auditFailed() {} },
+    metrics: { decided() {}, answered() {}, upstream() {}, upstreamFailed() {} },
     log: silentLog,
   })
   const raw = [
