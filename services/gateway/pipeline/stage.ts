@@ -93,14 +93,15 @@ export interface Running {
 export interface Review<N extends Fact> {
   readonly name: StepName
   readonly needs: readonly N[]
-  open(call: Call<N>): Running
+  /** Null: the reply of this call is not for this review. */
+  open(call: Call<N>): Running | null
 }
 
 /** A review whose facts are erased: what a list holds. */
 export interface AnyReview {
   readonly name: StepName
   readonly needs: readonly Fact[]
-  open(call: never): Running
+  open(call: never): Running | null
 }
 
 export const review = <const N extends Fact = never>(it: Review<N>): Review<N> => it

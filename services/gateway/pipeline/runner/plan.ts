@@ -17,7 +17,7 @@ export interface Runnable {
 /** A review as the runner sees it, widened like `Runnable`. */
 export interface Opener {
   readonly name: StepName
-  open(call: Call<Fact>): Running
+  open(call: Call<Fact>): Running | null
 }
 
 /** One row of the matrix with the stages that are composed: worked out once, read by every call. */

@@ -25,7 +25,8 @@ export class ReviewChain {
   open(): Denial | null {
     for (const opener of this.#call.plan.reviews) {
       try {
-        this.#running.push({ name: opener.name, review: opener.open(this.#call) })
+        const review = opener.open(this.#call)
+        if (review !== null) this.#running.push({ name: opener.name, review })
       } catch (error) {
         return this.#call.incoming.broke(`the review ${opener.name}`, error)
       }

@@ -1,7 +1,8 @@
 import { checkJson, findSpan, type Span, withoutMembers } from '@plat/core'
+import { isObject, member } from '../wire/json.ts'
 import { type Era, KNOWN_REVISIONS } from './classify.ts'
 import { mentions } from './frames/frame.ts'
-import { isObject, META_CAPABILITIES, member } from './message.ts'
+import { META_CAPABILITIES } from './message.ts'
 
 /** What a server could ask a client for. Until such requests are governed, no server is told that it may. */
 const WITHHELD = ['sampling', 'elicitation', 'roots', 'tasks']

@@ -6,11 +6,12 @@ import { EventFrames, type EventGate } from '../wire/events.ts'
 import { GivenUp, UpstreamExchange, type UpstreamHead } from '../wire/exchange.ts'
 import { failure } from '../wire/failure.ts'
 import { isJsonType, isStreamType, STREAM_HEADERS } from '../wire/headers.ts'
+import { member } from '../wire/json.ts'
 import { messageEvent } from '../wire/sse.ts'
 import { asksForWithheld, spokenRevisions, trimAnnouncement } from './capabilities.ts'
 import { isJsonObject, McpFrame } from './frames/frame.ts'
 import { upstreamHeaders } from './headers.ts'
-import { type McpRequest, member, slice } from './message.ts'
+import { type McpRequest, slice } from './message.ts'
 import { type Sealer, sessionBinding } from './seal/seal.ts'
 
 /** Largest JSON answer of an upstream, in bytes. */

@@ -1,8 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Denial, deny } from '../../call/index.ts'
 import { copyHeader, header } from '../wire/headers.ts'
+import { isObject, member } from '../wire/json.ts'
 import { ASSUMED_REVISION, type Era, isModernRevision, KNOWN_REVISIONS } from './classify.ts'
-import { isObject, type McpRequest, META_CAPABILITIES, META_VERSION, member } from './message.ts'
+import { type McpRequest, META_CAPABILITIES, META_VERSION } from './message.ts'
 
 /** JSON-RPC "invalid params": a required member of `_meta` is missing or has the wrong type. */
 const INVALID_PARAMS = -32602

@@ -6,18 +6,6 @@ import type { Era } from './classify.ts'
 export const META_VERSION = 'io.modelcontextprotocol/protocolVersion'
 export const META_CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities'
 
-export type JsonObject = { readonly [member: string]: unknown }
-
-/** Tells a JSON object from every other JSON value. */
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-/** A member of an object, and undefined for everything that is none. */
-export function member(value: unknown, name: string): unknown {
-  return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined
-}
-
 /** A session of an upstream, opened from the id that the client sent. */
 export interface OpenSession {
   /** The upstream's own id. */

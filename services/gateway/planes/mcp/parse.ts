@@ -1,10 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { checkJson, JsonError } from '@plat/core'
 import { type Denial, deny, isDenial, type Parsed } from '../../call/index.ts'
+import { isObject, type JsonObject, member } from '../wire/json.ts'
 import { withheldPaths } from './capabilities.ts'
 import { KNOWN_REVISIONS, methodRow } from './classify.ts'
 import { checkMeta, checkMirrors, claimedVersion, unsupported } from './headers.ts'
-import { isObject, type JsonObject, McpBody, type McpRequest, member, type OpenSession, slice } from './message.ts'
+import { McpBody, type McpRequest, type OpenSession, slice } from './message.ts'
 
 /** JSON-RPC "parse error". */
 const PARSE_ERROR = -32700

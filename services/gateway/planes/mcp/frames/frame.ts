@@ -1,6 +1,6 @@
 import type { Frame } from '../../../call/index.ts'
+import { member, parsedOrUndefined } from '../../wire/json.ts'
 import { eventData, withEventData } from '../../wire/sse.ts'
-import { member } from '../message.ts'
 
 const METHOD_MEMBER = Buffer.from('"method"')
 const ESCAPE = Buffer.from('\\u')
@@ -38,7 +38,7 @@ export class McpFrame implements Frame {
   /** The message, parsed on first use; undefined where there is none or where it is not JSON. */
   get value(): unknown {
     if (!this.#parsed) {
-      this.#value = this.json === null ? undefined : parsed(this.json)
+      this.#value = this.json === null ? undefined : parsedOrUndefined(this.json)
       this.#parsed = true
     }
     return this.#value
@@ -53,7 +53,7 @@ export class McpFrame implements Frame {
 
 function roleOf(json: Uint8Array): Frame['role'] {
   if (!mentions(json, METHOD_MEMBER)) return 'final'
-  const message = parsed(json)
+  const message = parsedOrUndefined(json)
   if (member(message, 'method') === undefined) return 'final'
   return member(message, 'id') === undefined ? 'progress' : 'request'
 }
@@ -65,14 +65,6 @@ function roleOf(json: Uint8Array): Frame['role'] {
 export function mentions(json: Uint8Array, quotedName: Uint8Array): boolean {
   const bytes = Buffer.from(json.buffer, json.byteOffset, json.byteLength)
   return bytes.includes(quotedName) || bytes.includes(ESCAPE)
-}
-
-function parsed(json: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(json.buffer, json.byteOffset, json.byteLength).toString('utf8'))
-  } catch {
-    return undefined
-  }
 }
 
 const OPEN_BRACE = 0x7b

@@ -9,8 +9,8 @@ import {
   type Target,
 } from '../../../call/index.ts'
 import type { Review, Running } from '../../../pipeline/stage.ts'
+import { isObject, member } from '../../wire/json.ts'
 import { keepElements } from '../capabilities.ts'
-import { isObject, member } from '../message.ts'
 import { McpFrame, mentions } from './frame.ts'
 
 /** Whether a list shows a tool to this caller. Asked once a tool; a throw hides the whole list. */
@@ -27,12 +27,10 @@ export function createListReview(judge: JudgeTool): Review<'identity' | 'target'
   return {
     name: 'policy',
     needs: ['identity', 'target'],
-    open: (call) => (call.method === 'tools/list' ? new ListFilter(call, judge) : untouched),
+    // Lists of resources and prompts, discovery: their names are governed when they are used.
+    open: (call) => (call.method === 'tools/list' ? new ListFilter(call, judge) : null),
   }
 }
-
-/** Lists of resources and prompts, discovery: their names are governed when they are used. */
-const untouched: Running = { frame: (frame) => [frame], end: () => [] }
 
 const TOOLS = Buffer.from('"tools"')
 

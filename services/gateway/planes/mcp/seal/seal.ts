@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
 import { type Clock, canonicalJson, decodeBase64url, encodeBase64url, type Ids, parseStrict } from '@plat/core'
 import type { Identity } from '../../../call/index.ts'
-import { member } from '../message.ts'
+import { member } from '../../wire/json.ts'
 
 /** Bytes of a seal key. */
 export const SEAL_KEY_BYTES = 32
