@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { testIssuer } from './identity.ts'
+import { TEST_ISSUER, type TestIssuer, testIssuer } from './identity.ts'
 
 const BIN = fileURLToPath(new URL('../../services/gateway/bin/plat-gateway.mjs', import.meta.url))
 
@@ -15,6 +15,8 @@ export interface GatewayProcess {
   readonly url: string
   /** A session token of `default/assistant` for every server that was named, valid for fifteen minutes. */
   readonly token: string
+  /** Signs what the gateway trusts, and everything that it must not. */
+  readonly issuer: TestIssuer
   /** The ledger's lines. */
   ledger(): Promise<string[]>
   /** Ends the process with SIGTERM and removes its files. */
@@ -44,7 +46,7 @@ export async function startGatewayProcess({
     'upstreams.json': JSON.stringify(upstreamsFile(servers)),
     'gateway.json': JSON.stringify({
       listen: '127.0.0.1:0',
-      identity: { publicKeyFiles: [join(dir, 'pub.pem')] },
+      identity: { publicKeyFiles: [join(dir, 'pub.pem')], issuer: TEST_ISSUER },
       policyFile: join(dir, 'policies.json'),
       upstreamsFile: join(dir, 'upstreams.json'),
       auditPath: join(dir, 'audit.jsonl'),
@@ -70,7 +72,7 @@ export async function startGatewayProcess({
     const url = await listeningURL(child.stdout, child.stderr)
     const ledger = async () =>
       (await readFile(join(dir, 'audit.jsonl'), 'utf8')).split('\n').filter((line) => line !== '')
-    return { url, token: issuer.token({ scope }), ledger, close }
+    return { url, token: issuer.token({ scope }), issuer, ledger, close }
   } catch (error) {
     await close()
     throw error

@@ -10,6 +10,9 @@ import { faults, type HttpFault, type RenderFault, renderFault, sendFault, write
 import { headFault, isLoopbackAddress, isLoopbackHost } from './head.ts'
 import { defaultLimits, type ListenLimits } from './limits.ts'
 
+/** How often a drain looks for connections that have become idle, in milliseconds. */
+const SWEEP_EVERY_MS = 100
+
 /** One request with its answer, as a raw route gets it. `x-plat-request-id` is set on the response already. */
 export interface Exchange {
   /** UUIDv7. */
@@ -220,7 +223,10 @@ class Front {
     const cut = () => this.server.closeAllConnections()
     if (timeoutMs <= 0) cut()
     const cancel = this.#options.clock.after(timeoutMs, cut)
+    // A connection whose refused body was still coming in becomes idle only after its answer has left.
+    const stopSweeping = this.#options.clock.every(SWEEP_EVERY_MS, () => this.server.closeIdleConnections())
     await closed
+    stopSweeping()
     cancel()
     await this.#closeApi()
   }
