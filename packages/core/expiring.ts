@@ -44,11 +44,16 @@ export class ExpiringMap<V> {
   /** `taken`: the key is there already. `full`: the cap is reached by entries that still live. `until` in ms since the epoch. */
   insert(key: string, value: V, until: number): 'inserted' | 'taken' | 'full' {
     if (this.get(key) !== null) return 'taken'
-    this.#dropExpiredHead()
-    if (this.#entries.size >= this.#options.cap) this.#sweep()
-    if (this.#entries.size >= this.#options.cap) return 'full'
+    if (this.isFull()) return 'full'
     this.#entries.set(key, { value, until })
     return 'inserted'
+  }
+
+  /** Is the cap reached by entries that still live? */
+  isFull(): boolean {
+    this.#dropExpiredHead()
+    if (this.#entries.size >= this.#options.cap) this.#sweep()
+    return this.#entries.size >= this.#options.cap
   }
 
   /** Removes an entry and answers its value: of several callers exactly one gets it. */

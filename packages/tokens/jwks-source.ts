@@ -104,7 +104,7 @@ class JwksSource implements KeySource {
 }
 
 /** The entries that we can verify with, under the `kid` that the document gives them (their thumbprint when it gives none). */
-function readJwks(bytes: Uint8Array): readonly (readonly [string, PublicKey])[] {
+export function readJwks(bytes: Uint8Array): readonly (readonly [string, PublicKey])[] {
   const document = parseStrict(bytes)
   if (!isObject(document) || !Array.isArray(document.keys)) throw new Error('no JWK set')
   if (document.keys.length > MAX_KEYS) throw new Error(`more than ${MAX_KEYS} keys`)

@@ -2,6 +2,7 @@ import { type FileWatch, watchFile } from '@plat/config'
 import type { Clock } from '@plat/core'
 import { type PublicKey, readPublicKeys } from '@plat/keys'
 import type { Log } from '@plat/process'
+import { readJwks } from './jwks-source.ts'
 import { KeySet, type KeySource } from './keyset.ts'
 
 /** How often key files are looked at, in milliseconds. */
@@ -13,11 +14,11 @@ export interface PemSourceOptions {
 }
 
 /**
- * Public keys in PEM files, read again when they change. A file that is missing or broken at the start fails it; later the
+ * Public keys in PEM or JWKS files, read again when they change. A file that is missing or broken at the start fails it; later the
  * keys that were read last stay, and a warning names the file.
  */
 export function pemSource(paths: readonly string[], { clock, log }: PemSourceOptions): KeySource {
-  const byPath = new Map<string, readonly PublicKey[]>()
+  const byPath = new Map<string, readonly Entry[]>()
   const set = new KeySet()
   let problem: unknown = null
   const watches: FileWatch[] = paths.map((path) =>
@@ -28,7 +29,7 @@ export function pemSource(paths: readonly string[], { clock, log }: PemSourceOpt
       onBytes(bytes) {
         byPath.set(path, readSessionKeys(bytes, path))
         // In the order in which the paths are given, whichever was read first.
-        set.replace(paths.flatMap((each) => (byPath.get(each) ?? []).map((key) => [key.kid, key] as const)))
+        set.replace(paths.flatMap((each) => byPath.get(each) ?? []))
       },
       onError(error) {
         problem = error
@@ -55,9 +56,27 @@ export function pemSource(paths: readonly string[], { clock, log }: PemSourceOpt
   }
 }
 
-function readSessionKeys(bytes: Uint8Array | null, path: string): readonly PublicKey[] {
+/** A key under the `kid` that its file gives it; PEM gives none, and the thumbprint stands in. */
+type Entry = readonly [kid: string, key: PublicKey]
+
+function readSessionKeys(bytes: Uint8Array | null, path: string): readonly Entry[] {
   if (bytes === null) throw new Error(`${path}: missing`)
-  const keys = readPublicKeys(Buffer.from(bytes).toString('utf8'), path)
-  if (keys.some((key) => key.algorithm.name !== 'EdDSA')) throw new Error(`${path}: holds a key that is not Ed25519`)
-  return keys
+  const text = Buffer.from(bytes).toString('utf8')
+  const entries = text.trimStart().startsWith('{') ? readJwksFile(bytes, path) : readPem(text, path)
+  if (entries.some(([, key]) => key.algorithm.name !== 'EdDSA')) {
+    throw new Error(`${path}: holds a key that is not Ed25519`)
+  }
+  return entries
+}
+
+function readPem(text: string, path: string): readonly Entry[] {
+  return readPublicKeys(text, path).map((key) => [key.kid, key])
+}
+
+function readJwksFile(bytes: Uint8Array, path: string): readonly Entry[] {
+  try {
+    return readJwks(bytes)
+  } catch (error) {
+    throw new Error(`${path}: ${error instanceof Error ? error.message : 'unreadable'}`)
+  }
 }

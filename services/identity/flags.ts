@@ -1,5 +1,6 @@
 import type { FlagTable, FlagValues } from '@plat/config'
 import { isTrustDomain } from '@plat/core'
+import { normalHtu } from '@plat/tokens'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
@@ -36,6 +37,34 @@ export const builtFlags = {
     help: 'Retired keys that stay trusted: PEM files (public or private) separated by commas, or a folder of them.',
   },
   'sign-alg': { type: 'string', default: 'EdDSA', help: 'Signing algorithm.' },
+  'public-url': {
+    type: 'string',
+    help: 'URL under which clients reach the API: the htu of DPoP proofs. Default: scheme and host of each request.',
+  },
+  'exchange-config': {
+    type: 'string',
+    help: 'Audiences that tokens may be exchanged for: a JSON file, followed when it changes. Without it none.',
+  },
+  'max-delegation-depth': {
+    type: 'int',
+    default: 5,
+    min: 0,
+    max: 15,
+    help: 'Agents that a delegation chain passes through at most; 0 allows no delegation.',
+  },
+  'txn-token-keys': {
+    type: 'list',
+    help: 'Keys of transaction tokens that may be delegated: PEM files, JWKS files or URLs, separated by commas.',
+  },
+  'txn-token-audience': {
+    type: 'string',
+    help: 'Audience of those transaction tokens. Default: the trust domain.',
+  },
+  'require-proof': { type: 'bool', help: 'Refuse a mint that carries no proof of where the session runs.' },
+  'revocations-file': {
+    type: 'string',
+    help: 'Revoked tokens, sessions, agents, namespaces and users: the file that the gateway reads too. Unreadable: nobody passes.',
+  },
   'shutdown-delay': {
     type: 'duration',
     default: 0,
@@ -53,14 +82,9 @@ const unbuiltFlags = {
   'bootstrap-audience': { type: 'string', default: 'plat-bootstrap', help: unbuilt, group: 'Not built yet' },
   'bootstrap-listen': { type: 'string', default: 'off', help: unbuilt, group: 'Not built yet' },
   'bootstrap-max-concurrent': { type: 'int', default: 256, help: unbuilt, group: 'Not built yet' },
-  'exchange-config': { type: 'string', help: unbuilt, group: 'Not built yet' },
   'federation-issuer': { type: 'string', help: unbuilt, group: 'Not built yet' },
   'federation-key': { type: 'string', help: unbuilt, group: 'Not built yet' },
   'identity-checks': { type: 'list', help: unbuilt, group: 'Not built yet' },
-  'max-delegation-depth': { type: 'int', default: 5, help: unbuilt, group: 'Not built yet' },
-  'public-url': { type: 'string', help: unbuilt, group: 'Not built yet' },
-  'require-proof': { type: 'bool', help: unbuilt, group: 'Not built yet' },
-  'revocations-file': { type: 'string', help: unbuilt, group: 'Not built yet' },
   'sandbox-check': { type: 'list', help: unbuilt, group: 'Not built yet' },
   'state-dsn-file': { type: 'string', help: unbuilt, group: 'Not built yet' },
   'tenant-keys-dir': { type: 'string', default: '/var/run/plat/tenant-keys', help: unbuilt, group: 'Not built yet' },
@@ -68,8 +92,6 @@ const unbuiltFlags = {
   'tenants-file': { type: 'string', help: unbuilt, group: 'Not built yet' },
   'tls-cert': { type: 'string', help: unbuilt, group: 'Not built yet' },
   'tls-key': { type: 'string', help: unbuilt, group: 'Not built yet' },
-  'txn-token-audience': { type: 'string', help: unbuilt, group: 'Not built yet' },
-  'txn-token-keys': { type: 'list', help: unbuilt, group: 'Not built yet' },
 } as const satisfies FlagTable
 
 /** Every flag of `plat-identity`. */
@@ -87,6 +109,18 @@ export interface IdentitySettings {
   readonly signingKey: string
   readonly previousKeys: readonly string[]
   readonly shutdownDelayMs: number
+  /** Without a slash at the end. Empty: scheme and host of each request. */
+  readonly publicUrl: string
+  /** Path. Empty: no audience. */
+  readonly exchangeConfig: string
+  readonly maxDelegationDepth: number
+  /** Paths and URLs. Empty: transaction tokens are not taken. */
+  readonly txnTokenKeys: readonly string[]
+  /** Empty: the trust domain. */
+  readonly txnTokenAudience: string
+  readonly requireProof: boolean
+  /** Path. Empty: nothing is revoked here. */
+  readonly revocationsFile: string
 }
 
 /** The documented defaults. */
@@ -100,6 +134,13 @@ export const defaultSettings: IdentitySettings = {
   signingKey: '',
   previousKeys: [],
   shutdownDelayMs: builtFlags['shutdown-delay'].default,
+  publicUrl: '',
+  exchangeConfig: '',
+  maxDelegationDepth: builtFlags['max-delegation-depth'].default,
+  txnTokenKeys: [],
+  txnTokenAudience: '',
+  requireProof: false,
+  revocationsFile: '',
 }
 
 export function settingsOf(values: FlagValues<typeof builtFlags>): IdentitySettings {
@@ -113,6 +154,13 @@ export function settingsOf(values: FlagValues<typeof builtFlags>): IdentitySetti
     signingKey: values['signing-key'],
     previousKeys: values['previous-keys'],
     shutdownDelayMs: values['shutdown-delay'],
+    publicUrl: values['public-url'].replace(/\/$/, ''),
+    exchangeConfig: values['exchange-config'],
+    maxDelegationDepth: values['max-delegation-depth'],
+    txnTokenKeys: values['txn-token-keys'],
+    txnTokenAudience: values['txn-token-audience'],
+    requireProof: values['require-proof'],
+    revocationsFile: values['revocations-file'],
   }
 }
 
@@ -131,12 +179,19 @@ export function flagProblems(values: FlagValues<typeof identityFlags>): readonly
 /** What is wrong with settings, whoever gave them. */
 export function settingProblems(settings: IdentitySettings): readonly string[] {
   const problems: string[] = []
-  const { trustDomain, issuer, audience } = settings
+  const { trustDomain, issuer, audience, publicUrl } = settings
   if (!isTrustDomain(trustDomain))
     problems.push(`-trust-domain ${trustDomain}: must be a SPIFFE trust domain in lower case`)
   if (issuer === '') problems.push('-issuer: must not be empty')
   if (audience === '') problems.push('-audience: must not be empty')
+  if (publicUrl !== '' && !isBaseUrl(publicUrl)) {
+    problems.push(`-public-url ${publicUrl}: must be an http or https URL without query, fragment and user`)
+  }
   return problems
+}
+
+function isBaseUrl(text: string): boolean {
+  return normalHtu(text) !== null && !/[?#]/.test(text)
 }
 
 function isDefault(flag: FlagTable[string], value: unknown): boolean {

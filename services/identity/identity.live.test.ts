@@ -217,7 +217,8 @@ test('everything outside the contract answers {error}', async (t) => {
     ['PUT', '/v1/token/verify', 405],
     ['POST', '/healthz', 405],
     ['GET', '/v1/bootstrap', 404],
-    ['POST', '/v1/proof/nonce', 404],
+    ['GET', '/v1/proof/nonce', 405],
+    ['POST', '/v1/nothing', 404],
     ['GET', '/.well-known/openid-configuration', 404],
   ] as const) {
     const response = await fetch(identity.url + where, { method })
@@ -364,7 +365,7 @@ test('the binary serves, drains on SIGTERM with status 0, and refuses what is no
   const bin = fileURLToPath(new URL('./bin/plat-identity.mjs', import.meta.url))
   const run = (...flags: string[]) => spawnSync(process.execPath, [bin, ...flags], { encoding: 'utf8' })
   const unbuilt = run(
-    '-exchange-config',
+    '-tenants-file',
     'x.json',
     '-tls-cert=a',
     '-sign-alg',
@@ -375,7 +376,7 @@ test('the binary serves, drains on SIGTERM with status 0, and refuses what is no
   assert.equal(unbuilt.status, 1)
   assert.equal(
     unbuilt.stderr,
-    '-exchange-config: not built yet in this version\n-tls-cert: not built yet in this version\n-sign-alg ML-DSA-65: not built yet in this version\n',
+    '-tenants-file: not built yet in this version\n-tls-cert: not built yet in this version\n-sign-alg ML-DSA-65: not built yet in this version\n',
   )
   const unknown = run('-sining-key', 'x')
   assert.equal(unknown.status, 2)

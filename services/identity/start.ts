@@ -3,14 +3,14 @@ import { buildInfo, type Clock, type Ids } from '@plat/core'
 import { type Listener, listen, mountProbes } from '@plat/http'
 import { createRegistry } from '@plat/metrics'
 import type { Log } from '@plat/process'
-import { createVerifier } from '@plat/tokens'
+import { composeBroker } from './compose.ts'
+import type { CredentialProvider } from './exchange/provider.ts'
 import { defaultSettings, type IdentitySettings, settingProblems } from './flags.ts'
 import { mountJwks } from './keys/jwks.ts'
-import { createKeyRing } from './keys/ring.ts'
-import { mintEndpoint } from './mint/mint.ts'
+import type { ProofCheck } from './proof/check.ts'
 import { createBrokerGuard } from './serve/broker-guard.ts'
 import { BODY_TIMEOUT_MS, endpointRoute } from './serve/endpoint.ts'
-import { verifyEndpoint } from './verify/verify.ts'
+import { mountMetadata } from './serve/metadata.ts'
 
 /** How long requests in flight may take once the broker drains, in milliseconds. */
 const DRAIN_MS = 10_000
@@ -22,6 +22,10 @@ export interface StartIdentityOptions extends Partial<IdentitySettings> {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
+  /** The proof checks that are enabled; none when absent. */
+  readonly checks?: readonly ProofCheck[]
+  /** The credential providers that `-exchange-config` may name; none when absent. */
+  readonly providers?: readonly CredentialProvider[]
 }
 
 /** A running broker. */
@@ -37,44 +41,32 @@ export interface Identity {
 
 /** Starts the identity broker (document 1). Rejects with one line naming the flag, variable or file that is wrong. */
 export async function startIdentity(options: StartIdentityOptions): Promise<Identity> {
-  const { env, clock, ids, log, ...given } = options
+  const { env, clock, ids, log, checks = [], providers = [], ...given } = options
   const settings = { ...defaultSettings, ...given }
   const [problem] = settingProblems(settings)
   if (problem !== undefined) throw new Error(problem)
   const guard = createBrokerGuard(readSecret(env, 'PLAT_BROKER_TOKEN'))
-  const ring = await createKeyRing({ settings, clock, log })
-  const verifier = createVerifier({
-    keys: ring.trusted,
-    issuer: settings.issuer,
-    audience: settings.audience,
-    leewaySeconds: 0,
-    trustDomain: settings.trustDomain,
-    clock,
-  })
+  const broker = await composeBroker({ settings, checks, providers, clock, ids, log })
   const build = buildInfo('identity')
   const registry = createRegistry([], { component: 'identity', build })
   let ready = true
-  const listener = await listenOrClose(ring, () =>
+  const listener = await listenOrClose(broker, () =>
     listen({
       address: settings.listen,
       clock,
       ids,
       log,
       limits: { requestMs: BODY_TIMEOUT_MS },
-      raw: [
-        endpointRoute({ guard, clock, log }, [
-          mintEndpoint({ settings, signer: () => ring.signer(), clock, ids, log }),
-          verifyEndpoint(verifier),
-        ]),
-      ],
+      raw: [endpointRoute({ guard, clock, log }, broker.endpoints)],
       renderFault: (fault) => ({ error: fault.message }),
       api(app) {
         mountProbes(app, { ready: () => ready, build, metrics: () => registry.expose() })
-        mountJwks(app, ring)
+        mountJwks(app, broker.ring)
+        mountMetadata(app, settings)
       },
     }),
   )
-  log.info({ url: listener.url, kid: ring.signer().kid }, 'listening')
+  log.info({ url: listener.url, kid: broker.ring.signer().kid }, 'listening')
   return {
     url: listener.url,
     port: listener.port,
@@ -82,20 +74,20 @@ export async function startIdentity(options: StartIdentityOptions): Promise<Iden
       ready = false
       await new Promise<void>((resolve) => clock.after(settings.shutdownDelayMs, resolve))
       await listener.drain(DRAIN_MS)
-      ring.close()
+      broker.close()
     },
     async close() {
       await listener.close()
-      ring.close()
+      broker.close()
     },
   }
 }
 
-async function listenOrClose(ring: { close(): void }, start: () => Promise<Listener>): Promise<Listener> {
+async function listenOrClose(broker: { close(): void }, start: () => Promise<Listener>): Promise<Listener> {
   try {
     return await start()
   } catch (error) {
-    ring.close()
+    broker.close()
     throw error
   }
 }

@@ -1,14 +1,20 @@
 import { type Clock, type Ids, rfc3339, sessionSpiffeId } from '@plat/core'
-import type { LocalSigner } from '@plat/keys'
 import type { Log } from '@plat/process'
 import { MAX_TOKEN_CHARS, signJws } from '@plat/tokens'
 import type { IdentitySettings } from '../flags.ts'
-import { type Endpoint, Refusal } from '../serve/endpoint.ts'
+import type { Tenancy } from '../keys/tenancy.ts'
+import type { Substrate } from '../proof/check.ts'
+import type { Proofs } from '../proof/proofs.ts'
+import { clientCertificate } from '../proof/request.ts'
+import { recordIssued, recordRefused } from '../serve/audit.ts'
+import type { Endpoint } from '../serve/endpoint.ts'
+import { Refusal } from '../serve/refusal.ts'
 import { decodeMintRequest, type MintRequest } from './request.ts'
 
 export interface MintParts {
   readonly settings: IdentitySettings
-  signer(): LocalSigner
+  readonly tenancy: Tenancy
+  readonly proofs: Proofs
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
@@ -22,34 +28,49 @@ interface Minted {
   readonly jti: string
   readonly kid: string
   readonly tokenType: 'Bearer' | 'DPoP'
+  /** Absent without a proof. */
+  readonly substrate?: Substrate | undefined
 }
 
-/** `POST /v1/token`: decode, name, time, sign, record. */
+/** `POST /v1/token`: decode, prove, name, time, sign, record. */
 export function mintEndpoint(parts: MintParts): Endpoint {
   return {
     path: '/v1/token',
-    handle(bytes) {
+    opensWith: 'broker',
+    takes: 'json',
+    errors: 'text',
+    async handle(bytes, http) {
       try {
         const request = decodeMintRequest(bytes)
-        const minted = mint(parts, request)
-        recordIssued(parts.log, request, minted)
+        const proven = parts.proofs.establish(request.proof, () => ({
+          namespace: request.namespace,
+          agent: request.agent,
+          session: request.session,
+          clientCertificate: clientCertificate(http),
+        }))
+        const minted = mint(parts, request, proven === null ? undefined : await proven)
+        const { jti, spiffeId: sub, expiresAt } = minted
+        recordIssued(parts.log, 'mint', { jti, sub, user: request.user, scope: request.scopes.join(' '), expiresAt })
         return minted
       } catch (error) {
-        if (error instanceof Refusal) {
-          parts.log.warn({ event: 'mint', outcome: 'refused', status: error.status, reason: error.message }, 'refused')
-        }
+        if (error instanceof Refusal) recordRefused(parts.log, 'mint', error)
         throw error
       }
     },
   }
 }
 
-function mint({ settings, signer: currentSigner, clock, ids }: MintParts, request: MintRequest): Minted {
+function mint(
+  { settings, tenancy, clock, ids }: MintParts,
+  request: MintRequest,
+  substrate: Substrate | undefined,
+): Minted {
   const spiffeId = nameOf(settings.trustDomain, request)
+  const signer = tenancy.signerFor(request.namespace)
+  if (signer === null) throw new Refusal(503, "the signing key of the namespace's tenant is not available")
   const issuedAt = Math.floor(clock.now() / 1000)
   const expiresAt = issuedAt + lifetimeSeconds(settings, request.ttlSeconds)
   const jti = ids.uuid()
-  const signer = currentSigner()
   const token = signJws(
     signer,
     {},
@@ -62,6 +83,7 @@ function mint({ settings, signer: currentSigner, clock, ids }: MintParts, reques
       exp: expiresAt,
       jti,
       ...optionalClaims(request),
+      plat_substrate: substrate,
     },
   )
   if (token.length > MAX_TOKEN_CHARS) throw new Refusal(400, `the token would exceed ${MAX_TOKEN_CHARS} characters`)
@@ -72,6 +94,7 @@ function mint({ settings, signer: currentSigner, clock, ids }: MintParts, reques
     jti,
     kid: signer.kid,
     tokenType: request.dpopJkt === null ? 'Bearer' : 'DPoP',
+    substrate,
   }
 }
 
@@ -105,9 +128,4 @@ function optionalClaims(request: MintRequest): object {
     plat_inherited_taints: request.inheritedTaints.length === 0 ? undefined : request.inheritedTaints.join(' '),
     cnf: request.dpopJkt === null ? undefined : { jkt: request.dpopJkt },
   }
-}
-
-/** Issuance is audited: one line per token, never the token itself. */
-function recordIssued(log: Log, { user, scopes }: MintRequest, { spiffeId, jti, expiresAt }: Minted): void {
-  log.info({ event: 'mint', outcome: 'issued', jti, sub: spiffeId, user, scope: scopes.join(' '), expiresAt }, 'issued')
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ephemeralSigner } from '@plat/keys'
-import { Refusal } from '../serve/endpoint.ts'
+import { Refusal } from '../serve/refusal.ts'
 import { decodeMintRequest } from './request.ts'
 
 const base = { namespace: 'default', agent: 'assistant', session: 's1' }
@@ -32,7 +32,7 @@ test('a full request comes out as it was said', () => {
     inheritedTaints: ['untrusted-input'],
     dpopJkt: ephemeralSigner().kid,
   }
-  assert.deepEqual(decodeMintRequest(Buffer.from(JSON.stringify(full))), full)
+  assert.deepEqual(decodeMintRequest(Buffer.from(JSON.stringify(full))), { ...full, proof: null })
 })
 
 test('what is not said has its documented default', () => {
@@ -117,10 +117,28 @@ test('a value of another type names its field', () => {
   assert.match(refusal(JSON.stringify({ ...base, user: 'x' }).replace('"x"', '"\\ud800"')), /^invalid JSON: user/)
 })
 
-test('every proof names a check that is unknown in this version', () => {
-  // Shows D1.error.token.400.unknownProofCheck.
-  for (const proof of [{}, { check: 'kubernetes' }, { check: 1 }]) {
-    assert.equal(refusal({ ...base, proof }), 'unknown proof check')
+test('a proof has its documented fields and names a check', () => {
+  // Shows D1.proof.check, D1.proof.sandbox, D1.proof.nonce, D1.proof.token, D1.proof.document, D1.proof.signature,
+  // D1.proof.format, D1.proof.x5c, D1.proof.evidence.
+  const full = {
+    check: 'any',
+    sandbox: 's',
+    nonce: 'n',
+    token: 't',
+    document: 'd',
+    signature: 'g',
+    format: 'f',
+    x5c: ['x'],
+    evidence: { quote: 'q' },
   }
+  assert.deepEqual(decodeMintRequest(Buffer.from(JSON.stringify({ ...base, proof: full }))).proof, {
+    ...full,
+    proof: null,
+  })
+  assert.match(refusal({ ...base, proof: {} }), /^unknown proof check/)
+  assert.match(refusal({ ...base, proof: { check: '' } }), /^unknown proof check/)
   assert.equal(refusal({ ...base, proof: null }), 'invalid JSON: proof must be an object')
+  assert.equal(refusal({ ...base, proof: { check: 1 } }), 'invalid JSON: proof.check must be a string')
+  assert.equal(refusal({ ...base, proof: { check: 'a', extra: 1 } }), 'invalid JSON: unknown field "proof.extra"')
+  assert.match(refusal({ ...base, proof: { check: 'a', x5c: Array(11).fill('x') } }), /at most 10/)
 })

@@ -1,7 +1,9 @@
 import { isSpiffeSegment } from '@plat/core'
 import { isPrincipalVerified, isThumbprint, MAX_GROUPS, type PrincipalVerified } from '@plat/tokens'
+import type { Proof } from '../proof/check.ts'
+import { decodeProof } from '../proof/request.ts'
 import { Body } from '../serve/body.ts'
-import { Refusal } from '../serve/endpoint.ts'
+import { Refusal } from '../serve/refusal.ts'
 
 /** The body of `POST /v1/token` (document 1), decoded. */
 export interface MintRequest {
@@ -21,6 +23,7 @@ export interface MintRequest {
   readonly forkRoot: string | null
   readonly inheritedTaints: readonly string[]
   readonly dpopJkt: string | null
+  readonly proof: Proof | null
 }
 
 const FIELDS: ReadonlySet<string> = new Set([
@@ -56,8 +59,8 @@ const TIER = /^(?=.{1,63}$)[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/
 
 /** Decodes and checks the body; throws a `Refusal` in the contract's words. */
 export function decodeMintRequest(bytes: Uint8Array): MintRequest {
-  const body = new Body(bytes, FIELDS)
-  const request: MintRequest = {
+  const body = Body.parse(bytes, FIELDS)
+  return {
     namespace: segment(body, 'namespace'),
     agent: segment(body, 'agent'),
     session: segment(body, 'session'),
@@ -73,9 +76,8 @@ export function decodeMintRequest(bytes: Uint8Array): MintRequest {
     forkRoot: matching(body, 'forkRoot', WORD),
     inheritedTaints: words(body, 'inheritedTaints', MAX_TAINTS),
     dpopJkt: dpopJkt(body),
+    proof: decodeProof(body),
   }
-  refuseProof(body)
-  return request
 }
 
 function segment(body: Body, name: string): string {
@@ -127,14 +129,4 @@ function dpopJkt(body: Body): string | null {
   const value = body.text('dpopJkt')
   if (value === null || isThumbprint(value)) return value
   throw new Refusal(400, 'bad dpopJkt')
-}
-
-/** No check is registered in this version, so whatever a proof names is unknown. */
-function refuseProof(body: Body): void {
-  if (!body.has('proof')) return
-  const proof = body.value('proof')
-  if (typeof proof !== 'object' || proof === null || Array.isArray(proof)) {
-    throw new Refusal(400, 'invalid JSON: proof must be an object')
-  }
-  throw new Refusal(400, 'unknown proof check')
 }

@@ -1,17 +1,26 @@
 import { parseStrict } from '@plat/core'
 import { isObject } from '@plat/tokens'
-import { Refusal } from './endpoint.ts'
+import { Refusal } from './refusal.ts'
+
+type Members = Readonly<Record<string, unknown>>
 
 /** The members of a request's JSON object. A member that is there must be valid; absent is the only way to say nothing. */
 export class Body {
-  readonly #members: Readonly<Record<string, unknown>>
+  readonly #members: Members
+  /** What stands before a member's name in a message: `proof.`. */
+  readonly #prefix: string
+
+  private constructor(members: Members, known: ReadonlySet<string>, prefix: string) {
+    this.#members = members
+    this.#prefix = prefix
+    for (const name of Object.keys(members)) {
+      if (!known.has(name)) throw new Refusal(400, `invalid JSON: unknown field ${JSON.stringify(prefix + name)}`)
+    }
+  }
 
   /** Strict JSON (decisions of the contract: no duplicates, no trailing data) without members that are not in `known`. */
-  constructor(bytes: Uint8Array, known: ReadonlySet<string>) {
-    this.#members = parseObject(bytes)
-    for (const name of Object.keys(this.#members)) {
-      if (!known.has(name)) throw new Refusal(400, `invalid JSON: unknown field ${JSON.stringify(name)}`)
-    }
+  static parse(bytes: Uint8Array, known: ReadonlySet<string>): Body {
+    return new Body(parseObject(bytes), known, '')
   }
 
   has(name: string): boolean {
@@ -26,8 +35,8 @@ export class Body {
   text(name: string): string | null {
     const value = this.value(name)
     if (value === undefined) return null
-    if (typeof value !== 'string') throw new Refusal(400, `invalid JSON: ${name} must be a string`)
-    if (!value.isWellFormed()) throw new Refusal(400, `invalid JSON: ${name} is not well-formed Unicode`)
+    if (typeof value !== 'string') throw this.#invalid(name, 'must be a string')
+    if (!value.isWellFormed()) throw this.#invalid(name, 'is not well-formed Unicode')
     return value
   }
 
@@ -36,13 +45,26 @@ export class Body {
     const value = this.value(name)
     if (value === undefined) return []
     if (!Array.isArray(value) || !value.every((entry) => typeof entry === 'string')) {
-      throw new Refusal(400, `invalid JSON: ${name} must be a list of strings`)
+      throw this.#invalid(name, 'must be a list of strings')
     }
     return value
   }
+
+  /** An object without members that are not in `known`; null when the member is absent. */
+  object(name: string, known: ReadonlySet<string>): Body | null {
+    const value = this.value(name)
+    if (value === undefined) return null
+    if (!isObject(value)) throw this.#invalid(name, 'must be an object')
+    return new Body(value, known, `${this.#prefix}${name}.`)
+  }
+
+  #invalid(name: string, why: string): Refusal {
+    return new Refusal(400, `invalid JSON: ${this.#prefix}${name} ${why}`)
+  }
 }
 
-function parseObject(bytes: Uint8Array): Readonly<Record<string, unknown>> {
+/** A strict JSON object; throws a `Refusal` that says what is wrong with it. */
+export function parseObject(bytes: Uint8Array): Members {
   let value: unknown
   try {
     value = parseStrict(bytes)

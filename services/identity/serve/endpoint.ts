@@ -1,8 +1,9 @@
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Clock } from '@plat/core'
 import { type BodyFault, type Exchange, faults, type HttpFault, type RawRoute, readBody } from '@plat/http'
 import type { Log } from '@plat/process'
 import type { BrokerGuard } from './broker-guard.ts'
+import { OAuthRefusal, Refusal } from './refusal.ts'
 
 /** Document 1, "Limits": size of a request body. */
 const MAX_BODY_BYTES = 64 * 1024
@@ -11,20 +12,16 @@ export const BODY_TIMEOUT_MS = 30_000
 /** One line about a wrong broker token in this time, in milliseconds: a flood must not fill the disk. */
 const WARN_EVERY_MS = 1000
 
-/** A refusal of a broker-token endpoint: `{error: <text>}` with a status (document 1, "Errors"). */
-export class Refusal extends Error {
-  readonly status: number
-
-  constructor(status: number, error: string) {
-    super(error)
-    this.status = status
-  }
-}
-
-/** One broker-token endpoint: the body's bytes in, the answer's object out. A thrown `Refusal` is the answer instead. */
+/** One endpoint: a POST's body in, the answer's object out. A thrown `Refusal` is the answer instead. */
 export interface Endpoint {
   readonly path: string
-  handle(body: Uint8Array): object | Promise<object>
+  /** `broker`: the broker token opens it, and is asked before the body is read. `request`: what is in the request does. */
+  readonly opensWith: 'broker' | 'request'
+  /** `json`: only `application/json`. `any`: the endpoint looks at the content type itself, or at no body at all. */
+  readonly takes: 'json' | 'any'
+  /** The shape of refusals that come before the endpoint: `{error}`, or that of RFC 6749. */
+  readonly errors: 'text' | 'oauth'
+  handle(body: Uint8Array, request: IncomingMessage): object | Promise<object>
 }
 
 export interface EndpointParts {
@@ -34,8 +31,8 @@ export interface EndpointParts {
 }
 
 /**
- * Everything under `/v1/`: endpoints that take a POST with the broker token, which is asked before the body is read, and a
- * JSON object. A raw route, because minting is the broker's hot path and the API framework costs a fifth of a mint.
+ * Everything under `/v1/`. A raw route, because minting is the broker's hot path and the API framework costs a fifth of a
+ * mint.
  */
 export function endpointRoute(parts: EndpointParts, endpoints: readonly Endpoint[]): RawRoute {
   const router = new Router(parts, endpoints)
@@ -61,31 +58,38 @@ class Router {
   }
 
   async answer({ id, request, response }: Exchange): Promise<void> {
+    const path = pathOf(request.url ?? '')
+    const endpoint = this.#endpoints.get(path)
+    if (endpoint === undefined) return refuse(response, refusalOf(faults.notFound, 'text'))
     try {
-      const path = pathOf(request.url ?? '')
-      const endpoint = this.#endpoints.get(path)
-      if (endpoint === undefined) return refuse(response, faults.notFound)
-      if (request.method !== 'POST') return refuse(response.setHeader('allow', 'POST'), faults.method)
-      if (!this.#parts.guard(request.headers.authorization)) return this.#unauthorized(response, path)
-      if (!isJson(request.headers['content-type'])) return refuse(response, faults.mediaType)
+      if (request.method !== 'POST') throw refusalOf(faults.method, endpoint.errors, { allow: 'POST' })
+      if (endpoint.opensWith === 'broker') this.#askForBrokerToken(request, path)
+      if (endpoint.takes === 'json' && !isJson(request.headers['content-type'])) {
+        throw refusalOf(faults.mediaType, endpoint.errors)
+      }
       const { clock } = this.#parts
       const body = await readBody(request, { maxBytes: MAX_BODY_BYTES, timeoutMs: BODY_TIMEOUT_MS, clock })
-      if ('kind' in body) return refuse(response, STATUS_OF_BODY_FAULT[body.why])
-      send(response, 200, await endpoint.handle(body))
+      if ('kind' in body) {
+        const fault = STATUS_OF_BODY_FAULT[body.why]
+        if (fault === null) return void response.destroy()
+        throw refusalOf(fault, endpoint.errors)
+      }
+      send(response, 200, await endpoint.handle(body, request))
     } catch (error) {
-      if (error instanceof Refusal) return send(response, error.status, { error: error.message })
+      if (error instanceof Refusal) return refuse(response, error)
       this.#parts.log.error({ err: error, requestId: id }, 'a request failed')
-      refuse(response, faults.internal)
+      refuse(response, refusalOf(faults.internal, endpoint.errors))
     }
   }
 
-  #unauthorized(response: ServerResponse, path: string): void {
-    const { clock, log } = this.#parts
+  #askForBrokerToken(request: IncomingMessage, path: string): void {
+    const { guard, clock, log } = this.#parts
+    if (guard(request.headers.authorization)) return
     if (clock.monotonic() - this.#warnedAt >= WARN_EVERY_MS) {
       this.#warnedAt = clock.monotonic()
       log.warn({ path }, 'wrong broker token')
     }
-    send(response.setHeader('www-authenticate', 'Bearer realm="plat-identity"'), 401, { error: 'unauthorized' })
+    throw new Refusal(401, 'unauthorized', { 'www-authenticate': 'Bearer realm="plat-identity"' })
   }
 }
 
@@ -95,18 +99,32 @@ function pathOf(url: string): string {
 }
 
 /** `application/json`, with or without parameters. */
-function isJson(contentType: string | undefined): boolean {
+export function isJson(contentType: string | undefined): boolean {
   if (contentType === 'application/json') return true
   return contentType !== undefined && /^application\/json *(;|$)/i.test(contentType)
 }
 
-function refuse(response: ServerResponse, fault: HttpFault | null): void {
-  if (fault === null) response.destroy()
-  else send(response, fault.status, { error: fault.message })
+function refusalOf(
+  { status, message }: HttpFault,
+  errors: Endpoint['errors'],
+  headers: Readonly<Record<string, string>> = {},
+): Refusal {
+  if (errors === 'text') return new Refusal(status, message, headers)
+  return new OAuthRefusal(status, status < 500 ? 'invalid_request' : 'server_error', message, headers)
 }
 
-function send(response: ServerResponse, status: number, body: object): void {
+function refuse(response: ServerResponse, refusal: Refusal): void {
+  send(response, refusal.status, refusal.body(), refusal.headers)
+}
+
+function send(
+  response: ServerResponse,
+  status: number,
+  body: object,
+  headers: Readonly<Record<string, string>> | null = null,
+): void {
   const text = JSON.stringify(body)
+  if (headers !== null) for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
   response.writeHead(status, {
     'content-type': 'application/json; charset=utf-8',
     'content-length': Buffer.byteLength(text),

@@ -1,22 +1,24 @@
-import { isFault, type Verifier } from '@plat/tokens'
 import { Body } from '../serve/body.ts'
-import { type Endpoint, Refusal } from '../serve/endpoint.ts'
+import type { Endpoint } from '../serve/endpoint.ts'
+import { Refusal } from '../serve/refusal.ts'
+import { isSessionFault, type Sessions } from '../sessions/sessions.ts'
 
 const FIELDS: ReadonlySet<string> = new Set(['token', 'audience'])
 
 /** `POST /v1/token/verify`: 200 for every body that says which token, whatever the verdict (document 1). */
-export function verifyEndpoint(verifier: Verifier): Endpoint {
+export function verifyEndpoint(sessions: Sessions): Endpoint {
   return {
     path: '/v1/token/verify',
+    opensWith: 'broker',
+    takes: 'json',
+    errors: 'text',
     async handle(bytes) {
-      const body = new Body(bytes, FIELDS)
+      const body = Body.parse(bytes, FIELDS)
       const token = body.text('token')
       if (token === null || token === '') throw new Refusal(400, 'token is required')
       const audience = body.text('audience')
-      const answer = await (audience === null || audience === ''
-        ? verifier.verify(token)
-        : verifier.verify(token, audience))
-      return isFault(answer) ? { valid: false, error: answer.message } : { valid: true, claims: answer.members }
+      const answer = await sessions.verify(token, audience === null || audience === '' ? undefined : audience)
+      return isSessionFault(answer) ? { valid: false, error: answer.message } : { valid: true, claims: answer.members }
     },
   }
 }

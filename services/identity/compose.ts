@@ -1,0 +1,90 @@
+import type { Clock, Ids } from '@plat/core'
+import type { Log } from '@plat/process'
+import { createProofVerifier, createVerifier, memoryReplayStore } from '@plat/tokens'
+import { bindEndpoint } from './bind/endpoint.ts'
+import { memoryBindRecords } from './bind/records.ts'
+import { memoryOnce } from './delegate/once.ts'
+import { openTransactionVerifier } from './delegate/transaction-token.ts'
+import { openExchangeConfig } from './exchange/config.ts'
+import { exchangeEndpoint } from './exchange/endpoint.ts'
+import type { CredentialProvider } from './exchange/provider.ts'
+import type { IdentitySettings } from './flags.ts'
+import { introspectionEndpoint } from './introspect/endpoint.ts'
+import { createKeyRing, type KeyRing } from './keys/ring.ts'
+import { singleTenancy } from './keys/tenancy.ts'
+import { mintEndpoint } from './mint/mint.ts'
+import { nonceEndpoint } from './nonce/endpoint.ts'
+import { memoryNonces } from './nonce/nonces.ts'
+import type { ProofCheck } from './proof/check.ts'
+import { createProofs } from './proof/proofs.ts'
+import type { Endpoint } from './serve/endpoint.ts'
+import { createRevocations } from './sessions/revocations.ts'
+import { createSessions } from './sessions/sessions.ts'
+import { verifyEndpoint } from './verify/verify.ts'
+
+export interface ComposeOptions {
+  readonly settings: IdentitySettings
+  /** The proof checks that are enabled. */
+  readonly checks: readonly ProofCheck[]
+  /** The credential providers that an audience may name. */
+  readonly providers: readonly CredentialProvider[]
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+}
+
+/** The broker without its listener. */
+export interface Broker {
+  readonly endpoints: readonly Endpoint[]
+  readonly ring: KeyRing
+  close(): void
+}
+
+/** Opens every file that the settings name and puts the endpoints together. What was opened is closed when one fails. */
+export async function composeBroker(options: ComposeOptions): Promise<Broker> {
+  const opened: { close(): void }[] = []
+  const close = () => {
+    for (const each of opened.splice(0).reverse()) each.close()
+  }
+  try {
+    const keep = <T extends { close(): void }>(one: T): T => {
+      opened.push(one)
+      return one
+    }
+    const ring = keep(await createKeyRing(options))
+    return { ring, endpoints: await endpointsOf(options, ring, keep), close }
+  } catch (error) {
+    close()
+    throw error
+  }
+}
+
+async function endpointsOf(
+  options: ComposeOptions,
+  ring: KeyRing,
+  keep: <T extends { close(): void }>(one: T) => T,
+): Promise<readonly Endpoint[]> {
+  const { settings, clock, ids, log, checks, providers } = options
+  const tenancy = singleTenancy(() => ring.signer())
+  const revocations = keep(createRevocations({ path: settings.revocationsFile, clock, log }))
+  await revocations.start()
+  const { issuer, audience, trustDomain } = settings
+  const verifier = createVerifier({ keys: ring.trusted, issuer, audience, trustDomain, leewaySeconds: 0, clock })
+  const sessions = createSessions(verifier, tenancy, revocations)
+  const config = keep(await openExchangeConfig({ path: settings.exchangeConfig, providers, clock, log }))
+  const transactions = await openTransactionVerifier(options)
+  if (transactions !== null) keep(transactions)
+  const nonces = memoryNonces({ clock, ids })
+  const mintProofs = createProofs(checks, { requireProof: settings.requireProof, nonces, log })
+  const proofs = createProofVerifier({ clock, replays: memoryReplayStore(clock) })
+  const records = memoryBindRecords(clock)
+  const issuing = { settings, sessions, tenancy, proofs, records, config, clock, ids, log }
+  return [
+    mintEndpoint({ settings, tenancy, proofs: mintProofs, clock, ids, log }),
+    verifyEndpoint(sessions),
+    bindEndpoint(issuing),
+    nonceEndpoint(nonces, mintProofs),
+    exchangeEndpoint({ ...issuing, transactions, once: memoryOnce(clock) }),
+    introspectionEndpoint({ sessions, records }),
+  ]
+}

@@ -1,0 +1,43 @@
+import type { SessionClaims } from '@plat/tokens'
+import { boundTo, refusalOf, sessionOf } from '../exchange/parts.ts'
+import { OAuthRefusal } from '../serve/refusal.ts'
+import type { DelegationParts, DelegationRequest } from './delegate.ts'
+
+/** Agent A, on whose behalf the actor is to act: from its session token, or from the call's transaction token. */
+export interface Delegator {
+  readonly claims: SessionClaims
+  /** What it grants or was granted for; must name the actor. */
+  readonly scopes: readonly string[]
+  /** Id of the transaction, which is good once; null for a session token. */
+  readonly txn: string | null
+}
+
+/** The subject as a grant: who it is, whether it may be delegated at all. Whom it grants is asked for afterwards. */
+export async function delegatorOf(parts: DelegationParts, asked: DelegationRequest): Promise<Delegator> {
+  if (asked.subjectKind === 'transaction') return transaction(parts, asked.subjectToken)
+  const claims = await sessionOf(parts, asked.subjectToken, 'subject_token')
+  if (claims.parentJti !== null) throw badGrant('an exchanged token cannot be delegated')
+  if ((await boundTo(parts, claims)) !== null) throw badGrant('a token that is bound to a key cannot be delegated')
+  return { claims, scopes: claims.scopes, txn: null }
+}
+
+async function transaction({ transactions, sessions }: DelegationParts, token: string): Promise<Delegator> {
+  if (transactions === null) {
+    throw new OAuthRefusal(400, 'invalid_request', 'subject_token_type: transaction tokens are not taken here')
+  }
+  const answer = await transactions.verify(token)
+  if ('kind' in answer) throw badGrant(answer.message)
+  const revoked = sessions.revoked(answer.caller)
+  if (revoked !== null) throw refusalOf(revoked, 'subject_token')
+  return { claims: answer.caller, scopes: answer.scopes, txn: answer.txn }
+}
+
+function badGrant(message: string): OAuthRefusal {
+  return new OAuthRefusal(400, 'invalid_grant', `subject_token: ${message}`)
+}
+
+/** `agents:<B>` names an agent of A's own namespace, `agents:<ns>/<B>` one of any. */
+export function names(scope: string, delegator: SessionClaims, actor: SessionClaims): boolean {
+  if (scope === `agents:${actor.namespace}/${actor.agent}`) return true
+  return delegator.namespace === actor.namespace && scope === `agents:${actor.agent}`
+}

@@ -1,0 +1,31 @@
+import { type DelegationParts, delegate } from '../delegate/delegate.ts'
+import { recordRefused } from '../serve/audit.ts'
+import type { Endpoint } from '../serve/endpoint.ts'
+import { Parameters } from '../serve/parameters.ts'
+import { OAuthRefusal } from '../serve/refusal.ts'
+import { exchange } from './exchange.ts'
+import { EXCHANGE_PATH } from './parts.ts'
+import { decodeExchangeRequest } from './request.ts'
+
+/** `POST /v1/exchange`: RFC 8693 token exchange and, with an actor token, delegation (document 1). */
+export function exchangeEndpoint(parts: DelegationParts): Endpoint {
+  return {
+    path: EXCHANGE_PATH,
+    opensWith: 'request',
+    takes: 'any',
+    errors: 'oauth',
+    async handle(body, request) {
+      let event: 'exchange' | 'delegation' = 'exchange'
+      const who = {}
+      try {
+        const asked = decodeExchangeRequest(Parameters.read(body, request))
+        if (asked.actorToken === null) return await exchange(parts, asked, request, who)
+        event = 'delegation'
+        return await delegate(parts, { ...asked, actorToken: asked.actorToken }, request, who)
+      } catch (error) {
+        if (error instanceof OAuthRefusal) recordRefused(parts.log, event, error, who)
+        throw error
+      }
+    },
+  }
+}

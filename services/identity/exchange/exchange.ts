@@ -1,0 +1,143 @@
+import type { IncomingMessage } from 'node:http'
+import { rfc3339 } from '@plat/core'
+import type { SessionClaims } from '@plat/tokens'
+import { recordIssued } from '../serve/audit.ts'
+import { OAuthRefusal } from '../serve/refusal.ts'
+import type { Audience } from './config.ts'
+import {
+  answer,
+  boundTo,
+  type ExchangeAnswer,
+  type IssuingParts,
+  keptClaims,
+  proveHolder,
+  secondsLeft,
+  sessionOf,
+  signFor,
+} from './parts.ts'
+import type { CredentialProvider } from './provider.ts'
+import type { ExchangeRequest } from './request.ts'
+
+/** Everything that an exchange is made of once its rules have let it through. */
+interface Granted {
+  readonly subject: SessionClaims
+  readonly audienceName: string
+  readonly audience: Audience
+  readonly scopes: readonly string[]
+  /** Thumbprint of the key that the subject is bound to. */
+  readonly boundTo: string | null
+  /** Unix seconds. */
+  readonly issuedAt: number
+  readonly lifetimeSeconds: number
+  readonly jti: string
+}
+
+/** An exchange without actor (document 1, "Exchange rules"): grant, target, scope, proof, issue. */
+export async function exchange(
+  parts: IssuingParts,
+  asked: ExchangeRequest,
+  request: IncomingMessage,
+  who: object,
+): Promise<ExchangeAnswer> {
+  const subject = await sessionOf(parts, asked.subjectToken, 'subject_token')
+  Object.assign(who, { sub: subject.subject, jti: subject.jti })
+  if (subject.parentJti !== null) {
+    throw new OAuthRefusal(400, 'invalid_grant', 'subject_token: an exchanged token cannot be exchanged again')
+  }
+  const audienceName = asked.audience ?? ''
+  const audience = allowedAudience(parts, audienceName, subject)
+  const scopes = grantedScopes(asked, audience, subject)
+  const holder = await boundTo(parts, subject)
+  if (audience.provider !== null) {
+    await proveHolder(parts, request, { token: asked.subjectToken, boundTo: holder, name: 'subject_token' })
+  }
+  const issuedAt = Math.floor(parts.clock.now() / 1000)
+  const granted: Granted = {
+    subject,
+    audienceName,
+    audience,
+    scopes,
+    boundTo: holder,
+    issuedAt,
+    lifetimeSeconds: lifetime(asked, audience, secondsLeft(subject, issuedAt, 'subject_token')),
+    jti: parts.ids.uuid(),
+  }
+  return audience.provider === null ? sessionToken(parts, granted) : credential(parts, granted, audience.provider)
+}
+
+/** Rule 2. One answer for both reasons: who may not ask learns no names. */
+function allowedAudience({ config }: IssuingParts, name: string, subject: SessionClaims): Audience {
+  const audience = config.audience(name)
+  if (audience?.allowedNamespaces.has(subject.namespace) === true) return audience
+  throw new OAuthRefusal(400, 'invalid_target', 'the audience is not in the allow-list, or not for this namespace')
+}
+
+/** Rule 3. */
+function grantedScopes({ scopes }: ExchangeRequest, audience: Audience, subject: SessionClaims): readonly string[] {
+  const wanted = new Set(scopes ?? subject.scopes)
+  const granted = subject.scopes.filter((scope) => wanted.has(scope) && audience.allowedScopes.has(scope))
+  if (granted.length > 0) return [...new Set(granted)]
+  throw new OAuthRefusal(400, 'invalid_scope', 'no requested scope is both allowed for the audience and granted')
+}
+
+/** Rule 4. `left`: what the subject still has to live, in seconds. */
+function lifetime({ ttlSeconds }: ExchangeRequest, { maxTTLSeconds }: Audience, left: number): number {
+  return Math.min(ttlSeconds ?? maxTTLSeconds, maxTTLSeconds, left)
+}
+
+function sessionToken(parts: IssuingParts, granted: Granted): ExchangeAnswer {
+  const { subject, audienceName, scopes, boundTo: jkt, issuedAt, lifetimeSeconds, jti } = granted
+  const { members } = subject
+  const token = signFor(parts, subject.namespace, {
+    iss: parts.settings.issuer,
+    ...keptClaims(subject),
+    aud: audienceName,
+    iat: issuedAt,
+    nbf: issuedAt,
+    exp: issuedAt + lifetimeSeconds,
+    jti,
+    act: members.act,
+    scope: scopes.join(' '),
+    plat_groups: members.plat_groups,
+    plat_principal_verified: members.plat_principal_verified,
+    plat_inherited_taints: members.plat_inherited_taints,
+    plat_parent_jti: subject.jti,
+    plat_delegator_jti: members.plat_delegator_jti,
+    plat_delegation_jtis: members.plat_delegation_jtis,
+    cnf: jkt === null ? undefined : { jkt },
+  })
+  record(parts, granted, lifetimeSeconds)
+  return answer(token, lifetimeSeconds, scopes)
+}
+
+/** Rule 5. What the provider said goes to the log of nobody but us, and only as the reason it was given. */
+async function credential(
+  parts: IssuingParts,
+  granted: Granted,
+  provider: CredentialProvider,
+): Promise<ExchangeAnswer> {
+  const result = await provider.issue(granted).catch((error: unknown) => {
+    return { kind: 'failed' as const, reason: `it threw ${error instanceof Error ? error.name : 'no error'}` }
+  })
+  if (result.kind === 'failed') {
+    parts.log.error({ provider: provider.name, audience: granted.audienceName, reason: result.reason }, 'no credential')
+    throw new OAuthRefusal(502, 'server_error', 'the credential provider of the audience failed')
+  }
+  record(parts, granted, result.expiresInSeconds)
+  return answer(result.accessToken, result.expiresInSeconds, granted.scopes)
+}
+
+function record({ log }: IssuingParts, granted: Granted, expiresIn: number): void {
+  const { subject, audienceName, audience, scopes, issuedAt, jti } = granted
+  recordIssued(log, 'exchange', {
+    jti,
+    sub: subject.subject,
+    user: subject.user,
+    scope: scopes.join(' '),
+    expiresAt: rfc3339((issuedAt + expiresIn) * 1000),
+    parent: subject.jti,
+    chain: subject.actors,
+    audience: audienceName,
+    ...(audience.provider === null ? {} : { provider: audience.provider.name }),
+  })
+}

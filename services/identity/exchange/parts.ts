@@ -1,0 +1,119 @@
+import type { IncomingMessage } from 'node:http'
+import type { Clock, Ids } from '@plat/core'
+import type { Log } from '@plat/process'
+import { type ProofVerifier, type SessionClaims, signJws } from '@plat/tokens'
+import { type BindRecords, boundKey } from '../bind/records.ts'
+import type { IdentitySettings } from '../flags.ts'
+import type { Tenancy } from '../keys/tenancy.ts'
+import { publicUrl } from '../serve/public-url.ts'
+import { OAuthRefusal } from '../serve/refusal.ts'
+import { isSessionFault, type SessionFault, type Sessions } from '../sessions/sessions.ts'
+import type { ExchangeConfig } from './config.ts'
+import { JWT_TOKEN_TYPE } from './request.ts'
+
+export const EXCHANGE_PATH = '/v1/exchange'
+
+/** What exchange and delegation work with. */
+export interface IssuingParts {
+  readonly settings: IdentitySettings
+  readonly sessions: Sessions
+  readonly tenancy: Tenancy
+  readonly proofs: ProofVerifier
+  readonly records: BindRecords
+  readonly config: ExchangeConfig
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+}
+
+/** Document 1, `POST /v1/exchange`, response 200. */
+export interface ExchangeAnswer {
+  readonly access_token: string
+  readonly issued_token_type: typeof JWT_TOKEN_TYPE
+  /** `Bearer` as documented, for a bound token too (RFC 9449 would say `DPoP`). */
+  readonly token_type: 'Bearer'
+  readonly expires_in: number
+  readonly scope: string
+}
+
+export function answer(accessToken: string, expiresIn: number, scopes: readonly string[]): ExchangeAnswer {
+  return {
+    access_token: accessToken,
+    issued_token_type: JWT_TOKEN_TYPE,
+    token_type: 'Bearer',
+    expires_in: expiresIn,
+    scope: scopes.join(' '),
+  }
+}
+
+/** A session token of the request body, verified; `name` stands in the refusal. */
+export async function sessionOf(parts: IssuingParts, token: string, name: string): Promise<SessionClaims> {
+  const claims = await parts.sessions.verify(token)
+  if (isSessionFault(claims)) throw refusalOf(claims, name)
+  return claims
+}
+
+export function refusalOf({ reason, message }: SessionFault, name: string): OAuthRefusal {
+  if (reason === 'unavailable') return new OAuthRefusal(503, 'temporarily_unavailable', message)
+  return new OAuthRefusal(400, 'invalid_grant', `${name}: ${message}`)
+}
+
+/** Asks a bound token's holder for a proof, and uses it up. An unbound token needs none. */
+export async function proveHolder(
+  { settings, proofs }: IssuingParts,
+  request: IncomingMessage,
+  held: { readonly token: string; readonly boundTo: string | null; readonly name: string },
+): Promise<void> {
+  if (held.boundTo === null) return
+  const proof = proofs.check({
+    headers: request.headersDistinct.dpop ?? [],
+    method: 'POST',
+    url: publicUrl(settings.publicUrl, request) + EXCHANGE_PATH,
+    accessToken: held.token,
+    ath: 'optional',
+  })
+  if (proof.kind === 'proofFault') throw badProof(`${held.name} is bound to a key: ${proof.message}`)
+  if (proof.jkt !== held.boundTo) throw badProof(`${held.name} is bound to another key than that of the proof`)
+  const fault = await proofs.use(proof)
+  if (fault !== null) throw badProof(fault.message)
+}
+
+function badProof(description: string): OAuthRefusal {
+  return new OAuthRefusal(400, 'invalid_dpop_proof', description)
+}
+
+/** Seconds that a token has left; it may have expired while a proof was asked for. */
+export function secondsLeft({ expiresAt }: Pick<SessionClaims, 'expiresAt'>, now: number, name: string): number {
+  if (expiresAt <= now) throw new OAuthRefusal(400, 'invalid_grant', `${name}: token has expired`)
+  return expiresAt - now
+}
+
+/** Thumbprint of the key that a session token is bound to; null when it is not. */
+export function boundTo({ records }: IssuingParts, claims: SessionClaims): Promise<string | null> {
+  return boundKey(claims, records)
+}
+
+/** Signs with the key of the namespace, or refuses: a tenant without its key gets no token of another. */
+export function signFor({ tenancy }: IssuingParts, namespace: string, claims: object): string {
+  const signer = tenancy.signerFor(namespace)
+  if (signer === null) {
+    throw new OAuthRefusal(503, 'temporarily_unavailable', 'the signing key of the tenant is not available')
+  }
+  return signJws(signer, {}, claims)
+}
+
+/** Claims that a derived token takes over from the session that it is for. */
+const KEPT = [
+  'sub',
+  'plat_ns',
+  'plat_agent',
+  'plat_session',
+  'plat_tier',
+  'plat_parent_session',
+  'plat_fork_root',
+  'plat_substrate',
+] as const
+
+export function keptClaims(claims: SessionClaims): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(KEPT.map((name) => [name, claims.members[name]]))
+}

@@ -1,0 +1,41 @@
+import type { SessionClaims } from '@plat/tokens'
+import type { Audience } from './config.ts'
+
+/** What a cloud credential is asked for with. */
+export interface CredentialRequest {
+  /** The verified subject token. */
+  readonly subject: SessionClaims
+  /** Name of the audience in `-exchange-config`, and its rules with `params`. */
+  readonly audienceName: string
+  readonly audience: Audience
+  /** Granted scopes, never empty. */
+  readonly scopes: readonly string[]
+  /** The `jti` of the assertion: the record of issuance names it. */
+  readonly jti: string
+  /** Life of the assertion, in seconds; the credential's own life is the provider's. */
+  readonly lifetimeSeconds: number
+}
+
+/** A credential of a cloud. */
+export interface Credential {
+  readonly kind: 'credential'
+  /** What the caller gets as `access_token`. */
+  readonly accessToken: string
+  /** The provider's true lifetime, in seconds. */
+  readonly expiresInSeconds: number
+}
+
+/** The cloud gave none: 502 `server_error`. The reason is for our log; the provider's answer goes to nobody. */
+export interface ProviderFailure {
+  readonly kind: 'failed'
+  readonly reason: string
+}
+
+/** Turns a session into a credential of one cloud (document 1, exchange rule 5). One file implements one provider. */
+export interface CredentialProvider {
+  /** The name in `provider`: `aws-sts`, `gcp-sts`, `azure-entra`. */
+  readonly name: string
+  /** What is wrong with the `params` of an audience, one line each beginning with the key: `roleArn: is missing`. */
+  problems(params: Audience['params']): readonly string[]
+  issue(request: CredentialRequest): Promise<Credential | ProviderFailure>
+}

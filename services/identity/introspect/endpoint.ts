@@ -1,0 +1,45 @@
+import { isFault, parseJws } from '@plat/tokens'
+import { type BindRecords, boundKey } from '../bind/records.ts'
+import type { Endpoint } from '../serve/endpoint.ts'
+import { Parameters } from '../serve/parameters.ts'
+import { OAuthRefusal } from '../serve/refusal.ts'
+import { isSessionFault, type Sessions } from '../sessions/sessions.ts'
+
+export const INTROSPECTION_PATH = '/v1/introspect'
+
+export interface IntrospectionParts {
+  readonly sessions: Sessions
+  readonly records: BindRecords
+}
+
+/** `POST /v1/introspect` (RFC 7662): a token of any audience in, its claims with `active` out. Why one is not active is not said. */
+export function introspectionEndpoint({ sessions, records }: IntrospectionParts): Endpoint {
+  return {
+    path: INTROSPECTION_PATH,
+    opensWith: 'broker',
+    takes: 'any',
+    errors: 'oauth',
+    async handle(body, request) {
+      const token = Parameters.read(body, request).text('token')
+      if (token === null) throw new OAuthRefusal(400, 'invalid_request', 'token is missing')
+      const claims = await sessions.verify(token, audienceOf(token) ?? undefined)
+      if (isSessionFault(claims)) return { active: false }
+      const jkt = await boundKey(claims, records)
+      return {
+        ...claims.members,
+        ...(jkt === null ? {} : { cnf: { jkt } }),
+        active: true,
+        token_type: jkt === null ? 'Bearer' : 'DPoP',
+      }
+    },
+  }
+}
+
+/** The broker answers for every token that it signed, whoever it is for: the token itself says the audience to verify it with. */
+function audienceOf(token: string): string | null {
+  const jws = parseJws(token)
+  if (isFault(jws)) return null
+  const { aud } = jws.payload
+  const first: unknown = Array.isArray(aud) ? aud[0] : aud
+  return typeof first === 'string' ? first : null
+}

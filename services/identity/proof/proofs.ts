@@ -1,0 +1,79 @@
+import type { Log } from '@plat/process'
+import type { Nonces } from '../nonce/nonces.ts'
+import { Refusal } from '../serve/refusal.ts'
+import type { Proof, ProofCheck, ProofContext, ProofVerdict, Substrate } from './check.ts'
+
+/** The checks that are enabled, and what they make of the proof of a mint request. */
+export interface Proofs {
+  /** The check of this name; throws `unknown proof check` (400) when it is not enabled. */
+  check(name: string): ProofCheck
+  /** Null for a mint without proof. Throws in the words of document 1, "Errors": 400 unknown, 403 failed, 503 unreachable. */
+  establish(proof: Proof | null, context: () => ProofContext): Promise<Substrate> | null
+}
+
+export interface ProofsOptions {
+  /** A mint without proof is refused. */
+  readonly requireProof: boolean
+  readonly nonces: Nonces
+  readonly log: Log
+}
+
+/** Throws when two checks have one name. */
+export function createProofs(checks: readonly ProofCheck[], options: ProofsOptions): Proofs {
+  const byName = new Map<string, ProofCheck>()
+  for (const check of checks) {
+    if (byName.has(check.name)) throw new Error(`the proof check ${check.name} is there twice`)
+    byName.set(check.name, check)
+  }
+  const checkOf = (name: string): ProofCheck => {
+    const check = byName.get(name)
+    if (check === undefined) throw new Refusal(400, 'unknown proof check')
+    return check
+  }
+  return {
+    check: checkOf,
+    establish(proof, context) {
+      if (proof !== null) return establish(checkOf(proof.check), proof, { context: context(), ...options })
+      if (options.requireProof) throw new Refusal(403, 'a proof is required')
+      return null
+    },
+  }
+}
+
+async function establish(
+  check: ProofCheck,
+  proof: Proof,
+  { context, nonces, log }: ProofsOptions & { readonly context: ProofContext },
+): Promise<Substrate> {
+  await redeemNonce(check, proof, nonces)
+  const verdict = await judge(check, proof, { context, log })
+  if (verdict.kind === 'failed') throw new Refusal(403, `proof failed: ${verdict.reason}`)
+  if (verdict.kind === 'unreachable') throw new Refusal(503, `proof check unavailable: ${verdict.reason}`)
+  return verdict.substrate
+}
+
+/** Redeemed first and once: a proof that fails has used its nonce up too. */
+async function redeemNonce(check: ProofCheck, { nonce }: Proof, nonces: Nonces): Promise<void> {
+  if (check.nonce === 'none') {
+    if (nonce !== null) throw new Refusal(400, 'invalid proof: this check takes no nonce')
+    return
+  }
+  if (nonce === null || nonce === '') throw new Refusal(403, 'proof failed: it carries no nonce')
+  if (!(await nonces.redeem(nonce, check.name))) {
+    throw new Refusal(403, 'proof failed: its nonce is unknown, used, expired, or of another check')
+  }
+}
+
+/** A check that throws has established nothing, and the fault is not the caller's. */
+async function judge(
+  check: ProofCheck,
+  proof: Proof,
+  { context, log }: { readonly context: ProofContext; readonly log: Log },
+): Promise<ProofVerdict> {
+  try {
+    return await check.verify(proof, context)
+  } catch (error) {
+    log.error({ err: error, check: check.name }, 'a proof check failed to run')
+    return { kind: 'unreachable', reason: 'the check failed to run' }
+  }
+}

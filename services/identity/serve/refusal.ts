@@ -1,0 +1,31 @@
+/** A refusal: a status and the object that tells it. Thrown by an endpoint's step, it is the answer. */
+export class Refusal extends Error {
+  readonly status: number
+  /** Headers beside those of every answer. */
+  readonly headers: Readonly<Record<string, string>>
+
+  /** `error` is the whole text of a broker-token endpoint: `{error: <text>}` (document 1, "Errors"). */
+  constructor(status: number, error: string, headers: Readonly<Record<string, string>> = {}) {
+    super(error)
+    this.status = status
+    this.headers = headers
+  }
+
+  body(): object {
+    return { error: this.message }
+  }
+}
+
+/** A refusal in the shape of RFC 6749, section 5.2: `{error, error_description}`. The description is one line. */
+export class OAuthRefusal extends Refusal {
+  readonly code: string
+
+  constructor(status: number, code: string, description: string, headers: Readonly<Record<string, string>> = {}) {
+    super(status, description, headers)
+    this.code = code
+  }
+
+  override body(): object {
+    return { error: this.code, error_description: this.message }
+  }
+}
