@@ -12,9 +12,14 @@ const FLAGS = { only: { type: 'list', help: 'the names of the steps to run' } } 
 const STEPS = [
   { name: 'fuzz', runner: 'test/fuzz/run.ts', args: ['-seconds', '60'], suite: 'fuzz' },
   { name: 'crash', runner: 'test/crash/run.ts', args: ['-appender', '1000', '-gateway', '100'], suite: 'crash' },
-  { name: 'bench', runner: 'bench/run.ts', args: [], suite: 'bench' },
+  { name: 'bench', runner: 'bench/run.ts', args: ['-save', `bench/results/${today()}.json`], suite: 'bench' },
   { name: 'soak', runner: 'bench/soak.ts', args: [], suite: null },
 ] as const
+
+/** `2026-11-21`, in UTC: the name of the day's figures. */
+function today(): string {
+  return new Date().toISOString().slice(0, 10)
+}
 
 /** Runs one step on this screen and answers whether it passed. */
 function passes(runner: string, args: readonly string[]): Promise<boolean> {
