@@ -5,6 +5,7 @@ import type { FastifyInstance } from 'fastify'
 import { createAdmin } from './admin/index.ts'
 import { isDenial, Snapshots } from './call/index.ts'
 import { authMetrics, policyMetrics, runnerMetrics, serverMetrics } from './counting.ts'
+import { createApprovals } from './features/approvals/index.ts'
 import { createAudit } from './features/audit/index.ts'
 import { createAuthenticator } from './features/identity/index.ts'
 import { createPolicies, policySlot } from './features/policy/index.ts'
@@ -69,7 +70,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
     hosts: base === '' ? [] : [new URL(base).hostname],
     metrics,
     live,
-    admin: (app) => admin.mount(app, []),
+    admin: (app) => admin.mount(app, [features.approvals.routes]),
     close: () => started.disposeAsync(),
   }
 }
@@ -91,23 +92,35 @@ async function openShared(options: GatewayOptions, started: AsyncDisposableStack
 
 type Features = Awaited<ReturnType<typeof startFeatures>>
 
-async function startFeatures({ config, dialer, live, snapshots, clock, log, metrics, keep }: Shared) {
+async function startFeatures(shared: Shared) {
+  const { config, dialer, live, snapshots, clock, log, metrics, keep } = shared
   const identity = { config: config.identity, dialer, clock, log, metrics: authMetrics(metrics) }
   const authenticator = keep(await createAuthenticator(identity))
   const revoked = metrics.counter('plat_gateway_revoked_total')
   const revocations = keep(createRevocations({ live, clock, metrics: { revoked: (scope) => revoked.inc({ scope }) } }))
   const servers = keep(createServers({ config, snapshots, clock, log, metrics: serverMetrics(metrics) }))
   const policies = keep(createPolicies({ config, snapshots, clock, log, metrics: policyMetrics(metrics) }))
+  const pending = metrics.gauge('plat_gateway_approvals_pending')
+  const approvals = keep(
+    await createApprovals({
+      ...shared,
+      ledgers: shared.audit.ledgers,
+      metrics: { pending: (count) => pending.set({}, count) },
+    }),
+  )
   await Promise.all([servers.check(), policies.check()])
-  return { authenticator, revocations, servers, policies }
+  return { authenticator, revocations, servers, policies, approvals }
 }
 
 /** The order of the governed call: the request's stages, the reply's reviews. */
-function createPipeline(shared: Shared, { authenticator, revocations, servers, policies }: Features): Runner {
+function createPipeline(
+  shared: Shared,
+  { authenticator, revocations, servers, policies, approvals }: Features,
+): Runner {
   const { config, audit, live, snapshots, clock, log, metrics, keep } = shared
   return keep(
     createRunner({
-      stages: stages([revocations.stage, servers.stage, policies.stage]),
+      stages: stages([revocations.stage, servers.stage, policies.stage, approvals.stage]),
       reviews: [createListReview((call, tool) => policies.judge(call.snapshot, call.facts, tool))],
       matrix,
       authenticate: (arrival) => authenticator.authenticate(arrival.wire),

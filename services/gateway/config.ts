@@ -12,6 +12,7 @@ import {
 import type { Static } from 'typebox'
 import { Check } from 'typebox/value'
 import { adminBlock } from './admin/config.ts'
+import { approvalPreviewBlock, approvalQuorumBlock, approvalsBlock } from './features/approvals/config.ts'
 import { auditBlock, transparencyLogBlock } from './features/audit/config.ts'
 import { budgetsBlock } from './features/budgets/config.ts'
 import { identityBlock } from './features/identity/config.ts'
@@ -33,6 +34,9 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   revocationsBlock,
   revocationMirrorBlock,
   budgetsBlock,
+  approvalsBlock,
+  approvalPreviewBlock,
+  approvalQuorumBlock,
   adminBlock,
 ]
 
@@ -41,8 +45,10 @@ export type GatewayConfig = Readonly<
   Static<typeof listenersBlock.schema> &
     Static<typeof policyBlock.schema> &
     Static<typeof serversBlock.schema> &
-    Static<typeof auditBlock.schema> & {
+    Static<typeof auditBlock.schema> &
+    Static<typeof approvalsBlock.schema> & {
       identity: Readonly<Static<typeof identityBlock.schema>>
+      approvalPreview: Readonly<Static<typeof approvalPreviewBlock.schema>>
       adminAuth: Readonly<Static<typeof adminBlock.schema>>
     }
 >
@@ -106,16 +112,18 @@ export function readConfigFile(path: string): { kind: 'text'; text: string } | {
 
 /** The checks were made already; this gives their result its type, and fails when tables and types disagree. */
 function decode(config: Record<string, unknown>): GatewayConfig {
-  const { identity, adminAuth } = config
+  const { identity, adminAuth, approvalPreview } = config
   if (
     Check(listenersBlock.schema, config) &&
     Check(policyBlock.schema, config) &&
     Check(serversBlock.schema, config) &&
     Check(auditBlock.schema, config) &&
+    Check(approvalsBlock.schema, config) &&
+    Check(approvalPreviewBlock.schema, approvalPreview) &&
     Check(identityBlock.schema, identity) &&
     Check(adminBlock.schema, adminAuth)
   ) {
-    return { ...config, identity, adminAuth }
+    return { ...config, identity, adminAuth, approvalPreview }
   }
   throw new Error('the tables of gateway.json accept what their types refuse')
 }

@@ -96,6 +96,13 @@ export const gatewayMetricRows = [
     help: 'Loads of the policy file by result; after an error the policies before it stay in force',
   },
   {
+    ...policy,
+    name: 'plat_gateway_approvals_pending',
+    type: 'gauge',
+    labels: {},
+    help: 'Calls for which somebody is to decide',
+  },
+  {
     ...revocation,
     name: 'plat_gateway_revoked_total',
     type: 'counter',

@@ -14,7 +14,7 @@ export type AdminAuthentication = (authorization: string | undefined) => Princip
 /** The static token of `PLAT_ADMIN_TOKEN`. Hashes are compared, in constant time, so neither length nor prefix leaks. */
 export function staticToken(token: string): AdminAuthentication {
   const expected = digest(token)
-  const principal: Principal = { by: 'token:admin', roles: new Set(ALL_ROLES) }
+  const principal: Principal = { by: 'token:admin', roles: new Set(ALL_ROLES), byToken: true }
   return (authorization) => {
     if (authorization === undefined) throw new AdminFault('unauthenticated', 'a bearer token is required')
     const given = authorization.length > TOKEN_MAX_CHARS ? undefined : BEARER.exec(authorization)?.[1]

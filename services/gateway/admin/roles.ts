@@ -9,6 +9,8 @@ export interface Principal {
   /** The name in the ledger and in votes: `token:admin`. */
   readonly by: string
   readonly roles: ReadonlySet<Role>
+  /** Came with the static token: there is no person behind it that a record could name. */
+  readonly byToken: boolean
 }
 
 /**

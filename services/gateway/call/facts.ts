@@ -77,6 +77,8 @@ export interface Decision {
   readonly action: 'allow' | 'deny' | 'require_approval'
   readonly policy: string | null
   readonly rule: string | null
+  /** SHA-256 of the whole rule with its policy's name, as hex: what an approval is bound to. Absent when no rule decided. */
+  readonly ruleSha256?: string
   readonly reason: string
   /** Revision of the policies that decided: `sha256:<hex>`. */
   readonly revision: string

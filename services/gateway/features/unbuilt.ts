@@ -42,11 +42,7 @@ export const unbuiltKeys: UnbuiltKeys = {
   ...under('cloudCredentials.azure', { managedIdentity: false, identityBinding: false }),
   ...under('cloudCredentials.gcp', { metadataHost: EMPTY }),
 
-  // Approvals
-  approvalTimeoutSeconds: 300,
-  approvalStorePath: EMPTY,
-  ...under('approvalPreview', { mode: 'redacted', maxBytes: 4096 }),
-  ...under('approvalQuorum', { default: EMPTY, rules: EMPTY }),
+  // Notifications
   consoleURL: EMPTY,
   notifiers: EMPTY,
   notifyOutboxPath: EMPTY,

@@ -6,8 +6,11 @@ export interface Plane {
   read(arrival: Arrival, identity: Identity): Promise<Parsed | Denial>
   /** `sent`: a wait has opened the stream already. */
   forward(call: Call<'identity' | 'target' | 'hold'>, head: 'unsent' | 'sent'): Promise<Reply | Denial>
-  /** Head and beats while a person decides; null: the client takes no stream, its head waits. */
-  held(call: Call<'identity'>, approvalId: string): { readonly head: Head; beat(): Frame } | null
+  /**
+   * Head and beats while a person decides; null: the client takes no stream, its head waits. `leave` ends the wait as if
+   * the client had left, for a protocol in which it can say so without closing the connection.
+   */
+  held(call: Call<'identity'>, approvalId: string, leave: () => void): { readonly head: Head; beat(): Frame } | null
   /** The answer to a refusal while no head has been sent. `identity` refusals come here too, with `parsed` null. */
   refuse(arrival: Arrival, parsed: Parsed | null, denial: Denial): { readonly head: Head; readonly frame: Frame }
   /** The dialect's terminal error once the head has been sent. */

@@ -39,10 +39,10 @@ test('resources are rendered at start and again on change, with private modes, a
     const { mode, ino } = await stat(join(outDir, 'upstreams.json'))
     assert.equal(mode & 0o777, 0o600)
 
-    await put('toolpolicies/default/a.yaml', policy('require_approval'))
+    await put('toolpolicies/default/a.yaml', policy('require_approval, quorum: {minApprovers: 2}'))
     await until(async () => (await policies()).generation === 2)
     assert.equal((await policies()).policies[0].rules[0].name, 'refused')
-    const line = 'ToolPolicy default/a rules[0].action: not built yet in this version'
+    const line = 'ToolPolicy default/a rules[0].quorum: not built yet in this version'
     await until(async () => render.refused().includes(line))
 
     await put('toolpolicies/default/a.yaml', 'broken: [')

@@ -78,7 +78,6 @@ type Rule = NonNullable<Manifest<'ToolPolicy'>['spec']['rules']>[number]
 
 function ruleFaults(rule: Rule): Fault[] {
   const faults: Fault[] = []
-  if (rule.action === 'require_approval') faults.push(notBuilt('action'))
   if (rule.quorum !== undefined) faults.push(notBuilt('quorum'))
   if (rule.rateLimit !== undefined) faults.push(notBuilt('rateLimit'))
   if (rule.match?.taints !== undefined) faults.push(notBuilt('match.taints'))

@@ -1,4 +1,5 @@
-import { glob } from '@plat/core'
+import { hash } from 'node:crypto'
+import { canonicalJson, glob } from '@plat/core'
 import { compileExpression, type Expression } from '@plat/resources'
 import {
   type PolicyEntry,
@@ -104,6 +105,7 @@ function compileRule(policy: PolicyEntry, rule: RuleEntry, compiling: Compiling)
       action: rule.action,
       policy: policy.name,
       rule: rule.name,
+      ruleSha256: hash('sha256', canonicalJson({ policy: policy.name, rule }), 'hex'),
       reason: rule.reason ?? `rule ${rule.name} of policy ${policy.name}`,
       engines: [{ name: 'native', action: rule.action }],
     },

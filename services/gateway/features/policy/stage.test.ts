@@ -86,12 +86,17 @@ test('an allowed call gets its decision as a fact', async () => {
   assert.deepEqual([answer.decision.rule, answer.decision.revision], ['r', 'sha256:allow'])
 })
 
-test('a denied call, and one that would need an approval, is refused with policy and rule', async () => {
-  for (const action of ['deny', 'require_approval'] as const) {
-    const answer = await verdict(action)
-    assert.ok(isDenial(answer))
-    assert.deepEqual([answer.code, answer.policy, answer.rule], ['policy_denied', 'default/p', 'r'])
-  }
+test('a denied call is refused with policy and rule', async () => {
+  const answer = await verdict('deny')
+  assert.ok(isDenial(answer))
+  assert.deepEqual([answer.code, answer.policy, answer.rule], ['policy_denied', 'default/p', 'r'])
+})
+
+test('a call that needs an approval goes on as such, bound to the text of the rule', async () => {
+  const answer = await verdict('require_approval')
+  assert.ok(typeof answer === 'object' && 'decision' in answer)
+  assert.equal(answer.decision.action, 'require_approval')
+  assert.match(answer.decision.ruleSha256 ?? '', /^[0-9a-f]{64}$/)
 })
 
 test('before a file was read everybody is denied', async () => {
@@ -110,4 +115,18 @@ test('a long call is judged again by policies that came after it began', () => {
   assert.equal(stage.still?.(decided), null)
   snapshots.publish(policySlot, policies('deny'))
   assert.equal(stage.still?.(decided)?.code, 'policy_denied')
+})
+
+test('a call that passed unasked ends when it would need an approval now; one that was held for one stays', () => {
+  const snapshots = new Snapshots()
+  snapshots.publish(policySlot, policies('allow'))
+  const stage = createPolicyStage(snapshots, clock)
+  const call = callIn(snapshots)
+  const decided = (action: 'allow' | 'require_approval') => {
+    const decision = { ...stage.skipped.decision, action }
+    return stage.still?.({ ...call, facts: { ...call.facts, decision } })
+  }
+  snapshots.publish(policySlot, policies('require_approval'))
+  assert.equal(decided('allow')?.code, 'policy_denied')
+  assert.equal(decided('require_approval'), null)
 })

@@ -22,7 +22,7 @@ const BY_SCOPE: Decision = {
 
 /**
  * Judges the call by the policies of its pass. While the call lasts it is judged again whenever other policies are
- * published.
+ * published; one that passed without an approval ends when it would need one now.
  */
 export function createPolicyStage(
   snapshots: Snapshots,
@@ -39,13 +39,20 @@ export function createPolicyStage(
     },
     still(call: Call<'identity' | 'target' | 'decision'>) {
       const current = snapshots.current.get(policySlot)
-      return current === call.snapshot.get(policySlot) ? null : refusal(judge(current, questionOf(call, clock.now())))
+      if (current === call.snapshot.get(policySlot)) return null
+      const decision = judge(current, questionOf(call, clock.now()))
+      return decision.action === 'require_approval' && call.facts.decision.action === 'allow'
+        ? denial(decision)
+        : refusal(decision)
     },
   })
 }
 
-/** Until approvals are built, whatever is not an allow is refused: nobody could grant it. */
+/** What needs an approval goes on to the stage `approval`; without a grant from there the runner lets nothing pass. */
 function refusal(decision: Decision): Denial | null {
-  if (decision.action === 'allow') return null
-  return deny('policy_denied', decision.reason, { policy: decision.policy, rule: decision.rule })
+  return decision.action === 'deny' ? denial(decision) : null
+}
+
+function denial({ reason, policy, rule }: Decision): Denial {
+  return deny('policy_denied', reason, { policy, rule })
 }

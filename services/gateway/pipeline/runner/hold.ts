@@ -67,7 +67,8 @@ class HeldStream {
   #open(): void {
     // The head of a tunnel is the tunnel itself, so it waits for the decision.
     if (this.#call.plan.row.reply === 'tunnel') return
-    const held = this.#plane.held(this.#call, this.#wait.approvalId)
+    const leave = () => this.#call.stop('client', null)
+    const held = this.#plane.held(this.#call, this.#wait.approvalId, leave)
     if (held === null) return
     if (!this.#call.sink.headSent) this.#call.sink.open(held.head, this.#call.overheadMs(this.#clock.monotonic()), true)
     const beat = () => {

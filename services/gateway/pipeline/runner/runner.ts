@@ -5,6 +5,7 @@ import {
   type Arrival,
   type Denial,
   deny,
+  type Facts,
   type Identity,
   isDenial,
   type Parsed,
@@ -172,8 +173,8 @@ class PipelineRunner implements Runner {
         if (released !== null) return released
       }
     }
-    const stale = call.standing(this.#clock.now())
-    return stale === null ? null : refused(stale)
+    const no = call.standing(this.#clock.now()) ?? unapproved(call.facts)
+    return no === null ? null : refused(no)
   }
 
   #ask(call: GovernedCall, stage: Runnable): unknown {
@@ -254,6 +255,13 @@ class PipelineRunner implements Runner {
       call.upstreamMs += this.#clock.monotonic() - began
     }
   }
+}
+
+/** What policy does not plainly allow passes with an approval only: a row or a gateway without that stage refuses it. */
+function unapproved({ decision, approval }: Facts): Denial | null {
+  if (decision.action === 'allow' || approval !== null) return null
+  const { reason, policy, rule } = decision
+  return deny('policy_denied', `${reason} (this cannot be approved here)`, { policy, rule })
 }
 
 /** An answer that came after the call was over, or that nobody may see. */

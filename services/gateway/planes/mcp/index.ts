@@ -16,6 +16,7 @@ import {
 import type { Plane } from '../../pipeline/plane.ts'
 import { STREAM_HEADERS } from '../wire/headers.ts'
 import { Beats, refusal, takesStream, terminalError } from './answer.ts'
+import { Cancellations } from './cancellation.ts'
 import { spokenRevisions } from './capabilities.ts'
 import { KNOWN_REVISIONS } from './classify.ts'
 import { type Forwarder, Forwarding, type McpUpstream } from './forward.ts'
@@ -76,6 +77,7 @@ class McpPlane implements Plane, Reader, Forwarder {
   readonly #resourceBaseURL: string | null
   /** What was read of each request, for as long as the request lives. */
   readonly #requests = new WeakMap<WireRequest, McpRequest>()
+  readonly #cancellations = new Cancellations()
 
   constructor(options: McpPlaneOptions) {
     this.dialer = options.dialer
@@ -102,12 +104,15 @@ class McpPlane implements Plane, Reader, Forwarder {
     if (upstream === null) return deny('unknown_server', `no server named ${call.server}`)
     if (request.session !== null && request.session.target !== call.facts.target.key)
       return deny('unknown_session', 'no such session')
+    this.#cancellations.over(call.wire)
+    if (request.method === 'notifications/cancelled') this.#cancellations.cancelled(call, request)
     return new Forwarding(this, { call, request, upstream, sent: head === 'sent' }).run()
   }
 
-  held(call: Call<'identity'>, approvalId: string): ReturnType<Plane['held']> {
+  held(call: Call<'identity'>, approvalId: string, leave: () => void): ReturnType<Plane['held']> {
     const request = this.#requests.get(call.wire)
     if (request === undefined || request.kind !== 'request' || !takesStream(call)) return null
+    this.#cancellations.held(call, request, leave)
     const beats = new Beats(request, approvalId)
     return { head: { status: 200, headers: STREAM_HEADERS }, beat: () => beats.next() }
   }
@@ -117,6 +122,7 @@ class McpPlane implements Plane, Reader, Forwarder {
   }
 
   abort(call: Call, denial: Denial): readonly Frame[] {
+    this.#cancellations.over(call.wire)
     return [terminalError(call.id, this.#requests.get(call.wire) ?? null, denial)]
   }
 

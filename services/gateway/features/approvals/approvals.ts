@@ -1,0 +1,334 @@
+import type { Clock, Ids } from '@plat/core'
+import type { Journal, JournalEntry } from '@plat/state'
+import { type ApprovalUse, type Call, type Denial, deny, type ErrorCode } from '../../call/index.ts'
+import type { Wait } from '../../pipeline/stage.ts'
+import { Book, type Entry, sessionKey } from './book.ts'
+import { digestOf } from './digest.ts'
+import type { Approval, ApprovalEvent, Question, Vote } from './events.ts'
+import type { PreviewOptions } from './preview.ts'
+import { questionOf } from './question.ts'
+import { Waiters } from './waiters.ts'
+
+/** Approvals that one session may have pending; further calls are told `backlog_full`. */
+export const PENDING_PER_SESSION_MAX = 100
+/** Approvals pending in one gateway. */
+export const PENDING_MAX = 10_000
+/** How often expiry is looked for, in milliseconds. */
+const SWEEP_EVERY_MS = 500
+/** When a caller that found the backlog full should come again, in milliseconds. */
+const BACKLOG_RETRY_MS = 5_000
+/** Events after which the journal is written anew with what still counts. */
+const COMPACT_AFTER_EVENTS = 100_000
+/** How long to wait for the event of another replica that came first, in milliseconds. */
+const LOOK_AGAIN_MS = 20
+
+/** A call with a decision of policy. */
+export type JudgedCall = Call<'identity' | 'target' | 'decision'>
+
+/** What a call was held for in its first pass. */
+interface Held {
+  readonly approvalId: string
+  readonly digest: string
+  readonly ruleSha256: string | null
+}
+
+export interface ApprovalsOptions {
+  readonly journal: Journal<ApprovalEvent>
+  readonly clock: Clock
+  readonly ids: Ids
+  /** Lifetime of a pending approval and of its grant, in milliseconds. */
+  readonly timeoutMs: number
+  readonly preview: PreviewOptions
+  /** Told once of each event that this replica made durable. */
+  readonly onEvent: (event: ApprovalEvent, approval: Approval) => void
+  /** Told how many are pending, after each change. */
+  readonly onPending: (count: number) => void
+  /** The journal could not be written where nobody waits for the answer. */
+  readonly onFault: (error: unknown) => void
+}
+
+export type Decided = { readonly approval: Approval } | { readonly refused: 'unknown' | 'decided' }
+
+/**
+ * Approvals: durable, single use, bound to a digest of what is asked. A held call waits here; whoever decides comes
+ * from the admin API. Every change is an event of the journal first, bound to the number of events before it, so that of
+ * two that want the same grant one gets it.
+ */
+export class Approvals {
+  readonly #options: ApprovalsOptions
+  readonly #book = new Book()
+  readonly #waiters = new Waiters()
+  readonly #held = new WeakMap<object, Held>()
+  /** Questions that are being written, by digest: whoever asks the same meanwhile attaches to it. */
+  readonly #creating = new Map<string, { readonly session: string; readonly done: Promise<unknown> }>()
+  /** Events that are being written, by approval. */
+  readonly #writing = new Map<string, Promise<unknown>>()
+  readonly #stop = new AbortController()
+  readonly #stopSweep: () => void
+  #events = 0
+  #lastSeq = 0
+  #compacting = false
+
+  private constructor(options: ApprovalsOptions) {
+    this.#options = options
+    this.#stopSweep = options.clock.every(SWEEP_EVERY_MS, () => this.#sweep())
+  }
+
+  /** Reads the journal, then answers. What expired meanwhile is closed by the first sweep. */
+  static async open(options: ApprovalsOptions): Promise<Approvals> {
+    const approvals = new Approvals(options)
+    for await (const entry of options.journal.read(0)) approvals.#follow(entry)
+    options.journal
+      .follow(approvals.#lastSeq, (entry) => approvals.#follow(entry), approvals.#stop.signal)
+      .catch(options.onFault)
+    options.onPending(approvals.#book.pending)
+    return approvals
+  }
+
+  /** Newest first. */
+  list(): readonly Approval[] {
+    return this.#book.list()
+  }
+
+  get(id: string): Approval | null {
+    return this.#book.get(id)?.approval ?? null
+  }
+
+  /** The verdict over a call that needs an approval: a grant that it used, a wait, or a refusal. Rejects with the journal. */
+  async ask(call: JudgedCall): Promise<ApprovalUse | Wait | Denial> {
+    const ruleSha256 = call.facts.decision.ruleSha256 ?? null
+    const digest = digestOf(call, ruleSha256)
+    for (;;) {
+      const answer = await this.#tryToAsk(call, digest)
+      if (answer === 'changed') continue
+      if ('until' in answer) this.#held.set(call, { approvalId: answer.approvalId, digest, ruleSha256 })
+      return answer
+    }
+  }
+
+  /**
+   * A released call in its second pass: what policy says now must be an allow, or the same rule unchanged, over the same
+   * arguments. Null: the call was not held.
+   */
+  async release(call: JudgedCall): Promise<ApprovalUse | Denial | null> {
+    const held = this.#held.get(call)
+    if (held === undefined) return null
+    const { approvalId } = held
+    const { action, ruleSha256 = null } = call.facts.decision
+    const rule = action === 'allow' ? held.ruleSha256 : ruleSha256
+    if (digestOf(call, rule) !== held.digest) {
+      return this.#refusal('approval_stale', approvalId, 'what was approved is not what policy asks for now')
+    }
+    for (;;) {
+      const entry = this.#book.get(approvalId)
+      if (entry?.approval.state !== 'approved') return this.#refusal('approval_stale', approvalId, USED_BY_ANOTHER)
+      if (this.#isOver(entry)) return this.#refusal('approval_expired', approvalId, NOBODY_IN_TIME)
+      if (await this.#append(entry, [{ t: 'used', call: call.id }])) return useOf(entry.approval)
+    }
+  }
+
+  /** The call was never forwarded: its grant can be used again until it expires. */
+  async giveBack({ approvalId }: ApprovalUse, callId: string): Promise<void> {
+    for (;;) {
+      const entry = this.#book.get(approvalId)
+      if (entry?.approval.state !== 'used' || entry.approval.usedBy !== callId) return
+      if (await this.#append(entry, [{ t: 'returned', call: callId }])) return
+    }
+  }
+
+  /** A person decides. Rejects when the journal cannot be written. */
+  async decide(id: string, vote: Omit<Vote, 'at'>): Promise<Decided> {
+    const verdict: ApprovalEvent = { t: vote.verdict === 'approve' ? 'granted' : 'denied' }
+    for (;;) {
+      const entry = this.#book.get(id)
+      if (entry === null) return { refused: 'unknown' }
+      if (entry.approval.state !== 'pending' || this.#isOver(entry)) return { refused: 'decided' }
+      const events: ApprovalEvent[] = [{ t: 'vote', ...vote, at: this.#options.clock.now() }, verdict]
+      if (await this.#append(entry, events)) return { approval: entry.approval }
+    }
+  }
+
+  close(): void {
+    this.#stopSweep()
+    this.#stop.abort()
+  }
+
+  async #tryToAsk(call: JudgedCall, digest: string): Promise<ApprovalUse | Wait | Denial | 'changed'> {
+    const open = this.#book.open(digest)
+    if (open !== null && !this.#isOver(open)) return this.#join(call, open)
+    const busy = this.#creating.get(digest)
+    if (busy === undefined) return this.#create(call, digest)
+    await busy.done
+    return 'changed'
+  }
+
+  async #join(call: JudgedCall, entry: Entry): Promise<ApprovalUse | Wait | 'changed'> {
+    if (entry.approval.state === 'approved') {
+      return (await this.#append(entry, [{ t: 'used', call: call.id }])) ? useOf(entry.approval) : 'changed'
+    }
+    const attached = await this.#append(entry, [{ t: 'attached', call: call.id }])
+    return attached ? this.#wait(call, entry.approval.question.id) : 'changed'
+  }
+
+  async #create(call: JudgedCall, digest: string): Promise<Wait | Denial> {
+    const session = sessionKey(call.facts.identity)
+    if (this.#isFull(session)) {
+      return deny('backlog_full', 'too many approvals are pending', { retryAfterMs: BACKLOG_RETRY_MS })
+    }
+    const question = questionOf(call, digest, this.#options)
+    const done = this.#write(question.id, [{ t: 'created', question, call: call.id }], 0)
+    this.#creating.set(digest, { session, done })
+    try {
+      if (!(await done)) throw new Error('an approval with this id exists already')
+    } finally {
+      this.#creating.delete(digest)
+    }
+    return this.#wait(call, question.id)
+  }
+
+  #isFull(session: string): boolean {
+    let creating = 0
+    for (const other of this.#creating.values()) if (other.session === session) creating++
+    if (this.#book.pendingOf(session) + creating >= PENDING_PER_SESSION_MAX) return true
+    return this.#book.pending + this.#creating.size >= PENDING_MAX
+  }
+
+  /** The call waits from here on; what was decided while its event was written counts at once. */
+  #wait(call: JudgedCall, id: string): Wait {
+    const waiter = this.#waiters.add(id)
+    const leave = () => {
+      if (this.#waiters.remove(id, waiter)) void this.#left(call, id)
+    }
+    if (call.signal.aborted) leave()
+    else call.signal.addEventListener('abort', leave, { once: true })
+    this.#answer(id)
+    return { kind: 'wait', approvalId: id, until: waiter.until }
+  }
+
+  /** A caller that left may come back; one that may not call any more takes the question with it. */
+  async #left(call: JudgedCall, id: string): Promise<void> {
+    const cut = call.signal.reason === 'revoked' && call.facts.identity.expiresAt > this.#options.clock.now()
+    const event: ApprovalEvent = { t: cut && !this.#waiters.has(id) ? 'cancelled' : 'detached' }
+    try {
+      for (;;) {
+        const entry = this.#book.get(id)
+        if (entry?.approval.state !== 'pending' || (await this.#append(entry, [event]))) return
+      }
+    } catch (error) {
+      this.#options.onFault(error)
+    }
+  }
+
+  #sweep(): void {
+    for (const entry of this.#book.opened()) {
+      if (!this.#isOver(entry)) continue
+      const { id } = entry.approval.question
+      // Whoever waits is told first: a disk that fails must not keep a call for ever.
+      this.#waiters.refuse(id, this.#refusal('approval_expired', id, NOBODY_IN_TIME))
+      if (!this.#writing.has(id)) this.#append(entry, [{ t: 'expired' }]).catch(this.#options.onFault)
+    }
+    this.#book.forget(this.#options.clock.now())
+    if (this.#events >= COMPACT_AFTER_EVENTS && !this.#compacting) void this.#compact()
+  }
+
+  async #compact(): Promise<void> {
+    this.#compacting = true
+    try {
+      const snapshot = this.#book.snapshot()
+      this.#events = snapshot.length
+      await this.#options.journal.compact(this.#lastSeq, snapshot)
+    } catch (error) {
+      this.#options.onFault(error)
+    } finally {
+      this.#compacting = false
+    }
+  }
+
+  /** False: something else happens to the approval, so look again. */
+  async #append(entry: Entry, events: readonly ApprovalEvent[]): Promise<boolean> {
+    const { id } = entry.approval.question
+    const busy = this.#writing.get(id)
+    if (busy === undefined) return this.#write(id, events, entry.version)
+    await busy
+    return false
+  }
+
+  /** One at a time for each approval. False: another replica was first. */
+  async #write(id: string, events: readonly ApprovalEvent[], after: number): Promise<boolean> {
+    const done = this.#options.journal.append(id, events, after)
+    this.#writing.set(
+      id,
+      done.catch(() => {}),
+    )
+    try {
+      const version = await done
+      if (version === 'conflict') {
+        await new Promise<void>((resolve) => this.#options.clock.after(LOOK_AGAIN_MS, resolve))
+        return false
+      }
+      for (const [index, event] of events.entries()) this.#apply({ key: id, version: after + index + 1, event })
+    } finally {
+      this.#writing.delete(id)
+    }
+    const approval = this.get(id)
+    if (approval !== null) for (const event of events) this.#options.onEvent(event, approval)
+    return true
+  }
+
+  #follow(entry: JournalEntry<ApprovalEvent>): void {
+    this.#events++
+    this.#lastSeq = entry.seq
+    this.#apply(entry)
+  }
+
+  /** An event of this replica comes twice, from the journal and from whoever wrote it; the second changes nothing. */
+  #apply(entry: Pick<JournalEntry<ApprovalEvent>, 'key' | 'version' | 'event'>): void {
+    if (!this.#book.apply(entry)) return
+    this.#options.onPending(this.#book.pending)
+    this.#answer(entry.key)
+  }
+
+  /** Tells whoever waits for an approval what became of it. */
+  #answer(id: string): void {
+    if (!this.#waiters.has(id)) return
+    const approval = this.get(id)
+    switch (approval?.state) {
+      case 'pending':
+        return
+      case 'approved':
+        return this.#waiters.grant(id, this.#refusal('approval_stale', id, USED_BY_ANOTHER))
+      case 'denied':
+        return this.#waiters.refuse(id, this.#refusal('approval_denied', id, denialReason(approval.votes)))
+      case 'expired':
+        return this.#waiters.refuse(id, this.#refusal('approval_expired', id, NOBODY_IN_TIME))
+      default:
+        return this.#waiters.refuse(id, this.#refusal('approval_stale', id, USED_BY_ANOTHER))
+    }
+  }
+
+  #isOver({ approval }: Entry): boolean {
+    return approval.question.expiresAt <= this.#options.clock.now()
+  }
+
+  #refusal(code: ErrorCode, approvalId: string, reason: string): Denial {
+    const question: Question | undefined = this.get(approvalId)?.question
+    return deny(code, reason, {
+      policy: question?.policy ?? null,
+      rule: question?.rule ?? null,
+      data: { approvalId },
+    })
+  }
+}
+
+const USED_BY_ANOTHER = 'another call of this session used the approval, or it was withdrawn; call again to ask anew'
+const NOBODY_IN_TIME = 'the approval expired before it was used'
+
+/** The approver's words are for the caller; who it was stands in the ledger. */
+function denialReason(votes: readonly Vote[]): string {
+  const reason = votes.at(-1)?.reason ?? ''
+  return reason === '' ? 'an approver denied this call' : `an approver denied this call: ${reason}`
+}
+
+function useOf({ question, votes }: Approval): ApprovalUse {
+  return { approvalId: question.id, by: votes.map((vote) => vote.by) }
+}

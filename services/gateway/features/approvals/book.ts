@@ -1,0 +1,169 @@
+import type { JournalEntry } from '@plat/state'
+import type { Approval, ApprovalEvent } from './events.ts'
+
+/** Approvals that are decided, used or gone, and still shown; the oldest are forgotten first. */
+const FINISHED_MAX = 10_000
+/** How long a finished approval is shown, in milliseconds. */
+const FINISHED_MS = 24 * 60 * 60_000
+
+/** An approval with the number of its events, which the next one is bound to. */
+export interface Entry {
+  approval: Approval
+  version: number
+  /** When it can be forgotten, in milliseconds since the epoch. */
+  readonly forgetAt: number
+}
+
+/** Whose approvals count together. */
+export function sessionKey({ tenant, namespace, agent, session }: SessionName): string {
+  return `${tenant}/${namespace}/${agent}/${session}`
+}
+
+interface SessionName {
+  readonly tenant: string
+  readonly namespace: string
+  readonly agent: string
+  readonly session: string
+}
+
+/** Every approval of the journal as it stands now. Changed by events alone, so that a restart rebuilds the same. */
+export class Book {
+  /** In the order of their ids, which is the order of creation. */
+  readonly #entries = new Map<string, Entry>()
+  /** Approvals that can still let a call pass, by digest; more than one only after a grant came back. */
+  readonly #open = new Map<string, Entry[]>()
+  readonly #pending = new Map<string, number>()
+  #pendingTotal = 0
+
+  /** Applies one event of the journal, or one that was just made durable; false: it is known already. */
+  apply({ key, version, event }: Pick<JournalEntry<ApprovalEvent>, 'key' | 'version' | 'event'>): boolean {
+    const known = this.#entries.get(key)
+    if (event.t === 'created' || event.t === 'snapshot') {
+      if (known === undefined) this.#add(key, version, event)
+      return known === undefined
+    }
+    if (known === undefined || version <= known.version) return false
+    const before = known.approval
+    const after = next(before, event)
+    known.approval = after
+    known.version = version
+    this.#count(before, -1)
+    this.#count(after, 1)
+    if (isOpen(before) && !isOpen(after)) this.#shut(known)
+    if (!isOpen(before) && isOpen(after)) this.#openUp(known)
+    return true
+  }
+
+  get(id: string): Entry | null {
+    return this.#entries.get(id) ?? null
+  }
+
+  /** The approval that a call with this digest waits for, or may use. */
+  open(digest: string): Entry | null {
+    const entries = this.#open.get(digest) ?? []
+    return entries.find(({ approval }) => approval.state === 'approved') ?? entries.at(-1) ?? null
+  }
+
+  /** Newest first: in the descending order of their ids. */
+  list(): Approval[] {
+    const approvals = [...this.#entries.values()].map(({ approval }) => approval)
+    return approvals.sort((a, b) => (a.question.id < b.question.id ? 1 : -1))
+  }
+
+  /** Every approval that can still let a call pass. */
+  opened(): Entry[] {
+    return [...this.#open.values()].flat()
+  }
+
+  get pending(): number {
+    return this.#pendingTotal
+  }
+
+  /** Pending approvals of one session. */
+  pendingOf(session: string): number {
+    return this.#pending.get(session) ?? 0
+  }
+
+  /** Forgets what is finished and old, or too much; answers how many. */
+  forget(now: number): number {
+    const before = this.#entries.size
+    let finished = before - this.opened().length
+    for (const [id, { approval, forgetAt }] of this.#entries) {
+      if (finished <= FINISHED_MAX && forgetAt > now) break
+      if (isOpen(approval)) continue
+      this.#entries.delete(id)
+      finished--
+    }
+    return before - this.#entries.size
+  }
+
+  /** One event for each approval, which stand for all that were. */
+  snapshot(): { key: string; version: number; event: ApprovalEvent }[] {
+    return [...this.#entries].map(([key, { approval, version }]) => ({
+      key,
+      version,
+      event: { t: 'snapshot', approval },
+    }))
+  }
+
+  #add(key: string, version: number, event: Extract<ApprovalEvent, { t: 'created' | 'snapshot' }>): void {
+    const approval: Approval =
+      event.t === 'snapshot' ? event.approval : { question: event.question, state: 'pending', votes: [], usedBy: null }
+    const entry = { approval, version, forgetAt: approval.question.expiresAt + FINISHED_MS }
+    this.#entries.set(key, entry)
+    this.#count(approval, 1)
+    if (isOpen(approval)) this.#openUp(entry)
+  }
+
+  #openUp(entry: Entry): void {
+    const { digest } = entry.approval.question
+    const others = this.#open.get(digest)
+    if (others === undefined) this.#open.set(digest, [entry])
+    else others.push(entry)
+  }
+
+  #shut(entry: Entry): void {
+    const { digest } = entry.approval.question
+    const rest = (this.#open.get(digest) ?? []).filter((other) => other !== entry)
+    if (rest.length === 0) this.#open.delete(digest)
+    else this.#open.set(digest, rest)
+  }
+
+  #count({ state, question }: Approval, by: 1 | -1): void {
+    if (state !== 'pending') return
+    const session = sessionKey(question)
+    const count = this.pendingOf(session) + by
+    if (count === 0) this.#pending.delete(session)
+    else this.#pending.set(session, count)
+    this.#pendingTotal += by
+  }
+}
+
+/** Can it still let a call pass? */
+export function isOpen({ state }: Approval): boolean {
+  return state === 'pending' || state === 'approved'
+}
+
+type Change = Exclude<ApprovalEvent, { t: 'created' | 'snapshot' }>
+
+function next(approval: Approval, event: Change): Approval {
+  switch (event.t) {
+    case 'vote': {
+      const { by, verdict, reason, at } = event
+      return { ...approval, votes: [...approval.votes, { by, verdict, reason, at }] }
+    }
+    case 'granted':
+      return { ...approval, state: 'approved' }
+    case 'denied':
+    case 'expired':
+    case 'cancelled':
+      return { ...approval, state: event.t }
+    case 'used':
+      return { ...approval, state: 'used', usedBy: event.call }
+    case 'returned':
+      return approval.usedBy === event.call ? { ...approval, state: 'approved', usedBy: null } : approval
+    case 'attached':
+    case 'detached':
+      return approval
+  }
+}

@@ -1,0 +1,52 @@
+import { hash } from 'node:crypto'
+import { canonicalJson, parseLossless } from '@plat/core'
+import type { Call, Identity, Target } from '../../call/index.ts'
+
+/** What of a call an approval is bound to. */
+export type Bound = Pick<Call, 'operation' | 'method' | 'body'> & {
+  readonly facts: { readonly identity: Identity; readonly target: Target }
+}
+
+/**
+ * What an approval is for, as hex SHA-256: this session, this tool of this server, these arguments as they would be
+ * forwarded, under this rule. A number literal that is no double enters as its source text, so that arguments which
+ * differ only beyond 2^53 never share an approval. `ruleSha256` covers the rule's whole text and its policy's name.
+ * Throws where the arguments have no canonical form.
+ */
+export function digestOf(call: Bound, ruleSha256: string | null): string {
+  const { identity, target } = call.facts
+  const { namespace, agent, session } = identity
+  const text = canonicalJson({
+    tenant: identity.tenant,
+    session: `${namespace}/${agent}/${session}`,
+    target: target.key,
+    tool: target.tool,
+    definition: null,
+    arguments: boundArguments(call),
+    rule: ruleSha256,
+  })
+  return hash('sha256', text, 'hex')
+}
+
+/**
+ * The arguments; of an MCP message that names no tool its method and parameters. Its id, and what `_meta` says of this
+ * one sending (such as a progress token), differ each time that the same is asked.
+ */
+function boundArguments({ operation, method, body }: Bound): unknown {
+  if (operation === 'mcp.get') return { method, params: withoutMeta(member(parse(body?.bytes ?? null), 'params')) }
+  return parse(body?.args ?? null)
+}
+
+function parse(bytes: Uint8Array | null): unknown {
+  return bytes === null ? null : parseLossless(bytes)
+}
+
+function withoutMeta(params: unknown): unknown {
+  if (typeof params !== 'object' || params === null || Array.isArray(params)) return params
+  const { _meta: _, ...rest }: { _meta?: unknown } = params
+  return rest
+}
+
+function member(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, name) ? Reflect.get(value, name) : null
+}

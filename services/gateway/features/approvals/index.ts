@@ -1,0 +1,82 @@
+import type { Clock, Ids } from '@plat/core'
+import type { Ledgers } from '@plat/ledger'
+import type { Log } from '@plat/process'
+import { createMemoryJournal, openFileJournal } from '@plat/state'
+import type { AdminRoutes } from '../../admin/index.ts'
+import type { Stage } from '../../pipeline/stage.ts'
+import { Approvals } from './approvals.ts'
+import { type ApprovalEvent, decodeEvent } from './events.ts'
+import type { PreviewOptions } from './preview.ts'
+import { approvalRecord } from './record.ts'
+import { createApprovalRoutes } from './routes.ts'
+import { createApprovalStage } from './stage.ts'
+
+export { approvalPreviewBlock, approvalQuorumBlock, approvalsBlock } from './config.ts'
+export { type ApprovalView, approvalView } from './routes.ts'
+
+export interface ApprovalsParts {
+  readonly config: {
+    readonly approvalTimeoutSeconds: number
+    readonly approvalStorePath: string
+    readonly approvalPreview: PreviewOptions
+    readonly adminAuth: { readonly devTokenApprovers: boolean }
+  }
+  readonly ledgers: Ledgers
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+  readonly metrics: {
+    /** `plat_gateway_approvals_pending`. */
+    pending(count: number): void
+  }
+}
+
+/** Asking people before a call passes. */
+export interface ApprovalsFeature {
+  readonly stage: Stage<'approval', 'identity' | 'target' | 'decision', 'approval'>
+  readonly routes: AdminRoutes
+  close(): Promise<void>
+}
+
+/**
+ * Approvals (document 3, "Approvals") on the journal of `approvalStorePath`, or in memory when it is empty. Rejects when
+ * the journal cannot be read: nothing is decided on half a history.
+ */
+export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsFeature> {
+  const { config, ledgers, clock, ids, log, metrics } = parts
+  const path = config.approvalStorePath
+  if (path === '') log.warn({}, 'approvals are kept in memory and lost at a restart: approvalStorePath is empty')
+  if (config.adminAuth.devTokenApprovers) {
+    log.warn({}, 'the static admin token may approve calls: adminAuth.devTokenApprovers is for development only')
+  }
+  const file = path === '' ? null : await openFileJournal({ path, clock, decode: decodeEvent })
+  const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'an approval could not be kept')
+  const approvals = await Approvals.open({
+    journal: file ?? createMemoryJournal<ApprovalEvent>(() => clock.now()),
+    clock,
+    ids,
+    timeoutMs: config.approvalTimeoutSeconds * 1000,
+    preview: config.approvalPreview,
+    onPending: (count) => metrics.pending(count),
+    onEvent(event, approval) {
+      const record = approvalRecord(event, approval)
+      if (record === null) return
+      const unrecorded = (error: unknown) =>
+        log.error({ error: reasonOf(error) }, 'an approval could not be recorded in the ledger')
+      ledgers.of(approval.question.tenant).append(record).catch(unrecorded)
+    },
+    onFault,
+  })
+  return {
+    stage: createApprovalStage(approvals, onFault),
+    routes: createApprovalRoutes({ approvals, devTokenApprovers: config.adminAuth.devTokenApprovers, onFault }),
+    async close() {
+      approvals.close()
+      await file?.close()
+    },
+  }
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

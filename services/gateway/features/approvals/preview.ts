@@ -1,0 +1,72 @@
+import { hash } from 'node:crypto'
+import { parseLossless } from '@plat/core'
+import type { Preview } from './events.ts'
+
+export interface PreviewOptions {
+  readonly mode: 'none' | 'hash' | 'redacted' | 'full'
+  /** Largest text, in bytes. */
+  readonly maxBytes: number
+}
+
+/** What approvers see of the arguments. Raw arguments are in the answer in mode `full` only. */
+export function previewOf(args: Uint8Array | null, { mode, maxBytes }: PreviewOptions): Preview {
+  if (mode === 'none' || args === null) return null
+  if (mode === 'hash') return { mode, text: `sha256:${hash('sha256', args, 'hex')}`, truncated: false }
+  if (mode === 'full') return { mode, ...cut(args, maxBytes) }
+  const shape = new Shape(maxBytes)
+  shape.add(parseLossless(args))
+  return { mode, ...cut(Buffer.from(shape.text), maxBytes) }
+}
+
+/** At most `maxBytes`, cut between two characters. */
+function cut(bytes: Uint8Array, maxBytes: number): { text: string; truncated: boolean } {
+  let end = Math.min(bytes.byteLength, maxBytes)
+  const continues = (at: number) => ((bytes[at] ?? 0) & 0xc0) === 0x80
+  while (end > 0 && end < bytes.byteLength && continues(end)) end--
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, end).toString('utf8')
+  return { text, truncated: end < bytes.byteLength }
+}
+
+/** A member's name that a tool's schema would have; any other may be data and shows as its size. */
+const PLAIN_NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/
+
+/** Writes the shape of a value: names of members, kinds and sizes of what they hold, and none of the values. */
+class Shape {
+  text = ''
+  readonly #maxBytes: number
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes
+  }
+
+  add(value: unknown): void {
+    if (this.text.length > this.#maxBytes) return
+    if (typeof value === 'string') this.text += `<string, ${Buffer.byteLength(value)} bytes>`
+    else if (typeof value !== 'object') this.text += `<${typeof value}>`
+    else if (value === null) this.text += 'null'
+    else if (JSON.isRawJSON(value)) this.text += '<number>'
+    else if (Array.isArray(value)) this.#list(value)
+    else this.#members(Object.entries(value))
+  }
+
+  #list(items: readonly unknown[]): void {
+    this.text += '['
+    for (const [index, item] of items.entries()) {
+      if (this.text.length > this.#maxBytes) break
+      if (index > 0) this.text += ', '
+      this.add(item)
+    }
+    this.text += ']'
+  }
+
+  #members(members: readonly (readonly [string, unknown])[]): void {
+    this.text += '{'
+    for (const [index, [name, value]] of members.entries()) {
+      if (this.text.length > this.#maxBytes) break
+      if (index > 0) this.text += ', '
+      this.text += `${PLAIN_NAME.test(name) ? name : `<name, ${Buffer.byteLength(name)} bytes>`}: `
+      this.add(value)
+    }
+    this.text += '}'
+  }
+}

@@ -1,0 +1,39 @@
+import { hash } from 'node:crypto'
+import type { Clock, Ids } from '@plat/core'
+import type { Call } from '../../call/index.ts'
+import type { Question } from './events.ts'
+import { type PreviewOptions, previewOf } from './preview.ts'
+
+/** What people are asked about this call. */
+export function questionOf(
+  call: Call<'identity' | 'target' | 'decision'>,
+  digest: string,
+  using: { readonly clock: Clock; readonly ids: Ids; readonly timeoutMs: number; readonly preview: PreviewOptions },
+): Question {
+  const { identity, target, decision } = call.facts
+  const now = using.clock.now()
+  const args = call.body?.args ?? null
+  return {
+    id: using.ids.uuid(),
+    digest,
+    tenant: identity.tenant,
+    namespace: identity.namespace,
+    agent: identity.agent,
+    session: identity.session,
+    user: identity.user,
+    target: target.key,
+    server: target.server,
+    tool: target.tool,
+    method: call.method,
+    argsSha256: args === null ? null : hash('sha256', args, 'hex'),
+    argsBytes: args?.byteLength ?? 0,
+    preview: previewOf(args, using.preview),
+    policy: decision.policy,
+    rule: decision.rule,
+    reason: decision.reason,
+    quorum: { minApprovers: 1, approverGroups: [] },
+    policyRevision: decision.revision,
+    createdAt: now,
+    expiresAt: now + using.timeoutMs,
+  }
+}

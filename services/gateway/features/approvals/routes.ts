@@ -1,0 +1,96 @@
+import { rfc3339 } from '@plat/core'
+import Type from 'typebox'
+import { AdminFault, type AdminRoutes, bodyAs, type Principal, page, parameter, queried } from '../../admin/index.ts'
+import type { Approvals } from './approvals.ts'
+import type { Approval, Vote } from './events.ts'
+
+/** `{reason}`, which may be left out. */
+const decisionSchema = Type.Object(
+  { reason: Type.Optional(Type.String({ maxLength: 1024 })) },
+  { additionalProperties: false },
+)
+
+export interface ApprovalRoutesOptions {
+  readonly approvals: Approvals
+  /** `adminAuth.devTokenApprovers`: the static token may approve. */
+  readonly devTokenApprovers: boolean
+  readonly onFault: (error: unknown) => void
+}
+
+/** `/v1/approvals`: list, get, approve, deny. */
+export function createApprovalRoutes({ approvals, devTokenApprovers, onFault }: ApprovalRoutesOptions): AdminRoutes {
+  const found = (id: string): Approval => {
+    const approval = approvals.get(id)
+    if (approval === null) throw new AdminFault('not_found', 'there is no approval with this id')
+    return approval
+  }
+  const decide = async (id: string, vote: Omit<Vote, 'at'>) => {
+    const decided = await approvals.decide(id, vote).catch((error: unknown) => {
+      onFault(error)
+      throw new AdminFault('state_unavailable', 'approvals cannot be kept now')
+    })
+    if ('approval' in decided) return approvalView(decided.approval)
+    if (decided.refused === 'unknown') throw new AdminFault('not_found', 'there is no approval with this id')
+    throw new AdminFault('conflict', `the approval is ${found(id).state} already, or its time is over`)
+  }
+  const mayApprove = ({ byToken }: Principal) => {
+    if (byToken && !devTokenApprovers) {
+      throw new AdminFault('forbidden', 'the static token cannot approve: adminAuth.devTokenApprovers is off')
+    }
+  }
+  return {
+    mount(app, context) {
+      app.get('/v1/approvals', context.needs('viewer'), async ({ query }) =>
+        page(approvals.list().filter(wanted(query)).map(approvalView), query),
+      )
+      app.get('/v1/approvals/:id', context.needs('viewer'), async ({ params }) =>
+        approvalView(found(parameter(params, 'id'))),
+      )
+      for (const verdict of ['approve', 'deny'] as const) {
+        app.post(`/v1/approvals/:id/${verdict}`, context.needs('approver'), async (request) => {
+          const principal = context.principal(request)
+          if (verdict === 'approve') mayApprove(principal)
+          const { reason = '' } = bodyAs(decisionSchema, request.body ?? {})
+          return decide(parameter(request.params, 'id'), { by: principal.by, verdict, reason })
+        })
+      }
+    },
+  }
+}
+
+/** `state`, `namespace`, `agent` and `session` of the query. */
+function wanted(query: unknown): (approval: Approval) => boolean {
+  const state = queried(query, 'state')
+  const names = (['namespace', 'agent', 'session'] as const).map((name) => [name, queried(query, name)] as const)
+  return (approval) =>
+    (state === null || approval.state === state) &&
+    names.every(([name, value]) => value === null || approval.question[name] === value)
+}
+
+/** An approval as the admin API shows it. Times are RFC 3339. */
+export function approvalView({ question, state, votes }: Approval) {
+  const { id, session, namespace, agent, user, server, tool, method, policy, rule, reason } = question
+  const { argsSha256, argsBytes, preview, quorum, createdAt, expiresAt } = question
+  return {
+    id,
+    state,
+    session,
+    namespace,
+    agent,
+    user,
+    server,
+    tool,
+    method,
+    policy,
+    rule,
+    reason,
+    argsSha256,
+    argsBytes,
+    preview,
+    quorum: { ...quorum, votes: votes.map((vote) => ({ ...vote, at: rfc3339(vote.at) })) },
+    createdAt: rfc3339(createdAt),
+    expiresAt: rfc3339(expiresAt),
+  }
+}
+
+export type ApprovalView = ReturnType<typeof approvalView>

@@ -1,0 +1,40 @@
+import { type Denial, deny, isDenial } from '../../call/index.ts'
+import { type Stage, stage, type Verdict } from '../../pipeline/stage.ts'
+import type { Approvals, JudgedCall } from './approvals.ts'
+
+/** The call needs no approval. */
+const NOT_NEEDED = { approval: null } as const
+
+/**
+ * The stage `approval`: what policy allows passes, what needs an approval uses a grant, once, or waits for one. It is the
+ * only stage that lets a decision other than allow go on.
+ */
+export function createApprovalStage(
+  approvals: Approvals,
+  onFault: (error: unknown) => void,
+): Stage<'approval', 'identity' | 'target' | 'decision', 'approval'> {
+  const judge = async (call: JudgedCall): Promise<Verdict<'approval'>> => {
+    const used = call.pass === 2 ? await approvals.release(call) : null
+    if (used === null && call.facts.decision.action === 'allow') return NOT_NEEDED
+    const answer = used ?? (await approvals.ask(call))
+    return isDenial(answer) || 'until' in answer ? answer : { approval: answer }
+  }
+  const unavailable = (error: unknown): Denial => {
+    onFault(error)
+    return deny('state_unavailable', 'approvals cannot be kept now')
+  }
+  return stage({
+    name: 'approval',
+    needs: ['identity', 'target', 'decision'],
+    gives: ['approval'],
+    skipped: NOT_NEEDED,
+    admit(call) {
+      const { action } = call.facts.decision
+      if (action === 'deny') return deny('policy_denied', call.facts.decision.reason)
+      return action === 'allow' && call.pass === 1 ? NOT_NEEDED : judge(call).catch(unavailable)
+    },
+    settle({ id, facts: { approval } }, { forwarded }) {
+      return approval === null || forwarded ? undefined : approvals.giveBack(approval, id)
+    },
+  })
+}

@@ -1,0 +1,55 @@
+import type { Denial } from '../../call/index.ts'
+
+export type Answer = 'granted' | Denial
+
+/** A call that waits. */
+export interface Waiter {
+  readonly until: Promise<Answer>
+  readonly answer: (answer: Answer) => void
+}
+
+/** The calls that wait on this replica, by approval. Each leaves when it is answered or its caller left. */
+export class Waiters {
+  readonly #byApproval = new Map<string, Waiter[]>()
+
+  add(id: string): Waiter {
+    const { promise, resolve } = Promise.withResolvers<Answer>()
+    const waiter = { until: promise, answer: resolve }
+    const others = this.#byApproval.get(id)
+    if (others === undefined) this.#byApproval.set(id, [waiter])
+    else others.push(waiter)
+    return waiter
+  }
+
+  /** False: it was answered before. */
+  remove(id: string, waiter: Waiter): boolean {
+    const waiting = this.#byApproval.get(id) ?? []
+    const rest = waiting.filter((other) => other !== waiter)
+    if (rest.length === 0) this.#byApproval.delete(id)
+    else this.#byApproval.set(id, rest)
+    return rest.length < waiting.length
+  }
+
+  has(id: string): boolean {
+    return this.#byApproval.has(id)
+  }
+
+  /**
+   * One grant releases one call: the newest, because the callers of older ones may have given up without a word. The
+   * others hear `lost`.
+   */
+  grant(id: string, lost: Denial): void {
+    const waiting = this.#take(id)
+    for (const [index, waiter] of waiting.entries()) waiter.answer(index === waiting.length - 1 ? 'granted' : lost)
+  }
+
+  refuse(id: string, denial: Denial): void {
+    for (const waiter of this.#take(id)) waiter.answer(denial)
+  }
+
+  #take(id: string): Waiter[] {
+    const waiting = this.#byApproval.get(id) ?? []
+    this.#byApproval.delete(id)
+    return waiting
+  }
+}
