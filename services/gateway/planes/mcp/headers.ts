@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { type Denial, deny } from '../../call/index.ts'
 import { copyHeader, header } from '../wire/headers.ts'
 import { isObject, member } from '../wire/json.ts'
-import { ASSUMED_REVISION, type Era, isModernRevision, KNOWN_REVISIONS } from './classify.ts'
+import { ASSUMED_REVISION, type Era, isModernRevision } from './classify.ts'
 import { type McpRequest, META_CAPABILITIES, META_VERSION } from './message.ts'
 
 /** JSON-RPC "invalid params": a required member of `_meta` is missing or has the wrong type. */
@@ -29,8 +29,7 @@ export function claimedVersion(headers: IncomingHttpHeaders, message: unknown): 
   if (named === null) return mismatch('MCP-Protocol-Version', '', claimed ?? '')
   if (claimed !== undefined && claimed !== named) return mismatch('MCP-Protocol-Version', named, claimed)
   // Whoever claims a version in each message speaks the modern way, whatever the version.
-  const agreedByHandshake = KNOWN_REVISIONS.includes(named) && !isModernRevision(named)
-  return { era: agreedByHandshake ? 'legacy' : 'modern', revision: named }
+  return { era: 'modern', revision: named }
 }
 
 /** What a request of revision 2026-07-28 must say in `params._meta`. */

@@ -3,7 +3,7 @@ import { checkJson, JsonError } from '@plat/core'
 import { type Denial, deny, isDenial, type Parsed } from '../../call/index.ts'
 import { isObject, type JsonObject, member } from '../wire/json.ts'
 import { withheldPaths } from './capabilities.ts'
-import { KNOWN_REVISIONS, methodRow } from './classify.ts'
+import { isModernRevision, KNOWN_REVISIONS, methodRow } from './classify.ts'
 import { checkMeta, checkMirrors, claimedVersion, unsupported } from './headers.ts'
 import { McpBody, type McpRequest, type OpenSession, slice } from './message.ts'
 
@@ -84,7 +84,8 @@ function refusal(posted: Posted, request: McpRequest): Denial | null {
   const { message, headers } = posted
   const modern = request.era === 'modern'
   const spoken = modern ? posted.spoken() : KNOWN_REVISIONS
-  if (!spoken.includes(request.revision)) return unsupported(request, spoken)
+  const usable = spoken.includes(request.revision) && isModernRevision(request.revision) === modern
+  if (!usable) return unsupported(request, spoken)
   const kind = kindOf(message)
   if (kind === null) return deny('invalid_request', 'the body is neither a request nor a notification nor an answer')
   if (kind === 'answer') return modern ? deny('invalid_request', 'this revision has no answers to post') : null

@@ -280,7 +280,9 @@ test('events pass byte for byte, however they are cut, with comments and ids', a
   }
 })
 
-test('a server request inside a stream is answered -32601 by the gateway and never reaches the client', async () => {
+test('a server request inside a stream is answered -32601 by the gateway and never reaches the client', {
+  timeout: 5_000,
+}, async () => {
   const sealed = await openSession('alice')
   const asked = '{"jsonrpc":"2.0","id":12345678901234567890,"\\u006dethod":"sampling/createMessage","params":{}}'
   const final = 'data: {"jsonrpc":"2.0","id":7,"result":{"content":[]}}\n\n'

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict'
+import fc from 'fast-check'
+import { isDenial } from '../../services/gateway/call/index.ts'
+import { McpFrame } from '../../services/gateway/planes/mcp/frames/frame.ts'
+import { KNOWN_REVISIONS } from '../../services/gateway/planes/mcp/index.ts'
+import { classify, parseMessage } from '../../services/gateway/planes/mcp/parse.ts'
+import { eventData, SseSplitter, withEventData } from '../../services/gateway/planes/wire/sse.ts'
+import { fuzzTarget, near } from './target.ts'
+
+const message = near([
+  '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"n":1},"_meta":{"progressToken":1}}}',
+  '{"jsonrpc":"2.0","id":"x","method":"initialize","params":{"capabilities":{"sampling":{},"roots":{}}}}',
+  '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{}}',
+  '"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}',
+  '{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}',
+])
+const whole = fc.constantFrom(
+  '{"jsonrpc":"2.0","id":1,"method":"tools/list"}',
+  '{"jsonrpc":"2.0","id":null,"method":"ping","params":[]}',
+  '{"jsonrpc":"2.0","id":1.5,"method":"tools/call","params":{"name":1}}',
+  '{"jsonrpc":"2.0","id":1,"method":"__proto__","params":{"_meta":null}}',
+)
+const headerValue = fc.option(
+  fc.oneof(fc.constantFrom('2026-07-28', '2025-06-18', 'tools/call', '=?base64?YQ==?='), fc.string({ maxLength: 12 })),
+  { nil: undefined },
+)
+const headers = fc.record({ 'mcp-protocol-version': headerValue, 'mcp-method': headerValue, 'mcp-name': headerValue })
+
+const lines = near([
+  'data: {"jsonrpc":"2.0","id":1,"method":"ping"}\n\n',
+  'id: 1\r\nretry: 5\r\ndata: \r\n\r\n',
+  ': c\r\r',
+])
+const stream = fc.oneof(
+  lines.map((text) => Buffer.from(text)),
+  fc.uint8Array({ maxLength: 80 }),
+)
+
+function events(bytes: Uint8Array, size: number): Uint8Array[] {
+  const splitter = new SseSplitter()
+  const found: Uint8Array[] = []
+  for (let at = 0; at < bytes.length; at += size) found.push(...splitter.push(bytes.subarray(at, at + size)))
+  return [...found, ...splitter.end()]
+}
+
+export const target = fuzzTarget('mcp', {
+  'any message is classified or refused, and its parts are bytes of it': fc.property(
+    fc.oneof(message, whole),
+    headers,
+    (text, given) => {
+      const bytes = Buffer.from(text)
+      const parsed = parseMessage(bytes)
+      if (isDenial(parsed)) return
+      const posted = { bytes, message: parsed, headers: given, session: () => null, spoken: () => KNOWN_REVISIONS }
+      const { request, verdict } = classify(posted)
+      if (isDenial(verdict)) return
+      assert.ok(request.method !== '' || request.kind === 'answer')
+      if (request.id !== null) assert.ok(bytes.includes(Buffer.from(request.id)))
+    },
+  ),
+  'any bytes split into the same events, however they are cut': fc.property(
+    stream,
+    fc.integer({ min: 1, max: 9 }),
+    (bytes, size) => {
+      const [once, cut] = [events(bytes, bytes.length + 1), events(bytes, size)]
+      assert.deepEqual(cut.map(Buffer.from), once.map(Buffer.from))
+    },
+  ),
+  'any event has a frame, and other data replaces its data alone': fc.property(stream, (bytes) => {
+    for (const event of events(bytes, 7)) {
+      assert.ok(['progress', 'request', 'final'].includes(McpFrame.event(event).role))
+      const had = eventData(event) !== null
+      const changed = eventData(withEventData(event, Buffer.from('new')))
+      assert.equal(changed === null ? null : Buffer.from(changed).toString(), had ? 'new' : null)
+    }
+  }),
+})
