@@ -109,12 +109,39 @@ export const upstreamsFileSchema = Type.Object(
   closed,
 )
 
+const routeSchema = Type.Object(
+  {
+    provider: Type.Optional(Type.String()),
+    upstream: Type.String({ pattern: '^https?://[^/@\\s]+' }),
+    model: Type.Optional(Type.String({ maxLength: 256 })),
+    aliases: Type.Optional(mapOf(Type.String({ minLength: 1, maxLength: 256 }))),
+    namespaces: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 63 }))),
+    agents: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 317 }))),
+    apiKeyFile: Type.Optional(Type.String()),
+    reasoning: Type.Optional(Type.Boolean()),
+    dlpProfile: Type.Optional(Type.String()),
+    jurisdiction: Type.Optional(Type.String()),
+    requestsPerMinute: Type.Optional(Type.Integer({ minimum: 0 })),
+    providerTools: Type.Optional(Type.Array(Type.String())),
+    fallbacks: Type.Optional(Type.Array(Type.Object({}))),
+    maxTokensPerRequest: Type.Optional(Type.Integer({ minimum: 0 })),
+    tokensPerMinute: Type.Optional(Type.Integer({ minimum: 0 })),
+    agent: Type.Optional(Type.String({ pattern: '^[^/]+/[^/]+$' })),
+  },
+  closed,
+)
+
+/** Format `modelsFile`. Keys of `models` are `<ns>.<agent>`, split at the first dot; `agent` is the one that may use the route. */
+export const modelsFileSchema = Type.Object({ version: Type.Literal(1), models: mapOf(routeSchema) }, closed)
+
 export type PolicyFile = Static<typeof policyFileSchema>
 export type PolicyEntry = PolicyFile['policies'][number]
 export type RuleEntry = PolicyEntry['rules'][number]
 export type RuleMatch = Static<typeof matchSchema>
 export type UpstreamsFile = Static<typeof upstreamsFileSchema>
 export type ServerEntry = UpstreamsFile['servers'][string]
+export type ModelsFile = Static<typeof modelsFileSchema>
+export type ModelRouteEntry = ModelsFile['models'][string]
 
 /** Variables of a rule's `when`. */
 export const WHEN_VARIABLES = ['args', 'identity', 'target', 'taints', 'method', 'now'] as const

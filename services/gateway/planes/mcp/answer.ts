@@ -1,5 +1,6 @@
 import { type Arrival, type Denial, errorTable, type Head, statusOf } from '../../call/index.ts'
 import { header } from '../wire/headers.ts'
+import { refusalHeaders } from '../wire/refusal.ts'
 import { commentEvent, messageEvent } from '../wire/sse.ts'
 import { McpFrame } from './frames/frame.ts'
 import type { McpRequest } from './message.ts'
@@ -22,47 +23,19 @@ function isHttpLevel(request: McpRequest | null, denial: Denial): boolean {
 /** The answer to a refused request while no head has been sent. */
 export function refusal(arrival: Arrival, request: McpRequest | null, denial: Denial, baseURL: string | null) {
   const status = isHttpLevel(request, denial) ? statusOf(denial) : 200
-  const head: Head = { status, headers: refusalHeaders(arrival, denial, baseURL) }
+  const head: Head = { status, headers: refusalHead(arrival, denial, baseURL) }
   return { head, frame: McpFrame.body('error', errorMessage(arrival.id, request, denial)) }
 }
 
-function refusalHeaders(arrival: Arrival, denial: Denial, baseURL: string | null): Record<string, string> {
-  const row = errorTable[denial.code]
-  const headers: Record<string, string> = { 'content-type': 'application/json' }
-  if (!('retry' in row)) headers['x-should-retry'] = 'false'
-  if (denial.retryAfterMs !== null) headers['retry-after'] = String(Math.ceil(denial.retryAfterMs / 1000))
-  if (denial.code === 'method_not_allowed') headers.allow = 'POST, GET, DELETE'
-  if ('challenge' in row || statusOf(denial) === 401) headers['www-authenticate'] = challenge(arrival, denial, baseURL)
-  return headers
-}
-
-/**
- * `WWW-Authenticate`. Authentication brings its own; a missing scope and a revoked caller get theirs here (RFC 6750, section 3),
- * with `resource_metadata` (RFC 9728) where the gateway knows its public address.
- */
-function challenge(arrival: Arrival, denial: Denial, baseURL: string | null): string {
-  const given = denial.data?.challenge
-  if (typeof given === 'string') return given
-  const parameters: [string, unknown][] = [
-    ['error', denial.code === 'insufficient_scope' ? denial.code : 'invalid_token'],
-    ['scope', denial.data?.scope],
-    ['resource_metadata', metadataURL(baseURL, serverName(arrival.wire.path))],
-  ]
-  const told = parameters.flatMap(([name, value]) =>
-    typeof value === 'string' ? [`${name}="${quotable(value)}"`] : [],
-  )
-  return `Bearer realm="plat", ${told.join(', ')}`
+function refusalHead(arrival: Arrival, denial: Denial, baseURL: string | null): Record<string, string> {
+  const headers = refusalHeaders(denial, metadataURL(baseURL, serverName(arrival.wire.path)))
+  return denial.code === 'method_not_allowed' ? { ...headers, allow: 'POST, GET, DELETE' } : headers
 }
 
 function metadataURL(baseURL: string | null, server: string | null): string | undefined {
   if (baseURL === null || server === null) return undefined
   const base = new URL(baseURL)
   return `${base.origin}/.well-known/oauth-protected-resource${base.pathname.replace(/\/$/, '')}/mcp/${server}`
-}
-
-/** Quotes and backslashes cannot stand in the names that come here; controls must not reach a header. */
-function quotable(text: string): string {
-  return text.replace(/["\\]|[^\x20-\x7e]/g, '')
 }
 
 /** The JSON-RPC error of a denial, as bytes: with the request's own id, byte for byte. */

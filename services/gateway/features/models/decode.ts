@@ -1,0 +1,37 @@
+import {
+  type Decoded,
+  decodeRendered,
+  type ModelRouteEntry,
+  type ModelsFile,
+  modelsFileSchema,
+} from '@plat/resources/rendered'
+
+/** `<ns>.<agent>`, split at the first dot. */
+const ROUTE_KEY = /^[a-z0-9][a-z0-9-]*\.[a-z0-9][a-z0-9.-]*$/
+
+/** Decodes a modelsFile strictly; parts that this version does not enforce refuse the file. */
+export function decodeModels(bytes: Uint8Array): Decoded<ModelsFile> {
+  const decoded = decodeRendered(modelsFileSchema, bytes, unbuiltParts)
+  if (!decoded.ok) return decoded
+  const problems = Object.entries(decoded.file.models).flatMap(([key, { upstream }]) => [
+    ...(ROUTE_KEY.test(key) ? [] : [`models[${key}]: must read <namespace>.<agent>`]),
+    ...(URL.canParse(upstream) ? [] : [`models[${key}].upstream: not a URL`]),
+  ])
+  return problems.length > 0 ? { ok: false, problems } : decoded
+}
+
+function unbuiltParts({ models }: ModelsFile): string[] {
+  return Object.entries(models).flatMap(([key, route]) => unbuiltOf(route).map((part) => `models[${key}].${part}`))
+}
+
+function unbuiltOf(route: ModelRouteEntry): string[] {
+  const out: string[] = []
+  if ((route.provider ?? 'openai') !== 'openai') out.push('provider')
+  if ((route.dlpProfile ?? 'none') !== 'none') out.push('dlpProfile')
+  if ((route.jurisdiction ?? '') !== '') out.push('jurisdiction')
+  if ((route.requestsPerMinute ?? 0) > 0) out.push('requestsPerMinute')
+  if ((route.tokensPerMinute ?? 0) > 0) out.push('tokensPerMinute')
+  if ((route.providerTools ?? []).length > 0) out.push('providerTools')
+  if ((route.fallbacks ?? []).length > 0) out.push('fallbacks')
+  return out
+}

@@ -1,0 +1,82 @@
+import { watchFile } from '@plat/config'
+import type { Clock } from '@plat/core'
+import type { Log } from '@plat/process'
+import type { Outcome, Snapshot, Snapshots } from '../../call/index.ts'
+import type { Stage } from '../../pipeline/stage.ts'
+import { decodeModels } from './decode.ts'
+import { KeyFiles } from './keys.ts'
+import { buildRoutes, type Route, type Routes, type StaticRoute } from './registry.ts'
+import { createModelResolve, routesSlot } from './stage.ts'
+
+export { isReasoning, type Route } from './registry.ts'
+
+export interface ModelsOptions {
+  readonly config: {
+    /** Empty: only static routes. */
+    readonly modelsFile: string
+    readonly models: Readonly<Record<string, StaticRoute>>
+    readonly policyReloadSeconds: number
+  }
+  readonly snapshots: Snapshots
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: {
+    /** `plat_gateway_model_routes` */
+    routes(count: number): void
+    /** `plat_gateway_model_requests_total`, `plat_gateway_model_tokens_total` */
+    settled(route: string, outcome: Outcome): void
+  }
+}
+
+export interface Models {
+  readonly stage: Stage<'resolve', 'identity', 'target'>
+  /** The route that a target names, as this snapshot knows it; null once it is gone. */
+  route(snapshot: Snapshot, key: string): Route | null
+  /** The key that a route presents to its upstream; null: its file holds none that can be read. */
+  apiKey(path: string): string | null
+  /** Reads the file and the keys now; the first check comes before the gateway serves. */
+  check(): Promise<void>
+  close(): void
+}
+
+/**
+ * Model routes of `modelsFile` and `models` (document 3, "Model routes"), read again every `policyReloadSeconds` together with
+ * their API keys. A bad file later leaves the good one in force.
+ */
+export function createModels({ config, snapshots, clock, log, metrics }: ModelsOptions): Models {
+  const path = config.modelsFile
+  const everyMs = config.policyReloadSeconds * 1000
+  const keys = new KeyFiles(log)
+  const publish = async (routes: Routes) => {
+    // Keys first: a route is not served before its key is there.
+    await keys.follow(routes.keyFiles)
+    snapshots.publish(routesSlot, routes)
+    metrics.routes(routes.size)
+  }
+  const failed = (problems: readonly string[]) =>
+    log.error({ path, problems }, 'modelsFile is refused: the routes known before stay')
+  const onBytes = async (bytes: Uint8Array | null) => {
+    const decoded = bytes === null ? null : decodeModels(bytes)
+    if (decoded !== null && !decoded.ok) return failed(decoded.problems)
+    await publish(buildRoutes(decoded?.file ?? null, config.models))
+    log.info({ path, routes: snapshots.current.get(routesSlot).size }, 'model routes loaded')
+  }
+  const onError = (error: unknown) => failed([error instanceof Error ? error.message : 'cannot be read'])
+  const watch = path === '' ? null : watchFile({ path, everyMs, clock, onBytes, onError })
+  const stopReading = clock.every(everyMs, () => void keys.refresh())
+  snapshots.publish(routesSlot, buildRoutes(null, config.models))
+  metrics.routes(snapshots.current.get(routesSlot).size)
+  return {
+    stage: createModelResolve(snapshots, metrics.settled),
+    route: (snapshot, key) => snapshot.get(routesSlot).route(key),
+    apiKey: (path) => keys.key(path),
+    async check() {
+      await keys.follow(snapshots.current.get(routesSlot).keyFiles)
+      await watch?.check()
+    },
+    close() {
+      stopReading()
+      watch?.stop()
+    },
+  }
+}

@@ -1,0 +1,51 @@
+import { readFile } from 'node:fs/promises'
+import type { Log } from '@plat/process'
+
+/** What a header can carry: visible ASCII without spaces. */
+const KEY = /^[\x21-\x7e]+$/
+
+/** API keys of routes, held in memory and read again with every reload, so that a rotated key counts without a restart. */
+export class KeyFiles {
+  readonly #log: Log
+  #paths: ReadonlySet<string> = new Set()
+  #keys: ReadonlyMap<string, string> = new Map()
+  /** Files that have been told about. */
+  #unreadable: ReadonlySet<string> = new Set()
+
+  constructor(log: Log) {
+    this.#log = log
+  }
+
+  /** Null: there is no readable key in the file. */
+  key(path: string): string | null {
+    return this.#keys.get(path) ?? null
+  }
+
+  /** Reads these files and forgets all others. */
+  async follow(paths: ReadonlySet<string>): Promise<void> {
+    this.#paths = paths
+    await this.refresh()
+  }
+
+  /** Reads the same files again. A file that cannot be read has no key; it is told once. */
+  async refresh(): Promise<void> {
+    const paths = this.#paths
+    const keys = new Map<string, string>()
+    for (const path of paths) {
+      const text = await readFile(path, 'utf8').then(
+        (content) => content.trim(),
+        () => '',
+      )
+      if (KEY.test(text)) keys.set(path, text)
+    }
+    // Other routes were published meanwhile: what was read is not what is wanted.
+    if (paths !== this.#paths) return
+    for (const path of paths) if (!keys.has(path)) this.#tell(path)
+    this.#unreadable = new Set([...paths].filter((path) => !keys.has(path)))
+    this.#keys = keys
+  }
+
+  #tell(path: string): void {
+    if (!this.#unreadable.has(path)) this.#log.error({ path }, 'no readable API key: calls of its routes are refused')
+  }
+}

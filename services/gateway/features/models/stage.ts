@@ -1,0 +1,81 @@
+import {
+  type Call,
+  type Denial,
+  deny,
+  isDenial,
+  type Outcome,
+  type Slot,
+  type Snapshots,
+  type Target,
+} from '../../call/index.ts'
+import { type Stage, stage } from '../../pipeline/stage.ts'
+import { hostedTool } from './hosted-tools.ts'
+import { buildRoutes, modelOf, type Route, type Routes } from './registry.ts'
+
+/** Where the routes stand in the snapshot. */
+export const routesSlot: Slot<Routes> = { name: 'models', initial: buildRoutes(null, {}) }
+
+/** Stands where a row leaves the stage out; no row does. */
+const NOWHERE: Target = {
+  kind: 'model',
+  key: '',
+  server: '',
+  tool: null,
+  trust: 'untrusted',
+  dataClass: 'restricted',
+  jurisdiction: null,
+  labels: { taints: [], clearTaints: [], sinks: [] },
+  builtin: false,
+}
+
+/** From the route that the caller named to the model that is asked. The scope comes first, so that names cannot be found out by trying. */
+export function createModelResolve(
+  snapshots: Snapshots,
+  settled: (route: string, outcome: Outcome) => void,
+): Stage<'resolve', 'identity', 'target'> {
+  return stage({
+    name: 'resolve',
+    needs: ['identity'],
+    gives: ['target'],
+    skipped: { target: NOWHERE },
+    admit(call) {
+      const scope = `models:${call.server}`
+      if (!call.facts.identity.scopes.has(scope)) {
+        return deny('insufficient_scope', `scope ${scope} is required`, { data: { scope } })
+      }
+      const route = call.snapshot.get(routesSlot).resolve(call.facts.identity, call.server)
+      if (isDenial(route)) return route
+      const target = targetOf(call, route)
+      return isDenial(target) ? target : { target }
+    },
+    settle: (call: Call<'identity' | 'target'>, outcome) => settled(call.facts.target.key, outcome),
+    still: (call) => stillThere(call, snapshots),
+  })
+}
+
+/** A call that waits or streams ends when its route has gone or leads elsewhere. */
+function stillThere(call: Call<'identity' | 'target'>, snapshots: Snapshots): Denial | null {
+  const routes = snapshots.current.get(routesSlot)
+  const began = call.snapshot.get(routesSlot)
+  if (routes === began) return null
+  const route = routes.resolve(call.facts.identity, call.server)
+  if (isDenial(route)) return route
+  const moved = route.upstream !== began.route(call.server)?.upstream
+  return moved ? deny('unknown_route', `the model route ${call.server} has moved`) : null
+}
+
+function targetOf(call: Call<'identity'>, route: Route): Target | Denial {
+  const generates = call.operation === 'model.generate'
+  const model = generates ? modelOf(route, call.name) : null
+  if (generates && model === null) return deny('invalid_request', 'model is required', { data: { param: 'model' } })
+  const hosted = generates ? hostedTool(call.body?.value) : null
+  if (hosted !== null) return deny('provider_hosted_tool', `${hosted} would run at the provider; the route allows none`)
+  return {
+    ...NOWHERE,
+    key: route.name,
+    server: `llm/${route.name}`,
+    tool: model,
+    trust: 'trusted',
+    dataClass: 'internal',
+  }
+}

@@ -1,0 +1,212 @@
+import type { Clock } from '@plat/core'
+import type { Dialer } from '@plat/http'
+import { type Call, type Denial, deny, type Head, type Reply } from '../../call/index.ts'
+import { EventFrames, type EventGate } from '../wire/events.ts'
+import { GivenUp, UpstreamExchange, type UpstreamHead } from '../wire/exchange.ts'
+import { failure } from '../wire/failure.ts'
+import { copyHeader, isJsonType, isStreamType, STREAM_HEADERS } from '../wire/headers.ts'
+import { isObject, member } from '../wire/json.ts'
+import { ModelFrame, mentions } from './frame.ts'
+import { withMember } from './members.ts'
+import { ModelBody } from './request.ts'
+
+/** Largest JSON answer of an upstream, in bytes. */
+const MAX_ANSWER_BYTES = 32 * 1024 * 1024
+
+/** How a route leads to its upstream. */
+export interface ModelUpstream {
+  /** Base URL including `/v1`, without a slash at its end. */
+  readonly upstream: string
+}
+
+/** What forwarding needs beside the call. */
+export interface Forwarder {
+  readonly dialer: Pick<Dialer, 'pool'>
+  readonly clock: Clock
+  readonly upstreamTimeoutMs: number
+  /** CA bundle trusted beside the system roots; null: none. */
+  readonly extraCA: string | null
+}
+
+/** One call on its way through. */
+export interface Passage {
+  readonly call: Call<'target'>
+  readonly route: ModelUpstream
+  /** Presented as bearer credential; null: the upstream takes none. */
+  readonly apiKey: string | null
+  /** The limit of output tokens that the gateway wrote into the request, for the caller to see; null: none. */
+  readonly clampedTo: number | null
+  /** A wait has opened an event stream already. */
+  readonly sent: boolean
+}
+
+/** Headers of a caller that an upstream sees as they came. Whatever is not named here stays behind. */
+const UP = ['accept', 'traceparent', 'tracestate', 'idempotency-key'] as const
+/** Headers of an answer that the caller sees as they came: what clients use for retries and in bug reports. */
+const DOWN = ['retry-after', 'retry-after-ms', 'x-should-retry', 'x-request-id', 'openai-processing-ms'] as const
+
+const ERROR_MEMBER = Buffer.from('"error"')
+
+/**
+ * Sends one request to a provider that speaks OpenAI's API and hands its answer out in frames. Bytes that nobody changed arrive as they
+ * were sent, in both directions. The caller's credentials never go up: the route's own key does.
+ */
+export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
+  readonly #forwarder: Forwarder
+  readonly #passage: Passage
+  readonly #url: URL
+  #exchange: UpstreamExchange | null = null
+  #done = false
+
+  constructor(forwarder: Forwarder, passage: Passage) {
+    this.#forwarder = forwarder
+    this.#passage = passage
+    this.#url = new URL(passage.route.upstream + endpointOf(passage.call))
+  }
+
+  async run(): Promise<Reply | Denial> {
+    const { clock } = this.#forwarder
+    const { call } = this.#passage
+    const started = clock.monotonic()
+    const exchange = this.#send()
+    try {
+      const head = await exchange.head
+      const attempts = [{ endpoint: this.#url.origin, status: head.status, ms: clock.monotonic() - started }]
+      const refusal = unusable(call.server, head)
+      if (refusal !== null) return this.#giveUp(refusal)
+      if (isStream(head))
+        return { kind: 'frames', head: this.#replyHead(head), attempts, frames: new EventFrames(exchange, this) }
+      const bytes = await exchange.readAll(MAX_ANSWER_BYTES)
+      if (bytes === null) return this.#giveUp(deny('upstream_error', `${call.server} sent an answer that is too large`))
+      this.#unlisten()
+      const frame = this.#whole(head, bytes)
+      if (frame instanceof ModelFrame)
+        return { kind: 'frames', head: this.#replyHead(head), attempts, frames: asBatch(frame) }
+      return frame
+    } catch (error) {
+      return this.#giveUp(failure(`the upstream of ${call.server}`, error))
+    }
+  }
+
+  /** Throws where the upstream reports an error in the stream: the call has failed, however it goes on. */
+  pass(event: Uint8Array): ModelFrame {
+    const frame = ModelFrame.event(event)
+    if (frame.role === 'final') this.#done = true
+    else if (mentions(event, ERROR_MEMBER) && isObject(member(frame.value, 'error')))
+      throw new GivenUp('the upstream reported an error')
+    return frame
+  }
+
+  /** Only `[DONE]` says that an answer is whole. */
+  ended(): void {
+    this.#unlisten()
+    if (!this.#done) throw new GivenUp('the stream ended too early')
+  }
+
+  /** The call was stopped. */
+  handleEvent(): void {
+    this.stop()
+  }
+
+  /** Nobody reads the answer any more, and whatever is generated from here on is paid for nothing. */
+  stop(): void {
+    this.#unlisten()
+    this.#exchange?.abort(String(this.#passage.call.signal.reason ?? 'the answer is not wanted'))
+  }
+
+  #unlisten(): void {
+    this.#passage.call.signal.removeEventListener('abort', this)
+  }
+
+  #giveUp(denial: Denial): Denial {
+    this.#unlisten()
+    this.#exchange?.abort(denial.reason)
+    return denial
+  }
+
+  #send(): UpstreamExchange {
+    const { dialer, extraCA, upstreamTimeoutMs } = this.#forwarder
+    const { call } = this.#passage
+    const pool = dialer.pool(this.#url.origin, 'model', extraCA === null ? undefined : { caPEM: extraCA })
+    const exchange = new UpstreamExchange(pool, {
+      method: call.wire.method,
+      path: this.#url.pathname + this.#url.search,
+      headers: this.#upstreamHeaders(),
+      body: call.body instanceof ModelBody ? upstreamBody(call.body, call.facts.target.tool) : null,
+      headersTimeoutMs: upstreamTimeoutMs,
+    })
+    this.#exchange = exchange
+    if (call.signal.aborted) this.stop()
+    else call.signal.addEventListener('abort', this)
+    return exchange
+  }
+
+  #upstreamHeaders(): Record<string, string> {
+    const { call, apiKey } = this.#passage
+    const headers: Record<string, string> = { 'user-agent': 'plat-gateway', 'accept-encoding': 'identity' }
+    if (call.body !== null) headers['content-type'] = 'application/json'
+    if (apiKey !== null) headers.authorization = `Bearer ${apiKey}`
+    for (const name of UP) copyHeader(call.wire.headers, headers, name)
+    return headers
+  }
+
+  #replyHead(head: UpstreamHead): Head {
+    const { clampedTo } = this.#passage
+    const told: Record<string, string> = isStream(head) ? { ...STREAM_HEADERS } : {}
+    for (const name of isStream(head) ? DOWN : ['content-type', ...DOWN]) copyHeader(head.headers, told, name)
+    if (clampedTo !== null) told['x-plat-max-tokens'] = String(clampedTo)
+    return { status: head.status, headers: told }
+  }
+
+  /** The frame of an answer that came whole: an event where a stream has been opened for it already. */
+  #whole({ status, headers }: UpstreamHead, bytes: Uint8Array): ModelFrame | Denial {
+    const { call, sent } = this.#passage
+    const failed = status >= 400
+    if (!isJsonType(headers))
+      return deny('upstream_error', `the upstream of ${call.server} answered ${status} without JSON`)
+    if (!sent) return ModelFrame.body(failed ? 'error' : 'final', bytes)
+    if (failed) return ModelFrame.errorEvent(asEvent(bytes))
+    return deny('upstream_error', `the upstream of ${call.server} sent no stream`)
+  }
+}
+
+async function* asBatch(frame: ModelFrame): AsyncGenerator<readonly ModelFrame[]> {
+  yield [frame]
+}
+
+/** A JSON text on one line, as one event. */
+function asEvent(json: Uint8Array): Uint8Array {
+  const line = Buffer.from(json)
+    .toString('utf8')
+    .replace(/[\r\n]+/g, ' ')
+  return Buffer.from(`data: ${line}\n\n`)
+}
+
+function endpointOf({ method, name, operation }: Call): string {
+  return operation === 'model.info' && name !== null ? `/${method}/${name}` : `/${method}`
+}
+
+/** The request as the provider gets it: with the model that the route chose, and in a stream with the wish to be told the usage. */
+function upstreamBody(body: ModelBody, model: string | null): Uint8Array {
+  let { bytes } = body
+  const { value, request } = body
+  if (model !== null && model !== request.model) bytes = withMember(body, 'model', JSON.stringify(model))
+  if (!request.stream || request.usageAsked) return bytes
+  const { stream_options: options } = value
+  const wish = { ...(isObject(options) ? options : null), include_usage: true }
+  return withMember({ bytes, value }, 'stream_options', JSON.stringify(wish))
+}
+
+function isStream({ status, headers }: UpstreamHead): boolean {
+  return status < 300 && isStreamType(headers)
+}
+
+/** Heads that say nothing a caller may hear: a refused key is the gateway's own affair, and may stand in the answer. */
+function unusable(server: string, { status, headers }: UpstreamHead): Denial | null {
+  const encoding = headers['content-encoding'] ?? 'identity'
+  if (encoding !== 'identity') return deny('upstream_error', `the upstream of ${server} sent an encoded answer`)
+  const refused = status === 401 || status === 403 || status === 407
+  if (refused) return deny('upstream_credential', `the upstream of ${server} does not accept the gateway's key`)
+  const odd = status < 200 || (status >= 300 && status < 400) || status >= 500
+  return odd ? deny('upstream_error', `the upstream of ${server} answered ${status}`) : null
+}

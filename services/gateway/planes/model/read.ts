@@ -1,0 +1,51 @@
+import { type Arrival, type Denial, deny, isDenial, type Parsed } from '../../call/index.ts'
+import { type BodyLimits, readJsonBytes } from '../wire/body.ts'
+import { readModelBody } from './request.ts'
+
+/** `/llm/<route>/v1/<endpoint>`; names of routes are those of document 3 and `<ns>.<agent>`. */
+const PATH = /^\/llm\/([A-Za-z0-9][A-Za-z0-9._-]{0,316})\/v1\/([A-Za-z0-9/._:-]{1,256})$/
+
+/** Endpoints of OpenAI's and Anthropic's APIs that clients may ask for and this version does not serve. */
+const UNBUILT: ReadonlySet<string> = new Set([
+  'completions',
+  'responses',
+  'embeddings',
+  'messages',
+  'messages/count_tokens',
+])
+
+/** The methods that the plane counts and names in records. */
+export const MODEL_METHODS = ['chat/completions', 'models'] as const
+
+const nothing = { name: null, body: null, parent: null } as const
+
+/** Names route, operation and model of a request. */
+export async function read(arrival: Arrival, limits: BodyLimits): Promise<Parsed | Denial> {
+  const { method, path } = arrival.wire
+  const [, server, endpoint] = PATH.exec(path) ?? []
+  if (server === undefined || endpoint === undefined)
+    return deny('unknown_route', 'the path is /llm/<route>/v1/ and an endpoint such as chat/completions')
+  if (endpoint === 'chat/completions')
+    return method === 'POST' ? readChat(arrival, server, limits) : only('POST', method)
+  if (endpoint === 'models' || endpoint.startsWith('models/')) {
+    if (method !== 'GET') return only('GET', method)
+    const name = endpoint === 'models' ? null : endpoint.slice('models/'.length)
+    return { ...nothing, operation: 'model.info', method: 'models', server, name }
+  }
+  if (UNBUILT.has(endpoint))
+    return deny('not_built', `${endpoint} is not built yet in this version: use chat/completions`)
+  return deny('not_found', `no endpoint ${endpoint}`)
+}
+
+function only(allow: string, method: string): Denial {
+  return deny('method_not_allowed', `${method} is not a method of this endpoint`, { data: { allow } })
+}
+
+async function readChat(arrival: Arrival, server: string, limits: BodyLimits): Promise<Parsed | Denial> {
+  const bytes = await readJsonBytes(arrival, limits)
+  if (isDenial(bytes)) return bytes
+  const body = readModelBody(bytes)
+  if (isDenial(body)) return body
+  const { model } = body.request
+  return { operation: 'model.generate', method: 'chat/completions', server, name: model, body, parent: null }
+}
