@@ -1,4 +1,5 @@
 export type { Damage } from './chain.ts'
+export { holdsOf, settledOf } from './holds.ts'
 export { type CheckpointBody, signCheckpoint } from './proof/checkpoint.ts'
 export { leafHash, MerkleTree } from './proof/tree.ts'
 export { type TailLine, type TailOptions, tailLedger } from './tail.ts'

@@ -43,7 +43,7 @@ export function limitsPromises(backend: LimitsBackend): void {
     const answers = await Promise.all(
       Array.from({ length: 10_000 }, async (_, at) => await limits.take(`p${at}`, [usd('usd/p', 5_000, 5)], soon())),
     )
-    const holds = answers.filter((answer) => !isShort(answer))
+    const holds = answers.filter((answer): answer is Hold => !isShort(answer))
     assert.equal(holds.length, 1_000)
     assert.deepEqual(await limits.used('usd/p', 'life'), { spent: 0, held: 5_000 })
     await Promise.all(holds.map((hold, at) => (at % 2 === 0 ? hold.release() : hold.settle(new Map([['usd/p', 3]])))))

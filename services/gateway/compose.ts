@@ -4,9 +4,10 @@ import { createDialer, type Dialer, type RawRoute } from '@plat/http'
 import type { FastifyInstance } from 'fastify'
 import { createAdmin } from './admin/index.ts'
 import { isDenial, Snapshots } from './call/index.ts'
-import { authMetrics, policyMetrics, runnerMetrics, serverMetrics } from './counting.ts'
+import { authMetrics, budgetMetrics, policyMetrics, runnerMetrics, serverMetrics } from './counting.ts'
 import { createApprovals } from './features/approvals/index.ts'
 import { createAudit } from './features/audit/index.ts'
+import { createBudgets, type DemandOf, type OpeningLimits, openLimits } from './features/budgets/index.ts'
 import { createAuthenticator } from './features/identity/index.ts'
 import { createPolicies, policySlot } from './features/policy/index.ts'
 import { createRevocations } from './features/revocations/index.ts'
@@ -37,7 +38,7 @@ export interface Parts {
 }
 
 /** What every feature may be given. */
-interface Shared extends GatewayOptions {
+interface Shared extends GatewayOptions, OpeningLimits {
   readonly metrics: GatewayMetrics
   readonly snapshots: Snapshots
   readonly audit: Awaited<ReturnType<typeof createAudit>>
@@ -79,12 +80,14 @@ async function openShared(options: GatewayOptions, started: AsyncDisposableStack
   const { clock, log } = options
   const keep: Shared['keep'] = (part) => started.adopt(part, async () => void (await part.close()))
   const metrics = createGatewayMetrics(options.build)
+  const opening = openLimits({ clock, log })
   return {
     ...options,
+    ...opening,
     keep,
     metrics,
     snapshots: new Snapshots(),
-    audit: keep(await createAudit({ ...options, metrics })),
+    audit: keep(await createAudit({ ...options, metrics, onRecord: opening.spending.see })),
     dialer: keep(createDialer({ clock, log })),
     live: keep(createLiveCalls(clock)),
   }
@@ -108,20 +111,20 @@ async function startFeatures(shared: Shared) {
       metrics: { pending: (count) => pending.set({}, count) },
     }),
   )
-  await Promise.all([servers.check(), policies.check()])
-  return { authenticator, revocations, servers, policies, approvals }
+  const demandOf: DemandOf = () => null
+  const budgets = keep(createBudgets({ ...shared, demandOf, metrics: budgetMetrics(metrics) }))
+  await Promise.all([servers.check(), policies.check(), budgets.check()])
+  return { authenticator, revocations, servers, policies, approvals, budgets }
 }
 
 /** The order of the governed call: the request's stages, the reply's reviews. */
-function createPipeline(
-  shared: Shared,
-  { authenticator, revocations, servers, policies, approvals }: Features,
-): Runner {
+function createPipeline(shared: Shared, features: Features): Runner {
+  const { authenticator, revocations, servers, policies, approvals, budgets } = features
   const { config, audit, live, snapshots, clock, log, metrics, keep } = shared
   return keep(
     createRunner({
-      stages: stages([revocations.stage, servers.stage, policies.stage, approvals.stage]),
-      reviews: [createListReview((call, tool) => policies.judge(call.snapshot, call.facts, tool))],
+      stages: stages([revocations.stage, servers.stage, policies.stage, approvals.stage, budgets.stage]),
+      reviews: [createListReview((call, tool) => policies.judge(call.snapshot, call.facts, tool)), budgets.toolMeter],
       matrix,
       authenticate: (arrival) => authenticator.authenticate(arrival.wire),
       ledgers: audit.ledgers,

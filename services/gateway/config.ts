@@ -46,6 +46,7 @@ export type GatewayConfig = Readonly<
     Static<typeof policyBlock.schema> &
     Static<typeof serversBlock.schema> &
     Static<typeof auditBlock.schema> &
+    Static<typeof budgetsBlock.schema> &
     Static<typeof approvalsBlock.schema> & {
       identity: Readonly<Static<typeof identityBlock.schema>>
       approvalPreview: Readonly<Static<typeof approvalPreviewBlock.schema>>
@@ -118,6 +119,7 @@ function decode(config: Record<string, unknown>): GatewayConfig {
     Check(policyBlock.schema, config) &&
     Check(serversBlock.schema, config) &&
     Check(auditBlock.schema, config) &&
+    Check(budgetsBlock.schema, config) &&
     Check(approvalsBlock.schema, config) &&
     Check(approvalPreviewBlock.schema, approvalPreview) &&
     Check(identityBlock.schema, identity) &&

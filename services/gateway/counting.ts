@@ -1,3 +1,4 @@
+import type { BudgetMetrics } from './features/budgets/index.ts'
 import type { AuthMetrics } from './features/identity/index.ts'
 import type { PolicyMetrics } from './features/policy/index.ts'
 import type { ServersOptions } from './features/servers/index.ts'
@@ -40,4 +41,11 @@ export function policyMetrics(metrics: GatewayMetrics): PolicyMetrics {
     },
     reloaded: (result) => metrics.counter('plat_gateway_policy_reloads_total').inc({ result }),
   }
+}
+
+/** What budgets count. */
+export function budgetMetrics(metrics: GatewayMetrics): BudgetMetrics {
+  const total = metrics.gauge('plat_gateway_metered_cost_usd')
+  const denied = metrics.counter('plat_gateway_budget_denied_total')
+  return { metered: (cost) => total.set({}, cost), denied: (scope) => denied.inc({ scope }) }
 }

@@ -18,6 +18,7 @@ const COMMIT_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.
 const tools = { area: 'Tools', feature: '' }
 const policy = { area: 'Policy', feature: '' }
 const revocation = { area: 'Revocation', feature: '' }
+const cost = { area: 'Cost', feature: '' }
 const audit = { area: 'Audit', feature: '' }
 
 /** The gateway's part of document 3's metric table, as far as this build feeds it. */
@@ -108,6 +109,20 @@ export const gatewayMetricRows = [
     type: 'counter',
     labels: { scope: ['jti', 'session', 'agent', 'namespace', 'user', 'tenant', 'all'] },
     help: 'Calls denied by a revocation, by what was revoked',
+  },
+  {
+    ...cost,
+    name: 'plat_gateway_metered_cost_usd',
+    type: 'gauge',
+    labels: {},
+    help: 'Cost of all calls in the ledger, in the currency of the prices',
+  },
+  {
+    ...cost,
+    name: 'plat_gateway_budget_denied_total',
+    type: 'counter',
+    labels: { scope: ['session'] },
+    help: 'Calls refused because a budget is used up, by its scope',
   },
   {
     ...audit,

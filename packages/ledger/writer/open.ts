@@ -2,7 +2,7 @@ import type { Clock, Ids } from '@plat/core'
 import { rfc3339Micros } from '@plat/core'
 import { type AppendHandle, type Files, lockPath, systemFiles } from '@plat/state'
 import { Chain, type Damage, followChain } from '../chain.ts'
-import type { Head } from '../format.ts'
+import { type Head, REC_START } from '../format.ts'
 import type { Rec } from '../types.ts'
 import { FileLedger, type LedgerMeter } from './ledger.ts'
 import { asideRecords, mendTail } from './mend.ts'
@@ -19,6 +19,11 @@ export interface OpenLedgerOptions {
   readonly meter?: LedgerMeter
   /** The machine's file system when absent. */
   readonly files?: Files
+  /**
+   * Sees the bytes of every record that is there already, in order, as the chain is followed: whoever rebuilds from the ledger needs
+   * no second pass. They are only good until it returns.
+   */
+  readonly onRecord?: (record: Buffer) => void
 }
 
 /** Outcomes of lost calls that wait for one commit at a time at start-up. */
@@ -56,7 +61,10 @@ export async function openLedger(options: OpenLedgerOptions): Promise<FileLedger
     const found = await followChain({
       source: handle,
       chain: new Chain(null),
-      onRecord: (...line) => calls.see(...line),
+      onRecord(buffer, start, line, offset) {
+        options.onRecord?.(buffer.subarray(start + REC_START, start + line.recEnd))
+        return calls.see(buffer, start, line, offset)
+      },
     })
     if (found.damage !== null) throw new LedgerDamaged(path, found.damage)
     mendTail({ path, handle, files, found })

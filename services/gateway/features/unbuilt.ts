@@ -29,7 +29,6 @@ export const unbuiltKeys: UnbuiltKeys = {
   // Model routes
   modelsFile: EMPTY,
   models: EMPTY,
-  pricingFile: EMPTY,
   ...under('modelRouting', {
     failureThreshold: 3,
     cooldownSeconds: 30,

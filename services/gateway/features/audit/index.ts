@@ -12,6 +12,8 @@ export interface AuditOptions {
   readonly ids: Ids
   readonly log: Log
   readonly metrics: GatewayMetrics
+  /** Sees the bytes of every record that the ledger holds already, in order; they are only good until it returns. */
+  readonly onRecord: (record: Buffer) => void
 }
 
 export interface Audit {
@@ -24,9 +26,17 @@ export interface Audit {
  * Opens the ledger of `auditPath` (document 3, "Audit"): the gateway does not start without it, whatever `auditFailurePolicy` says.
  * Throws one line when another process writes it, when it is damaged, and when it cannot be written.
  */
-export async function createAudit({ config, clock, ids, log, metrics }: AuditOptions): Promise<Audit> {
+export async function createAudit({ config, clock, ids, log, metrics, onRecord }: AuditOptions): Promise<Audit> {
   const path = config.auditPath
-  const ledger = await openLedger({ path, tenant: '', replica: hostname(), clock, ids, meter: meterOf(metrics, log) })
+  const ledger = await openLedger({
+    path,
+    tenant: '',
+    replica: hostname(),
+    clock,
+    ids,
+    meter: meterOf(metrics, log),
+    onRecord,
+  })
   const head = ledger.head()
   metrics.gauge('plat_gateway_audit_head_seq').set({}, head.seq)
   log.info({ path, seq: head.seq, hash: head.hash }, 'the audit ledger is open')

@@ -1,7 +1,7 @@
 import type { ConfigBlock } from '@plat/config'
 import Type from 'typebox'
 
-/** Budgets (document 3): nothing of it is built; the key of core rule 8 has its range all the same. */
+/** Budgets and prices (document 3, "Revocations, budgets, cost" and "Model routes"). */
 export const budgetsBlock = {
   path: '',
   feature: 'budgets',
@@ -10,8 +10,12 @@ export const budgetsBlock = {
     sessionBudgetUSD: Type.Number({
       default: 0,
       minimum: 0,
-      built: false,
-      description: 'Per-session limit in US dollars; 0 means none.',
+      description: 'Per-session limit in the currency of the prices; 0 means none.',
+    }),
+    pricingFile: Type.String({
+      default: '',
+      file: 'fails closed',
+      description: 'Pricing table for cost, hot-reloaded; under a limit a model without a price is refused.',
     }),
   }),
 } satisfies ConfigBlock

@@ -1,0 +1,22 @@
+import type { Body, Call } from '../../call/index.ts'
+
+/** What a model call may use, as its plane and its route know it. */
+export interface ModelDemand {
+  /** `<provider>/<model>`, the model as the provider is asked for it. */
+  readonly priceKey: string
+  /** The prompt has at most so many tokens. */
+  readonly inputTokens: number
+  /** False: nothing bounds the tokens of the prompt, such as those of an image. */
+  readonly bounded: boolean
+  /** Each choice is generated, and paid, on its own. */
+  readonly choices: number
+  /** Output tokens that each choice may have, as the caller wrote it; null: it set no limit. */
+  readonly maxTokens: number | null
+  /** `maxTokensPerRequest` of the route; null: none. */
+  readonly routeMaxTokens: number | null
+  /** The body with another limit of output tokens in it. */
+  clamp(maxTokens: number): Body
+}
+
+/** Null: not a call that generates tokens. `compose` answers from the model plane and its routes. */
+export type DemandOf = (call: Call<'target'>) => ModelDemand | null

@@ -1,0 +1,114 @@
+import { quantityToMicros } from '@plat/core'
+import { mapOf } from '@plat/resources'
+import { decodeRendered } from '@plat/resources/rendered'
+import { type Static, Type } from 'typebox'
+import type { ModelPrice, Rates } from './price.ts'
+import { PriceTable } from './table.ts'
+
+const closed = { additionalProperties: false } as const
+
+/** A decimal in the currency with at most six places, so that every price is a whole number of micro-units. */
+const amount = () => Type.String({ pattern: '^(0|[1-9][0-9]{0,8})([.][0-9]{1,6})?$' })
+const price = () => Type.Optional(amount())
+
+const rates = { input: price(), output: price(), cachedRead: price(), cachedWrite: price(), reasoning: price() }
+const tierSchema = Type.Object({ aboveInputTokens: Type.Integer({ minimum: 0 }), ...rates }, closed)
+const modelSchema = Type.Object(
+  {
+    ...rates,
+    // Images and sound are not metered apart yet: their prices are read so that a whole table can be given.
+    imageInput: price(),
+    audioInput: price(),
+    audioOutput: price(),
+    perCall: price(),
+    tiers: Type.Optional(Type.Array(tierSchema, { maxItems: 16 })),
+  },
+  closed,
+)
+
+/** Format `pricingFile`: prices per 1,000,000 tokens and per call, as decimal strings. */
+const pricingFileSchema = Type.Object(
+  {
+    version: Type.Literal(1),
+    currency: Type.String({ pattern: '^[A-Z]{3}$' }),
+    id: Type.String({ minLength: 1, maxLength: 128 }),
+    models: Type.Optional(mapOf(modelSchema)),
+    tools: Type.Optional(mapOf(Type.Object({ perCall: amount() }, closed))),
+  },
+  closed,
+)
+
+type PricingFile = Static<typeof pricingFileSchema>
+type RatesEntry = Omit<Static<typeof tierSchema>, 'aboveInputTokens'>
+type ModelEntry = Static<typeof modelSchema>
+
+/** Decodes a pricingFile strictly, or lists every problem with its path. */
+export function decodePricing(bytes: Uint8Array): { readonly table: PriceTable } | { readonly problems: string[] } {
+  const decoded = decodeRendered(pricingFileSchema, bytes, () => [])
+  if (!decoded.ok) return { problems: decoded.problems }
+  const { id, currency, models = {}, tools = {} } = decoded.file
+  const problems = wrongParts(decoded.file)
+  if (problems.length > 0) return { problems }
+  const modelPrices = Object.entries(models).map(([key, entry]) => [key, priceOf(entry)] as const)
+  const toolPrices = Object.entries(tools).map(([key, entry]) => [key, microsOf(entry.perCall)] as const)
+  return { table: new PriceTable({ id, currency, models: modelPrices, tools: toolPrices }) }
+}
+
+const MODEL_KEY = /^[^/*]+\/.+$/
+const TOOL_KEY = /^[^/*]+\/[^/*]+\/.+$/
+
+function wrongParts({ models = {}, tools = {} }: PricingFile): string[] {
+  const out: string[] = []
+  for (const [key, { tiers = [] }] of Object.entries(models)) {
+    if (!MODEL_KEY.test(key)) out.push(`models[${key}]: must read <provider>/<model>, with * only in the model`)
+    for (const [index, { aboveInputTokens }] of tiers.entries()) {
+      const below = tiers[index - 1]
+      if (below !== undefined && below.aboveInputTokens >= aboveInputTokens) {
+        out.push(`models[${key}].tiers[${index}].aboveInputTokens: must be larger than that of the tier before it`)
+      }
+    }
+  }
+  for (const key of Object.keys(tools)) {
+    if (!TOOL_KEY.test(key)) out.push(`tools[${key}]: must read <namespace>/<server>/<tool>, with * only in the tool`)
+  }
+  return out
+}
+
+function priceOf(entry: ModelEntry): ModelPrice {
+  const { perCall = '0', tiers = [] } = entry
+  return {
+    base: ratesOf(entry, NO_RATES),
+    tiers: tiers.map((tier) => ({
+      aboveInputTokens: tier.aboveInputTokens,
+      rates: ratesOf(tier, ratesOf(entry, NO_RATES)),
+    })),
+    perCall: microsOf(perCall),
+  }
+}
+
+const NO_RATES: Rates = { input: null, output: null, cachedRead: null, cachedWrite: null, reasoning: null }
+
+/**
+ * A tier keeps what it does not name from the base, but a kind that falls back to another falls back to the tier's: long
+ * prompts never cost less for what the table leaves out.
+ */
+function ratesOf(entry: RatesEntry, base: Rates): Rates {
+  const rate = (text: string | undefined, otherwise: bigint | null) =>
+    text === undefined ? otherwise : BigInt(microsOf(text))
+  const input = rate(entry.input, base.input)
+  const output = rate(entry.output, base.output)
+  return {
+    input,
+    output,
+    cachedRead: rate(entry.cachedRead, entry.input === undefined ? base.cachedRead : input),
+    cachedWrite: rate(entry.cachedWrite, base.cachedWrite),
+    reasoning: rate(entry.reasoning, entry.output === undefined ? base.reasoning : output),
+  }
+}
+
+/** The schema leaves only texts that fit. */
+function microsOf(text: string): number {
+  const micros = quantityToMicros(text)
+  if (micros === null) throw new RangeError(`${text} is no price`)
+  return micros
+}

@@ -1,0 +1,105 @@
+import type { Usage } from '../../../call/index.ts'
+
+/** Micro-units of the currency per 1,000,000 tokens of each kind; null: no price is known. */
+export interface Rates {
+  readonly input: bigint | null
+  readonly output: bigint | null
+  readonly cachedRead: bigint | null
+  readonly cachedWrite: bigint | null
+  readonly reasoning: bigint | null
+}
+
+/** What a model costs. */
+export interface ModelPrice {
+  readonly base: Rates
+  /** Longer prompts cost other rates as a whole; the highest that applies counts. Ascending. */
+  readonly tiers: readonly { readonly aboveInputTokens: number; readonly rates: Rates }[]
+  /** Micro-units for each call, beside its tokens. */
+  readonly perCall: number
+}
+
+const MILLION = 1_000_000n
+const LARGEST = BigInt(Number.MAX_SAFE_INTEGER)
+
+/**
+ * What the tokens of a finished call cost in micro-units, rounded up once. `prompt` has the cached tokens in it, `completion`
+ * those of reasoning. A kind without a price costs what the dearest known kind of its side does. No token, no cost: providers do
+ * not charge for a call that they refused.
+ */
+export function costOf(price: ModelPrice, usage: Usage): number {
+  const { prompt, completion, cachedRead, cachedWrite, reasoning } = usage
+  if (prompt === 0 && completion === 0) return 0
+  const rates = ratesFor(price, prompt)
+  const input = rates.input ?? dearestInput(rates)
+  const output = rates.output ?? dearestOutput(rates)
+  const parts =
+    count(prompt - cachedRead - cachedWrite) * input +
+    count(cachedRead) * (rates.cachedRead ?? input) +
+    count(cachedWrite) * (rates.cachedWrite ?? dearestInput(rates)) +
+    count(completion - reasoning) * output +
+    count(reasoning) * (rates.reasoning ?? output)
+  return rounded(parts, price)
+}
+
+/**
+ * The most that so many tokens can cost, whatever their kinds, in micro-units; null when a kind that a call always has (input,
+ * and output where any is asked for) has no price.
+ */
+export function costAtMost(price: ModelPrice, input: number, output: number): number | null {
+  const worst = worstRates(price, input, output > 0)
+  return worst === null ? null : rounded(count(input) * worst.input + count(output) * worst.output, price)
+}
+
+/** How many output tokens `micros` pay for in the worst case, beside the input; below 0 when not even that fits. */
+export function outputThatFits(price: ModelPrice, input: number, micros: number): number {
+  const worst = worstRates(price, input, true)
+  if (worst === null) return -1
+  const left = BigInt(micros - price.perCall) * MILLION - count(input) * worst.input
+  if (left < 0n) return -1
+  if (worst.output === 0n) return Number.MAX_SAFE_INTEGER
+  return safe(left / worst.output)
+}
+
+/** Shorter prompts than the bound are charged by lower tiers, which may be the dearer ones: the worst of all that can apply. */
+function worstRates(price: ModelPrice, input: number, withOutput: boolean): { input: bigint; output: bigint } | null {
+  const possible = [
+    price.base,
+    ...price.tiers.filter((tier) => input > tier.aboveInputTokens).map((tier) => tier.rates),
+  ]
+  const worst = { input: 0n, output: 0n }
+  for (const rates of possible) {
+    if (rates.input === null || (withOutput && rates.output === null)) return null
+    worst.input = larger(worst.input, dearestInput(rates))
+    worst.output = larger(worst.output, dearestOutput(rates))
+  }
+  return worst
+}
+
+function ratesFor(price: ModelPrice, prompt: number): Rates {
+  return price.tiers.findLast((tier) => prompt > tier.aboveInputTokens)?.rates ?? price.base
+}
+
+function dearestInput({ input, cachedRead, cachedWrite }: Rates): bigint {
+  return larger(input ?? 0n, larger(cachedRead ?? 0n, cachedWrite ?? 0n))
+}
+
+function dearestOutput({ output, reasoning }: Rates): bigint {
+  return larger(output ?? 0n, reasoning ?? 0n)
+}
+
+function larger(one: bigint, other: bigint): bigint {
+  return one > other ? one : other
+}
+
+/** Providers' numbers do not always add up; a negative part would pay for another. */
+function count(tokens: number): bigint {
+  return tokens > 0 ? BigInt(Math.floor(tokens)) : 0n
+}
+
+function rounded(parts: bigint, { perCall }: ModelPrice): number {
+  return safe((parts + MILLION - 1n) / MILLION + BigInt(perCall))
+}
+
+function safe(amount: bigint): number {
+  return Number(amount > LARGEST ? LARGEST : amount)
+}

@@ -1,0 +1,116 @@
+import { Readable } from 'node:stream'
+import type { TestClock } from '@plat/core'
+import type { Body, Call, Facts, Identity, Outcome, Snapshot, Target } from '../../call/index.ts'
+import type { ModelDemand } from './demand.ts'
+
+/** A call by `default/assistant` in session `s`, as far as the stage reads it. */
+export function callOf(
+  id: string,
+  { clock, snapshot, facts }: { clock: TestClock; snapshot: Snapshot; facts?: Partial<Facts> },
+): Call<'identity' | 'target' | 'decision' | 'hold'> {
+  return {
+    id,
+    wire: { method: 'POST', path: '/', query: '', headers: {}, body: Readable.from([]), remote: '' },
+    signal: new AbortController().signal,
+    receivedAt: clock.now(),
+    snapshot,
+    operation: 'mcp.call',
+    method: 'tools/call',
+    server: 'search',
+    name: 'web',
+    body: null,
+    parent: null,
+    pass: 1,
+    facts: { identity, target: toolTarget, decision, hold: null, ...facts },
+  }
+}
+
+export const identity: Identity = {
+  tenant: '',
+  namespace: 'default',
+  agent: 'assistant',
+  session: 's',
+  user: null,
+  groups: [],
+  verified: null,
+  tier: 't',
+  scopes: new Set(),
+  jti: 'j',
+  ancestors: [],
+  chain: [],
+  expiresAt: 0,
+  jkt: null,
+  issuer: '',
+  forkRoot: null,
+  inheritedTaints: [],
+}
+
+const toolTarget: Target = {
+  kind: 'mcp',
+  key: 'default/search',
+  server: 'search',
+  tool: 'web',
+  trust: 'untrusted',
+  dataClass: 'internal',
+  jurisdiction: null,
+  labels: { taints: [], clearTaints: [], sinks: [] },
+  builtin: false,
+}
+
+export const modelTarget: Target = {
+  ...toolTarget,
+  kind: 'model',
+  key: 'default.assistant',
+  server: 'llm/default.assistant',
+  tool: 'm',
+}
+
+export const decision: Facts['decision'] = {
+  action: 'allow',
+  policy: 'default/p',
+  rule: 'r',
+  reason: 'r',
+  revision: 'sha256:0',
+  engines: [],
+  wouldBe: [],
+  rates: [],
+}
+
+/** How a call ended. */
+export function outcomeOf(more: Partial<Outcome>): Outcome {
+  return {
+    result: 'completed',
+    code: null,
+    forwarded: true,
+    status: 200,
+    usage: null,
+    usageSource: 'none',
+    costMicros: 0,
+    attempts: [],
+    frames: 0,
+    bytesUp: 0,
+    bytesDown: 0,
+    upstreamMs: 0,
+    overheadMs: 0,
+    ...more,
+  }
+}
+
+/** A body that only says to how many tokens it was cut down. */
+export function cutBody(maxTokens: number): Body {
+  return { bytes: Buffer.from(String(maxTokens)), value: maxTokens, args: null }
+}
+
+/** A prompt of at most 100 tokens to `openai/m`, without a limit of output. */
+export function demandOf(more: Partial<ModelDemand>): ModelDemand {
+  return {
+    priceKey: 'openai/m',
+    inputTokens: 100,
+    bounded: true,
+    choices: 1,
+    maxTokens: null,
+    routeMaxTokens: null,
+    clamp: cutBody,
+    ...more,
+  }
+}
