@@ -284,26 +284,24 @@ export class Approvals {
   /** An event of this replica comes twice, from the journal and from whoever wrote it; the second changes nothing. */
   #apply(entry: Pick<JournalEntry<ApprovalEvent>, 'key' | 'version' | 'event'>): void {
     if (!this.#book.apply(entry)) return
+    // From here on the book counts it.
+    if (entry.event.t === 'created') this.#creating.delete(entry.event.question.digest)
     this.#options.onPending(this.#book.pending)
     this.#answer(entry.key)
   }
 
   /** Tells whoever waits for an approval what became of it. */
   #answer(id: string): void {
-    if (!this.#waiters.has(id)) return
-    const approval = this.get(id)
-    switch (approval?.state) {
-      case 'pending':
-        return
-      case 'approved':
-        return this.#waiters.grant(id, this.#refusal('approval_stale', id, USED_BY_ANOTHER))
-      case 'denied':
-        return this.#waiters.refuse(id, this.#refusal('approval_denied', id, denialReason(approval.votes)))
-      case 'expired':
-        return this.#waiters.refuse(id, this.#refusal('approval_expired', id, NOBODY_IN_TIME))
-      default:
-        return this.#waiters.refuse(id, this.#refusal('approval_stale', id, USED_BY_ANOTHER))
-    }
+    const approval = this.#waiters.has(id) ? this.get(id) : null
+    if (approval === null || approval.state === 'pending') return
+    if (approval.state === 'approved') this.#waiters.grant(id, this.#refusal('approval_stale', id, USED_BY_ANOTHER))
+    else this.#waiters.refuse(id, this.#closed(approval))
+  }
+
+  #closed({ state, votes, question: { id } }: Approval): Denial {
+    if (state === 'denied') return this.#refusal('approval_denied', id, denialReason(votes))
+    if (state === 'expired') return this.#refusal('approval_expired', id, NOBODY_IN_TIME)
+    return this.#refusal('approval_stale', id, USED_BY_ANOTHER)
   }
 
   #isOver({ approval }: Entry): boolean {

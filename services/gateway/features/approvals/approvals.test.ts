@@ -1,0 +1,346 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { systemIds, TestClock } from '@plat/core'
+import { createMemoryJournal, type Journal, openFileJournal } from '@plat/state'
+import { isDenial } from '../../call/index.ts'
+import { Approvals, PENDING_PER_SESSION_MAX } from './approvals.ts'
+import { type Approval, type ApprovalEvent, decodeEvent } from './events.ts'
+import { createApprovalStage } from './stage.ts'
+import { ask, callOf, completed, type Heldable, refusedBefore } from './testing.ts'
+
+interface Ground {
+  readonly clock: TestClock
+  readonly approvals: Approvals
+  readonly stage: ReturnType<typeof createApprovalStage>
+  readonly events: string[]
+  readonly pending: () => number
+}
+
+async function ground(
+  journal: Journal<ApprovalEvent> | null = null,
+  clock: TestClock = new TestClock(),
+): Promise<Ground> {
+  const events: string[] = []
+  let pending = 0
+  const faults: unknown[] = []
+  const approvals = await Approvals.open({
+    journal: journal ?? createMemoryJournal(() => clock.now()),
+    clock,
+    ids: systemIds(clock),
+    timeoutMs: 300_000,
+    preview: { mode: 'full', maxBytes: 100 },
+    onEvent: (event) => events.push(event.t),
+    onPending(count) {
+      pending = count
+    },
+    onFault: (error) => faults.push(error),
+  })
+  return {
+    clock,
+    approvals,
+    events,
+    pending: () => pending,
+    stage: createApprovalStage(approvals, (e) => faults.push(e)),
+  }
+}
+
+const yes = { by: 'ada', verdict: 'approve', reason: '' } as const
+const no = { by: 'ada', verdict: 'deny', reason: 'not today' } as const
+
+/** A call that must be held. */
+async function held({ stage }: Ground, call: Heldable) {
+  const verdict = await stage.admit(call)
+  assert.ok('until' in verdict, JSON.stringify(verdict))
+  return verdict
+}
+
+function idOf(approvals: readonly Approval[], at = 0): string {
+  const approval = approvals[at]
+  assert.ok(approval)
+  return approval.question.id
+}
+
+test('what policy allows passes without a question and without an await', async () => {
+  const here = await ground()
+  assert.deepEqual(here.stage.admit(callOf({ action: 'allow' })), { approval: null })
+  const denied = await here.stage.admit(callOf({ action: 'deny' }))
+  assert.ok(isDenial(denied))
+  assert.equal(here.approvals.list().length, 0)
+})
+
+test('a granted call passes in its second pass, once; the next identical one is held anew', async () => {
+  const here = await ground()
+  const call = callOf({})
+  const wait = await held(here, call)
+  assert.equal(here.pending(), 1)
+  assert.ok('approval' in (await here.approvals.decide(wait.approvalId, yes)))
+  assert.equal(await wait.until, 'granted')
+  assert.equal(here.pending(), 0)
+  const use = { approvalId: wait.approvalId, by: ['ada'] }
+  assert.deepEqual(await here.stage.admit(call.again()), { approval: use })
+  assert.equal(here.approvals.get(wait.approvalId)?.state, 'used')
+  const next = await held(here, callOf({}))
+  assert.notEqual(next.approvalId, wait.approvalId)
+})
+
+test('a caller that left is found by the next identical call, which waits for the same approval', async () => {
+  const here = await ground()
+  const call = callOf({})
+  const wait = await held(here, call)
+  call.leave('client')
+  const second = await held(here, callOf({}))
+  assert.equal(second.approvalId, wait.approvalId)
+  assert.ok(here.events.includes('detached') && here.events.includes('attached'))
+  await here.approvals.decide(wait.approvalId, yes)
+  assert.equal(await second.until, 'granted')
+})
+
+test('approved after the caller left: the next identical call passes at once, a third is held', async () => {
+  const here = await ground()
+  const call = callOf({})
+  const wait = await held(here, call)
+  call.leave('client')
+  await here.approvals.decide(wait.approvalId, yes)
+  const second = await here.stage.admit(callOf({}))
+  assert.deepEqual(second, { approval: { approvalId: wait.approvalId, by: ['ada'] } })
+  await held(here, callOf({}))
+})
+
+test('of many identical calls at once one asks and all wait; one grant releases one of them', async () => {
+  const here = await ground()
+  const waits = await Promise.all(Array.from({ length: 20 }, () => held(here, callOf({}))))
+  assert.equal(new Set(waits.map((wait) => wait.approvalId)).size, 1)
+  await here.approvals.decide(waits[0]?.approvalId ?? '', yes)
+  const answers = await Promise.all(waits.map((wait) => wait.until))
+  assert.equal(answers.filter((answer) => answer === 'granted').length, 1)
+  assert.equal(answers.filter((answer) => answer !== 'granted' && answer.code === 'approval_stale').length, 19)
+})
+
+test('of many calls that want a grant one gets it', async () => {
+  const here = await ground()
+  const call = callOf({})
+  const wait = await held(here, call)
+  call.leave('client')
+  await here.approvals.decide(wait.approvalId, yes)
+  const verdicts = await Promise.all(Array.from({ length: 20 }, () => here.stage.admit(callOf({}))))
+  assert.equal(verdicts.filter((verdict) => 'approval' in verdict).length, 1)
+  assert.equal(verdicts.filter((verdict) => 'until' in verdict).length, 19)
+  assert.equal(here.events.filter((t) => t === 'used').length, 1)
+})
+
+test('a denial reaches whoever waits, with the reason; a decision stands', async () => {
+  const here = await ground()
+  const wait = await held(here, callOf({}))
+  await here.approvals.decide(wait.approvalId, no)
+  const answer = await wait.until
+  assert.ok(answer !== 'granted')
+  assert.equal(answer.code, 'approval_denied')
+  assert.match(answer.reason, /not today/)
+  assert.deepEqual([answer.policy, answer.rule], ['default/p', 'ask'])
+  assert.deepEqual(answer.data, { approvalId: wait.approvalId })
+  assert.deepEqual(await here.approvals.decide(wait.approvalId, yes), { refused: 'decided' })
+  assert.deepEqual(await here.approvals.decide('no such id', yes), { refused: 'unknown' })
+})
+
+test('of two who decide at once one does', async () => {
+  const here = await ground()
+  const wait = await held(here, callOf({}))
+  const both = await Promise.all([
+    here.approvals.decide(wait.approvalId, yes),
+    here.approvals.decide(wait.approvalId, no),
+  ])
+  assert.equal(both.filter((one) => 'approval' in one).length, 1)
+  assert.equal(here.approvals.get(wait.approvalId)?.votes.length, 1)
+})
+
+test('nobody decides: the call ends when the time is over, and so does a grant that nobody used', async () => {
+  // Shows D3.approvals.approvalTimeoutSeconds and D3.limit.approvalLifetime.
+  const here = await ground()
+  const wait = await held(here, callOf({}))
+  const left = callOf({ args: '{"name":"b"}' })
+  const granted = await held(here, left)
+  left.leave('client')
+  await here.approvals.decide(granted.approvalId, yes)
+  await here.clock.advance(299_000)
+  assert.equal(here.approvals.get(wait.approvalId)?.state, 'pending')
+  await here.clock.advance(2_000)
+  const answer = await wait.until
+  assert.equal(answer === 'granted' ? '' : answer.code, 'approval_expired')
+  assert.deepEqual(
+    here.approvals.list().map(({ state }) => state),
+    ['expired', 'expired'],
+  )
+  assert.deepEqual(await here.approvals.decide(wait.approvalId, yes), { refused: 'decided' })
+  await held(here, callOf({ args: '{"name":"b"}' }))
+})
+
+test('at release the call is judged again: allow or the same rule passes, a changed rule is stale', async () => {
+  const cases = [
+    [{}, 'passes'],
+    [{ action: 'allow' as const }, 'passes'],
+    [{ rule: 'other' }, 'approval_stale'],
+    [{ action: 'deny' as const }, 'policy_denied'],
+    [{ args: '{"name":"other"}' }, 'approval_stale'],
+  ] as const
+  for (const [now, expected] of cases) {
+    const here = await ground()
+    const call = callOf({})
+    const wait = await held(here, call)
+    await here.approvals.decide(wait.approvalId, yes)
+    const verdict = await here.stage.admit(call.again(now))
+    assert.equal(isDenial(verdict) ? verdict.code : 'approval' in verdict ? 'passes' : 'held', expected)
+    assert.equal(here.approvals.get(wait.approvalId)?.state, expected === 'passes' ? 'used' : 'approved')
+  }
+})
+
+test('a grant that was never forwarded can be used again, one that was is gone', async () => {
+  const here = await ground()
+  const call = callOf({})
+  const wait = await held(here, call)
+  await here.approvals.decide(wait.approvalId, yes)
+  const verdict = await here.stage.admit(call.again())
+  assert.ok('approval' in verdict)
+  await here.stage.settle?.(call.with(verdict), refusedBefore)
+  assert.equal(here.approvals.get(wait.approvalId)?.state, 'approved')
+  const second = callOf({})
+  const used = await here.stage.admit(second)
+  assert.ok('approval' in used && used.approval?.approvalId === wait.approvalId)
+  await here.stage.settle?.(second.with(used), completed)
+  assert.equal(here.approvals.get(wait.approvalId)?.state, 'used')
+})
+
+test('arguments that differ only beyond 2^53, or as number and text, never share an approval', async () => {
+  const here = await ground()
+  const texts = ['9007199254740992', '9007199254740993', '"9007199254740993"', '9007199254740993.0', '1e400', '-0']
+  const ids = new Set<string>()
+  for (const text of texts) ids.add((await held(here, callOf({ args: `{"n":${text}}` }))).approvalId)
+  assert.equal(ids.size, texts.length)
+  const same = await held(here, callOf({ args: '{ "n" : 9007199254740993 }' }))
+  assert.ok(ids.has(same.approvalId))
+})
+
+test('another session, agent, namespace, tenant, tool, server or rule never shares an approval', async () => {
+  const here = await ground()
+  const first = await held(here, callOf({}))
+  const others = [
+    { session: 's2' },
+    { agent: 'b' },
+    { namespace: 'n2' },
+    { tenant: 't2' },
+    { tool: 'other' },
+    { key: 'default/other' },
+    { rule: 'other' },
+    { args: '{"name":"b"}' },
+  ]
+  const ids = new Set([first.approvalId])
+  for (const other of others) ids.add((await held(here, callOf(other))).approvalId)
+  assert.equal(ids.size, others.length + 1)
+})
+
+test('a message that names no tool is bound to method and parameters, not to its id and progress token', async () => {
+  const here = await ground()
+  const read = (id: number, uri: string) =>
+    callOf({
+      operation: 'mcp.get',
+      method: 'resources/read',
+      tool: null,
+      args: JSON.stringify({
+        jsonrpc: '2.0',
+        id,
+        method: 'resources/read',
+        params: { uri, _meta: { progressToken: id } },
+      }),
+    })
+  const first = await held(here, read(1, 'a'))
+  assert.equal((await held(here, read(2, 'a'))).approvalId, first.approvalId)
+  assert.notEqual((await held(here, read(3, 'b'))).approvalId, first.approvalId)
+})
+
+test('who is revoked while held takes the question with them; whose token expired may come back', async () => {
+  const here = await ground()
+  const revoked = callOf({ args: '{"n":1}' })
+  const one = await held(here, revoked)
+  revoked.leave('revoked')
+  const expired = callOf({ args: '{"n":2}', expiresAt: here.clock.now() })
+  const two = await held(here, expired)
+  expired.leave('revoked')
+  await here.clock.advance(1)
+  assert.equal(here.approvals.get(one.approvalId)?.state, 'cancelled')
+  assert.equal(here.approvals.get(two.approvalId)?.state, 'pending')
+  assert.equal(here.pending(), 1)
+})
+
+test('one session cannot fill the list: beyond the cap its calls are told to come again', async () => {
+  const here = await ground()
+  const verdicts = await Promise.all(
+    Array.from({ length: PENDING_PER_SESSION_MAX + 5 }, (_, n) => here.stage.admit(callOf({ args: `{"n":${n}}` }))),
+  )
+  const full = verdicts.filter(isDenial)
+  assert.deepEqual(new Set(full.map(({ code }) => code)), new Set(['backlog_full']))
+  assert.equal(full.length, 5)
+  assert.ok((full[0]?.retryAfterMs ?? 0) > 0)
+  await held(here, callOf({ session: 's2' }))
+})
+
+test('a journal that cannot be written denies, and lets nobody wait for ever', async () => {
+  const clock = new TestClock()
+  const journal = createMemoryJournal<ApprovalEvent>(() => clock.now())
+  const here = await ground(journal, clock)
+  const wait = await held(here, callOf({}))
+  journal.append = () => Promise.reject(new Error('the disk is gone'))
+  const verdict = await here.stage.admit(callOf({ session: 's2' }))
+  assert.ok(isDenial(verdict) && verdict.code === 'state_unavailable')
+  await assert.rejects(here.approvals.decide(wait.approvalId, yes))
+  await clock.advance(301_000)
+  const answer = await wait.until
+  assert.equal(answer === 'granted' ? '' : answer.code, 'approval_expired')
+})
+
+test('1,000 held calls over a restart: none is lost, and no grant is used twice', async () => {
+  // Shows D3.approvals.approvalStorePath.
+  const dir = await mkdtemp(join(tmpdir(), 'plat-'))
+  const clock = new TestClock()
+  const open = () => openFileJournal({ path: join(dir, 'approvals.jsonl'), clock, decode: decodeEvent })
+  const calls = Array.from({ length: 1000 }, (_, n) => () => callOf({ session: `s${n % 20}`, args: `{"n":${n}}` }))
+  const first = await open()
+  const before = await ground(first, clock)
+  await Promise.all(calls.map((call) => held(before, call())))
+  before.approvals.close()
+  await first.close()
+
+  const second = await open()
+  const after = await ground(second, clock)
+  assert.equal(after.pending(), 1000)
+  const ids = after.approvals.list().map(({ question }) => question.id)
+  const [found] = await Promise.all([
+    Promise.all(calls.slice(0, 500).map((call) => ask(after.stage, call()))),
+    Promise.all(ids.map((id) => after.approvals.decide(id, yes))),
+  ])
+  const late = await Promise.all(calls.slice(500).map((call) => ask(after.stage, call())))
+  assert.equal([...found, ...late].filter((answer) => answer === 'passed').length, 1000)
+  assert.equal(after.events.filter((t) => t === 'used').length, 1000)
+  after.approvals.close()
+  await second.close()
+
+  const third = await open()
+  const last = await ground(third, clock)
+  assert.deepEqual(new Set(last.approvals.list().map(({ state }) => state)), new Set(['used']))
+  for (const call of calls.slice(0, 20)) await held(last, call())
+  last.approvals.close()
+  await third.close()
+  await rm(dir, { recursive: true })
+})
+
+test('what is finished is forgotten after a day, and a journal with an unknown event is not opened', async () => {
+  const here = await ground()
+  const wait = await held(here, callOf({}))
+  await here.approvals.decide(wait.approvalId, no)
+  await here.clock.advance(60_000)
+  assert.equal(idOf(here.approvals.list()), wait.approvalId)
+  await here.clock.advance(24 * 3_600_000 + 300_000)
+  assert.deepEqual(here.approvals.list(), [])
+  for (const bad of [{ t: 'blessed' }, { t: 'granted', more: 1 }, {}, null, 'x']) assert.throws(() => decodeEvent(bad))
+})

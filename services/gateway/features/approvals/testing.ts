@@ -1,0 +1,146 @@
+import type { Call, Decision, Facts, Operation, Outcome } from '../../call/index.ts'
+import { Snapshots } from '../../call/index.ts'
+import type { JudgedCall } from './approvals.ts'
+import type { createApprovalStage } from './stage.ts'
+
+/** What a test says of a call; everything else is the same for all. */
+export interface Told {
+  readonly tenant?: string
+  readonly namespace?: string
+  readonly agent?: string
+  readonly session?: string
+  readonly expiresAt?: number
+  readonly operation?: Operation
+  readonly method?: string
+  readonly tool?: string | null
+  readonly key?: string
+  readonly args?: string
+  readonly action?: Decision['action']
+  readonly rule?: string
+}
+
+/** A call under test: it can leave, come again for its second pass, and carry what the stage gave it. */
+export interface Heldable extends JudgedCall {
+  leave(reason: string): void
+  /** The same call in its second pass, judged anew. */
+  again(now?: Told): Heldable
+  with(given: Pick<Facts, 'approval'>): Call<'identity' | 'target' | 'decision' | 'approval'>
+}
+
+let count = 0
+
+export function callOf(told: Told): Heldable {
+  const stop = new AbortController()
+  const id = `call-${++count}`
+  const call = {
+    ...headOf(id, stop.signal),
+    ...partsOf(told),
+    leave: (reason: string) => stop.abort(reason),
+    again: (now: Told = {}) => Object.assign(call, { ...partsOf({ ...told, ...now }), pass: 2 as const }),
+    with: (given: Pick<Facts, 'approval'>) => ({ ...call, facts: { ...call.facts, ...given } }),
+  }
+  return call
+}
+
+function headOf(id: string, signal: AbortSignal) {
+  return {
+    id,
+    signal,
+    pass: 1 as 1 | 2,
+    wire: { method: 'POST', path: '', query: '', headers: {}, body: process.stdin, remote: '' },
+    receivedAt: 0,
+    snapshot: new Snapshots().current,
+    server: 'notes',
+    parent: null,
+  }
+}
+
+function partsOf(told: Told) {
+  const { operation = 'mcp.call', method = 'tools/call', tool = 'delete_note', args = '{"name":"a"}' } = told
+  const bytes = Buffer.from(args)
+  return {
+    operation,
+    method,
+    name: tool,
+    body: { bytes, args: bytes, value: null },
+    facts: { identity: identityOf(told), target: targetOf(told, tool), decision: decisionOf(told) },
+  }
+}
+
+function identityOf({ tenant = '', namespace = 'default', agent = 'a', session = 's', expiresAt = Infinity }: Told) {
+  return {
+    tenant,
+    namespace,
+    agent,
+    session,
+    user: 'ada',
+    groups: [],
+    verified: null,
+    tier: 'tier-0',
+    scopes: new Set<string>(),
+    jti: 'j',
+    ancestors: [],
+    chain: [],
+    expiresAt,
+    jkt: null,
+    issuer: 'i',
+    forkRoot: null,
+    inheritedTaints: [],
+  }
+}
+
+function targetOf({ key = 'default/notes' }: Told, tool: string | null) {
+  return {
+    kind: 'mcp' as const,
+    key,
+    server: 'notes',
+    tool,
+    trust: 'trusted' as const,
+    dataClass: 'internal' as const,
+    jurisdiction: null,
+    labels: { taints: [], clearTaints: [], sinks: [] },
+    builtin: false,
+  }
+}
+
+function decisionOf({ action = 'require_approval', rule = 'ask' }: Told): Decision {
+  return {
+    action,
+    policy: 'default/p',
+    rule,
+    ...(action === 'require_approval' && { ruleSha256: `of ${rule}` }),
+    reason: 'somebody looks first',
+    revision: 'sha256:r',
+    engines: [],
+    wouldBe: [],
+    rates: [],
+  }
+}
+
+/** Takes a call through the stage as the runner does: held, granted, second pass. */
+export async function ask(stage: ReturnType<typeof createApprovalStage>, call: Heldable): Promise<string> {
+  const verdict = await stage.admit(call)
+  if ('approval' in verdict) return 'passed'
+  if (!('until' in verdict)) return 'refused'
+  const answer = await verdict.until
+  if (answer !== 'granted') return answer.code
+  return 'approval' in (await stage.admit(call.again())) ? 'passed' : 'refused'
+}
+
+export const completed: Outcome = {
+  result: 'completed',
+  code: null,
+  forwarded: true,
+  status: 200,
+  usage: null,
+  usageSource: 'none',
+  costMicros: 0,
+  attempts: [],
+  frames: 1,
+  bytesUp: 0,
+  bytesDown: 0,
+  upstreamMs: 0,
+  overheadMs: 0,
+}
+
+export const refusedBefore: Outcome = { ...completed, result: 'denied', code: 'rate_limited', forwarded: false }
