@@ -60,7 +60,7 @@ export class Approvals {
   readonly #waiters = new Waiters()
   readonly #held = new WeakMap<object, Held>()
   /** Questions that are being written, by digest: whoever asks the same meanwhile attaches to it. */
-  readonly #creating = new Map<string, { readonly session: string; readonly done: Promise<unknown> }>()
+  readonly #creating = new Map<string, { readonly session: string; readonly done: Promise<void> }>()
   /** Events that are being written, by approval. */
   readonly #writing = new Map<string, Promise<unknown>>()
   readonly #stop = new AbortController()
@@ -176,12 +176,14 @@ export class Approvals {
       return deny('backlog_full', 'too many approvals are pending', { retryAfterMs: BACKLOG_RETRY_MS })
     }
     const question = questionOf(call, digest, this.#options)
-    const done = this.#write(question.id, [{ t: 'created', question, call: call.id }], 0)
+    const { promise: done, resolve: written } = Promise.withResolvers<void>()
     this.#creating.set(digest, { session, done })
     try {
-      if (!(await done)) throw new Error('an approval with this id exists already')
+      const isNew = await this.#write(question.id, [{ t: 'created', question, call: call.id }], 0)
+      if (!isNew) throw new Error('an approval with this id exists already')
     } finally {
       this.#creating.delete(digest)
+      written()
     }
     return this.#wait(call, question.id)
   }
