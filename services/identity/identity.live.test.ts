@@ -1,68 +1,14 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import fs from 'node:fs/promises'
-import os from 'node:os'
 import path from 'node:path'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { systemIds, TestClock } from '@plat/core'
 import { generateKeyFiles } from '@plat/keys'
-import type { Log } from '@plat/process'
 import { startTestIdentity, testIssuer } from '@plat/testkit/identity'
-import { isObject } from '@plat/tokens'
 import { createLocalJWKSet, jwtVerify } from 'jose'
-import { type StartIdentityOptions, startIdentity } from './index.ts'
+import { BROKER_TOKEN, base, claimsIn, json, startTestBroker, tempDir } from './testing/broker.ts'
 import { raw } from './testing/raw.ts'
-
-const BROKER_TOKEN = 'broker-secret'
-const base = { namespace: 'default', agent: 'assistant', session: 's1' }
-
-async function tempDir(t: TestContext): Promise<string> {
-  const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'plat-'))
-  t.after(() => fs.rm(dir, { recursive: true }))
-  return dir
-}
-
-async function setUp(t: TestContext, options: Partial<StartIdentityOptions> = {}) {
-  const clock = new TestClock()
-  const lines: string[] = []
-  const line = (fields: object, message: string) => void lines.push(JSON.stringify({ ...fields, message }))
-  const log: Log = { debug: line, info: line, warn: line, error: line, child: () => log }
-  const identity = await startIdentity({
-    listen: '127.0.0.1:0',
-    env: { PLAT_BROKER_TOKEN: BROKER_TOKEN },
-    clock,
-    ids: systemIds(clock),
-    log,
-    ...options,
-  })
-  t.after(() => identity.close())
-  const post = async (where: string, body: unknown, headers: Record<string, string> = {}) => {
-    const response = await fetch(identity.url + where, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${BROKER_TOKEN}`, 'content-type': 'application/json', ...headers },
-      body: typeof body === 'string' ? body : JSON.stringify(body),
-    })
-    return { status: response.status, headers: response.headers, body: await json(response) }
-  }
-  const mint = async (more: object = {}) => {
-    const { body } = await post('/v1/token', { ...base, ...more })
-    return { token: String(body.token), kid: String(body.kid), jti: String(body.jti), spiffeId: String(body.spiffeId) }
-  }
-  const verify = async (token: string, audience?: string) =>
-    (await post('/v1/token/verify', { token, ...(audience === undefined ? {} : { audience }) })).body
-  return { clock, identity, lines, post, mint, verify }
-}
-
-async function json(response: Response): Promise<Readonly<Record<string, unknown>>> {
-  const value: unknown = await response.json()
-  assert.ok(isObject(value))
-  return value
-}
-
-function claimsIn(token: string): Record<string, unknown> {
-  return JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
-}
 
 /** A mint request that says everything but `proof` and `audience`. */
 const fullRequest = {
@@ -90,7 +36,7 @@ test('a minted token has every claim of its request and verifies with an indepen
   // D1.mint.response.spiffeId, D1.mint.response.jti, D1.mint.response.kid, D1.mint.response.tokenType,
   // D1.jwks.contentType, D1.jwks.cacheControl, D1.jwks.signingKey, D1.endpoint.keyDocumentsCached,
   // D1.limit.keyDocumentCaching, D1.flag.issuer, D1.flag.audience.
-  const { identity, clock, post } = await setUp(t)
+  const { identity, clock, post } = await startTestBroker(t)
   const jkt = testIssuer().signer.kid
   const { status, headers, body } = await post('/v1/token', { ...fullRequest, dpopJkt: jkt })
   assert.equal(status, 200)
@@ -138,14 +84,14 @@ test('a minted token has every claim of its request and verifies with an indepen
 test('a lifetime of 0 is the default, and nothing outlives the cap', async (t) => {
   // Shows D1.mint.ttlSeconds.zero, D1.mint.ttlSeconds.capped, D1.flag.default-ttl, D1.flag.max-ttl,
   // D1.limit.defaultLifetime, D1.limit.maximumLifetime.
-  const lifetimeOf = async ({ mint }: Awaited<ReturnType<typeof setUp>>, ttlSeconds: number) => {
+  const lifetimeOf = async ({ mint }: Awaited<ReturnType<typeof startTestBroker>>, ttlSeconds: number) => {
     const { token } = await mint({ ttlSeconds })
     const { iat, exp } = claimsIn(token)
     return Number(exp) - Number(iat)
   }
-  const documented = await setUp(t)
+  const documented = await startTestBroker(t)
   assert.deepEqual([await lifetimeOf(documented, 0), await lifetimeOf(documented, 3601)], [900, 3600])
-  const told = await setUp(t, { defaultTtlMs: 120_000, maxTtlMs: 600_000 })
+  const told = await startTestBroker(t, { defaultTtlMs: 120_000, maxTtlMs: 600_000 })
   const lifetime = (ttlSeconds: number) => lifetimeOf(told, ttlSeconds)
   assert.deepEqual(
     [await lifetime(0), await lifetime(1), await lifetime(601), await lifetime(2 ** 52)],
@@ -157,7 +103,7 @@ test('verify answers 200 with claims or with the reason, and 400 only without a 
   // Shows D1.service.verifiesTokens, D1.endpoint.token.verify, D1.mint.audience, D1.verify.token,
   // D1.verify.audience, D1.verify.checks.signature, D1.verify.checks.issuer, D1.verify.checks.expiry,
   // D1.verify.checks.audience, D1.verify.valid, D1.verify.invalid, D1.verify.missingToken, D1.error.verify.400.
-  const { clock, post, mint, verify } = await setUp(t)
+  const { clock, post, mint, verify } = await startTestBroker(t)
   const { token } = await mint({ user: 'ada' })
   assert.deepEqual(await verify(token), { valid: true, claims: claimsIn(token) })
   assert.deepEqual(await verify(token, ''), { valid: true, claims: claimsIn(token) })
@@ -178,7 +124,7 @@ test('verify answers 200 with claims or with the reason, and 400 only without a 
 test('only the broker token opens the broker-token endpoints', async (t) => {
   // Shows D1.auth.brokerToken.env, D1.auth.brokerToken.wrong, D1.auth.brokerToken.challenge,
   // D1.error.token.401.unauthorized, D1.endpoint.noStore.
-  const { identity, post, lines } = await setUp(t)
+  const { identity, post, lines } = await startTestBroker(t)
   const wrong = [
     '',
     'Bearer',
@@ -209,7 +155,7 @@ test('only the broker token opens the broker-token endpoints', async (t) => {
 
 test('everything outside the contract answers {error}', async (t) => {
   // Shows D1.error.brokerTokenShape, D1.mint.contentType.
-  const { identity, post } = await setUp(t)
+  const { identity, post } = await startTestBroker(t)
   assert.equal((await post('/v1/token', base, { 'content-type': 'text/plain' })).status, 415)
   assert.equal((await post('/v1/token', base, { 'content-encoding': 'gzip' })).status, 415)
   for (const [method, where, status] of [
@@ -230,7 +176,7 @@ test('everything outside the contract answers {error}', async (t) => {
 
 test('a body of exactly 64 KiB is read and one byte more is not, in both framings', async (t) => {
   // Shows D1.limit.body.
-  const { identity } = await setUp(t)
+  const { identity } = await startTestBroker(t)
   const text = JSON.stringify(base)
   const head = `POST /v1/token HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${BROKER_TOKEN}\r\nContent-Type: application/json\r\n`
   for (const [size, expected] of [
@@ -247,7 +193,7 @@ test('a body of exactly 64 KiB is read and one byte more is not, in both framing
 })
 
 test('issuance and refusals are logged, and never the token', async (t) => {
-  const { lines, mint } = await setUp(t)
+  const { lines, mint } = await startTestBroker(t)
   const minted = await mint({ user: 'ada' })
   await mint({ scopes: ['a b'] })
   const issued = lines.find((line) => line.includes('"outcome":"issued"')) ?? ''
@@ -262,7 +208,7 @@ test('a new signing key is published at once, signs after 300 s, and the old one
   // Shows D1.jwks.retiredKeys.
   const dir = await tempDir(t)
   const { keyPath } = await generateKeyFiles(dir)
-  const { clock, identity, mint, verify } = await setUp(t, { signingKey: keyPath, maxTtlMs: 600_000 })
+  const { clock, identity, mint, verify } = await startTestBroker(t, { signingKey: keyPath, maxTtlMs: 600_000 })
   const kids = async () => {
     const { keys } = await json(await fetch(`${identity.url}/.well-known/jwks.json`))
     assert.ok(Array.isArray(keys))
@@ -292,10 +238,10 @@ test('previous keys stay trusted and in the key document', async (t) => {
   // Shows D1.flag.previous-keys.
   const dir = await tempDir(t)
   const first = await generateKeyFiles(path.join(dir, 'old'))
-  const before = await setUp(t, { signingKey: first.keyPath })
+  const before = await startTestBroker(t, { signingKey: first.keyPath })
   const { token, kid } = await before.mint()
   const next = await generateKeyFiles(path.join(dir, 'new'))
-  const after = await setUp(t, { signingKey: next.keyPath, previousKeys: [path.join(dir, 'old')] })
+  const after = await startTestBroker(t, { signingKey: next.keyPath, previousKeys: [path.join(dir, 'old')] })
   assert.equal((await after.verify(token)).valid, true)
   const text = await (await fetch(`${after.identity.url}/.well-known/jwks.json`)).text()
   assert.ok(text.includes(kid))
@@ -304,7 +250,7 @@ test('previous keys stay trusted and in the key document', async (t) => {
 test('readiness fails while the broker drains, liveness does not', async (t) => {
   // Shows D1.service.servesProbes, D1.state.readinessDrains, D1.endpoint.healthz, D1.endpoint.readyz,
   // D1.probe.healthz, D1.probe.readyz, D1.probe.readyz.draining, D1.error.readyz.503, D1.flag.shutdown-delay.
-  const { clock, identity } = await setUp(t, { shutdownDelayMs: 5000 })
+  const { clock, identity } = await startTestBroker(t, { shutdownDelayMs: 5000 })
   assert.deepEqual(await (await fetch(`${identity.url}/readyz`)).json(), { status: 'ready' })
   const drained = identity.drain()
   const draining = await fetch(`${identity.url}/readyz`)
@@ -319,7 +265,7 @@ test('readiness fails while the broker drains, liveness does not', async (t) => 
 test('the version says what runs', async (t) => {
   // Shows D1.endpoint.version, D1.probe.version.component, D1.probe.version.version, D1.probe.version.commit,
   // D1.probe.version.buildDate, D1.probe.version.goVersion, D1.probe.version.platform, D1.probe.version.tags.
-  const { identity } = await setUp(t)
+  const { identity } = await startTestBroker(t)
   const version = await json(await fetch(`${identity.url}/version`))
   const members = ['component', 'version', 'commit', 'buildDate', 'goVersion', 'platform', 'tags']
   assert.deepEqual(Object.keys(version), members)
@@ -330,7 +276,7 @@ test('the version says what runs', async (t) => {
 
 test('metrics are plat_build_info and nothing else', async (t) => {
   // Shows D1.endpoint.metrics, D1.probe.metrics.buildInfoOnly.
-  const { identity, mint } = await setUp(t)
+  const { identity, mint } = await startTestBroker(t)
   await mint()
   const text = await (await fetch(`${identity.url}/metrics`)).text()
   const series = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
@@ -342,12 +288,12 @@ test('the broker does not start without a token, nor over what it cannot use', a
   // Shows D1.auth.brokerToken.required, D1.auth.brokerToken.file.
   const file = path.join(await tempDir(t), 'token')
   await fs.writeFile(file, 'from-file\n')
-  await assert.rejects(setUp(t, { env: {} }), /PLAT_BROKER_TOKEN or PLAT_BROKER_TOKEN_FILE must be set/)
-  await assert.rejects(setUp(t, { env: { PLAT_BROKER_TOKEN: '' } }), /PLAT_BROKER_TOKEN is empty/)
-  await assert.rejects(setUp(t, { trustDomain: 'Plat' }), /-trust-domain Plat/)
-  await assert.rejects(setUp(t, { signingKey: `${file}.pem` }), /-signing-key: .*token\.pem cannot be read/)
-  await assert.rejects(setUp(t, { signingKey: file }), /-signing-key: .*holds no private key/)
-  const { post } = await setUp(t, { env: { PLAT_BROKER_TOKEN_FILE: file } })
+  await assert.rejects(startTestBroker(t, { env: {} }), /PLAT_BROKER_TOKEN or PLAT_BROKER_TOKEN_FILE must be set/)
+  await assert.rejects(startTestBroker(t, { env: { PLAT_BROKER_TOKEN: '' } }), /PLAT_BROKER_TOKEN is empty/)
+  await assert.rejects(startTestBroker(t, { trustDomain: 'Plat' }), /-trust-domain Plat/)
+  await assert.rejects(startTestBroker(t, { signingKey: `${file}.pem` }), /-signing-key: .*token\.pem cannot be read/)
+  await assert.rejects(startTestBroker(t, { signingKey: file }), /-signing-key: .*holds no private key/)
+  const { post } = await startTestBroker(t, { env: { PLAT_BROKER_TOKEN_FILE: file } })
   assert.equal((await post('/v1/token', base, { authorization: 'Bearer from-file' })).status, 200)
 })
 
