@@ -109,6 +109,8 @@ function wrongPath(source: Source, from: string): string | null {
   const target = path.join(path.dirname(source.path), from)
   // What crosses processes may start the bench's servers and the examples, which have no face to import.
   if (source.path.startsWith('test/') && /^(?:bench|examples)\//.test(target)) return null
+  // A fuzz target stands beside what it tries; the helper of all targets stands with the runner that finds them.
+  if (source.path.endsWith('.fuzz.ts') && target.startsWith('test/fuzz/')) return null
   if (homeOf(target) !== homeOf(source.path)) return 'it lies in another package: import it by name'
   if (!source.path.startsWith(GATEWAY) || !target.startsWith(GATEWAY) || source.isTest) return null
   const [layer = '', feature] = source.path.slice(GATEWAY.length).split('/')

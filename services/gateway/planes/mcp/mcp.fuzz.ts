@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import { isDenial } from '../../services/gateway/call/index.ts'
-import { McpFrame } from '../../services/gateway/planes/mcp/frames/frame.ts'
-import { KNOWN_REVISIONS } from '../../services/gateway/planes/mcp/index.ts'
-import { classify, parseMessage } from '../../services/gateway/planes/mcp/parse.ts'
-import { eventData, SseSplitter, withEventData } from '../../services/gateway/planes/wire/sse.ts'
-import { fuzzTarget, near } from './target.ts'
+import { fuzzTarget, near } from '../../../../test/fuzz/target.ts'
+import { isDenial } from '../../call/index.ts'
+import { eventData, SseSplitter, withEventData } from '../wire/sse.ts'
+import { KNOWN_REVISIONS } from './classify.ts'
+import { McpFrame } from './frames/frame.ts'
+import { classify, parseMessage } from './parse.ts'
 
 const message = near([
   '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"n":1},"_meta":{"progressToken":1}}}',
