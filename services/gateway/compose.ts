@@ -7,7 +7,7 @@ import { isDenial, Snapshots } from './call/index.ts'
 import { authMetrics, budgetMetrics, policyMetrics, runnerMetrics, serverMetrics } from './counting.ts'
 import { createApprovals } from './features/approvals/index.ts'
 import { createAudit } from './features/audit/index.ts'
-import { createBudgets, type DemandOf, type OpeningLimits, openLimits } from './features/budgets/index.ts'
+import { createBudgets, type DemandOf, type OpeningLimits, openLimits, pricingSlot } from './features/budgets/index.ts'
 import { createAuthenticator } from './features/identity/index.ts'
 import { createPolicies, policySlot } from './features/policy/index.ts'
 import { createRevocations } from './features/revocations/index.ts'
@@ -134,6 +134,7 @@ function createPipeline(shared: Shared, features: Features): Runner {
       clock,
       metrics: runnerMetrics(metrics),
       policyRevision: (snapshot) => snapshot.get(policySlot).revision,
+      prices: (snapshot) => snapshot.get(pricingSlot),
       log,
     }),
   )

@@ -14,7 +14,7 @@ import type { RunnerLog, RunnerMetrics } from '../metrics.ts'
 import type { Plane } from '../plane.ts'
 import { type GovernedCall, type Incoming, nothingUsed } from './call.ts'
 import { type Runnable, unresolved } from './plan.ts'
-import { decisionRecord, intentRecord, outcomeRecord, unreadRecord } from './record.ts'
+import { decisionRecord, intentRecord, outcomeRecord, type Prices, unreadRecord } from './record.ts'
 import { encodeFrames } from './relay.ts'
 import { type Ended, Stopper, stopped } from './stopper.ts'
 import { accept } from './verdict.ts'
@@ -49,6 +49,8 @@ export interface ClosingParts {
   readonly log: RunnerLog
   /** Revision of the policies of a snapshot, for the records of calls that no policy decided. */
   readonly policyRevision?: (snapshot: Snapshot) => string
+  /** The prices of a snapshot, for the records of calls that cost something. */
+  readonly prices?: (snapshot: Snapshot) => Prices
 }
 
 /** The second half of the runner: tells the caller, gives back what stages took, and leaves the one record. */
@@ -127,7 +129,7 @@ export class Closing {
       return decisionRecord(call, refusal, revision)
     }
     const ms = this.#clock.monotonic() - call.incoming.startedAt
-    return outcomeRecord(call, outcome, denial, { revision, ms })
+    return outcomeRecord(call, outcome, denial, { revision, ms, prices: this.#parts.prices?.(call.snapshot) ?? null })
   }
 
   #revision(snapshot: Snapshot): string {

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Rec } from '@plat/ledger'
+import type { Hold } from '@plat/state'
 import type { Decision, Denial, Identity, Outcome } from '../../call/index.ts'
 import type { GovernedCall } from './call.ts'
 import { unresolved } from './plan.ts'
@@ -22,7 +23,8 @@ export function intentRecord(call: GovernedCall, revision: string): Rec {
 /** How the call ended: one per call. */
 export function outcomeRecord(call: GovernedCall, outcome: Outcome, denial: Denial | null, more: Closed): Rec {
   const { usage } = outcome
-  const { decision } = call.facts
+  const { decision, hold, target } = call.facts
+  const model = target.kind === 'model'
   return {
     kind: 'outcome',
     ...who(call.id, call.identity),
@@ -36,7 +38,11 @@ export function outcomeRecord(call: GovernedCall, outcome: Outcome, denial: Deni
     upstreamMs: Math.round(outcome.upstreamMs),
     usage: usage === null ? undefined : { ...usage },
     usageSource: outcome.usageSource,
-    costMicros: outcome.costMicros,
+    ...money(outcome, hold, more.prices),
+    route: model ? target.key : undefined,
+    model: model ? (target.tool ?? undefined) : undefined,
+    maxTokens: call.body?.maxTokens,
+    endpoint: outcome.attempts.at(-1)?.endpoint,
     attempts: outcome.attempts.map(({ endpoint, status, ms }) => ({ endpoint, status, ms: Math.round(ms) })),
     frames: outcome.frames,
     bytesUp: outcome.bytesUp,
@@ -45,9 +51,31 @@ export function outcomeRecord(call: GovernedCall, outcome: Outcome, denial: Deni
   }
 }
 
+/** What was held for the call says what it cost: a call that broke off has no other bill. */
+function money({ costMicros }: Outcome, hold: Hold | null, prices: Prices | null) {
+  const settled = hold?.settled ?? null
+  const held = settled === null ? undefined : hold?.items.find((item) => item.unit === 'micros')
+  const spent = held === undefined ? costMicros : (settled?.get(held.key) ?? costMicros)
+  return {
+    costMicros: spent,
+    currency: spent > 0 ? prices?.currency : undefined,
+    priceId: spent > 0 ? prices?.id : undefined,
+    settled: settled === null ? undefined : Object.fromEntries(settled),
+  }
+}
+
+/** The prices that a call was admitted by. */
+export interface Prices {
+  readonly id: string
+  /** ISO 4217. */
+  readonly currency: string
+}
+
 /** What an outcome does not say itself. */
 export interface Closed {
   readonly revision: string
+  /** Null: nothing has a price. */
+  readonly prices: Prices | null
   /** Milliseconds from the arrival to the end. */
   readonly ms: number
 }

@@ -24,6 +24,7 @@ import { Closing, rewound } from './closing.ts'
 import { forgetCredentials, ResponseSink, wireOf } from './exchange.ts'
 import { hold } from './hold.ts'
 import { type Plan, planRows, type Runnable, rowless } from './plan.ts'
+import type { Prices } from './record.ts'
 import { relay } from './relay.ts'
 import { died, type Ended, refused, Stopper, stopped, stoppedBy } from './stopper.ts'
 import { tunnel } from './tunnel.ts'
@@ -48,6 +49,8 @@ export interface RunnerOptions {
   readonly log: RunnerLog
   /** Revision of the policies of a snapshot: every record names it, whoever decided. */
   readonly policyRevision?: (snapshot: Snapshot) => string
+  /** The prices of a snapshot, for the records of calls that cost something. */
+  readonly prices?: (snapshot: Snapshot) => Prices
 }
 
 /** Takes one call after another through the pipeline. Nothing else writes to a response of a plane. */
