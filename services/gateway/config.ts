@@ -17,6 +17,7 @@ import { auditBlock, transparencyLogBlock } from './features/audit/config.ts'
 import { budgetsBlock } from './features/budgets/config.ts'
 import { identityBlock } from './features/identity/config.ts'
 import { listenersBlock } from './features/listeners/config.ts'
+import { modelsBlock } from './features/models/config.ts'
 import { policyBlock, regoBlock } from './features/policy/config.ts'
 import { revocationMirrorBlock, revocationsBlock } from './features/revocations/config.ts'
 import { serversBlock } from './features/servers/config.ts'
@@ -29,6 +30,7 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   policyBlock,
   regoBlock,
   serversBlock,
+  modelsBlock,
   auditBlock,
   transparencyLogBlock,
   revocationsBlock,
@@ -45,6 +47,7 @@ export type GatewayConfig = Readonly<
   Static<typeof listenersBlock.schema> &
     Static<typeof policyBlock.schema> &
     Static<typeof serversBlock.schema> &
+    Static<typeof modelsBlock.schema> &
     Static<typeof auditBlock.schema> &
     Static<typeof budgetsBlock.schema> &
     Static<typeof approvalsBlock.schema> & {
@@ -118,6 +121,7 @@ function decode(config: Record<string, unknown>): GatewayConfig {
     Check(listenersBlock.schema, config) &&
     Check(policyBlock.schema, config) &&
     Check(serversBlock.schema, config) &&
+    Check(modelsBlock.schema, config) &&
     Check(auditBlock.schema, config) &&
     Check(budgetsBlock.schema, config) &&
     Check(approvalsBlock.schema, config) &&

@@ -1,5 +1,6 @@
 import type { BudgetMetrics } from './features/budgets/index.ts'
 import type { AuthMetrics } from './features/identity/index.ts'
+import type { ModelsOptions } from './features/models/index.ts'
 import type { PolicyMetrics } from './features/policy/index.ts'
 import type { ServersOptions } from './features/servers/index.ts'
 import type { GatewayMetrics } from './metrics.ts'
@@ -30,6 +31,21 @@ export function authMetrics(metrics: GatewayMetrics): AuthMetrics {
 /** What the registry of servers counts. */
 export function serverMetrics(metrics: GatewayMetrics): ServersOptions['metrics'] {
   return { configured: (count) => metrics.gauge('plat_gateway_upstreams_configured').set({}, count) }
+}
+
+/** What the model routes count. */
+export function modelMetrics(metrics: GatewayMetrics): ModelsOptions['metrics'] {
+  const requests = metrics.counter('plat_gateway_model_requests_total')
+  const tokens = metrics.counter('plat_gateway_model_tokens_total')
+  return {
+    routes: (count) => metrics.gauge('plat_gateway_model_routes').set({}, count),
+    settled(route, { status, usage }) {
+      requests.inc({ route, status })
+      if (usage === null) return
+      tokens.inc({ route, kind: 'prompt' }, usage.prompt)
+      tokens.inc({ route, kind: 'completion' }, usage.completion)
+    },
+  }
 }
 
 /** What the policies count. */

@@ -2,12 +2,13 @@ import type { BuildInfo } from '@plat/core'
 import { createRegistry, type MetricRow, NAMES, type Registry } from '@plat/metrics'
 import { errorTable } from './call/index.ts'
 import { KNOWN_METHODS } from './planes/mcp/classify.ts'
+import { MODEL_METHODS } from './planes/model/methods.ts'
 
 /** Every status that an answer can stand for: success, and the statuses of the error table. */
 const CODES = [...new Set(['200', '202', '204', ...Object.values(errorTable).map((row) => String(row.status))])]
 
-/** MCP methods, and what a request without one is counted as: a stream, the end of a session, a posted answer. */
-const METHODS = [...KNOWN_METHODS, 'GET', 'DELETE', 'response']
+/** Methods of MCP and endpoints of models, and what a request without one is counted as: a stream, the end of a session, an answer. */
+const METHODS = [...KNOWN_METHODS, 'GET', 'DELETE', 'response', ...MODEL_METHODS]
 
 /** Bounds in seconds of what an upstream takes (document 3: 0.005 to 30 s). */
 const UPSTREAM_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
@@ -19,6 +20,7 @@ const tools = { area: 'Tools', feature: '' }
 const policy = { area: 'Policy', feature: '' }
 const revocation = { area: 'Revocation', feature: '' }
 const cost = { area: 'Cost', feature: '' }
+const models = { area: 'Models', feature: '' }
 const audit = { area: 'Audit', feature: '' }
 
 /** The gateway's part of document 3's metric table, as far as this build feeds it. */
@@ -123,6 +125,27 @@ export const gatewayMetricRows = [
     type: 'counter',
     labels: { scope: ['session'] },
     help: 'Calls refused because a budget is used up, by its scope',
+  },
+  {
+    ...models,
+    name: 'plat_gateway_model_routes',
+    type: 'gauge',
+    labels: {},
+    help: 'Model routes that are served',
+  },
+  {
+    ...models,
+    name: 'plat_gateway_model_requests_total',
+    type: 'counter',
+    labels: { route: NAMES, status: CODES },
+    help: 'Calls of model routes by route and the HTTP status that the answer stands for',
+  },
+  {
+    ...models,
+    name: 'plat_gateway_model_tokens_total',
+    type: 'counter',
+    labels: { route: NAMES, kind: ['prompt', 'completion'] },
+    help: 'Tokens of model calls by route, as reported by the upstream or else estimated',
   },
   {
     ...audit,

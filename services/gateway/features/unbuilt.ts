@@ -27,8 +27,6 @@ export const unbuiltKeys: UnbuiltKeys = {
   }),
 
   // Model routes
-  modelsFile: EMPTY,
-  models: EMPTY,
   ...under('modelRouting', {
     failureThreshold: 3,
     cooldownSeconds: 30,

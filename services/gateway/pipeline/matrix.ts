@@ -182,3 +182,16 @@ export const matrix = {
     stages: ['taints', 'policy', 'approval', 'reserve'],
   },
 } as const satisfies Record<Operation, Row>
+
+/**
+ * The matrix where the scope alone lets model calls through and no policy judges them: document 3, `modelPolicy` `scope-only`.
+ */
+export const scopeOnlyModels: Matrix = {
+  ...matrix,
+  'model.generate': withoutPolicy(matrix['model.generate']),
+  'model.embed': withoutPolicy(matrix['model.embed']),
+}
+
+function withoutPolicy(row: Row): Row {
+  return { ...row, stages: row.stages.filter((name) => name !== 'taints' && name !== 'policy') }
+}

@@ -16,7 +16,6 @@ export const policyBlock = {
     }),
     modelPolicy: Type.Enum(['scope-only', 'policy'], {
       default: 'scope-only',
-      built: false,
       description: '`scope-only` or `policy` (evaluates policy with server `llm/<route>`).',
     }),
     sovereigntyPolicyFile: Type.String({

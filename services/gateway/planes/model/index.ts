@@ -21,7 +21,6 @@ import { read } from './read.ts'
 import { ModelBody } from './request.ts'
 
 export { createMeter, type Price } from './meter.ts'
-export { MODEL_METHODS } from './read.ts'
 export { ModelBody, type ModelRequest, withMaxTokens } from './request.ts'
 
 /** A route as the plane needs it. */

@@ -14,9 +14,6 @@ const UNBUILT: ReadonlySet<string> = new Set([
   'messages/count_tokens',
 ])
 
-/** The methods that the plane counts and names in records. */
-export const MODEL_METHODS = ['chat/completions', 'models'] as const
-
 const nothing = { name: null, body: null, parent: null } as const
 
 /** Names route, operation and model of a request. */
