@@ -63,13 +63,14 @@ function entryOf({ metadata, spec }: Manifest<'ToolPolicy'>, agents: readonly st
 
 type Rule = NonNullable<Manifest<'ToolPolicy'>['spec']['rules']>[number]
 
-function ruleOf({ name, action, match, when, reason }: Rule): RuleEntry {
+function ruleOf({ name, action, match, when, reason, rateLimit }: Rule): RuleEntry {
   return {
     name,
     action,
     ...(match !== undefined && { match }),
     ...(when !== undefined && { when }),
     ...(reason !== undefined && { reason }),
+    ...(rateLimit !== undefined && { rateLimit }),
   }
 }
 

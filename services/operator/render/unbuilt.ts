@@ -79,7 +79,6 @@ type Rule = NonNullable<Manifest<'ToolPolicy'>['spec']['rules']>[number]
 function ruleFaults(rule: Rule): Fault[] {
   const faults: Fault[] = []
   if (rule.quorum !== undefined) faults.push(notBuilt('quorum'))
-  if (rule.rateLimit !== undefined) faults.push(notBuilt('rateLimit'))
   if (rule.match?.taints !== undefined) faults.push(notBuilt('match.taints'))
   if (rule.match?.sinks !== undefined) faults.push(notBuilt('match.sinks'))
   if (rule.when === undefined) return faults

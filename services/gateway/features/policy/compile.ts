@@ -10,6 +10,7 @@ import {
 } from '@plat/resources/rendered'
 import type { Decision } from '../../call/index.ts'
 import { type PolicyInput, skillOf } from './question.ts'
+import { type Rate, rateOf } from './rates.ts'
 
 type Action = RuleEntry['action']
 
@@ -22,6 +23,8 @@ export interface CompiledRule {
   /** Do the caller and the message match? */
   matches(input: PolicyInput): boolean
   readonly when: Expression | null
+  /** What each matching call takes, whichever rule decides; null: nothing. */
+  readonly rate: Rate | null
 }
 
 export interface CompiledPolicy {
@@ -112,6 +115,7 @@ function compileRule(policy: PolicyEntry, rule: RuleEntry, compiling: Compiling)
     concerns: concernsOf(match),
     matches: matchesOf(match),
     when: typeof when === 'string' ? null : when,
+    rate: rule.rateLimit === undefined ? null : rateOf(rule.rateLimit, { policy: policy.name, rule: rule.name }),
   }
 }
 

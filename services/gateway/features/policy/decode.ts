@@ -25,7 +25,6 @@ function unbuiltParts(file: PolicyFile): string[] {
 
 function unbuiltOfRule(rule: RuleEntry): string[] {
   const out: string[] = []
-  if (rule.rateLimit !== undefined) out.push('rateLimit')
   if (rule.match?.taints !== undefined) out.push('match.taints')
   if (rule.match?.sinks !== undefined) out.push('match.sinks')
   return out

@@ -1,3 +1,4 @@
+import type { HoldItem } from '@plat/state'
 import type { Decision, Identity, Target } from '../../call/index.ts'
 import {
   type CompiledPolicy,
@@ -14,7 +15,8 @@ const STRICTNESS = { allow: 1, require_approval: 2, deny: 3 } as const
 
 /**
  * Judges one message: deny over require_approval over allow over the default. An agent without a policy is denied.
- * Among rules of the same action the first names itself; the verdict is the same.
+ * Among rules of the same action the first names itself; the verdict is the same. Rate limits of all rules that match are named
+ * in it, so those rules are asked even where they cannot change the verdict.
  */
 export function judge(set: PolicySet, input: PolicyInput): Decision {
   const { namespace, agent } = input.identity
@@ -22,18 +24,21 @@ export function judge(set: PolicySet, input: PolicyInput): Decision {
   if (policies === undefined) return withoutPolicy(set, input.identity)
   let strictest: Decision | null = null
   let variables: Variables | null = null
+  let rates: HoldItem[] | null = null
   for (const policy of policies) {
     for (const rule of rulesFor(policy, input.target.server, input.tool)) {
-      if (strictest !== null && STRICTNESS[rule.action] <= STRICTNESS[strictest.action]) continue
-      if (!rule.matches(input)) continue
+      const decides = strictest === null || STRICTNESS[rule.action] > STRICTNESS[strictest.action]
+      if (!(decides || rule.rate !== null) || !rule.matches(input)) continue
       if (rule.when !== null) {
         variables ??= new Variables(input)
         if (!holds(rule, rule.when, { input, variables })) continue
       }
       if (rule.action === 'deny') return rule.decision
-      strictest = rule.decision
+      if (rule.rate !== null) rates = [...(rates ?? []), rule.rate(input)]
+      if (decides) strictest = rule.decision
     }
   }
+  if (strictest !== null && rates !== null) return { ...strictest, rates }
   return strictest ?? policies[0]?.byDefault ?? withoutPolicy(set, input.identity)
 }
 

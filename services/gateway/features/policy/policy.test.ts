@@ -263,7 +263,6 @@ test('an expression that cannot be compiled refuses the file and says where and 
 
 test('what this version does not enforce refuses the file', () => {
   const unbuilt: [RuleEntry, string][] = [
-    [{ name: 'r', action: 'allow', rateLimit: { count: 1, seconds: 1, per: 'user' } }, 'rateLimit'],
     [{ name: 'r', action: 'deny', match: { taints: ['x'] } }, 'match.taints'],
     [{ name: 'r', action: 'deny', match: { sinks: ['x'] } }, 'match.sinks'],
   ]

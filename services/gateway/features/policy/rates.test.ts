@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { RuleEntry } from '@plat/resources/rendered'
+import type { Identity, Target } from '../../call/index.ts'
+import { compilePolicies } from './compile.ts'
+import { judge } from './judge.ts'
+
+const NOW = Date.UTC(2026, 0, 1, 0, 0, 30)
+
+const identity: Identity = {
+  tenant: '',
+  namespace: 'default',
+  agent: 'assistant',
+  session: 's1',
+  user: 'ada',
+  groups: [],
+  verified: null,
+  tier: 't',
+  scopes: new Set(),
+  jti: 'j',
+  ancestors: [],
+  chain: [],
+  expiresAt: NOW,
+  jkt: null,
+  issuer: '',
+  forkRoot: null,
+  inheritedTaints: [],
+}
+
+const target: Target = {
+  kind: 'mcp',
+  key: 'default/notes',
+  server: 'notes',
+  tool: 'add_note',
+  trust: 'untrusted',
+  dataClass: 'internal',
+  jurisdiction: null,
+  labels: { taints: [], clearTaints: [], sinks: [] },
+  builtin: false,
+}
+
+function ask(rules: RuleEntry[], who: Partial<Identity> = {}) {
+  const policy = { name: 'default/p', namespace: 'default', agents: ['assistant'], cedar: '', rules }
+  const compiled = compilePolicies({
+    version: 1,
+    generation: 1,
+    revision: 'sha256:0',
+    policies: [{ ...policy, mode: 'enforce', defaultAction: 'deny' }],
+  })
+  if ('problems' in compiled) assert.fail(compiled.problems.join())
+  return judge(compiled.set, {
+    identity: { ...identity, ...who },
+    target,
+    tool: target.tool,
+    method: 'tools/call',
+    taints: [],
+    args: Buffer.from('{"n":5}'),
+    now: NOW,
+  })
+}
+
+const rate = (name: string, more: Partial<RuleEntry> = {}): RuleEntry => ({
+  name,
+  action: 'allow',
+  rateLimit: { count: 10, seconds: 60, per: 'session' },
+  ...more,
+})
+
+test('the rate limits of all rules that match are named, whichever rule decides', () => {
+  const never = rate('never', { when: 'args.n > 5' })
+  const other = rate('other', { match: { tools: ['delete_note'] } })
+  const asks: RuleEntry = { name: 'asks', action: 'require_approval' }
+  const decision = ask([rate('first'), rate('second', { when: 'args.n == 5' }), never, other, asks])
+  assert.deepEqual([decision.action, decision.rule], ['require_approval', 'asks'])
+  assert.deepEqual(
+    decision.rates.map(({ key, cap, amount, unit }) => [key, cap, amount, unit]),
+    [
+      ['rate/default/p/first/default/assistant/s1', 10, 1, 'calls'],
+      ['rate/default/p/second/default/assistant/s1', 10, 1, 'calls'],
+    ],
+  )
+})
+
+test('a denied call names no rates, and a rule without a limit names none', () => {
+  assert.deepEqual(ask([rate('r'), { name: 'no', action: 'deny' }]).rates, [])
+  assert.deepEqual(ask([{ name: 'all', action: 'allow' }]).rates, [])
+})
+
+test('calls are counted by session, agent, user or namespace', () => {
+  const subject = (per: 'session' | 'agent' | 'user' | 'namespace', who: Partial<Identity> = {}) =>
+    ask([rate('r', { rateLimit: { count: 1, seconds: 60, per } })], who).rates[0]?.key.slice('rate/default/p/r/'.length)
+  assert.equal(subject('session'), 'default/assistant/s1')
+  assert.equal(subject('agent'), 'default/assistant')
+  assert.equal(subject('user'), 'ada')
+  assert.equal(subject('namespace'), 'default')
+  assert.equal(subject('user', { user: null }), '')
+})
+
+test('a window of a minute is an epoch minute, any other says where it starts and how long it is', () => {
+  const window = (seconds: number) =>
+    ask([rate('r', { rateLimit: { count: 1, seconds, per: 'agent' } })]).rates[0]?.window
+  assert.equal(window(60), String(Date.UTC(2026, 0, 1) / 60_000))
+  assert.equal(window(20), `${Date.UTC(2026, 0, 1, 0, 0, 20) / 1000}+20`)
+})
