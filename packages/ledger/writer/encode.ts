@@ -23,79 +23,102 @@ export interface Stamp {
 }
 
 /**
- * Every top-level member of the ledger line format in canonical order (RFC 8785: UTF-16 units), so that the records of
- * governed calls are written without sorting. A record with another member takes the general way.
+ * Every top-level member of the ledger line format in canonical order (RFC 8785: UTF-16 units). A record with another member
+ * is written the general way.
  */
-const MEMBERS = [
-  'action',
-  'agent',
-  'argsBytes',
-  'argsSha256',
-  'at',
-  'attempts',
-  'bytesDown',
-  'bytesUp',
-  'call',
-  'code',
-  'costMicros',
-  'currency',
-  'endpoint',
-  'facts',
-  'frames',
-  'holds',
-  'jti',
-  'kind',
-  'maxTokens',
-  'method',
-  'model',
-  'ms',
-  'namespace',
-  'op',
-  'parent',
-  'policy',
-  'policyRevision',
-  'priceId',
-  'reason',
-  'replica',
-  'result',
-  'route',
-  'rule',
-  'server',
-  'session',
-  'settled',
-  'status',
-  'taintsAdded',
-  'taintsCleared',
-  'tenant',
-  'tool',
-  'upstreamMs',
-  'usage',
-  'usageSource',
-  'user',
-] as const
-/** `,"name":` of each member, made once. */
-const KNOWN = MEMBERS.map((name) => ({ name, label: `,"${name}":` }))
-
-function isStamped(name: string): name is keyof Stamp {
-  return name === 'at' || name === 'tenant' || name === 'replica'
+function inOrder(rec: Rec, stamp: Stamp) {
+  return {
+    action: rec.action,
+    agent: rec.agent,
+    argsBytes: rec.argsBytes,
+    argsSha256: rec.argsSha256,
+    at: stamp.at,
+    attempts: rec.attempts,
+    bytesDown: rec.bytesDown,
+    bytesUp: rec.bytesUp,
+    call: rec.call,
+    code: rec.code,
+    costMicros: rec.costMicros,
+    currency: rec.currency,
+    endpoint: rec.endpoint,
+    facts: rec.facts,
+    frames: rec.frames,
+    holds: rec.holds,
+    jti: rec.jti,
+    kind: rec.kind,
+    maxTokens: rec.maxTokens,
+    method: rec.method,
+    model: rec.model,
+    ms: rec.ms,
+    namespace: rec.namespace,
+    op: rec.op,
+    parent: rec.parent,
+    policy: rec.policy,
+    policyRevision: rec.policyRevision,
+    priceId: rec.priceId,
+    reason: rec.reason,
+    replica: stamp.replica,
+    result: rec.result,
+    route: rec.route,
+    rule: rec.rule,
+    server: rec.server,
+    session: rec.session,
+    settled: rec.settled,
+    status: rec.status,
+    taintsAdded: rec.taintsAdded,
+    taintsCleared: rec.taintsCleared,
+    tenant: stamp.tenant,
+    tool: rec.tool,
+    upstreamMs: rec.upstreamMs,
+    usage: rec.usage,
+    usageSource: rec.usageSource,
+    user: rec.user,
+  }
 }
+
+const MEMBERS: ReadonlySet<string> = new Set(Object.keys(inOrder({ kind: 'gap' }, { at: '', tenant: '', replica: '' })))
 
 /** A record as canonical JSON (RFC 8785), stamped. Absent beats null: undefined members are left out. Throws `RecordFault`. */
 export function encodeRecord(rec: Rec, stamp: Stamp): string {
   for (const name in rec) {
-    if (!KNOWN_NAMES.has(name) && rec[name] !== undefined) return checkedSize(objectText({ ...rec, ...stamp }, '', 0))
+    // What stringifies to canonical JSON as it stands is written at once; that is nearly every record.
+    if (!MEMBERS.has(name) || !isCanonical(rec[name], 1)) return checkedSize(objectText({ ...rec, ...stamp }, '', 0))
   }
-  let text = ''
-  for (const { name, label } of KNOWN) {
-    const value = isStamped(name) ? stamp[name] : rec[name]
-    if (value === undefined) continue
-    text += label + (typeof value === 'string' ? stringText(value) : valueText(value, name, 1))
-  }
-  // Each member brings its comma; the first one's place is the brace's.
-  return checkedSize(`{${text.slice(1)}}`)
+  return checkedSize(JSON.stringify(inOrder(rec, stamp)))
 }
 
-const KNOWN_NAMES: ReadonlySet<string> = new Set(MEMBERS)
+/** Whether `JSON.stringify` writes this value in canonical form, whole and within the limits. False is no fault yet. */
+function isCanonical(value: RecValue | undefined, depth: number): boolean {
+  switch (typeof value) {
+    case 'string':
+      return value.length <= ALWAYS_FITS && value.isWellFormed()
+    case 'number':
+      return Number.isSafeInteger(value)
+    case 'boolean':
+      return true
+    case 'object':
+      if (value === null || depth > MAX_DEPTH) return false
+      return isList(value) ? isCanonicalList(value, depth) : isCanonicalObject(value, depth)
+    default:
+      return value === undefined
+  }
+}
+
+/** `JSON.stringify` writes an undefined entry of a list as null. */
+function isCanonicalList(list: readonly (RecValue | undefined)[], depth: number): boolean {
+  for (const value of list) if (value === undefined || !isCanonical(value, depth + 1)) return false
+  return true
+}
+
+/** Its members must stand in order already. */
+function isCanonicalObject(value: { readonly [member: string]: RecValue | undefined }, depth: number): boolean {
+  let before = ''
+  for (const name in value) {
+    if (name < before || !isCanonical(name, depth) || !isCanonical(value[name], depth + 1)) return false
+    before = name
+  }
+  return true
+}
 
 function checkedSize(text: string): string {
   // A UTF-16 unit is at most three bytes of UTF-8: most records need no counting.
@@ -148,12 +171,8 @@ function objectText(value: { readonly [member: string]: RecValue | undefined }, 
   return `{${text}}`
 }
 
-/** Short ASCII without anything to escape: what nearly every member holds. */
-const PLAIN = /^[ !#-[\]-~]{0,128}$/
-
 /** A string in quotes, well-formed (a lone surrogate becomes U+FFFD) and at most `MAX_STRING_BYTES` long. */
 function stringText(text: string): string {
-  if (PLAIN.test(text)) return `"${text}"`
   const whole = text.toWellFormed()
   return JSON.stringify(whole.length <= ALWAYS_FITS ? whole : cut(whole))
 }

@@ -19,6 +19,7 @@ import type { LiveCall } from '../live.ts'
 import type { RunnerLog } from '../metrics.ts'
 import type { Sink } from './exchange.ts'
 import type { Plan, Runnable } from './plan.ts'
+import type { Described } from './record.ts'
 import type { Stopper } from './stopper.ts'
 
 /** No deadline is set. */
@@ -127,8 +128,8 @@ export class GovernedCall implements Call<Fact>, LiveCall {
   intended: boolean
   /** The upstream may have seen the call. */
   forwarded: boolean
-  /** SHA-256 of the arguments, once it is known. */
-  argsSha256: string | null
+  /** What all records of this pass share, once the first is written. */
+  described: Described | null
   /** Set once, when the call is over: the latch behind the one outcome. */
   outcome: Outcome | null
   /** Of the upstream's answer. */
@@ -169,7 +170,7 @@ export class GovernedCall implements Call<Fact>, LiveCall {
     this.late = null
     this.intended = false
     this.forwarded = false
-    this.argsSha256 = null
+    this.described = null
     this.outcome = null
     this.status = 0
     this.tally = nothingUsed
@@ -244,6 +245,7 @@ export class GovernedCall implements Call<Fact>, LiveCall {
     this.body = this.received
     this.facts = new KnownFacts(this.identity, this.plan.initial)
     this.admitted = 0
+    this.described = null
   }
 }
 

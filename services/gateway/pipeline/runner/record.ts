@@ -1,22 +1,21 @@
 import { hash } from 'node:crypto'
 import type { Rec } from '@plat/ledger'
 import type { Hold } from '@plat/state'
-import type { Decision, Denial, Identity, Outcome } from '../../call/index.ts'
+import type { Decision, Denial, Identity, Outcome, Target, Usage } from '../../call/index.ts'
 import type { GovernedCall } from './call.ts'
 import { unresolved } from './plan.ts'
 
-// The members of these records are the ledger line format: absent beats null, so nulls become undefined.
+// The members of these records are the ledger line format: absent beats null, so nulls become undefined. Nested members stand
+// in canonical order, so that the ledger need not sort them.
 
 /** What an allowed call is about to do: durable before anything is forwarded. */
 export function intentRecord(call: GovernedCall, revision: string): Rec {
   const { decision, hold } = call.facts
   return {
+    ...judged(call, null, revision),
     kind: 'intent',
-    ...who(call.id, call.identity),
-    ...what(call),
-    ...verdict(decision, null, revision),
     action: decision.action,
-    holds: hold?.items.map(({ key, window, cap, amount, unit }) => ({ key, window, cap, amount, unit })),
+    holds: hold?.items.map(({ amount, cap, key, unit, window }) => ({ amount, cap, key, unit, window })),
   }
 }
 
@@ -26,29 +25,31 @@ export function outcomeRecord(call: GovernedCall, outcome: Outcome, denial: Deni
   const { decision, hold, target } = call.facts
   const model = target.kind === 'model'
   return {
+    ...judged(call, denial, more.revision),
     kind: 'outcome',
-    ...who(call.id, call.identity),
-    ...what(call),
-    ...verdict(decision, denial, more.revision),
     // An upstream that failed and a call that was cut have a code as well, but were allowed.
     action: outcome.result === 'denied' ? 'deny' : decision.action,
     result: outcome.result,
     status: outcome.status,
     ms: Math.round(more.ms),
     upstreamMs: Math.round(outcome.upstreamMs),
-    usage: usage === null ? undefined : { ...usage },
+    usage: usage === null ? undefined : inOrder(usage),
     usageSource: outcome.usageSource,
     ...money(outcome, hold, more.prices),
     route: model ? target.key : undefined,
     model: model ? (target.tool ?? undefined) : undefined,
     maxTokens: call.body?.maxTokens,
     endpoint: outcome.attempts.at(-1)?.endpoint,
-    attempts: outcome.attempts.map(({ endpoint, status, ms }) => ({ endpoint, status, ms: Math.round(ms) })),
+    attempts: outcome.attempts.map(({ endpoint, ms, status }) => ({ endpoint, ms: Math.round(ms), status })),
     frames: outcome.frames,
     bytesUp: outcome.bytesUp,
     bytesDown: outcome.bytesDown,
     parent: call.plan.row.parent ? (call.parent ?? undefined) : undefined,
   }
+}
+
+function inOrder({ cachedRead, cachedWrite, completion, prompt, reasoning }: Usage) {
+  return { cachedRead, cachedWrite, completion, prompt, reasoning }
 }
 
 /** What was held for the call says what it cost: a call that broke off has no other bill. */
@@ -82,13 +83,7 @@ export interface Closed {
 
 /** A refusal before anything was forwarded. */
 export function decisionRecord(call: GovernedCall, denial: Denial, revision: string): Rec {
-  return {
-    kind: 'decision',
-    ...who(call.id, call.identity),
-    ...what(call),
-    ...verdict(call.facts.decision, denial, revision),
-    action: 'deny',
-  }
+  return { ...judged(call, denial, revision), kind: 'decision', action: 'deny' }
 }
 
 /** A refusal of a request that the plane could not read: what is known is who called. */
@@ -96,10 +91,15 @@ export function unreadRecord(id: string, identity: Identity, denial: Denial, rev
   return {
     kind: 'decision',
     ...who(id, identity),
-    facts: identityFacts(identity),
+    facts: knownFacts(identity, null, undefined),
     ...verdict(null, denial, revision),
     action: 'deny',
   }
+}
+
+function judged(call: GovernedCall, denial: Denial | null, revision: string) {
+  call.described ??= describe(call)
+  return { ...call.described, ...verdict(call.facts.decision, denial, revision) }
 }
 
 function who(call: string, identity: Identity) {
@@ -113,35 +113,36 @@ function who(call: string, identity: Identity) {
   }
 }
 
-function what(call: GovernedCall) {
+/** Who called what: the part that the intent and the outcome of a call share. */
+export type Described = ReturnType<typeof describe>
+
+function describe(call: GovernedCall) {
   const { target, taints } = call.facts
   const known = target !== unresolved
   const args = call.received?.args ?? null
-  if (args !== null) call.argsSha256 ??= hash('sha256', args, 'hex')
   return {
+    ...who(call.id, call.identity),
     op: call.operation,
     server: known ? target.server : call.server,
     tool: (known ? target.tool : null) ?? call.name ?? undefined,
     method: call.method,
-    argsSha256: call.argsSha256 ?? undefined,
+    argsSha256: args === null ? undefined : hash('sha256', args, 'hex'),
     argsBytes: args?.byteLength,
-    facts: {
-      ...identityFacts(call.identity),
-      taints: taints.labels,
-      dataClass: known ? target.dataClass : undefined,
-      trust: known ? target.trust : undefined,
-      jurisdiction: target.jurisdiction ?? undefined,
-    },
+    facts: knownFacts(call.identity, known ? target : null, taints.labels),
   }
 }
 
-function identityFacts(identity: Identity) {
+function knownFacts(identity: Identity, target: Target | null, taints: readonly string[] | undefined) {
   return {
-    tier: identity.tier,
-    groups: identity.groups,
-    scopes: [...identity.scopes],
-    verified: identity.verified ?? undefined,
     chain: identity.chain,
+    dataClass: target?.dataClass,
+    groups: identity.groups,
+    jurisdiction: target?.jurisdiction ?? undefined,
+    scopes: [...identity.scopes],
+    taints,
+    tier: identity.tier,
+    trust: target?.trust,
+    verified: identity.verified ?? undefined,
   }
 }
 
