@@ -8,7 +8,7 @@ import { KeyFiles } from './keys.ts'
 import { buildRoutes, type Route, type Routes, type StaticRoute } from './registry.ts'
 import { createModelResolve, routesSlot } from './stage.ts'
 
-export { isReasoning, type Route } from './registry.ts'
+export type { Route } from './registry.ts'
 
 export interface ModelsOptions {
   readonly config: {

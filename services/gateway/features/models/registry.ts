@@ -16,10 +16,10 @@ export interface Route {
   readonly agents: ReadonlySet<string>
   /** Null: the upstream takes no key. */
   readonly apiKeyFile: string | null
-  /** Null: asked of the model's name. */
-  readonly reasoning: boolean | null
   /** Null: unlimited. */
   readonly maxTokensPerRequest: number | null
+  /** Whether output is limited by `max_completion_tokens`: as the route says, else by the model's name. */
+  takesCompletionTokens(model: string): boolean
 }
 
 /** A static route of gateway.json, its defaults filled in. */
@@ -68,6 +68,9 @@ export class Routes {
   }
 }
 
+/** OpenAI's families that take `max_completion_tokens`, with or without a vendor's prefix. */
+const REASONING = /^(?:[^/]+\/)*(?:o[1-9]|gpt-[5-9])/
+
 /** The routes of one modelsFile (null: none) over the static ones of gateway.json. */
 export function buildRoutes(file: ModelsFile | null, statics: Readonly<Record<string, StaticRoute>>): Routes {
   const fixed = Object.entries(statics).map(([name, route]): [string, Route] => [name, staticRoute(name, route)])
@@ -102,8 +105,8 @@ function routeOf(name: string, entry: ModelRouteEntry): Route {
     namespaces: new Set(entry.namespaces),
     agents: new Set([...owner, ...(entry.agents ?? [])]),
     apiKeyFile: entry.apiKeyFile || null,
-    reasoning: entry.reasoning ?? null,
     maxTokensPerRequest: entry.maxTokensPerRequest || null,
+    takesCompletionTokens: (model) => entry.reasoning ?? REASONING.test(model),
   }
 }
 
@@ -111,12 +114,4 @@ function routeOf(name: string, entry: ModelRouteEntry): Route {
 export function modelOf(route: Route, asked: string | null): string | null {
   if (route.model !== null) return route.model
   return asked === null ? null : (route.aliases.get(asked) ?? asked)
-}
-
-/** OpenAI's families that take `max_completion_tokens`, with or without a vendor's prefix. */
-const REASONING = /^(?:[^/]+\/)*(?:o[1-9]|gpt-[5-9])/
-
-/** Whether output is limited by `max_completion_tokens`. */
-export function isReasoning(route: Route, model: string): boolean {
-  return route.reasoning ?? REASONING.test(model)
 }

@@ -20,6 +20,7 @@ import { ModelFrame } from './frame.ts'
 import { read } from './read.ts'
 import { ModelBody } from './request.ts'
 
+export { createDemand } from './demand.ts'
 export { createMeter, type Price } from './meter.ts'
 export { ModelBody, type ModelRequest, withMaxTokens } from './request.ts'
 

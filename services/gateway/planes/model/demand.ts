@@ -1,0 +1,44 @@
+import type { Body, Call, Snapshot } from '../../call/index.ts'
+import { ModelBody, withMaxTokens } from './request.ts'
+
+/** What bounds a model call: for whoever holds money for it before it is forwarded. */
+export interface ModelDemand {
+  /** `<provider>/<model>`, the model as the provider is asked for it. */
+  readonly priceKey: string
+  readonly inputTokens: number
+  readonly bounded: boolean
+  readonly choices: number
+  readonly maxTokens: number | null
+  /** `maxTokensPerRequest` of the route; null: none. */
+  readonly routeMaxTokens: number | null
+  /** The body with another limit of output tokens in it. */
+  clamp(maxTokens: number): Body
+}
+
+/** What the routes say of it. */
+export interface DemandRoute {
+  readonly provider: string
+  readonly maxTokensPerRequest: number | null
+  /** Whether this model takes `max_completion_tokens`. */
+  takesCompletionTokens(model: string): boolean
+}
+
+/** Null: not a call that generates tokens, or one whose route has gone. */
+export function createDemand(route: (snapshot: Snapshot, key: string) => DemandRoute | null) {
+  return (call: Call<'target'>): ModelDemand | null => {
+    const { body, snapshot } = call
+    const { key, tool } = call.facts.target
+    const way = body instanceof ModelBody && tool !== null ? route(snapshot, key) : null
+    if (!(body instanceof ModelBody) || tool === null || way === null) return null
+    const { inputTokensAtMost, bounded, choices, maxTokens } = body.request
+    return {
+      priceKey: `${way.provider}/${tool}`,
+      inputTokens: inputTokensAtMost,
+      bounded,
+      choices,
+      maxTokens,
+      routeMaxTokens: way.maxTokensPerRequest,
+      clamp: (tokens) => withMaxTokens(body, tokens, way.takesCompletionTokens(tool)),
+    }
+  }
+}
