@@ -1,19 +1,25 @@
-import { deny } from '../call/index.ts'
+import { deny, type Operation } from '../call/index.ts'
 import { type Stage, stage } from './stage.ts'
 
 type Resolve = Stage<'resolve', 'identity', 'target'>
 
+/** Stages by the word in front of the dot of their operations. */
+type ByPlane = Readonly<Record<'mcp' | 'model', Resolve>>
+
 /**
- * One resolve stage out of one for each plane, by the word in front of the operation's dot: names of servers, routes and agents are
- * found by the features that know them. An operation of none of them is refused.
+ * One resolve stage out of one for each plane: names of servers and routes are found by the features that know them. An operation of
+ * none of them is refused.
  */
-export function resolveByPlane(planes: ReadonlyMap<string, Resolve>, skipped: Resolve['skipped']): Resolve {
-  const of = (operation: string) => planes.get(operation.slice(0, Math.max(operation.indexOf('.'), 0)) || operation)
+export function resolveByPlane(planes: ByPlane): Resolve {
+  const of = (operation: Operation): Resolve | null => {
+    const plane = operation.slice(0, operation.indexOf('.'))
+    return plane === 'mcp' || plane === 'model' ? planes[plane] : null
+  }
   return stage({
     name: 'resolve',
     needs: ['identity'],
     gives: ['target'],
-    skipped,
+    skipped: planes.mcp.skipped,
     admit: (call) => of(call.operation)?.admit(call) ?? deny('not_built', `${call.operation} is not built yet`),
     settle: (call, outcome) => of(call.operation)?.settle?.(call, outcome),
     still: (call) => of(call.operation)?.still?.(call) ?? null,
