@@ -65,8 +65,11 @@ export type ProofVerdict = Established | ProofFailure | Unreachable
 export interface ProofCheck {
   /** The name in `proof.check`: `kubernetes`, `spiffe`, … */
   readonly name: string
-  /** `required`: a proof must carry a nonce that was issued for this check. `none`: it issues none and takes none. */
-  readonly nonce: 'none' | 'required'
+  /**
+   * `required`: a proof must carry a nonce that was issued for this check. `none`: it issues none and takes none. `optional`:
+   * the check judges by the form of the proof whether a nonce must be there; one that is there was redeemed.
+   */
+  readonly nonce: 'none' | 'optional' | 'required'
   /** Judges a proof. What it throws is an error of ours: the mint answers 503, because nothing was established. */
   verify(proof: Proof, context: ProofContext): Promise<ProofVerdict>
 }

@@ -58,6 +58,7 @@ async function redeemNonce(check: ProofCheck, { nonce }: Proof, nonces: Nonces):
     if (nonce !== null) throw new Refusal(400, 'invalid proof: this check takes no nonce')
     return
   }
+  if (check.nonce === 'optional' && nonce === null) return
   if (nonce === null || nonce === '') throw new Refusal(403, 'proof failed: it carries no nonce')
   if (!(await nonces.redeem(nonce, check.name))) {
     throw new Refusal(403, 'proof failed: its nonce is unknown, used, expired, or of another check')

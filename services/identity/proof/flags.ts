@@ -1,0 +1,85 @@
+import type { FlagTable, FlagValues } from '@plat/config'
+import { isTrustDomain } from '@plat/core'
+
+const group = 'Proof checks'
+const HOUR_MS = 60 * 60 * 1000
+/** Where a pod finds what it needs to speak to the API server. */
+const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount'
+/** The audience that every credential of a proof must be made for. */
+const AUDIENCE = 'plat-identity'
+
+/** Flags of the proof checks: every trust anchor, audience and endpoint of a check has one. */
+export const proofFlags = {
+  'identity-checks': {
+    type: 'list',
+    group,
+    help: 'Proof checks that are enabled: spiffe, kubernetes, gcp-identity, aws-iid, azure-imds, tee.',
+  },
+  'sandbox-check': { type: 'list', group, help: 'Sandbox drivers whose signed statements are proofs, by name.' },
+  'sandbox-keys': { type: 'list', group, help: 'Public keys of each driver: <driver>=<file>, PEM or JWKS.' },
+  'sandbox-audience': { type: 'string', default: AUDIENCE, group, help: 'Audience of the statements.' },
+  'spiffe-bundles': {
+    type: 'list',
+    group,
+    help: 'SPIFFE bundles of the trust domains that are trusted: <trust domain>=<file or URL>.',
+  },
+  'spiffe-audience': { type: 'string', default: AUDIENCE, group, help: 'Audience of JWT-SVIDs.' },
+  'spiffe-ids': {
+    type: 'list',
+    default: ['spiffe://*/ns/{namespace}/sa/*'],
+    group,
+    help: 'SPIFFE IDs that may prove: * for any text; {namespace}, {agent}, {session} are those of the mint.',
+  },
+  'kubernetes-api': {
+    type: 'string',
+    default: 'https://kubernetes.default.svc',
+    group,
+    help: 'URL of the Kubernetes API server.',
+  },
+  'kubernetes-ca-file': {
+    type: 'string',
+    default: `${SERVICE_ACCOUNT}/ca.crt`,
+    group,
+    help: 'CA certificates of the API server, PEM.',
+  },
+  'kubernetes-token-file': {
+    type: 'string',
+    default: `${SERVICE_ACCOUNT}/token`,
+    group,
+    help: 'Token that the broker presents to the API server; read for each request.',
+  },
+  'kubernetes-audience': { type: 'string', default: AUDIENCE, group, help: 'Audience of projected tokens.' },
+  'kubernetes-service-accounts': {
+    type: 'list',
+    default: ['*/*'],
+    group,
+    help: 'Service accounts that may prove: <namespace>/<name>, * for any text.',
+  },
+  'kubernetes-isolation': {
+    type: 'list',
+    default: ['gvisor=gvisor', 'kata=kata'],
+    group,
+    help: 'What runtime classes isolate by: <runtime class>=<isolation>.',
+  },
+  'gcp-identity-keys': {
+    type: 'string',
+    default: 'https://www.googleapis.com/oauth2/v3/certs',
+    group,
+    help: 'Key set of the issuer: a URL or file.',
+  },
+  'gcp-identity-issuer': {
+    type: 'string',
+    default: 'https://accounts.google.com',
+    group,
+    help: 'Issuer of instance identity tokens.',
+  },
+  'gcp-identity-audience': {
+    type: 'string',
+    default: AUDIENCE,
+    group,
+    help: 'Audience of instance identity tokens, before a slash and the nonce.',
+  },
+  'gcp-identity-projects': { type: 'list', group, help: 'Projects that may prove: <project> or <project>=<namespace>.' },
+} as const satisfies FlagTable
+
+export type ProofFlagValues = FlagValues<typeof proofFlags>

@@ -1,0 +1,85 @@
+import { readFile } from 'node:fs/promises'
+import type { Clock } from '@plat/core'
+import type { Dialer } from '@plat/http'
+import type { Log } from '@plat/process'
+
+/** A document is asked for again when it is older than this, in milliseconds. */
+const FRESH_MS = 5 * 60 * 1000
+/** While its origin does not answer, a document serves this long after its last good answer, in milliseconds. */
+const STALE_MS = 60 * 60 * 1000
+/** What is unknown asks again at most this often, in milliseconds (document 1, "Limits": JWKS refresh on unknown `kid`). */
+const ASK_AT_MOST_EVERY_MS = 10_000
+/** Largest document, in bytes. */
+const MAX_BYTES = 1024 * 1024
+/** Deadline of one fetch, in milliseconds. */
+const FETCH_TIMEOUT_MS = 5_000
+
+export interface TrustParts {
+  readonly dialer: Dialer
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** A document that trust comes from, in a file or at an http or https URL: read when needed, kept while it is good. */
+export class TrustDocument<T> {
+  readonly #location: string
+  readonly #parse: (bytes: Uint8Array) => T
+  readonly #parts: TrustParts
+  #value: T | null = null
+  #askedAt = Number.NEGATIVE_INFINITY
+  #answeredAt = Number.NEGATIVE_INFINITY
+  #asking: Promise<void> | null = null
+
+  /** `parse` throws on what is no such document. */
+  constructor(location: string, parse: (bytes: Uint8Array) => T, parts: TrustParts) {
+    this.#location = location
+    this.#parse = parse
+    this.#parts = parts
+  }
+
+  /** The document; null while it cannot be had. */
+  async read(): Promise<T | null> {
+    if (this.#age() >= FRESH_MS) await this.#ask()
+    return this.#age() < STALE_MS ? this.#value : null
+  }
+
+  /** The document, asked for again unless that was done moments ago: something is unknown to the one that is kept. */
+  async readAgain(): Promise<T | null> {
+    await this.#ask()
+    return this.#age() < STALE_MS ? this.#value : null
+  }
+
+  #age(): number {
+    return this.#parts.clock.monotonic() - this.#answeredAt
+  }
+
+  /** One question at a time; who comes while it is asked waits for the same answer. Never rejects. */
+  async #ask(): Promise<void> {
+    if (this.#asking === null) {
+      const now = this.#parts.clock.monotonic()
+      if (now - this.#askedAt < ASK_AT_MOST_EVERY_MS) return
+      this.#askedAt = now
+      this.#asking = this.#load()
+        .catch((error: unknown) => {
+          this.#parts.log.warn({ location: this.#location, error: String(error) }, 'trust anchors not read')
+        })
+        .finally(() => {
+          this.#asking = null
+        })
+    }
+    await this.#asking
+  }
+
+  async #load(): Promise<void> {
+    this.#value = this.#parse(await this.#bytes())
+    this.#answeredAt = this.#parts.clock.monotonic()
+  }
+
+  async #bytes(): Promise<Uint8Array> {
+    if (!/^https?:\/\//.test(this.#location)) return readFile(this.#location)
+    const limits = { maxBytes: MAX_BYTES, timeoutMs: FETCH_TIMEOUT_MS }
+    const { status, bytes } = await this.#parts.dialer.fetchBytes(this.#location, 'jwks', limits)
+    if (status !== 200) throw new Error(`status ${status}`)
+    return bytes
+  }
+}

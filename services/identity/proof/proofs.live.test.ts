@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { base, claimsIn, startTestBroker, text } from '../testing/broker.ts'
+import type { Proof, ProofCheck, ProofContext, ProofVerdict } from './check.ts'
+
+/** A check that answers what its proof's `token` asks for, and remembers what it was shown. */
+function check(name: string, nonce: ProofCheck['nonce']) {
+  const seen: { proof: Proof; context: ProofContext }[] = []
+  const verdicts: Readonly<Record<string, ProofVerdict>> = {
+    good: {
+      kind: 'established',
+      substrate: { check: name, sandbox: 'box-1', isolation: 'gvisor', attestation: 'none' },
+    },
+    bad: { kind: 'failed', reason: 'the pod is gone' },
+    dark: { kind: 'unreachable', reason: 'no answer from the API server' },
+  }
+  const proofCheck: ProofCheck = {
+    name,
+    nonce,
+    async verify(proof, context) {
+      seen.push({ proof, context })
+      const verdict = verdicts[proof.token ?? '']
+      if (verdict === undefined) throw new Error('the secret inside of the check')
+      return verdict
+    },
+  }
+  return { seen, proofCheck }
+}
+
+const plain = check('plain', 'none')
+const nonced = check('nonced', 'required')
+const checks = [plain.proofCheck, nonced.proofCheck, check('other', 'required').proofCheck]
+
+test('what a proof establishes stands in the token and in the response', async (t) => {
+  // Shows D1.mint.proof, D1.mint.response.substrate, D1.claim.plat_substrate, D1.claim.plat_substrate.check,
+  // D1.claim.plat_substrate.sandbox, D1.claim.plat_substrate.isolation, D1.claim.plat_substrate.attestation.
+  const { post, verify } = await startTestBroker(t, { checks })
+  const proof = { check: 'plain', token: 'good', sandbox: 'box-1' }
+  const { status, body } = await post('/v1/token', { ...base, proof })
+  assert.equal(status, 200)
+  const substrate = { check: 'plain', sandbox: 'box-1', isolation: 'gvisor', attestation: 'none' }
+  assert.deepEqual(body.substrate, substrate)
+  assert.deepEqual(claimsIn(body.token).plat_substrate, substrate)
+  assert.equal((await verify(text(body.token))).valid, true)
+  const { proof: shown, context } = plain.seen.at(-1) ?? assert.fail('the check was not asked')
+  assert.deepEqual([shown.sandbox, shown.token, shown.nonce], ['box-1', 'good', null])
+  assert.deepEqual(context, { ...base, clientCertificate: null })
+  const without = await post('/v1/token', base)
+  assert.equal(without.status, 200)
+  assert.ok(!('substrate' in without.body) && !('plat_substrate' in claimsIn(without.body.token)))
+})
+
+test('an unknown check is 400, a failed one 403, one that cannot tell 503', async (t) => {
+  // Shows D1.error.token.400.unknownProofCheck, D1.error.token.403.proofFailed, D1.error.token.503.trustAnchors.
+  const { post, lines } = await startTestBroker(t, { checks })
+  const mint = async (proof: object) => {
+    const { status, body } = await post('/v1/token', { ...base, proof })
+    return [status, body.error]
+  }
+  assert.deepEqual(await mint({ check: 'unheard' }), [400, 'unknown proof check'])
+  assert.deepEqual(await mint({ check: '__proto__' }), [400, 'unknown proof check'])
+  assert.deepEqual(await mint({ check: 'plain', token: 'bad' }), [403, 'proof failed: the pod is gone'])
+  assert.deepEqual(await mint({ check: 'plain', token: 'dark' }), [
+    503,
+    'proof check unavailable: no answer from the API server',
+  ])
+  assert.deepEqual(await mint({ check: 'plain', token: 'throws' }), [
+    503,
+    'proof check unavailable: the check failed to run',
+  ])
+  assert.deepEqual(await mint({ check: 'plain', nonce: 'x' }), [400, 'invalid proof: this check takes no nonce'])
+  assert.ok(lines.some((line) => line.includes('"outcome":"refused"') && line.includes('the pod is gone')))
+})
+
+test('a mint without proof is refused when one is required', async (t) => {
+  // Shows D1.flag.require-proof, D1.error.token.403.proofRequired.
+  const { post } = await startTestBroker(t, { checks, requireProof: true })
+  const { status, body } = await post('/v1/token', base)
+  assert.deepEqual([status, body.error], [403, 'a proof is required'])
+  assert.equal((await post('/v1/token', { ...base, proof: { check: 'plain', token: 'good' } })).status, 200)
+})
+
+test('a nonce is good once, for its check, for five minutes', async (t) => {
+  // Shows D1.service.issuesNonces, D1.endpoint.proof.nonce, D1.nonce.check, D1.nonce.response.check,
+  // D1.nonce.response.nonce, D1.nonce.response.expiresAt, D1.nonce.singleUse.
+  const { clock, post } = await startTestBroker(t, { checks })
+  const issue = async (name: string) => (await post('/v1/proof/nonce', { check: name })).body
+  const mint = async (name: string, nonce: unknown) =>
+    (await post('/v1/token', { ...base, proof: { check: name, token: 'good', nonce } })).status
+  const issued = await issue('nonced')
+  assert.deepEqual(Object.keys(issued), ['check', 'nonce', 'expiresAt'])
+  assert.deepEqual([issued.check, issued.expiresAt], ['nonced', '2026-01-01T00:05:00Z'])
+  assert.match(text(issued.nonce), /^[a-z2-7]{32}$/)
+  assert.deepEqual([await mint('nonced', issued.nonce), await mint('nonced', issued.nonce)], [200, 403])
+  const ofOther = (await issue('other')).nonce
+  assert.deepEqual([await mint('nonced', ofOther), await mint('other', ofOther)], [403, 403])
+  assert.deepEqual([await mint('nonced', 'made up'), await mint('nonced', undefined)], [403, 403])
+  const late = (await issue('nonced')).nonce
+  await clock.advance(299_999)
+  const inTime = (await issue('nonced')).nonce
+  await clock.advance(1)
+  assert.deepEqual([await mint('nonced', late), await mint('nonced', inTime)], [403, 200])
+})
+
+test('of many mints with one nonce at the same time exactly one succeeds', async (t) => {
+  const { post } = await startTestBroker(t, { checks })
+  const { nonce } = (await post('/v1/proof/nonce', { check: 'nonced' })).body
+  const mint = () => post('/v1/token', { ...base, proof: { check: 'nonced', token: 'good', nonce } })
+  const statuses = (await Promise.all(Array.from({ length: 30 }, mint))).map(({ status }) => status)
+  assert.equal(statuses.filter((status) => status === 200).length, 1)
+  assert.equal(statuses.filter((status) => status === 403).length, 29)
+})
+
+test('a proof that fails has used its nonce up', async (t) => {
+  const { post } = await startTestBroker(t, { checks })
+  const { nonce } = (await post('/v1/proof/nonce', { check: 'nonced' })).body
+  const mint = async (token: string) =>
+    (await post('/v1/token', { ...base, proof: { check: 'nonced', token, nonce } })).body.error
+  assert.equal(await mint('bad'), 'proof failed: the pod is gone')
+  assert.match(text(await mint('good')), /its nonce is unknown, used/)
+})
+
+test('a nonce is refused for a check that issues none, that nobody knows, and without the broker token', async (t) => {
+  // Shows D1.nonce.checkWithoutNonces, D1.error.nonce.400.
+  const { post } = await startTestBroker(t, { checks })
+  const ask = async (body: unknown) => {
+    const answer = await post('/v1/proof/nonce', body)
+    return [answer.status, answer.body.error]
+  }
+  assert.deepEqual(await ask({ check: 'plain' }), [400, 'this check issues no nonces'])
+  assert.deepEqual(await ask({ check: 'unheard' }), [400, 'unknown proof check'])
+  assert.deepEqual(await ask({}), [400, 'check is required'])
+  assert.deepEqual(await ask({ check: 'nonced', extra: 1 }), [400, 'invalid JSON: unknown field "extra"'])
+  assert.equal((await post('/v1/proof/nonce', { check: 'nonced' }, { authorization: 'Bearer x' })).status, 401)
+})
+
+test('two checks of one name do not start', async (t) => {
+  await assert.rejects(startTestBroker(t, { checks: [plain.proofCheck, plain.proofCheck] }), /plain is there twice/)
+})
