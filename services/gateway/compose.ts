@@ -4,11 +4,12 @@ import { createDialer, type Dialer, type RawRoute } from '@plat/http'
 import type { FastifyInstance } from 'fastify'
 import { createAdmin } from './admin/index.ts'
 import { isDenial, Snapshots } from './call/index.ts'
-import { authMetrics, budgetMetrics, policyMetrics, runnerMetrics, serverMetrics } from './counting.ts'
+import { authMetrics, budgetMetrics, modelMetrics, policyMetrics, runnerMetrics, serverMetrics } from './counting.ts'
 import { createApprovals } from './features/approvals/index.ts'
 import { createAudit } from './features/audit/index.ts'
-import { createBudgets, type DemandOf, type OpeningLimits, openLimits, pricingSlot } from './features/budgets/index.ts'
+import { createBudgets, type OpeningLimits, openLimits, pricingSlot } from './features/budgets/index.ts'
 import { createAuthenticator } from './features/identity/index.ts'
+import { createModels } from './features/models/index.ts'
 import { createPolicies, policySlot } from './features/policy/index.ts'
 import { createRevocations } from './features/revocations/index.ts'
 import { createServers, registrySlot } from './features/servers/index.ts'
@@ -21,9 +22,12 @@ import {
   matrix,
   type Plane,
   type Runner,
+  resolveByPlane,
+  scopeOnlyModels,
   stages,
 } from './pipeline/index.ts'
 import { createListReview, createMcpPlane, createSealer, loadSealKeys } from './planes/mcp/index.ts'
+import { createDemand, createMeter, createModelPlane } from './planes/model/index.ts'
 
 /** What `gateway.ts` serves. */
 export interface Parts {
@@ -57,7 +61,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
   const shared = await openShared(options, starting)
   const features = await startFeatures(shared)
   const runner = createPipeline(shared, features)
-  const mcp = await mcpPlane(shared, features)
+  const [mcp, model] = await Promise.all([mcpPlane(shared, features), modelPlane(shared, features)])
   const { config, env, log, metrics, audit, live } = shared
   const admin = createAdmin({ env, ledgers: audit.ledgers, log })
   const mount = (prefix: string, plane: Plane): RawRoute => ({
@@ -67,7 +71,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
   const base = config.identity.resourceBaseURL
   const started = starting.move()
   return {
-    routes: [mount('/mcp/', mcp)],
+    routes: [mount('/mcp/', mcp), mount('/llm/', model)],
     hosts: base === '' ? [] : [new URL(base).hostname],
     metrics,
     live,
@@ -102,6 +106,7 @@ async function startFeatures(shared: Shared) {
   const revoked = metrics.counter('plat_gateway_revoked_total')
   const revocations = keep(createRevocations({ live, clock, metrics: { revoked: (scope) => revoked.inc({ scope }) } }))
   const servers = keep(createServers({ config, snapshots, clock, log, metrics: serverMetrics(metrics) }))
+  const models = keep(createModels({ config, snapshots, clock, log, metrics: modelMetrics(metrics) }))
   const policies = keep(createPolicies({ config, snapshots, clock, log, metrics: policyMetrics(metrics) }))
   const pending = metrics.gauge('plat_gateway_approvals_pending')
   const approvals = keep(
@@ -111,21 +116,23 @@ async function startFeatures(shared: Shared) {
       metrics: { pending: (count) => pending.set({}, count) },
     }),
   )
-  const demandOf: DemandOf = () => null
+  const demandOf = createDemand(models.route)
   const budgets = keep(createBudgets({ ...shared, demandOf, metrics: budgetMetrics(metrics) }))
-  await Promise.all([servers.check(), policies.check(), budgets.check()])
-  return { authenticator, revocations, servers, policies, approvals, budgets }
+  await Promise.all([servers.check(), models.check(), policies.check(), budgets.check()])
+  return { authenticator, revocations, servers, models, policies, approvals, budgets }
 }
 
 /** The order of the governed call: the request's stages, the reply's reviews. */
 function createPipeline(shared: Shared, features: Features): Runner {
-  const { authenticator, revocations, servers, policies, approvals, budgets } = features
+  const { authenticator, revocations, servers, models, policies, approvals, budgets } = features
   const { config, audit, live, snapshots, clock, log, metrics, keep } = shared
+  const resolve = resolveByPlane({ mcp: servers.stage, model: models.stage })
+  const meters = [createMeter(budgets.price), budgets.toolMeter]
   return keep(
     createRunner({
-      stages: stages([revocations.stage, servers.stage, policies.stage, approvals.stage, budgets.stage]),
-      reviews: [createListReview((call, tool) => policies.judge(call.snapshot, call.facts, tool)), budgets.toolMeter],
-      matrix,
+      stages: stages([revocations.stage, resolve, policies.stage, approvals.stage, budgets.stage]),
+      reviews: [createListReview((call, tool) => policies.judge(call.snapshot, call.facts, tool)), ...meters],
+      matrix: config.modelPolicy === 'policy' ? matrix : scopeOnlyModels,
       authenticate: (arrival) => authenticator.authenticate(arrival.wire),
       ledgers: audit.ledgers,
       auditFailurePolicy: config.auditFailurePolicy,
@@ -140,7 +147,24 @@ function createPipeline(shared: Shared, features: Features): Runner {
   )
 }
 
-async function mcpPlane({ config, env, dialer, clock, ids, log }: Shared, { servers }: Features): Promise<Plane> {
+/** What every plane reads and connects under. */
+async function limitsOf({ config, dialer, clock }: Shared) {
+  return {
+    dialer,
+    clock,
+    extraCA: config.upstreamCAFile === '' ? null : await readFile(config.upstreamCAFile, 'utf8'),
+    maxBodyBytes: config.maxBodyBytes,
+    bodyReadTimeoutMs: config.bodyReadTimeoutSeconds * 1000,
+    upstreamTimeoutMs: config.upstreamTimeoutSeconds * 1000,
+  }
+}
+
+async function modelPlane(shared: Shared, { models }: Features): Promise<Plane> {
+  return createModelPlane({ ...(await limitsOf(shared)), routes: models })
+}
+
+async function mcpPlane(shared: Shared, { servers }: Features): Promise<Plane> {
+  const { config, env, clock, ids, log } = shared
   const sealKeys = await loadSealKeys({ env, stateDir: path.dirname(config.auditPath), ids })
   return createMcpPlane({
     upstreams: {
@@ -150,14 +174,9 @@ async function mcpPlane({ config, env, dialer, clock, ids, log }: Shared, { serv
         return isDenial(found) ? null : found
       },
     },
-    dialer,
+    ...(await limitsOf(shared)),
     sealer: createSealer(sealKeys, clock, ids),
-    clock,
     log,
-    extraCA: config.upstreamCAFile === '' ? null : await readFile(config.upstreamCAFile, 'utf8'),
-    maxBodyBytes: config.maxBodyBytes,
-    bodyReadTimeoutMs: config.bodyReadTimeoutSeconds * 1000,
-    upstreamTimeoutMs: config.upstreamTimeoutSeconds * 1000,
     origins: new Set(config.corsOrigins),
     resourceBaseURL: config.identity.resourceBaseURL || null,
   })

@@ -102,7 +102,8 @@ export const matrix = {
   },
   'model.generate': {
     ...plain,
-    covers: 'completions, messages, responses',
+    covers: 'chat/completions',
+    built: true,
     stages: ['taints', 'policy', 'redact', 'guard', 'approval', 'reserve'],
     reviews: ['redact', 'guard', 'meter'],
     note: 'taints, policy: if `modelPolicy` is `policy`',
@@ -116,7 +117,8 @@ export const matrix = {
   },
   'model.info': {
     ...plain,
-    covers: 'models, count_tokens',
+    covers: 'models',
+    built: true,
     stages: ['redact', 'guard'],
     record: 'denials',
     note: 'redact, guard: count_tokens only',
