@@ -23,12 +23,14 @@ export function program(child: readonly string[] = []): Command {
 Start here:
   $ plat up examples/quickstart                   govern the agents of a directory
   $ plat run assistant -- npx my-agent            run any program as that agent
+  $ plat approvals watch                          decide what agents may not do alone
   $ plat audit tail -f                            watch what agents do`,
     )
   addUp(plat)
   addRun(plat, child)
   addToken(plat)
   addAudit(plat)
+  addApprovals(plat)
   addConfig(plat)
   addKeys(plat)
   return plat
@@ -140,6 +142,49 @@ function addAudit(plat: Command): void {
     .action(async (path: string) => {
       const { auditRepair } = await import('./audit-repair.ts')
       await exitWith(auditRepair({ path }, terminal))
+    })
+}
+
+function addApprovals(plat: Command): void {
+  const approvals = plat.command('approvals').description('calls that wait for a person')
+  const load = () => import('./approvals.ts')
+  approvals
+    .command('list')
+    .summary('what waits for a decision')
+    .addOption(dir())
+    .option('--all', 'also what is decided, used or expired, of the last day')
+    .addOption(format())
+    .action(async (options) => exitWith((await load()).approvalsList(options, terminal)))
+  approvals
+    .command('show')
+    .argument('<id>', 'as approvals list shows it')
+    .summary('everything that is known of one')
+    .addOption(dir())
+    .addOption(format())
+    .action(async (id: string, options) => exitWith((await load()).approvalsShow({ ...options, id }, terminal)))
+  for (const verdict of ['approve', 'deny'] as const) {
+    approvals
+      .command(verdict)
+      .argument('<id>', 'as approvals list shows it')
+      .summary(verdict === 'approve' ? 'let the call pass, once' : 'refuse the call')
+      .addOption(dir())
+      .option('--reason <text>', 'kept in the ledger; of a denial the agent hears it')
+      .addOption(format())
+      .action(async (id: string, options) =>
+        exitWith((await load()).approvalsDecide({ ...options, id, verdict }, terminal)),
+      )
+  }
+  approvals
+    .command('watch')
+    .summary('keep this open in a second terminal: who wants what, and one key decides')
+    .description(
+      'Shows each call that waits. Keys: a approve, d deny, s skip, q quit. Without a terminal: one line each.',
+    )
+    .addOption(dir())
+    .addOption(format())
+    .action(async (options) => {
+      const { approvalsWatch } = await import('./approvals-watch.ts')
+      await exitWith(approvalsWatch(options, terminal))
     })
 }
 

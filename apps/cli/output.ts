@@ -27,18 +27,35 @@ export const terminal: Output = {
   err: (text) => void process.stderr.write(`${text}\n`),
 }
 
+/** Prints a value for programs. */
+export function printData(output: Output, format: 'json' | 'yaml', value: object): void {
+  output.out(format === 'json' ? JSON.stringify(value, null, 2) : stringify(value).trimEnd())
+}
+
 /** Prints one object: as `name  value` rows, JSON or YAML. */
 export function printObject(output: Output, format: Format, value: Readonly<Record<string, string | number>>): void {
-  if (format === 'json') {
-    output.out(JSON.stringify(value, null, 2))
-    return
-  }
-  if (format === 'yaml') {
-    output.out(stringify(value).trimEnd())
+  if (format !== 'table') {
+    printData(output, format, value)
     return
   }
   const table = plainTable()
   for (const [name, text] of Object.entries(value)) table.push([name, String(text)])
+  output.out(table.toString())
+}
+
+/** Prints a list: the items themselves as JSON or YAML, for people the columns that are named. */
+export function printList<T extends object>(
+  output: Output,
+  format: Format,
+  items: readonly T[],
+  columns: Readonly<Record<string, (item: T) => string>>,
+): void {
+  if (format !== 'table') {
+    printData(output, format, items)
+    return
+  }
+  const table = plainTable(Object.keys(columns).map((name) => name.toUpperCase()))
+  for (const item of items) table.push(Object.values(columns).map((column) => column(item)))
   output.out(table.toString())
 }
 

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { JsonError, parseStrict } from '@plat/core'
+import { parseAddress } from '@plat/http'
 import type { Home } from './home.ts'
 import { CommandError } from './output.ts'
 
@@ -30,7 +31,15 @@ function defaults(home: Home, addresses: Addresses): Keys {
     upstreamsFile: join(home.rendered, 'upstreams.json'),
     auditPath: join(home.state, 'audit.jsonl'),
     auditFailurePolicy: 'closed',
+    approvalStorePath: join(home.state, 'approvals.jsonl'),
+    // Whoever can read .plat/env is at this machine: the one token decides, as long as nobody else can reach it.
+    adminAuth: { devTokenApprovers: isLoopback(addresses.listen) },
   }
+}
+
+function isLoopback(listen: string): boolean {
+  const host = parseAddress(listen)?.host
+  return host !== undefined && (host === 'localhost' || host === '::1' || host.startsWith('127.'))
 }
 
 /** The user's keys over the defaults: objects are merged member by member, everything else is replaced. */

@@ -227,7 +227,8 @@ export class Approvals {
       const { id } = entry.approval.question
       // Whoever waits is told first: a disk that fails must not keep a call for ever.
       this.#waiters.refuse(id, this.#refusal('approval_expired', id, NOBODY_IN_TIME))
-      if (!this.#writing.has(id)) this.#append(entry, [{ t: 'expired' }]).catch(this.#options.onFault)
+      const writable = this.#options.journal.health === 'ok' && !this.#writing.has(id)
+      if (writable) this.#append(entry, [{ t: 'expired' }]).catch(this.#options.onFault)
     }
     this.#book.forget(this.#options.clock.now())
     if (this.#events >= COMPACT_AFTER_EVENTS && !this.#compacting) void this.#compact()

@@ -7,7 +7,7 @@ const event = <const T extends string, P extends Parameters<typeof Type.Object>[
   Type.Object({ t: Type.Literal(t), ...members }, closed)
 
 /** What approvers see of the arguments: null in mode `none`. */
-const previewSchema = Type.Union([
+export const previewSchema = Type.Union([
   Type.Object(
     { mode: Type.Enum(['hash', 'redacted', 'full']), text: Type.String(), truncated: Type.Boolean() },
     closed,
@@ -48,10 +48,13 @@ const voteSchema = Type.Object(
   closed,
 )
 
+/** Where an approval can be: `approved` is a grant that nobody has used yet. */
+export const STATES = ['pending', 'approved', 'denied', 'expired', 'cancelled', 'used'] as const
+
 const approvalSchema = Type.Object(
   {
     question: questionSchema,
-    state: Type.Enum(['pending', 'approved', 'denied', 'expired', 'cancelled', 'used']),
+    state: Type.Enum(STATES),
     votes: Type.Array(voteSchema),
     /** The call that used the grant. */
     usedBy: orNull(Type.String()),

@@ -12,7 +12,6 @@ import { createApprovalRoutes } from './routes.ts'
 import { createApprovalStage } from './stage.ts'
 
 export { approvalPreviewBlock, approvalQuorumBlock, approvalsBlock } from './config.ts'
-export { type ApprovalView, approvalView } from './routes.ts'
 
 export interface ApprovalsParts {
   readonly config: {

@@ -1,8 +1,8 @@
-import { rfc3339 } from '@plat/core'
 import Type from 'typebox'
 import { AdminFault, type AdminRoutes, bodyAs, type Principal, page, parameter, queried } from '../../admin/index.ts'
 import type { Approvals } from './approvals.ts'
 import type { Approval, Vote } from './events.ts'
+import { approvalView } from './view.ts'
 
 /** `{reason}`, which may be left out. */
 const decisionSchema = Type.Object(
@@ -66,31 +66,3 @@ function wanted(query: unknown): (approval: Approval) => boolean {
     (state === null || approval.state === state) &&
     names.every(([name, value]) => value === null || approval.question[name] === value)
 }
-
-/** An approval as the admin API shows it. Times are RFC 3339. */
-export function approvalView({ question, state, votes }: Approval) {
-  const { id, session, namespace, agent, user, server, tool, method, policy, rule, reason } = question
-  const { argsSha256, argsBytes, preview, quorum, createdAt, expiresAt } = question
-  return {
-    id,
-    state,
-    session,
-    namespace,
-    agent,
-    user,
-    server,
-    tool,
-    method,
-    policy,
-    rule,
-    reason,
-    argsSha256,
-    argsBytes,
-    preview,
-    quorum: { ...quorum, votes: votes.map((vote) => ({ ...vote, at: rfc3339(vote.at) })) },
-    createdAt: rfc3339(createdAt),
-    expiresAt: rfc3339(expiresAt),
-  }
-}
-
-export type ApprovalView = ReturnType<typeof approvalView>

@@ -1,0 +1,65 @@
+import type { HomeEnv } from './home.ts'
+import { CommandError } from './output.ts'
+
+/** How long the gateway may take to answer, in milliseconds. */
+const ANSWER_MS = 10_000
+
+/** The gateway refused; `code` is its error code, such as `conflict`. */
+export class AdminRefusal extends CommandError {
+  readonly code: string
+
+  constructor(code: string, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+/** Nobody answers at the gateway's address. */
+export class GatewayAway extends CommandError {}
+
+/**
+ * One call of the admin API with the token of the running plat; answers the body.
+ * @throws AdminRefusal with the gateway's own words, GatewayAway when it does not answer.
+ */
+export async function admin(
+  env: HomeEnv,
+  method: 'GET' | 'POST' | 'DELETE',
+  path: string,
+  body?: object,
+): Promise<unknown> {
+  const response = await fetch(`${env.PLAT_GATEWAY_URL}${path}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${env.PLAT_ADMIN_TOKEN}`,
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+    signal: AbortSignal.timeout(ANSWER_MS),
+  }).catch(() => {
+    throw new GatewayAway(`the gateway at ${env.PLAT_GATEWAY_URL} does not answer; start it with plat up`)
+  })
+  const answer: unknown = await response.json().catch(() => null)
+  if (response.ok) return answer
+  const { error = 'internal', message = `HTTP ${response.status}` } = refusalIn(answer)
+  throw new AdminRefusal(error, `the gateway refused: ${message}`)
+}
+
+function refusalIn(answer: unknown): { error?: string; message?: string } {
+  if (typeof answer !== 'object' || answer === null || !('error' in answer) || !('message' in answer)) return {}
+  return { error: String(answer.error), message: String(answer.message) }
+}
+
+/** Every item of a list, page by page, as far as `isItem` knows it. */
+export async function adminList<T>(env: HomeEnv, path: string, isItem: (item: unknown) => item is T): Promise<T[]> {
+  const found: T[] = []
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const more: string = cursor === '' ? '' : `${path.includes('?') ? '&' : '?'}cursor=${encodeURIComponent(cursor)}`
+    const answer = await admin(env, 'GET', path + more)
+    if (typeof answer !== 'object' || answer === null || !('items' in answer) || !Array.isArray(answer.items)) {
+      throw new CommandError('the gateway answered with something that is no list')
+    }
+    found.push(...answer.items.filter(isItem))
+    cursor = 'nextCursor' in answer && typeof answer.nextCursor === 'string' ? answer.nextCursor : null
+  }
+  return found
+}
