@@ -14,6 +14,8 @@ export interface WatchOptions {
   onBytes(bytes: Uint8Array | null): void | Promise<void>
   /** What reading the file or `onBytes` threw, once per content. Without it, `check` rejects. */
   onError?(error: unknown): void
+  /** A look has ended, whatever it found: whoever must not trust an old content knows how old it can be. */
+  onLooked?(): void
 }
 
 export interface FileWatch {
@@ -36,7 +38,9 @@ export function watchFile(options: WatchOptions): FileWatch {
   async function look(): Promise<void> {
     if (stopped) return
     const found = await read(options.path)
-    if (stopped || found.key === seen) return
+    if (stopped) return
+    options.onLooked?.()
+    if (found.key === seen) return
     seen = found.key
     try {
       if (found.kind === 'error') throw found.error

@@ -4,7 +4,15 @@ import { createDialer, type Dialer, type RawRoute } from '@plat/http'
 import type { FastifyInstance } from 'fastify'
 import { createAdmin } from './admin/index.ts'
 import { isDenial, Snapshots } from './call/index.ts'
-import { authMetrics, budgetMetrics, modelMetrics, policyMetrics, runnerMetrics, serverMetrics } from './counting.ts'
+import {
+  authMetrics,
+  budgetMetrics,
+  modelMetrics,
+  policyMetrics,
+  revocationMetrics,
+  runnerMetrics,
+  serverMetrics,
+} from './counting.ts'
 import { createApprovals } from './features/approvals/index.ts'
 import { createAudit } from './features/audit/index.ts'
 import { createBudgets, type OpeningLimits, openLimits, pricingSlot } from './features/budgets/index.ts'
@@ -75,7 +83,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
     hosts: base === '' ? [] : [new URL(base).hostname],
     metrics,
     live,
-    admin: (app) => admin.mount(app, [features.approvals.routes]),
+    admin: (app) => admin.mount(app, [features.approvals.routes, features.revocations.routes]),
     close: () => started.disposeAsync(),
   }
 }
@@ -100,11 +108,12 @@ async function openShared(options: GatewayOptions, started: AsyncDisposableStack
 type Features = Awaited<ReturnType<typeof startFeatures>>
 
 async function startFeatures(shared: Shared) {
-  const { config, dialer, live, snapshots, clock, log, metrics, keep } = shared
+  const { config, dialer, snapshots, clock, log, metrics, keep } = shared
   const identity = { config: config.identity, dialer, clock, log, metrics: authMetrics(metrics) }
   const authenticator = keep(await createAuthenticator(identity))
-  const revoked = metrics.counter('plat_gateway_revoked_total')
-  const revocations = keep(createRevocations({ live, clock, metrics: { revoked: (scope) => revoked.inc({ scope }) } }))
+  const revocations = keep(
+    await createRevocations({ ...shared, ledgers: shared.audit.ledgers, metrics: revocationMetrics(metrics) }),
+  )
   const servers = keep(createServers({ config, snapshots, clock, log, metrics: serverMetrics(metrics) }))
   const models = keep(createModels({ config, snapshots, clock, log, metrics: modelMetrics(metrics) }))
   const policies = keep(createPolicies({ config, snapshots, clock, log, metrics: policyMetrics(metrics) }))

@@ -50,7 +50,8 @@ export type GatewayConfig = Readonly<
     Static<typeof modelsBlock.schema> &
     Static<typeof auditBlock.schema> &
     Static<typeof budgetsBlock.schema> &
-    Static<typeof approvalsBlock.schema> & {
+    Static<typeof approvalsBlock.schema> &
+    Static<typeof revocationsBlock.schema> & {
       identity: Readonly<Static<typeof identityBlock.schema>>
       approvalPreview: Readonly<Static<typeof approvalPreviewBlock.schema>>
       adminAuth: Readonly<Static<typeof adminBlock.schema>>
@@ -125,6 +126,7 @@ function decode(config: Record<string, unknown>): GatewayConfig {
     Check(auditBlock.schema, config) &&
     Check(budgetsBlock.schema, config) &&
     Check(approvalsBlock.schema, config) &&
+    Check(revocationsBlock.schema, config) &&
     Check(approvalPreviewBlock.schema, approvalPreview) &&
     Check(identityBlock.schema, identity) &&
     Check(adminBlock.schema, adminAuth)

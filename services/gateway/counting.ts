@@ -2,6 +2,7 @@ import type { BudgetMetrics } from './features/budgets/index.ts'
 import type { AuthMetrics } from './features/identity/index.ts'
 import type { ModelsOptions } from './features/models/index.ts'
 import type { PolicyMetrics } from './features/policy/index.ts'
+import type { RevocationMetrics } from './features/revocations/index.ts'
 import type { ServersOptions } from './features/servers/index.ts'
 import type { GatewayMetrics } from './metrics.ts'
 import type { RunnerMetrics } from './pipeline/index.ts'
@@ -64,4 +65,22 @@ export function budgetMetrics(metrics: GatewayMetrics): BudgetMetrics {
   const total = metrics.gauge('plat_gateway_metered_cost_usd')
   const denied = metrics.counter('plat_gateway_budget_denied_total')
   return { metered: (cost) => total.set({}, cost), denied: (scope) => denied.inc({ scope }) }
+}
+
+/** What revocations count. */
+export function revocationMetrics(metrics: GatewayMetrics): RevocationMetrics {
+  const revoked = metrics.counter('plat_gateway_revoked_total')
+  const active = metrics.gauge('plat_gateway_revocations_active')
+  const propagation = metrics.summary('plat_gateway_revocation_propagation_seconds')
+  let longest = 0
+  metrics.gauge('plat_gateway_revocation_propagation_max_seconds').from(() => longest)
+  return {
+    revoked: (scope) => revoked.inc({ scope }),
+    active: (source, count) => active.set({ source }, count),
+    propagated(seconds) {
+      propagation.observe({}, seconds)
+      longest = Math.max(longest, seconds)
+    },
+    listOk: (ask) => metrics.gauge('plat_gateway_revocation_list_ok').from(() => Number(ask())),
+  }
 }

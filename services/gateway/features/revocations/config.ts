@@ -1,7 +1,18 @@
-import type { ConfigBlock } from '@plat/config'
+import { type ConfigBlock, LONGEST_SECONDS, type Rule } from '@plat/config'
 import Type from 'typebox'
 
-/** Revocations (document 3). The list in memory needs no key; everything that reads or keeps one is not built. */
+const someInterval: Rule = (block) =>
+  block.revocationsRecheckMillis === 0
+    ? [
+        {
+          path: 'revocationsRecheckMillis',
+          message: 'must be at least 1, or -1 for policyReloadSeconds',
+          severity: 'error',
+        },
+      ]
+    : []
+
+/** Revocations (document 3). */
 export const revocationsBlock = {
   path: '',
   feature: 'revocations',
@@ -9,21 +20,21 @@ export const revocationsBlock = {
   schema: Type.Object({
     revocationsFile: Type.String({
       default: '',
-      built: false,
+      file: 'fails closed',
       description: 'List file; when set, a missing, unreadable or invalid file denies every call.',
     }),
     revocationsRecheckMillis: Type.Integer({
       default: 250,
       minimum: -1,
-      built: false,
+      maximum: LONGEST_SECONDS * 1000,
       description: 'Max staleness; -1 leaves reload to `policyReloadSeconds`.',
     }),
     revocationsJournalPath: Type.String({
       default: '',
-      built: false,
       description: 'Break-glass revocations (`POST /v1/revocations`); `<auditPath>.revocations.jsonl` when empty.',
     }),
   }),
+  rules: [someInterval],
 } satisfies ConfigBlock
 
 /** `revocationMirror` (document 3). */

@@ -1,52 +1,79 @@
-import type { Clock } from '@plat/core'
-import type { Denial, Identity } from '../../call/index.ts'
+import type { Clock, Ids } from '@plat/core'
+import type { Ledgers } from '@plat/ledger'
+import type { Log } from '@plat/process'
+import { openFileJournal } from '@plat/state'
+import type { AdminRoutes } from '../../admin/index.ts'
 import type { Stage } from '../../pipeline/stage.ts'
-import { type Revocation, RevocationList, type RevocationScope } from './list.ts'
+import { decodeEvent } from './format.ts'
+import { type RevocationMetrics, Revocations, type RevocationsParts } from './revocations.ts'
+import { createRevocationRoutes } from './routes.ts'
 import { createRevokedStage } from './stage.ts'
 
 export { revocationMirrorBlock, revocationsBlock } from './config.ts'
-export type { Revocation, RevocationScope, RevocationTarget } from './list.ts'
+export type { RevocationMetrics } from './revocations.ts'
 
-/** The kill switch: who may not call any more, and the calls under way that end because of it. */
-export interface Revocations {
-  readonly stage: Stage<'revoked', 'identity', never>
-  /** In force when it returns; answers how many live calls it ended. Throws a RangeError when the list is full. */
-  add(revocation: Revocation): number
-  /** False when there is no such entry. */
-  lift(id: string): boolean
-  /** Entries in force. */
-  list(): readonly Revocation[]
-  judge(who: Identity): Denial | null
-  /** A list in memory has nothing to close; one in a journal will. */
-  close(): void
-}
-
-export interface RevocationsParts {
+export interface RevocationsOptions {
+  readonly config: {
+    readonly auditPath: string
+    readonly policyReloadSeconds: number
+    readonly revocationsFile: string
+    readonly revocationsRecheckMillis: number
+    readonly revocationsJournalPath: string
+  }
+  readonly ledgers: Ledgers
+  readonly live: RevocationsParts['live']
   readonly clock: Clock
-  /** Reaches the calls under way. */
-  readonly live: { cut(judge: (who: Identity) => Denial | null): number }
-  /** `plat_gateway_revoked_total`: once for each call that a revocation refused or ended. */
-  readonly metrics: { revoked(scope: RevocationScope): void }
+  readonly ids: Ids
+  readonly log: Log
+  readonly metrics: RevocationMetrics
 }
 
-/** A list in memory: it lasts as long as the process. */
-export function createRevocations({ clock, live, metrics }: RevocationsParts): Revocations {
-  const entries = new RevocationList()
-  const judge = (who: Identity) => entries.judge(who, clock.now())
-  const cut = (who: Identity) => {
-    const denial = judge(who)
-    if (denial !== null && denial.revoked !== null) metrics.revoked(denial.revoked)
-    return denial
+/** The kill switch. */
+export interface RevocationsFeature {
+  readonly stage: Stage<'revoked', 'identity', never>
+  readonly routes: AdminRoutes
+  close(): Promise<void>
+}
+
+/**
+ * Revocations (document 3) of `revocationsFile` and of the journal of break-glass entries, both read when it resolves.
+ * Rejects when the journal cannot be read or another process has it; without a good file every call is denied.
+ */
+export async function createRevocations(options: RevocationsOptions): Promise<RevocationsFeature> {
+  const { config, ledgers, live, clock, ids, log, metrics } = options
+  const path = config.revocationsJournalPath || `${config.auditPath}.revocations.jsonl`
+  const journal = await openFileJournal({ path, clock, decode: decodeEvent })
+  const failed = (message: string) => (error: unknown) =>
+    log.error({ error: error instanceof Error ? error.message : String(error) }, message)
+  const revocations = new Revocations({
+    journal,
+    file: config.revocationsFile === '' ? null : { path: config.revocationsFile, everyMs: everyMs(config) },
+    clock,
+    log,
+    live,
+    // Nobody waits: the ledger keeps the order, and whoever revoked is told after the record of the request, which comes next.
+    record: (record) =>
+      void ledgers.of('').append(record).catch(failed('a revocation could not be recorded in the ledger')),
+    metrics,
+  })
+  const close = async () => {
+    revocations.close()
+    await journal.close()
   }
+  try {
+    await revocations.open()
+  } catch (error) {
+    await close()
+    throw error
+  }
+  const onFault = failed('a revocation could not be kept')
   return {
-    stage: createRevokedStage(judge, metrics.revoked),
-    add(revocation) {
-      entries.add(revocation, clock.now())
-      return live.cut(cut)
-    },
-    lift: (id) => entries.lift(id),
-    list: () => entries.list(clock.now()),
-    judge,
-    close() {},
+    stage: createRevokedStage((who) => revocations.ask(who)),
+    routes: createRevocationRoutes({ revocations, clock, ids, onFault }),
+    close,
   }
+}
+
+function everyMs({ revocationsRecheckMillis, policyReloadSeconds }: RevocationsOptions['config']): number {
+  return revocationsRecheckMillis === -1 ? policyReloadSeconds * 1000 : revocationsRecheckMillis
 }

@@ -1,42 +1,16 @@
 import { type Denial, deny, type Identity } from '../../call/index.ts'
+import type { Revocation, RevocationTarget } from './format.ts'
 
 /** What a revocation can name, from the narrowest to the widest. */
-const scopes = ['jti', 'session', 'agent', 'namespace', 'user', 'tenant', 'all'] as const
+export const scopes = ['jti', 'session', 'agent', 'namespace', 'user', 'tenant', 'all'] as const
 export type RevocationScope = (typeof scopes)[number]
-
-/** `session` is `<ns>/<agent>/<session>`, `agent` is `<ns>/<agent>`; a `jti` matches the token and everything derived from it. */
-export type RevocationTarget =
-  | { readonly jti: string }
-  | { readonly session: string }
-  | { readonly agent: string }
-  | { readonly namespace: string }
-  | { readonly user: string }
-  | { readonly tenant: string }
-  | { readonly all: true }
-
-/** One entry of the `revocationsFile` format. */
-export interface Revocation {
-  readonly id: string
-  readonly target: RevocationTarget
-  /** `suspend` is meant to be lifted; the caller is told so by another code. */
-  readonly mode: 'revoke' | 'suspend'
-  /** For people who read the list; never told to the caller. */
-  readonly reason: string
-  /** RFC 3339. */
-  readonly createdAt: string
-  /** RFC 3339; null: until it is lifted. */
-  readonly expiresAt: string | null
-}
-
-/** Entries in one list; far above what is needed when tokens live for hours, and small in memory. */
-const MAX_REVOCATIONS = 100_000
 
 interface Entry {
   readonly revocation: Revocation
   readonly scope: RevocationScope
   readonly key: string
   /** Milliseconds since the epoch. */
-  readonly expiresAt: number
+  readonly until: number
 }
 
 /** Revocations by scope and key: asking costs a few map look-ups, and nothing while the list is empty. */
@@ -44,37 +18,44 @@ export class RevocationList {
   readonly #byId = new Map<string, Entry>()
   readonly #byScope = new Map<RevocationScope, Map<string, Set<Entry>>>()
 
-  /** Replaces an entry of the same id. Throws a RangeError when the list is full or a time cannot be read. */
-  add(revocation: Revocation, now: number): void {
-    const { id, target, expiresAt } = revocation
-    const until = expiresAt === null ? Number.POSITIVE_INFINITY : Date.parse(expiresAt)
-    if (Number.isNaN(until)) throw new RangeError(`revocation ${id}: expiresAt is no RFC 3339 time`)
-    this.#forgetExpired(now)
-    this.lift(id)
-    if (this.#byId.size >= MAX_REVOCATIONS) throw new RangeError(`the list of revocations is full: ${MAX_REVOCATIONS}`)
-    const entry = { revocation, ...keyOf(target), expiresAt: until }
+  /** Entries, with those that expired and were not forgotten yet. */
+  get size(): number {
+    return this.#byId.size
+  }
+
+  get(id: string): Revocation | null {
+    return this.#byId.get(id)?.revocation ?? null
+  }
+
+  /** Replaces an entry of the same id. */
+  add(revocation: Revocation): void {
+    const { id, target } = revocation
+    this.remove(id)
+    const entry = { revocation, ...keyOf(target), until: endOf(revocation) }
     this.#byId.set(id, entry)
     const ofScope = this.#byScope.get(entry.scope) ?? new Map<string, Set<Entry>>()
     this.#byScope.set(entry.scope, ofScope)
     ofScope.set(entry.key, (ofScope.get(entry.key) ?? new Set()).add(entry))
   }
 
-  /** False when there is no such entry. */
-  lift(id: string): boolean {
+  remove(id: string): void {
     const entry = this.#byId.get(id)
-    if (entry === undefined) return false
+    if (entry === undefined) return
     this.#byId.delete(id)
     const ofScope = this.#byScope.get(entry.scope)
     const same = ofScope?.get(entry.key)
     same?.delete(entry)
     if (same?.size === 0) ofScope?.delete(entry.key)
     if (ofScope?.size === 0) this.#byScope.delete(entry.scope)
-    return true
   }
 
-  list(now: number): readonly Revocation[] {
-    this.#forgetExpired(now)
-    return [...this.#byId.values()].map((entry) => entry.revocation)
+  forgetExpired(now: number): void {
+    for (const [id, { until }] of this.#byId) if (until <= now) this.remove(id)
+  }
+
+  /** Entries in force. */
+  inForce(now: number): Revocation[] {
+    return [...this.#byId.values()].filter(({ until }) => now < until).map(({ revocation }) => revocation)
   }
 
   /** The denial of the narrowest entry that matches; null when none does. */
@@ -84,25 +65,25 @@ export class RevocationList {
       const ofScope = this.#byScope.get(scope)
       if (ofScope === undefined) continue
       for (const key of keysOf(who, scope)) {
-        for (const entry of ofScope.get(key) ?? []) if (now < entry.expiresAt) return denial(entry)
+        for (const entry of ofScope.get(key) ?? []) if (now < entry.until) return denial(entry)
       }
     }
     return null
   }
-
-  #forgetExpired(now: number): void {
-    for (const [id, entry] of this.#byId) if (entry.expiresAt <= now) this.lift(id)
-  }
 }
 
-function keyOf(target: RevocationTarget): { readonly scope: RevocationScope; readonly key: string } {
-  if ('jti' in target) return { scope: 'jti', key: target.jti }
-  if ('session' in target) return { scope: 'session', key: target.session }
-  if ('agent' in target) return { scope: 'agent', key: target.agent }
-  if ('namespace' in target) return { scope: 'namespace', key: target.namespace }
-  if ('user' in target) return { scope: 'user', key: target.user }
-  if ('tenant' in target) return { scope: 'tenant', key: target.tenant }
-  return { scope: 'all', key: '' }
+/** When an entry ends by itself, in milliseconds since the epoch. */
+export function endOf({ expiresAt }: Revocation): number {
+  return expiresAt === null ? Number.POSITIVE_INFINITY : Date.parse(expiresAt)
+}
+
+/** Which scope a target names, and the name in it. */
+export function keyOf(target: RevocationTarget): { readonly scope: RevocationScope; readonly key: string } {
+  for (const scope of scopes) {
+    const key = target[scope]
+    if (key !== undefined) return { scope, key: key === true ? '' : key }
+  }
+  throw new Error('a revocation names nobody')
 }
 
 /** What a caller answers to in one scope. */

@@ -1,0 +1,126 @@
+import type { Clock } from '@plat/core'
+import type { Journal, JournalEntry } from '@plat/state'
+import { MAX_REVOCATIONS, type Revocation, type RevocationEvent } from './format.ts'
+import { RevocationList } from './list.ts'
+
+/** Events of the journal that no longer count before it is written anew. */
+const COMPACT_AFTER_EVENTS = 1_000
+
+export interface KeptParts {
+  readonly journal: Journal<RevocationEvent>
+  readonly clock: Clock
+  /** An entry came into force; answers how many live calls it ended. Not told of those that are read at start. */
+  readonly onRevoked: (revocation: Revocation) => number
+  /** The journal could not be written where nobody waits for the answer. */
+  readonly onFault: (error: unknown) => void
+}
+
+/** Why an entry was not kept: the list is full. */
+export class ListFull extends Error {}
+
+/**
+ * Break-glass revocations: what people revoke here and now. Each change is an event of the journal first, and the list is
+ * what the events say, so that a restart finds the same.
+ */
+export class KeptRevocations {
+  readonly list = new RevocationList()
+  readonly #parts: KeptParts
+  readonly #stop = new AbortController()
+  /** Calls that were ended by entries whose makers wait for the number. */
+  readonly #cut = new Map<string, number>()
+  /** In force without the journal, which failed. */
+  readonly #unkept = new Set<string>()
+  #lastSeq = 0
+  /** In the journal, with those that no longer count. */
+  #events = 0
+  #compacting = false
+
+  constructor(parts: KeptParts) {
+    this.#parts = parts
+  }
+
+  /** Reads the journal. Rejects when it cannot be read: half a history revokes too few. */
+  async open(): Promise<void> {
+    const { journal, onFault } = this.#parts
+    for await (const entry of journal.read(0)) this.#apply(entry)
+    this.sweep()
+    journal.follow(this.#lastSeq, (entry) => this.#follow(entry), this.#stop.signal).catch(onFault)
+  }
+
+  /**
+   * In force and durable when it resolves; answers how many live calls it ended. When the journal fails it rejects, and the
+   * entry is in force all the same until this process ends: whoever pulls the emergency brake must not find it dead.
+   */
+  async add(revocation: Revocation): Promise<number> {
+    const { id } = revocation
+    if (this.list.size + this.#cut.size >= MAX_REVOCATIONS) throw new ListFull(`${MAX_REVOCATIONS} are in force`)
+    this.#cut.set(id, 0)
+    try {
+      const version = await this.#parts.journal.append(id, [{ t: 'revoked', revocation }], 0)
+      if (version === 'conflict') throw new Error(`the id ${id} is taken`)
+      return this.#cut.get(id) ?? 0
+    } catch (error) {
+      this.#unkept.add(id)
+      this.list.add(revocation)
+      this.#enforce(revocation)
+      throw error
+    } finally {
+      this.#cut.delete(id)
+    }
+  }
+
+  /** False: there is no such entry, or somebody else just lifted it. Rejects with the journal; the entry then stays in force. */
+  async lift(id: string): Promise<boolean> {
+    if (this.list.get(id) === null) return false
+    if (!this.#unkept.delete(id)) return (await this.#parts.journal.append(id, [{ t: 'lifted' }], 1)) !== 'conflict'
+    this.list.remove(id)
+    return true
+  }
+
+  /** Forgets what expired, and writes the journal anew when most of it no longer counts. */
+  sweep(): void {
+    this.list.forgetExpired(this.#parts.clock.now())
+    const needless = this.#events - this.list.size
+    if (needless >= COMPACT_AFTER_EVENTS && needless > this.list.size && !this.#compacting) void this.#compact()
+  }
+
+  close(): void {
+    this.#stop.abort()
+  }
+
+  #follow(entry: JournalEntry<RevocationEvent>): void {
+    this.#apply(entry)
+    if (entry.event.t === 'revoked') this.#enforce(entry.event.revocation)
+  }
+
+  #apply({ seq, key, event }: JournalEntry<RevocationEvent>): void {
+    this.#lastSeq = seq
+    this.#events++
+    if (event.t === 'revoked') this.list.add(event.revocation)
+    else this.list.remove(key)
+  }
+
+  #enforce(revocation: Revocation): void {
+    const cut = this.#parts.onRevoked(revocation)
+    if (this.#cut.has(revocation.id)) this.#cut.set(revocation.id, cut)
+  }
+
+  async #compact(): Promise<void> {
+    this.#compacting = true
+    const { journal, clock, onFault } = this.#parts
+    const events = this.#events
+    const snapshot = this.list.inForce(clock.now()).map((revocation) => ({
+      key: revocation.id,
+      version: 1,
+      event: { t: 'revoked', revocation } as const,
+    }))
+    try {
+      await journal.compact(this.#lastSeq, snapshot)
+      this.#events += snapshot.length - events
+    } catch (error) {
+      onFault(error)
+    } finally {
+      this.#compacting = false
+    }
+  }
+}

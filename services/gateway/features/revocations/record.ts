@@ -1,0 +1,49 @@
+import type { Rec } from '@plat/ledger'
+import type { Revocation } from './format.ts'
+import { keyOf } from './list.ts'
+
+// Members of `revocation` records (ledger line format): absent beats null. Whom an entry names stands in the members that
+// every record has for a caller, so that a search for a session finds its revocations too.
+
+/** Somebody revoked. `cut`: the live calls that ended at once. */
+export function revokeRecord(revocation: Revocation, by: string, cut: number): Rec {
+  return { ...about(revocation, by), action: revocation.mode, cut }
+}
+
+/** Somebody lifted it. */
+export function liftRecord(revocation: Revocation, by: string): Rec {
+  return { ...about(revocation, by), action: 'lift' }
+}
+
+/** What the file said changed, or there is none that can be read. */
+export function fileRecord(change: {
+  readonly action: 'loaded' | 'unavailable'
+  readonly entries?: number
+  readonly sha256?: string
+  readonly reason?: string
+  readonly cut: number
+}): Rec {
+  return { kind: 'revocation', source: 'file', ...change }
+}
+
+function about(revocation: Revocation, by: string): Rec {
+  const { id, target, reason, createdAt, expiresAt } = revocation
+  const { scope, key } = keyOf(target)
+  return {
+    kind: 'revocation',
+    source: 'breakglass',
+    revocation: id,
+    scope,
+    target: key === '' ? undefined : key,
+    ...named(revocation),
+    reason: reason === '' ? undefined : reason,
+    createdAt,
+    expiresAt: expiresAt ?? undefined,
+    by,
+  }
+}
+
+function named({ target }: Revocation) {
+  const [namespace, agent, session] = (target.session ?? target.agent ?? target.namespace ?? '').split('/')
+  return { namespace: namespace || undefined, agent, session, user: target.user, jti: target.jti }
+}

@@ -1,0 +1,196 @@
+import type { Clock } from '@plat/core'
+import type { Rec } from '@plat/ledger'
+import type { Log } from '@plat/process'
+import type { Journal } from '@plat/state'
+import { type Denial, deny, type Identity } from '../../call/index.ts'
+import { ListFile } from './file.ts'
+import type { DecodedFile, Revocation, RevocationEvent } from './format.ts'
+import { KeptRevocations } from './kept.ts'
+import { RevocationList, type RevocationScope } from './list.ts'
+import { fileRecord, liftRecord, revokeRecord } from './record.ts'
+
+/** How often expired entries are forgotten and counted out, in milliseconds. */
+const SWEEP_EVERY_MS = 1_000
+/** When a caller that was denied for want of a list should come again, in milliseconds. */
+const RETRY_MS = 1_000
+
+const NO_LIST = deny('revocations_unavailable', 'the list of revocations cannot be read, so every call is denied', {
+  retryAfterMs: RETRY_MS,
+})
+
+/** Where an entry stands: put there by people through the admin API, or by the `revocationsFile`. */
+export type RevocationSource = 'breakglass' | 'file'
+
+export interface ListedRevocation extends Revocation {
+  readonly source: RevocationSource
+}
+
+/** What the feature tells metrics; `counting.ts` maps each to its row. */
+export interface RevocationMetrics {
+  /** `plat_gateway_revoked_total`: once for each call that a revocation refused or ended. */
+  revoked(scope: RevocationScope): void
+  /** `plat_gateway_revocations_active` */
+  active(source: RevocationSource, count: number): void
+  /** `plat_gateway_revocation_propagation_seconds` and its maximum: from the making of an entry until it was in force here. */
+  propagated(seconds: number): void
+  /** `plat_gateway_revocation_list_ok`, asked whenever it is shown. */
+  listOk(ask: () => boolean): void
+}
+
+export interface RevocationsParts {
+  readonly journal: Journal<RevocationEvent>
+  /** Null: there is no `revocationsFile`. */
+  readonly file: { readonly path: string; readonly everyMs: number } | null
+  readonly clock: Clock
+  readonly log: Log
+  /** Reaches the calls under way. */
+  readonly live: { cut(judge: (who: Identity) => Denial | null): number }
+  readonly record: (record: Rec) => void
+  readonly metrics: RevocationMetrics
+}
+
+/**
+ * The kill switch: who may not call any more. Two lists are in force side by side, that of the file, which other people
+ * keep, and break-glass entries, which are made here. Whatever changes one of them reaches the calls under way at once.
+ */
+export class Revocations {
+  readonly #parts: RevocationsParts
+  readonly #kept: KeptRevocations
+  readonly #file: ListFile | null
+  /** What the file said last; null before its first good content. */
+  #listed: RevocationList | null = null
+  #stopSweep: () => void = () => {}
+
+  constructor(parts: RevocationsParts) {
+    this.#parts = parts
+    const { journal, file, clock, log } = parts
+    this.#kept = new KeptRevocations({
+      journal,
+      clock,
+      onRevoked: (revocation) => this.#revoked(revocation),
+      onFault: (error) => log.error({ error: reasonOf(error) }, 'the journal of revocations failed'),
+    })
+    this.#file =
+      file === null
+        ? null
+        : new ListFile({
+            ...file,
+            clock,
+            onList: (list) => this.#publish(list),
+            onLost: (problems) => this.#lost(problems),
+          })
+  }
+
+  /** Reads both lists; comes before the gateway serves. Rejects when the journal cannot be read. */
+  async open(): Promise<void> {
+    const { clock, metrics } = this.#parts
+    metrics.listOk(() => this.#file?.ok ?? true)
+    await this.#kept.open()
+    await this.#file?.check()
+    this.#count()
+    this.#stopSweep = clock.every(SWEEP_EVERY_MS, () => this.#sweep())
+  }
+
+  /** May this caller go on? Asked before each call and while it lasts. */
+  judge(who: Identity): Denial | null {
+    if (this.#file?.ok === false) return NO_LIST
+    const now = this.#parts.clock.now()
+    return this.#listed?.judge(who, now) ?? this.#kept.list.judge(who, now)
+  }
+
+  /** `judge`, counted where a revocation is the reason. */
+  ask(who: Identity): Denial | null {
+    const denial = this.judge(who)
+    if (denial !== null && denial.revoked !== null) this.#parts.metrics.revoked(denial.revoked)
+    return denial
+  }
+
+  /** Durable and in force when it resolves; answers how many live calls it ended. See `KeptRevocations.add` for what rejects. */
+  async revoke(revocation: Revocation, by: string): Promise<number> {
+    const cut = await this.#kept.add(revocation)
+    this.#parts.record(revokeRecord(revocation, by, cut))
+    return cut
+  }
+
+  /** Ends a break-glass entry. `listed`: it stands in the file, where alone it can be lifted. Rejects with the journal. */
+  async lift(id: string, by: string): Promise<'lifted' | 'listed' | 'unknown'> {
+    const revocation = this.#kept.list.get(id)
+    if (revocation === null || !(await this.#kept.lift(id))) return this.#listed?.get(id) ? 'listed' : 'unknown'
+    this.#parts.record(liftRecord(revocation, by))
+    this.#count()
+    return 'lifted'
+  }
+
+  /** Entries in force, in the descending order of their ids. One that is in both lists is told once, as break-glass. */
+  list(): readonly ListedRevocation[] {
+    const now = this.#parts.clock.now()
+    const byId = new Map<string, ListedRevocation>()
+    for (const one of this.#listed?.inForce(now) ?? []) byId.set(one.id, { ...one, source: 'file' })
+    for (const one of this.#kept.list.inForce(now)) byId.set(one.id, { ...one, source: 'breakglass' })
+    return [...byId.values()].sort((a, b) => (a.id < b.id ? 1 : -1))
+  }
+
+  /** Reads the file now. */
+  async check(): Promise<void> {
+    await this.#file?.check()
+  }
+
+  close(): void {
+    this.#stopSweep()
+    this.#file?.stop()
+    this.#kept.close()
+  }
+
+  #revoked(revocation: Revocation): number {
+    const cut = this.#cut()
+    this.#propagated(revocation)
+    this.#count()
+    return cut
+  }
+
+  #publish({ entries, sha256 }: DecodedFile): void {
+    const { log, record, file } = this.#parts
+    const before = this.#listed
+    const list = new RevocationList()
+    for (const entry of entries) list.add(entry)
+    this.#listed = list
+    const cut = this.#cut()
+    // What stood there before this process looked for the first time did not have to propagate.
+    for (const entry of before === null ? [] : entries) if (before?.get(entry.id) === null) this.#propagated(entry)
+    this.#count()
+    record(fileRecord({ action: 'loaded', entries: entries.length, sha256, cut }))
+    log.info({ path: file?.path, revocations: entries.length, sha256, cut }, 'revocations loaded')
+  }
+
+  #lost(problems: readonly string[]): void {
+    const { log, record, file } = this.#parts
+    const cut = this.#cut()
+    record(fileRecord({ action: 'unavailable', reason: problems[0] ?? '', cut }))
+    log.error({ path: file?.path, problems, cut }, 'revocationsFile is refused: every call is denied')
+  }
+
+  #cut(): number {
+    return this.#parts.live.cut((who) => this.ask(who))
+  }
+
+  #propagated({ createdAt }: Revocation): void {
+    const { clock, metrics } = this.#parts
+    metrics.propagated(Math.max(0, clock.now() - Date.parse(createdAt)) / 1000)
+  }
+
+  #sweep(): void {
+    this.#listed?.forgetExpired(this.#parts.clock.now())
+    this.#kept.sweep()
+    this.#count()
+  }
+
+  #count(): void {
+    const { metrics } = this.#parts
+    metrics.active('file', this.#listed?.size ?? 0)
+    metrics.active('breakglass', this.#kept.list.size)
+  }
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,56 @@
+import { type Clock, type Ids, rfc3339Micros } from '@plat/core'
+import { AdminFault, type AdminRoutes, bodyAs, page, parameter } from '../../admin/index.ts'
+import { askedSchema, isNoTime, type Revocation, whole } from './format.ts'
+import { ListFull } from './kept.ts'
+import { endOf } from './list.ts'
+import type { Revocations } from './revocations.ts'
+
+export interface RevocationRoutesOptions {
+  readonly revocations: Revocations
+  readonly clock: Clock
+  readonly ids: Ids
+  /** The journal failed. */
+  readonly onFault: (error: unknown) => void
+}
+
+/** `/v1/revocations`: list, create, lift (document 3, "Endpoints"). */
+export function createRevocationRoutes({ revocations, clock, ids, onFault }: RevocationRoutesOptions): AdminRoutes {
+  const unkept = (message: string) => (error: unknown) => {
+    if (error instanceof ListFull)
+      throw new AdminFault('backlog_full', `the list of revocations is full: ${error.message}`)
+    onFault(error)
+    throw new AdminFault('state_unavailable', message)
+  }
+  const made = (body: unknown): Revocation => {
+    const now = clock.now()
+    const revocation = whole({ id: ids.uuid(), createdAt: rfc3339Micros(now), ...bodyAs(askedSchema, body) })
+    if (isNoTime(revocation.expiresAt)) throw new AdminFault('invalid_request', 'expiresAt: there is no such time')
+    if (endOf(revocation) <= now) throw new AdminFault('invalid_request', 'expiresAt: must lie in the future')
+    return revocation
+  }
+  return {
+    mount(app, context) {
+      app.get('/v1/revocations', context.needs('viewer'), async ({ query }) => page(revocations.list(), query))
+      app.post('/v1/revocations', context.needs('killswitch'), async (request, reply) => {
+        const revocation = made(request.body)
+        const cut = await revocations
+          .revoke(revocation, context.principal(request).by)
+          .catch(unkept(IN_FORCE_ONLY_HERE))
+        reply.code(201)
+        return { ...revocation, cut }
+      })
+      app.delete('/v1/revocations/:id', context.needs('killswitch'), async (request, reply) => {
+        const id = parameter(request.params, 'id')
+        const lifted = await revocations
+          .lift(id, context.principal(request).by)
+          .catch(unkept('it stays in force: the journal cannot be written'))
+        if (lifted === 'unknown') throw new AdminFault('not_found', 'there is no revocation with this id')
+        if (lifted === 'listed') throw new AdminFault('conflict', 'it stands in revocationsFile: remove it there')
+        return reply.code(204).send()
+      })
+    },
+  }
+}
+
+const IN_FORCE_ONLY_HERE =
+  'the journal cannot be written: it is in force on this replica, and lost when the process ends'
