@@ -28,6 +28,8 @@ export interface GatewaySetup {
   readonly servers: Readonly<Record<string, string>>
   /** Tools that are denied; everything else is allowed. */
   readonly denied?: readonly string[]
+  /** Scopes of the token beside those of the servers, such as `models:small`. */
+  readonly scopes?: readonly string[]
   /** Keys of gateway.json laid over the defaults of the test. */
   readonly config?: Readonly<Record<string, unknown>>
 }
@@ -36,6 +38,7 @@ export interface GatewaySetup {
 export async function startGatewayProcess({
   servers,
   denied = [],
+  scopes = [],
   config = {},
 }: GatewaySetup): Promise<GatewayProcess> {
   const dir = await mkdtemp(join(tmpdir(), 'plat-'))
@@ -55,9 +58,7 @@ export async function startGatewayProcess({
     }),
   }
   await Promise.all(Object.entries(files).map(([name, text]) => writeFile(join(dir, name), text)))
-  const scope = Object.keys(servers)
-    .map((name) => `tools:${name}`)
-    .join(' ')
+  const scope = [...Object.keys(servers).map((name) => `tools:${name}`), ...scopes].join(' ')
   const child = spawn(process.execPath, [BIN, '-config', join(dir, 'gateway.json')], {
     env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE },
     stdio: ['ignore', 'pipe', 'pipe'],
