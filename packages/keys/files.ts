@@ -38,7 +38,8 @@ export function readPublicKeys(text: string, name: string): readonly PublicKey[]
   const keys = text.trimStart().startsWith('{') ? jwkKeys(text) : pemKeys(text)
   if (keys.length === 0) throw new Error(`${name}: holds no key`)
   return keys.map((key) => {
-    if (key === null) throw new Error(`${name}: holds a key that is neither Ed25519 nor P-256`)
+    if (key === null)
+      throw new Error(`${name}: holds a key of a type that is not built: use Ed25519, P-256, RSA or ML-DSA`)
     return key
   })
 }
@@ -47,7 +48,7 @@ const PEM_BLOCK = /-----BEGIN ([A-Z0-9 ]+)-----[^-]+-----END \1-----/g
 
 function pemKeys(text: string): readonly (PublicKey | null)[] {
   const found = Array.from(text.matchAll(PEM_BLOCK), ([block, label]) => {
-    if (label === undefined || !/^(PUBLIC|PRIVATE|EC PRIVATE) KEY$/.test(label)) return null
+    if (label === undefined || !/^(PUBLIC|PRIVATE|EC PRIVATE|RSA PRIVATE) KEY$/.test(label)) return null
     try {
       return publicKeyOf(createPublicKey(block))
     } catch {

@@ -1,4 +1,4 @@
-export { type Algorithm, type AlgorithmName, algorithms } from './algorithms.ts'
+export { type Algorithm, type AlgorithmName, algorithms, type MldsaName } from './algorithms.ts'
 export {
   ensureKeyFiles,
   generateKeyFiles,

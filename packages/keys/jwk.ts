@@ -1,5 +1,5 @@
 import { createPublicKey, hash, type KeyObject } from 'node:crypto'
-import { type Algorithm, algorithmOf, algorithms } from './algorithms.ts'
+import { type Algorithm, algorithmOf } from './algorithms.ts'
 
 /** Public members of a JWK (RFC 7517, RFC 8037, RFC 9964). Which ones are there depends on `kty`. */
 export interface PublicJwk {
@@ -48,9 +48,8 @@ export function publicKeyOf(key: KeyObject): PublicKey | null {
   const algorithm = algorithmOf(key)
   if (algorithm === null) return null
   const half = key.type === 'private' ? createPublicKey(key) : key
-  const { crv = '', x = '', y } = half.export({ format: 'jwk' })
-  const jwk = { kty: algorithm.kty, crv, x, ...(y === undefined ? {} : { y }) }
-  return { kid: thumbprint(jwk), algorithm, jwk, key: half }
+  const jwk = requiredMembers(half.export({ format: 'jwk' }))
+  return jwk === null ? null : { kid: thumbprint(jwk), algorithm, jwk, key: half }
 }
 
 /** Names members that only a private or symmetric JWK has. */
@@ -58,30 +57,39 @@ const SECRET_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k', 'priv']
 
 /**
  * Reads a public JWK that somebody else sent. Null when it is not one, when no algorithm is built for it, when its `alg`
- * or `use` says otherwise, when it holds a private member, or when its coordinates are not in canonical base64url.
+ * or `use` says otherwise, when it holds a private member, or when it is not written as we would write the same key: one
+ * key has one text, and so one thumbprint.
  */
 export function readPublicJwk(value: unknown): PublicKey | null {
-  if (typeof value !== 'object' || value === null || !('kty' in value) || !('crv' in value)) return null
+  if (typeof value !== 'object' || value === null) return null
   if (SECRET_MEMBERS.some((name) => name in value)) return null
-  const algorithm = Object.values(algorithms).find((row) => row.kty === value.kty && row.crv === value.crv)
-  if (algorithm === undefined) return null
-  if ('alg' in value && value.alg !== algorithm.name) return null
   if ('use' in value && value.use !== 'sig') return null
-  const x = coordinate(value, 'x')
-  const y = algorithm.kty === 'EC' ? coordinate(value, 'y') : undefined
-  if (x === null || y === null) return null
-  const jwk = { kty: algorithm.kty, crv: algorithm.crv, x, ...(y === undefined ? {} : { y }) }
+  const given = requiredMembers(value)
+  if (given === null) return null
+  const found = importPublic(given)
+  if (found === null || thumbprint(given) !== found.kid) return null
+  if ('alg' in value && value.alg !== found.algorithm.name) return null
+  return found
+}
+
+function importPublic(jwk: PublicJwk): PublicKey | null {
   try {
-    return { kid: thumbprint(jwk), algorithm, jwk, key: createPublicKey({ format: 'jwk', key: jwk }) }
+    return publicKeyOf(createPublicKey({ format: 'jwk', key: { ...jwk } }))
   } catch {
     return null
   }
 }
 
-/** Both curves have coordinates of 32 bytes: 43 characters of base64url whose last one has no unused bit set. */
-const COORDINATE = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/
-
-function coordinate(jwk: object, name: 'x' | 'y'): string | null {
-  const value = name === 'x' ? 'x' in jwk && jwk.x : 'y' in jwk && jwk.y
-  return typeof value === 'string' && COORDINATE.test(value) ? value : null
+/** The members that the thumbprint covers, and no other; null when one is missing. */
+function requiredMembers(jwk: object): PublicJwk | null {
+  if (!('kty' in jwk) || typeof jwk.kty !== 'string' || !Object.hasOwn(THUMBPRINT_MEMBERS, jwk.kty)) return null
+  const { kty } = jwk
+  const values = new Map<string, unknown>(Object.entries(jwk))
+  const members: Record<string, string> = {}
+  for (const name of THUMBPRINT_MEMBERS[kty] ?? []) {
+    const value = values.get(name)
+    if (typeof value !== 'string') return null
+    members[name] = value
+  }
+  return { kty, ...members }
 }

@@ -6,6 +6,7 @@ import path from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import {
+  type AlgorithmName,
   ensureKeyFiles,
   ephemeralSigner,
   generateKeyFiles,
@@ -120,7 +121,65 @@ test('a JWK of somebody else is read only when it is a public key that we can ve
 test('PEM files may hold several keys; one odd block refuses the file', () => {
   const pems = [1, 2].map(() => generateKeyPairSync('ed25519').publicKey.export({ format: 'pem', type: 'spki' }))
   assert.equal(readPublicKeys(pems.join('\n'), 'x').length, 2)
-  const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({ format: 'pem', type: 'spki' })
-  assert.throws(() => readPublicKeys(`${pems[0]}${rsa}`, 'keys.pem'), /keys\.pem: holds a key that is neither/)
+  const odd = generateKeyPairSync('ed448').publicKey.export({ format: 'pem', type: 'spki' })
+  assert.throws(
+    () => readPublicKeys(`${pems[0]}${odd}`, 'keys.pem'),
+    /keys\.pem: holds a key of a type that is not built/,
+  )
   assert.throws(() => readPublicKeys('nothing', 'keys.pem'), /keys\.pem: holds no key/)
 })
+
+const EVERY: readonly AlgorithmName[] = ['EdDSA', 'ES256', 'RS256', 'ML-DSA-44', 'ML-DSA-65', 'ML-DSA-87']
+
+test('a key of every algorithm signs, verifies, and survives PEM and JWK as the same key', async (t) => {
+  const dir = await tempDir(t)
+  for (const name of EVERY) {
+    const { privateKey } = newKeyPair(name)
+    for (const [file, text] of [
+      ['key.pem', privateKey.export({ format: 'pem', type: 'pkcs8' }).toString()],
+      ['key.json', JSON.stringify(privateKey.export({ format: 'jwk' }))],
+    ] as const) {
+      await fs.writeFile(path.join(dir, file), text)
+      const signer = await openSigner(path.join(dir, file))
+      assert.equal(signer.alg, name)
+      const read = readPublicJwk({ ...signer.publicJwk, use: 'sig', alg: name })
+      assert.ok(read, name)
+      assert.equal(read.kid, signer.kid)
+      const bytes = Buffer.from('signed')
+      assert.ok(read.algorithm.verify(bytes, read.key, signer.sign(bytes)), name)
+      assert.equal(read.algorithm.verify(Buffer.from('other'), read.key, signer.sign(bytes)), false, name)
+    }
+  }
+})
+
+test('a key is read for its own algorithm alone', () => {
+  for (const name of EVERY) {
+    const { publicJwk } = ephemeralSigner(name)
+    for (const other of EVERY) {
+      const read = readPublicJwk({ ...publicJwk, alg: other })
+      assert.equal(read !== null, other === name, `${name} as ${other}`)
+    }
+  }
+})
+
+test('a JWK that names the same key in another way is refused, for it would have another thumbprint', () => {
+  const [rsa, mldsa] = [ephemeralSigner('RS256').publicJwk, ephemeralSigner('ML-DSA-44').publicJwk]
+  const bytes = Buffer.from(rsa.n ?? '', 'base64url')
+  assert.equal(readPublicJwk({ ...rsa, n: Buffer.concat([Buffer.alloc(1), bytes]).toString('base64url') }), null)
+  assert.equal(readPublicJwk({ ...rsa, e: 'AAEAAQ' }), null)
+  assert.equal(readPublicJwk({ ...mldsa, pub: `${mldsa.pub}=` }), null)
+  assert.equal(readPublicJwk({ ...mldsa, pub: mldsa.pub?.slice(0, -4) }), null)
+  assert.equal(readPublicJwk({ kty: 'AKP', pub: mldsa.pub }), null, 'RFC 9964: alg is required')
+})
+
+test('an RSA key below 2,048 bits is none', () => {
+  assert.equal(publicKeyOf(generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey), null)
+})
+
+function newKeyPair(name: AlgorithmName) {
+  if (name === 'EdDSA') return generateKeyPairSync('ed25519')
+  if (name === 'ES256') return generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  if (name === 'RS256') return generateKeyPairSync('rsa', { modulusLength: 2048 })
+  if (name === 'ML-DSA-44') return generateKeyPairSync('ml-dsa-44')
+  return name === 'ML-DSA-65' ? generateKeyPairSync('ml-dsa-65') : generateKeyPairSync('ml-dsa-87')
+}

@@ -37,7 +37,7 @@ export function signerOf(key: KeyObject, name: string): LocalSigner {
   const publicKey = publicKeyOf(key)
   if (publicKey === null) {
     throw new Error(
-      `${name}: keys of type ${key.asymmetricKeyType}: not built yet in this version; use Ed25519 or P-256`,
+      `${name}: keys of type ${key.asymmetricKeyType}: not built yet in this version; use Ed25519, P-256, RSA or ML-DSA`,
     )
   }
   const { algorithm, kid, jwk } = publicKey
@@ -45,6 +45,18 @@ export function signerOf(key: KeyObject, name: string): LocalSigner {
 }
 
 /** A key that lives as long as the process: for development and tests. */
-export function ephemeralSigner(): LocalSigner {
-  return signerOf(generateKeyPairSync('ed25519').privateKey, 'ephemeral key')
+export function ephemeralSigner(algorithm: AlgorithmName = 'EdDSA'): LocalSigner {
+  return signerOf(newPrivateKey(algorithm), 'ephemeral key')
+}
+
+/** Size of the RSA keys that we make, in bits. */
+const RSA_BITS = 2048
+
+function newPrivateKey(algorithm: AlgorithmName): KeyObject {
+  if (algorithm === 'EdDSA') return generateKeyPairSync('ed25519').privateKey
+  if (algorithm === 'ES256') return generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
+  if (algorithm === 'RS256') return generateKeyPairSync('rsa', { modulusLength: RSA_BITS }).privateKey
+  if (algorithm === 'ML-DSA-44') return generateKeyPairSync('ml-dsa-44').privateKey
+  if (algorithm === 'ML-DSA-65') return generateKeyPairSync('ml-dsa-65').privateKey
+  return generateKeyPairSync('ml-dsa-87').privateKey
 }
