@@ -31,6 +31,7 @@ Start here:
   addToken(plat)
   addAudit(plat)
   addApprovals(plat)
+  addCosts(plat)
   addConfig(plat)
   addKeys(plat)
   return plat
@@ -185,6 +186,23 @@ function addApprovals(plat: Command): void {
     .action(async (options) => {
       const { approvalsWatch } = await import('./approvals-watch.ts')
       await exitWith(approvalsWatch(options, terminal))
+    })
+}
+
+function addCosts(plat: Command): void {
+  plat
+    .command('costs')
+    .summary('show what agents cost, by session and route')
+    .description(
+      'Reads the ledger; no gateway has to run. Money of calls under way, or whose process died, stands under HELD:\n' +
+        'the next start of the gateway counts it as spent.',
+    )
+    .option('--ledger <file>', 'the ledger file (default: that of the running plat)')
+    .addOption(dir())
+    .addOption(format())
+    .action(async ({ ledger, ...options }) => {
+      const [{ costs }, { ledgerPath }] = await Promise.all([import('./costs.ts'), import('./ledger-path.ts')])
+      await exitWith(costs({ ...options, path: await ledgerPath(ledger, options.dir) }, terminal))
     })
 }
 
