@@ -94,8 +94,18 @@ for (const [who, connect, legacy] of clients) {
 }
 
 test('every call that went through stands in the ledger with intent and outcome, every denial once', async () => {
-  const kinds = (await gateway.ledger()).flatMap((line) => /"kind":"(intent|outcome|decision)"/.exec(line)?.[1] ?? [])
-  const count = (kind: string) => kinds.filter((one) => one === kind).length
-  assert.equal(count('intent'), count('outcome'))
-  assert.equal(count('decision'), clients.length)
+  // Outcomes are appended, not awaited, and a client's own stream ends a moment after the client.
+  let counts = await countKinds()
+  for (let tries = 0; counts.intent !== counts.outcome && tries < 200; tries++) {
+    await new Promise((resolve) => setTimeout(resolve, 25))
+    counts = await countKinds()
+  }
+  assert.equal(counts.intent, counts.outcome)
+  assert.equal(counts.decision, clients.length)
 })
+
+async function countKinds(): Promise<Record<'intent' | 'outcome' | 'decision', number>> {
+  const kinds = (await gateway.ledger()).map((line) => /"kind":"([a-z]+)"/.exec(line)?.[1])
+  const count = (kind: string) => kinds.filter((one) => one === kind).length
+  return { intent: count('intent'), outcome: count('outcome'), decision: count('decision') }
+}
