@@ -1,0 +1,261 @@
+import assert from 'node:assert/strict'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { startUp, type Up } from '@plat/cli'
+import { startNotes } from '../../examples/quickstart/notes/server.ts'
+
+/** Seconds until nobody can decide any more: short, so that a test can see it. */
+const LIFETIME_SECONDS = 10
+/** Milliseconds after which an impatient client gives up; the official client's own default is a minute. */
+const IMPATIENT_MS = 2_600
+
+let up: Up
+let dir = ''
+const closers: (() => unknown)[] = []
+
+const agents = ['patient', 'impatient', 'modern', 'denied', 'expired', 'changed', 'revoked', 'raw'] as const
+type Agent = (typeof agents)[number]
+
+before(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'plat-'))
+  closers.push(() => rm(dir, { recursive: true }))
+  const notes = await startNotes({ port: 0, dir: join(dir, 'notes') })
+  closers.push(() => notes.close())
+  await put('resources/mcpservers/default/notes.yaml', { kind: 'MCPServer', name: 'notes', spec: { url: notes.url } })
+  for (const name of agents) {
+    const spec = { image: 'example.com/a:1', tier: 'tier-0', policyRef: name, tools: [{ name: 'notes' }] }
+    await put(`resources/agents/default/${name}.yaml`, { kind: 'Agent', name, spec })
+    await policy(name, 'require_approval')
+  }
+  const own = { approvalTimeoutSeconds: LIFETIME_SECONDS, approvalPreview: { mode: 'full' }, policyReloadSeconds: 1 }
+  await writeFile(join(dir, 'gateway.json'), JSON.stringify(own))
+  up = await startUp({ dir, listen: '127.0.0.1:0', identityListen: '127.0.0.1:0', log: 'file' })
+  closers.push(() => up.stop())
+})
+
+after(async () => {
+  for (const close of closers.reverse()) await close()
+})
+
+async function put(path: string, { kind, name, spec }: { kind: string; name: string; spec: object }): Promise<void> {
+  const file = join(dir, path)
+  await mkdir(dirname(file), { recursive: true })
+  const metadata = { name, namespace: 'default' }
+  await writeFile(file, JSON.stringify({ apiVersion: 'plat.dev/v1alpha1', kind, metadata, spec }))
+}
+
+/** One policy for each agent, so that tests do not meet. */
+function policy(agent: Agent, action: string, name = 'delete'): Promise<void> {
+  const rules = [
+    { name: 'rest', action: 'allow', match: { tools: ['add_note', 'read_note', 'list_notes'] } },
+    { name, action, match: { tools: ['delete_note'] }, reason: `${action} by the test` },
+  ]
+  return put(`resources/toolpolicies/default/${agent}.yaml`, { kind: 'ToolPolicy', name: agent, spec: { rules } })
+}
+
+async function token(agent: Agent): Promise<string> {
+  const response = await fetch(`${up.env.PLAT_IDENTITY_URL}/v1/token`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${up.env.PLAT_BROKER_TOKEN}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ namespace: 'default', agent, session: 's', scopes: ['tools:notes'], tier: 'tier-0' }),
+  })
+  const minted = await members(response)
+  return String(minted.token)
+}
+
+async function members(response: Response): Promise<Readonly<Record<string, unknown>>> {
+  const body: unknown = await response.json()
+  assert.ok(typeof body === 'object' && body !== null)
+  return Object.fromEntries(Object.entries(body))
+}
+
+async function clientOf(agent: Agent, mode: 'legacy' | { pin: '2026-07-28' } = 'legacy'): Promise<Client> {
+  const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } })
+  // A stream that the gateway ends is told here as well; the call itself is what the tests look at.
+  client.onerror = () => {}
+  const headers = { authorization: `Bearer ${await token(agent)}` }
+  const address = new URL(`${up.env.PLAT_GATEWAY_URL}/mcp/notes`)
+  await client.connect(new StreamableHTTPClientTransport(address, { requestInit: { headers } }))
+  return client
+}
+
+async function remove(client: Client, name: string, options: { timeout?: number } = {}): Promise<string> {
+  const result = await client.callTool({ name: 'delete_note', arguments: { name } }, options)
+  return JSON.stringify(result.content)
+}
+
+async function api(method: string, path: string, body?: object) {
+  const response = await fetch(up.env.PLAT_GATEWAY_URL + path, {
+    method,
+    headers: { authorization: `Bearer ${up.env.PLAT_ADMIN_TOKEN}`, 'content-type': 'application/json' },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  })
+  return { status: response.status, body: await members(response) }
+}
+
+/** Approvals of an agent in a state, newest first. */
+async function approvals(agent: Agent, state: string): Promise<{ id: string }[]> {
+  const { body } = await api('GET', `/v1/approvals?agent=${agent}&state=${state}`)
+  assert.ok(Array.isArray(body.items))
+  return body.items
+}
+
+async function pending(agent: Agent): Promise<string> {
+  let found: { id: string }[] = []
+  await until(async () => {
+    found = await approvals(agent, 'pending')
+    return found.length > 0
+  }, 'nothing waits for a decision')
+  return found[0]?.id ?? ''
+}
+
+async function until(done: () => Promise<boolean>, why: string): Promise<void> {
+  for (let tries = 0; tries < 300; tries++) {
+    if (await done()) return
+    await sleep(50)
+  }
+  assert.fail(why)
+}
+
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+const approve = async (agent: Agent) => api('POST', `/v1/approvals/${await pending(agent)}/approve`, { reason: '' })
+
+/** Kinds, codes and results of an agent's deletions, in the order of the ledger; `approval` records apart. */
+async function recorded(agent: Agent): Promise<string[]> {
+  const lines = (await readFile(join(dir, '.plat/state/audit.jsonl'), 'utf8')).trimEnd().split('\n')
+  const records = lines
+    .map((line) => JSON.parse(line).rec)
+    .filter((rec) => rec.agent === agent && rec.tool === 'delete_note')
+  return records
+    .filter((rec) => rec.kind !== 'approval')
+    .map((rec) => [rec.kind, rec.code ?? rec.result].filter(Boolean).join(' '))
+}
+
+/** The record of a call follows its answer, so it may take a moment. */
+async function assertRecorded(agent: Agent, expected: readonly string[]): Promise<void> {
+  await until(async () => (await recorded(agent)).length >= expected.length, 'a record is missing')
+  assert.deepEqual(await recorded(agent), expected)
+}
+
+describe('held calls through a running plat', { concurrency: true }, () => {
+  test('approved while the caller waits, the call passes; a decision stands', async () => {
+    const client = await clientOf('patient')
+    await client.callTool({ name: 'add_note', arguments: { name: 'a', text: 'x' } })
+    const call = remove(client, 'a')
+    const id = await pending('patient')
+    const { body } = await api('GET', `/v1/approvals/${id}`)
+    assert.equal(body.server, 'notes')
+    assert.equal(body.tool, 'delete_note')
+    assert.deepEqual(body.preview, { mode: 'full', text: '{"name":"a"}', truncated: false })
+    const { status, body: decided } = await api('POST', `/v1/approvals/${id}/approve`, { reason: 'fine' })
+    assert.deepEqual([status, decided.state], [200, 'approved'])
+    assert.match(await call, /Deleted/)
+    const again = await api('POST', `/v1/approvals/${id}/deny`, {})
+    assert.deepEqual([again.status, again.body.error], [409, 'conflict'])
+    await assertRecorded('patient', ['intent', 'outcome completed'])
+    await client.close()
+  })
+
+  for (const [agent, mode] of [
+    ['impatient', 'legacy'],
+    ['modern', { pin: '2026-07-28' }],
+  ] as const) {
+    test(`approved after the ${agent} client gave up, its next identical call passes once and a third is held`, async () => {
+      const client = await clientOf(agent, mode)
+      await client.callTool({ name: 'add_note', arguments: { name: agent, text: 'x' } })
+      await assert.rejects(remove(client, agent, { timeout: IMPATIENT_MS }), /time/i)
+      await until(async () => (await recorded(agent)).length === 1, 'the call goes on without its caller')
+      assert.equal((await approve(agent)).status, 200)
+      assert.match(await remove(client, agent), /Deleted/)
+      const third = remove(client, agent, { timeout: IMPATIENT_MS })
+      third.catch(() => {})
+      await pending(agent)
+      await assert.rejects(third, /time/i)
+      await assertRecorded(agent, ['outcome cancelled', 'intent', 'outcome completed', 'outcome cancelled'])
+      await client.close()
+    })
+  }
+
+  test('a denial reaches the caller with its reason', async () => {
+    const client = await clientOf('denied')
+    const call = assert.rejects(remove(client, 'a'), /an approver denied this call: keep it/)
+    const id = await pending('denied')
+    assert.equal((await api('POST', `/v1/approvals/${id}/deny`, { reason: 'keep it' })).body.state, 'denied')
+    await call
+    await assertRecorded('denied', ['decision approval_denied'])
+    await client.close()
+  })
+
+  test('what nobody decides ends when its time is over', async () => {
+    const client = await clientOf('expired')
+    const began = Date.now()
+    await assert.rejects(remove(client, 'a'), /expired/)
+    assert.ok(Date.now() - began >= LIFETIME_SECONDS * 1000)
+    await assertRecorded('expired', ['decision approval_expired'])
+    await until(async () => (await approvals('expired', 'expired')).length === 1, 'it is not told as expired')
+    await client.close()
+  })
+
+  test('a policy that changed meanwhile judges the call: allow passes, another rule is stale, deny ends it at once', async () => {
+    const client = await clientOf('changed')
+    const change = async (action: string, name?: string) => {
+      const revision = async () => readFile(join(dir, '.plat/rendered/policies.json'), 'utf8')
+      const before = await revision()
+      await policy('changed', action, name)
+      await until(async () => (await revision()) !== before, 'the policy was not rendered')
+      await sleep(1_500)
+    }
+    const allowed = remove(client, 'a')
+    await pending('changed')
+    await change('allow')
+    await approve('changed')
+    assert.match(await allowed, /a/)
+
+    await change('require_approval')
+    const stale = assert.rejects(remove(client, 'b'), /not what policy asks for now/)
+    await pending('changed')
+    await change('require_approval', 'another')
+    await approve('changed')
+    await stale
+
+    const denied = assert.rejects(remove(client, 'c'), /deny by the test/)
+    await pending('changed')
+    await change('deny')
+    await denied
+    assert.deepEqual(
+      (await recorded('changed')).filter((one) => one.startsWith('decision')),
+      ['decision approval_stale', 'decision policy_denied'],
+    )
+    await client.close()
+  })
+
+  test('a caller that asks for an early answer gets approval_pending with the id; exact numbers are told apart', async () => {
+    const bearer = await token('raw')
+    const ask = async (n: string) => {
+      const response = await fetch(`${up.env.PLAT_GATEWAY_URL}/mcp/notes`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${bearer}`,
+          'content-type': 'application/json',
+          accept: 'application/json, text/event-stream',
+          'mcp-protocol-version': '2025-11-25',
+          prefer: 'wait=0',
+        },
+        body: `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"delete_note","arguments":{"name":"a","n":${n}}}}`,
+      })
+      const { error } = await members(response)
+      assert.ok(typeof error === 'object' && error !== null && 'data' in error)
+      return Object.fromEntries(Object.entries(error.data ?? {}))
+    }
+    const first = await ask('9007199254740993')
+    assert.equal(first.error, 'approval_pending')
+    assert.ok(Number(first.retryAfterMs) > 0)
+    assert.equal((await ask('9007199254740993')).approvalId, first.approvalId)
+    for (const other of ['9007199254740992', '"9007199254740993"']) {
+      assert.notEqual((await ask(other)).approvalId, first.approvalId)
+    }
+  })
+})
