@@ -8,7 +8,6 @@ import {
   type Parsed,
   type Reply,
   type Snapshot,
-  type WireRequest,
 } from '../../call/index.ts'
 import type { Plane } from '../../pipeline/plane.ts'
 import type { BodyLimits } from '../wire/body.ts'
@@ -55,8 +54,6 @@ class ModelPlane implements Plane, BodyLimits, Forwarder {
   readonly maxBodyBytes: number
   readonly bodyReadTimeoutMs: number
   readonly #routes: ModelRoutes
-  /** The limit of output tokens that each caller wrote, for as long as the request lives. */
-  readonly #asked = new WeakMap<WireRequest, { readonly maxTokens: number | null }>()
 
   constructor(options: ModelPlaneOptions) {
     this.clock = options.clock
@@ -68,10 +65,8 @@ class ModelPlane implements Plane, BodyLimits, Forwarder {
     this.#routes = options.routes
   }
 
-  async read(arrival: Arrival): Promise<Parsed | Denial> {
-    const parsed = await read(arrival, this)
-    if ('operation' in parsed && parsed.body instanceof ModelBody) this.#asked.set(arrival.wire, parsed.body.request)
-    return parsed
+  read(arrival: Arrival): Promise<Parsed | Denial> {
+    return read(arrival, this)
   }
 
   async forward(call: Call<'identity' | 'target' | 'hold'>, head: 'unsent' | 'sent'): Promise<Reply | Denial> {
@@ -80,7 +75,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder {
     const apiKey = route.apiKeyFile === null ? null : this.#routes.apiKey(route.apiKeyFile)
     if (route.apiKeyFile !== null && apiKey === null)
       return deny('upstream_credential', `the model route ${call.server} has no readable API key`)
-    const clampedTo = this.#clampOf(call)
+    const clampedTo = call.body?.maxTokens ?? null
     return new Forwarding(this, { call, route, apiKey, clampedTo, sent: head === 'sent' }).run()
   }
 
@@ -101,11 +96,5 @@ class ModelPlane implements Plane, BodyLimits, Forwarder {
   /** Frames of this plane carry their bytes; only what others made has none, and stands for a JSON body. */
   encode(frame: Frame): Uint8Array {
     return frame.raw ?? Buffer.from(JSON.stringify(frame.value))
-  }
-
-  #clampOf(call: Call): number | null {
-    if (!(call.body instanceof ModelBody)) return null
-    const { maxTokens } = call.body.request
-    return maxTokens === this.#asked.get(call.wire)?.maxTokens ? null : maxTokens
   }
 }

@@ -33,11 +33,13 @@ export class ModelBody implements Body {
   readonly bytes: Uint8Array
   readonly value: JsonObject
   readonly request: ModelRequest
+  readonly maxTokens: number | null
 
-  constructor(bytes: Uint8Array, value: JsonObject, request: ModelRequest) {
+  constructor(bytes: Uint8Array, value: JsonObject, request: ModelRequest, maxTokens: number | null = null) {
     this.bytes = bytes
     this.value = value
     this.request = request
+    this.maxTokens = maxTokens
   }
 
   get args(): Uint8Array {
@@ -67,7 +69,7 @@ export function withMaxTokens(body: ModelBody, maxTokens: number, reasoning: boo
   const name = body.request.maxTokensMember ?? (reasoning ? 'max_completion_tokens' : 'max_tokens')
   const request = { ...body.request, maxTokens, maxTokensMember: name }
   const value = { ...body.value, [name]: maxTokens }
-  return new ModelBody(withMember(body, name, String(maxTokens)), value, request)
+  return new ModelBody(withMember(body, name, String(maxTokens)), value, request, maxTokens)
 }
 
 /** Most choices that one call may ask for, as OpenAI limits it. */
