@@ -1,6 +1,7 @@
 import type { FlagTable, FlagValues } from '@plat/config'
 import { isTrustDomain } from '@plat/core'
 import { normalHtu } from '@plat/tokens'
+import { proofFlags } from './proof/flags.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
@@ -84,8 +85,6 @@ const unbuiltFlags = {
   'bootstrap-max-concurrent': { type: 'int', default: 256, help: unbuilt, group: 'Not built yet' },
   'federation-issuer': { type: 'string', help: unbuilt, group: 'Not built yet' },
   'federation-key': { type: 'string', help: unbuilt, group: 'Not built yet' },
-  'identity-checks': { type: 'list', help: unbuilt, group: 'Not built yet' },
-  'sandbox-check': { type: 'list', help: unbuilt, group: 'Not built yet' },
   'state-dsn-file': { type: 'string', help: unbuilt, group: 'Not built yet' },
   'tenant-keys-dir': { type: 'string', default: '/var/run/plat/tenant-keys', help: unbuilt, group: 'Not built yet' },
   'tenant-reload': { type: 'duration', default: 10_000, help: unbuilt, group: 'Not built yet' },
@@ -95,7 +94,7 @@ const unbuiltFlags = {
 } as const satisfies FlagTable
 
 /** Every flag of `plat-identity`. */
-export const identityFlags = { ...builtFlags, ...unbuiltFlags } as const satisfies FlagTable
+export const identityFlags = { ...builtFlags, ...proofFlags, ...unbuiltFlags } as const satisfies FlagTable
 
 /** What the broker is told, with durations in milliseconds. */
 export interface IdentitySettings {

@@ -1,7 +1,9 @@
 import { parseFlags } from '@plat/config'
 import { buildInfo, systemClock, systemIds } from '@plat/core'
+import { createDialer } from '@plat/http'
 import { createLog, onShutdown } from '@plat/process'
 import { flagProblems, identityFlags, settingsOf } from './flags.ts'
+import { createChecks } from './proof/checks.ts'
 import { type Identity, startIdentity } from './start.ts'
 
 /** Runs the broker until it is told to stop. The answer is the exit status: 0, 1 for a bad configuration, 2 for bad usage. */
@@ -18,15 +20,18 @@ export async function main(argv: readonly string[]): Promise<number> {
   const log = createLog({ service: 'plat-identity' })
   const stopped = Promise.withResolvers<number>()
   let identity: Identity | null = null
+  const clock = systemClock
+  const dialer = createDialer({ clock, log })
   onShutdown(async (why) => {
     log.info({ why }, 'draining')
     await identity?.drain()
+    await dialer.close()
     stopped.resolve(0)
   })
   try {
-    const clock = systemClock
     identity = await startIdentity({
       ...settingsOf(parsed.values),
+      checks: await createChecks(parsed.values, { dialer, clock, log }),
       env: process.env,
       clock,
       ids: systemIds(clock),

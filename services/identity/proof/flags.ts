@@ -1,8 +1,6 @@
 import type { FlagTable, FlagValues } from '@plat/config'
-import { isTrustDomain } from '@plat/core'
 
 const group = 'Proof checks'
-const HOUR_MS = 60 * 60 * 1000
 /** Where a pod finds what it needs to speak to the API server. */
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount'
 /** The audience that every credential of a proof must be made for. */
@@ -79,7 +77,11 @@ export const proofFlags = {
     group,
     help: 'Audience of instance identity tokens, before a slash and the nonce.',
   },
-  'gcp-identity-projects': { type: 'list', group, help: 'Projects that may prove: <project> or <project>=<namespace>.' },
+  'gcp-identity-projects': {
+    type: 'list',
+    group,
+    help: 'Projects that may prove: <project> or <project>=<namespace>.',
+  },
 } as const satisfies FlagTable
 
 export type ProofFlagValues = FlagValues<typeof proofFlags>

@@ -1,7 +1,7 @@
 import { isObject } from '@plat/tokens'
 import type { Proof, ProofCheck, ProofContext, ProofVerdict } from './check.ts'
-import { type AssertionKey, readKeySet, signingKeys } from './jwt/keys.ts'
 import { readAssertion, verifyAssertion } from './jwt/assertion.ts'
+import { type AssertionKey, readKeySet, signingKeys } from './jwt/keys.ts'
 import { type AllowList, allowList } from './parts/allow-list.ts'
 import { TrustDocument, type TrustParts } from './parts/trust-document.ts'
 import { established, failed, isStop } from './parts/verdict.ts'

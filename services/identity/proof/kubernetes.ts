@@ -1,5 +1,5 @@
-import { readFile } from 'node:fs/promises'
 import { hash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
 import { type Clock, glob, parseStrict } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
@@ -77,7 +77,11 @@ class KubernetesCheck {
     if (fault !== null) return fault
     const pod = await this.#livePod(reviewed)
     if (isStop(pod)) return pod
-    const used = this.#parts.firstUse.claim(`kubernetes ${hash('sha256', jws.input, 'base64')}`, context, this.#end(jws))
+    const used = this.#parts.firstUse.claim(
+      `kubernetes ${hash('sha256', jws.input, 'base64')}`,
+      context,
+      this.#end(jws),
+    )
     if (used !== null) return used
     const workload = `system:serviceaccount:${reviewed.namespace}:${reviewed.serviceAccount}`
     return established({

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { readPublicKeys } from '@plat/keys'
 import type { Proof, ProofCheck, ProofContext, ProofVerdict, Substrate } from './check.ts'
-import type { AssertionKey } from './jwt/keys.ts'
 import { readAssertion, verifyAssertion } from './jwt/assertion.ts'
+import type { AssertionKey } from './jwt/keys.ts'
 import { TrustDocument, type TrustParts } from './parts/trust-document.ts'
 import { established, failed, isStop } from './parts/verdict.ts'
 

@@ -1,0 +1,117 @@
+import { closest, isTrustDomain } from '@plat/core'
+import type { ProofCheck } from './check.ts'
+import type { ProofFlagValues } from './flags.ts'
+import { gcpIdentityCheck } from './gcp-identity.ts'
+import { kubernetesCheck } from './kubernetes.ts'
+import { pairs } from './parts/allow-list.ts'
+import { memoryFirstUse } from './parts/first-use.ts'
+import type { TrustParts } from './parts/trust-document.ts'
+import { requireDriverKeys, sandboxCheck } from './sandbox.ts'
+import { spiffeCheck } from './spiffe.ts'
+
+interface CheckParts extends TrustParts {
+  readonly firstUse: ReturnType<typeof memoryFirstUse>
+}
+
+/** The identity checks by name. A check reads its flags here and throws one line that names the flag that is wrong. */
+const BUILT: Readonly<Record<string, (flags: ProofFlagValues, parts: CheckParts) => ProofCheck>> = {
+  spiffe: (flags, parts) =>
+    spiffeCheck(
+      { bundles: trustBundles(flags), audience: named(flags, 'spiffe-audience'), ids: flags['spiffe-ids'] },
+      parts,
+    ),
+  kubernetes: (flags, parts) =>
+    kubernetesCheck(
+      {
+        api: httpUrl(flags, 'kubernetes-api'),
+        caFile: flags['kubernetes-ca-file'],
+        tokenFile: named(flags, 'kubernetes-token-file'),
+        audience: named(flags, 'kubernetes-audience'),
+        serviceAccounts: flags['kubernetes-service-accounts'],
+        isolation: pairs('kubernetes-isolation', flags['kubernetes-isolation']),
+      },
+      parts,
+    ),
+  'gcp-identity': (flags, parts) =>
+    gcpIdentityCheck(
+      {
+        keys: named(flags, 'gcp-identity-keys'),
+        issuer: named(flags, 'gcp-identity-issuer'),
+        audience: named(flags, 'gcp-identity-audience'),
+        projects: flags['gcp-identity-projects'],
+      },
+      parts,
+    ),
+}
+
+/** Identity checks that the contract names and this version refuses. */
+const UNBUILT: readonly string[] = ['aws-iid', 'azure-imds', 'tee']
+
+/** The name of a driver: it stands in `proof.check`, and in flags before a "=". */
+const DRIVER = /^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/
+
+/**
+ * The checks that the flags enable. Rejects with one line that names the flag when a check is unknown or not configured.
+ */
+export async function createChecks(flags: ProofFlagValues, parts: TrustParts): Promise<readonly ProofCheck[]> {
+  const shared = { ...parts, firstUse: memoryFirstUse(parts.clock) }
+  const checks = flags['identity-checks'].map((name) => {
+    if (UNBUILT.includes(name)) throw new Error(`-identity-checks ${name}: not built yet in this version`)
+    const build = Object.hasOwn(BUILT, name) ? BUILT[name] : undefined
+    if (build === undefined) throw new Error(unknownCheck(name))
+    return build(flags, shared)
+  })
+  const keys = pairs('sandbox-keys', flags['sandbox-keys'])
+  for (const driver of flags['sandbox-check']) checks.push(await driverCheck(driver, { keys, flags, parts }))
+  const [stray] = [...keys.keys()].filter((driver) => !flags['sandbox-check'].includes(driver))
+  if (stray !== undefined) throw new Error(`-sandbox-keys ${stray}: no driver of -sandbox-check`)
+  return checks
+}
+
+interface DriverParts {
+  readonly keys: ReadonlyMap<string, string>
+  readonly flags: ProofFlagValues
+  readonly parts: TrustParts
+}
+
+async function driverCheck(driver: string, { keys, flags, parts }: DriverParts): Promise<ProofCheck> {
+  if (!DRIVER.test(driver) || Object.hasOwn(BUILT, driver) || UNBUILT.includes(driver)) {
+    throw new Error(
+      `-sandbox-check ${driver}: a driver needs a name of its own: lower-case letters, digits, "." and "-"`,
+    )
+  }
+  const path = keys.get(driver)
+  if (path === undefined) throw new Error(`-sandbox-keys: name the keys of ${driver}: ${driver}=<file>`)
+  await requireDriverKeys(path)
+  return sandboxCheck({ driver, keys: path, audience: named(flags, 'sandbox-audience') }, parts)
+}
+
+function unknownCheck(name: string): string {
+  const nearest = closest(name, [...Object.keys(BUILT), ...UNBUILT])
+  return `-identity-checks ${name}: unknown check${nearest === null ? '' : `, did you mean ${nearest}?`}`
+}
+
+function trustBundles(flags: ProofFlagValues): ReadonlyMap<string, string> {
+  const bundles = pairs('spiffe-bundles', flags['spiffe-bundles'])
+  if (bundles.size === 0) throw new Error('-spiffe-bundles: name at least one: <trust domain>=<file or URL>')
+  for (const domain of bundles.keys()) {
+    if (!isTrustDomain(domain)) throw new Error(`-spiffe-bundles ${domain}: must be a SPIFFE trust domain`)
+  }
+  return bundles
+}
+
+/** Flags of one text. */
+type TextFlag = { [K in keyof ProofFlagValues]: ProofFlagValues[K] extends string ? K : never }[keyof ProofFlagValues]
+
+function named(flags: ProofFlagValues, name: TextFlag): string {
+  if (flags[name] === '') throw new Error(`-${name}: must not be empty`)
+  return flags[name]
+}
+
+function httpUrl(flags: ProofFlagValues, name: TextFlag): string {
+  const url = URL.parse(flags[name])
+  if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '') {
+    throw new Error(`-${name} ${flags[name]}: must be an http or https URL without user`)
+  }
+  return flags[name]
+}
