@@ -38,7 +38,7 @@ export function outcomeRecord(call: GovernedCall, outcome: Outcome, denial: Deni
     ...money(outcome, hold, more.prices),
     route: model ? target.key : undefined,
     model: model ? (target.tool ?? undefined) : undefined,
-    maxTokens: call.body?.maxTokens,
+    maxTokens: call.body?.maxTokens ?? undefined,
     endpoint: outcome.attempts.at(-1)?.endpoint,
     attempts: outcome.attempts.map(({ endpoint, ms, status }) => ({ endpoint, ms: Math.round(ms), status })),
     frames: outcome.frames,
