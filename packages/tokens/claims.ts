@@ -51,6 +51,8 @@ export interface SessionClaims {
   readonly inheritedTaints: readonly string[]
   /** Thumbprint of the DPoP key that the token is bound to (RFC 7800 `cnf.jkt`). */
   readonly jkt: string | null
+  /** RFC 7638 thumbprint of the key that verified the token, whatever `kid` its header says; empty where no verifier did. */
+  readonly keyThumbprint: string
   /** The claims as they stand in the token. */
   readonly members: Readonly<Record<string, unknown>>
 }
@@ -67,17 +69,17 @@ class BadClaim extends Error {
   }
 }
 
-/** Decodes the payload of a session token. Says nothing about time, issuer and audience: the verifier asks those. */
-export function decodeClaims(members: Members): SessionClaims | TokenFault {
+/** Decodes the payload of a session token that this key verified. Says nothing about time, issuer and audience: the verifier asks those. */
+export function decodeClaims(members: Members, keyThumbprint = ''): SessionClaims | TokenFault {
   try {
-    return readClaims(members)
+    return readClaims(members, keyThumbprint)
   } catch (error) {
     if (error instanceof BadClaim) return fault(error.reason, error.message)
     throw error
   }
 }
 
-function readClaims(members: Members): SessionClaims {
+function readClaims(members: Members, keyThumbprint: string): SessionClaims {
   const subject = text(members, 'sub')
   const name = parseSessionSpiffeId(subject)
   if (name === null || !isTrustDomain(name.trustDomain)) throw new BadClaim('claim "sub" is no session', 'binding')
@@ -113,6 +115,7 @@ function readClaims(members: Members): SessionClaims {
     forkRoot: optional(members, 'plat_fork_root'),
     inheritedTaints: words(members, 'plat_inherited_taints'),
     jkt: boundKey(members.cnf),
+    keyThumbprint,
     members,
   }
 }

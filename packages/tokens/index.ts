@@ -1,3 +1,4 @@
+export { CLASSICAL, CLASSICAL_AND_ML_DSA, ML_DSA } from './algorithms.ts'
 export {
   decodeClaims,
   isPrincipalVerified,

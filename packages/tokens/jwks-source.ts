@@ -1,5 +1,5 @@
 import { type Clock, parseStrict } from '@plat/core'
-import { type PublicKey, readPublicJwk } from '@plat/keys'
+import { type AlgorithmName, type PublicKey, readPublicJwk } from '@plat/keys'
 import type { Log } from '@plat/process'
 import { isObject } from './jws.ts'
 import { KeySet, type KeySource } from './keyset.ts'
@@ -28,10 +28,13 @@ export interface JwksSourceOptions {
   readonly dialer: KeyFetcher
   readonly clock: Clock
   readonly log: Log
+  /** Keys of others are passed over. Default: EdDSA alone. */
+  readonly algorithms?: ReadonlySet<AlgorithmName>
 }
 
 /**
- * Keys of a JWKS address (RFC 7517): refreshed on time, and at once for an unknown `kid`. OKP keys are taken, others ignored.
+ * Keys of a JWKS address (RFC 7517): refreshed on time, and at once for an unknown `kid`. Keys of the algorithms that are enabled
+ * are taken, others ignored.
  * A refresh that fails keeps the keys; a key that a good document no longer holds is gone.
  */
 export function jwksSource(options: JwksSourceOptions): KeySource {
@@ -40,7 +43,7 @@ export function jwksSource(options: JwksSourceOptions): KeySource {
 
 class JwksSource implements KeySource {
   readonly #options: JwksSourceOptions
-  readonly #set = new KeySet()
+  readonly #set: KeySet
   #asking: Promise<void> | null = null
   #askedAt = Number.NEGATIVE_INFINITY
   #answeredAt = Number.NEGATIVE_INFINITY
@@ -48,6 +51,7 @@ class JwksSource implements KeySource {
 
   constructor(options: JwksSourceOptions) {
     this.#options = options
+    this.#set = new KeySet([], options.algorithms)
   }
 
   get revision(): number {

@@ -1,4 +1,5 @@
-import type { PublicKey } from '@plat/keys'
+import type { AlgorithmName, PublicKey } from '@plat/keys'
+import { CLASSICAL } from './algorithms.ts'
 
 /** Where a verifier finds the keys that it trusts. */
 export interface KeySource {
@@ -15,12 +16,14 @@ export interface KeySource {
   close(): void
 }
 
-/** Keys in memory, by `kid`. Only EdDSA keys are taken: a federation or DPoP key never verifies a session. */
+/** Keys in memory, by `kid`. Keys of other algorithms than those of session tokens are passed over. */
 export class KeySet implements KeySource {
   #keys: ReadonlyMap<string, PublicKey> = new Map()
   #revision = 0
+  readonly #algorithms: ReadonlySet<AlgorithmName>
 
-  constructor(keys: readonly PublicKey[] = []) {
+  constructor(keys: readonly PublicKey[] = [], algorithms = CLASSICAL) {
+    this.#algorithms = algorithms
     this.replace(keys.map((key) => [key.kid, key]))
   }
 
@@ -49,7 +52,9 @@ export class KeySet implements KeySource {
   /** Swaps all keys. Of two with one `kid` the first is kept. True when anything changed. */
   replace(entries: readonly (readonly [kid: string, key: PublicKey])[]): boolean {
     const next = new Map<string, PublicKey>()
-    for (const [kid, key] of entries) if (key.algorithm.name === 'EdDSA' && !next.has(kid)) next.set(kid, key)
+    for (const [kid, key] of entries) {
+      if (this.#algorithms.has(key.algorithm.name) && !next.has(kid)) next.set(kid, key)
+    }
     if (sameKeys(next, this.#keys)) return false
     this.#keys = next
     this.#revision++
@@ -64,8 +69,8 @@ function sameKeys(a: ReadonlyMap<string, PublicKey>, b: ReadonlyMap<string, Publ
 }
 
 /** Keys that never change. */
-export function staticSource(keys: readonly PublicKey[]): KeySource {
-  return new KeySet(keys)
+export function staticSource(keys: readonly PublicKey[], algorithms = CLASSICAL): KeySource {
+  return new KeySet(keys, algorithms)
 }
 
 /** Several sources as one; a `kid` is looked for in their order. */

@@ -1,7 +1,8 @@
 import { type FileWatch, watchFile } from '@plat/config'
 import type { Clock } from '@plat/core'
-import { type PublicKey, readPublicKeys } from '@plat/keys'
+import { type AlgorithmName, type PublicKey, readPublicKeys } from '@plat/keys'
 import type { Log } from '@plat/process'
+import { CLASSICAL } from './algorithms.ts'
 import { readJwks } from './jwks-source.ts'
 import { KeySet, type KeySource } from './keyset.ts'
 
@@ -11,15 +12,18 @@ const RELOAD_EVERY_MS = 10_000
 export interface PemSourceOptions {
   readonly clock: Clock
   readonly log: Log
+  /** A file that holds a key of another is refused. Default: EdDSA alone. */
+  readonly algorithms?: ReadonlySet<AlgorithmName>
 }
 
 /**
  * Public keys in PEM or JWKS files, read again when they change. A file that is missing or broken at the start fails it; later the
  * keys that were read last stay, and a warning names the file.
  */
-export function pemSource(paths: readonly string[], { clock, log }: PemSourceOptions): KeySource {
+export function pemSource(paths: readonly string[], options: PemSourceOptions): KeySource {
+  const { clock, log, algorithms = CLASSICAL } = options
   const byPath = new Map<string, readonly Entry[]>()
-  const set = new KeySet()
+  const set = new KeySet([], algorithms)
   let problem: unknown = null
   const watches: FileWatch[] = paths.map((path) =>
     watchFile({
@@ -27,7 +31,7 @@ export function pemSource(paths: readonly string[], { clock, log }: PemSourceOpt
       everyMs: RELOAD_EVERY_MS,
       clock,
       onBytes(bytes) {
-        byPath.set(path, readSessionKeys(bytes, path))
+        byPath.set(path, readSessionKeys(bytes, path, algorithms))
         // In the order in which the paths are given, whichever was read first.
         set.replace(paths.flatMap((each) => byPath.get(each) ?? []))
       },
@@ -59,12 +63,18 @@ export function pemSource(paths: readonly string[], { clock, log }: PemSourceOpt
 /** A key under the `kid` that its file gives it; PEM gives none, and the thumbprint stands in. */
 type Entry = readonly [kid: string, key: PublicKey]
 
-function readSessionKeys(bytes: Uint8Array | null, path: string): readonly Entry[] {
+function readSessionKeys(
+  bytes: Uint8Array | null,
+  path: string,
+  algorithms: ReadonlySet<AlgorithmName>,
+): readonly Entry[] {
   if (bytes === null) throw new Error(`${path}: missing`)
   const text = Buffer.from(bytes).toString('utf8')
   const entries = text.trimStart().startsWith('{') ? readJwksFile(bytes, path) : readPem(text, path)
-  if (entries.some(([, key]) => key.algorithm.name !== 'EdDSA')) {
-    throw new Error(`${path}: holds a key that is not Ed25519`)
+  const odd = entries.find(([, key]) => !algorithms.has(key.algorithm.name))
+  if (odd !== undefined) {
+    const names = [...algorithms].join(', ')
+    throw new Error(`${path}: holds a key for ${odd[1].algorithm.name}; only keys for ${names} are taken here`)
   }
   return entries
 }

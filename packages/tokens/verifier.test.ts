@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
-import { ephemeralSigner } from '@plat/keys'
+import { ephemeralSigner, type MldsaName } from '@plat/keys'
 import { TEST_AUDIENCE, TEST_ISSUER, TEST_TRUST_DOMAIN, testIssuer } from '@plat/testkit/identity'
 import {
+  CLASSICAL_AND_ML_DSA,
   createVerifier,
   isFault,
   KeySet,
@@ -135,6 +136,53 @@ test('issuer and trust domain are not asked when they are not configured', () =>
   const open = createVerifier({ keys: issuer.keys, issuer: '', audience: TEST_AUDIENCE, leewaySeconds: 0, clock })
   const sub = 'spiffe://elsewhere/ns/default/agent/assistant/session/s1'
   assert.equal(claimsOf(open.verify(issuer.token({ iss: 'anybody', sub }))).trustDomain, 'elsewhere')
+})
+
+const ML_DSA_NAMES: readonly MldsaName[] = ['ML-DSA-44', 'ML-DSA-65', 'ML-DSA-87']
+
+test('ML-DSA tokens are accepted when they are enabled, and refused otherwise', () => {
+  // Shows D1.header.alg, D1.header.otherAlgorithmsRejected.
+  const { issuer, options } = setUp()
+  for (const name of ML_DSA_NAMES) {
+    const signer = ephemeralSigner(name)
+    const token = signJws(signer, {}, issuer.claims())
+    const verified = (enabled: boolean) => {
+      const algorithms = enabled ? CLASSICAL_AND_ML_DSA : undefined
+      const keys = new KeySet([signer.publicKey, issuer.signer.publicKey], algorithms)
+      return createVerifier({ ...options, keys, ...(algorithms === undefined ? {} : { algorithms }) }).verify(token)
+    }
+    assert.equal(claimsOf(verified(true)).keyThumbprint, signer.kid, name)
+    assert.deepEqual(
+      verified(false),
+      { kind: 'fault', reason: 'signature', message: 'token algorithm is not accepted' },
+      name,
+    )
+  }
+})
+
+test('the algorithm of a header must be that of the key that it names', () => {
+  const { issuer, options } = setUp()
+  const signer = ephemeralSigner('ML-DSA-65')
+  const keys = new KeySet([signer.publicKey, issuer.signer.publicKey], CLASSICAL_AND_ML_DSA)
+  const verifier = createVerifier({ ...options, keys, algorithms: CLASSICAL_AND_ML_DSA })
+  const refused = { kind: 'fault', reason: 'signature', message: 'token algorithm is not that of its key' }
+  for (const alg of ['EdDSA', 'ML-DSA-44', 'ML-DSA-87']) {
+    assert.deepEqual(verifier.verify(signJws(signer, { alg }, issuer.claims())), refused, alg)
+  }
+  assert.deepEqual(verifier.verify(issuer.token({}, { alg: 'ML-DSA-65' })), refused)
+})
+
+test('keys for ES256 and RS256 verify no session, whatever a source is told', () => {
+  const { issuer, options } = setUp()
+  for (const name of ['ES256', 'RS256'] as const) {
+    const signer = ephemeralSigner(name)
+    const keys = new KeySet([signer.publicKey], CLASSICAL_AND_ML_DSA)
+    assert.equal(keys.size, 0)
+    const answer = createVerifier({ ...options, keys, algorithms: CLASSICAL_AND_ML_DSA }).verify(
+      signJws(signer, {}, issuer.claims()),
+    )
+    assert.ok('reason' in answer && answer.reason === 'signature', name)
+  }
 })
 
 test('headers that name keys are passed over: nothing is fetched and the trusted key decides', () => {

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { Clock } from '@plat/core'
-import type { PublicKey } from '@plat/keys'
+import type { AlgorithmName, PublicKey } from '@plat/keys'
+import { CLASSICAL } from './algorithms.ts'
 import { decodeClaims, type SessionClaims } from './claims.ts'
 import { fault, isFault, type TokenFault } from './fault.ts'
 import { type Jws, parseJws } from './jws.ts'
@@ -24,6 +25,8 @@ export interface VerifierOptions {
   readonly leewaySeconds: number
   /** The trust domain that `sub` must be of; any when absent. */
   readonly trustDomain?: string
+  /** Tokens of others are refused before a key is looked for. Default: EdDSA alone. */
+  readonly algorithms?: ReadonlySet<AlgorithmName>
   readonly clock: Clock
 }
 
@@ -51,12 +54,15 @@ export function createVerifier(options: VerifierOptions): Verifier {
 
 class SessionVerifier implements Verifier {
   readonly #options: VerifierOptions
+  /** What a header may say. */
+  readonly #algorithms: ReadonlySet<string>
   /** By SHA-256 of the whole token: the strict reader leaves a signed content only one text. */
   readonly #remembered = new Map<string, Remembered>()
   #revision = -1
 
   constructor(options: VerifierOptions) {
     this.#options = options
+    this.#algorithms = options.algorithms ?? CLASSICAL
   }
 
   verify(token: string, audience = this.#options.audience): Verified | Promise<Verified> {
@@ -99,7 +105,7 @@ class SessionVerifier implements Verifier {
   #verifyNew(token: string, audience: string, digest: string | null): Verified | Promise<Verified> {
     const jws = parseJws(token)
     if (isFault(jws)) return jws
-    if (jws.header.alg !== 'EdDSA') return fault('signature', 'token algorithm is not accepted')
+    if (!this.#algorithms.has(jws.header.alg)) return fault('signature', 'token algorithm is not accepted')
     if (jws.header.typ !== null && OTHER_TOKEN_TYPES.has(jws.header.typ)) {
       return fault('typ', 'token of this "typ" is no session token')
     }
@@ -115,8 +121,10 @@ class SessionVerifier implements Verifier {
   }
 
   #verifyWith(key: PublicKey, jws: Jws, audience: string, digest: string | null): Verified {
+    // The key decides what verifies it; what the header says may only agree.
+    if (key.algorithm.name !== jws.header.alg) return fault('signature', 'token algorithm is not that of its key')
     if (!key.algorithm.verify(jws.input, key.key, jws.signature)) return fault('signature', 'token signature is wrong')
-    const claims = decodeClaims(jws.payload)
+    const claims = decodeClaims(jws.payload, key.kid)
     if (isFault(claims)) return claims
     const bad = this.#judge(claims, audience)
     if (bad !== null) return bad

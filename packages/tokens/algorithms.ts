@@ -1,0 +1,10 @@
+import type { AlgorithmName } from '@plat/keys'
+
+/** The algorithms of session tokens (document 1, "Session token") when nothing else is enabled. */
+export const CLASSICAL: ReadonlySet<AlgorithmName> = new Set(['EdDSA'] as const)
+
+/** ML-DSA of FIPS 204, for those who enable it. */
+export const ML_DSA: ReadonlySet<AlgorithmName> = new Set(['ML-DSA-44', 'ML-DSA-65', 'ML-DSA-87'] as const)
+
+/** Both. ES256 and RS256 are in neither: a federation or DPoP key never verifies a session. */
+export const CLASSICAL_AND_ML_DSA: ReadonlySet<AlgorithmName> = CLASSICAL.union(ML_DSA)
