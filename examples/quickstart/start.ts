@@ -51,6 +51,8 @@ function commandsToTry(dir: string): string[] {
     '      an agent that lists, adds, reads, and is denied; then the proof in the ledger',
     `  npx plat run assistant -dir ${named} -- env`,
     '      what a governed program gets: addresses, never a token',
+    `  npx plat approvals watch -dir ${named}`,
+    '      decide when an agent wants to delete a note: one key',
     `  npx plat audit tail -dir ${named} -f`,
     '      what agents do, as it happens',
     '',
