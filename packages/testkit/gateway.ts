@@ -19,6 +19,8 @@ export interface GatewayProcess {
   readonly issuer: TestIssuer
   /** The ledger's lines. */
   ledger(): Promise<string[]>
+  /** Ends the process with SIGKILL, in the middle of whatever it does. */
+  kill(): Promise<void>
   /** Ends the process with SIGTERM and removes its files. */
   close(): Promise<void>
 }
@@ -63,17 +65,20 @@ export async function startGatewayProcess({
     env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  const close = async () => {
+  const end = async (signal: 'SIGTERM' | 'SIGKILL') => {
     const ended = child.exitCode === null && child.signalCode === null ? once(child, 'exit') : null
-    child.kill('SIGTERM')
+    child.kill(signal)
     await ended
+  }
+  const close = async () => {
+    await end('SIGTERM')
     await rm(dir, { recursive: true, force: true })
   }
   try {
     const url = await listeningURL(child.stdout, child.stderr)
     const ledger = async () =>
       (await readFile(join(dir, 'audit.jsonl'), 'utf8')).split('\n').filter((line) => line !== '')
-    return { url, token: issuer.token({ scope }), issuer, ledger, close }
+    return { url, token: issuer.token({ scope }), issuer, ledger, kill: () => end('SIGKILL'), close }
   } catch (error) {
     await close()
     throw error
