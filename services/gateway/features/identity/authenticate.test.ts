@@ -6,8 +6,10 @@ import path from 'node:path'
 import { Readable } from 'node:stream'
 import { type TestContext, test } from 'node:test'
 import { TestClock } from '@plat/core'
+import { ephemeralSigner } from '@plat/keys'
 import type { Log } from '@plat/process'
 import { TEST_AUDIENCE, TEST_ISSUER, testIssuer } from '@plat/testkit/identity'
+import { signJws } from '@plat/tokens'
 import type { WireRequest } from '../../call/index.ts'
 import { createAuthenticator } from './index.ts'
 
@@ -33,6 +35,8 @@ async function setUp(t: TestContext, change: object = {}) {
       issuer: TEST_ISSUER,
       audience: TEST_AUDIENCE,
       leewaySeconds: 30,
+      acceptMLDSA: false,
+      mldsaPublicKeyFiles: [],
       resourceBaseURL: '',
       ...change,
     },
@@ -166,6 +170,23 @@ test('an identity lives as long as the verifier would take its token', async (t)
 test('without a configured issuer iss is not asked', async (t) => {
   const { issuer, answer } = await setUp(t, { issuer: '' })
   assert.ok('namespace' in (await answer(bearer(issuer.token({ iss: 'anybody' })))))
+})
+
+test('ML-DSA tokens are taken by the keys of their own files, and only when they are enabled', async (t) => {
+  // Shows D3.identity.acceptMLDSA, D3.identity.mldsaPublicKeyFiles.
+  const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'plat-'))
+  t.after(() => fs.rm(dir, { recursive: true }))
+  const signer = ephemeralSigner('ML-DSA-65')
+  const file = path.join(dir, 'pub.pem')
+  await fs.writeFile(file, signer.publicKey.key.export({ format: 'pem', type: 'spki' }))
+  const on = await setUp(t, { acceptMLDSA: true, mldsaPublicKeyFiles: [file] })
+  assert.ok('namespace' in (await on.answer(bearer(signJws(signer, {}, on.issuer.claims())))))
+  assert.ok('namespace' in (await on.answer(bearer(on.issuer.token()))), 'EdDSA stays accepted')
+  assert.equal(on.trusted(), 2)
+  const off = await setUp(t, { mldsaPublicKeyFiles: [file] })
+  await off.answer(bearer(signJws(signer, {}, off.issuer.claims())))
+  assert.deepEqual([off.failed, off.trusted()], [['signature'], 1])
+  await assert.rejects(setUp(t, { publicKeyFiles: [file] }), /holds a key for ML-DSA-65; only keys for EdDSA/)
 })
 
 test('a key file that cannot be used stops the start', async (t) => {

@@ -2,11 +2,15 @@ import type { Clock } from '@plat/core'
 import type { Log } from '@plat/process'
 import {
   type AuthReason,
+  CLASSICAL,
+  CLASSICAL_AND_ML_DSA,
   createVerifier,
   isFault,
   joinSources,
   jwksSource,
   type KeyFetcher,
+  type KeySource,
+  ML_DSA,
   pemSource,
   type SessionClaims,
   type Verified,
@@ -26,6 +30,9 @@ export interface AuthenticatorConfig {
   readonly issuer: string
   readonly audience: string
   readonly leewaySeconds: number
+  /** Off: ML-DSA tokens are refused, whatever keys there are. */
+  readonly acceptMLDSA: boolean
+  readonly mldsaPublicKeyFiles: readonly string[]
   readonly resourceBaseURL: string
 }
 
@@ -62,22 +69,29 @@ const COUNT_KEYS_EVERY_MS = 10_000
 
 /** Starts the key sources of the configuration. Rejects when a key file cannot be used; a JWKS address may come up later. */
 export async function createAuthenticator(options: AuthenticatorOptions): Promise<Authenticator> {
-  const { config, dialer, clock, log, metrics } = options
-  const sources = []
-  if (config.publicKeyFiles.length > 0) sources.push(pemSource(config.publicKeyFiles, { clock, log }))
-  if (config.jwksURL !== '') {
-    sources.push(jwksSource({ url: config.jwksURL, refreshSeconds: config.jwksRefreshSeconds, dialer, clock, log }))
-  }
-  const keys = joinSources(sources)
+  const { config, clock, metrics } = options
+  const algorithms = config.acceptMLDSA ? CLASSICAL_AND_ML_DSA : CLASSICAL
+  const keys = joinSources(keySources(options, algorithms))
   await keys.start()
   const { issuer, audience, leewaySeconds } = config
-  const verifier = createVerifier({ keys, issuer, audience, leewaySeconds, clock })
+  const verifier = createVerifier({ keys, issuer, audience, leewaySeconds, algorithms, clock })
   metrics.trustedKeys(keys.size)
   const stopCounting = clock.every(COUNT_KEYS_EVERY_MS, () => metrics.trustedKeys(keys.size))
   return new SessionAuthenticator(options, verifier, () => {
     stopCounting()
     keys.close()
   })
+}
+
+function keySources({ config, dialer, clock, log }: AuthenticatorOptions, algorithms: typeof CLASSICAL): KeySource[] {
+  const { publicKeyFiles, mldsaPublicKeyFiles, acceptMLDSA, jwksURL: url, jwksRefreshSeconds: refreshSeconds } = config
+  const sources: KeySource[] = []
+  if (publicKeyFiles.length > 0) sources.push(pemSource(publicKeyFiles, { clock, log }))
+  if (acceptMLDSA && mldsaPublicKeyFiles.length > 0) {
+    sources.push(pemSource(mldsaPublicKeyFiles, { clock, log, algorithms: ML_DSA }))
+  }
+  if (url !== '') sources.push(jwksSource({ url, refreshSeconds, dialer, clock, log, algorithms }))
+  return sources
 }
 
 /** Exactly one token in the alphabet of a compact JWS; the scheme's case does not matter (RFC 9110 section 11.1). */

@@ -3,9 +3,25 @@ import Type from 'typebox'
 
 /** Document 3, core rule 2. */
 const someKey: Rule = ({ publicKeyFiles, jwksURL }) =>
-  jwksURL !== '' || (Array.isArray(publicKeyFiles) && publicKeyFiles.length > 0)
+  jwksURL !== '' || isFilled(publicKeyFiles)
     ? []
     : [{ path: 'identity', message: 'publicKeyFiles or jwksURL is required', severity: 'error' }]
+
+/** The tokens of these keys are refused: whoever lists them should know. */
+const mldsaFilesAreRead: Rule = ({ mldsaPublicKeyFiles, acceptMLDSA }) =>
+  acceptMLDSA === true || !isFilled(mldsaPublicKeyFiles)
+    ? []
+    : [
+        {
+          path: 'identity.mldsaPublicKeyFiles',
+          message: 'not read while identity.acceptMLDSA is off',
+          severity: 'warning',
+        },
+      ]
+
+function isFilled(value: unknown): boolean {
+  return Array.isArray(value) && value.length > 0
+}
 
 /** Identity (document 3): how session tokens are verified. */
 export const identityBlock = {
@@ -29,10 +45,12 @@ export const identityBlock = {
     leewaySeconds: Type.Integer({ default: 30, minimum: 0, description: 'Skew on `exp` and `nbf`.' }),
     acceptMLDSA: Type.Boolean({
       default: false,
-      built: false,
       description: 'Accept ML-DSA (FIPS 204) tokens; off refuses them.',
     }),
-    mldsaPublicKeyFiles: Type.Array(Type.String(), { default: [], built: false, description: 'ML-DSA public keys.' }),
+    mldsaPublicKeyFiles: Type.Array(Type.String({ minLength: 1, file: 'error' }), {
+      default: [],
+      description: 'ML-DSA public keys in PEM; needs `acceptMLDSA`.',
+    }),
     resourceBaseURL: Type.String({
       default: '',
       format: 'http-url',
@@ -45,5 +63,5 @@ export const identityBlock = {
       description: 'Customer identity providers whose access tokens external MCP clients may present.',
     }),
   }),
-  rules: [someKey],
+  rules: [someKey, mldsaFilesAreRead],
 } satisfies ConfigBlock
