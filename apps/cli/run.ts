@@ -2,12 +2,13 @@ import { spawn } from 'node:child_process'
 import { mkdir, rm } from 'node:fs/promises'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
-import { base32, systemClock, systemIds } from '@plat/core'
+import { base32, rfc3339, systemClock, systemIds } from '@plat/core'
 import { type AgentGrant, readAgent } from './agent.ts'
 import { mint } from './broker.ts'
 import { startForwarder } from './forwarder.ts'
-import { findHome, writePrivate } from './home.ts'
+import { findHome, type HomeEnv, writePrivate } from './home.ts'
 import { CommandError, type Output } from './output.ts'
+import { askToRevoke } from './revoke.ts'
 import { openSession } from './session.ts'
 
 export interface RunOptions {
@@ -47,10 +48,26 @@ export async function run(options: RunOptions, output: Output): Promise<number> 
     await writePrivate(join(folder, 'mcp.json'), mcpConfig(agent, forwarder.url))
     return await runChild(program, rest, childEnv(agent, { url: forwarder.url, session, secret, folder }))
   } finally {
-    live.end()
+    await revokeSession(env, { agent, session, expiresAt: live.end() }, output)
     await forwarder.close()
     await rm(folder, { recursive: true, force: true })
   }
+}
+
+/** Gateways accept a token a little beyond its end, since clocks differ; the revocation lasts longer than that. In milliseconds. */
+const BEYOND_EXPIRY_MS = 5 * 60_000
+
+/** What the program leaves behind must not go on as this session, nor whoever copied its token. Told when it does not work. */
+async function revokeSession(
+  env: HomeEnv,
+  of: { readonly agent: AgentGrant; readonly session: string; readonly expiresAt: number },
+  output: Output,
+): Promise<void> {
+  const target = { session: `${of.agent.namespace}/${of.agent.name}/${of.session}` }
+  const expiresAt = rfc3339(of.expiresAt + BEYOND_EXPIRY_MS)
+  await askToRevoke(env, { target, reason: 'plat run has ended', expiresAt }).catch((error: unknown) =>
+    output.err(`plat: the session could not be revoked: ${error instanceof Error ? error.message : String(error)}`),
+  )
 }
 
 function mintRequest(agent: AgentGrant, session: string) {

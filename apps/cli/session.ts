@@ -5,8 +5,11 @@ import type { Minted } from './broker.ts'
 export interface LiveSession {
   /** The token to send now. */
   token(): string
-  /** Forgets the token and stops minting. */
-  end(): void
+  /**
+   * Forgets the token and stops minting. Answers when every token of the session has expired, in milliseconds since the
+   * epoch: one that is being minted now may outlive the one that was sent last.
+   */
+  end(): number
 }
 
 /** How soon a failed mint is tried again. */
@@ -20,6 +23,7 @@ export async function openSession(options: {
 }): Promise<LiveSession> {
   const { clock, mint, failed } = options
   let current = await mint()
+  let longestMs = lifeLeft(current, clock)
   let cancel = clock.after(twoThirds(current, clock), renew)
   let ended = false
 
@@ -28,6 +32,7 @@ export async function openSession(options: {
       (next) => {
         if (ended) return
         current = next
+        longestMs = Math.max(longestMs, lifeLeft(next, clock))
         cancel = clock.after(twoThirds(next, clock), renew)
       },
       (error: unknown) => {
@@ -44,10 +49,15 @@ export async function openSession(options: {
       ended = true
       cancel()
       current = { ...current, token: '' }
+      return clock.now() + longestMs
     },
   }
 }
 
 function twoThirds(minted: Minted, clock: Clock): number {
-  return Math.max(RETRY_MS, ((Date.parse(minted.expiresAt) - clock.now()) * 2) / 3)
+  return Math.max(RETRY_MS, (lifeLeft(minted, clock) * 2) / 3)
+}
+
+function lifeLeft(minted: Minted, clock: Clock): number {
+  return Date.parse(minted.expiresAt) - clock.now()
 }

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { after, before, test } from 'node:test'
+import type { Output } from './output.ts'
+import { parseTarget, revocationsLift, revocationsList, revoke } from './revoke.ts'
+import { run } from './run.ts'
+import { startUp, type Up } from './up.ts'
+
+let up: Up
+let dir = ''
+
+before(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'plat-'))
+  await put('resources/mcpservers/default/notes.yaml', 'MCPServer', 'notes', { url: 'http://127.0.0.1:9/mcp' })
+  const agent = { image: 'example.com/a:1', tier: 'tier-0', policyRef: 'all', tools: [{ name: 'notes' }] }
+  await put('resources/agents/default/assistant.yaml', 'Agent', 'assistant', agent)
+  await put('resources/toolpolicies/default/all.yaml', 'ToolPolicy', 'all', { rules: [{ name: 'a', action: 'allow' }] })
+  up = await startUp({ dir, listen: '127.0.0.1:0', identityListen: '127.0.0.1:0', log: 'file' })
+})
+
+after(async () => {
+  await up.stop()
+  await rm(dir, { recursive: true })
+})
+
+async function put(path: string, kind: string, name: string, spec: object): Promise<void> {
+  const file = join(dir, path)
+  await mkdir(dirname(file), { recursive: true })
+  const metadata = { name, namespace: 'default' }
+  await writeFile(file, JSON.stringify({ apiVersion: 'plat.dev/v1alpha1', kind, metadata, spec }))
+}
+
+/** What a command printed, and its exit code. */
+async function printed(command: (output: Output) => Promise<number>) {
+  const lines: string[] = []
+  const write = (text: string) => void lines.push(text)
+  const code = await command({ out: write, err: write })
+  return { code, text: lines.join('\n') }
+}
+
+async function listed(): Promise<{ id: string; target: Record<string, string>; reason: string; expiresAt: string }[]> {
+  return JSON.parse((await printed((output) => revocationsList({ dir, output: 'json' }, output))).text)
+}
+
+test('plat revoke is in force when it returns and says how to undo it; lift undoes it', async () => {
+  const asked = {
+    dir,
+    target: 'agent:assistant',
+    mode: 'suspend',
+    reason: 'drill',
+    for: '1h',
+    output: 'table',
+  } as const
+  const { code, text } = await printed((output) => revoke(asked, output))
+  assert.equal(code, 0)
+  assert.match(text, /^suspended agent:assistant until 2.*Z; ended 0 live calls\nlift it with: plat revocations lift /)
+  const [one] = await listed()
+  assert.deepEqual(one?.target, { agent: 'default/assistant' })
+  const shown = (await printed((output) => revocationsList({ dir, output: 'table' }, output))).text
+  assert.match(shown, /agent:default\/assistant\s+suspend\s+2\S+\s+breakglass\s+drill/)
+  await printed((output) => revocationsLift({ dir, id: one?.id ?? '' }, output))
+  assert.match((await printed((output) => revocationsList({ dir, output: 'table' }, output))).text, /nobody/)
+})
+
+test('a gateway that refuses, or a target that cannot be read, is told in one line', async () => {
+  const asked = { dir, mode: 'revoke', output: 'table' } as const
+  const quiet: Output = { out() {}, err() {} }
+  await assert.rejects(
+    revoke({ ...asked, target: 'session:default/assistant' }, quiet),
+    /refused: target\.session: must/,
+  )
+  await assert.rejects(revoke({ ...asked, target: 'all', for: 'soon' }, quiet), /-for: soon is not a duration/)
+  await assert.rejects(revocationsLift({ dir, id: 'unknown' }, quiet), /no revocation with this id/)
+  assert.throws(() => parseTarget('sesion:a/b/c'), /did you mean session/)
+  assert.throws(() => parseTarget('user:'), /names nobody/)
+  assert.deepEqual(parseTarget('jti:a:b'), { jti: 'a:b' })
+  assert.deepEqual(parseTarget('all'), { all: true })
+})
+
+test('when plat run ends, its session is revoked beyond the end of its token', async () => {
+  const command = [process.execPath, '-e', 'process.exit(process.env.PLAT_SESSION.startsWith("run-") ? 7 : 1)']
+  const { code, text } = await printed((output) => run({ dir, agent: 'assistant', command }, output))
+  assert.deepEqual([code, text], [7, ''])
+  const [one] = await listed()
+  assert.match(one?.target.session ?? '', /^default\/assistant\/run-[a-z2-7]{13}$/)
+  assert.ok(Date.parse(one?.expiresAt ?? '') > Date.now() + 10 * 60_000, String(one?.expiresAt))
+})

@@ -1,0 +1,296 @@
+import assert from 'node:assert/strict'
+import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { startUp, type Up } from '@plat/cli'
+import { type Script, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
+
+/** A revocation that takes longer than this to reach a live call is broken, in milliseconds. */
+const REACHES_WITHIN_MS = 1_000
+/** Streams that are open at the same time when everybody is revoked. */
+const MANY = 200
+
+let up: Up
+let dir = ''
+const closers: (() => unknown)[] = []
+
+before(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'plat-'))
+  closers.push(() => rm(dir, { recursive: true }))
+  const upstream = await startScriptedUpstream()
+  closers.push(() => upstream.close())
+  upstream.answers(upstreamScript)
+  await put('resources/mcpservers/default/notes.yaml', 'MCPServer', 'notes', { url: upstream.url })
+  for (const name of ['assistant', 'planner', 'mallory']) {
+    const spec = { image: 'example.com/a:1', tier: 'tier-0', policyRef: 'all', tools: [{ name: 'notes' }] }
+    await put(`resources/agents/default/${name}.yaml`, 'Agent', name, spec)
+  }
+  const rules = [{ name: 'all', action: 'allow' }]
+  await put('resources/toolpolicies/default/all.yaml', 'ToolPolicy', 'all', { rules })
+  await writeList([])
+  await writeFile(join(dir, 'gateway.json'), JSON.stringify({ revocationsFile: join(dir, 'revocations.json') }))
+  await start()
+  closers.push(() => up.stop())
+})
+
+after(async () => {
+  for (const close of closers.reverse()) await close()
+})
+
+async function start(): Promise<void> {
+  up = await startUp({ dir, listen: '127.0.0.1:0', identityListen: '127.0.0.1:0', log: 'file' })
+}
+
+/** `quick` answers at once; `slow` says that it works, and nothing more; a listener hears nothing. */
+const upstreamScript: Script = (request, response) => {
+  const call = request.method === 'POST' ? JSON.parse(request.body) : null
+  if (call?.params?.name === 'quick') {
+    const result = { content: [{ type: 'text', text: 'done' }] }
+    response.writeHead(200, { 'content-type': 'application/json' })
+    response.end(JSON.stringify({ jsonrpc: '2.0', id: call.id, result }))
+    return
+  }
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+  const params = { progressToken: 1, progress: 1 }
+  response.write(`data: ${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/progress', params })}\n\n`)
+}
+
+async function put(path: string, kind: string, name: string, spec: object): Promise<void> {
+  const file = join(dir, path)
+  await mkdir(dirname(file), { recursive: true })
+  const metadata = { name, namespace: 'default' }
+  await writeFile(file, JSON.stringify({ apiVersion: 'plat.dev/v1alpha1', kind, metadata, spec }))
+}
+
+/** As the operator writes it: whole or not at all. */
+async function writeList(revocations: readonly object[]): Promise<void> {
+  const file = join(dir, 'revocations.json')
+  await writeFile(`${file}.tmp`, JSON.stringify({ version: 1, revocations }))
+  await rename(`${file}.tmp`, file)
+}
+
+async function token(agent: string, session: string): Promise<string> {
+  const response = await fetch(`${up.env.PLAT_IDENTITY_URL}/v1/token`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${up.env.PLAT_BROKER_TOKEN}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ namespace: 'default', agent, session, scopes: ['tools:notes'], tier: 'tier-0' }),
+  })
+  return String((await members(response)).token)
+}
+
+async function members(response: Response): Promise<Readonly<Record<string, unknown>>> {
+  const body: unknown = await response.json()
+  assert.ok(typeof body === 'object' && body !== null)
+  return Object.fromEntries(Object.entries(body))
+}
+
+function ask(bearer: string, tool: string | null): Promise<Response> {
+  const headers = { authorization: `Bearer ${bearer}`, accept: 'application/json, text/event-stream' }
+  const url = `${up.env.PLAT_GATEWAY_URL}/mcp/notes`
+  if (tool === null) return fetch(url, { headers })
+  const params = { name: tool, arguments: {}, _meta: { progressToken: 1 } }
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })
+  return fetch(url, { method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, body })
+}
+
+/** The HTTP status, or the code that a JSON-RPC error stands for. */
+async function code(bearer: string): Promise<string> {
+  const response = await ask(bearer, 'quick')
+  const { error } = await members(response)
+  if (error === undefined) return 'ok'
+  assert.ok(typeof error === 'object' && error !== null && 'data' in error)
+  const { data } = error
+  assert.ok(typeof data === 'object' && data !== null && 'error' in data)
+  return String(data.error)
+}
+
+/** A stream that runs, and what it said until it ended. */
+interface Running {
+  readonly ended: Promise<{ readonly text: string; readonly at: number }>
+}
+
+/** Resolves once the stream runs. */
+async function stream(bearer: string, tool: string | null): Promise<Running> {
+  const response = await ask(bearer, tool)
+  assert.equal(response.status, 200)
+  assert.ok(response.body)
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
+  let text = (await reader.read()).value ?? ''
+  const read = async () => {
+    for (let part = await reader.read(); !part.done; part = await reader.read()) text += part.value
+    return { text, at: performance.now() }
+  }
+  return { ended: read() }
+}
+
+async function api(method: string, path: string, body?: object) {
+  const response = await fetch(up.env.PLAT_GATEWAY_URL + path, {
+    method,
+    headers: {
+      authorization: `Bearer ${up.env.PLAT_ADMIN_TOKEN}`,
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  })
+  return { status: response.status, body: response.status === 204 ? {} : await members(response) }
+}
+
+async function until(done: () => Promise<boolean>, ms: number, why: string): Promise<void> {
+  for (const end = performance.now() + ms; performance.now() < end; ) {
+    if (await done()) return
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+  assert.fail(why)
+}
+
+async function metric(name: string): Promise<string | undefined> {
+  const text = await (await fetch(`${up.env.PLAT_GATEWAY_URL}/metrics`)).text()
+  return text
+    .split('\n')
+    .find((line) => line.startsWith(`${name} `))
+    ?.slice(name.length + 1)
+}
+
+test('a revocation reaches a running stream and a long call within a second, and refuses the next request', async () => {
+  // Shows D3.endpoint.revocations, D3.adminAuth.role.killswitch, D3.metric.plat_gateway_revoked_total,
+  // D3.metric.plat_gateway_revocations_active, D3.metric.plat_gateway_revocation_propagation_seconds and
+  // D3.metric.plat_gateway_revocation_propagation_max_seconds.
+  const bearer = await token('assistant', 'one')
+  const other = await token('assistant', 'two')
+  const [listening, calling, spared] = await Promise.all([
+    stream(bearer, null),
+    stream(bearer, 'slow'),
+    stream(other, 'slow'),
+  ])
+  const began = performance.now()
+  const { status, body } = await api('POST', '/v1/revocations', {
+    target: { session: 'default/assistant/one' },
+    reason: 'lost laptop',
+  })
+  assert.deepEqual([status, body.cut, body.mode, body.reason, body.expiresAt], [201, 2, 'revoke', 'lost laptop', null])
+  assert.equal(await code(bearer).catch(() => 'no body'), 'revoked')
+  assert.equal(await code(other), 'ok')
+  for (const running of [listening, calling]) {
+    const { at } = await running.ended
+    assert.ok(at - began < REACHES_WITHIN_MS, `${at - began} ms`)
+  }
+  const last = (await calling.ended).text
+  assert.match(last, /"error":"revoked"/)
+  assert.doesNotMatch(last, /laptop/)
+  assert.equal(await metric('plat_gateway_revoked_total{scope="session"}'), '3')
+  assert.equal(await metric('plat_gateway_revocations_active{source="breakglass"}'), '1')
+  assert.equal(await metric('plat_gateway_revocation_propagation_seconds_count'), '1')
+  const longest = Number(await metric('plat_gateway_revocation_propagation_max_seconds'))
+  assert.ok(longest > 0 && longest < 1, String(longest))
+  assert.equal((await api('DELETE', `/v1/revocations/${body.id}`)).status, 204)
+  assert.equal((await api('DELETE', `/v1/revocations/${body.id}`)).status, 404)
+  assert.equal(await code(bearer), 'ok')
+  // Only now is the other session's call ended, so it outlived all of that.
+  await api('POST', '/v1/revocations', { target: { session: 'default/assistant/two' } })
+  assert.match((await spared.ended).text, /revoked/)
+})
+
+test('what was revoked stays revoked over a restart, until it is lifted or its time is over', async () => {
+  // Shows D3.cost.revocationsJournalPath.
+  const target = { agent: 'default/mallory' }
+  const short = { target: { user: 'ada' }, expiresAt: new Date(Date.now() + 2_000).toISOString() }
+  const { body: kept } = await api('POST', '/v1/revocations', { target, mode: 'suspend' })
+  const { body: ended } = await api('POST', '/v1/revocations', short)
+  await up.stop()
+  await start()
+  const bearer = await token('mallory', 'm')
+  assert.equal(await code(bearer), 'suspended')
+  assert.equal(await code(await token('planner', 'p')), 'ok')
+  const told = async () => {
+    const { items } = (await api('GET', '/v1/revocations')).body
+    assert.ok(Array.isArray(items))
+    return items.map((item) => item.id)
+  }
+  assert.ok((await told()).includes(kept.id))
+  await until(async () => !(await told()).includes(ended.id), 3_000, 'it is still told after its time')
+  assert.equal((await api('DELETE', `/v1/revocations/${kept.id}`)).status, 204)
+  assert.equal(await code(bearer), 'ok')
+  await up.stop()
+  await start()
+  assert.equal(await code(await token('mallory', 'm')), 'ok')
+})
+
+test('each revocation leaves its record, with whom it named and who did it, and the ledger never hears a token', async () => {
+  const lines = (await readFile(join(dir, '.plat/state/audit.jsonl'), 'utf8')).trimEnd().split('\n')
+  const records = lines
+    .map((line) => JSON.parse(line).rec)
+    .filter((rec) => rec.kind === 'revocation' && rec.agent === 'mallory')
+  assert.deepEqual(
+    records.map(({ source, action, scope, target, namespace, by }) => [source, action, scope, target, namespace, by]),
+    [
+      ['breakglass', 'suspend', 'agent', 'default/mallory', 'default', 'token:admin'],
+      ['breakglass', 'lift', 'agent', 'default/mallory', 'default', 'token:admin'],
+    ],
+  )
+  const cuts = lines.filter((line) => line.includes('"result":"cut"') && line.includes('"code":"revoked"'))
+  assert.ok(cuts.length >= 3, `${cuts.length} outcomes of calls that were cut`)
+  assert.ok(!lines.some((line) => line.includes('eyJ')))
+})
+
+test('what a file says reaches a running stream within a second, and its end lets the next call pass', async () => {
+  // Shows D3.cost.revocationsFile and D3.cost.revocationsRecheckMillis.
+  const bearer = await token('planner', 'p')
+  const { ended } = await stream(bearer, 'slow')
+  const began = performance.now()
+  const createdAt = new Date().toISOString()
+  await writeList([
+    { id: 'r1', target: { namespace: 'default' }, mode: 'revoke', reason: 'drill', createdAt, expiresAt: null },
+  ])
+  const { at, text } = await ended
+  assert.ok(at - began < REACHES_WITHIN_MS, `${at - began} ms`)
+  assert.match(text, /"error":"revoked"/)
+  assert.equal(await code(bearer), 'revoked')
+  assert.equal((await api('DELETE', '/v1/revocations/r1')).status, 409)
+  await writeList([])
+  await until(async () => (await code(bearer)) === 'ok', REACHES_WITHIN_MS, 'it is still revoked')
+})
+
+test('without a readable, valid file every call is denied, running ones too, until there is one again', async () => {
+  // Shows D3.cost.revocationsFile.failsClosed, D3.error.revocationsFile and D3.metric.plat_gateway_revocation_list_ok.
+  const file = join(dir, 'revocations.json')
+  const bearers = await Promise.all(['assistant', 'planner', 'mallory'].map((agent) => token(agent, 'f')))
+  const faults: readonly [string, () => Promise<void>][] = [
+    ['missing', () => rm(file)],
+    ['no JSON', () => writeFile(file, '{"version":1,"revocations":[')],
+    ['another version', () => writeFile(file, '{"version":2,"revocations":[]}')],
+    ['an unknown member', () => writeFile(file, '{"version":1,"revocations":[],"more":1}')],
+    ['a folder', () => rm(file, { force: true }).then(() => mkdir(file))],
+  ]
+  for (const [name, plant] of faults) {
+    const streams = await Promise.all(bearers.map((bearer) => stream(bearer, 'slow')))
+    await plant()
+    const began = performance.now()
+    for (const { ended } of streams) {
+      const { at, text } = await ended
+      assert.ok(at - began < REACHES_WITHIN_MS, `${name}: ${at - began} ms`)
+      assert.match(text, /revocations_unavailable/, name)
+    }
+    const asked = await Promise.all(Array.from({ length: 30 }, (_, n) => code(bearers[n % bearers.length] ?? '')))
+    assert.deepEqual([...new Set(asked)], ['revocations_unavailable'], name)
+    assert.equal(await metric('plat_gateway_revocation_list_ok'), '0')
+    await rm(file, { recursive: true, force: true })
+    await writeList([])
+    await until(async () => (await code(bearers[0] ?? '')) === 'ok', REACHES_WITHIN_MS, `${name}: never recovered`)
+    assert.equal(await metric('plat_gateway_revocation_list_ok'), '1')
+  }
+})
+
+test(`one revocation of everybody cuts ${MANY} running streams within a second`, async (t) => {
+  const bearers = await Promise.all(Array.from({ length: 20 }, (_, n) => token('planner', `s${n}`)))
+  const streams = await Promise.all(
+    Array.from({ length: MANY }, (_, n) => stream(bearers[n % bearers.length] ?? '', n % 2 === 0 ? 'slow' : null)),
+  )
+  const began = performance.now()
+  const { body } = await api('POST', '/v1/revocations', { target: { all: true }, mode: 'suspend' })
+  assert.equal(body.cut, MANY)
+  const took = (await Promise.all(streams.map(({ ended }) => ended))).map(({ at }) => at - began).sort((a, b) => a - b)
+  t.diagnostic(`p99 ${took[Math.ceil(MANY * 0.99) - 1]?.toFixed(1)} ms, longest ${took.at(-1)?.toFixed(1)} ms`)
+  assert.ok((took.at(-1) ?? 0) < REACHES_WITHIN_MS)
+  assert.equal((await api('DELETE', `/v1/revocations/${body.id}`)).status, 204)
+})
