@@ -29,9 +29,9 @@ const GATEWAY_LAYERS: Readonly<Record<string, readonly string[]>> = {
 /** Folders of the gateway that are imported by their face. */
 const GATEWAY_FACE = /^services\/gateway\/(?:call|pipeline|admin|(?:features|planes|builtin)\/[^/]+)$/
 
-/** What every layer may know beside its own: the types that stages and planes are written against, and the metric table. */
+/** What every layer may know beside its own: what stages, planes and admin routes are written against, and the metric table. */
 const SHARED_TABLES = new Set(
-  ['stage', 'plane'].map((name) => `${GATEWAY}pipeline/${name}.ts`).concat(`${GATEWAY}metrics.ts`),
+  ['pipeline/stage.ts', 'pipeline/plane.ts', 'admin/index.ts', 'metrics.ts'].map((name) => GATEWAY + name),
 )
 
 /** Packages are the floor, services stand on them, apps on top; inside the gateway compose -> planes, features, pipeline -> call. */
