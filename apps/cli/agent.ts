@@ -30,11 +30,12 @@ export async function readAgent(dir: string, reference: string): Promise<AgentGr
   if (parsed.object === null) throw new CommandError(`${path}: ${parsed.problems.join('; ')}`)
   const { spec } = parsed.object
   const tools = (spec.tools ?? []).map((tool) => tool.name)
+  const modelScope = spec.model === undefined ? [] : [`models:${namespace}.${name}`]
   return {
     namespace,
     name,
     tier: spec.tier,
-    scopes: spec.scopes ?? tools.map((tool) => `tools:${tool}`),
+    scopes: [...new Set([...(spec.scopes ?? tools.map((tool) => `tools:${tool}`)), ...modelScope])],
     tools,
     maxTTLSeconds: Math.floor((parseDuration(spec.maxSessionTTL ?? '0s') ?? 0) / 1000),
   }

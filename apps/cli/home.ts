@@ -21,6 +21,8 @@ export interface Home {
   readonly gatewayConfig: string
   readonly keys: string
   readonly rendered: string
+  /** Secrets as files: `<namespace>/<name>/<key>`, written by the user. */
+  readonly secrets: string
   readonly state: string
   readonly logs: string
   readonly runs: string
@@ -36,6 +38,7 @@ export function homeOf(dir: string): Home {
     gatewayConfig: at('gateway.json'),
     keys: at('keys'),
     rendered: at('rendered'),
+    secrets: at('secrets'),
     state: at('state'),
     logs: at('logs'),
     runs: at('run'),
@@ -45,7 +48,7 @@ export function homeOf(dir: string): Home {
 
 /** Makes the folders, for the owner alone: keys and tokens live here. */
 export async function makeHome(home: Home): Promise<void> {
-  for (const folder of [dirname(home.env), home.keys, home.rendered, home.state, home.logs, home.runs]) {
+  for (const folder of [dirname(home.env), home.keys, home.rendered, home.secrets, home.state, home.logs, home.runs]) {
     await mkdir(folder, { recursive: true, mode: 0o700 })
   }
 }

@@ -29,6 +29,7 @@ function defaults(home: Home, addresses: Addresses): Keys {
     },
     policyFile: join(home.rendered, 'policies.json'),
     upstreamsFile: join(home.rendered, 'upstreams.json'),
+    modelsFile: join(home.rendered, 'models.json'),
     auditPath: join(home.state, 'audit.jsonl'),
     auditFailurePolicy: 'closed',
     approvalStorePath: join(home.state, 'approvals.jsonl'),

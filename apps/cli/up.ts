@@ -105,7 +105,7 @@ function loadedConfig(home: Home): GatewayConfig {
 
 async function startRendering(home: Home, using: { readonly clock: Clock; readonly log: Log }) {
   const store = createFileStore({ dir: join(home.dir, 'resources'), ...using })
-  const render = await startRender({ store, outDir: home.rendered, ...using })
+  const render = await startRender({ store, outDir: home.rendered, secretsDir: home.secrets, ...using })
   return { store, render }
 }
 

@@ -3,9 +3,10 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { isKind, type Manifest, parseResource } from '@plat/resources'
-import { decodeRendered, policyFileSchema, upstreamsFileSchema } from '@plat/resources/rendered'
+import { decodeRendered, modelsFileSchema, policyFileSchema, upstreamsFileSchema } from '@plat/resources/rendered'
 import fc from 'fast-check'
 import type { Declared } from './declared.ts'
+import { renderModels } from './models.ts'
 import { renderPolicies } from './policies.ts'
 import { renderUpstreams } from './upstreams.ts'
 
@@ -37,6 +38,7 @@ function rendered(declared: Declared): Record<string, string> {
   return {
     'policies.json': `${JSON.stringify(policies.file, null, 2)}\n`,
     'upstreams.json': `${JSON.stringify(upstreams.file, null, 2)}\n`,
+    'models.json': `${JSON.stringify(renderModels(declared, '/secrets').file, null, 2)}\n`,
     'refused.txt': [...policies.refused, ...upstreams.refused].map((line) => `${line}\n`).join(''),
   }
 }
@@ -59,6 +61,7 @@ for (const scenario of scenarios) {
     const unbuilt = () => []
     assert.ok(decodeRendered(policyFileSchema, Buffer.from(files['policies.json'] ?? ''), unbuilt).ok)
     assert.ok(decodeRendered(upstreamsFileSchema, Buffer.from(files['upstreams.json'] ?? ''), unbuilt).ok)
+    assert.ok(decodeRendered(modelsFileSchema, Buffer.from(files['models.json'] ?? ''), unbuilt).ok)
     const shuffled = <T>(list: readonly T[]) => fc.shuffledSubarray([...list], { minLength: list.length })
     const orders = fc.record({
       agents: shuffled(declared.agents),

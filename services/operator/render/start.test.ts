@@ -31,7 +31,7 @@ test('resources are rendered at start and again on change, with private modes, a
   }
   await put('agents/default/a.yaml', agent)
   await put('toolpolicies/default/a.yaml', policy('allow'))
-  const render = await startRender({ store, outDir, log: silentLog, clock })
+  const render = await startRender({ store, outDir, secretsDir: root, log: silentLog, clock })
   try {
     assert.deepEqual((await policies()).policies[0].agents, ['a'])
     assert.deepEqual(render.refused(), [])
@@ -65,7 +65,9 @@ test('a first rendering that fails is told, not swallowed', async () => {
   const store = createFileStore({ dir: join(root, 'resources'), clock, log: silentLog })
   try {
     await writeFile(join(root, 'file'), '')
-    await assert.rejects(startRender({ store, outDir: join(root, 'file', 'out'), log: silentLog, clock }))
+    await assert.rejects(
+      startRender({ store, outDir: join(root, 'file', 'out'), secretsDir: root, log: silentLog, clock }),
+    )
   } finally {
     store.close()
     await rm(root, { recursive: true })

@@ -5,6 +5,7 @@ import type { Log } from '@plat/process'
 import { type Kind, type Manifest, type ResourceStore, writeWhole } from '@plat/resources'
 import { decodeRendered, type PolicyFile, policyFileSchema } from '@plat/resources/rendered'
 import type { Declared } from './declared.ts'
+import { renderModels } from './models.ts'
 import { renderPolicies } from './policies.ts'
 import { renderUpstreams } from './upstreams.ts'
 
@@ -14,8 +15,10 @@ const RETRY_MS = 1000
 export interface RenderOptions {
   /** A file store also tells which files do not load. */
   readonly store: ResourceStore & { problems?(): readonly string[] }
-  /** Gets `policies.json` and `upstreams.json` (modes 0700 and 0600). */
+  /** Gets `policies.json`, `upstreams.json` and `models.json` (modes 0700 and 0600). */
   readonly outDir: string
+  /** Where Secrets stand as files: `<namespace>/<name>/<key>`. Only their paths are rendered. */
+  readonly secretsDir: string
   readonly log: Log
   readonly clock: Clock
 }
@@ -68,7 +71,7 @@ export async function startRender(options: RenderOptions): Promise<Render> {
 
 /** Answers the refused lines; those that were not there before are logged. */
 async function renderOnce(
-  { store, outDir, log }: RenderOptions,
+  { store, outDir, secretsDir, log }: RenderOptions,
   before: readonly string[],
 ): Promise<readonly string[]> {
   const declared: Declared = {
@@ -83,6 +86,7 @@ async function renderOnce(
   // Policies first: a server is not found before the rules for it are there.
   await writeChanged(policiesPath, policies.file, log)
   await writeChanged(upstreamsPath, upstreams.file, log)
+  await writeChanged(join(outDir, 'models.json'), renderModels(declared, secretsDir).file, log)
   const refused = [...policies.refused, ...upstreams.refused]
   for (const line of refused) if (!before.includes(line)) log.error({ refused: line }, 'resource refused')
   return refused

@@ -28,10 +28,38 @@ export function agentFaults({ spec }: Manifest<'Agent'>): Fault[] {
   if (spec.browser !== undefined) paths.push('browser')
   if (spec.codeInterpreter !== undefined) paths.push('codeInterpreter')
   if (spec.budget !== undefined) paths.push('budget')
-  if (spec.model !== undefined) paths.push('model')
   if (spec.a2a?.expose === true) paths.push('a2a')
-  return paths.map(notBuilt)
+  const model = modelFaults(spec.model ?? {}).map(({ path, why }) => ({ path: `model.${path}`, why }))
+  return [...paths.map(notBuilt), ...model]
 }
+
+type Model = NonNullable<Manifest<'Agent'>['spec']['model']>
+
+/** Without an endpoint there is no route, and nothing that would have to be enforced. */
+function modelFaults(model: Model): Fault[] {
+  const faults: Fault[] = []
+  const { adapter, endpoint, apiKeySecretRef: secret } = model
+  if (model.provider === 'ctxengine') faults.push(notBuilt('provider'))
+  if (adapter !== undefined && adapter !== 'openai') faults.push(notBuilt('adapter'))
+  if (endpoint !== undefined) faults.push(...[urlFault('endpoint', endpoint)].filter((fault) => fault !== null))
+  if (secret !== undefined && [secret.name, secret.key].some((name) => !FILE_NAME.test(name))) {
+    faults.push({ path: 'apiKeySecretRef', why: 'name and key must be usable as file names' })
+  }
+  if (model.dlpProfile !== undefined && model.dlpProfile !== 'none') faults.push(notBuilt('dlpProfile'))
+  for (const key of ['adapterMode', 'apiVersion', 'jurisdiction', 'region', 'project'] as const) {
+    if (model[key] !== undefined) faults.push(notBuilt(key))
+  }
+  for (const key of ['requestsPerMinute', 'tokensPerMinute'] as const) {
+    if ((model[key] ?? 0) > 0) faults.push(notBuilt(key))
+  }
+  for (const key of ['providerTools', 'fallbacks'] as const) {
+    if ((model[key] ?? []).length > 0) faults.push(notBuilt(key))
+  }
+  return faults
+}
+
+/** On files a Secret is a folder and each of its keys a file in it. */
+const FILE_NAME = /^(?!\.+$)[-._a-zA-Z0-9]+$/
 
 /** Names that begin so belong to the servers that the gateway has built in. */
 export const RESERVED_PREFIX = 'plat-'

@@ -10,7 +10,7 @@ const names = (description: string) => Type.Array(Type.String({ minLength: 1 }),
 const route = Type.Object({
   provider: Type.String({ default: 'openai', ...unbuilt, description: 'Wire format of the upstream.' }),
   upstream: Type.String({ minLength: 1, format: 'http-url', description: 'Base URL including `/v1`.' }),
-  model: Type.String({ default: '', description: 'Forced into each request.' }),
+  model: Type.String({ default: '', description: 'Forced into each request that names no alias.' }),
   aliases: Type.Record(Type.String(), Type.String({ minLength: 1 }), {
     default: {},
     description: 'Model names that agents send, mapped to those of the provider.',

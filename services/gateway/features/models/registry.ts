@@ -7,7 +7,7 @@ export interface Route {
   readonly provider: 'openai'
   /** Base URL including `/v1`, without a slash at its end. */
   readonly upstream: string
-  /** Forced into each request; null: the caller chooses. */
+  /** Forced into each request that names no alias; null: the caller chooses. */
   readonly model: string | null
   readonly aliases: ReadonlyMap<string, string>
   /** Empty: any. */
@@ -110,8 +110,7 @@ function routeOf(name: string, entry: ModelRouteEntry): Route {
   }
 }
 
-/** The model that the provider is asked for; null: neither the caller nor the route names one. */
+/** The model that the provider is asked for: a translated name, else the route's own, else as asked; null: nobody names one. */
 export function modelOf(route: Route, asked: string | null): string | null {
-  if (route.model !== null) return route.model
-  return asked === null ? null : (route.aliases.get(asked) ?? asked)
+  return (asked === null ? undefined : route.aliases.get(asked)) ?? route.model ?? asked
 }

@@ -1,0 +1,42 @@
+import { join } from 'node:path'
+import type { Manifest } from '@plat/resources'
+import type { ModelRouteEntry, ModelsFile } from '@plat/resources/rendered'
+import { type Declared, keyOf, sorted } from './declared.ts'
+import { agentFaults } from './unbuilt.ts'
+
+/**
+ * `Agent.spec.model` as the gateway's modelsFile: one route `<namespace>.<agent>` for the agent alone. The key of a Secret is a path
+ * below `secretsDir`, never its content. What is refused of an Agent is told where its policy is rendered.
+ */
+export function renderModels(declared: Declared, secretsDir: string): { file: ModelsFile } {
+  const models: Record<string, ModelRouteEntry> = {}
+  for (const agent of sorted(declared.agents)) {
+    const { model } = agent.spec
+    if (model?.endpoint === undefined || agentFaults(agent).length > 0) continue
+    const { namespace, name } = agent.metadata
+    models[`${namespace}.${name}`] = routeOf(agent, { ...model, endpoint: model.endpoint }, join(secretsDir, namespace))
+  }
+  return { file: { version: 1, models } }
+}
+
+type Model = NonNullable<Manifest<'Agent'>['spec']['model']>
+
+function routeOf(agent: Manifest<'Agent'>, model: Model & { endpoint: string }, secretsDir: string): ModelRouteEntry {
+  const { apiKeySecretRef: secret, aliases } = model
+  return {
+    upstream: baseURL(model.endpoint),
+    ...(model.name !== undefined && { model: model.name }),
+    ...(aliases !== undefined && { aliases }),
+    ...(secret !== undefined && { apiKeyFile: join(secretsDir, secret.name, secret.key) }),
+    ...(model.reasoning !== undefined && { reasoning: model.reasoning }),
+    ...(model.maxTokensPerRequest !== undefined && { maxTokensPerRequest: model.maxTokensPerRequest }),
+    agent: keyOf(agent),
+  }
+}
+
+/** Document 2, `model.endpoint`: a bare host gets `/v1`, a trailing `/chat/completions` goes. */
+function baseURL(endpoint: string): string {
+  const url = new URL(endpoint)
+  const path = url.pathname.replace(/\/+$/, '').replace(/\/chat\/completions$/, '')
+  return url.origin + (path === '' ? '/v1' : path)
+}
