@@ -65,6 +65,7 @@ function happened(rec: TailLine['rec']): string {
   const kind = text(rec.kind)
   if (kind === 'outcome') return text(rec.code) || text(rec.result)
   if (kind === 'decision') return `denied ${text(rec.code)}`
+  if (kind === 'approval') return `approval ${text(rec.event)}`
   return kind
 }
 
@@ -72,6 +73,7 @@ function happened(rec: TailLine['rec']): string {
 function detail(rec: TailLine['rec']): string {
   if (rec.kind === 'gap') return `${String(rec.count)} records missing: ${text(rec.reason)}`
   if (rec.kind === 'recovered') return `${String(rec.bytes)} bytes kept in ${text(rec.file)}`
+  if (rec.kind === 'admin') return `${text(rec.action)} ${String(rec.status)}`
   if (rec.kind === 'config') return `ledger ${text(rec.ledgerId)}`
   return rec.kind === 'checkpoint' ? `up to record ${String(rec.upTo)}` : text(rec.reason)
 }

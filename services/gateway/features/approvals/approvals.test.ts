@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { systemIds, TestClock } from '@plat/core'
 import { createMemoryJournal, type Journal, openFileJournal } from '@plat/state'
 import { isDenial } from '../../call/index.ts'
-import { Approvals, PENDING_PER_SESSION_MAX } from './approvals.ts'
+import { Approvals, COMPACT_AFTER_EVENTS, PENDING_PER_SESSION_MAX } from './approvals.ts'
 import { type Approval, type ApprovalEvent, decodeEvent } from './events.ts'
 import { createApprovalStage } from './stage.ts'
 import { ask, callOf, completed, type Heldable, refusedBefore } from './testing.ts'
@@ -222,6 +222,14 @@ test('arguments that differ only beyond 2^53, or as number and text, never share
   assert.ok(ids.has(same.approvalId))
 })
 
+test('arguments that cannot be compared are refused, and nobody is asked', async () => {
+  const here = await ground()
+  const verdict = await here.stage.admit(callOf({ args: '{"name":"\\ud800"}' }))
+  assert.ok(isDenial(verdict))
+  assert.equal(verdict.code, 'invalid_request')
+  assert.deepEqual(here.approvals.list(), [])
+})
+
 test('another session, agent, namespace, tenant, tool, server or rule never shares an approval', async () => {
   const here = await ground()
   const first = await held(here, callOf({}))
@@ -332,6 +340,25 @@ test('1,000 held calls over a restart: none is lost, and no grant is used twice'
   last.approvals.close()
   await third.close()
   await rm(dir, { recursive: true })
+})
+
+test('a journal that grew long is written anew, and says the same', async () => {
+  const clock = new TestClock()
+  const journal = createMemoryJournal<ApprovalEvent>(() => clock.now())
+  const here = await ground(journal, clock)
+  const entries = () => Array.fromAsync(journal.read(0))
+  const wait = await held(here, callOf({}))
+  for (let n = 0; n < COMPACT_AFTER_EVENTS / 2; n++) {
+    const call = callOf({})
+    await held(here, call)
+    call.leave('client')
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  await here.approvals.decide(wait.approvalId, no)
+  const before = here.approvals.list()
+  await clock.advance(1_000)
+  assert.equal((await entries()).length, 1)
+  assert.deepEqual((await ground(journal, clock)).approvals.list(), before)
 })
 
 test('what is finished is forgotten after a day, and a journal with an unknown event is not opened', async () => {

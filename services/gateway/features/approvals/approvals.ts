@@ -18,7 +18,7 @@ const SWEEP_EVERY_MS = 500
 /** When a caller that found the backlog full should come again, in milliseconds. */
 const BACKLOG_RETRY_MS = 5_000
 /** Events after which the journal is written anew with what still counts. */
-const COMPACT_AFTER_EVENTS = 100_000
+export const COMPACT_AFTER_EVENTS = 20_000
 /** How long to wait for the event of another replica that came first, in milliseconds. */
 const LOOK_AGAIN_MS = 20
 
@@ -98,6 +98,8 @@ export class Approvals {
   async ask(call: JudgedCall): Promise<ApprovalUse | Wait | Denial> {
     const ruleSha256 = call.facts.decision.ruleSha256 ?? null
     const digest = digestOf(call, ruleSha256)
+    if (digest === null)
+      return deny('invalid_request', 'the arguments hold text that is no Unicode: nobody can approve them')
     for (;;) {
       const answer = await this.#tryToAsk(call, digest)
       if (answer === 'changed') continue

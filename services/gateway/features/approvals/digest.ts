@@ -11,12 +11,17 @@ export type Bound = Pick<Call, 'operation' | 'method' | 'body'> & {
  * What an approval is for, as hex SHA-256: this session, this tool of this server, these arguments as they would be
  * forwarded, under this rule. A number literal that is no double enters as its source text, so that arguments which
  * differ only beyond 2^53 never share an approval. `ruleSha256` covers the rule's whole text and its policy's name.
- * Throws where the arguments have no canonical form.
+ * Null where the arguments have no canonical form: text that is no Unicode (a lone surrogate, escaped).
  */
-export function digestOf(call: Bound, ruleSha256: string | null): string {
+export function digestOf(call: Bound, ruleSha256: string | null): string | null {
+  const text = boundText(call, ruleSha256)
+  return text === null ? null : hash('sha256', text, 'hex')
+}
+
+function boundText(call: Bound, ruleSha256: string | null): string | null {
   const { identity, target } = call.facts
   const { namespace, agent, session } = identity
-  const text = canonicalJson({
+  const bound = {
     tenant: identity.tenant,
     session: `${namespace}/${agent}/${session}`,
     target: target.key,
@@ -24,8 +29,13 @@ export function digestOf(call: Bound, ruleSha256: string | null): string {
     definition: null,
     arguments: boundArguments(call),
     rule: ruleSha256,
-  })
-  return hash('sha256', text, 'hex')
+  }
+  try {
+    return canonicalJson(bound)
+  } catch (error) {
+    if (error instanceof TypeError) return null
+    throw error
+  }
 }
 
 /**

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict'
+import { hash } from 'node:crypto'
+import { test } from 'node:test'
+import { parseStrict } from '@plat/core'
+import fc from 'fast-check'
+import { digestOf } from './digest.ts'
+import { previewOf } from './preview.ts'
+import { callOf } from './testing.ts'
+
+const bytes = (value: unknown) => Buffer.from(JSON.stringify(value))
+
+test('full shows the arguments as they came, none shows nothing, hash shows their hash', () => {
+  // Shows D3.approvals.approvalPreview.mode.
+  const args = Buffer.from('{"n": 12345678901234567890}')
+  const max = { maxBytes: 4096 }
+  assert.deepEqual(previewOf(args, { mode: 'full', ...max }), { mode: 'full', text: args.toString(), truncated: false })
+  assert.equal(previewOf(args, { mode: 'none', ...max }), null)
+  const text = `sha256:${hash('sha256', args, 'hex')}`
+  assert.deepEqual(previewOf(args, { mode: 'hash', ...max }), { mode: 'hash', text, truncated: false })
+  assert.equal(previewOf(null, { mode: 'full', ...max }), null)
+})
+
+test('redacted shows names, kinds and sizes', () => {
+  const value = { to: ['ada', 'bob'], amount: 12, note: 'grüße', deep: { ok: true, none: null }, 'a@example.com': 1 }
+  const shown = previewOf(bytes(value), { mode: 'redacted', maxBytes: 4096 })
+  assert.equal(
+    shown?.text,
+    '{to: [<string, 3 bytes>, <string, 3 bytes>], amount: <number>, note: <string, 7 bytes>, ' +
+      'deep: {ok: <boolean>, none: null}, <name, 13 bytes>: <number>}',
+  )
+})
+
+test('no text of the arguments is in a redacted preview, whatever they hold', () => {
+  const secret = 'S3cr3t-that-must-not-show'
+  const around = fc.letrec((tie) => ({
+    value: fc.oneof(fc.constant(secret), fc.integer(), fc.array(tie('value'), { maxLength: 3 }), tie('object')),
+    object: fc.dictionary(fc.constantFrom('a', 'b', `${secret} in a name`), tie('value'), { maxKeys: 3 }),
+  })).value
+  fc.assert(
+    fc.property(around, (value) => {
+      const shown = previewOf(bytes({ value }), { mode: 'redacted', maxBytes: 65_536 })
+      assert.ok(!JSON.stringify(shown).includes(secret))
+    }),
+  )
+})
+
+test('a preview is never longer than its cap, and is cut between two characters', () => {
+  // Shows D3.approvals.approvalPreview.maxBytes.
+  const modes = fc.constantFrom('full' as const, 'redacted' as const)
+  fc.assert(
+    fc.property(fc.jsonValue(), fc.integer({ min: 1, max: 200 }), modes, (value, maxBytes, mode) => {
+      const shown = previewOf(bytes(value), { mode, maxBytes })
+      assert.ok(shown !== null)
+      assert.ok(Buffer.byteLength(shown.text) <= maxBytes)
+      assert.ok(shown.text.isWellFormed() && !shown.text.includes('\ufffd'))
+      if (mode === 'full' && !shown.truncated) assert.equal(shown.text, JSON.stringify(value))
+    }),
+  )
+})
+
+test('arguments share a digest exactly when they are the same value, however they are written', () => {
+  const digest = (args: string) => digestOf(callOf({ args }), 'rule')
+  fc.assert(
+    fc.property(fc.jsonValue(), fc.jsonValue(), (one, other) => {
+      const [a, b] = [JSON.stringify(one), JSON.stringify(other)]
+      assert.equal(digest(JSON.stringify(parseStrict(a), null, 2)), digest(a))
+      assert.equal(digest(a) === digest(b), canonical(one) === canonical(other))
+    }),
+  )
+  assert.equal(digest('{"a":1,"b":2.50}'), digest('{ "b":2.5, "a":1 }'))
+})
+
+/** Members in one order; -0 is 0 in JSON text. */
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_, inner) =>
+    typeof inner === 'object' && inner !== null && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : inner,
+  )
+}

@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { systemClock, systemIds } from '@plat/core'
+import { type Listener, listen } from '@plat/http'
+import type { Ledgers, Rec } from '@plat/ledger'
+import { silentLog } from '@plat/process'
+import { createAdmin } from '../../admin/index.ts'
+import { createApprovals } from './index.ts'
+import { callOf } from './testing.ts'
+import { isApprovalView } from './view.ts'
+
+const TOKEN = 'a-token-of-the-test'
+const closers: (() => Promise<unknown>)[] = []
+after(async () => {
+  for (const close of closers.reverse()) await close()
+})
+
+async function served({ devTokenApprovers }: { readonly devTokenApprovers: boolean }) {
+  const records: Rec[] = []
+  const head = { seq: 1, hash: '' }
+  const append = async (rec: Rec) => {
+    records.push(rec)
+    return head
+  }
+  const ledgers: Ledgers = { of: () => ({ append, head: () => head, health: 'ok', close: async () => {} }) }
+  const pending: number[] = []
+  const parts = { ledgers, clock: systemClock, ids: systemIds(systemClock), log: silentLog }
+  const approvals = await createApprovals({
+    ...parts,
+    config: {
+      approvalTimeoutSeconds: 300,
+      approvalStorePath: '',
+      approvalPreview: { mode: 'redacted', maxBytes: 4096 },
+      adminAuth: { devTokenApprovers },
+    },
+    metrics: { pending: (count) => pending.push(count) },
+  })
+  closers.push(() => approvals.close())
+  const admin = createAdmin({ env: { PLAT_ADMIN_TOKEN: TOKEN }, ledgers, log: silentLog })
+  const listener: Listener = await listen({
+    ...parts,
+    address: '127.0.0.1:0',
+    api: (app) => admin.mount(app, [approvals.routes]),
+  })
+  closers.push(() => listener.close())
+  const ask = async (method: string, path: string, body?: object, token = TOKEN) => {
+    const response = await fetch(`${listener.url}/v1/approvals${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}`, ...(body !== undefined && { 'content-type': 'application/json' }) },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
+    const answer: unknown = await response.json()
+    assert.ok(typeof answer === 'object' && answer !== null)
+    return { status: response.status, answer: Object.fromEntries(Object.entries(answer)) }
+  }
+  /** Holds a call; answers the id of its approval. */
+  const hold = async (name: string): Promise<string> => {
+    const verdict = await approvals.stage.admit(callOf({ args: JSON.stringify({ name }) }))
+    assert.ok('until' in verdict)
+    return verdict.approvalId
+  }
+  return { ask, hold, records, pending }
+}
+
+test('approvals are listed newest first, by state, and shown in the promised shape', async () => {
+  const { ask, hold, pending } = await served({ devTokenApprovers: true })
+  const ids = [await hold('a'), await hold('b'), await hold('c')]
+  // Shows D3.metrics.policy.plat_gateway_approvals_pending.
+  assert.equal(pending.at(-1), 3)
+  const { answer } = await ask('GET', '?state=pending&limit=2')
+  assert.ok(Array.isArray(answer.items))
+  assert.deepEqual(
+    answer.items.map((item) => item.id),
+    [ids[2], ids[1]],
+  )
+  assert.ok(answer.items.every(isApprovalView))
+  const rest = await ask('GET', `?state=pending&cursor=${answer.nextCursor}`)
+  assert.equal(Array.isArray(rest.answer.items) && rest.answer.items.length, 1)
+  assert.deepEqual((await ask('GET', '?session=another')).answer, { items: [], nextCursor: null })
+  const { answer: one } = await ask('GET', `/${ids[0]}`)
+  assert.ok(isApprovalView(one))
+  assert.equal(one.state, 'pending')
+  assert.deepEqual([one.server, one.tool, one.policy, one.rule], ['notes', 'delete_note', 'default/p', 'ask'])
+  assert.deepEqual(one.preview, { mode: 'redacted', text: '{name: <string, 1 bytes>}', truncated: false })
+  assert.deepEqual(one.quorum, { minApprovers: 1, approverGroups: [], votes: [] })
+  assert.match(one.expiresAt, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
+  assert.equal((await ask('GET', '/no-such-id')).status, 404)
+})
+
+test('a decision needs the token, counts once, and is recorded with who and why', async () => {
+  // Shows D3.adminAuth.devTokenApprovers.
+  const { ask, hold, records } = await served({ devTokenApprovers: true })
+  const id = await hold('a')
+  assert.equal((await ask('POST', `/${id}/approve`, {}, 'another token')).status, 401)
+  const { status, answer } = await ask('POST', `/${id}/approve`, { reason: 'looks right' })
+  assert.deepEqual([status, answer.state], [200, 'approved'])
+  const again = await ask('POST', `/${id}/deny`, {})
+  assert.deepEqual([again.status, again.answer.error], [409, 'conflict'])
+  assert.equal((await ask('POST', '/no-such-id/deny', {})).status, 404)
+  assert.equal((await ask('POST', `/${id}/approve`, { reason: 7 })).status, 400)
+  assert.equal((await ask('POST', `/${id}/approve`, { force: true })).status, 400)
+  assert.deepEqual(
+    records.filter(({ kind }) => kind === 'approval').map(({ event, by, reason }) => [event, by, reason]),
+    [
+      ['created', undefined, undefined],
+      ['granted', 'token:admin', 'looks right'],
+    ],
+  )
+})
+
+test('without devTokenApprovers the static token cannot approve, but it can deny, without a body too', async () => {
+  const { ask, hold } = await served({ devTokenApprovers: false })
+  const id = await hold('a')
+  const { status, answer } = await ask('POST', `/${id}/approve`, {})
+  assert.deepEqual([status, answer.error], [403, 'forbidden'])
+  assert.match(String(answer.message), /adminAuth\.devTokenApprovers/)
+  assert.equal((await ask('GET', `/${id}`)).answer.state, 'pending')
+  assert.equal((await ask('POST', `/${id}/deny`)).answer.state, 'denied')
+})
