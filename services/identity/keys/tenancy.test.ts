@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict'
+import { IncomingMessage } from 'node:http'
+import { Socket } from 'node:net'
+import { test } from 'node:test'
+import { systemIds, TestClock } from '@plat/core'
+import { ephemeralSigner, type LocalSigner } from '@plat/keys'
+import { silentLog } from '@plat/process'
+import { testProver } from '@plat/testkit/dpop'
+import { createProofVerifier, createVerifier, isObject, memoryReplayStore, staticSource } from '@plat/tokens'
+import { bindEndpoint } from '../bind/endpoint.ts'
+import { memoryBindRecords } from '../bind/records.ts'
+import { memoryOnce } from '../delegate/once.ts'
+import { readExchangeConfig } from '../exchange/config.ts'
+import { exchangeEndpoint } from '../exchange/endpoint.ts'
+import { defaultSettings } from '../flags.ts'
+import { mintEndpoint } from '../mint/mint.ts'
+import { memoryNonces } from '../nonce/nonces.ts'
+import { createProofs } from '../proof/proofs.ts'
+import type { Endpoint } from '../serve/endpoint.ts'
+import { Refusal } from '../serve/refusal.ts'
+import { createRevocations } from '../sessions/revocations.ts'
+import { createSessions } from '../sessions/sessions.ts'
+import { text } from '../testing/broker.ts'
+import type { Tenancy } from './tenancy.ts'
+
+/** Two tenants, one a namespace; the key of a tenant can vanish. */
+function setUp() {
+  const clock = new TestClock()
+  const ids = systemIds(clock)
+  const keys = new Map<string, LocalSigner>(['red', 'blue'].map((tenant) => [tenant, ephemeralSigner()]))
+  const trusted = staticSource([...keys.values()].map((signer) => signer.publicKey))
+  const tenancy: Tenancy = {
+    tenantOf: (namespace) => namespace.split('-')[0] ?? null,
+    signerFor: (namespace) => keys.get(namespace.split('-')[0] ?? '') ?? null,
+  }
+  const log = silentLog
+  const settings = { ...defaultSettings, publicUrl: 'https://id.example' }
+  const verifier = createVerifier({ keys: trusted, audience: settings.audience, leewaySeconds: 0, clock })
+  const sessions = createSessions(verifier, tenancy, createRevocations({ path: '', clock, log }))
+  const rule = { allowedScopes: ['tools:a'], allowedNamespaces: ['red-1', 'blue-1'] }
+  const audiences = readExchangeConfig(Buffer.from(JSON.stringify({ audiences: { reports: rule } })), 'x', [])
+  const config = { audience: (name: string) => audiences.get(name) ?? null, close: () => {} }
+  const proofs = createProofVerifier({ clock, replays: memoryReplayStore(clock) })
+  const issuing = { settings, sessions, tenancy, proofs, records: memoryBindRecords(clock), config, clock, ids, log }
+  const mintProofs = createProofs([], { requireProof: false, nonces: memoryNonces({ clock, ids }), log })
+  const endpoints = {
+    mint: mintEndpoint({ settings, tenancy, proofs: mintProofs, clock, ids, log }),
+    bind: bindEndpoint(issuing),
+    exchange: exchangeEndpoint({ ...issuing, transactions: null, once: memoryOnce(clock) }),
+  }
+  const mint = async (namespace: string, agent: string) => {
+    const scopes = ['tools:a', 'agents:red-2/b', 'agents:blue-1/b']
+    const answer = await ask(endpoints.mint, { namespace, agent, session: 's', scopes })
+    return text(isObject(answer) ? answer.token : '')
+  }
+  return { clock, keys, endpoints, mint }
+}
+
+async function ask(endpoint: Endpoint, body: object, headers: Readonly<Record<string, string>> = {}): Promise<object> {
+  const request = new IncomingMessage(new Socket())
+  request.headers = { 'content-type': 'application/json', ...headers }
+  request.headersDistinct = headers.dpop === undefined ? {} : { dpop: [headers.dpop] }
+  try {
+    return await endpoint.handle(Buffer.from(JSON.stringify(body)), request)
+  } catch (error) {
+    assert.ok(error instanceof Refusal, String(error))
+    return { status: error.status, ...error.body() }
+  }
+}
+
+function outcomeOf(answer: object): readonly unknown[] {
+  return isObject(answer) ? [answer.status, answer.error] : []
+}
+
+test('a tenant whose key is gone gets nothing from any endpoint, and nobody else is touched', async () => {
+  // Shows D1.error.token.503.tenantKey, D1.error.bind.503.tenantKey,
+  // D1.error.exchange.503.temporarily_unavailable.
+  const { clock, keys, endpoints, mint } = setUp()
+  const [a, b] = [await mint('red-1', 'a'), await mint('red-2', 'b')]
+  const other = await mint('blue-1', 'a')
+  keys.delete('red')
+  const minted = await ask(endpoints.mint, { namespace: 'red-1', agent: 'a', session: 's' })
+  assert.equal(outcomeOf(minted)[0], 503)
+  const dpop = testProver({ clock }).proof('https://id.example/v1/token/bind', a)
+  const bound = await ask(endpoints.bind, {}, { authorization: `Bearer ${a}`, dpop })
+  assert.deepEqual(outcomeOf(bound), [503, 'temporarily_unavailable'])
+  const exchanged = await ask(endpoints.exchange, { subject_token: a, audience: 'reports' })
+  assert.deepEqual(outcomeOf(exchanged), [503, 'temporarily_unavailable'])
+  const delegated = await ask(endpoints.exchange, { subject_token: a, actor_token: b })
+  assert.deepEqual(outcomeOf(delegated), [503, 'temporarily_unavailable'])
+  assert.ok('access_token' in (await ask(endpoints.exchange, { subject_token: other, audience: 'reports' })))
+})
+
+test('a delegation stays within its tenant, across namespaces too', async () => {
+  // Shows D1.delegation.sameTenant.
+  const { endpoints, mint } = setUp()
+  const a = await mint('red-1', 'a')
+  const delegate = async (actor: string) => ask(endpoints.exchange, { subject_token: a, actor_token: actor })
+  assert.ok('access_token' in (await delegate(await mint('red-2', 'b'))))
+  assert.deepEqual(outcomeOf(await delegate(await mint('blue-1', 'b'))), [400, 'invalid_grant'])
+})
