@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { readPublicKeys } from '@plat/keys'
-import type { Proof, ProofCheck, ProofContext, ProofVerdict, Substrate } from './check.ts'
+import type { Proof, ProofCheck, ProofContext, ProofVerdict } from './check.ts'
 import { readAssertion, verifyAssertion } from './jwt/assertion.ts'
 import type { AssertionKey } from './jwt/keys.ts'
 import { TrustDocument, type TrustParts } from './parts/trust-document.ts'
@@ -73,12 +73,12 @@ function judgeStatement(claims: Readonly<Record<string, unknown>>, { driver, pro
   }
   if (typeof sub !== 'string' || !LINE.test(sub)) return failed('the statement names no sandbox')
   if (proof.sandbox !== null && proof.sandbox !== sub) return failed('the statement is about another sandbox')
-  const substrate: Record<string, string> & Substrate = { check: driver, sandbox: sub, attestation: 'signed-statement' }
+  const stated: Partial<Record<(typeof STATED)[number], string>> = {}
   for (const name of STATED) {
     const value = claims[name]
     if (value === undefined) continue
     if (typeof value !== 'string' || !LINE.test(value)) return failed(`the statement has a bad "${name}"`)
-    substrate[name] = value
+    stated[name] = value
   }
-  return established(substrate)
+  return established({ check: driver, sandbox: sub, attestation: 'signed-statement', ...stated })
 }

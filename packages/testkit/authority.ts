@@ -1,0 +1,211 @@
+import 'reflect-metadata'
+import { hash, KeyObject, sign, type webcrypto } from 'node:crypto'
+import * as x509 from '@peculiar/x509'
+
+x509.cryptoProvider.set(crypto)
+
+/** Hashes and curves of the keys that an authority can make. */
+const KEY_KINDS = {
+  'P-256': { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' },
+  'P-384': { name: 'ECDSA', namedCurve: 'P-384', hash: 'SHA-384' },
+  RSA: { name: 'RSASSA-PKCS1-v1_5', modulusLength: 2048, publicExponent: new Uint8Array([1, 0, 1]), hash: 'SHA-256' },
+} as const
+export type KeyKind = keyof typeof KEY_KINDS
+
+const HOUR_MS = 60 * 60 * 1000
+
+/** A certificate with its private key. */
+export interface Issued {
+  readonly der: Buffer
+  readonly pem: string
+  /** Base64 DER, as a member of x5c. */
+  readonly x5c: string
+  readonly privateKey: KeyObject
+  /** Issues a certificate below this one. */
+  issue(wish: Wish): Promise<Issued>
+}
+
+/** What a certificate shall say. What is absent is what a well-made leaf says. */
+export interface Wish {
+  /** Common name. */
+  readonly name: string
+  readonly key?: KeyKind
+  /** An authority, with this many others below it at most when it is a number. */
+  readonly ca?: boolean | number
+  readonly uris?: readonly string[]
+  readonly dnsNames?: readonly string[]
+  /** `KeyUsageFlags` of @peculiar/x509 joined; null for no such extension. Default: that of a leaf or an authority. */
+  readonly keyUsage?: number | null
+  readonly keyUsageIsCritical?: boolean
+  readonly extKeyUsage?: readonly string[]
+  /** Milliseconds since the epoch. Default: an hour around `now` of the authority. */
+  readonly notBefore?: number
+  readonly notAfter?: number
+  /** Further extensions as they are: an object identifier, and the value in DER. */
+  readonly extensions?: readonly { readonly oid: string; readonly critical: boolean; readonly value: Uint8Array }[]
+}
+
+interface Pair {
+  readonly keys: webcrypto.CryptoKeyPair
+  readonly certificate: x509.X509Certificate
+  readonly algorithm: (typeof KEY_KINDS)[KeyKind]
+}
+
+/** A root of our own, for tests: made at run time, trusted by nobody else. `now` in milliseconds since the epoch. */
+export function createAuthority({ now, ...wish }: Wish & { readonly now: number }): Promise<Issued> {
+  return issue({ ca: true, ...wish }, null, now)
+}
+
+let serial = 0
+
+async function issue(wish: Wish, issuer: Pair | null, now: number): Promise<Issued> {
+  const algorithm = KEY_KINDS[wish.key ?? 'P-256']
+  const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
+  const issuerName = issuer?.certificate.subject ?? `CN=${wish.name}`
+  const certificate = await x509.X509CertificateGenerator.create({
+    serialNumber: (++serial).toString(16).padStart(4, '0'),
+    subject: `CN=${wish.name}`,
+    issuer: issuerName,
+    notBefore: new Date(wish.notBefore ?? now - HOUR_MS),
+    notAfter: new Date(wish.notAfter ?? now + HOUR_MS),
+    publicKey: keys.publicKey,
+    signingKey: issuer?.keys.privateKey ?? keys.privateKey,
+    signingAlgorithm: issuer?.algorithm ?? algorithm,
+    extensions: [...extensionsOf(wish)],
+  })
+  const der = Buffer.from(certificate.rawData)
+  const pair = { keys, certificate, algorithm }
+  return {
+    der,
+    pem: certificate.toString('pem'),
+    x5c: der.toString('base64'),
+    privateKey: KeyObject.from(keys.privateKey),
+    issue: (below) => issue(below, pair, now),
+  }
+}
+
+function* extensionsOf(wish: Wish): Generator<x509.Extension> {
+  const { KeyUsageFlags } = x509
+  const isCa = wish.ca !== undefined && wish.ca !== false
+  if (isCa) {
+    yield new x509.BasicConstraintsExtension(true, typeof wish.ca === 'number' ? wish.ca : undefined, true)
+  }
+  const usual = isCa ? KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign : KeyUsageFlags.digitalSignature
+  const usage = wish.keyUsage === undefined ? usual : wish.keyUsage
+  if (usage !== null) yield new x509.KeyUsagesExtension(usage, wish.keyUsageIsCritical ?? true)
+  if (wish.extKeyUsage !== undefined) yield new x509.ExtendedKeyUsageExtension([...wish.extKeyUsage])
+  const names = [
+    ...(wish.uris ?? []).map((value) => ({ type: 'url' as const, value })),
+    ...(wish.dnsNames ?? []).map((value) => ({ type: 'dns' as const, value })),
+  ]
+  if (names.length > 0) yield new x509.SubjectAlternativeNameExtension(names)
+  for (const { oid, critical, value } of wish.extensions ?? []) {
+    yield new x509.Extension(oid, critical, new Uint8Array(value))
+  }
+}
+
+/** Flags for `Wish.keyUsage`. */
+export const keyUsage = {
+  digitalSignature: x509.KeyUsageFlags.digitalSignature,
+  keyCertSign: x509.KeyUsageFlags.keyCertSign,
+} as const
+
+/** One ASN.1 value in DER: a tag and its content, which may be in pieces. */
+export function der(tag: number, ...pieces: readonly Uint8Array[]): Buffer {
+  const content = Buffer.concat(pieces)
+  const size = content.length
+  if (size < 0x80) return Buffer.concat([Buffer.from([tag, size]), content])
+  const octets =
+    size < 0x100 ? [size] : size < 0x10000 ? [size >> 8, size & 255] : [size >> 16, (size >> 8) & 255, size & 255]
+  return Buffer.concat([Buffer.from([tag, 0x80 | octets.length, ...octets]), content])
+}
+
+/** An object identifier in DER. */
+export function derOid(dotted: string): Buffer {
+  const [first = 0, second = 0, ...rest] = dotted.split('.').map(Number)
+  const octets = [first * 40 + second, ...rest].flatMap((arc) => {
+    const digits = [arc & 127]
+    for (let left = Math.floor(arc / 128); left > 0; left = Math.floor(left / 128)) digits.unshift((left & 127) | 128)
+    return digits
+  })
+  return der(0x06, Buffer.from(octets))
+}
+
+/** How a CMS message is made. What is absent is what a well-made one says. */
+export interface MessageWish {
+  readonly content: Uint8Array
+  readonly signers: readonly Issued[]
+  /** Certificates that travel in it. Default: those of the signers. */
+  readonly certificates?: readonly Issued[]
+  /** Name of the digest. Default: SHA-256. */
+  readonly digestOid?: string
+  /** Signs the content itself when false. */
+  readonly signedAttributes?: boolean
+  /** What the attribute messageDigest says. Default: the digest of the content. */
+  readonly messageDigest?: Uint8Array
+  /** Writes the outer layers and the content with end marks and in pieces, as BER allows. */
+  readonly indefinite?: boolean
+}
+
+const OIDS = {
+  data: '1.2.840.113549.1.7.1',
+  signedData: '1.2.840.113549.1.7.2',
+  contentType: '1.2.840.113549.1.9.3',
+  messageDigest: '1.2.840.113549.1.9.4',
+  sha256: '2.16.840.1.101.3.4.2.1',
+  rsa: '1.2.840.113549.1.1.1',
+} as const
+
+const NULL = Buffer.from([0x05, 0x00])
+
+/** A CMS message (RFC 5652, SignedData with its content inside) of RSA signers. */
+export function signedMessage(wish: MessageWish): Buffer {
+  const outer = wish.indefinite === true ? berOpen : der
+  const digest = der(0x30, derOid(wish.digestOid ?? OIDS.sha256), NULL)
+  const octets = wish.indefinite === true ? inPieces(wish.content) : der(0x04, wish.content)
+  const infos = wish.signers.map((signer) => signerInfo(signer, digest, wish))
+  const certificates = (wish.certificates ?? wish.signers).map((issued) => issued.der)
+  const body = outer(
+    0x30,
+    der(0x02, Buffer.from([1])),
+    der(0x31, digest),
+    outer(0x30, derOid(OIDS.data), outer(0xa0, octets)),
+    der(0xa0, ...certificates),
+    der(0x31, ...infos),
+  )
+  return outer(0x30, derOid(OIDS.signedData), outer(0xa0, body))
+}
+
+function berOpen(tag: number, ...pieces: readonly Uint8Array[]): Buffer {
+  return Buffer.concat([Buffer.from([tag, 0x80]), ...pieces, Buffer.from([0, 0])])
+}
+
+function inPieces(content: Uint8Array): Buffer {
+  const half = content.length >> 1
+  return berOpen(0x24, der(0x04, content.subarray(0, half)), der(0x04, content.subarray(half)))
+}
+
+function signerInfo(signer: Issued, digest: Buffer, wish: MessageWish): Buffer {
+  const certificate = new x509.X509Certificate(new Uint8Array(signer.der))
+  const issuer = Buffer.from(certificate.issuerName.toArrayBuffer())
+  const name = der(0x30, issuer, der(0x02, Buffer.from(certificate.serialNumber, 'hex')))
+  const attributes = [
+    der(0x30, derOid(OIDS.contentType), der(0x31, derOid(OIDS.data))),
+    der(
+      0x30,
+      derOid(OIDS.messageDigest),
+      der(0x31, der(0x04, wish.messageDigest ?? hash('sha256', wish.content, 'buffer'))),
+    ),
+  ]
+  const withAttributes = wish.signedAttributes !== false
+  const signature = sign('sha256', withAttributes ? der(0x31, ...attributes) : wish.content, signer.privateKey)
+  return der(
+    0x30,
+    der(0x02, Buffer.from([1])),
+    name,
+    digest,
+    ...(withAttributes ? [der(0xa0, ...attributes)] : []),
+    der(0x30, derOid(OIDS.rsa), NULL),
+    der(0x04, signature),
+  )
+}
