@@ -100,7 +100,7 @@ async function metric(gateway: GatewayProcess, name: string): Promise<number> {
 }
 
 test('500 calls at once on a budget that fits 100: exactly 100 are forwarded, and the budget is used to the last micro-unit', async () => {
-  // Shows D3.cost.sessionBudgetUSD, D3.cost.plat_gateway_metered_cost_usd, D3.cost.plat_gateway_budget_denied_total.
+  // Shows D3.cost.sessionBudgetUSD, D3.metric.plat_gateway_metered_cost_usd, D3.metric.plat_gateway_budget_denied_total.
   const gateway = await start(100 * HOLD)
   try {
     const decided = Promise.withResolvers<void>()

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import fc from 'fast-check'
-import { type Hold, type HoldItem, isShort, LocalLimits, type Overrun, windowEnd, windowOf } from './index.ts'
+import { type Hold, type HoldItem, isShort, LocalLimits, type Overrun, windowEnd, windowOf } from '../index.ts'
 import { limitsPromises } from './limits.conformance.ts'
 
 const clock = new TestClock()
