@@ -9,7 +9,7 @@ import { isDenial } from '../../call/index.ts'
 import { Approvals, COMPACT_AFTER_EVENTS, PENDING_PER_SESSION_MAX } from './approvals.ts'
 import { type Approval, type ApprovalEvent, decodeEvent } from './events.ts'
 import { createApprovalStage } from './stage.ts'
-import { ask, callOf, completed, type Heldable, refusedBefore } from './testing.ts'
+import { ask, callOf, completed, type Heldable, refusedBefore } from './testing/call.ts'
 
 interface Ground {
   readonly clock: TestClock

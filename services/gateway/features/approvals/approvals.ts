@@ -3,10 +3,10 @@ import type { Journal, JournalEntry } from '@plat/state'
 import { type ApprovalUse, type Call, type Denial, deny, type ErrorCode } from '../../call/index.ts'
 import type { Wait } from '../../pipeline/stage.ts'
 import { Book, type Entry, sessionKey } from './book.ts'
-import { digestOf } from './digest.ts'
 import type { Approval, ApprovalEvent, Question, Vote } from './events.ts'
-import type { PreviewOptions } from './preview.ts'
-import { questionOf } from './question.ts'
+import { digestOf } from './question/digest.ts'
+import type { PreviewOptions } from './question/preview.ts'
+import { questionOf } from './question/question.ts'
 import { Waiters } from './waiters.ts'
 
 /** Approvals that one session may have pending; further calls are told `backlog_full`. */

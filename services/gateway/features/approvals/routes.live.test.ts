@@ -6,7 +6,7 @@ import type { Ledgers, Rec } from '@plat/ledger'
 import { silentLog } from '@plat/process'
 import { createAdmin } from '../../admin/index.ts'
 import { createApprovals } from './index.ts'
-import { callOf } from './testing.ts'
+import { callOf } from './testing/call.ts'
 import { isApprovalView } from './view.ts'
 
 const TOKEN = 'a-token-of-the-test'

@@ -3,9 +3,9 @@ import { hash } from 'node:crypto'
 import { test } from 'node:test'
 import { parseStrict } from '@plat/core'
 import fc from 'fast-check'
+import { callOf } from '../testing/call.ts'
 import { digestOf } from './digest.ts'
 import { previewOf } from './preview.ts'
-import { callOf } from './testing.ts'
 
 const bytes = (value: unknown) => Buffer.from(JSON.stringify(value))
 

@@ -1,7 +1,7 @@
-import type { Call, Decision, Facts, Operation, Outcome } from '../../call/index.ts'
-import { Snapshots } from '../../call/index.ts'
-import type { JudgedCall } from './approvals.ts'
-import type { createApprovalStage } from './stage.ts'
+import type { Call, Decision, Facts, Operation, Outcome } from '../../../call/index.ts'
+import { Snapshots } from '../../../call/index.ts'
+import type { JudgedCall } from '../approvals.ts'
+import type { createApprovalStage } from '../stage.ts'
 
 /** What a test says of a call; everything else is the same for all. */
 export interface Told {
@@ -28,6 +28,8 @@ export interface Heldable extends JudgedCall {
 }
 
 let count = 0
+/** Both passes, for a type that either fits. */
+const passes: readonly [1 | 2, 2] = [1, 2]
 
 export function callOf(told: Told): Heldable {
   const stop = new AbortController()
@@ -36,7 +38,7 @@ export function callOf(told: Told): Heldable {
     ...headOf(id, stop.signal),
     ...partsOf(told),
     leave: (reason: string) => stop.abort(reason),
-    again: (now: Told = {}) => Object.assign(call, { ...partsOf({ ...told, ...now }), pass: 2 as const }),
+    again: (now: Told = {}) => Object.assign(call, { ...partsOf({ ...told, ...now }), pass: passes[1] }),
     with: (given: Pick<Facts, 'approval'>) => ({ ...call, facts: { ...call.facts, ...given } }),
   }
   return call
@@ -46,7 +48,7 @@ function headOf(id: string, signal: AbortSignal) {
   return {
     id,
     signal,
-    pass: 1 as 1 | 2,
+    pass: passes[0],
     wire: { method: 'POST', path: '', query: '', headers: {}, body: process.stdin, remote: '' },
     receivedAt: 0,
     snapshot: new Snapshots().current,

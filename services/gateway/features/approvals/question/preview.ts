@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { parseLossless } from '@plat/core'
-import type { Preview } from './events.ts'
+import type { Preview } from '../events.ts'
 
 export interface PreviewOptions {
   readonly mode: 'none' | 'hash' | 'redacted' | 'full'

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { Clock, Ids } from '@plat/core'
-import type { Call } from '../../call/index.ts'
-import type { Question } from './events.ts'
+import type { Call } from '../../../call/index.ts'
+import type { Question } from '../events.ts'
 import { type PreviewOptions, previewOf } from './preview.ts'
 
 /** What people are asked about this call. */

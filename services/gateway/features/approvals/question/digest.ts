@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { canonicalJson, parseLossless } from '@plat/core'
-import type { Call, Identity, Target } from '../../call/index.ts'
+import type { Call, Identity, Target } from '../../../call/index.ts'
 
 /** What of a call an approval is bound to. */
 export type Bound = Pick<Call, 'operation' | 'method' | 'body'> & {
