@@ -9,3 +9,4 @@ export { faults, type HttpFault, type RenderFault, renderFault } from './serve/e
 export { defaultLimits, type ListenLimits } from './serve/limits.ts'
 export { type Exchange, type Listener, type ListenOptions, listen, type RawRoute } from './serve/listen.ts'
 export { mountProbes, type Probes } from './serve/probes.ts'
+export type { TlsOptions } from './serve/tls.ts'

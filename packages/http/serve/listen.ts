@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Clock, Ids } from '@plat/core'
@@ -9,6 +10,7 @@ import { createApi } from './api.ts'
 import { faults, type HttpFault, type RenderFault, renderFault, sendFault, writeFault } from './errors.ts'
 import { headFault, isLoopbackAddress, isLoopbackHost } from './head.ts'
 import { defaultLimits, type ListenLimits } from './limits.ts'
+import { followTls, type TlsOptions, tlsServerOptions } from './tls.ts'
 
 /** How often a drain looks for connections that have become idle, in milliseconds. */
 const SWEEP_EVERY_MS = 100
@@ -38,6 +40,8 @@ export interface ListenOptions {
   /** Mounts everything that is no raw route. */
   readonly api?: (app: FastifyInstance) => void | Promise<void>
   readonly limits?: Partial<ListenLimits>
+  /** Absent: plain HTTP. */
+  readonly tls?: TlsOptions
   /** Host names, beside the loopback ones, that a listener on a loopback address answers to. */
   readonly hosts?: readonly string[]
   /** The service's own shape of errors at the HTTP level. */
@@ -62,7 +66,13 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   if (address === null)
     throw new Error(`"${options.address}" is no address to listen on: write "host:port" or ":port".`)
   await front.mount()
-  await bind(front.server, options.address, address)
+  await front.secure()
+  try {
+    await bind(front.server, options.address, address)
+  } catch (error) {
+    await front.close()
+    throw error
+  }
   return front.opened()
 }
 
@@ -82,7 +92,7 @@ function bind(server: Server, text: string, at: { host: string | undefined; port
 
 /** The one server: checks each head, gives the exchange its id, and hands it to a raw route or to the API. */
 class Front {
-  readonly server: Server
+  readonly server: Server | TlsServer
   readonly #options: ListenOptions
   readonly #limits: ListenLimits
   readonly #routes: readonly RawRoute[]
@@ -93,6 +103,7 @@ class Front {
   readonly #distrusted = new WeakSet<Socket>()
   #api: ((request: IncomingMessage, response: ServerResponse, id: string) => void) | null = null
   #closeApi: () => Promise<void> = async () => {}
+  #stopTls: () => void = () => {}
   #loopback = false
   #draining = false
 
@@ -116,21 +127,35 @@ class Front {
     this.#closeApi = api.close
   }
 
+  /** Certificate and key are in place before the first connection. */
+  async secure(): Promise<void> {
+    const { tls, clock, log } = this.#options
+    const { server } = this
+    if (tls === undefined || !('setSecureContext' in server)) return
+    this.#stopTls = await followTls(tls, { use: (context) => server.setSecureContext(context), clock, log })
+  }
+
+  async close(): Promise<void> {
+    this.#stopTls()
+    await this.#closeApi()
+  }
+
   opened(): Listener {
     const { address, port } = addressOf(this.server)
     this.#loopback = isLoopbackAddress(address)
     const host = address === '::' || address === '0.0.0.0' ? '127.0.0.1' : address
     return {
-      url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
+      url: `${this.#options.tls === undefined ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${port}`,
       port,
       drain: (timeoutMs) => this.#drain(timeoutMs),
       close: () => this.#drain(0),
     }
   }
 
-  #createServer(): Server {
+  #createServer(): Server | TlsServer {
     const limits = this.#limits
-    const server = createServer({
+    const { tls } = this.#options
+    const http = {
       headersTimeout: limits.headersMs,
       requestTimeout: limits.requestMs,
       keepAliveTimeout: limits.keepAliveMs,
@@ -141,7 +166,9 @@ class Front {
       requireHostHeader: false,
       // `Upgrade` may be ignored (RFC 9110, section 7.8): the request is answered over HTTP/1.1.
       shouldUpgradeCallback: () => false,
-    })
+    }
+    const server =
+      tls === undefined ? createServer(http) : createTlsServer({ ...http, ...tlsServerOptions(tls, limits.headersMs) })
     server.maxConnections = limits.maxConnections
     server.maxHeadersCount = limits.maxHeaders
     server.maxRequestsPerSocket = limits.maxRequestsPerSocket
@@ -198,7 +225,8 @@ class Front {
 
   /** Node's parser gave up. An answer that is already under way on this connection must not get a second head. */
   #broken(error: NodeJS.ErrnoException, socket: Duplex): void {
-    if (!socket.writable || error.code === 'ECONNRESET' || this.#hasStarted(socket)) {
+    const unheard = !socket.writable || error.code === 'ECONNRESET' || error.code?.startsWith('ERR_SSL_') === true
+    if (unheard || this.#hasStarted(socket)) {
       socket.destroy()
       return
     }
@@ -228,7 +256,7 @@ class Front {
     await closed
     stopSweeping()
     cancel()
-    await this.#closeApi()
+    await this.close()
   }
 }
 
