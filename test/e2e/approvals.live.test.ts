@@ -232,6 +232,21 @@ describe('held calls through a running plat', { concurrency: true }, () => {
     await client.close()
   })
 
+  test('revoked while held, the call ends within a second, nothing is forwarded, and nobody can approve it', async () => {
+    const client = await clientOf('revoked')
+    const call = assert.rejects(remove(client, 'a'), /revoked/)
+    const id = await pending('revoked')
+    const began = Date.now()
+    const body = { target: { session: 'default/revoked/s' }, mode: 'revoke', reason: 'the test says so' }
+    assert.equal((await api('POST', '/v1/revocations', body)).status, 201)
+    await call
+    assert.ok(Date.now() - began < 1_000)
+    await assertRecorded('revoked', ['decision revoked'])
+    await until(async () => (await approvals('revoked', 'cancelled')).length === 1, 'the approval is still open')
+    assert.equal((await api('POST', `/v1/approvals/${id}/approve`, {})).status, 409)
+    await client.close()
+  })
+
   test('a caller that asks for an early answer gets approval_pending with the id; exact numbers are told apart', async () => {
     const bearer = await token('raw')
     const ask = async (n: string) => {
