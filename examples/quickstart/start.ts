@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { screen, startUp } from '@plat/cli'
 import { type FlagTable, parseFlags } from '@plat/config'
 import { onShutdown } from '@plat/process'
+import { startModel } from './model/server.ts'
 import { startNotes } from './notes/server.ts'
 
 const flags = {
@@ -14,9 +15,10 @@ const flags = {
   listen: { type: 'string', default: '127.0.0.1:8080', help: 'where the gateway listens' },
   'identity-listen': { type: 'string', default: '127.0.0.1:8081', help: 'where the identity broker listens' },
   'notes-port': { type: 'int', default: 8091, help: 'where the notes server listens, on loopback' },
+  'model-port': { type: 'int', default: 8092, help: 'where the scripted model server listens, on loopback' },
 } as const satisfies FlagTable
 
-/** `npm start`: the example notes server and plat over this folder, in one process that ends together. */
+/** `npm start`: the example notes server, the scripted model server and plat over this folder, in one process that ends together. */
 export async function main(argv: readonly string[]): Promise<number> {
   const parsed = parseFlags(flags, argv, 'npm start --')
   if (!parsed.ok) {
@@ -24,18 +26,17 @@ export async function main(argv: readonly string[]): Promise<number> {
     return parsed.help ? 0 : 2
   }
   const { dir, listen, ...rest } = parsed.values
-  const notes = await startNotes({ port: rest['notes-port'], dir: `${dir}/.plat` })
-  const plat = await startUp({ dir, listen, identityListen: rest['identity-listen'], log: 'file' }).catch(
-    async (error: unknown) => {
-      await notes.close()
-      throw error
-    },
-  )
+  await using starting = new AsyncDisposableStack()
+  const keep = <T extends { close(): Promise<void> }>(server: T): T => starting.adopt(server, () => server.close())
+  keep(await startNotes({ port: rest['notes-port'], dir: `${dir}/.plat` }))
+  keep(await startModel({ port: rest['model-port'] }))
+  const plat = await startUp({ dir, listen, identityListen: rest['identity-listen'], log: 'file' })
+  const servers = starting.move()
   for (const line of [...(await screen(plat)), ...commandsToTry(dir)]) console.log(line)
   return new Promise((resolve) => {
     onShutdown(async () => {
       await plat.stop()
-      await notes.close()
+      await servers.disposeAsync()
       resolve(0)
     })
   })

@@ -25,9 +25,11 @@ class Quickstart {
   static async make(t: TestContext): Promise<Quickstart> {
     const dir = await mkdtemp(path.join(os.tmpdir(), 'plat-'))
     await cp(path.join(root, 'examples/quickstart/resources'), path.join(dir, 'resources'), { recursive: true })
-    const ports = await Promise.all([freePort(), freePort(), freePort()])
+    const ports = await Promise.all([freePort(), freePort(), freePort(), freePort()])
     const server = path.join(dir, 'resources/mcpservers/default/notes.yaml')
     await writeFile(server, (await readFile(server, 'utf8')).replace(':8091/', `:${ports[2]}/`))
+    const agent = path.join(dir, 'resources/agents/default/assistant.yaml')
+    await writeFile(agent, (await readFile(agent, 'utf8')).replace(':8092/', `:${ports[3]}/`))
     const quickstart = new Quickstart(dir, ports)
     t.after(async () => {
       quickstart.npm?.kill('SIGTERM')
@@ -38,9 +40,11 @@ class Quickstart {
   }
 
   async start(): Promise<void> {
-    const [gateway, identity, notes] = this.ports
+    const [gateway, identity, notes, model] = this.ports
     const flags = ['-dir', this.dir, '-listen', `127.0.0.1:${gateway}`, '-identity-listen', `127.0.0.1:${identity}`]
-    const npm = spawn('npm', ['start', '--', ...flags, '-notes-port', String(notes)], { cwd: root })
+    const npm = spawn('npm', ['start', '--', ...flags, '-notes-port', String(notes), '-model-port', String(model)], {
+      cwd: root,
+    })
     this.npm = npm
     this.screen = ''
     const collect = (chunk: Buffer) => {
@@ -54,7 +58,7 @@ class Quickstart {
     )
   }
 
-  /** All three ports are free again. */
+  /** All ports are free again. */
   async gone(): Promise<void> {
     for (const port of this.ports)
       await until(
@@ -121,6 +125,34 @@ test('the demo works against npm start as the README says, and its ledger verifi
   assert.equal((await stat(path.join(quickstart.dir, '.plat/env'))).mode & 0o777, 0o600)
 })
 
+/** A program that knows nothing but OpenAI's two variables. */
+const ASKS_THE_MODEL = `
+const response = await fetch(process.env.OPENAI_BASE_URL + '/chat/completions', {
+  method: 'POST',
+  headers: { 'content-type': 'application/json', authorization: 'Bearer ' + process.env.OPENAI_API_KEY },
+  body: JSON.stringify({ model: 'any', messages: [{ role: 'user', content: 'hello' }], stream: true }),
+})
+console.log(response.status, await response.text())
+`
+
+test('a program under plat run reaches the model of its agent, and the ledger counts what it used', async (t) => {
+  const quickstart = await Quickstart.make(t)
+  await quickstart.start()
+  const { code, text } = await plat(
+    ...['run', 'assistant', '-dir', quickstart.dir, '--', process.execPath, '--input-type=module'],
+    ...['-e', ASKS_THE_MODEL],
+  )
+  assert.equal(code, 0, text)
+  assert.match(text, /^200 data: /m)
+  assert.match(text, /scripted-1.*Hello!/)
+  assert.ok(!text.includes('usage') && text.includes('[DONE]'))
+  const outcome = (await quickstart.file('state/audit.jsonl'))
+    .split('\n')
+    .filter((line) => line.includes('"kind":"outcome"') && line.includes('"op":"model.generate"'))
+  assert.equal(outcome.length, 1)
+  assert.match(outcome[0] ?? '', /"server":"llm\/default.assistant".*"tool":"scripted-1".*"usageSource":"reported"/)
+})
+
 test('a second start keeps keys, tokens, notes and ledger', async (t) => {
   const quickstart = await Quickstart.make(t)
   await quickstart.start()
@@ -174,8 +206,10 @@ test('a second plat up on the same folder is refused in one line, and a taken po
 function plat(...args: string[]): Promise<{ readonly code: number | null; readonly text: string }> {
   const child = spawn(process.execPath, [path.join(root, 'apps/cli/bin/plat.mjs'), ...args])
   let text = ''
-  child.stderr.on('data', (chunk: Buffer) => {
-    text += chunk
-  })
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk: Buffer) => {
+      text += chunk
+    })
+  }
   return new Promise((resolve) => child.once('close', (code) => resolve({ code, text })))
 }
