@@ -59,7 +59,7 @@ class Reserve {
     const { key, tool } = call.facts.target
     const micros = tool === null ? 0 : call.snapshot.get(pricingSlot).tool(`${key}/${tool}`)
     const items = [...call.facts.decision.rates, ...this.#money(call, micros)]
-    return items.length === 0 ? { hold: null } : this.#take(call, items, (short) => this.#refuse(call, short))
+    return items.length === 0 ? { hold: null } : this.#take(call.id, items, (short) => this.#refuse(call, short))
   }
 
   #admitModel(call: Judged, demand: ModelDemand): Reserved | Promise<Reserved> {
@@ -70,7 +70,7 @@ class Reserve {
       const body = Number.isFinite(limit) ? clamped(demand, limit) : null
       return rates.length === 0
         ? given(null, body)
-        : this.#take(call, rates, (short) => this.#refuse(call, short), body)
+        : this.#take(call.id, rates, (short) => this.#refuse(call, short), body)
     }
     const price = call.snapshot.get(pricingSlot).model(demand.priceKey)
     const maxTokens = Number.isFinite(limit) ? limit : DEFAULT_MAX_TOKENS
@@ -79,7 +79,7 @@ class Reserve {
     if (price === null || most === null) return priceUnknown(demand)
     const items = [...rates, ...this.#money(call, most)]
     const again = (short: Short) => this.#takeLess(call, { demand, price, maxTokens, short })
-    return this.#take(call, items, again, clamped(demand, maxTokens))
+    return this.#take(call.id, items, again, clamped(demand, maxTokens))
   }
 
   /** One second take with what is left, when enough output fits into it. */
@@ -95,12 +95,12 @@ class Reserve {
     const most = costAtMost(price, demand.inputTokens, less * demand.choices)
     if (most === null) return priceUnknown(demand)
     const items = [...call.facts.decision.rates, ...this.#money(call, most)]
-    return this.#take({ ...call, id: `${call.id}/2` }, items, refuse, clamped(demand, less))
+    return this.#take(`${call.id}/2`, items, refuse, clamped(demand, less))
   }
 
   /** A plain value where the limits answer at once. */
   #take(
-    { id }: Pick<Judged, 'id'>,
+    id: string,
     items: readonly HoldItem[],
     otherwise: (short: Short) => Reserved | Promise<Reserved>,
     body: Body | null = null,
@@ -133,7 +133,7 @@ class Reserve {
     if (!outcome.forwarded) return hold?.release()
     const held = hold?.items.find((item) => item.unit === 'micros')
     const spent = held === undefined ? outcome.costMicros : this.#spent(call, held, outcome)
-    this.#options.metered(spent)
+    if (spent > 0) this.#options.metered(spent)
     return hold?.settle(new Map(hold.items.map((item) => [item.key, item === held ? spent : item.amount])))
   }
 
