@@ -307,6 +307,20 @@ test('a journal that cannot be written denies, and lets nobody wait for ever', a
   assert.equal(answer === 'granted' ? '' : answer.code, 'approval_expired')
 })
 
+test('two replicas on one journal: either decides for both, and a grant is used on one of them', async () => {
+  const clock = new TestClock()
+  const journal = createMemoryJournal<ApprovalEvent>(() => clock.now())
+  const [one, two] = [await ground(journal, clock), await ground(journal, clock)]
+  const call = callOf({})
+  const wait = await held(one, call)
+  await two.approvals.decide(wait.approvalId, yes)
+  assert.equal(await wait.until, 'granted')
+  const verdicts = Promise.all([one.stage.admit(call.again()), two.stage.admit(callOf({}))])
+  await clock.advance(100)
+  assert.equal((await verdicts).filter((verdict) => 'approval' in verdict).length, 1)
+  assert.equal([...one.events, ...two.events].filter((t) => t === 'used').length, 1)
+})
+
 test('1,000 held calls over a restart: none is lost, and no grant is used twice', async () => {
   // Shows D3.approvals.approvalStorePath.
   const dir = await mkdtemp(join(tmpdir(), 'plat-'))

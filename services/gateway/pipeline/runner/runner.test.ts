@@ -4,7 +4,16 @@ import { Readable } from 'node:stream'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import type { Rec } from '@plat/ledger'
-import { type Denial, deny, type Frame, type Head, type Identity, type Operation, Snapshots } from '../../call/index.ts'
+import {
+  type Decision,
+  type Denial,
+  deny,
+  type Frame,
+  type Head,
+  type Identity,
+  type Operation,
+  Snapshots,
+} from '../../call/index.ts'
 import { createLiveCalls } from '../live.ts'
 import { matrix } from '../matrix.ts'
 import type { Plane } from '../plane.ts'
@@ -58,6 +67,8 @@ interface Setup {
   readonly authenticate?: () => Identity | Denial
   readonly revoked?: () => Verdict<never>
   readonly approval?: (pass: number) => unknown
+  /** What policy says; allow when absent. */
+  readonly decided?: Decision['action']
   readonly still?: () => Denial | null
   readonly headers?: Record<string, string>
   readonly plane?: Partial<Plane>
@@ -163,6 +174,18 @@ function fakeStages(setup: Setup): readonly AnyStage[] {
     still: () => setup.still?.() ?? null,
   }
   const resolve: AnyStage = { ...revoked, name: 'resolve', gives: ['target'], admit: () => ({ target: notes }) }
+  const action = setup.decided ?? 'allow'
+  const decision = {
+    action,
+    policy: 'p',
+    rule: 'r',
+    reason: 'scope',
+    revision: '',
+    engines: [],
+    wouldBe: [],
+    rates: [],
+  }
+  const policy: AnyStage = { ...revoked, name: 'policy', gives: ['decision'], admit: () => ({ decision }) }
   const approval: AnyStage = {
     name: 'approval',
     needs: [],
@@ -170,7 +193,7 @@ function fakeStages(setup: Setup): readonly AnyStage[] {
     skipped: { approval: null },
     admit: (call: { pass: number }) => setup.approval?.(call.pass) ?? { approval: null },
   }
-  return [revoked, resolve, approval]
+  return setup.decided === undefined ? [revoked, resolve, approval] : [revoked, resolve, policy, approval]
 }
 
 function ledger(records: Rec[]) {
@@ -365,4 +388,16 @@ test('a drain cuts long calls at once, waits for the others, and leaves none beh
   await done
   await drained
   assert.deepEqual([live.size, records.at(-1)?.result, records.at(-1)?.code], [0, 'cut', 'state_unavailable'])
+})
+
+test('what policy does not allow is never forwarded without an approval, whatever the stages say', async () => {
+  const unasked = world({ decided: 'require_approval' })
+  await unasked.done
+  assert.deepEqual(unasked.wire, ['200 policy_denied'])
+  const { kind, policy, rule } = only(unasked.records)
+  assert.deepEqual([kind, policy, rule], ['decision', 'p', 'r'])
+  const use = { approval: { approvalId: 'ap-1', by: ['ada'] } }
+  const approved = world({ decided: 'require_approval', approval: () => use })
+  await approved.done
+  assert.deepEqual(approved.wire, ['forward unsent, 1 records', '200 {"ok":1}'])
 })
