@@ -1,4 +1,6 @@
 import { closest, isTrustDomain } from '@plat/core'
+import { awsIidCheck } from './aws-iid.ts'
+import { azureImdsCheck } from './azure-imds.ts'
 import type { ProofCheck } from './check.ts'
 import type { ProofFlagValues } from './flags.ts'
 import { gcpIdentityCheck } from './gcp-identity.ts'
@@ -42,10 +44,28 @@ const BUILT: Readonly<Record<string, (flags: ProofFlagValues, parts: CheckParts)
       },
       parts,
     ),
+  'aws-iid': (flags, parts) =>
+    awsIidCheck(
+      {
+        certificates: named(flags, 'aws-iid-certificates'),
+        accounts: flags['aws-iid-accounts'],
+        windowMs: flags['aws-iid-window'],
+      },
+      parts,
+    ),
+  'azure-imds': (flags, parts) =>
+    azureImdsCheck(
+      {
+        roots: flags['azure-imds-roots'],
+        issuers: new URL(httpUrl(flags, 'azure-imds-issuers')).origin,
+        subscriptions: flags['azure-imds-subscriptions'],
+      },
+      parts,
+    ),
 }
 
 /** Identity checks that the contract names and this version refuses. */
-const UNBUILT: readonly string[] = ['aws-iid', 'azure-imds', 'tee']
+const UNBUILT: readonly string[] = ['tee']
 
 /** The name of a driver: it stands in `proof.check`, and in flags before a "=". */
 const DRIVER = /^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/

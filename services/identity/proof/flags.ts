@@ -1,6 +1,7 @@
 import type { FlagTable, FlagValues } from '@plat/config'
 
 const group = 'Proof checks'
+const DAY_MS = 24 * 60 * 60 * 1000
 /** Where a pod finds what it needs to speak to the API server. */
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount'
 /** The audience that every credential of a proof must be made for. */
@@ -81,6 +82,36 @@ export const proofFlags = {
     type: 'list',
     group,
     help: 'Projects that may prove: <project> or <project>=<namespace>.',
+  },
+  'aws-iid-certificates': {
+    type: 'string',
+    group,
+    help: 'Folder of the certificates that AWS publishes for its regions, <region>.pem.',
+  },
+  'aws-iid-accounts': { type: 'list', group, help: 'Accounts that may prove: <account> or <account>=<namespace>.' },
+  'aws-iid-window': {
+    type: 'duration',
+    default: DAY_MS,
+    min: 1000,
+    max: 365 * DAY_MS,
+    group,
+    help: 'How long after its launch an instance may prove; it proves one session.',
+  },
+  'azure-imds-roots': {
+    type: 'string',
+    group,
+    help: 'Roots above the signers of attested documents, PEM. Default: pinned.',
+  },
+  'azure-imds-issuers': {
+    type: 'string',
+    default: 'http://www.microsoft.com',
+    group,
+    help: 'The one origin that certificates of issuers are fetched from.',
+  },
+  'azure-imds-subscriptions': {
+    type: 'list',
+    group,
+    help: 'Subscriptions that may prove: <subscription> or <subscription>=<namespace>.',
   },
 } as const satisfies FlagTable
 
