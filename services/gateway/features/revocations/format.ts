@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { parseStrict } from '@plat/core'
 import Type, { type Static, type TSchema } from 'typebox'
+import { Compile, type Validator } from 'typebox/compile'
 import { Check, Errors } from 'typebox/value'
 
 /** Entries of the file, and break-glass entries; far above what is needed while tokens live for hours, and small in memory. */
@@ -48,9 +49,9 @@ const entrySchema = Type.Object(
   closed,
 )
 
-/** Format `revocationsFile`. */
+/** Format `revocationsFile`, without its entries: those are checked one by one, so that many wrong ones cost no more than a few. */
 const fileSchema = Type.Object(
-  { version: Type.Literal(1), revocations: Type.Array(entrySchema, { maxItems: MAX_REVOCATIONS }) },
+  { version: Type.Literal(1), revocations: Type.Array(Type.Unknown(), { maxItems: MAX_REVOCATIONS }) },
   closed,
 )
 
@@ -58,6 +59,9 @@ const eventSchema = Type.Union([
   Type.Object({ t: Type.Literal('revoked'), revocation: entrySchema }, closed),
   Type.Object({ t: Type.Literal('lifted') }, closed),
 ])
+
+const isEntry = compiled(entrySchema)
+const isEvent = compiled(eventSchema)
 
 export type RevocationTarget = Static<typeof targetSchema>
 
@@ -94,22 +98,25 @@ export function decodeFile(bytes: Uint8Array | null): DecodedFile | { readonly p
   } catch (error) {
     return { problems: [error instanceof Error ? error.message : 'is not JSON'] }
   }
-  if (!Check(fileSchema, value)) return { problems: problemsOf(fileSchema, value) }
+  if (!Check(fileSchema, value)) return { problems: problemsOf(fileSchema, value, '') }
+  const byId = new Map<string, Revocation>()
   const problems: string[] = []
-  const ids = new Set<string>()
-  for (const [at, { id, createdAt, expiresAt }] of value.revocations.entries()) {
-    if (ids.has(id)) problems.push(`revocations[${at}].id: ${JSON.stringify(id)} stands twice`)
-    if (isNoTime(createdAt)) problems.push(`revocations[${at}].createdAt: there is no such time`)
-    if (isNoTime(expiresAt)) problems.push(`revocations[${at}].expiresAt: there is no such time`)
-    ids.add(id)
+  for (const [at, entry] of value.revocations.entries()) {
+    const path = `revocations[${at}]`
+    if (!isEntry(entry)) problems.push(...problemsOf(entrySchema, entry, path))
+    else if (isNoTime(entry.createdAt)) problems.push(`${path}.createdAt: there is no such time`)
+    else if (isNoTime(entry.expiresAt)) problems.push(`${path}.expiresAt: there is no such time`)
+    else if (byId.has(entry.id)) problems.push(`${path}.id: ${JSON.stringify(entry.id)} stands twice`)
+    else byId.set(entry.id, whole(entry))
+    if (problems.length >= PROBLEMS_TOLD) break
   }
-  if (problems.length > 0) return { problems: problems.slice(0, PROBLEMS_TOLD) }
-  return { entries: value.revocations.map(whole), sha256: hash('sha256', bytes, 'hex') }
+  if (problems.length > 0) return { problems }
+  return { entries: [...byId.values()], sha256: hash('sha256', bytes, 'hex') }
 }
 
 /** Reads an event from the journal. Throws for one that this version does not know: half a history revokes too few. */
 export function decodeEvent(value: unknown): RevocationEvent {
-  if (Check(eventSchema, value)) return value.t === 'lifted' ? value : { ...value, revocation: whole(value.revocation) }
+  if (isEvent(value)) return value.t === 'lifted' ? value : { ...value, revocation: whole(value.revocation) }
   throw new Error('the journal holds a revocation event that is not known in this version')
 }
 
@@ -124,14 +131,19 @@ export function isNoTime(text: string | null | undefined): boolean {
   return typeof text === 'string' && Number.isNaN(Date.parse(text))
 }
 
-function problemsOf(schema: TSchema, value: unknown): string[] {
-  return Errors(schema, value)
-    .slice(0, PROBLEMS_TOLD)
-    .map(({ instancePath, message }) => {
-      const path = instancePath
-        .slice(1)
-        .replaceAll(/\/(\d+)(?=\/|$)/g, '[$1]')
-        .replaceAll('/', '.')
-      return path === '' ? message : `${path}: ${message}`
-    })
+/** A check made on first use. Long lists are read while calls wait, and compiled it takes a microsecond instead of twenty. */
+function compiled<const T extends TSchema>(schema: T): (value: unknown) => value is Static<T> {
+  let check: Validator<Record<never, never>, T> | null = null
+  return (value): value is Static<T> => {
+    check ??= Compile(schema)
+    return check.Check(value)
+  }
+}
+
+/** What is wrong with a value that does not fit, each with its place below `path`. */
+function problemsOf(schema: TSchema, value: unknown, path: string): string[] {
+  return Errors(schema, value).map(({ instancePath, message }) => {
+    const below = `${path}${instancePath.replaceAll('/', '.')}`
+    return below === '' ? message : `${below.replace(/^\./, '')}: ${message}`
+  })
 }

@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { rfc3339Micros, TestClock } from '@plat/core'
+import { createMemoryJournal, type Journal, openFileJournal } from '@plat/state'
+import { MemoryDisk } from '@plat/testkit/disk'
+import fc from 'fast-check'
+import { decodeEvent, type Revocation, type RevocationEvent } from './format.ts'
+import { KeptRevocations } from './kept.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'plat-'))
+after(() => rmSync(folder, { recursive: true }))
+
+function entry(id: string, clock: TestClock, forMs: number | null = null): Revocation {
+  const createdAt = rfc3339Micros(clock.now())
+  const expiresAt = forMs === null ? null : rfc3339Micros(clock.now() + forMs)
+  return { id, target: { session: `default/assistant/${id}` }, mode: 'revoke', reason: '', createdAt, expiresAt }
+}
+
+async function opened(journal: Journal<RevocationEvent>, clock: TestClock, onRevoked = () => 0) {
+  const faults: unknown[] = []
+  const kept = new KeptRevocations({ journal, clock, onRevoked, onFault: (error) => faults.push(error) })
+  await kept.open()
+  return { kept, faults }
+}
+
+const ids = (kept: KeptRevocations, clock: TestClock) =>
+  kept.list
+    .inForce(clock.now())
+    .map(({ id }) => id)
+    .sort()
+
+type Step =
+  | { readonly do: 'add'; readonly forMs: number | null }
+  | { readonly do: 'lift'; readonly nth: number }
+  | { readonly do: 'wait'; readonly ms: number }
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  fc.record({ do: fc.constant('add' as const), forMs: fc.option(fc.integer({ min: 1, max: 5_000 })) }),
+  fc.record({ do: fc.constant('lift' as const), nth: fc.nat(12) }),
+  fc.record({ do: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 3_000 }) }),
+)
+
+test('whatever is added and lifted at the same time, each entry is lifted once, and a restart finds the same list', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.array(step, { maxLength: 8 }), { maxLength: 6 }), async (batches) => {
+      const clock = new TestClock()
+      const journal = createMemoryJournal<RevocationEvent>(() => clock.now())
+      const { kept } = await opened(journal, clock)
+      const added: Revocation[] = []
+      const lifted: string[] = []
+      const take = async (one: Step) => {
+        if (one.do === 'add') {
+          const made = entry(`r${added.length}`, clock, one.forMs)
+          added.push(made)
+          await kept.add(made)
+        } else if (one.do === 'lift') {
+          const id = added[one.nth]?.id ?? 'nobody'
+          if (await kept.lift(id)) lifted.push(id)
+        }
+      }
+      for (const batch of batches) {
+        await Promise.all(batch.map(take))
+        for (const one of batch) if (one.do === 'wait') await clock.advance(one.ms)
+        kept.sweep()
+      }
+      assert.deepEqual(lifted, [...new Set(lifted)])
+      const expected = added
+        .filter(
+          ({ id, expiresAt }) => !lifted.includes(id) && (expiresAt === null || Date.parse(expiresAt) > clock.now()),
+        )
+        .map(({ id }) => id)
+        .sort()
+      assert.deepEqual(ids(kept, clock), expected)
+      assert.deepEqual(ids((await opened(journal, clock)).kept, clock), expected)
+    }),
+    { numRuns: 200 },
+  )
+})
+
+test('the answer to adding says how many calls ended, and the entry is durable by then', async () => {
+  const clock = new TestClock()
+  const path = join(folder, 'durable.jsonl')
+  const journal = await openFileJournal({ path, clock, decode: decodeEvent })
+  const { kept } = await opened(journal, clock, () => 3)
+  assert.equal(await kept.add(entry('r1', clock)), 3)
+  assert.match(readFileSync(path, 'utf8'), /default\/assistant\/r1/)
+  const parallel = await Promise.all(['r2', 'r3', 'r4'].map((id) => kept.add(entry(id, clock))))
+  assert.deepEqual(parallel, [3, 3, 3])
+  kept.close()
+  await journal.close()
+})
+
+test('what expired or was lifted is written out of the journal, and what is in force stays', async () => {
+  const clock = new TestClock()
+  const path = join(folder, 'compact.jsonl')
+  const journal = await openFileJournal({ path, clock, decode: decodeEvent })
+  const { kept, faults } = await opened(journal, clock)
+  await kept.add(entry('stays', clock))
+  await Promise.all(Array.from({ length: 1_200 }, (_, n) => kept.add(entry(`short${n}`, clock, 1_000))))
+  const before = readFileSync(path).length
+  await clock.advance(1_000)
+  kept.sweep()
+  await kept.add(entry('late', clock))
+  assert.ok(readFileSync(path).length < before / 100)
+  assert.equal(await kept.lift('late'), true)
+  assert.equal(await kept.lift('stays'), true)
+  kept.close()
+  await journal.close()
+  const again = await openFileJournal({ path, clock, decode: decodeEvent })
+  assert.deepEqual(ids((await opened(again, clock)).kept, clock), [])
+  assert.deepEqual(faults, [])
+  await again.close()
+})
+
+test('when the disk fails the one who revokes is told, and the entry is in force all the same', async () => {
+  const clock = new TestClock()
+  // Opening, the first write and its sync are well; the second write fails.
+  const disk = new MemoryDisk(new Map(), [{ at: 3, kind: 'ENOSPC' }])
+  const journal = await openFileJournal({ path: join(folder, 'broken.jsonl'), clock, decode: decodeEvent, files: disk })
+  const cut: string[] = []
+  const { kept } = await opened(journal, clock, () => cut.push('cut'))
+  await kept.add(entry('kept', clock))
+  await assert.rejects(kept.add(entry('unkept', clock)), /journal .*broken/)
+  assert.deepEqual(ids(kept, clock), ['kept', 'unkept'])
+  assert.equal(cut.length, 2)
+  assert.equal(await kept.lift('unkept'), true)
+  await assert.rejects(kept.lift('kept'), /cannot be written/)
+  assert.deepEqual(ids(kept, clock), ['kept'])
+})
+
+test('a journal with an event of another version does not open', async () => {
+  assert.throws(() => decodeEvent({ t: 'extended', until: 'tomorrow' }), /not known in this version/)
+  assert.throws(() => decodeEvent({ t: 'revoked', revocation: { id: 'r', target: {}, createdAt: 'x' } }), /not known/)
+})
