@@ -1,0 +1,263 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { Readable } from 'node:stream'
+import { type TestContext, test } from 'node:test'
+import { TestClock } from '@plat/core'
+import { type Log, silentLog } from '@plat/process'
+import { type Body, type Call, type Identity, isDenial, type Operation, Snapshots } from '../../call/index.ts'
+import { decodeModels } from './decode.ts'
+import { createModels, type ModelsOptions } from './index.ts'
+import { buildRoutes, modelOf, type StaticRoute } from './registry.ts'
+
+const fixed: StaticRoute = {
+  upstream: 'http://static.example/v1/',
+  model: '',
+  aliases: {},
+  namespaces: [],
+  agents: [],
+  apiKeyFile: '',
+  maxTokensPerRequest: 0,
+}
+
+const identity: Identity = {
+  tenant: '',
+  namespace: 'default',
+  agent: 'a',
+  session: 's',
+  user: null,
+  groups: [],
+  verified: null,
+  tier: 't',
+  scopes: new Set(
+    ['open', 'mine', 'theirs', 'elsewhere', 'gone', 'default.a', 'default.b'].map((name) => `models:${name}`),
+  ),
+  jti: 'j',
+  ancestors: [],
+  chain: [],
+  expiresAt: 0,
+  jkt: null,
+  issuer: '',
+  forkRoot: null,
+  inheritedTaints: [],
+}
+
+interface Asks {
+  readonly name?: string | null
+  readonly operation?: Operation
+  readonly value?: object
+}
+
+function callOf(snapshots: Snapshots, server: string, asks: Asks = {}): Call<'identity'> {
+  const { name = 'm', operation = 'model.generate', value = {} } = asks
+  const body: Body = { bytes: new Uint8Array(0), value, args: null }
+  return {
+    id: 'c',
+    wire: { method: 'POST', path: '', query: '', headers: {}, body: Readable.from([]), remote: '' },
+    signal: new AbortController().signal,
+    receivedAt: 0,
+    snapshot: snapshots.current,
+    operation,
+    method: 'chat/completions',
+    server,
+    name,
+    body,
+    parent: null,
+    pass: 1,
+    facts: { identity },
+  }
+}
+
+interface Setup {
+  readonly models?: ModelsOptions['config']['models']
+  /** Content of the modelsFile; null: it is missing. */
+  readonly file?: object | null
+  readonly log?: Log
+}
+
+async function started(t: TestContext, { models = {}, file, log = silentLog }: Setup) {
+  const dir = await mkdtemp(path.join(os.tmpdir(), 'plat-'))
+  const modelsFile = file === undefined ? '' : path.join(dir, 'models.json')
+  const write = (content: object | string) =>
+    writeFile(modelsFile, typeof content === 'string' ? content : JSON.stringify(content))
+  if (file) await write(file)
+  const clock = new TestClock()
+  const snapshots = new Snapshots()
+  const counts: number[] = []
+  const metrics = { routes: (count: number) => void counts.push(count), settled() {} }
+  const config = { modelsFile, models, policyReloadSeconds: 2 }
+  const made = createModels({ config, snapshots, clock, log, metrics })
+  t.after(async () => {
+    made.close()
+    await rm(dir, { recursive: true })
+  })
+  await made.check()
+  const ask = async (server: string, asks?: Asks) => {
+    const answer = await made.stage.admit(callOf(snapshots, server, asks))
+    if (isDenial(answer)) return answer.code
+    return 'target' in answer ? answer.target : assert.fail('no target')
+  }
+  return { dir, write, clock, snapshots, made, ask, counts }
+}
+
+const routes = {
+  open: fixed,
+  mine: { ...fixed, namespaces: ['default'], agents: ['a'] },
+  theirs: { ...fixed, agents: ['other/a', 'b'] },
+  elsewhere: { ...fixed, namespaces: ['other'] },
+  unscoped: fixed,
+}
+
+test('the scope is asked before the route is looked up; then come the allow-lists', async (t) => {
+  // Shows D3.route.namespaces, D3.route.agents
+  const { ask } = await started(t, { models: routes })
+  const codes = await Promise.all(['unscoped', 'nowhere', 'gone', 'theirs', 'elsewhere'].map((name) => ask(name)))
+  assert.deepEqual(codes, ['insufficient_scope', 'insufficient_scope', 'unknown_route', 'forbidden', 'forbidden'])
+  assert.equal(typeof (await ask('mine')), 'object')
+})
+
+test('the target of a call is its route and the model that the provider is asked for', async (t) => {
+  const { ask, made, snapshots } = await started(t, { models: routes })
+  const target = await ask('open')
+  assert.ok(typeof target === 'object')
+  assert.deepEqual(
+    [target.kind, target.key, target.server, target.tool, target.trust, target.dataClass],
+    ['model', 'open', 'llm/open', 'm', 'trusted', 'internal'],
+  )
+  assert.equal(made.route(snapshots.current, 'open')?.upstream, 'http://static.example/v1')
+  assert.equal(await ask('open', { name: null }), 'invalid_request')
+  const info = await ask('open', { name: null, operation: 'model.info' })
+  assert.ok(typeof info === 'object' && info.tool === null)
+})
+
+test('a name is translated first, then replaced by the model of the route', () => {
+  // Shows D3.route.model, D3.route.aliases, D2.model.aliases, D2.model.name
+  const routeOf = (more: Partial<StaticRoute>) => {
+    const route = buildRoutes(null, { r: { ...fixed, ...more } }).route('r')
+    return route ?? assert.fail('no route')
+  }
+  assert.equal(modelOf(routeOf({}), 'asked'), 'asked')
+  assert.equal(modelOf(routeOf({}), null), null)
+  assert.equal(modelOf(routeOf({ model: 'forced' }), 'asked'), 'forced')
+  assert.equal(modelOf(routeOf({ model: 'forced' }), null), 'forced')
+  assert.equal(modelOf(routeOf({ model: 'forced', aliases: { asked: 'real' } }), 'asked'), 'real')
+  assert.equal(modelOf(routeOf({ aliases: { toString: 'real' } }), 'constructor'), 'constructor')
+})
+
+test('reasoning models are told by their names unless the route says so itself', () => {
+  // Shows D3.route.reasoning, D2.model.reasoning, D2.model.reasoning.detected
+  const takes = (model: string, reasoning?: boolean) => {
+    const more = reasoning === undefined ? {} : { reasoning }
+    return buildRoutes(null, { r: { ...fixed, ...more } })
+      .route('r')
+      ?.takesCompletionTokens(model)
+  }
+  for (const model of ['o1', 'o4-mini', 'gpt-5', 'gpt-5.2-nano', 'openai/gpt-5'])
+    assert.equal(takes(model), true, model)
+  for (const model of ['gpt-4o', 'llama-3', 'omni', 'claude-o1']) assert.equal(takes(model), false, model)
+  assert.deepEqual([takes('gpt-4o', true), takes('o1', false)], [true, false])
+})
+
+test('what would run at the provider is refused', async (t) => {
+  // Shows D3.route.providerTools, D2.model.providerTools.refused, D2.model.providerTools.noHostedMcp
+  const { ask } = await started(t, { models: routes })
+  const refused = [
+    { web_search_options: {} },
+    { tools: [{ type: 'function' }, { type: 'web_search_20250305' }] },
+    { tools: [{ type: 'mcp', server_url: 'http://x' }] },
+    { tools: [{}] },
+    { tools: ['function'] },
+  ]
+  for (const value of refused) assert.equal(await ask('open', { value }), 'provider_hosted_tool', JSON.stringify(value))
+  for (const value of [
+    { tools: [{ type: 'function' }, { type: 'custom' }] },
+    { web_search_options: null },
+    { tools: [] },
+  ])
+    assert.equal(typeof (await ask('open', { value })), 'object')
+})
+
+const entry = { upstream: 'http://file.example/v1', agent: 'default/a' }
+
+test('file routes win over static ones, belong to their agent, and a missing file means none', async (t) => {
+  // Shows D3.models.modelsFile, D3.models.models, D3.models.modelsFile.overrides, D3.models.modelsFile.missing
+  const models = { open: fixed, 'default.a': fixed }
+  const file = { version: 1, models: { 'default.a': entry, 'default.b': { ...entry, agent: 'default/b' } } }
+  const { ask, made, snapshots, counts } = await started(t, { models, file })
+  assert.equal(made.route(snapshots.current, 'default.a')?.upstream, 'http://file.example/v1')
+  assert.equal(await ask('default.b'), 'forbidden')
+  assert.equal(counts.at(-1), 3)
+  const without = await started(t, { models, file: null })
+  assert.equal(without.made.route(without.snapshots.current, 'default.a')?.upstream, 'http://static.example/v1')
+})
+
+test('a changed file counts at the next look, a bad one leaves the good one in force and is told', async (t) => {
+  const told: unknown[] = []
+  const log: Log = { ...silentLog, error: (fields) => void told.push(fields) }
+  const { write, clock, made, snapshots, ask } = await started(t, { file: { version: 1, models: {} }, log })
+  assert.equal(await ask('default.a'), 'unknown_route')
+  await write({ version: 1, models: { 'default.a': entry } })
+  await clock.advance(2000)
+  await made.check()
+  const call = { ...callOf(snapshots, 'default.a') }
+  assert.equal(typeof (await ask('default.a')), 'object')
+  await write('{"version":1,"models":{"default.a":{"upstream":"http://x/v1","provider":"bedrock"}}}')
+  await made.check()
+  assert.equal(typeof (await ask('default.a')), 'object')
+  assert.match(JSON.stringify(told), /models\[default\.a\]\.provider: not built yet in this version/)
+  await write({ version: 1, models: { 'default.a': { ...entry, upstream: 'http://moved.example/v1' } } })
+  await made.check()
+  const target = { kind: 'model', key: 'default.a' } as const
+  const where = await ask('default.a')
+  assert.ok(typeof where === 'object' && where.key === target.key)
+  const still = made.stage.still?.({ ...call, facts: { identity, target: where } })
+  assert.equal(still?.code, 'unknown_route')
+})
+
+test('each part of a route that is not built refuses the file, by its name', () => {
+  const parts = {
+    provider: 'bedrock',
+    dlpProfile: 'pii',
+    jurisdiction: 'EU',
+    requestsPerMinute: 1,
+    tokensPerMinute: 1,
+    providerTools: ['web_search'],
+    fallbacks: [{}],
+  }
+  for (const [part, value] of Object.entries(parts)) {
+    const file = { version: 1, models: { 'default.a': { ...entry, [part]: value } } }
+    const decoded = decodeModels(Buffer.from(JSON.stringify(file)))
+    assert.deepEqual(decoded, { ok: false, problems: [`models[default.a].${part}: not built yet in this version`] })
+  }
+  const off = { provider: 'openai', dlpProfile: 'none', jurisdiction: '', requestsPerMinute: 0, fallbacks: [] }
+  const file = { version: 1, models: { 'default.a': { ...entry, ...off } } }
+  assert.ok(decodeModels(Buffer.from(JSON.stringify(file))).ok)
+  for (const models of [
+    { nodot: entry },
+    { 'default.a': { ...entry, upstream: 'ftp://x' } },
+    { 'default.a': { x: 1 } },
+  ])
+    assert.ok(!decodeModels(Buffer.from(JSON.stringify({ version: 1, models }))).ok)
+})
+
+test('a key is read from its file, again when it changes, and never guessed', async (t) => {
+  // Shows D3.route.apiKeyFile
+  const told: string[] = []
+  const log: Log = { ...silentLog, error: (_, message) => void told.push(message) }
+  const dir = await mkdtemp(path.join(os.tmpdir(), 'plat-'))
+  t.after(() => rm(dir, { recursive: true }))
+  const [good, broken] = [path.join(dir, 'key'), path.join(dir, 'broken')]
+  await writeFile(good, 'sk-first\n')
+  await writeFile(broken, 'two words')
+  const models = { open: { ...fixed, apiKeyFile: good }, mine: { ...fixed, apiKeyFile: broken } }
+  const { made, clock } = await started(t, { models, log })
+  assert.deepEqual([made.apiKey(good), made.apiKey(broken), made.apiKey('/other')], ['sk-first', null, null])
+  await writeFile(good, 'sk-second')
+  await clock.advance(2000)
+  for (let round = 0; round < 500 && made.apiKey(good) !== 'sk-second'; round++)
+    await new Promise((resolve) => setImmediate(resolve))
+  assert.equal(made.apiKey(good), 'sk-second')
+  assert.equal(told.length, 1, 'an unreadable key is told once')
+  assert.ok(!told.join('').includes('two words'))
+})

@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
+import { test } from 'node:test'
+import type { Call, Frame, Target } from '../../call/index.ts'
+import { isDenial, Snapshots } from '../../call/index.ts'
+import { ModelFrame } from './frame.ts'
+import { createMeter } from './meter.ts'
+import { readModelBody } from './request.ts'
+
+const target: Target = {
+  kind: 'model',
+  key: 'r',
+  server: 'llm/r',
+  tool: 'm',
+  trust: 'trusted',
+  dataClass: 'internal',
+  jurisdiction: null,
+  labels: { taints: [], clearTaints: [], sinks: [] },
+  builtin: false,
+}
+
+function callOf(text: string | null): Call<'target' | 'hold'> {
+  const body = text === null ? null : readModelBody(Buffer.from(text))
+  if (body !== null && isDenial(body)) return assert.fail(body.reason)
+  return {
+    id: 'c',
+    wire: { method: 'POST', path: '', query: '', headers: {}, body: Readable.from([]), remote: '' },
+    signal: new AbortController().signal,
+    receivedAt: 0,
+    snapshot: new Snapshots().current,
+    operation: 'model.generate',
+    method: 'chat/completions',
+    server: 'r',
+    name: 'm',
+    body,
+    parent: null,
+    pass: 1,
+    facts: { target, hold: null },
+  }
+}
+
+const STREAM = '{"model":"m","stream":true}'
+const event = (data: string) => ModelFrame.event(Buffer.from(`data: ${data}\n\n`))
+const usage = (prompt: number, completion: number) => ({ prompt_tokens: prompt, completion_tokens: completion })
+
+/** What passes a meter, and what it counted. */
+function metered(frames: readonly Frame[], request = STREAM) {
+  const running = createMeter((_, { prompt, completion }) => prompt + 10 * completion).open(callOf(request))
+  assert.ok(running)
+  const passed: Frame[] = []
+  for (const frame of frames) {
+    const out = running.frame(frame)
+    if (!Array.isArray(out)) return assert.fail('frames only')
+    passed.push(...out)
+  }
+  assert.deepEqual(running.end('complete'), [])
+  return { passed, tally: running.tally?.() }
+}
+
+test('a reply that is no model call is left alone', () => {
+  assert.equal(createMeter(() => 1).open(callOf(null)), null)
+})
+
+test('the chunk of usage is counted, priced and taken out when nobody asked for it', () => {
+  const text = event('{"choices":[{"delta":{"content":"x"}}],"usage":null}')
+  const last = event(JSON.stringify({ choices: [], usage: usage(3, 4) }))
+  const { passed, tally } = metered([text, last, event('[DONE]')])
+  assert.deepEqual(passed.map((frame) => frame.raw).length, 2)
+  assert.ok(!passed.includes(last))
+  assert.deepEqual([tally?.usage?.prompt, tally?.usage?.completion, tally?.costMicros], [3, 4, 43])
+  assert.equal(tally?.usageSource, 'reported')
+  const asked = '{"model":"m","stream":true,"stream_options":{"include_usage":true}}'
+  assert.ok(metered([text, last], asked).passed.includes(last))
+})
+
+test('usage in a chunk with text, as some servers send it, counts and passes; the last one counts', () => {
+  const frames = [1, 2, 3].map((count) => event(JSON.stringify({ choices: [{ delta: {} }], usage: usage(5, count) })))
+  const { passed, tally } = metered(frames)
+  assert.deepEqual([passed.length, tally?.usage?.completion], [3, 3])
+})
+
+test('text that speaks of usage is text', () => {
+  const content = 'say "usage":{"prompt_tokens":1,"completion_tokens":1} and \\"usage\\"'
+  const { passed, tally } = metered([event(JSON.stringify({ choices: [{ delta: { content } }] }))])
+  assert.deepEqual([passed.length, tally?.usageSource], [1, 'estimated'])
+})
+
+test('details of the usage are read where they are whole numbers', () => {
+  const details = { prompt_tokens_details: { cached_tokens: 2 }, completion_tokens_details: { reasoning_tokens: 1 } }
+  const body = ModelFrame.body('final', Buffer.from(JSON.stringify({ usage: { ...usage(9, 8), ...details } })))
+  assert.deepEqual(metered([body], '{"model":"m"}').tally?.usage, {
+    prompt: 9,
+    completion: 8,
+    cachedRead: 2,
+    cachedWrite: 0,
+    reasoning: 1,
+  })
+  for (const odd of [usage(-1, 2), usage(1.5, 2), usage(Number.MAX_VALUE, 2), { prompt_tokens: 1 }, null]) {
+    const answer = ModelFrame.body('final', Buffer.from(JSON.stringify({ usage: odd })))
+    assert.equal(metered([answer], '{"model":"m"}').tally?.usageSource, 'estimated', JSON.stringify(odd))
+  }
+})
+
+test('an answer that was refused used nothing', () => {
+  const { tally } = metered([ModelFrame.body('error', Buffer.from('{"error":{}}'))])
+  assert.deepEqual([tally?.usageSource, tally?.usage?.prompt, tally?.costMicros], ['reported', 0, 0])
+})
+
+test('without a report the prompt counts with its bound, and the text at least a token an event', () => {
+  const frames = Array.from({ length: 40 }, () => event('{"choices":[{"delta":{"content":"ab"}}]}'))
+  const comment = ModelFrame.event(Buffer.from(': keep alive\n\n'))
+  const { tally } = metered([comment, ...frames])
+  assert.deepEqual([tally?.usage?.prompt, tally?.usage?.completion], [STREAM.length, 40])
+  const long = event(JSON.stringify({ choices: [{ delta: { content: 'a'.repeat(3000) } }] }))
+  const estimate = metered([event('{"choices":[{"delta":{"content":""}}]}'), long]).tally?.usage?.completion ?? 0
+  assert.ok(estimate >= 1000 && estimate <= 1010, String(estimate))
+})
