@@ -191,6 +191,30 @@ test('a revocation reaches a running stream and a long call within a second, and
   assert.match((await spared.ended).text, /revoked/)
 })
 
+test('a revocation that makes no sense is refused with its field named, and one without the token is not heard', async () => {
+  const wrong: readonly [object, RegExp][] = [
+    [{}, /target/],
+    [{ target: {} }, /target/],
+    [{ target: { user: 'ada', all: true } }, /target/],
+    [{ target: { everybody: true } }, /target|everybody/],
+    [{ target: { agent: 'assistant' } }, /target\.agent/],
+    [{ target: { all: true }, mode: 'pause' }, /mode/],
+    [{ target: { all: true }, expiresAt: '2026-01-01T00:00:00Z' }, /expiresAt: must lie in the future/],
+    [{ target: { all: true }, expiresAt: '2099-19-01T00:00:00Z' }, /expiresAt: there is no such time/],
+    [{ target: { all: true }, id: 'mine' }, /id|additional/],
+  ]
+  for (const [asked, expected] of wrong) {
+    const { status, body } = await api('POST', '/v1/revocations', asked)
+    assert.deepEqual([status, body.error], [400, 'invalid_request'], JSON.stringify(asked))
+    assert.match(String(body.message), expected)
+  }
+  const headers = { 'content-type': 'application/json' }
+  const body = JSON.stringify({ target: { all: true } })
+  const response = await fetch(`${up.env.PLAT_GATEWAY_URL}/v1/revocations`, { method: 'POST', headers, body })
+  assert.equal(response.status, 401)
+  assert.equal(await code(await token('assistant', 'three')), 'ok')
+})
+
 test('what was revoked stays revoked over a restart, until it is lifted or its time is over', async () => {
   // Shows D3.cost.revocationsJournalPath.
   const target = { agent: 'default/mallory' }
