@@ -15,10 +15,11 @@ interface Addresses {
 }
 
 /**
- * What `plat up` lays under the user's own `<dir>/gateway.json`: every file in `.plat/`, its own broker, and a ledger that
- * must be durable before a call passes.
+ * What `plat up` lays under the user's own `<dir>/gateway.json`: every file in `.plat/`, the prices of `<dir>/prices.json`, its
+ * own broker, and a ledger that must be durable before a call passes.
  */
 function defaults(home: Home, addresses: Addresses): Keys {
+  const prices = join(home.dir, 'prices.json')
   return {
     listen: addresses.listen,
     identity: {
@@ -30,6 +31,7 @@ function defaults(home: Home, addresses: Addresses): Keys {
     policyFile: join(home.rendered, 'policies.json'),
     upstreamsFile: join(home.rendered, 'upstreams.json'),
     modelsFile: join(home.rendered, 'models.json'),
+    ...(existsSync(prices) && { pricingFile: prices }),
     auditPath: join(home.state, 'audit.jsonl'),
     auditFailurePolicy: 'closed',
     approvalStorePath: join(home.state, 'approvals.jsonl'),
