@@ -1,5 +1,6 @@
 import type { RawLine } from '../format.ts'
 import { REC_START } from '../format.ts'
+import { holdsOf } from '../holds.ts'
 import type { Rec, RecValue } from '../types.ts'
 
 /** Most calls whose intent waits for its outcome at any point of a ledger. A gateway has far fewer in flight. */
@@ -69,20 +70,10 @@ export function unknownOutcome(line: string): Rec {
     const value = rec[name]
     if (typeof value === 'string') repeated[name] = value
   }
-  const settled = wholeHold(rec.holds)
+  const held = holdsOf(rec)
+  const settled = Object.fromEntries(held.map(({ key, amount }) => [key, amount]))
   const reason = 'the process ended before the outcome was recorded'
-  return { ...repeated, kind: 'outcome', result: 'unknown', reason, ...(settled === null ? {} : { settled }) }
-}
-
-function wholeHold(holds: unknown): Record<string, number> | null {
-  if (!Array.isArray(holds)) return null
-  const settled: Record<string, number> = {}
-  const items: readonly unknown[] = holds
-  for (const hold of items) {
-    if (typeof hold !== 'object' || hold === null || !('key' in hold) || !('amount' in hold)) continue
-    if (typeof hold.key === 'string' && typeof hold.amount === 'number') settled[hold.key] = hold.amount
-  }
-  return settled
+  return { ...repeated, kind: 'outcome', result: 'unknown', reason, ...(held.length > 0 && { settled }) }
 }
 
 function recordOf(line: string): Record<string, unknown> {
