@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict'
+import { systemIds, TestClock } from '@plat/core'
+import { createMemoryJournal, type Journal } from '@plat/state'
+import { Approvals } from '../approvals.ts'
+import type { ApprovalEvent } from '../events.ts'
+import { createApprovalStage } from '../stage.ts'
+import type { Heldable } from './call.ts'
+
+export interface Ground {
+  readonly clock: TestClock
+  readonly approvals: Approvals
+  readonly stage: ReturnType<typeof createApprovalStage>
+  readonly events: string[]
+  readonly pending: () => number
+}
+
+export async function ground(
+  journal: Journal<ApprovalEvent> | null = null,
+  clock: TestClock = new TestClock(),
+): Promise<Ground> {
+  const events: string[] = []
+  let pending = 0
+  const faults: unknown[] = []
+  const approvals = await Approvals.open({
+    journal: journal ?? createMemoryJournal(() => clock.now()),
+    clock,
+    ids: systemIds(clock),
+    timeoutMs: 300_000,
+    preview: { mode: 'full', maxBytes: 100 },
+    onEvent: (event) => events.push(event.t),
+    onPending(count) {
+      pending = count
+    },
+    onFault: (error) => faults.push(error),
+  })
+  return {
+    clock,
+    approvals,
+    events,
+    pending: () => pending,
+    stage: createApprovalStage(approvals, (e) => faults.push(e)),
+  }
+}
+
+export const yes = { by: 'ada', verdict: 'approve', reason: '' } as const
+export const no = { by: 'ada', verdict: 'deny', reason: 'not today' } as const
+
+/** A call that must be held. */
+export async function held({ stage }: Ground, call: Heldable) {
+  const verdict = await stage.admit(call)
+  assert.ok('until' in verdict, JSON.stringify(verdict))
+  return verdict
+}
