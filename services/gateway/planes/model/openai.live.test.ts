@@ -91,6 +91,7 @@ async function failure(work: Promise<unknown>): Promise<InstanceType<typeof Open
 }
 
 test('the official client completes, and the upstream gets the request byte for byte with the route own key', async () => {
+  // Shows D3.endpoint.llm, D3.route.upstream, D3.route.provider.openai, D3.route.sessionTokenStripped
   const seen = upstream.calls.length
   const outcome = await outcomeOf(async () => {
     const asked = { model: 'small-1', messages, seed: 9007199254740991 }
@@ -243,6 +244,7 @@ test('the client retries what may succeed later, and nothing else', async () => 
 })
 
 test('what the upstream refuses reaches the client as it was said, but never its own key', async () => {
+  // Shows D3.route.auth.type.api-key
   const role: 'user' = JSON.parse('"narrator"')
   const wrong = await failure(
     client().chat.completions.create({ model: 'small-1', messages: [{ role, content: 'x' }] }),
@@ -254,6 +256,7 @@ test('what the upstream refuses reaches the client as it was said, but never its
 })
 
 test('each refusal has its status, code and type', async () => {
+  // Shows D3.models.models
   const cases: readonly (readonly [string, number, string, string])[] = [
     ['unscoped', 403, 'insufficient_scope', 'permission_error'],
     ['others', 403, 'forbidden', 'permission_error'],
@@ -272,7 +275,7 @@ test('each refusal has its status, code and type', async () => {
   assert.match(error.headers?.get('www-authenticate') ?? '', /^Bearer /)
   const embedded = await failure(client().embeddings.create({ model: 'small-1', input: 'x' }))
   assert.deepEqual([embedded.status, embedded.code], [501, 'not_built'])
-  const hosted = { type: 'web_search' as 'function', function: { name: 'x' } }
+  const hosted: OpenAI.ChatCompletionTool = JSON.parse('{"type":"web_search"}')
   const tools = await failure(client().chat.completions.create({ model: 'small-1', messages, tools: [hosted] }))
   assert.deepEqual([tools.status, tools.code], [403, 'provider_hosted_tool'])
   assert.equal(upstream.calls.length, seen)
@@ -292,6 +295,7 @@ test('a route forces its model or translates names, and says which models there 
 })
 
 test('a route limits the tokens of a request, and says so', async () => {
+  // Shows D2.model.maxTokensPerRequest
   const ask = (limit: object) =>
     client('clamped')
       .chat.completions.create({ model: 'small-1', messages, ...limit })

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type Manifest, parseResource } from '@plat/resources'
+import { renderModels } from './models.ts'
+
+function agentWith(model: object): Manifest<'Agent'> {
+  const spec = { image: 'example.com/a:1', tier: 'tier-0', policyRef: 'p', model }
+  const agent = { apiVersion: 'plat.dev/v1alpha1', kind: 'Agent', metadata: { name: 'a', namespace: 'team' }, spec }
+  const { object, problems } = parseResource('Agent', JSON.stringify(agent))
+  return object ?? assert.fail(problems.join('\n'))
+}
+
+function routeOf(model: object) {
+  return renderModels({ agents: [agentWith(model)], servers: [], policies: [] }, '/secrets').file.models['team.a']
+}
+
+test('a bare host gets /v1, a trailing /chat/completions goes, any other path stays', () => {
+  // Shows D2.model.endpoint, D2.model.endpoint.bareHost, D2.model.endpoint.chatCompletionsStripped
+  const cases = {
+    'https://llm.example': 'https://llm.example/v1',
+    'https://llm.example/': 'https://llm.example/v1',
+    'http://10.0.0.7:8000': 'http://10.0.0.7:8000/v1',
+    'https://llm.example/v1': 'https://llm.example/v1',
+    'https://llm.example/v1/': 'https://llm.example/v1',
+    'https://llm.example/v1/chat/completions': 'https://llm.example/v1',
+    'https://llm.example/chat/completions': 'https://llm.example/v1',
+    'https://llm.example/openai/v1/chat/completions/': 'https://llm.example/openai/v1',
+  }
+  for (const [endpoint, upstream] of Object.entries(cases)) assert.equal(routeOf({ endpoint })?.upstream, upstream)
+})
+
+test('the key of a Secret is rendered as the path of a file, for the agent alone', () => {
+  // Shows D2.model.apiKeySecretRef.name, D2.model.apiKeySecretRef.key
+  const route = routeOf({ endpoint: 'https://llm.example', apiKeySecretRef: { name: 'llm', key: 'api.key' } })
+  assert.deepEqual([route?.apiKeyFile, route?.agent], ['/secrets/team/llm/api.key', 'team/a'])
+})
+
+test('names that would lead out of the folder of secrets give no route', () => {
+  const endpoint = 'https://llm.example'
+  for (const name of ['..', '.', '../other', 'a/b', '../../etc']) {
+    assert.equal(routeOf({ endpoint, apiKeySecretRef: { name, key: 'key' } }), undefined, name)
+  }
+  assert.equal(routeOf({ endpoint, apiKeySecretRef: { name: 'llm', key: '..' } }), undefined)
+})
+
+test('without an endpoint there is no route', () => {
+  assert.equal(routeOf({ name: 'informational' }), undefined)
+})
