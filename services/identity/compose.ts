@@ -1,6 +1,6 @@
 import type { Clock, Ids } from '@plat/core'
 import type { Log } from '@plat/process'
-import { createProofVerifier, createVerifier, memoryReplayStore } from '@plat/tokens'
+import { CLASSICAL_AND_ML_DSA, createProofVerifier, createVerifier, memoryReplayStore } from '@plat/tokens'
 import { bindEndpoint } from './bind/endpoint.ts'
 import { memoryBindRecords } from './bind/records.ts'
 import { memoryOnce } from './delegate/once.ts'
@@ -8,10 +8,11 @@ import { openTransactionVerifier } from './delegate/transaction-token.ts'
 import { openExchangeConfig } from './exchange/config.ts'
 import { exchangeEndpoint } from './exchange/endpoint.ts'
 import type { CredentialProvider } from './exchange/provider.ts'
+import { cloudWarnings } from './federation/clouds.ts'
+import { type Federation, openFederation } from './federation/federation.ts'
 import type { IdentitySettings } from './flags.ts'
 import { introspectionEndpoint } from './introspect/endpoint.ts'
 import { createKeyRing, type KeyRing } from './keys/ring.ts'
-import { singleTenancy } from './keys/tenancy.ts'
 import { mintEndpoint } from './mint/mint.ts'
 import { nonceEndpoint } from './nonce/endpoint.ts'
 import { memoryNonces } from './nonce/nonces.ts'
@@ -37,6 +38,8 @@ export interface ComposeOptions {
 export interface Broker {
   readonly endpoints: readonly Endpoint[]
   readonly ring: KeyRing
+  /** Null without `-federation-key`. */
+  readonly federation: Federation | null
   close(): void
 }
 
@@ -51,8 +54,10 @@ export async function composeBroker(options: ComposeOptions): Promise<Broker> {
       opened.push(one)
       return one
     }
-    const ring = keep(await createKeyRing(options))
-    return { ring, endpoints: await endpointsOf(options, ring, keep), close }
+    const federation = await openFederation(options)
+    if (federation !== null) keep(federation)
+    const ring = keep(await createKeyRing({ ...options, federation }))
+    return { ring, federation, endpoints: await endpointsOf(options, { ring, federation }, keep), close }
   } catch (error) {
     close()
     throw error
@@ -61,26 +66,29 @@ export async function composeBroker(options: ComposeOptions): Promise<Broker> {
 
 async function endpointsOf(
   options: ComposeOptions,
-  ring: KeyRing,
+  { ring, federation }: Pick<Broker, 'ring' | 'federation'>,
   keep: <T extends { close(): void }>(one: T) => T,
 ): Promise<readonly Endpoint[]> {
   const { settings, clock, ids, log, checks, providers } = options
-  const tenancy = singleTenancy(() => ring.signer())
   const revocations = keep(createRevocations({ path: settings.revocationsFile, clock, log }))
   await revocations.start()
   const { issuer, audience, trustDomain } = settings
-  const verifier = createVerifier({ keys: ring.trusted, issuer, audience, trustDomain, leewaySeconds: 0, clock })
-  const sessions = createSessions(verifier, tenancy, revocations)
+  const tokens = { issuer, audience, trustDomain, algorithms: CLASSICAL_AND_ML_DSA }
+  const verifier = createVerifier({ ...tokens, keys: ring.trusted, leewaySeconds: 0, clock })
+  const sessions = createSessions(verifier, ring, revocations)
   const config = keep(await openExchangeConfig({ path: settings.exchangeConfig, providers, clock, log }))
+  if (federation !== null) {
+    for (const warning of cloudWarnings(federation.signer().alg, config.providers())) log.warn({}, warning)
+  }
   const transactions = await openTransactionVerifier(options)
   if (transactions !== null) keep(transactions)
   const nonces = memoryNonces({ clock, ids })
   const mintProofs = createProofs(checks, { requireProof: settings.requireProof, nonces, log })
   const proofs = createProofVerifier({ clock, replays: memoryReplayStore(clock) })
   const records = memoryBindRecords(clock)
-  const issuing = { settings, sessions, tenancy, proofs, records, config, clock, ids, log }
+  const issuing = { settings, sessions, tenancy: ring, proofs, records, config, clock, ids, log }
   return [
-    mintEndpoint({ settings, tenancy, proofs: mintProofs, clock, ids, log }),
+    mintEndpoint({ settings, tenancy: ring, proofs: mintProofs, clock, ids, log }),
     verifyEndpoint(sessions),
     bindEndpoint(issuing),
     nonceEndpoint(nonces, mintProofs),

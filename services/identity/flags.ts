@@ -1,6 +1,7 @@
 import type { FlagTable, FlagValues } from '@plat/config'
 import { isTrustDomain } from '@plat/core'
 import { normalHtu } from '@plat/tokens'
+import { defaultKeySettings, type KeySettings, keyFlags, keySettingProblems, keySettingsOf } from './keys/flags.ts'
 import { proofFlags } from './proof/flags.ts'
 
 const MINUTE_MS = 60_000
@@ -37,7 +38,6 @@ export const builtFlags = {
     type: 'list',
     help: 'Retired keys that stay trusted: PEM files (public or private) separated by commas, or a folder of them.',
   },
-  'sign-alg': { type: 'string', default: 'EdDSA', help: 'Signing algorithm.' },
   'public-url': {
     type: 'string',
     help: 'URL under which clients reach the API: the htu of DPoP proofs. Default: scheme and host of each request.',
@@ -83,21 +83,14 @@ const unbuiltFlags = {
   'bootstrap-audience': { type: 'string', default: 'plat-bootstrap', help: unbuilt, group: 'Not built yet' },
   'bootstrap-listen': { type: 'string', default: 'off', help: unbuilt, group: 'Not built yet' },
   'bootstrap-max-concurrent': { type: 'int', default: 256, help: unbuilt, group: 'Not built yet' },
-  'federation-issuer': { type: 'string', help: unbuilt, group: 'Not built yet' },
-  'federation-key': { type: 'string', help: unbuilt, group: 'Not built yet' },
   'state-dsn-file': { type: 'string', help: unbuilt, group: 'Not built yet' },
-  'tenant-keys-dir': { type: 'string', default: '/var/run/plat/tenant-keys', help: unbuilt, group: 'Not built yet' },
-  'tenant-reload': { type: 'duration', default: 10_000, help: unbuilt, group: 'Not built yet' },
-  'tenants-file': { type: 'string', help: unbuilt, group: 'Not built yet' },
-  'tls-cert': { type: 'string', help: unbuilt, group: 'Not built yet' },
-  'tls-key': { type: 'string', help: unbuilt, group: 'Not built yet' },
 } as const satisfies FlagTable
 
 /** Every flag of `plat-identity`. */
-export const identityFlags = { ...builtFlags, ...proofFlags, ...unbuiltFlags } as const satisfies FlagTable
+export const identityFlags = { ...builtFlags, ...keyFlags, ...proofFlags, ...unbuiltFlags } as const satisfies FlagTable
 
 /** What the broker is told, with durations in milliseconds. */
-export interface IdentitySettings {
+export interface IdentitySettings extends KeySettings {
   readonly listen: string
   readonly trustDomain: string
   readonly issuer: string
@@ -124,6 +117,7 @@ export interface IdentitySettings {
 
 /** The documented defaults. */
 export const defaultSettings: IdentitySettings = {
+  ...defaultKeySettings,
   listen: builtFlags.listen.default,
   trustDomain: builtFlags['trust-domain'].default,
   issuer: builtFlags.issuer.default,
@@ -142,8 +136,9 @@ export const defaultSettings: IdentitySettings = {
   revocationsFile: '',
 }
 
-export function settingsOf(values: FlagValues<typeof builtFlags>): IdentitySettings {
+export function settingsOf(values: FlagValues<typeof builtFlags & typeof keyFlags>): IdentitySettings {
   return {
+    ...keySettingsOf(values),
     listen: values.listen,
     trustDomain: values['trust-domain'],
     issuer: values.issuer,
@@ -171,7 +166,6 @@ export function flagProblems(values: FlagValues<typeof identityFlags>): readonly
       problems.push(`-${name}: not built yet in this version`)
     }
   }
-  if (values['sign-alg'] !== 'EdDSA') problems.push(`-sign-alg ${values['sign-alg']}: not built yet in this version`)
   return [...problems, ...settingProblems(settingsOf(values))]
 }
 
@@ -186,7 +180,7 @@ export function settingProblems(settings: IdentitySettings): readonly string[] {
   if (publicUrl !== '' && !isBaseUrl(publicUrl)) {
     problems.push(`-public-url ${publicUrl}: must be an http or https URL without query, fragment and user`)
   }
-  return problems
+  return [...problems, ...keySettingProblems(settings)]
 }
 
 function isBaseUrl(text: string): boolean {

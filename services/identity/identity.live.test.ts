@@ -228,7 +228,8 @@ test('a new signing key is published at once, signs after 300 s, and the old one
   const fresh = await mint()
   assert.equal(fresh.kid, published[1])
   assert.equal((await verify(old.token)).valid, true)
-  await clock.advance(599_000)
+  // A token counts for its lifetime, and at those who grant a leeway for that.
+  await clock.advance(659_000)
   assert.equal((await kids()).length, 2)
   await clock.advance(1_000)
   assert.deepEqual(await kids(), [fresh.kid])
@@ -310,20 +311,10 @@ test('the binary serves, drains on SIGTERM with status 0, and refuses what is no
   assert.equal(await broker.stop(), 0)
   const bin = fileURLToPath(new URL('./bin/plat-identity.mjs', import.meta.url))
   const run = (...flags: string[]) => spawnSync(process.execPath, [bin, ...flags], { encoding: 'utf8' })
-  const unbuilt = run(
-    '-tenants-file',
-    'x.json',
-    '-tls-cert=a',
-    '-sign-alg',
-    'ML-DSA-65',
-    '-bootstrap-audience',
-    'plat-bootstrap',
-  )
-  assert.equal(unbuilt.status, 1)
-  assert.equal(
-    unbuilt.stderr,
-    '-tenants-file: not built yet in this version\n-tls-cert: not built yet in this version\n-sign-alg ML-DSA-65: not built yet in this version\n',
-  )
+  const wrong = run('-state-dsn-file', 'dsn', '-tls-cert=a', '-bootstrap-audience', 'plat-bootstrap')
+  assert.equal(wrong.status, 1)
+  assert.equal(wrong.stderr, '-state-dsn-file: not built yet in this version\n-tls-cert: needs -tls-key\n')
+  assert.equal(run('-sign-alg', 'RS256').status, 2)
   const unknown = run('-sining-key', 'x')
   assert.equal(unknown.status, 2)
   assert.match(unknown.stderr, /unknown flag -sining-key; did you mean -signing-key\?/)

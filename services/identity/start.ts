@@ -1,12 +1,14 @@
 import { readSecret } from '@plat/config'
 import { buildInfo, type Clock, type Ids } from '@plat/core'
-import { type Listener, listen, mountProbes } from '@plat/http'
+import { type Listener, listen, mountProbes, type TlsOptions } from '@plat/http'
 import { createRegistry } from '@plat/metrics'
 import type { Log } from '@plat/process'
 import { composeBroker } from './compose.ts'
 import type { CredentialProvider } from './exchange/provider.ts'
+import { mountFederation } from './federation/federation.ts'
 import { defaultSettings, type IdentitySettings, settingProblems } from './flags.ts'
 import { mountJwks } from './keys/jwks.ts'
+import { RELOAD_EVERY_MS } from './keys/ring.ts'
 import type { ProofCheck } from './proof/check.ts'
 import { createBrokerGuard } from './serve/broker-guard.ts'
 import { BODY_TIMEOUT_MS, endpointRoute } from './serve/endpoint.ts'
@@ -57,11 +59,13 @@ export async function startIdentity(options: StartIdentityOptions): Promise<Iden
       ids,
       log,
       limits: { requestMs: BODY_TIMEOUT_MS },
+      ...tlsOf(settings),
       raw: [endpointRoute({ guard, clock, log }, broker.endpoints)],
       renderFault: (fault) => ({ error: fault.message }),
       api(app) {
         mountProbes(app, { ready: () => ready, build, metrics: () => registry.expose() })
         mountJwks(app, broker.ring)
+        mountFederation(app, broker.federation)
         mountMetadata(app, settings)
       },
     }),
@@ -81,6 +85,12 @@ export async function startIdentity(options: StartIdentityOptions): Promise<Iden
       broker.close()
     },
   }
+}
+
+/** Whoever connects may show an X.509-SVID: the check of a proof judges it, nobody else. */
+function tlsOf({ tlsCert: certFile, tlsKey: keyFile }: IdentitySettings): { tls?: TlsOptions } {
+  if (certFile === '') return {}
+  return { tls: { certFile, keyFile, clientCertificates: 'requested', reloadMs: RELOAD_EVERY_MS } }
 }
 
 async function listenOrClose(broker: { close(): void }, start: () => Promise<Listener>): Promise<Listener> {

@@ -27,6 +27,8 @@ export type Audiences = ReadonlyMap<string, Audience>
 export interface ExchangeConfig {
   /** As the file stood when it was last right. */
   audience(name: string): Audience | null
+  /** Names of the providers that its audiences use. */
+  providers(): readonly string[]
   close(): void
 }
 
@@ -47,7 +49,7 @@ export async function openExchangeConfig({
 }: ExchangeConfigOptions): Promise<ExchangeConfig> {
   let audiences: Audiences = new Map()
   let failure: unknown = null
-  if (path === '') return { audience: () => null, close: () => {} }
+  if (path === '') return { audience: () => null, providers: () => [], close: () => {} }
   const watch: FileWatch = watchFile({
     path,
     everyMs: RELOAD_EVERY_MS,
@@ -67,7 +69,12 @@ export async function openExchangeConfig({
     watch.stop()
     throw failure
   }
-  return { audience: (name) => audiences.get(name) ?? null, close: () => watch.stop() }
+  return {
+    audience: (name) => audiences.get(name) ?? null,
+    providers: () =>
+      Array.from(audiences.values(), ({ provider }) => provider?.name).filter((name) => name !== undefined),
+    close: () => watch.stop(),
+  }
 }
 
 /** Decodes the file strictly. Throws every problem, one a line, with the path of its key. */

@@ -1,15 +1,28 @@
-import type { FastifyInstance } from 'fastify'
+import type { PublicKey } from '@plat/keys'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { KeyRing } from './ring.ts'
 
 /** Document 1, "Limits": how long key documents may be cached, in seconds. */
 export const KEYS_CACHED_SECONDS = 300
 
-/** `GET /.well-known/jwks.json`: the one document that may be cached. */
+/** A JWK set (RFC 7517) as JSON: the members of each key's `kty`, and `kid`, `use`, `alg`. Of one `kid` the first. */
+export function jwkSet(keys: Iterable<PublicKey>): Buffer {
+  const entries = new Map<string, object>()
+  for (const { jwk, kid, algorithm } of keys) {
+    if (!entries.has(kid)) entries.set(kid, { ...jwk, kid, use: 'sig', alg: algorithm.name })
+  }
+  return Buffer.from(JSON.stringify({ keys: [...entries.values()] }))
+}
+
+/** Key documents and what points at them are the only answers that may be cached. */
+export function sendCached(reply: FastifyReply, contentType: string, body: Buffer): FastifyReply {
+  return reply
+    .header('content-type', contentType)
+    .header('cache-control', `public, max-age=${KEYS_CACHED_SECONDS}`)
+    .send(body)
+}
+
+/** `GET /.well-known/jwks.json` (document 1). */
 export function mountJwks(app: FastifyInstance, ring: KeyRing): void {
-  app.get('/.well-known/jwks.json', (_request, reply) =>
-    reply
-      .header('content-type', 'application/jwk-set+json')
-      .header('cache-control', `public, max-age=${KEYS_CACHED_SECONDS}`)
-      .send(ring.document()),
-  )
+  app.get('/.well-known/jwks.json', (_request, reply) => sendCached(reply, 'application/jwk-set+json', ring.document()))
 }

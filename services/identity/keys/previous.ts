@@ -1,6 +1,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { type PublicKey, readPublicKeys } from '@plat/keys'
+import { CLASSICAL_AND_ML_DSA } from '@plat/tokens'
 
 /** Retired keys at most. */
 const MAX_PREVIOUS_KEYS = 64
@@ -13,7 +14,9 @@ export async function readPreviousKeys(paths: readonly string[]): Promise<readon
       throw new Error(`-previous-keys: ${file} cannot be read`)
     })
     for (const key of readPublicKeys(text, `-previous-keys: ${file}`)) {
-      if (key.algorithm.name !== 'EdDSA') throw new Error(`-previous-keys: ${file} holds a key that is not Ed25519`)
+      if (!CLASSICAL_AND_ML_DSA.has(key.algorithm.name)) {
+        throw new Error(`-previous-keys: ${file} holds a key for ${key.algorithm.name}, which signs no session token`)
+      }
       keys.push(key)
     }
   }

@@ -1,21 +1,23 @@
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
-import { watchFile } from '@plat/config'
 import type { Clock } from '@plat/core'
-import { ephemeralSigner, keyFilePath, type LocalSigner, type PublicKey, readPrivateKey, signerOf } from '@plat/keys'
+import { ephemeralSigner, keyFilePath, type LocalSigner, type PublicKey } from '@plat/keys'
 import type { Log } from '@plat/process'
-import { KeySet, type KeySource } from '@plat/tokens'
+import { CLASSICAL_AND_ML_DSA, KeySet, type KeySource } from '@plat/tokens'
 import type { IdentitySettings } from '../flags.ts'
-import { KEYS_CACHED_SECONDS } from './jwks.ts'
+import { jwkSet } from './jwks.ts'
 import { readPreviousKeys } from './previous.ts'
+import { openKeyFile, RollingKey } from './rolling.ts'
+import type { Tenancy } from './tenancy.ts'
+import { TenantKeys } from './tenant-keys.ts'
 
 /** Where the chart mounts the signing key. */
 const DEFAULT_SIGNING_KEY = '/var/run/plat-identity/key.pem'
 /** How often key files are looked at, in milliseconds. */
-const RELOAD_EVERY_MS = 10_000
+export const RELOAD_EVERY_MS = 10_000
 
-/** The broker's keys: the one that signs, those that are trusted, and the document that says so. */
-export interface KeyRing {
+/** The broker's keys: those that sign, those that are trusted, and the document that says so. */
+export interface KeyRing extends Tenancy {
+  /** The broker's own key, which signs for every namespace that is in no tenant. */
   signer(): LocalSigner
   readonly trusted: KeySource
   /** The JWK set as JSON. */
@@ -25,25 +27,21 @@ export interface KeyRing {
 
 export interface KeyRingOptions {
   readonly settings: IdentitySettings
+  /** Published in the document, and trusted for no session. */
+  readonly federation: { keys(): readonly PublicKey[]; onChange(listen: () => void): void } | null
   readonly clock: Clock
   readonly log: Log
 }
 
 /** Opens the keys and follows their files. Rejects when a file that was named cannot be used. */
 export async function createKeyRing(options: KeyRingOptions): Promise<KeyRing> {
-  const { settings, log } = options
-  const path = signingKeyPath(settings.signingKey)
-  const previous = await readPreviousKeys(settings.previousKeys)
-  if (path === null) {
-    log.warn({ path: DEFAULT_SIGNING_KEY }, 'no signing key: signing with a key that dies with this process')
-    return new FileKeyRing(ephemeralSigner(), previous, options)
+  const ring = new FileKeyRing(options)
+  try {
+    await ring.start()
+  } catch (error) {
+    ring.close()
+    throw error
   }
-  const ring = new FileKeyRing(
-    readSigner(await readFile(path, 'utf8').catch(unreadable(path)), path),
-    previous,
-    options,
-  )
-  await ring.follow(path)
   return ring
 }
 
@@ -52,44 +50,41 @@ function signingKeyPath(given: string): string | null {
   return existsSync(DEFAULT_SIGNING_KEY) ? DEFAULT_SIGNING_KEY : null
 }
 
-function unreadable(path: string): (error: unknown) => never {
-  return (error) => {
-    throw new Error(`-signing-key: ${path} cannot be read`, { cause: error })
-  }
-}
-
-function readSigner(text: string, path: string): LocalSigner {
-  const name = `-signing-key: ${path}`
-  const signer = signerOf(readPrivateKey(text, name), name)
-  if (signer.alg !== 'EdDSA') throw new Error(`${name} holds a key for ${signer.alg}; -sign-alg is EdDSA`)
-  return signer
-}
-
 class FileKeyRing implements KeyRing {
-  readonly trusted = new KeySet()
+  readonly trusted = new KeySet([], CLASSICAL_AND_ML_DSA)
   readonly #options: KeyRingOptions
-  readonly #undo: (() => void)[] = []
-  #current: LocalSigner
-  /** Published, but not signing yet: caches of the key document must know it first. */
-  #next: LocalSigner | null = null
-  #cancelNext: () => void = () => {}
-  /** Signs no more; stays until the longest token that it signed has expired. */
-  readonly #retired = new Map<string, PublicKey>()
-  #previous: readonly PublicKey[]
-  #document = Buffer.alloc(0)
+  readonly #tenants: TenantKeys
+  /** Signs when there is no file; unused otherwise. */
+  #own: LocalSigner
+  #rolling: RollingKey | null = null
+  #previous: readonly PublicKey[] = []
+  #stopPrevious: () => void = () => {}
+  /** Whose each trusted key is, by thumbprint; null: the broker's own. A key that two share is nobody's. */
+  #owners: ReadonlyMap<string, string | null> = new Map()
+  /** Tenants whose key is another's too. */
+  #mismatching: ReadonlySet<string> = new Set()
+  #document: Buffer = Buffer.alloc(0)
 
-  constructor(signer: LocalSigner, previous: readonly PublicKey[], options: KeyRingOptions) {
-    this.#current = signer
-    this.#previous = previous
+  constructor(options: KeyRingOptions) {
     this.#options = options
-    this.#publish()
-    if (options.settings.previousKeys.length > 0) {
-      this.#undo.push(options.clock.every(RELOAD_EVERY_MS, () => void this.#reloadPrevious()))
+    this.#tenants = new TenantKeys({ ...options, onChange: () => this.#publish() })
+    this.#own = ephemeralSigner(options.settings.signAlg)
+  }
+
+  async start(): Promise<void> {
+    const { settings, federation, clock } = this.#options
+    this.#previous = await readPreviousKeys(settings.previousKeys)
+    await this.#openOwn()
+    await this.#tenants.start()
+    if (settings.previousKeys.length > 0) {
+      this.#stopPrevious = clock.every(RELOAD_EVERY_MS, () => void this.#reloadPrevious())
     }
+    federation?.onChange(() => this.#publish())
+    this.#publish()
   }
 
   signer(): LocalSigner {
-    return this.#current
+    return this.#rolling?.signer() ?? this.#own
   }
 
   document(): Buffer {
@@ -97,53 +92,47 @@ class FileKeyRing implements KeyRing {
   }
 
   close(): void {
-    this.#cancelNext()
-    for (const undo of this.#undo) undo()
+    this.#rolling?.close()
+    this.#tenants.close()
+    this.#stopPrevious()
   }
 
-  /** Looks at the signing key's file from now on. What cannot be read leaves the key as it is. */
-  async follow(path: string): Promise<void> {
-    const { clock, log } = this.#options
-    const watch = watchFile({
-      path,
-      everyMs: RELOAD_EVERY_MS,
-      clock,
-      onBytes: (bytes) => {
-        if (bytes === null) throw new Error(`-signing-key: ${path} is missing`)
-        this.#adopt(readSigner(Buffer.from(bytes).toString('utf8'), path))
-      },
-      onError: (error) => log.warn({ error: String(error) }, 'signing key not read again, the old key stays'),
-    })
-    this.#undo.push(() => watch.stop())
-    await watch.check()
+  tenantOf(namespace: string): string | null {
+    return this.#tenants.tenantOf(namespace)
   }
 
-  /** The new key is published now and signs once every cache can know it. */
-  #adopt(signer: LocalSigner): void {
-    if (signer.kid === this.#next?.kid) return
-    this.#cancelNext()
-    this.#next = signer.kid === this.#current.kid ? null : signer
-    if (this.#next !== null) {
-      const { clock, log } = this.#options
-      this.#cancelNext = clock.after(KEYS_CACHED_SECONDS * 1000, () => this.#promote())
-      log.info({ kid: signer.kid, afterSeconds: KEYS_CACHED_SECONDS }, 'new signing key published')
-    }
-    this.#publish()
+  signerFor(namespace: string): LocalSigner | null {
+    const tenant = this.#tenants.tenantOf(namespace)
+    if (tenant === null) return this.signer()
+    return this.#mismatching.has(tenant) ? null : this.#tenants.signerOf(tenant)
   }
 
-  #promote(): void {
-    if (this.#next === null) return
+  binding(namespace: string, thumbprint: string): 'bound' | 'foreign' | 'unavailable' {
+    if (this.signerFor(namespace) === null) return 'unavailable'
+    return this.#owners.get(thumbprint) === this.#tenants.tenantOf(namespace) ? 'bound' : 'foreign'
+  }
+
+  async #openOwn(): Promise<void> {
     const { settings, clock, log } = this.#options
-    const retired = this.#current.publicKey
-    this.#retired.set(retired.kid, retired)
-    clock.after(settings.maxTtlMs, () => {
-      this.#retired.delete(retired.kid)
-      this.#publish()
+    const { signAlg, maxTtlMs: lifetimeMs } = settings
+    const path = signingKeyPath(settings.signingKey)
+    if (path === null) {
+      log.warn({ path: DEFAULT_SIGNING_KEY }, 'no signing key: signing with a key that dies with this process')
+      return
+    }
+    const use = { flag: '-signing-key', algorithms: { names: [signAlg], because: `-sign-alg is ${signAlg}` } }
+    this.#own = await openKeyFile(path, use)
+    this.#rolling = new RollingKey(this.#own, {
+      path,
+      use,
+      everyMs: RELOAD_EVERY_MS,
+      lifetimeMs,
+      whenLost: 'keep',
+      clock,
+      log,
+      onChange: () => this.#publish(),
     })
-    this.#current = this.#next
-    this.#next = null
-    this.#publish()
-    log.info({ kid: this.#current.kid, retired: retired.kid }, 'new signing key signs')
+    await this.#rolling.check()
   }
 
   async #reloadPrevious(): Promise<void> {
@@ -155,19 +144,38 @@ class FileKeyRing implements KeyRing {
     }
   }
 
+  /** Works out whose each key is, what is trusted, and the document. */
   #publish(): void {
-    const signing = this.#next === null ? [this.#current] : [this.#current, this.#next]
-    const keys = new Map<string, PublicKey>()
-    for (const key of [...signing.map((signer) => signer.publicKey), ...this.#retired.values(), ...this.#previous]) {
-      if (!keys.has(key.kid)) keys.set(key.kid, key)
+    const own = [...(this.#rolling?.keys() ?? [this.#own.publicKey]), ...this.#previous]
+    const tenants = [...this.#tenants.byTenant()]
+    this.#mismatching = this.#findMismatching(own, tenants)
+    const owned = [
+      ...own.map((key) => ({ owner: null, key })),
+      ...tenants.flatMap(([owner, keys]) => (this.#mismatching.has(owner) ? [] : keys.map((key) => ({ owner, key })))),
+    ]
+    this.#owners = new Map(owned.map(({ owner, key }) => [key.kid, owner]))
+    this.trusted.replace(owned.map(({ key }) => [key.kid, key]))
+    this.#document = jwkSet([...owned.map(({ key }) => key), ...(this.#options.federation?.keys() ?? [])])
+  }
+
+  /** A tenant's key that the broker or another tenant has too tells nobody apart: it is as good as missing. */
+  #findMismatching(
+    own: readonly PublicKey[],
+    tenants: readonly (readonly [string, readonly PublicKey[]])[],
+  ): ReadonlySet<string> {
+    const holders = new Map<string, Set<string | null>>(own.map(({ kid }) => [kid, new Set([null])]))
+    for (const [tenant, keys] of tenants) {
+      for (const { kid } of keys) holders.set(kid, (holders.get(kid) ?? new Set()).add(tenant))
     }
-    this.trusted.replace([...keys])
-    const entries = [...keys.values()].map(({ jwk, kid, algorithm }) => ({
-      ...jwk,
-      kid,
-      use: 'sig',
-      alg: algorithm.name,
-    }))
-    this.#document = Buffer.from(JSON.stringify({ keys: entries }))
+    const mismatching = new Set<string>()
+    for (const names of holders.values()) {
+      if (names.size > 1) for (const name of names) if (name !== null) mismatching.add(name)
+    }
+    for (const tenant of mismatching) {
+      if (!this.#mismatching.has(tenant)) {
+        this.#options.log.error({ tenant }, 'the key of a tenant is that of another too: nothing is signed with it')
+      }
+    }
+    return mismatching
   }
 }

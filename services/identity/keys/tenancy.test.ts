@@ -32,6 +32,7 @@ function setUp() {
   const tenancy: Tenancy = {
     tenantOf: (namespace) => namespace.split('-')[0] ?? null,
     signerFor: (namespace) => keys.get(namespace.split('-')[0] ?? '') ?? null,
+    binding: (namespace) => (keys.has(namespace.split('-')[0] ?? '') ? 'bound' : 'unavailable'),
   }
   const log = silentLog
   const settings = { ...defaultSettings, publicUrl: 'https://id.example' }
@@ -39,7 +40,7 @@ function setUp() {
   const sessions = createSessions(verifier, tenancy, createRevocations({ path: '', clock, log }))
   const rule = { allowedScopes: ['tools:a'], allowedNamespaces: ['red-1', 'blue-1'] }
   const audiences = readExchangeConfig(Buffer.from(JSON.stringify({ audiences: { reports: rule } })), 'x', [])
-  const config = { audience: (name: string) => audiences.get(name) ?? null, close: () => {} }
+  const config = { audience: (name: string) => audiences.get(name) ?? null, providers: () => [], close: () => {} }
   const proofs = createProofVerifier({ clock, replays: memoryReplayStore(clock) })
   const issuing = { settings, sessions, tenancy, proofs, records: memoryBindRecords(clock), config, clock, ids, log }
   const mintProofs = createProofs([], { requireProof: false, nonces: memoryNonces({ clock, ids }), log })

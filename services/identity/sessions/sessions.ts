@@ -1,4 +1,4 @@
-import { type AuthReason, isFault, type SessionClaims, type Verifier } from '@plat/tokens'
+import { type AuthReason, isFault, parseJws, type SessionClaims, type TokenFault, type Verifier } from '@plat/tokens'
 import type { Tenancy } from '../keys/tenancy.ts'
 import type { Revocations, Subject } from './revocations.ts'
 
@@ -9,7 +9,7 @@ export interface SessionFault {
   readonly message: string
 }
 
-/** Session tokens as the broker accepts them at every endpoint: verified, and not revoked since. */
+/** Session tokens as the broker accepts them at every endpoint: verified, by a key of their tenant, not revoked since. */
 export interface Sessions {
   /** For the default audience when none is named. */
   verify(token: string, audience?: string): Promise<SessionClaims | SessionFault>
@@ -27,14 +27,40 @@ export function createSessions(verifier: Verifier, tenancy: Tenancy, revocations
   return {
     async verify(token, audience) {
       const answer = await (audience === undefined ? verifier.verify(token) : verifier.verify(token, audience))
-      return isFault(answer) ? answer : (revoked(answer) ?? answer)
+      if (isFault(answer)) return keyIsLost(tenancy, token, answer) ? tenantUnavailable : answer
+      return unbound(tenancy, answer) ?? revoked(answer) ?? answer
     },
     revoked,
   }
 }
 
+/** Document 1, `POST /v1/token/verify`: tenant key binding. The key of one tenant vouches for no other. */
+function unbound(tenancy: Tenancy, { namespace, keyThumbprint }: SessionClaims): SessionFault | null {
+  const verdict = tenancy.binding(namespace, keyThumbprint)
+  if (verdict === 'bound') return null
+  if (verdict === 'unavailable') return tenantUnavailable
+  return { kind: 'fault', reason: 'binding', message: 'token is signed by a key that is not of its tenant' }
+}
+
+/**
+ * Is the token signed by no known key because its tenant's is not there? Then it is not the token that is wrong. What the
+ * token says is not trusted for it: whoever lies learns only that a tenant has no key.
+ */
+function keyIsLost(tenancy: Tenancy, token: string, { reason }: TokenFault): boolean {
+  if (reason !== 'kid') return false
+  const jws = parseJws(token)
+  const namespace = isFault(jws) ? null : jws.payload.plat_ns
+  return typeof namespace === 'string' && tenancy.binding(namespace, '') === 'unavailable'
+}
+
 export function isSessionFault(answer: SessionClaims | SessionFault): answer is SessionFault {
   return 'kind' in answer
+}
+
+const tenantUnavailable: SessionFault = {
+  kind: 'fault',
+  reason: 'unavailable',
+  message: "the signing key of the token's tenant is not available",
 }
 
 const unavailable: SessionFault = {

@@ -1,0 +1,85 @@
+import { closest, isSpiffeSegment, parseStrict } from '@plat/core'
+import { isObject } from '@plat/tokens'
+
+/** Tenants at most: each has up to three keys in the key document, which verifiers bound. */
+const MAX_TENANTS = 256
+/** A tenant's name is the name of its key file as well. */
+const TENANT_NAME = /^(?=.{1,63}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?$/
+
+/** Tenants by the namespaces that are theirs. */
+export interface Tenants {
+  readonly names: ReadonlySet<string>
+  readonly byNamespace: ReadonlyMap<string, string>
+}
+
+export const noTenants: Tenants = { names: new Set(), byNamespace: new Map() }
+
+/** Decodes `{"tenants": [{"name", "namespaces": […]}]}`. Throws every problem, one a line, with the path of its key. */
+export function readTenants(bytes: Uint8Array, path: string): Tenants {
+  const problems: string[] = []
+  const tenants = decode(bytes, problems)
+  if (problems.length === 0) return tenants
+  throw new Error(problems.map((problem) => `-tenants-file: ${path}: ${problem}`).join('\n'))
+}
+
+function decode(bytes: Uint8Array, problems: string[]): Tenants {
+  let file: unknown
+  try {
+    file = parseStrict(bytes)
+  } catch (error) {
+    problems.push(error instanceof Error ? error.message : 'unreadable')
+    return noTenants
+  }
+  if (!isObject(file) || !Array.isArray(file.tenants)) {
+    problems.push('tenants: must be a list')
+    return noTenants
+  }
+  refuseUnknown(file, '', ['tenants'], problems)
+  if (file.tenants.length > MAX_TENANTS) problems.push(`tenants: more than ${MAX_TENANTS}`)
+  const names = new Set<string>()
+  const byNamespace = new Map<string, string>()
+  for (const [index, tenant] of file.tenants.slice(0, MAX_TENANTS).entries()) {
+    addTenant(tenant, `tenants[${index}]`, { names, byNamespace, problems })
+  }
+  return { names, byNamespace }
+}
+
+interface Found {
+  readonly names: Set<string>
+  readonly byNamespace: Map<string, string>
+  readonly problems: string[]
+}
+
+function addTenant(tenant: unknown, where: string, { names, byNamespace, problems }: Found): void {
+  if (!isObject(tenant)) {
+    problems.push(`${where}: must be an object`)
+    return
+  }
+  refuseUnknown(tenant, `${where}.`, ['name', 'namespaces'], problems)
+  const { name, namespaces } = tenant
+  if (typeof name !== 'string' || !TENANT_NAME.test(name)) {
+    problems.push(`${where}.name: must be lower-case letters, digits and "-", at most 63`)
+    return
+  }
+  if (names.has(name)) problems.push(`${where}.name: "${name}" is there twice`)
+  names.add(name)
+  if (!Array.isArray(namespaces)) {
+    problems.push(`${where}.namespaces: must be a list`)
+    return
+  }
+  for (const namespace of namespaces) {
+    if (typeof namespace !== 'string' || !isSpiffeSegment(namespace)) {
+      problems.push(`${where}.namespaces: an entry is no namespace`)
+    } else if (byNamespace.has(namespace)) {
+      problems.push(`${where}.namespaces: "${namespace}" is in a tenant already`)
+    } else byNamespace.set(namespace, name)
+  }
+}
+
+function refuseUnknown(value: object, prefix: string, known: readonly string[], problems: string[]): void {
+  for (const name of Object.keys(value)) {
+    if (known.includes(name)) continue
+    const meant = closest(name, known)
+    problems.push(`${prefix}${name}: unknown key${meant === null ? '' : `; did you mean "${meant}"?`}`)
+  }
+}
