@@ -20,6 +20,8 @@ export interface GatewayOptions {
 export interface Gateway {
   readonly url: string
   readonly port: number
+  /** Where the admin API, `/metrics` and probes are: `adminListen`, else the same as `url`. */
+  readonly adminUrl: string
   /** Fails `/readyz` for `shutdownDelaySeconds` while it still serves, then gives calls under way `shutdownTimeoutSeconds`. */
   drain(): Promise<void>
 }
@@ -48,9 +50,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       raw: parts.routes,
       api: separate ? (app) => mountProbes(app, { ready, build }) : administered,
     })
-    if (separate) await open({ address: config.adminListen, api: administered })
-    log.info({ url: main.url, auditPath: config.auditPath }, 'the gateway is listening')
-    return { url: main.url, port: main.port, drain }
+    const admin = separate ? await open({ address: config.adminListen, api: administered }) : main
+    log.info({ url: main.url, adminUrl: admin.url, auditPath: config.auditPath }, 'the gateway is listening')
+    return { url: main.url, port: main.port, adminUrl: admin.url, drain }
   } catch (error) {
     await Promise.all(listeners.map((listener) => listener.close()))
     await parts.close()

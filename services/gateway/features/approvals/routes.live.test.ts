@@ -66,7 +66,7 @@ test('approvals are listed newest first, by state, and shown in the promised sha
   const { ask, hold, pending } = await served({ devTokenApprovers: true })
   // Of ids made in the same millisecond the order is by chance.
   const ids = [await hold('a'), await hold('b'), await hold('c')].toSorted()
-  // Shows D3.metrics.policy.plat_gateway_approvals_pending.
+  // Shows D3.metric.plat_gateway_approvals_pending.
   assert.equal(pending.at(-1), 3)
   const { answer } = await ask('GET', '?state=pending&limit=2')
   assert.ok(Array.isArray(answer.items))
