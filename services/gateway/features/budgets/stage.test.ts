@@ -172,6 +172,16 @@ test('without a report a forwarded call costs what was seen of it, its prompt at
   assert.deepEqual(await it.used(), { spent: 700 + 2_100 + 100, held: 0 })
 })
 
+test('a call that the plane refused, or whose key the provider refused, costs nothing', async () => {
+  for (const demand of [{ maxTokens: 200 }, undefined]) {
+    const prices = { models: plain, tools: { 'default/search/*': { perCall: '0.002' } } }
+    const it = world({ prices, ...(demand !== undefined && { demand }) })
+    await ok(await it.admit()).settle({ result: 'denied', code: 'unknown_route' })
+    await ok(await it.admit()).settle({ result: 'failed', code: 'upstream_credential' })
+    assert.deepEqual(await it.used(), { spent: 0, held: 0 })
+  }
+})
+
 test('a report above the hold counts whole', async () => {
   const it = world({ demand: { maxTokens: 200 } })
   await ok(await it.admit()).settle(reported(3_000))

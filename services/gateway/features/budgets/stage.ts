@@ -138,9 +138,11 @@ class Reserve {
   }
 
   /** What a forwarded call cost: as reported; else what was seen of it; at least its prompt, which the upstream has read. */
-  #spent(call: Call<'target' | 'hold'>, held: HoldItem, { usageSource, costMicros }: Outcome): number {
+  #spent(call: Call<'target' | 'hold'>, held: HoldItem, { usageSource, costMicros, result, code }: Outcome): number {
     if (usageSource === 'reported') return costMicros
     if (usageSource === 'estimated') return Math.min(held.amount, costMicros)
+    // The plane refused it itself, or the upstream did not take the gateway's key: nothing was begun.
+    if (result === 'denied' || code === 'upstream_credential') return Math.min(held.amount, costMicros)
     const demand = this.#options.demandOf(call)
     const price = demand === null ? null : call.snapshot.get(pricingSlot).model(demand.priceKey)
     if (demand === null || price === null) return held.amount
