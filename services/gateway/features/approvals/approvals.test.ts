@@ -17,6 +17,7 @@ test('what policy allows passes without a question and without an await', async 
 })
 
 test('a granted call passes in its second pass, once; the next identical one is held anew', async () => {
+  // Shows D3.approvals.approvalQuorum.default.
   const here = await ground()
   const call = callOf({})
   const wait = await held(here, call)
