@@ -16,7 +16,7 @@ interface Member {
   /** Where the value before this member ended; for the first member, the byte after the brace. */
   readonly previousEnd: number
   readonly nameStart: number
-  readonly value: Span
+  readonly valueStart: number
 }
 
 /**
@@ -24,14 +24,13 @@ interface Member {
  * member is missing or a value on the way is no object. The input must have passed `checkJson`.
  */
 export function findSpan(bytes: Uint8Array, path: readonly string[]): Span | null {
-  const start = skipSpace(bytes, 0)
-  let span: Span = [start, skipValue(bytes, start)]
+  let start = skipSpace(bytes, 0)
   for (const name of path) {
-    const member = findMember(bytes, span[0], name)
+    const member = findMember(bytes, start, name)
     if (member === null) return null
-    span = member.value
+    start = member.valueStart
   }
-  return span
+  return [start, skipValue(bytes, start)]
 }
 
 /**
@@ -49,10 +48,11 @@ function withoutMember(bytes: Uint8Array, path: readonly string[]): Uint8Array {
   const parent = findSpan(bytes, path.slice(0, -1))
   const member = parent && findMember(bytes, parent[0], name)
   if (!member) return bytes
-  const after = skipSpace(bytes, member.value[1])
+  const end = skipValue(bytes, member.valueStart)
+  const after = skipSpace(bytes, end)
   // With a follower the comma behind goes, else what stands before: the comma, or nothing but white space.
   if (bytes[after] === COMMA) return spliced(bytes, member.nameStart, skipSpace(bytes, after + 1))
-  return spliced(bytes, member.previousEnd, member.value[1])
+  return spliced(bytes, member.previousEnd, end)
 }
 
 function spliced(bytes: Uint8Array, from: number, to: number): Uint8Array {
@@ -68,11 +68,10 @@ function findMember(bytes: Uint8Array, object: number, wanted: string): Member |
   let nameStart = skipSpace(bytes, previousEnd)
   while (bytes[nameStart] === QUOTE) {
     const nameEnd = skipString(bytes, nameStart)
-    const start = skipSpace(bytes, skipSpace(bytes, nameEnd) + 1)
-    const end = skipValue(bytes, start)
-    if (isNamed(bytes, nameStart + 1, nameEnd - 1, wanted)) return { previousEnd, nameStart, value: [start, end] }
-    previousEnd = end
-    nameStart = skipSpace(bytes, skipSpace(bytes, end) + 1)
+    const valueStart = skipSpace(bytes, skipSpace(bytes, nameEnd) + 1)
+    if (isNamed(bytes, nameStart + 1, nameEnd - 1, wanted)) return { previousEnd, nameStart, valueStart }
+    previousEnd = skipValue(bytes, valueStart)
+    nameStart = skipSpace(bytes, skipSpace(bytes, previousEnd) + 1)
   }
   return null
 }

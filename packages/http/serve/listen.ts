@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { Clock, Ids } from '@plat/core'
+import { Bag, type Bagged, type Clock, type Ids, NOWHERE } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { FastifyInstance } from 'fastify'
 import { parseAddress } from './address.ts'
@@ -90,6 +90,20 @@ function bind(server: Server, text: string, at: { host: string | undefined; port
   })
 }
 
+/** One request that is not answered to the end yet. */
+class Visit implements Exchange, Bagged {
+  readonly id: string
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  place = NOWHERE
+
+  constructor(id: string, request: IncomingMessage, response: ServerResponse) {
+    this.id = id
+    this.request = request
+    this.response = response
+  }
+}
+
 /** The one server: checks each head, gives the exchange its id, and hands it to a raw route or to the API. */
 class Front {
   readonly server: Server | TlsServer
@@ -98,7 +112,7 @@ class Front {
   readonly #routes: readonly RawRoute[]
   readonly #names: ReadonlySet<string>
   readonly #render: RenderFault
-  readonly #inFlight = new Set<ServerResponse>()
+  readonly #inFlight = new Bag<Visit>()
   /** Connections with a refused head: what the parser finds behind it in the same bytes is not looked at. */
   readonly #distrusted = new WeakSet<Socket>()
   #api: ((request: IncomingMessage, response: ServerResponse, id: string) => void) | null = null
@@ -183,8 +197,9 @@ class Front {
     const id = this.#options.ids.uuid()
     response.setHeader('x-plat-request-id', id)
     if (this.#draining) response.setHeader('connection', 'close')
-    this.#inFlight.add(response)
-    response.once('close', () => this.#finished(request, response))
+    const visit = new Visit(id, request, response)
+    this.#inFlight.add(visit)
+    response.once('close', () => this.#finished(visit))
     const fault = headFault(request) ?? this.#hostFault(request)
     if (fault !== null) {
       this.#distrusted.add(request.socket)
@@ -192,7 +207,7 @@ class Front {
       return
     }
     try {
-      this.#route(request, response, id)
+      this.#route(visit)
     } catch (error) {
       this.#options.log.error({ err: error, requestId: id }, 'A route threw.')
       if (response.headersSent) response.destroy()
@@ -200,10 +215,11 @@ class Front {
     }
   }
 
-  #route(request: IncomingMessage, response: ServerResponse, id: string): void {
+  #route(visit: Visit): void {
+    const { id, request, response } = visit
     const url = request.url ?? ''
     const raw = this.#routes.find((route) => url.startsWith(route.prefix))
-    if (raw !== undefined) raw.handle({ id, request, response })
+    if (raw !== undefined) raw.handle(visit)
     else this.#api?.(request, response, id)
   }
 
@@ -213,8 +229,9 @@ class Front {
   }
 
   /** An answer has left or died. A request whose body nobody read is drained by Node, but not for long. */
-  #finished(request: IncomingMessage, response: ServerResponse): void {
-    this.#inFlight.delete(response)
+  #finished(visit: Visit): void {
+    const { request } = visit
+    this.#inFlight.delete(visit)
     if (!request.complete && !request.socket.destroyed) {
       this.#options.clock.after(this.#limits.lingerMs, () => {
         if (!request.complete) request.socket.destroy()
@@ -234,7 +251,7 @@ class Front {
   }
 
   #hasStarted(socket: Duplex): boolean {
-    for (const response of this.#inFlight) if (response.socket === socket && response.headersSent) return true
+    for (const { response } of this.#inFlight) if (response.socket === socket && response.headersSent) return true
     return false
   }
 
@@ -246,7 +263,7 @@ class Front {
 
   async #drain(timeoutMs: number): Promise<void> {
     this.#draining = true
-    for (const response of this.#inFlight) if (!response.headersSent) response.setHeader('connection', 'close')
+    for (const { response } of this.#inFlight) if (!response.headersSent) response.setHeader('connection', 'close')
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()))
     const cut = () => this.server.closeAllConnections()
     if (timeoutMs <= 0) cut()

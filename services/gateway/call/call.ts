@@ -18,10 +18,24 @@ export interface WireRequest {
   readonly body: Readable
   /** `host:port` of the peer. */
   readonly remote: string
+  /** What the plane keeps of the request until its answer. Nobody else looks at it. */
+  note?: object | undefined
 }
 
 /** Why a call is being stopped from outside: the `reason` of its signal. */
 export type StopReason = 'client' | 'revoked' | 'deadline' | 'drain' | 'denied'
+
+/** Hears of the stop of a call. */
+export type StopListener = (() => void) | { handleEvent(): void }
+
+/** The part of an `AbortSignal` that a call has. An `AbortSignal` fits, but costs a governed call more than its policy does. */
+export interface StopSignal {
+  readonly aborted: boolean
+  /** A `StopReason` once it is aborted. */
+  readonly reason: unknown
+  addEventListener(type: 'abort', listener: StopListener, options?: { readonly once?: boolean }): void
+  removeEventListener(type: 'abort', listener: StopListener): void
+}
 
 /** The request head: all that `authenticate` sees. */
 export interface Arrival {
@@ -29,7 +43,7 @@ export interface Arrival {
   readonly id: string
   readonly wire: WireRequest
   /** Aborts with a `StopReason`. */
-  readonly signal: AbortSignal
+  readonly signal: StopSignal
   /** Milliseconds since the epoch. */
   readonly receivedAt: number
   /** Configuration, policy and registry: one immutable view per pass. */

@@ -20,11 +20,14 @@ export interface Frame {
 export type Ending = 'complete' | 'died' | 'client' | 'cut'
 
 export type Reply =
-  /** One batch per upstream read, one write per batch. A throwing iterator means that the upstream died. */
+  /**
+   * A list is the whole answer. An iterable gives one batch per upstream read, which becomes one write; when it throws, the
+   * upstream died.
+   */
   | {
       readonly kind: 'frames'
       readonly head: Head
-      readonly frames: AsyncIterable<readonly Frame[]>
+      readonly frames: readonly Frame[] | AsyncIterable<readonly Frame[]>
       /** What the plane knows once the head is there; `attempts` of the outcome. */
       readonly attempts: readonly { readonly endpoint: string; readonly status: number; readonly ms: number }[]
     }

@@ -1,8 +1,8 @@
-import type { Clock } from '@plat/core'
+import { Bag, type Bagged, type Clock } from '@plat/core'
 import { type Denial, deny, type Identity, type StopReason } from '../call/index.ts'
 
 /** A call under way, as far as others may reach into it. */
-export interface LiveCall {
+export interface LiveCall extends Bagged {
   readonly identity: Identity
   /** It does not end by itself: a drain does not wait for it. */
   readonly long: boolean
@@ -39,7 +39,7 @@ const draining = deny('state_unavailable', 'the gateway is shutting down; call a
 
 /** One registry and one timer for all calls of a gateway. */
 export function createLiveCalls(clock: Clock): LiveCalls {
-  const calls = new Set<LiveCall>()
+  const calls = new Bag<LiveCall>()
   let whenEmpty: (() => void) | null = null
 
   const check = () => {

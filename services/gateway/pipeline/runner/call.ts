@@ -1,4 +1,4 @@
-import type { Clock } from '@plat/core'
+import { type Clock, NOWHERE } from '@plat/core'
 import {
   type Arrival,
   type Body,
@@ -13,6 +13,7 @@ import {
   type Parsed,
   type Snapshot,
   type StopReason,
+  type StopSignal,
   type WireRequest,
 } from '../../call/index.ts'
 import type { LiveCall } from '../live.ts'
@@ -56,8 +57,8 @@ export class Incoming implements Arrival {
     this.#log = from.log
   }
 
-  get signal(): AbortSignal {
-    return this.stopper.signal
+  get signal(): StopSignal {
+    return this.stopper
   }
 
   /** Milliseconds that the gateway itself took so far, with three decimals, without the time spent `elsewhereMs`. */
@@ -146,6 +147,8 @@ export class GovernedCall implements Call<Fact>, LiveCall {
   deadlineAt: number
   deadlineCode: ErrorCode
   deadlineReason: string
+  /** Among the live calls. */
+  place: number
 
   constructor(incoming: Incoming, identity: Identity, parsed: Parsed, plan: Plan) {
     this.id = incoming.id
@@ -183,10 +186,11 @@ export class GovernedCall implements Call<Fact>, LiveCall {
     this.deadlineAt = NEVER
     this.deadlineCode = 'internal'
     this.deadlineReason = ''
+    this.place = NOWHERE
   }
 
-  get signal(): AbortSignal {
-    return this.stopper.signal
+  get signal(): StopSignal {
+    return this.stopper
   }
 
   get long(): boolean {

@@ -102,15 +102,17 @@ export function wireOf(request: IncomingMessage): WireRequest {
     headers: request.headers,
     body: request,
     remote: `${remoteAddress}:${remotePort}`,
+    note: undefined,
   }
 }
 
 /** Takes the credentials out, so that no stage, plane or upstream can ever see, log or pass them on. */
 export function forgetCredentials({ headers }: WireRequest): void {
-  delete headers.authorization
-  delete headers['proxy-authorization']
-  delete headers.dpop
-  delete headers.cookie
+  // Deleting costs even where there is nothing to delete, and authentication leaves nothing.
+  if (headers.authorization !== undefined) delete headers.authorization
+  if (headers['proxy-authorization'] !== undefined) delete headers['proxy-authorization']
+  if (headers.dpop !== undefined) delete headers.dpop
+  if (headers.cookie !== undefined) delete headers.cookie
 }
 
 function ignore(): void {}

@@ -2,7 +2,7 @@ import type { Clock } from '@plat/core'
 import { deny, type Frame, isDenial, type Reply } from '../../call/index.ts'
 import type { Plane } from '../plane.ts'
 import type { GovernedCall } from './call.ts'
-import { ReviewChain } from './reviews.ts'
+import { ReviewChain, type Reviewed } from './reviews.ts'
 import { completed, died, type Ended, refused, stopped, stoppedBy } from './stopper.ts'
 
 /** A caller that reads nothing for this long is cut off, in milliseconds: its call holds memory and an upstream connection. */
@@ -16,13 +16,12 @@ const brokenOff = deny('upstream_error', 'the upstream ended before its answer w
 /** Takes the frames of a reply through the reviews to the caller. The call's tally is there when it is over. */
 export async function relay(call: GovernedCall, plane: Plane, reply: FramesReply, clock: Clock): Promise<Ended> {
   const reviews = new ReviewChain(call, clock)
-  const source = reply.frames[Symbol.asyncIterator]()
+  const work = new Relay({ call, plane, reply, clock, reviews })
   const denial = reviews.open()
-  const ended = denial === null ? await new Relay({ call, plane, reply, clock, reviews }).run(source) : refused(denial)
+  const ended = denial === null ? await work.run() : refused(denial)
   if (ended.ending !== 'complete') {
     reviews.abandon(ended.ending)
-    // Not awaited: an upstream that hangs would hold the call. It is told by the signal as well.
-    source.return?.().then(undefined, ignore)
+    work.leave()
   }
   call.tally = reviews.tally()
   return ended
@@ -37,6 +36,9 @@ class Relay {
   /** An event stream is passed on as it comes. Anything else waits until it is known whether its first batch is all of it. */
   #streamed: boolean
   #waiting: Uint8Array = nothing
+  /** Where batches come from; null: the answer is there as a whole. */
+  readonly #source: AsyncIterator<readonly Frame[]> | null
+  #whole: readonly Frame[] | null
 
   constructor(parts: {
     readonly call: GovernedCall
@@ -50,36 +52,68 @@ class Relay {
     this.#reply = parts.reply
     this.#clock = parts.clock
     this.#reviews = parts.reviews
+    const { frames } = parts.reply
+    const whole = isList(frames)
+    this.#whole = whole ? frames : null
+    this.#source = whole ? null : frames[Symbol.asyncIterator]()
     this.#streamed = isEventStream(parts.reply) || parts.call.sink.headSent
   }
 
-  /** One turn is one read of the upstream and one write to the caller. */
-  async run(source: AsyncIterator<readonly Frame[]>): Promise<Ended> {
+  async run(): Promise<Ended> {
     const call = this.#call
     // Whoever listens wants to know at once that the stream stands, long before its first event.
     if (call.long && this.#streamed && !call.sink.headSent) call.sink.open(this.#reply.head, this.#overhead(), true)
+    const source = this.#source
     for (;;) {
-      const began = this.#clock.monotonic()
-      let next: IteratorResult<readonly Frame[]> | typeof stopped
-      try {
-        next = await call.stopper.until(source.next())
-      } catch {
-        next = stopped
-      } finally {
-        call.upstreamMs += this.#clock.monotonic() - began
-      }
-      if (next === stopped) return call.stopper.reason === null ? died(brokenOff) : stoppedBy(call.stopper)
-      const last = next.done === true
-      const passing = last ? this.#reviews.finish() : this.#reviews.pass(next.value)
-      const passed = passing instanceof Promise ? await passing : passing
-      if (call.stopper.reason !== null || passed === stopped) return stoppedBy(call.stopper)
-      if (isDenial(passed)) return refused(passed)
-      const denial = call.long ? call.standing(this.#clock.now()) : null
-      if (denial !== null) return refused(denial)
-      const sent = this.#send(passed, last)
-      const ended = sent instanceof Promise ? await sent : sent
+      const batch = source === null ? this.#nextOfWhole() : await this.#nextOf(source)
+      if (batch === stopped) return call.stopper.reason === null ? died(brokenOff) : stoppedBy(call.stopper)
+      const taken = this.#take(batch)
+      const ended = taken instanceof Promise ? await taken : taken
       if (ended !== null) return ended
     }
+  }
+
+  /** Not awaited: an upstream that hangs would hold the call. It is told by the signal as well. */
+  leave(): void {
+    this.#source?.return?.().then(undefined, ignore)
+  }
+
+  /** An answer that is there as a whole is one batch. Null is the end. */
+  #nextOfWhole(): readonly Frame[] | null {
+    const whole = this.#whole
+    this.#whole = null
+    return whole
+  }
+
+  /** One read of the upstream. Null is the end; `stopped`: there will be none. */
+  async #nextOf(source: AsyncIterator<readonly Frame[]>): Promise<readonly Frame[] | null | typeof stopped> {
+    const call = this.#call
+    const began = this.#clock.monotonic()
+    try {
+      const next = await call.stopper.until(source.next())
+      return next === stopped ? stopped : next.done === true ? null : next.value
+    } catch {
+      return stopped
+    } finally {
+      call.upstreamMs += this.#clock.monotonic() - began
+    }
+  }
+
+  /** One batch through the reviews, and one write to the caller. A plain value unless somebody has to wait. */
+  #take(batch: readonly Frame[] | null): Ended | null | Promise<Ended | null> {
+    const passing = batch === null ? this.#reviews.finish() : this.#reviews.pass(batch)
+    const last = batch === null
+    return passing instanceof Promise
+      ? passing.then((passed) => this.#deliver(passed, last))
+      : this.#deliver(passing, last)
+  }
+
+  #deliver(passed: Reviewed, last: boolean): Ended | null | Promise<Ended | null> {
+    const call = this.#call
+    if (call.stopper.reason !== null || passed === stopped) return stoppedBy(call.stopper)
+    if (isDenial(passed)) return refused(passed)
+    const denial = call.long ? call.standing(this.#clock.now()) : null
+    return denial === null ? this.#send(passed, last) : refused(denial)
   }
 
   /** A plain value as long as the caller keeps up. */
@@ -129,15 +163,19 @@ class Relay {
 
 /** The bytes of frames, for one write. Untouched frames keep the bytes that came. */
 export function encodeFrames(plane: Plane, frames: readonly Frame[]): Uint8Array {
-  const [first, ...rest] = frames
+  const [first] = frames
   if (first === undefined) return nothing
-  const bytes = first.raw ?? plane.encode(first)
-  return rest.length === 0 ? bytes : Buffer.concat([bytes, ...rest.map((frame) => frame.raw ?? plane.encode(frame))])
+  if (frames.length === 1) return first.raw ?? plane.encode(first)
+  return Buffer.concat(frames.map((frame) => frame.raw ?? plane.encode(frame)))
 }
 
 function join(before: Uint8Array, after: Uint8Array): Uint8Array {
   if (before.byteLength === 0) return after
   return after.byteLength === 0 ? before : Buffer.concat([before, after])
+}
+
+function isList(frames: FramesReply['frames']): frames is readonly Frame[] {
+  return Array.isArray(frames)
 }
 
 function isEventStream({ head }: FramesReply): boolean {

@@ -297,6 +297,29 @@ test('a plain answer is one write, an event stream one write a batch, and the he
   assert.deepEqual(empty.wire.slice(1), ['202 '])
 })
 
+test('an answer that is there as a whole is one write, its frames together', async () => {
+  const frames = [frame('progress', '1'), frame('final', '2')]
+  const forward = async () => ({ kind: 'frames', head: json, frames, attempts: [] }) as const
+  const { done, wire, records } = world({ plane: { forward } })
+  await done
+  assert.deepEqual(wire, ['200 12'])
+  assert.deepEqual([records.at(-1)?.result, records.at(-1)?.frames], ['completed', 2])
+})
+
+test('who listens for the stop of a call hears it once, and not after it has left', () => {
+  const stopper = new Stopper()
+  const heard: string[] = []
+  const gone = () => void heard.push('gone')
+  stopper.addEventListener('abort', gone)
+  stopper.addEventListener('abort', () => void heard.push(`first ${stopper.aborted} ${stopper.reason}`))
+  stopper.addEventListener('abort', { handleEvent: () => void heard.push('second') })
+  stopper.removeEventListener('abort', gone)
+  stopper.stop('client', null)
+  stopper.stop('drain', null)
+  stopper.addEventListener('abort', gone)
+  assert.deepEqual(heard, ['first true client', 'second'])
+})
+
 test('a wait sends no head for two seconds, then beats every fifteen, and the grant begins the second pass', async () => {
   const granted = Promise.withResolvers<'granted'>()
   const wait = { kind: 'wait', approvalId: 'ap-1', until: granted.promise }

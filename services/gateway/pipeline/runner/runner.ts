@@ -271,7 +271,7 @@ function unapproved({ decision, approval }: Facts): Denial | null {
 function discard(reply: Reply | Denial): void {
   if (!isReply(reply)) return
   if (reply.kind === 'tunnel') reply.socket.destroy()
-  else
+  else if (Symbol.asyncIterator in reply.frames)
     reply.frames[Symbol.asyncIterator]()
       .return?.()
       .then(undefined, () => {})

@@ -1,23 +1,36 @@
-import { type Denial, deny, type Ending, type StopReason } from '../../call/index.ts'
+import {
+  type Denial,
+  deny,
+  type Ending,
+  type StopListener,
+  type StopReason,
+  type StopSignal,
+} from '../../call/index.ts'
 
 /** What `until` answers when the call was stopped before the work was done. */
 export const stopped: unique symbol = Symbol('stopped')
 
+const NOBODY: readonly StopListener[] = []
+
 /** The switch that ends a call from outside: once, with a reason, and seen at once by whatever the call waits for. */
-export class Stopper {
-  #controller: AbortController | null = null
+export class Stopper implements StopSignal {
+  #listeners: readonly StopListener[] = NOBODY
   #wake: (() => void) | null = null
   reason: StopReason | null = null
   /** What the caller is told; null when the caller left. */
   denial: Denial | null = null
 
-  /** Made on first use: a call that is answered without an upstream never pays for it. */
-  get signal(): AbortSignal {
-    if (this.#controller === null) {
-      this.#controller = new AbortController()
-      if (this.reason !== null) this.#controller.abort(this.reason)
-    }
-    return this.#controller.signal
+  get aborted(): boolean {
+    return this.reason !== null
+  }
+
+  /** There is one stop, so every listener hears at most once. Who comes after it hears nothing: ask `aborted` first. */
+  addEventListener(_: 'abort', listener: StopListener): void {
+    if (this.reason === null) this.#listeners = [...this.#listeners, listener]
+  }
+
+  removeEventListener(_: 'abort', listener: StopListener): void {
+    this.#listeners = this.#listeners.filter((one) => one !== listener)
   }
 
   /** The first reason counts. */
@@ -25,7 +38,12 @@ export class Stopper {
     if (this.reason !== null) return
     this.reason = reason
     this.denial = denial
-    this.#controller?.abort(reason)
+    const listeners = this.#listeners
+    this.#listeners = NOBODY
+    for (const listener of listeners) {
+      if (typeof listener === 'function') listener()
+      else listener.handleEvent()
+    }
     this.#wake?.()
   }
 

@@ -90,7 +90,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
       if (bytes === null) return this.#giveUp(deny('upstream_error', `${call.server} sent an answer that is too large`))
       const frames = this.#jsonFrames(head, bytes)
       this.done()
-      return 'kind' in frames ? frames : { ...reply, frames: asBatch(frames) }
+      return 'kind' in frames ? frames : { ...reply, frames }
     } catch (error) {
       return this.#giveUp(faultOf(call.server, error))
     }
@@ -241,10 +241,6 @@ function serverAnswer(json: Uint8Array, message: unknown): Uint8Array {
   const error = { code: METHOD_NOT_FOUND, message: `${method} is not offered to servers` }
   const outcome = method === 'ping' ? '"result":{}' : `"error":${JSON.stringify(error)}`
   return Buffer.concat([Buffer.from('{"jsonrpc":"2.0","id":'), id ?? Buffer.from('null'), Buffer.from(`,${outcome}}`)])
-}
-
-async function* asBatch(frames: readonly McpFrame[]): AsyncGenerator<readonly McpFrame[]> {
-  if (frames.length > 0) yield frames
 }
 
 function isStream({ status, headers }: UpstreamHead): boolean {

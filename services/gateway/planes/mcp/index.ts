@@ -75,8 +75,6 @@ class McpPlane implements Plane, Reader, Forwarder {
   readonly origins: ReadonlySet<string>
   readonly #upstreams: Upstreams
   readonly #resourceBaseURL: string | null
-  /** What was read of each request, for as long as the request lives. */
-  readonly #requests = new WeakMap<WireRequest, McpRequest>()
   readonly #cancellations = new Cancellations()
 
   constructor(options: McpPlaneOptions) {
@@ -98,7 +96,7 @@ class McpPlane implements Plane, Reader, Forwarder {
   }
 
   async forward(call: Call<'identity' | 'target' | 'hold'>, head: 'unsent' | 'sent'): Promise<Reply | Denial> {
-    const request = this.#requests.get(call.wire)
+    const request = noted(call.wire)
     const upstream = this.#upstreams.upstream(call.snapshot, call.facts.target.key)
     if (request === undefined) return deny('internal', 'the request was not read')
     if (upstream === null) return deny('unknown_server', `no server named ${call.server}`)
@@ -110,7 +108,7 @@ class McpPlane implements Plane, Reader, Forwarder {
   }
 
   held(call: Call<'identity'>, approvalId: string, leave: () => void): ReturnType<Plane['held']> {
-    const request = this.#requests.get(call.wire)
+    const request = noted(call.wire)
     if (request === undefined || request.kind !== 'request' || !takesStream(call)) return null
     this.#cancellations.held(call, request, leave)
     const beats = new Beats(request, approvalId)
@@ -118,12 +116,12 @@ class McpPlane implements Plane, Reader, Forwarder {
   }
 
   refuse(arrival: Arrival, _: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
-    return refusal(arrival, this.#requests.get(arrival.wire) ?? null, denial, this.#resourceBaseURL)
+    return refusal(arrival, noted(arrival.wire) ?? null, denial, this.#resourceBaseURL)
   }
 
   abort(call: Call, denial: Denial): readonly Frame[] {
     this.#cancellations.over(call.wire)
-    return [terminalError(call.id, this.#requests.get(call.wire) ?? null, denial)]
+    return [terminalError(call.id, noted(call.wire) ?? null, denial)]
   }
 
   /** Frames of this plane carry their bytes; only what others made has none, and stands for a JSON body. */
@@ -138,6 +136,20 @@ class McpPlane implements Plane, Reader, Forwarder {
   }
 
   remember(arrival: Arrival, request: McpRequest): void {
-    this.#requests.set(arrival.wire, request)
+    arrival.wire.note = new Note(request)
   }
+}
+
+/** What was read of a request, kept with it. A `WeakMap` would make the collector carry half of all requests along. */
+class Note {
+  readonly request: McpRequest
+
+  constructor(request: McpRequest) {
+    this.request = request
+  }
+}
+
+/** Undefined for a request that was not read. */
+function noted({ note }: WireRequest): McpRequest | undefined {
+  return note instanceof Note ? note.request : undefined
 }

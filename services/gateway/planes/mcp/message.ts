@@ -37,6 +37,7 @@ export class McpBody implements Body {
   readonly bytes: Uint8Array
   readonly value: unknown
   readonly #argumentsOnly: boolean
+  #args: Uint8Array | null | undefined
 
   /** `argumentsOnly`: what is hashed and judged are the bytes of `params.arguments`, not the whole message. */
   constructor(bytes: Uint8Array, value: unknown, argumentsOnly: boolean) {
@@ -45,8 +46,12 @@ export class McpBody implements Body {
     this.#argumentsOnly = argumentsOnly
   }
 
+  /** Looked for once: policy, record and redaction all ask. */
   get args(): Uint8Array | null {
-    return this.#argumentsOnly ? slice(this.bytes, ['params', 'arguments']) : this.bytes
+    if (this.#args === undefined) {
+      this.#args = this.#argumentsOnly ? slice(this.bytes, ['params', 'arguments']) : this.bytes
+    }
+    return this.#args
   }
 }
 

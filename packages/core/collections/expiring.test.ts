@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { TestClock } from './clock.ts'
+import { TestClock } from '../clock.ts'
 import { ExpiringMap } from './expiring.ts'
 
 function setUp(cap = 3) {

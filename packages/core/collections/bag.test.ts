@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { Bag, NOWHERE } from './bag.ts'
+
+test('a bag holds what a set would, whatever comes and goes in whatever order', () => {
+  fc.assert(
+    fc.property(fc.array(fc.tuple(fc.boolean(), fc.nat(9))), (steps) => {
+      const members = Array.from({ length: 10 }, (_, id) => ({ id, place: NOWHERE }))
+      const bag = new Bag<(typeof members)[number]>()
+      const set = new Set<number>()
+      for (const [joins, id] of steps) {
+        const member = members[id]
+        assert.ok(member)
+        if (joins && !set.has(id)) bag.add(member)
+        if (!joins) bag.delete(member)
+        if (joins) set.add(id)
+        else set.delete(id)
+        assert.equal(bag.size, set.size)
+        assert.deepEqual([...bag].map((one) => one.id).sort(), [...set].sort())
+      }
+    }),
+  )
+})
+
+test('who leaves while all are asked keeps nobody from being asked', () => {
+  const bag = new Bag<{ place: number }>()
+  for (let count = 0; count < 5; count++) bag.add({ place: NOWHERE })
+  let asked = 0
+  for (const member of bag) {
+    asked++
+    bag.delete(member)
+  }
+  assert.deepEqual([asked, bag.size], [5, 0])
+})
