@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict'
-import { IncomingMessage } from 'node:http'
-import { Socket } from 'node:net'
 import { test } from 'node:test'
 import { systemIds, TestClock } from '@plat/core'
 import { ephemeralSigner, type LocalSigner } from '@plat/keys'
@@ -16,11 +14,10 @@ import { defaultSettings } from '../flags.ts'
 import { mintEndpoint } from '../mint/mint.ts'
 import { memoryNonces } from '../nonce/nonces.ts'
 import { createProofs } from '../proof/proofs.ts'
-import type { Endpoint } from '../serve/endpoint.ts'
-import { Refusal } from '../serve/refusal.ts'
 import { createRevocations } from '../sessions/revocations.ts'
 import { createSessions } from '../sessions/sessions.ts'
 import { text } from '../testing/broker.ts'
+import { ask } from '../testing/endpoints.ts'
 import type { Tenancy } from './tenancy.ts'
 
 /** Two tenants, one a namespace; the key of a tenant can vanish. */
@@ -55,18 +52,6 @@ function setUp() {
     return text(isObject(answer) ? answer.token : '')
   }
   return { clock, keys, endpoints, mint }
-}
-
-async function ask(endpoint: Endpoint, body: object, headers: Readonly<Record<string, string>> = {}): Promise<object> {
-  const request = new IncomingMessage(new Socket())
-  request.headers = { 'content-type': 'application/json', ...headers }
-  request.headersDistinct = headers.dpop === undefined ? {} : { dpop: [headers.dpop] }
-  try {
-    return await endpoint.handle(Buffer.from(JSON.stringify(body)), request)
-  } catch (error) {
-    assert.ok(error instanceof Refusal, String(error))
-    return { status: error.status, ...error.body() }
-  }
 }
 
 function outcomeOf(answer: object): readonly unknown[] {

@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict'
+import { IncomingMessage } from 'node:http'
+import { Socket } from 'node:net'
+import type { Endpoint } from '../serve/endpoint.ts'
+import { Refusal } from '../serve/refusal.ts'
+
+/** Asks an endpoint without a listener. A refusal comes back as its body with the status. */
+export async function ask(
+  endpoint: Endpoint,
+  body: object,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<object> {
+  const request = new IncomingMessage(new Socket())
+  request.headers = { 'content-type': 'application/json', ...headers }
+  request.headersDistinct = headers.dpop === undefined ? {} : { dpop: [headers.dpop] }
+  try {
+    return await endpoint.handle(Buffer.from(JSON.stringify(body)), request)
+  } catch (error) {
+    assert.ok(error instanceof Refusal, String(error))
+    return { status: error.status, ...error.body() }
+  }
+}
