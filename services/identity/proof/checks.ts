@@ -10,13 +10,14 @@ import { memoryFirstUse } from './parts/first-use.ts'
 import type { TrustParts } from './parts/trust-document.ts'
 import { requireDriverKeys, sandboxCheck } from './sandbox.ts'
 import { spiffeCheck } from './spiffe.ts'
+import { teeCheck } from './tee.ts'
 
 interface CheckParts extends TrustParts {
   readonly firstUse: ReturnType<typeof memoryFirstUse>
 }
 
 /** The identity checks by name. A check reads its flags here and throws one line that names the flag that is wrong. */
-const BUILT: Readonly<Record<string, (flags: ProofFlagValues, parts: CheckParts) => ProofCheck>> = {
+const CHECKS: Readonly<Record<string, (flags: ProofFlagValues, parts: CheckParts) => ProofCheck>> = {
   spiffe: (flags, parts) =>
     spiffeCheck(
       { bundles: trustBundles(flags), audience: named(flags, 'spiffe-audience'), ids: flags['spiffe-ids'] },
@@ -62,10 +63,17 @@ const BUILT: Readonly<Record<string, (flags: ProofFlagValues, parts: CheckParts)
       },
       parts,
     ),
+  tee: (flags, parts) =>
+    teeCheck(
+      {
+        snpRoots: flags['tee-snp-roots'],
+        tdxRoots: flags['tee-tdx-roots'],
+        tdxQeSigner: named(flags, 'tee-tdx-qe-signer').toLowerCase(),
+        measurements: flags['tee-measurements'],
+      },
+      parts,
+    ),
 }
-
-/** Identity checks that the contract names and this version refuses. */
-const UNBUILT: readonly string[] = ['tee']
 
 /** The name of a driver: it stands in `proof.check`, and in flags before a "=". */
 const DRIVER = /^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/
@@ -76,8 +84,7 @@ const DRIVER = /^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/
 export async function createChecks(flags: ProofFlagValues, parts: TrustParts): Promise<readonly ProofCheck[]> {
   const shared = { ...parts, firstUse: memoryFirstUse(parts.clock) }
   const checks = flags['identity-checks'].map((name) => {
-    if (UNBUILT.includes(name)) throw new Error(`-identity-checks ${name}: not built yet in this version`)
-    const build = Object.hasOwn(BUILT, name) ? BUILT[name] : undefined
+    const build = Object.hasOwn(CHECKS, name) ? CHECKS[name] : undefined
     if (build === undefined) throw new Error(unknownCheck(name))
     return build(flags, shared)
   })
@@ -95,7 +102,7 @@ interface DriverParts {
 }
 
 async function driverCheck(driver: string, { keys, flags, parts }: DriverParts): Promise<ProofCheck> {
-  if (!DRIVER.test(driver) || Object.hasOwn(BUILT, driver) || UNBUILT.includes(driver)) {
+  if (!DRIVER.test(driver) || Object.hasOwn(CHECKS, driver)) {
     throw new Error(
       `-sandbox-check ${driver}: a driver needs a name of its own: lower-case letters, digits, "." and "-"`,
     )
@@ -107,7 +114,7 @@ async function driverCheck(driver: string, { keys, flags, parts }: DriverParts):
 }
 
 function unknownCheck(name: string): string {
-  const nearest = closest(name, [...Object.keys(BUILT), ...UNBUILT])
+  const nearest = closest(name, Object.keys(CHECKS))
   return `-identity-checks ${name}: unknown check${nearest === null ? '' : `, did you mean ${nearest}?`}`
 }
 

@@ -1,4 +1,5 @@
 import type { FlagTable, FlagValues } from '@plat/config'
+import { INTEL_QE_SIGNER } from './tee/tdx.ts'
 
 const group = 'Proof checks'
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -112,6 +113,23 @@ export const proofFlags = {
     type: 'list',
     group,
     help: 'Subscriptions that may prove: <subscription> or <subscription>=<namespace>.',
+  },
+  'tee-measurements': {
+    type: 'list',
+    group,
+    help: 'What may prove once launched: sev-snp:<hex> or tdx:<hex>, each also with =<namespace>.',
+  },
+  'tee-snp-roots': { type: 'string', group, help: 'Authorities of AMD (ARK, ASK, ASVK), PEM. Default: shipped.' },
+  'tee-tdx-roots': {
+    type: 'string',
+    group,
+    help: 'Root of Intel for provisioning certificates, PEM. Default: shipped.',
+  },
+  'tee-tdx-qe-signer': {
+    type: 'string',
+    default: INTEL_QE_SIGNER,
+    group,
+    help: 'Signer of the quoting enclave (MRSIGNER), hexadecimal.',
   },
 } as const satisfies FlagTable
 

@@ -1,0 +1,245 @@
+import assert from 'node:assert/strict'
+import { generateKeyPairSync, hash, type KeyObject, randomBytes, sign } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { after, test } from 'node:test'
+import { createAuthority, der, type Issued } from '@plat/testkit/authority'
+import { verifySnp } from './tee/snp.ts'
+import { INTEL_QE_SIGNER, verifyTdx } from './tee/tdx.ts'
+import { reportDataOf, teeCheck } from './tee.ts'
+import { type Attempt, context, NONCE, proofCheckSuite, proofOf, testParts } from './testing/suite.ts'
+import { readCertificate, readPemCertificates } from './x509/certificate.ts'
+
+const dir = mkdtempSync(path.join(os.tmpdir(), 'plat-'))
+after(() => rmSync(dir, { recursive: true }))
+const NOW = testParts().clock.now()
+const published = (name: string) => readFileSync(new URL(`fixtures/${name}`, import.meta.url))
+const shipped = (name: string) =>
+  readPemCertificates(readFileSync(new URL(`roots/${name}`, import.meta.url), 'latin1'), name)
+
+const amd = await createAuthority({ name: 'ARK', key: 'RSA', now: NOW })
+const intel = await createAuthority({ name: 'root', now: NOW })
+const stranger = await createAuthority({ name: 'ARK', key: 'RSA', now: NOW })
+writeFileSync(path.join(dir, 'amd.pem'), amd.pem)
+writeFileSync(path.join(dir, 'intel.pem'), intel.pem)
+const CHIP = randomBytes(64)
+const MEASUREMENT = 'ab'.repeat(48)
+const SPL = '1.3.6.1.4.1.3704.1.3.'
+
+/** A chip's certificate, made as AMD makes them: for one chip at one patch level. */
+function chip(by: Issued, { id = CHIP, ucode = 0x44, notAfter = NOW + 1000 } = {}): Promise<Issued> {
+  const level = (component: string, value: number) => ({
+    oid: SPL + component,
+    critical: false,
+    value: der(0x02, Buffer.from(value < 0x80 ? [value] : [0, value])),
+  })
+  const hardware = { oid: '1.3.6.1.4.1.3704.1.4', critical: false, value: id }
+  const extensions = [level('1', 2), level('2', 0), level('3', 5), level('8', ucode), hardware]
+  return by.issue({ name: 'SEV-VCEK', key: 'P-384', keyUsage: null, notAfter, extensions })
+}
+
+/** A report, signed as the firmware signs; `change` edits it before that. */
+function reportOf(key: KeyObject, change: (bytes: Buffer) => void = () => {}): Buffer {
+  const bytes = Buffer.alloc(0x4a0)
+  bytes.writeUInt32LE(2, 0)
+  bytes.writeUInt32LE(1, 0x34)
+  reportDataOf(NONCE).copy(bytes, 0x50)
+  bytes.write(MEASUREMENT, 0x90, 'hex')
+  Buffer.from([2, 0, 0, 0, 0, 0, 5, 0x44]).copy(bytes, 0x180)
+  CHIP.copy(bytes, 0x1a0)
+  change(bytes)
+  const signature = sign('sha384', bytes.subarray(0, 0x2a0), { key, dsaEncoding: 'ieee-p1363' })
+  Buffer.from(signature.subarray(0, 48)).reverse().copy(bytes, 0x2a0)
+  Buffer.from(signature.subarray(48)).reverse().copy(bytes, 0x2e8)
+  return bytes
+}
+
+function ask(evidence: object, { roots = dir, measurements = [`sev-snp:${MEASUREMENT}`, `tdx:${TD}`] } = {}): Attempt {
+  const settings = {
+    snpRoots: path.join(roots, 'amd.pem'),
+    tdxRoots: path.join(roots, 'intel.pem'),
+    tdxQeSigner: QE_SIGNER,
+    measurements,
+  }
+  return { check: teeCheck(settings, testParts()), proof: proofOf('tee', { nonce: NONCE, evidence }) }
+}
+
+interface SnpChange {
+  readonly by?: Issued
+  readonly certificate?: Parameters<typeof chip>[1]
+  readonly report?: (bytes: Buffer) => void
+  readonly after?: (bytes: Buffer) => void
+}
+
+async function snp({ by = amd, certificate, report, after: edit = () => {} }: SnpChange = {}, options = {}) {
+  const vcek = await chip(by, certificate)
+  const bytes = reportOf(vcek.privateKey, report)
+  edit(bytes)
+  return ask({ kind: 'sev-snp', report: bytes.toString('base64'), certificate: vcek.x5c }, options)
+}
+
+const QE_SIGNER = 'cd'.repeat(32)
+const TD_REGISTERS = Buffer.alloc(5 * 48, 7)
+const TD = hash('sha384', TD_REGISTERS)
+
+interface TdxChange {
+  readonly by?: Issued
+  readonly notAfter?: number
+  /** Edits the signed part of the quote, and the report of the quoting enclave, before they are signed. */
+  readonly quote?: (bytes: Buffer) => void
+  readonly enclave?: (bytes: Buffer) => void
+  readonly after?: (bytes: Buffer) => void
+}
+
+const sized = (octets: 2 | 4, bytes: Buffer) => {
+  const size = Buffer.alloc(octets)
+  size.writeUIntLE(bytes.length, 0, octets)
+  return Buffer.concat([size, bytes])
+}
+const typed = (type: number, bytes: Buffer) => Buffer.concat([Buffer.from([type, 0]), sized(4, bytes)])
+const p1363 = (key: KeyObject, bytes: Buffer) => sign('sha256', bytes, { key, dsaEncoding: 'ieee-p1363' })
+
+/** A quote, made as the quoting enclave of a platform makes it. */
+async function quoteOf({ by = intel, notAfter, quote, enclave }: TdxChange): Promise<Buffer> {
+  const platform = await by.issue({ name: 'PCK', ...(notAfter !== undefined && { notAfter }) })
+  const attestation = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const { x = '', y = '' } = attestation.publicKey.export({ format: 'jwk' })
+  const attestationKey = Buffer.concat([Buffer.from(x, 'base64url'), Buffer.from(y, 'base64url')])
+  const authData = randomBytes(32)
+  const qeReport = Buffer.alloc(384)
+  qeReport.write(QE_SIGNER, 128, 'hex')
+  qeReport.writeUInt16LE(2, 256)
+  hash('sha256', Buffer.concat([attestationKey, authData]), 'buffer').copy(qeReport, 320)
+  enclave?.(qeReport)
+  const signed = Buffer.alloc(632)
+  Buffer.from([4, 0, 2, 0, 0x81]).copy(signed)
+  TD_REGISTERS.copy(signed, 48 + 136, 0, 48)
+  TD_REGISTERS.copy(signed, 48 + 328, 48)
+  reportDataOf(NONCE).copy(signed, 48 + 520)
+  quote?.(signed)
+  const inner = [
+    qeReport,
+    p1363(platform.privateKey, qeReport),
+    sized(2, authData),
+    typed(5, Buffer.from(platform.pem)),
+  ]
+  const data = [p1363(attestation.privateKey, signed), attestationKey, typed(6, Buffer.concat(inner))]
+  return Buffer.concat([signed, sized(4, Buffer.concat(data))])
+}
+
+async function tdx(change: TdxChange = {}, options = {}): Promise<Attempt> {
+  const bytes = await quoteOf(change)
+  change.after?.(bytes)
+  return ask({ kind: 'tdx', quote: bytes.toString('base64') }, options)
+}
+
+const flip = (at: number) => (bytes: Buffer) => {
+  bytes[at] = (bytes[at] ?? 0) ^ 1
+}
+const again = async (first: Attempt): Promise<readonly [Attempt, Attempt]> => [
+  first,
+  { ...first, proof: { ...first.proof, nonce: 'ANOTHER' } },
+]
+
+proofCheckSuite({
+  name: 'tee, SEV-SNP',
+  substrate: { check: 'tee', attestation: 'sev-snp', isolation: 'tee', digest: MEASUREMENT },
+  accepted: () => snp(),
+  replayed: async () => again(await snp()),
+  tampered: () => snp({ after: flip(0x90) }),
+  wrongAnchor: () => snp({ by: stranger }),
+  expired: () => snp({ certificate: { notAfter: NOW - 1000 } }),
+  unreachable: () => snp({}, { roots: path.join(dir, 'missing') }),
+  refused: {
+    'a machine that allows debugging': {
+      reason: /debugging/,
+      ask: () => snp({ report: (bytes) => bytes.fill(8, 0x0a, 0x0b) }),
+    },
+    'a report of another chip': { reason: /another chip/, ask: () => snp({ report: flip(0x1a0) }) },
+    'a certificate of another patch level': { reason: /patch level/, ask: () => snp({ certificate: { ucode: 0xd1 } }) },
+    'a report of a less privileged level': { reason: /privileged/, ask: () => snp({ report: flip(0x30) }) },
+    'a report of an unknown version': { reason: /version/, ask: () => snp({ report: flip(0x01) }) },
+    'bits in the unused part of the signature': { reason: /signature/, ask: () => snp({ after: flip(0x2a0 + 50) }) },
+    'a measurement that is not listed': { reason: /launched/, ask: () => snp({}, { measurements: ['sev-snp:00'] }) },
+    'a measurement of the other kind': {
+      reason: /launched/,
+      ask: () => snp({}, { measurements: [`tdx:${MEASUREMENT}`] }),
+    },
+    'no evidence': { reason: /kind/, ask: () => ask({ kind: 'sgx' }) },
+    'evidence of another type': { reason: /base64/, ask: () => ask({ kind: 'sev-snp', report: 1 }) },
+  },
+})
+
+proofCheckSuite({
+  name: 'tee, TDX',
+  substrate: { check: 'tee', attestation: 'tdx', isolation: 'tee', digest: TD },
+  accepted: () => tdx(),
+  replayed: async () => again(await tdx()),
+  tampered: () => tdx({ after: flip(48 + 136) }),
+  wrongAnchor: async () => tdx({ by: await createAuthority({ name: 'root', now: NOW }) }),
+  expired: () => tdx({ notAfter: NOW - 1000 }),
+  unreachable: () => tdx({}, { roots: path.join(dir, 'missing') }),
+  refused: {
+    'a machine that allows debugging': {
+      reason: /machine allows debugging/,
+      ask: () => tdx({ quote: flip(48 + 120) }),
+    },
+    'a module that is not that of Intel': { reason: /module/, ask: () => tdx({ quote: flip(48 + 64) }) },
+    'an enclave of another signer': { reason: /another signer/, ask: () => tdx({ enclave: flip(128) }) },
+    'an enclave of another product': { reason: /another product/, ask: () => tdx({ enclave: flip(256) }) },
+    'an enclave that allows debugging': {
+      reason: /enclave allows/,
+      ask: () => tdx({ enclave: (b) => b.fill(2, 48, 49) }),
+    },
+    'a key that the enclave does not name': {
+      reason: /not that of the enclave/,
+      ask: () => tdx({ enclave: flip(320) }),
+    },
+    'a quote of another version': { reason: /version 4/, ask: () => tdx({ after: flip(0) }) },
+    'a quote cut short': {
+      reason: /shape/,
+      ask: () => tdx({ after: (bytes) => void bytes.writeUInt32LE(2 ** 31, 632) }),
+    },
+    'other registers': { reason: /launched/, ask: () => tdx({ quote: flip(48 + 400) }) },
+  },
+})
+
+test('tee: a published report of a real AMD chip is genuine up to the shipped roots, and refused for debugging', () => {
+  const certificate = readCertificate(published('sev-snp-vcek.der')) ?? assert.fail('no certificate')
+  const report = published('sev-snp-report.bin')
+  // Debugging is judged after path and signature: whoever hears of it sent a report that is signed.
+  assert.equal(verifySnp({ report, certificate }, shipped('amd.pem'), NOW), 'the machine allows debugging')
+  assert.match(String(verifySnp({ report, certificate }, shipped('intel.pem'), NOW)), /no anchor/)
+  flip(0x50)(report)
+  assert.equal(verifySnp({ report, certificate }, shipped('amd.pem'), NOW), 'the report signature is wrong')
+})
+
+/** The published quote without the text that its publisher put behind it. */
+const publishedQuote = () => published('tdx-quote.bin').subarray(0, 4935)
+
+test('tee: a published quote of a real Intel machine holds up to the shipped root', () => {
+  const rules = { roots: shipped('intel.pem'), qeSigner: INTEL_QE_SIGNER, now: NOW }
+  const quote = verifyTdx(publishedQuote(), rules)
+  assert.ok(typeof quote === 'object', String(quote))
+  assert.deepEqual([quote.reportData.length, quote.measurement.length], [64, 96])
+  assert.match(String(verifyTdx(publishedQuote(), { ...rules, roots: shipped('amd.pem') })), /no anchor/)
+  assert.match(String(verifyTdx(published('tdx-quote.bin'), rules)), /shape/)
+})
+
+test('tee: no change of one byte of a quote goes unnoticed where it is signed', () => {
+  const rules = { roots: shipped('intel.pem'), qeSigner: INTEL_QE_SIGNER, now: NOW }
+  const bytes = publishedQuote()
+  assert.equal(typeof verifyTdx(bytes, rules), 'object')
+  for (let at = 0; at < 632; at += 37) {
+    const changed = Buffer.from(bytes)
+    flip(at)(changed)
+    assert.equal(typeof verifyTdx(changed, rules), 'string', `byte ${at}`)
+  }
+})
+
+test('tee: evidence is judged for the session that is minted', async () => {
+  const { check, proof } = await snp({}, { measurements: [`sev-snp:${MEASUREMENT}=prod`] })
+  assert.equal((await check.verify(proof, context)).kind, 'failed')
+  assert.equal((await check.verify(proof, { ...context, namespace: 'prod' })).kind, 'established')
+})

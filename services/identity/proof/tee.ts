@@ -1,0 +1,102 @@
+import { hash } from 'node:crypto'
+import { fileURLToPath } from 'node:url'
+import { isObject } from '@plat/tokens'
+import type { Proof, ProofCheck, ProofContext, ProofFailure, ProofVerdict, Unreachable } from './check.ts'
+import { type AllowList, allowList } from './parts/allow-list.ts'
+import { TrustDocument, type TrustParts } from './parts/trust-document.ts'
+import { established, failed, isStop, unreachable } from './parts/verdict.ts'
+import type { Quote } from './tee/quote.ts'
+import { verifySnp } from './tee/snp.ts'
+import { verifyTdx } from './tee/tdx.ts'
+import { type Certificate, readPemCertificates, readX5c } from './x509/certificate.ts'
+
+export interface TeeSettings {
+  /** Files of roots (PEM); empty for those that come with the broker. */
+  readonly snpRoots: string
+  readonly tdxRoots: string
+  /** MRSIGNER of the quoting enclave, lower-case hexadecimal. */
+  readonly tdxQeSigner: string
+  /** Measurements that may prove: `<kind>:<hex>` or `<kind>:<hex>=<namespace>`. */
+  readonly measurements: readonly string[]
+}
+
+type Kind = 'sev-snp' | 'tdx'
+type Roots = TrustDocument<readonly Certificate[]>
+
+/** What a machine puts into REPORT_DATA to bind its evidence to a nonce: SHA-512 of the nonce's text. */
+export function reportDataOf(nonce: string): Buffer {
+  return hash('sha512', nonce, 'buffer')
+}
+
+/**
+ * Proof by evidence of a confidential machine in `evidence`: `{kind: 'sev-snp', report, certificate}` or
+ * `{kind: 'tdx', quote}`, bytes in base64. Shown is that the hardware is genuine and what it launched, not that its firmware
+ * is the latest.
+ */
+export function teeCheck(settings: TeeSettings, parts: TrustParts): ProofCheck {
+  const check = new TeeCheck(settings, parts)
+  return { name: 'tee', nonce: 'required', verify: (proof, context) => check.verify(proof, context) }
+}
+
+class TeeCheck {
+  readonly #settings: TeeSettings
+  readonly #parts: TrustParts
+  readonly #measurements: AllowList
+  readonly #roots: Readonly<Record<Kind, Roots>>
+
+  constructor(settings: TeeSettings, parts: TrustParts) {
+    this.#settings = settings
+    this.#parts = parts
+    this.#measurements = allowList('tee-measurements', settings.measurements)
+    this.#roots = {
+      'sev-snp': rootsOf(settings.snpRoots, 'amd.pem', parts),
+      tdx: rootsOf(settings.tdxRoots, 'intel.pem', parts),
+    }
+  }
+
+  async verify({ evidence, nonce }: Proof, context: ProofContext): Promise<ProofVerdict> {
+    const kind = isObject(evidence) ? evidence.kind : null
+    if (!isObject(evidence) || (kind !== 'sev-snp' && kind !== 'tdx')) {
+      return failed('the "kind" of the evidence must be sev-snp or tdx')
+    }
+    const quote = await this.#verifyQuote(kind, evidence)
+    if (isStop(quote)) return quote
+    if (nonce === null || !reportDataOf(nonce).equals(quote.reportData))
+      return failed('the evidence is for another nonce')
+    if (!this.#measurements(`${kind}:${quote.measurement}`, context.namespace)) {
+      return failed('what was launched may not prove this session')
+    }
+    return established({ check: 'tee', attestation: kind, isolation: 'tee', digest: quote.measurement })
+  }
+
+  async #verifyQuote(
+    kind: Kind,
+    evidence: Readonly<Record<string, unknown>>,
+  ): Promise<Quote | ProofFailure | Unreachable> {
+    const roots = await this.#roots[kind].read()
+    if (roots === null) return unreachable('the roots cannot be read')
+    const quote = kind === 'tdx' ? this.#tdx(evidence, roots) : this.#snp(evidence, roots)
+    return typeof quote === 'string' ? failed(quote) : quote
+  }
+
+  #snp({ report, certificate }: Readonly<Record<string, unknown>>, roots: readonly Certificate[]): Quote | string {
+    const leaf = typeof certificate === 'string' ? readX5c(certificate) : null
+    if (typeof report !== 'string' || leaf === null) return 'the evidence needs report and certificate in base64'
+    return verifySnp({ report: Buffer.from(report, 'base64'), certificate: leaf }, roots, this.#parts.clock.now())
+  }
+
+  #tdx({ quote }: Readonly<Record<string, unknown>>, roots: readonly Certificate[]): Quote | string {
+    if (typeof quote !== 'string') return 'the evidence needs a quote in base64'
+    const rules = { roots, qeSigner: this.#settings.tdxQeSigner, now: this.#parts.clock.now() }
+    return verifyTdx(Buffer.from(quote, 'base64'), rules)
+  }
+}
+
+function rootsOf(file: string, shipped: string, parts: TrustParts): Roots {
+  const location = file === '' ? fileURLToPath(new URL(`roots/${shipped}`, import.meta.url)) : file
+  return new TrustDocument(
+    location,
+    (bytes) => readPemCertificates(Buffer.from(bytes).toString('latin1'), location),
+    parts,
+  )
+}
