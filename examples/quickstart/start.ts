@@ -49,7 +49,7 @@ function commandsToTry(dir: string): string[] {
     'Try, in another terminal:',
     '',
     '  npm run demo',
-    '      an agent that lists, adds, reads, and is denied; then the proof in the ledger',
+    '      an agent that asks its model, adds notes, is denied, and waits for you; then the proof in the ledger',
     `  npx plat run assistant -dir ${named} -- env`,
     '      what a governed program gets: addresses, never a token',
     `  npx plat approvals watch -dir ${named}`,
