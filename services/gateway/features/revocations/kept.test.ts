@@ -93,6 +93,38 @@ test('the answer to adding says how many calls ended, and the entry is durable b
   await journal.close()
 })
 
+test('of many that lift the same entry at once exactly one does', async () => {
+  const clock = new TestClock()
+  const journal = await openFileJournal({ path: join(folder, 'lift.jsonl'), clock, decode: decodeEvent })
+  const { kept } = await opened(journal, clock)
+  await kept.add(entry('r1', clock))
+  const answers = await Promise.all(Array.from({ length: 20 }, () => kept.lift('r1')))
+  assert.deepEqual(
+    answers.filter((lifted) => lifted),
+    [true],
+  )
+  kept.close()
+  await journal.close()
+})
+
+test('what is read at start is in force, and is not told as if it had just been revoked', async () => {
+  const clock = new TestClock()
+  const journal = createMemoryJournal<RevocationEvent>(() => clock.now())
+  const { kept } = await opened(journal, clock)
+  await kept.add(entry('old', clock))
+  const told: string[] = []
+  const again = new KeptRevocations({
+    journal,
+    clock,
+    onRevoked: ({ id }) => told.push(id),
+    onFault: assert.ifError,
+  })
+  await again.open()
+  assert.deepEqual(ids(again, clock), ['old'])
+  await again.add(entry('new', clock))
+  assert.deepEqual(told, ['new'])
+})
+
 test('what expired or was lifted is written out of the journal, and what is in force stays', async () => {
   const clock = new TestClock()
   const path = join(folder, 'compact.jsonl')
