@@ -24,7 +24,9 @@ class Quickstart {
 
   static async make(t: TestContext): Promise<Quickstart> {
     const dir = await mkdtemp(path.join(os.tmpdir(), 'plat-'))
-    await cp(path.join(root, 'examples/quickstart/resources'), path.join(dir, 'resources'), { recursive: true })
+    for (const part of ['resources', 'gateway.json', 'prices.json']) {
+      await cp(path.join(root, 'examples/quickstart', part), path.join(dir, part), { recursive: true })
+    }
     const ports = await Promise.all([freePort(), freePort(), freePort(), freePort()])
     const server = path.join(dir, 'resources/mcpservers/default/notes.yaml')
     await writeFile(server, (await readFile(server, 'utf8')).replace(':8091/', `:${ports[2]}/`))
