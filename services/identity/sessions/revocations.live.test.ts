@@ -79,6 +79,7 @@ test('every kind of target is asked for, with its mode and its end', async (t) =
   }
   await revoke([entry({ user: 'ada' }, { mode: 'suspend' })], token)
   assert.deepEqual(await verify(token), { valid: false, error: 'token is suspended' })
+  await revoke([], token, true)
   const until = new Date(clock.now() + 5000).toISOString()
   await revoke([entry({ user: 'ada' }, { expiresAt: until })], token)
   await clock.advance(5000)
