@@ -1,19 +1,21 @@
 import { holdsOf, settledOf } from '@plat/ledger'
 import type { HoldItem, LocalLimits } from '@plat/state'
 
-const INTENT = Buffer.from('"kind":"intent"')
-const OUTCOME = Buffer.from('"kind":"outcome"')
+const KIND = Buffer.from('"kind":"')
+const INTENT = 'i'.charCodeAt(0)
+const OUTCOME = 'o'.charCodeAt(0)
+const ZERO = '0'.charCodeAt(0)
 const HOLDS = Buffer.from('"holds":[')
 const SETTLED = Buffer.from('"settled":{')
 const COST = Buffer.from('"costMicros":')
-const NO_COST = Buffer.from('"costMicros":0')
 /** Keys of which the windows never end: known without their intent. */
 const LIFE_KEY = /^usd\/session\//
 
 /**
  * Rebuilds limits and the metered total from a ledger while it is opened: what outcomes settled is spent, and an intent without an
  * outcome, or whose outcome does not say, is spent whole. Keeps what is held by the calls that are open at one moment; most records
- * are not parsed. (A quote inside a string is escaped, so the marks can only be members.)
+ * are not parsed. (A quote inside a string is escaped, so the marks can only be members; no kind but these two begins with their letter,
+ * and canonical order puts `holds` before `kind` and `settled` after it.)
  */
 export class Spending {
   readonly #limits: LocalLimits
@@ -26,8 +28,15 @@ export class Spending {
 
   /** One record of the ledger, in order. */
   readonly see = (record: Buffer): void => {
-    if (record.includes(HOLDS) && record.includes(INTENT)) this.#begin(readRecord(record))
-    else if (this.#speaksOfMoney(record)) this.#end(readRecord(record))
+    const kind = record.indexOf(KIND)
+    const initial = record[kind + KIND.length]
+    if (initial === INTENT) {
+      if (record.subarray(0, kind).includes(HOLDS)) this.#begin(readRecord(record))
+    } else if (initial === OUTCOME) {
+      const cost = record.indexOf(COST)
+      const costs = cost >= 0 && record[cost + COST.length] !== ZERO
+      if (costs || this.#open.size > 0 || record.includes(SETTLED, kind)) this.#end(readRecord(record))
+    }
   }
 
   /** Call once, after the last record: counts what is still open as spent. Answers all that was ever metered, in micro-units. */
@@ -35,11 +44,6 @@ export class Spending {
     for (const { items, at } of this.#open.values()) this.#totalMicros += this.#count(items, new Map(), at)
     this.#open.clear()
     return this.#totalMicros
-  }
-
-  #speaksOfMoney(record: Buffer): boolean {
-    if (!record.includes(OUTCOME)) return false
-    return this.#open.size > 0 || record.includes(SETTLED) || (record.includes(COST) && !record.includes(NO_COST))
   }
 
   #begin(rec: Readonly<Record<string, unknown>>): void {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { rfc3339Micros, TestClock } from '@plat/core'
+import { canonicalJson, rfc3339Micros, TestClock } from '@plat/core'
 import { type Hold, LocalLimits } from '@plat/state'
 import fc from 'fast-check'
 import { isDenial, Snapshots } from '../../call/index.ts'
@@ -114,7 +114,7 @@ class Gateway {
   crash(): void {
     this.limits = new LocalLimits({ clock: this.clock })
     const spending = new Spending(this.limits)
-    for (const record of this.ledger) spending.see(Buffer.from(JSON.stringify(record)))
+    for (const record of this.ledger) spending.see(Buffer.from(canonicalJson(record)))
     spending.finish()
     for (const { call, hold } of this.open) {
       this.#write({ kind: 'outcome', call: call.id, settled: { [KEY]: hold.items[0]?.amount } })
