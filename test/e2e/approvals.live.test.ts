@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { startUp, type Up } from '@plat/cli'
 import { startNotes } from '../../examples/quickstart/notes/server.ts'
@@ -12,11 +14,13 @@ const LIFETIME_SECONDS = 10
 /** Milliseconds after which an impatient client gives up; the official client's own default is a minute. */
 const IMPATIENT_MS = 2_600
 
+const bin = fileURLToPath(new URL('../../apps/cli/bin/plat.mjs', import.meta.url))
+
 let up: Up
 let dir = ''
 const closers: (() => unknown)[] = []
 
-const agents = ['patient', 'impatient', 'modern', 'denied', 'expired', 'changed', 'revoked', 'raw'] as const
+const agents = ['patient', 'impatient', 'modern', 'denied', 'expired', 'changed', 'revoked', 'raw', 'typed'] as const
 type Agent = (typeof agents)[number]
 
 before(async () => {
@@ -140,6 +144,18 @@ async function assertRecorded(agent: Agent, expected: readonly string[]): Promis
   assert.deepEqual(await recorded(agent), expected)
 }
 
+/** Runs the command line as a person would. */
+function plat(...args: string[]): Promise<{ readonly code: number | null; readonly text: string }> {
+  const child = spawn(process.execPath, [bin, 'approvals', ...args, '-dir', dir], { stdio: ['ignore', 'pipe', 'pipe'] })
+  let text = ''
+  const collect = (chunk: Buffer) => {
+    text += chunk
+  }
+  child.stdout.on('data', collect)
+  child.stderr.on('data', collect)
+  return new Promise((resolve) => child.once('close', (code) => resolve({ code, text })))
+}
+
 describe('held calls through a running plat', { concurrency: true }, () => {
   test('approved while the caller waits, the call passes; a decision stands', async () => {
     const client = await clientOf('patient')
@@ -244,6 +260,28 @@ describe('held calls through a running plat', { concurrency: true }, () => {
     await assertRecorded('revoked', ['decision revoked'])
     await until(async () => (await approvals('revoked', 'cancelled')).length === 1, 'the approval is still open')
     assert.equal((await api('POST', `/v1/approvals/${id}/approve`, {})).status, 409)
+    await client.close()
+  })
+
+  test('plat approvals lists, shows, approves and denies from a terminal', async () => {
+    const client = await clientOf('typed')
+    await client.callTool({ name: 'add_note', arguments: { name: 'typed', text: 'x' } })
+    const call = remove(client, 'typed')
+    const id = await pending('typed')
+    const list = await plat('list')
+    assert.match(
+      list.text,
+      new RegExp(`${id} +pending +default/typed +notes/delete_note +delete +\\d+s +{"name":"typed"}`),
+    )
+    assert.match((await plat('show', id)).text, /state +pending[^$]*reason +require_approval by the test/)
+    const approved = await plat('approve', id, '-reason', 'fine', '-o', 'json')
+    assert.equal(JSON.parse(approved.text).quorum.votes[0].reason, 'fine')
+    assert.match(await call, /Deleted/)
+    const late = await plat('deny', id)
+    assert.deepEqual(
+      [late.code, late.text],
+      [1, 'plat: the gateway refused: the approval is used already, or its time is over\n'],
+    )
     await client.close()
   })
 
