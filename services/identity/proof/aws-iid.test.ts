@@ -75,6 +75,7 @@ const common = {
   'a certificate that has run out': refused(/expired/, () => asked(raw({ region: 'eu-north-1' }, old.privateKey))),
 }
 
+// Shows D1.proof.check.aws-iid.
 proofCheckSuite({
   name: 'aws-iid, signature',
   substrate,

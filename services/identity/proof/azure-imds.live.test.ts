@@ -82,6 +82,7 @@ const stranger = await strangerRoot.issue(wish)
 const namedElse = await middle.issue({ ...wish, dnsNames: ['metadata.azure.com.evil.example'] })
 const authority = await middle.issue({ ...wish, name: 'ca', ca: true })
 
+// Shows D1.proof.check.azure-imds.
 proofCheckSuite({
   name: 'azure-imds',
   substrate: {

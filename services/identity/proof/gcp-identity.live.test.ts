@@ -63,6 +63,7 @@ function attempt({ claims = {}, header = {}, key = privateKey, projects = ['acme
 
 const refused = (reason: RegExp, change: Change) => ({ reason, ask: () => attempt(change) })
 
+// Shows D1.proof.check.gcp-identity.
 proofCheckSuite({
   name: 'gcp-identity',
   substrate: {

@@ -107,6 +107,7 @@ async function attempt({
 const refused = (reason: RegExp, change: Change) => ({ reason, ask: () => attempt(change) })
 const withPod = (change: Record<string, object>) => ({ pod: { ...pod(), ...change } })
 
+// Shows D1.proof.check.kubernetes.
 proofCheckSuite({
   name: 'kubernetes',
   substrate: {

@@ -58,6 +58,7 @@ const refused = (reason: RegExp, change: Change) => ({ reason, ask: () => attemp
 
 // Shows D1.claim.plat_substrate.egress, D1.claim.plat_substrate.digest, D1.claim.plat_substrate.platform,
 // D1.claim.plat_substrate.workload, D1.claim.plat_substrate.jurisdiction.
+// Shows D1.proof.check.sandboxDriver.
 proofCheckSuite({
   name: 'sandbox driver',
   substrate: {

@@ -1,8 +1,9 @@
+import assert from 'node:assert/strict'
 import { randomBytes, sign } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { after } from 'node:test'
+import { after, test } from 'node:test'
 import { encodeBase64url } from '@plat/core'
 import { createAuthority, type Issued, keyUsage, type Wish } from '@plat/testkit/authority'
 import type { Proof } from './check.ts'
@@ -62,6 +63,7 @@ function held(leaf: Issued, change: Partial<Proof>, above: readonly Issued[] = [
   return proofOf('spiffe', { nonce: NONCE, x5c, format: 'ES256', signature: encodeBase64url(signature), ...change })
 }
 
+// Shows D1.proof.check.spiffe.
 proofCheckSuite({
   name: 'spiffe, JWT-SVID',
   substrate: { check: 'spiffe', attestation: 'jwt-svid', workload: ID },
@@ -216,3 +218,15 @@ async function without(change: Partial<Proof>): Promise<Attempt> {
   const { check, proof } = await svid()
   return { check, proof: { ...proof, ...change } }
 }
+
+test('spiffe: the certificate of the TLS handshake needs no signature, another one in x5c does', async () => {
+  const { authority, check } = await world()
+  const leaf = await authority.issue({ name: 'runner', uris: [ID] })
+  const other = await authority.issue({ name: 'other', uris: [ID] })
+  const ask = async (members: Partial<Proof>) =>
+    (await check.verify(proofOf('spiffe', members), { ...context, clientCertificate: leaf.der })).kind
+  assert.equal(await ask({}), 'established')
+  assert.equal(await ask({ x5c: [leaf.x5c] }), 'established')
+  assert.equal(await ask({ x5c: [other.x5c] }), 'failed')
+  assert.equal(await ask({ x5c: [leaf.x5c], nonce: NONCE }), 'failed')
+})

@@ -142,6 +142,7 @@ const again = async (first: Attempt): Promise<readonly [Attempt, Attempt]> => [
   { ...first, proof: { ...first.proof, nonce: 'ANOTHER' } },
 ]
 
+// Shows D1.proof.check.tee.
 proofCheckSuite({
   name: 'tee, SEV-SNP',
   substrate: { check: 'tee', attestation: 'sev-snp', isolation: 'tee', digest: MEASUREMENT },

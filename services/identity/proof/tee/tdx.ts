@@ -164,7 +164,7 @@ function machineFault({ bytes, signature, attestationKey }: Parts): string | nul
   return zero(BODY.tdAttributes, 1) ? null : 'the machine allows debugging'
 }
 
-function verifiesQuote(key: JsonWebKey, bytes: Buffer, signature: Buffer): boolean {
+function verifiesQuote(key: Readonly<Record<string, string>>, bytes: Buffer, signature: Buffer): boolean {
   try {
     const publicKey = createPublicKey({ format: 'jwk', key: { ...key } })
     return verify('sha256', bytes, { key: publicKey, dsaEncoding: 'ieee-p1363' }, signature)
