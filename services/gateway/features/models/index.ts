@@ -67,7 +67,7 @@ export function createModels({ config, snapshots, clock, log, metrics }: ModelsO
   snapshots.publish(routesSlot, buildRoutes(null, config.models))
   metrics.routes(snapshots.current.get(routesSlot).size)
   return {
-    stage: createModelResolve(snapshots, metrics.settled),
+    stage: createModelResolve({ snapshots, apiKey: (path) => keys.key(path), settled: metrics.settled }),
     route: (snapshot, key) => snapshot.get(routesSlot).route(key),
     apiKey: (path) => keys.key(path),
     async check() {

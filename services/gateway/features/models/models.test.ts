@@ -160,7 +160,7 @@ test('reasoning models are told by their names unless the route says so itself',
 })
 
 test('what would run at the provider is refused', async (t) => {
-  // Shows D3.route.providerTools, D2.model.providerTools.refused, D2.model.providerTools.noHostedMcp
+  // Shows D3.route.providerTools, D3.error.provider_hosted_tool, D2.model.providerTools.refused, D2.model.providerTools.noHostedMcp
   const { ask } = await started(t, { models: routes })
   const refused = [
     { web_search_options: {} },
@@ -251,7 +251,9 @@ test('a key is read from its file, again when it changes, and never guessed', as
   await writeFile(good, 'sk-first\n')
   await writeFile(broken, 'two words')
   const models = { open: { ...fixed, apiKeyFile: good }, mine: { ...fixed, apiKeyFile: broken } }
-  const { made, clock } = await started(t, { models, log })
+  const { made, clock, ask } = await started(t, { models, log })
+  assert.equal(await ask('mine'), 'upstream_credential')
+  assert.equal(typeof (await ask('open')), 'object')
   assert.deepEqual([made.apiKey(good), made.apiKey(broken), made.apiKey('/other')], ['sk-first', null, null])
   await writeFile(good, 'sk-second')
   await clock.advance(2000)

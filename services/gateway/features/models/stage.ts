@@ -29,10 +29,16 @@ const NOWHERE: Target = {
 }
 
 /** From the route that the caller named to the model that is asked. The scope comes first, so that names cannot be found out by trying. */
-export function createModelResolve(
-  snapshots: Snapshots,
-  settled: (route: string, outcome: Outcome) => void,
-): Stage<'resolve', 'identity', 'target'> {
+export function createModelResolve({
+  snapshots,
+  apiKey,
+  settled,
+}: {
+  readonly snapshots: Snapshots
+  /** Null: there is no readable key in the file. */
+  readonly apiKey: (path: string) => string | null
+  readonly settled: (route: string, outcome: Outcome) => void
+}): Stage<'resolve', 'identity', 'target'> {
   return stage({
     name: 'resolve',
     needs: ['identity'],
@@ -45,6 +51,9 @@ export function createModelResolve(
       }
       const route = call.snapshot.get(routesSlot).resolve(call.facts.identity, call.server)
       if (isDenial(route)) return route
+      // Asked before anything is held or sent: a call that cannot be made costs nothing.
+      if (route.apiKeyFile !== null && apiKey(route.apiKeyFile) === null)
+        return deny('upstream_credential', `the model route ${call.server} has no readable API key`)
       const target = targetOf(call, route)
       return isDenial(target) ? target : { target }
     },

@@ -167,7 +167,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
     const seconds = upstream.timeoutSeconds
     const headersTimeoutMs = seconds === null ? this.#forwarder.upstreamTimeoutMs : seconds * 1000
     const path = this.#url.pathname + this.#url.search
-    return new UpstreamExchange(pool, { method, path, headers, body, headersTimeoutMs })
+    return new UpstreamExchange(pool, { method, path, headers, body, headersTimeoutMs, pauseTimeoutMs: 0 })
   }
 
   /** What the client hears of the upstream's head: its type, its session under seal, when to come again. Nothing else. */

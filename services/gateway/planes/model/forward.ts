@@ -12,6 +12,8 @@ import { ModelBody } from './request.ts'
 
 /** Largest JSON answer of an upstream, in bytes. */
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024
+/** How long an answer may pause, in milliseconds: models think, but money is held meanwhile. */
+const MAX_PAUSE_MS = 600_000
 
 /** How a route leads to its upstream. */
 export interface ModelUpstream {
@@ -41,7 +43,7 @@ export interface Passage {
 }
 
 /** Headers of a caller that an upstream sees as they came. Whatever is not named here stays behind. */
-const UP = ['accept', 'traceparent', 'tracestate', 'idempotency-key'] as const
+const UP = ['accept', 'traceparent', 'tracestate'] as const
 /** Headers of an answer that the caller sees as they came: what clients use for retries and in bug reports. */
 const DOWN = ['retry-after', 'retry-after-ms', 'x-should-retry', 'x-request-id', 'openai-processing-ms'] as const
 
@@ -134,6 +136,7 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
       headers: this.#upstreamHeaders(),
       body: call.body instanceof ModelBody ? upstreamBody(call.body, call.facts.target.tool) : null,
       headersTimeoutMs: upstreamTimeoutMs,
+      pauseTimeoutMs: MAX_PAUSE_MS,
     })
     this.#exchange = exchange
     if (call.signal.aborted) this.stop()

@@ -58,16 +58,24 @@ function lastBody(): Record<string, unknown> {
   return JSON.parse(upstream.calls.at(-1)?.body ?? '{}')
 }
 
-async function outcomes(): Promise<readonly Record<string, unknown>[]> {
-  return (await gateway.ledger()).map((line) => JSON.parse(line).rec).filter(({ kind }) => kind === 'outcome')
+async function records(kind: 'intent' | 'outcome'): Promise<readonly Record<string, unknown>[]> {
+  return (await gateway.ledger()).map((line) => JSON.parse(line).rec).filter((record) => record.kind === kind)
 }
 
 /** The one outcome that the work leaves in the ledger. */
 async function outcomeOf(work: () => Promise<unknown>): Promise<Record<string, unknown>> {
-  const before = (await outcomes()).length
+  // The outcome of a call before may still be on its way: its answer does not wait for it.
+  const begun = (await records('intent')).length
+  await until(
+    () => records('outcome'),
+    ({ length }) => length === begun,
+  )
   await work()
-  const found = await until(outcomes, ({ length }) => length > before)
-  assert.equal(found.length, before + 1)
+  const found = await until(
+    () => records('outcome'),
+    ({ length }) => length > begun,
+  )
+  assert.equal(found.length, begun + 1)
   return found.at(-1) ?? {}
 }
 

@@ -27,11 +27,17 @@ export async function read(arrival: Arrival, limits: BodyLimits): Promise<Parsed
   if (endpoint === 'models' || endpoint.startsWith('models/')) {
     if (method !== 'GET') return only('GET', method)
     const name = endpoint === 'models' ? null : endpoint.slice('models/'.length)
+    if (name !== null && !isModelId(name)) return deny('not_found', 'no such model')
     return { ...nothing, operation: 'model.info', method: 'models', server, name }
   }
   if (UNBUILT.has(endpoint))
     return deny('not_built', `${endpoint} is not built yet in this version: use chat/completions`)
   return deny('not_found', `no endpoint ${endpoint}`)
+}
+
+/** The name becomes a path upstream, under the gateway's key: it must not lead out of `/models/`. */
+function isModelId(name: string): boolean {
+  return name.split('/').every((part) => part !== '' && !/^\.+$/.test(part))
 }
 
 function only(allow: string, method: string): Denial {

@@ -12,6 +12,8 @@ export interface UpstreamRequest {
   readonly body: Uint8Array | null
   /** Wait for the response head, in milliseconds. */
   readonly headersTimeoutMs: number
+  /** How long the answer may pause, in milliseconds; 0: for ever. */
+  readonly pauseTimeoutMs: number
 }
 
 export interface UpstreamHead {
@@ -56,8 +58,8 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
     })
     // A request that is given up before anybody waits for its head must not count as an unhandled rejection.
     this.head.catch(ignore)
-    const { method, path, headers, body, headersTimeoutMs } = request
-    pool.dispatch({ method, path, headers, body, headersTimeout: headersTimeoutMs, bodyTimeout: 0 }, this)
+    const { method, path, headers, body, headersTimeoutMs: headersTimeout, pauseTimeoutMs: bodyTimeout } = request
+    pool.dispatch({ method, path, headers, body, headersTimeout, bodyTimeout }, this)
   }
 
   /** Everything that has come since the last read, at least one chunk; null at the end. Throws when the upstream died. */

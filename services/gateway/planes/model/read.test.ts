@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
+import { test } from 'node:test'
+import { TestClock } from '@plat/core'
+import { type Arrival, isDenial, Snapshots } from '../../call/index.ts'
+import { read } from './read.ts'
+
+const limits = { clock: new TestClock(), maxBodyBytes: 1000, bodyReadTimeoutMs: 1000 }
+
+function arrival(method: string, path: string, body = ''): Arrival {
+  return {
+    id: 'c',
+    wire: {
+      method,
+      path,
+      query: '',
+      headers: { 'content-type': 'application/json' },
+      body: Readable.from(body === '' ? [] : [Buffer.from(body)]),
+      remote: '',
+    },
+    signal: new AbortController().signal,
+    receivedAt: 0,
+    snapshot: new Snapshots().current,
+  }
+}
+
+async function answer(method: string, path: string, body?: string): Promise<string> {
+  const parsed = await read(arrival(method, path, body), limits)
+  return isDenial(parsed) ? parsed.code : `${parsed.operation} ${parsed.server} ${parsed.name}`
+}
+
+test('route, operation and model are read from path and body', async () => {
+  assert.equal(await answer('POST', '/llm/ns.agent/v1/chat/completions', '{"model":"m"}'), 'model.generate ns.agent m')
+  assert.equal(await answer('GET', '/llm/small/v1/models'), 'model.info small null')
+  assert.equal(await answer('GET', '/llm/small/v1/models/vendor/m-1:free'), 'model.info small vendor/m-1:free')
+})
+
+test('the name of a model cannot lead to another address of the upstream', async () => {
+  const names = ['..', '../files', 'x/../../files', './x', 'x//y', 'x/', '%2e%2e/files', 'x?limit=1', 'x\\..\\y']
+  for (const name of names) {
+    assert.match(await answer('GET', `/llm/small/v1/models/${name}`), /^(?:not_found|unknown_route)$/, name)
+  }
+})
+
+test('what is no route, no endpoint or no method of it is refused', async () => {
+  const cases: readonly (readonly [string, string, string])[] = [
+    ['GET', '/llm/', 'unknown_route'],
+    ['GET', '/llm/small/models', 'unknown_route'],
+    ['GET', '/llm/../v1/models', 'unknown_route'],
+    ['GET', '/llm/a%2Fb/v1/models', 'unknown_route'],
+    ['GET', '/llm/small/v1/chat/completions', 'method_not_allowed'],
+    ['DELETE', '/llm/small/v1/models/m', 'method_not_allowed'],
+    ['POST', '/llm/small/v1/embeddings', 'not_built'],
+    ['POST', '/llm/small/v1/files', 'not_found'],
+  ]
+  for (const [method, path, code] of cases) assert.equal(await answer(method, path), code, path)
+})
+
+test('a body that is too large or no JSON is refused', async () => {
+  const chat = '/llm/small/v1/chat/completions'
+  assert.equal(await answer('POST', chat, `{"model":"${'m'.repeat(1000)}"}`), 'body_too_large')
+  assert.equal(await answer('POST', chat, '{"model":'), 'invalid_request')
+})
