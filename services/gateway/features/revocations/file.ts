@@ -42,8 +42,13 @@ export class ListFile {
 
   /** False: every call is denied. */
   get ok(): boolean {
+    return this.#good && !this.stale
+  }
+
+  /** The last look is too long ago. */
+  get stale(): boolean {
     const { clock, everyMs } = this.#parts
-    return this.#good && clock.monotonic() - this.#lookedAt <= everyMs + STALE_AFTER_MS
+    return clock.monotonic() - this.#lookedAt > everyMs + STALE_AFTER_MS
   }
 
   /** Looks now; the first look comes before the gateway serves. */

@@ -15,8 +15,15 @@ export interface KeptParts {
   readonly onFault: (error: unknown) => void
 }
 
-/** Why an entry was not kept: the list is full. */
+/** Why an entry was refused: the list is full. */
 export class ListFull extends Error {}
+
+export interface Added {
+  /** Live calls that the entry ended. */
+  readonly cut: number
+  /** Null: it is durable. Otherwise it is in force until this process ends, and this is what the journal said. */
+  readonly fault: unknown
+}
 
 /**
  * Break-glass revocations: what people revoke here and now. Each change is an event of the journal first, and the list is
@@ -48,22 +55,22 @@ export class KeptRevocations {
   }
 
   /**
-   * In force and durable when it resolves; answers how many live calls it ended. When the journal fails it rejects, and the
-   * entry is in force all the same until this process ends: whoever pulls the emergency brake must not find it dead.
+   * In force when it resolves, and durable unless the journal failed: whoever pulls the emergency brake must not find it
+   * dead. Rejects with `ListFull` alone.
    */
-  async add(revocation: Revocation): Promise<number> {
+  async add(revocation: Revocation): Promise<Added> {
     const { id } = revocation
     if (this.list.size + this.#cut.size >= MAX_REVOCATIONS) throw new ListFull(`${MAX_REVOCATIONS} are in force`)
     this.#cut.set(id, 0)
     try {
       const version = await this.#parts.journal.append(id, [{ t: 'revoked', revocation }], 0)
       if (version === 'conflict') throw new Error(`the id ${id} is taken`)
-      return this.#cut.get(id) ?? 0
-    } catch (error) {
+      return { cut: this.#cut.get(id) ?? 0, fault: null }
+    } catch (fault) {
       this.#unkept.add(id)
       this.list.add(revocation)
       this.#enforce(revocation)
-      throw error
+      return { cut: this.#cut.get(id) ?? 0, fault }
     } finally {
       this.#cut.delete(id)
     }
@@ -80,6 +87,7 @@ export class KeptRevocations {
   /** Forgets what expired, and writes the journal anew when most of it no longer counts. */
   sweep(): void {
     this.list.forgetExpired(this.#parts.clock.now())
+    for (const id of this.#unkept) if (this.list.get(id) === null) this.#unkept.delete(id)
     const needless = this.#events - this.list.size
     if (needless >= COMPACT_AFTER_EVENTS && needless > this.list.size && !this.#compacting) void this.#compact()
   }

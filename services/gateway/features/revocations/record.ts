@@ -1,13 +1,14 @@
 import type { Rec } from '@plat/ledger'
 import type { Revocation } from './format.ts'
+import type { Added } from './kept.ts'
 import { keyOf } from './list.ts'
 
 // Members of `revocation` records (ledger line format): absent beats null. Whom an entry names stands in the members that
 // every record has for a caller, so that a search for a session finds its revocations too.
 
-/** Somebody revoked. `cut`: the live calls that ended at once. */
-export function revokeRecord(revocation: Revocation, by: string, cut: number): Rec {
-  return { ...about(revocation, by), action: revocation.mode, cut }
+/** Somebody revoked. `cut`: the live calls that ended at once; `kept` is false where the journal failed. */
+export function revokeRecord(revocation: Revocation, by: string, { cut, fault }: Added): Rec {
+  return { ...about(revocation, by), action: revocation.mode, cut, kept: fault === null }
 }
 
 /** Somebody lifted it. */

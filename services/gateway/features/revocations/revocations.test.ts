@@ -91,7 +91,7 @@ test('each target refuses who it names, ends the live calls, and is counted by i
   for (const [target, scope] of matching) {
     const { revocations, counted, cuts } = await world()
     assert.equal(revocations.judge(ada), null)
-    assert.equal(await revocations.revoke(entry(target), 'me'), 1, JSON.stringify(target))
+    assert.equal((await revocations.revoke(entry(target), 'me')).cut, 1, JSON.stringify(target))
     const denial = revocations.judge(ada)
     assert.deepEqual([denial?.code, denial?.revoked], ['revoked', scope])
     assert.deepEqual(cuts, [denial])
@@ -101,7 +101,8 @@ test('each target refuses who it names, ends the live calls, and is counted by i
 
 test('a target that names somebody else refuses nobody', async () => {
   const { revocations } = await world()
-  for (const target of others) assert.equal(await revocations.revoke(entry(target), 'me'), 0, JSON.stringify(target))
+  for (const target of others)
+    assert.equal((await revocations.revoke(entry(target), 'me')).cut, 0, JSON.stringify(target))
   assert.equal(revocations.list().length, others.length)
 })
 

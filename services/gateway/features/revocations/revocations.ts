@@ -5,7 +5,7 @@ import type { Journal } from '@plat/state'
 import { type Denial, deny, type Identity } from '../../call/index.ts'
 import { ListFile } from './file.ts'
 import type { DecodedFile, Revocation, RevocationEvent } from './format.ts'
-import { KeptRevocations } from './kept.ts'
+import { type Added, KeptRevocations } from './kept.ts'
 import { RevocationList, type RevocationScope } from './list.ts'
 import { fileRecord, liftRecord, revokeRecord } from './record.ts'
 
@@ -59,6 +59,7 @@ export class Revocations {
   readonly #file: ListFile | null
   /** What the file said last; null before its first good content. */
   #listed: RevocationList | null = null
+  #toldStale = false
   #stopSweep: () => void = () => {}
 
   constructor(parts: RevocationsParts) {
@@ -105,11 +106,11 @@ export class Revocations {
     return denial
   }
 
-  /** Durable and in force when it resolves; answers how many live calls it ended. See `KeptRevocations.add` for what rejects. */
-  async revoke(revocation: Revocation, by: string): Promise<number> {
-    const cut = await this.#kept.add(revocation)
-    this.#parts.record(revokeRecord(revocation, by, cut))
-    return cut
+  /** Makes a break-glass entry, as `KeptRevocations.add` does. */
+  async revoke(revocation: Revocation, by: string): Promise<Added> {
+    const added = await this.#kept.add(revocation)
+    this.#parts.record(revokeRecord(revocation, by, added))
+    return added
   }
 
   /** Ends a break-glass entry. `listed`: it stands in the file, where alone it can be lifted. Rejects with the journal. */
@@ -130,11 +131,6 @@ export class Revocations {
     return [...byId.values()].sort((a, b) => (a.id < b.id ? 1 : -1))
   }
 
-  /** Reads the file now. */
-  async check(): Promise<void> {
-    await this.#file?.check()
-  }
-
   close(): void {
     this.#stopSweep()
     this.#file?.stop()
@@ -149,14 +145,15 @@ export class Revocations {
   }
 
   #publish({ entries, sha256 }: DecodedFile): void {
-    const { log, record, file } = this.#parts
+    const { log, record, file, clock } = this.#parts
     const before = this.#listed
     const list = new RevocationList()
     for (const entry of entries) list.add(entry)
     this.#listed = list
     const cut = this.#cut()
     // What stood there before this process looked for the first time did not have to propagate.
-    for (const entry of before === null ? [] : entries) if (before?.get(entry.id) === null) this.#propagated(entry)
+    const fresh = before === null ? [] : list.inForce(clock.now()).filter(({ id }) => before.get(id) === null)
+    for (const entry of fresh) this.#propagated(entry)
     this.#count()
     record(fileRecord({ action: 'loaded', entries: entries.length, sha256, cut }))
     log.info({ path: file?.path, revocations: entries.length, sha256, cut }, 'revocations loaded')
@@ -166,7 +163,7 @@ export class Revocations {
     const { log, record, file } = this.#parts
     const cut = this.#cut()
     record(fileRecord({ action: 'unavailable', reason: problems[0] ?? '', cut }))
-    log.error({ path: file?.path, problems, cut }, 'revocationsFile is refused: every call is denied')
+    log.error({ path: file?.path, problems, cut }, 'revocationsFile cannot be used: every call is denied')
   }
 
   #cut(): number {
@@ -182,6 +179,9 @@ export class Revocations {
     this.#listed?.forgetExpired(this.#parts.clock.now())
     this.#kept.sweep()
     this.#count()
+    const stale = this.#file?.stale ?? false
+    if (stale && !this.#toldStale) this.#lost(['could not be looked at for too long'])
+    this.#toldStale = stale
   }
 
   #count(): void {

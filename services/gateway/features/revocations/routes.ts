@@ -15,11 +15,13 @@ export interface RevocationRoutesOptions {
 
 /** `/v1/revocations`: list, create, lift (document 3, "Endpoints"). */
 export function createRevocationRoutes({ revocations, clock, ids, onFault }: RevocationRoutesOptions): AdminRoutes {
-  const unkept = (message: string) => (error: unknown) => {
-    if (error instanceof ListFull)
-      throw new AdminFault('backlog_full', `the list of revocations is full: ${error.message}`)
-    onFault(error)
-    throw new AdminFault('state_unavailable', message)
+  const full = (error: unknown) => {
+    if (error instanceof ListFull) throw new AdminFault('backlog_full', `the list is full: ${error.message}`)
+    throw error
+  }
+  const unkept = (fault: unknown, meanwhile: string) => {
+    onFault(fault)
+    return new AdminFault('state_unavailable', `the journal of revocations cannot be written: ${meanwhile}`)
   }
   const made = (body: unknown): Revocation => {
     const now = clock.now()
@@ -33,17 +35,18 @@ export function createRevocationRoutes({ revocations, clock, ids, onFault }: Rev
       app.get('/v1/revocations', context.needs('viewer'), async ({ query }) => page(revocations.list(), query))
       app.post('/v1/revocations', context.needs('killswitch'), async (request, reply) => {
         const revocation = made(request.body)
-        const cut = await revocations
-          .revoke(revocation, context.principal(request).by)
-          .catch(unkept(IN_FORCE_ONLY_HERE))
+        const { by } = context.principal(request)
+        const { cut, fault } = await revocations.revoke(revocation, by).catch(full)
+        if (fault !== null) throw unkept(fault, 'it is in force on this replica, and lost when the process ends')
         reply.code(201)
         return { ...revocation, cut }
       })
       app.delete('/v1/revocations/:id', context.needs('killswitch'), async (request, reply) => {
         const id = parameter(request.params, 'id')
-        const lifted = await revocations
-          .lift(id, context.principal(request).by)
-          .catch(unkept('it stays in force: the journal cannot be written'))
+        const { by } = context.principal(request)
+        const lifted = await revocations.lift(id, by).catch((fault: unknown) => {
+          throw unkept(fault, 'it stays in force')
+        })
         if (lifted === 'unknown') throw new AdminFault('not_found', 'there is no revocation with this id')
         if (lifted === 'listed') throw new AdminFault('conflict', 'it stands in revocationsFile: remove it there')
         return reply.code(204).send()
@@ -51,6 +54,3 @@ export function createRevocationRoutes({ revocations, clock, ids, onFault }: Rev
     },
   }
 }
-
-const IN_FORCE_ONLY_HERE =
-  'the journal cannot be written: it is in force on this replica, and lost when the process ends'
