@@ -195,6 +195,25 @@ test('a call is cut down to what is left, in its body, its header and its outcom
   }
 })
 
+test('a stream whose upstream dies costs its prompt and what was seen of the text, within its hold', async () => {
+  const gateway = await start(1_000_000)
+  try {
+    upstream.answers({ text: Array.from({ length: 40 }, () => ' word'), diesAfter: 3000 })
+    const body = JSON.stringify({ ...JSON.parse(ask), stream: true })
+    const { text } = await complete(gateway, body)
+    assert.match(text, /upstream_error/)
+    const spent = await settled()
+    const outcome = (await records()).findLast(({ kind }) => kind === 'outcome')
+    assert.deepEqual([outcome?.result, outcome?.usageSource, outcome?.costMicros], ['failed', 'estimated', spent])
+    const input = Buffer.byteLength(body)
+    assert.ok(spent > input && spent <= input + 10 * MAX_TOKENS, `${spent} is not the prompt and a part of the text`)
+    upstream.answers({ text: ['Hello'] })
+    closeTo(await left(gateway), 1_000_000 - spent)
+  } finally {
+    await gateway.close()
+  }
+})
+
 test('under a budget a model without a price is refused, and prices that come later are used', async () => {
   // Shows D3.models.pricingFile.
   await rm(join(dir, 'prices.json'))
