@@ -158,7 +158,9 @@ test('a request that is none is refused before its tokens are looked at', async 
     assertRefused(await post('/v1/exchange', wrong, form), 400, 'invalid_request')
   }
   assertRefused(await post('/v1/exchange', 'x', { 'content-type': 'text/plain' }), 400, 'invalid_request')
-  assertRefused(await post('/v1/exchange?audience=reports', { subject_token: 'x' }), 400, 'invalid_request')
+  const inUrl = await post('/v1/exchange?scope=tools:a', fine)
+  assertRefused(inUrl, 400, 'invalid_request')
+  assert.match(text(inUrl.body.error_description), /not into the URL/)
   assertRefused(await post('/v1/exchange', ' '.repeat(65_537)), 413, 'invalid_request')
   const wrongMethod = await fetch(`${identity.url}/v1/exchange`)
   assert.deepEqual([wrongMethod.status, wrongMethod.headers.get('allow')], [405, 'POST'])
