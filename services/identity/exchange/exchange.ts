@@ -15,7 +15,7 @@ import {
   sessionOf,
   signFor,
 } from './parts.ts'
-import type { CredentialProvider } from './provider.ts'
+import type { Credential, CredentialProvider, ProviderFailure } from './provider.ts'
 import type { ExchangeRequest } from './request.ts'
 
 /** Everything that an exchange is made of once its rules have let it through. */
@@ -116,15 +116,21 @@ async function credential(
   granted: Granted,
   provider: CredentialProvider,
 ): Promise<ExchangeAnswer> {
-  const result = await provider.issue(granted).catch((error: unknown) => {
-    return { kind: 'failed' as const, reason: `it threw ${error instanceof Error ? error.name : 'no error'}` }
-  })
+  const result = await issuedBy(provider, granted)
   if (result.kind === 'failed') {
     parts.log.error({ provider: provider.name, audience: granted.audienceName, reason: result.reason }, 'no credential')
     throw new OAuthRefusal(502, 'server_error', 'the credential provider of the audience failed')
   }
   record(parts, granted, result.expiresInSeconds)
   return answer(result.accessToken, result.expiresInSeconds, granted.scopes)
+}
+
+async function issuedBy(provider: CredentialProvider, granted: Granted): Promise<Credential | ProviderFailure> {
+  try {
+    return await provider.issue(granted)
+  } catch (error) {
+    return { kind: 'failed', reason: `it threw ${error instanceof Error ? error.name : 'no error'}` }
+  }
 }
 
 function record({ log }: IssuingParts, granted: Granted, expiresIn: number): void {

@@ -139,3 +139,12 @@ test('a proof has its documented fields and names a check', () => {
   assert.equal(refusal({ ...base, proof: { check: 'a', extra: 1 } }), 'invalid JSON: unknown field "proof.extra"')
   assert.match(refusal({ ...base, proof: { check: 'a', x5c: Array(11).fill('x') } }), /at most 10/)
 })
+
+test('the documented shapes of scopes and the shipped tiers are taken', () => {
+  // Shows D1.scope.tools, D1.scope.models, D1.scope.tier-0, D1.scope.tier-1, D1.scope.tier-2.
+  const scopes = ['tools:notes', 'models:team.assistant', 'agents:helper']
+  for (const tier of ['tier-0', 'tier-1', 'tier-2']) {
+    const request = decodeMintRequest(Buffer.from(JSON.stringify({ ...base, scopes, tier })))
+    assert.deepEqual([request.scopes, request.tier], [scopes, tier])
+  }
+})
