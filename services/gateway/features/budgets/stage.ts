@@ -63,17 +63,16 @@ class Reserve {
   }
 
   #admitModel(call: Judged, demand: ModelDemand): Reserved | Promise<Reserved> {
-    const asked = demand.maxTokens ?? demand.routeMaxTokens
-    const limit = Math.min(asked ?? Number.POSITIVE_INFINITY, demand.routeMaxTokens ?? Number.POSITIVE_INFINITY)
+    const limit = smaller(demand.maxTokens, demand.routeMaxTokens)
     const { rates } = call.facts.decision
     if (this.#options.sessionCapMicros === null) {
-      const body = Number.isFinite(limit) ? clamped(demand, limit) : null
+      const body = limit === null ? null : clamped(demand, limit)
       return rates.length === 0
         ? given(null, body)
         : this.#take(call.id, rates, (short) => this.#refuse(call, short), body)
     }
     const price = call.snapshot.get(pricingSlot).model(demand.priceKey)
-    const maxTokens = Number.isFinite(limit) ? limit : DEFAULT_MAX_TOKENS
+    const maxTokens = limit ?? DEFAULT_MAX_TOKENS
     const most =
       price === null || !demand.bounded ? null : costAtMost(price, demand.inputTokens, maxTokens * demand.choices)
     if (price === null || most === null) return priceUnknown(demand)
@@ -152,6 +151,11 @@ class Reserve {
 
 function sessionKey({ facts: { identity } }: Judged): string {
   return `usd/session/${identity.namespace}/${identity.agent}/${identity.session}`
+}
+
+/** Of two limits; null is none. */
+function smaller(one: number | null, other: number | null): number | null {
+  return one === null || other === null ? (one ?? other) : Math.min(one, other)
 }
 
 /** Null where the caller asked for no more already. */
