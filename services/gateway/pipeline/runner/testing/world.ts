@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
+import { TestClock } from '@plat/core'
+import type { Rec } from '@plat/ledger'
+import {
+  type Decision,
+  type Denial,
+  type Frame,
+  type Head,
+  type Identity,
+  type Operation,
+  Snapshots,
+} from '../../../call/index.ts'
+import { createLiveCalls } from '../../live.ts'
+import { matrix } from '../../matrix.ts'
+import type { Plane } from '../../plane.ts'
+import { type AnyStage, admitted, type Verdict } from '../../stage.ts'
+import { Incoming } from '../call.ts'
+import type { Sink } from '../exchange.ts'
+import { createRunner } from '../runner.ts'
+import { Stopper } from '../stopper.ts'
+
+const text = new TextEncoder()
+export const args = text.encode('{"name":"milk"}')
+const body = { bytes: text.encode('{"params":{"arguments":{"name":"milk"}}}'), value: {}, args }
+export const eventStream = { status: 200, headers: { 'content-type': 'text/event-stream' } }
+export const json = { status: 200, headers: { 'content-type': 'application/json' } }
+
+export const ada: Identity = {
+  tenant: '',
+  namespace: 'default',
+  agent: 'assistant',
+  session: 's1',
+  user: 'ada',
+  groups: ['staff'],
+  verified: 'requester',
+  tier: 'tier-1',
+  scopes: new Set(['tools:notes']),
+  jti: 'j1',
+  ancestors: [],
+  chain: [],
+  expiresAt: Date.UTC(2026, 0, 2),
+  jkt: null,
+  issuer: '',
+  forkRoot: null,
+  inheritedTaints: [],
+}
+
+const notes = {
+  kind: 'mcp',
+  key: 'default/notes',
+  server: 'notes',
+  tool: 'add_note',
+  trust: 'trusted',
+  dataClass: 'internal',
+  jurisdiction: null,
+  labels: { taints: [], clearTaints: [], sinks: [] },
+  builtin: false,
+} as const
+
+interface Setup {
+  readonly operation?: Operation
+  readonly audit?: 'open' | 'closed'
+  readonly authenticate?: () => Identity | Denial
+  readonly revoked?: () => Verdict<never>
+  readonly approval?: (pass: number) => unknown
+  /** What policy says; allow when absent. */
+  readonly decided?: Decision['action']
+  readonly still?: () => Denial | null
+  readonly headers?: Record<string, string>
+  readonly plane?: Partial<Plane>
+  readonly head?: Head
+  readonly batches?: readonly (readonly Frame[])[]
+}
+
+/** One call through the real runner; what reached caller, ledger and metrics is written down in order. */
+export function world(setup: Setup = {}) {
+  const clock = new TestClock()
+  const live = createLiveCalls(clock)
+  const snapshots = new Snapshots()
+  const stopper = new Stopper()
+  const records: Rec[] = []
+  const wire: string[] = []
+  const metrics: string[] = []
+  const sink = fakeSink(wire)
+  const note =
+    (name: string) =>
+    (...values: readonly unknown[]) =>
+      void metrics.push([name, ...values].join(' '))
+  const log = { error: () => {} }
+  const runner = createRunner({
+    stages: fakeStages(setup),
+    reviews: [],
+    matrix,
+    authenticate: setup.authenticate ?? (() => ada),
+    ledgers: { of: () => ledger(records) },
+    auditFailurePolicy: setup.audit ?? 'closed',
+    live,
+    snapshots,
+    clock,
+    metrics: {
+      decided: note('decided'),
+      answered: note('answered'),
+      upstream: note('upstream'),
+      upstreamFailed: note('upstreamFailed'),
+    },
+    log,
+    policyRevision: () => 'sha256:now',
+  })
+  const headers = { authorization: 'Bearer secret', cookie: 'a=b', dpop: 'proof', ...setup.headers }
+  const request = { method: 'POST', path: '/mcp/notes', query: '', headers, body: Readable.from([]), remote: '' }
+  const incoming = new Incoming({ id: 'c1', wire: request, sink, stopper, snapshot: snapshots.current, clock, log })
+  const done = runner.govern(incoming, fakePlane(setup, wire, records))
+  return { clock, live, snapshots, stopper, records, wire, metrics, headers, done }
+}
+
+/** Writes down what the caller gets. */
+function fakeSink(wire: string[]): Sink {
+  const sink: Sink = {
+    headSent: false,
+    reply: (head, _overhead, bytes) => void wire.push(`${head.status} ${Buffer.from(bytes)}`),
+    open(head) {
+      Object.assign(sink, { headSent: true })
+      wire.push(`${head.status}…`)
+    },
+    write: (bytes) => void wire.push(String(Buffer.from(bytes))),
+    end: () => void wire.push('end'),
+    tunnel: () => null,
+    destroy: () => void wire.push('destroyed'),
+  }
+  return sink
+}
+
+function fakePlane(setup: Setup, wire: string[], records: readonly Rec[]): Plane {
+  return {
+    read: async () => ({
+      operation: setup.operation ?? 'mcp.call',
+      method: 'tools/call',
+      server: 'notes',
+      name: 'add_note',
+      body,
+      parent: null,
+    }),
+    async forward(_call, head) {
+      wire.push(`forward ${head}, ${records.length} records`)
+      const frames = async function* () {
+        yield* setup.batches ?? [[frame('final', '{"ok":1}')]]
+      }
+      return {
+        kind: 'frames',
+        head: setup.head ?? json,
+        frames: frames(),
+        attempts: [{ endpoint: 'a', status: 200, ms: 3 }],
+      }
+    },
+    held: () => ({ head: eventStream, beat: () => frame('progress', ':') }),
+    refuse: (_arrival, _parsed, denial) => ({ head: json, frame: frame('error', denial.code) }),
+    abort: (_call, denial) => [frame('error', `abort ${denial.code}`)],
+    encode: () => text.encode('encoded'),
+    ...setup.plane,
+  }
+}
+
+function fakeStages(setup: Setup): readonly AnyStage[] {
+  const revoked: AnyStage = {
+    name: 'revoked',
+    needs: [],
+    gives: [],
+    skipped: {},
+    admit: () => setup.revoked?.() ?? admitted,
+    still: () => setup.still?.() ?? null,
+  }
+  const resolve: AnyStage = { ...revoked, name: 'resolve', gives: ['target'], admit: () => ({ target: notes }) }
+  const action = setup.decided ?? 'allow'
+  const decision = {
+    action,
+    policy: 'p',
+    rule: 'r',
+    reason: 'scope',
+    revision: '',
+    engines: [],
+    wouldBe: [],
+    rates: [],
+  }
+  const policy: AnyStage = { ...revoked, name: 'policy', gives: ['decision'], admit: () => ({ decision }) }
+  const approval: AnyStage = {
+    name: 'approval',
+    needs: [],
+    gives: ['approval'],
+    skipped: { approval: null },
+    admit: (call: { pass: number }) => setup.approval?.(call.pass) ?? { approval: null },
+  }
+  return setup.decided === undefined ? [revoked, resolve, approval] : [revoked, resolve, policy, approval]
+}
+
+function ledger(records: Rec[]) {
+  const append = async (rec: Rec) => ({ seq: records.push(rec), hash: '' })
+  return { append, head: () => ({ seq: 0, hash: '' }), health: 'ok', close: async () => {} } as const
+}
+
+export function only(records: readonly Rec[]): Rec {
+  const [record, ...more] = records
+  assert.ok(record !== undefined && more.length === 0)
+  return record
+}
+
+export function frame(role: Frame['role'], raw: string): Frame {
+  return { role, value: null, raw: text.encode(raw) }
+}
