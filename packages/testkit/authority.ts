@@ -137,6 +137,8 @@ export interface MessageWish {
   readonly signers: readonly Issued[]
   /** Certificates that travel in it. Default: those of the signers. */
   readonly certificates?: readonly Issued[]
+  /** Whose name the signer gives as its own. Default: its own. */
+  readonly signerName?: Issued
   /** Name of the digest. Default: SHA-256. */
   readonly digestOid?: string
   /** Signs the content itself when false. */
@@ -186,7 +188,7 @@ function inPieces(content: Uint8Array): Buffer {
 }
 
 function signerInfo(signer: Issued, digest: Buffer, wish: MessageWish): Buffer {
-  const certificate = new x509.X509Certificate(new Uint8Array(signer.der))
+  const certificate = new x509.X509Certificate(new Uint8Array((wish.signerName ?? signer).der))
   const issuer = Buffer.from(certificate.issuerName.toArrayBuffer())
   const name = der(0x30, issuer, der(0x02, Buffer.from(certificate.serialNumber, 'hex')))
   const attributes = [

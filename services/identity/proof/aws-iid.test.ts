@@ -75,7 +75,6 @@ const common = {
   'a certificate that has run out': refused(/expired/, () => asked(raw({ region: 'eu-north-1' }, old.privateKey))),
 }
 
-// Shows D1.proof.check.aws-iid.
 proofCheckSuite({
   name: 'aws-iid, signature',
   substrate,
@@ -112,11 +111,15 @@ proofCheckSuite({
     'a message that carries the right certificate and another one signed': refused(/signature/, () =>
       asked(message({ signers: [elsewhere], certificates: [region, elsewhere] })),
     ),
+    'a signer that names another certificate than its own': refused(/signature/, () =>
+      asked(message({ signerName: elsewhere })),
+    ),
     'a digest of SHA-1': refused(/one RSA signer/, () => asked(message({ digestOid: '1.3.14.3.2.26' }))),
   },
 })
 
 test('aws-iid: a message without signed attributes is one as well', async () => {
+  // Shows D1.proof.check.aws-iid.
   const { check, proof } = asked(message({ signedAttributes: false }))
   assert.equal((await check.verify(proof, context)).kind, 'established')
 })

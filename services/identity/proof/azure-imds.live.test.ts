@@ -82,7 +82,6 @@ const stranger = await strangerRoot.issue(wish)
 const namedElse = await middle.issue({ ...wish, dnsNames: ['metadata.azure.com.evil.example'] })
 const authority = await middle.issue({ ...wish, name: 'ca', ca: true })
 
-// Shows D1.proof.check.azure-imds.
 proofCheckSuite({
   name: 'azure-imds',
   substrate: {
@@ -121,6 +120,7 @@ proofCheckSuite({
 })
 
 test('azure-imds: the digest by the name that Azure writes is SHA-256', async () => {
+  // Shows D1.proof.check.azure-imds.
   const { check, proof } = attempt({ digestOid: '1.2.840.113549.1.1.11' })
   assert.equal((await check.verify(proof, context)).kind, 'established')
 })

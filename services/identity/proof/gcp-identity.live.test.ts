@@ -63,7 +63,6 @@ function attempt({ claims = {}, header = {}, key = privateKey, projects = ['acme
 
 const refused = (reason: RegExp, change: Change) => ({ reason, ask: () => attempt(change) })
 
-// Shows D1.proof.check.gcp-identity.
 proofCheckSuite({
   name: 'gcp-identity',
   substrate: {
@@ -118,6 +117,7 @@ test('gcp-identity: without a project nobody could prove, so it does not start',
 })
 
 test('gcp-identity: keys that were read serve on while their origin is down, for an hour', async () => {
+  // Shows D1.proof.check.gcp-identity.
   const parts = testParts()
   const settings = { keys, issuer: 'https://accounts.google.com', audience: 'plat-identity', projects: ['acme-prod'] }
   const check = gcpIdentityCheck(settings, parts)

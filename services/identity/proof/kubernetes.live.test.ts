@@ -107,7 +107,6 @@ async function attempt({
 const refused = (reason: RegExp, change: Change) => ({ reason, ask: () => attempt(change) })
 const withPod = (change: Record<string, object>) => ({ pod: { ...pod(), ...change } })
 
-// Shows D1.proof.check.kubernetes.
 proofCheckSuite({
   name: 'kubernetes',
   substrate: {
@@ -159,6 +158,7 @@ proofCheckSuite({
 })
 
 test('kubernetes: the review names our audience, and the pod is read after it', async () => {
+  // Shows D1.proof.check.kubernetes.
   const { check, proof, seen } = await attempt()
   await check.verify(proof, context)
   assert.match(

@@ -10,7 +10,7 @@ import { createChecks } from './checks.ts'
 import { proofFlags } from './flags.ts'
 import { sandboxCheck } from './sandbox.ts'
 import { signJwt } from './testing/jwt.ts'
-import { type Attempt, NONCE, proofCheckSuite, proofOf, testParts } from './testing/suite.ts'
+import { type Attempt, context, NONCE, proofCheckSuite, proofOf, testParts } from './testing/suite.ts'
 
 const dir = mkdtempSync(path.join(os.tmpdir(), 'plat-'))
 after(() => rmSync(dir, { recursive: true }))
@@ -56,9 +56,6 @@ function attempt({ claims = {}, header = {}, key = privateKey, path = keys, sand
 
 const refused = (reason: RegExp, change: Change) => ({ reason, ask: () => attempt(change) })
 
-// Shows D1.claim.plat_substrate.egress, D1.claim.plat_substrate.digest, D1.claim.plat_substrate.platform,
-// D1.claim.plat_substrate.workload, D1.claim.plat_substrate.jurisdiction.
-// Shows D1.proof.check.sandboxDriver.
 proofCheckSuite({
   name: 'sandbox driver',
   substrate: {
@@ -95,6 +92,18 @@ proofCheckSuite({
     'a plain token of the same key': refused(/"typ"/, { header: { typ: 'JWT' } }),
     'a fact that is no line': refused(/bad "egress"/, { claims: { egress: 'a\nb' } }),
   },
+})
+
+test('sandbox driver: only what the driver stated stands in the substrate', async () => {
+  // Shows D1.proof.check.sandboxDriver, D1.claim.plat_substrate.egress, D1.claim.plat_substrate.digest,
+  // D1.claim.plat_substrate.platform, D1.claim.plat_substrate.workload, D1.claim.plat_substrate.jurisdiction.
+  const stated = ['isolation', 'egress', 'digest', 'platform', 'workload', 'jurisdiction']
+  for (const name of stated) {
+    const others = Object.fromEntries(stated.map((other) => [other, other === name ? 'EU-DE' : undefined]))
+    const { check, proof } = attempt({ claims: { ...others, unheard: 'x' } })
+    const substrate = { check: 'boxes', sandbox: 'box-7', attestation: 'signed-statement', [name]: 'EU-DE' }
+    assert.deepEqual(await check.verify(proof, context), { kind: 'established', substrate })
+  }
 })
 
 test('flags that enable a check without its anchors, or no check at all, refuse to start and name the flag', async () => {

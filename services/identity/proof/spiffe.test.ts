@@ -63,7 +63,6 @@ function held(leaf: Issued, change: Partial<Proof>, above: readonly Issued[] = [
   return proofOf('spiffe', { nonce: NONCE, x5c, format: 'ES256', signature: encodeBase64url(signature), ...change })
 }
 
-// Shows D1.proof.check.spiffe.
 proofCheckSuite({
   name: 'spiffe, JWT-SVID',
   substrate: { check: 'spiffe', attestation: 'jwt-svid', workload: ID },
@@ -201,6 +200,14 @@ proofCheckSuite({
         return { check, proof: held(await leaf.issue({ name: 'two', uris: [ID] }), {}, [leaf]) }
       },
     },
+    'a leaf under one that may sign and is no authority': {
+      reason: /no anchor/,
+      ask: async () => {
+        const { authority, check } = await world()
+        const one = await authority.issue({ name: 'one', keyUsage: keyUsage.keyCertSign })
+        return { check, proof: held(await one.issue({ name: 'two', uris: [ID] }), {}, [one]) }
+      },
+    },
     'an authority too many': {
       reason: /no anchor/,
       ask: async () => {
@@ -220,6 +227,7 @@ async function without(change: Partial<Proof>): Promise<Attempt> {
 }
 
 test('spiffe: the certificate of the TLS handshake needs no signature, another one in x5c does', async () => {
+  // Shows D1.proof.check.spiffe.
   const { authority, check } = await world()
   const leaf = await authority.issue({ name: 'runner', uris: [ID] })
   const other = await authority.issue({ name: 'other', uris: [ID] })

@@ -142,7 +142,6 @@ const again = async (first: Attempt): Promise<readonly [Attempt, Attempt]> => [
   { ...first, proof: { ...first.proof, nonce: 'ANOTHER' } },
 ]
 
-// Shows D1.proof.check.tee.
 proofCheckSuite({
   name: 'tee, SEV-SNP',
   substrate: { check: 'tee', attestation: 'sev-snp', isolation: 'tee', digest: MEASUREMENT },
@@ -240,6 +239,7 @@ test('tee: no change of one byte of a quote goes unnoticed where it is signed', 
 })
 
 test('tee: evidence is judged for the session that is minted', async () => {
+  // Shows D1.proof.check.tee.
   const { check, proof } = await snp({}, { measurements: [`sev-snp:${MEASUREMENT}=prod`] })
   assert.equal((await check.verify(proof, context)).kind, 'failed')
   assert.equal((await check.verify(proof, { ...context, namespace: 'prod' })).kind, 'established')
