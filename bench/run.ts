@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { parseArgs } from 'node:util'
+import { chat } from './cases/chat.ts'
 import { ledgerCommit } from './cases/ledger.ts'
 import { ledgerVerify } from './cases/ledger-verify.ts'
 import { mcp } from './cases/mcp.ts'
@@ -18,7 +19,7 @@ import {
   tableLine,
 } from './harness/report.ts'
 
-const CASES: readonly BenchCase[] = [mcp, mint, verify, ledgerCommit, ledgerVerify, start]
+const CASES: readonly BenchCase[] = [mcp, chat, mint, verify, ledgerCommit, ledgerVerify, start]
 
 const USAGE = `usage: npm run bench -- [--only <case>] [--quick] [-o json] [--save <file>]
 cases: ${CASES.map(({ name }) => name).join(', ')}`

@@ -4,6 +4,8 @@ import { connect, type Socket } from 'node:net'
 export interface Answer {
   readonly status: number
   readonly body: string
+  /** When the first byte behind the head came, by `performance.now()`. */
+  readonly firstByteAt: number
 }
 
 const HEAD_END = Buffer.from('\r\n\r\n')
@@ -27,6 +29,7 @@ export class Connection {
   /** Offset behind the last byte, -1 while the head or the end of a chunked body is not known. */
   #end = -1
   #bodyAt = -1
+  #firstByteAt = 0
 
   constructor(port: number) {
     this.#socket = connect(port, '127.0.0.1').setNoDelay(true)
@@ -53,9 +56,12 @@ export class Connection {
     if (this.#bodyAt === -1) this.#readHead()
     if (this.#bodyAt === -1) return
     const all = this.#received
+    if (this.#firstByteAt === 0 && all.length > this.#bodyAt) this.#firstByteAt = performance.now()
     const whole = this.#end === -1 ? all.subarray(-LAST_CHUNK.length).equals(LAST_CHUNK) : all.length >= this.#end
     if (!whole) return
-    const answer = { status: Number(all.toString('latin1', 9, 12)), body: all.toString('utf8', this.#bodyAt) }
+    const status = Number(all.toString('latin1', 9, 12))
+    const answer = { status, body: all.toString('utf8', this.#bodyAt), firstByteAt: this.#firstByteAt }
+    this.#firstByteAt = 0
     this.#received = Buffer.alloc(0)
     this.#bodyAt = -1
     this.#end = -1

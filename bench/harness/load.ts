@@ -1,6 +1,6 @@
 import { type Answer, Connection } from './client.ts'
 import type { Server } from './proc.ts'
-import { median, quartiles } from './stats.ts'
+import { median, quantile, quartiles } from './stats.ts'
 
 /** What is asked of a server: the bytes of each request, and whether its answer is the right one. */
 export interface Traffic {
@@ -109,6 +109,33 @@ export async function pairedLatency(
     for (const connection of connections.values()) connection.close()
   }
   return latencyOf(times)
+}
+
+/** Microseconds by which `ours` hands out the first byte of its answer later than `floor`, round by round. */
+export async function pairedFirstByte(
+  targets: Readonly<Record<'floor' | 'ours', Target>>,
+  rounds: number,
+): Promise<{ readonly p50: number; readonly p99: number }> {
+  const floor = new Connection(targets.floor.server.port)
+  const ours = new Connection(targets.ours.server.port)
+  const timed = async (connection: Connection, { traffic }: Target, n: number) => {
+    const from = performance.now()
+    const answer = await connection.send(traffic.request(n))
+    check(traffic, answer)
+    return answer.firstByteAt - from
+  }
+  const differences: number[] = []
+  try {
+    for (let round = -COLD_ROUNDS; round < rounds; round++) {
+      const first = await timed(floor, targets.floor, round)
+      const second = await timed(ours, targets.ours, round)
+      if (round >= 0) differences.push((second - first) * 1000)
+    }
+  } finally {
+    floor.close()
+    ours.close()
+  }
+  return { p50: median(differences), p99: quantile(differences, 0.99) }
 }
 
 function latencyOf(times: ReadonlyMap<string, readonly number[]>): Latency {

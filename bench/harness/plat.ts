@@ -24,7 +24,7 @@ export async function makeKeys(dir: string): Promise<Keys> {
 }
 
 /** A session token of the bench's agent, as the broker mints them; each has its own `jti`. */
-export function sessionToken(signer: LocalSigner): string {
+export function sessionToken(signer: LocalSigner, scope = 'tools:notes'): string {
   const now = Math.floor(Date.now() / 1000)
   const { namespace, agent, session } = NAME
   return signJws(
@@ -39,7 +39,7 @@ export function sessionToken(signer: LocalSigner): string {
       exp: now + 3600,
       jti: randomUUID(),
       act: { sub: 'user:alice' },
-      scope: 'tools:notes',
+      scope,
       plat_ns: namespace,
       plat_agent: agent,
       plat_session: session,
@@ -94,8 +94,16 @@ function upstreams(url: string): UpstreamsFile {
   }
 }
 
-/** Writes what `plat-gateway` reads and starts it alone: `closed`, five rules, one upstream. */
-export async function startGateway(dir: string, keys: Keys, upstreamUrl: string): Promise<Server> {
+/** Prices of every model, for gateways that serve models: those have a budget that is never used up. */
+const prices = { version: 1, currency: 'USD', id: 'bench', models: { 'openai/*': { input: '1', output: '4' } } }
+
+/** Writes what `plat-gateway` reads and starts it alone: `closed`, five rules, one upstream, or `models` under a budget. */
+export async function startGateway(
+  dir: string,
+  keys: Keys,
+  upstreamUrl: string,
+  models: Readonly<Record<string, object>> = {},
+): Promise<Server> {
   const state = path.join(dir, 'gateway')
   mkdirSync(state, { recursive: true })
   const write = (name: string, value: object) => {
@@ -111,6 +119,11 @@ export async function startGateway(dir: string, keys: Keys, upstreamUrl: string)
     upstreamsFile: write('upstreams.json', upstreams(upstreamUrl)),
     auditPath: path.join(state, 'audit.jsonl'),
     auditFailurePolicy: 'closed',
+    ...(Object.keys(models).length > 0 && {
+      models,
+      pricingFile: write('prices.json', prices),
+      sessionBudgetUSD: 1_000_000,
+    }),
   })
   const bin = path.join(ROOT, 'services/gateway/bin/plat-gateway.mjs')
   return startServer({ name: 'gateway', dir, args: [bin, '-config', config] })

@@ -1,3 +1,9 @@
+/** The value below which `share` (0 to 1) of all lie, without interpolation. NaN of nothing. */
+export function quantile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
+}
+
 /** Lower quartile, median and upper quartile, without interpolation. NaN of nothing. */
 export function quartiles(values: readonly number[]): [q1: number, median: number, q3: number] {
   const sorted = [...values].sort((a, b) => a - b)
