@@ -23,35 +23,55 @@ export interface Jws {
   readonly signature: Uint8Array
 }
 
+/** A compact JWS whose payload has not been looked at: it may be anything. */
+export interface CompactJws extends Omit<Jws, 'payload'> {
+  readonly payload: Uint8Array
+}
+
 /**
- * Reads a compact JWS strictly: exactly three segments of canonical base64url (no padding, no white space, no unused bits),
- * UTF-8 JSON objects without duplicate members. So one signed content has exactly one text, and its hash may be a cache key.
+ * Reads a token strictly: a compact JWS with a JSON object in it, UTF-8 and without duplicate members. So one signed
+ * content has exactly one text, and its hash may be a cache key.
  */
 export function parseJws(text: string): Jws | TokenFault {
+  const jws = parseCompact(text)
+  if ('kind' in jws) return jws
+  const payload = parseObject(jws.payload)
+  return payload === null ? notCanonical : { ...jws, payload }
+}
+
+/** Reads a compact JWS strictly: exactly three segments of canonical base64url (no padding, no white space, no unused bits). */
+export function parseCompact(text: string): CompactJws | TokenFault {
   if (text.length > MAX_TOKEN_CHARS) return fault('malformed', 'token is too long')
   const segments = text.split('.', 4)
   const [head, body, tail] = segments
   if (segments.length !== 3 || head === undefined || body === undefined || tail === undefined) {
     return fault('malformed', 'token is not three segments')
   }
-  const members = decodeObject(head)
-  const payload = decodeObject(body)
+  const header = decodeBase64url(head)
+  const members = header === null ? null : parseObject(header)
+  const payload = decodeBase64url(body)
   const signature = decodeBase64url(tail)
-  if (members === null || payload === null || signature === null) {
-    return fault('malformed', 'token segments are not canonical base64url of JSON objects')
+  if (members === null || payload === null || signature === null) return notCanonical
+  const read = readHeader(members)
+  if ('kind' in read) return read
+  return {
+    header: read,
+    payload,
+    input: Buffer.from(text.slice(0, head.length + 1 + body.length), 'latin1'),
+    signature,
   }
+}
+
+const notCanonical = fault('malformed', 'token segments are not canonical base64url of JSON objects')
+
+function readHeader(members: Readonly<Record<string, unknown>>): Jws['header'] | TokenFault {
   const { alg, kid = null, typ = null } = members
   if (typeof alg !== 'string') return fault('malformed', 'token header has no "alg"')
   if (kid !== null && typeof kid !== 'string') return fault('malformed', 'token header "kid" is not a string')
   if (typ !== null && typeof typ !== 'string') return fault('malformed', 'token header "typ" is not a string')
   // RFC 7515 section 4.1.11: what is critical must be understood, and nothing here is.
   if ('crit' in members || 'b64' in members) return fault('malformed', 'token header has critical members')
-  return {
-    header: { alg, kid, typ: typ === null ? null : mediaType(typ), members },
-    payload,
-    input: Buffer.from(text.slice(0, head.length + 1 + body.length), 'latin1'),
-    signature,
-  }
+  return { alg, kid, typ: typ === null ? null : mediaType(typ), members }
 }
 
 /** RFC 7515 section 4.1.9: media types compare without case, and `application/` may be left out. */
@@ -59,9 +79,7 @@ function mediaType(typ: string): string {
   return typ.toLowerCase().replace(/^application\//, '')
 }
 
-function decodeObject(segment: string): Readonly<Record<string, unknown>> | null {
-  const bytes = decodeBase64url(segment)
-  if (bytes === null) return null
+function parseObject(bytes: Uint8Array): Readonly<Record<string, unknown>> | null {
   try {
     const value = parseStrict(bytes, { maxDepth: MAX_TOKEN_DEPTH })
     return isObject(value) ? value : null
