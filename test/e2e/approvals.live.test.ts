@@ -248,15 +248,15 @@ describe('held calls through a running plat', { concurrency: true }, () => {
     await client.close()
   })
 
-  test('revoked while held, the call ends within a second, nothing is forwarded, and nobody can approve it', async () => {
+  test('revoked while held, the call ends at once, nothing is forwarded, and nobody can approve it', async () => {
     const client = await clientOf('revoked')
     const call = assert.rejects(remove(client, 'a'), /revoked/)
     const id = await pending('revoked')
-    const began = Date.now()
     const body = { target: { session: 'default/revoked/s' }, mode: 'revoke', reason: 'the test says so' }
-    assert.equal((await api('POST', '/v1/revocations', body)).status, 201)
+    const { status, body: revocation } = await api('POST', '/v1/revocations', body)
+    // The held call had ended before the revocation was answered.
+    assert.deepEqual([status, revocation.cut], [201, 1])
     await call
-    assert.ok(Date.now() - began < 1_000)
     await assertRecorded('revoked', ['decision revoked'])
     await until(async () => (await approvals('revoked', 'cancelled')).length === 1, 'the approval is still open')
     assert.equal((await api('POST', `/v1/approvals/${id}/approve`, {})).status, 409)
