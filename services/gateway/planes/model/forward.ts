@@ -82,8 +82,7 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
       if (bytes === null) return this.#giveUp(deny('upstream_error', `${call.server} sent an answer that is too large`))
       this.#unlisten()
       const frame = this.#whole(head, bytes)
-      if (frame instanceof ModelFrame)
-        return { kind: 'frames', head: this.#replyHead(head), attempts, frames: asBatch(frame) }
+      if (frame instanceof ModelFrame) return { kind: 'frames', head: this.#replyHead(head), attempts, frames: [frame] }
       return frame
     } catch (error) {
       return this.#giveUp(failure(`the upstream of ${call.server}`, error))
@@ -171,10 +170,6 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
     if (failed) return ModelFrame.errorEvent(asEvent(bytes))
     return deny('upstream_error', `the upstream of ${call.server} sent no stream`)
   }
-}
-
-async function* asBatch(frame: ModelFrame): AsyncGenerator<readonly ModelFrame[]> {
-  yield [frame]
 }
 
 /** A JSON text on one line, as one event. */

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
+import { after, before, test } from 'node:test'
+import { systemClock } from '@plat/core'
+import { createDialer, type Dialer } from '@plat/http'
+import { silentLog } from '@plat/process'
+import { type ModelServer, startModelServer } from '@plat/testkit/model-server'
+import { type Call, deny, type Frame, type Identity, isDenial, Snapshots, type Target } from '../../call/index.ts'
+import type { Plane } from '../../pipeline/plane.ts'
+import { createModelPlane } from './index.ts'
+import { readModelBody } from './request.ts'
+
+let upstream: ModelServer
+let dialer: Dialer
+let plane: Plane
+
+before(async () => {
+  upstream = await startModelServer()
+  dialer = createDialer({ clock: systemClock, log: silentLog })
+  plane = createModelPlane({
+    dialer,
+    clock: systemClock,
+    maxBodyBytes: 10_000,
+    bodyReadTimeoutMs: 1000,
+    upstreamTimeoutMs: 5000,
+    extraCA: null,
+    routes: { route: () => ({ upstream: upstream.url, apiKeyFile: null }), apiKey: () => null },
+  })
+})
+
+after(async () => {
+  await dialer.close()
+  await upstream.close()
+})
+
+const target: Target = {
+  kind: 'model',
+  key: 'r',
+  server: 'llm/r',
+  tool: 'small-1',
+  trust: 'trusted',
+  dataClass: 'internal',
+  jurisdiction: null,
+  labels: { taints: [], clearTaints: [], sinks: [] },
+  builtin: false,
+}
+
+const identity: Identity = {
+  tenant: '',
+  namespace: 'default',
+  agent: 'a',
+  session: 's',
+  user: null,
+  groups: [],
+  verified: null,
+  tier: 't',
+  scopes: new Set(),
+  jti: 'j',
+  ancestors: [],
+  chain: [],
+  expiresAt: 0,
+  jkt: null,
+  issuer: '',
+  forkRoot: null,
+  inheritedTaints: [],
+}
+
+function callOf(stream: boolean): Call<'identity' | 'target' | 'hold'> {
+  const body = readModelBody(Buffer.from(JSON.stringify({ model: 'small-1', messages: [], stream })))
+  if (isDenial(body)) return assert.fail(body.reason)
+  return {
+    id: 'c',
+    wire: { method: 'POST', path: '', query: '', headers: {}, body: Readable.from([]), remote: '' },
+    signal: new AbortController().signal,
+    receivedAt: 0,
+    snapshot: new Snapshots().current,
+    operation: 'model.generate',
+    method: 'chat/completions',
+    server: 'r',
+    name: 'small-1',
+    body,
+    parent: null,
+    pass: 2,
+    facts: { identity, target, hold: null },
+  }
+}
+
+async function textOf(call: ReturnType<typeof callOf>): Promise<string> {
+  const reply = await plane.forward(call, 'sent')
+  if (isDenial(reply) || reply.kind !== 'frames') return assert.fail('no frames')
+  let text = ''
+  for await (const part of reply.frames) {
+    const batch: readonly Frame[] = 'role' in part ? [part] : part
+    for (const frame of batch) text += frame.raw ?? ''
+  }
+  return text
+}
+
+const leave = () => {}
+
+test('a streamed call that waits for a person gets comments; any other waits without a head', () => {
+  const held = plane.held(callOf(true), 'ap-1', leave)
+  assert.equal(held?.head.headers['content-type'], 'text/event-stream')
+  const beat = held?.beat()
+  assert.equal(String(beat?.raw), ': waiting for approval\n\n')
+  assert.equal(plane.held(callOf(false), 'ap-1', leave), null)
+})
+
+test('once a wait has opened the stream, the answer goes on as events, refusals too', async () => {
+  upstream.answers({ text: ['Hello'] })
+  assert.match(await textOf(callOf(true)), /"content":"Hello".*data: \[DONE\]\n\n$/s)
+  upstream.answers({ text: [], error: { status: 429, message: 'slow\ndown' } })
+  const refused = await textOf(callOf(true))
+  assert.match(refused, /^data: \{"error":.*slow.*\}\n\n$/)
+  const [last] = plane.abort(callOf(true), deny('revoked', 'this session is revoked'))
+  assert.match(
+    String(last?.raw),
+    /^data: \{"error":\{"message":"this session is revoked","type":"permission_error".*\}\}\n\n$/,
+  )
+})
+
+test('what is no JSON and no stream is no answer', async () => {
+  upstream.answers({ text: ['Hello'] })
+  const reply = await plane.forward(callOf(false), 'sent')
+  assert.ok(isDenial(reply) && reply.code === 'upstream_error')
+})
