@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import { checkJson, JsonError } from '@plat/core'
+import fc from 'fast-check'
+import { fuzzTarget, near } from '../../../../test/fuzz/target.ts'
+import { decodeEvent } from './events.ts'
+import { digestOf } from './question/digest.ts'
+import { previewOf } from './question/preview.ts'
+import { callOf } from './testing/call.ts'
+
+const args = near([
+  '{"name":"a","n":9007199254740993,"m":"9007199254740993","x":1e400,"y":-0.0,"z":1.50}',
+  '[{"__proto__":{"a":1}},"\\ud800","\\u0000",null,true,{"":{"":""}}]',
+  '{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"a","_meta":{"progressToken":1}}}',
+])
+
+/** The plane lets only strict JSON come here. */
+function strict(text: string): boolean {
+  try {
+    checkJson(Buffer.from(text))
+    return true
+  } catch (error) {
+    assert.ok(error instanceof JsonError)
+    return false
+  }
+}
+
+const event = fc.record(
+  {
+    t: fc.constantFrom('created', 'vote', 'granted', 'denied', 'used', 'returned', 'snapshot', '__proto__', 1, null),
+    call: fc.anything(),
+    by: fc.anything(),
+    approval: fc.anything(),
+    question: fc.anything(),
+  },
+  { requiredKeys: [] },
+)
+
+/** Whatever an agent sends has a digest or none, and a preview that is never longer than its cap. */
+export const target = fuzzTarget('gateway: approvals', {
+  'a digest is stable and depends on the rule': fc.property(args, fc.boolean(), (text, get) => {
+    if (!strict(text)) return
+    const call = () =>
+      callOf({ args: text, ...(get && { operation: 'mcp.get', method: 'resources/read', tool: null }) })
+    const digest = digestOf(call(), 'a')
+    assert.equal(digestOf(call(), 'a'), digest)
+    assert.ok(digest === null || /^[0-9a-f]{64}$/.test(digest))
+    if (digest !== null) assert.notEqual(digestOf(call(), 'b'), digest)
+  }),
+  'a preview keeps its cap': fc.property(args, fc.nat(100), (text, maxBytes) => {
+    if (!strict(text)) return
+    for (const mode of ['full', 'redacted', 'hash', 'none'] as const) {
+      const shown = previewOf(Buffer.from(text), { mode, maxBytes })
+      if (mode === 'none') assert.equal(shown, null)
+      else if (mode !== 'hash') assert.ok(Buffer.byteLength(shown?.text ?? '') <= maxBytes)
+    }
+  }),
+  'an event is known as a whole or refused': fc.property(event, (value) => {
+    try {
+      assert.equal(decodeEvent(value), value)
+    } catch (error) {
+      assert.match(String(error), /is not known in this version/)
+    }
+  }),
+})
