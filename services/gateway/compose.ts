@@ -1,9 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
+import type { BuildInfo, Clock, Ids } from '@plat/core'
 import { createDialer, type Dialer, type RawRoute } from '@plat/http'
+import type { Log } from '@plat/process'
 import type { FastifyInstance } from 'fastify'
 import { createAdmin } from './admin/index.ts'
 import { isDenial, Snapshots } from './call/index.ts'
+import type { GatewayConfig } from './config.ts'
 import {
   authMetrics,
   budgetMetrics,
@@ -21,7 +24,6 @@ import { createModels } from './features/models/index.ts'
 import { createPolicies, policySlot } from './features/policy/index.ts'
 import { createRevocations } from './features/revocations/index.ts'
 import { createServers, registrySlot } from './features/servers/index.ts'
-import type { GatewayOptions } from './gateway.ts'
 import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts'
 import {
   createLiveCalls,
@@ -36,6 +38,18 @@ import {
 } from './pipeline/index.ts'
 import { createListReview, createMcpPlane, createSealer, loadSealKeys } from './planes/mcp/index.ts'
 import { createDemand, createMeter, createModelPlane } from './planes/model/index.ts'
+
+/** What a gateway is made of, beside its own parts. */
+export interface GatewayOptions {
+  /** As `loadGatewayConfig` gives it. */
+  readonly config: GatewayConfig
+  /** Where secrets come from (document 3, "Secrets that never go in the file"). */
+  readonly env: NodeJS.ProcessEnv
+  readonly build: BuildInfo
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+}
 
 /** What `gateway.ts` serves. */
 export interface Parts {

@@ -1,20 +1,6 @@
-import type { BuildInfo, Clock, Ids } from '@plat/core'
 import { type Listener, type ListenOptions, listen, mountProbes } from '@plat/http'
-import type { Log } from '@plat/process'
 import type { FastifyInstance } from 'fastify'
-import { compose } from './compose.ts'
-import type { GatewayConfig } from './config.ts'
-
-export interface GatewayOptions {
-  /** As `loadGatewayConfig` gives it. */
-  readonly config: GatewayConfig
-  /** Where secrets come from (document 3, "Secrets that never go in the file"). */
-  readonly env: NodeJS.ProcessEnv
-  readonly build: BuildInfo
-  readonly clock: Clock
-  readonly ids: Ids
-  readonly log: Log
-}
+import { compose, type GatewayOptions } from './compose.ts'
 
 /** A gateway that answers calls. */
 export interface Gateway {

@@ -1,2 +1,3 @@
+export type { GatewayOptions } from './compose.ts'
 export { type GatewayConfig, type LoadedConfig, loadGatewayConfig } from './config.ts'
-export { type Gateway, type GatewayOptions, startGateway } from './gateway.ts'
+export { type Gateway, startGateway } from './gateway.ts'
