@@ -56,14 +56,15 @@ export function publicKeyOf(key: KeyObject): PublicKey | null {
 const SECRET_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k', 'priv']
 
 /**
- * Reads a public JWK that somebody else sent. Null when it is not one, when no algorithm is built for it, when its `alg`
- * or `use` says otherwise, when it holds a private member, or when it is not written as we would write the same key: one
+ * Reads a public JWK that somebody else sent. Null when it is not one, when no algorithm is built for it, when its `alg`,
+ * `use` or `key_ops` says otherwise, when it holds a private member, or when it is not written as we would write the same key: one
  * key has one text, and so one thumbprint.
  */
 export function readPublicJwk(value: unknown): PublicKey | null {
   if (typeof value !== 'object' || value === null) return null
   if (SECRET_MEMBERS.some((name) => name in value)) return null
   if ('use' in value && value.use !== 'sig') return null
+  if ('key_ops' in value && !(Array.isArray(value.key_ops) && value.key_ops.includes('verify'))) return null
   const given = requiredMembers(value)
   if (given === null) return null
   const found = importPublic(given)

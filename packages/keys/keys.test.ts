@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { generateKeyPairSync, verify } from 'node:crypto'
+import { createPrivateKey, generateKeyPairSync, verify } from 'node:crypto'
 import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
@@ -14,6 +14,7 @@ import {
   publicKeyOf,
   readPublicJwk,
   readPublicKeys,
+  signerOf,
   thumbprint,
 } from './index.ts'
 
@@ -33,6 +34,25 @@ test('the thumbprint of the RSA key of RFC 7638 depends on its required members 
     '0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMs' +
     'tn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw'
   assert.equal(thumbprint({ kty: 'RSA', n, e: 'AQAB', alg: 'RS256' }), 'NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs')
+})
+
+test('the ML-DSA-44 key of RFC 9964, whose seed is all zeros, has the thumbprint of that document', () => {
+  const algorithm = '300b0609608648016503040311'
+  const der = Buffer.from(`3034020100${algorithm}04228020${'00'.repeat(32)}`, 'hex')
+  const key = publicKeyOf(createPrivateKey({ key: der, format: 'der', type: 'pkcs8' }))
+  assert.equal(key?.kid, 'T4xl70S7MT6Zeq6r9V9fPJGVn76wfnXJ21-gyo0Gu6o')
+  assert.match(key.jwk.pub ?? '', /^unH59k4Ru.*ndjbDQ$/)
+})
+
+test('the Ed25519 key of RFC 8037 signs what its appendix A.4 says', () => {
+  const d = 'nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A'
+  const jwk = { kty: 'OKP', crv: 'Ed25519', d, x: '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo' }
+  const signer = signerOf(createPrivateKey({ format: 'jwk', key: jwk }), 'RFC 8037')
+  const signature = signer.sign(Buffer.from('eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc'))
+  assert.equal(
+    Buffer.from(signature).toString('base64url'),
+    'hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg',
+  )
 })
 
 test('a generated pair signs through its path and its URI, and pub.pem verifies', async (t) => {
@@ -107,6 +127,7 @@ test('a JWK of somebody else is read only when it is a public key that we can ve
   const refused: Record<string, unknown> = {
     'private member': { ...good, d: good.x },
     'another use': { ...good, use: 'enc' },
+    'another operation': { ...good, key_ops: ['encrypt'] },
     'another alg': { ...good, alg: 'Ed25519' },
     X25519: { ...good, crv: 'X25519' },
     padding: { ...good, x: `${good.x}=` },
