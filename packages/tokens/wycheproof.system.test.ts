@@ -11,6 +11,8 @@ import { isFault, isObject, parseCompact } from './index.ts'
 // Project Wycheproof (Apache-2.0): known attacks on signatures, as a Go module whose content is pinned by its checksum.
 // Needs Go on the machine and, the first time, its module proxy.
 const MODULE = 'github.com/c2sp/wycheproof@v0.0.0-20260902155932-3fa63dd0344a'
+/** Found on the PATH. */
+const GO = 'go'
 const CHECKSUM = 'h1:pNbL2nztRsWfW/ispAwsvcDFxs9Id38uIsR2/Up5G2c='
 
 type Members = Readonly<Record<string, unknown>>
@@ -18,7 +20,7 @@ type Members = Readonly<Record<string, unknown>>
 let folder = ''
 
 before(() => {
-  const printed = execFileSync('go', ['mod', 'download', '-json', MODULE], { cwd: os.tmpdir(), encoding: 'utf8' })
+  const printed = execFileSync(GO, ['mod', 'download', '-json', MODULE], { cwd: os.tmpdir(), encoding: 'utf8' })
   const module: unknown = JSON.parse(printed)
   assert.ok(isObject(module) && typeof module.Dir === 'string')
   assert.equal(module.Sum, CHECKSUM)
