@@ -62,7 +62,7 @@ function keyPem({ privateKey }: Issued): string {
 const asClient = (leaf: Issued): RequestOptions => ({ cert: leaf.pem, key: keyPem(leaf) })
 
 test('an X.509-SVID of the TLS handshake proves where a session runs, and no other certificate does', async (t) => {
-  // Shows D1.flag.tls-cert, D1.flag.tls-key.
+  // Shows D1.flag.tls-cert, D1.flag.tls-key, D1.auth.clientSvid.
   const { mesh, mint } = await setUp(t)
   const svid = await mesh.issue({ name: 'runner', uris: [ID] })
   const proven = await mint({ check: 'spiffe' }, asClient(svid))
