@@ -29,9 +29,20 @@ const SECRET_ENDINGS = ['token', 'tokens', 'secret', 'secrets', 'password', 'api
 /** Three base64url parts of which the first begins a JSON object, and credentials of the HTTP schemes. */
 const TOKEN_IN_TEXT = /eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*|\b(Bearer|DPoP|Basic) +[\w.~+/=-]{8,}/g
 
+/** What each alternative of `TOKEN_IN_TEXT` must hold: looking for these is cheap, and nearly no text has one. */
+const TOKEN_SIGNS = ['eyJ', 'Bearer ', 'DPoP ', 'Basic ']
+
+/** Field names that were asked about, with the answer. Names are the program's own; deeper ones may be a caller's, hence the cap. */
+const judgedNames = new Map<string, boolean>()
+const MAX_JUDGED_NAMES = 1024
+
 function isSecretName(name: string): boolean {
+  const known = judgedNames.get(name)
+  if (known !== undefined) return known
   const plain = name.toLowerCase().replaceAll(/[-_]/g, '')
-  return SECRET_NAMES.has(plain) || SECRET_ENDINGS.some((ending) => plain.endsWith(ending))
+  const secret = SECRET_NAMES.has(plain) || SECRET_ENDINGS.some((ending) => plain.endsWith(ending))
+  if (judgedNames.size < MAX_JUDGED_NAMES) judgedNames.set(name, secret)
+  return secret
 }
 
 /**
@@ -46,6 +57,7 @@ export function withoutSecrets(value: string | object): string | object {
 
 function cleanText(text: string): string {
   const cut = text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text
+  if (!TOKEN_SIGNS.some((sign) => cut.includes(sign))) return cut
   return cut.replaceAll(TOKEN_IN_TEXT, (_all, scheme: string | undefined) =>
     scheme === undefined ? REMOVED : `${scheme} ${REMOVED}`,
   )
