@@ -35,6 +35,17 @@ test('a whole answer has its length, its decision and its overhead', async () =>
   assert.equal(await answer.text(), '{}')
 })
 
+test('a whole answer keeps every byte, however long it is', async () => {
+  for (const size of [256, 64 * 1024, 64 * 1024 + 1]) {
+    const bytes = Uint8Array.from({ length: size }, (_, at) => at % 256)
+    // A part of a larger buffer, as bodies often are.
+    const part = Buffer.concat([Buffer.from('before'), bytes, Buffer.from('after')]).subarray(6, 6 + size)
+    const { url } = await serve((sink) => sink.reply({ status: 200, headers: {} }, 0, part))
+    const answer = await fetch(url)
+    assert.deepEqual(new Uint8Array(await answer.arrayBuffer()), bytes)
+  }
+})
+
 test('an answer without a body has no length', async () => {
   const { url } = await serve((sink) => sink.reply({ status: 204, headers: {} }, 0, new Uint8Array()))
   assert.equal((await fetch(url)).headers.get('content-length'), null)

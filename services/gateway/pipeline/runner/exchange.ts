@@ -19,6 +19,9 @@ export interface Sink {
   destroy(): void
 }
 
+/** A body of at most this many bytes leaves in one piece with its head. */
+const ONE_WRITE_BYTES = 64 * 1024
+
 /** Statuses that have no body and therefore no length (RFC 9110, section 8.6). */
 const BODILESS: ReadonlySet<number> = new Set([204, 304])
 
@@ -42,7 +45,9 @@ export class ResponseSink implements Sink {
   reply(head: Head, overheadMs: number, body: Uint8Array): void {
     this.#head(head, overheadMs)
     if (!BODILESS.has(head.status)) this.#response.setHeader('content-length', body.byteLength)
-    this.#response.end(body)
+    if (body.byteLength > ONE_WRITE_BYTES) this.#response.end(body)
+    // Node sends a head and a body of the same kind in one piece: as text of single bytes the body stays what it is.
+    else this.#response.end(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('latin1'), 'latin1')
   }
 
   open(head: Head, overheadMs: number, flush: boolean): void {

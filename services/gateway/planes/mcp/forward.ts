@@ -48,6 +48,25 @@ export interface Forwarder {
   readonly extraCA: string | null
 }
 
+/** The parts of a URL that a request needs. */
+interface Place {
+  readonly origin: string
+  /** Path and query. */
+  readonly path: string
+}
+
+/** Taken apart once: an upstream lives as long as the registry that holds it. */
+const places = new WeakMap<McpUpstream, Place>()
+
+function placeOf(upstream: McpUpstream): Place {
+  const known = places.get(upstream)
+  if (known !== undefined) return known
+  const { origin, pathname, search } = new URL(upstream.url)
+  const place = { origin, path: pathname + search }
+  places.set(upstream, place)
+  return place
+}
+
 /** One call on its way through. */
 export interface Passage {
   readonly call: Call<'identity' | 'target' | 'hold'>
@@ -64,14 +83,14 @@ export interface Passage {
 export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
   readonly #forwarder: Forwarder
   readonly #passage: Passage
-  readonly #url: URL
+  readonly #place: Place
   #exchange: UpstreamExchange | null = null
   #asked = 0
 
   constructor(forwarder: Forwarder, passage: Passage) {
     this.#forwarder = forwarder
     this.#passage = passage
-    this.#url = new URL(passage.upstream.url)
+    this.#place = placeOf(passage.upstream)
   }
 
   async run(): Promise<Reply | Denial> {
@@ -81,7 +100,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
     const exchange = this.#send()
     try {
       const head = await exchange.head
-      const attempts = [{ endpoint: this.#url.origin, status: head.status, ms: clock.monotonic() - started }]
+      const attempts = [{ endpoint: this.#place.origin, status: head.status, ms: clock.monotonic() - started }]
       const refusal = unusable(call.server, head)
       if (refusal !== null) return this.#giveUp(refusal)
       const reply = { kind: 'frames', head: this.#replyHead(head), attempts } as const
@@ -163,10 +182,10 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
     const { dialer, extraCA } = this.#forwarder
     const bundles = [upstream.caPEM, extraCA].filter((bundle) => bundle !== null)
     const options = bundles.length === 0 ? undefined : { caPEM: bundles.join('\n') }
-    const pool = dialer.pool(this.#url.origin, 'mcp', options)
+    const pool = dialer.pool(this.#place.origin, 'mcp', options)
     const seconds = upstream.timeoutSeconds
     const headersTimeoutMs = seconds === null ? this.#forwarder.upstreamTimeoutMs : seconds * 1000
-    const path = this.#url.pathname + this.#url.search
+    const { path } = this.#place
     return new UpstreamExchange(pool, { method, path, headers, body, headersTimeoutMs, pauseTimeoutMs: 0 })
   }
 
