@@ -23,12 +23,15 @@ import { createRevocations } from './sessions/revocations.ts'
 import { createSessions } from './sessions/sessions.ts'
 import { verifyEndpoint } from './verify/verify.ts'
 
+/** Null: there is no `-federation-key`, and nothing that clouds would take. */
+export type ProvidersOf = (federation: Federation | null) => readonly CredentialProvider[]
+
 export interface ComposeOptions {
   readonly settings: IdentitySettings
   /** The proof checks that are enabled. */
   readonly checks: readonly ProofCheck[]
   /** The credential providers that an audience may name. */
-  readonly providers: readonly CredentialProvider[]
+  readonly providers: ProvidersOf
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
@@ -69,7 +72,8 @@ async function endpointsOf(
   { ring, federation }: Pick<Broker, 'ring' | 'federation'>,
   keep: <T extends { close(): void }>(one: T) => T,
 ): Promise<readonly Endpoint[]> {
-  const { settings, clock, ids, log, checks, providers } = options
+  const { settings, clock, ids, log, checks } = options
+  const providers = options.providers(federation)
   const revocations = keep(createRevocations({ path: settings.revocationsFile, clock, log }))
   await revocations.start()
   const { issuer, audience, trustDomain } = settings
@@ -78,7 +82,7 @@ async function endpointsOf(
   const sessions = createSessions(verifier, ring, revocations)
   const config = keep(await openExchangeConfig({ path: settings.exchangeConfig, providers, clock, log }))
   if (federation !== null) {
-    for (const warning of cloudWarnings(federation.signer().alg, config.providers())) log.warn({}, warning)
+    for (const warning of cloudWarnings(federation.signer().alg, config.audiences())) log.warn({}, warning)
   }
   const transactions = await openTransactionVerifier(options)
   if (transactions !== null) keep(transactions)

@@ -2,6 +2,7 @@ import { parseFlags } from '@plat/config'
 import { buildInfo, systemClock, systemIds } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { createLog, onShutdown } from '@plat/process'
+import { cloudProviders } from './exchange/providers/index.ts'
 import { flagProblems, identityFlags, settingsOf } from './flags.ts'
 import { createChecks } from './proof/checks.ts'
 import { type Identity, startIdentity } from './start.ts'
@@ -31,6 +32,7 @@ export async function main(argv: readonly string[]): Promise<number> {
   try {
     identity = await startIdentity({
       ...settingsOf(parsed.values),
+      providers: (federation) => (federation === null ? [] : cloudProviders({ federation, dialer, clock })),
       checks: await createChecks(parsed.values, { dialer, clock, log }),
       env: process.env,
       clock,

@@ -3,8 +3,7 @@ import { buildInfo, type Clock, type Ids } from '@plat/core'
 import { type Listener, listen, mountProbes, type TlsOptions } from '@plat/http'
 import { createRegistry } from '@plat/metrics'
 import type { Log } from '@plat/process'
-import { composeBroker } from './compose.ts'
-import type { CredentialProvider } from './exchange/provider.ts'
+import { composeBroker, type ProvidersOf } from './compose.ts'
 import { mountFederation } from './federation/federation.ts'
 import { defaultSettings, type IdentitySettings, settingProblems } from './flags.ts'
 import { mountJwks } from './keys/jwks.ts'
@@ -27,7 +26,7 @@ export interface StartIdentityOptions extends Partial<IdentitySettings> {
   /** The proof checks that are enabled; none when absent. */
   readonly checks?: readonly ProofCheck[]
   /** The credential providers that `-exchange-config` may name; none when absent. */
-  readonly providers?: readonly CredentialProvider[]
+  readonly providers?: ProvidersOf
 }
 
 /** A running broker. */
@@ -43,7 +42,7 @@ export interface Identity {
 
 /** Starts the identity broker (document 1). Rejects with one line naming the flag, variable or file that is wrong. */
 export async function startIdentity(options: StartIdentityOptions): Promise<Identity> {
-  const { env, clock, ids, log, checks = [], providers = [], ...given } = options
+  const { env, clock, ids, log, checks = [], providers = () => [], ...given } = options
   const settings = { ...defaultSettings, ...given }
   const [problem] = settingProblems(settings)
   if (problem !== undefined) throw new Error(problem)

@@ -35,7 +35,7 @@ export interface Dialer {
    * Redirects are never followed. Throws on what is no http or https URL.
    */
   pool(origin: URL | string, purpose: Purpose, options?: PoolOptions): Pool
-  /** A small GET, such as for a key set. Rejects like a request of a pool, and with `ResponseTooLarge`. */
+  /** A small GET, such as for a key set, or a small POST. Rejects like a request of a pool, and with `ResponseTooLarge`. */
   fetchBytes(url: URL | string, purpose: Purpose, options: FetchOptions & PoolOptions): Promise<Fetched>
   /** Cuts every connection. */
   close(): Promise<void>

@@ -8,6 +8,8 @@ export interface FetchOptions {
   /** Milliseconds for the whole of it: connection, head and body. */
   readonly timeoutMs: number
   readonly headers?: Readonly<Record<string, string>>
+  /** The body of a POST; without it the request is a GET. */
+  readonly post?: string
 }
 
 export interface Fetched {
@@ -16,15 +18,16 @@ export interface Fetched {
   readonly bytes: Uint8Array
 }
 
-/** GETs `url` over `pool`. A redirect is an answer like any other. Rejects with a `TimeoutError` when time is up. */
+/** GETs `url`, or POSTs to it, over `pool`. A redirect is an answer like any other. Rejects with a `TimeoutError` when time is up. */
 export async function fetchBytes(pool: Pool, url: URL, options: FetchOptions, clock: Clock): Promise<Fetched> {
   const controller = new AbortController()
   const cancel = clock.after(options.timeoutMs, () => controller.abort(timeUp(options.timeoutMs)))
   try {
     const { statusCode, headers, body } = await pool.request({
-      method: 'GET',
+      method: options.post === undefined ? 'GET' : 'POST',
       path: `${url.pathname}${url.search}`,
       headers: { ...options.headers },
+      body: options.post ?? null,
       signal: controller.signal,
     })
     const chunks: Uint8Array[] = []

@@ -2,7 +2,18 @@
  * What a connection is for. The purpose carries the address policy: the first group is named in a configuration by the
  * operator of the gateway, the second by agents and by what they read.
  */
-export type Purpose = 'mcp' | 'model' | 'a2a' | 'jwks' | 'notify' | 'otlp' | 'guard' | 'sink' | 'web' | 'egress'
+export type Purpose =
+  | 'mcp'
+  | 'model'
+  | 'a2a'
+  | 'jwks'
+  | 'notify'
+  | 'otlp'
+  | 'guard'
+  | 'sink'
+  | 'cloud'
+  | 'web'
+  | 'egress'
 
 /** `public`: only addresses of the public internet. `configured`: anything but the metadata services of clouds. */
 export type AddressPolicy = 'configured' | 'public'
@@ -17,6 +28,7 @@ export const addressPolicies: Readonly<Record<Purpose, AddressPolicy>> = {
   otlp: 'configured',
   guard: 'configured',
   sink: 'configured',
+  cloud: 'configured',
   web: 'public',
   egress: 'public',
 }

@@ -13,6 +13,7 @@ const JWT = 'urn:ietf:params:oauth:token-type:jwt'
 const provider: CredentialProvider = {
   name: 'aws-sts',
   problems: () => [],
+  leastSeconds: () => 0,
   issue: async () => ({ kind: 'credential', accessToken: 'cloud', expiresInSeconds: 900 }),
 }
 
@@ -20,7 +21,7 @@ const provider: CredentialProvider = {
 async function setUp(t: TestContext) {
   const rule = { allowedScopes: ['tools:a'], allowedNamespaces: ['default'] }
   const exchangeConfig = await jsonFile(t, { audiences: { reports: rule, cloud: { ...rule, provider: 'aws-sts' } } })
-  return startTestBroker(t, { exchangeConfig, providers: [provider], clock: systemClock })
+  return startTestBroker(t, { exchangeConfig, providers: () => [provider], clock: systemClock })
 }
 
 test('openid-client discovers the broker and completes an exchange and a delegation', async (t) => {

@@ -6,6 +6,7 @@ import type { CredentialProvider } from './provider.ts'
 const provider: CredentialProvider = {
   name: 'aws-sts',
   problems: (params) => ('roleArn' in params ? [] : ['roleArn: is missing']),
+  leastSeconds: () => 0,
   issue: async () => ({ kind: 'failed', reason: 'never' }),
 }
 
@@ -77,7 +78,10 @@ test('every problem is told with the path of its key', () => {
 })
 
 test('a provider that is not there refuses, whether the contract names it or not', () => {
-  assert.match(problemsOf(audience({ provider: 'gcp-sts' })), /provider "gcp-sts": not built yet in this version/)
+  assert.match(
+    problemsOf(audience({ provider: 'gcp-sts' })),
+    /provider "gcp-sts": needs -federation-key, which signs what clouds take/,
+  )
   assert.match(
     problemsOf(audience({ provider: 'aws' })),
     /provider "aws": must be one of aws-sts, gcp-sts, azure-entra/,

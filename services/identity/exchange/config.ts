@@ -27,8 +27,8 @@ export type Audiences = ReadonlyMap<string, Audience>
 export interface ExchangeConfig {
   /** As the file stood when it was last right. */
   audience(name: string): Audience | null
-  /** Names of the providers that its audiences use. */
-  providers(): readonly string[]
+  /** All of them, likewise. */
+  audiences(): Audiences
   close(): void
 }
 
@@ -49,7 +49,7 @@ export async function openExchangeConfig({
 }: ExchangeConfigOptions): Promise<ExchangeConfig> {
   let audiences: Audiences = new Map()
   let failure: unknown = null
-  if (path === '') return { audience: () => null, providers: () => [], close: () => {} }
+  if (path === '') return { audience: () => null, audiences: () => audiences, close: () => {} }
   const watch: FileWatch = watchFile({
     path,
     everyMs: RELOAD_EVERY_MS,
@@ -71,8 +71,7 @@ export async function openExchangeConfig({
   }
   return {
     audience: (name) => audiences.get(name) ?? null,
-    providers: () =>
-      Array.from(audiences.values(), ({ provider }) => provider?.name).filter((name) => name !== undefined),
+    audiences: () => audiences,
     close: () => watch.stop(),
   }
 }
@@ -147,7 +146,9 @@ class ConfigReader {
     const found = this.#providers.find((provider) => provider.name === name)
     if (found === undefined) {
       const known = PROVIDERS.some((each) => each === name)
-      const why = known ? 'not built yet in this version' : `must be one of ${PROVIDERS.join(', ')}`
+      const why = known
+        ? 'needs -federation-key, which signs what clouds take'
+        : `must be one of ${PROVIDERS.join(', ')}`
       this.problems.push(`${where}.provider ${JSON.stringify(name)}: ${why}`)
       return null
     }

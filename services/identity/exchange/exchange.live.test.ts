@@ -36,6 +36,7 @@ async function setUp(t: TestContext, options: Partial<StartIdentityOptions> = {}
   const provider: CredentialProvider = {
     name: 'aws-sts',
     problems: () => [],
+    leastSeconds: () => 0,
     async issue(request) {
       asked.push(request)
       if (outcome === 'throws') throw new Error('the body of the cloud')
@@ -44,7 +45,7 @@ async function setUp(t: TestContext, options: Partial<StartIdentityOptions> = {}
     },
   }
   const exchangeConfig = await jsonFile(t, config)
-  const broker = await startTestBroker(t, { exchangeConfig, providers: [provider], ...options })
+  const broker = await startTestBroker(t, { exchangeConfig, providers: () => [provider], ...options })
   const subject = (more: object = {}) =>
     broker.mint({ user: 'ada', scopes: ['tools:a', 'tools:b', 'tools:c'], groups: ['g1'], tier: 'tier-1', ...more })
   const url = `${broker.identity.url}/v1/exchange`
@@ -367,7 +368,7 @@ test('the broker does not start over a file that is missing or wrong', async (t)
     /-exchange-config: \/nowhere\/x.json is missing/,
   )
   const wrong = await jsonFile(t, { audiences: { a: { provider: 'gcp-sts' } } })
-  await assert.rejects(setUp(t, { exchangeConfig: wrong }), /provider "gcp-sts": not built yet/)
+  await assert.rejects(setUp(t, { exchangeConfig: wrong }), /provider "gcp-sts": needs -federation-key/)
 })
 
 test('without a file there is no audience', async (t) => {

@@ -37,5 +37,7 @@ export interface CredentialProvider {
   readonly name: string
   /** What is wrong with the `params` of an audience, one line each beginning with the key: `roleArn: is missing`. */
   problems(params: Audience['params']): readonly string[]
+  /** The shortest life that a credential can have with these `params`, in seconds; 0 when any can be asked for. */
+  leastSeconds(params: Audience['params']): number
   issue(request: CredentialRequest): Promise<Credential | ProviderFailure>
 }

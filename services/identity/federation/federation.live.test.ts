@@ -137,6 +137,7 @@ test('a provider that refuses the algorithm of the key is warned about at the st
   const provider = (name: string): CredentialProvider => ({
     name,
     problems: () => [],
+    leastSeconds: () => 900,
     issue: async () => ({ kind: 'failed', reason: 'no cloud here' }),
   })
   const providers = ['azure-entra', 'aws-sts'].map(provider)
@@ -144,6 +145,7 @@ test('a provider that refuses the algorithm of the key is warned about at the st
     reports: { provider: 'azure-entra' },
     more: { provider: 'azure-entra' },
     s3: { provider: 'aws-sts' },
+    fine: { provider: 'aws-sts', maxTTLSeconds: 900 },
   }
   for (const [algorithm, warnings] of [
     ['ES256', 1],
@@ -151,9 +153,19 @@ test('a provider that refuses the algorithm of the key is warned about at the st
   ] as const) {
     const federationKey = await keyFile(t, algorithm)
     const exchangeConfig = await jsonFile(t, { audiences })
-    const { lines } = await startTestBroker(t, { federationKey, federationIssuer: ISSUER, exchangeConfig, providers })
+    const { lines } = await startTestBroker(t, {
+      federationKey,
+      federationIssuer: ISSUER,
+      exchangeConfig,
+      providers: () => providers,
+    })
     assert.equal(lines.filter((line) => /azure-entra refuses ES256/.test(line)).length, warnings, algorithm)
     assert.equal(lines.filter((line) => /refuses/.test(line)).length, warnings, algorithm)
+    assert.deepEqual(
+      lines.flatMap((line) => /audiences\[\\"(\w+)\\"\]\.maxTTLSeconds 300: .* less than 900 s/.exec(line)?.[1] ?? []),
+      ['reports', 'more', 's3'],
+      lines.join('\n'),
+    )
   }
 })
 

@@ -37,7 +37,11 @@ function setUp() {
   const sessions = createSessions(verifier, tenancy, createRevocations({ path: '', clock, log }))
   const rule = { allowedScopes: ['tools:a'], allowedNamespaces: ['red-1', 'blue-1'] }
   const audiences = readExchangeConfig(Buffer.from(JSON.stringify({ audiences: { reports: rule } })), 'x', [])
-  const config = { audience: (name: string) => audiences.get(name) ?? null, providers: () => [], close: () => {} }
+  const config = {
+    audience: (name: string) => audiences.get(name) ?? null,
+    audiences: () => audiences,
+    close: () => {},
+  }
   const proofs = createProofVerifier({ clock, replays: memoryReplayStore(clock) })
   const issuing = { settings, sessions, tenancy, proofs, records: memoryBindRecords(clock), config, clock, ids, log }
   const mintProofs = createProofs([], { requireProof: false, nonces: memoryNonces({ clock, ids }), log })

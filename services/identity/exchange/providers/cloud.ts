@@ -1,0 +1,132 @@
+import { type Clock, parseStrict } from '@plat/core'
+import { type Dialer, dialFault } from '@plat/http'
+import { isObject } from '@plat/tokens'
+import type { Federation } from '../../federation/federation.ts'
+import type { Credential, ProviderFailure } from '../provider.ts'
+
+/** Deadline of one request to a cloud: connection, head and body, in milliseconds. */
+const REQUEST_TIMEOUT_MS = 5_000
+/** Largest answer of a cloud, in bytes; the longest tokens are some 20 KiB. */
+const MAX_ANSWER_BYTES = 64 * 1024
+/** How often a request is sent when the cloud says that it may work a moment later. */
+const MAX_TRIES = 3
+/** Pause before the next try, in milliseconds. */
+const RETRY_AFTER_MS = 1_000
+
+/** What every provider works with. */
+export interface CloudParts {
+  /** Signs the assertions, with a key that clouds find in the discovery document. */
+  readonly federation: Federation
+  readonly dialer: Dialer
+  readonly clock: Clock
+}
+
+/** One POST to a cloud. */
+export interface CloudRequest {
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+/** A body with status 200, at most 64 KiB. */
+export interface CloudAnswer {
+  readonly kind: 'answer'
+  readonly text: string
+}
+
+/** `again`: the cloud's own code says that the same request may work a moment later. */
+export interface CloudFailure extends ProviderFailure {
+  readonly again?: boolean
+}
+
+/** How a cloud tells why it refuses. */
+export interface ErrorReader {
+  /** The code of the cloud's own in the body of a refusal; null when there is none. */
+  code(text: string): string | null
+  /** Codes after which the same request may work a moment later. */
+  readonly passing: readonly string[]
+}
+
+/**
+ * Sends one request, with our deadline and cap, and follows no redirect. A failure is told by status and the cloud's own
+ * code: never by its body, which may repeat the assertion.
+ */
+export async function post(
+  { dialer }: CloudParts,
+  { url, headers, body }: CloudRequest,
+  errors: ErrorReader,
+): Promise<CloudAnswer | CloudFailure> {
+  try {
+    const limits = { maxBytes: MAX_ANSWER_BYTES, timeoutMs: REQUEST_TIMEOUT_MS }
+    const { status, bytes } = await dialer.fetchBytes(url, 'cloud', { ...limits, headers, post: body })
+    const text = new TextDecoder().decode(bytes)
+    if (status === 200) return { kind: 'answer', text }
+    const code = errors.code(text)
+    if (code === null || !CODE.test(code)) return { kind: 'failed', reason: `status ${status}` }
+    return { kind: 'failed', reason: `status ${status}, ${code}`, again: errors.passing.includes(code) }
+  } catch (error) {
+    return { kind: 'failed', reason: `not reached: ${dialFault(error)}` }
+  }
+}
+
+/** What a cloud's code may look like, so that a log line never carries more than one. */
+const CODE = /^[A-Za-z0-9_.-]{1,64}$/
+
+/** A form as `post` sends it. */
+export function form(url: string, fields: Readonly<Record<string, string>>): CloudRequest {
+  return {
+    url,
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    body: new URLSearchParams(fields).toString(),
+  }
+}
+
+/** Tries again, a bounded number of times, while the cloud says that a moment may help. */
+export async function patiently(
+  { clock }: CloudParts,
+  attempt: () => Promise<Credential | CloudFailure>,
+): Promise<Credential | CloudFailure> {
+  for (let tries = 1; ; tries++) {
+    const result = await attempt()
+    if (result.kind === 'credential' || result.again !== true || tries === MAX_TRIES) return result
+    await new Promise<void>((resolve) => clock.after(RETRY_AFTER_MS, resolve))
+  }
+}
+
+/** The members of a JSON object, read strictly; null for anything else. */
+export function jsonMembers(text: string): Readonly<Record<string, unknown>> | null {
+  try {
+    const value = parseStrict(text)
+    return isObject(value) ? value : null
+  } catch {
+    return null
+  }
+}
+
+/** A status 200 whose body is not what the cloud documents. */
+export function garbled(what: string): ProviderFailure {
+  return { kind: 'failed', reason: `status 200, but ${what}` }
+}
+
+/** Is the value a secret as clouds write them: visible ASCII, not empty? */
+export function isSecret(value: unknown): value is string {
+  return typeof value === 'string' && /^[\x21-\x7e]+$/.test(value)
+}
+
+/** The answer of an OAuth token endpoint (RFC 6749, section 5.1): a bearer token and its life in whole seconds. */
+export function bearerToken(text: string): Credential | ProviderFailure {
+  const members = jsonMembers(text)
+  if (members === null) return garbled('no JSON object')
+  const { access_token: accessToken, token_type: type, expires_in: seconds } = members
+  if (!isSecret(accessToken)) return garbled('no access_token')
+  if (typeof type !== 'string' || type.toLowerCase() !== 'bearer') return garbled('token_type is not Bearer')
+  if (typeof seconds !== 'number' || !Number.isSafeInteger(seconds) || seconds <= 0) return garbled('no expires_in')
+  return { kind: 'credential', accessToken, expiresInSeconds: seconds }
+}
+
+/** Whole seconds from now until `endsAt` (Unix milliseconds) in a credential; a failure when it has ended already. */
+export function lasting({ clock }: CloudParts, accessToken: string, endsAt: number): Credential | ProviderFailure {
+  const expiresInSeconds = Math.floor((endsAt - clock.now()) / 1000)
+  if (!(expiresInSeconds > 0)) return garbled('the credential has ended already')
+  return { kind: 'credential', accessToken, expiresInSeconds }
+}
