@@ -59,8 +59,8 @@ const ERRORS: ErrorReader = {
   passing: ['IDPCommunicationError'],
 }
 
-/** `access_token` is the JSON document that the AWS SDKs expect of a `credential_process`. */
-function credentialOf(parts: CloudParts, text: string): Credential | ProviderFailure {
+/** Reads the answer of STS. `access_token` is the JSON document that the AWS SDKs expect of a `credential_process`. */
+export function credentialOf(parts: Pick<CloudParts, 'clock'>, text: string): Credential | ProviderFailure {
   const keyId = element(text, 'AccessKeyId')
   const secret = element(text, 'SecretAccessKey')
   const sessionToken = element(text, 'SessionToken')

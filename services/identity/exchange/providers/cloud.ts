@@ -125,7 +125,11 @@ export function bearerToken(text: string): Credential | ProviderFailure {
 }
 
 /** Whole seconds from now until `endsAt` (Unix milliseconds) in a credential; a failure when it has ended already. */
-export function lasting({ clock }: CloudParts, accessToken: string, endsAt: number): Credential | ProviderFailure {
+export function lasting(
+  { clock }: Pick<CloudParts, 'clock'>,
+  accessToken: string,
+  endsAt: number,
+): Credential | ProviderFailure {
   const expiresInSeconds = Math.floor((endsAt - clock.now()) / 1000)
   if (!(expiresInSeconds > 0)) return garbled('the credential has ended already')
   return { kind: 'credential', accessToken, expiresInSeconds }
