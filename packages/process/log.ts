@@ -1,6 +1,7 @@
 import { systemClock } from '@plat/core'
 import { type Logger, pino } from 'pino'
 import { withoutSecrets } from './redact.ts'
+import { TurnWriter } from './turn-writer.ts'
 
 /** Structured log lines. `fields` never carry a secret by intention; what looks like one is cut out all the same. */
 export interface Log {
@@ -24,7 +25,7 @@ export interface LogOptions {
 const STDOUT_FD = 1
 const LEVELS: ReadonlySet<string> = new Set(['debug', 'info', 'warn', 'error'])
 
-/** JSON lines `{"level","time","service",…,"msg"}`, written synchronously: the last line before a crash is there. */
+/** JSON lines `{"level","time","service",…,"msg"}`. They are written within the turn of the event loop that they come from. */
 export function createLog({ service, level = 'info', destination = STDOUT_FD }: LogOptions): Log {
   const options = {
     level: LEVELS.has(level) ? level : 'info',
@@ -32,7 +33,8 @@ export function createLog({ service, level = 'info', destination = STDOUT_FD }: 
     timestamp: () => `,"time":"${new Date(systemClock.now()).toISOString()}"`,
     formatters: { level: (label: string) => ({ level: label }) },
   }
-  return wrap(pino(options, pino.destination({ dest: destination, sync: true, mkdir: true, mode: 0o600 })))
+  const sink = pino.destination({ dest: destination, sync: true, mkdir: true, mode: 0o600 })
+  return wrap(pino(options, new TurnWriter(sink)))
 }
 
 function wrap(logger: Logger): Log {
