@@ -77,6 +77,7 @@ export interface Latency {
 
 /** Rounds at the start that are thrown away. */
 const COLD_ROUNDS = 200
+const COLD_FIRST_BYTES = 50
 
 /**
  * One client, one connection a target; each round asks every target once, in random order. `between` is measured once a round
@@ -111,25 +112,27 @@ export async function pairedLatency(
   return latencyOf(times)
 }
 
-/** Microseconds by which `ours` hands out the first byte of its answer later than `floor`, round by round. */
+/**
+ * Microseconds by which `ours` hands out the first byte of a stream later than `floor`, round by round. Their upstream sends it on
+ * a tick of `tickMs`, so that what happens before it is sent does not count.
+ */
 export async function pairedFirstByte(
   targets: Readonly<Record<'floor' | 'ours', Target>>,
-  rounds: number,
+  { rounds, tickMs }: { readonly rounds: number; readonly tickMs: number },
 ): Promise<{ readonly p50: number; readonly p99: number }> {
   const floor = new Connection(targets.floor.server.port)
   const ours = new Connection(targets.ours.server.port)
-  const timed = async (connection: Connection, { traffic }: Target, n: number) => {
-    const from = performance.now()
+  const late = async (connection: Connection, { traffic }: Target, n: number) => {
     const answer = await connection.send(traffic.request(n))
     check(traffic, answer)
-    return answer.firstByteAt - from
+    return (performance.timeOrigin + answer.firstByteAt) % tickMs
   }
   const differences: number[] = []
   try {
-    for (let round = -COLD_ROUNDS; round < rounds; round++) {
-      const first = await timed(floor, targets.floor, round)
-      const second = await timed(ours, targets.ours, round)
-      if (round >= 0) differences.push((second - first) * 1000)
+    for (let round = 0; round < rounds + COLD_FIRST_BYTES; round++) {
+      const first = await late(floor, targets.floor, round)
+      const second = await late(ours, targets.ours, round)
+      if (round >= COLD_FIRST_BYTES) differences.push((second - first) * 1000)
     }
   } finally {
     floor.close()
