@@ -8,6 +8,7 @@ import { type AddressCheck, createAddressCheck } from './addresses.ts'
 import { BlockedAddress } from './errors.ts'
 import { type Fetched, type FetchOptions, fetchBytes } from './fetch-bytes.ts'
 import { addressPolicies, type Purpose } from './purpose.ts'
+import { rootsWith } from './roots.ts'
 
 /** Resolves a name to all of its addresses. */
 export type Lookup = (hostname: string) => Promise<readonly { readonly address: string; readonly family: number }[]>
@@ -21,7 +22,7 @@ export interface DialerOptions {
 }
 
 export interface PoolOptions {
-  /** CA certificates (PEM) that the server's must chain to, in place of the system's. */
+  /** CA certificates (PEM) that are trusted beside the system's. */
   readonly caPEM?: string
   readonly clientCert?: { readonly certPEM: string; readonly keyPEM: string }
   /** Milliseconds until the head of an answer must have come. A request may set its own. */
@@ -143,7 +144,7 @@ class GuardedDialer implements Dialer {
       allowH2: false,
       keepAlive: true,
       lookup: (hostname, _options, done) => this.#resolve(hostname, purpose, done),
-      ...(caPEM !== undefined && { ca: caPEM }),
+      ...(caPEM !== undefined && { ca: rootsWith(caPEM) }),
       ...(clientCert !== undefined && { cert: clientCert.certPEM, key: clientCert.keyPEM }),
     })
     return (target, done) => {

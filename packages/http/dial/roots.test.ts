@@ -1,0 +1,11 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { getCACertificates } from 'node:tls'
+import { rootsWith } from './roots.ts'
+
+test("a bundle is trusted beside the system's roots, not in their place", () => {
+  const roots = rootsWith('bundle')
+  assert.equal(roots.at(-1), 'bundle')
+  assert.deepEqual(roots.slice(0, -1), getCACertificates('default'))
+  assert.ok(roots.length > 1)
+})
