@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { parseArgs } from 'node:util'
+import { type FlagTable, parseFlags, usage } from '@plat/config'
 import { chat } from './cases/chat.ts'
 import { ledgerCommit } from './cases/ledger.ts'
 import { ledgerVerify } from './cases/ledger-verify.ts'
@@ -21,25 +21,31 @@ import {
 
 const CASES: readonly BenchCase[] = [mcp, chat, mint, verify, ledgerCommit, ledgerVerify, start]
 
-const USAGE = `usage: npm run bench -- [--only <case>] [--quick] [-o json] [--save <file>]
-cases: ${CASES.map(({ name }) => name).join(', ')}`
-
-const options = {
-  only: { type: 'string', multiple: true },
-  quick: { type: 'boolean', default: false },
-  output: { type: 'string', short: 'o', default: 'table' },
-  save: { type: 'string' },
-} as const
+const flags = {
+  only: { type: 'list', help: `the cases to run: ${CASES.map(({ name }) => name).join(', ')}` },
+  quick: { type: 'bool', help: 'shorter rounds: under two minutes, and coarser figures' },
+  o: { type: 'string', default: 'table', oneOf: ['table', 'json'], help: 'how to print' },
+  save: { type: 'string', default: '', help: 'a file to keep the figures in' },
+} as const satisfies FlagTable
 
 /**
  * `npm run bench`: each figure is a ratio against a floor of the same run, judged by its target. A target that is not met is
  * told and fails nothing; a case that could not be measured is void, and the exit code is 1.
  */
-async function main(args: string[]): Promise<number> {
-  const { values } = parseArgs({ args, options })
-  const cases = CASES.filter(({ name }) => values.only === undefined || values.only.includes(name))
-  if (cases.length === 0 || !['table', 'json'].includes(values.output)) throw new Error('no such case or output')
-  const table = values.output === 'table'
+async function main(args: readonly string[]): Promise<number> {
+  const parsed = parseFlags(flags, args, 'npm run bench --')
+  if (!parsed.ok) {
+    console.error(parsed.help ? parsed.usage : `${parsed.message}\n\n${parsed.usage}`)
+    return parsed.help ? 0 : 2
+  }
+  const { values } = parsed
+  const unknown = values.only.filter((name) => CASES.every((one) => one.name !== name))
+  if (unknown.length > 0) {
+    console.error(`no case ${unknown.join(', ')}\n\n${usage(flags, 'npm run bench --')}`)
+    return 2
+  }
+  const cases = CASES.filter(({ name }) => values.only.length === 0 || values.only.includes(name))
+  const table = values.o === 'table'
   const before = machine()
   if (table) console.log(`node ${before.node}, ${before.cores} cores, load ${before.load.join(' ')}\n\n${tableHead}`)
   const report = await runAll(cases, values.quick, (line) => table && console.log(line))
@@ -73,16 +79,11 @@ async function runAll(cases: readonly BenchCase[], quick: boolean, tell: (line: 
 }
 
 /** Every run leaves its figures in `results/raw/`, which git ignores; `save` names a file to keep besides. */
-function keep(text: string, at: string, save: string | undefined): void {
+function keep(text: string, at: string, save: string): void {
   const raw = path.join(import.meta.dirname, 'results/raw')
   mkdirSync(raw, { recursive: true })
   writeFileSync(path.join(raw, `${at.replaceAll(':', '-')}.json`), text)
-  if (save !== undefined) writeFileSync(save, text)
+  if (save !== '') writeFileSync(save, text)
 }
 
-try {
-  process.exitCode = await main(process.argv.slice(2))
-} catch (error) {
-  console.error(`${error instanceof Error ? error.message : String(error)}\n${USAGE}`)
-  process.exitCode = 2
-}
+process.exitCode = await main(process.argv.slice(2))

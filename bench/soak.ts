@@ -1,14 +1,18 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { parseArgs } from 'node:util'
+import { type FlagTable, parseFlags } from '@plat/config'
 import { governed } from './cases/mcp.ts'
 import { Connection } from './harness/client.ts'
 import type { Target } from './harness/load.ts'
 import { fullEffort } from './harness/report.ts'
 import { slope } from './harness/stats.ts'
 
-const USAGE = 'usage: npm run soak -- [--minutes <1 to 240, default 30>] [--rate <calls a second, default 500>]'
+const flags = {
+  minutes: { type: 'int', default: 30, min: 1, max: 240, help: 'how long' },
+  rate: { type: 'int', default: 500, min: 1, max: 5_000, help: 'calls a second' },
+} as const satisfies FlagTable
+
 const MIB = 1024 * 1024
 /** Part of the run that counts as warm-up. */
 const WARM_UP = 0.2
@@ -19,11 +23,13 @@ const FLAT_MIB_A_MINUTE = 0.5
 const CONNECTIONS = 16
 
 /** `npm run soak`: governed calls at a constant rate on a gateway alone, and the slope of its resident memory after warm-up. */
-async function main(args: string[]): Promise<number> {
-  const options = { minutes: { type: 'string', default: '30' }, rate: { type: 'string', default: '500' } } as const
-  const { values } = parseArgs({ args, options })
-  const [minutes, rate] = [Number(values.minutes), Number(values.rate)]
-  if (!(minutes > 0 && minutes <= 240 && rate > 0 && rate <= 5000)) throw new Error('a value is out of range')
+async function main(args: readonly string[]): Promise<number> {
+  const parsed = parseFlags(flags, args, 'npm run soak --')
+  if (!parsed.ok) {
+    console.error(parsed.help ? parsed.usage : `${parsed.message}\n\n${parsed.usage}`)
+    return parsed.help ? 0 : 2
+  }
+  const { minutes, rate } = parsed.values
   const dir = mkdtempSync(path.join(tmpdir(), 'plat-soak-'))
   let growth = Number.NaN
   try {
@@ -74,9 +80,4 @@ async function callAtRate({ server, traffic }: Target, start: number, rate: numb
   }
 }
 
-try {
-  process.exitCode = await main(process.argv.slice(2))
-} catch (error) {
-  console.error(`${error instanceof Error ? error.message : String(error)}\n${USAGE}`)
-  process.exitCode = 2
-}
+process.exitCode = await main(process.argv.slice(2))
