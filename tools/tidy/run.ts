@@ -5,7 +5,7 @@ import { formatFinding, tidyTree } from './tidy.ts'
 /** Words of this machine: where the repository lies, whose it is, and the registry it installs from. */
 export function machineOwn(root: string, env: NodeJS.ProcessEnv): readonly string[] {
   const registry = URL.parse(env.npm_config_registry ?? '')?.host
-  const own = [path.resolve(root), os.homedir(), registry === 'registry.npmjs.org' ? '' : registry]
+  const own = [path.resolve(root), os.homedir(), registry]
   return own.filter((word): word is string => word !== undefined && word.length > '/root/'.length)
 }
 
