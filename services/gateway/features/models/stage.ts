@@ -7,6 +7,7 @@ import {
   type Slot,
   type Snapshots,
   type Target,
+  unresolved,
 } from '../../call/index.ts'
 import { type Stage, stage } from '../../pipeline/stage.ts'
 import { hostedTool } from './hosted-tools.ts'
@@ -14,19 +15,6 @@ import { buildRoutes, modelOf, type Route, type Routes } from './registry.ts'
 
 /** Where the routes stand in the snapshot. */
 export const routesSlot: Slot<Routes> = { name: 'models', initial: buildRoutes(null, {}) }
-
-/** Stands where a row leaves the stage out; no row does. */
-const NOWHERE: Target = {
-  kind: 'model',
-  key: '',
-  server: '',
-  tool: null,
-  trust: 'untrusted',
-  dataClass: 'restricted',
-  jurisdiction: null,
-  labels: { taints: [], clearTaints: [], sinks: [] },
-  builtin: false,
-}
 
 /** From the route that the caller named to the model that is asked. The scope comes first, so that names cannot be found out by trying. */
 export function createModelResolve({
@@ -43,7 +31,7 @@ export function createModelResolve({
     name: 'resolve',
     needs: ['identity'],
     gives: ['target'],
-    skipped: { target: NOWHERE },
+    skipped: { target: unresolved },
     admit(call) {
       const scope = `models:${call.server}`
       if (!call.facts.identity.scopes.has(scope)) {
@@ -80,7 +68,8 @@ function targetOf(call: Call<'identity'>, route: Route): Target | Denial {
   const hosted = generates ? hostedTool(call.body?.value) : null
   if (hosted !== null) return deny('provider_hosted_tool', `${hosted} would run at the provider; the route allows none`)
   return {
-    ...NOWHERE,
+    ...unresolved,
+    kind: 'model',
     key: route.name,
     server: `llm/${route.name}`,
     tool: model,

@@ -7,25 +7,13 @@ import {
   type Slot,
   type Snapshots,
   type Target,
+  unresolved,
 } from '../../call/index.ts'
 import { type Stage, stage } from '../../pipeline/stage.ts'
 import { buildRegistry, NO_LABELS, type Registry, type Upstream } from './registry.ts'
 
 /** Where the servers stand in the snapshot. */
 export const registrySlot: Slot<Registry> = { name: 'servers', initial: buildRegistry(null, {}) }
-
-/** Stands where a row leaves the stage out; no row does. */
-const NOWHERE: Target = {
-  kind: 'mcp',
-  key: '',
-  server: '',
-  tool: null,
-  trust: 'untrusted',
-  dataClass: 'restricted',
-  jurisdiction: null,
-  labels: NO_LABELS,
-  builtin: false,
-}
 
 /**
  * From the name that the caller used to the one server it means. The scope is asked first, so that names cannot be
@@ -36,7 +24,7 @@ export function createResolveStage(snapshots: Snapshots): Stage<'resolve', 'iden
     name: 'resolve',
     needs: ['identity'],
     gives: ['target'],
-    skipped: { target: NOWHERE },
+    skipped: { target: unresolved },
     admit(call) {
       if (!call.operation.startsWith('mcp.')) return deny('not_built', `${call.operation} is not built yet`)
       const scope = `tools:${call.server}`

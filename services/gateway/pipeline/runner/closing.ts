@@ -8,12 +8,13 @@ import {
   type Outcome,
   type Snapshot,
   statusOf,
+  unresolved,
 } from '../../call/index.ts'
 import type { LiveCalls } from '../live.ts'
 import type { RunnerLog, RunnerMetrics } from '../metrics.ts'
 import type { Plane } from '../plane.ts'
 import { type GovernedCall, type Incoming, nothingUsed } from './call.ts'
-import { type Runnable, unresolved } from './plan.ts'
+import type { Runnable } from './plan.ts'
 import { decisionRecord, intentRecord, outcomeRecord, type Prices, unreadRecord } from './record.ts'
 import { encodeFrames } from './relay.ts'
 import { type Ended, Stopper, stopped } from './stopper.ts'

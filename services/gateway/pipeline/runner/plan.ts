@@ -1,4 +1,13 @@
-import type { Call, Decision, Denial, Fact, Facts, Operation, Outcome, Target } from '../../call/index.ts'
+import {
+  type Call,
+  type Decision,
+  type Denial,
+  type Fact,
+  type Facts,
+  type Operation,
+  type Outcome,
+  unresolved,
+} from '../../call/index.ts'
 import { everywhere, type Matrix, type Row, requestOrder } from '../matrix.ts'
 import type { AnyReview, AnyStage, Running, StepName } from '../stage.ts'
 
@@ -27,19 +36,6 @@ export interface Plan {
   readonly reviews: readonly Opener[]
   /** What the facts are before any stage has given one, and stay where the row leaves the stage out. */
   readonly initial: Omit<Facts, 'identity'>
-}
-
-/** The target before names are looked up. Metrics show its server; no upstream has its key. */
-export const unresolved: Target = {
-  kind: 'builtin',
-  key: '',
-  server: 'unknown',
-  tool: null,
-  trust: 'untrusted',
-  dataClass: 'restricted',
-  jurisdiction: null,
-  labels: { taints: [], clearTaints: [], sinks: [] },
-  builtin: false,
 }
 
 /** What stands in the record of a call whose row asks no policy: the scope of the token let it through. */

@@ -1,9 +1,16 @@
 import { hash } from 'node:crypto'
 import type { Rec } from '@plat/ledger'
 import type { Hold } from '@plat/state'
-import type { Decision, Denial, Identity, Outcome, Target, Usage } from '../../call/index.ts'
+import {
+  type Decision,
+  type Denial,
+  type Identity,
+  type Outcome,
+  type Target,
+  type Usage,
+  unresolved,
+} from '../../call/index.ts'
 import type { GovernedCall } from './call.ts'
-import { unresolved } from './plan.ts'
 
 // The members of these records are the ledger line format: absent beats null, so nulls become undefined. Nested members stand
 // in canonical order, so that the ledger need not sort them.
