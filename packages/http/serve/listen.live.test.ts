@@ -306,3 +306,30 @@ test('a body is read whole at its exact limit, and refused above it, encoded, or
     assert.deepEqual(results, ['four', 'four', 'too_large', 'too_large', 'encoding', 'timeout'])
   })
 })
+
+test('pages of a listed origin may call and read the answer, every other page is refused', async () => {
+  const origins = new Set(['https://console.example'])
+  await serving({ api: echo, origins }, async ({ url }) => {
+    const ask = (origin: string, init: RequestInit = {}) =>
+      fetch(`${url}/hello`, { ...init, headers: { origin, ...init.headers } })
+    const theirs = await ask('https://console.example')
+    assert.equal(theirs.status, 200)
+    assert.equal(theirs.headers.get('access-control-allow-origin'), 'https://console.example')
+    assert.equal(theirs.headers.get('vary'), 'origin')
+    assert.match(theirs.headers.get('access-control-expose-headers') ?? '', /x-plat-request-id/)
+    const preflight = await ask('https://console.example', {
+      method: 'OPTIONS',
+      headers: { 'access-control-request-method': 'POST', 'access-control-request-headers': 'authorization' },
+    })
+    assert.equal(preflight.status, 204)
+    assert.match(preflight.headers.get('access-control-allow-methods') ?? '', /POST/)
+    assert.match(preflight.headers.get('access-control-allow-headers') ?? '', /authorization/)
+    for (const origin of ['https://evil.example', 'null', 'https://console.example.evil', 'http://console.example']) {
+      const refused = await ask(origin)
+      assert.equal(refused.status, 403, origin)
+      assert.equal(refused.headers.get('access-control-allow-origin'), null)
+    }
+    const plain = await fetch(`${url}/hello`)
+    assert.deepEqual([plain.status, plain.headers.get('access-control-allow-origin')], [200, null])
+  })
+})

@@ -7,6 +7,7 @@ import type { Log } from '@plat/process'
 import type { FastifyInstance } from 'fastify'
 import { parseAddress } from './address.ts'
 import { createApi } from './api.ts'
+import { judgeOrigin } from './cors.ts'
 import { faults, type HttpFault, type RenderFault, renderFault, sendFault, writeFault } from './errors.ts'
 import { headFault, isLoopbackAddress, isLoopbackHost } from './head.ts'
 import { defaultLimits, type ListenLimits } from './limits.ts'
@@ -44,6 +45,11 @@ export interface ListenOptions {
   readonly tls?: TlsOptions
   /** Host names, beside the loopback ones, that a listener on a loopback address answers to. */
   readonly hosts?: readonly string[]
+  /**
+   * Origins of web pages that may call, such as `https://console.example`: they get CORS headers, every other is refused.
+   * Absent: the header is not looked at.
+   */
+  readonly origins?: ReadonlySet<string>
   /** The service's own shape of errors at the HTTP level. */
   readonly renderFault?: RenderFault
 }
@@ -204,6 +210,13 @@ class Front {
     if (fault !== null) {
       this.#distrusted.add(request.socket)
       sendFault(response, fault, this.#render(fault, id))
+      return
+    }
+    const { origins } = this.#options
+    const judged = origins === undefined ? null : judgeOrigin(origins, request, response)
+    if (judged === 'answered') return
+    if (judged !== null) {
+      sendFault(response, judged, this.#render(judged, id))
       return
     }
     try {

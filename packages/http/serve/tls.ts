@@ -1,4 +1,4 @@
-import { constants } from 'node:crypto'
+import { constants, X509Certificate } from 'node:crypto'
 import type { ServerOptions } from 'node:https'
 import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import { watchFile } from '@plat/config'
@@ -16,6 +16,11 @@ export interface TlsOptions {
    * reads it from the socket and must judge it itself.
    */
   readonly clientCertificates: 'none' | 'requested'
+  /**
+   * Path of the authorities in PEM that client certificates must chain to, followed like the rest. The handshake ends well
+   * either way: `socket.authorized` says whether the certificate does. Absent: nothing is said.
+   */
+  readonly clientCAFile?: string
   /** How often the files are looked at, in milliseconds. */
   readonly reloadMs: number
 }
@@ -38,24 +43,22 @@ export interface TlsFollower {
  * fit, as in the moment between two writes, leaves the old one in place. Answers how to stop.
  */
 export async function followTls(options: TlsOptions, { use, clock, log }: TlsFollower): Promise<() => void> {
-  const { certFile, keyFile, reloadMs: everyMs } = options
+  const { certFile, keyFile, clientCAFile, reloadMs: everyMs } = options
   const texts = new Map<string, Buffer>()
   let started = false
+  const text = (path: string): Buffer => {
+    const bytes = texts.get(path)
+    if (bytes === undefined) throw new Error(`${path} cannot be read`)
+    return bytes
+  }
   const apply = () => {
-    const [cert, key] = [texts.get(certFile), texts.get(keyFile)]
-    if (cert === undefined || key === undefined)
-      throw new Error(`${cert === undefined ? certFile : keyFile} cannot be read`)
-    const context = contextOf(cert, key)
-    try {
-      createSecureContext(context)
-    } catch (error) {
-      const why = error instanceof Error && 'code' in error ? error.code : 'unreadable'
-      throw new Error(`${certFile} and ${keyFile} are no certificate with its key in PEM (${why})`)
-    }
-    use(context)
+    const pair = checked(text(certFile), text(keyFile), `${certFile} and ${keyFile} are no certificate with its key`)
+    const ca = clientCAFile === undefined ? undefined : authorities(text(clientCAFile), clientCAFile)
+    use(ca === undefined ? pair : { ...pair, ca })
     if (started) log.info({ certFile }, 'new TLS certificate served')
   }
-  const watches = [certFile, keyFile].map((path) =>
+  const paths = clientCAFile === undefined ? [certFile, keyFile] : [certFile, keyFile, clientCAFile]
+  const watches = paths.map((path) =>
     watchFile({
       path,
       everyMs,
@@ -82,7 +85,34 @@ export async function followTls(options: TlsOptions, { use, clock, log }: TlsFol
   return stop
 }
 
-function contextOf(cert: Buffer, key: Buffer): SecureContextOptions {
+/** Throws `what` when certificate and key cannot be used together. */
+function checked(cert: Buffer, key: Buffer, what: string): SecureContextOptions {
   // A resumed session would keep the client's leaf without its chain, and outlive the certificate that it began with.
-  return { cert, key, minVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_TICKET }
+  const context: SecureContextOptions = {
+    cert,
+    key,
+    minVersion: 'TLSv1.2',
+    secureOptions: constants.SSL_OP_NO_TICKET,
+  }
+  try {
+    createSecureContext(context)
+  } catch (error) {
+    const why = error instanceof Error && 'code' in error ? error.code : 'unreadable'
+    throw new Error(`${what} in PEM (${why})`)
+  }
+  return context
+}
+
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
+
+/** The certificates of a bundle. One that holds none would trust nobody for ever: OpenSSL takes it without a word. */
+function authorities(bundle: Buffer, path: string): string[] {
+  const found = bundle.toString('latin1').match(CERTIFICATE) ?? []
+  try {
+    for (const pem of found) new X509Certificate(pem)
+  } catch {
+    throw new Error(`${path} holds what is no certificate in PEM`)
+  }
+  if (found.length === 0) throw new Error(`${path} holds no certificate in PEM`)
+  return found
 }
