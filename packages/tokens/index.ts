@@ -19,10 +19,18 @@ export {
   type ProofVerifierOptions,
   type ProvenRequest,
 } from './dpop/proof.ts'
-export { memoryReplayStore, type ReplayStore, type ReplayVerdict } from './dpop/replay.ts'
+export { memoryReplayStore, type ReplayLimits, type ReplayStore, type ReplayVerdict } from './dpop/replay.ts'
 export { type AuthReason, fault, isFault, type TokenFault } from './fault.ts'
 export { type JwksSourceOptions, jwksSource, type KeyFetcher } from './jwks-source.ts'
 export { type CompactJws, isObject, type Jws, MAX_TOKEN_CHARS, parseCompact, parseJws, signJws } from './jws.ts'
 export { joinSources, KeySet, type KeySource, staticSource } from './keyset.ts'
 export { type PemSourceOptions, pemSource } from './pem-source.ts'
-export { createVerifier, type Verified, type Verifier, type VerifierOptions } from './verifier.ts'
+export {
+  createJwtVerifier,
+  createVerifier,
+  type JwtVerifierOptions,
+  type TimedClaims,
+  type Verified,
+  type Verifier,
+  type VerifierOptions,
+} from './verifier.ts'

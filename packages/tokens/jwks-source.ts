@@ -18,12 +18,16 @@ export interface KeyFetcher {
   fetchBytes(
     url: string,
     purpose: 'jwks',
-    limits: { readonly maxBytes: number; readonly timeoutMs: number },
+    limits: { readonly maxBytes: number; readonly timeoutMs: number; readonly caPEM?: string },
   ): Promise<{ readonly status: number; readonly bytes: Uint8Array }>
 }
 
 export interface JwksSourceOptions {
   readonly url: string
+  /** Finds the address anew before each fetch where only the issuer's (`url`) is known: discovery. */
+  readonly locate?: () => Promise<string>
+  /** CA certificates (PEM) that are trusted for this address, beside the system's. */
+  readonly caPEM?: string
   readonly refreshSeconds: number
   readonly dialer: KeyFetcher
   readonly clock: Clock
@@ -97,8 +101,10 @@ class JwksSource implements KeySource {
   }
 
   async #load(): Promise<void> {
-    const { url, clock, dialer, log } = this.#options
-    const answer = await dialer.fetchBytes(url, 'jwks', { maxBytes: MAX_JWKS_BYTES, timeoutMs: FETCH_TIMEOUT_MS })
+    const { url, locate, caPEM, clock, dialer, log } = this.#options
+    const limits = { maxBytes: MAX_JWKS_BYTES, timeoutMs: FETCH_TIMEOUT_MS }
+    const address = locate === undefined ? url : await locate()
+    const answer = await dialer.fetchBytes(address, 'jwks', caPEM === undefined ? limits : { ...limits, caPEM })
     if (answer.status !== 200) throw new Error(`status ${answer.status}`)
     const changed = this.#set.replace(readJwks(answer.bytes))
     this.#answeredAt = clock.monotonic()

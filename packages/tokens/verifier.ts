@@ -15,57 +15,92 @@ const REMEMBER_MS = 5 * 60 * 1000
 /** Tokens that are signed as well and never an identity: transaction tokens (document 1), DPoP proofs (RFC 9449). */
 const OTHER_TOKEN_TYPES: ReadonlySet<string> = new Set(['txntoken+jwt', 'dpop+jwt'])
 
-export interface VerifierOptions {
+/** What every kind of token says of its own validity. Times are Unix seconds. */
+export interface TimedClaims {
+  readonly issuer: string
+  readonly audiences: readonly string[]
+  readonly issuedAt: number
+  readonly notBefore: number | null
+  readonly expiresAt: number
+}
+
+interface CommonOptions {
   readonly keys: KeySource
   /** Exact `iss`; not checked when it is absent or empty. */
   readonly issuer?: string
-  /** One of the token's `aud` must be this. */
-  readonly audience: string
   /** Skew granted on `exp`, `nbf` and `iat`, in seconds. */
   readonly leewaySeconds: number
-  /** The trust domain that `sub` must be of; any when absent. */
-  readonly trustDomain?: string
   /** Tokens of others are refused before a key is looked for. Default: EdDSA alone. */
   readonly algorithms?: ReadonlySet<AlgorithmName>
   readonly clock: Clock
 }
 
-/** What a verifier answers: claims or a fault, at once unless a key had to be asked for. */
-export type Verified = SessionClaims | TokenFault
+export interface VerifierOptions extends CommonOptions {
+  /** One of the token's `aud` must be this. */
+  readonly audience: string
+  /** The trust domain that `sub` must be of; any when absent. */
+  readonly trustDomain?: string
+}
 
-export interface Verifier {
-  /** Verifies a session token for `audience` (the configured one when absent). A plain value when its key is known. */
-  verify(token: string, audience?: string): Verified | Promise<Verified>
+/** How tokens of another kind than ours are read. */
+export interface JwtVerifierOptions<C extends TimedClaims> extends CommonOptions {
+  /** One of the token's `aud` must be this; null: whoever asks judges the audiences. */
+  readonly audience: string | null
+  /** Whether a token with this `typ` (lower case, null when absent) is of this kind at all. */
+  takesType(typ: string | null): boolean
+  /** Reads what was signed by the key with this thumbprint. */
+  decode(jws: Jws, keyThumbprint: string): C | TokenFault
+}
+
+/** What a verifier answers: claims or a fault, at once unless a key had to be asked for. */
+export type Verified<C = SessionClaims> = C | TokenFault
+
+export interface Verifier<C = SessionClaims> {
+  /** Verifies a token for `audience` (the configured one when absent). A plain value when its key is known. */
+  verify(token: string, audience?: string): Verified<C> | Promise<Verified<C>>
   trustedKeys(): number
   /** Forgets every verified token. */
   clear(): void
 }
 
-interface Remembered {
-  readonly claims: SessionClaims
+interface Remembered<C> {
+  readonly claims: C
   /** Milliseconds since the epoch. */
   readonly until: number
 }
 
 /** A verifier of session tokens (document 1). Create it once: it remembers the tokens that it has verified. */
-export function createVerifier(options: VerifierOptions): Verifier {
-  return new SessionVerifier(options)
+export function createVerifier({ trustDomain, ...options }: VerifierOptions): Verifier {
+  return createJwtVerifier({
+    ...options,
+    takesType: (typ) => typ === null || !OTHER_TOKEN_TYPES.has(typ),
+    decode({ payload }, keyThumbprint) {
+      const claims = decodeClaims(payload, keyThumbprint)
+      if (isFault(claims) || trustDomain === undefined || claims.trustDomain === trustDomain) return claims
+      return fault('binding', 'token is of another trust domain')
+    },
+  })
 }
 
-class SessionVerifier implements Verifier {
-  readonly #options: VerifierOptions
+/** A verifier of tokens that somebody else defines, by the same rules: keys, algorithms, times, memory. */
+export function createJwtVerifier<C extends TimedClaims>(options: JwtVerifierOptions<C>): Verifier<C> {
+  return new JwtVerifier(options)
+}
+
+class JwtVerifier<C extends TimedClaims> implements Verifier<C> {
+  readonly #options: JwtVerifierOptions<C>
   /** What a header may say. */
   readonly #algorithms: ReadonlySet<string>
   /** By SHA-256 of the whole token: the strict reader leaves a signed content only one text. */
-  readonly #remembered = new Map<string, Remembered>()
+  readonly #remembered = new Map<string, Remembered<C>>()
   #revision = -1
 
-  constructor(options: VerifierOptions) {
+  constructor(options: JwtVerifierOptions<C>) {
     this.#options = options
     this.#algorithms = options.algorithms ?? CLASSICAL
   }
 
-  verify(token: string, audience = this.#options.audience): Verified | Promise<Verified> {
+  verify(token: string, audience = this.#options.audience): Verified<C> | Promise<Verified<C>> {
     if (audience !== this.#options.audience) return this.#verifyNew(token, audience, null)
     const digest = hash('sha256', token, 'base64')
     return this.#recall(digest) ?? this.#verifyNew(token, audience, digest)
@@ -79,7 +114,7 @@ class SessionVerifier implements Verifier {
     this.#remembered.clear()
   }
 
-  #recall(digest: string): SessionClaims | null {
+  #recall(digest: string): C | null {
     if (this.#revision !== this.#options.keys.revision) {
       this.#remembered.clear()
       this.#revision = this.#options.keys.revision
@@ -92,7 +127,7 @@ class SessionVerifier implements Verifier {
     return null
   }
 
-  #remember(digest: string, claims: SessionClaims): void {
+  #remember(digest: string, claims: C): void {
     const now = this.#options.clock.now()
     for (const [oldest, { until }] of this.#remembered) {
       if (this.#remembered.size < MAX_REMEMBERED && until > now) break
@@ -102,13 +137,11 @@ class SessionVerifier implements Verifier {
     this.#remembered.set(digest, { claims, until: Math.min(expiry, now + REMEMBER_MS) })
   }
 
-  #verifyNew(token: string, audience: string, digest: string | null): Verified | Promise<Verified> {
+  #verifyNew(token: string, audience: string | null, digest: string | null): Verified<C> | Promise<Verified<C>> {
     const jws = parseJws(token)
     if (isFault(jws)) return jws
     if (!this.#algorithms.has(jws.header.alg)) return fault('signature', 'token algorithm is not accepted')
-    if (jws.header.typ !== null && OTHER_TOKEN_TYPES.has(jws.header.typ)) {
-      return fault('typ', 'token of this "typ" is no session token')
-    }
+    if (!this.#options.takesType(jws.header.typ)) return fault('typ', 'token of this "typ" is not taken here')
     const { keys } = this.#options
     const key = keys.find(jws.header.kid)
     if (key !== null) return this.#verifyWith(key, jws, audience, digest)
@@ -120,11 +153,11 @@ class SessionVerifier implements Verifier {
     })
   }
 
-  #verifyWith(key: PublicKey, jws: Jws, audience: string, digest: string | null): Verified {
+  #verifyWith(key: PublicKey, jws: Jws, audience: string | null, digest: string | null): Verified<C> {
     // The key decides what verifies it; what the header says may only agree.
     if (key.algorithm.name !== jws.header.alg) return fault('signature', 'token algorithm is not that of its key')
     if (!key.algorithm.verify(jws.input, key.key, jws.signature)) return fault('signature', 'token signature is wrong')
-    const claims = decodeClaims(jws.payload, key.kid)
+    const claims = this.#options.decode(jws, key.kid)
     if (isFault(claims)) return claims
     const bad = this.#judge(claims, audience)
     if (bad !== null) return bad
@@ -132,19 +165,16 @@ class SessionVerifier implements Verifier {
     return claims
   }
 
-  #judge(claims: SessionClaims, audience: string): TokenFault | null {
-    const { issuer, leewaySeconds, trustDomain, clock } = this.#options
+  #judge(claims: C, audience: string | null): TokenFault | null {
+    const { issuer, leewaySeconds, clock } = this.#options
     const now = clock.now() / 1000
     if (now >= claims.expiresAt + leewaySeconds) return fault('expired', 'token has expired')
     const validFrom = Math.max(claims.notBefore ?? 0, claims.issuedAt)
     if (now < validFrom - leewaySeconds) return fault('expired', 'token is not valid yet')
     if (issuer !== undefined && issuer !== '' && claims.issuer !== issuer)
       return fault('issuer', 'token is of another issuer')
-    if (!claims.audiences.includes(audience)) return fault('audience', 'token is for another audience')
-    if (trustDomain !== undefined && claims.trustDomain !== trustDomain) {
-      return fault('binding', 'token is of another trust domain')
-    }
-    return null
+    if (audience === null || claims.audiences.includes(audience)) return null
+    return fault('audience', 'token is for another audience')
   }
 }
 

@@ -44,6 +44,8 @@ export interface DpopProof {
 /** A proof that does not hold: error `invalid_dpop_proof`. One line for the caller. */
 export interface ProofFault {
   readonly kind: 'proofFault'
+  /** `replayed`: it was right, but it was used before. */
+  readonly why: 'invalid' | 'replayed'
   readonly message: string
 }
 
@@ -57,6 +59,8 @@ export interface ProofVerifier {
 export interface ProofVerifierOptions {
   readonly clock: Clock
   readonly replays: ReplayStore
+  /** Age of a proof at most, in seconds. Default `PROOF_WINDOW_SECONDS`. */
+  readonly windowSeconds?: number
 }
 
 /** A verifier of DPoP proofs (RFC 9449, section 4.3). */
@@ -66,9 +70,11 @@ export function createProofVerifier(options: ProofVerifierOptions): ProofVerifie
 
 class DpopVerifier implements ProofVerifier {
   readonly #options: ProofVerifierOptions
+  readonly #windowSeconds: number
 
   constructor(options: ProofVerifierOptions) {
     this.#options = options
+    this.#windowSeconds = options.windowSeconds ?? PROOF_WINDOW_SECONDS
   }
 
   check(request: ProvenRequest): DpopProof | ProofFault {
@@ -86,10 +92,11 @@ class DpopVerifier implements ProofVerifier {
 
   async use({ jkt, jti, issuedAt }: DpopProof): Promise<ProofFault | null> {
     // A proof from the near future is alive for longer: it is kept until its own end, not for a window from now.
-    const until = (issuedAt + PROOF_WINDOW_SECONDS + PROOF_SKEW_SECONDS) * 1000
+    const until = (issuedAt + this.#windowSeconds + PROOF_SKEW_SECONDS) * 1000
     const verdict = await this.#options.replays.use(jkt, jti, until)
     if (verdict === 'fresh') return null
-    return bad(verdict === 'seen' ? 'the proof was used before' : 'too many proofs at once: try again later')
+    if (verdict === 'full') return bad('too many proofs at once: try again later')
+    return { ...bad('the proof was used before'), why: 'replayed' }
   }
 
   #claims(payload: Jws['payload'], request: ProvenRequest): ProofFault | null {
@@ -111,7 +118,8 @@ class DpopVerifier implements ProofVerifier {
     if (typeof iat !== 'number' || !Number.isSafeInteger(iat)) return bad('"iat" of the proof is missing or no integer')
     const now = this.#options.clock.now() / 1000
     if (iat > now + PROOF_SKEW_SECONDS) return bad('"iat" of the proof is in the future')
-    if (iat < now - PROOF_WINDOW_SECONDS) return bad('"iat" of the proof is too long ago')
+    // `iat` has whole seconds: with a window of 0 a proof of this second is still taken.
+    if (iat < Math.floor(now) - this.#windowSeconds) return bad('"iat" of the proof is too long ago')
     return { kind: 'proof', jkt, jti, issuedAt: iat }
   }
 }
@@ -129,5 +137,5 @@ function keyOf({ header }: Jws): PublicKey | ProofFault {
 }
 
 function bad(message: string): ProofFault {
-  return { kind: 'proofFault', message }
+  return { kind: 'proofFault', why: 'invalid', message }
 }

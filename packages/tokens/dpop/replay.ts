@@ -15,17 +15,27 @@ const MAX_PROOFS = 200_000
 const MAX_PROOFS_OF_KEY = 10_000
 /** Keys that have proofs in the store. */
 const MAX_KEYS = 50_000
-/** The count of a key starts anew after this time, in milliseconds. It exceeds the life of every proof. */
+/** The count of a key starts anew after this time, in milliseconds. */
 const COUNT_MS = 120_000
 
+export interface ReplayLimits {
+  /** Proofs that are remembered at most, about 200 bytes each. */
+  readonly proofs: number
+  /** Proofs of one key in two minutes. */
+  readonly proofsOfKey: number
+}
+
 /** Ids of proofs in the memory of one process. A full store refuses: what is not remembered could be replayed. */
-export function memoryReplayStore(clock: Clock): ReplayStore {
-  const seen = new ExpiringMap<true>({ clock, cap: MAX_PROOFS })
+export function memoryReplayStore(
+  clock: Clock,
+  { proofs, proofsOfKey }: ReplayLimits = { proofs: MAX_PROOFS, proofsOfKey: MAX_PROOFS_OF_KEY },
+): ReplayStore {
+  const seen = new ExpiringMap<true>({ clock, cap: proofs })
   const counts = new ExpiringMap<{ proofs: number }>({ clock, cap: MAX_KEYS })
   return {
     use(jkt, jti, until) {
       const count = counts.get(jkt) ?? { proofs: 0 }
-      if (count.proofs >= MAX_PROOFS_OF_KEY) return 'full'
+      if (count.proofs >= proofsOfKey) return 'full'
       if (counts.insert(jkt, count, clock.now() + COUNT_MS) === 'full') return 'full'
       count.proofs++
       // A thumbprint has no full stop, so no other pair gives the same key.
