@@ -34,7 +34,7 @@ function start(command: string, argv: string[], env: Record<string, string> = {}
   const ended = once(child, 'close').then(([code, signal]) => ({ code, signal }))
   const sees = async (text: string) => {
     for (let tries = 0; !output.includes(text); tries++) {
-      assert.ok(tries < 1000, `no "${text}" in: ${output}`)
+      assert.ok(tries < 6000, `no "${text}" in: ${output}`)
       await sleep(10)
     }
   }
@@ -47,7 +47,7 @@ function pidOf(running: Running): number {
 }
 
 async function isGone(pid: number): Promise<boolean> {
-  for (let tries = 0; tries < 500; tries++) {
+  for (let tries = 0; tries < 3000; tries++) {
     try {
       process.kill(pid, 0)
     } catch {

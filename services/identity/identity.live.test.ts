@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { generateKeyFiles } from '@plat/keys'
 import { startTestIdentity, testIssuer } from '@plat/testkit/identity'
+import { until } from '@plat/testkit/until'
 import { createLocalJWKSet, jwtVerify } from 'jose'
 import { BROKER_TOKEN, base, claimsIn, json, startTestBroker, tempDir } from './testing/broker.ts'
 import { raw } from './testing/raw.ts'
@@ -218,8 +219,7 @@ test('a new signing key is published at once, signs after 300 s, and the old one
   await fs.rm(keyPath)
   await generateKeyFiles(dir)
   await clock.advance(10_000)
-  for (let tries = 0; tries < 200 && (await kids()).length < 2; tries++)
-    await new Promise((done) => setTimeout(done, 5))
+  await until(async () => (await kids()).length === 2, 'the next key in the set')
   const published = await kids()
   assert.equal(published.length, 2)
   await clock.advance(299_000)

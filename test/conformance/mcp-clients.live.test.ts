@@ -8,6 +8,7 @@ import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport as OldTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
 import { startEverything } from '@plat/testkit/mcp-everything'
+import { until } from '@plat/testkit/until'
 import { startNotes } from '../../examples/quickstart/notes/server.ts'
 
 let gateway: GatewayProcess
@@ -96,10 +97,13 @@ for (const [who, connect, legacy] of clients) {
 test('every call that went through stands in the ledger with intent and outcome, every denial once', async () => {
   // Outcomes are appended, not awaited, and a client's own stream ends a moment after the client.
   let counts = await countKinds()
-  for (let tries = 0; counts.intent !== counts.outcome && tries < 200; tries++) {
-    await new Promise((resolve) => setTimeout(resolve, 25))
-    counts = await countKinds()
-  }
+  await until(
+    () => counts.intent === counts.outcome,
+    'an outcome for every intent',
+    async () => {
+      counts = await countKinds()
+    },
+  )
   assert.equal(counts.intent, counts.outcome)
   assert.equal(counts.decision, clients.length)
 })

@@ -7,6 +7,7 @@ import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { startUp, type Up } from '@plat/cli'
+import { until } from '@plat/testkit/until'
 import { startNotes } from '../../examples/quickstart/notes/server.ts'
 
 /** Seconds until nobody can decide any more: short, so that a test can see it. */
@@ -114,14 +115,6 @@ async function pending(agent: Agent): Promise<string> {
     return found.length > 0
   }, 'nothing waits for a decision')
   return found[0]?.id ?? ''
-}
-
-async function until(done: () => Promise<boolean>, why: string): Promise<void> {
-  for (let tries = 0; tries < 300; tries++) {
-    if (await done()) return
-    await sleep(50)
-  }
-  assert.fail(why)
 }
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))

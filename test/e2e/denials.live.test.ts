@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
 import { startScriptedUpstream } from '@plat/testkit/mcp-upstream'
+import { until } from '@plat/testkit/until'
 
 const LIMIT_BYTES = 4_194_304
 
@@ -66,10 +67,7 @@ async function recordsOf(gateway: GatewayProcess, call: string | null): Promise<
 
 /** Outcomes are appended, not awaited: a moment later all of them are there. */
 async function settled(gateway: GatewayProcess, call: string | null, kinds: readonly string[]): Promise<void> {
-  for (let tries = 0; tries < 100; tries++) {
-    if ((await recordsOf(gateway, call)).length >= kinds.length) break
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
+  await until(async () => (await recordsOf(gateway, call)).length >= kinds.length, `records ${kinds.join(', ')}`)
   assert.deepEqual(await recordsOf(gateway, call), kinds)
 }
 

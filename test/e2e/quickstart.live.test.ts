@@ -7,6 +7,7 @@ import path from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { verifyLedger } from '@plat/ledger'
+import { until } from '@plat/testkit/until'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -101,14 +102,6 @@ async function answers(port: number): Promise<boolean> {
     () => true,
     () => false,
   )
-}
-
-async function until(done: () => boolean | Promise<boolean>, why: () => string): Promise<void> {
-  for (let tries = 0; tries < 300; tries++) {
-    if (await done()) return
-    await new Promise((resolve) => setTimeout(resolve, 100))
-  }
-  assert.fail(why())
 }
 
 test('the demo works against npm start as the README says, and its ledger verifies', async (t) => {

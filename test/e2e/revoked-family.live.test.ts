@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
 import { json, type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
+import { until } from '@plat/testkit/until'
 
 let dir = ''
 let gateway: GatewayProcess
@@ -45,14 +46,6 @@ async function refused(token: string): Promise<boolean> {
     body: '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read","arguments":{}}}',
   })
   return (await response.text()).includes('"error":"revoked"')
-}
-
-async function until(done: () => Promise<boolean>, why: string): Promise<void> {
-  for (let tries = 0; tries < 100; tries++) {
-    if (await done()) return
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
-  assert.fail(why)
 }
 
 test('whoever revokes a token revokes every token that came from it, and no other', async () => {

@@ -3,6 +3,7 @@ import fs from 'node:fs/promises'
 import { type TestContext, test } from 'node:test'
 import { testProver } from '@plat/testkit/dpop'
 import { testIssuer } from '@plat/testkit/identity'
+import { until } from '@plat/testkit/until'
 import type { StartIdentityOptions } from '../index.ts'
 import { type Answer, claimsIn, jsonFile, startTestBroker, text } from '../testing/broker.ts'
 import type { CredentialProvider, CredentialRequest } from './provider.ts'
@@ -351,9 +352,7 @@ test('the file is read again when it changes, and a bad one leaves the audiences
     await fs.writeFile(exchangeConfig, text)
     const before = lines.length
     await clock.advance(10_000)
-    for (let tries = 0; tries < 400 && !lines.slice(before).some((line) => line.includes(sign)); tries++) {
-      await new Promise((done) => setTimeout(done, 5))
-    }
+    await until(() => lines.slice(before).some((line) => line.includes(sign)), sign)
   }
   const next = { audiences: { fresh: { allowedScopes: ['tools:a'], allowedNamespaces: ['default'] } } }
   await written(JSON.stringify(next), 'configuration read')

@@ -4,6 +4,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { AlgorithmName } from '@plat/keys'
+import { until } from '@plat/testkit/until'
 import { createRemoteJWKSet, jwtVerify, SignJWT } from 'jose'
 import type { CredentialProvider } from '../exchange/provider.ts'
 import type { IdentitySettings } from '../flags.ts'
@@ -11,8 +12,6 @@ import { base, json, jsonFile, startTestBroker, tempDir } from '../testing/broke
 import { newKeyPem } from '../testing/keys.ts'
 
 const ISSUER = 'https://id.example'
-const TRIES = 400
-
 async function keyFile(t: TestContext, algorithm: AlgorithmName): Promise<string> {
   const file = path.join(await tempDir(t), 'federation.pem')
   await fs.writeFile(file, newKeyPem(algorithm))
@@ -90,10 +89,11 @@ test('a new federation key is published at once, beside the one that clouds know
   const { broker, federationKey } = await federated(t, 'ES256')
   await fs.writeFile(federationKey, newKeyPem('RS256'))
   const { url } = broker.identity
-  for (let tries = 0; tries < TRIES && (await federationKeys(url)).length < 2; tries++) {
-    await broker.clock.advance(10_000)
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
+  await until(
+    async () => (await federationKeys(url)).length === 2,
+    'the second federation key',
+    () => broker.clock.advance(10_000),
+  )
   assert.deepEqual(
     (await federationKeys(url)).map(({ alg }) => alg),
     ['ES256', 'RS256'],

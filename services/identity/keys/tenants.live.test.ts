@@ -5,12 +5,10 @@ import path from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { type AlgorithmName, type LocalSigner, signerOf } from '@plat/keys'
 import { testProver } from '@plat/testkit/dpop'
+import { until } from '@plat/testkit/until'
 import { signJws } from '@plat/tokens'
 import { claimsIn, json, startTestBroker, type TestBroker, tempDir } from '../testing/broker.ts'
 import { newKeyPem } from '../testing/keys.ts'
-
-/** Looks that a test grants, 5 ms each, before it gives up on a file. */
-const TRIES = 400
 
 const twoTenants = {
   tenants: [
@@ -47,12 +45,8 @@ async function mintStatus({ post }: TestBroker, namespace: string): Promise<numb
 }
 
 /** Lets the broker look at its files until it has seen what the test changed. */
-async function until({ clock }: TestBroker, seen: () => Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < TRIES && !(await seen()); tries++) {
-    await clock.advance(1000)
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
-  assert.ok(await seen(), 'the change was never seen')
+function untilRead({ clock }: TestBroker, seen: () => Promise<boolean>): Promise<void> {
+  return until(seen, 'the change of a file', () => clock.advance(1000))
 }
 
 test('each tenant has a key of its own, the others share that of the broker, and all are published', async (t) => {
@@ -92,7 +86,7 @@ test('a tenant without its key is refused with 503 everywhere until the key is b
   const broker = await start()
   const { token } = await broker.mint({ namespace: 'red-1' })
   await fs.rm(file('red.pem'))
-  await until(broker, async () => (await mintStatus(broker, 'red-1')) === 503)
+  await untilRead(broker, async () => (await mintStatus(broker, 'red-1')) === 503)
   const proof = testProver({ clock: broker.clock }).proof(`${broker.identity.url}/v1/token/bind`, token)
   assert.deepEqual(await outcome(broker.bind(token, proof)), [503, 'temporarily_unavailable'])
   const exchanged = broker.exchange({ subject_token: token, audience: 'any' })
@@ -106,7 +100,7 @@ test('a tenant without its key is refused with 503 everywhere until the key is b
   assert.equal((await publishedKids(broker)).length, 2)
   assert.deepEqual([await mintStatus(broker, 'blue-1'), await mintStatus(broker, 'default')], [200, 200])
   await fs.writeFile(file('red.pem'), pems['red.pem'])
-  await until(broker, async () => (await mintStatus(broker, 'red-1')) === 200)
+  await untilRead(broker, async () => (await mintStatus(broker, 'red-1')) === 200)
   assert.equal((await broker.verify(token)).valid, true)
 })
 
@@ -133,10 +127,10 @@ test('tenants are read again: one that comes, one that goes, and a file that is 
   await fs.writeFile(file('green.pem'), newKeyPem('EdDSA'))
   const next = { tenants: [twoTenants.tenants[0], { name: 'green', namespaces: ['default'] }] }
   await fs.writeFile(file('tenants.json'), JSON.stringify(next))
-  await until(broker, async () => (await kidOf('default')) !== own)
+  await untilRead(broker, async () => (await kidOf('default')) !== own)
   assert.equal(await kidOf('blue-1'), own, 'a namespace that is in no tenant any more uses the key of the broker')
   await fs.writeFile(file('tenants.json'), '{"tenants": []')
-  await until(broker, async () => broker.lines.some((line) => line.includes('tenants not read again')))
+  await untilRead(broker, async () => broker.lines.some((line) => line.includes('tenants not read again')))
   assert.notEqual(await kidOf('default'), own)
 })
 

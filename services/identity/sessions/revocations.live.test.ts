@@ -3,6 +3,7 @@ import fs from 'node:fs/promises'
 import { type TestContext, test } from 'node:test'
 import { testProver } from '@plat/testkit/dpop'
 import { testTransactions } from '@plat/testkit/transaction-token'
+import { until } from '@plat/testkit/until'
 import { jsonFile, startTestBroker, text } from '../testing/broker.ts'
 
 const planner = { agent: 'planner', session: 'p1', user: 'ada', scopes: ['agents:helper', 'tools:a'] }
@@ -33,8 +34,7 @@ async function setUp(t: TestContext) {
   const write = async (content: unknown, seen: () => Promise<boolean>) => {
     await fs.writeFile(revocationsFile, typeof content === 'string' ? content : JSON.stringify(content))
     await clock.advance(1000)
-    for (let tries = 0; tries < 400 && !(await seen()); tries++) await new Promise((done) => setTimeout(done, 5))
-    assert.ok(await seen())
+    await until(seen, 'the list read again')
   }
   const isValid = async (token: string) => (await verify(token)).valid === true
   const revoke = (entries: readonly object[], token: string, valid = false) =>

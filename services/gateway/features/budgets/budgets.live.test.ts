@@ -6,6 +6,7 @@ import { afterEach, beforeEach, test } from 'node:test'
 import { verifyLedger } from '@plat/ledger'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
 import { type ModelServer, startModelServer } from '@plat/testkit/model-server'
+import { until } from '@plat/testkit/until'
 
 const MAX_TOKENS = 100
 const ask = JSON.stringify({
@@ -62,15 +63,13 @@ async function records(): Promise<readonly Readonly<Record<string, unknown>>[]> 
 
 /** Waits until every intent has its outcome; answers what the outcomes settled in all. */
 async function settled(): Promise<number> {
-  for (let tries = 0; tries < 200; tries++) {
+  let outcomes: Awaited<ReturnType<typeof records>> = []
+  await until(async () => {
     const all = await records()
-    const outcomes = all.filter(({ kind }) => kind === 'outcome')
-    if (outcomes.length === all.filter(({ kind }) => kind === 'intent').length) {
-      return outcomes.reduce((sum, { settled }) => sum + Object.values(settled ?? {}).reduce(add, 0), 0)
-    }
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
-  return assert.fail('calls without an outcome remain')
+    outcomes = all.filter(({ kind }) => kind === 'outcome')
+    return outcomes.length === all.filter(({ kind }) => kind === 'intent').length
+  }, 'an outcome for every intent')
+  return outcomes.reduce((sum, { settled }) => sum + Object.values(settled ?? {}).reduce(add, 0), 0)
 }
 
 const add = (sum: number, amount: number) => sum + amount
@@ -223,10 +222,7 @@ test('under a budget a model without a price is refused, and prices that come la
     assert.deepEqual([refused.status, refused.code], [403, 'price_unknown'])
     assert.equal(upstream.calls.length, 0)
     await writeFile(join(dir, 'prices.json'), JSON.stringify(prices))
-    for (let tries = 0; tries < 100 && (await complete(gateway)).status !== 200; tries++) {
-      await new Promise((resolve) => setTimeout(resolve, 100))
-    }
-    assert.equal((await complete(gateway)).status, 200)
+    await until(async () => (await complete(gateway)).status === 200, 'the price read')
   } finally {
     await gateway.close()
   }

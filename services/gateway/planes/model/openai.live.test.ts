@@ -5,6 +5,7 @@ import path from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
 import { type ModelServer, startModelServer } from '@plat/testkit/model-server'
+import { until } from '@plat/testkit/until'
 import fc from 'fast-check'
 import OpenAI from 'openai'
 
@@ -66,26 +67,12 @@ async function records(kind: 'intent' | 'outcome'): Promise<readonly Record<stri
 async function outcomeOf(work: () => Promise<unknown>): Promise<Record<string, unknown>> {
   // The outcome of a call before may still be on its way: its answer does not wait for it.
   const begun = (await records('intent')).length
-  await until(
-    () => records('outcome'),
-    ({ length }) => length === begun,
-  )
+  await until(async () => (await records('outcome')).length === begun, 'the outcomes of calls before')
   await work()
-  const found = await until(
-    () => records('outcome'),
-    ({ length }) => length > begun,
-  )
+  await until(async () => (await records('outcome')).length > begun, 'the outcome')
+  const found = await records('outcome')
   assert.equal(found.length, begun + 1)
   return found.at(-1) ?? {}
-}
-
-async function until<T>(look: () => T | Promise<T>, wanted: (found: T) => boolean): Promise<T> {
-  for (let tries = 0; tries < 200; tries++) {
-    const found = await look()
-    if (wanted(found)) return found
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
-  return assert.fail('it did not happen')
 }
 
 async function failure(work: Promise<unknown>): Promise<InstanceType<typeof OpenAI.APIError>> {
@@ -190,10 +177,7 @@ test('a client that leaves ends the call upstream, and what it used is estimated
     for await (const chunk of stream) if (chunk.choices[0]?.delta.content) break
     stream.controller.abort()
     const call = await upstream.call(seen + 1)
-    await until(
-      () => call.aborted,
-      (aborted) => aborted,
-    )
+    await until(() => call.aborted, 'the call ended upstream')
   })
   assert.deepEqual([outcome.result, outcome.usageSource], ['cancelled', 'estimated'])
 })
@@ -207,10 +191,7 @@ test('a client that leaves before the answer ends the call upstream as well', as
   const call = await upstream.call(seen + 1)
   leave.abort()
   await assert.rejects(work, OpenAI.APIUserAbortError)
-  await until(
-    () => call.aborted,
-    (aborted) => aborted,
-  )
+  await until(() => call.aborted, 'the call ended upstream')
   held.resolve()
 })
 
