@@ -2,7 +2,6 @@ export { CLASSICAL, CLASSICAL_AND_ML_DSA, ML_DSA } from './algorithms.ts'
 export {
   decodeClaims,
   isPrincipalVerified,
-  isThumbprint,
   MAX_GROUPS,
   type PrincipalVerified,
   type SessionClaims,
@@ -24,6 +23,19 @@ export { type AuthReason, fault, isFault, type TokenFault } from './fault.ts'
 export { type JwksSourceOptions, jwksSource, type KeyFetcher } from './jwks-source.ts'
 export { type CompactJws, isObject, type Jws, MAX_TOKEN_CHARS, parseCompact, parseJws, signJws } from './jws.ts'
 export { joinSources, KeySet, type KeySource, staticSource } from './keyset.ts'
+export {
+  audienceClaim,
+  BadClaim,
+  boundKeyClaim,
+  isText,
+  isThumbprint,
+  type Members,
+  optionalClaim,
+  readingClaims,
+  secondsClaim,
+  textClaim,
+  wordsClaim,
+} from './members.ts'
 export { type PemSourceOptions, pemSource } from './pem-source.ts'
 export {
   createJwtVerifier,

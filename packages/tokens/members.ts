@@ -1,0 +1,91 @@
+import { decodeBase64url } from '@plat/core'
+import { fault, type TokenFault } from './fault.ts'
+import { isObject } from './jws.ts'
+
+/** Audiences that a token names at most. */
+const MAX_AUDIENCES = 16
+
+/** The payload of a token. */
+export type Members = Readonly<Record<string, unknown>>
+
+/** Thrown by the readers of single claims, where it saves a test after every member; `readingClaims` answers it as a fault. */
+export class BadClaim extends Error {
+  readonly reason: 'malformed' | 'binding'
+
+  constructor(message: string, reason: 'malformed' | 'binding' = 'malformed') {
+    super(message)
+    this.reason = reason
+  }
+}
+
+/** What `read` makes of the claims, or the fault of the first bad one. */
+export function readingClaims<C>(read: () => C): C | TokenFault {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof BadClaim) return fault(error.reason, error.message)
+    throw error
+  }
+}
+
+/** A claim that must be there: well-formed text, not empty. */
+export function textClaim(members: Members, name: string): string {
+  const value = members[name]
+  if (typeof value !== 'string' || value === '' || !value.isWellFormed()) {
+    throw new BadClaim(`claim "${name}" is missing or no string`)
+  }
+  return value
+}
+
+/** Null when the claim is absent. */
+export function optionalClaim(members: Members, name: string): string | null {
+  return members[name] === undefined ? null : textClaim(members, name)
+}
+
+/** Space-separated entries; an absent or empty claim is the empty list. */
+export function wordsClaim(members: Members, name: string): readonly string[] {
+  const value = members[name]
+  if (value === undefined || value === '') return []
+  const entries = textClaim(members, name).split(' ')
+  if (entries.includes('')) throw new BadClaim(`claim "${name}" is not separated by single spaces`)
+  return entries
+}
+
+/** Well-formed text, not empty. */
+export function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && value.isWellFormed()
+}
+
+/** Integers only: `1e400` is infinite, and a fraction is nobody's date. */
+export function secondsClaim(members: Members, name: string): number {
+  const value = members[name]
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) {
+    throw new BadClaim(`claim "${name}" is missing or no whole number of seconds`)
+  }
+  return value
+}
+
+/** `aud`: one name, or a list of at most 16. */
+export function audienceClaim(value: unknown): readonly string[] {
+  const list = typeof value === 'string' ? [value] : value
+  if (!Array.isArray(list) || list.length === 0 || list.length > MAX_AUDIENCES || !list.every(isText)) {
+    throw new BadClaim('claim "aud" is missing or no string or list of strings')
+  }
+  return list
+}
+
+/** Thumbprint of the key that `cnf` binds the token to, null without one. RFC 7800: a confirmation that is not understood must not be passed over. */
+export function boundKeyClaim(cnf: unknown): string | null {
+  if (cnf === undefined) return null
+  if (!isObject(cnf) || typeof cnf.jkt !== 'string' || Object.keys(cnf).length !== 1 || !isThumbprint(cnf.jkt)) {
+    throw new BadClaim('claim "cnf" is not understood', 'binding')
+  }
+  return cnf.jkt
+}
+
+const THUMBPRINT_BYTES = 32
+
+/** A SHA-256 thumbprint in canonical base64url. */
+export function isThumbprint(value: string): boolean {
+  return decodeBase64url(value)?.length === THUMBPRINT_BYTES
+}
