@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { TestClock } from '@plat/core'
+import type { OnceSet, OnceSets } from './once.ts'
+
+/** A backend under test: two replicas that share what the backend shares. In memory both are one. */
+export interface OnceBackend {
+  readonly name: string
+  open(clock: TestClock): Promise<readonly [OnceSets, OnceSets]>
+}
+
+type Check = (clock: TestClock, one: OnceSet, other: OnceSet) => Promise<void>
+
+const CAP = 1000
+
+/** What every set promises, whatever keeps it. */
+export function oncePromises(backend: OnceBackend): void {
+  let tests = 0
+  const promise = (name: string, check: Check) => {
+    // Each test has a set of its own name, so that none sees what another left.
+    const set = `test-${++tests}`
+    test(`${backend.name}: ${name}`, async () => {
+      const clock = new TestClock()
+      const [one, other] = await backend.open(clock)
+      try {
+        await check(clock, one.set(set, CAP), other.set(set, CAP))
+      } finally {
+        for (const sets of new Set([one, other])) await sets.close()
+      }
+    })
+  }
+  claiming(promise)
+  taking(promise)
+}
+
+function claiming(promise: (name: string, check: Check) => void): void {
+  promise('of many that insert one key exactly one wins, on whatever replica', async (clock, one, other) => {
+    const until = clock.now() + 1000
+    const tries = Array.from({ length: 100 }, (_, n) => (n % 2 === 0 ? one : other).insert('key', `value ${n}`, until))
+    const verdicts = await Promise.all(tries)
+    const winner = verdicts.indexOf('inserted')
+    assert.deepEqual(
+      verdicts.filter((verdict) => verdict !== 'taken'),
+      ['inserted'],
+    )
+    assert.equal(await other.get('key'), `value ${winner}`)
+    assert.equal(await one.get('key'), `value ${winner}`)
+  })
+
+  promise('an entry is there until its end, and can be made anew after it', async (clock, one, other) => {
+    assert.equal(await one.insert('key', 'first', clock.now() + 1000), 'inserted')
+    await clock.advance(999)
+    assert.equal(await other.get('key'), 'first')
+    assert.equal(await other.insert('key', 'second', clock.now() + 1000), 'taken')
+    await clock.advance(1)
+    assert.equal(await other.get('key'), null)
+    assert.equal(await other.take('key'), null)
+    assert.equal(await other.insert('key', 'second', clock.now() + 1000), 'inserted')
+    assert.equal(await one.get('key'), 'second')
+  })
+
+  promise('any text is a key of its own', async (clock, one, other) => {
+    const keys = [
+      '',
+      ' ',
+      'a',
+      'A',
+      'a\0',
+      'a\0b',
+      'ä',
+      'a\u0308',
+      '\u{1f600}',
+      "'; DROP TABLE plat_once; --",
+      'x'.repeat(10_000),
+    ]
+    for (const key of keys)
+      assert.equal(await one.insert(key, `of ${keys.indexOf(key)}`, clock.now() + 1000), 'inserted')
+    for (const key of keys) assert.equal(await other.get(key), `of ${keys.indexOf(key)}`)
+  })
+}
+
+function taking(promise: (name: string, check: Check) => void): void {
+  promise('of many that take one key exactly one gets its value', async (clock, one, other) => {
+    await one.insert('key', 'value', clock.now() + 1000)
+    const answers = await Promise.all(Array.from({ length: 100 }, (_, n) => (n % 2 === 0 ? one : other).take('key')))
+    assert.deepEqual(
+      answers.filter((answer) => answer !== null),
+      ['value'],
+    )
+    assert.equal(await one.get('key'), null)
+    assert.equal(await other.insert('key', 'again', clock.now() + 1000), 'inserted')
+  })
+}

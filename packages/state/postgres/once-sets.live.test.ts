@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { type Clock, TestClock } from '@plat/core'
+import { startPostgres, type TestPostgres } from '@plat/testkit/postgres/server'
+import { Client } from 'pg'
+import { oncePromises } from '../once/once.conformance.ts'
+import { openPostgresOnceSets, StateUnreachable } from './once-sets.ts'
+
+let postgres: TestPostgres
+before(async () => {
+  postgres = await startPostgres()
+})
+after(() => postgres.close())
+
+const warned: string[] = []
+const open = (clock: Clock, dsn = postgres.dsn) =>
+  openPostgresOnceSets({ dsn, clock, warn: (message) => void warned.push(message) })
+
+oncePromises({
+  name: 'sets in Postgres',
+  open: async (clock) => Promise.all([open(clock), open(clock)]),
+})
+
+/** Asks the database beside the sets. */
+async function asked(statement: string): Promise<readonly Record<string, unknown>[]> {
+  const client = new Client({ connectionString: postgres.dsn })
+  await client.connect()
+  try {
+    return (await client.query<Record<string, unknown>>(statement)).rows
+  } finally {
+    await client.end()
+  }
+}
+
+test('replicas that start together make one schema', async () => {
+  await asked('DROP TABLE IF EXISTS plat_once, plat_schema')
+  const clock = new TestClock()
+  const replicas = await Promise.all(Array.from({ length: 5 }, () => open(clock)))
+  for (const replica of replicas) await replica.close()
+  assert.deepEqual(await asked('SELECT version FROM plat_schema'), [{ version: 1 }])
+})
+
+test('a schema of a later release is refused, and so is a wrong password', async () => {
+  const clock = new TestClock()
+  await (await open(clock)).close()
+  await asked('UPDATE plat_schema SET version = 99')
+  await assert.rejects(open(clock), /the state database has schema 99, and this release knows 1/)
+  await asked('UPDATE plat_schema SET version = 1')
+  await assert.rejects(open(clock, postgres.wrongDsn), (error: Error) => {
+    assert.match(error.message, /password authentication failed/)
+    assert.ok(!error.message.includes('wrong'))
+    return true
+  })
+})
+
+test('while the server is away every question is refused; when it is back it answers, entries kept', async () => {
+  const clock = new TestClock()
+  const sets = await open(clock)
+  const set = sets.set('outage', 10)
+  await set.insert('key', 'value', clock.now() + 1000)
+  await postgres.stop()
+  await assert.rejects(async () => set.get('key'), StateUnreachable)
+  await assert.rejects(async () => set.insert('other', '', clock.now() + 1000), StateUnreachable)
+  const late = await open(clock)
+  await assert.rejects(async () => late.set('outage', 10).get('key'), StateUnreachable)
+  await postgres.start()
+  assert.equal(await set.get('key'), 'value')
+  assert.equal(await late.set('outage', 10).get('key'), 'value')
+  for (const each of [sets, late]) await each.close()
+})
+
+test('a server that does not answer in time is one that cannot be reached', async () => {
+  const clock = new TestClock()
+  const sets = await open(clock)
+  const holder = new Client({ connectionString: postgres.dsn })
+  await holder.connect()
+  await holder.query('BEGIN')
+  await holder.query('LOCK TABLE plat_once')
+  await assert.rejects(async () => sets.set('locked', 10).insert('key', '', clock.now() + 1000), StateUnreachable)
+  await holder.query('ROLLBACK')
+  await holder.end()
+  assert.equal(await sets.set('locked', 10).insert('key', '', clock.now() + 1000), 'inserted')
+  await sets.close()
+})
+
+test('a sweep deletes what expired long ago, and counts: a full set says so', async () => {
+  const clock = new TestClock()
+  await (await open(clock)).close()
+  await asked('DELETE FROM plat_once')
+  const first = await open(clock)
+  const set = first.set('swept', 2)
+  for (const key of ['a', 'b']) await set.insert(key, '', clock.now() + 1000)
+  await first.close()
+  const second = await open(clock)
+  assert.equal(await second.set('swept', 2).insert('c', '', clock.now() + 1000), 'full')
+  await second.close()
+  // Longer than the grace for clocks that are behind.
+  await clock.advance(11 * 60_000)
+  const third = await open(clock)
+  assert.deepEqual(await asked('SELECT count(*)::integer AS left FROM plat_once'), [{ left: 0 }])
+  assert.equal(await third.set('swept', 2).insert('c', '', clock.now() + 1000), 'inserted')
+  await third.close()
+})
+
+test('the database holds no key in the words of its caller', async () => {
+  const clock = new TestClock()
+  const sets = await open(clock)
+  await sets.set('words', 10).insert('telling words', 'value', clock.now() + 1000)
+  const [row] = await asked("SELECT encode(key, 'escape') AS key FROM plat_once WHERE kind = 'words'")
+  assert.ok(!String(row?.key).includes('telling'))
+  await sets.close()
+})

@@ -1,0 +1,218 @@
+import { hash } from 'node:crypto'
+import type { Clock } from '@plat/core'
+import type { Pool } from 'pg'
+import type { OnceSet, OnceSets, OnceVerdict } from '../once/once.ts'
+import { migrate, SchemaTooNew } from './schema.ts'
+
+/** Connections of one replica at most. */
+const MAX_CONNECTIONS = 10
+/** Requests of one replica that wait for a connection at most; one more is refused at once. */
+const MAX_WAITING = 1000
+/** How long a connection may take to come up or to come free, in milliseconds. */
+const CONNECT_MS = 2000
+/** How long a statement may take, here and in the server, in milliseconds. */
+const STATEMENT_MS = 2000
+/** How often expired entries are deleted and the living counted, in milliseconds. */
+const SWEEP_EVERY_MS = 60_000
+/** An expired entry stays this long, in milliseconds: a replica whose clock is behind still has to find it. */
+const SWEEP_GRACE_MS = 10 * 60_000
+/** Entries that one statement deletes at most. */
+const SWEEP_BATCH = 10_000
+
+/** The state cannot be reached, or does not answer in time. The message names neither server nor secret. */
+export class StateUnreachable extends Error {}
+
+export interface PostgresOptions {
+  /** `postgres://user:password@host:5432/database?sslmode=verify-full`. */
+  readonly dsn: string
+  readonly clock: Clock
+  /** Told what goes wrong beside requests; one line without secrets. */
+  warn(message: string): void
+}
+
+/**
+ * Sets that all replicas share, in Postgres. While the server cannot be reached every question rejects with
+ * `StateUnreachable`, and the next one tries again. Rejects itself when trying again would not help: a DSN that is none, a
+ * password that is wrong, a database that does not exist, a schema of a later release.
+ */
+export async function openPostgresOnceSets(options: PostgresOptions): Promise<OnceSets> {
+  const { Pool } = await import('pg')
+  const pool = new Pool({
+    connectionString: options.dsn,
+    max: MAX_CONNECTIONS,
+    connectionTimeoutMillis: CONNECT_MS,
+    query_timeout: STATEMENT_MS,
+    statement_timeout: STATEMENT_MS,
+    application_name: 'plat',
+  })
+  // An idle connection that breaks is not an error of anybody: the pool opens another.
+  pool.on('error', (error) => options.warn(`a connection to the state database broke: ${reasonOf(error)}`))
+  const sets = new PostgresOnceSets(pool, options)
+  try {
+    await sets.start()
+    return sets
+  } catch (error) {
+    await sets.close()
+    throw error
+  }
+}
+
+class PostgresOnceSets implements OnceSets {
+  readonly #pool: Pool
+  readonly #options: PostgresOptions
+  readonly #stopSweeping: () => void
+  /** Living entries of each kind when they were last counted. */
+  #counts: ReadonlyMap<string, number> = new Map()
+  #ready: Promise<void> | null = null
+
+  constructor(pool: Pool, options: PostgresOptions) {
+    this.#pool = pool
+    this.#options = options
+    this.#stopSweeping = options.clock.every(SWEEP_EVERY_MS, () => void this.#sweepQuietly())
+  }
+
+  async start(): Promise<void> {
+    try {
+      await this.#schema()
+      await this.#sweep()
+    } catch (error) {
+      if (isPermanent(error)) throw new Error(`the state database refuses: ${reasonOf(error)}`)
+      this.#options.warn(`the state database cannot be reached: ${reasonOf(error)}`)
+    }
+  }
+
+  set(name: string, cap: number): OnceSet {
+    return new PostgresOnceSet(this, { name, cap, clock: this.#options.clock })
+  }
+
+  async close(): Promise<void> {
+    this.#stopSweeping()
+    await this.#pool.end()
+  }
+
+  /** Living entries of a kind, as last counted: between two counts a cap can be exceeded by what a minute brings. */
+  count(kind: string): number {
+    return this.#counts.get(kind) ?? 0
+  }
+
+  /** The first column of the first row; null without a row. */
+  async one(statement: string, values: readonly unknown[]): Promise<string | null> {
+    if (this.#pool.waitingCount >= MAX_WAITING)
+      throw new StateUnreachable('too many requests wait for the state database')
+    try {
+      await this.#schema()
+      const answer = await this.#pool.query<{ value: string }>(statement, [...values])
+      return answer.rows[0]?.value ?? null
+    } catch (error) {
+      throw new StateUnreachable(`the state database does not answer: ${reasonOf(error)}`)
+    }
+  }
+
+  /** Once there, the schema stays; a failed attempt is made again by the next question. */
+  #schema(): Promise<void> {
+    this.#ready ??= migrate(this.#pool).catch((error: unknown) => {
+      this.#ready = null
+      throw error
+    })
+    return this.#ready
+  }
+
+  async #sweepQuietly(): Promise<void> {
+    try {
+      await this.#schema()
+      await this.#sweep()
+    } catch (error) {
+      this.#options.warn(`the state database could not be swept: ${reasonOf(error)}`)
+    }
+  }
+
+  async #sweep(): Promise<void> {
+    const now = this.#options.clock.now()
+    let deleted: number | null
+    do {
+      const answer = await this.#pool.query(
+        `DELETE FROM plat_once WHERE (kind, key) IN
+           (SELECT kind, key FROM plat_once WHERE until <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`,
+        [now - SWEEP_GRACE_MS, SWEEP_BATCH],
+      )
+      deleted = answer.rowCount
+    } while (deleted === SWEEP_BATCH)
+    const counted = await this.#pool.query<{ kind: string; living: number }>(
+      'SELECT kind, count(*)::integer AS living FROM plat_once WHERE until > $1 GROUP BY kind',
+      [now],
+    )
+    this.#counts = new Map(counted.rows.map(({ kind, living }) => [kind, living]))
+  }
+}
+
+interface SetOptions {
+  readonly name: string
+  readonly cap: number
+  readonly clock: Clock
+}
+
+/** Keys are stored as their SHA-256: whatever a caller wrote fits, and the database learns no identifier from it. */
+class PostgresOnceSet implements OnceSet {
+  readonly #sets: PostgresOnceSets
+  readonly #options: SetOptions
+
+  constructor(sets: PostgresOnceSets, options: SetOptions) {
+    this.#sets = sets
+    this.#options = options
+  }
+
+  async insert(key: string, value: string, until: number): Promise<OnceVerdict> {
+    const { name, cap, clock } = this.#options
+    if (this.#sets.count(name) >= cap) return 'full'
+    const inserted = await this.#sets.one(
+      `INSERT INTO plat_once AS old (kind, key, value, until) VALUES ($1, $2, $3, $4)
+       ON CONFLICT (kind, key) DO UPDATE SET value = EXCLUDED.value, until = EXCLUDED.until WHERE old.until <= $5
+       RETURNING value`,
+      [name, digest(key), value, Math.ceil(until), clock.now()],
+    )
+    return inserted === null ? 'taken' : 'inserted'
+  }
+
+  get(key: string): Promise<string | null> {
+    const { name, clock } = this.#options
+    return this.#sets.one('SELECT value FROM plat_once WHERE kind = $1 AND key = $2 AND until > $3', [
+      name,
+      digest(key),
+      clock.now(),
+    ])
+  }
+
+  take(key: string): Promise<string | null> {
+    const { name, clock } = this.#options
+    return this.#sets.one('DELETE FROM plat_once WHERE kind = $1 AND key = $2 AND until > $3 RETURNING value', [
+      name,
+      digest(key),
+      clock.now(),
+    ])
+  }
+}
+
+function digest(key: string): Buffer {
+  return hash('sha256', key, 'buffer')
+}
+
+/** SQLSTATE classes that say "not now": connection, resources, intervention of an operator, system, transaction. */
+const TEMPORARY = /^(08|40|53|55|57|58|XX)/
+
+/** Would trying again later come to the same? The server said no, or the schema is not ours. */
+function isPermanent(error: unknown): boolean {
+  if (error instanceof SchemaTooNew) return true
+  return sqlState(error) !== null && !TEMPORARY.test(sqlState(error) ?? '')
+}
+
+/** PostgreSQL documentation, appendix A: five characters. Errors of sockets have longer names. */
+function sqlState(error: unknown): string | null {
+  if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return null
+  return /^[0-9A-Z]{5}$/.test(error.code) ? error.code : null
+}
+
+/** What may be logged: the message of a server names roles and tables, but no password and no row. */
+function reasonOf(error: unknown): string {
+  if (error instanceof AggregateError) return reasonOf(error.errors[0])
+  return error instanceof Error ? error.message : String(error)
+}
