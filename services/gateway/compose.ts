@@ -15,11 +15,13 @@ import {
   revocationMetrics,
   runnerMetrics,
   serverMetrics,
+  svidMetrics,
 } from './counting.ts'
 import { createApprovals } from './features/approvals/index.ts'
 import { createAudit } from './features/audit/index.ts'
 import { createBudgets, type OpeningLimits, openLimits, pricingSlot } from './features/budgets/index.ts'
 import { createAuthenticator } from './features/identity/index.ts'
+import { bindToSvid, createProfiling } from './features/listeners/index.ts'
 import { createModels } from './features/models/index.ts'
 import { createPolicies, policySlot } from './features/policy/index.ts'
 import { createRevocations } from './features/revocations/index.ts'
@@ -84,7 +86,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
   const features = await startFeatures(shared)
   const runner = createPipeline(shared, features)
   const [mcp, model] = await Promise.all([mcpPlane(shared, features), modelPlane(shared, features)])
-  const { config, env, log, metrics, audit, live } = shared
+  const { config, env, clock, log, metrics, audit, live } = shared
   const admin = createAdmin({ env, ledgers: audit.ledgers, log })
   const mount = (prefix: string, plane: Plane): RawRoute => ({
     prefix,
@@ -97,7 +99,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
     hosts: base === '' ? [] : [new URL(base).hostname],
     metrics,
     live,
-    admin: (app) => admin.mount(app, [features.approvals.routes, features.revocations.routes]),
+    admin: (app) => admin.mount(app, [features.approvals.routes, features.revocations.routes, createProfiling(clock)]),
     close: () => started.disposeAsync(),
   }
 }
@@ -150,13 +152,15 @@ function createPipeline(shared: Shared, features: Features): Runner {
   const { authenticator, revocations, servers, models, policies, approvals, budgets } = features
   const { config, audit, live, snapshots, clock, log, metrics, keep } = shared
   const resolve = resolveByPlane({ mcp: servers.stage, model: models.stage })
+  const { svidMode: mode, svidTrustDomains: trustDomains } = config.tls
+  const svids = { mode, trustDomains, clock, ...svidMetrics(metrics) }
   const meters = [createMeter(budgets.price), budgets.toolMeter]
   return keep(
     createRunner({
       stages: stages([revocations.stage, resolve, policies.stage, approvals.stage, budgets.stage]),
       reviews: [createListReview((call, tool) => policies.judge(call.snapshot, call.facts, tool)), ...meters],
       matrix: config.modelPolicy === 'policy' ? matrix : scopeOnlyModels,
-      authenticate: (arrival) => authenticator.authenticate(arrival.wire),
+      authenticate: bindToSvid((arrival) => authenticator.authenticate(arrival.wire), svids),
       ledgers: audit.ledgers,
       auditFailurePolicy: config.auditFailurePolicy,
       live,

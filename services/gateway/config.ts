@@ -16,7 +16,7 @@ import { approvalPreviewBlock, approvalQuorumBlock, approvalsBlock } from './fea
 import { auditBlock, transparencyLogBlock } from './features/audit/config.ts'
 import { budgetsBlock } from './features/budgets/config.ts'
 import { identityBlock } from './features/identity/config.ts'
-import { listenersBlock } from './features/listeners/config.ts'
+import { listenersBlock, tlsBlock } from './features/listeners/config.ts'
 import { modelsBlock } from './features/models/config.ts'
 import { policyBlock, regoBlock } from './features/policy/config.ts'
 import { revocationMirrorBlock, revocationsBlock } from './features/revocations/config.ts'
@@ -26,6 +26,7 @@ import { unbuiltKeys } from './features/unbuilt.ts'
 /** The tables of gateway.json (document 3), in the order of the reference. */
 export const gatewayBlocks: readonly ConfigBlock[] = [
   listenersBlock,
+  tlsBlock,
   identityBlock,
   policyBlock,
   regoBlock,
@@ -52,6 +53,7 @@ export type GatewayConfig = Readonly<
     Static<typeof budgetsBlock.schema> &
     Static<typeof approvalsBlock.schema> &
     Static<typeof revocationsBlock.schema> & {
+      tls: Readonly<Static<typeof tlsBlock.schema>>
       identity: Readonly<Static<typeof identityBlock.schema>>
       approvalPreview: Readonly<Static<typeof approvalPreviewBlock.schema>>
       adminAuth: Readonly<Static<typeof adminBlock.schema>>
@@ -117,7 +119,7 @@ export function readConfigFile(path: string): { kind: 'text'; text: string } | {
 
 /** The checks were made already; this gives their result its type, and fails when tables and types disagree. */
 function decode(config: Record<string, unknown>): GatewayConfig {
-  const { identity, adminAuth, approvalPreview } = config
+  const { tls, identity, adminAuth, approvalPreview } = config
   if (
     Check(listenersBlock.schema, config) &&
     Check(policyBlock.schema, config) &&
@@ -127,11 +129,12 @@ function decode(config: Record<string, unknown>): GatewayConfig {
     Check(budgetsBlock.schema, config) &&
     Check(approvalsBlock.schema, config) &&
     Check(revocationsBlock.schema, config) &&
+    Check(tlsBlock.schema, tls) &&
     Check(approvalPreviewBlock.schema, approvalPreview) &&
     Check(identityBlock.schema, identity) &&
     Check(adminBlock.schema, adminAuth)
   ) {
-    return { ...config, identity, adminAuth, approvalPreview }
+    return { ...config, tls, identity, adminAuth, approvalPreview }
   }
   throw new Error('the tables of gateway.json accept what their types refuse')
 }

@@ -1,5 +1,6 @@
 import type { BudgetMetrics } from './features/budgets/index.ts'
 import type { AuthMetrics } from './features/identity/index.ts'
+import type { SvidOptions } from './features/listeners/index.ts'
 import type { ModelsOptions } from './features/models/index.ts'
 import type { PolicyMetrics } from './features/policy/index.ts'
 import type { RevocationMetrics } from './features/revocations/index.ts'
@@ -27,6 +28,12 @@ export function authMetrics(metrics: GatewayMetrics): AuthMetrics {
     failed: (reason) => metrics.counter('plat_gateway_auth_failures_total').inc({ reason }),
     trustedKeys: (count) => metrics.gauge('plat_gateway_trusted_keys').set({}, count),
   }
+}
+
+/** What the check of client certificates counts. */
+export function svidMetrics(metrics: GatewayMetrics): Pick<SvidOptions, 'checked'> {
+  const checks = metrics.counter('plat_gateway_svid_checks_total')
+  return { checked: (result) => checks.inc({ result }) }
 }
 
 /** What the registry of servers counts. */

@@ -1,6 +1,7 @@
 import { type Listener, type ListenOptions, listen, mountProbes } from '@plat/http'
 import type { FastifyInstance } from 'fastify'
 import { compose, type GatewayOptions } from './compose.ts'
+import { tlsOf } from './features/listeners/index.ts'
 
 /** A gateway that answers calls. */
 export interface Gateway {
@@ -24,19 +25,22 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     parts.admin(app)
   }
   const listeners: Listener[] = []
+  const tls = tlsOf(config.tls)
+  const origins = new Set(config.corsOrigins)
   const open = async (more: Partial<ListenOptions> & { readonly address: string }) => {
-    const listener = await listen({ clock, ids, log, hosts: parts.hosts, ...more })
+    const listener = await listen({ clock, ids, log, hosts: parts.hosts, origins, ...more })
     listeners.push(listener)
     return listener
   }
   try {
     const separate = config.adminListen !== ''
     const main = await open({
+      ...tls.main,
       address: config.listen,
       raw: parts.routes,
       api: separate ? (app) => mountProbes(app, { ready, build }) : administered,
     })
-    const admin = separate ? await open({ address: config.adminListen, api: administered }) : main
+    const admin = separate ? await open({ ...tls.admin, address: config.adminListen, api: administered }) : main
     log.info({ url: main.url, adminUrl: admin.url, auditPath: config.auditPath }, 'the gateway is listening')
     return { url: main.url, port: main.port, adminUrl: admin.url, drain }
   } catch (error) {

@@ -78,6 +78,13 @@ export const gatewayMetricRows = [
     help: 'Keys that session tokens are verified with',
   },
   {
+    ...tools,
+    name: 'plat_gateway_svid_checks_total',
+    type: 'counter',
+    labels: { result: ['match', 'mismatch', 'absent', 'untrusted'] },
+    help: 'Calls over TLS by what the client certificate said of the session',
+  },
+  {
     ...policy,
     name: 'plat_gateway_policies_loaded',
     type: 'gauge',

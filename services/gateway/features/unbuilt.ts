@@ -16,16 +16,6 @@ function under(path: string, keys: UnbuiltKeys): UnbuiltKeys {
  * value answers `<path>: not built yet in this version`. A feature that is built moves its keys to its own `config.ts`.
  */
 export const unbuiltKeys: UnbuiltKeys = {
-  // Listeners and HTTP
-  ...under('tls', {
-    certFile: EMPTY,
-    keyFile: EMPTY,
-    clientCAFile: EMPTY,
-    svidMode: 'off',
-    svidTrustDomains: EMPTY,
-    reloadSeconds: 30,
-  }),
-
   // Model routes
   ...under('modelRouting', {
     failureThreshold: 3,

@@ -1,4 +1,5 @@
-import { type ConfigBlock, LONGEST_SECONDS, type Rule } from '@plat/config'
+import { type ConfigBlock, LONGEST_SECONDS, type Problem, type Rule } from '@plat/config'
+import { isTrustDomain } from '@plat/core'
 import Type from 'typebox'
 
 /** Document 3, core rule 4. */
@@ -6,6 +7,30 @@ const adminListenDiffers: Rule = (block) =>
   block.adminListen !== '' && block.adminListen === block.listen
     ? [{ path: 'adminListen', message: `must differ from listen, both are ${block.listen}`, severity: 'error' }]
     : []
+
+/** A page's origin is compared as the browser writes it: scheme, host and port, nothing more. */
+const originsAreOrigins: Rule = ({ corsOrigins }) =>
+  textsOf(corsOrigins).flatMap((origin, index) =>
+    isOrigin(origin)
+      ? []
+      : [wrong(`corsOrigins[${index}]`, `must be an origin such as https://console.example, got ${quote(origin)}`)],
+  )
+
+function isOrigin(text: string): boolean {
+  return URL.canParse(text) && /^https?:/.test(text) && new URL(text).origin === text
+}
+
+function textsOf(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : []
+}
+
+function quote(text: string): string {
+  return JSON.stringify(text)
+}
+
+function wrong(path: string, message: string, severity: Problem['severity'] = 'error'): Problem {
+  return { path, message, severity }
+}
 
 /** Listeners and HTTP (document 3). */
 export const listenersBlock = {
@@ -57,5 +82,71 @@ export const listenersBlock = {
       description: 'Time for in-flight requests.',
     }),
   }),
-  rules: [adminListenDiffers],
+  rules: [adminListenDiffers, originsAreOrigins],
+} satisfies ConfigBlock
+
+/** A certificate is nothing without its key. */
+const certificateWithKey: Rule = ({ certFile, keyFile }) => {
+  if ((certFile === '') === (keyFile === '')) return []
+  const [missing, given] = certFile === '' ? ['certFile', 'keyFile'] : ['keyFile', 'certFile']
+  return [wrong(`tls.${missing}`, `is required with tls.${given}`)]
+}
+
+/** What judges client certificates stands or falls together. */
+const svidsNeedTrust: Rule = ({ certFile, clientCAFile, svidMode, svidTrustDomains }) => {
+  if (svidMode !== 'off') {
+    const needed = Object.entries({ certFile, clientCAFile }).filter(([, value]) => value === '')
+    return needed.map(([key]) => wrong(`tls.${key}`, `is required with tls.svidMode ${svidMode}`))
+  }
+  const idle = { clientCAFile: clientCAFile !== '', svidTrustDomains: textsOf(svidTrustDomains).length > 0 }
+  return Object.entries(idle).flatMap(([key, set]) =>
+    set ? [wrong(`tls.${key}`, 'not read while tls.svidMode is off', 'warning')] : [],
+  )
+}
+
+const trustDomainsAreNames: Rule = ({ svidTrustDomains }) =>
+  textsOf(svidTrustDomains).flatMap((domain, index) =>
+    isTrustDomain(domain)
+      ? []
+      : [
+          wrong(
+            `tls.svidTrustDomains[${index}]`,
+            `must be a SPIFFE trust domain such as plat.local, got ${quote(domain)}`,
+          ),
+        ],
+  )
+
+/** `tls` (document 3): the serving certificate, and client certificates that bind session tokens. */
+export const tlsBlock = {
+  path: 'tls',
+  feature: 'listeners',
+  built: true,
+  schema: Type.Object({
+    certFile: Type.String({
+      default: '',
+      file: 'error',
+      description: 'Serving certificate in PEM, leaf first, reloaded on change; plain HTTP when empty.',
+    }),
+    keyFile: Type.String({ default: '', file: 'error', description: 'Its private key in PEM.' }),
+    clientCAFile: Type.String({
+      default: '',
+      file: 'error',
+      description: 'Trust bundle in PEM that client SVIDs must chain to.',
+    }),
+    svidMode: Type.Enum(['off', 'optional', 'required'], {
+      default: 'off',
+      description: 'Bind SVID client certificates to session tokens.',
+    }),
+    svidTrustDomains: Type.Array(Type.String({ minLength: 1 }), {
+      default: [],
+      description: 'Accepted trust domains; any of the bundle when empty.',
+    }),
+    reloadSeconds: Type.Integer({
+      default: 30,
+      minimum: 1,
+      maximum: LONGEST_SECONDS,
+      description: 'How often the files are looked at.',
+    }),
+  }),
+  rules: [certificateWithKey, svidsNeedTrust, trustDomainsAreNames],
 } satisfies ConfigBlock

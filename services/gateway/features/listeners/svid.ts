@@ -1,0 +1,127 @@
+import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
+import { type Clock, parseSessionSpiffeId, type SessionName } from '@plat/core'
+import { type Arrival, type Denial, deny, type Identity, isDenial } from '../../call/index.ts'
+
+/** What a client certificate said of the session that a token names (`plat_gateway_svid_checks_total{result}`). */
+export type SvidResult = 'match' | 'mismatch' | 'absent' | 'untrusted'
+
+export interface SvidOptions {
+  /** Document 3: `tls.svidMode`. */
+  readonly mode: 'off' | 'optional' | 'required'
+  /** Document 3: `tls.svidTrustDomains`; empty: any of the bundle. */
+  readonly trustDomains: readonly string[]
+  readonly clock: Clock
+  checked(result: SvidResult): void
+}
+
+type Authenticate = (arrival: Arrival) => Identity | Denial | Promise<Identity | Denial>
+
+/** The session that a connection's certificate proves until `expiresAt` (milliseconds since the epoch). */
+interface Svid {
+  readonly session: SessionName
+  readonly expiresAt: number
+}
+
+/** Authorities above a leaf that are looked at; longer chains are refused. */
+const MAX_CHAIN = 8
+
+/** What the caller hears; only the first tells whether it may help to try again with a certificate. */
+const REASONS: Readonly<Record<Exclude<SvidResult, 'match'>, string>> = {
+  absent: 'a client certificate with the SPIFFE ID of the session is required',
+  untrusted: 'the client certificate is no SVID of a trusted domain',
+  mismatch: 'the client certificate belongs to another session than the token',
+}
+
+/**
+ * Binds session tokens to the SVID of the connection (document 3, `tls.svidMode`): a certificate that is shown must chain to
+ * the bundle and name the session of the token, `required` asks for one with every call. Off: `authenticate` as it is.
+ */
+export function bindToSvid(authenticate: Authenticate, options: SvidOptions): Authenticate {
+  if (options.mode === 'off') return authenticate
+  const check = new SvidCheck(options)
+  const judge = (arrival: Arrival, identity: Identity | Denial) =>
+    isDenial(identity) ? identity : (check.refusal(arrival, identity) ?? identity)
+  return (arrival) => {
+    const known = authenticate(arrival)
+    return known instanceof Promise ? known.then((late) => judge(arrival, late)) : judge(arrival, known)
+  }
+}
+
+class SvidCheck {
+  readonly #options: SvidOptions
+  readonly #trusted: ReadonlySet<string>
+  /** A connection shows its certificate once. */
+  readonly #known = new WeakMap<TLSSocket, Svid | 'absent' | 'untrusted'>()
+
+  constructor(options: SvidOptions) {
+    this.#options = options
+    this.#trusted = new Set(options.trustDomains)
+  }
+
+  refusal({ wire }: Arrival, identity: Identity): Denial | null {
+    const result = this.#compare(socketOf(wire.body), identity)
+    this.#options.checked(result)
+    if (result === 'match' || (result === 'absent' && this.#options.mode === 'optional')) return null
+    const message = REASONS[result]
+    const challenge = `Bearer realm="plat", error="invalid_token", error_description="${message}"`
+    return deny('unauthenticated', message, { data: { reason: 'binding', challenge } })
+  }
+
+  #compare(socket: TLSSocket | null, { namespace, agent, session }: Identity): SvidResult {
+    if (socket === null) return 'absent'
+    const svid = this.#known.get(socket) ?? this.#read(socket)
+    if (svid === 'absent' || svid === 'untrusted') return svid
+    if (svid.expiresAt <= this.#options.clock.now()) return 'untrusted'
+    const named = svid.session
+    return named.namespace === namespace && named.agent === agent && named.session === session ? 'match' : 'mismatch'
+  }
+
+  #read(socket: TLSSocket): Svid | 'absent' | 'untrusted' {
+    const svid = svidOf(socket)
+    const domain = typeof svid === 'string' ? '' : svid.session.trustDomain
+    const verdict = domain !== '' && this.#trusted.size > 0 && !this.#trusted.has(domain) ? 'untrusted' : svid
+    this.#known.set(socket, verdict)
+    return verdict
+  }
+}
+
+/** The TLS connection that a body comes over; null for plain HTTP. */
+function socketOf(body: object): TLSSocket | null {
+  const socket = 'socket' in body ? body.socket : null
+  return isTls(socket) ? socket : null
+}
+
+function isTls(socket: unknown): socket is TLSSocket {
+  return typeof socket === 'object' && socket !== null && 'encrypted' in socket && 'getPeerX509Certificate' in socket
+}
+
+/** X509-SVID, sections 4 and 5: a leaf with exactly one URI, the SPIFFE ID, below an authority of the same trust domain. */
+function svidOf(socket: TLSSocket): Svid | 'absent' | 'untrusted' {
+  const leaf = socket.getPeerX509Certificate()
+  if (leaf === undefined) return 'absent'
+  // OpenSSL has judged the path, the dates and the purpose against the bundle alone.
+  if (!socket.authorized || leaf.ca) return 'untrusted'
+  const session = parseSessionSpiffeId(onlyUri(leaf.subjectAltName) ?? '')
+  if (session === null || !isOfDomain(socket.getPeerCertificate(true), session.trustDomain)) return 'untrusted'
+  return { session, expiresAt: leaf.validToDate.getTime() }
+}
+
+/** The URI of a list of alternative names when there is exactly one. Node quotes what holds a comma, so none can be forged. */
+function onlyUri(names: string | undefined): string | null {
+  const uris = (names ?? '').split(', ').filter((name) => name.startsWith('URI:'))
+  return uris.length === 1 ? (uris[0]?.slice('URI:'.length) ?? null) : null
+}
+
+/** Does every authority that names a trust domain name this one? A bundle of several must not let one speak for another. */
+function isOfDomain(leaf: DetailedPeerCertificate, trustDomain: string): boolean {
+  let below = leaf
+  for (let depth = 0; depth < MAX_CHAIN; depth++) {
+    const above = below.issuerCertificate
+    // The root is its own issuer.
+    if (above === undefined || above === below) return true
+    const uri = onlyUri(above.subjectaltname)
+    if (uri?.startsWith('spiffe://') && uri !== `spiffe://${trustDomain}`) return false
+    below = above
+  }
+  return false
+}

@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { formatProblem } from '@plat/config'
+import { buildInfo, systemClock, systemIds } from '@plat/core'
+import { silentLog } from '@plat/process'
+import { type TestIssuer, testIssuer } from '@plat/testkit/identity'
+import { loadGatewayConfig } from '../../config.ts'
+import { type Gateway, startGateway } from '../../gateway.ts'
+
+/** The admin token of these gateways. */
+export const TOKEN = 'a-token-of-the-test'
+
+export interface Ground {
+  readonly gateway: Gateway
+  readonly issuer: TestIssuer
+}
+
+/** A folder that goes with the test. */
+export async function folder(t: TestContext): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), 'plat-'))
+  t.after(() => rm(dir, { recursive: true }))
+  return dir
+}
+
+/** A gateway in this process with the least configuration and `own` over it. `drained`: the test ends it itself. */
+export async function started(t: TestContext, own: object, drained = false): Promise<Ground> {
+  const dir = await folder(t)
+  const issuer = testIssuer()
+  await writeFile(join(dir, 'pub.pem'), issuer.signer.publicKey.key.export({ type: 'spki', format: 'pem' }))
+  const least = {
+    listen: '127.0.0.1:0',
+    identity: { publicKeyFiles: [join(dir, 'pub.pem')] },
+    policyFile: join(dir, 'policies.json'),
+    upstreams: { notes: 'http://127.0.0.1:9/mcp' },
+    auditPath: join(dir, 'audit.jsonl'),
+  }
+  await writeFile(join(dir, 'gateway.json'), JSON.stringify({ ...least, ...own }))
+  await writeFile(join(dir, 'policies.json'), JSON.stringify(ALLOW_ALL))
+  const loaded = loadGatewayConfig({ env: {}, flags: { config: join(dir, 'gateway.json'), listen: '' } })
+  if (!loaded.ok) assert.fail(loaded.problems.map(formatProblem).join('\n'))
+  const shared = { clock: systemClock, ids: systemIds(systemClock), log: silentLog, build: buildInfo('gateway') }
+  const gateway = await startGateway({ ...shared, config: loaded.config, env: { PLAT_ADMIN_TOKEN: TOKEN } })
+  if (!drained) t.after(() => gateway.drain())
+  return { gateway, issuer }
+}
+
+const ALLOW_ALL = {
+  version: 1,
+  generation: 1,
+  revision: 'sha256:test',
+  policies: [
+    {
+      name: 'default/all',
+      namespace: 'default',
+      agents: ['assistant'],
+      mode: 'enforce',
+      defaultAction: 'deny',
+      cedar: '',
+      rules: [{ name: 'all', action: 'allow' }],
+    },
+  ],
+}

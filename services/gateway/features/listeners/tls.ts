@@ -1,0 +1,20 @@
+import type { TlsOptions } from '@plat/http'
+
+/** Document 3: block `tls`. */
+export interface TlsConfig {
+  readonly certFile: string
+  readonly keyFile: string
+  readonly clientCAFile: string
+  readonly svidMode: 'off' | 'optional' | 'required'
+  readonly reloadSeconds: number
+}
+
+/** How the main listener and the one of the admin API serve; nothing means plain HTTP. Only callers show certificates. */
+export function tlsOf(config: TlsConfig): { main: { tls?: TlsOptions }; admin: { tls?: TlsOptions } } {
+  const { certFile, keyFile, clientCAFile, svidMode, reloadSeconds } = config
+  if (certFile === '') return { main: {}, admin: {} }
+  const files = { certFile, keyFile, reloadMs: reloadSeconds * 1000 }
+  const admin: TlsOptions = { ...files, clientCertificates: 'none' }
+  const main: TlsOptions = svidMode === 'off' ? admin : { ...files, clientCertificates: 'requested', clientCAFile }
+  return { main: { tls: main }, admin: { tls: admin } }
+}
