@@ -95,7 +95,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
   const base = config.identity.resourceBaseURL
   const started = starting.move()
   return {
-    routes: [mount('/mcp/', mcp), mount('/llm/', model)],
+    routes: [mount('/mcp/', mcp), mount('/llm/', model), features.authenticator.metadata],
     hosts: base === '' ? [] : [new URL(base).hostname],
     metrics,
     live,
@@ -125,7 +125,7 @@ type Features = Awaited<ReturnType<typeof startFeatures>>
 
 async function startFeatures(shared: Shared) {
   const { config, dialer, snapshots, clock, log, metrics, keep } = shared
-  const identity = { config: config.identity, dialer, clock, log, metrics: authMetrics(metrics) }
+  const identity = { config: config.identity, dpop: config.dpop, dialer, clock, log, metrics: authMetrics(metrics) }
   const authenticator = keep(await createAuthenticator(identity))
   const revocations = keep(
     await createRevocations({ ...shared, ledgers: shared.audit.ledgers, metrics: revocationMetrics(metrics) }),

@@ -15,7 +15,7 @@ import { adminBlock } from './admin/config.ts'
 import { approvalPreviewBlock, approvalQuorumBlock, approvalsBlock } from './features/approvals/config.ts'
 import { auditBlock, transparencyLogBlock } from './features/audit/config.ts'
 import { budgetsBlock } from './features/budgets/config.ts'
-import { identityBlock } from './features/identity/config.ts'
+import { dpopBlock, identityBlock } from './features/identity/config.ts'
 import { listenersBlock, tlsBlock } from './features/listeners/config.ts'
 import { modelsBlock } from './features/models/config.ts'
 import { policyBlock, regoBlock } from './features/policy/config.ts'
@@ -28,6 +28,7 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   listenersBlock,
   tlsBlock,
   identityBlock,
+  dpopBlock,
   policyBlock,
   regoBlock,
   serversBlock,
@@ -55,6 +56,7 @@ export type GatewayConfig = Readonly<
     Static<typeof revocationsBlock.schema> & {
       tls: Readonly<Static<typeof tlsBlock.schema>>
       identity: Readonly<Static<typeof identityBlock.schema>>
+      dpop: Readonly<Static<typeof dpopBlock.schema>>
       approvalPreview: Readonly<Static<typeof approvalPreviewBlock.schema>>
       adminAuth: Readonly<Static<typeof adminBlock.schema>>
     }
@@ -119,7 +121,7 @@ export function readConfigFile(path: string): { kind: 'text'; text: string } | {
 
 /** The checks were made already; this gives their result its type, and fails when tables and types disagree. */
 function decode(config: Record<string, unknown>): GatewayConfig {
-  const { tls, identity, adminAuth, approvalPreview } = config
+  const { tls, identity, dpop, adminAuth, approvalPreview } = config
   if (
     Check(listenersBlock.schema, config) &&
     Check(policyBlock.schema, config) &&
@@ -132,9 +134,10 @@ function decode(config: Record<string, unknown>): GatewayConfig {
     Check(tlsBlock.schema, tls) &&
     Check(approvalPreviewBlock.schema, approvalPreview) &&
     Check(identityBlock.schema, identity) &&
+    Check(dpopBlock.schema, dpop) &&
     Check(adminBlock.schema, adminAuth)
   ) {
-    return { ...config, tls, identity, adminAuth, approvalPreview }
+    return { ...config, tls, identity, dpop, adminAuth, approvalPreview }
   }
   throw new Error('the tables of gateway.json accept what their types refuse')
 }

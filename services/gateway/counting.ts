@@ -24,7 +24,9 @@ export function runnerMetrics(metrics: GatewayMetrics): RunnerMetrics {
 
 /** What authentication counts. */
 export function authMetrics(metrics: GatewayMetrics): AuthMetrics {
+  const proven = metrics.counter('plat_gateway_dpop_requests_total')
   return {
+    proven: (outcome) => proven.inc({ outcome }),
     failed: (reason) => metrics.counter('plat_gateway_auth_failures_total').inc({ reason }),
     trustedKeys: (count) => metrics.gauge('plat_gateway_trusted_keys').set({}, count),
   }

@@ -75,7 +75,14 @@ export const gatewayMetricRows = [
     name: 'plat_gateway_trusted_keys',
     type: 'gauge',
     labels: {},
-    help: 'Keys that session tokens are verified with',
+    help: 'Keys that tokens are verified with',
+  },
+  {
+    ...tools,
+    name: 'plat_gateway_dpop_requests_total',
+    type: 'counter',
+    labels: { outcome: ['bound', 'unbound', 'missing', 'invalid', 'replayed'] },
+    help: 'Requests with a verified token by what their proof of possession showed; bound is a valid proof by its key',
   },
   {
     ...tools,

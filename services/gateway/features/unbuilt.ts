@@ -164,7 +164,6 @@ export const unbuiltKeys: UnbuiltKeys = {
     workloadID: EMPTY,
     ttlSeconds: 60,
   }),
-  ...under('dpop', { require: false, maxAgeSeconds: 60, publicURL: EMPTY }),
   ...under('tokenVault', {
     enabled: false,
     keyURI: EMPTY,

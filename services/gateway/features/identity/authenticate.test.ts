@@ -38,12 +38,14 @@ async function setUp(t: TestContext, change: object = {}) {
       acceptMLDSA: false,
       mldsaPublicKeyFiles: [],
       resourceBaseURL: '',
+      trustedIssuers: [],
       ...change,
     },
+    dpop: { require: false, maxAgeSeconds: 60, publicURL: '' },
     dialer,
     clock,
     log,
-    metrics: { failed: (reason) => failed.push(reason), trustedKeys: (count) => (trusted = count) },
+    metrics: { failed: (reason) => failed.push(reason), trustedKeys: (count) => (trusted = count), proven: () => {} },
   })
   t.after(() => auth.close())
   const answer = async (headers: IncomingHttpHeaders) => auth.authenticate(wire(headers))
@@ -126,7 +128,8 @@ test('a request without a token, with two, or with another scheme is refused', a
   ]) {
     assert.ok('code' in (await answer({ authorization })), authorization)
   }
-  assert.deepEqual(failed, ['missing', 'malformed', 'malformed', 'malformed', 'malformed', 'malformed'])
+  // The fifth is a token that is bound to no key, in a scheme for those that are.
+  assert.deepEqual(failed, ['missing', 'malformed', 'malformed', 'malformed', 'binding', 'malformed'])
 })
 
 test('a token that is bound to a key is worth nothing as a bearer token', async (t) => {

@@ -1,4 +1,5 @@
 import type { Clock } from '@plat/core'
+import type { RawRoute } from '@plat/http'
 import type { Log } from '@plat/process'
 import {
   type AuthReason,
@@ -12,14 +13,17 @@ import {
   type KeySource,
   ML_DSA,
   pemSource,
-  type SessionClaims,
-  type Verified,
-  type Verifier,
 } from '@plat/tokens'
 import { type Denial, deny, type Identity, type WireRequest } from '../../call/index.ts'
-import { bearerChallenge, dpopChallenge, resourceMetadataUrl } from './challenge.ts'
+import { bearerChallenge, type ChallengeParameters, dpopChallenge } from './challenge.ts'
+import type { TrustedIssuerConfig } from './config.ts'
+import { type DpopConfig, DpopGate, type DpopOutcome, type DpopRefusal, type Presented } from './dpop.ts'
 import { createFailureLog, type FailureLog } from './failures.ts'
-import { identityOf } from './identity.ts'
+import { openTrustedIssuers, type TrustedIssuers } from './issuers/issuers.ts'
+import { createMetadataRoute } from './metadata.ts'
+import { Resources } from './resource.ts'
+import { createScopeRules, type ScopeRules } from './scopes.ts'
+import { type Vouched, Vouchers } from './vouchers.ts'
 
 /** The keys of block `identity` (document 3) that authentication reads. */
 export interface AuthenticatorConfig {
@@ -34,6 +38,7 @@ export interface AuthenticatorConfig {
   readonly acceptMLDSA: boolean
   readonly mldsaPublicKeyFiles: readonly string[]
   readonly resourceBaseURL: string
+  readonly trustedIssuers: readonly TrustedIssuerConfig[]
 }
 
 /** What authentication counts. `compose` maps each to its row of the metric table. */
@@ -42,10 +47,13 @@ export interface AuthMetrics {
   failed(reason: AuthReason): void
   /** `plat_gateway_trusted_keys` */
   trustedKeys(count: number): void
+  /** `plat_gateway_dpop_requests_total{outcome}` */
+  proven(outcome: DpopOutcome): void
 }
 
 export interface AuthenticatorOptions {
   readonly config: AuthenticatorConfig
+  readonly dpop: DpopConfig
   readonly dialer: KeyFetcher
   readonly clock: Clock
   readonly log: Log
@@ -56,9 +64,14 @@ export interface AuthenticatorOptions {
 export interface Authenticator {
   /**
    * Reads the credentials of a request and takes them out of `wire.headers`, whatever the answer. A plain value when the
-   * token's key is known. A 401 denial carries `data.challenge` (the whole `WWW-Authenticate` value) and `data.reason`.
+   * token's key is known and no proof is asked for. A 401 denial carries `data.challenge` (the whole `WWW-Authenticate` value)
+   * and `data.reason`.
    */
   authenticate(wire: WireRequest): Identity | Denial | Promise<Identity | Denial>
+  /** Which scopes a call needs, by who vouches for its caller. */
+  readonly scopes: ScopeRules
+  /** The metadata of the protected resources (RFC 9728). */
+  readonly metadata: RawRoute
   /** Forgets verified tokens, so that each is verified again. */
   clear(): void
   close(): void
@@ -69,18 +82,23 @@ const COUNT_KEYS_EVERY_MS = 10_000
 
 /** Starts the key sources of the configuration. Rejects when a key file cannot be used; a JWKS address may come up later. */
 export async function createAuthenticator(options: AuthenticatorOptions): Promise<Authenticator> {
-  const { config, clock, metrics } = options
+  const { config, clock, dialer, log, metrics } = options
   const algorithms = config.acceptMLDSA ? CLASSICAL_AND_ML_DSA : CLASSICAL
   const keys = joinSources(keySources(options, algorithms))
-  await keys.start()
   const { issuer, audience, leewaySeconds } = config
-  const verifier = createVerifier({ keys, issuer, audience, leewaySeconds, algorithms, clock })
-  metrics.trustedKeys(keys.size)
-  const stopCounting = clock.every(COUNT_KEYS_EVERY_MS, () => metrics.trustedKeys(keys.size))
-  return new SessionAuthenticator(options, verifier, () => {
+  const sessions = createVerifier({ keys, issuer, audience, leewaySeconds, algorithms, clock })
+  const issuers = await openTrustedIssuers(config.trustedIssuers, { leewaySeconds, dialer, clock, log })
+  const resources = new Resources(config.resourceBaseURL)
+  const vouchers = new Vouchers({ sessions, leewaySeconds, issuers, resources })
+  const everyKey = joinSources([keys, ...issuers.all().map((one) => one.keys)])
+  await everyKey.start()
+  metrics.trustedKeys(everyKey.size)
+  const stopCounting = clock.every(COUNT_KEYS_EVERY_MS, () => metrics.trustedKeys(everyKey.size))
+  const stop = () => {
     stopCounting()
-    keys.close()
-  })
+    everyKey.close()
+  }
+  return new TokenAuthenticator(options, { vouchers, issuers, resources, stop })
 }
 
 function keySources({ config, dialer, clock, log }: AuthenticatorOptions, algorithms: typeof CLASSICAL): KeySource[] {
@@ -95,71 +113,82 @@ function keySources({ config, dialer, clock, log }: AuthenticatorOptions, algori
 }
 
 /** Exactly one token in the alphabet of a compact JWS; the scheme's case does not matter (RFC 9110 section 11.1). */
-const BEARER = /^bearer +([A-Za-z0-9_.-]+)$/i
+const CREDENTIALS = /^(bearer|dpop) +([A-Za-z0-9_.-]+)$/i
 
-class SessionAuthenticator implements Authenticator {
-  readonly #config: AuthenticatorConfig
+interface Parts {
+  readonly vouchers: Vouchers
+  readonly issuers: TrustedIssuers
+  readonly resources: Resources
+  readonly stop: () => void
+}
+
+class TokenAuthenticator implements Authenticator {
+  readonly scopes: ScopeRules
+  readonly metadata: RawRoute
+  readonly #parts: Parts
   readonly #metrics: AuthMetrics
-  readonly #verifier: Verifier
+  readonly #dpop: DpopGate
   readonly #failures: FailureLog
-  readonly #stop: () => void
-  /** A remembered token has its identity ready. */
-  readonly #identities = new WeakMap<SessionClaims, Identity>()
 
-  constructor({ config, metrics, clock, log }: AuthenticatorOptions, verifier: Verifier, stop: () => void) {
-    this.#config = config
+  constructor({ config, dpop, metrics, clock, log }: AuthenticatorOptions, parts: Parts) {
+    const { issuers, resources } = parts
+    this.scopes = createScopeRules(issuers)
+    this.metadata = createMetadataRoute({ issuers, resources, dpopRequired: dpop.require })
+    this.#parts = parts
     this.#metrics = metrics
-    this.#verifier = verifier
+    this.#dpop = new DpopGate({
+      config: dpop,
+      resourceBaseURL: config.resourceBaseURL,
+      clock,
+      counted: (outcome) => metrics.proven(outcome),
+    })
     this.#failures = createFailureLog(clock, log)
-    this.#stop = stop
   }
 
   authenticate(wire: WireRequest): Identity | Denial | Promise<Identity | Denial> {
-    const { authorization } = wire.headers
+    const { authorization, dpop } = wire.headers
     stripCredentials(wire)
     if (authorization === undefined) return this.#refuse(wire, 'missing', 'a session token is required')
-    const token = BEARER.exec(authorization)?.[1]
-    if (token === undefined) {
+    const [, scheme, token] = CREDENTIALS.exec(authorization) ?? []
+    if (scheme === undefined || token === undefined) {
       return this.#refuse(wire, 'malformed', 'send one session token as "Authorization: Bearer <token>"')
     }
-    const answer = this.#verifier.verify(token)
-    if (answer instanceof Promise) return answer.then((verified) => this.#judge(wire, verified))
-    return this.#judge(wire, answer)
+    const proof = typeof dpop === 'string' ? dpop : undefined
+    const presented: Presented = { token, scheme: scheme.toLowerCase() === 'dpop' ? 'dpop' : 'bearer', proof }
+    const answer = this.#parts.vouchers.identify(token, wire.path)
+    if (answer instanceof Promise) return answer.then((vouched) => this.#judge(wire, presented, vouched))
+    return this.#judge(wire, presented, answer)
   }
 
   clear(): void {
-    this.#verifier.clear()
+    this.#parts.vouchers.clear()
   }
 
   close(): void {
-    this.#stop()
+    this.#parts.stop()
   }
 
-  #judge(wire: WireRequest, answer: Verified): Identity | Denial {
+  #judge(wire: WireRequest, presented: Presented, answer: Vouched): Identity | Denial | Promise<Identity | Denial> {
     if (isFault(answer)) return this.#refuse(wire, answer.reason, answer.message)
-    if (answer.jkt !== null) return this.#refuseBound(wire)
-    const known = this.#identities.get(answer)
-    if (known !== undefined) return known
-    const identity = identityOf(answer, this.#config.leewaySeconds)
-    this.#identities.set(answer, identity)
-    return identity
+    const no = this.#dpop.ask(wire, presented, answer)
+    if (no === null) return answer
+    if (no instanceof Promise) return no.then((late) => (late === null ? answer : this.#refuseUnproven(wire, late)))
+    return this.#refuseUnproven(wire, no)
   }
 
   #refuse(wire: WireRequest, reason: AuthReason, message: string): Denial {
     this.#count(wire, reason)
     const challenge = bearerChallenge({
-      ...(reason === 'missing' ? {} : { error: 'invalid_token', error_description: message }),
+      ...(reason === 'missing' ? this.#wanted(wire) : { error: 'invalid_token', error_description: message }),
       ...this.#metadata(wire),
     })
     return deny('unauthenticated', message, { data: { reason, challenge } })
   }
 
-  /** A token that is bound to a key is worth nothing without a proof by that key: whoever shows it may have stolen it. */
-  #refuseBound(wire: WireRequest): Denial {
+  #refuseUnproven(wire: WireRequest, { code, error, message }: DpopRefusal): Denial {
     this.#count(wire, 'binding')
-    const message = 'this token is bound to a DPoP key; proofs at the gateway: not built yet in this version'
-    const challenge = dpopChallenge({ error: 'invalid_token', error_description: message, ...this.#metadata(wire) })
-    return deny('dpop_required', message, { data: { reason: 'binding', challenge } })
+    const challenge = dpopChallenge({ error, error_description: message, ...this.#metadata(wire) })
+    return deny(code, message, { data: { reason: 'binding', challenge } })
   }
 
   #count(wire: WireRequest, reason: AuthReason): void {
@@ -167,8 +196,18 @@ class SessionAuthenticator implements Authenticator {
     this.#failures.note(reason, wire.remote)
   }
 
-  #metadata(wire: WireRequest): { resource_metadata?: string } {
-    const url = resourceMetadataUrl(this.#config.resourceBaseURL, wire.path)
+  /** The scope that a token for this server needs, where its issuers write it alike: a client asks for it at once. */
+  #wanted(wire: WireRequest): Pick<ChallengeParameters, 'scope'> {
+    const server = this.#parts.resources.server(wire.path)
+    if (server === null) return {}
+    const scopes = new Set(this.#parts.issuers.serving(server).map((one) => `${one.config.scopePrefix}tools:${server}`))
+    const [scope] = scopes
+    return scope === undefined || scopes.size > 1 ? {} : { scope }
+  }
+
+  #metadata(wire: WireRequest): Pick<ChallengeParameters, 'resource_metadata'> {
+    const { resources } = this.#parts
+    const url = resources.server(wire.path) === null ? null : resources.metadataURL(wire.path)
     return url === null ? {} : { resource_metadata: url }
   }
 }

@@ -1,5 +1,5 @@
 import { type ConfigBlock, LONGEST_SECONDS, type Rule } from '@plat/config'
-import Type from 'typebox'
+import Type, { type Static } from 'typebox'
 
 /** Document 3, core rule 2. */
 const someKey: Rule = ({ publicKeyFiles, jwksURL }) =>
@@ -22,6 +22,85 @@ const mldsaFilesAreRead: Rule = ({ mldsaPublicKeyFiles, acceptMLDSA }) =>
 function isFilled(value: unknown): boolean {
   return Array.isArray(value) && value.length > 0
 }
+
+/** Without it no access token can say that it is for this gateway. */
+const issuersNeedResource: Rule = ({ trustedIssuers, resourceBaseURL }) =>
+  resourceBaseURL !== '' || !isFilled(trustedIssuers)
+    ? []
+    : [{ path: 'identity.resourceBaseURL', message: 'is required with identity.trustedIssuers', severity: 'error' }]
+
+/** `iss` says whose rules a token is read by, so it must say one. */
+const issuersDiffer: Rule = ({ trustedIssuers, issuer: own }) => {
+  const names = Array.isArray(trustedIssuers) ? trustedIssuers.map(nameOf) : []
+  return names.flatMap((name, index) => {
+    const other = name !== '' && name === own ? 'identity.issuer' : `identity.trustedIssuers[${names.indexOf(name)}]`
+    if (name === '' || (name !== own && names.indexOf(name) === index)) return []
+    const path = `identity.trustedIssuers[${index}].issuer`
+    return [{ path, message: `is that of ${other} already`, severity: 'error' } as const]
+  })
+}
+
+function nameOf(issuer: unknown): string {
+  return typeof issuer === 'object' && issuer !== null && 'issuer' in issuer ? String(issuer.issuer) : ''
+}
+
+/** A name that fits into a SPIFFE ID and a Kubernetes resource. */
+const DNS_LABEL = '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$'
+
+/** RFC 6749, appendix A.4: what a scope is written with. */
+const SCOPE = '^[!#-[\\]-~]+$'
+
+const trustedIssuer = Type.Object({
+  issuer: Type.String({ minLength: 1, format: 'http-url', description: 'Exact `iss`.' }),
+  namespace: Type.String({ pattern: DNS_LABEL, description: 'Namespace of its callers.' }),
+  jwksURL: Type.String({ default: '', format: 'http-url', description: 'Its key document; default discovery.' }),
+  caFile: Type.String({ default: '', file: 'error', description: 'PEM CA bundle trusted for it beside the system’s.' }),
+  algorithms: Type.Array(Type.Enum(['RS256', 'ES256', 'EdDSA']), {
+    default: ['RS256', 'ES256', 'EdDSA'],
+    minItems: 1,
+    description: 'Signature algorithms of its tokens.',
+  }),
+  jwksRefreshSeconds: Type.Integer({
+    default: 300,
+    minimum: 1,
+    maximum: LONGEST_SECONDS,
+    description: 'How often its keys are fetched again.',
+  }),
+  leewaySeconds: Type.Optional(
+    Type.Integer({ minimum: 0, description: 'Skew on `exp` and `nbf`; default `identity.leewaySeconds`.' }),
+  ),
+  authorizationServer: Type.String({
+    default: '',
+    format: 'http-url',
+    description: 'Where clients get tokens; default the issuer.',
+  }),
+  agent: Type.String({ default: 'external', pattern: DNS_LABEL, description: 'Agent name of its callers.' }),
+  agentClaim: Type.String({
+    default: '',
+    description: 'Claim that gives the agent name instead, made a DNS label; a token without it is refused.',
+  }),
+  usernameClaim: Type.String({
+    default: '',
+    description: 'Claim with the user; default `preferred_username`, then `email`, then `sub`.',
+  }),
+  groupsClaim: Type.String({
+    default: 'groups',
+    minLength: 1,
+    description: 'Claim with the groups; may be a dotted path.',
+  }),
+  scopePrefix: Type.String({ default: '', description: 'Stripped from scopes; scopes without it are ignored.' }),
+  servers: Type.Array(Type.String({ minLength: 1 }), {
+    default: [],
+    description: 'Globs of the servers that its tokens are taken for; default all.',
+  }),
+  stepUpScopes: Type.Record(Type.String({ pattern: '^[^/]+/.+$' }), Type.Array(Type.String({ pattern: SCOPE })), {
+    default: {},
+    description: '`<server>/<tool glob>` to further scopes, without prefix, that `tools/call` needs.',
+  }),
+})
+
+/** One entry of `identity.trustedIssuers`. */
+export type TrustedIssuerConfig = Readonly<Static<typeof trustedIssuer>>
 
 /** Identity (document 3): how session tokens are verified. */
 export const identityBlock = {
@@ -57,11 +136,49 @@ export const identityBlock = {
       description:
         'Public gateway base URL; the RFC 8707 resource of an MCP server is `<resourceBaseURL>/mcp/<name>`; required with `trustedIssuers`.',
     }),
-    trustedIssuers: Type.Array(Type.Unknown(), {
+    trustedIssuers: Type.Array(trustedIssuer, {
       default: [],
-      built: false,
       description: 'Customer identity providers whose access tokens external MCP clients may present.',
     }),
   }),
-  rules: [someKey, mldsaFilesAreRead],
+  rules: [someKey, mldsaFilesAreRead, issuersNeedResource, issuersDiffer],
+} satisfies ConfigBlock
+
+/** A proof names the URL that the agent called; a Host header is the caller's own word. */
+const urlIsKnown: Rule = ({ require, publicURL }, file) => {
+  const { identity } = file
+  const base =
+    typeof identity === 'object' && identity !== null && 'resourceBaseURL' in identity ? identity.resourceBaseURL : ''
+  return require !== true || publicURL !== '' || base !== ''
+    ? []
+    : [
+        {
+          path: 'dpop.publicURL',
+          message: 'this or identity.resourceBaseURL is required with dpop.require',
+          severity: 'error',
+        },
+      ]
+}
+
+/** Longest life of a proof, in seconds (document 3, "Limits"). */
+const MAX_PROOF_SECONDS = 600
+
+/** Proof of possession at the gateway (document 3; RFC 9449). */
+export const dpopBlock = {
+  path: 'dpop',
+  feature: 'identity',
+  built: true,
+  schema: Type.Object({
+    require: Type.Boolean({
+      default: false,
+      description: 'Refuse tokens not bound with DPoP (except at the egress proxy).',
+    }),
+    maxAgeSeconds: Type.Integer({ default: 60, minimum: 0, maximum: MAX_PROOF_SECONDS, description: 'Proof age.' }),
+    publicURL: Type.String({
+      default: '',
+      format: 'http-url',
+      description: 'Gateway URL as agents address it; default `identity.resourceBaseURL`.',
+    }),
+  }),
+  rules: [urlIsKnown],
 } satisfies ConfigBlock

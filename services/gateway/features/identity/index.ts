@@ -5,3 +5,5 @@ export {
   type AuthMetrics,
   createAuthenticator,
 } from './authenticate.ts'
+export type { DpopOutcome } from './dpop.ts'
+export type { ScopeRules } from './scopes.ts'

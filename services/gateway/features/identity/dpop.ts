@@ -1,0 +1,128 @@
+import type { Clock } from '@plat/core'
+import { createProofVerifier, type DpopProof, memoryReplayStore, type ProofVerifier } from '@plat/tokens'
+import type { Identity, WireRequest } from '../../call/index.ts'
+
+/** Proofs that one gateway remembers, about 200 bytes each, and those of one key in two minutes. */
+const REPLAY_LIMITS = { proofs: 500_000, proofsOfKey: 100_000 } as const
+
+/** Label `outcome` of `plat_gateway_dpop_requests_total`. */
+export type DpopOutcome = 'bound' | 'unbound' | 'missing' | 'invalid' | 'replayed'
+
+/** The block `dpop` (document 3). */
+export interface DpopConfig {
+  readonly require: boolean
+  readonly maxAgeSeconds: number
+  /** As agents address the gateway; empty: `identity.resourceBaseURL`. */
+  readonly publicURL: string
+}
+
+/** What came with a request. */
+export interface Presented {
+  readonly token: string
+  readonly scheme: 'bearer' | 'dpop'
+  /** The header `DPoP`, as it came. */
+  readonly proof: string | undefined
+}
+
+/** Why a token is not taken without (another) proof. */
+export interface DpopRefusal {
+  readonly code: 'dpop_required' | 'invalid_dpop_proof' | 'unauthenticated'
+  /** `error` of the challenge (RFC 9449, section 7.1). */
+  readonly error: 'invalid_token' | 'invalid_dpop_proof'
+  readonly message: string
+}
+
+export interface DpopGateOptions {
+  readonly config: DpopConfig
+  readonly resourceBaseURL: string
+  readonly clock: Clock
+  readonly counted: (outcome: DpopOutcome) => void
+}
+
+/** Asks for proof of possession where a token is bound to a key, and everywhere with `dpop.require` (RFC 9449, section 7). */
+export class DpopGate {
+  readonly #require: boolean
+  /** Without a slash at its end; empty: not known, and then no proof can be judged, for a caller chooses its Host header. */
+  readonly #publicURL: string
+  readonly #proofs: ProofVerifier
+  readonly #counted: DpopGateOptions['counted']
+
+  constructor({ config, resourceBaseURL, clock, counted }: DpopGateOptions) {
+    this.#require = config.require
+    this.#publicURL = (config.publicURL || resourceBaseURL).replace(/\/$/, '')
+    this.#proofs = createProofVerifier({
+      clock,
+      replays: memoryReplayStore(clock, REPLAY_LIMITS),
+      windowSeconds: config.maxAgeSeconds,
+    })
+    this.#counted = counted
+  }
+
+  /** Null: the token may be used for this request. At once for a token that is not bound. */
+  ask(wire: WireRequest, presented: Presented, { jkt }: Identity): DpopRefusal | null | Promise<DpopRefusal | null> {
+    if (jkt === null) return this.#unbound(presented)
+    if (presented.scheme === 'bearer') {
+      return this.#refuse('missing', boundAsBearer)
+    }
+    if (presented.proof === undefined) return this.#refuse('missing', badProof('the header DPoP is missing'))
+    if (this.#publicURL === '') return this.#refuse('invalid', noPublicURL)
+    const proof = this.#proofs.check({
+      headers: [presented.proof],
+      method: wire.method,
+      url: this.#publicURL + wire.path,
+      accessToken: presented.token,
+      ath: 'required',
+    })
+    if (proof.kind === 'proofFault') return this.#refuse('invalid', badProof(proof.message))
+    return proof.jkt === jkt ? this.#use(proof) : this.#refuse('invalid', anotherKey)
+  }
+
+  #unbound({ scheme }: Presented): DpopRefusal | null {
+    this.#counted('unbound')
+    if (this.#require) return mustBeBound
+    return scheme === 'dpop' ? notBound : null
+  }
+
+  async #use(proof: DpopProof): Promise<DpopRefusal | null> {
+    const fault = await this.#proofs.use(proof)
+    if (fault !== null) return this.#refuse(fault.why, badProof(fault.message))
+    this.#counted('bound')
+    return null
+  }
+
+  #refuse(outcome: DpopOutcome, refusal: DpopRefusal): DpopRefusal {
+    this.#counted(outcome)
+    return refusal
+  }
+}
+
+function badProof(message: string): DpopRefusal {
+  return { code: 'invalid_dpop_proof', error: 'invalid_dpop_proof', message }
+}
+
+/** A token that is bound to a key is worth nothing as a bearer token: whoever shows it may have stolen it. */
+const boundAsBearer: DpopRefusal = {
+  code: 'dpop_required',
+  error: 'invalid_token',
+  message: 'this token is bound to a key: send it as "Authorization: DPoP <token>" with a proof in the header DPoP',
+}
+
+const anotherKey: DpopRefusal = {
+  code: 'invalid_dpop_proof',
+  error: 'invalid_token',
+  message: 'the proof is by another key than the one that the token is bound to',
+}
+
+const mustBeBound: DpopRefusal = {
+  code: 'dpop_required',
+  error: 'invalid_token',
+  message: 'a token that is bound to a DPoP key is required here',
+}
+
+const notBound: DpopRefusal = {
+  code: 'unauthenticated',
+  error: 'invalid_token',
+  message: 'this token is not bound to a key: send it as "Authorization: Bearer <token>"',
+}
+
+const noPublicURL = badProof('no proof can be checked: the gateway needs dpop.publicURL or identity.resourceBaseURL')

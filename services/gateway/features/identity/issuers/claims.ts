@@ -1,0 +1,137 @@
+import { hash } from 'node:crypto'
+import { base32 } from '@plat/core'
+import {
+  audienceClaim,
+  BadClaim,
+  boundKeyClaim,
+  isObject,
+  isText,
+  type Jws,
+  type Members,
+  optionalClaim,
+  readingClaims,
+  secondsClaim,
+  type TimedClaims,
+  type TokenFault,
+  textClaim,
+} from '@plat/tokens'
+import type { TrustedIssuerConfig } from '../config.ts'
+
+/** Groups that an identity provider may name in one token. Dropping some could drop the one that a rule denies. */
+const MAX_GROUPS = 512
+/** Characters of the session of an external caller behind `ext-`. */
+const SESSION_CHARS = 26
+
+/** Who an access token of a trusted issuer says is calling (RFC 9068, document 3 `trustedIssuers`). */
+export interface ExternalClaims extends TimedClaims {
+  /** `jti`; without one, a name made from what was signed, so that a revocation can name the token. */
+  readonly jti: string
+  readonly agent: string
+  /** `ext-` and 26 characters of base32: the same for every token of one login (`sid`), else for this token alone. */
+  readonly session: string
+  readonly user: string
+  readonly groups: readonly string[]
+  /** Without the issuer's prefix; scopes that lack it are not here. */
+  readonly scopes: readonly string[]
+  /** Thumbprint of the DPoP key that the token is bound to. */
+  readonly jkt: string | null
+}
+
+/** Reads the claims of a verified token as this issuer is configured to be read. */
+export function decodeExternal({ payload, input }: Jws, config: TrustedIssuerConfig): ExternalClaims | TokenFault {
+  return readingClaims(() => {
+    const issuer = textClaim(payload, 'iss')
+    const subject = textClaim(payload, 'sub')
+    const jti = optionalClaim(payload, 'jti') ?? `sha256-${hash('sha256', input, 'base64url')}`
+    return {
+      issuer,
+      audiences: audienceClaim(payload.aud),
+      issuedAt: payload.iat === undefined ? 0 : secondsClaim(payload, 'iat'),
+      notBefore: payload.nbf === undefined ? null : secondsClaim(payload, 'nbf'),
+      expiresAt: secondsClaim(payload, 'exp'),
+      jti,
+      agent: agentOf(payload, config),
+      session: sessionOf(issuer, subject, optionalClaim(payload, 'sid') ?? jti),
+      user: userOf(payload, config.usernameClaim),
+      groups: groupsOf(payload, config.groupsClaim),
+      scopes: scopesOf(payload, config.scopePrefix),
+      jkt: boundKeyClaim(payload.cnf),
+    }
+  })
+}
+
+/** As a list in JSON the three parts cannot be shifted into each other. */
+function sessionOf(issuer: string, subject: string, id: string): string {
+  const digest = hash('sha256', JSON.stringify([issuer, subject, id]), 'buffer')
+  return `ext-${base32(digest).slice(0, SESSION_CHARS)}`
+}
+
+function agentOf(payload: Members, { agent, agentClaim }: TrustedIssuerConfig): string {
+  if (agentClaim === '') return agent
+  const label = dnsLabel(plain(textAt(payload, agentClaim), agentClaim))
+  if (label === '') throw new BadClaim(`claim "${agentClaim}" gives no agent name`)
+  return label
+}
+
+/** Longest DNS label. */
+const LABEL_CHARS = 63
+
+/** Lower-case letters, digits and single dashes inside: `My Agent/2` is `my-agent-2`. */
+export function dnsLabel(text: string): string {
+  const dashed = text.toLowerCase().replace(/[^a-z0-9]+/g, '-')
+  return dashed.replace(/^-/, '').slice(0, LABEL_CHARS).replace(/-$/, '')
+}
+
+/** The configured claim, or the first of the usual ones. An address that the provider says is not verified names nobody. */
+function userOf(payload: Members, usernameClaim: string): string {
+  if (usernameClaim !== '') return plain(textAt(payload, usernameClaim), usernameClaim)
+  if (payload.preferred_username !== undefined) {
+    return plain(textClaim(payload, 'preferred_username'), 'preferred_username')
+  }
+  if (payload.email !== undefined && payload.email_verified !== false)
+    return plain(textClaim(payload, 'email'), 'email')
+  return plain(textClaim(payload, 'sub'), 'sub')
+}
+
+function groupsOf(payload: Members, groupsClaim: string): readonly string[] {
+  const value = valueAt(payload, groupsClaim)
+  if (value === undefined) return []
+  const groups = typeof value === 'string' ? [value] : value
+  if (!Array.isArray(groups) || groups.length > MAX_GROUPS || !groups.every(isText)) {
+    throw new BadClaim(`claim "${groupsClaim}" is no list of at most ${MAX_GROUPS} groups`)
+  }
+  return groups.map((group) => plain(group, groupsClaim))
+}
+
+/** `scope` of RFC 9068, or `scp` as some providers write it: separated by spaces, or a list. */
+function scopesOf(payload: Members, prefix: string): readonly string[] {
+  const value = payload.scope ?? payload.scp ?? []
+  const scopes = typeof value === 'string' ? value.split(' ') : value
+  if (!Array.isArray(scopes) || !scopes.every((scope) => typeof scope === 'string')) {
+    throw new BadClaim('the scopes are no string or list of strings')
+  }
+  return scopes
+    .filter((scope) => scope.startsWith(prefix) && scope.length > prefix.length)
+    .map((scope) => scope.slice(prefix.length))
+}
+
+/** A claim by its name, or by a dotted path where no claim has the whole name: `realm_access.roles`. */
+function valueAt(payload: Members, path: string): unknown {
+  if (Object.hasOwn(payload, path)) return payload[path]
+  let value: unknown = payload
+  for (const name of path.split('.')) value = isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined
+  return value
+}
+
+function textAt(payload: Members, path: string): string {
+  const value = valueAt(payload, path)
+  if (!isText(value)) throw new BadClaim(`claim "${path}" is missing or no string`)
+  return value
+}
+
+/** Names go into records and headers: no control characters. */
+function plain(text: string, claim: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+  if (/[\u0000-\u001f\u007f]/.test(text)) throw new BadClaim(`claim "${claim}" has control characters`)
+  return text
+}

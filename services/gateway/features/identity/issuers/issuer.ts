@@ -1,0 +1,152 @@
+import { readFile } from 'node:fs/promises'
+import { type Clock, glob } from '@plat/core'
+import type { Log } from '@plat/process'
+import {
+  createJwtVerifier,
+  fault,
+  isFault,
+  jwksSource,
+  type KeyFetcher,
+  type KeySource,
+  type TokenFault,
+  type Verified,
+  type Verifier,
+} from '@plat/tokens'
+import type { Identity } from '../../../call/index.ts'
+import type { TrustedIssuerConfig } from '../config.ts'
+import { decodeExternal, type ExternalClaims } from './claims.ts'
+import { discoverKeys } from './discovery.ts'
+
+/** Access tokens (RFC 9068), and what providers that are older than it write. */
+const ACCESS_TOKEN_TYPES: ReadonlySet<string | null> = new Set([null, 'jwt', 'at+jwt'])
+
+export interface IssuerOptions {
+  readonly config: TrustedIssuerConfig
+  /** `identity.leewaySeconds`, for issuers without a leeway of their own. */
+  readonly leewaySeconds: number
+  readonly dialer: KeyFetcher
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** Verifies the access tokens of one customer's identity provider. */
+export class TrustedIssuer {
+  readonly config: TrustedIssuerConfig
+  readonly keys: KeySource
+  readonly #verifier: Verifier<ExternalClaims>
+  readonly #leewaySeconds: number
+  readonly #servers: readonly ((name: string) => boolean)[]
+  readonly #stepUps: readonly StepUp[]
+  /** A remembered token has its identity ready. */
+  readonly #identities = new WeakMap<ExternalClaims, Identity>()
+
+  constructor(options: IssuerOptions, caPEM: string | null) {
+    const { config, clock } = options
+    const algorithms = new Set(config.algorithms)
+    this.config = config
+    this.#leewaySeconds = config.leewaySeconds ?? options.leewaySeconds
+    this.keys = keysOf(options, caPEM)
+    this.#verifier = createJwtVerifier({
+      keys: this.keys,
+      issuer: config.issuer,
+      audience: null,
+      leewaySeconds: this.#leewaySeconds,
+      algorithms,
+      clock,
+      takesType: (typ) => ACCESS_TOKEN_TYPES.has(typ),
+      decode: (jws) => decodeExternal(jws, config),
+    })
+    this.#servers = config.servers.map(glob)
+    this.#stepUps = stepUpsOf(config.stepUpScopes)
+  }
+
+  /** Whether its tokens are taken for this server at all. */
+  serves(server: string): boolean {
+    return this.#servers.length === 0 || this.#servers.some((matches) => matches(server))
+  }
+
+  /** RFC 8707: the token must be for this very resource, `<resourceBaseURL>/mcp/<server>`. */
+  identify(token: string, server: string, resource: string): Identity | TokenFault | Promise<Identity | TokenFault> {
+    if (!this.serves(server)) return fault('issuer', 'tokens of this issuer are not taken for this server')
+    const answer = this.#verifier.verify(token)
+    if (answer instanceof Promise) return answer.then((verified) => this.#judge(verified, resource))
+    return this.#judge(answer, resource)
+  }
+
+  clear(): void {
+    this.#verifier.clear()
+  }
+
+  /** Every scope that this call needs, without prefix (`stepUpScopes` are for calls of tools). */
+  scopesFor(server: string, tool: string | null): readonly string[] {
+    const more = tool === null ? [] : this.#stepUps.filter((one) => one.server === server && one.matches(tool))
+    return [...new Set([`tools:${server}`, ...more.flatMap((one) => one.scopes)])]
+  }
+
+  /** Every scope that something at this server may need, without prefix. */
+  scopesOf(server: string): readonly string[] {
+    const more = this.#stepUps.filter((one) => one.server === server)
+    return [...new Set([`tools:${server}`, ...more.flatMap((one) => one.scopes)])]
+  }
+
+  #judge(claims: Verified<ExternalClaims>, resource: string): Identity | TokenFault {
+    if (isFault(claims)) return claims
+    if (!claims.audiences.includes(resource)) return fault('audience', `token is not for the resource ${resource}`)
+    const known = this.#identities.get(claims)
+    if (known !== undefined) return known
+    const identity = externalIdentity(claims, this.config.namespace, this.#leewaySeconds)
+    this.#identities.set(claims, identity)
+    return identity
+  }
+}
+
+/** Reads the CA file. Rejects when it cannot be read. */
+export async function openTrustedIssuer(options: IssuerOptions): Promise<TrustedIssuer> {
+  const { caFile } = options.config
+  return new TrustedIssuer(options, caFile === '' ? null : await readFile(caFile, 'utf8'))
+}
+
+function keysOf({ config, dialer, clock, log }: IssuerOptions, caPEM: string | null): KeySource {
+  const { issuer, jwksURL, jwksRefreshSeconds: refreshSeconds } = config
+  const algorithms = new Set(config.algorithms)
+  const common = { refreshSeconds, dialer, clock, log, algorithms, ...(caPEM !== null && { caPEM }) }
+  if (jwksURL !== '') return jwksSource({ ...common, url: jwksURL })
+  return jwksSource({ ...common, url: issuer, locate: () => discoverKeys({ issuer, dialer, caPEM }) })
+}
+
+interface StepUp {
+  readonly server: string
+  readonly matches: (tool: string) => boolean
+  readonly scopes: readonly string[]
+}
+
+/** Keys are `<server>/<tool glob>`; names of servers have no slash. */
+function stepUpsOf(config: TrustedIssuerConfig['stepUpScopes']): readonly StepUp[] {
+  return Object.entries(config).map(([key, scopes]) => {
+    const slash = key.indexOf('/')
+    return { server: key.slice(0, slash), matches: glob(key.slice(slash + 1)), scopes }
+  })
+}
+
+function externalIdentity(claims: ExternalClaims, namespace: string, leewaySeconds: number): Identity {
+  return {
+    tenant: '',
+    namespace,
+    agent: claims.agent,
+    session: claims.session,
+    user: claims.user,
+    groups: claims.groups,
+    // Words of document 1 for how the broker learned of a user; it did not.
+    verified: null,
+    tier: '',
+    scopes: new Set(claims.scopes),
+    jti: claims.jti,
+    ancestors: [],
+    chain: [],
+    expiresAt: (claims.expiresAt + leewaySeconds) * 1000,
+    jkt: claims.jkt,
+    issuer: claims.issuer,
+    forkRoot: null,
+    inheritedTaints: [],
+  }
+}

@@ -1,0 +1,24 @@
+import type { Identity } from '../../call/index.ts'
+import type { TrustedIssuers } from './issuers/issuers.ts'
+
+/** Which scopes a call of an MCP server needs of its caller. */
+export interface ScopeRules {
+  /**
+   * Null: the caller has them all. Else every scope of this call, as the caller's issuer writes them, for the challenge
+   * (RFC 6750, section 3.1): a client asks for all of them at once.
+   */
+  missing(identity: Identity, server: string, tool: string | null): string | null
+}
+
+/** `tools:<name>`, and the step-up scopes of the issuer that vouches for the caller. */
+export function createScopeRules(issuers: TrustedIssuers): ScopeRules {
+  return {
+    missing(identity, server, tool) {
+      const issuer = issuers.of(identity)
+      if (issuer === null) return identity.scopes.has(`tools:${server}`) ? null : `tools:${server}`
+      const needed = issuer.scopesFor(server, tool)
+      if (needed.every((scope) => identity.scopes.has(scope))) return null
+      return needed.map((scope) => issuer.config.scopePrefix + scope).join(' ')
+    },
+  }
+}

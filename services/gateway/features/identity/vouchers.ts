@@ -1,0 +1,57 @@
+import { fault, isFault, type SessionClaims, type TokenFault, type Verified, type Verifier } from '@plat/tokens'
+import type { Identity } from '../../call/index.ts'
+import { identityOf } from './identity.ts'
+import type { TrustedIssuers } from './issuers/issuers.ts'
+import type { Resources } from './resource.ts'
+
+/** Who is calling, or why a token proves nothing. */
+export type Vouched = Identity | TokenFault
+
+export interface VouchersOptions {
+  readonly sessions: Verifier
+  readonly leewaySeconds: number
+  readonly issuers: TrustedIssuers
+  readonly resources: Resources
+}
+
+/** Asks whoever a token claims to be of: the broker, or a customer's identity provider. */
+export class Vouchers {
+  readonly #options: VouchersOptions
+  /** A remembered token has its identity ready. */
+  readonly #identities = new WeakMap<SessionClaims, Identity>()
+
+  constructor(options: VouchersOptions) {
+    this.#options = options
+  }
+
+  /** A plain value when the token's key is known. `path` is what the request asks for. */
+  identify(token: string, path: string): Vouched | Promise<Vouched> {
+    const { issuers, resources, sessions } = this.#options
+    const issuer = issuers.claimed(token)
+    if (issuer !== null) {
+      const server = resources.server(path)
+      const resource = server === null ? null : resources.of(server)
+      if (server === null || resource === null) return onlyMcp
+      return issuer.identify(token, server, resource)
+    }
+    const answer = sessions.verify(token)
+    return answer instanceof Promise ? answer.then((verified) => this.#session(verified)) : this.#session(answer)
+  }
+
+  /** Forgets verified tokens, so that each is verified again. */
+  clear(): void {
+    this.#options.sessions.clear()
+    for (const issuer of this.#options.issuers.all()) issuer.clear()
+  }
+
+  #session(claims: Verified): Vouched {
+    if (isFault(claims)) return claims
+    const known = this.#identities.get(claims)
+    if (known !== undefined) return known
+    const identity = identityOf(claims, this.#options.leewaySeconds)
+    this.#identities.set(claims, identity)
+    return identity
+  }
+}
+
+const onlyMcp = fault('audience', 'tokens of this issuer are taken at /mcp/<name> alone')
