@@ -1,3 +1,7 @@
+export type { HttpClient } from './client/client.ts'
+export { BadResponse } from './client/head.ts'
+export type { ClientRequest } from './client/request.ts'
+export type { Receiver, Sending } from './client/transfer.ts'
 export { type AddressCheck, createAddressCheck } from './dial/addresses.ts'
 export { createDialer, type Dialer, type DialerOptions, type Lookup, type PoolOptions } from './dial/dialer.ts'
 export { BlockedAddress, type DialFault, dialFault, ResponseTooLarge } from './dial/errors.ts'

@@ -4,11 +4,15 @@ import { isIP } from 'node:net'
 import { type Clock, systemClock } from '@plat/core'
 import type { Log } from '@plat/process'
 import { buildConnector, Pool } from 'undici'
+import { type HttpClient, OriginClient } from '../client/client.ts'
 import { type AddressCheck, createAddressCheck } from './addresses.ts'
 import { BlockedAddress } from './errors.ts'
 import { type Fetched, type FetchOptions, fetchBytes } from './fetch-bytes.ts'
 import { addressPolicies, type Purpose } from './purpose.ts'
 import { rootsWith } from './roots.ts'
+import { Shelf } from './shelf.ts'
+import { opener } from './socket.ts'
+import type { TrustOptions } from './trust.ts'
 
 /** Resolves a name to all of its addresses. */
 export type Lookup = (hostname: string) => Promise<readonly { readonly address: string; readonly family: number }[]>
@@ -21,10 +25,7 @@ export interface DialerOptions {
   readonly log: Log
 }
 
-export interface PoolOptions {
-  /** CA certificates (PEM) that are trusted beside the system's. */
-  readonly caPEM?: string
-  readonly clientCert?: { readonly certPEM: string; readonly keyPEM: string }
+export interface PoolOptions extends TrustOptions {
   /** Milliseconds until the head of an answer must have come. A request may set its own. */
   readonly headersTimeoutMs?: number
 }
@@ -36,16 +37,20 @@ export interface Dialer {
    * Redirects are never followed. Throws on what is no http or https URL.
    */
   pool(origin: URL | string, purpose: Purpose, options?: PoolOptions): Pool
+  /**
+   * The client of an origin: what carries calls. Ask for it with each request, as for a pool. Throws on what is no http or https URL.
+   */
+  client(origin: URL | string, purpose: Purpose, options?: TrustOptions): HttpClient
   /** A small GET, such as for a key set, or a small POST. Rejects like a request of a pool, and with `ResponseTooLarge`. */
   fetchBytes(url: URL | string, purpose: Purpose, options: FetchOptions & PoolOptions): Promise<Fetched>
   /** Cuts every connection. */
   close(): Promise<void>
 }
 
-/** Pools that are kept; beyond it the one unused for longest is closed after its requests. */
-const MAX_POOLS = 512
-/** Connections to one origin for one purpose. */
-const MAX_CONNECTIONS = 256
+/** Pools, and clients, that are kept; beyond it the one unused for longest is closed after its requests. */
+const MAX_KEPT = 512
+/** Connections of a pool. */
+const MAX_POOL_CONNECTIONS = 256
 /** Milliseconds until a connection must stand, TLS included. */
 const CONNECT_MS = 10_000
 /** Milliseconds that an idle connection is kept. */
@@ -59,11 +64,6 @@ const BODY_IDLE_MS = 300_000
 /** Bytes of an answer's head. */
 const MAX_HEADER_BYTES = 32 * 1024
 
-interface Kept {
-  readonly pool: Pool
-  usedAt: number
-}
-
 /** Builds the dialer. Throws when an allowed range is malformed. */
 export function createDialer(options: DialerOptions): Dialer {
   return new GuardedDialer(options)
@@ -74,8 +74,8 @@ class GuardedDialer implements Dialer {
   readonly #lookup: Lookup
   readonly #clock: Clock
   readonly #log: Log
-  readonly #pools = new Map<string, Kept>()
-  #uses = 0
+  readonly #pools: Shelf<Pool>
+  readonly #clients = new Shelf<OriginClient>(MAX_KEPT, (client) => client.retire())
   #closed = false
 
   constructor(options: DialerOptions) {
@@ -83,18 +83,29 @@ class GuardedDialer implements Dialer {
     this.#lookup = options.lookup ?? ((hostname) => systemLookup(hostname, { all: true, verbatim: true }))
     this.#clock = options.clock ?? systemClock
     this.#log = options.log
+    this.#pools = new Shelf(MAX_KEPT, (pool) => {
+      pool.close().catch((error: unknown) => this.#log.warn({ err: error }, 'A pool did not close.'))
+    })
   }
 
   pool(origin: URL | string, purpose: Purpose, options?: PoolOptions): Pool {
     const text = typeof origin === 'string' ? origin : origin.origin
-    const key = options === undefined ? `${purpose} ${text}` : `${purpose} ${text} ${keyOf(options)}`
+    const key = keyOf(text, purpose, options)
     const kept = this.#pools.get(key)
-    if (kept !== undefined) {
-      kept.usedAt = ++this.#uses
-      return kept.pool
-    }
+    if (kept !== undefined) return kept
     const exact = httpOrigin(text)
-    return exact === text ? this.#open(key, exact, purpose, options ?? {}) : this.pool(exact, purpose, options)
+    if (exact !== text) return this.pool(exact, purpose, options)
+    return this.#pools.put(key, this.#openPool(exact, purpose, options ?? {}))
+  }
+
+  client(origin: URL | string, purpose: Purpose, options?: TrustOptions): HttpClient {
+    const text = typeof origin === 'string' ? origin : origin.origin
+    const key = keyOf(text, purpose, options)
+    const kept = this.#clients.get(key)
+    if (kept !== undefined) return kept
+    const exact = httpOrigin(text)
+    if (exact !== text) return this.client(exact, purpose, options)
+    return this.#clients.put(key, this.#openClient(new URL(exact), purpose, options))
   }
 
   fetchBytes(url: URL | string, purpose: Purpose, options: FetchOptions & PoolOptions): Promise<Fetched> {
@@ -106,16 +117,14 @@ class GuardedDialer implements Dialer {
 
   async close(): Promise<void> {
     this.#closed = true
-    const pools = [...this.#pools.values()]
-    this.#pools.clear()
-    await Promise.all(pools.map(({ pool }) => pool.destroy()))
+    for (const client of this.#clients.clear()) client.destroy()
+    await Promise.all(this.#pools.clear().map((pool) => pool.destroy()))
   }
 
-  #open(key: string, origin: string, purpose: Purpose, options: PoolOptions): Pool {
+  #openPool(origin: string, purpose: Purpose, options: PoolOptions): Pool {
     if (this.#closed) throw new Error('The dialer is closed.')
-    if (this.#pools.size >= MAX_POOLS) this.#makeRoom()
-    const pool = new Pool(origin, {
-      connections: MAX_CONNECTIONS,
+    return new Pool(origin, {
+      connections: MAX_POOL_CONNECTIONS,
       pipelining: 1,
       allowH2: false,
       maxHeaderSize: MAX_HEADER_BYTES,
@@ -125,16 +134,18 @@ class GuardedDialer implements Dialer {
       keepAliveMaxTimeout: KEEP_ALIVE_MAX_MS,
       connect: this.#connector(purpose, options),
     })
-    this.#pools.set(key, { pool, usedAt: ++this.#uses })
-    return pool
   }
 
-  #makeRoom(): void {
-    let oldest: [string, Kept] | null = null
-    for (const entry of this.#pools) if (oldest === null || entry[1].usedAt < oldest[1].usedAt) oldest = entry
-    if (oldest === null) return
-    this.#pools.delete(oldest[0])
-    oldest[1].pool.close().catch((error: unknown) => this.#log.warn({ err: error }, 'A pool did not close.'))
+  #openClient(origin: URL, purpose: Purpose, options: TrustOptions | undefined): OriginClient {
+    if (this.#closed) throw new Error('The dialer is closed.')
+    const open = opener(origin, {
+      ...options,
+      lookup: (hostname, _options, done) => this.#resolve(hostname, purpose, done),
+      checkLiteral: (address) => {
+        if (!this.#allowed(address, address, purpose)) throw new BlockedAddress(address, address)
+      },
+    })
+    return new OriginClient({ host: origin.host, clock: this.#clock, open })
   }
 
   /** Sockets ask `lookup` for names only, so an address in the URL is checked before. Both see the same policy. */
@@ -190,8 +201,14 @@ function httpOrigin(text: string): string {
   return origin
 }
 
-function keyOf({ caPEM, clientCert, headersTimeoutMs }: PoolOptions): string {
-  if (caPEM === undefined && clientCert === undefined) return `${headersTimeoutMs ?? ''}`
+function keyOf(origin: string, purpose: Purpose, options: PoolOptions | undefined): string {
+  if (options === undefined) return `${purpose} ${origin}`
+  const { caPEM, clientCert, headersTimeoutMs } = options
+  const hash = caPEM === undefined && clientCert === undefined ? '' : trustHash(options)
+  return `${purpose} ${origin} ${headersTimeoutMs ?? ''} ${hash}`
+}
+
+function trustHash({ caPEM, clientCert }: TrustOptions): string {
   const hash = createHash('sha256').update(JSON.stringify([caPEM, clientCert?.certPEM, clientCert?.keyPEM]))
-  return `${headersTimeoutMs ?? ''} ${hash.digest('base64')}`
+  return hash.digest('base64')
 }

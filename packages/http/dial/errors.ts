@@ -23,8 +23,24 @@ export class ResponseTooLarge extends Error {
   }
 }
 
+/** No answer, or no part of one, within the time for it. */
+export class TimeUp extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'TimeoutError'
+  }
+}
+
+/** All connections that one origin may have are taken. */
+export class TooManyConnections extends Error {
+  constructor(limit: number) {
+    super(`All ${limit} connections to the origin are in use.`)
+    this.name = 'TooManyConnections'
+  }
+}
+
 /** Why an outgoing request failed, told apart so that callers choose code and retry. */
-export type DialFault = 'blocked' | 'name' | 'refused' | 'timeout' | 'tls' | 'too_large' | 'aborted' | 'lost'
+export type DialFault = 'blocked' | 'name' | 'refused' | 'timeout' | 'tls' | 'too_large' | 'aborted' | 'busy' | 'lost'
 
 const FAULTS: Readonly<Record<string, DialFault>> = {
   ENOTFOUND: 'name',
@@ -46,10 +62,11 @@ const FAULTS: Readonly<Record<string, DialFault>> = {
   EPROTO: 'tls',
 }
 
-/** Names the fault of an error that a pool's request or `fetchBytes` rejected with; `lost`: the connection died or spoke no HTTP. */
+/** Names the fault of an error of a pool, a client or `fetchBytes`; `lost`: the connection died or spoke no HTTP. */
 export function dialFault(error: unknown): DialFault {
   if (error instanceof BlockedAddress) return 'blocked'
   if (error instanceof ResponseTooLarge) return 'too_large'
+  if (error instanceof TooManyConnections) return 'busy'
   if (!(error instanceof Error)) return 'lost'
   if (error.name === 'AbortError') return 'aborted'
   if (error.name === 'TimeoutError') return 'timeout'

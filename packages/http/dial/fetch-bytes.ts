@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Clock } from '@plat/core'
 import type { Pool } from 'undici'
-import { ResponseTooLarge } from './errors.ts'
+import { ResponseTooLarge, TimeUp } from './errors.ts'
 
 export interface FetchOptions {
   readonly maxBytes: number
@@ -21,7 +21,9 @@ export interface Fetched {
 /** GETs `url`, or POSTs to it, over `pool`. A redirect is an answer like any other. Rejects with a `TimeoutError` when time is up. */
 export async function fetchBytes(pool: Pool, url: URL, options: FetchOptions, clock: Clock): Promise<Fetched> {
   const controller = new AbortController()
-  const cancel = clock.after(options.timeoutMs, () => controller.abort(timeUp(options.timeoutMs)))
+  const cancel = clock.after(options.timeoutMs, () =>
+    controller.abort(new TimeUp(`No complete answer within ${options.timeoutMs} ms.`)),
+  )
   try {
     const { statusCode, headers, body } = await pool.request({
       method: options.post === undefined ? 'GET' : 'POST',
@@ -42,10 +44,4 @@ export async function fetchBytes(pool: Pool, url: URL, options: FetchOptions, cl
   } finally {
     cancel()
   }
-}
-
-function timeUp(ms: number): Error {
-  const error = new Error(`No complete answer within ${ms} ms.`)
-  error.name = 'TimeoutError'
-  return error
 }

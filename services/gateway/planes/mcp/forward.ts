@@ -39,7 +39,7 @@ export interface McpUpstream {
 
 /** What forwarding needs beside the call. */
 export interface Forwarder {
-  readonly dialer: Pick<Dialer, 'pool'>
+  readonly dialer: Pick<Dialer, 'client'>
   readonly sealer: Sealer
   readonly clock: Clock
   readonly log: Log
@@ -182,11 +182,11 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
     const { dialer, extraCA } = this.#forwarder
     const bundles = [upstream.caPEM, extraCA].filter((bundle) => bundle !== null)
     const options = bundles.length === 0 ? undefined : { caPEM: bundles.join('\n') }
-    const pool = dialer.pool(this.#place.origin, 'mcp', options)
+    const client = dialer.client(this.#place.origin, 'mcp', options)
     const seconds = upstream.timeoutSeconds
     const headersTimeoutMs = seconds === null ? this.#forwarder.upstreamTimeoutMs : seconds * 1000
     const { path } = this.#place
-    return new UpstreamExchange(pool, { method, path, headers, body, headersTimeoutMs, pauseTimeoutMs: 0 })
+    return new UpstreamExchange(client, { method, path, headers, body, headersTimeoutMs, pauseTimeoutMs: 0 })
   }
 
   /** What the client hears of the upstream's head: its type, its session under seal, when to come again. Nothing else. */

@@ -40,7 +40,7 @@ export interface Upstreams {
 
 export interface McpPlaneOptions {
   readonly upstreams: Upstreams
-  readonly dialer: Pick<Dialer, 'pool'>
+  readonly dialer: Pick<Dialer, 'client'>
   readonly sealer: Sealer
   readonly clock: Clock
   readonly log: Log

@@ -1,12 +1,12 @@
 import type { Clock } from '@plat/core'
 import type { Dialer } from '@plat/http'
-import { type Call, type Denial, deny, type Head, type Reply } from '../../call/index.ts'
+import { type Call, type Denial, deny, type FrameRun, type Head, type Reply } from '../../call/index.ts'
 import { EventFrames, type EventGate } from '../wire/events.ts'
 import { GivenUp, UpstreamExchange, type UpstreamHead } from '../wire/exchange.ts'
 import { failure } from '../wire/failure.ts'
 import { copyHeader, isJsonType, isStreamType, STREAM_HEADERS } from '../wire/headers.ts'
 import { isObject, member } from '../wire/json.ts'
-import { ModelFrame, mentions } from './frame.ts'
+import { ModelFrame, mayFail, runOf } from './frame.ts'
 import { withMember } from './members.ts'
 import { ModelBody } from './request.ts'
 
@@ -23,7 +23,7 @@ export interface ModelUpstream {
 
 /** What forwarding needs beside the call. */
 export interface Forwarder {
-  readonly dialer: Pick<Dialer, 'pool'>
+  readonly dialer: Pick<Dialer, 'client'>
   readonly clock: Clock
   readonly upstreamTimeoutMs: number
   /** CA bundle trusted beside the system roots; null: none. */
@@ -46,8 +46,6 @@ export interface Passage {
 const UP = ['accept', 'traceparent', 'tracestate'] as const
 /** Headers of an answer that the caller sees as they came: what clients use for retries and in bug reports. */
 const DOWN = ['retry-after', 'retry-after-ms', 'x-should-retry', 'x-request-id', 'openai-processing-ms'] as const
-
-const ERROR_MEMBER = Buffer.from('"error"')
 
 /**
  * Sends one request to a provider that speaks OpenAI's API and hands its answer out in frames. Bytes that nobody changed arrive as they
@@ -93,9 +91,13 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   pass(event: Uint8Array): ModelFrame {
     const frame = ModelFrame.event(event)
     if (frame.role === 'final') this.#done = true
-    else if (mentions(event, ERROR_MEMBER) && isObject(member(frame.value, 'error')))
+    else if (mayFail(event) && isObject(member(frame.value, 'error')))
       throw new GivenUp('the upstream reported an error')
     return frame
+  }
+
+  together(events: Uint8Array): FrameRun | null {
+    return runOf(events)
   }
 
   /** Only `[DONE]` says that an answer is whole. */
@@ -128,8 +130,8 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   #send(): UpstreamExchange {
     const { dialer, extraCA, upstreamTimeoutMs } = this.#forwarder
     const { call } = this.#passage
-    const pool = dialer.pool(this.#url.origin, 'model', extraCA === null ? undefined : { caPEM: extraCA })
-    const exchange = new UpstreamExchange(pool, {
+    const client = dialer.client(this.#url.origin, 'model', extraCA === null ? undefined : { caPEM: extraCA })
+    const exchange = new UpstreamExchange(client, {
       method: call.wire.method,
       path: this.#url.pathname + this.#url.search,
       headers: this.#upstreamHeaders(),

@@ -1,29 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Dispatcher } from 'undici'
+import type { ClientRequest, HttpClient, Receiver, Sending } from '@plat/http'
 
 /** Bytes of an answer that may wait for a slow reader before the upstream is paused. */
 const PAUSE_AT_BYTES = 256 * 1024
 
-export interface UpstreamRequest {
-  readonly method: string
-  /** Path and query. */
-  readonly path: string
-  readonly headers: Record<string, string>
-  readonly body: Uint8Array | null
-  /** Wait for the response head, in milliseconds. */
-  readonly headersTimeoutMs: number
-  /** How long the answer may pause, in milliseconds; 0: for ever. */
-  readonly pauseTimeoutMs: number
-}
-
 export interface UpstreamHead {
   readonly status: number
   readonly headers: IncomingHttpHeaders
-}
-
-/** The side of a pool that is needed here. */
-export interface Sends {
-  dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean
 }
 
 /** The gateway gave a request up; `why` is what it was for. */
@@ -34,32 +17,34 @@ export class GivenUp extends Error {
   }
 }
 
-/**
- * One request to an upstream and its answer, straight on undici's callbacks: no stream object stands in between. One reader.
- */
-export class UpstreamExchange implements Dispatcher.DispatchHandler {
-  /** Rejects when no head came. */
-  readonly head: Promise<UpstreamHead>
+/** One request to an upstream and its answer, straight on the client's callbacks: no stream object stands in between. One reader. */
+export class UpstreamExchange implements Receiver {
+  readonly #sending: Sending
+  #head: UpstreamHead | null = null
   #resolveHead: (head: UpstreamHead) => void = ignore
   #rejectHead: (error: Error) => void = ignore
-  #controller: Dispatcher.DispatchController | null = null
   #chunks: Uint8Array[] = []
   #waiting = 0
+  #paused = false
   #ended = false
   #error: Error | null = null
   #wake: (() => void) | null = null
   #discarding = false
   #over: () => void = ignore
 
-  constructor(pool: Sends, request: UpstreamRequest) {
-    this.head = new Promise((resolve, reject) => {
+  /** Throws on a request that cannot be sent. */
+  constructor(client: HttpClient, request: ClientRequest) {
+    this.#sending = client.send(request, this)
+  }
+
+  /** Asked for once. Rejects when no head came. */
+  get head(): Promise<UpstreamHead> {
+    if (this.#head !== null) return Promise.resolve(this.#head)
+    if (this.#error !== null) return Promise.reject(this.#error)
+    return new Promise((resolve, reject) => {
       this.#resolveHead = resolve
       this.#rejectHead = reject
     })
-    // A request that is given up before anybody waits for its head must not count as an unhandled rejection.
-    this.head.catch(ignore)
-    const { method, path, headers, body, headersTimeoutMs: headersTimeout, pauseTimeoutMs: bodyTimeout } = request
-    pool.dispatch({ method, path, headers, body, headersTimeout, bodyTimeout }, this)
   }
 
   /** Everything that has come since the last read, at least one chunk; null at the end. Throws when the upstream died. */
@@ -74,7 +59,7 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
     const chunks = this.#chunks
     this.#chunks = []
     this.#waiting = 0
-    if (this.#controller?.paused) this.#controller.resume()
+    this.#resume()
     return chunks
   }
 
@@ -95,10 +80,7 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
 
   /** Ends the request at once; the connection is closed. */
   abort(why: string): void {
-    if (this.#ended || this.#error !== null) return
-    const error = new GivenUp(why)
-    if (this.#controller === null) this.onResponseError(null, error)
-    else this.#controller.abort(error)
+    if (!this.#ended && this.#error === null) this.#sending.abort(new GivenUp(why))
   }
 
   /** Lets the answer run to its end unread: for a reader it is over now. `over` is called when it really is. */
@@ -110,39 +92,43 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler {
     this.#over = over
     this.#discarding = true
     this.#chunks = []
-    if (this.#controller?.paused) this.#controller.resume()
+    this.#resume()
     this.#wakeReader()
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller
-    // It was given up while it stood in the pool's queue.
-    if (this.#error !== null) controller.abort(this.#error)
+  onHead(status: number, headers: IncomingHttpHeaders): void {
+    this.#head = { status, headers }
+    this.#resolveHead(this.#head)
   }
 
-  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
-    this.#resolveHead({ status, headers })
-  }
-
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
+  onData(chunk: Uint8Array): void {
     if (this.#discarding) return
     this.#chunks.push(chunk)
     this.#waiting += chunk.length
-    if (this.#waiting > PAUSE_AT_BYTES) controller.pause()
+    if (this.#waiting > PAUSE_AT_BYTES && !this.#paused) {
+      this.#paused = true
+      this.#sending.pause()
+    }
     this.#wakeReader()
   }
 
-  onResponseEnd(): void {
+  onEnd(): void {
     this.#ended = true
     this.#over()
     this.#wakeReader()
   }
 
-  onResponseError(_: Dispatcher.DispatchController | null, error: Error): void {
-    this.#error ??= error
+  onFailure(error: Error): void {
+    this.#error = error
     this.#rejectHead(error)
     this.#over()
     this.#wakeReader()
+  }
+
+  #resume(): void {
+    if (!this.#paused) return
+    this.#paused = false
+    this.#sending.resume()
   }
 
   #wakeReader(): void {

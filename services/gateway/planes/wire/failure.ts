@@ -12,6 +12,8 @@ export function failure(name: string, error: unknown): Denial {
       return deny('upstream_error', `the address of ${name} cannot be resolved`)
     case 'refused':
       return deny('upstream_error', `${name} cannot be reached`)
+    case 'busy':
+      return deny('upstream_error', `${name} has as many connections open as it may have`)
     case 'tls':
       return deny('upstream_error', `the certificate of ${name} is not accepted`)
     default:

@@ -1,0 +1,90 @@
+import type { Clock } from '@plat/core'
+import { TooManyConnections } from '../dial/errors.ts'
+import type { OpenSocket } from '../dial/socket.ts'
+import { Connection, type Home } from './connection.ts'
+import { BadResponse } from './head.ts'
+import { type ClientRequest, requestHead } from './request.ts'
+import { type Receiver, type Sending, Transfer } from './transfer.ts'
+
+/** Sends requests to one origin over HTTP/1.1. */
+export interface HttpClient {
+  /**
+   * Sends a request. The receiver hears nothing before this returns. Throws a `TypeError` on a method, path or header that cannot be
+   * sent. Redirects are answers like any other.
+   */
+  send(request: ClientRequest, receiver: Receiver): Sending
+}
+
+export interface ClientOptions {
+  /** The `Host` header. */
+  readonly host: string
+  readonly clock: Clock
+  readonly open: OpenSocket
+}
+
+/** Connections to one origin. Each stream that a client listens to holds one; a request that finds none left is refused, not queued. */
+const MAX_CONNECTIONS = 4_096
+/** Idle connections to one origin; what is freed beyond is closed. */
+const MAX_IDLE = 256
+
+/** A client of one origin, with its connections. The one used last is used next, so that those in excess grow old. */
+export class OriginClient implements HttpClient, Home {
+  readonly host: string
+  readonly clock: Clock
+  readonly open: OpenSocket
+  readonly #all = new Set<Connection>()
+  readonly #idle: Connection[] = []
+  #retired = false
+
+  constructor(options: ClientOptions) {
+    this.host = options.host
+    this.clock = options.clock
+    this.open = options.open
+  }
+
+  send(request: ClientRequest, receiver: Receiver): Sending {
+    const transfer = new Transfer(requestHead(request, this.host), request, receiver)
+    const idle = this.#idle.pop()
+    if (idle === undefined) this.#connect(transfer)
+    else idle.carry(transfer)
+    return transfer
+  }
+
+  free(connection: Connection): void {
+    if (this.#retired || this.#idle.length >= MAX_IDLE) connection.cut()
+    else this.#idle.push(connection)
+  }
+
+  gone(connection: Connection): void {
+    this.#all.delete(connection)
+    const at = this.#idle.indexOf(connection)
+    if (at !== -1) this.#idle.splice(at, 1)
+  }
+
+  again(transfer: Transfer): void {
+    transfer.resent = true
+    this.#connect(transfer)
+  }
+
+  /** Closes what is idle now, and the rest as it becomes idle. */
+  retire(): void {
+    this.#retired = true
+    for (const connection of [...this.#idle]) connection.cut()
+  }
+
+  /** Cuts every connection; their requests fail. */
+  destroy(): void {
+    this.#retired = true
+    for (const connection of [...this.#all]) connection.abandon(new BadResponse('the client was closed'))
+  }
+
+  #connect(transfer: Transfer): void {
+    try {
+      if (this.#all.size >= MAX_CONNECTIONS) throw new TooManyConnections(MAX_CONNECTIONS)
+      this.#all.add(new Connection(this, transfer))
+    } catch (error) {
+      // Whoever sends holds nothing in hands yet that a failure could be told of.
+      queueMicrotask(() => transfer.fail(error instanceof Error ? error : new Error(String(error))))
+    }
+  }
+}

@@ -1,0 +1,196 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Clock } from '@plat/core'
+import { TimeUp } from '../dial/errors.ts'
+import type { OpenSocket } from '../dial/socket.ts'
+import { Alarm } from './alarm.ts'
+import { BadResponse } from './head.ts'
+import { type ResponseEvents, ResponseParser } from './parser.ts'
+import { JOIN_BYTES, joined } from './request.ts'
+import type { Carrier, Transfer } from './transfer.ts'
+
+/** Milliseconds until a connection must stand, name look-up and TLS included. */
+const CONNECT_MS = 10_000
+/** Milliseconds that an idle connection is kept. */
+const KEEP_ALIVE_MS = 30_000
+/** Milliseconds by which the server's own limit is undercut, so that its end and our next request do not meet on the way. */
+const KEEP_ALIVE_MARGIN_MS = 1_000
+
+/** What a connection tells the client that opened it. */
+export interface Home {
+  readonly clock: Clock
+  readonly open: OpenSocket
+  /** It can carry another request. */
+  free(connection: Connection): void
+  /** It is gone. */
+  gone(connection: Connection): void
+  /** Sends a transfer again, over a new connection. */
+  again(transfer: Transfer): void
+}
+
+/** One connection: a request and its response at a time, no pipelining. */
+export class Connection implements Carrier, ResponseEvents {
+  readonly #home: Home
+  readonly #parser = new ResponseParser(this)
+  readonly #alarm: Alarm
+  readonly #socket: Socket
+  #transfer: Transfer | null
+  #connected = false
+  #gone = false
+  /** A request has been answered over it. */
+  #served = false
+  /** A byte has come since the current request was sent. */
+  #heard = false
+  #paused = false
+
+  /** Throws when the address is forbidden. */
+  constructor(home: Home, transfer: Transfer) {
+    this.#home = home
+    this.#transfer = transfer
+    this.#alarm = new Alarm(home.clock, () => this.#timeUp())
+    this.#socket = home.open((bytes) => this.#read(bytes))
+    this.#socket.once(home.open.ready, () => this.#ready())
+    this.#socket.on('error', (error) => this.#lost(error))
+    this.#socket.on('end', () => this.#ended())
+    this.#socket.on('close', () => this.#lost(new BadResponse('the connection was closed')))
+    transfer.carrier = this
+    this.#alarm.set(CONNECT_MS)
+  }
+
+  /** Sends a request. Only on a connection that is free. */
+  carry(transfer: Transfer): void {
+    this.#transfer = transfer
+    transfer.carrier = this
+    this.#send(transfer)
+  }
+
+  pause(): void {
+    this.#paused = true
+    this.#socket.pause()
+    this.#alarm.off()
+  }
+
+  resume(): void {
+    if (!this.#paused) return
+    this.#paused = false
+    this.#expectBody()
+    this.#socket.resume()
+  }
+
+  cut(): void {
+    this.#transfer = null
+    this.#leave()
+  }
+
+  /** Closes the connection; its transfer fails. */
+  abandon(error: Error): void {
+    const transfer = this.#transfer
+    this.cut()
+    transfer?.fail(error)
+  }
+
+  head(status: number, headers: IncomingHttpHeaders): void {
+    this.#expectBody()
+    this.#transfer?.receiver.onHead(status, headers)
+  }
+
+  data(bytes: Buffer): void {
+    this.#transfer?.receiver.onData(bytes)
+  }
+
+  #ready(): void {
+    this.#connected = true
+    if (this.#transfer !== null) this.#send(this.#transfer)
+  }
+
+  #send(transfer: Transfer): void {
+    const { head, request } = transfer
+    const { body } = request
+    this.#heard = false
+    this.#parser.begin(request.method)
+    if (body === null || body.length === 0) this.#socket.write(head, 'latin1')
+    else if (body.length <= JOIN_BYTES) this.#socket.write(joined(head, body))
+    else {
+      this.#socket.cork()
+      this.#socket.write(head, 'latin1')
+      this.#socket.write(body)
+      this.#socket.uncork()
+    }
+    this.#alarm.set(request.headersTimeoutMs)
+  }
+
+  #expectBody(): void {
+    if (this.#transfer !== null) this.#alarm.set(this.#transfer.request.pauseTimeoutMs)
+  }
+
+  #read(bytes: Buffer): void {
+    // What comes unasked belongs to no request: nothing on this connection can be trusted.
+    if (this.#transfer === null) {
+      this.#leave()
+      return
+    }
+    if (this.#heard) this.#expectBody()
+    this.#heard = true
+    try {
+      const used = this.#parser.push(bytes)
+      if (this.#parser.done) this.#finished(used === bytes.length)
+    } catch (error) {
+      this.#lost(error instanceof Error ? error : new BadResponse(String(error)))
+    }
+  }
+
+  /** The server has closed its side. */
+  #ended(): void {
+    try {
+      this.#parser.close()
+      this.#finished(false)
+    } catch (error) {
+      this.#lost(error instanceof Error ? error : new BadResponse(String(error)))
+    }
+  }
+
+  /** A request that is not out yet when its answer is complete was not wanted whole: what follows it would be taken for a new one. */
+  #finished(clean: boolean): void {
+    const transfer = this.#transfer
+    this.#transfer = null
+    this.#served = true
+    const { hintMs, keeps } = this.#parser
+    const idleMs = Math.min(KEEP_ALIVE_MS, hintMs === null ? KEEP_ALIVE_MS : hintMs - KEEP_ALIVE_MARGIN_MS)
+    const usable = clean && keeps && idleMs > 0 && !this.#gone && this.#socket.writableLength === 0
+    if (usable) {
+      if (this.#paused) this.#socket.resume()
+      this.#paused = false
+      this.#alarm.set(idleMs)
+      this.#home.free(this)
+    } else this.#leave()
+    transfer?.end()
+  }
+
+  #timeUp(): void {
+    this.abandon(new TimeUp(this.#connected ? 'The server fell silent.' : 'The connection did not stand in time.'))
+  }
+
+  /**
+   * The connection died. A server may close an idle connection in the very moment in which a request is sent over it. Such a
+   * request goes out once more over a new connection when it is safe (RFC 9112, section 9.3.1): the connection had served
+   * before, not one byte of an answer has come, and the method only reads. A POST is never repeated, because the server may have
+   * begun to act on it: a tool would be called twice. Undici and Go draw the line there as well.
+   */
+  #lost(error: Error): void {
+    const transfer = this.#transfer
+    this.cut()
+    if (transfer === null) return
+    const { method } = transfer.request
+    const repeatable = this.#served && !this.#heard && !transfer.resent && (method === 'GET' || method === 'HEAD')
+    if (repeatable) this.#home.again(transfer)
+    else transfer.fail(error)
+  }
+
+  #leave(): void {
+    if (this.#gone) return
+    this.#gone = true
+    this.#alarm.stop()
+    this.#socket.destroy()
+    this.#home.gone(this)
+  }
+}

@@ -1,0 +1,228 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { BadResponse, type ResponseHead, readHead } from './head.ts'
+
+/** What a parser tells, in this order. Bytes are slices of what was pushed. */
+export interface ResponseEvents {
+  /** Interim heads (1xx) are not told. */
+  head(status: number, headers: IncomingHttpHeaders): void
+  data(bytes: Buffer): void
+}
+
+/** Bytes of a head, interim heads and trailers each on their own. */
+export const MAX_HEAD_BYTES = 32 * 1024
+/** Bytes of the line that opens a chunk, or of one trailer. */
+const MAX_LINE_BYTES = 4 * 1024
+/** Interim heads before the real one. */
+const MAX_INTERIM = 16
+
+const LF = 10
+const CR = 13
+const HEAD_END = Buffer.from('\r\n\r\n')
+const HEAD_START = Buffer.from('HTTP/1.')
+
+const LINE = /^[\t\x20-\x7e\x80-\xff]*\r\n$/
+/** RFC 9112, section 7.1: the size, then extensions, which are ignored. */
+const CHUNK_SIZE = /^([0-9a-f]{1,12})(?:[\t ]*;[^\r]*)?\r\n$/i
+
+/** `open`: until the connection ends. `size`, `chunk`, `gap`, `trailer`: the parts of a chunked body. */
+type State = 'head' | 'sized' | 'open' | 'size' | 'chunk' | 'gap' | 'trailer' | 'done'
+
+/**
+ * Reads one HTTP/1.x response after the other (RFC 9112), cut into pieces anywhere. Where the RFC leaves a choice, the strict way is
+ * taken: lines end with CR LF and with nothing else, folded lines are refused, and so is every message whose length two readers could
+ * take for different ones. Throws a `BadResponse`; the connection is then useless.
+ */
+export class ResponseParser {
+  readonly #events: ResponseEvents
+  #state: State = 'done'
+  #bodiless = false
+  #keeps = false
+  #hintMs: number | null = null
+  #interim = 0
+  /** Bytes of the current body or chunk that are still to come. */
+  #left = 0
+  #trailerBytes = 0
+  #line = ''
+  /** The beginning of a head that came in several reads. */
+  #partial: Buffer | null = null
+  #filled = 0
+  /** How far the current read is consumed. */
+  #at = 0
+
+  constructor(events: ResponseEvents) {
+    this.#events = events
+  }
+
+  /** A request has been sent; `method` decides whether its response has a body. */
+  begin(method: string): void {
+    this.#state = 'head'
+    this.#bodiless = method === 'HEAD'
+    this.#interim = 0
+  }
+
+  /** The response is complete. */
+  get done(): boolean {
+    return this.#state === 'done'
+  }
+
+  /** Whether the server keeps the connection open after this response. */
+  get keeps(): boolean {
+    return this.#keeps
+  }
+
+  /** Milliseconds that the server says it keeps an idle connection; null: it says nothing. */
+  get hintMs(): number | null {
+    return this.#hintMs
+  }
+
+  /** Takes what one read brought; answers how many bytes belonged to the response. */
+  push(bytes: Buffer): number {
+    this.#at = 0
+    while (this.#at < bytes.length && this.#state !== 'done') this.#step(bytes)
+    return this.#at
+  }
+
+  /** The connection ended. Throws when the response is not complete by that. */
+  close(): void {
+    if (this.#state === 'open') this.#state = 'done'
+    if (this.#state !== 'done') throw new BadResponse('the connection ended before the response did')
+  }
+
+  #step(bytes: Buffer): void {
+    switch (this.#state) {
+      case 'head':
+        this.#readHead(bytes)
+        break
+      case 'sized':
+        if (this.#readSized(bytes)) this.#state = 'done'
+        break
+      case 'chunk':
+        if (this.#readSized(bytes)) this.#state = 'gap'
+        break
+      case 'open':
+        this.#events.data(this.#take(bytes, bytes.length))
+        break
+      default:
+        this.#readLine(bytes)
+    }
+  }
+
+  #take(bytes: Buffer, end: number): Buffer {
+    const start = this.#at
+    this.#at = end
+    return start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end)
+  }
+
+  /** True: all that was announced has come. */
+  #readSized(bytes: Buffer): boolean {
+    const end = Math.min(bytes.length, this.#at + this.#left)
+    this.#left -= end - this.#at
+    this.#events.data(this.#take(bytes, end))
+    return this.#left === 0
+  }
+
+  #readHead(bytes: Buffer): void {
+    const end = this.#filled === 0 ? bytes.indexOf(HEAD_END, this.#at) : -1
+    if (end === -1) {
+      this.#collectHead(bytes)
+      return
+    }
+    const start = this.#at
+    if (end - start > MAX_HEAD_BYTES) throw tooLarge()
+    this.#at = end + HEAD_END.length
+    this.#opened(readHead(bytes.toString('latin1', start, end + 2)))
+  }
+
+  /** A head in several reads is rare: it is put together first. What can no longer become a head is refused before its end. */
+  #collectHead(bytes: Buffer): void {
+    this.#partial ??= Buffer.allocUnsafe(MAX_HEAD_BYTES)
+    const partial = this.#partial
+    const from = this.#filled
+    this.#filled += bytes.copy(partial, from, this.#at)
+    const have = partial.subarray(0, this.#filled)
+    const end = have.indexOf(HEAD_END, Math.max(0, from - HEAD_END.length + 1))
+    if (end === -1) {
+      if (!startsWell(have)) throw new BadResponse('it does not begin like HTTP/1.x')
+      if (hasBareLineFeed(have, from)) throw new BadResponse('a line of its head does not end with CR LF')
+      if (this.#filled === MAX_HEAD_BYTES) throw tooLarge()
+      this.#at = bytes.length
+      return
+    }
+    this.#at += end + HEAD_END.length - from
+    this.#filled = 0
+    this.#partial = null
+    this.#opened(readHead(have.toString('latin1', 0, end + 2)))
+  }
+
+  #opened(head: ResponseHead): void {
+    const { status } = head
+    if (status < 200) {
+      if (status === 101) throw new BadResponse('it changes the protocol unasked')
+      if (++this.#interim > MAX_INTERIM) throw new BadResponse(`more than ${MAX_INTERIM} interim heads come before it`)
+      return
+    }
+    this.#keeps = head.keeps
+    this.#hintMs = head.hintMs
+    const { length } = head
+    if (this.#bodiless || status === 204 || status === 304 || length === 0) this.#state = 'done'
+    else if (length === 'chunked') this.#state = 'size'
+    else if (length === 'open') this.#state = 'open'
+    else {
+      this.#left = length
+      this.#state = 'sized'
+    }
+    if (this.#state === 'open') this.#keeps = false
+    this.#events.head(status, head.headers)
+  }
+
+  #readLine(bytes: Buffer): void {
+    if (this.#state === 'gap' && bytes[this.#at] === CR && bytes[this.#at + 1] === LF && this.#line === '') {
+      this.#at += 2
+      this.#state = 'size'
+      return
+    }
+    const lf = bytes.indexOf(LF, this.#at)
+    const end = lf === -1 ? bytes.length : lf + 1
+    if (this.#line.length + end - this.#at > MAX_LINE_BYTES) throw new BadResponse('a line of its body is too long')
+    this.#line += bytes.toString('latin1', this.#at, end)
+    this.#at = end
+    if (lf === -1) return
+    const line = this.#line
+    this.#line = ''
+    if (!LINE.test(line)) throw new BadResponse('a line of its body does not end with CR LF')
+    this.#tookLine(line)
+  }
+
+  #tookLine(line: string): void {
+    if (this.#state === 'gap') {
+      if (line !== '\r\n') throw new BadResponse('a chunk is longer than it says')
+      this.#state = 'size'
+    } else if (this.#state === 'size') {
+      const digits = CHUNK_SIZE.exec(line)?.[1]
+      if (digits === undefined) throw new BadResponse('the size of a chunk cannot be read')
+      this.#left = Number.parseInt(digits, 16)
+      this.#state = this.#left === 0 ? 'trailer' : 'chunk'
+      this.#trailerBytes = 0
+    } else if (line === '\r\n') {
+      this.#state = 'done'
+    } else {
+      // Trailers are dropped: nobody here looks at them, and merging them into the head is a known trap (RFC 9110, section 6.5.1).
+      this.#trailerBytes += line.length
+      if (this.#trailerBytes > MAX_HEAD_BYTES) throw tooLarge()
+    }
+  }
+}
+
+function tooLarge(): BadResponse {
+  return new BadResponse(`its head or its trailers are larger than ${MAX_HEAD_BYTES} bytes`)
+}
+
+function startsWell(have: Buffer): boolean {
+  const length = Math.min(have.length, HEAD_START.length)
+  return have.compare(HEAD_START, 0, length, 0, length) === 0
+}
+
+function hasBareLineFeed(have: Buffer, from: number): boolean {
+  for (let lf = have.indexOf(LF, from); lf !== -1; lf = have.indexOf(LF, lf + 1)) if (have[lf - 1] !== CR) return true
+  return false
+}

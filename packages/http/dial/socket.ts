@@ -1,0 +1,77 @@
+import { connect, isIP, type LookupFunction, type Socket, type SocketConnectOpts } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { rootsWith } from './roots.ts'
+import type { TrustOptions } from './trust.ts'
+
+/** Opens one connection. */
+export interface OpenSocket {
+  /** `read` gets the bytes of each read, once, and may keep them. Throws when the address must not be connected to. */
+  (read: (bytes: Buffer) => void): Socket
+  /** The event after which a request may be written: with TLS, the certificate has been accepted by then. */
+  readonly ready: 'connect' | 'secureConnect'
+}
+
+export interface SocketOptions extends TrustOptions {
+  /** Resolves and checks names. Never asked for a host that is an address: `checkLiteral` is. */
+  readonly lookup: LookupFunction
+  /** Throws when the address in the URL must not be connected to. */
+  readonly checkLiteral: (address: string) => void
+}
+
+/** Bytes of one read. */
+const READ_BYTES = 64 * 1024
+/** Milliseconds of silence after which the system asks whether the other side still lives. */
+const PROBE_AFTER_MS = 60_000
+
+/**
+ * Every socket reads into this one buffer, and what was read is copied before anything else happens: a thousand waiting streams would
+ * otherwise hold a thousand buffers, and each read would pass through a stream that nobody needs. Reading is one synchronous step on
+ * the systems that plat runs on.
+ */
+const shared = Buffer.allocUnsafeSlow(READ_BYTES)
+
+/** How connections to `origin` are opened. */
+export function opener(origin: URL, options: SocketOptions): OpenSocket {
+  const host = origin.hostname.replace(/^\[(.*)\]$/, '$1')
+  const literal = isIP(host) !== 0
+  const isTls = origin.protocol === 'https:'
+  const port = Number(origin.port || (isTls ? 443 : 80))
+  const open = isTls ? tlsOpener(host, options) : connect
+  const openSocket = (read: (bytes: Buffer) => void): Socket => {
+    if (literal) options.checkLiteral(host)
+    return open({
+      host,
+      port,
+      lookup: options.lookup,
+      autoSelectFamily: true,
+      noDelay: true,
+      keepAlive: true,
+      keepAliveInitialDelay: PROBE_AFTER_MS,
+      onread: { buffer: shared, callback: (size) => taken(size, read) },
+    })
+  }
+  return Object.assign(openSocket, { ready: isTls ? 'secureConnect' : 'connect' } as const)
+}
+
+function taken(size: number, read: (bytes: Buffer) => void): boolean {
+  const bytes = Buffer.allocUnsafe(size)
+  shared.copy(bytes, 0, 0, size)
+  read(bytes)
+  return true
+}
+
+/** The last session is offered to the next connection, which saves a round trip and a signature. */
+function tlsOpener(host: string, { caPEM, clientCert }: SocketOptions): (how: SocketConnectOpts) => Socket {
+  const identity = clientCert === undefined ? {} : { cert: clientCert.certPEM, key: clientCert.keyPEM }
+  const trust = caPEM === undefined ? {} : { ca: rootsWith(caPEM) }
+  let session: Buffer | undefined
+  return (how) => {
+    const name = isIP(host) === 0 ? { servername: host } : {}
+    const resumed = session === undefined ? {} : { session }
+    const socket = connectTls({ ...how, ...identity, ...trust, ...name, ...resumed, ALPNProtocols: ['http/1.1'] })
+    socket.on('session', (ticket) => {
+      session = ticket
+    })
+    return socket
+  }
+}
