@@ -63,6 +63,8 @@ export interface Parsed {
   readonly body: Body | null
   /** The call that this one belongs to: answers, re-subscriptions, multi-round requests, tasks. */
   readonly parent: string | null
+  /** Operation of that call, for an answer: it is judged as that call is. */
+  readonly parentOperation?: Operation | null
 }
 
 /** One object per call, mutable for the runner alone. Everybody else sees it readonly, and only the facts that they declared. */

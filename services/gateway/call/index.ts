@@ -16,6 +16,6 @@ export type {
 } from './facts.ts'
 export type { Operation } from './operation.ts'
 export type { Outcome, Usage } from './outcome.ts'
-export type { Ending, Frame, Head, Passed, Reply } from './reply.ts'
+export type { Ending, Frame, Head, Message, Passed, Reply } from './reply.ts'
 export { type Slot, type Snapshot, Snapshots } from './snapshot.ts'
 export { unresolved } from './unresolved.ts'

@@ -7,6 +7,14 @@ export interface Head {
   readonly headers: Readonly<Record<string, string>>
 }
 
+/** Something that an upstream asks of the caller: it leaves a `message` record before the caller sees it. */
+export interface Message {
+  /** The protocol's own word, such as `elicitation/create`. */
+  readonly method: string
+  /** What is asked, as received; null when there is nothing to hash. */
+  readonly args: Uint8Array | null
+}
+
 /** One unit of a reply: a JSON answer is one `final` frame, a stream is many. */
 export interface Frame {
   readonly role: 'progress' | 'partial' | 'request' | 'final' | 'error'
@@ -14,6 +22,8 @@ export interface Frame {
   readonly value: unknown
   /** The bytes as they came, framing included; null once changed, and then the plane encodes `value`. */
   readonly raw: Uint8Array | null
+  /** What the upstream asks of the caller in this frame; absent in most planes. */
+  readonly messages?: readonly Message[]
 }
 
 /** How a reply's body ended. */

@@ -62,6 +62,8 @@ export const matrix = {
     built: true,
     stages: ['pins', 'taints', 'policy', 'redact', 'guard', 'approval', 'reserve'],
     reviews: ['redact', 'guard', 'mark', 'meter'],
+    parent: true,
+    note: 'parent: the round before, where there is one',
   },
   'mcp.list': {
     ...plain,
@@ -77,7 +79,8 @@ export const matrix = {
     built: true,
     stages: ['taints', 'policy', 'redact', 'guard', 'approval', 'reserve'],
     reviews: ['redact', 'guard', 'mark', 'meter'],
-    note: 'policy: by method and name',
+    parent: true,
+    note: 'policy: by method and name; parent: the round before, where there is one',
   },
   'mcp.control': {
     ...plain,
@@ -88,6 +91,7 @@ export const matrix = {
   'mcp.answer': {
     ...plain,
     covers: "a posted answer to a server's request",
+    built: true,
     stages: ['taints', 'policy', 'redact', 'guard'],
     parent: true,
     note: "taints, policy: the parent's",

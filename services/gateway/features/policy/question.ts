@@ -11,7 +11,7 @@ export interface PolicyInput {
   /** The protocol's own word: `tools/call`. */
   readonly method: string
   readonly taints: readonly string[]
-  /** Bytes of the arguments; null: the message has none; `unknown`: a list, where nobody has called yet. */
+  /** Bytes of the arguments; null: the message has none; `unknown`: a list, where nobody has called yet, or an answer. */
   readonly args: Uint8Array | null | 'unknown'
   /** Milliseconds since the epoch. */
   readonly now: number
@@ -28,9 +28,15 @@ export function questionOf(call: Call<'identity' | 'target'>, now: number): Poli
     tool: call.facts.target.tool,
     method: call.method,
     taints: NO_TAINTS,
-    args: call.body === null ? null : call.body.args,
+    args: argumentsOf(call),
     now,
   }
+}
+
+/** An answer is judged as the call in which the server asked, whose arguments are gone. */
+function argumentsOf({ operation, body }: Call): PolicyInput['args'] {
+  if (operation === 'mcp.answer') return 'unknown'
+  return body === null ? null : body.args
 }
 
 /** The question for one entry of a `tools/list`: as if it were called, with arguments that nobody knows. */

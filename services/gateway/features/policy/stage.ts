@@ -1,5 +1,13 @@
 import type { Clock } from '@plat/core'
-import { type Call, type Decision, type Denial, deny, type Slot, type Snapshots } from '../../call/index.ts'
+import {
+  type Call,
+  type Decision,
+  type Denial,
+  deny,
+  type Operation,
+  type Slot,
+  type Snapshots,
+} from '../../call/index.ts'
 import { type Stage, stage } from '../../pipeline/stage.ts'
 import { noPolicies, type PolicySet } from './compile.ts'
 import { judge } from './judge.ts'
@@ -34,18 +42,30 @@ export function createPolicyStage(
     gives: ['decision'],
     skipped: { decision: BY_SCOPE },
     admit(call) {
+      if (followsUnjudged(call)) return { decision: BY_SCOPE }
       const decision = judge(call.snapshot.get(policySlot), questionOf(call, clock.now()))
-      return refusal(decision) ?? { decision }
+      const no = refusal(decision)
+      if (no !== null) return no
+      // Whoever had to approve the call that asks has done so: its answer needs no approval of its own.
+      return { decision: call.operation === 'mcp.answer' ? { ...decision, action: 'allow' } : decision }
     },
     still(call: Call<'identity' | 'target' | 'decision'>) {
       const current = snapshots.current.get(policySlot)
       if (current === call.snapshot.get(policySlot)) return null
+      if (followsUnjudged(call)) return null
       const decision = judge(current, questionOf(call, clock.now()))
-      return decision.action === 'require_approval' && call.facts.decision.action === 'allow'
-        ? denial(decision)
-        : refusal(decision)
+      const stricter = decision.action === 'require_approval' && call.facts.decision.action === 'allow'
+      return stricter && call.operation !== 'mcp.answer' ? denial(decision) : refusal(decision)
     },
   })
+}
+
+/** Operations that policies judge and that a server may ask something in. */
+const JUDGED: ReadonlySet<Operation | null | undefined> = new Set<Operation>(['mcp.call', 'mcp.get'])
+
+/** An answer to what a server asked where no policy is asked, such as in a stream that only listens. */
+function followsUnjudged({ operation, parentOperation }: Call): boolean {
+  return operation === 'mcp.answer' && !JUDGED.has(parentOperation)
 }
 
 /** What needs an approval goes on to the stage `approval`; without a grant from there the runner lets nothing pass. */

@@ -2,6 +2,7 @@ import {
   type Call,
   type Denial,
   deny,
+  type Identity,
   isDenial,
   type Parsed,
   type Slot,
@@ -16,10 +17,20 @@ import { buildRegistry, NO_LABELS, type Registry, type Upstream } from './regist
 export const registrySlot: Slot<Registry> = { name: 'servers', initial: buildRegistry(null, {}) }
 
 /**
+ * Which scopes a caller lacks. Null: none. Else all that the call needs, separated by spaces, as the caller's issuer writes them.
+ */
+export type MissingScopes = (identity: Identity, server: string, tool: string | null) => string | null
+
+const toolsScope: MissingScopes = ({ scopes }, server) => (scopes.has(`tools:${server}`) ? null : `tools:${server}`)
+
+/**
  * From the name that the caller used to the one server it means. The scope is asked first, so that names cannot be
  * found out by trying; then the registry of the pass is asked.
  */
-export function createResolveStage(snapshots: Snapshots): Stage<'resolve', 'identity', 'target'> {
+export function createResolveStage(
+  snapshots: Snapshots,
+  missingScopes: MissingScopes = toolsScope,
+): Stage<'resolve', 'identity', 'target'> {
   return stage({
     name: 'resolve',
     needs: ['identity'],
@@ -27,10 +38,8 @@ export function createResolveStage(snapshots: Snapshots): Stage<'resolve', 'iden
     skipped: { target: unresolved },
     admit(call) {
       if (!call.operation.startsWith('mcp.')) return deny('not_built', `${call.operation} is not built yet`)
-      const scope = `tools:${call.server}`
-      if (!call.facts.identity.scopes.has(scope)) {
-        return deny('insufficient_scope', `scope ${scope} is required`, { data: { scope } })
-      }
+      const scope = missingScopes(call.facts.identity, call.server, toolOf(call))
+      if (scope !== null) return deny('insufficient_scope', `scope ${scope} is required`, { data: { scope } })
       const upstream = call.snapshot.get(registrySlot).resolve(call.facts.identity, call.server)
       return isDenial(upstream) ? upstream : { target: targetOf(call, upstream) }
     },
@@ -47,17 +56,21 @@ function stillThere(call: Call<'identity' | 'target'>, snapshots: Snapshots): De
   return upstream.key === call.facts.target.key ? null : deny('unknown_server', `${call.server} has moved`)
 }
 
-/** Policies match the name that the caller used; `key` says which server it is. Only calls name a tool. */
+/** Policies match the name that the caller used; `key` says which server it is. Only calls name a tool, and answers to what one asked. */
 function targetOf(call: Pick<Parsed, 'operation' | 'server' | 'name'>, upstream: Upstream): Target {
   return {
     kind: 'mcp',
     key: upstream.key,
     server: call.server,
-    tool: call.operation === 'mcp.call' ? call.name : null,
+    tool: toolOf(call),
     trust: upstream.trust,
     dataClass: upstream.dataClass,
     jurisdiction: upstream.jurisdiction,
     labels: NO_LABELS,
     builtin: false,
   }
+}
+
+function toolOf(call: Pick<Parsed, 'operation' | 'name'>): string | null {
+  return call.operation === 'mcp.call' || call.operation === 'mcp.answer' ? call.name : null
 }

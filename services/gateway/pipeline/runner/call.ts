@@ -110,6 +110,7 @@ export class GovernedCall implements Call<Fact>, LiveCall {
   readonly server: string
   readonly name: string | null
   readonly parent: string | null
+  readonly parentOperation: Parsed['operation'] | null
   readonly identity: Identity
   readonly incoming: Incoming
   readonly sink: Sink
@@ -159,6 +160,7 @@ export class GovernedCall implements Call<Fact>, LiveCall {
     this.server = parsed.server
     this.name = parsed.name
     this.parent = parsed.parent
+    this.parentOperation = parsed.parentOperation ?? null
     this.identity = identity
     this.incoming = incoming
     this.sink = incoming.sink

@@ -5,6 +5,7 @@ import {
   type Ending,
   type Head,
   type Identity,
+  type Message,
   type Outcome,
   type Snapshot,
   statusOf,
@@ -15,7 +16,7 @@ import type { RunnerLog, RunnerMetrics } from '../metrics.ts'
 import type { Plane } from '../plane.ts'
 import { type GovernedCall, type Incoming, nothingUsed } from './call.ts'
 import type { Runnable } from './plan.ts'
-import { decisionRecord, intentRecord, outcomeRecord, type Prices, unreadRecord } from './record.ts'
+import { decisionRecord, intentRecord, messageRecord, outcomeRecord, type Prices, unreadRecord } from './record.ts'
 import { encodeFrames } from './relay.ts'
 import { type Ended, Stopper, stopped } from './stopper.ts'
 import { accept } from './verdict.ts'
@@ -205,6 +206,12 @@ export class Closing {
   /** False when the intent could not be made durable; the audit failure policy decides what that means. */
   intend(call: GovernedCall): Promise<boolean> {
     return this.#append(call.identity, intentRecord(call, this.#revision(call.snapshot)))
+  }
+
+  /** False when what the upstream asks could not be made durable. */
+  async asked(call: GovernedCall, messages: readonly Message[]): Promise<boolean> {
+    const records = messages.map((message) => this.#append(call.identity, messageRecord(call, message)))
+    return (await Promise.all(records)).every((durable) => durable)
   }
 
   /** False when the record could not be made durable: never silently, it is logged here and counted by the ledger. */

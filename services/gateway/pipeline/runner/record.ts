@@ -5,6 +5,7 @@ import {
   type Decision,
   type Denial,
   type Identity,
+  type Message,
   type Outcome,
   type Target,
   type Usage,
@@ -91,6 +92,21 @@ export interface Closed {
 /** A refusal before anything was forwarded. */
 export function decisionRecord(call: GovernedCall, denial: Denial, revision: string): Rec {
   return { ...judged(call, denial, revision), kind: 'decision', action: 'deny' }
+}
+
+/** What an upstream asks of the caller in the middle of a call: durable before the caller sees it. */
+export function messageRecord(call: GovernedCall, { method, args }: Message): Rec {
+  const { target } = call.facts
+  return {
+    kind: 'message',
+    ...who(call.id, call.identity),
+    op: call.operation,
+    server: target.server,
+    tool: target.tool ?? undefined,
+    method,
+    argsSha256: args === null ? undefined : hash('sha256', args, 'hex'),
+    argsBytes: args?.byteLength,
+  }
 }
 
 /** A refusal of a request that the plane could not read: what is known is who called. */

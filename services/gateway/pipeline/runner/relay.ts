@@ -1,5 +1,5 @@
 import type { Clock } from '@plat/core'
-import { deny, type Frame, isDenial, type Reply } from '../../call/index.ts'
+import { type Denial, deny, type Frame, FrameRun, isDenial, type Message, type Reply } from '../../call/index.ts'
 import type { Plane } from '../plane.ts'
 import type { GovernedCall } from './call.ts'
 import { ReviewChain, type Reviewed } from './reviews.ts'
@@ -13,10 +13,18 @@ type FramesReply = Extract<Reply, { kind: 'frames' }>
 const nothing = new Uint8Array(0)
 const brokenOff = deny('upstream_error', 'the upstream ended before its answer was complete')
 
+/** What a relay works with, beside the call and its reply. */
+export interface RelayParts {
+  readonly plane: Plane
+  readonly clock: Clock
+  /** Records what the upstream asks of the caller; a denial where that cannot be recorded and must be. */
+  asked(call: GovernedCall, messages: readonly Message[]): Promise<Denial | null>
+}
+
 /** Takes the frames of a reply through the reviews to the caller. The call's tally is there when it is over. */
-export async function relay(call: GovernedCall, plane: Plane, reply: FramesReply, clock: Clock): Promise<Ended> {
-  const reviews = new ReviewChain(call, clock)
-  const work = new Relay({ call, plane, reply, clock, reviews })
+export async function relay(call: GovernedCall, reply: FramesReply, parts: RelayParts): Promise<Ended> {
+  const reviews = new ReviewChain(call, parts.clock)
+  const work = new Relay(call, reply, parts, reviews)
   const denial = reviews.open()
   const ended = denial === null ? await work.run() : refused(denial)
   if (ended.ending !== 'complete') {
@@ -29,6 +37,7 @@ export async function relay(call: GovernedCall, plane: Plane, reply: FramesReply
 
 class Relay {
   readonly #call: GovernedCall
+  readonly #parts: RelayParts
   readonly #plane: Plane
   readonly #reply: FramesReply
   readonly #clock: Clock
@@ -40,23 +49,18 @@ class Relay {
   readonly #source: AsyncIterator<readonly Frame[]> | null
   #whole: readonly Frame[] | null
 
-  constructor(parts: {
-    readonly call: GovernedCall
-    readonly plane: Plane
-    readonly reply: FramesReply
-    readonly clock: Clock
-    readonly reviews: ReviewChain
-  }) {
-    this.#call = parts.call
+  constructor(call: GovernedCall, reply: FramesReply, parts: RelayParts, reviews: ReviewChain) {
+    this.#call = call
+    this.#parts = parts
     this.#plane = parts.plane
-    this.#reply = parts.reply
+    this.#reply = reply
     this.#clock = parts.clock
-    this.#reviews = parts.reviews
-    const { frames } = parts.reply
+    this.#reviews = reviews
+    const { frames } = reply
     const whole = isList(frames)
     this.#whole = whole ? frames : null
     this.#source = whole ? null : frames[Symbol.asyncIterator]()
-    this.#streamed = isEventStream(parts.reply) || parts.call.sink.headSent
+    this.#streamed = isEventStream(reply) || call.sink.headSent
   }
 
   async run(): Promise<Ended> {
@@ -113,13 +117,23 @@ class Relay {
     if (call.stopper.reason !== null || passed === stopped) return stoppedBy(call.stopper)
     if (isDenial(passed)) return refused(passed)
     const denial = call.long ? call.standing(this.#clock.now()) : null
-    return denial === null ? this.#send(passed, last) : refused(denial)
+    if (denial !== null) return refused(denial)
+    return passed.some(isAsking) ? this.#sendAsking(passed, last) : this.#send(passed, last)
+  }
+
+  /** What the upstream asks of the caller is recorded before the caller sees it. */
+  async #sendAsking(frames: readonly Frame[], last: boolean): Promise<Ended | null> {
+    const call = this.#call
+    const messages = frames.flatMap((frame) => frame.messages ?? [])
+    const denial = await call.stopper.until(this.#parts.asked(call, messages))
+    if (denial === stopped) return stoppedBy(call.stopper)
+    return denial === null ? this.#send(frames, last) : refused(denial)
   }
 
   /** A plain value as long as the caller keeps up. */
   #send(frames: readonly Frame[], last: boolean): Ended | null | Promise<Ended | null> {
     const call = this.#call
-    call.frames += frames.length
+    call.frames += countOf(frames)
     const bytes = join(this.#waiting, encodeFrames(this.#plane, frames))
     if (last && !call.sink.headSent) {
       call.bytesDown += bytes.byteLength
@@ -172,6 +186,16 @@ export function encodeFrames(plane: Plane, frames: readonly Frame[]): Uint8Array
 function join(before: Uint8Array, after: Uint8Array): Uint8Array {
   if (before.byteLength === 0) return after
   return after.byteLength === 0 ? before : Buffer.concat([before, after])
+}
+
+function isAsking({ messages }: Frame): boolean {
+  return messages !== undefined && messages.length > 0
+}
+
+function countOf(frames: readonly Frame[]): number {
+  let count = 0
+  for (const frame of frames) count += frame instanceof FrameRun ? frame.count : 1
+  return count
 }
 
 function isList(frames: FramesReply['frames']): frames is readonly Frame[] {

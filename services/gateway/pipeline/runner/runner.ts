@@ -8,6 +8,7 @@ import {
   type Facts,
   type Identity,
   isDenial,
+  type Message,
   type Parsed,
   type Reply,
   type Snapshot,
@@ -237,7 +238,14 @@ class PipelineRunner implements Runner {
     call.status = reply.head.status
     if (reply.kind === 'tunnel') return tunnel(call, reply, this.#clock)
     call.attempts = reply.attempts
-    return relay(call, plane, reply, this.#clock)
+    return relay(call, reply, { plane, clock: this.#clock, asked: this.#asked })
+  }
+
+  /** Null: what the upstream asks is durable, or the policy for audit failures lets it pass. */
+  readonly #asked = async (call: GovernedCall, messages: readonly Message[]): Promise<Denial | null> => {
+    const durable = await this.#closing.asked(call, messages)
+    if (durable || this.#options.auditFailurePolicy === 'open') return null
+    return deny('audit_unavailable', 'the audit ledger cannot be written')
   }
 
   async #forward(call: GovernedCall, plane: Plane): Promise<Reply | Ended> {

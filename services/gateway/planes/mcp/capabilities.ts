@@ -4,22 +4,28 @@ import { type Era, KNOWN_REVISIONS } from './classify.ts'
 import { mentions } from './frames/frame.ts'
 import { META_CAPABILITIES } from './message.ts'
 
-/** What a server could ask a client for. Until such requests are governed, no server is told that it may. */
-const WITHHELD = ['sampling', 'elicitation', 'roots', 'tasks']
+/** What a client offers and the gateway does not carry: tasks, until they are bound to sessions. */
+const WITHHELD = ['tasks']
 
 /** The tasks extension of revision 2026-07-28. */
 const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks'
 
-/** The members of a message that announce what the gateway does not carry, as paths that exist. */
+/** The members of a message that offer, or ask for, what the gateway does not carry; as paths that exist. */
 export function withheldPaths(method: string, era: Era, message: unknown): readonly (readonly string[])[] {
   const params = member(message, 'params')
   const modern = era === 'modern'
+  if (!modern && method === 'tools/call') return member(params, 'task') === undefined ? [] : [['params', 'task']]
   if (!modern && method !== 'initialize') return []
   const at = modern ? ['params', '_meta', META_CAPABILITIES] : ['params', 'capabilities']
-  const capabilities = modern ? member(member(params, '_meta'), META_CAPABILITIES) : member(params, 'capabilities')
+  const capabilities = modern ? capabilitiesIn(message) : member(params, 'capabilities')
   const paths = WITHHELD.filter((name) => member(capabilities, name) !== undefined).map((name) => [...at, name])
   if (member(member(capabilities, 'extensions'), TASKS_EXTENSION) === undefined) return paths
   return [...paths, [...at, 'extensions', TASKS_EXTENSION]]
+}
+
+/** What a client of revision 2026-07-28 offers in each message. */
+function capabilitiesIn(message: unknown): unknown {
+  return member(member(member(message, 'params'), '_meta'), META_CAPABILITIES)
 }
 
 /** What a server announces in its answer and the gateway does not carry. */
@@ -47,19 +53,38 @@ export function spokenRevisions(protocolVersions: readonly string[] | null | und
   return KNOWN_REVISIONS.filter((revision) => protocolVersions.includes(revision))
 }
 
+/** What a server may ask a client for, with the capability by which the client offers it. Everything else stays at the gateway. */
+const ASKS: Readonly<Record<string, string>> = {
+  'sampling/createMessage': 'sampling',
+  'elicitation/create': 'elicitation',
+  'roots/list': 'roots',
+}
+
+/** Whether a server may ask a client for this at all. */
+export function isAsk(method: unknown): boolean {
+  return typeof method === 'string' && Object.hasOwn(ASKS, method)
+}
+
 const INPUT_REQUESTS = Buffer.from('"inputRequests"')
 const RESULT_TYPE_TASK = Buffer.from('"task"')
 
 /**
- * Whether a result asks the client for something that was not offered (revision 2026-07-28: `inputRequests` of a multi-round result, or
- * a task). The message is only parsed when the bytes could hold such a thing.
+ * Whether a result asks for what the client did not offer: a task, or input of a kind that its capabilities do not name. `request` is the
+ * message that is answered, of revision 2026-07-28; null before, when results ask for nothing. A result is only parsed when its bytes could
+ * hold such a thing.
  */
-export function asksForWithheld(json: Uint8Array, message: { readonly value: unknown }): boolean {
+export function asksForWithheld(json: Uint8Array, answer: { readonly value: unknown }, request: unknown): boolean {
   if (!mentions(json, INPUT_REQUESTS) && !mentions(json, RESULT_TYPE_TASK)) return false
-  const result = member(message.value, 'result')
+  const result = member(answer.value, 'result')
+  if (member(result, 'resultType') === 'task') return true
   const requests = member(result, 'inputRequests')
-  const asks = isObject(requests) && Object.keys(requests).length > 0
-  return asks || member(result, 'resultType') === 'task'
+  const offered = capabilitiesIn(request)
+  return isObject(requests) && Object.values(requests).some((one) => !isOffered(member(one, 'method'), offered))
+}
+
+function isOffered(method: unknown, capabilities: unknown): boolean {
+  const name = typeof method === 'string' && Object.hasOwn(ASKS, method) ? ASKS[method] : undefined
+  return name !== undefined && member(capabilities, name) !== undefined
 }
 
 /** The array at `span` with only the elements that `keep` wants; every kept byte stays as it was. */

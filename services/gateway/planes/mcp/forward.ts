@@ -8,11 +8,12 @@ import { failure } from '../wire/failure.ts'
 import { isJsonType, isStreamType, STREAM_HEADERS } from '../wire/headers.ts'
 import { member } from '../wire/json.ts'
 import { messageEvent } from '../wire/sse.ts'
-import { asksForWithheld, spokenRevisions, trimAnnouncement } from './capabilities.ts'
-import { isJsonObject, McpFrame } from './frames/frame.ts'
+import { asksForWithheld, isAsk, spokenRevisions, trimAnnouncement } from './capabilities.ts'
+import { isJsonObject, McpFrame, roleOf } from './frames/frame.ts'
+import { ReplySeals } from './frames/seals.ts'
 import { upstreamHeaders } from './headers.ts'
-import { type McpRequest, slice } from './message.ts'
-import { type Sealer, sessionBinding } from './seal/seal.ts'
+import { type McpRequest, slice, withValue } from './message.ts'
+import { bindingOf, type Sealer } from './seal/seal.ts'
 
 /** Largest JSON answer of an upstream, in bytes. */
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024
@@ -20,8 +21,8 @@ const MAX_ANSWER_BYTES = 32 * 1024 * 1024
 const RUNS_ON_MS = 300_000
 /** Wait for the upstream to take the gateway's own answer to a server request, in milliseconds. */
 const OWN_ANSWER_MS = 10_000
-/** Server requests that one stream may hold; a server that goes on asking is cut off. */
-const MAX_SERVER_REQUESTS = 64
+/** Server requests of one stream that the gateway answers itself; a server that goes on asking is cut off. */
+const MAX_OWN_ANSWERS = 64
 
 /** JSON-RPC "method not found". */
 const METHOD_NOT_FOUND = -32601
@@ -84,13 +85,15 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
   readonly #forwarder: Forwarder
   readonly #passage: Passage
   readonly #place: Place
+  readonly #seals: ReplySeals
   #exchange: UpstreamExchange | null = null
-  #asked = 0
+  #answered = 0
 
   constructor(forwarder: Forwarder, passage: Passage) {
     this.#forwarder = forwarder
     this.#passage = passage
     this.#place = placeOf(passage.upstream)
+    this.#seals = new ReplySeals(forwarder.sealer, passage.call, passage.request)
   }
 
   async run(): Promise<Reply | Denial> {
@@ -118,14 +121,23 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
   /** A frame of the upstream's stream as it goes on; null: it was for the gateway. Throws what ends the stream. */
   pass(event: Uint8Array): McpFrame | null {
     const frame = McpFrame.event(event)
-    if (frame.json === null) return frame
-    if (!isJsonObject(frame.json)) throw new GivenUp('the server sent what is no message')
-    if (frame.role === 'request') return this.#answerServer(frame)
-    if (frame.role !== 'final') return frame
-    if (asksForWithheld(frame.json, frame)) throw new GivenUp('the server asks for what it was not offered')
+    const passed = frame.json === null ? frame : this.#message(frame, frame.json)
+    return passed === null ? null : this.#seals.event(passed)
+  }
+
+  #message(frame: McpFrame, json: Uint8Array): McpFrame | null {
+    if (!isJsonObject(json)) throw new GivenUp('the server sent what is no message')
+    if (frame.role === 'request') return this.#asked(frame, json)
+    if (frame.role !== 'final') return this.#seals.cancelled(frame, json)
+    if (this.#asksForWithheld(frame, json)) throw new GivenUp('the server asks for what it was not offered')
     // A replayed list has passed no filter: the client must ask for it again.
     if (this.#passage.request.kind === 'listen' && isList(frame)) return null
-    return this.#announced(frame, frame.json)
+    return this.#final(frame, json)
+  }
+
+  #asksForWithheld(frame: McpFrame, json: Uint8Array): boolean {
+    const { call, request } = this.#passage
+    return asksForWithheld(json, frame, request.era === 'modern' ? call.body?.value : null)
   }
 
   /** The call was stopped. */
@@ -169,7 +181,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
 
   #send(): UpstreamExchange {
     const { call, request } = this.#passage
-    const body = call.body === null ? null : withoutMembers(call.body.bytes, request.withheld)
+    const body = call.body === null ? null : bodyFor(request, call.body.bytes)
     const exchange = this.#open(call.wire.method, upstreamHeaders(call.wire.headers, request), body)
     this.#exchange = exchange
     if (call.signal.aborted) this.stop()
@@ -204,7 +216,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
     const id = headers['mcp-session-id']
     const { call, request } = this.#passage
     if (typeof id !== 'string' || request.method !== 'initialize') return told
-    const binding = sessionBinding(call.facts.identity, call.server)
+    const binding = bindingOf('mcp-session', call.facts.identity, call.server)
     const sealed = this.#forwarder.sealer.seal(binding, { id, target: call.facts.target.key })
     return { ...told, 'mcp-session-id': sealed }
   }
@@ -215,41 +227,57 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
     const failed = head.status >= 400
     if (failed && !isJsonType(head.headers)) return sent ? unusableAnswer(call.server) : [McpFrame.body('error', bytes)]
     if (bytes.length === 0) return request.kind === 'request' ? unusableAnswer(call.server) : []
-    if (!isJsonType(head.headers) || !isJsonObject(bytes)) return unusableAnswer(call.server)
+    const answers = isJsonType(head.headers) && isJsonObject(bytes) && roleOf(bytes) === 'final'
+    if (!answers) return unusableAnswer(call.server)
     const frame = McpFrame.body(failed ? 'error' : 'final', bytes)
-    if (asksForWithheld(bytes, frame)) return deny('upstream_error', `${call.server} asks for what it was not offered`)
-    const told = this.#announced(frame, bytes)
+    if (this.#asksForWithheld(frame, bytes))
+      return deny('upstream_error', `${call.server} asks for what it was not offered`)
+    const told = this.#final(frame, bytes)
     return [sent ? McpFrame.event(messageEvent(told.raw)) : told]
   }
 
-  /** An answer to the handshake or to a discovery announces only what the gateway carries. */
-  #announced(frame: McpFrame, json: Uint8Array): McpFrame {
+  /** An answer as it goes on; to the handshake or to a discovery it announces only what the gateway carries. */
+  #final(frame: McpFrame, json: Uint8Array): McpFrame {
     const { request, upstream } = this.#passage
-    if (request.method !== 'initialize' && request.method !== 'server/discover') return frame
+    if (request.method !== 'initialize' && request.method !== 'server/discover') return this.#seals.result(frame, json)
     const trimmed = trimAnnouncement(json, frame.value, spokenRevisions(upstream.protocolVersions))
     return trimmed === json ? frame : frame.withJson(trimmed)
   }
 
   /**
-   * A server asks the client for something that no server was offered. Until such requests are governed the gateway answers
-   * itself, and the client never sees them; a ping is answered as the protocol demands.
+   * A server asks the client for something: the question goes on under a sealed id. Pings and what no server may ask for are answered
+   * here. From 2026-07-28 on a stream holds no requests, and there is nothing to answer them with.
    */
-  #answerServer(frame: McpFrame): null {
+  #asked(frame: McpFrame, json: Uint8Array): McpFrame | null {
+    if (this.#passage.request.era === 'modern') return null
+    if (!isAsk(member(frame.value, 'method'))) return this.#answerServer(frame, json)
+    return this.#seals.asked(frame, json, this.#forwarder.clock.now())
+  }
+
+  #answerServer(frame: McpFrame, json: Uint8Array): null {
     const { call, request } = this.#passage
-    this.#asked++
-    if (this.#asked > MAX_SERVER_REQUESTS) throw new GivenUp('the server keeps asking for what it was not offered')
-    // From 2026-07-28 on a stream holds no requests, and there is nothing to answer them with.
-    if (request.era === 'modern' || frame.json === null) return null
-    const { accept: _, ...headers } = upstreamHeaders(call.wire.headers, { ...request, method: 'response' })
+    this.#answered++
+    if (this.#answered > MAX_OWN_ANSWERS) throw new GivenUp('the server keeps asking for what it was not offered')
+    const { accept: _, ...headers } = upstreamHeaders(call.wire.headers, {
+      ...request,
+      method: 'response',
+      lastEvent: null,
+    })
     const answer = this.#open(
       'POST',
       { ...headers, accept: 'application/json, text/event-stream', 'content-type': 'application/json' },
-      serverAnswer(frame.json, frame.value),
+      serverAnswer(json, frame.value),
     )
     const cancel = this.#forwarder.clock.after(OWN_ANSWER_MS, () => answer.abort('the upstream takes no answer'))
     answer.discard(cancel)
     return null
   }
+}
+
+/** The body as the server knows it: without what is not carried, and with its own ids, cursors and states. */
+function bodyFor({ withheld, replaced }: McpRequest, bytes: Uint8Array): Uint8Array {
+  const carried = withoutMembers(bytes, withheld)
+  return replaced.reduce((body, { path, with: value }) => withValue(body, path, value), carried)
 }
 
 /** `-32601`, or the empty result of a ping, under the server's own request id. Throws a `JsonError`. */

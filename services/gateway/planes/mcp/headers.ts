@@ -103,11 +103,8 @@ export function upstreamHeaders(headers: IncomingHttpHeaders, request: McpReques
   if (request.era === 'modern') return { ...upstream, ...modernHeaders(headers, request) }
   const named = header(headers, 'mcp-protocol-version') !== null && request.method !== 'initialize'
   if (named) upstream['mcp-protocol-version'] = request.revision
-  if (request.session !== null) {
-    upstream['mcp-session-id'] = request.session.id
-    // Without a session an event id is a name that anybody could guess.
-    copyHeader(headers, upstream, 'last-event-id')
-  }
+  if (request.session !== null) upstream['mcp-session-id'] = request.session.id
+  if (request.lastEvent !== null) upstream['last-event-id'] = request.lastEvent.id
   return upstream
 }
 

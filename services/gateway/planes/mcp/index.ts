@@ -22,7 +22,7 @@ import { KNOWN_REVISIONS } from './classify.ts'
 import { type Forwarder, Forwarding, type McpUpstream } from './forward.ts'
 import type { McpRequest } from './message.ts'
 import { type Reader, read } from './read.ts'
-import type { Sealer } from './seal/seal.ts'
+import type { Sealed, Sealer } from './seal/seal.ts'
 
 export { KNOWN_METHODS, KNOWN_REVISIONS } from './classify.ts'
 export type { McpUpstream } from './forward.ts'
@@ -100,8 +100,7 @@ class McpPlane implements Plane, Reader, Forwarder {
     const upstream = this.#upstreams.upstream(call.snapshot, call.facts.target.key)
     if (request === undefined) return deny('internal', 'the request was not read')
     if (upstream === null) return deny('unknown_server', `no server named ${call.server}`)
-    if (request.session !== null && request.session.target !== call.facts.target.key)
-      return deny('unknown_session', 'no such session')
+    if (leadsElsewhere(request, call.facts.target.key)) return deny('unknown_session', 'no such session')
     this.#cancellations.over(call.wire)
     if (request.method === 'notifications/cancelled') this.#cancellations.cancelled(call, request)
     return new Forwarding(this, { call, request, upstream, sent: head === 'sent' }).run()
@@ -138,6 +137,12 @@ class McpPlane implements Plane, Reader, Forwarder {
   remember(arrival: Arrival, request: McpRequest): void {
     arrival.wire.note = new Note(request)
   }
+}
+
+/** Whether something under seal came from another server than the one that the name leads to now. */
+function leadsElsewhere({ session, lastEvent, opened }: McpRequest, key: string): boolean {
+  const elsewhere = (sealed: Sealed | null) => sealed !== null && sealed.target !== key
+  return elsewhere(session) || elsewhere(lastEvent) || opened.some(elsewhere)
 }
 
 /** What was read of a request, kept with it. A `WeakMap` would make the collector carry half of all requests along. */

@@ -51,7 +51,14 @@ export const target = fuzzTarget('mcp', {
       const bytes = Buffer.from(text)
       const parsed = parseMessage(bytes)
       if (isDenial(parsed)) return
-      const posted = { bytes, message: parsed, headers: given, session: () => null, spoken: () => KNOWN_REVISIONS }
+      const posted = {
+        bytes,
+        message: parsed,
+        headers: given,
+        session: () => null,
+        open: () => null,
+        spoken: () => KNOWN_REVISIONS,
+      }
       const { request, verdict } = classify(posted)
       if (isDenial(verdict)) return
       assert.ok(request.method !== '' || request.kind === 'answer')

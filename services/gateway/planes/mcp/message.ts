@@ -1,17 +1,17 @@
-import { findSpan } from '@plat/core'
+import { findSpan, type Span } from '@plat/core'
 import type { Body } from '../../call/index.ts'
 import type { Era } from './classify.ts'
+import type { Origin, Sealed } from './seal/seal.ts'
 
 /** The reserved members of `params._meta` of revision 2026-07-28. */
 export const META_VERSION = 'io.modelcontextprotocol/protocolVersion'
 export const META_CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities'
 
-/** A session of an upstream, opened from the id that the client sent. */
-export interface OpenSession {
-  /** The upstream's own id. */
-  readonly id: string
-  /** `target.key` that the session was made with. */
-  readonly target: string
+/** A value to write anew in the body before it goes upstream. */
+export interface Replacement {
+  readonly path: readonly string[]
+  /** JSON. */
+  readonly with: Uint8Array
 }
 
 /** What the plane knows of a request beyond the words that all planes share. Filled while reading, kept until the answer. */
@@ -25,11 +25,22 @@ export interface McpRequest {
   readonly name: string | null
   /** The JSON-RPC id as the client wrote it, so that an answer carries the same bytes. */
   readonly id: Uint8Array | null
-  readonly session: OpenSession | null
+  readonly session: Sealed | null
+  /** The event after which a stream is taken up again. */
+  readonly lastEvent: Sealed | null
+  /** Everything else that the client sent under seal, opened; it must lead to the server that is called. */
+  readonly opened: readonly Sealed[]
+  /** Values under seal, as the upstream knows them. */
+  readonly replaced: readonly Replacement[]
   /** Members to cut out of the body before it goes upstream. */
   readonly withheld: readonly (readonly string[])[]
   /** `params._meta.progressToken` as the client wrote it. */
   readonly progressToken: Uint8Array | null
+}
+
+/** The call that a request follows from: an answer from its question, a round from the one before, a stream from its first part. */
+export function originOf({ opened, lastEvent }: McpRequest): Origin | null {
+  return lastEvent?.origin ?? opened.find((one) => one.origin !== undefined)?.origin ?? null
 }
 
 /** A message whose bytes passed the strict scanner. */
@@ -59,4 +70,15 @@ export class McpBody implements Body {
 export function slice(bytes: Uint8Array, path: readonly string[]): Uint8Array | null {
   const span = findSpan(bytes, path)
   return span === null ? null : bytes.subarray(span[0], span[1])
+}
+
+/** The same bytes with other ones at `span`. */
+export function spliced(bytes: Uint8Array, [start, end]: Span, replacement: Uint8Array): Uint8Array {
+  return Buffer.concat([bytes.subarray(0, start), replacement, bytes.subarray(end)])
+}
+
+/** The same bytes with the value at `path` written anew; a path that leads nowhere changes nothing. */
+export function withValue(bytes: Uint8Array, path: readonly string[], value: Uint8Array): Uint8Array {
+  const span = findSpan(bytes, path)
+  return span === null ? bytes : spliced(bytes, span, value)
 }

@@ -52,7 +52,14 @@ function ours(it: Drawn): 'refused' | 'legacy' | 'modern' {
   const message = parseMessage(bytes)
   assert.ok(!isDenial(message))
   const headers = { 'mcp-protocol-version': it.header, 'mcp-method': it.mcpMethod, 'mcp-name': it.mcpName }
-  const { request, verdict } = classify({ bytes, message, headers, session: () => null, spoken: () => KNOWN_REVISIONS })
+  const { request, verdict } = classify({
+    bytes,
+    message,
+    headers,
+    session: () => null,
+    open: () => null,
+    spoken: () => KNOWN_REVISIONS,
+  })
   return isDenial(verdict) ? 'refused' : request.era
 }
 

@@ -5,7 +5,9 @@ import { isObject, type JsonObject, member } from '../wire/json.ts'
 import { withheldPaths } from './capabilities.ts'
 import { isModernRevision, KNOWN_REVISIONS, methodRow } from './classify.ts'
 import { checkMeta, checkMirrors, claimedVersion, unsupported } from './headers.ts'
-import { McpBody, type McpRequest, type OpenSession, slice } from './message.ts'
+import { McpBody, type McpRequest, originOf, slice } from './message.ts'
+import { NOTHING_SEALED, type Open, openMessage } from './seal/open.ts'
+import type { Origin, Sealed } from './seal/seal.ts'
 
 /** JSON-RPC "parse error". */
 const PARSE_ERROR = -32700
@@ -30,7 +32,9 @@ export interface Posted {
   readonly message: JsonObject
   readonly headers: IncomingHttpHeaders
   /** The session that the headers name; asked only of legacy messages, because 2026-07-28 says to ignore it. */
-  session(): OpenSession | Denial | null
+  session(): Sealed | Denial | null
+  /** Opens what the caller was given under seal. */
+  readonly open: Open
   /** The revisions that the server may be spoken to with; asked only when it matters. */
   spoken(): readonly string[]
 }
@@ -50,32 +54,47 @@ export function classify(posted: Posted): Classified {
   const version = claimedVersion(headers, message)
   const { era, revision } = isDenial(version) ? UNKNOWN : version
   const session = era === 'legacy' ? posted.session() : null
-  const kind = kindOf(message)
+  const kind = kindOf(message) ?? 'notification'
   const method = typeof message.method === 'string' ? message.method : ''
   const row = methodRow(method, era)
-  const name = row?.name ? nameIn(message, row.name) : null
+  const unsealed = openMessage(message, { kind, era, method }, posted.open)
+  const { opened, replaced, withheld } = isDenial(unsealed) ? NOTHING_SEALED : unsealed
   const token = member(member(message.params, '_meta'), 'progressToken')
   const request: McpRequest = {
-    kind: kind ?? 'notification',
+    kind,
     era,
     revision,
     method,
-    name,
+    name: row?.name ? nameIn(message, row.name) : null,
     id: typeof message.id === 'string' || typeof message.id === 'number' ? slice(bytes, ['id']) : null,
     session: isDenial(session) ? null : session,
-    withheld: withheldPaths(method, era, message),
+    lastEvent: null,
+    opened,
+    replaced,
+    withheld: [...withheldPaths(method, era, message), ...withheld],
     progressToken: token === undefined ? null : slice(bytes, ['params', '_meta', 'progressToken']),
   }
   const denial = isDenial(version) ? version : isDenial(session) ? session : refusal(posted, request)
-  if (denial !== null) return { request, verdict: denial }
+  return { request, verdict: denial ?? (isDenial(unsealed) ? unsealed : verdictOf(posted, request)) }
+}
+
+/** What the planes share of a message whose form is right. */
+function verdictOf({ bytes, message }: Posted, request: McpRequest): Classified['verdict'] {
+  const { method, era, name } = request
+  const origin = originOf(request)
+  if (request.kind === 'answer') return answerOf(new McpBody(bytes, message, false), origin)
+  const row = methodRow(method, era)
+  if (row === null) return unknownMethod(request)
   const argumentsOnly = method === 'tools/call' || method === 'prompts/get'
   const body = new McpBody(bytes, message, argumentsOnly)
-  const operation = request.kind === 'answer' ? 'mcp.answer' : row?.operation
-  if (operation === undefined) return { request, verdict: unknownMethod(request) }
-  return {
-    request,
-    verdict: { operation, method: request.kind === 'answer' ? 'response' : method, name, body, parent: null },
-  }
+  return { operation: row.operation, method, name, body, parent: origin?.call ?? null }
+}
+
+/** An answer goes by the names of the call in which the server asked, and is judged as that call is. */
+function answerOf(body: McpBody, origin: Origin | null): Classified['verdict'] {
+  if (origin === null) return deny('not_found', 'no request waits for this answer')
+  const { call: parent, operation: parentOperation, method, tool: name } = origin
+  return { operation: 'mcp.answer', method, name, body, parent, parentOperation }
 }
 
 const UNKNOWN = { era: 'legacy', revision: '' } as const

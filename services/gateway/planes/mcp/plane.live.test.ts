@@ -85,15 +85,16 @@ async function openSession(session: string): Promise<string> {
   return response.headers.get('mcp-session-id') ?? assert.fail('no session id')
 }
 
-test('sampling, elicitation, roots and tasks are taken out of what the client and the server announce', async () => {
+test('tasks are taken out of what the client and the server announce; everything else is carried', async () => {
   upstream.answers(json(initialized))
   const response = await ask({
     body: initialize(
-      '{"roots":{"listChanged":true},"experimental":{"x":1} , "sampling":{},"tasks":{},"elicitation":{}}',
+      '{"roots":{"listChanged":true},"experimental":{"x":1} , "sampling":{},"tasks":{},"elicitation":{"form":{}}}',
     ),
   })
   const { capabilities } = JSON.parse(upstream.received.at(-1)?.body ?? '').params
-  assert.deepEqual(capabilities, { experimental: { x: 1 } })
+  const offered = { roots: { listChanged: true }, experimental: { x: 1 }, sampling: {}, elicitation: { form: {} } }
+  assert.deepEqual(capabilities, offered)
   assert.deepEqual(JSON.parse(await response.text()).result.capabilities, { tools: {} })
 })
 
@@ -116,39 +117,45 @@ test('a session id is sealed: it works for its owner at its server, and is unkno
   }
 })
 
-test('events pass byte for byte, however they are cut, with comments and ids', async () => {
+test('events pass byte for byte, however they are cut, with comments; their ids are sealed', async () => {
   const text =
     ': hi\r\n\r\nid: 4\r\nevent: message\r\ndata: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}\r\n\r\ndata: {"jsonrpc":"2.0",\ndata: "id":7,"result":{"n":12345678901234567890}}\n\n'
   for (const size of [1, 7, 1000]) {
     upstream.answers(stream(text.match(new RegExp(`[\\s\\S]{1,${size}}`, 'g')) ?? []))
     const response = await ask({ body: call('add') })
     assert.equal(response.headers.get('x-accel-buffering'), 'no')
-    assert.equal(await response.text(), text)
+    const sealed = /id: (p1\.[\w-]+)\n/
+    const got = await response.text()
+    assert.match(got, sealed)
+    assert.equal(got.replace(sealed, 'id: 4\r\n'), text)
   }
 })
 
-test('a server request inside a stream is answered -32601 by the gateway and never reaches the client', {
-  timeout: 5_000,
-}, async () => {
+test('a ping of the server, and what no server may ask, is answered by the gateway and never reaches the client', async () => {
   const sealed = await openSession('alice')
-  const asked = '{"jsonrpc":"2.0","id":12345678901234567890,"\\u006dethod":"sampling/createMessage","params":{}}'
   const final = 'data: {"jsonrpc":"2.0","id":7,"result":{"content":[]}}\n\n'
-  const first = upstream.received.length
-  upstream.answers(async (request, response) => {
-    if (request.body.includes('-32601')) return void response.writeHead(202).end()
-    response.writeHead(200, { 'content-type': 'text/event-stream' })
-    response.write(`data: ${asked}\n\n`)
-    await upstream.request(first + 2)
-    response.end(final)
-  })
-  const response = await ask({ body: call('add'), headers: { 'mcp-session-id': sealed } })
-  assert.equal(await response.text(), final)
-  const answer = upstream.received[first + 1] ?? assert.fail()
-  assert.match(answer.body, /^\{"jsonrpc":"2\.0","id":12345678901234567890,"error":\{"code":-32601/)
-  assert.equal(answer.headers['mcp-session-id'], 'upstream-1')
+  for (const [method, answered] of [
+    ['"ping"', '"result":{}}'],
+    ['"tools/call"', '"error":{"code":-32601,'],
+    ['"\\u0074asks/list"', '"error":{"code":-32601,'],
+  ] as const) {
+    const first = upstream.received.length
+    upstream.answers(async (request, response) => {
+      if (!request.body.includes('tools/call","params"')) return void response.writeHead(202).end()
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.write(`data: {"jsonrpc":"2.0","id":12345678901234567890,"\\u006dethod":${method},"params":{}}\n\n`)
+      await upstream.request(first + 2)
+      response.end(final)
+    })
+    const response = await ask({ body: call('add'), headers: { 'mcp-session-id': sealed } })
+    assert.equal(await response.text(), final)
+    const answer = upstream.received[first + 1] ?? assert.fail()
+    assert.ok(answer.body.startsWith(`{"jsonrpc":"2.0","id":12345678901234567890,${answered}`), answer.body)
+    assert.equal(answer.headers['mcp-session-id'], 'upstream-1')
+  }
 })
 
-test('a result that asks for input, or makes a task, does not pass', async () => {
+test('a result that makes a task, or asks for input in a revision without rounds, does not pass', async () => {
   for (const result of [
     '{"resultType":"input_required","inputRequests":{"a":{}}}',
     '{"resultType":"task","taskId":"t"}',
@@ -165,14 +172,16 @@ test('a result that asks for input, or makes a task, does not pass', async () =>
 
 test('a list shows only the tools that policy allows, in JSON and in events; the rest keeps its bytes', async () => {
   const tool = (name: string) => `{ "name":"${name}","inputSchema":{"n":12345678901234567890} }`
-  const list = (tools: string) => `{"jsonrpc":"2.0","id":1,"result":{"tools":[${tools}],"nextCursor":"c"}}`
+  const list = (tools: string) => `{"jsonrpc":"2.0","id":1,"result":{"tools":[${tools}],"ttlMs":1}}`
   const all = list([tool('secret_a'), tool('add'), tool('secret_b'), tool('list')].join(' ,\t'))
   const shown = list([tool('add'), tool('list')].join(','))
   const body = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
   upstream.answers(json(all))
   assert.equal(await (await ask({ body })).text(), shown)
+  upstream.answers(stream([`event: message\ndata: ${all}\n\n`]))
+  assert.equal(await (await ask({ body })).text(), `event: message\ndata: ${shown}\n\n`)
   upstream.answers(stream([`id: 1\ndata: ${all}\n\n`]))
-  assert.equal(await (await ask({ body })).text(), `id: 1\ndata: ${shown}\n\n`)
+  assert.match(await (await ask({ body })).text(), /^id: p1\.[\w-]+\n/)
   upstream.answers(json(list(tool('secret_a'))))
   assert.equal(await (await ask({ body })).text(), list(''))
   upstream.answers(json(all.replace('"result"', '"result":{},"result"')))
@@ -237,10 +246,18 @@ test('a client that leaves aborts a call upstream, unless the upstream keeps a s
   }
 })
 
+/** The id of the one event of a stream that the upstream sends. */
+async function eventIdOf(sealed: string, id: string): Promise<string> {
+  upstream.answers(stream([`id: ${id}\ndata: \n\n`]))
+  const response = await ask({ method: 'GET', headers: { 'mcp-session-id': sealed } })
+  return /^id: (.+)$/m.exec(await response.text())?.[1] ?? assert.fail('no event id')
+}
+
 test('GET and DELETE are relayed with the session; 2026-07-28 has neither', async () => {
   const sealed = await openSession('alice')
+  const eventId = await eventIdOf(sealed, '8')
   upstream.answers(stream(['id: 9\ndata: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n']))
-  const headers = { 'mcp-session-id': sealed, 'last-event-id': '8', 'mcp-protocol-version': '2025-06-18' }
+  const headers = { 'mcp-session-id': sealed, 'last-event-id': eventId, 'mcp-protocol-version': '2025-06-18' }
   const listening = await ask({ method: 'GET', headers })
   assert.match(await listening.text(), /list_changed/)
   const got = upstream.received.at(-1) ?? assert.fail()
@@ -254,11 +271,26 @@ test('GET and DELETE are relayed with the session; 2026-07-28 has neither', asyn
   assert.equal((await ask({ method: 'GET', headers: { 'mcp-protocol-version': '2026-07-28' } })).status, 405)
 })
 
+test('an event id takes a stream up for its owner at its server alone', async () => {
+  const sealed = await openSession('alice')
+  const eventId = await eventIdOf(sealed, '8')
+  const count = upstream.received.length
+  for (const foreign of [
+    { session: 'bob', headers: { 'last-event-id': eventId } },
+    { server: 'other', headers: { 'last-event-id': eventId } },
+    { headers: { 'mcp-session-id': sealed, 'last-event-id': '8' } },
+  ]) {
+    assert.equal((await ask({ method: 'GET', ...foreign })).status, 404)
+  }
+  assert.equal(upstream.received.length, count)
+})
+
 test('a list that a stream replays is held back: it has passed no filter', async () => {
   const sealed = await openSession('alice')
+  const eventId = await eventIdOf(sealed, '1')
   const list = 'data: {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"secret"}]}}\n\n'
   upstream.answers(stream([list, ': end\n\n']))
-  const response = await ask({ method: 'GET', headers: { 'mcp-session-id': sealed, 'last-event-id': '1' } })
+  const response = await ask({ method: 'GET', headers: { 'mcp-session-id': sealed, 'last-event-id': eventId } })
   assert.equal(await response.text(), ': end\n\n')
 })
 

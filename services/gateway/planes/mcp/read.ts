@@ -3,9 +3,10 @@ import { type BodyLimits, readJsonBytes } from '../wire/body.ts'
 import { header } from '../wire/headers.ts'
 import { KNOWN_REVISIONS } from './classify.ts'
 import { claimedVersion, unsupported } from './headers.ts'
-import type { McpRequest, OpenSession } from './message.ts'
+import { type McpRequest, originOf } from './message.ts'
 import { classify, parseMessage } from './parse.ts'
-import { type Sealer, sessionBinding } from './seal/seal.ts'
+import { NOTHING_SEALED } from './seal/open.ts'
+import { bindingOf, type Sealed, type Sealer, type SealKind } from './seal/seal.ts'
 
 /** Everything below this path is a server's name. */
 const PREFIX = '/mcp/'
@@ -50,13 +51,19 @@ export async function read(reader: Reader, arrival: Arrival, identity: Identity)
   return method === 'POST' ? readMessage(opened) : readStream(opened, method)
 }
 
-/** The session that a client names; a foreign one looks as if it never existed. */
-function openSession({ reader, arrival, identity, server }: Opened): OpenSession | Denial | null {
-  const text = header(arrival.wire.headers, 'mcp-session-id')
-  if (text === null) return null
-  const session = reader.sealer.open(sessionBinding(identity, server), text)
-  return session ?? deny('unknown_session', 'no such session')
+/** Opens what this caller was given under seal of this server. */
+function unseal({ reader, identity, server }: Opened, kind: SealKind, text: string): Sealed | null {
+  return reader.sealer.open(bindingOf(kind, identity, server), text)
 }
+
+/** What a client names in a header and has under seal; a foreign one looks as if it never existed. */
+function openHeader(opened: Opened, kind: SealKind, name: string): Sealed | Denial | null {
+  const text = header(opened.arrival.wire.headers, name)
+  if (text === null) return null
+  return unseal(opened, kind, text) ?? deny('unknown_session', name === SESSION ? 'no such session' : 'no such event')
+}
+
+const SESSION = 'mcp-session-id'
 
 /** GET opens the standalone stream, DELETE ends the session; revision 2026-07-28 has neither. */
 function readStream(opened: Opened, method: 'GET' | 'DELETE'): Parsed | Denial {
@@ -65,13 +72,16 @@ function readStream(opened: Opened, method: 'GET' | 'DELETE'): Parsed | Denial {
   if (isDenial(version)) return version
   if (version.era === 'modern') return deny('method_not_allowed', `revision ${version.revision} has no ${method}`)
   if (!KNOWN_REVISIONS.includes(version.revision)) return unsupported(version, KNOWN_REVISIONS)
-  const session = openSession(opened)
+  const session = openHeader(opened, 'mcp-session', SESSION)
   if (isDenial(session)) return session
-  const kind = method === 'GET' ? 'listen' : 'end'
-  const unread = { name: null, id: null, withheld: [], progressToken: null }
-  reader.remember(arrival, { ...unread, ...version, kind, method, session })
-  const operation = method === 'GET' ? 'mcp.listen' : 'mcp.control'
-  return { operation, method, server, name: null, body: null, parent: null }
+  const listens = method === 'GET'
+  const lastEvent = listens ? openHeader(opened, 'mcp-event', 'last-event-id') : null
+  if (isDenial(lastEvent)) return lastEvent
+  const unread = { ...NOTHING_SEALED, name: null, id: null, progressToken: null }
+  const request: McpRequest = { ...unread, ...version, kind: listens ? 'listen' : 'end', method, session, lastEvent }
+  reader.remember(arrival, request)
+  const operation = listens ? 'mcp.listen' : 'mcp.control'
+  return { operation, method, server, name: null, body: null, parent: originOf(request)?.call ?? null }
 }
 
 async function readMessage(opened: Opened): Promise<Parsed | Denial> {
@@ -84,7 +94,8 @@ async function readMessage(opened: Opened): Promise<Parsed | Denial> {
     bytes,
     message,
     headers: arrival.wire.headers,
-    session: () => openSession(opened),
+    session: () => openHeader(opened, 'mcp-session', SESSION),
+    open: (kind, text) => unseal(opened, kind, text),
     spoken: () => reader.spoken(arrival, opened.identity, opened.server),
   })
   reader.remember(arrival, request)

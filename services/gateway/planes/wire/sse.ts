@@ -98,9 +98,13 @@ function endOfLine(chunk: Uint8Array, from: number): number {
   return cr === -1 ? end : from + cr
 }
 
+/** What a stream may begin with, and readers skip (WHATWG HTML, "Parsing an event stream"). */
+const BYTE_ORDER_MARK = Buffer.from('\ufeff')
+
 /** The lines of an event, each with its terminator. */
 function* lines(event: Uint8Array): Generator<Uint8Array> {
-  let start = 0
+  const marked = BYTE_ORDER_MARK.equals(event.subarray(0, BYTE_ORDER_MARK.length))
+  let start = marked ? BYTE_ORDER_MARK.length : 0
   while (start < event.length) {
     let end = endOfLine(event, start)
     end += event[end] === CR && event[end + 1] === LF ? 2 : 1
@@ -110,17 +114,22 @@ function* lines(event: Uint8Array): Generator<Uint8Array> {
 }
 
 const DATA = Buffer.from('data')
+const ID = Buffer.from('id')
 
-function isDataLine(line: Uint8Array): boolean {
-  if (line.length < DATA.length || DATA.compare(line, 0, DATA.length) !== 0) return false
-  const next = line[DATA.length]
+function isField(line: Uint8Array, name: Buffer): boolean {
+  if (line.length < name.length || name.compare(line, 0, name.length) !== 0) return false
+  const next = line[name.length]
   return next === undefined || next === COLON || next === LF || next === CR
 }
 
-/** The text of a `data` line: without name, one leading space and terminator. */
-function dataOf(line: Uint8Array): Uint8Array {
+function isDataLine(line: Uint8Array): boolean {
+  return isField(line, DATA)
+}
+
+/** The value of a field: without name, one leading space and terminator. */
+function fieldValue(line: Uint8Array, name: Buffer): Uint8Array {
   const end = endOfLine(line, 0)
-  let start = DATA.length
+  let start = name.length
   if (line[start] === COLON) start++
   if (line[start] === SPACE) start++
   return line.subarray(Math.min(start, end), end)
@@ -131,7 +140,7 @@ const LINE_FEED = Buffer.from('\n')
 /** The data of an event, its lines joined by LF; null: a comment, a `retry` or an `id` alone. */
 export function eventData(event: Uint8Array): Uint8Array | null {
   const found: Uint8Array[] = []
-  for (const line of lines(event)) if (isDataLine(line)) found.push(dataOf(line))
+  for (const line of lines(event)) if (isDataLine(line)) found.push(fieldValue(line, DATA))
   if (found.length <= 1) return found[0] ?? null
   return Buffer.concat(found.flatMap((part, index) => (index === 0 ? [part] : [LINE_FEED, part])))
 }
@@ -148,6 +157,19 @@ export function withEventData(event: Uint8Array, data: Uint8Array): Uint8Array {
     }
   }
   return Buffer.concat(parts)
+}
+
+/** The id of an event, by which its stream can be taken up again; null where it has none. */
+export function eventId(event: Uint8Array): string | null {
+  let id: string | null = null
+  for (const line of lines(event)) if (isField(line, ID)) id = Buffer.from(fieldValue(line, ID)).toString('utf8')
+  return id === '' ? null : id
+}
+
+/** The same event under another id, or under none. All else stays as it is. */
+export function withEventId(event: Uint8Array, id: string | null): Uint8Array {
+  const rest = lines(event).filter((line) => !isField(line, ID))
+  return Buffer.concat(id === null ? [...rest] : [Buffer.from(`id: ${id}\n`), ...rest])
 }
 
 /** A complete event that carries one message. */

@@ -1,6 +1,6 @@
-import type { Frame } from '../../../call/index.ts'
+import type { Frame, Message } from '../../../call/index.ts'
 import { member, parsedOrUndefined } from '../../wire/json.ts'
-import { eventData, withEventData } from '../../wire/sse.ts'
+import { eventData, eventId, withEventData, withEventId } from '../../wire/sse.ts'
 
 const METHOD_MEMBER = Buffer.from('"method"')
 const ESCAPE = Buffer.from('\\u')
@@ -11,20 +11,27 @@ export class McpFrame implements Frame {
   readonly raw: Uint8Array
   /** The JSON-RPC message alone; null for comments and other events without data. */
   readonly json: Uint8Array | null
+  readonly messages: readonly Message[]
   readonly #inEvent: boolean
   #value: unknown
   #parsed = false
 
-  private constructor(role: Frame['role'], raw: Uint8Array, json: Uint8Array | null, inEvent: boolean) {
+  private constructor(
+    role: Frame['role'],
+    bytes: { readonly raw: Uint8Array; readonly json: Uint8Array | null },
+    inEvent: boolean,
+    messages: readonly Message[] = NO_MESSAGES,
+  ) {
     this.role = role
-    this.raw = raw
-    this.json = json
+    this.raw = bytes.raw
+    this.json = bytes.json
+    this.messages = messages
     this.#inEvent = inEvent
   }
 
   /** A whole JSON body. */
   static body(role: Frame['role'], json: Uint8Array): McpFrame {
-    return new McpFrame(role, json, json, false)
+    return new McpFrame(role, { raw: json, json }, false)
   }
 
   /** One event of a stream; its role is read from the message. */
@@ -32,7 +39,7 @@ export class McpFrame implements Frame {
     const data = eventData(raw)
     // An event whose data is empty carries an id to resume from, and no message.
     const json = data?.length === 0 ? null : data
-    return new McpFrame(json === null ? 'progress' : roleOf(json), raw, json, true)
+    return new McpFrame(json === null ? 'progress' : roleOf(json), { raw, json }, true)
   }
 
   /** The message, parsed on first use; undefined where there is none or where it is not JSON. */
@@ -47,11 +54,29 @@ export class McpFrame implements Frame {
   /** The same frame with another message; an event keeps its id and its other fields. */
   withJson(json: Uint8Array): McpFrame {
     const raw = this.#inEvent ? withEventData(this.raw, json) : json
-    return new McpFrame(this.role, raw, json, this.#inEvent)
+    return new McpFrame(this.role, { raw, json }, this.#inEvent, this.messages)
+  }
+
+  /** The same frame, known to ask something of the client. */
+  asking(messages: readonly Message[]): McpFrame {
+    return new McpFrame(this.role, this, this.#inEvent, messages)
+  }
+
+  /** The id by which the client would take its stream up again; null where there is none. */
+  get eventId(): string | null {
+    return this.#inEvent ? eventId(this.raw) : null
+  }
+
+  /** The same frame under another event id, or under none. */
+  withEventId(id: string | null): McpFrame {
+    return new McpFrame(this.role, { raw: withEventId(this.raw, id), json: this.json }, true, this.messages)
   }
 }
 
-function roleOf(json: Uint8Array): Frame['role'] {
+const NO_MESSAGES: readonly Message[] = []
+
+/** What a message is, by its members. */
+export function roleOf(json: Uint8Array): Frame['role'] {
   if (!mentions(json, METHOD_MEMBER)) return 'final'
   const message = parsedOrUndefined(json)
   if (member(message, 'method') === undefined) return 'final'

@@ -12,6 +12,7 @@ import type { Review, Running } from '../../../pipeline/stage.ts'
 import { isObject, member } from '../../wire/json.ts'
 import { keepElements } from '../capabilities.ts'
 import { McpFrame, mentions } from './frame.ts'
+import { privately } from './seals.ts'
 
 /** Whether a list shows a tool to this caller. Asked once a tool; a throw hides the whole list. */
 export type JudgeTool = (call: ListCall, tool: string) => boolean
@@ -65,8 +66,11 @@ class ListFilter implements Running {
     }
     const shown = tools.map((tool) => this.#shows(tool))
     const span = findSpan(json, ['result', 'tools'])
-    if (span === null || !shown.includes(false)) return [frame]
-    return [frame.withJson(keepElements(json, span, (index) => shown[index] === true))]
+    if (span === null) return [frame]
+    const kept = keepElements(json, span, (index) => shown[index] === true)
+    // Whatever it shows, the list was made for this caller.
+    const told = member(member(frame.value, 'result'), 'cacheScope') === undefined ? kept : privately(kept)
+    return [told === json ? frame : frame.withJson(told)]
   }
 
   /** A tool without a name cannot be judged, and is hidden. */

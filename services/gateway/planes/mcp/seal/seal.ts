@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
 import { type Clock, canonicalJson, decodeBase64url, encodeBase64url, type Ids, parseStrict } from '@plat/core'
-import type { Identity } from '../../../call/index.ts'
+import type { Identity, Operation } from '../../../call/index.ts'
 import { member } from '../../wire/json.ts'
 
 /** Bytes of a seal key. */
@@ -12,9 +12,13 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const NO_SALT = new Uint8Array(0)
 
+/** What is sealed: ids of sessions, of server requests and of events, cursors of lists, states between two rounds of a call. */
+export const SEAL_KINDS = ['mcp-session', 'mcp-request', 'mcp-event', 'mcp-cursor', 'mcp-state'] as const
+export type SealKind = (typeof SEAL_KINDS)[number]
+
 /** Who may use a sealed text, and where. Everything here is authenticated, nothing of it is in the text. */
 export interface SealBinding {
-  readonly kind: 'mcp-session'
+  readonly kind: SealKind
   readonly tenant: string
   /** `<ns>/<agent>/<session>`. */
   readonly session: string
@@ -22,16 +26,28 @@ export interface SealBinding {
   readonly server: string
 }
 
-/** The binding of a caller's sessions at a server. */
-export function sessionBinding(caller: Identity, server: string): SealBinding {
+/** The binding of what a caller holds of a server. */
+export function bindingOf(kind: SealKind, caller: Identity, server: string): SealBinding {
   const session = `${caller.namespace}/${caller.agent}/${caller.session}`
-  return { kind: 'mcp-session', tenant: caller.tenant, session, server }
+  return { kind, tenant: caller.tenant, session, server }
+}
+
+/** The call that something came out of, for what follows from it on any replica. */
+export interface Origin {
+  /** `x-plat-decision-id` of that call. */
+  readonly call: string
+  readonly operation: Operation
+  /** The protocol's own word, such as `tools/call`. */
+  readonly method: string
+  readonly tool: string | null
 }
 
 /** An id of an upstream, and the `target.key` of that upstream. */
 export interface Sealed {
   readonly id: string
   readonly target: string
+  /** Where it came from; absent for sessions and cursors. */
+  readonly origin?: Origin
 }
 
 /** Turns an upstream's id into a text that only the same session can use at the same server, on any replica with the key. */
@@ -47,25 +63,26 @@ interface Derived {
 }
 
 /**
- * Text = `p1.` + base64url(kid 4 ‖ nonce 12 ‖ AES-256-GCM(canonical {id, target, at})). The first key seals, all open.
+ * Text = `p1.` + base64url(kid 4 ‖ nonce 12 ‖ AES-256-GCM(canonical {id, target, at, origin?})). The first key seals, all open.
  * Throws when there is no key or one that is not 32 bytes.
  */
 export function createSealer(keys: readonly Uint8Array[], clock: Clock, ids: Ids): Sealer {
-  const derived = keys.map((key) => derive(key, 'mcp-session'))
-  const [first] = derived
-  if (first === undefined) throw new Error('a sealer needs at least one key')
+  if (keys.length === 0) throw new Error('a sealer needs at least one key')
+  const derived = new Map(SEAL_KINDS.map((kind) => [kind, keys.map((key) => derive(key, kind))]))
   return {
     seal(binding, content) {
+      const first = derived.get(binding.kind)?.[0]
+      if (first === undefined) throw new Error(`nothing seals ${binding.kind}`)
       const nonce = ids.random(NONCE_BYTES)
       const cipher = createCipheriv('aes-256-gcm', first.key, nonce).setAAD(additional(binding))
-      const plain = canonicalJson({ at: clock.now(), id: content.id, target: content.target })
+      const plain = canonicalJson({ at: clock.now(), ...content })
       const sealed = [first.kid, nonce, cipher.update(plain, 'utf8'), cipher.final(), cipher.getAuthTag()]
       return VERSION + encodeBase64url(Buffer.concat(sealed))
     },
     open(binding, text) {
       const bytes = text.startsWith(VERSION) ? decodeBase64url(text.slice(VERSION.length)) : null
       if (bytes === null || bytes.length < KID_BYTES + NONCE_BYTES + TAG_BYTES) return null
-      const key = derived.find((one) => one.kid.equals(bytes.subarray(0, KID_BYTES)))
+      const key = derived.get(binding.kind)?.find((one) => one.kid.equals(bytes.subarray(0, KID_BYTES)))
       return key === undefined ? null : unseal(key.key, binding, bytes.subarray(KID_BYTES))
     },
   }
@@ -100,5 +117,19 @@ function unseal(key: Buffer, binding: SealBinding, bytes: Uint8Array): Sealed | 
 function decoded(value: unknown): Sealed | null {
   const id = member(value, 'id')
   const target = member(value, 'target')
-  return typeof id === 'string' && typeof target === 'string' ? { id, target } : null
+  if (typeof id !== 'string' || typeof target !== 'string') return null
+  const origin = originIn(member(value, 'origin'))
+  return origin === null ? { id, target } : { id, target, origin }
+}
+
+/** Every operation that an upstream's answer can come out of. */
+const ORIGINS: readonly Operation[] = ['mcp.call', 'mcp.list', 'mcp.get', 'mcp.control', 'mcp.listen']
+
+function originIn(value: unknown): Origin | null {
+  const operation = ORIGINS.find((one) => one === member(value, 'operation'))
+  const call = member(value, 'call')
+  const method = member(value, 'method')
+  const tool = member(value, 'tool')
+  if (operation === undefined || typeof call !== 'string' || typeof method !== 'string') return null
+  return { call, operation, method, tool: typeof tool === 'string' ? tool : null }
 }

@@ -125,7 +125,14 @@ function resolver(exists: (name: string) => boolean) {
       const scope = `tools:${server}`
       if (!call.facts.identity.scopes.has(scope)) return deny('insufficient_scope', 'no', { data: { scope } })
       if (!exists(server)) return deny('unknown_server', `no server named ${server}`)
-      return { target: { ...target, key: `test/${server}`, server, tool: call.operation === 'mcp.call' ? name : null } }
+      return {
+        target: {
+          ...target,
+          key: `test/${server}`,
+          server,
+          tool: call.operation === 'mcp.call' || call.operation === 'mcp.answer' ? name : null,
+        },
+      }
     },
   })
 }

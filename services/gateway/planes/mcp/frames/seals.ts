@@ -1,0 +1,158 @@
+import { checkJson, findSpan } from '@plat/core'
+import type { Call, Message } from '../../../call/index.ts'
+import { GivenUp } from '../../wire/exchange.ts'
+import { isObject, member } from '../../wire/json.ts'
+import { type McpRequest, originOf, slice, spliced, withValue } from '../message.ts'
+import { ROUNDS } from '../seal/open.ts'
+import { bindingOf, type Origin, type Sealer, type SealKind } from '../seal/seal.ts'
+import { type McpFrame, mentions } from './frame.ts'
+
+/** Server requests of one call that may wait for an answer at one time; a server that goes on asking is cut off. */
+const MAX_WAITING = 64
+/** After this long a server request no longer counts as waiting, in milliseconds: its answer may have taken another replica. */
+const WAITING_MS = 300_000
+/** Longest id of a server request, in bytes. */
+const MAX_ID_BYTES = 1024
+/** Longest event id that a client can send back in a header, in bytes, with what is sealed beside it. */
+const MAX_EVENT_ID_BYTES = 2048
+
+const NEXT_CURSOR = Buffer.from('"nextCursor"')
+const INPUT_REQUESTS = Buffer.from('"inputRequests"')
+const REQUEST_STATE = Buffer.from('"requestState"')
+
+interface Waiting {
+  /** The id under seal, as the client knows it. */
+  readonly id: Uint8Array
+  /** Milliseconds since the epoch. */
+  readonly until: number
+}
+
+/**
+ * Puts under seal what a client sends back later: ids of server requests, cursors, event ids, states between rounds. Each then
+ * works for the same session at the same server, on any replica, and tells which call it came out of.
+ */
+export class ReplySeals {
+  readonly #sealer: Sealer
+  readonly #call: Call<'identity' | 'target'>
+  readonly #request: McpRequest
+  readonly #origin: Origin
+  /** By the id as the server wrote it. */
+  readonly #waiting = new Map<string, Waiting>()
+
+  constructor(sealer: Sealer, call: Call<'identity' | 'target'>, request: McpRequest) {
+    this.#sealer = sealer
+    this.#call = call
+    this.#request = request
+    const own = { call: call.id, operation: call.operation, method: call.method, tool: call.facts.target.tool }
+    // A stream that is taken up again still belongs to the call that opened it.
+    this.#origin = (request.kind === 'listen' ? originOf(request) : null) ?? own
+  }
+
+  /** An event under a sealed id. Revision 2026-07-28 takes no stream up again, so its ids say nothing. */
+  event(frame: McpFrame): McpFrame {
+    const id = this.#request.era === 'legacy' ? frame.eventId : null
+    if (id === null) return frame
+    const fits = Buffer.byteLength(id) + Buffer.byteLength(this.#origin.tool ?? '') <= MAX_EVENT_ID_BYTES
+    return frame.withEventId(fits ? this.#seal('mcp-event', id) : null)
+  }
+
+  /** A request of the server for the client, under a sealed id. Throws a `JsonError`, or what ends the stream. */
+  asked(frame: McpFrame, json: Uint8Array, now: number): McpFrame {
+    checkJson(json)
+    const span = findSpan(json, ['id'])
+    if (span === null || span[1] - span[0] > MAX_ID_BYTES) throw new GivenUp('the server asks under an odd id')
+    const literal = textOf(json.subarray(span[0], span[1]))
+    const id = jsonText(this.#seal('mcp-request', literal))
+    this.#remember(literal, { id, until: now + WAITING_MS }, now)
+    const message = { method: String(member(frame.value, 'method')), args: slice(json, ['params']) }
+    return frame.withJson(spliced(json, span, id)).asking([message])
+  }
+
+  /** `notifications/cancelled` of the server names a request of its own: by the id that the client knows. */
+  cancelled(frame: McpFrame, json: Uint8Array): McpFrame {
+    if (this.#waiting.size === 0 || member(frame.value, 'method') !== 'notifications/cancelled') return frame
+    checkJson(json)
+    const path = ['params', 'requestId']
+    const known = this.#waiting.get(textOf(slice(json, path) ?? NOTHING))
+    return known === undefined ? frame : frame.withJson(withValue(json, path, known.id))
+  }
+
+  /** A result, with its cursor or its state under seal. Throws a `JsonError`. */
+  result(frame: McpFrame, json: Uint8Array): McpFrame {
+    const { kind, method, era } = this.#request
+    if (kind === 'listen' || method.endsWith('/list')) return this.#listed(frame, json)
+    return era === 'modern' && ROUNDS.has(method) ? this.#round(frame, json) : frame
+  }
+
+  #listed(frame: McpFrame, json: Uint8Array): McpFrame {
+    if (!mentions(json, NEXT_CURSOR)) return frame
+    if (typeof member(member(frame.value, 'result'), 'nextCursor') !== 'string') return frame
+    checkJson(json)
+    const cursor = slice(json, ['result', 'nextCursor'])
+    if (cursor === null) return frame
+    const sealed = jsonText(this.#seal('mcp-cursor', textOf(cursor)))
+    return frame.withJson(privately(withValue(json, ['result', 'nextCursor'], sealed)))
+  }
+
+  #round(frame: McpFrame, json: Uint8Array): McpFrame {
+    if (!mentions(json, INPUT_REQUESTS) && !mentions(json, REQUEST_STATE)) return frame
+    const result = member(frame.value, 'result')
+    const requests = member(result, 'inputRequests')
+    const state = member(result, 'requestState')
+    if (!isObject(result) || (requests === undefined && state === undefined)) return frame
+    checkJson(json)
+    const told = this.#withState(json)
+    const names = isObject(requests) ? Object.keys(requests) : []
+    return frame.withJson(told).asking(names.map((name) => inputRequest(json, member(requests, name), name)))
+  }
+
+  /** The state under seal; where the server has none, one that tells the gateway which round came before. */
+  #withState(json: Uint8Array): Uint8Array {
+    const path = ['result', 'requestState']
+    const state = slice(json, path)
+    const sealed = jsonText(this.#seal('mcp-state', state === null ? '' : textOf(state)))
+    if (state !== null) return withValue(json, path, sealed)
+    const [start] = findSpan(json, ['result']) ?? [0]
+    const first = Buffer.concat([Buffer.from('"requestState":'), sealed, Buffer.from(',')])
+    return spliced(json, [start + 1, start + 1], first)
+  }
+
+  #remember(literal: string, waiting: Waiting, now: number): void {
+    for (const [id, { until }] of this.#waiting) {
+      if (until > now) break
+      this.#waiting.delete(id)
+    }
+    if (this.#waiting.size >= MAX_WAITING) throw new GivenUp('the server asks too much at one time')
+    this.#waiting.set(literal, waiting)
+  }
+
+  #seal(kind: SealKind, id: string): string {
+    const { facts, server } = this.#call
+    const content = { id, target: facts.target.key }
+    const sealed = kind === 'mcp-cursor' ? content : { ...content, origin: this.#origin }
+    return this.#sealer.seal(bindingOf(kind, facts.identity, server), sealed)
+  }
+}
+
+const NOTHING = new Uint8Array(0)
+const PRIVATE = Buffer.from('"private"')
+
+/** A list that was made for one caller: no cache may show it to another (revision 2026-07-28, `cacheScope`). */
+export function privately(json: Uint8Array): Uint8Array {
+  return withValue(json, ['result', 'cacheScope'], PRIVATE)
+}
+
+function inputRequest(json: Uint8Array, request: unknown, name: string): Message {
+  return {
+    method: String(member(request, 'method')),
+    args: slice(json, ['result', 'inputRequests', name, 'params']),
+  }
+}
+
+function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
+}
+
+function jsonText(text: string): Uint8Array {
+  return Buffer.from(JSON.stringify(text))
+}

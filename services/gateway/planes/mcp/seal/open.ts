@@ -1,0 +1,56 @@
+import { type Denial, deny } from '../../../call/index.ts'
+import { type JsonObject, member } from '../../wire/json.ts'
+import type { Era } from '../classify.ts'
+import type { McpRequest, Replacement } from '../message.ts'
+import type { Sealed, SealKind } from './seal.ts'
+
+/** Opens what this caller was given under seal of this server; null: it never existed. */
+export type Open = (kind: SealKind, text: string) => Sealed | null
+
+/** What a message holds under seal, and what of it has to change before the server sees it. */
+export type Unsealed = Pick<McpRequest, 'opened' | 'replaced' | 'withheld'>
+
+/** A message that holds nothing under seal. */
+export const NOTHING_SEALED: Unsealed = { opened: [], replaced: [], withheld: [] }
+
+/** The methods whose results may ask for another round (revision 2026-07-28). */
+export const ROUNDS: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
+
+/** A member of a message that came out of the gateway under seal. */
+interface Place {
+  readonly kind: SealKind
+  readonly path: readonly string[]
+  readonly text: string
+}
+
+/** Opens the member of a message that the gateway sealed, if it has one. A denial for what was not sealed for this caller. */
+export function openMessage(message: JsonObject, about: About, open: Open): Unsealed | Denial {
+  const place = placeIn(message, about)
+  if (place === null) return NOTHING_SEALED
+  const sealed = open(place.kind, place.text)
+  if (sealed === null) return deny('not_found', `no such ${place.path.at(-1)}`)
+  const opened = [sealed]
+  // The gateway made up a state where the server has none, to know which rounds belong together.
+  if (sealed.id === '') return { opened, replaced: [], withheld: [place.path] }
+  const replacement: Replacement = { path: place.path, with: Buffer.from(sealed.id) }
+  return { opened, replaced: [replacement], withheld: [] }
+}
+
+/** What is known of a message when its sealed member is looked for. */
+export interface About {
+  readonly kind: McpRequest['kind']
+  readonly era: Era
+  readonly method: string
+}
+
+function placeIn(message: JsonObject, { kind, era, method }: About): Place | null {
+  if (kind === 'answer') return { kind: 'mcp-request', path: ['id'], text: String(message.id) }
+  if (kind !== 'request') return null
+  if (method.endsWith('/list')) return textAt(message, 'mcp-cursor', 'cursor')
+  return era === 'modern' && ROUNDS.has(method) ? textAt(message, 'mcp-state', 'requestState') : null
+}
+
+function textAt(message: JsonObject, kind: SealKind, name: string): Place | null {
+  const text = member(message.params, name)
+  return typeof text === 'string' ? { kind, path: ['params', name], text } : null
+}
