@@ -17,5 +17,6 @@ export type {
 export type { Operation } from './operation.ts'
 export type { Outcome, Usage } from './outcome.ts'
 export type { Ending, Frame, Head, Message, Passed, Reply } from './reply.ts'
+export { FrameRun } from './run.ts'
 export { type Slot, type Snapshot, Snapshots } from './snapshot.ts'
 export { unresolved } from './unresolved.ts'

@@ -1,4 +1,4 @@
-import type { Body, Call, Denial, Ending, Fact, Facts, Frame, Outcome, Passed } from '../call/index.ts'
+import type { Body, Call, Denial, Ending, Fact, Facts, Frame, FrameRun, Outcome, Passed } from '../call/index.ts'
 
 /** Every stage and review that the matrix knows, in words that metrics, spans and docs share. */
 export type StepName =
@@ -84,6 +84,8 @@ export const stages = <const L extends readonly AnyStage[]>(list: L & Ordered<L>
 /** What a review keeps while one reply passes. */
 export interface Running {
   frame(frame: Frame): Passed
+  /** Takes note of a run that passes as it is. Only for a review that holds nothing back; without it every frame comes alone. */
+  skim?(run: FrameRun): void
   /** Exactly once. At `complete` it hands out what it held back; otherwise its frames are not sent. */
   end(how: Ending): Passed
   tally?(): Pick<Outcome, 'usage' | 'usageSource' | 'costMicros'>

@@ -1,5 +1,5 @@
 import type { Clock } from '@plat/core'
-import { type Denial, deny, type Ending, type Frame, isDenial } from '../../call/index.ts'
+import { type Denial, deny, type Ending, type Frame, FrameRun, isDenial } from '../../call/index.ts'
 import type { Running, StepName } from '../stage.ts'
 import { type GovernedCall, nothingUsed, type Tally } from './call.ts'
 import { stopped } from './stopper.ts'
@@ -10,12 +10,18 @@ const REVIEW_DEADLINE_MS = 30_000
 /** What the reviews make of frames: `stopped` when the call was stopped while one of them was thinking. */
 export type Reviewed = readonly Frame[] | Denial | typeof stopped
 
+interface Opened {
+  readonly name: StepName
+  readonly review: Running
+}
+
 /** The reviews of one reply, in order. Each is opened once and ended once, whatever happens; one that throws denies. */
 export class ReviewChain {
   readonly #call: GovernedCall
   readonly #clock: Clock
-  readonly #running: { readonly name: StepName; readonly review: Running }[] = []
+  readonly #running: Opened[] = []
   #ended = 0
+  #allSkim = true
 
   constructor(call: GovernedCall, clock: Clock) {
     this.#call = call
@@ -26,7 +32,9 @@ export class ReviewChain {
     for (const opener of this.#call.plan.reviews) {
       try {
         const review = opener.open(this.#call)
-        if (review !== null) this.#running.push({ name: opener.name, review })
+        if (review === null) continue
+        this.#running.push({ name: opener.name, review })
+        if (review.skim === undefined) this.#allSkim = false
       } catch (error) {
         return this.#call.incoming.broke(`the review ${opener.name}`, error)
       }
@@ -36,26 +44,34 @@ export class ReviewChain {
 
   /** One batch through all reviews. Without reviews the batch itself comes back, and nothing was looked at. */
   pass(frames: readonly Frame[]): Reviewed | Promise<Reviewed> {
-    return this.#running.length === 0 ? frames : this.#through(0, frames)
+    if (this.#running.length === 0) return frames
+    if (this.#allSkim && frames.length === 1 && frames[0] instanceof FrameRun) return this.#skim(frames[0], frames)
+    return this.#through(0, frames.some(isRun) ? frames.flatMap(apart) : frames)
+  }
+
+  /** A run passes all reviews as it is. */
+  #skim(run: FrameRun, passed: readonly Frame[]): Reviewed {
+    for (const { name, review } of this.#running) {
+      try {
+        review.skim?.(run)
+      } catch (error) {
+        return this.#call.incoming.broke(`the review ${name}`, error)
+      }
+    }
+    return passed
   }
 
   /** Ends each review, and lets what it held back pass through those after it. */
   finish(): Reviewed | Promise<Reviewed> {
-    return this.#running.length === 0 ? [] : this.#finishAll()
+    return this.#finishFrom([])
   }
 
-  async #finishAll(): Promise<Reviewed> {
-    let out: readonly Frame[] = []
-    while (this.#ended < this.#running.length) {
-      const running = this.#running[this.#ended++]
-      if (running === undefined) break
-      const kept = await this.#ask(running.name, () => running.review.end('complete'))
-      if (!isFrames(kept)) return kept
-      const passed = await this.#through(this.#ended, kept)
-      if (!isFrames(passed)) return passed
-      out = out.length === 0 ? passed : [...out, ...passed]
-    }
-    return out
+  #finishFrom(out: readonly Frame[]): Reviewed | Promise<Reviewed> {
+    const opened = this.#running[this.#ended++]
+    if (opened === undefined) return out
+    const kept = this.#ask(opened, null)
+    const passed = then(kept, (frames) => this.#through(this.#ended, frames))
+    return then(passed, (frames) => this.#finishFrom(out.length === 0 ? frames : [...out, ...frames]))
   }
 
   /** Ends the reviews that have not ended yet; what they held back is not sent. */
@@ -85,29 +101,44 @@ export class ReviewChain {
     return tally
   }
 
-  async #through(from: number, frames: readonly Frame[]): Promise<Reviewed> {
-    let current = frames
-    for (const { name, review } of this.#running.slice(from)) {
-      const out: Frame[] = []
-      for (const frame of current) {
-        const passed = await this.#ask(name, () => review.frame(frame))
-        if (!isFrames(passed)) return passed
-        out.push(...passed)
-      }
-      current = out
-    }
-    return current
+  /** Frames through the reviews from place `from` on. */
+  #through(from: number, frames: readonly Frame[]): Reviewed | Promise<Reviewed> {
+    const opened = this.#running[from]
+    if (opened === undefined || frames.length === 0) return frames
+    return then(this.#each(opened, frames, 0, []), (passed) => this.#through(from + 1, passed))
   }
 
-  async #ask(name: StepName, work: () => unknown): Promise<Reviewed> {
+  /** One frame after another through one review. A plain value unless the review has to think. */
+  #each(opened: Opened, frames: readonly Frame[], from: number, out: Frame[]): Reviewed | Promise<Reviewed> {
+    for (let at = from; at < frames.length; at++) {
+      const frame = frames[at]
+      if (frame === undefined) break
+      const passed = this.#ask(opened, frame)
+      if (passed instanceof Promise)
+        return passed.then((late) => (isFrames(late) ? this.#each(opened, frames, at + 1, [...out, ...late]) : late))
+      if (!isFrames(passed)) return passed
+      for (const one of passed) out.push(one)
+    }
+    return out
+  }
+
+  /** What a review makes of a frame; null: the answer is complete. */
+  #ask({ name, review }: Opened, frame: Frame | null): Reviewed | Promise<Reviewed> {
     try {
-      const answer = work()
-      const passed = answer instanceof Promise ? await this.#inTime(name, answer) : answer
-      if (isFrames(passed) || isDenial(passed) || passed === stopped) return passed
-      return deny('internal', `the review ${name} gave no verdict`)
+      const answer: unknown = frame === null ? review.end('complete') : review.frame(frame)
+      if (!(answer instanceof Promise)) return this.#checked(name, answer)
+      return this.#inTime(name, answer).then(
+        (late) => this.#checked(name, late),
+        (error) => this.#call.incoming.broke(`the review ${name}`, error),
+      )
     } catch (error) {
       return this.#call.incoming.broke(`the review ${name}`, error)
     }
+  }
+
+  #checked(name: StepName, answer: unknown): Reviewed {
+    if (isFrames(answer) || isDenial(answer) || answer === stopped) return answer
+    return deny('internal', `the review ${name} gave no verdict`)
   }
 
   #inTime(name: StepName, answer: Promise<unknown>): Promise<unknown> {
@@ -118,6 +149,23 @@ export class ReviewChain {
 
 function isFrames(value: unknown): value is readonly Frame[] {
   return Array.isArray(value)
+}
+
+/** Goes on with frames, now or when they are there; a denial or a stop is the end. */
+function then(
+  reviewed: Reviewed | Promise<Reviewed>,
+  next: (frames: readonly Frame[]) => Reviewed | Promise<Reviewed>,
+): Reviewed | Promise<Reviewed> {
+  if (reviewed instanceof Promise) return reviewed.then((late) => (isFrames(late) ? next(late) : late))
+  return isFrames(reviewed) ? next(reviewed) : reviewed
+}
+
+function isRun(frame: Frame): boolean {
+  return frame instanceof FrameRun
+}
+
+function apart(frame: Frame): readonly Frame[] {
+  return frame instanceof FrameRun ? frame.apart() : [frame]
 }
 
 function ignore(): void {}

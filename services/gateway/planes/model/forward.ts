@@ -1,12 +1,12 @@
 import type { Clock } from '@plat/core'
 import type { Dialer } from '@plat/http'
-import { type Call, type Denial, deny, type Head, type Reply } from '../../call/index.ts'
+import { type Call, type Denial, deny, type FrameRun, type Head, type Reply } from '../../call/index.ts'
 import { EventFrames, type EventGate } from '../wire/events.ts'
 import { GivenUp, UpstreamExchange, type UpstreamHead } from '../wire/exchange.ts'
 import { failure } from '../wire/failure.ts'
 import { copyHeader, isJsonType, isStreamType, STREAM_HEADERS } from '../wire/headers.ts'
 import { isObject, member } from '../wire/json.ts'
-import { ModelFrame, mentions } from './frame.ts'
+import { ModelFrame, mayFail, runOf } from './frame.ts'
 import { withMember } from './members.ts'
 import { ModelBody } from './request.ts'
 
@@ -46,8 +46,6 @@ export interface Passage {
 const UP = ['accept', 'traceparent', 'tracestate'] as const
 /** Headers of an answer that the caller sees as they came: what clients use for retries and in bug reports. */
 const DOWN = ['retry-after', 'retry-after-ms', 'x-should-retry', 'x-request-id', 'openai-processing-ms'] as const
-
-const ERROR_MEMBER = Buffer.from('"error"')
 
 /**
  * Sends one request to a provider that speaks OpenAI's API and hands its answer out in frames. Bytes that nobody changed arrive as they
@@ -93,9 +91,13 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   pass(event: Uint8Array): ModelFrame {
     const frame = ModelFrame.event(event)
     if (frame.role === 'final') this.#done = true
-    else if (mentions(event, ERROR_MEMBER) && isObject(member(frame.value, 'error')))
+    else if (mayFail(event) && isObject(member(frame.value, 'error')))
       throw new GivenUp('the upstream reported an error')
     return frame
+  }
+
+  together(events: Uint8Array): FrameRun | null {
+    return runOf(events)
   }
 
   /** Only `[DONE]` says that an answer is whole. */

@@ -1,7 +1,7 @@
-import type { Call, Frame, Outcome, Passed, Usage } from '../../call/index.ts'
+import type { Call, Frame, FrameRun, Outcome, Passed, Usage } from '../../call/index.ts'
 import { type Review, type Running, review } from '../../pipeline/stage.ts'
 import { isObject, member } from '../wire/json.ts'
-import { mentions } from './frame.ts'
+import { mayReport } from './frame.ts'
 import { ModelBody, type ModelRequest } from './request.ts'
 
 /** What `usage` costs a call, in micro-units of the currency; 0 where nothing has a price. */
@@ -21,9 +21,6 @@ export function createMeter(price: Price): Review<'target' | 'hold'> {
 
 /** Bytes of text that make one token, for estimates: English has four, source code and other scripts fewer. */
 const BYTES_PER_TOKEN = 3
-
-const USAGE = Buffer.from('"usage"')
-const USAGE_UNSET = Buffer.from('"usage":null')
 
 const NOTHING: Usage = { prompt: 0, completion: 0, cachedRead: 0, cachedWrite: 0, reasoning: 0 }
 
@@ -57,6 +54,12 @@ class Meter implements Running {
     return frame.role === 'partial' && !this.#request.usageAsked && hasNoChoices(frame.value) ? [] : [frame]
   }
 
+  skim({ count, raw, shortest }: FrameRun): void {
+    this.#events += count
+    this.#bytes += raw.byteLength
+    if (shortest < this.#shortest) this.#shortest = shortest
+  }
+
   end(): Passed {
     return []
   }
@@ -81,11 +84,6 @@ class Meter implements Running {
     const completion = Math.max(this.#events, Math.ceil(text / BYTES_PER_TOKEN))
     return { ...NOTHING, prompt: this.#request.inputTokensAtMost, completion }
   }
-}
-
-/** Most chunks say `"usage":null` or nothing at all, and are not parsed. */
-function mayReport(raw: Uint8Array): boolean {
-  return mentions(raw, USAGE) && !mentions(raw, USAGE_UNSET)
 }
 
 function hasNoChoices(chunk: unknown): boolean {

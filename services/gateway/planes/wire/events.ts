@@ -1,4 +1,4 @@
-import type { Frame } from '../../call/index.ts'
+import type { Frame, FrameRun } from '../../call/index.ts'
 import type { UpstreamExchange } from './exchange.ts'
 import { SseSplitter } from './sse.ts'
 
@@ -6,17 +6,26 @@ import { SseSplitter } from './sse.ts'
 export interface EventGate<F extends Frame> {
   /** The frame that goes on for the bytes of one event; null: none. Throws what ends the stream. */
   pass(event: Uint8Array): F | null
+  /** Whole events that came in one read, as one frame; null: each has to be looked at. Absent: they always have. */
+  together?(events: Uint8Array): FrameRun | null
   /** The upstream has ended its stream. Throws where that is too early. */
   ended(): void
   /** Nobody reads on: the reader has left, or the stream failed. */
   stop(): void
 }
 
+const BLANK_LINE = Buffer.from('\n\n')
+const NOTHING = Buffer.alloc(0)
+
 /** The frames of an event stream: one batch for what one read of the upstream completes. */
-export class EventFrames<F extends Frame> implements AsyncIterableIterator<readonly F[]> {
+export class EventFrames<F extends Frame> implements AsyncIterableIterator<readonly Frame[]> {
   readonly #exchange: UpstreamExchange
   readonly #gate: EventGate<F>
   readonly #splitter = new SseSplitter()
+  /** Bytes of an event that the splitter has not seen to its end. */
+  #unfinished = 0
+  /** What came behind the last run. */
+  #rest: Buffer = NOTHING
   #over = false
 
   constructor(exchange: UpstreamExchange, gate: EventGate<F>) {
@@ -29,13 +38,12 @@ export class EventFrames<F extends Frame> implements AsyncIterableIterator<reado
   }
 
   /** Throws when the upstream dies, or sends what must not pass. */
-  async next(): Promise<IteratorResult<readonly F[], undefined>> {
+  async next(): Promise<IteratorResult<readonly Frame[], undefined>> {
     try {
       while (!this.#over) {
         const chunks = await this.#exchange.read()
         if (chunks === null) this.#over = true
-        const events = chunks === null ? this.#splitter.end() : chunks.flatMap((chunk) => this.#splitter.push(chunk))
-        const frames = this.#passed(events)
+        const frames = chunks === null ? this.#last() : this.#taken(chunks)
         if (frames.length > 0) return { done: false, value: frames }
       }
       this.#gate.ended()
@@ -47,10 +55,31 @@ export class EventFrames<F extends Frame> implements AsyncIterableIterator<reado
     return { done: true, value: undefined }
   }
 
-  async return(): Promise<IteratorResult<readonly F[], undefined>> {
+  async return(): Promise<IteratorResult<readonly Frame[], undefined>> {
     if (!this.#over) this.#gate.stop()
     this.#over = true
     return { done: true, value: undefined }
+  }
+
+  #last(): readonly Frame[] {
+    const events = this.#splitter.push(this.#rest)
+    return this.#passed([...events, ...this.#splitter.end()])
+  }
+
+  /** Most reads end with an event and hold nothing but text: they are passed on as they came. */
+  #taken(chunks: readonly Uint8Array[]): readonly Frame[] {
+    const bytes = joined(this.#rest, chunks)
+    const end = this.#unfinished === 0 ? bytes.lastIndexOf(BLANK_LINE) + BLANK_LINE.length : 0
+    const run = end < BLANK_LINE.length ? null : (this.#gate.together?.(bytes.subarray(0, end)) ?? null)
+    this.#rest = run === null ? NOTHING : bytes.subarray(end)
+    return run === null ? this.#split(bytes) : [run]
+  }
+
+  #split(bytes: Uint8Array): readonly Frame[] {
+    const events = this.#splitter.push(bytes)
+    this.#unfinished += bytes.length
+    for (const event of events) this.#unfinished -= event.length
+    return this.#passed(events)
   }
 
   #passed(events: readonly Uint8Array[]): F[] {
@@ -61,4 +90,12 @@ export class EventFrames<F extends Frame> implements AsyncIterableIterator<reado
     }
     return frames
   }
+}
+
+function joined(rest: Buffer, chunks: readonly Uint8Array[]): Buffer {
+  const [first] = chunks
+  if (chunks.length !== 1 || first === undefined) return Buffer.concat(rest.length === 0 ? chunks : [rest, ...chunks])
+  return rest.length === 0
+    ? Buffer.from(first.buffer, first.byteOffset, first.byteLength)
+    : Buffer.concat([rest, first])
 }
