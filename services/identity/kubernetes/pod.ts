@@ -58,21 +58,44 @@ function onlyText(value: unknown): string | null {
   return typeof text === 'string' && text !== '' ? text : null
 }
 
+/** One pod of one UID. `deleting`: its containers may still run. */
+export type PodState = 'live' | 'deleting' | 'ended' | 'replaced' | 'gone'
+
+type PodRef = Pick<BoundPod, 'namespace' | 'pod' | 'podUid'>
+
 /** A deleted pod's token stays authenticated for some seconds, and its name may be taken by another pod: the UID decides. */
-export async function livePod(
+export async function readPod(
   api: KubernetesApi,
-  { namespace, pod, podUid }: Pick<BoundPod, 'namespace' | 'pod' | 'podUid'>,
-): Promise<Members | ProofFailure | Unreachable> {
+  { namespace, pod, podUid }: PodRef,
+): Promise<{ readonly state: PodState; readonly pod: Members } | Unreachable> {
   const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(pod)}`
   const answer = await api.ask({ method: 'GET', path })
   if (isStop(answer)) return answer
-  if (answer.status === 404) return failed('the pod is gone')
+  if (answer.status === 404) return { state: 'gone', pod: {} }
   if (answer.status !== 200) return unreachable(`the API server answers for the pod with status ${answer.status}`)
-  const metadata = member(answer.body, 'metadata')
-  if (metadata.uid !== podUid) return failed('the pod was replaced by another one')
-  if (metadata.deletionTimestamp !== undefined) return failed('the pod is being deleted')
-  const { phase } = member(answer.body, 'status')
-  return phase === 'Succeeded' || phase === 'Failed' ? failed('the pod has ended') : answer.body
+  return { state: stateOf(answer.body, podUid), pod: answer.body }
+}
+
+function stateOf(pod: Members, uid: string): PodState {
+  const metadata = member(pod, 'metadata')
+  if (metadata.uid !== uid) return 'replaced'
+  const { phase } = member(pod, 'status')
+  if (phase === 'Succeeded' || phase === 'Failed') return 'ended'
+  return metadata.deletionTimestamp === undefined ? 'live' : 'deleting'
+}
+
+const WHY_NOT_LIVE: Readonly<Record<Exclude<PodState, 'live'>, string>> = {
+  deleting: 'the pod is being deleted',
+  ended: 'the pod has ended',
+  replaced: 'the pod was replaced by another one',
+  gone: 'the pod is gone',
+}
+
+/** The pod, while it is live. */
+export async function livePod(api: KubernetesApi, ref: PodRef): Promise<Members | ProofFailure | Unreachable> {
+  const read = await readPod(api, ref)
+  if (isStop(read)) return read
+  return read.state === 'live' ? read.pod : failed(WHY_NOT_LIVE[read.state])
 }
 
 /** What a TokenReview and the live pod establish. `isolation`: what runtime classes isolate by. */

@@ -21,7 +21,7 @@ export interface MintParts {
 }
 
 /** A minted token and what is said about it (document 1, `POST /v1/token`, response 200). */
-interface Minted {
+export interface Minted {
   readonly token: string
   readonly expiresAt: string
   readonly spiffeId: string
@@ -60,8 +60,9 @@ export function mintEndpoint(parts: MintParts): Endpoint {
   }
 }
 
-function mint(
-  { settings, tenancy, clock, ids }: MintParts,
+/** Names, times and signs: the one place where session tokens are made. Throws a `Refusal`. */
+export function mint(
+  { settings, tenancy, clock, ids }: Pick<MintParts, 'settings' | 'tenancy' | 'clock' | 'ids'>,
   request: MintRequest,
   substrate: Substrate | undefined,
 ): Minted {
@@ -98,7 +99,8 @@ function mint(
   }
 }
 
-function nameOf(trustDomain: string, { namespace, agent, session }: MintRequest): string {
+/** The SPIFFE ID of a session. Throws a `Refusal` when it would be too long. */
+export function nameOf(trustDomain: string, { namespace, agent, session }: MintRequest): string {
   try {
     return sessionSpiffeId({ trustDomain, namespace, agent, session })
   } catch {

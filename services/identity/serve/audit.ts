@@ -2,17 +2,18 @@ import type { Log } from '@plat/process'
 import { OAuthRefusal, type Refusal } from './refusal.ts'
 
 /** What is issued, and refused. */
-export type IssuanceEvent = 'mint' | 'bind' | 'exchange' | 'delegation'
+export type IssuanceEvent = 'mint' | 'bind' | 'exchange' | 'delegation' | 'bootstrap'
 
 /** What an issued token is recorded with; never the token itself. */
 export interface IssuedFacts {
-  readonly jti: string
+  /** Absent when a session was given without a token. */
+  readonly jti?: string
   /** SPIFFE ID. */
   readonly sub: string
   readonly user: string | null
   readonly scope: string
-  /** RFC 3339. */
-  readonly expiresAt: string
+  /** RFC 3339; absent when nothing ends it. */
+  readonly expiresAt?: string
   /** The `jti` of the token that it was made from. */
   readonly parent?: string
   /** SPIFFE IDs of the delegating agents, nearest first. */

@@ -1,0 +1,23 @@
+import { type ApiParts, KubernetesApi } from '../kubernetes/api.ts'
+import { clusterSettings } from '../proof/checks.ts'
+import type { ProofFlagValues } from '../proof/flags.ts'
+
+/** The cluster whose pods are bootstrapped. */
+export interface Cluster {
+  readonly api: KubernetesApi
+  /** What runtime classes isolate by. */
+  readonly isolation: ReadonlyMap<string, string>
+}
+
+/** The cluster that the flags name. Rejects with one line when the broker has no credentials for one. */
+export async function openCluster(flags: ProofFlagValues, parts: ApiParts): Promise<Cluster> {
+  const { isolation, ...settings } = clusterSettings(flags)
+  const api = new KubernetesApi(settings, parts)
+  try {
+    await api.requireFiles()
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    throw new Error(`-bootstrap-listen: needs a cluster, see -kubernetes-token-file and -kubernetes-ca-file: ${why}`)
+  }
+  return { api, isolation }
+}

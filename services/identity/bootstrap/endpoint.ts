@@ -1,0 +1,209 @@
+import type { IncomingMessage } from 'node:http'
+import { type Clock, type Ids, rfc3339 } from '@plat/core'
+import type { Log } from '@plat/process'
+import type { IdentitySettings } from '../flags.ts'
+import type { Tenancy } from '../keys/tenancy.ts'
+import { type KubernetesApi, textOf } from '../kubernetes/api.ts'
+import { type BoundPod, reviewToken, substrateOf } from '../kubernetes/pod.ts'
+import { mint, nameOf } from '../mint/mint.ts'
+import { readAssertion } from '../proof/jwt/assertion.ts'
+import { isStop } from '../proof/parts/verdict.ts'
+import { recordIssued, recordRefused } from '../serve/audit.ts'
+import type { Endpoint } from '../serve/endpoint.ts'
+import { OAuthRefusal, Refusal } from '../serve/refusal.ts'
+import type { Revocations } from '../sessions/revocations.ts'
+import { bindPod } from './bind.ts'
+import { followPod } from './chain.ts'
+import type { KubernetesObject } from './objects.ts'
+import { denied, NotYet, unavailable } from './refusals.ts'
+import { type ReadySession, readSession, suspended, variablesOf } from './session.ts'
+import { MAX_WAIT_SECONDS, Waits } from './waits.ts'
+
+const PATH = '/v1/bootstrap'
+/** Other writers of a session that one request gives way to. */
+const MAX_TRIES = 5
+const BEARER = /^bearer +([^ ]+)$/i
+
+export interface BootstrapParts {
+  readonly settings: IdentitySettings
+  readonly api: KubernetesApi
+  /** What runtime classes isolate by. */
+  readonly isolation: ReadonlyMap<string, string>
+  readonly tenancy: Tenancy
+  readonly revocations: Revocations
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+}
+
+/** `POST /v1/bootstrap`, on a listener of its own. */
+export interface Bootstrap {
+  readonly endpoint: Endpoint
+  /** Answers every long-poll now: the broker is about to end. */
+  drain(): void
+}
+
+/** Document 1, `POST /v1/bootstrap`, response 200. `token` and `jti` are absent for attested sessions. */
+interface Answer {
+  readonly namespace: string
+  readonly session: string
+  readonly agent: string
+  readonly attested: boolean
+  readonly token?: string
+  /** End of the token, RFC 3339; for attested sessions that of the session, absent when it has none. */
+  readonly expiresAt?: string
+  readonly spiffeId: string
+  readonly jti?: string
+  readonly env: Readonly<Record<string, string>>
+}
+
+/** A pod that was started before anybody knew for whom asks which session it serves. */
+export function createBootstrap(parts: BootstrapParts): Bootstrap {
+  const { api, clock, settings, log } = parts
+  const waits = new Waits({ api, clock, cap: settings.bootstrapMaxConcurrent })
+  const handle = (request: IncomingMessage, who: object) =>
+    waits.admit(async () => {
+      const waitMs = 1000 * waitSecondsOf(request.url ?? '')
+      const bound = await authenticate(parts, request)
+      Object.assign(who, { namespace: bound.namespace, pod: bound.pod, podUid: bound.podUid })
+      return waits.poll({ pod: bound.podUid, waitMs, socket: request.socket }, () => serve(parts, bound))
+    })
+  return {
+    drain: () => waits.drain(),
+    endpoint: {
+      path: PATH,
+      opensWith: 'request',
+      takes: 'any',
+      errors: 'oauth',
+      async handle(_body, request) {
+        const who = {}
+        try {
+          return await handle(request, who)
+        } catch (error) {
+          // That nothing is there yet is no refusal: it is what a warm pool hears all day.
+          if (error instanceof OAuthRefusal && !(error instanceof NotYet)) recordRefused(log, 'bootstrap', error, who)
+          throw error
+        }
+      },
+    },
+  }
+}
+
+/** Whole seconds, capped; 0 when the request names none. */
+function waitSecondsOf(url: string): number {
+  const at = url.indexOf('?')
+  const values = at === -1 ? [] : new URLSearchParams(url.slice(at + 1)).getAll('wait')
+  const [wait = '0', another] = values
+  if (another !== undefined || !/^\d+$/.test(wait)) {
+    throw new OAuthRefusal(400, 'invalid_request', 'wait must be a number of whole seconds, given once')
+  }
+  return Math.min(Number(wait), MAX_WAIT_SECONDS)
+}
+
+async function authenticate({ api, settings }: BootstrapParts, request: IncomingMessage): Promise<BoundPod> {
+  const token = BEARER.exec(request.headers.authorization ?? '')?.[1]
+  if (token === undefined) throw invalidToken('the service-account token is missing')
+  const jws = readAssertion(token)
+  const bound = isStop(jws) ? jws : await reviewToken(api, token, settings.bootstrapAudience)
+  if (!isStop(bound)) return bound
+  throw bound.kind === 'failed' ? invalidToken(bound.reason) : unavailable(bound.reason)
+}
+
+function invalidToken(description: string): OAuthRefusal {
+  const challenge = 'Bearer realm="plat-identity", error="invalid_token"'
+  return new OAuthRefusal(401, 'invalid_token', description, { 'www-authenticate': challenge })
+}
+
+/** Follows the pod to its session, binds it, and answers for it; again when the session changed meanwhile. */
+async function serve(parts: BootstrapParts, bound: BoundPod): Promise<Answer> {
+  for (let left = MAX_TRIES; left > 0; left--) {
+    const answer = await tryToServe(parts, bound)
+    if (answer !== null) return answer
+  }
+  throw unavailable('the session changes all the time')
+}
+
+/** Null: somebody else wrote the session while it was judged. */
+async function tryToServe(parts: BootstrapParts, bound: BoundPod): Promise<Answer | null> {
+  const { api, clock, isolation, log, settings } = parts
+  const chain = await followPod(api, bound)
+  const ready = await readSession(api, { clock, namespace: bound.namespace, chain })
+  const spiffeId = asOAuth(() => nameOf(settings.trustDomain, ready.request))
+  refuseRevoked(parts, ready, chain.session)
+  const substrate = substrateOf(bound, chain.pod, isolation)
+  const minted = ready.attested ? null : asOAuth(() => mint(parts, ready.request, substrate))
+  const jti = minted === null ? {} : { jti: minted.jti }
+  // The session's record comes first: a token that the session does not know of is never given out.
+  if (!(await bindPod(api, chain.session, bound, { spiffeId, ...jti }))) return null
+  const end = minted?.expiresAt ?? (ready.endsAt === null ? null : rfc3339(ready.endsAt))
+  const facts = { ...jti, ...(end !== null && { expiresAt: end }) }
+  const { user, scopes } = ready.request
+  recordIssued(log, 'bootstrap', { ...facts, sub: spiffeId, user, scope: scopes.join(' ') })
+  return {
+    ...nameIn(ready),
+    attested: ready.attested,
+    ...(minted !== null && { token: minted.token }),
+    ...facts,
+    spiffeId,
+    env: environmentOf(settings, ready, chain.session),
+  }
+}
+
+function nameIn({
+  request: { namespace, session, agent },
+}: ReadySession): Pick<Answer, 'namespace' | 'session' | 'agent'> {
+  return { namespace, session, agent }
+}
+
+/** What the Agent and the session set, and above it what only the broker knows. */
+function environmentOf(
+  { bootstrapGatewayUrl: gateway }: IdentitySettings,
+  ready: ReadySession,
+  session: KubernetesObject,
+) {
+  const { namespace, agent, session: name } = ready.request
+  return {
+    ...variablesOf(ready.agent, session),
+    ...('model' in ready.agent.spec && { PLAT_MODEL_ENDPOINT: `${gateway}/llm/${namespace}.${agent}/v1` }),
+    PLAT_GATEWAY_URL: gateway,
+    PLAT_NAMESPACE: namespace,
+    PLAT_AGENT: agent,
+    PLAT_SESSION: name,
+  }
+}
+
+/** Who is on the revocations list gets no session, and so does nobody while the list cannot be read. */
+function refuseRevoked(
+  { revocations, tenancy }: BootstrapParts,
+  { request }: ReadySession,
+  { status }: KubernetesObject,
+): void {
+  const { namespace, agent, session, user } = request
+  // The token before this one, if any: a session whose token was revoked is not given another one.
+  const subject = {
+    namespace,
+    agent,
+    session,
+    user,
+    jti: textOf(status, 'jti'),
+    parentJti: null,
+    delegatorJti: null,
+    delegationJtis: [],
+  }
+  const verdict = revocations.judge(subject, tenancy.tenantOf(namespace))
+  if (verdict === 'revoked') throw new OAuthRefusal(403, 'session_revoked', 'the session is revoked')
+  if (verdict === 'suspended') throw suspended()
+  if (verdict === 'unavailable') throw unavailable('the list of revocations cannot be read')
+}
+
+/** A mint's refusals in the words of this endpoint. */
+function asOAuth<T>(work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    throw error.status === 503
+      ? unavailable(error.message)
+      : denied(`the session cannot have a token: ${error.message}`)
+  }
+}

@@ -1,0 +1,74 @@
+import type { FlagTable, FlagValues } from '@plat/config'
+
+const group = 'Warm-pool bootstrap'
+
+/** The flags of `POST /v1/bootstrap` (document 1, "Broker flags that shape the API"). */
+export const bootstrapFlags = {
+  'bootstrap-listen': {
+    type: 'string',
+    default: 'off',
+    group,
+    help: 'Address on which warm-pool pods learn which session they serve; off for none. Needs a cluster: see -kubernetes-api.',
+  },
+  'bootstrap-audience': {
+    type: 'string',
+    default: 'plat-bootstrap',
+    group,
+    help: 'Audience of the projected service-account tokens that pods present.',
+  },
+  'bootstrap-max-concurrent': {
+    type: 'int',
+    default: 256,
+    min: 1,
+    max: 10_000,
+    group,
+    help: 'Requests of pods, long-polls among them, at the same time; more get 503.',
+  },
+  'bootstrap-gateway-url': {
+    type: 'string',
+    default: 'http://plat-gateway.plat-system.svc:8080',
+    group,
+    help: 'URL of the gateway as pods reach it: PLAT_GATEWAY_URL.',
+  },
+} as const satisfies FlagTable
+
+/** What the broker is told about bootstrap. */
+export interface BootstrapSettings {
+  /** `off`: no such listener. */
+  readonly bootstrapListen: string
+  readonly bootstrapAudience: string
+  readonly bootstrapMaxConcurrent: number
+  /** Without a slash at the end. */
+  readonly bootstrapGatewayUrl: string
+}
+
+/** The documented defaults. */
+export const defaultBootstrapSettings: BootstrapSettings = {
+  bootstrapListen: bootstrapFlags['bootstrap-listen'].default,
+  bootstrapAudience: bootstrapFlags['bootstrap-audience'].default,
+  bootstrapMaxConcurrent: bootstrapFlags['bootstrap-max-concurrent'].default,
+  bootstrapGatewayUrl: bootstrapFlags['bootstrap-gateway-url'].default,
+}
+
+export function bootstrapSettingsOf(values: FlagValues<typeof bootstrapFlags>): BootstrapSettings {
+  return {
+    bootstrapListen: values['bootstrap-listen'],
+    bootstrapAudience: values['bootstrap-audience'],
+    bootstrapMaxConcurrent: values['bootstrap-max-concurrent'],
+    bootstrapGatewayUrl: values['bootstrap-gateway-url'].replace(/\/$/, ''),
+  }
+}
+
+/** What is wrong with the settings, one line each, naming the flag. */
+export function bootstrapSettingProblems(settings: BootstrapSettings): readonly string[] {
+  const problems: string[] = []
+  if (settings.bootstrapListen === '') problems.push('-bootstrap-listen: write an address or off')
+  if (settings.bootstrapAudience === '') problems.push('-bootstrap-audience: must not be empty')
+  const url = URL.parse(settings.bootstrapGatewayUrl)
+  if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.search !== '' || url.hash !== '') {
+    problems.push(
+      `-bootstrap-gateway-url ${settings.bootstrapGatewayUrl}: must be an http or https URL without query, fragment and user`,
+    )
+  }
+  return problems
+}

@@ -1,0 +1,37 @@
+import { OAuthRefusal } from '../serve/refusal.ts'
+
+/** Seconds after which a pod that met a full or troubled broker should ask again. */
+const RETRY_AFTER_SECONDS = '1'
+
+/** An object that has to change before a pod can be answered. */
+export interface Watched {
+  /** Path of the collection. */
+  readonly path: string
+  readonly name: string
+  readonly resourceVersion: string
+}
+
+/** 425: nothing is wrong, and something is not there yet. A long-poll waits for `watched` to change. */
+export class NotYet extends OAuthRefusal {
+  readonly watched: Watched
+
+  constructor(code: 'not_adopted' | 'not_prepared', description: string, watched: Watched) {
+    super(425, code, description)
+    this.watched = watched
+  }
+}
+
+/** 403: what the pod presents, and what it, its Sandbox, its claim and its session say of each other, do not agree. */
+export function denied(description: string): OAuthRefusal {
+  return new OAuthRefusal(403, 'access_denied', description)
+}
+
+/** 410: the session is deleted, finished or expired. */
+export function gone(description: string): OAuthRefusal {
+  return new OAuthRefusal(410, 'session_gone', description)
+}
+
+/** 503: ask again soon. */
+export function unavailable(description: string): OAuthRefusal {
+  return new OAuthRefusal(503, 'temporarily_unavailable', description, { 'retry-after': RETRY_AFTER_SECONDS })
+}

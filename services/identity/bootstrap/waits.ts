@@ -1,0 +1,106 @@
+import type { Socket } from 'node:net'
+import type { Clock } from '@plat/core'
+import type { KubernetesApi } from '../kubernetes/api.ts'
+import { NotYet, unavailable, type Watched } from './refusals.ts'
+
+/** Document 1, "Limits": the longest long-poll, in seconds. */
+export const MAX_WAIT_SECONDS = 25
+/** A watch can miss what a later object decides: the whole chain is looked at again this often, in milliseconds. */
+const LOOK_AGAIN_MS = 10_000
+/** Pause before looking again, in milliseconds: an object that changes without end must not keep the API server busy. */
+const PAUSE_MS = 100
+
+export interface WaitsOptions {
+  readonly api: KubernetesApi
+  readonly clock: Clock
+  /** Requests at the same time at most. */
+  readonly cap: number
+}
+
+export interface WaitRequest {
+  /** The pod's UID: a pod waits once, and its newest request is the one that waits. */
+  readonly pod: string
+  readonly waitMs: number
+  /** The connection of the pod: when it ends, nobody waits any more. */
+  readonly socket: Socket
+}
+
+/** The requests of pods: how many there are at once, and how long each waits for what is not there yet. */
+export class Waits {
+  readonly #options: WaitsOptions
+  readonly #waiting = new Map<string, AbortController>()
+  #running = 0
+  #draining = false
+
+  constructor(options: WaitsOptions) {
+    this.#options = options
+  }
+
+  /** Runs one request, or refuses it with 503 when too many run. */
+  async admit<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#running >= this.#options.cap) throw unavailable('too many pods ask at the same time')
+    this.#running++
+    try {
+      return await work()
+    } finally {
+      this.#running--
+    }
+  }
+
+  /** Asks `look` until it answers, or refuses with anything but `NotYet`, or the time is over: then `NotYet` is the answer. */
+  async poll<T>({ pod, waitMs, socket }: WaitRequest, look: () => Promise<T>): Promise<T> {
+    const { clock } = this.#options
+    const over = new AbortController()
+    const abort = () => over.abort()
+    const end = clock.monotonic() + waitMs
+    if (waitMs === 0 || this.#draining) abort()
+    else this.#supersede(pod, over)
+    socket.once('close', abort)
+    try {
+      for (;;) {
+        try {
+          return await look()
+        } catch (error) {
+          const left = end - clock.monotonic()
+          if (!(error instanceof NotYet) || over.signal.aborted || left <= 0) throw error
+          await this.#change(error.watched, Math.min(left, LOOK_AGAIN_MS), over.signal)
+        }
+      }
+    } finally {
+      socket.off('close', abort)
+      if (this.#waiting.get(pod) === over) this.#waiting.delete(pod)
+    }
+  }
+
+  /** Whoever waits is told at once that nothing has come, and nobody waits from now on. */
+  drain(): void {
+    this.#draining = true
+    for (const over of this.#waiting.values()) over.abort()
+  }
+
+  /** One pod cannot hold the places of others: its older long-poll ends. */
+  #supersede(pod: string, over: AbortController): void {
+    this.#waiting.get(pod)?.abort()
+    this.#waiting.set(pod, over)
+  }
+
+  /** Resolves when the object may have changed, the time is over, or nobody waits any more. */
+  async #change({ path, name, resourceVersion }: Watched, ms: number, over: AbortSignal): Promise<void> {
+    const { api, clock } = this.#options
+    const query = new URLSearchParams({
+      watch: 'true',
+      fieldSelector: `metadata.name=${name}`,
+      resourceVersion,
+      timeoutSeconds: String(Math.ceil(ms / 1000)),
+    })
+    const time = new AbortController()
+    const cancel = clock.after(ms, () => time.abort())
+    const signal = AbortSignal.any([time.signal, over])
+    try {
+      await api.changed(`${path}?${query}`, signal)
+      if (!signal.aborted) await new Promise<void>((resolve) => clock.after(Math.min(ms, PAUSE_MS), resolve))
+    } finally {
+      cancel()
+    }
+  }
+}
