@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { test } from 'node:test'
 import type { Call, Frame, Target } from '../../call/index.ts'
 import { isDenial, Snapshots } from '../../call/index.ts'
-import { ModelFrame } from './frame.ts'
+import { ModelFrame, runOf } from './frame.ts'
 import { createMeter } from './meter.ts'
 import { readModelBody } from './request.ts'
 
@@ -114,4 +114,28 @@ test('without a report the prompt counts with its bound, and the text at least a
   const long = event(JSON.stringify({ choices: [{ delta: { content: 'a'.repeat(3000) } }] }))
   const estimate = metered([event('{"choices":[{"delta":{"content":""}}]}'), long]).tally?.usage?.completion ?? 0
   assert.ok(estimate >= 1000 && estimate <= 1010, String(estimate))
+})
+
+test('events that came together count as each would alone', () => {
+  const piece = 'data: {"choices":[{"delta":{"content":"ab"}}],"usage":null}\n\n'
+  const short = 'data: {"choices":[],"usage": null}\n\n'
+  const run = runOf(Buffer.from(piece + short + piece))
+  assert.ok(run)
+  assert.deepEqual([run.count, run.shortest], [3, short.length])
+  const running = () => createMeter(() => 0).open(callOf(STREAM))
+  const [together, alone] = [running(), running()]
+  together?.skim?.(run)
+  for (const frame of run.apart()) alone?.frame(frame)
+  assert.deepEqual(together?.tally?.(), alone?.tally?.())
+  assert.equal(Buffer.concat(run.apart().map(({ raw }) => raw ?? Buffer.alloc(0))).toString(), piece + short + piece)
+})
+
+test('events are taken one by one where one may end the stream, fail it, count what it used, or say nothing', () => {
+  const text = 'data: {"choices":[{"delta":{"content":"ab"}}]}\n\n'
+  const looked = ['data: [DONE]\n\n', 'data: {"error":{}}\n\n', 'data: {"usage":{"prompt_tokens":1}}\n\n', ': beat\n\n']
+  for (const event of [...looked, 'data: {}\r\n\r\n']) {
+    assert.equal(runOf(Buffer.from(text + event)), null, event)
+    assert.equal(runOf(Buffer.from(event + text)), null, event)
+  }
+  assert.equal(runOf(Buffer.from(`${text}data: {`)), null, 'not whole')
 })
