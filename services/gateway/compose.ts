@@ -130,7 +130,8 @@ async function startFeatures(shared: Shared) {
   const revocations = keep(
     await createRevocations({ ...shared, ledgers: shared.audit.ledgers, metrics: revocationMetrics(metrics) }),
   )
-  const servers = keep(createServers({ config, snapshots, clock, log, metrics: serverMetrics(metrics) }))
+  const missingScopes = authenticator.scopes.missing
+  const servers = keep(createServers({ config, snapshots, missingScopes, clock, log, metrics: serverMetrics(metrics) }))
   const models = keep(createModels({ config, snapshots, clock, log, metrics: modelMetrics(metrics) }))
   const policies = keep(createPolicies({ config, snapshots, clock, log, metrics: policyMetrics(metrics) }))
   const pending = metrics.gauge('plat_gateway_approvals_pending')

@@ -5,7 +5,7 @@ import type { Snapshot, Snapshots } from '../../call/index.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { decodeUpstreams } from './decode.ts'
 import { buildRegistry, type Registry, type Upstream } from './registry.ts'
-import { createResolveStage, registrySlot } from './stage.ts'
+import { createResolveStage, type MissingScopes, registrySlot } from './stage.ts'
 
 export type { Registry, Upstream } from './registry.ts'
 export { createResolveStage, registrySlot } from './stage.ts'
@@ -18,6 +18,8 @@ export interface ServersOptions {
     readonly policyReloadSeconds: number
   }
   readonly snapshots: Snapshots
+  /** Default: `tools:<name>` alone. */
+  readonly missingScopes?: MissingScopes
   readonly clock: Clock
   readonly log: Log
   /** `plat_gateway_upstreams_configured`. */
@@ -37,7 +39,7 @@ export interface Servers {
  * MCP servers of `upstreamsFile` and `upstreams` (document 3, "MCP servers"), read again every `policyReloadSeconds`.
  * Without a readable file at start only static upstreams are known; a bad file later leaves the good one in force.
  */
-export function createServers({ config, snapshots, clock, log, metrics }: ServersOptions): Servers {
+export function createServers({ config, snapshots, clock, log, metrics, missingScopes }: ServersOptions): Servers {
   const path = config.upstreamsFile
   const publish = (registry: Registry) => {
     snapshots.publish(registrySlot, registry)
@@ -63,7 +65,7 @@ export function createServers({ config, snapshots, clock, log, metrics }: Server
         })
   publish(buildRegistry(null, config.upstreams))
   return {
-    stage: createResolveStage(snapshots),
+    stage: createResolveStage(snapshots, missingScopes),
     upstream: (snapshot, key) => snapshot.get(registrySlot).upstream(key),
     check: async () => watch?.check(),
     close: () => watch?.stop(),
