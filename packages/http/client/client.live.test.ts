@@ -1,0 +1,333 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { IncomingHttpHeaders } from 'node:http'
+import { createServer, type Socket } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { createServer as createTlsServer } from 'node:tls'
+import { type Clock, systemClock, TestClock } from '@plat/core'
+import { silentLog } from '@plat/process'
+import { createAuthority } from '@plat/testkit/authority'
+import { createDialer, type DialerOptions } from '../dial/dialer.ts'
+import { dialFault } from '../dial/errors.ts'
+import type { HttpClient } from './client.ts'
+import type { ClientRequest } from './request.ts'
+import type { Receiver } from './transfer.ts'
+
+/** What one request brought; `over` tells the end or the failure. */
+class Answer implements Receiver {
+  status = 0
+  headers: IncomingHttpHeaders = {}
+  body = ''
+  readonly over = Promise.withResolvers<'end' | Error>()
+  readonly #head = Promise.withResolvers<void>()
+
+  get head(): Promise<void> {
+    return this.#head.promise
+  }
+
+  onHead(status: number, headers: IncomingHttpHeaders): void {
+    this.status = status
+    this.headers = headers
+    this.#head.resolve()
+  }
+
+  onData(bytes: Uint8Array): void {
+    this.body += Buffer.from(bytes).toString('latin1')
+  }
+
+  onEnd(): void {
+    this.over.resolve('end')
+  }
+
+  onFailure(error: Error): void {
+    this.over.resolve(error)
+  }
+}
+
+const plain: ClientRequest = {
+  method: 'POST',
+  path: '/x',
+  headers: {},
+  body: Buffer.from('question'),
+  headersTimeoutMs: 1000,
+  pauseTimeoutMs: 0,
+}
+const get = { ...plain, method: 'GET', body: null }
+
+function ask(client: HttpClient, request: ClientRequest = plain) {
+  const answer = new Answer()
+  return { answer, sending: client.send(request, answer) }
+}
+
+async function answered(client: HttpClient, request: ClientRequest = plain): Promise<string> {
+  const { answer } = ask(client, request)
+  const over = await answer.over.promise
+  return over === 'end' ? `${answer.status} ${answer.body}` : dialFault(over)
+}
+
+/** A server that answers each read of a request by a function, and counts its connections. */
+async function serve(t: TestContext, take: (socket: Socket, text: string, nth: number) => void) {
+  const sockets: Socket[] = []
+  const server = createServer((socket) => {
+    const nth = sockets.push(socket) - 1
+    socket.on('error', () => {})
+    socket.on('data', (bytes) => take(socket, bytes.toString('latin1'), nth))
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  assert.ok(address !== null && typeof address === 'object')
+  t.after(() => {
+    server.close()
+    for (const socket of sockets) socket.destroy()
+  })
+  return { sockets, url: `http://127.0.0.1:${address.port}` }
+}
+
+function clientOf(t: TestContext, url: string, options: Partial<DialerOptions> = {}): HttpClient {
+  const dialer = createDialer({ log: silentLog, ...options })
+  t.after(() => dialer.close())
+  return dialer.client(url, 'mcp')
+}
+
+const ok = (body: string, lines = '') => `HTTP/1.1 200 OK\r\n${lines}Content-Length: ${body.length}\r\n\r\n${body}`
+
+/** Turns of the event loop until something holds; the time limit of the test bounds them. */
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setImmediate(resolve))
+}
+
+test('a connection serves one request after the other, and as many as are open at a time', async (t) => {
+  const { sockets, url } = await serve(t, (socket, text) => socket.write(ok(text.split('\r\n')[0] ?? '')))
+  const client = clientOf(t, url)
+  assert.equal(await answered(client), '200 POST /x HTTP/1.1')
+  assert.equal(await answered(client, get), '200 GET /x HTTP/1.1')
+  assert.equal(sockets.length, 1)
+  await Promise.all([answered(client), answered(client)])
+  assert.equal(sockets.length, 2)
+})
+
+test('one origin carries a thousand open streams, and calls beside them', async (t) => {
+  const { sockets, url } = await serve(t, (socket, text) => {
+    if (text.startsWith('GET')) socket.write('HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: open\n\n')
+    else socket.write(ok('beside'))
+  })
+  const client = clientOf(t, url)
+  const streams = Array.from({ length: 1000 }, () => ask(client, { ...get, headersTimeoutMs: 0 }))
+  await Promise.all(streams.map(({ answer }) => answer.head))
+  assert.equal(await answered(client), '200 beside')
+  assert.equal(sockets.length, 1001)
+  for (const { sending } of streams) sending.abort(new Error('enough'))
+})
+
+test('a connection is not used again where the server says so, or says too much', async (t) => {
+  for (const reply of [
+    ok('x', 'Connection: close\r\n'),
+    `${ok('x')}HTTP/1.1 200 OK`,
+    ok('x', 'Keep-Alive: timeout=1\r\n'),
+  ]) {
+    const { sockets, url } = await serve(t, (socket) => socket.write(reply))
+    const client = clientOf(t, url)
+    for (const connections of [1, 2]) {
+      assert.equal(await answered(client), '200 x')
+      assert.equal(sockets.length, connections, reply)
+    }
+  }
+})
+
+test('what comes unasked ends a connection', async (t) => {
+  const { sockets, url } = await serve(t, (socket) => socket.write(ok('x')))
+  const client = clientOf(t, url)
+  await answered(client)
+  sockets[0]?.write(ok('a lie'))
+  await until(() => sockets[0]?.destroyed === true)
+  assert.equal(await answered(client), '200 x')
+  assert.equal(sockets.length, 2)
+})
+
+test('a request that only reads is repeated once when an idle connection was closed under it; a call never is', async (t) => {
+  const seen: string[] = []
+  // The first request of each connection is answered, the second finds the connection dead.
+  const { sockets, url } = await serve(t, (socket, text) => {
+    seen.push(text.slice(0, 4))
+    if (socket.bytesWritten === 0) socket.write(ok('x'))
+    else socket.resetAndDestroy()
+  })
+  const client = clientOf(t, url)
+  await answered(client, get)
+  assert.equal(await answered(client, get), '200 x')
+  assert.equal(sockets.length, 2)
+  assert.equal(await answered(client), 'lost')
+  assert.deepEqual(seen, ['GET ', 'GET ', 'GET ', 'POST'])
+})
+
+test('a request is not repeated on a new connection, nor after a byte of an answer', async (t) => {
+  const { sockets, url } = await serve(t, (socket, _text, nth) => {
+    if (nth === 0) return socket.destroy()
+    if (socket.bytesWritten === 0) return socket.write(ok('x'))
+    return socket.end('HTTP')
+  })
+  const client = clientOf(t, url)
+  assert.equal(await answered(client, get), 'lost')
+  await answered(client, get)
+  assert.equal(await answered(client, get), 'lost')
+  assert.equal(sockets.length, 2)
+})
+
+test('an idle connection is left before the server leaves it', async (t) => {
+  const clock = new TestClock()
+  const { sockets, url } = await serve(t, (socket) => socket.write(ok('x', 'Keep-Alive: timeout=5\r\n')))
+  const client = clientOf(t, url, { clock })
+  await answered(client)
+  await clock.advance(3999)
+  await answered(client)
+  assert.equal(sockets.length, 1)
+  await clock.advance(4000)
+  await until(() => sockets[0]?.destroyed === true)
+})
+
+test('silence before the head and within the body are limited, a pause of the reader is not', async (t) => {
+  const clock = new TestClock()
+  const { sockets, url } = await serve(t, (socket, text) => {
+    if (text.startsWith('POST')) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf')
+  })
+  const client = clientOf(t, url, { clock })
+  const silent = ask(client, get)
+  await until(() => (sockets[0]?.bytesRead ?? 0) > 0)
+  await clock.advance(1000)
+  assert.equal(dialFault(await silent.answer.over.promise), 'timeout')
+  const request = { ...plain, pauseTimeoutMs: 500 }
+  const stuck = ask(client, request)
+  await stuck.answer.head
+  stuck.sending.pause()
+  await clock.advance(10_000)
+  stuck.sending.resume()
+  await clock.advance(499)
+  assert.equal(stuck.answer.body, 'half')
+  await clock.advance(1)
+  assert.equal(dialFault(await stuck.answer.over.promise), 'timeout')
+  await until(() => sockets.every(({ destroyed }) => destroyed))
+})
+
+test('a connection that does not stand in time is given up', async (t) => {
+  const clock = new TestClock()
+  const lookup = () => new Promise<never>(() => {})
+  const client = clientOf(t, 'http://slow.example', { clock, lookup })
+  const { answer } = ask(client)
+  await clock.advance(10_000)
+  assert.equal(dialFault(await answer.over.promise), 'timeout')
+})
+
+test('a reader that pauses stops the server', async (t) => {
+  const piece = Buffer.alloc(1024 * 1024, 'x')
+  const { sockets, url } = await serve(t, (socket) => {
+    socket.write('HTTP/1.1 200 OK\r\n\r\n')
+    for (let i = 0; i < 64; i++) socket.write(piece)
+    socket.end()
+  })
+  const { answer, sending } = ask(clientOf(t, url))
+  await answer.head
+  sending.pause()
+  const waiting = () => sockets[0]?.writableLength ?? 0
+  assert.ok(waiting() > 32 * piece.length, 'the server still holds what was not read')
+  sending.resume()
+  assert.equal(await answer.over.promise, 'end')
+  assert.equal(answer.body.length, 64 * piece.length)
+})
+
+test('giving up closes the connection, tells the receiver once, and does not touch the next request', async (t) => {
+  const { sockets, url } = await serve(t, (socket, text) => {
+    if (text.startsWith('POST')) socket.write(ok('x'))
+  })
+  const client = clientOf(t, url)
+  const silent = ask(client, get)
+  await until(() => (sockets[0]?.bytesRead ?? 0) > 0)
+  const reason = new Error('not wanted')
+  silent.sending.abort(reason)
+  assert.equal(await silent.answer.over.promise, reason)
+  await until(() => sockets[0]?.destroyed === true)
+  const first = ask(client)
+  assert.equal(await first.answer.over.promise, 'end')
+  const second = ask(client)
+  first.sending.abort(reason)
+  assert.equal(await second.answer.over.promise, 'end')
+})
+
+test('a large body arrives whole; an answer that comes before its end is taken, and the connection is not', async (t) => {
+  const body = Buffer.alloc(8 * 1024 * 1024, 'b')
+  let bytes = 0
+  const whole = await serve(t, (socket, text) => {
+    bytes += text.length
+    if (bytes > body.length) socket.write(ok(String(bytes - text.indexOf('\r\n\r\n') > body.length)))
+  })
+  assert.match(await answered(clientOf(t, whole.url), { ...plain, body }), /^200 /)
+  const hasty = await serve(t, (socket) => {
+    socket.pause()
+    socket.write(ok('too large'))
+  })
+  const client = clientOf(t, hasty.url)
+  assert.equal(await answered(client, { ...plain, body }), '200 too large')
+  assert.equal(await answered(client), '200 too large')
+  assert.equal(hasty.sockets.length, 2)
+})
+
+test('closing the dialer fails what is on its way', async (t) => {
+  const { sockets, url } = await serve(t, () => {})
+  const dialer = createDialer({ log: silentLog })
+  const { answer } = ask(dialer.client(url, 'mcp'))
+  await until(() => (sockets[0]?.bytesRead ?? 0) > 0)
+  await dialer.close()
+  assert.equal(dialFault(await answer.over.promise), 'lost')
+  assert.throws(() => dialer.client('http://127.0.0.1:1', 'mcp'), /closed/)
+})
+
+test('addresses are checked as for every connection, names and literals', async (t) => {
+  const { sockets, url } = await serve(t, () => {})
+  const lookup = async () => [{ address: '127.0.0.1', family: 4 }]
+  const dialer = createDialer({ log: silentLog, lookup })
+  t.after(() => dialer.close())
+  for (const origin of [url, url.replace('127.0.0.1', 'inside.example'), 'http://[::1]:1'])
+    assert.equal(await answered(dialer.client(origin, 'web')), 'blocked', origin)
+  assert.equal(await answered(dialer.client('http://127.0.0.1:1', 'mcp')), 'refused')
+  assert.equal(sockets.length, 0)
+})
+
+/** A server with a certificate of `root`, which asks for a client certificate. */
+async function serveTls(t: TestContext, name: string, clock: Clock) {
+  const root = await createAuthority({ name: 'root', now: clock.now() })
+  const issued = await root.issue({ name, dnsNames: [name] })
+  const key = issued.privateKey.export({ format: 'pem', type: 'pkcs8' })
+  const server = createTlsServer({
+    cert: issued.pem,
+    key,
+    ca: root.pem,
+    requestCert: true,
+    rejectUnauthorized: false,
+    ALPNProtocols: ['h2', 'http/1.1'],
+  })
+  server.on('secureConnection', (socket) => {
+    socket.on('error', () => {})
+    socket.on('data', () => socket.write(ok(`${socket.alpnProtocol} ${socket.getPeerCertificate().subject?.CN}`)))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  assert.ok(address !== null && typeof address === 'object')
+  t.after(() => server.close())
+  return { root, port: address.port }
+}
+
+test('over TLS the certificate is checked for the name, and the own one is shown', async (t) => {
+  const { root, port } = await serveTls(t, 'tools.example', systemClock)
+  const lookup = async () => [{ address: '127.0.0.1', family: 4 }]
+  const dialer = createDialer({ log: silentLog, lookup })
+  t.after(() => dialer.close())
+  const own = await root.issue({ name: 'gateway' })
+  const keyPEM = String(own.privateKey.export({ format: 'pem', type: 'pkcs8' }))
+  const clientCert = { certPEM: own.pem, keyPEM }
+  const url = `https://tools.example:${port}`
+  const trusting = dialer.client(url, 'mcp', { caPEM: root.pem, clientCert })
+  assert.equal(await answered(trusting), '200 http/1.1 gateway')
+  assert.equal(await answered(trusting), '200 http/1.1 gateway')
+  assert.equal(await answered(dialer.client(url, 'mcp')), 'tls')
+  assert.equal(await answered(dialer.client(url.replace('tools', 'other'), 'mcp', { caPEM: root.pem })), 'tls')
+})

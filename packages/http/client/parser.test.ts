@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict'
+import type { IncomingHttpHeaders } from 'node:http'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { BadResponse } from './head.ts'
+import { MAX_HEAD_BYTES, ResponseParser } from './parser.ts'
+import { joined, requestHead } from './request.ts'
+import { read, responseBytes, type Told } from './testing/responses.ts'
+
+const bytesOf = (text: string) => Buffer.from(text, 'latin1')
+const parse = (text: string, how?: Parameters<typeof read>[1]) => read([bytesOf(text)], how)
+const bodyOf = (told: Told | string) => (typeof told === 'string' ? told : told.body)
+
+test('a response is read by its length, in chunks, or until the connection ends', () => {
+  const told = parse('HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nX: \t a b\t \r\nContent-Length: 3\r\n\r\nabc')
+  assert.deepEqual(told, {
+    status: 200,
+    headers: { 'content-type': 'text/plain', x: 'a b', 'content-length': '3' },
+    body: 'abc',
+    done: true,
+    keeps: true,
+    hintMs: null,
+    unused: 0,
+  })
+  const chunked =
+    'HTTP/1.1 200\r\nTransfer-Encoding: Chunked\r\n\r\n3 ;a="b"\r\nabc\r\n0A\r\n0123456789\r\n0\r\nX: y\r\n\r\n'
+  assert.equal(bodyOf(parse(chunked)), 'abc0123456789')
+  const open = parse('HTTP/1.1 200 OK\r\n\r\nto the end', { ended: true })
+  assert.deepEqual([bodyOf(open), typeof open === 'object' && open.keeps], ['to the end', false])
+})
+
+test('method and status decide over a body, whatever the head says', () => {
+  const announced = 'Content-Length: 5\r\n\r\n'
+  for (const [text, method] of [
+    [`HTTP/1.1 200 OK\r\n${announced}`, 'HEAD'],
+    [`HTTP/1.1 204 No Content\r\n${announced}`, 'GET'],
+    [`HTTP/1.1 304 Not Modified\r\n${announced}`, 'GET'],
+    ['HTTP/1.1 204 No Content\r\n\r\n', 'POST'],
+  ] as const) {
+    const told = parse(text, { method })
+    assert.ok(typeof told === 'object' && told.done && told.keeps, text)
+  }
+})
+
+test('interim heads are passed over, but not for ever, and nobody changes the protocol', () => {
+  const interim = 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'
+  const final = 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx'
+  assert.equal(bodyOf(parse(`HTTP/1.1 100 Continue\r\n\r\n${interim}${final}`)), 'x')
+  assert.match(String(parse(interim.repeat(17) + final)), /interim/)
+  assert.match(String(parse('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n')), /protocol/)
+})
+
+test('what two readers could understand differently is refused', () => {
+  const head = (lines: string) => `HTTP/1.1 200 OK\r\n${lines}\r\n\r\nabc`
+  for (const text of [
+    head('Content-Length: 3\r\nContent-Length: 4'),
+    head('Content-Length: 3\r\nContent-Length: 3'),
+    head('Content-Length: +3'),
+    head('Content-Length: 3, 3'),
+    head('Content-Length: 0x3'),
+    head('Content-Length: '),
+    head('Content-Length: 3\r\nTransfer-Encoding: chunked'),
+    head('Transfer-Encoding: gzip, chunked'),
+    head('Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked'),
+    head('Transfer-Encoding: identity'),
+    'HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+    head('X: a\r\n folded'),
+    head('X : a'),
+    head(': a'),
+    head('no colon'),
+    head('X: a\rb'),
+    head('X: a\nContent-Length: 3'),
+    head('X: a\0b'),
+    'HTTP/1.1 200 OK\nContent-Length: 3\n\nabc',
+    'HTTP/2.0 200 OK\r\n\r\n',
+    'HTTP/1.1 20 OK\r\n\r\n',
+    'HTTP/1.1  200 OK\r\n\r\n',
+    'SSH-2.0-OpenSSH_9.9\r\n',
+    '\r\nHTTP/1.1 200 OK\r\n\r\n',
+  ])
+    assert.equal(typeof parse(text), 'string', JSON.stringify(text))
+})
+
+test('chunks that do not keep to their form are refused', () => {
+  for (const body of [
+    '3\r\nabcd\r\n0\r\n\r\n',
+    '3\nabc\r\n',
+    '-1\r\n',
+    '\r\n',
+    'fffffffffffff\r\n',
+    '3 \r\nabc',
+    '3\r\nabc\n0\r\n',
+  ])
+    assert.equal(
+      typeof parse(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${body}`),
+      'string',
+      JSON.stringify(body),
+    )
+})
+
+test('a response that stops early is no response', () => {
+  for (const text of [
+    '',
+    'HTTP/1.1 200 OK\r\n',
+    'HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabc',
+    'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n',
+    'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n',
+  ])
+    assert.match(String(parse(text, { ended: true })), /ended before/, JSON.stringify(text))
+})
+
+test('head, line and trailers have limits', () => {
+  const line = (bytes: number) => `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(bytes)}`
+  assert.match(String(parse(`${line(MAX_HEAD_BYTES)}\r\n\r\n`)), /larger than/)
+  assert.match(String(parse(line(MAX_HEAD_BYTES))), /larger than/)
+  assert.ok(typeof parse(`${line(MAX_HEAD_BYTES - 100)}\r\nContent-Length: 0\r\n\r\n`) === 'object')
+  const chunked = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
+  assert.match(String(parse(`${chunked}1;${'x'.repeat(5000)}`)), /too long/)
+  assert.match(String(parse(`${chunked}0\r\n${`a: ${'x'.repeat(1000)}\r\n`.repeat(40)}`)), /larger than/)
+})
+
+test('what a server says about its connection is heard', () => {
+  const told = (lines: string, version = '1.1') => {
+    const result = parse(`HTTP/${version} 200 OK\r\n${lines}Content-Length: 0\r\n\r\n`)
+    assert.ok(typeof result === 'object')
+    return [result.keeps, result.hintMs]
+  }
+  assert.deepEqual(told('Connection: keep-alive\r\nKeep-Alive: timeout=5, max=100\r\n'), [true, 5000])
+  assert.deepEqual(told('Connection: Close\r\n'), [false, null])
+  assert.deepEqual(told('Connection: x, close\r\n'), [false, null])
+  assert.deepEqual(told('Connection: closed\r\n'), [true, null])
+  assert.deepEqual(told('', '1.0'), [false, null])
+})
+
+test('what follows a response is left alone, and names of objects are headers like others', () => {
+  const told = parse(
+    'HTTP/1.1 200 OK\r\nConstructor: a\r\nSet-Cookie: b\r\nSet-Cookie: c\r\nContent-Length: 1\r\n\r\nxHTTP',
+  )
+  assert.ok(typeof told === 'object')
+  assert.equal(told.unused, 4)
+  assert.deepEqual({ ...told.headers }, { constructor: 'a', 'set-cookie': ['b', 'c'], 'content-length': '1' })
+})
+
+test('any response, cut anywhere, is read the same', () => {
+  fc.assert(
+    fc.property(responseBytes, fc.array(fc.nat(400), { maxLength: 12 }), ({ bytes, body }, cuts) => {
+      const whole = read([bytes], { ended: true })
+      assert.equal(bodyOf(whole), body)
+      const points = [0, ...cuts.filter((cut) => cut <= bytes.length).sort((a, b) => a - b), bytes.length]
+      const parts = points.slice(1).map((end, i) => bytes.subarray(points[i], end))
+      assert.deepEqual(read(parts, { ended: true }), whole)
+      assert.deepEqual(
+        read(
+          Array.from(bytes, (_, i) => bytes.subarray(i, i + 1)),
+          { ended: true },
+        ),
+        whole,
+      )
+    }),
+  )
+})
+
+test('one parser reads one response after the other', () => {
+  const seen: [number, IncomingHttpHeaders][] = []
+  const parser = new ResponseParser({ head: (status, headers) => seen.push([status, headers]), data: () => {} })
+  for (const status of [200, 404]) {
+    parser.begin('GET')
+    parser.push(bytesOf(`HTTP/1.1 ${status} x\r\nContent-Length: 0\r\n\r\n`))
+    assert.ok(parser.done)
+  }
+  assert.deepEqual(
+    seen.map(([status]) => status),
+    [200, 404],
+  )
+})
+
+test('a request head holds what was asked for, or is refused', () => {
+  const request = {
+    method: 'POST',
+    path: '/a?b',
+    headers: { x: 'é' },
+    body: Buffer.from('ab'),
+    headersTimeoutMs: 0,
+    pauseTimeoutMs: 0,
+  }
+  const head = requestHead(request, 'h:1')
+  assert.equal(head, 'POST /a?b HTTP/1.1\r\nhost: h:1\r\nx: é\r\ncontent-length: 2\r\n\r\n')
+  assert.equal(joined(head, request.body).toString('latin1'), `${head}ab`)
+  assert.match(requestHead({ ...request, body: null }, 'h'), /content-length: 0\r\n/)
+  assert.doesNotMatch(requestHead({ ...request, method: 'GET', body: null }, 'h'), /content-length/)
+  for (const wrong of [
+    { headers: { x: 'a\r\ny: b' } },
+    { headers: { x: 'a\nb' } },
+    { headers: { x: '☃' } },
+    { headers: { 'x y': 'a' } },
+    { headers: { 'x:': 'a' } },
+    { path: '/a b' },
+    { path: 'http://other/' },
+    { path: '/a\r\n' },
+    { method: 'GET /' },
+  ])
+    assert.throws(() => requestHead({ ...request, ...wrong }, 'h'), TypeError)
+  assert.ok(new BadResponse('x') instanceof Error)
+})

@@ -1,0 +1,72 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import fc from 'fast-check'
+import { ResponseParser } from '../parser.ts'
+
+/** What a parser made of some bytes. */
+export interface Told {
+  status: number
+  headers: IncomingHttpHeaders
+  /** As latin-1 text. */
+  body: string
+  done: boolean
+  keeps: boolean
+  hintMs: number | null
+  /** Bytes that were left over. */
+  unused: number
+}
+
+/** Reads parts one after the other; a string is the refusal. */
+export function read(parts: readonly Buffer[], { method = 'GET', ended = false } = {}): Told | string {
+  const told: Told = { status: 0, headers: {}, body: '', done: false, keeps: false, hintMs: null, unused: 0 }
+  const parser = new ResponseParser({
+    head(status, headers) {
+      told.status = status
+      told.headers = headers
+    },
+    data(bytes) {
+      told.body += bytes.toString('latin1')
+    },
+  })
+  parser.begin(method)
+  try {
+    for (const part of parts) told.unused += part.length - parser.push(part)
+    if (ended) parser.close()
+  } catch (error) {
+    return String(error)
+  }
+  return { ...told, done: parser.done, keeps: parser.keeps, hintMs: parser.hintMs }
+}
+
+const token = fc.stringMatching(/^[a-z-]{1,12}$/).filter((name) => !/^(content-length|transfer-encoding)$/.test(name))
+const value = fc.stringMatching(/^[!-~](?:[ -~\t]{0,20}[!-~])?$/)
+const headers = fc.array(fc.tuple(token, value), { maxLength: 6 })
+const content = fc.string({ unit: fc.constantFrom('a', '\r', '\n', '0', ';', '\0', 'ÿ'), maxLength: 60 })
+const chunks = fc.array(
+  content.filter((part) => part !== ''),
+  { maxLength: 6 },
+)
+const framing = fc.oneof(
+  content.map((body) => ({ line: `Content-Length: ${body.length}\r\n`, sent: body, body })),
+  content.map((body) => ({ line: '', sent: body, body })),
+  fc
+    .tuple(chunks, fc.constantFrom('', ';a', ';a="b c"'), fc.constantFrom('', 'X-Sum: 1\r\n'))
+    .map(([parts, extension, trailer]) => ({
+      line: 'Transfer-Encoding: chunked\r\n',
+      sent: `${parts.map((part) => `${part.length.toString(16)}${extension}\r\n${part}\r\n`).join('')}0\r\n${trailer}\r\n`,
+      body: parts.join(''),
+    })),
+)
+
+/** Responses that every reader takes, with the body that they carry. */
+export const responseBytes = fc
+  .record({
+    interim: fc.nat(2),
+    status: fc.integer({ min: 200, max: 599 }).filter((status) => status !== 204 && status !== 304),
+    headers,
+    framing,
+  })
+  .map(({ interim, status, headers: lines, framing: { line, sent, body } }) => {
+    const early = 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(interim)
+    const head = `HTTP/1.1 ${status} OK\r\n${lines.map(([name, text]) => `${name}: ${text}\r\n`).join('')}${line}\r\n`
+    return { bytes: Buffer.from(early + head + sent, 'latin1'), body }
+  })
