@@ -14,6 +14,7 @@ import {
 } from '@modelcontextprotocol/server'
 import { addAsks } from './mcp/asks.ts'
 import { addCompletion, addPrompts, addResources } from './mcp/content.ts'
+import { states } from './mcp/rounds.ts'
 import { Sessions } from './mcp/sessions.ts'
 import { addTools } from './mcp/tools.ts'
 
@@ -57,7 +58,8 @@ export async function startFixture(): Promise<McpFixture> {
 
 function fixtureServer(era: McpRequestContext['era']): McpServer {
   const capabilities = { logging: {}, completions: {}, resources: { subscribe: true } }
-  const server = new McpServer({ name: 'fixture', version: '1.0.0' }, { capabilities })
+  const options = { capabilities, requestState: { verify: states.verify } }
+  const server = new McpServer({ name: 'fixture', version: '1.0.0' }, options)
   addTools(server)
   addAsks(server, era)
   addResources(server)

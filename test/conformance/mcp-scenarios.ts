@@ -39,32 +39,29 @@ const SAME = [
   'caching',
   'http-header-validation',
   'http-custom-header-server-validation',
-  // These look at what a server refuses, not at what it asks for; the refusals pass.
+  'tools-call-sampling',
+  'tools-call-elicitation',
+  'elicitation-sep1034-defaults',
+  'elicitation-sep1330-enums',
+  'input-required-result-basic-elicitation',
+  'input-required-result-basic-sampling',
+  'input-required-result-basic-list-roots',
+  'input-required-result-request-state',
+  'input-required-result-multiple-input-requests',
+  'input-required-result-multi-round',
+  'input-required-result-non-tool-request',
+  'input-required-result-result-type',
+  'input-required-result-tampered-state',
+  'input-required-result-capability-check',
+  'input-required-result-missing-input-response',
   'input-required-result-unsupported-methods',
   'input-required-result-ignore-extra-params',
   'input-required-result-validate-input',
 ]
 
-const sampling = 'sampling is taken out of the client capabilities until server requests are governed'
-const elicitation = 'elicitation is taken out of the client capabilities until server requests are governed'
-const rounds = 'results that ask the client for input do not pass until they are governed'
 const tasks = 'the tasks extension is taken out of the capabilities until tasks are bound to sessions'
 
 const OPEN: Readonly<Record<string, string>> = {
-  'tools-call-sampling': sampling,
-  'tools-call-elicitation': elicitation,
-  'elicitation-sep1034-defaults': elicitation,
-  'elicitation-sep1330-enums': elicitation,
-  'input-required-result-basic-elicitation': rounds,
-  'input-required-result-basic-sampling': rounds,
-  'input-required-result-basic-list-roots': rounds,
-  'input-required-result-request-state': rounds,
-  'input-required-result-multiple-input-requests': rounds,
-  'input-required-result-multi-round': rounds,
-  'input-required-result-non-tool-request': rounds,
-  'input-required-result-result-type': rounds,
-  'input-required-result-tampered-state': rounds,
-  'input-required-result-capability-check': rounds,
   'tasks-lifecycle': tasks,
   'tasks-capability-negotiation': tasks,
   'tasks-wire-fields': tasks,
@@ -79,8 +76,6 @@ const OPEN: Readonly<Record<string, string>> = {
 /** Scenarios whose verdict says nothing here, with the reason: they pass without having seen anything. */
 const VACUOUS: Readonly<Record<string, string>> = {
   'tasks-status-notifications': 'passes with no check at all when a server has no tasks',
-  'input-required-result-missing-input-response':
-    'is satisfied by a server that never asks; its first round does not pass the gateway',
 }
 
 /** What a scenario is listed as; null: it is not listed. */

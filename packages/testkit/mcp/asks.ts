@@ -1,4 +1,5 @@
-import { inputRequired, type McpRequestContext, type McpServer } from '@modelcontextprotocol/server'
+import type { McpRequestContext, McpServer } from '@modelcontextprotocol/server'
+import { addRounds } from './rounds.ts'
 import { addTool, text } from './tools.ts'
 
 /** What a form asks for: texts, all required. Made anew for each question, because the SDK's types want no shared constants. */
@@ -7,7 +8,7 @@ function form(...names: string[]) {
   return { type: 'object' as const, properties, required: names }
 }
 
-/** Tools that ask the client for something: what the gateway does not carry yet. */
+/** Tools that ask the client for something. */
 export function addAsks(server: McpServer, era: McpRequestContext['era']): void {
   if (era === 'modern') addRounds(server)
   else addRequests(server)
@@ -46,14 +47,31 @@ function addRequests(server: McpServer): void {
     const answer = await mcpReq.send({ method: 'elicitation/create', params })
     return text(`Elicitation completed: ${JSON.stringify(answer)}`)
   })
+  addChoices(server)
 }
 
-/** From 2026-07-28 on a result says what is missing, and the client calls again. */
-function addRounds(server: McpServer): void {
-  addTool(server, 'test_input_required_result_elicitation', ({ mcpReq }) => {
-    const answer = mcpReq.inputResponses?.user_name
-    if (answer !== undefined) return text(`Hello ${JSON.stringify(answer)}`)
-    const ask = inputRequired.elicit({ message: 'What is your name?', requestedSchema: form('name') })
-    return inputRequired({ inputRequests: { user_name: ask } })
+/** A form with every kind of choice. */
+function addChoices(server: McpServer): void {
+  addTool(server, 'test_elicitation_sep1330_enums', async ({ mcpReq }) => {
+    const plain = ['option1', 'option2', 'option3']
+    const titled = [
+      { const: 'value1', title: 'First' },
+      { const: 'value2', title: 'Second' },
+    ]
+    const params = {
+      message: 'Choose.',
+      requestedSchema: {
+        type: 'object',
+        properties: {
+          untitledSingle: { type: 'string', enum: plain },
+          titledSingle: { type: 'string', oneOf: titled },
+          legacyEnum: { type: 'string', enum: ['opt1', 'opt2'], enumNames: ['Option One', 'Option Two'] },
+          untitledMulti: { type: 'array', items: { type: 'string', enum: plain } },
+          titledMulti: { type: 'array', items: { anyOf: titled } },
+        },
+      },
+    }
+    const answer = await mcpReq.send({ method: 'elicitation/create', params })
+    return text(`Elicitation completed: ${JSON.stringify(answer)}`)
   })
 }

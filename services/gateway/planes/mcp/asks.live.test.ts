@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { json, type Received, type ScriptedUpstream, startScriptedUpstream, stream } from '@plat/testkit/mcp-upstream'
+import { type Ask, askAt, call, errorOf, modernHeaders } from './testing/client.ts'
+import { type PlaneUnderTest, startPlane } from './testing/gateway.ts'
+
+let upstream: ScriptedUpstream
+let gateway: PlaneUnderTest
+const denied = new Set<string>()
+
+before(async () => {
+  upstream = await startScriptedUpstream()
+  const { url } = upstream
+  gateway = await startPlane({ servers: { notes: { url }, other: { url } }, allows: (tool) => !denied.has(tool) })
+})
+
+after(async () => {
+  await gateway.close()
+  await upstream.close()
+})
+
+const ask = (request: Ask) => askAt(gateway.url, request)
+const last = (): Received => upstream.received.at(-1) ?? assert.fail('nothing came')
+const records = (kind: string) => gateway.records.filter((one) => one.kind === kind)
+
+/** What the gateway makes of one question of the server inside the answer to a call. */
+async function asked(message: string): Promise<{ text: string; id: string }> {
+  upstream.answers(stream([`data: ${message}\n\n`, 'data: {"jsonrpc":"2.0","id":7,"result":{}}\n\n']))
+  const text = await (await ask({ body: call('add') })).text()
+  return { text, id: /"id" ?: ?"(p1\.[\w-]+)"/.exec(text)?.[1] ?? assert.fail(text) }
+}
+
+const elicit =
+  '{ "id" : 12345678901234567890,"jsonrpc":"2.0","method":"elicitation/create","params":{"message":"who?"} }'
+const answer = (id: string) => `{"jsonrpc":"2.0","id":"${id}","result":{"action":"accept","n":1.0}}`
+const accepts = () => upstream.answers((_, response) => void response.writeHead(202).end())
+
+test('a server asks the client under a sealed id, and the answer comes back under its own; both are recorded', async () => {
+  const { text, id } = await asked(elicit)
+  assert.ok(text.startsWith(`data: ${elicit.replace('12345678901234567890', `"${id}"`)}\n`), text)
+  const message = records('message').at(-1) ?? assert.fail('no record')
+  assert.equal(message.method, 'elicitation/create')
+  assert.equal(message.tool, 'add')
+  accepts()
+  const response = await ask({ body: answer(id) })
+  assert.equal(response.status, 202)
+  assert.equal(last().body, answer(id).replace(`"${id}"`, '12345678901234567890'))
+  const outcome = records('outcome').at(-1) ?? assert.fail('no record')
+  assert.deepEqual([outcome.op, outcome.tool, outcome.parent], ['mcp.answer', 'add', message.call])
+})
+
+test('an answer is taken from the session that was asked, at the server that asked, and from nobody else', async () => {
+  const { id } = await asked(elicit)
+  const count = upstream.received.length
+  const flipped = `${id.slice(0, -2)}${id.at(-2) === 'A' ? 'B' : 'A'}${id.at(-1)}`
+  for (const foreign of [
+    { session: 'bob', body: answer(id) },
+    { server: 'other', body: answer(id) },
+    { body: answer(flipped) },
+    { body: answer('12345678901234567890') },
+    { body: answer(id).replace(`"${id}"`, '5') },
+  ]) {
+    const response = await ask(foreign)
+    assert.equal(response.status, 404)
+    assert.equal((await errorOf(response)).error, 'not_found')
+  }
+  assert.equal(upstream.received.length, count)
+})
+
+test('an answer is judged as the call that it belongs to: denied meanwhile, it does not pass', async () => {
+  const { id } = await asked(elicit)
+  denied.add('add')
+  const response = await ask({ body: answer(id) })
+  denied.clear()
+  assert.equal(response.status, 403)
+  assert.equal((await errorOf(response)).error, 'policy_denied')
+})
+
+test('a server that takes its question back names it by the id that the client knows', async () => {
+  const cancelled = '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":12345678901234567890}}'
+  upstream.answers(stream([`data: ${elicit}\n\n`, `data: ${cancelled}\n\n`]))
+  const text = await (await ask({ body: call('add') })).text()
+  const id = /"id" : "(p1\.[\w-]+)"/.exec(text)?.[1] ?? assert.fail(text)
+  assert.ok(text.includes(`"params":{"requestId":"${id}"}`), text)
+})
+
+test('a server that asks without end is cut off', async () => {
+  const question = (id: number) => `data: {"jsonrpc":"2.0","id":${id},"method":"roots/list"}\n\n`
+  upstream.answers(stream(Array.from({ length: 65 }, (_, id) => question(id))))
+  const text = await (await ask({ body: call('add') })).text()
+  assert.match(text, /upstream_error/)
+  assert.equal(text.split('roots/list').length - 1, 64)
+})
+
+test('a question with two ids, or hidden behind a byte order mark, is no way around', async () => {
+  upstream.answers(stream([`data: ${elicit.replace('{ ', '{ "id":1,')}\n\n`]))
+  assert.match(await (await ask({ body: call('add') })).text(), /upstream_error/)
+  upstream.answers(stream([`\ufeffdata: ${elicit}\n\n`]))
+  assert.match(await (await ask({ body: call('add') })).text(), /"id" : "p1\./)
+  upstream.answers(json(elicit))
+  assert.equal((await errorOf(await ask({ body: call('add') }))).error, 'upstream_error')
+})
+
+test('a cursor is sealed: it turns the page for its owner at its server alone', async () => {
+  const list = (cursor: string) => `{"jsonrpc":"2.0","id":1,"method":"resources/list","params":{"cursor":"${cursor}"}}`
+  upstream.answers(
+    json('{"jsonrpc":"2.0","id":1,"result":{"resources":[],"nextCursor":"p\\u00e1ge","cacheScope":"public"}}'),
+  )
+  const { result } = JSON.parse(
+    await (await ask({ body: '{"jsonrpc":"2.0","id":1,"method":"resources/list"}' })).text(),
+  )
+  assert.match(result.nextCursor, /^p1\./)
+  assert.equal(result.cacheScope, 'private')
+  await ask({ body: list(result.nextCursor) })
+  assert.equal(last().body, list('p\\u00e1ge'))
+  for (const foreign of [
+    { session: 'bob', body: list(result.nextCursor) },
+    { server: 'other', body: list(result.nextCursor) },
+    { body: list('p1.AAAA') },
+    { body: list('p\\u00e1ge') },
+  ]) {
+    assert.equal((await errorOf(await ask(foreign))).code, 404)
+  }
+})
+
+const modern = (more: string, capabilities = '{"elicitation":{}}') =>
+  `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"add","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":${capabilities}}${more}}}`
+const round = (body: string, session = 'alice') => ask({ body, session, headers: modernHeaders('tools/call', 'add') })
+const inputs = '"inputRequests":{"a":{"method":"elicitation/create","params":{"message":"who?"}}}'
+const roundResult = (state: string) =>
+  json(`{"jsonrpc":"2.0","id":7,"result":{"resultType":"input_required",${inputs}${state}}}`)
+
+test('a round asks for input under a sealed state; the next one brings it back and names the round before', async () => {
+  for (const [state, upstreamState] of [
+    [',"requestState":"s\\u0031"', ',"requestState":"s\\u0031"'],
+    ['', ''],
+  ] as const) {
+    upstream.answers(roundResult(state))
+    const { result } = JSON.parse(await (await round(modern(''))).text())
+    assert.match(result.requestState, /^p1\./)
+    const message = records('message').at(-1) ?? assert.fail('no record')
+    assert.equal(message.method, 'elicitation/create')
+    upstream.answers(json('{"jsonrpc":"2.0","id":7,"result":{"content":[]}}'))
+    const responses = ',"inputResponses":{"a":{"action":"accept"}}'
+    await round(modern(`${responses},"requestState":"${result.requestState}"`))
+    assert.equal(last().body, modern(`${responses}${upstreamState}`))
+    assert.equal(records('outcome').at(-1)?.parent, message.call)
+    const foreign = await round(modern(`${responses},"requestState":"${result.requestState}"`), 'bob')
+    assert.equal((await errorOf(foreign)).error, 'not_found')
+  }
+})
+
+test('a round asks only for what the client offers', async () => {
+  upstream.answers(roundResult(''))
+  assert.equal((await errorOf(await round(modern('', '{"sampling":{}}')))).error, 'upstream_error')
+  upstream.answers(json(`{"jsonrpc":"2.0","id":7,"result":{"inputRequests":{"a":{"method":"tools/call"}}}}`))
+  assert.equal((await errorOf(await round(modern('', '{"tools":{}}')))).error, 'upstream_error')
+})
