@@ -75,7 +75,18 @@ export function sampleRecord(n: number): Rec {
     policy: 'default/assistant',
     rule: 'adding',
     policyRevision: `sha256:${'0'.repeat(64)}`,
-    facts: { tier: 'tier-0', groups: [], scopes: ['tools:notes'], taints: [], dataClass: 'internal', trust: 'trusted' },
+    // In the order in which the gateway makes them, absent ones included.
+    facts: {
+      chain: [],
+      dataClass: 'internal',
+      groups: [],
+      jurisdiction: undefined,
+      scopes: ['tools:notes'],
+      taints: [],
+      tier: 'tier-0',
+      trust: 'trusted',
+      verified: undefined,
+    },
   }
 }
 

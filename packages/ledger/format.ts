@@ -15,17 +15,39 @@ export interface Head {
   readonly hash: string
 }
 
-/** A finished line, LF included, with its hash. */
-export interface SealedLine {
-  readonly hash: string
-  readonly text: string
+/** Bytes of a line around its record at most, LF included. */
+const FRAME_BYTES = 256
+/** Bytes of UTF-8 for each UTF-16 unit at most. */
+const UNIT_BYTES = 3
+
+/** Bytes that the line of this record takes at most. */
+export function lineRoom(rec: string): number {
+  return FRAME_BYTES + rec.length * UNIT_BYTES
 }
 
-/** Wraps a record (canonical JSON) into its line: `{"hash":…,"prev":…,"rec":…,"seq":n,"v":1}`. */
-export function sealLine(prev: string, rec: string, seq: number): SealedLine {
-  const body = `"prev":"${prev}","rec":${rec},"seq":${seq},"v":1}`
-  const digest = hash('sha256', HASH_DOMAIN + body, 'hex')
-  return { hash: digest, text: `{"hash":"${digest}",${body}\n` }
+/** Where a line is to be written, and the hash of the record before it. */
+export interface LinePlace {
+  readonly buffer: Buffer
+  readonly at: number
+  readonly prev: string
+}
+
+/** A finished line, LF included: where it ends in its buffer, and its hash. */
+export interface SealedLine {
+  readonly hash: string
+  readonly end: number
+}
+
+/** Writes the line of a record (canonical JSON) at `at`: `{"hash":…,"prev":…,"rec":…,"seq":n,"v":1}`. There must be `lineRoom`. */
+export function sealLine({ buffer, at, prev }: LinePlace, rec: string, seq: number): SealedLine {
+  // The hash's place first holds the domain, so that what is hashed lies in one piece.
+  const start = at + BODY_START - HASH_DOMAIN.length
+  let end = start + buffer.write(`${HASH_DOMAIN}"prev":"${prev}","rec":`, start, 'latin1')
+  end += buffer.write(rec, end)
+  end += buffer.write(`,"seq":${seq},"v":1}\n`, end, 'latin1')
+  const digest = hash('sha256', buffer.subarray(start, end - 1), 'hex')
+  buffer.write(`{"hash":"${digest}",`, at, 'latin1')
+  return { hash: digest, end }
 }
 
 // The fixed offsets of a line: {"hash":"<64>","prev":"<64>","rec":{

@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { sealLine, ZERO_HASH } from './format.ts'
+import { ZERO_HASH } from './format.ts'
+import { lineOf } from './testing/line.ts'
 import { verifyLedger } from './verify.ts'
 
 /** Lines of a good ledger to begin from. */
@@ -14,7 +15,7 @@ function goodLedger(): Buffer {
   let prev = ZERO_HASH
   let text = ''
   for (let seq = 0; seq < LINES; seq++) {
-    const line = sealLine(prev, `{"at":"2026-01-01T00:00:00.000000Z","kind":"admin","tool":"t${seq}"}`, seq)
+    const line = lineOf(prev, `{"at":"2026-01-01T00:00:00.000000Z","kind":"admin","tool":"t${seq}"}`, seq)
     prev = line.hash
     text += line.text
   }

@@ -8,8 +8,9 @@ import { systemClock, systemIds } from '@plat/core'
 import { ephemeralSigner, signerOf } from '@plat/keys'
 import { appendCheckpoint, checkpointBody, fillLedger, ledgerLines, writeLines } from '@plat/testkit/ledger'
 import { Chain, followChain } from './chain.ts'
-import { sealLine, ZERO_HASH } from './format.ts'
+import { ZERO_HASH } from './format.ts'
 import { repairLedger, verifyLedger } from './index.ts'
+import { lineOf } from './testing/line.ts'
 
 const RECORDS = 200
 let folder = ''
@@ -54,7 +55,7 @@ test('a good ledger is valid, in both ways of reading it', async () => {
 test('the test vector of the ledger line format comes out', () => {
   const rec =
     '{"at":"2026-01-01T00:00:00.000000Z","format":1,"kind":"config","ledgerId":"example","replica":"r1","tenant":""}'
-  const { hash, text } = sealLine(ZERO_HASH, rec, 0)
+  const { hash, text } = lineOf(ZERO_HASH, rec, 0)
   assert.equal(hash, '7c8281d1e195b13d6dd5835cffc6360d2a8add601bc6f12550b7957039a26955')
   assert.equal(text, `{"hash":"${hash}","prev":"${ZERO_HASH}","rec":${rec},"seq":0,"v":1}\n`)
 })
@@ -99,8 +100,8 @@ test('lines that are swapped, missing, doubled or rewritten are told apart', asy
   const [cut, doubled] = [lines.toSpliced(10, 1), lines.toSpliced(10, 0, lines[9] ?? '')]
   const rec = JSON.stringify({ at: '2026-01-01T00:00:00.000000Z', kind: 'admin' })
   const prev = JSON.parse(lines[9] ?? '').hash
-  const rewritten = lines.with(10, sealLine(prev, rec, 10).text.trimEnd())
-  const second = lines.toSpliced(11, 0, sealLine(prev, rec, 10).text.trimEnd())
+  const rewritten = lines.with(10, lineOf(prev, rec, 10).text.trimEnd())
+  const second = lines.toSpliced(11, 0, lineOf(prev, rec, 10).text.trimEnd())
   const cases = [
     { lines: swapped, code: 3, seq: 10, what: /record 11 stands here: record 10 is missing or out of place/ },
     { lines: cut, code: 3, seq: 10, what: /record 11 stands here: record 10 is missing/ },
@@ -215,7 +216,7 @@ test('strict reading finds a line that is hashed well but is not canonical', asy
     '{"at":"x","kind":"admin","n":1.0}',
   ]) {
     const prev = JSON.parse(lines.at(-1) ?? '').hash
-    const path = fileOf([...lines, sealLine(prev, rec, RECORDS).text.trimEnd()])
+    const path = fileOf([...lines, lineOf(prev, rec, RECORDS).text.trimEnd()])
     assert.equal((await verifyLedger(path)).exitCode, 0)
     const found = await verifyLedger(path, { strict: true })
     assert.equal(found.exitCode, 3)

@@ -98,7 +98,7 @@ class Opened<E> implements FileJournal<E> {
       for (const tell of this.#followers) tell(entries)
       resolve(after)
     }
-    this.#commit.add(writeJournalLine(line), { durable, failed: (fault) => reject(this.#fault(fault.message)) }, true)
+    this.#commit.addText(writeJournalLine(line), { durable, failed: (fault) => reject(this.#fault(fault.message)) })
     return promise
   }
 

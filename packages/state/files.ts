@@ -10,6 +10,7 @@ import {
   readFileSync,
   readSync,
   renameSync,
+  write,
   writeSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
@@ -22,6 +23,8 @@ export interface AppendHandle {
   read(target: Uint8Array, position: number): number
   /** Writes at the end; answers the bytes written, which may be fewer than given. */
   write(bytes: Uint8Array): number
+  /** `write`, off the event loop: the bytes must stay as they are until it is done. */
+  append(bytes: Uint8Array, done: (fault: Error | null, written: number) => void): void
   /** `fdatasync`, off the event loop. After an error the handle must never be synced again: the kernel forgets what failed. */
   sync(done: (fault: Error | null) => void): void
   truncate(size: number): void
@@ -97,6 +100,10 @@ class SystemAppendHandle implements AppendHandle {
 
   write(bytes: Uint8Array): number {
     return writeSync(this.#file, bytes)
+  }
+
+  append(bytes: Uint8Array, done: (fault: Error | null, written: number) => void): void {
+    write(this.#file, bytes, done)
   }
 
   sync(done: (fault: Error | null) => void): void {

@@ -13,6 +13,14 @@ export const BACKLOG_BYTES = 64 * 1024 * 1024
 export const LINGER_MS = 2
 /** So many unhurried entries go without lingering. */
 const LINGER_RECORDS = 64
+/** Fewer callers than this are not worth dividing in two. */
+const CROWD_RECORDS = 32
+/** About what it costs to make one entry, in milliseconds: encode, hash, tell its caller. */
+const ENTRY_MS = 0.004
+/** Bytes of UTF-8 for each UTF-16 unit at most. */
+const UNIT_BYTES = 3
+/** Buffers that are kept for the next batches. */
+const SPARE_BUFFERS = 2
 
 /** One entry that waits to become durable: exactly one of the two is called, once. */
 export interface Waiter {
@@ -36,26 +44,37 @@ export interface GroupCommitOptions {
   readonly onFault?: (fault: Error) => void
 }
 
-interface Entry {
-  readonly text: string
-  readonly bytes: number
-  readonly waiter: Waiter
+/** Entries of one commit, in a buffer that they are written into as they come. */
+interface Batch {
+  readonly buffer: Buffer
+  /** Bytes of the buffer that are taken. */
+  length: number
+  readonly waiters: Waiter[]
 }
 
 /**
  * Natural group commit: one write and one fdatasync are under way, and all that arrives meanwhile is the next batch. No entry is
  * acknowledged before the fdatasync that covers it came back well.
+ *
+ * When many callers append again as soon as they are told, and the disk is quicker than they are, they are kept in two halves:
+ * one half's entries are made while those of the other go to disk. On a slower disk everybody shares one commit.
  */
 export class GroupCommit {
   readonly #handle: AppendHandle
   readonly #clock: Clock
   readonly #onCommit: GroupCommitOptions['onCommit']
   readonly #onFault: GroupCommitOptions['onFault']
-  #waiting: Entry[] = []
+  #open: Batch
+  /** Batches that are full, oldest first. */
+  #full: Batch[] = []
+  readonly #spare: Buffer[] = []
+  #waitingRecords = 0
   #waitingBytes = 0
   #hurried = false
   #lingering = false
   #state: 'idle' | 'scheduled' | 'committing' = 'idle'
+  /** So many waiting entries are a commit before the turn is over. */
+  #enough = Number.POSITIVE_INFINITY
   #fault: Error | null = null
   #durableSize: number
   #idle: (() => void)[] = []
@@ -66,6 +85,7 @@ export class GroupCommit {
     this.#onCommit = options.onCommit
     this.#onFault = options.onFault
     this.#durableSize = options.handle.size()
+    this.#open = this.#newBatch(0)
   }
 
   /** Bytes of the file up to the last acknowledged entry. */
@@ -73,27 +93,45 @@ export class GroupCommit {
     return this.#durableSize
   }
 
-  /** The disk cannot keep up, or is stalled: ask before each `add`, and refuse the entry. */
+  /** The disk cannot keep up, or is stalled: ask before each entry, and refuse it. */
   get full(): boolean {
-    return this.#waiting.length >= BACKLOG_RECORDS || this.#waitingBytes >= BACKLOG_BYTES
+    return this.#waitingRecords >= BACKLOG_RECORDS || this.#waitingBytes >= BACKLOG_BYTES
   }
 
   /** Nothing waits and nothing is under way. */
   get idle(): boolean {
-    return this.#state === 'idle' && this.#waiting.length === 0
+    return this.#state === 'idle' && this.#waitingRecords === 0
   }
 
-  /** Queues `text` (with its line end). `hurried`: somebody waits for it; otherwise it may linger for company. */
-  add(text: string, waiter: Waiter, hurried: boolean): void {
+  /** Where an entry of at most `bytes` is to be written: `buffer` from `length` on. `add` takes it, with no other call between them. */
+  room(bytes: number): { readonly buffer: Buffer; readonly length: number } {
+    const batch = this.#open
+    const fits = batch.waiters.length < BATCH_RECORDS && batch.length + bytes <= batch.buffer.length
+    if (fits) return batch
+    if (batch.waiters.length > 0) this.#full.push(batch)
+    this.#open = this.#newBatch(bytes)
+    return this.#open
+  }
+
+  /** Takes the `bytes` that were written into the room. `hurried`: somebody waits for them; otherwise they may linger for company. */
+  add(bytes: number, waiter: Waiter, hurried: boolean): void {
     if (this.#fault !== null) {
       waiter.failed(this.#fault)
       return
     }
-    const bytes = Buffer.byteLength(text)
-    this.#waiting.push({ text, bytes, waiter })
+    this.#open.length += bytes
+    this.#open.waiters.push(waiter)
     this.#waitingBytes += bytes
+    this.#waitingRecords++
     if (hurried) this.#hurried = true
     if (this.#state === 'idle') this.#next()
+    else if (this.#state === 'scheduled' && this.#waitingRecords >= this.#enough) this.#commit()
+  }
+
+  /** Writes `text` (with its line end) into the room and takes it, hurried. */
+  addText(text: string, waiter: Waiter): void {
+    const { buffer, length } = this.room(text.length * UNIT_BYTES)
+    this.add(buffer.write(text, length), waiter, true)
   }
 
   /** Resolves when nothing waits any more, well or not. */
@@ -106,11 +144,11 @@ export class GroupCommit {
 
   /** Starts a commit in this turn of the event loop, so that what arrives in the same turn shares it. */
   #next(): void {
-    if (this.#waiting.length === 0) {
+    if (this.#waitingRecords === 0) {
       this.#rest()
-    } else if (this.#hurried || this.#waiting.length >= LINGER_RECORDS) {
+    } else if (this.#hurried || this.#waitingRecords >= LINGER_RECORDS) {
       this.#state = 'scheduled'
-      setImmediate(this.#commit)
+      setImmediate(this.#turnEnds)
     } else {
       this.#state = 'idle'
       this.#linger()
@@ -135,32 +173,31 @@ export class GroupCommit {
     })
   }
 
-  readonly #commit = (): void => {
+  readonly #turnEnds = (): void => {
+    if (this.#state === 'scheduled') this.#commit()
+  }
+
+  #commit(): void {
     this.#state = 'committing'
     const started = this.#clock.monotonic()
     const batch = this.#takeBatch()
-    let text = ''
-    for (const entry of batch) text += entry.text
-    const bytes = Buffer.from(text)
-    try {
-      const written = this.#handle.write(bytes)
-      if (written !== bytes.length) throw new Error(`short write: ${written} of ${bytes.length} bytes`)
-    } catch (error) {
-      this.#poison(asError(error), batch)
-      return
-    }
-    this.#sync((fault) => {
-      if (fault !== null) {
-        this.#poison(fault, batch)
-        return
-      }
-      this.#durableSize += bytes.length
-      const last = batch.at(-1)
-      const seconds = (this.#clock.monotonic() - started) / 1000
-      if (last !== undefined) this.#onCommit?.({ records: batch.length, bytes: bytes.length, seconds }, last.waiter)
-      for (const entry of batch) entry.waiter.durable()
-      this.#next()
+    this.#write(batch, (fault) => {
+      if (fault === null) this.#committed(batch, this.#clock.monotonic() - started)
+      else this.#poison(fault, batch)
     })
+  }
+
+  /** Write and fdatasync, both off the event loop. */
+  #write({ buffer, length }: Batch, done: (fault: Error | null) => void): void {
+    try {
+      this.#handle.append(buffer.subarray(0, length), (fault, written) => {
+        if (fault !== null) return done(fault)
+        if (written !== length) return done(new Error(`short write: ${written} of ${length} bytes`))
+        this.#sync(done)
+      })
+    } catch (error) {
+      done(asError(error))
+    }
   }
 
   #sync(done: (fault: Error | null) => void): void {
@@ -171,31 +208,53 @@ export class GroupCommit {
     }
   }
 
-  #takeBatch(): Entry[] {
-    let count = 0
-    let bytes = 0
-    for (const entry of this.#waiting) {
-      if (count === BATCH_RECORDS || (count > 0 && bytes + entry.bytes > BATCH_BYTES)) break
-      count++
-      bytes += entry.bytes
-    }
-    this.#waitingBytes -= bytes
-    if (count === this.#waiting.length) {
-      const all = this.#waiting
-      this.#waiting = []
-      this.#hurried = false
-      return all
-    }
-    return this.#waiting.splice(0, count)
+  #committed({ buffer, length, waiters }: Batch, ms: number): void {
+    this.#durableSize += length
+    if (buffer.length === BATCH_BYTES && this.#spare.length < SPARE_BUFFERS) this.#spare.push(buffer)
+    const records = waiters.length
+    const last = waiters.at(-1)
+    if (last !== undefined) this.#onCommit?.({ records, bytes: length, seconds: ms / 1000 }, last)
+    this.#enough = this.#halfOf(records + this.#waitingRecords, ms)
+    // The other half goes to disk while this one is told and comes back.
+    const goesOn = this.#waitingRecords >= this.#enough
+    if (goesOn) this.#commit()
+    for (const waiter of waiters) waiter.durable()
+    if (!goesOn) this.#next()
   }
 
-  #poison(fault: Error, batch: readonly Entry[]): void {
+  /** Half of a crowd, where two commits of a half take less time than one of all; else more than ever come. */
+  #halfOf(crowd: number, commitMs: number): number {
+    const divides = crowd >= CROWD_RECORDS && commitMs < crowd * ENTRY_MS
+    return divides ? Math.ceil(crowd / 2) : Number.POSITIVE_INFINITY
+  }
+
+  #takeBatch(): Batch {
+    const batch = this.#full.shift() ?? this.#open
+    if (batch === this.#open) {
+      this.#open = this.#newBatch(0)
+      this.#hurried = false
+    }
+    this.#waitingBytes -= batch.length
+    this.#waitingRecords -= batch.waiters.length
+    return batch
+  }
+
+  /** With room for an entry of `bytes`, however large it is. */
+  #newBatch(bytes: number): Batch {
+    const buffer =
+      bytes > BATCH_BYTES ? Buffer.allocUnsafeSlow(bytes) : (this.#spare.pop() ?? Buffer.allocUnsafeSlow(BATCH_BYTES))
+    return { buffer, length: 0, waiters: [] }
+  }
+
+  #poison(fault: Error, batch: Batch): void {
     this.#fault = fault
-    const lost = [...batch, ...this.#waiting]
-    this.#waiting = []
+    const lost = [batch, ...this.#full, this.#open].flatMap(({ waiters }) => waiters)
+    this.#full = []
+    this.#open = this.#newBatch(0)
+    this.#waitingRecords = 0
     this.#waitingBytes = 0
     this.#onFault?.(fault)
-    for (const entry of lost) entry.waiter.failed(fault)
+    for (const waiter of lost) waiter.failed(fault)
     this.#rest()
   }
 }

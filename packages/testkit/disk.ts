@@ -55,6 +55,10 @@ export class MemoryDisk implements Files {
       size: () => stored.cache.length,
       read: (target, position) => stored.cache.copy(target, 0, position, position + target.length),
       write: (bytes) => this.#write(path, stored, bytes),
+      append: (bytes, done) => {
+        const written = this.#write(path, stored, bytes)
+        setImmediate(() => done(null, written))
+      },
       sync: (done) => setImmediate(() => done(this.#sync(path, stored))),
       truncate: (size) => {
         this.#step(path)

@@ -1,7 +1,7 @@
 import type { Clock } from '@plat/core'
 import { rfc3339Micros } from '@plat/core'
 import { type AppendHandle, type Committed, type Files, GroupCommit, type Waiter } from '@plat/state'
-import { type Head, MAX_LINE_BYTES, readRawLine, type SealedLine, sealLine, ZERO_HASH } from '../format.ts'
+import { type Head, lineRoom, MAX_LINE_BYTES, readRawLine, sealLine, ZERO_HASH } from '../format.ts'
 import type { Ledger, Rec } from '../types.ts'
 import { encodeRecord, type Stamp } from './encode.ts'
 
@@ -111,17 +111,19 @@ export class FileLedger implements Ledger {
   #place(rec: Rec): Promise<Head> {
     const last = this.#last
     const seq = last === null ? 0 : last.seq + 1
-    let line: SealedLine
+    let text: string
     try {
-      line = sealLine(last === null ? ZERO_HASH : last.hash, encodeRecord(rec, this.#stampNow()), seq)
+      text = encodeRecord(rec, this.#stampNow())
     } catch (error) {
       return Promise.reject(error)
     }
-    const head = { seq, hash: line.hash }
+    const { buffer, length } = this.#commit.room(lineRoom(text))
+    const { hash, end } = sealLine({ buffer, at: length, prev: last === null ? ZERO_HASH : last.hash }, text, seq)
+    const head = { seq, hash }
     this.#last = head
     return new Promise((resolve, reject) => {
       // Nobody waits for an outcome, so it may share the commit of the next intent.
-      this.#commit.add(line.text, new Pending(this, head, resolve, reject), rec.kind !== 'outcome')
+      this.#commit.add(end - length, new Pending(this, head, resolve, reject), rec.kind !== 'outcome')
     })
   }
 
