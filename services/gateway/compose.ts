@@ -127,8 +127,14 @@ async function startFeatures(shared: Shared) {
   const { config, dialer, snapshots, clock, log, metrics, keep } = shared
   const identity = { config: config.identity, dpop: config.dpop, dialer, clock, log, metrics: authMetrics(metrics) }
   const authenticator = keep(await createAuthenticator(identity))
+  const forgetTokens = () => authenticator.clear()
   const revocations = keep(
-    await createRevocations({ ...shared, ledgers: shared.audit.ledgers, metrics: revocationMetrics(metrics) }),
+    await createRevocations({
+      ...shared,
+      forgetTokens,
+      ledgers: shared.audit.ledgers,
+      metrics: revocationMetrics(metrics),
+    }),
   )
   const missingScopes = authenticator.scopes.missing
   const servers = keep(createServers({ config, snapshots, missingScopes, clock, log, metrics: serverMetrics(metrics) }))

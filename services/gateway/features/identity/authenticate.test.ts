@@ -1,56 +1,14 @@
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
-import type { IncomingHttpHeaders } from 'node:http'
 import os from 'node:os'
 import path from 'node:path'
-import { Readable } from 'node:stream'
 import { type TestContext, test } from 'node:test'
-import { TestClock } from '@plat/core'
 import { ephemeralSigner } from '@plat/keys'
-import type { Log } from '@plat/process'
-import { TEST_AUDIENCE, TEST_ISSUER, testIssuer } from '@plat/testkit/identity'
 import { signJws } from '@plat/tokens'
-import type { WireRequest } from '../../call/index.ts'
-import { createAuthenticator } from './index.ts'
+import type { AuthenticatorConfig } from './index.ts'
+import { startAuthenticator, wire } from './testing.ts'
 
-function wire(headers: IncomingHttpHeaders): WireRequest {
-  const body = Readable.from([])
-  return { method: 'POST', path: '/mcp/notes', query: '', headers, body, remote: '127.0.0.1:5' }
-}
-
-async function setUp(t: TestContext, change: object = {}) {
-  const clock = new TestClock()
-  const issuer = testIssuer({ clock })
-  const failed: string[] = []
-  const lines: { fields: object; message: string }[] = []
-  const line = (fields: object, message: string) => void lines.push({ fields, message })
-  const log: Log = { debug: () => {}, info: () => {}, warn: line, error: line, child: () => log }
-  const dialer = { fetchBytes: async () => ({ status: 200, bytes: Buffer.from(JSON.stringify(issuer.jwks())) }) }
-  let trusted = -1
-  const auth = await createAuthenticator({
-    config: {
-      publicKeyFiles: [],
-      jwksURL: 'http://broker/.well-known/jwks.json',
-      jwksRefreshSeconds: 300,
-      issuer: TEST_ISSUER,
-      audience: TEST_AUDIENCE,
-      leewaySeconds: 30,
-      acceptMLDSA: false,
-      mldsaPublicKeyFiles: [],
-      resourceBaseURL: '',
-      trustedIssuers: [],
-      ...change,
-    },
-    dpop: { require: false, maxAgeSeconds: 60, publicURL: '' },
-    dialer,
-    clock,
-    log,
-    metrics: { failed: (reason) => failed.push(reason), trustedKeys: (count) => (trusted = count), proven: () => {} },
-  })
-  t.after(() => auth.close())
-  const answer = async (headers: IncomingHttpHeaders) => auth.authenticate(wire(headers))
-  return { clock, issuer, auth, answer, failed, lines, trusted: () => trusted }
-}
+const setUp = (t: TestContext, config: Partial<AuthenticatorConfig> = {}) => startAuthenticator(t, { config })
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 

@@ -22,6 +22,7 @@ export interface RevocationsOptions {
   }
   readonly ledgers: Ledgers
   readonly live: RevocationsParts['live']
+  readonly forgetTokens?: RevocationsParts['forgetTokens']
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
@@ -40,7 +41,7 @@ export interface RevocationsFeature {
  * Rejects when the journal cannot be read or another process has it; without a good file every call is denied.
  */
 export async function createRevocations(options: RevocationsOptions): Promise<RevocationsFeature> {
-  const { config, ledgers, live, clock, ids, log, metrics } = options
+  const { config, ledgers, live, forgetTokens, clock, ids, log, metrics } = options
   const path = config.revocationsJournalPath || `${config.auditPath}.revocations.jsonl`
   const journal = await openFileJournal({ path, clock, decode: decodeEvent })
   const failed = (message: string) => (error: unknown) =>
@@ -51,6 +52,7 @@ export async function createRevocations(options: RevocationsOptions): Promise<Re
     clock,
     log,
     live,
+    forgetTokens,
     // Nobody waits: the ledger keeps the order, and whoever revoked is told after the record of the request, which comes next.
     record: (record) =>
       void ledgers.of('').append(record).catch(failed('a revocation could not be recorded in the ledger')),

@@ -45,6 +45,7 @@ async function world() {
   const clock = new TestClock()
   const counted: string[] = []
   const cuts: (Denial | null)[] = []
+  const forgotten: string[] = []
   const live = {
     cut(judge: (who: Identity) => Denial | null) {
       const denial = judge(ada)
@@ -58,11 +59,12 @@ async function world() {
     clock,
     log: silentLog,
     live,
+    forgetTokens: () => forgotten.push('all'),
     record: (record) => records.push(record),
     metrics: { revoked: (scope) => counted.push(scope), active() {}, propagated() {}, listOk() {} },
   })
   await revocations.open()
-  return { clock, revocations, counted, cuts, records }
+  return { clock, revocations, counted, cuts, records, forgotten }
 }
 
 const matching: readonly [RevocationTarget, Denial['revoked']][] = [
@@ -89,12 +91,13 @@ const others: readonly RevocationTarget[] = [
 
 test('each target refuses who it names, ends the live calls, and is counted by its scope', async () => {
   for (const [target, scope] of matching) {
-    const { revocations, counted, cuts } = await world()
+    const { revocations, counted, cuts, forgotten } = await world()
     assert.equal(revocations.judge(ada), null)
     assert.equal((await revocations.revoke(entry(target), 'me')).cut, 1, JSON.stringify(target))
     const denial = revocations.judge(ada)
     assert.deepEqual([denial?.code, denial?.revoked], ['revoked', scope])
     assert.deepEqual(cuts, [denial])
+    assert.equal(forgotten.length, 1, 'verified tokens are verified again')
     assert.deepEqual(counted, [scope])
   }
 })

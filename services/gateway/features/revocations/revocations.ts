@@ -45,6 +45,8 @@ export interface RevocationsParts {
   readonly log: Log
   /** Reaches the calls under way. */
   readonly live: { cut(judge: (who: Identity) => Denial | null): number }
+  /** Empties the memory of verified tokens: after a revocation each is verified again. */
+  readonly forgetTokens?: (() => void) | undefined
   readonly record: (record: Rec) => void
   readonly metrics: RevocationMetrics
 }
@@ -167,6 +169,7 @@ export class Revocations {
   }
 
   #cut(): number {
+    this.#parts.forgetTokens?.()
     return this.#parts.live.cut((who) => this.ask(who))
   }
 

@@ -1,0 +1,92 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { Readable } from 'node:stream'
+import type { TestContext } from 'node:test'
+import { TestClock } from '@plat/core'
+import type { Log } from '@plat/process'
+import { TEST_AUDIENCE, TEST_ISSUER, type TestIssuer, testIssuer } from '@plat/testkit/identity'
+import type { Denial, Identity, WireRequest } from '../../call/index.ts'
+import { type Authenticator, type AuthenticatorConfig, createAuthenticator, type DpopOutcome } from './index.ts'
+
+/** An authenticator in a world of its own: its clock, its broker, and documents at addresses. */
+export interface TestAuthenticator {
+  readonly clock: TestClock
+  readonly issuer: TestIssuer
+  readonly auth: Authenticator
+  /** What a request with these headers is answered; the path is `/mcp/notes` unless told. */
+  answer(headers: IncomingHttpHeaders, path?: string): Promise<Identity | Denial>
+  /** Reasons of refusals, in order. */
+  readonly failed: AuthReasons
+  readonly proven: DpopOutcome[]
+  readonly lines: { fields: object; message: string }[]
+  /** Addresses that were fetched. */
+  readonly fetched: { url: string; caPEM: string | undefined }[]
+  /** The gauge of trusted keys. */
+  trusted(): number
+}
+
+type AuthReasons = Parameters<Parameters<typeof createAuthenticator>[0]['metrics']['failed']>[0][]
+
+export interface TestAuthenticatorSetup {
+  readonly config?: Partial<AuthenticatorConfig>
+  readonly dpop?: Partial<Parameters<typeof createAuthenticator>[0]['dpop']>
+  /** By address; the broker's keys are always there. Any other address answers 404. */
+  readonly documents?: Readonly<Record<string, () => object>>
+}
+
+export const BROKER_KEYS = 'http://broker/.well-known/jwks.json'
+
+export function wire(headers: IncomingHttpHeaders, path = '/mcp/notes'): WireRequest {
+  return { method: 'POST', path, query: '', headers, body: Readable.from([]), remote: '127.0.0.1:5' }
+}
+
+export async function startAuthenticator(
+  t: TestContext,
+  { config = {}, dpop = {}, documents = {} }: TestAuthenticatorSetup = {},
+): Promise<TestAuthenticator> {
+  const clock = new TestClock()
+  const issuer = testIssuer({ clock })
+  const failed: AuthReasons = []
+  const proven: DpopOutcome[] = []
+  const lines: TestAuthenticator['lines'] = []
+  const fetched: TestAuthenticator['fetched'] = []
+  const line = (fields: object, message: string) => void lines.push({ fields, message })
+  const log: Log = { debug: () => {}, info: () => {}, warn: line, error: line, child: () => log }
+  const all: typeof documents = { [BROKER_KEYS]: () => issuer.jwks(), ...documents }
+  let trusted = -1
+  const auth = await createAuthenticator({
+    config: { ...brokerOnly, ...config },
+    dpop: { require: false, maxAgeSeconds: 60, publicURL: '', ...dpop },
+    dialer: {
+      async fetchBytes(url, _, { caPEM }) {
+        fetched.push({ url, caPEM })
+        const document = all[url]
+        return { status: document === undefined ? 404 : 200, bytes: Buffer.from(JSON.stringify(document?.() ?? {})) }
+      },
+    },
+    clock,
+    log,
+    metrics: {
+      failed: (reason) => failed.push(reason),
+      trustedKeys: (count) => {
+        trusted = count
+      },
+      proven: (outcome) => proven.push(outcome),
+    },
+  })
+  t.after(() => auth.close())
+  const answer = async (headers: IncomingHttpHeaders, path?: string) => auth.authenticate(wire(headers, path))
+  return { clock, issuer, auth, answer, failed, proven, lines, fetched, trusted: () => trusted }
+}
+
+const brokerOnly: AuthenticatorConfig = {
+  publicKeyFiles: [],
+  jwksURL: BROKER_KEYS,
+  jwksRefreshSeconds: 300,
+  issuer: TEST_ISSUER,
+  audience: TEST_AUDIENCE,
+  leewaySeconds: 30,
+  acceptMLDSA: false,
+  mldsaPublicKeyFiles: [],
+  resourceBaseURL: '',
+  trustedIssuers: [],
+}
