@@ -7,6 +7,7 @@ import { ledgerCommit } from './cases/ledger.ts'
 import { ledgerVerify } from './cases/ledger-verify.ts'
 import { mcp } from './cases/mcp.ts'
 import { mint } from './cases/mint.ts'
+import { stages } from './cases/stages.ts'
 import { start } from './cases/start.ts'
 import { verify } from './cases/verify.ts'
 import {
@@ -19,7 +20,7 @@ import {
   tableLine,
 } from './harness/report.ts'
 
-const CASES: readonly BenchCase[] = [mcp, chat, mint, verify, ledgerCommit, ledgerVerify, start]
+const CASES: readonly BenchCase[] = [mcp, stages, chat, mint, verify, ledgerCommit, ledgerVerify, start]
 
 const flags = {
   only: { type: 'list', help: `the cases to run: ${CASES.map(({ name }) => name).join(', ')}` },

@@ -26,7 +26,9 @@ function measure({ dir, effort }: CaseContext, keys: Keys, stream: boolean): Pro
   return withServers(async (keep) => {
     const direct = await keep(startOwn(folder, 'chat.ts'))
     const floor = await keep(startOwn(folder, 'relay.ts', direct.url, UPSTREAM_PATH))
-    const ours = await keep(startGateway(folder, keys, direct.url, { [ROUTE]: { upstream: `${direct.url}/v1` } }))
+    const ours = await keep(
+      startGateway(folder, keys, direct.url, { models: { [ROUTE]: { upstream: `${direct.url}/v1` } } }),
+    )
     const peer = await keep(startOwn(folder, 'portkey.mjs'))
     const target = (server: Server, at: string, headers: Readonly<Record<string, string>> = {}): Target => ({
       server,
@@ -53,7 +55,9 @@ function firstByte({ dir, effort }: CaseContext, keys: Keys): Promise<Row> {
   return withServers(async (keep) => {
     const direct = await keep(startOwn(folder, 'chat.ts', String(TICK_MS)))
     const floor = await keep(startOwn(folder, 'relay.ts', direct.url, UPSTREAM_PATH))
-    const ours = await keep(startGateway(folder, keys, direct.url, { [ROUTE]: { upstream: `${direct.url}/v1` } }))
+    const ours = await keep(
+      startGateway(folder, keys, direct.url, { models: { [ROUTE]: { upstream: `${direct.url}/v1` } } }),
+    )
     const authorization = `Bearer ${sessionToken(keys.signer, `models:${ROUTE}`)}`
     const targets = {
       floor: { server: floor, traffic: traffic(UPSTREAM_PATH, {}, true) },

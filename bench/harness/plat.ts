@@ -48,33 +48,52 @@ export function sessionToken(signer: LocalSigner, scope = 'tools:notes'): string
   )
 }
 
+type Rules = PolicyFile['policies'][number]['rules']
+
 /** The five rules that "governed" means: four that do not match, one with a CEL condition, and the one that allows. */
-const policies: PolicyFile = {
+const fiveRules: Rules = [
+  { name: 'reading', action: 'allow', match: { servers: ['notes'], tools: ['list_notes', 'read_note'] } },
+  { name: 'adding', action: 'allow', match: { servers: ['notes'], tools: ['add_*'] } },
+  {
+    name: 'keep',
+    action: 'deny',
+    match: { servers: ['notes'], tools: ['add_*', 'delete_note'] },
+    when: "args.name.startsWith('keep-')",
+  },
+  { name: 'search', action: 'allow', match: { servers: ['search', 'web-*'] } },
+  { name: 'night', action: 'deny', match: { servers: ['billing'], groups: ['contractors'] } },
+]
+
+/** The same rules, where a neighbouring tool needs an approval, and the one that is called may have a rate that is never used up. */
+function rulesOf(watched: GatewayExtra['watched']): Rules {
+  if (watched === undefined) return fiveRules
+  return fiveRules.map((rule) => {
+    if (rule.name === 'reading') return { ...rule, action: 'require_approval' }
+    if (rule.name !== 'adding' || watched === 'asked') return rule
+    return { ...rule, rateLimit: { count: 1_000_000_000, seconds: 3600, per: 'session' } }
+  })
+}
+
+function policyFile(rules: Rules): PolicyFile {
+  const policy = { name: 'default/assistant', namespace: 'default', agents: ['assistant'], cedar: '', rules }
+  return {
+    version: 1,
+    generation: 1,
+    revision: `sha256:${'0'.repeat(64)}`,
+    policies: [{ ...policy, mode: 'enforce', defaultAction: 'deny' }],
+  }
+}
+
+/** Sessions that are revoked beside those that call. */
+const REVOKED = 1_000
+
+const revocations = {
   version: 1,
-  generation: 1,
-  revision: `sha256:${'0'.repeat(64)}`,
-  policies: [
-    {
-      name: 'default/assistant',
-      namespace: 'default',
-      agents: ['assistant'],
-      mode: 'enforce',
-      defaultAction: 'deny',
-      cedar: '',
-      rules: [
-        { name: 'reading', action: 'allow', match: { servers: ['notes'], tools: ['list_notes', 'read_note'] } },
-        { name: 'adding', action: 'allow', match: { servers: ['notes'], tools: ['add_*'] } },
-        {
-          name: 'keep',
-          action: 'deny',
-          match: { servers: ['notes'], tools: ['add_*', 'delete_note'] },
-          when: "args.name.startsWith('keep-')",
-        },
-        { name: 'search', action: 'allow', match: { servers: ['search', 'web-*'] } },
-        { name: 'night', action: 'deny', match: { servers: ['billing'], groups: ['contractors'] } },
-      ],
-    },
-  ],
+  revocations: Array.from({ length: REVOKED }, (_, n) => ({
+    id: `r${n}`,
+    createdAt: '2026-01-01T00:00:00Z',
+    target: { session: `default/assistant/gone-${n}` },
+  })),
 }
 
 function upstreams(url: string): UpstreamsFile {
@@ -94,15 +113,29 @@ function upstreams(url: string): UpstreamsFile {
   }
 }
 
-/** Prices of every model, for gateways that serve models: those have a budget that is never used up. */
-const prices = { version: 1, currency: 'USD', id: 'bench', models: { 'openai/*': { input: '1', output: '4' } } }
+/** Prices of every model and of the tool that is called, for gateways with a budget: it is never used up. */
+const prices = {
+  version: 1,
+  currency: 'USD',
+  id: 'bench',
+  models: { 'openai/*': { input: '1', output: '4' } },
+  tools: { 'default/notes/*': { perCall: '0.000001' } },
+}
 
-/** Writes what `plat-gateway` reads and starts it alone: `closed`, five rules, one upstream, or `models` under a budget. */
+/** What a gateway of the bench has beside five rules and one upstream. */
+export interface GatewayExtra {
+  /** Model routes, under a budget. */
+  readonly models?: Readonly<Record<string, object>>
+  /** Revocations and a rule of approval that let the call through; `held`: a rate and a budget besides. */
+  readonly watched?: 'asked' | 'held'
+}
+
+/** Writes what `plat-gateway` reads and starts it alone: `closed`, five rules, one upstream. */
 export async function startGateway(
   dir: string,
   keys: Keys,
   upstreamUrl: string,
-  models: Readonly<Record<string, object>> = {},
+  { models = {}, watched }: GatewayExtra = {},
 ): Promise<Server> {
   const state = path.join(dir, 'gateway')
   mkdirSync(state, { recursive: true })
@@ -115,11 +148,12 @@ export async function startGateway(
     listen: '127.0.0.1:0',
     logLevel: 'info',
     identity: { publicKeyFiles: [keys.pubPath], issuer: 'plat-identity' },
-    policyFile: write('policies.json', policies),
+    policyFile: write('policies.json', policyFile(rulesOf(watched))),
     upstreamsFile: write('upstreams.json', upstreams(upstreamUrl)),
     auditPath: path.join(state, 'audit.jsonl'),
     auditFailurePolicy: 'closed',
-    ...(Object.keys(models).length > 0 && {
+    ...(watched !== undefined && { revocationsFile: write('revocations.json', revocations) }),
+    ...((watched === 'held' || Object.keys(models).length > 0) && {
       models,
       pricingFile: write('prices.json', prices),
       sessionBudgetUSD: 1_000_000,

@@ -1,0 +1,40 @@
+import { cpuPerRequest, type Target } from '../harness/load.ts'
+import { makeKeys, startGateway, startOwn, withServers } from '../harness/plat.ts'
+import type { Server } from '../harness/proc.ts'
+import { type BenchCase, row } from '../harness/report.ts'
+import { callTraffic } from './mcp.ts'
+
+/**
+ * What the stages for revocations, approvals and budgets cost a governed `tools/call`: the same call through a gateway where they
+ * have nothing to look at, and through one with 1,000 revoked sessions and a rule of approval, then also a rate and a budget that
+ * are held and settled for each call.
+ */
+export const stages: BenchCase = {
+  name: 'stages',
+  async run({ dir, effort }) {
+    const keys = await makeKeys(dir)
+    const traffic = callTraffic(keys)
+    const cpu = await withServers(async (keep) => {
+      const direct = await keep(startOwn(dir, 'upstream.ts'))
+      const at = `${direct.url}/mcp`
+      const plain = await keep(startGateway(`${dir}/plain`, keys, at))
+      const asked = await keep(startGateway(`${dir}/asked`, keys, at, { watched: 'asked' }))
+      const held = await keep(startGateway(`${dir}/held`, keys, at, { watched: 'held' }))
+      const target = (server: Server): Target => ({ server, traffic })
+      return cpuPerRequest({ plain: target(plain), asked: target(asked), held: target(held) }, effort)
+    })
+    const [plain = 0, asked = 0, held = 0] = ['plain', 'asked', 'held'].map((name) => cpu.get(name))
+    const figure = (what: string, micros: number) =>
+      row({
+        what,
+        value: micros / plain,
+        unit: '×',
+        target: ['≤', 1.1],
+        detail: `${micros.toFixed(1)} µs, without ${plain.toFixed(1)} µs`,
+      })
+    return [
+      figure('call with revocations and approvals, CPU', asked),
+      figure('the same with a rate and a budget, CPU', held),
+    ]
+  },
+}
