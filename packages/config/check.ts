@@ -60,7 +60,7 @@ function judge(block: ConfigBlock, config: Record<string, unknown>): Problem[] {
   if (!isRecord(own)) return []
   const values = own
   const problems = (block.rules ?? []).flatMap((rule) => rule(values, config))
-  if (!block.built && switchedOn(block, values)) problems.push(notBuilt(block.path))
+  if (!block.built && block.path !== '' && switchedOn(block, values)) problems.push(notBuilt(block.path))
   return problems
 }
 

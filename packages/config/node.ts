@@ -40,7 +40,10 @@ export function joinSchema(blocks: readonly ConfigBlock[], unbuilt: UnbuiltKeys)
   for (const block of blocks) {
     const tree = treeAt(root, block.path)
     const schema: Node = block.schema
-    for (const [key, node] of Object.entries(schema.properties ?? {})) claim(tree, key, node, block.path)
+    // The file itself is no block that could refuse: at the top level each key of an unbuilt feature does.
+    const noted = !block.built && block.path === '' ? { built: false } : {}
+    for (const [key, node] of Object.entries(schema.properties ?? {}))
+      claim(tree, key, { ...node, ...noted }, block.path)
     const required = [...(tree.base.required ?? []), ...(schema.required ?? [])]
     // A block that is absent is read as an empty one; the file itself must be there.
     tree.base = block.path === '' ? { type: 'object', required } : { ...schema, required, default: {} }

@@ -32,7 +32,7 @@ function publicMembers(members: Readonly<Record<string, Node>>): Record<string, 
   return Object.fromEntries(Object.entries(members).map(([key, member]) => [key, publicNode(member)]))
 }
 
-/** Markdown tables of every key: per feature what is built, and at the end the keys that are not. */
+/** Markdown tables of every key: per feature what is built, and at the end what is not. */
 export function markdownReference(blocks: readonly ConfigBlock[], unbuilt: UnbuiltKeys): string {
   const later: string[] = []
   const sections: string[] = []
@@ -42,24 +42,42 @@ export function markdownReference(blocks: readonly ConfigBlock[], unbuilt: Unbui
       const schema: Node = block.schema
       for (const [key, node] of Object.entries(schema.properties ?? {})) {
         const path = block.path === '' ? key : `${block.path}.${key}`
-        if (block.built && node.built !== false) rows.push(keyRow(path, node))
-        else later.push(path)
+        const isBuilt = block.built && node.built !== false
+        ;(isBuilt ? rows : later).push(...keyRows(path, node, schema.required?.includes(key) === true))
       }
     }
     if (rows.length > 0) sections.push(`## ${feature}\n\n${TABLE_HEAD}${rows.join('')}`)
   }
-  later.push(...Object.keys(unbuilt))
-  sections.push(`## Not built yet\n\n${UNBUILT_INTRODUCTION}\n\n${later.map((path) => `- \`${path}\`\n`).join('')}`)
+  later.push(...Object.keys(unbuilt).map((path) => `| \`${path}\` |  |  |  |\n`))
+  sections.push(`## Not built yet\n\n${UNBUILT_INTRODUCTION}\n\n${TABLE_HEAD}${later.join('')}`)
   return sections.join('\n')
 }
 
 const TABLE_HEAD = '| Key | Type | Default | Meaning |\n|---|---|---|---|\n'
 
 const UNBUILT_INTRODUCTION =
-  'These keys are known. Their documented default is accepted; any other value answers `<path>: not built yet in this version`.'
+  'These keys are known and checked. Their documented default is accepted; any other value answers `<path>: not built yet in this version`.'
 
-function keyRow(path: string, node: Node): string {
-  return `| \`${path}\` | ${typeName(node)} | ${defaultText(node)} | ${node.description ?? ''}${limits(node)} |\n`
+/** One row, and below an object, a list or a map of objects one for each of its keys. */
+function keyRows(path: string, node: Node, isRequired: boolean): string[] {
+  const [member] = Object.values(node.patternProperties ?? {})
+  const below: readonly [string, Node | undefined][] = [
+    [path, node],
+    [`${path}[]`, node.items],
+    [`${path}.<name>`, member],
+  ]
+  const inner = below.flatMap(([prefix, holder]) =>
+    Object.entries(holder?.properties ?? {}).flatMap(([key, one]) =>
+      keyRows(`${prefix}.${key}`, one, holder?.required?.includes(key) === true),
+    ),
+  )
+  // An object whose keys are listed needs no row of its own.
+  return node.properties === undefined ? [keyRow(path, node, isRequired), ...inner] : inner
+}
+
+function keyRow(path: string, node: Node, isRequired: boolean): string {
+  const meaning = `${node.description ?? ''}${limits(node)}`.replaceAll('|', '\\|')
+  return `| \`${path}\` | ${typeName(node)} | ${defaultText(node, isRequired)} | ${meaning} |\n`
 }
 
 function typeName(node: Node): string {
@@ -69,8 +87,8 @@ function typeName(node: Node): string {
   return member === undefined ? (node.type ?? 'any') : `map to ${typeName(member)}`
 }
 
-function defaultText({ default: preset }: Node): string {
-  if (preset === undefined) return 'required'
+function defaultText({ default: preset }: Node, isRequired: boolean): string {
+  if (preset === undefined) return isRequired ? 'required' : 'empty'
   const isEmpty = preset === '' || (typeof preset === 'object' && preset !== null && Object.keys(preset).length === 0)
   return isEmpty ? 'empty' : `\`${String(preset)}\``
 }

@@ -11,17 +11,18 @@ import {
 } from '@plat/config'
 import type { Static } from 'typebox'
 import { Check } from 'typebox/value'
-import { adminBlock } from './admin/config.ts'
+import { adminBlock, adminOidcBlock } from './admin/config.ts'
 import { approvalPreviewBlock, approvalQuorumBlock, approvalsBlock } from './features/approvals/config.ts'
 import { auditBlock, transparencyLogBlock } from './features/audit/config.ts'
 import { budgetsBlock } from './features/budgets/config.ts'
 import { dpopBlock, identityBlock } from './features/identity/config.ts'
 import { listenersBlock, tlsBlock } from './features/listeners/config.ts'
-import { modelsBlock } from './features/models/config.ts'
+import { cloudCredentialsBlock, modelRoutingBlock, modelsBlock } from './features/models/config.ts'
+import { pinsBlock } from './features/pins/config.ts'
 import { policyBlock, regoBlock } from './features/policy/config.ts'
 import { revocationMirrorBlock, revocationsBlock } from './features/revocations/config.ts'
 import { serversBlock } from './features/servers/config.ts'
-import { unbuiltKeys } from './features/unbuilt.ts'
+import { unbuiltBlocks } from './features/unbuilt.ts'
 
 /** The tables of gateway.json (document 3), in the order of the reference. */
 export const gatewayBlocks: readonly ConfigBlock[] = [
@@ -32,7 +33,10 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   policyBlock,
   regoBlock,
   serversBlock,
+  pinsBlock,
   modelsBlock,
+  modelRoutingBlock,
+  cloudCredentialsBlock,
   auditBlock,
   transparencyLogBlock,
   revocationsBlock,
@@ -42,6 +46,8 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   approvalPreviewBlock,
   approvalQuorumBlock,
   adminBlock,
+  adminOidcBlock,
+  ...unbuiltBlocks,
 ]
 
 /** What the gateway reads: every built key, defaults filled in. Unbuilt keys stand at their defaults. */
@@ -49,6 +55,7 @@ export type GatewayConfig = Readonly<
   Static<typeof listenersBlock.schema> &
     Static<typeof policyBlock.schema> &
     Static<typeof serversBlock.schema> &
+    Static<typeof pinsBlock.schema> &
     Static<typeof modelsBlock.schema> &
     Static<typeof auditBlock.schema> &
     Static<typeof budgetsBlock.schema> &
@@ -99,12 +106,12 @@ export function loadGatewayConfig({ env, flags }: LoadOptions): LoadedConfig {
 
 /** Checks the text of a gateway.json with every rule; the command line's validator uses the same. */
 export function checkGatewayConfig(text: string, options?: CheckOptions): CheckedConfig {
-  return checkConfig(text, gatewayBlocks, unbuiltKeys, options)
+  return checkConfig(text, gatewayBlocks, {}, options)
 }
 
 /** The whole file as one schema, for the reference and for editors. */
 export function gatewaySchema(): Node {
-  return joinSchema(gatewayBlocks, unbuiltKeys)
+  return joinSchema(gatewayBlocks, {})
 }
 
 /** The text of a configuration file, or the one problem that says why there is none. */

@@ -2,7 +2,6 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { jsonSchema, markdownReference } from '@plat/config'
 import { gatewayBlocks, gatewaySchema } from './config.ts'
-import { unbuiltKeys } from './features/unbuilt.ts'
 
 /** Where the reference of gateway.json stands; run this file to write it again, a test compares. */
 export const REFERENCE_FOLDER = path.resolve(import.meta.dirname, '../../docs/reference')
@@ -18,7 +17,7 @@ problem of a file at once.
 /** The pages of the reference by file name. */
 export function referencePages(): Readonly<Record<string, string>> {
   return {
-    'gateway.md': INTRODUCTION + markdownReference(gatewayBlocks, unbuiltKeys),
+    'gateway.md': INTRODUCTION + markdownReference(gatewayBlocks, {}),
     'gateway.schema.json': printJson(jsonSchema(gatewaySchema(), 'gateway.json')),
   }
 }

@@ -1,4 +1,4 @@
-import type { ConfigBlock } from '@plat/config'
+import { type ConfigBlock, key, type Rule } from '@plat/config'
 import Type from 'typebox'
 
 const groups = () => Type.Array(Type.String({ minLength: 1 }))
@@ -30,4 +30,36 @@ export const adminBlock = {
       description: 'Lets the static token decide approvals. Development only; never in production.',
     }),
   }),
+} satisfies ConfigBlock
+
+/** Issuer and audience say whose tokens count. */
+const issuerInOidc: Rule = ({ issuer, audience }, { adminAuth }) => {
+  const mode = typeof adminAuth === 'object' && adminAuth !== null && 'mode' in adminAuth ? adminAuth.mode : 'token'
+  if (mode === 'token') return []
+  return Object.entries({ issuer, audience }).flatMap(([name, value]) =>
+    value === ''
+      ? [{ path: `adminAuth.oidc.${name}`, message: `is required in mode ${String(mode)}`, severity: 'error' as const }]
+      : [],
+  )
+}
+
+/** `adminAuth.oidc` (document 3): people with tokens of an identity provider. */
+export const adminOidcBlock = {
+  path: 'adminAuth.oidc',
+  feature: 'admin',
+  built: false,
+  schema: Type.Object({
+    issuer: key.url('Issuer; required in modes `oidc` and `both`.'),
+    audience: key.text('Expected audience; required in modes `oidc` and `both`.'),
+    jwksURL: key.url('Default discovery.'),
+    jwksRefreshSeconds: key.seconds('How often the keys are fetched again.', 300),
+    usernameClaim: key.text('Approver name in the ledger; default `preferred_username`, then `email`, then `sub`.'),
+    groupsClaim: key.text('Dotted paths allowed.', 'groups'),
+    algorithms: key.texts('Accepted signatures.', ['RS256', 'ES256', 'EdDSA']),
+    caFile: key.file('Authorities of the issuer.'),
+    leewaySeconds: Type.Optional(Type.Integer({ minimum: 0, description: 'Skew on `exp` and `nbf`.' })),
+    clientID: key.text('Public value of `GET /v1/auth/config`.'),
+    scopes: key.texts('Public value of `GET /v1/auth/config`.'),
+  }),
+  rules: [issuerInOidc],
 } satisfies ConfigBlock

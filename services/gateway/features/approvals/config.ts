@@ -1,4 +1,4 @@
-import { type ConfigBlock, LONGEST_SECONDS } from '@plat/config'
+import { type ConfigBlock, key, LONGEST_SECONDS } from '@plat/config'
 import Type from 'typebox'
 
 /** Approvals (document 3). */
@@ -32,6 +32,13 @@ export const approvalPreviewBlock = {
   }),
 } satisfies ConfigBlock
 
+/** Who must approve. */
+const rule = Type.Object({
+  minApprovers: key.whole('Approvers needed.', 1, 0, 10),
+  approverGroups: key.texts('Groups of which approvers must be.'),
+  userConfirmation: Type.Optional(Type.Enum(['ciba'], { description: 'The delegating user confirms.' })),
+})
+
 /** `approvalQuorum` (document 3): one approver decides; everything else is not built. */
 export const approvalQuorumBlock = {
   path: 'approvalQuorum',
@@ -60,7 +67,7 @@ export const approvalQuorumBlock = {
       },
       { default: {}, description: 'Rule for every `require_approval`.' },
     ),
-    rules: Type.Record(Type.String(), Type.Unknown(), {
+    rules: Type.Record(Type.String({ pattern: '^[^/]+/[^/]+$' }), rule, {
       default: {},
       built: false,
       description: 'Keys `<policy>/<rule>`, `<policy>/*`, `*/<rule>` (globs).',

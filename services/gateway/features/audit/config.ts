@@ -1,5 +1,49 @@
-import type { ConfigBlock } from '@plat/config'
+import { type ConfigBlock, key, requires, requiresTop, uniqueNames } from '@plat/config'
 import Type from 'typebox'
+
+const MIB = 1024 * 1024
+
+/** One receiver of audit records. */
+const sink = Type.Object({
+  name: key.needed('Unique name.', '^[a-z0-9][a-z0-9-]{0,39}$'),
+  type: Type.Enum(['syslog', 'http', 'jsonl', 'sentinel', 'chronicle', 'cloudwatch', 'splunk-hec'], {
+    description: 'Protocol.',
+  }),
+  address: key.text('Of `syslog`: `tcp://host:port` or `tls://host:port`.', '', '^(?:(?:tcp|tls)://\\S+:\\d+)?$'),
+  url: key.url('Where records go; no credentials in it.'),
+  path: key.text('File of `jsonl`.'),
+  format: Type.Optional(
+    Type.Enum(['json', 'rfc5424-json', 'cef', 'ocsf'], {
+      description: 'Default rfc5424-json for syslog, ocsf for http, json for jsonl.',
+    }),
+  ),
+  caFile: key.file('Authorities of the receiver.'),
+  certFile: key.file('With `keyFile`: mutual TLS.'),
+  keyFile: key.file('With `certFile`: mutual TLS.'),
+  serverName: key.text('Name in the certificate of the receiver.'),
+  headersFile: key.file('`Name: value` lines.'),
+  batchSize: key.whole('Records of one delivery.', 100, 1),
+  pollIntervalMillis: key.millis('Time between two deliveries.', 1000),
+  facility: key.whole('Of syslog.', 13, 0, 23),
+  sdId: key.text('Of syslog.', 'plat@32473'),
+  timeoutSeconds: key.seconds('Time for one delivery.', 15),
+  tokenFile: key.file('Token of the receiver.'),
+  awsCredentialsDir: key.text('Folder of AWS credentials.'),
+  credentials: Type.Optional(Type.Enum(['aws', 'azure', 'gcp'], { description: 'Credentials of `cloudCredentials`.' })),
+  dcrImmutableId: key.text('Of `sentinel`.'),
+  streamName: key.text('Of `sentinel`.'),
+  chronicleMode: key.choice(['logs', 'udm'], 'logs', 'Of `chronicle`.'),
+  logType: key.text('Of `chronicle`.'),
+  region: key.text('Of `chronicle` and `cloudwatch`.'),
+  logGroup: key.text('Of `cloudwatch`.'),
+  logStream: key.text('Of `cloudwatch`.'),
+  index: key.text('Of `splunk-hec`.'),
+  source: key.text('Of `splunk-hec`.'),
+  sourceType: key.text('Of `splunk-hec`.', 'plat:audit'),
+  maxBatchBytes: Type.Optional(Type.Integer({ minimum: 1, description: 'Bytes of one delivery.' })),
+  deadLetterPath: key.text('Default `<cursor dir>/<name>.deadletter.jsonl`.'),
+  deadLetterMaxBytes: key.whole('When full, delivery stops instead of dropping.', 64 * MIB, 1),
+})
 
 /** Audit ledger (document 3). */
 export const auditBlock = {
@@ -41,13 +85,22 @@ export const auditBlock = {
       built: false,
       description: 'Retired public keys still published.',
     }),
-    auditSinks: Type.Array(Type.Unknown(), { default: [], built: false, description: 'SIEM streaming.' }),
+    auditSinks: Type.Array(sink, { default: [], built: false, description: 'SIEM streaming.' }),
     auditAcceptDivergedMirror: Type.Boolean({
       default: false,
       built: false,
       description: 'Let a replica with a diverged local mirror rebuild; default is refuse to start.',
     }),
   }),
+  rules: [
+    requires(
+      '',
+      ['auditCheckpointKey'],
+      ({ auditCheckpointPQKey }) => auditCheckpointPQKey !== '',
+      'with auditCheckpointPQKey',
+    ),
+    uniqueNames('auditSinks'),
+  ],
 } satisfies ConfigBlock
 
 /** `transparencyLog` (document 3): anchors of ledger heads. */
@@ -63,4 +116,8 @@ export const transparencyLogBlock = {
     publicKeyFiles: Type.Array(Type.String(), { default: [], description: 'Public keys of the log.' }),
     timeoutSeconds: Type.Integer({ default: 30, minimum: 1, description: 'Per request to the log.' }),
   }),
+  rules: [
+    requires('transparencyLog', ['url'], ({ enabled }) => enabled === true, 'with transparencyLog.enabled'),
+    requiresTop('auditCheckpointKey', ({ enabled }) => enabled === true, 'with transparencyLog.enabled'),
+  ],
 } satisfies ConfigBlock

@@ -1,5 +1,20 @@
-import type { ConfigBlock } from '@plat/config'
+import type { ConfigBlock, Rule } from '@plat/config'
 import Type from 'typebox'
+
+/** Windows of days and months begin somewhere. */
+const zoneIsKnown: Rule = ({ budgetTimezone: zone }) =>
+  typeof zone !== 'string' || isZone(zone)
+    ? []
+    : [{ path: 'budgetTimezone', message: 'must be an IANA zone such as Europe/Berlin', severity: 'error' }]
+
+function isZone(zone: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: zone })
+    return true
+  } catch {
+    return false
+  }
+}
 
 /** Budgets and prices (document 3, "Revocations, budgets, cost" and "Model routes"). */
 export const budgetsBlock = {
@@ -17,5 +32,24 @@ export const budgetsBlock = {
       file: 'fails closed',
       description: 'Pricing table for cost, hot-reloaded; under a limit a model without a price is refused.',
     }),
+    budgetsFile: Type.String({
+      default: '',
+      built: false,
+      description: 'Budgets rendered from BudgetPolicy and `Agent.spec.budget`.',
+    }),
+    budgetTimezone: Type.String({ default: 'UTC', built: false, description: 'IANA zone of day and month windows.' }),
+    budgetCurrency: Type.String({
+      default: '',
+      pattern: '^(?:[A-Z]{3})?$',
+      built: false,
+      description: 'ISO 4217; default the currency of the prices, else USD; budgets in another are rejected.',
+    }),
+    finopsStatePath: Type.String({
+      default: '',
+      built: false,
+      description: 'Metered totals, rebuilt from the ledger; default `<auditPath>.finops.json`.',
+    }),
+    finopsSaveSeconds: Type.Integer({ default: 10, minimum: 1, built: false, description: 'Save cadence.' }),
   }),
+  rules: [zoneIsKnown],
 } satisfies ConfigBlock

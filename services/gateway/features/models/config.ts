@@ -1,4 +1,4 @@
-import type { ConfigBlock } from '@plat/config'
+import { type ConfigBlock, key } from '@plat/config'
 import Type from 'typebox'
 
 /** The name of a static route; it stands in `/llm/<route>/v1` and in the scope `models:<route>`. */
@@ -54,5 +54,56 @@ export const modelsBlock = {
       description: '`{models: {route: …}}`; a missing file means no file routes; overrides `models`.',
     }),
     models: Type.Record(Type.String({ pattern: ROUTE_NAME }), route, { default: {}, description: 'Static routes.' }),
+  }),
+} satisfies ConfigBlock
+
+/** `modelRouting` (document 3): failover between endpoints. */
+export const modelRoutingBlock = {
+  path: 'modelRouting',
+  feature: 'models',
+  built: false,
+  schema: Type.Object({
+    failureThreshold: key.whole('Consecutive failures that open a circuit.', 3, 1),
+    cooldownSeconds: key.seconds('Time that a circuit stays open.', 30),
+    attemptTimeoutSeconds: key.seconds('Time for one attempt; default `upstreamTimeoutSeconds`.', 0, 0),
+    probeIntervalSeconds: key.seconds('Active GET of `<base>/models`; 0 passive.', 0, 0),
+    tierJurisdictions: key.map(Type.String(), 'Tier to jurisdiction.'),
+    dataClassModels: Type.Record(
+      Type.String({ pattern: '^(?:public|internal|confidential|restricted)$' }),
+      Type.Array(Type.String({ minLength: 1 })),
+      {
+        default: {},
+        description: 'Data class to model globs; a class without an entry inherits the next lower class.',
+      },
+    ),
+  }),
+} satisfies ConfigBlock
+
+/** `cloudCredentials` (document 3): where the credentials of cloud providers come from; the environment when empty. */
+export const cloudCredentialsBlock = {
+  path: 'cloudCredentials',
+  feature: 'models',
+  built: false,
+  schema: Type.Object({
+    aws: key.group(
+      {
+        region: key.text('Default `$AWS_REGION`, then `$AWS_DEFAULT_REGION`.'),
+        imds: key.flag('Ask the metadata service of the machine.'),
+        partitionDNSSuffix: key.text('Suffix of a partition that is not known.'),
+        stsEndpoint: key.url('Instead of the usual one.'),
+      },
+      'AWS.',
+    ),
+    azure: key.group(
+      {
+        managedIdentity: key.flag('The identity of the machine.'),
+        identityBinding: key.flag('Identity bindings of the cluster.'),
+      },
+      'Azure.',
+    ),
+    gcp: key.group(
+      { metadataHost: key.text('Default `$GCE_METADATA_HOST`, else `169.254.169.254`.') },
+      'Google Cloud.',
+    ),
   }),
 } satisfies ConfigBlock

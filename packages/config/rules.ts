@@ -1,0 +1,51 @@
+import type { Problem, Rule } from './block.ts'
+
+/** A rule for keys that must be set while something else is: `because` ends the sentence `<path>: is required <because>`. */
+export function requires(
+  path: string,
+  keys: readonly string[],
+  when: (block: Record<string, unknown>) => boolean,
+  because: string,
+): Rule {
+  return (block) =>
+    when(block) ? keys.filter((key) => isUnset(block[key])).map((key) => missing(join(path, key), because)) : []
+}
+
+/** A rule for a block that needs a key of the file's top level. */
+export function requiresTop(key: string, when: (block: Record<string, unknown>) => boolean, because: string): Rule {
+  return (block, file) => (when(block) && isUnset(file[key]) ? [missing(key, because)] : [])
+}
+
+function missing(path: string, because: string): Problem {
+  return { path, message: `is required ${because}`, severity: 'error' }
+}
+
+function join(path: string, key: string): string {
+  return path === '' ? key : `${path}.${key}`
+}
+
+/** Absent, `''`, or an empty list or map. */
+export function isUnset(value: unknown): boolean {
+  return (
+    value === undefined ||
+    value === '' ||
+    (typeof value === 'object' && value !== null && Object.keys(value).length === 0)
+  )
+}
+
+/** A rule for a list of objects whose member `name` must differ: `tokenVault.providers`. */
+export function uniqueNames(path: string): Rule {
+  const key = path.slice(path.lastIndexOf('.') + 1)
+  return (block) => {
+    const seen = new Set<unknown>()
+    const list = block[key]
+    return (Array.isArray(list) ? list : []).flatMap((item, index): Problem[] => {
+      const name: unknown = typeof item === 'object' && item !== null && 'name' in item ? item.name : undefined
+      if (name === undefined || !seen.has(name)) {
+        seen.add(name)
+        return []
+      }
+      return [{ path: `${path}[${index}].name`, message: 'the name is taken by an entry before', severity: 'error' }]
+    })
+  }
+}

@@ -1,0 +1,21 @@
+import { type ConfigBlock, key, requires } from '@plat/config'
+import Type from 'typebox'
+
+/** `a2a` (document 3): agent-to-agent calls. */
+export const a2aBlock = {
+  path: 'a2a',
+  feature: 'a2a',
+  built: false,
+  schema: Type.Object({
+    routesFile: key.file('A2A routing table.'),
+    cardSigningKey: key.text(
+      'URI of an Ed25519 key that signs Agent Cards; requires `a2a.publicURL`; unsigned when empty.',
+    ),
+    publicURL: key.url('External base URL in cards; default the host of the request.'),
+    publicCards: key.flag('Serve cards without a token.'),
+    cardCacheSeconds: key.seconds('Reuse of a verified remote card.', 300, 0),
+    maxDelegationDepth: key.whole('Cap on the `act` chain of the caller.', 5, 0),
+    pushNotificationHosts: key.texts('https host globs allowed for push-notification webhooks; refused when empty.'),
+  }),
+  rules: [requires('a2a', ['publicURL'], ({ cardSigningKey }) => cardSigningKey !== '', 'with a2a.cardSigningKey')],
+} satisfies ConfigBlock

@@ -1,0 +1,18 @@
+import { type ConfigBlock, key, requires } from '@plat/config'
+import Type from 'typebox'
+
+/** `captureArgs` (document 3): encrypted copies of redacted arguments. */
+export const captureArgsBlock = {
+  path: 'captureArgs',
+  feature: 'captures',
+  built: false,
+  schema: Type.Object({
+    enabled: key.flag('Encrypted redacted argument captures.'),
+    dir: key.text('Required when enabled; `<dir>/<namespace>/<xx>/<argsSha256>.cap`.'),
+    key: key.text('Required when enabled; URI of a customer-held AES-256-GCM key.'),
+    namespaces: key.texts('Globs; default all.'),
+    retentionDays: key.whole('Days that a capture is kept.', 30, 1),
+    dlpProfile: key.text('Default built-in redact-all.'),
+  }),
+  rules: [requires('captureArgs', ['dir', 'key'], ({ enabled }) => enabled === true, 'with captureArgs.enabled')],
+} satisfies ConfigBlock

@@ -1,0 +1,13 @@
+import { type ConfigBlock, key } from '@plat/config'
+import Type from 'typebox'
+
+/** `evidence` (document 3): objects beside the ledger. */
+export const evidenceBlock = {
+  path: 'evidence',
+  feature: 'evidence',
+  built: false,
+  schema: Type.Object({
+    dir: key.text('Evidence objects when there is no WORM sink; default `<auditPath>.evidence`.'),
+    maxBytes: key.whole('Per object.', 50 * 1024 * 1024, 1),
+  }),
+} satisfies ConfigBlock

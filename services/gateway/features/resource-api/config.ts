@@ -1,0 +1,14 @@
+import { type ConfigBlock, key, requires } from '@plat/config'
+import Type from 'typebox'
+
+/** `resourceAPI` (document 3): the resource model without a cluster. */
+export const resourceAPIBlock = {
+  path: 'resourceAPI',
+  feature: 'resource-api',
+  built: false,
+  schema: Type.Object({
+    enabled: key.flag('Resource model without a cluster.'),
+    dir: key.text('YAML files `<plural>/<namespace>/<name>.yaml`; required when enabled.'),
+  }),
+  rules: [requires('resourceAPI', ['dir'], ({ enabled }) => enabled === true, 'with resourceAPI.enabled')],
+} satisfies ConfigBlock

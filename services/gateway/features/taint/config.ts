@@ -1,0 +1,17 @@
+import type { ConfigBlock } from '@plat/config'
+import Type from 'typebox'
+
+/** Taints of sessions (document 3). */
+export const taintBlock = {
+  path: '',
+  feature: 'taint',
+  built: false,
+  schema: Type.Object({
+    taintStorePath: Type.String({ default: '', description: 'Taint journal; memory when empty.' }),
+    taintRetentionSeconds: Type.Integer({
+      default: 86_400,
+      minimum: 1,
+      description: 'Retention after the last tool call; never below token expiry.',
+    }),
+  }),
+} satisfies ConfigBlock
