@@ -22,7 +22,7 @@ import { pinsBlock } from './features/pins/config.ts'
 import { policyBlock, regoBlock } from './features/policy/config.ts'
 import { revocationMirrorBlock, revocationsBlock } from './features/revocations/config.ts'
 import { serversBlock } from './features/servers/config.ts'
-import { unbuiltBlocks } from './features/unbuilt.ts'
+import { unbuiltBlocks } from './unbuilt.ts'
 
 /** The tables of gateway.json (document 3), in the order of the reference. */
 export const gatewayBlocks: readonly ConfigBlock[] = [

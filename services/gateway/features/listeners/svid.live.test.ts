@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test'
 import { systemClock } from '@plat/core'
 import { createAuthority, type Issued, type Wish } from '@plat/testkit/authority'
 import { startScriptedUpstream } from '@plat/testkit/mcp-upstream'
-import { folder, started, TOKEN } from './testing.ts'
+import { folder, started, TOKEN } from '../../testing/started.ts'
 
 const ME = 'spiffe://plat.local/ns/default/agent/assistant/session/s1'
 const CALL = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{}}}'
@@ -17,28 +17,35 @@ interface Answer {
   readonly challenge: string
 }
 
-/** A gateway over TLS, and how to call it with a certificate. */
-async function secured(t: TestContext, own: object) {
+const keyOf = (issued: Issued) => issued.privateKey.export({ format: 'pem', type: 'pkcs8' })
+
+/** Certificates as files, and who issues those of callers. */
+async function certified(t: TestContext) {
   const now = systemClock.now()
   const dir = await folder(t)
   const server = await createAuthority({ name: 'server', now })
   const clients = await createAuthority({ name: 'clients', now, uris: ['spiffe://plat.local'] })
   const leaf = await server.issue({ name: 'gateway', dnsNames: ['localhost'] })
-  const key = (issued: Issued) => issued.privateKey.export({ format: 'pem', type: 'pkcs8' })
-  await writeFile(join(dir, 'tls.crt'), leaf.pem)
-  await writeFile(join(dir, 'tls.key'), key(leaf))
-  await writeFile(join(dir, 'clients.pem'), clients.pem)
+  const files = {
+    certFile: join(dir, 'tls.crt'),
+    keyFile: join(dir, 'tls.key'),
+    clientCAFile: join(dir, 'clients.pem'),
+  }
+  await writeFile(files.certFile, leaf.pem)
+  await writeFile(files.keyFile, keyOf(leaf))
+  await writeFile(files.clientCAFile, clients.pem)
+  return { now, server, clients, files }
+}
+
+/** A gateway over TLS, and how to call it with a certificate. */
+async function secured(t: TestContext, own: object) {
+  const { now, server, clients, files } = await certified(t)
   const upstream = await startScriptedUpstream()
   t.after(() => upstream.close())
   upstream.answers((_, response) => {
     response.writeHead(200, { 'content-type': 'application/json' })
     response.end('{"jsonrpc":"2.0","id":1,"result":{"content":[]}}')
   })
-  const files = {
-    certFile: join(dir, 'tls.crt'),
-    keyFile: join(dir, 'tls.key'),
-    clientCAFile: join(dir, 'clients.pem'),
-  }
   const { gateway, issuer } = await started(t, { tls: { ...files, ...own }, upstreams: { notes: upstream.url } })
   const send = (path: string, init: { body?: string; token: string; svid?: Issued }): Promise<Answer> =>
     new Promise((resolve, reject) => {
@@ -54,7 +61,7 @@ async function secured(t: TestContext, own: object) {
         ca: server.pem,
         servername: 'localhost',
         agent: false,
-        ...(svid !== undefined && { cert: svid.pem, key: key(svid) }),
+        ...(svid !== undefined && { cert: svid.pem, key: keyOf(svid) }),
       })
       asked.on('error', reject)
       asked.on('response', async (response) => {

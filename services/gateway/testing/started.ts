@@ -7,8 +7,8 @@ import { formatProblem } from '@plat/config'
 import { buildInfo, systemClock, systemIds } from '@plat/core'
 import { silentLog } from '@plat/process'
 import { type TestIssuer, testIssuer } from '@plat/testkit/identity'
-import { loadGatewayConfig } from '../../config.ts'
-import { type Gateway, startGateway } from '../../gateway.ts'
+import { loadGatewayConfig } from '../config.ts'
+import { type Gateway, startGateway } from '../gateway.ts'
 
 /** The admin token of these gateways. */
 export const TOKEN = 'a-token-of-the-test'
