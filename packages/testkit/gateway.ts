@@ -34,6 +34,10 @@ export interface GatewaySetup {
   readonly scopes?: readonly string[]
   /** Keys of gateway.json laid over the defaults of the test. */
   readonly config?: Readonly<Record<string, unknown>>
+  /** Variables of its environment, such as `PLAT_SEAL_KEY`. */
+  readonly env?: Readonly<Record<string, string>>
+  /** Whose tokens it trusts; one of its own where it is left out. */
+  readonly issuer?: TestIssuer
 }
 
 /** Starts the gateway by its binary, on rendered files, with durable audit; answers when it listens. */
@@ -42,9 +46,10 @@ export async function startGatewayProcess({
   denied = [],
   scopes = [],
   config = {},
+  env = {},
+  issuer = testIssuer(),
 }: GatewaySetup): Promise<GatewayProcess> {
   const dir = await mkdtemp(join(tmpdir(), 'plat-'))
-  const issuer = testIssuer()
   const files = {
     'pub.pem': String(issuer.signer.publicKey.key.export({ type: 'spki', format: 'pem' })),
     'policies.json': JSON.stringify(policyFile(denied)),
@@ -62,7 +67,7 @@ export async function startGatewayProcess({
   await Promise.all(Object.entries(files).map(([name, text]) => writeFile(join(dir, name), text)))
   const scope = [...Object.keys(servers).map((name) => `tools:${name}`), ...scopes].join(' ')
   const child = spawn(process.execPath, [BIN, '-config', join(dir, 'gateway.json')], {
-    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE },
+    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const end = async (signal: 'SIGTERM' | 'SIGKILL') => {
