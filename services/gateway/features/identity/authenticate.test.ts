@@ -4,6 +4,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { ephemeralSigner } from '@plat/keys'
+import { until } from '@plat/testkit/until'
 import { signJws } from '@plat/tokens'
 import type { AuthenticatorConfig } from './index.ts'
 import { startAuthenticator, wire } from './testing.ts'
@@ -13,6 +14,7 @@ const setUp = (t: TestContext, config: Partial<AuthenticatorConfig> = {}) => sta
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 
 test('a valid token becomes an identity with its whole ancestry', async (t) => {
+  // Shows D3.identity.jwksURL, D3.metric.plat_gateway_trusted_keys.
   const { issuer, answer, trusted } = await setUp(t)
   const caller = 'spiffe://plat.local/ns/team/agent/planner/session/p'
   const token = issuer.token({
@@ -55,6 +57,7 @@ test('credentials are gone from the request, whatever the answer', async (t) => 
 })
 
 test('every kind of invalid token is a 401 that is counted for its reason and challenges', async (t) => {
+  // Shows D3.metric.plat_gateway_auth_failures_total.
   const { issuer, answer, failed } = await setUp(t)
   // The gateway is told no trust domain, and an empty token is no credential at all.
   const cases = issuer.invalid().filter(({ name }) => name !== 'sub of another trust domain' && name !== 'empty')
@@ -129,8 +132,12 @@ test('an identity lives as long as the verifier would take its token', async (t)
 })
 
 test('without a configured issuer iss is not asked', async (t) => {
+  // Shows D3.identity.issuer.
   const { issuer, answer } = await setUp(t, { issuer: '' })
   assert.ok('namespace' in (await answer(bearer(issuer.token({ iss: 'anybody' })))))
+  const strict = await setUp(t)
+  assert.ok('code' in (await strict.answer(bearer(strict.issuer.token({ iss: 'anybody' })))))
+  assert.deepEqual(strict.failed, ['issuer'])
 })
 
 test('ML-DSA tokens are taken by the keys of their own files, and only when they are enabled', async (t) => {
@@ -154,4 +161,26 @@ test('a key file that cannot be used stops the start', async (t) => {
   const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'plat-'))
   t.after(() => fs.rm(dir, { recursive: true }))
   await assert.rejects(setUp(t, { jwksURL: '', publicKeyFiles: [path.join(dir, 'none.pem')] }), /none\.pem: missing/)
+})
+
+test('key files are read again: a new key counts, one that is gone does not, and what it verified is forgotten', async (t) => {
+  // Shows D3.identity.publicKeyFiles.
+  const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'plat-'))
+  t.after(() => fs.rm(dir, { recursive: true }))
+  const file = path.join(dir, 'pub.pem')
+  const [first, second] = [ephemeralSigner(), ephemeralSigner()]
+  const publish = (signer: typeof first) =>
+    fs.writeFile(file, signer.publicKey.key.export({ format: 'pem', type: 'spki' }))
+  await publish(first)
+  const { clock, issuer, answer } = await setUp(t, { jwksURL: '', publicKeyFiles: [file] })
+  const ask = async (signer: typeof first) =>
+    'namespace' in (await answer(bearer(signJws(signer, {}, issuer.claims()))))
+  assert.deepEqual([await ask(first), await ask(second)], [true, false])
+  await publish(second)
+  await until(
+    () => ask(second),
+    'the new key',
+    () => clock.advance(1000),
+  )
+  assert.equal(await ask(first), false)
 })
