@@ -1,9 +1,9 @@
 import type { Clock, Ids } from '@plat/core'
 import type { Log } from '@plat/process'
-import { CLASSICAL_AND_ML_DSA, createProofVerifier, createVerifier, memoryReplayStore } from '@plat/tokens'
+import { CLASSICAL_AND_ML_DSA, createProofVerifier, createVerifier } from '@plat/tokens'
 import { bindEndpoint } from './bind/endpoint.ts'
-import { memoryBindRecords } from './bind/records.ts'
-import { memoryOnce } from './delegate/once.ts'
+import type { Cluster } from './bootstrap/cluster.ts'
+import { type Bootstrap, createBootstrap } from './bootstrap/endpoint.ts'
 import { openTransactionVerifier } from './delegate/transaction-token.ts'
 import { openExchangeConfig } from './exchange/config.ts'
 import { exchangeEndpoint } from './exchange/endpoint.ts'
@@ -15,12 +15,12 @@ import { introspectionEndpoint } from './introspect/endpoint.ts'
 import { createKeyRing, type KeyRing } from './keys/ring.ts'
 import { mintEndpoint } from './mint/mint.ts'
 import { nonceEndpoint } from './nonce/endpoint.ts'
-import { memoryNonces } from './nonce/nonces.ts'
 import type { ProofCheck } from './proof/check.ts'
 import { createProofs } from './proof/proofs.ts'
 import type { Endpoint } from './serve/endpoint.ts'
-import { createRevocations } from './sessions/revocations.ts'
+import { createRevocations, type Revocations } from './sessions/revocations.ts'
 import { createSessions } from './sessions/sessions.ts'
+import type { BrokerState } from './state/state.ts'
 import { verifyEndpoint } from './verify/verify.ts'
 
 /** Null: there is no `-federation-key`, and nothing that clouds would take. */
@@ -32,6 +32,10 @@ export interface ComposeOptions {
   readonly checks: readonly ProofCheck[]
   /** The credential providers that an audience may name. */
   readonly providers: ProvidersOf
+  /** What is remembered, here or for all replicas. */
+  readonly state: BrokerState
+  /** Null: no pods are bootstrapped. */
+  readonly cluster: Cluster | null
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
@@ -40,6 +44,8 @@ export interface ComposeOptions {
 /** The broker without its listener. */
 export interface Broker {
   readonly endpoints: readonly Endpoint[]
+  /** Null without a cluster. */
+  readonly bootstrap: Bootstrap | null
   readonly ring: KeyRing
   /** Null without `-federation-key`. */
   readonly federation: Federation | null
@@ -60,7 +66,12 @@ export async function composeBroker(options: ComposeOptions): Promise<Broker> {
     const federation = await openFederation(options)
     if (federation !== null) keep(federation)
     const ring = keep(await createKeyRing({ ...options, federation }))
-    return { ring, federation, endpoints: await endpointsOf(options, { ring, federation }, keep), close }
+    const revocations = keep(createRevocations({ path: options.settings.revocationsFile, ...options }))
+    await revocations.start()
+    const endpoints = await endpointsOf(options, { ring, federation, revocations }, keep)
+    const { cluster } = options
+    const bootstrap = cluster && createBootstrap({ ...options, ...cluster, tenancy: ring, revocations })
+    return { ring, federation, endpoints, bootstrap, close }
   } catch (error) {
     close()
     throw error
@@ -69,13 +80,11 @@ export async function composeBroker(options: ComposeOptions): Promise<Broker> {
 
 async function endpointsOf(
   options: ComposeOptions,
-  { ring, federation }: Pick<Broker, 'ring' | 'federation'>,
+  { ring, federation, revocations }: Pick<Broker, 'ring' | 'federation'> & { readonly revocations: Revocations },
   keep: <T extends { close(): void }>(one: T) => T,
 ): Promise<readonly Endpoint[]> {
-  const { settings, clock, ids, log, checks } = options
+  const { settings, clock, ids, log, checks, state } = options
   const providers = options.providers(federation)
-  const revocations = keep(createRevocations({ path: settings.revocationsFile, clock, log }))
-  await revocations.start()
   const { issuer, audience, trustDomain } = settings
   const tokens = { issuer, audience, trustDomain, algorithms: CLASSICAL_AND_ML_DSA }
   const verifier = createVerifier({ ...tokens, keys: ring.trusted, leewaySeconds: 0, clock })
@@ -86,17 +95,16 @@ async function endpointsOf(
   }
   const transactions = await openTransactionVerifier(options)
   if (transactions !== null) keep(transactions)
-  const nonces = memoryNonces({ clock, ids })
-  const mintProofs = createProofs(checks, { requireProof: settings.requireProof, nonces, log })
-  const proofs = createProofVerifier({ clock, replays: memoryReplayStore(clock) })
-  const records = memoryBindRecords(clock)
+  const mintProofs = createProofs(checks, { requireProof: settings.requireProof, nonces: state.nonces, log })
+  const proofs = createProofVerifier({ clock, replays: state.replays })
+  const { records } = state
   const issuing = { settings, sessions, tenancy: ring, proofs, records, config, clock, ids, log }
   return [
     mintEndpoint({ settings, tenancy: ring, proofs: mintProofs, clock, ids, log }),
     verifyEndpoint(sessions),
     bindEndpoint(issuing),
-    nonceEndpoint(nonces, mintProofs),
-    exchangeEndpoint({ ...issuing, transactions, once: memoryOnce(clock) }),
+    nonceEndpoint(state.nonces, mintProofs),
+    exchangeEndpoint({ ...issuing, transactions, once: state.once }),
     introspectionEndpoint({ sessions, records }),
   ]
 }

@@ -1,8 +1,16 @@
 import type { FlagTable, FlagValues } from '@plat/config'
 import { isTrustDomain } from '@plat/core'
 import { normalHtu } from '@plat/tokens'
+import {
+  type BootstrapSettings,
+  bootstrapFlags,
+  bootstrapSettingProblems,
+  bootstrapSettingsOf,
+  defaultBootstrapSettings,
+} from './bootstrap/flags.ts'
 import { defaultKeySettings, type KeySettings, keyFlags, keySettingProblems, keySettingsOf } from './keys/flags.ts'
 import { proofFlags } from './proof/flags.ts'
+import { stateFlags } from './state/flags.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
@@ -80,17 +88,20 @@ const unbuilt = 'Not built yet in this version.'
 /** Flags that the contract names and this version refuses when they are set to anything but their default. */
 const unbuiltFlags = {
   'audit-path': { type: 'string', help: unbuilt, group: 'Not built yet' },
-  'bootstrap-audience': { type: 'string', default: 'plat-bootstrap', help: unbuilt, group: 'Not built yet' },
-  'bootstrap-listen': { type: 'string', default: 'off', help: unbuilt, group: 'Not built yet' },
-  'bootstrap-max-concurrent': { type: 'int', default: 256, help: unbuilt, group: 'Not built yet' },
-  'state-dsn-file': { type: 'string', help: unbuilt, group: 'Not built yet' },
 } as const satisfies FlagTable
 
 /** Every flag of `plat-identity`. */
-export const identityFlags = { ...builtFlags, ...keyFlags, ...proofFlags, ...unbuiltFlags } as const satisfies FlagTable
+export const identityFlags = {
+  ...builtFlags,
+  ...keyFlags,
+  ...stateFlags,
+  ...bootstrapFlags,
+  ...proofFlags,
+  ...unbuiltFlags,
+} as const satisfies FlagTable
 
 /** What the broker is told, with durations in milliseconds. */
-export interface IdentitySettings extends KeySettings {
+export interface IdentitySettings extends KeySettings, BootstrapSettings {
   readonly listen: string
   readonly trustDomain: string
   readonly issuer: string
@@ -118,6 +129,7 @@ export interface IdentitySettings extends KeySettings {
 /** The documented defaults. */
 export const defaultSettings: IdentitySettings = {
   ...defaultKeySettings,
+  ...defaultBootstrapSettings,
   listen: builtFlags.listen.default,
   trustDomain: builtFlags['trust-domain'].default,
   issuer: builtFlags.issuer.default,
@@ -136,9 +148,12 @@ export const defaultSettings: IdentitySettings = {
   revocationsFile: '',
 }
 
-export function settingsOf(values: FlagValues<typeof builtFlags & typeof keyFlags>): IdentitySettings {
+export function settingsOf(
+  values: FlagValues<typeof builtFlags & typeof keyFlags & typeof bootstrapFlags>,
+): IdentitySettings {
   return {
     ...keySettingsOf(values),
+    ...bootstrapSettingsOf(values),
     listen: values.listen,
     trustDomain: values['trust-domain'],
     issuer: values.issuer,
@@ -180,7 +195,7 @@ export function settingProblems(settings: IdentitySettings): readonly string[] {
   if (publicUrl !== '' && !isBaseUrl(publicUrl)) {
     problems.push(`-public-url ${publicUrl}: must be an http or https URL without query, fragment and user`)
   }
-  return [...problems, ...keySettingProblems(settings)]
+  return [...problems, ...keySettingProblems(settings), ...bootstrapSettingProblems(settings)]
 }
 
 function isBaseUrl(text: string): boolean {

@@ -2,10 +2,12 @@ import { parseFlags } from '@plat/config'
 import { buildInfo, systemClock, systemIds } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { createLog, onShutdown } from '@plat/process'
+import { openCluster } from './bootstrap/cluster.ts'
 import { cloudProviders } from './exchange/providers/clouds.ts'
 import { flagProblems, identityFlags, settingsOf } from './flags.ts'
 import { createChecks } from './proof/checks.ts'
 import { type Identity, startIdentity } from './start.ts'
+import { type OpenState, openState } from './state/flags.ts'
 
 /** Runs the broker until it is told to stop. The answer is the exit status: 0, 1 for a bad configuration, 2 for bad usage. */
 export async function main(argv: readonly string[]): Promise<number> {
@@ -22,24 +24,34 @@ export async function main(argv: readonly string[]): Promise<number> {
   const stopped = Promise.withResolvers<number>()
   let identity: Identity | null = null
   const clock = systemClock
+  const ids = systemIds(clock)
   const dialer = createDialer({ clock, log })
+  let opened: OpenState | null = null
   onShutdown(async (why) => {
     log.info({ why }, 'draining')
     await identity?.drain()
     await dialer.close()
+    await opened?.close()
     stopped.resolve(0)
   })
   try {
+    opened = await openState(parsed.values['state-dsn-file'], { clock, ids, log })
+    const { state } = opened
     identity = await startIdentity({
       ...settingsOf(parsed.values),
       providers: (federation) => (federation === null ? [] : cloudProviders({ federation, dialer, clock })),
-      checks: await createChecks(parsed.values, { dialer, clock, log }),
+      checks: await createChecks(parsed.values, { dialer, clock, log, firstUse: state.firstUse }),
+      ...(parsed.values['bootstrap-listen'] !== 'off' && {
+        cluster: await openCluster(parsed.values, { dialer, clock, log }),
+      }),
       env: process.env,
       clock,
-      ids: systemIds(clock),
+      ids,
+      state,
       log,
     })
   } catch (error) {
+    await opened?.close()
     return refuse([error instanceof Error ? error.message : String(error)])
   }
   return stopped.promise

@@ -1,8 +1,10 @@
 import { readSecret } from '@plat/config'
 import { buildInfo, type Clock, type Ids } from '@plat/core'
-import { type Listener, listen, mountProbes, type TlsOptions } from '@plat/http'
+import { type Listener, mountProbes, type TlsOptions } from '@plat/http'
 import { createRegistry } from '@plat/metrics'
 import type { Log } from '@plat/process'
+import type { FastifyInstance } from 'fastify'
+import type { Cluster } from './bootstrap/cluster.ts'
 import { composeBroker, type ProvidersOf } from './compose.ts'
 import { mountFederation } from './federation/federation.ts'
 import { defaultSettings, type IdentitySettings, settingProblems } from './flags.ts'
@@ -10,8 +12,10 @@ import { mountJwks } from './keys/jwks.ts'
 import { RELOAD_EVERY_MS } from './keys/ring.ts'
 import type { ProofCheck } from './proof/check.ts'
 import { createBrokerGuard } from './serve/broker-guard.ts'
-import { BODY_TIMEOUT_MS, endpointRoute } from './serve/endpoint.ts'
+import { BODY_TIMEOUT_MS, type Endpoint, endpointRoute } from './serve/endpoint.ts'
+import { brokerFault, mountLiveness, openListeners } from './serve/listeners.ts'
 import { mountMetadata } from './serve/metadata.ts'
+import { type BrokerState, memoryState } from './state/state.ts'
 
 /** How long requests in flight may take once the broker drains, in milliseconds. */
 const DRAIN_MS = 10_000
@@ -27,6 +31,10 @@ export interface StartIdentityOptions extends Partial<IdentitySettings> {
   readonly checks?: readonly ProofCheck[]
   /** The credential providers that `-exchange-config` may name; none when absent. */
   readonly providers?: ProvidersOf
+  /** In memory when absent. Who gives it closes it, after the broker. */
+  readonly state?: BrokerState
+  /** The cluster whose pods `bootstrapListen` serves. */
+  readonly cluster?: Cluster
 }
 
 /** A running broker. */
@@ -34,6 +42,8 @@ export interface Identity {
   /** `http://127.0.0.1:8081` */
   readonly url: string
   readonly port: number
+  /** Null without `-bootstrap-listen`. */
+  readonly bootstrapUrl: string | null
   /** `/readyz` fails for `-shutdown-delay`, then requests in flight finish. */
   drain(): Promise<void>
   /** Ends at once. */
@@ -42,45 +52,64 @@ export interface Identity {
 
 /** Starts the identity broker (document 1). Rejects with one line naming the flag, variable or file that is wrong. */
 export async function startIdentity(options: StartIdentityOptions): Promise<Identity> {
-  const { env, clock, ids, log, checks = [], providers = () => [], ...given } = options
+  const {
+    env,
+    clock,
+    ids,
+    log,
+    state = memoryState(options),
+    checks = [],
+    providers = () => [],
+    cluster = null,
+    ...given
+  } = options
   const settings = { ...defaultSettings, ...given }
   const [problem] = settingProblems(settings)
   if (problem !== undefined) throw new Error(problem)
+  if ((settings.bootstrapListen !== 'off') !== (cluster !== null)) throw new Error('-bootstrap-listen: needs a cluster')
   const guard = createBrokerGuard(readSecret(env, 'PLAT_BROKER_TOKEN'))
-  const broker = await composeBroker({ settings, checks, providers, clock, ids, log })
+  const broker = await composeBroker({ settings, checks, providers, state, cluster, clock, ids, log })
   const build = buildInfo('identity')
   const registry = createRegistry([], { component: 'identity', build })
   let ready = true
-  const listener = await listenOrClose(broker, () =>
-    listen({
-      address: settings.listen,
-      clock,
-      ids,
-      log,
-      limits: { requestMs: BODY_TIMEOUT_MS },
-      ...tlsOf(settings),
-      raw: [endpointRoute({ guard, clock, log }, broker.endpoints)],
-      renderFault: (fault) => ({ error: fault.message }),
-      api(app) {
-        mountProbes(app, { ready: () => ready, build, metrics: () => registry.expose() })
-        mountJwks(app, broker.ring)
-        mountFederation(app, broker.federation)
-        mountMetadata(app, settings)
-      },
-    }),
-  )
-  log.info({ url: listener.url, kid: broker.ring.signer().kid }, 'listening')
+  const route = (endpoints: readonly Endpoint[]) => [endpointRoute({ guard, clock, log }, endpoints)]
+  const mountApi = (app: FastifyInstance) => {
+    mountProbes(app, { ready: () => ready, build, metrics: () => registry.expose() })
+    mountJwks(app, broker.ring)
+    mountFederation(app, broker.federation)
+    mountMetadata(app, settings)
+  }
+  const { listen: address, bootstrapListen } = settings
+  const asked = broker.bootstrap && {
+    address: bootstrapListen,
+    raw: route([broker.bootstrap.endpoint]),
+    api: mountLiveness,
+  }
+  const { api, bootstrap } = await openListeners(
+    { clock, ids, log, limits: { requestMs: BODY_TIMEOUT_MS }, renderFault: brokerFault, ...tlsOf(settings) },
+    { address, raw: route(broker.endpoints), api: mountApi },
+    asked,
+  ).catch((error: unknown) => {
+    broker.close()
+    throw error
+  })
+  log.info({ url: api.url, bootstrap: bootstrap?.url, kid: broker.ring.signer().kid }, 'listening')
+  const eachListener = (end: (listener: Listener) => Promise<void>) => {
+    broker.bootstrap?.drain()
+    return Promise.all([end(api), bootstrap && end(bootstrap)])
+  }
   return {
-    url: listener.url,
-    port: listener.port,
+    url: api.url,
+    port: api.port,
+    bootstrapUrl: bootstrap?.url ?? null,
     async drain() {
       ready = false
       await new Promise<void>((resolve) => clock.after(settings.shutdownDelayMs, resolve))
-      await listener.drain(DRAIN_MS)
+      await eachListener((listener) => listener.drain(DRAIN_MS))
       broker.close()
     },
     async close() {
-      await listener.close()
+      await eachListener((listener) => listener.close())
       broker.close()
     },
   }
@@ -90,13 +119,4 @@ export async function startIdentity(options: StartIdentityOptions): Promise<Iden
 function tlsOf({ tlsCert: certFile, tlsKey: keyFile }: IdentitySettings): { tls?: TlsOptions } {
   if (certFile === '') return {}
   return { tls: { certFile, keyFile, clientCertificates: 'requested', reloadMs: RELOAD_EVERY_MS } }
-}
-
-async function listenOrClose(broker: { close(): void }, start: () => Promise<Listener>): Promise<Listener> {
-  try {
-    return await start()
-  } catch (error) {
-    broker.close()
-    throw error
-  }
 }

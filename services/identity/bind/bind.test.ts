@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { silentLog } from '@plat/process'
+import { memoryOnceSets } from '@plat/state'
 import { testProver } from '@plat/testkit/dpop'
 import { testIssuer } from '@plat/testkit/identity'
 import { createProofVerifier, createVerifier, memoryReplayStore } from '@plat/tokens'
@@ -11,7 +12,7 @@ import { createRevocations } from '../sessions/revocations.ts'
 import { createSessions } from '../sessions/sessions.ts'
 import { ask } from '../testing/endpoints.ts'
 import { bindEndpoint } from './endpoint.ts'
-import { type BindRecords, memoryBindRecords } from './records.ts'
+import { type BindRecords, bindRecords } from './records.ts'
 
 /** A broker whose token is bound by somebody else at the worst moment: after it was looked up, before it is recorded. */
 function racing(records: (winner: string) => BindRecords) {
@@ -57,7 +58,7 @@ test('a store of records that is full binds nothing', async () => {
 
 test('a record lives as long as its token', async () => {
   const clock = new TestClock()
-  const records = memoryBindRecords(clock)
+  const records = bindRecords(memoryOnceSets(clock))
   await records.insert('j', 'first', clock.now() + 1000)
   assert.equal(await records.insert('j', 'second', clock.now() + 1000), 'taken')
   assert.equal(await records.find('j'), 'first')

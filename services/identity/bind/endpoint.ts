@@ -44,8 +44,9 @@ export function bindEndpoint(parts: BindParts): Endpoint {
       try {
         return await bind(parts, request, who)
       } catch (error) {
-        if (error instanceof OAuthRefusal) recordRefused(parts.log, 'bind', error, who)
-        throw error
+        if (!(error instanceof OAuthRefusal)) throw error
+        recordRefused(parts.log, 'bind', error, who)
+        throw refused(error.status, error.code, error.message)
       }
     },
   }

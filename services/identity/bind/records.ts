@@ -1,4 +1,4 @@
-import { type Clock, ExpiringMap } from '@plat/core'
+import type { OnceSets, OnceVerdict } from '@plat/state'
 import type { SessionClaims } from '@plat/tokens'
 
 /** Tokens that can be bound at a time, about 200 bytes each. */
@@ -9,14 +9,12 @@ export interface BindRecords {
   /** Thumbprint of the key that the token is bound to; null when it is not. */
   find(jti: string): string | null | Promise<string | null>
   /** Atomic: of several binds at the same time one is told `inserted`. `until` in milliseconds since the epoch. */
-  insert(jti: string, jkt: string, until: number): BindVerdict | Promise<BindVerdict>
+  insert(jti: string, jkt: string, until: number): OnceVerdict | Promise<OnceVerdict>
 }
 
-export type BindVerdict = 'inserted' | 'taken' | 'full'
-
-/** Records in the memory of one process: with several replicas a token can be bound once per replica (document 1, "States"). */
-export function memoryBindRecords(clock: Clock): BindRecords {
-  const records = new ExpiringMap<string>({ clock, cap: MAX_RECORDS })
+/** In memory a token can be bound once per replica (document 1, "States"); in a shared backend once. */
+export function bindRecords(sets: OnceSets): BindRecords {
+  const records = sets.set('bind', MAX_RECORDS)
   return {
     find: (jti) => records.get(jti),
     insert: (jti, jkt, until) => records.insert(jti, jkt, until),

@@ -13,9 +13,9 @@ import {
   signFor,
 } from '../exchange/parts.ts'
 import type { ExchangeRequest } from '../exchange/request.ts'
-import { recordIssued } from '../serve/audit.ts'
+import { type IssuedFacts, recordIssued } from '../serve/audit.ts'
 import { OAuthRefusal } from '../serve/refusal.ts'
-import type { Once } from './once.ts'
+import type { Once, OnceVerdict } from './once.ts'
 import { type Delegator, delegatorOf, names } from './subject.ts'
 import type { TransactionVerifier } from './transaction-token.ts'
 
@@ -59,8 +59,8 @@ export async function delegate(
   const actorKey = await boundTo(parts, actor)
   await proveHolder(parts, request, { token: asked.actorToken, boundTo: actorKey, name: 'actor_token' })
   const delegation = { actor, delegator, scopes, actorKey }
-  const make = () => issue(parts, asked, delegation)
-  return delegator.txn === null ? make() : onlyOnce(parts, asked, { ...delegation, txn: delegator.txn }, make)
+  if (delegator.txn !== null) return onlyOnce(parts, asked, { ...delegation, txn: delegator.txn })
+  return recorded(parts, issue(parts, asked, delegation))
 }
 
 /** Rule 1: the caller's own session token. */
@@ -115,23 +115,45 @@ function grantedScopes({ scopes }: DelegationRequest, actor: SessionClaims, dele
   return granted
 }
 
+/** The token is made before the use is claimed, and whoever comes second throws his away: nobody ever saw it. */
 async function onlyOnce(
-  { once }: DelegationParts,
+  parts: DelegationParts,
   request: DelegationRequest,
-  { actor, delegator, actorKey, txn }: Delegation & { readonly txn: string },
-  make: () => ExchangeAnswer,
+  delegation: Delegation & { readonly txn: string },
 ): Promise<ExchangeAnswer> {
+  const { actor, delegator, actorKey: jkt, txn, scopes } = delegation
   const { expiresAt } = delegator.claims
-  const verdict = await once.run({ txn, actor: actor.subject, jkt: actorKey, expiresAt, request }, make)
-  if (verdict === 'used') throw badGrant('subject_token: the transaction token was used before')
-  if (verdict === 'full') {
+  const use = { txn, actor: actor.subject, jkt, expiresAt, request }
+  const before = await parts.once.find(use)
+  if (before !== null) return repeated(before, scopes)
+  const issued = issue(parts, request, delegation)
+  const verdict = await parts.once.claim(use, `${issued.answer.expires_in} ${issued.answer.access_token}`)
+  return verdict.kind === 'first' ? recorded(parts, issued) : repeated(verdict, scopes)
+}
+
+/** The identical request has the same scopes, and its token has less to live by now. */
+function repeated(verdict: OnceVerdict, scopes: readonly string[]): ExchangeAnswer {
+  if (verdict.kind === 'full') {
     throw new OAuthRefusal(503, 'temporarily_unavailable', 'too many transactions at once: try again later')
   }
-  return verdict
+  if (verdict.kind !== 'repeated') throw badGrant('subject_token: the transaction token was used before')
+  const [lifetime = '', token = ''] = verdict.text.split(' ')
+  return answer(token, Math.max(0, Number(lifetime) - Math.floor(verdict.agoMs / 1000)), scopes)
+}
+
+/** A delegated token, and what is recorded when it is handed out. */
+interface IssuedDelegation {
+  readonly answer: ExchangeAnswer
+  readonly facts: IssuedFacts
+}
+
+function recorded({ log }: DelegationParts, issued: IssuedDelegation): ExchangeAnswer {
+  recordIssued(log, 'delegation', issued.facts)
+  return issued.answer
 }
 
 /** Rule 4. */
-function issue(parts: DelegationParts, asked: DelegationRequest, delegation: Delegation): ExchangeAnswer {
+function issue(parts: DelegationParts, asked: DelegationRequest, delegation: Delegation): IssuedDelegation {
   const { actor, delegator, scopes } = delegation
   const issuedAt = Math.floor(parts.clock.now() / 1000)
   const lifetime = Math.min(
@@ -151,7 +173,7 @@ function issue(parts: DelegationParts, asked: DelegationRequest, delegation: Del
     ...delegatedClaims(delegation),
   })
   if (token.length > MAX_TOKEN_CHARS) throw badGrant('the delegated token would be too long')
-  recordIssued(parts.log, 'delegation', {
+  const facts = {
     jti,
     sub: actor.subject,
     user: delegator.claims.user,
@@ -159,8 +181,8 @@ function issue(parts: DelegationParts, asked: DelegationRequest, delegation: Del
     expiresAt: rfc3339((issuedAt + lifetime) * 1000),
     parent: delegator.claims.jti,
     chain: [delegator.claims.subject, ...delegator.claims.actors],
-  })
-  return answer(token, lifetime, scopes)
+  }
+  return { answer: answer(token, lifetime, scopes), facts }
 }
 
 /** Where it runs and what it may are the actor's; for whom is the delegator's. */

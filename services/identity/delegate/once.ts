@@ -1,6 +1,6 @@
-import { hash } from 'node:crypto'
-import { type Clock, ExpiringMap } from '@plat/core'
-import type { ExchangeAnswer } from '../exchange/parts.ts'
+import { createCipheriv, createDecipheriv, hash } from 'node:crypto'
+import { type Clock, decodeBase64url, encodeBase64url, type Ids } from '@plat/core'
+import type { OnceSets } from '@plat/state'
 import type { DelegationRequest } from './delegate.ts'
 
 /** A used transaction is remembered at least this long, in milliseconds, and always until its token has expired. */
@@ -9,6 +9,9 @@ const REMEMBER_MS = 60_000
 const REPEAT_MS = 10_000
 /** Transactions that are remembered at most, about 2 KB each with their answer. */
 const MAX_TRANSACTIONS = 20_000
+/** AES-GCM: bytes of the nonce and of the tag. */
+const IV_BYTES = 12
+const TAG_BYTES = 16
 
 /** One use of a transaction token. */
 export interface TransactionUse {
@@ -22,48 +25,76 @@ export interface TransactionUse {
   readonly request: DelegationRequest
 }
 
-export type OnceVerdict = 'used' | 'full' | ExchangeAnswer
+/** `first`: what was offered now counts. `repeated`: an identical request was answered with `text`, so many ms ago. */
+export type OnceVerdict =
+  | { readonly kind: 'first' | 'used' | 'full' }
+  | { readonly kind: 'repeated'; readonly text: string; readonly agoMs: number }
 
 /** Transaction tokens are good once per actor and proof key. */
 export interface Once {
-  /** Runs `make` for the first use; answers its answer again to the identical request that comes soon after. */
-  run(use: TransactionUse, make: () => ExchangeAnswer): OnceVerdict | Promise<OnceVerdict>
+  /** What became of this use before; null for nothing. */
+  find(use: TransactionUse): Promise<OnceVerdict | null>
+  /** Of several that offer an answer at the same time one is `first`. */
+  claim(use: TransactionUse, text: string): Promise<OnceVerdict>
 }
 
-interface Used {
-  readonly digest: string
-  readonly answer: ExchangeAnswer
-  /** Milliseconds since the epoch. */
-  readonly at: number
+export interface OnceOptions {
+  readonly sets: OnceSets
+  readonly clock: Clock
+  readonly ids: Ids
 }
 
-/** Uses in the memory of one process. `make` answers at once, so that asking and remembering are one step. */
-export function memoryOnce(clock: Clock): Once {
-  const used = new ExpiringMap<Used>({ clock, cap: MAX_TRANSACTIONS })
+/**
+ * Uses, each with its answer sealed by the request that it answers: who reads the store learns no token, and only the identical
+ * request opens it.
+ */
+export function createOnce({ sets, clock, ids }: OnceOptions): Once {
+  const used = sets.set('transaction', MAX_TRANSACTIONS)
+  const find: Once['find'] = async (use) => {
+    const before = await used.get(keyOf(use))
+    if (before === null) return null
+    const [at = '', sealed = ''] = before.split(' ')
+    const agoMs = clock.now() - Number(at)
+    const text = agoMs < REPEAT_MS ? unseal(sealed, use) : null
+    return text === null ? { kind: 'used' } : { kind: 'repeated', text, agoMs: Math.max(0, agoMs) }
+  }
   return {
-    run(use, make) {
-      const key = digestOf([use.txn, use.actor, use.jkt])
-      const { request } = use
-      const digest = digestOf([request.subjectToken, request.actorToken, request.scopes, request.ttlSeconds])
+    find,
+    async claim(use, text) {
       const now = clock.now()
-      const before = used.get(key)
-      if (before !== null) {
-        const repeated = before.digest === digest && now < before.at + REPEAT_MS
-        return repeated ? aged(before, now) : 'used'
-      }
-      if (used.isFull()) return 'full'
-      const answer = make()
-      used.insert(key, { digest, answer, at: now }, Math.max(now + REMEMBER_MS, use.expiresAt * 1000))
-      return answer
+      const until = Math.max(now + REMEMBER_MS, use.expiresAt * 1000)
+      const value = `${now} ${seal(text, use, ids.random(IV_BYTES))}`
+      const verdict = await used.insert(keyOf(use), value, until)
+      if (verdict === 'taken') return (await find(use)) ?? { kind: 'used' }
+      return { kind: verdict === 'full' ? 'full' : 'first' }
     },
   }
 }
 
-/** The same token has less to live by now. */
-function aged({ answer, at }: Used, now: number): ExchangeAnswer {
-  return { ...answer, expires_in: Math.max(0, answer.expires_in - Math.floor((now - at) / 1000)) }
+function keyOf({ txn, actor, jkt }: TransactionUse): string {
+  return hash('sha256', JSON.stringify([txn, actor, jkt]), 'base64')
 }
 
-function digestOf(parts: readonly unknown[]): string {
-  return hash('sha256', JSON.stringify(parts), 'base64')
+/** 32 bytes that only whoever has both tokens can compute. */
+function secretOf({ request }: TransactionUse): Buffer {
+  const { subjectToken, actorToken, scopes, ttlSeconds } = request
+  return hash('sha256', JSON.stringify(['plat-once-v1', subjectToken, actorToken, scopes, ttlSeconds]), 'buffer')
+}
+
+function seal(text: string, use: TransactionUse, iv: Uint8Array): string {
+  const cipher = createCipheriv('aes-256-gcm', secretOf(use), iv)
+  return encodeBase64url(Buffer.concat([iv, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]))
+}
+
+/** Null when another request sealed it. */
+function unseal(sealed: string, use: TransactionUse): string | null {
+  const bytes = decodeBase64url(sealed)
+  if (bytes === null || bytes.length < IV_BYTES + TAG_BYTES) return null
+  const decipher = createDecipheriv('aes-256-gcm', secretOf(use), bytes.subarray(0, IV_BYTES))
+  decipher.setAuthTag(bytes.subarray(-TAG_BYTES))
+  try {
+    return Buffer.concat([decipher.update(bytes.subarray(IV_BYTES, -TAG_BYTES)), decipher.final()]).toString()
+  } catch {
+    return null
+  }
 }

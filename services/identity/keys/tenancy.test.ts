@@ -4,18 +4,16 @@ import { systemIds, TestClock } from '@plat/core'
 import { ephemeralSigner, type LocalSigner } from '@plat/keys'
 import { silentLog } from '@plat/process'
 import { testProver } from '@plat/testkit/dpop'
-import { createProofVerifier, createVerifier, isObject, memoryReplayStore, staticSource } from '@plat/tokens'
+import { createProofVerifier, createVerifier, isObject, staticSource } from '@plat/tokens'
 import { bindEndpoint } from '../bind/endpoint.ts'
-import { memoryBindRecords } from '../bind/records.ts'
-import { memoryOnce } from '../delegate/once.ts'
 import { readExchangeConfig } from '../exchange/config.ts'
 import { exchangeEndpoint } from '../exchange/endpoint.ts'
 import { defaultSettings } from '../flags.ts'
 import { mintEndpoint } from '../mint/mint.ts'
-import { memoryNonces } from '../nonce/nonces.ts'
 import { createProofs } from '../proof/proofs.ts'
 import { createRevocations } from '../sessions/revocations.ts'
 import { createSessions } from '../sessions/sessions.ts'
+import { memoryState } from '../state/state.ts'
 import { text } from '../testing/broker.ts'
 import { ask } from '../testing/endpoints.ts'
 import type { Tenancy } from './tenancy.ts'
@@ -42,13 +40,14 @@ function setUp() {
     audiences: () => audiences,
     close: () => {},
   }
-  const proofs = createProofVerifier({ clock, replays: memoryReplayStore(clock) })
-  const issuing = { settings, sessions, tenancy, proofs, records: memoryBindRecords(clock), config, clock, ids, log }
-  const mintProofs = createProofs([], { requireProof: false, nonces: memoryNonces({ clock, ids }), log })
+  const state = memoryState({ clock, ids })
+  const proofs = createProofVerifier({ clock, replays: state.replays })
+  const issuing = { settings, sessions, tenancy, proofs, records: state.records, config, clock, ids, log }
+  const mintProofs = createProofs([], { requireProof: false, nonces: state.nonces, log })
   const endpoints = {
     mint: mintEndpoint({ settings, tenancy, proofs: mintProofs, clock, ids, log }),
     bind: bindEndpoint(issuing),
-    exchange: exchangeEndpoint({ ...issuing, transactions: null, once: memoryOnce(clock) }),
+    exchange: exchangeEndpoint({ ...issuing, transactions: null, once: state.once }),
   }
   const mint = async (namespace: string, agent: string) => {
     const scopes = ['tools:a', 'agents:red-2/b', 'agents:blue-1/b']

@@ -1,4 +1,5 @@
-import { base32, type Clock, ExpiringMap, type Ids } from '@plat/core'
+import { base32, type Clock, type Ids } from '@plat/core'
+import type { OnceSets } from '@plat/state'
 
 /** How long a nonce lives, in milliseconds. */
 export const NONCE_LIFE_MS = 5 * 60 * 1000
@@ -16,20 +17,26 @@ export interface IssuedNonce {
 /** Nonces for proofs: each is good once, for the check that it was issued for. */
 export interface Nonces {
   /** Null while too many are outstanding. */
-  issue(check: string): IssuedNonce | null | Promise<IssuedNonce | null>
+  issue(check: string): Promise<IssuedNonce | null>
   /** Uses the nonce up, whatever the answer. Of several callers exactly one is told true. */
-  redeem(nonce: string, check: string): boolean | Promise<boolean>
+  redeem(nonce: string, check: string): Promise<boolean>
 }
 
-/** Nonces in the memory of one process. */
-export function memoryNonces({ clock, ids }: { readonly clock: Clock; readonly ids: Ids }): Nonces {
-  const outstanding = new ExpiringMap<string>({ clock, cap: MAX_NONCES })
+export interface NoncesOptions {
+  readonly sets: OnceSets
+  readonly clock: Clock
+  readonly ids: Ids
+}
+
+/** Nonces that are good on every replica that shares the sets. */
+export function createNonces({ sets, clock, ids }: NoncesOptions): Nonces {
+  const outstanding = sets.set('nonce', MAX_NONCES)
   return {
-    issue(check) {
+    async issue(check) {
       const nonce = base32(ids.random(NONCE_BYTES))
       const expiresAt = clock.now() + NONCE_LIFE_MS
-      return outstanding.insert(nonce, check, expiresAt) === 'inserted' ? { nonce, expiresAt } : null
+      return (await outstanding.insert(nonce, check, expiresAt)) === 'inserted' ? { nonce, expiresAt } : null
     },
-    redeem: (nonce, check) => outstanding.take(nonce) === check,
+    redeem: async (nonce, check) => (await outstanding.take(nonce)) === check,
   }
 }

@@ -68,12 +68,12 @@ class AwsIidCheck {
     return this.#judge(instance, context, this.#parts.clock)
   }
 
-  #judge(instance: Instance, context: ProofContext, clock: Clock): ProofVerdict {
+  async #judge(instance: Instance, context: ProofContext, clock: Clock): Promise<ProofVerdict> {
     const { account, region, id, launchedAt } = instance
     const until = launchedAt + this.#settings.windowMs
     if (clock.now() > until || launchedAt > clock.now() + SKEW_MS) return failed('the document is too old')
     if (!this.#accounts(account, context.namespace)) return failed('the account may not prove this session')
-    const used = this.#parts.firstUse.claim(`aws-iid ${account} ${region} ${id}`, context, until + SKEW_MS)
+    const used = await this.#parts.firstUse.claim(`aws-iid ${account} ${region} ${id}`, context, until + SKEW_MS)
     if (used !== null) return used
     return established({
       check: 'aws-iid',

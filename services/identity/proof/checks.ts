@@ -4,16 +4,16 @@ import { azureImdsCheck } from './azure-imds.ts'
 import type { ProofCheck } from './check.ts'
 import type { ProofFlagValues } from './flags.ts'
 import { gcpIdentityCheck } from './gcp-identity.ts'
-import { kubernetesCheck } from './kubernetes.ts'
+import { type KubernetesSettings, kubernetesCheck } from './kubernetes.ts'
 import { pairs } from './parts/allow-list.ts'
-import { memoryFirstUse } from './parts/first-use.ts'
+import type { FirstUse } from './parts/first-use.ts'
 import type { TrustParts } from './parts/trust-document.ts'
 import { requireDriverKeys, sandboxCheck } from './sandbox.ts'
 import { spiffeCheck } from './spiffe.ts'
 import { teeCheck } from './tee.ts'
 
 interface CheckParts extends TrustParts {
-  readonly firstUse: ReturnType<typeof memoryFirstUse>
+  readonly firstUse: FirstUse
 }
 
 /** The identity checks by name. A check reads its flags here and throws one line that names the flag that is wrong. */
@@ -26,12 +26,9 @@ const CHECKS: Readonly<Record<string, (flags: ProofFlagValues, parts: CheckParts
   kubernetes: (flags, parts) =>
     kubernetesCheck(
       {
-        api: httpUrl(flags, 'kubernetes-api'),
-        caFile: flags['kubernetes-ca-file'],
-        tokenFile: named(flags, 'kubernetes-token-file'),
+        ...clusterSettings(flags),
         audience: named(flags, 'kubernetes-audience'),
         serviceAccounts: flags['kubernetes-service-accounts'],
-        isolation: pairs('kubernetes-isolation', flags['kubernetes-isolation']),
       },
       parts,
     ),
@@ -75,18 +72,29 @@ const CHECKS: Readonly<Record<string, (flags: ProofFlagValues, parts: CheckParts
     ),
 }
 
+/** How the flags say that the API server is reached, and what runtime classes isolate by. Throws one line naming the flag. */
+export function clusterSettings(
+  flags: ProofFlagValues,
+): Pick<KubernetesSettings, 'api' | 'caFile' | 'tokenFile' | 'isolation'> {
+  return {
+    api: httpUrl(flags, 'kubernetes-api'),
+    caFile: flags['kubernetes-ca-file'],
+    tokenFile: named(flags, 'kubernetes-token-file'),
+    isolation: pairs('kubernetes-isolation', flags['kubernetes-isolation']),
+  }
+}
+
 /** The name of a driver: it stands in `proof.check`, and in flags before a "=". */
 const DRIVER = /^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/
 
 /**
  * The checks that the flags enable. Rejects with one line that names the flag when a check is unknown or not configured.
  */
-export async function createChecks(flags: ProofFlagValues, parts: TrustParts): Promise<readonly ProofCheck[]> {
-  const shared = { ...parts, firstUse: memoryFirstUse(parts.clock) }
+export async function createChecks(flags: ProofFlagValues, parts: CheckParts): Promise<readonly ProofCheck[]> {
   const checks = flags['identity-checks'].map((name) => {
     const build = Object.hasOwn(CHECKS, name) ? CHECKS[name] : undefined
     if (build === undefined) throw new Error(unknownCheck(name))
-    return build(flags, shared)
+    return build(flags, parts)
   })
   const keys = pairs('sandbox-keys', flags['sandbox-keys'])
   for (const driver of flags['sandbox-check']) checks.push(await driverCheck(driver, { keys, flags, parts }))

@@ -52,7 +52,7 @@ class KubernetesCheck {
     if (fault !== null) return fault
     const pod = await livePod(this.#api, bound)
     if (isStop(pod)) return pod
-    const used = this.#parts.firstUse.claim(
+    const used = await this.#parts.firstUse.claim(
       `kubernetes ${hash('sha256', jws.input, 'base64')}`,
       context,
       this.#end(jws),

@@ -101,7 +101,7 @@ class SpiffeCheck {
     const credential = `spiffe ${hash('sha256', jws.input, 'base64')}`
     return (
       this.#agrees(id, context) ??
-      this.#firstUse.claim(credential, context, assertion.expiresAt) ??
+      (await this.#firstUse.claim(credential, context, assertion.expiresAt)) ??
       proven(id, 'jwt-svid')
     )
   }

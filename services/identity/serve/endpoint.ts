@@ -76,7 +76,7 @@ class Router {
       }
       send(response, 200, await endpoint.handle(body, request))
     } catch (error) {
-      if (error instanceof Refusal) return refuse(response, error)
+      if (error instanceof Refusal) return refuse(response, inShape(error, endpoint.errors))
       this.#parts.log.error({ err: error, requestId: id }, 'a request failed')
       refuse(response, refusalOf(faults.internal, endpoint.errors))
     }
@@ -111,6 +111,12 @@ function refusalOf(
 ): Refusal {
   if (errors === 'text') return new Refusal(status, message, headers)
   return new OAuthRefusal(status, status < 500 ? 'invalid_request' : 'server_error', message, headers)
+}
+
+/** What all endpoints share refuses in the shape of RFC 6749; who asked a broker-token endpoint reads its text alone. */
+function inShape(refusal: Refusal, errors: Endpoint['errors']): Refusal {
+  if (errors === 'oauth' || !(refusal instanceof OAuthRefusal)) return refusal
+  return new Refusal(refusal.status, refusal.message, refusal.headers)
 }
 
 function refuse(response: ServerResponse, refusal: Refusal): void {

@@ -1,4 +1,4 @@
-import { type Clock, ExpiringMap } from '@plat/core'
+import type { OnceSets } from '@plat/state'
 import type { ProofContext, ProofFailure, Unreachable } from '../check.ts'
 import { failed, unreachable } from './verdict.ts'
 
@@ -11,19 +11,18 @@ export interface FirstUse {
    * Null when the credential is new or was used for this very session (a mint may be repeated). `until`: the end of the
    * credential in milliseconds since the epoch.
    */
-  claim(credential: string, context: ProofContext, until: number): ProofFailure | Unreachable | null
+  claim(credential: string, context: ProofContext, until: number): Promise<ProofFailure | Unreachable | null>
 }
 
-/** First uses in the memory of one process. */
-export function memoryFirstUse(clock: Clock): FirstUse {
-  const sessions = new ExpiringMap<string>({ clock, cap: MAX_CREDENTIALS })
+export function createFirstUse(sets: OnceSets): FirstUse {
+  const sessions = sets.set('credential', MAX_CREDENTIALS)
   return {
-    claim(credential, { namespace, agent, session }, until) {
+    async claim(credential, { namespace, agent, session }, until) {
       // None of the three holds a slash: they are segments of a SPIFFE ID.
       const name = `${namespace}/${agent}/${session}`
-      const answer = sessions.insert(credential, name, until)
+      const answer = await sessions.insert(credential, name, until)
       if (answer === 'full') return unreachable('too many credentials are remembered')
-      if (answer === 'inserted' || sessions.get(credential) === name) return null
+      if (answer === 'inserted' || (await sessions.get(credential)) === name) return null
       return failed('the credential has served another session')
     },
   }

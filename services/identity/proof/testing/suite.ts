@@ -3,8 +3,9 @@ import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { silentLog } from '@plat/process'
+import { memoryOnceSets } from '@plat/state'
 import type { Proof, ProofCheck, ProofContext, Substrate } from '../check.ts'
-import { memoryFirstUse } from '../parts/first-use.ts'
+import { createFirstUse } from '../parts/first-use.ts'
 
 /** The session that the tests mint. */
 export const context: ProofContext = {
@@ -26,7 +27,12 @@ export function proofOf(check: string, members: Partial<Proof>): Proof {
 /** What a check needs from outside, on a clock of the test's own. */
 export function testParts() {
   const clock = new TestClock()
-  return { clock, log: silentLog, dialer: createDialer({ clock, log: silentLog }), firstUse: memoryFirstUse(clock) }
+  return {
+    clock,
+    log: silentLog,
+    dialer: createDialer({ clock, log: silentLog }),
+    firstUse: createFirstUse(memoryOnceSets(clock)),
+  }
 }
 
 /** One question to a check. */

@@ -1,0 +1,42 @@
+import { readFile } from 'node:fs/promises'
+import type { FlagTable } from '@plat/config'
+import type { Log } from '@plat/process'
+import { openPostgresOnceSets } from '@plat/state'
+import { type BrokerState, memoryState, type StateParts, sharedState } from './state.ts'
+
+/** Longest DSN, in bytes. */
+const MAX_DSN_BYTES = 4096
+
+export const stateFlags = {
+  'state-dsn-file': {
+    type: 'string',
+    help: 'File with the DSN of a Postgres database in which replicas share nonces, binds and replays. Without it each has its own in memory.',
+  },
+} as const satisfies FlagTable
+
+export interface OpenState {
+  readonly state: BrokerState
+  close(): Promise<void>
+}
+
+/** Opens what flag `-state-dsn-file` names. Rejects with one line naming the flag; it never quotes the DSN. */
+export async function openState(dsnFile: string, parts: StateParts & { readonly log: Log }): Promise<OpenState> {
+  if (dsnFile === '') return { state: memoryState(parts), close: async () => {} }
+  const { clock, log } = parts
+  try {
+    const dsn = await readDsn(dsnFile)
+    const sets = await openPostgresOnceSets({ dsn, clock, warn: (message) => log.warn({}, message) })
+    return { state: sharedState(sets, parts), close: () => sets.close() }
+  } catch (error) {
+    throw new Error(`-state-dsn-file ${dsnFile}: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+async function readDsn(file: string): Promise<string> {
+  const text = (await readFile(file, 'utf8').catch(() => '')).replace(/\r?\n$/, '')
+  if (text === '') throw new Error('is missing, empty or unreadable')
+  if (text.length > MAX_DSN_BYTES || !/^postgres(ql)?:\/\/[^\s]+$/.test(text)) {
+    throw new Error('must hold one DSN: postgres://user:password@host:5432/database?sslmode=verify-full')
+  }
+  return text
+}

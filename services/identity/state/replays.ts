@@ -1,0 +1,22 @@
+import type { OnceSets } from '@plat/state'
+import type { ReplayStore } from '@plat/tokens'
+
+/** Proofs of all replicas that are remembered at most. */
+const MAX_SHARED_PROOFS = 1_000_000
+
+/**
+ * A proof is asked for here first, where its key has its share and a replay costs nothing, and then of all replicas. One whose
+ * second question fails is used up: the client makes another.
+ */
+export function sharedReplays(local: ReplayStore, sets: OnceSets): ReplayStore {
+  const seen = sets.set('dpop', MAX_SHARED_PROOFS)
+  return {
+    async use(jkt, jti, until) {
+      const here = await local.use(jkt, jti, until)
+      if (here !== 'fresh') return here
+      // A thumbprint has no full stop, so no other pair gives the same key.
+      const verdict = await seen.insert(`${jkt}.${jti}`, '', until)
+      return verdict === 'inserted' ? 'fresh' : verdict === 'taken' ? 'seen' : 'full'
+    },
+  }
+}
