@@ -3,9 +3,9 @@ import type { Arrival, Call, Denial, Frame, Head, Identity, Parsed, Reply } from
 /** A protocol: reads a request, forwards it, and renders whatever the runner decides in its own dialect. */
 export interface Plane {
   /** The body under its limits, classified. What it refuses is the call's one record. */
-  read(arrival: Arrival, identity: Identity): Promise<Parsed | Denial>
+  read(arrival: Arrival, identity: Identity): Parsed | Denial | Promise<Parsed | Denial>
   /** `sent`: a wait has opened the stream already. */
-  forward(call: Call<'identity' | 'target' | 'hold'>, head: 'unsent' | 'sent'): Promise<Reply | Denial>
+  forward(call: Call<'identity' | 'target' | 'hold'>, head: 'unsent' | 'sent'): Denial | Promise<Reply | Denial>
   /**
    * Head and beats while a person decides; null: the client takes no stream, its head waits. `leave` ends the wait as if
    * the client had left, for a protocol in which it can say so without closing the connection.

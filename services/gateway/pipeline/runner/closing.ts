@@ -108,13 +108,18 @@ export class Closing {
   }
 
   /** The end of every call: outcome, settle in reverse, record. The latch makes it once. */
-  async close(call: GovernedCall, ended: Ended): Promise<void> {
-    if (call.outcome !== null) return
-    const outcome = outcomeOf(call, ended, this.#clock.monotonic())
+  close(call: GovernedCall, { ending, denial }: Ended): undefined | Promise<void> {
+    if (call.outcome !== null) return undefined
+    const outcome = outcomeOf(call, { ending, denial }, this.#clock.monotonic())
     call.outcome = outcome
     const settling = this.settle(call, outcome)
-    if (settling !== undefined) await settling
-    const record = this.#closingRecord(call, outcome, ended.denial)
+    if (settling !== undefined) return settling.then(() => this.#record(call, outcome, denial))
+    this.#record(call, outcome, denial)
+    return undefined
+  }
+
+  #record(call: GovernedCall, outcome: Outcome, denial: Denial | null): void {
+    const record = this.#closingRecord(call, outcome, denial)
     // Nobody waits for this record: the answer has left, and the ledger's own queue is durable in order.
     if (record !== null) void this.#append(call.identity, record)
     this.#count(call, outcome)
@@ -215,16 +220,22 @@ export class Closing {
   }
 
   /** False when the record could not be made durable: never silently, it is logged here and counted by the ledger. */
-  async #append(identity: Identity, record: Rec): Promise<boolean> {
-    try {
-      await this.#parts.ledgers.of(identity.tenant).append(record)
-      return true
-    } catch (error) {
+  #append(identity: Identity, record: Rec): Promise<boolean> {
+    const lost = (error: unknown) => {
       const reason = error instanceof Error ? error.message : String(error)
       this.#parts.log.error({ kind: record.kind, error: reason }, 'a record could not be made durable')
       return false
     }
+    try {
+      return this.#parts.ledgers.of(identity.tenant).append(record).then(durable, lost)
+    } catch (error) {
+      return Promise.resolve(lost(error))
+    }
   }
+}
+
+function durable(): true {
+  return true
 }
 
 function outcomeOf(call: GovernedCall, { ending, denial }: Ended, monotonic: number): Outcome {

@@ -11,6 +11,7 @@ const STALLED_CALLER_MS = 60_000
 type FramesReply = Extract<Reply, { kind: 'frames' }>
 
 const nothing = new Uint8Array(0)
+const NO_FRAMES: readonly Frame[] = []
 const brokenOff = deny('upstream_error', 'the upstream ended before its answer was complete')
 
 /** What a relay works with, beside the call and its reply. */
@@ -22,17 +23,12 @@ export interface RelayParts {
 }
 
 /** Takes the frames of a reply through the reviews to the caller. The call's tally is there when it is over. */
-export async function relay(call: GovernedCall, reply: FramesReply, parts: RelayParts): Promise<Ended> {
+export function relay(call: GovernedCall, reply: FramesReply, parts: RelayParts): Ended | Promise<Ended> {
   const reviews = new ReviewChain(call, parts.clock)
   const work = new Relay(call, reply, parts, reviews)
   const denial = reviews.open()
-  const ended = denial === null ? await work.run() : refused(denial)
-  if (ended.ending !== 'complete') {
-    reviews.abandon(ended.ending)
-    work.leave()
-  }
-  call.tally = reviews.tally()
-  return ended
+  const ended = denial === null ? work.run() : refused(denial)
+  return ended instanceof Promise ? ended.then((late) => work.over(late)) : work.over(ended)
 }
 
 class Relay {
@@ -47,7 +43,7 @@ class Relay {
   #waiting: Uint8Array = nothing
   /** Where batches come from; null: the answer is there as a whole. */
   readonly #source: AsyncIterator<readonly Frame[]> | null
-  #whole: readonly Frame[] | null
+  readonly #whole: readonly Frame[]
 
   constructor(call: GovernedCall, reply: FramesReply, parts: RelayParts, reviews: ReviewChain) {
     this.#call = call
@@ -57,19 +53,30 @@ class Relay {
     this.#clock = parts.clock
     this.#reviews = reviews
     const { frames } = reply
-    const whole = isList(frames)
-    this.#whole = whole ? frames : null
-    this.#source = whole ? null : frames[Symbol.asyncIterator]()
+    this.#source = isList(frames) ? null : frames[Symbol.asyncIterator]()
+    this.#whole = isList(frames) ? frames : NO_FRAMES
     this.#streamed = isEventStream(reply) || call.sink.headSent
   }
 
-  async run(): Promise<Ended> {
+  /** A plain value where the answer is there as a whole and nobody has to wait. */
+  run(): Ended | Promise<Ended> {
     const call = this.#call
     // Whoever listens wants to know at once that the stream stands, long before its first event.
     if (call.long && this.#streamed && !call.sink.headSent) call.sink.open(this.#reply.head, this.#overhead(), true)
-    const source = this.#source
+    if (this.#source !== null) return this.#stream(this.#source)
+    const taken = this.#take(this.#whole)
+    return taken instanceof Promise ? taken.then((ended) => ended ?? this.#end()) : (taken ?? this.#end())
+  }
+
+  #end(): Ended | Promise<Ended> {
+    const taken = this.#take(null)
+    return taken instanceof Promise ? taken.then((ended) => ended ?? completed) : (taken ?? completed)
+  }
+
+  async #stream(source: AsyncIterator<readonly Frame[]>): Promise<Ended> {
+    const call = this.#call
     for (;;) {
-      const batch = source === null ? this.#nextOfWhole() : await this.#nextOf(source)
+      const batch = await this.#nextOf(source)
       if (batch === stopped) return call.stopper.reason === null ? died(brokenOff) : stoppedBy(call.stopper)
       const taken = this.#take(batch)
       const ended = taken instanceof Promise ? await taken : taken
@@ -77,16 +84,15 @@ class Relay {
     }
   }
 
-  /** Not awaited: an upstream that hangs would hold the call. It is told by the signal as well. */
-  leave(): void {
-    this.#source?.return?.().then(undefined, ignore)
-  }
-
-  /** An answer that is there as a whole is one batch. Null is the end. */
-  #nextOfWhole(): readonly Frame[] | null {
-    const whole = this.#whole
-    this.#whole = null
-    return whole
+  /** Whatever the end was, the reviews end too, and what was used is known. */
+  over(ended: Ended): Ended {
+    if (ended.ending !== 'complete') {
+      this.#reviews.abandon(ended.ending)
+      // Not awaited: an upstream that hangs would hold the call. It is told by the signal as well.
+      this.#source?.return?.().then(undefined, ignore)
+    }
+    this.#call.tally = this.#reviews.tally()
+    return ended
   }
 
   /** One read of the upstream. Null is the end; `stopped`: there will be none. */

@@ -98,7 +98,8 @@ class PipelineRunner implements Runner {
       const identity = known instanceof Promise ? await known : known
       if (isDenial(identity)) return this.#closing.refuse(incoming, null, plane, identity)
       forgetCredentials(incoming.wire)
-      const parsed = await this.#read(incoming, identity, plane)
+      const reading = this.#read(incoming, identity, plane)
+      const parsed = reading instanceof Promise ? await reading : reading
       if (isDenial(parsed)) return this.#closing.turnAway(incoming, identity, plane, parsed)
       const plan = this.#plans.get(parsed.operation) ?? rowless
       await this.#carry(new GovernedCall(incoming, identity, parsed, plan), plane)
@@ -113,7 +114,8 @@ class PipelineRunner implements Runner {
     const ended = await this.#progress(call, plane)
     if (ended.denial !== null) call.stop('denied', ended.denial)
     this.#closing.tell(call, plane, ended)
-    await this.#closing.close(call, ended)
+    const closing = this.#closing.close(call, ended)
+    if (closing !== undefined) await closing
   }
 
   /** The governed call from top to bottom. */
@@ -141,11 +143,11 @@ class PipelineRunner implements Runner {
     }
   }
 
-  async #read(incoming: Incoming, identity: Identity, plane: Plane): Promise<Parsed | Denial> {
+  #read(incoming: Incoming, identity: Identity, plane: Plane): Parsed | Denial | Promise<Parsed | Denial> {
     try {
-      const parsed: unknown = await plane.read(incoming, identity)
-      if (isDenial(parsed) || isParsed(parsed)) return parsed
-      return deny('internal', 'the request was not understood')
+      const parsed = plane.read(incoming, identity)
+      if (!(parsed instanceof Promise)) return checkParsed(parsed)
+      return parsed.then(checkParsed, (error) => incoming.broke('reading the request', error))
     } catch (error) {
       return incoming.broke('reading the request', error)
     }
@@ -157,28 +159,34 @@ class PipelineRunner implements Runner {
     return null
   }
 
-  /** Asks one stage after another; null when all have admitted and everything still holds. */
-  async #admit(call: GovernedCall, plane: Plane): Promise<Ended | null> {
+  /** Asks one stage after another; null when all have admitted and everything still holds. A plain value unless one has to wait. */
+  #admit(call: GovernedCall, plane: Plane): Ended | null | Promise<Ended | null> {
     const { stages } = call.plan
     while (call.admitted < stages.length) {
       const stage = stages[call.admitted]
       if (stage === undefined) break
       if (call.stopper.reason !== null) return stoppedBy(call.stopper)
       const verdict = this.#ask(call, stage)
-      const answer = verdict instanceof Promise ? await this.#inTime(call, stage, verdict) : verdict
-      if (answer === stopped) return stoppedBy(call.stopper)
-      const no = accept(call, stage, answer)
-      if (no === null) {
-        call.admitted++
-      } else if (isDenial(no)) {
-        return refused(no)
-      } else {
-        const released = await this.#wait(call, no, plane)
-        if (released !== null) return released
-      }
+      const taken =
+        verdict instanceof Promise
+          ? this.#inTime(call, stage, verdict).then((late) => this.#take(call, stage, late, plane))
+          : this.#take(call, stage, verdict, plane)
+      if (taken instanceof Promise) return taken.then((ended) => ended ?? this.#admit(call, plane))
+      if (taken !== null) return taken
     }
     const no = call.standing(this.#clock.now()) ?? unapproved(call.facts)
     return no === null ? null : refused(no)
+  }
+
+  /** Null: go on with the stage that is next now. */
+  #take(call: GovernedCall, stage: Runnable, verdict: unknown, plane: Plane): Ended | null | Promise<Ended | null> {
+    if (verdict === stopped) return stoppedBy(call.stopper)
+    const no = accept(call, stage, verdict)
+    if (no === null) {
+      call.admitted++
+      return null
+    }
+    return isDenial(no) ? refused(no) : this.#wait(call, no, plane)
   }
 
   #ask(call: GovernedCall, stage: Runnable): unknown {
@@ -238,7 +246,7 @@ class PipelineRunner implements Runner {
     call.status = reply.head.status
     if (reply.kind === 'tunnel') return tunnel(call, reply, this.#clock)
     call.attempts = reply.attempts
-    return relay(call, reply, { plane, clock: this.#clock, asked: this.#asked })
+    return await relay(call, reply, { plane, clock: this.#clock, asked: this.#asked })
   }
 
   /** Null: what the upstream asks is durable, or the policy for audit failures lets it pass. */
@@ -255,7 +263,8 @@ class PipelineRunner implements Runner {
     call.bytesUp = call.body?.bytes.byteLength ?? 0
     try {
       const work = plane.forward(call, call.sink.headSent ? 'sent' : 'unsent')
-      const reply: Reply | Denial | typeof stopped = await call.stopper.until(work, discard)
+      const reply: Reply | Denial | typeof stopped =
+        work instanceof Promise ? await call.stopper.until(work, discard) : work
       if (reply === stopped) return stoppedBy(call.stopper)
       if (isReply(reply)) return reply
       if (!isDenial(reply)) return died(deny('internal', 'the upstream gave no answer'))
@@ -296,6 +305,10 @@ function checkIdentity(value: unknown): Identity | Denial {
 
 function isIdentity(value: unknown): value is Identity {
   return typeof value === 'object' && value !== null && 'session' in value && 'jti' in value
+}
+
+function checkParsed(value: unknown): Parsed | Denial {
+  return isDenial(value) || isParsed(value) ? value : deny('internal', 'the request was not understood')
 }
 
 function isParsed(value: unknown): value is Parsed {

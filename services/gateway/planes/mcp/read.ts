@@ -39,7 +39,7 @@ export function serverName(path: string): string | null {
 }
 
 /** The gate at the HTTP level, then the body, then what it asks for (Streamable HTTP of revisions 2025-03-26 to 2026-07-28). */
-export async function read(reader: Reader, arrival: Arrival, identity: Identity): Promise<Parsed | Denial> {
+export function read(reader: Reader, arrival: Arrival, identity: Identity): Parsed | Denial | Promise<Parsed | Denial> {
   const { method, path, headers } = arrival.wire
   const server = serverName(path)
   if (server === null) return deny('unknown_server', 'the path is /mcp/<name> with the name of an MCP server')

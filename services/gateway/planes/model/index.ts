@@ -65,11 +65,11 @@ class ModelPlane implements Plane, BodyLimits, Forwarder {
     this.#routes = options.routes
   }
 
-  read(arrival: Arrival): Promise<Parsed | Denial> {
+  read(arrival: Arrival): Parsed | Denial | Promise<Parsed | Denial> {
     return read(arrival, this)
   }
 
-  async forward(call: Call<'identity' | 'target' | 'hold'>, head: 'unsent' | 'sent'): Promise<Reply | Denial> {
+  forward(call: Call<'identity' | 'target' | 'hold'>, head: 'unsent' | 'sent'): Denial | Promise<Reply | Denial> {
     const route = this.#routes.route(call.snapshot, call.facts.target.key)
     if (route === null) return deny('unknown_route', `no model route named ${call.server}`)
     const apiKey = route.apiKeyFile === null ? null : this.#routes.apiKey(route.apiKeyFile)

@@ -17,7 +17,7 @@ const UNBUILT: ReadonlySet<string> = new Set([
 const nothing = { name: null, body: null, parent: null } as const
 
 /** Names route, operation and model of a request. */
-export async function read(arrival: Arrival, limits: BodyLimits): Promise<Parsed | Denial> {
+export function read(arrival: Arrival, limits: BodyLimits): Parsed | Denial | Promise<Parsed | Denial> {
   const { method, path } = arrival.wire
   const [, server, endpoint] = PATH.exec(path) ?? []
   if (server === undefined || endpoint === undefined)
