@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { type FlagTable, parseFlags, usage } from '@plat/config'
 import { chat } from './cases/chat.ts'
+import { exchange } from './cases/exchange.ts'
 import { ledgerCommit } from './cases/ledger.ts'
 import { ledgerVerify } from './cases/ledger-verify.ts'
 import { mcp } from './cases/mcp.ts'
@@ -20,7 +21,7 @@ import {
   tableLine,
 } from './harness/report.ts'
 
-const CASES: readonly BenchCase[] = [mcp, stages, chat, mint, verify, ledgerCommit, ledgerVerify, start]
+const CASES: readonly BenchCase[] = [mcp, stages, chat, mint, verify, exchange, ledgerCommit, ledgerVerify, start]
 
 const flags = {
   only: { type: 'list', help: `the cases to run: ${CASES.map(({ name }) => name).join(', ')}` },

@@ -164,9 +164,9 @@ export async function startGateway(
 }
 
 /** Starts `plat-identity` alone with the key of the bench. */
-export function startIdentity(dir: string, keys: Keys): Promise<Server> {
+export function startIdentity(dir: string, keys: Keys, more: readonly string[] = []): Promise<Server> {
   const bin = path.join(ROOT, 'services/identity/bin/plat-identity.mjs')
-  const args = [bin, '-listen', '127.0.0.1:0', '-signing-key', keys.keyPath]
+  const args = [bin, '-listen', '127.0.0.1:0', '-signing-key', keys.keyPath, ...more]
   return startServer({ name: 'identity', dir, args, env: { PLAT_BROKER_TOKEN: BROKER_TOKEN } })
 }
 

@@ -214,6 +214,9 @@ test('strict reading finds a line that is hashed well but is not canonical', asy
     '{"kind":"admin","at":"x"}',
     '{"at":"x","kind":"admin","kind":"admin"}',
     '{"at":"x","kind":"admin","n":1.0}',
+    '{"at":"x","facts":[{"b":1,"a":2}],"kind":"admin"}',
+    '{"at":"x","facts":{"9":1,"10":2},"kind":"admin"}',
+    '{"at":"x","kind":"admin","tool":"\\ud800"}',
   ]) {
     const prev = JSON.parse(lines.at(-1) ?? '').hash
     const path = fileOf([...lines, lineOf(prev, rec, RECORDS).text.trimEnd()])
@@ -221,6 +224,14 @@ test('strict reading finds a line that is hashed well but is not canonical', asy
     const found = await verifyLedger(path, { strict: true })
     assert.equal(found.exitCode, 3)
     assert.match(found.message, /record 200 .*canonical/)
+  }
+  for (const rec of [
+    '{"at":"x","facts":{"10":2,"9":1},"kind":"admin"}',
+    '{"at":"x","kind":"admin","tool":"\\\\ud800"}',
+  ]) {
+    const prev = JSON.parse(lines.at(-1) ?? '').hash
+    const path = fileOf([...lines, lineOf(prev, rec, RECORDS).text.trimEnd()])
+    assert.equal((await verifyLedger(path, { strict: true })).exitCode, 0)
   }
 })
 
