@@ -298,7 +298,7 @@ test('the broker does not start without a token, nor over what it cannot use', a
   assert.equal((await post('/v1/token', base, { authorization: 'Bearer from-file' })).status, 200)
 })
 
-test('the binary serves, drains on SIGTERM with status 0, and refuses what is not built', async () => {
+test('the binary serves, drains on SIGTERM with status 0, and refuses what is wrong', async () => {
   // Shows D1.flag.listen, D1.flag.trust-domain.
   const broker = await startTestIdentity(['-trust-domain=example.org', '--default-ttl', '1m'])
   const response = await fetch(`${broker.url}/v1/token`, {
@@ -311,9 +311,12 @@ test('the binary serves, drains on SIGTERM with status 0, and refuses what is no
   assert.equal(await broker.stop(), 0)
   const bin = fileURLToPath(new URL('./bin/plat-identity.mjs', import.meta.url))
   const run = (...flags: string[]) => spawnSync(process.execPath, [bin, ...flags], { encoding: 'utf8' })
-  const wrong = run('-state-dsn-file', 'dsn', '-tls-cert=a', '-bootstrap-audience', 'plat-bootstrap')
+  const wrong = run('-issuer=', '-tls-cert=a', '-bootstrap-audience', 'plat-bootstrap')
   assert.equal(wrong.status, 1)
-  assert.equal(wrong.stderr, '-state-dsn-file: not built yet in this version\n-tls-cert: needs -tls-key\n')
+  assert.equal(wrong.stderr, '-issuer: must not be empty\n-tls-cert: needs -tls-key\n')
+  const noDsn = run('-state-dsn-file', '/nowhere/dsn')
+  assert.equal(noDsn.status, 1)
+  assert.equal(noDsn.stderr.split('\n').at(-2), '-state-dsn-file /nowhere/dsn: is missing, empty or unreadable')
   assert.equal(run('-sign-alg', 'RS256').status, 2)
   const unknown = run('-sining-key', 'x')
   assert.equal(unknown.status, 2)
