@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { lookup as systemLookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { type Clock, systemClock } from '@plat/core'
@@ -12,7 +11,7 @@ import { addressPolicies, type Purpose } from './purpose.ts'
 import { rootsWith } from './roots.ts'
 import { Shelf } from './shelf.ts'
 import { opener } from './socket.ts'
-import type { TrustOptions } from './trust.ts'
+import { TrustMarks, type TrustOptions } from './trust.ts'
 
 /** Resolves a name to all of its addresses. */
 export type Lookup = (hostname: string) => Promise<readonly { readonly address: string; readonly family: number }[]>
@@ -76,6 +75,7 @@ class GuardedDialer implements Dialer {
   readonly #log: Log
   readonly #pools: Shelf<Pool>
   readonly #clients = new Shelf<OriginClient>(MAX_KEPT, (client) => client.retire())
+  readonly #marks = new TrustMarks()
   #closed = false
 
   constructor(options: DialerOptions) {
@@ -90,7 +90,7 @@ class GuardedDialer implements Dialer {
 
   pool(origin: URL | string, purpose: Purpose, options?: PoolOptions): Pool {
     const text = typeof origin === 'string' ? origin : origin.origin
-    const key = keyOf(text, purpose, options)
+    const key = this.#keyOf(text, purpose, options)
     const kept = this.#pools.get(key)
     if (kept !== undefined) return kept
     const exact = httpOrigin(text)
@@ -100,7 +100,7 @@ class GuardedDialer implements Dialer {
 
   client(origin: URL | string, purpose: Purpose, options?: TrustOptions): HttpClient {
     const text = typeof origin === 'string' ? origin : origin.origin
-    const key = keyOf(text, purpose, options)
+    const key = this.#keyOf(text, purpose, options)
     const kept = this.#clients.get(key)
     if (kept !== undefined) return kept
     const exact = httpOrigin(text)
@@ -119,6 +119,11 @@ class GuardedDialer implements Dialer {
     this.#closed = true
     for (const client of this.#clients.clear()) client.destroy()
     await Promise.all(this.#pools.clear().map((pool) => pool.destroy()))
+  }
+
+  #keyOf(origin: string, purpose: Purpose, options: PoolOptions | undefined): string {
+    if (options === undefined) return `${purpose} ${origin}`
+    return `${purpose} ${origin} ${options.headersTimeoutMs ?? ''} ${this.#marks.of(options)}`
   }
 
   #openPool(origin: string, purpose: Purpose, options: PoolOptions): Pool {
@@ -199,16 +204,4 @@ function httpOrigin(text: string): string {
     throw new Error(`"${protocol}" cannot be dialled: use http or https.`)
   if (username !== '' || password !== '') throw new Error('A URL to dial must not carry credentials.')
   return origin
-}
-
-function keyOf(origin: string, purpose: Purpose, options: PoolOptions | undefined): string {
-  if (options === undefined) return `${purpose} ${origin}`
-  const { caPEM, clientCert, headersTimeoutMs } = options
-  const hash = caPEM === undefined && clientCert === undefined ? '' : trustHash(options)
-  return `${purpose} ${origin} ${headersTimeoutMs ?? ''} ${hash}`
-}
-
-function trustHash({ caPEM, clientCert }: TrustOptions): string {
-  const hash = createHash('sha256').update(JSON.stringify([caPEM, clientCert?.certPEM, clientCert?.keyPEM]))
-  return hash.digest('base64')
 }

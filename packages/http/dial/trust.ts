@@ -1,6 +1,31 @@
+import { createHash } from 'node:crypto'
+
 /** Whom a TLS connection believes, and what it shows itself. */
 export interface TrustOptions {
   /** CA certificates (PEM) that are trusted beside the system's. */
   readonly caPEM?: string
   readonly clientCert?: { readonly certPEM: string; readonly keyPEM: string }
+}
+
+/** Bundles whose marks are kept; a handful is in use at a time. */
+const MAX_MARKS = 64
+
+/** Tells trust options apart by a short text. A bundle is hashed once and not with each call that names it. */
+export class TrustMarks {
+  readonly #known = new Map<string, string>()
+
+  of({ caPEM, clientCert }: TrustOptions): string {
+    if (clientCert !== undefined) return hashOf([caPEM, clientCert.certPEM, clientCert.keyPEM])
+    if (caPEM === undefined) return ''
+    const known = this.#known.get(caPEM)
+    if (known !== undefined) return known
+    if (this.#known.size >= MAX_MARKS) this.#known.clear()
+    const mark = hashOf([caPEM])
+    this.#known.set(caPEM, mark)
+    return mark
+  }
+}
+
+function hashOf(parts: readonly (string | undefined)[]): string {
+  return createHash('sha256').update(JSON.stringify(parts)).digest('base64')
 }

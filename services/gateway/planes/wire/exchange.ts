@@ -64,7 +64,16 @@ export class UpstreamExchange implements Receiver {
   }
 
   /** The whole body, or null when it is larger than `maxBytes`; the rest is then given up. */
-  async readAll(maxBytes: number): Promise<Uint8Array | null> {
+  readAll(maxBytes: number): Uint8Array | null | Promise<Uint8Array | null> {
+    // Most answers came whole with their head: nothing has to be waited for.
+    const [only] = this.#chunks
+    const isWhole = this.#ended && this.#chunks.length === 1 && only !== undefined && only.length <= maxBytes
+    if (!isWhole) return this.#collect(maxBytes)
+    this.#chunks = []
+    return only
+  }
+
+  async #collect(maxBytes: number): Promise<Uint8Array | null> {
     const parts: Uint8Array[] = []
     let size = 0
     for (let chunks = await this.read(); chunks !== null; chunks = await this.read()) {
