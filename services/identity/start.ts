@@ -1,6 +1,6 @@
 import { readSecret } from '@plat/config'
 import { buildInfo, type Clock, type Ids } from '@plat/core'
-import { type Listener, mountProbes, type TlsOptions } from '@plat/http'
+import { mountProbes, type TlsOptions } from '@plat/http'
 import { createRegistry } from '@plat/metrics'
 import type { Log } from '@plat/process'
 import type { FastifyInstance } from 'fastify'
@@ -14,6 +14,7 @@ import type { ProofCheck } from './proof/check.ts'
 import { createBrokerGuard } from './serve/broker-guard.ts'
 import { BODY_TIMEOUT_MS, type Endpoint, endpointRoute } from './serve/endpoint.ts'
 import { brokerFault, mountLiveness, openListeners } from './serve/listeners.ts'
+import { openIssuanceLedger } from './serve/ledger.ts'
 import { mountMetadata } from './serve/metadata.ts'
 import { type BrokerState, memoryState } from './state/state.ts'
 
@@ -68,7 +69,13 @@ export async function startIdentity(options: StartIdentityOptions): Promise<Iden
   if (problem !== undefined) throw new Error(problem)
   if ((settings.bootstrapListen !== 'off') !== (cluster !== null)) throw new Error('-bootstrap-listen: needs a cluster')
   const guard = createBrokerGuard(readSecret(env, 'PLAT_BROKER_TOKEN'))
-  const broker = await composeBroker({ settings, checks, providers, state, cluster, clock, ids, log })
+  const { auditPath } = settings
+  const ledger = auditPath === '' ? null : await openIssuanceLedger(auditPath, { clock, ids, log })
+  const composed = { settings, checks, providers, state, ledger, cluster, clock, ids, log }
+  const broker = await composeBroker(composed).catch(async (error: unknown) => {
+    await ledger?.close()
+    throw error
+  })
   const build = buildInfo('identity')
   const registry = createRegistry([], { component: 'identity', build })
   let ready = true
@@ -79,25 +86,20 @@ export async function startIdentity(options: StartIdentityOptions): Promise<Iden
     mountFederation(app, broker.federation)
     mountMetadata(app, settings)
   }
-  const { listen: address, bootstrapListen } = settings
-  const asked = broker.bootstrap && {
-    address: bootstrapListen,
-    raw: route([broker.bootstrap.endpoint]),
-    api: mountLiveness,
-  }
-  const { api, bootstrap } = await openListeners(
+  const late = broker.bootstrap
+  const listeners = await openListeners(
     { clock, ids, log, limits: { requestMs: BODY_TIMEOUT_MS }, renderFault: brokerFault, ...tlsOf(settings) },
-    { address, raw: route(broker.endpoints), api: mountApi },
-    asked,
-  ).catch((error: unknown) => {
+    {
+      api: { address: settings.listen, raw: route(broker.endpoints), api: mountApi },
+      bootstrap: late && { address: settings.bootstrapListen, raw: route([late.endpoint]), api: mountLiveness },
+    },
+  ).catch(async (error: unknown) => {
     broker.close()
+    await ledger?.close()
     throw error
   })
+  const { api, bootstrap } = listeners
   log.info({ url: api.url, bootstrap: bootstrap?.url, kid: broker.ring.signer().kid }, 'listening')
-  const eachListener = (end: (listener: Listener) => Promise<void>) => {
-    broker.bootstrap?.drain()
-    return Promise.all([end(api), bootstrap && end(bootstrap)])
-  }
   return {
     url: api.url,
     port: api.port,
@@ -105,12 +107,16 @@ export async function startIdentity(options: StartIdentityOptions): Promise<Iden
     async drain() {
       ready = false
       await new Promise<void>((resolve) => clock.after(settings.shutdownDelayMs, resolve))
-      await eachListener((listener) => listener.drain(DRAIN_MS))
+      late?.drain()
+      await listeners.drain(DRAIN_MS)
       broker.close()
+      await ledger?.close()
     },
     async close() {
-      await eachListener((listener) => listener.close())
+      late?.drain()
+      await listeners.close()
       broker.close()
+      await ledger?.close()
     },
   }
 }

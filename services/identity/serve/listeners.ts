@@ -14,17 +14,33 @@ export function mountLiveness(app: FastifyInstance): void {
   app.get('/healthz', (_request, reply) => reply.header('cache-control', 'no-store').send({ status: 'ok' }))
 }
 
+/** The broker's listeners, open. */
+export interface Listeners {
+  readonly api: Listener
+  readonly bootstrap: Listener | null
+  drain(timeoutMs: number): Promise<void>
+  close(): Promise<void>
+}
+
 /** Opens the API's listener, and the other one when there is one. When one cannot be opened, none stays open. */
 export async function openListeners(
   common: Omit<ListenOptions, keyof Listening>,
-  api: Listening,
-  bootstrap: Listening | null,
-): Promise<{ readonly api: Listener; readonly bootstrap: Listener | null }> {
-  const first = await listen({ ...common, ...api })
+  asked: { readonly api: Listening; readonly bootstrap: Listening | null },
+): Promise<Listeners> {
+  const api = await listen({ ...common, ...asked.api })
   try {
-    return { api: first, bootstrap: bootstrap && (await listen({ ...common, ...bootstrap })) }
+    const bootstrap = asked.bootstrap && (await listen({ ...common, ...asked.bootstrap }))
+    const both = async (end: (listener: Listener) => Promise<void>) => {
+      await Promise.all([end(api), bootstrap && end(bootstrap)])
+    }
+    return {
+      api,
+      bootstrap,
+      drain: (timeoutMs) => both((listener) => listener.drain(timeoutMs)),
+      close: () => both((listener) => listener.close()),
+    }
   } catch (error) {
-    await first.close()
+    await api.close()
     throw error
   }
 }
