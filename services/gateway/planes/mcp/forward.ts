@@ -1,5 +1,5 @@
 import { type Clock, checkJson, JsonError, withoutMembers } from '@plat/core'
-import type { Dialer } from '@plat/http'
+import type { ClientRequest, Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
 import { type Call, type Denial, deny, type Head, type Reply } from '../../call/index.ts'
 import { EventFrames, type EventGate } from '../wire/events.ts'
@@ -16,7 +16,7 @@ import { type McpRequest, slice, withValue } from './message.ts'
 import { bindingOf, type Sealer } from './seal/seal.ts'
 
 /** Largest JSON answer of an upstream, in bytes. */
-const MAX_ANSWER_BYTES = 32 * 1024 * 1024
+export const MAX_ANSWER_BYTES = 32 * 1024 * 1024
 /** How long a call whose legacy client has left may still run at an upstream that keeps a session, in milliseconds. */
 const RUNS_ON_MS = 300_000
 /** Wait for the upstream to take the gateway's own answer to a server request, in milliseconds. */
@@ -66,6 +66,21 @@ function placeOf(upstream: McpUpstream): Place {
   const place = { origin, path: pathname + search }
   places.set(upstream, place)
   return place
+}
+
+/** Sends one request to a server. */
+export function openExchange(
+  { dialer, extraCA, upstreamTimeoutMs }: Forwarder,
+  upstream: McpUpstream,
+  { method, headers, body }: Pick<ClientRequest, 'method' | 'headers' | 'body'>,
+): UpstreamExchange {
+  const bundles = [upstream.caPEM, extraCA].filter((bundle) => bundle !== null)
+  const options = bundles.length === 0 ? undefined : { caPEM: bundles.join('\n') }
+  const { origin, path } = placeOf(upstream)
+  const client = dialer.client(origin, 'mcp', options)
+  const seconds = upstream.timeoutSeconds
+  const headersTimeoutMs = seconds === null ? upstreamTimeoutMs : seconds * 1000
+  return new UpstreamExchange(client, { method, path, headers, body, headersTimeoutMs, pauseTimeoutMs: 0 })
 }
 
 /** One call on its way through. */
@@ -190,15 +205,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
   }
 
   #open(method: string, headers: Record<string, string>, body: Uint8Array | null): UpstreamExchange {
-    const { upstream } = this.#passage
-    const { dialer, extraCA } = this.#forwarder
-    const bundles = [upstream.caPEM, extraCA].filter((bundle) => bundle !== null)
-    const options = bundles.length === 0 ? undefined : { caPEM: bundles.join('\n') }
-    const client = dialer.client(this.#place.origin, 'mcp', options)
-    const seconds = upstream.timeoutSeconds
-    const headersTimeoutMs = seconds === null ? this.#forwarder.upstreamTimeoutMs : seconds * 1000
-    const { path } = this.#place
-    return new UpstreamExchange(client, { method, path, headers, body, headersTimeoutMs, pauseTimeoutMs: 0 })
+    return openExchange(this.#forwarder, this.#passage.upstream, { method, headers, body })
   }
 
   /** What the client hears of the upstream's head: its type, its session under seal, when to come again. Nothing else. */
@@ -290,7 +297,7 @@ function serverAnswer(json: Uint8Array, message: unknown): Uint8Array {
   return Buffer.concat([Buffer.from('{"jsonrpc":"2.0","id":'), id ?? Buffer.from('null'), Buffer.from(`,${outcome}}`)])
 }
 
-function isStream({ status, headers }: UpstreamHead): boolean {
+export function isStream({ status, headers }: UpstreamHead): boolean {
   return status < 300 && isStreamType(headers)
 }
 
@@ -303,7 +310,7 @@ function isList(frame: McpFrame): boolean {
  * Heads that say nothing a client may hear: refused credentials are the gateway's own affair, redirects are never followed, errors of a
  * server are its own, and what is encoded cannot be looked at.
  */
-function unusable(server: string, { status, headers }: UpstreamHead): Denial | null {
+export function unusable(server: string, { status, headers }: UpstreamHead): Denial | null {
   const encoding = headers['content-encoding'] ?? 'identity'
   if (encoding !== 'identity') return deny('upstream_error', `${server} sent an encoded answer`)
   const refused = status === 401 || status === 403 || status === 407
@@ -312,11 +319,11 @@ function unusable(server: string, { status, headers }: UpstreamHead): Denial | n
   return odd ? deny('upstream_error', `${server} answered ${status}`) : null
 }
 
-function unusableAnswer(server: string): Denial {
+export function unusableAnswer(server: string): Denial {
   return deny('upstream_error', `${server} sent an answer that is no JSON-RPC message`)
 }
 
 /** An answer whose numbers or names cannot be read strictly is as unusable as none. */
-function faultOf(server: string, error: unknown): Denial {
+export function faultOf(server: string, error: unknown): Denial {
   return error instanceof JsonError ? unusableAnswer(server) : failure(server, error)
 }

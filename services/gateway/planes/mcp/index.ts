@@ -23,10 +23,11 @@ import { type Forwarder, Forwarding, type McpUpstream } from './forward.ts'
 import type { McpRequest } from './message.ts'
 import { type Reader, read } from './read.ts'
 import type { Sealed, Sealer } from './seal/seal.ts'
+import { listTools } from './tools.ts'
 
 export { KNOWN_METHODS, KNOWN_REVISIONS } from './classify.ts'
 export type { McpUpstream } from './forward.ts'
-export { createListReview, type JudgeTool, type ListCall } from './frames/list-review.ts'
+export { createListReview, createPinReview, type JudgeTool, type ListCall } from './frames/list-review.ts'
 export { loadSealKeys, type SealKeyOptions } from './seal/key.ts'
 export { createSealer, type Sealer } from './seal/seal.ts'
 
@@ -58,12 +59,18 @@ export interface McpPlaneOptions {
   readonly resourceBaseURL: string | null
 }
 
+/** A plane that can also ask a server for itself. */
+export interface AskingPlane extends Plane {
+  /** The tools that the call's server offers its caller, all pages. Numbers keep their source text. Never rejects. */
+  listTools(call: Call<'identity' | 'target'>): Promise<readonly unknown[] | Denial>
+}
+
 /** The plane of `/mcp/<name>`: MCP over Streamable HTTP, revisions 2025-03-26 to 2026-07-28, relayed and never translated. */
-export function createMcpPlane(options: McpPlaneOptions): Plane {
+export function createMcpPlane(options: McpPlaneOptions): AskingPlane {
   return new McpPlane(options)
 }
 
-class McpPlane implements Plane, Reader, Forwarder {
+class McpPlane implements AskingPlane, Reader, Forwarder {
   readonly dialer: Forwarder['dialer']
   readonly sealer: Sealer
   readonly clock: Clock
@@ -91,11 +98,11 @@ class McpPlane implements Plane, Reader, Forwarder {
     this.#resourceBaseURL = options.resourceBaseURL
   }
 
-  read(arrival: Arrival, identity: Identity): Promise<Parsed | Denial> {
+  read(arrival: Arrival, identity: Identity): Parsed | Denial | Promise<Parsed | Denial> {
     return read(this, arrival, identity)
   }
 
-  async forward(call: Call<'identity' | 'target' | 'hold'>, head: 'unsent' | 'sent'): Promise<Reply | Denial> {
+  forward(call: Call<'identity' | 'target' | 'hold'>, head: 'unsent' | 'sent'): Denial | Promise<Reply | Denial> {
     const request = noted(call.wire)
     const upstream = this.#upstreams.upstream(call.snapshot, call.facts.target.key)
     if (request === undefined) return deny('internal', 'the request was not read')
@@ -104,6 +111,13 @@ class McpPlane implements Plane, Reader, Forwarder {
     this.#cancellations.over(call.wire)
     if (request.method === 'notifications/cancelled') this.#cancellations.cancelled(call, request)
     return new Forwarding(this, { call, request, upstream, sent: head === 'sent' }).run()
+  }
+
+  async listTools(call: Call<'identity' | 'target'>): Promise<readonly unknown[] | Denial> {
+    const request = noted(call.wire)
+    const upstream = this.#upstreams.upstream(call.snapshot, call.facts.target.key)
+    if (request === undefined || upstream === null) return deny('unknown_server', `no server named ${call.server}`)
+    return listTools(this, { call, request, upstream })
   }
 
   held(call: Call<'identity'>, approvalId: string, leave: () => void): ReturnType<Plane['held']> {

@@ -1,4 +1,4 @@
-import { checkJson, findSpan } from '@plat/core'
+import { checkJson, findSpan, parseLossless } from '@plat/core'
 import {
   type Call,
   deny,
@@ -23,10 +23,30 @@ export interface ListCall {
   readonly facts: { readonly identity: Identity; readonly target: Target }
 }
 
+/** Which of the tools of a list are shown, in their order; `json` holds the whole message. */
+type JudgeList = (call: ListCall, tools: readonly unknown[], json: Uint8Array) => readonly boolean[]
+
 /** Filters `tools/list` by policy: what a caller may not call, it does not see. Bytes of the tools that stay are untouched. */
 export function createListReview(judge: JudgeTool): Review<'identity' | 'target'> {
+  return listReview('policy', (call, tools) =>
+    // A tool without a name cannot be judged, and is hidden.
+    tools.map((tool) => isObject(tool) && typeof tool.name === 'string' && judge(call, tool.name)),
+  )
+}
+
+/** Filters `tools/list` by pins. `judge` is given the tools with the source text of their numbers. */
+export function createPinReview(
+  judge: (call: ListCall, tools: readonly unknown[]) => readonly boolean[],
+): Review<'identity' | 'target'> {
+  return listReview('pins', (call, _, json) => {
+    const tools = member(member(parseLossless(json), 'result'), 'tools')
+    return judge(call, Array.isArray(tools) ? tools : [])
+  })
+}
+
+function listReview(name: 'policy' | 'pins', judge: JudgeList): Review<'identity' | 'target'> {
   return {
-    name: 'policy',
+    name,
     needs: ['identity', 'target'],
     // Lists of resources and prompts, discovery: their names are governed when they are used.
     open: (call) => (call.method === 'tools/list' ? new ListFilter(call, judge) : null),
@@ -37,9 +57,9 @@ const TOOLS = Buffer.from('"tools"')
 
 class ListFilter implements Running {
   readonly #call: Call<'identity' | 'target'>
-  readonly #judge: JudgeTool
+  readonly #judge: JudgeList
 
-  constructor(call: Call<'identity' | 'target'>, judge: JudgeTool) {
+  constructor(call: Call<'identity' | 'target'>, judge: JudgeList) {
     this.#call = call
     this.#judge = judge
   }
@@ -64,18 +84,12 @@ class ListFilter implements Running {
     } catch {
       return deny('upstream_error', 'the server sent a tool list that is not strict JSON')
     }
-    const shown = tools.map((tool) => this.#shows(tool))
+    const shown = this.#judge(this.#call, tools, json)
     const span = findSpan(json, ['result', 'tools'])
     if (span === null) return [frame]
     const kept = keepElements(json, span, (index) => shown[index] === true)
     // Whatever it shows, the list was made for this caller.
     const told = member(member(frame.value, 'result'), 'cacheScope') === undefined ? kept : privately(kept)
     return [told === json ? frame : frame.withJson(told)]
-  }
-
-  /** A tool without a name cannot be judged, and is hidden. */
-  #shows(tool: unknown): boolean {
-    const name = isObject(tool) ? tool.name : undefined
-    return typeof name === 'string' && this.#judge(this.#call, name)
   }
 }
