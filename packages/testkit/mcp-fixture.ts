@@ -25,8 +25,11 @@ export interface McpFixture {
   close(): Promise<void>
 }
 
-/** A server with everything that the conformance suites ask for by name: sessions before 2026-07-28, none from then on. */
-export async function startFixture(): Promise<McpFixture> {
+/**
+ * A server with everything that the conformance suites ask for by name: sessions before 2026-07-28, none from then on. With `only` it
+ * speaks the revisions of one era.
+ */
+export async function startFixture(only: McpRequestContext['era'] | null = null): Promise<McpFixture> {
   const modern = createMcpHandler(({ era }) => fixtureServer(era), { legacy: 'reject' })
   const handleModern = toNodeHandler(modern)
   const sessions = new Sessions(() => fixtureServer('legacy'))
@@ -35,7 +38,8 @@ export async function startFixture(): Promise<McpFixture> {
   const handle = async (request: IncomingMessage, response: ServerResponse) => {
     if (!hostIsLocal(request, response) || !originIsLocal(request, response)) return
     const body = request.method === 'POST' ? await jsonBody(request) : undefined
-    if (isLegacy(request, body)) await sessions.handle(request, response, body)
+    const legacy = only === null ? isLegacy(request, body) : only === 'legacy'
+    if (legacy) await sessions.handle(request, response, body)
     else if (isNodeRequest(request)) await handleModern(request, response, body)
   }
   const server = createServer((request, response) => {

@@ -13,11 +13,12 @@ let replicas: readonly GatewayProcess[] = []
 const closers: (() => unknown)[] = []
 
 before(async () => {
-  const fixture = await startFixture()
-  closers.push(() => fixture.close())
+  const fixtures = await Promise.all([startFixture(), startFixture('legacy'), startFixture('modern')])
+  for (const fixture of fixtures) closers.push(() => fixture.close())
+  const [dual = '', legacy = '', modern = ''] = fixtures.map((fixture) => fixture.url)
   const issuer = testIssuer()
   const env = { PLAT_SEAL_KEY: randomBytes(32).toString('base64url') }
-  const setup = { servers: { fixture: fixture.url }, issuer, env }
+  const setup = { servers: { dual, legacy, modern }, issuer, env }
   replicas = await Promise.all([startGatewayProcess(setup), startGatewayProcess(setup)])
   for (const replica of replicas) closers.push(() => replica.close())
 })
@@ -27,7 +28,7 @@ after(async () => {
 })
 
 /** Sends each request to the next replica, as a balancer would. */
-function inTurn() {
+function inTurn(server: string) {
   const used = [0, 0]
   let turn = 0
   const next = (_: string | URL, init?: RequestInit): Promise<Response> => {
@@ -36,7 +37,7 @@ function inTurn() {
     const { url = '', token = '' } = replicas[at] ?? {}
     const headers = new Headers(init?.headers)
     headers.set('authorization', `Bearer ${token}`)
-    return fetch(`${url}/mcp/fixture`, { ...init, headers })
+    return fetch(`${url}/mcp/${server}`, { ...init, headers })
   }
   return { fetch: next, used }
 }
@@ -83,19 +84,24 @@ const old: Connect = async (send) => {
   }
 }
 
-const legacy = ['test_elicitation', 'test_sampling', 'test_reconnection']
-const modern = ['test_input_required_result_multiple_inputs', 'test_input_required_result_multi_round']
-const clients: readonly [string, Connect, tools: readonly string[]][] = [
-  ['the official client, legacy', current('legacy'), legacy],
-  ['the official client, auto', current('auto'), modern],
-  ['the official client, pinned to 2026-07-28', current({ pin: '2026-07-28' }), modern],
-  ['the SDK of version 1', old, legacy],
+const asking = ['test_elicitation', 'test_sampling', 'test_reconnection']
+const rounds = ['test_input_required_result_multiple_inputs', 'test_input_required_result_multi_round']
+const clients: readonly [string, Connect, server: string, tools: readonly string[]][] = [
+  ['the official client, legacy', current('legacy'), 'dual', asking],
+  ['the official client, legacy', current('legacy'), 'legacy', asking],
+  ['the official client, auto', current('auto'), 'dual', rounds],
+  ['the official client, auto', current('auto'), 'legacy', asking],
+  ['the official client, auto', current('auto'), 'modern', rounds],
+  ['the official client, pinned to 2026-07-28', current({ pin: '2026-07-28' }), 'dual', rounds],
+  ['the official client, pinned to 2026-07-28', current({ pin: '2026-07-28' }), 'modern', rounds],
+  ['the SDK of version 1', old, 'dual', asking],
+  ['the SDK of version 1', old, 'legacy', asking],
 ]
 
-for (const [who, connect, tools] of clients) {
-  test(`two gateways serve one session of ${who} in turn, whatever the server asks of it`, async () => {
+for (const [who, connect, server, tools] of clients) {
+  test(`two gateways serve one session of ${who} at a ${server} server in turn, whatever it is asked`, async () => {
     // Shows D3.endpoint.mcp.
-    const { fetch: send, used } = inTurn()
+    const { fetch: send, used } = inTurn(server)
     const client = await connect(send)
     const names = await client.list()
     for (const tool of tools) {
@@ -112,7 +118,7 @@ for (const [who, connect, tools] of clients) {
 }
 
 test('what a server asked is recorded where it was asked, and the answer names that call on the other replica', async () => {
-  const client = await current('legacy')(inTurn().fetch)
+  const client = await current('legacy')(inTurn('dual').fetch)
   await client.call('test_elicitation')
   await client.close()
   let [calls, parents] = await asksAndAnswers()
@@ -130,7 +136,7 @@ async function asksAndAnswers(): Promise<[calls: string[], parents: string[]]> {
     for (const line of await replica.ledger()) {
       const { rec } = JSON.parse(line)
       const tool = String(rec.tool)
-      if (rec.kind === 'message' && legacy.includes(tool)) calls.push(rec.call)
+      if (rec.kind === 'message' && asking.includes(tool)) calls.push(rec.call)
       if (rec.kind === 'outcome' && rec.op === 'mcp.answer') parents.push(rec.parent)
     }
   }

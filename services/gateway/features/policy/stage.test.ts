@@ -130,3 +130,38 @@ test('a call that passed unasked ends when it would need an approval now; one th
   assert.equal(decided('allow')?.code, 'policy_denied')
   assert.equal(decided('require_approval'), null)
 })
+
+test('an answer to a server is judged as the call that it belongs to, whose arguments are gone and whose approval counts', () => {
+  const snapshots = new Snapshots()
+  const stage = createPolicyStage(snapshots, clock)
+  const judged = (action: 'allow' | 'deny' | 'require_approval', parentOperation: 'mcp.call' | 'mcp.listen') => {
+    snapshots.publish(policySlot, policies(action))
+    const answer: Call<'identity' | 'target'> = { ...callIn(snapshots), operation: 'mcp.answer', parentOperation }
+    const verdict = stage.admit(answer)
+    assert.ok(typeof verdict === 'object' && !(verdict instanceof Promise) && !('until' in verdict))
+    return isDenial(verdict) ? 'denied' : 'decision' in verdict ? verdict.decision : null
+  }
+  for (const action of ['allow', 'require_approval'] as const) {
+    const decision = judged(action, 'mcp.call')
+    assert.ok(typeof decision === 'object' && decision !== null)
+    assert.deepEqual([decision.action, decision.rule], ['allow', 'r'])
+  }
+  // The rule that denies asks for arguments, which nobody knows any more: what is left is the default.
+  assert.equal(judged('deny', 'mcp.call'), 'denied')
+  const listened = judged('deny', 'mcp.listen')
+  assert.ok(typeof listened === 'object' && listened !== null)
+  assert.equal(listened.reason, 'scope')
+})
+
+test('an answer ends with the policies that deny its call, not with those that would ask a person', () => {
+  const snapshots = new Snapshots()
+  snapshots.publish(policySlot, policies('allow'))
+  const stage = createPolicyStage(snapshots, clock)
+  const call = { ...callIn(snapshots), operation: 'mcp.answer', parentOperation: 'mcp.call' } as const
+  const answer = { ...call, facts: { ...call.facts, decision: stage.skipped.decision } }
+  snapshots.publish(policySlot, policies('require_approval'))
+  assert.equal(stage.still?.(answer), null)
+  snapshots.publish(policySlot, policies('deny'))
+  assert.equal(stage.still?.(answer)?.code, 'policy_denied')
+  assert.equal(stage.still?.({ ...answer, parentOperation: 'mcp.listen' }), null)
+})

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'
-import { type Denial, deny } from '../../call/index.ts'
+import type { Rec } from '@plat/ledger'
+import { type Denial, deny, type Frame } from '../../call/index.ts'
 import type { Plane } from '../plane.ts'
 import { Stopper } from './stopper.ts'
 import { ada, args, eventStream, frame, json, only, world } from './testing/world.ts'
@@ -99,6 +100,29 @@ test('an answer that is there as a whole is one write, its frames together', asy
   await done
   assert.deepEqual(wire, ['200 12'])
   assert.deepEqual([records.at(-1)?.result, records.at(-1)?.frames], ['completed', 2])
+})
+
+test('what an upstream asks of the caller is recorded before the caller sees it, or never reaches it', async () => {
+  const asking: Frame = { ...frame('request', '?'), messages: [{ method: 'elicitation/create', args }] }
+  const batches = [[frame('progress', '1'), asking], [frame('final', '2')]]
+  const { done, wire, records } = world({ head: eventStream, batches })
+  await done
+  assert.deepEqual(wire.slice(1), ['200…', '1?', '2', 'end'])
+  assert.deepEqual(
+    records.map(({ kind, method, argsBytes }) => [kind, method, argsBytes]),
+    [
+      ['intent', 'tools/call', 15],
+      ['message', 'elicitation/create', 15],
+      ['outcome', 'tools/call', 15],
+    ],
+  )
+  const unwritable = (rec: Rec) => rec.kind === 'message'
+  const closed = world({ head: eventStream, batches, unwritable })
+  await closed.done
+  assert.deepEqual(closed.wire.slice(1), ['200 audit_unavailable'])
+  const open = world({ head: eventStream, batches, unwritable, audit: 'open' })
+  await open.done
+  assert.deepEqual(open.wire.slice(1), ['200…', '1?', '2', 'end'])
 })
 
 test('who listens for the stop of a call hears it once, and not after it has left', () => {

@@ -156,3 +156,40 @@ test('a round asks only for what the client offers', async () => {
   upstream.answers(json(`{"jsonrpc":"2.0","id":7,"result":{"inputRequests":{"a":{"method":"tools/call"}}}}`))
   assert.equal((await errorOf(await round(modern('', '{"tools":{}}')))).error, 'upstream_error')
 })
+
+test('trace context and structured results pass as they came, in the message and in the headers', async () => {
+  const meta = '"_meta":{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","baggage":"a=b"}'
+  const body = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"add","arguments":{},${meta}}}`
+  const result =
+    '{"jsonrpc":"2.0","id":7,"result":{"content":[],"structuredContent":{"n":12345678901234567890,"nextCursor":"c"}}}'
+  upstream.answers(json(result))
+  const headers = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00', tracestate: 'x=y' }
+  const response = await ask({ body, headers })
+  assert.equal(await response.text(), result)
+  assert.equal(last().body, body)
+  assert.deepEqual([last().headers.traceparent, last().headers.tracestate], [headers.traceparent, headers.tracestate])
+})
+
+test('a subscription stays open, carries what changes, and is aborted upstream when its client leaves', async () => {
+  const listen = 'subscriptions/listen'
+  const acknowledged = '{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{}}'
+  const changed = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{}}'
+  upstream.answers((_, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    response.write(`data: ${acknowledged}\n\ndata: ${elicit}\n\ndata: ${changed}\n\n`)
+    response.once('close', () => gone.resolve())
+  })
+  const gone = Promise.withResolvers<void>()
+  const abort = new AbortController()
+  const body = modern('').replace('"tools/call"', `"${listen}"`).replace('"name":"add","arguments":{},', '')
+  const response = await ask({ body, headers: modernHeaders(listen), signal: abort.signal })
+  const reader = response.body?.getReader() ?? assert.fail('no stream')
+  let text = ''
+  while (!text.includes('list_changed')) {
+    const { value } = await reader.read()
+    text += Buffer.from(value ?? assert.fail(text)).toString()
+  }
+  assert.equal(text, `data: ${acknowledged}\n\ndata: ${changed}\n\n`)
+  abort.abort()
+  await gone.promise
+})

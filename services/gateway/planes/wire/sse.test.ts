@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { eventData, messageEvent, SseSplitter, withEventData } from './sse.ts'
+import { eventData, eventId, messageEvent, SseSplitter, withEventData, withEventId } from './sse.ts'
 
 /** The events of a stream that comes in chunks of the given sizes, over and over. */
 function split(stream: Uint8Array, sizes: readonly number[]): Buffer[] {
@@ -71,4 +71,21 @@ test('other data leaves the rest of an event as it was, and line breaks inside i
   assert.equal(changed, 'id: 1\r\n: c\r\ndata: a\ndata: b\nevent: message\r\n\r\n')
   assert.equal(data(changed), 'a\nb')
   assert.equal(data(Buffer.from(messageEvent(Buffer.from('{\r"a":1}'))).toString()), '{\n"a":1}')
+})
+
+test('the id of an event is read as browsers read it, and another one leaves the rest as it was', () => {
+  const id = (event: string) => eventId(Buffer.from(event))
+  assert.deepEqual(
+    [id('id: 1\ndata: x\n\n'), id('id:a\r\nid: b\r\n\r\n'), id('id\n\n'), id('ideal: 1\n\n'), id('data: id: 1\n\n')],
+    ['1', 'b', null, null, null],
+  )
+  const event = Buffer.from(': c\r\nid: 1\r\ndata: x\r\nid: 2\r\n\r\n')
+  assert.equal(Buffer.from(withEventId(event, 'new')).toString(), 'id: new\n: c\r\ndata: x\r\n\r\n')
+  assert.equal(Buffer.from(withEventId(event, null)).toString(), ': c\r\ndata: x\r\n\r\n')
+})
+
+test('a byte order mark at the start hides neither data nor id', () => {
+  assert.equal(data('\ufeffdata: a\n\n'), 'a')
+  assert.equal(eventId(Buffer.from('\ufeffid: 1\n\n')), '1')
+  assert.equal(Buffer.from(withEventData(Buffer.from('\ufeffdata: a\n\n'), Buffer.from('b'))).toString(), 'data: b\n\n')
 })

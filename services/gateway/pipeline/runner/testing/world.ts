@@ -71,6 +71,8 @@ interface Setup {
   readonly plane?: Partial<Plane>
   readonly head?: Head
   readonly batches?: readonly (readonly Frame[])[]
+  /** Says which records the ledger cannot write. */
+  readonly unwritable?: (rec: Rec) => boolean
 }
 
 /** One call through the real runner; what reached caller, ledger and metrics is written down in order. */
@@ -93,7 +95,7 @@ export function world(setup: Setup = {}) {
     reviews: [],
     matrix,
     authenticate: setup.authenticate ?? (() => ada),
-    ledgers: { of: () => ledger(records) },
+    ledgers: { of: () => ledger(records, setup.unwritable) },
     auditFailurePolicy: setup.audit ?? 'closed',
     live,
     snapshots,
@@ -193,8 +195,11 @@ function fakeStages(setup: Setup): readonly AnyStage[] {
   return setup.decided === undefined ? [revoked, resolve, approval] : [revoked, resolve, policy, approval]
 }
 
-function ledger(records: Rec[]) {
-  const append = async (rec: Rec) => ({ seq: records.push(rec), hash: '' })
+function ledger(records: Rec[], unwritable: (rec: Rec) => boolean = () => false) {
+  const append = async (rec: Rec) => {
+    if (unwritable(rec)) throw new Error('no room')
+    return { seq: records.push(rec), hash: '' }
+  }
   return { append, head: () => ({ seq: 0, hash: '' }), health: 'ok', close: async () => {} } as const
 }
 

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { encodeBase64url, systemIds, TestClock } from '@plat/core'
 import { loadSealKeys } from './key.ts'
-import { createSealer, type SealBinding } from './seal.ts'
+import { createSealer, SEAL_KINDS, type SealBinding } from './seal.ts'
 
 const clock = new TestClock()
 const ids = systemIds(clock)
@@ -23,6 +23,17 @@ test('a sealed id opens for its binding alone', () => {
     assert.equal(sealer.open({ ...binding, ...other }, text), null)
   }
   assert.equal(sealer.open({ ...binding, session: 'ns/a', server: 's/notes' }, text), null)
+})
+
+test('what is sealed as one kind opens as no other, and says which call it came out of', () => {
+  const sealer = createSealer([key(1)], clock, ids)
+  const origin = { call: 'c1', operation: 'mcp.call', method: 'tools/call', tool: 'add' } as const
+  for (const kind of SEAL_KINDS) {
+    const text = sealer.seal({ ...binding, kind }, { ...content, origin })
+    const opening = SEAL_KINDS.filter((other) => sealer.open({ ...binding, kind: other }, text) !== null)
+    assert.deepEqual(opening, [kind])
+    assert.deepEqual(sealer.open({ ...binding, kind }, text), { ...content, origin })
+  }
 })
 
 test('every byte of a sealed id counts', () => {
