@@ -35,6 +35,7 @@ function defaults(home: Home, addresses: Addresses): Keys {
     auditPath: join(home.state, 'audit.jsonl'),
     auditFailurePolicy: 'closed',
     approvalStorePath: join(home.state, 'approvals.jsonl'),
+    pinStorePath: join(home.state, 'pins.jsonl'),
     // Whoever can read .plat/env is at this machine: the one token decides, as long as nobody else can reach it.
     adminAuth: { devTokenApprovers: isLoopback(addresses.listen) },
   }

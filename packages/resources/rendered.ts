@@ -71,6 +71,17 @@ export const policyFileSchema = Type.Object(
   closed,
 )
 
+/** Digests by tool name: of one tool any is right (MCPServer and ToolPolicy may name different ones). */
+const pinsSchema = Type.Object(
+  {
+    mode: Type.Enum(['learn', 'enforce'], { type: 'string' }),
+    onChange: Type.Enum(['hide', 'approve', 'alert'], { type: 'string' }),
+    allowUnpinned: Type.Boolean(),
+    pins: mapOf(Type.Array(Type.String({ pattern: '^sha256:[0-9a-f]{64}$' }), { minItems: 1 })),
+  },
+  closed,
+)
+
 const serverSchema = Type.Object(
   {
     url: Type.String({ pattern: '^https?://[^/@\\s]+' }),
@@ -84,7 +95,7 @@ const serverSchema = Type.Object(
     caPEM: Type.Optional(Type.String()),
     auth: Type.Object({ type: Type.String() }),
     dlpProfile: Type.Optional(Type.String()),
-    pins: Type.Optional(Type.Object({})),
+    pins: Type.Optional(pinsSchema),
     toolLabels: Type.Optional(Type.Object({})),
   },
   closed,
@@ -139,6 +150,7 @@ export type PolicyEntry = PolicyFile['policies'][number]
 export type RuleEntry = PolicyEntry['rules'][number]
 export type RuleMatch = Static<typeof matchSchema>
 export type UpstreamsFile = Static<typeof upstreamsFileSchema>
+export type PinsEntry = Static<typeof pinsSchema>
 export type ServerEntry = UpstreamsFile['servers'][string]
 export type ModelsFile = Static<typeof modelsFileSchema>
 export type ModelRouteEntry = ModelsFile['models'][string]

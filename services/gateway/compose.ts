@@ -11,6 +11,7 @@ import {
   authMetrics,
   budgetMetrics,
   modelMetrics,
+  pinMetrics,
   policyMetrics,
   revocationMetrics,
   runnerMetrics,
@@ -23,6 +24,7 @@ import { createBudgets, type OpeningLimits, openLimits, pricingSlot } from './fe
 import { createAuthenticator } from './features/identity/index.ts'
 import { bindToSvid, createProfiling } from './features/listeners/index.ts'
 import { createModels } from './features/models/index.ts'
+import { createPins, type PinsFeature } from './features/pins/index.ts'
 import { createPolicies, policySlot } from './features/policy/index.ts'
 import { createRevocations } from './features/revocations/index.ts'
 import { createServers, registrySlot } from './features/servers/index.ts'
@@ -38,7 +40,14 @@ import {
   scopeOnlyModels,
   stages,
 } from './pipeline/index.ts'
-import { createListReview, createMcpPlane, createSealer, loadSealKeys } from './planes/mcp/index.ts'
+import {
+  type AskingPlane,
+  createListReview,
+  createMcpPlane,
+  createPinReview,
+  createSealer,
+  loadSealKeys,
+} from './planes/mcp/index.ts'
 import { createDemand, createMeter, createModelPlane } from './planes/model/index.ts'
 
 /** What a gateway is made of, beside its own parts. */
@@ -84,8 +93,9 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
   await using starting = new AsyncDisposableStack()
   const shared = await openShared(options, starting)
   const features = await startFeatures(shared)
-  const runner = createPipeline(shared, features)
   const [mcp, model] = await Promise.all([mcpPlane(shared, features), modelPlane(shared, features)])
+  const pins = await startPins(shared, features, mcp)
+  const runner = createPipeline(shared, { ...features, pins })
   const { config, env, clock, log, metrics, audit, live } = shared
   const admin = createAdmin({ env, ledgers: audit.ledgers, log })
   const mount = (prefix: string, plane: Plane): RawRoute => ({
@@ -154,9 +164,23 @@ async function startFeatures(shared: Shared) {
   return { authenticator, revocations, servers, models, policies, approvals, budgets }
 }
 
+/** Pins ask servers for their tools, so they come after the plane that can. */
+async function startPins(shared: Shared, { servers }: Features, mcp: AskingPlane) {
+  const { audit, metrics, keep } = shared
+  return keep(
+    await createPins({
+      ...shared,
+      rules: (snapshot, key) => servers.upstream(snapshot, key)?.pins ?? null,
+      list: (call) => mcp.listTools(call),
+      ledgers: audit.ledgers,
+      metrics: pinMetrics(metrics),
+    }),
+  )
+}
+
 /** The order of the governed call: the request's stages, the reply's reviews. */
-function createPipeline(shared: Shared, features: Features): Runner {
-  const { authenticator, revocations, servers, models, policies, approvals, budgets } = features
+function createPipeline(shared: Shared, features: Features & { readonly pins: PinsFeature }): Runner {
+  const { authenticator, revocations, servers, models, policies, approvals, budgets, pins } = features
   const { config, audit, live, snapshots, clock, log, metrics, keep } = shared
   const resolve = resolveByPlane({ mcp: servers.stage, model: models.stage })
   const { svidMode: mode, svidTrustDomains: trustDomains } = config.tls
@@ -164,8 +188,12 @@ function createPipeline(shared: Shared, features: Features): Runner {
   const meters = [createMeter(budgets.price), budgets.toolMeter]
   return keep(
     createRunner({
-      stages: stages([revocations.stage, resolve, policies.stage, approvals.stage, budgets.stage]),
-      reviews: [createListReview((call, tool) => policies.judge(call.snapshot, call.facts, tool)), ...meters],
+      stages: stages([revocations.stage, resolve, pins.stage, policies.stage, approvals.stage, budgets.stage]),
+      reviews: [
+        createPinReview(pins.shows),
+        createListReview((call, tool) => policies.judge(call.snapshot, call.facts, tool)),
+        ...meters,
+      ],
       matrix: config.modelPolicy === 'policy' ? matrix : scopeOnlyModels,
       authenticate: bindToSvid((arrival) => authenticator.authenticate(arrival.wire), svids),
       ledgers: audit.ledgers,
@@ -197,7 +225,7 @@ async function modelPlane(shared: Shared, { models }: Features): Promise<Plane> 
   return createModelPlane({ ...(await limitsOf(shared)), routes: models })
 }
 
-async function mcpPlane(shared: Shared, { servers }: Features): Promise<Plane> {
+async function mcpPlane(shared: Shared, { servers }: Features): Promise<AskingPlane> {
   const { config, env, clock, ids, log } = shared
   const sealKeys = await loadSealKeys({ env, stateDir: path.dirname(config.auditPath), ids })
   return createMcpPlane({

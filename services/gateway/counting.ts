@@ -2,6 +2,7 @@ import type { BudgetMetrics } from './features/budgets/index.ts'
 import type { AuthMetrics } from './features/identity/index.ts'
 import type { SvidOptions } from './features/listeners/index.ts'
 import type { ModelsOptions } from './features/models/index.ts'
+import type { PinsParts } from './features/pins/index.ts'
 import type { PolicyMetrics } from './features/policy/index.ts'
 import type { RevocationMetrics } from './features/revocations/index.ts'
 import type { ServersOptions } from './features/servers/index.ts'
@@ -41,6 +42,12 @@ export function svidMetrics(metrics: GatewayMetrics): Pick<SvidOptions, 'checked
 /** What the registry of servers counts. */
 export function serverMetrics(metrics: GatewayMetrics): ServersOptions['metrics'] {
   return { configured: (count) => metrics.gauge('plat_gateway_upstreams_configured').set({}, count) }
+}
+
+/** What pins count. */
+export function pinMetrics(metrics: GatewayMetrics): PinsParts['metrics'] {
+  const events = metrics.counter('plat_gateway_tool_pin_events_total')
+  return { event: (server, event) => events.inc({ server, event }) }
 }
 
 /** What the model routes count. */

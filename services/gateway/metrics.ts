@@ -86,6 +86,13 @@ export const gatewayMetricRows = [
   },
   {
     ...tools,
+    name: 'plat_gateway_tool_pin_events_total',
+    type: 'counter',
+    labels: { server: NAMES, event: ['learned', 'drifted', 'hidden', 'denied', 'held'] },
+    help: 'Tool definitions that were learned or changed, and what was hidden, refused or held for it',
+  },
+  {
+    ...tools,
     name: 'plat_gateway_svid_checks_total',
     type: 'counter',
     labels: { result: ['match', 'mismatch', 'absent', 'untrusted'] },

@@ -63,10 +63,13 @@ export interface ToolLabels {
   readonly sinks: readonly string[]
 }
 
-/** The definition digest that a tool is pinned to. */
+/** What is known of the definition of the tool that is called. */
 export interface ToolPin {
-  readonly digest: string
-  readonly mode: 'off' | 'learn' | 'enforce'
+  /** `sha256:<hex>` of the definition that was offered last; null: nobody was offered one. */
+  readonly digest: string | null
+  readonly mode: 'learn' | 'enforce'
+  /** A person must let this call through: the definition is not the one that somebody agreed to. */
+  readonly approve: boolean
 }
 
 export interface TaintView {

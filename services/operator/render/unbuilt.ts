@@ -1,5 +1,6 @@
 import { compileExpression, type Manifest } from '@plat/resources'
 import { WHEN_VARIABLES } from '@plat/resources/rendered'
+import { pinFaults } from './pins.ts'
 
 /**
  * What a resource may say and this version would not enforce. Each function lists field paths (below `spec`) with the
@@ -74,7 +75,7 @@ export function serverFaults({ metadata, spec }: Manifest<'MCPServer'>): Fault[]
   if (spec.dlpProfile !== undefined && spec.dlpProfile !== 'none') faults.push(notBuilt('dlpProfile'))
   if (spec.caBundleRef !== undefined) faults.push(notBuilt('caBundleRef'))
   if (Object.keys(spec.toolLabels ?? {}).length > 0) faults.push(notBuilt('toolLabels'))
-  if (spec.toolPins !== undefined && spec.toolPins.mode !== 'off') faults.push(notBuilt('toolPins'))
+  if (spec.toolPins !== undefined) faults.push(...pinFaults('toolPins', spec.toolPins))
   return faults
 }
 
@@ -94,7 +95,7 @@ export function policyFaults({ spec }: Manifest<'ToolPolicy'>): Fault[] {
   if (spec.mode === 'dryRun') faults.push(notBuilt('mode'))
   if (spec.cedar !== undefined && spec.cedar !== '') faults.push(notBuilt('cedar'))
   for (const [server, pins] of Object.entries(spec.toolPins ?? {})) {
-    if (pins.mode !== 'off') faults.push(notBuilt(`toolPins[${server}]`))
+    faults.push(...pinFaults(`toolPins[${server}]`, pins))
   }
   for (const [index, rule] of (spec.rules ?? []).entries()) {
     for (const { path, why } of ruleFaults(rule)) faults.push({ path: `rules[${index}].${path}`, why })

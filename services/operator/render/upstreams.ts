@@ -1,6 +1,7 @@
 import type { Manifest } from '@plat/resources'
 import type { ServerEntry, UpstreamsFile } from '@plat/resources/rendered'
 import { type Declared, keyOf, sorted } from './declared.ts'
+import { pinsOf, policyPins } from './pins.ts'
 import { agentFaults, type Fault, faultLine, RESERVED_PREFIX, reservedName, serverFaults, urlFault } from './unbuilt.ts'
 
 /**
@@ -12,6 +13,7 @@ export function renderUpstreams(declared: Declared): { file: UpstreamsFile; refu
     declared: new Map(declared.servers.map((server) => [keyOf(server), server])),
     agents: declared.agents.map(({ metadata }) => metadata),
     hidden: new Set(),
+    pins: policyPins(sorted(declared.policies), declared.servers),
     servers: {},
     bindings: {},
     refused: [],
@@ -35,6 +37,8 @@ interface Rendering {
   readonly agents: readonly { readonly namespace: string; readonly name: string }[]
   /** `<ns>/<name>`: a refused server stands in the way of this name. */
   readonly hidden: Set<string>
+  /** What ToolPolicies say of the pins of a server, by `<ns>/<name>`. */
+  readonly pins: ReturnType<typeof policyPins>
   readonly servers: UpstreamsFile['servers']
   readonly bindings: UpstreamsFile['bindings']
   readonly refused: string[]
@@ -50,8 +54,9 @@ function usersOf({ metadata, spec }: Manifest<'MCPServer'>): string[] {
   return [...new Set(spec.allowedNamespaces ?? [])].filter((namespace) => namespace !== metadata.namespace).toSorted()
 }
 
-function serverEntry({ hidden }: Rendering, server: Manifest<'MCPServer'>): ServerEntry {
+function serverEntry({ hidden, pins: said }: Rendering, server: Manifest<'MCPServer'>): ServerEntry {
   const { metadata, spec } = server
+  const pins = pinsOf(server, said.get(keyOf(server)) ?? [])
   const versions = spec.protocolVersions ?? []
   return {
     url: spec.url,
@@ -64,6 +69,7 @@ function serverEntry({ hidden }: Rendering, server: Manifest<'MCPServer'>): Serv
     ...(spec.timeoutSeconds !== undefined && { timeoutSeconds: spec.timeoutSeconds }),
     auth: { type: 'none' },
     ...(spec.dlpProfile !== undefined && { dlpProfile: spec.dlpProfile }),
+    ...(pins !== null && { pins }),
   }
 }
 

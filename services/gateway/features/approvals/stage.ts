@@ -12,10 +12,10 @@ const NOT_NEEDED = { approval: null } as const
 export function createApprovalStage(
   approvals: Approvals,
   onFault: (error: unknown) => void,
-): Stage<'approval', 'identity' | 'target' | 'decision', 'approval'> {
+): Stage<'approval', 'identity' | 'target' | 'pin' | 'decision', 'approval'> {
   const judge = async (call: JudgedCall): Promise<Verdict<'approval'>> => {
     const used = call.pass === 2 ? await approvals.release(call) : null
-    if (used === null && call.facts.decision.action === 'allow') return NOT_NEEDED
+    if (used === null && isFree(call)) return NOT_NEEDED
     const answer = used ?? (await approvals.ask(call))
     return isDenial(answer) || 'until' in answer ? answer : { approval: answer }
   }
@@ -25,16 +25,21 @@ export function createApprovalStage(
   }
   return stage({
     name: 'approval',
-    needs: ['identity', 'target', 'decision'],
+    needs: ['identity', 'target', 'pin', 'decision'],
     gives: ['approval'],
     skipped: NOT_NEEDED,
     admit(call) {
       const { action } = call.facts.decision
       if (action === 'deny') return deny('policy_denied', call.facts.decision.reason)
-      return action === 'allow' && call.pass === 1 ? NOT_NEEDED : judge(call).catch(unavailable)
+      return call.pass === 1 && isFree(call) ? NOT_NEEDED : judge(call).catch(unavailable)
     },
     settle({ id, facts: { approval } }, { forwarded }) {
       return approval === null || forwarded ? undefined : approvals.giveBack(approval, id)
     },
   })
+}
+
+/** Neither policy nor a changed definition asks for a person. */
+function isFree({ facts: { decision, pin } }: JudgedCall): boolean {
+  return decision.action === 'allow' && pin?.approve !== true
 }

@@ -43,17 +43,6 @@ export const serversBlock = {
       built: false,
       description: 'Broker `/v1/exchange` URL for servers with auth type `tokenExchange`.',
     }),
-    pinStorePath: Type.String({
-      default: '',
-      built: false,
-      description: 'Journal of observed tool definitions; memory when empty.',
-    }),
-    pinCacheSeconds: Type.Integer({
-      default: 60,
-      minimum: 0,
-      built: false,
-      description: 'Rate limit of the upstream `tools/list` fetch.',
-    }),
   }),
   rules: [someUpstream],
 } satisfies ConfigBlock

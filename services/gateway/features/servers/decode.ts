@@ -28,7 +28,6 @@ function unbuiltOfServer(server: ServerEntry): string[] {
   if (server.auth.type !== 'none') out.push('auth.type')
   for (const member of Object.keys(server.auth)) if (member !== 'type') out.push(`auth.${member}`)
   if (server.dlpProfile !== undefined && server.dlpProfile !== 'none') out.push('dlpProfile')
-  if (server.pins !== undefined) out.push('pins')
   if (server.toolLabels !== undefined) out.push('toolLabels')
   return out
 }

@@ -1,4 +1,4 @@
-import type { ServerEntry, UpstreamsFile } from '@plat/resources/rendered'
+import type { PinsEntry, ServerEntry, UpstreamsFile } from '@plat/resources/rendered'
 import { type Denial, deny, type Identity, type Target, type ToolLabels } from '../../call/index.ts'
 
 /** One MCP server as the gateway reaches it. */
@@ -15,6 +15,13 @@ export interface Upstream {
   readonly trust: Target['trust']
   readonly dataClass: Target['dataClass']
   readonly jurisdiction: string | null
+  /** What tool definitions are held against; null: mode `off`. */
+  readonly pins: Pins | null
+}
+
+/** `pins` of the file, ready to be asked. */
+export interface Pins extends Pick<PinsEntry, 'mode' | 'onChange' | 'allowUnpinned'> {
+  readonly pins: ReadonlyMap<string, ReadonlySet<string>>
 }
 
 /** The way from a name that a caller uses to one server (document 3, "Server name resolution order"): map lookups only. */
@@ -133,7 +140,12 @@ function upstreamOf(key: string, entry: ServerEntry): Upstream {
     trust: entry.trust,
     dataClass: entry.dataClass,
     jurisdiction: entry.jurisdiction ?? null,
+    pins: entry.pins === undefined ? null : pinsOf(entry.pins),
   }
+}
+
+function pinsOf({ pins, ...rules }: PinsEntry): Pins {
+  return { ...rules, pins: new Map(Object.entries(pins).map(([tool, digests]) => [tool, new Set(digests)])) }
 }
 
 /** What gateway.json says nothing about stands as for an MCPServer that leaves it out. */
@@ -147,5 +159,6 @@ function staticUpstream(name: string, url: string): Upstream {
     trust: 'untrusted',
     dataClass: 'internal',
     jurisdiction: null,
+    pins: null,
   }
 }

@@ -109,6 +109,7 @@ test('a target finds its server again by key, with what the file says of it', ()
     trust: 'trusted',
     dataClass: 'internal',
     jurisdiction: null,
+    pins: null,
   })
   assert.equal(registry.upstream('fixed')?.url, 'http://static/mcp')
   assert.equal(registry.upstream('default/missing'), null)
@@ -123,7 +124,6 @@ test('what this version does not enforce refuses the file', () => {
   const unbuilt: [Partial<ServerEntry>, string][] = [
     [{ auth: { type: 'bearerSecret' } }, 'auth.type'],
     [{ dlpProfile: 'strict' }, 'dlpProfile'],
-    [{ pins: {} }, 'pins'],
     [{ toolLabels: {} }, 'toolLabels'],
   ]
   for (const [more, path] of unbuilt) {

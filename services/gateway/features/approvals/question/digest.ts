@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto'
 import { canonicalJson, parseLossless } from '@plat/core'
-import type { Call, Identity, Target } from '../../../call/index.ts'
+import type { Call, Identity, Target, ToolPin } from '../../../call/index.ts'
 
 /** What of a call an approval is bound to. */
 export type Bound = Pick<Call, 'operation' | 'method' | 'body'> & {
-  readonly facts: { readonly identity: Identity; readonly target: Target }
+  readonly facts: { readonly identity: Identity; readonly target: Target; readonly pin: ToolPin | null }
 }
 
 /**
@@ -19,14 +19,14 @@ export function digestOf(call: Bound, ruleSha256: string | null): string | null 
 }
 
 function boundText(call: Bound, ruleSha256: string | null): string | null {
-  const { identity, target } = call.facts
+  const { identity, target, pin } = call.facts
   const { namespace, agent, session } = identity
   const bound = {
     tenant: identity.tenant,
     session: `${namespace}/${agent}/${session}`,
     target: target.key,
     tool: target.tool,
-    definition: null,
+    definition: pin?.digest ?? null,
     arguments: boundArguments(call),
     rule: ruleSha256,
   }

@@ -4,13 +4,16 @@ import type { Call } from '../../../call/index.ts'
 import type { Question } from '../events.ts'
 import { type PreviewOptions, previewOf } from './preview.ts'
 
+/** Why people are asked although policy allows the call. */
+const CHANGED = 'the definition of the tool is not the one that was pinned'
+
 /** What people are asked about this call. */
 export function questionOf(
-  call: Call<'identity' | 'target' | 'decision'>,
+  call: Call<'identity' | 'target' | 'pin' | 'decision'>,
   digest: string,
   using: { readonly clock: Clock; readonly ids: Ids; readonly timeoutMs: number; readonly preview: PreviewOptions },
 ): Question {
-  const { identity, target, decision } = call.facts
+  const { identity, target, pin, decision } = call.facts
   const now = using.clock.now()
   const args = call.body?.args ?? null
   return {
@@ -30,7 +33,7 @@ export function questionOf(
     preview: previewOf(args, using.preview),
     policy: decision.policy,
     rule: decision.rule,
-    reason: decision.reason,
+    reason: pin?.approve === true ? CHANGED : decision.reason,
     quorum: { minApprovers: 1, approverGroups: [] },
     policyRevision: decision.revision,
     createdAt: now,

@@ -17,6 +17,7 @@ export interface Told {
   readonly args?: string
   readonly action?: Decision['action']
   readonly rule?: string
+  readonly pin?: Facts['pin']
 }
 
 /** A call under test: it can leave, come again for its second pass, and carry what the stage gave it. */
@@ -24,7 +25,7 @@ export interface Heldable extends JudgedCall {
   leave(reason: string): void
   /** The same call in its second pass, judged anew. */
   again(now?: Told): Heldable
-  with(given: Pick<Facts, 'approval'>): Call<'identity' | 'target' | 'decision' | 'approval'>
+  with(given: Pick<Facts, 'approval'>): Call<'identity' | 'target' | 'pin' | 'decision' | 'approval'>
 }
 
 let count = 0
@@ -65,7 +66,7 @@ function partsOf(told: Told) {
     method,
     name: tool,
     body: { bytes, args: bytes, value: null },
-    facts: { identity: identityOf(told), target: targetOf(told, tool), decision: decisionOf(told) },
+    facts: { identity: identityOf(told), target: targetOf(told, tool), pin: told.pin ?? null, decision: decisionOf(told) },
   }
 }
 

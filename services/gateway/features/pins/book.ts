@@ -1,0 +1,123 @@
+import type { Clock } from '@plat/core'
+import type { Journal } from '@plat/state'
+import type { Offered } from './definition.ts'
+import type { PinEvent } from './events.ts'
+import type { PinRules, Standing } from './rules.ts'
+
+/** Tools of one server that are remembered; further ones count as unpinned. */
+export const TOOLS_PER_SERVER_MAX = 4096
+/** Servers that are remembered; the one that was seen longest ago makes room. */
+export const SERVERS_MAX = 10_000
+
+/** Something about a tool that somebody wants to know. */
+export interface PinNotice extends PinEvent {
+  readonly server: string
+}
+
+export interface PinBookOptions {
+  readonly journal: Journal<PinEvent>
+  readonly clock: Clock
+  /** Told once of each new definition, when the journal has it. */
+  readonly onNotice: (notice: PinNotice) => void
+  readonly onFault: (error: unknown) => void
+}
+
+interface Seen {
+  digest: string
+  /** Monotonic, in milliseconds. */
+  at: number
+}
+
+/** What is known of one server's tools. */
+class ServerTools {
+  /** Definitions of mode `learn`. */
+  readonly learned = new Map<string, string>()
+  /** `<tool>\n<digest>` of what was told as drift. */
+  readonly told = new Set<string>()
+  /** The last definition that anybody was offered. */
+  readonly seen = new Map<string, Seen>()
+}
+
+/**
+ * What servers offered: the last definition of each tool, whoever it was offered to, and the first one of mode `learn`. A
+ * definition that was shown to one session and not to others counts for all, until the server offers another.
+ */
+export class PinBook {
+  readonly #options: PinBookOptions
+  readonly #servers = new Map<string, ServerTools>()
+
+  private constructor(options: PinBookOptions) {
+    this.#options = options
+  }
+
+  /** Reads the journal, then answers. Rejects when it cannot be read: pins that are forgotten would be learned anew. */
+  static async open(options: PinBookOptions): Promise<PinBook> {
+    const book = new PinBook(options)
+    for await (const { key, event } of options.journal.read(0)) book.#apply(key, event)
+    return book
+  }
+
+  /** Takes note of what a server offers, and answers how each of the tools stands. */
+  observe(server: string, rules: PinRules, offered: readonly Offered[]): readonly Standing[] {
+    const known = this.#of(server)
+    const at = this.#options.clock.monotonic()
+    return offered.map(({ name, digest }) => {
+      const before = known.seen.get(name)
+      if (before !== undefined) Object.assign(before, { digest, at })
+      else if (known.seen.size < TOOLS_PER_SERVER_MAX) known.seen.set(name, { digest, at })
+      return this.#stand(server, known, rules, { name, digest })
+    })
+  }
+
+  /** The last definition of a tool, or null when nobody was offered it within `maxAgeMs`. */
+  lastSeen(server: string, tool: string, maxAgeMs: number): string | null {
+    const seen = this.#servers.get(server)?.seen.get(tool)
+    if (seen === undefined || this.#options.clock.monotonic() - seen.at > maxAgeMs) return null
+    return seen.digest
+  }
+
+  /** How a definition stands against what the rules pin; what they do not name is held against what was learned. */
+  standing(server: string, rules: PinRules, { name, digest }: Offered): Standing {
+    const pins = rules.pins.get(name)
+    if (pins !== undefined) return pins.has(digest) ? 'pinned' : 'drifted'
+    const learned = this.#servers.get(server)?.learned.get(name)
+    if (learned === undefined) return 'unpinned'
+    return learned === digest ? 'pinned' : 'drifted'
+  }
+
+  #stand(server: string, known: ServerTools, rules: PinRules, tool: Offered): Standing {
+    const standing = this.standing(server, rules, tool)
+    const { name, digest } = tool
+    if (standing === 'drifted' && !known.told.has(`${name}\n${digest}`)) {
+      this.#keep({ server, t: 'drifted', tool: name, digest })
+    }
+    if (standing !== 'unpinned' || rules.mode !== 'learn' || known.learned.size >= TOOLS_PER_SERVER_MAX) return standing
+    this.#keep({ server, t: 'learned', tool: name, digest })
+    return 'pinned'
+  }
+
+  /** In force at once, told when it is durable: a pin that could not be kept holds as long as the process. */
+  #keep(notice: PinNotice): void {
+    const { server, ...event } = notice
+    this.#apply(server, event)
+    this.#options.journal.append(server, [event]).then(() => this.#options.onNotice(notice), this.#options.onFault)
+  }
+
+  #apply(server: string, { t, tool, digest }: PinEvent): void {
+    const known = this.#of(server)
+    if (t === 'learned') known.learned.set(tool, digest)
+    else if (known.told.size < TOOLS_PER_SERVER_MAX) known.told.add(`${tool}\n${digest}`)
+  }
+
+  #of(server: string): ServerTools {
+    const known = this.#servers.get(server)
+    if (known !== undefined) return known
+    if (this.#servers.size >= SERVERS_MAX) {
+      const oldest = this.#servers.keys().next()
+      if (!oldest.done) this.#servers.delete(oldest.value)
+    }
+    const fresh = new ServerTools()
+    this.#servers.set(server, fresh)
+    return fresh
+  }
+}

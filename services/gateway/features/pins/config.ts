@@ -1,0 +1,21 @@
+import type { ConfigBlock } from '@plat/config'
+import Type from 'typebox'
+
+/** Pinned tool definitions (document 3, "MCP servers"). */
+export const pinsBlock = {
+  path: '',
+  feature: 'pins',
+  built: true,
+  schema: Type.Object({
+    pinStorePath: Type.String({
+      default: '',
+      description: 'Journal of observed tool definitions; memory when empty.',
+    }),
+    pinCacheSeconds: Type.Integer({
+      default: 60,
+      minimum: 0,
+      description: 'Rate limit of the upstream `tools/list` fetch.',
+    }),
+  }),
+  rules: [],
+} satisfies ConfigBlock

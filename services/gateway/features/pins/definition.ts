@@ -1,0 +1,44 @@
+import { hash } from 'node:crypto'
+import { canonicalJson } from '@plat/core'
+
+/** How a digest is written, here and in `toolPins.pins`. */
+export const DIGEST_FORM = 'sha256:<64 hex digits>'
+
+/** One tool as a server offers it. */
+export interface Offered {
+  readonly name: string
+  /** SHA-256 of the canonical form of the whole definition. */
+  readonly digest: string
+}
+
+/**
+ * The digest of a tool's definition, `sha256:<hex>`: every member counts (wording, schemas, annotations, icons, what nobody
+ * knows yet), the order of members and the spelling of numbers do not. `tool` comes from `parseLossless`, so that numbers
+ * beyond 2^53 differ where their text does. Null where the definition has no canonical form: text that is no Unicode.
+ */
+export function definitionDigest(tool: unknown): string | null {
+  try {
+    return `sha256:${hash('sha256', canonicalJson(tool), 'hex')}`
+  } catch (error) {
+    if (error instanceof TypeError) return null
+    throw error
+  }
+}
+
+/**
+ * The tools of a list by name. A tool without a name or without a canonical form is left out: nothing can be pinned to it,
+ * and nobody can call it by policy.
+ */
+export function offeredTools(tools: readonly unknown[]): readonly Offered[] {
+  const offered: Offered[] = []
+  for (const tool of tools) {
+    const name = typeof tool === 'object' && tool !== null && 'name' in tool ? tool.name : null
+    if (typeof name !== 'string') continue
+    // What has no canonical form matches no pin, whatever it is.
+    offered.push({ name, digest: definitionDigest(tool) ?? NO_DIGEST })
+  }
+  return offered
+}
+
+/** Stands for a definition that has no digest; no pin reads like it. */
+const NO_DIGEST = 'none'

@@ -1,0 +1,100 @@
+import type { Clock } from '@plat/core'
+import type { Ledgers } from '@plat/ledger'
+import type { Log } from '@plat/process'
+import { createMemoryJournal, openFileJournal } from '@plat/state'
+import type { Snapshot } from '../../call/index.ts'
+import type { Stage } from '../../pipeline/stage.ts'
+import { PinBook, type PinNotice } from './book.ts'
+import { offeredTools } from './definition.ts'
+import { decodePinEvent, type PinEvent } from './events.ts'
+import { type PinRules, treatment } from './rules.ts'
+import { createPinStage, type ListTools } from './stage.ts'
+
+export { pinsBlock } from './config.ts'
+export { DIGEST_FORM } from './definition.ts'
+export type { PinRules } from './rules.ts'
+export type { ListTools, PinnedCall } from './stage.ts'
+
+/** What `plat_gateway_tool_pin_events_total` counts. */
+export type PinMetric = 'learned' | 'drifted' | 'hidden' | 'denied' | 'held'
+
+export interface PinsParts {
+  readonly config: { readonly pinStorePath: string; readonly pinCacheSeconds: number }
+  readonly rules: (snapshot: Snapshot, server: string) => PinRules | null
+  readonly list: ListTools
+  readonly ledgers: Ledgers
+  readonly clock: Clock
+  readonly log: Log
+  /** `server` is the name that the caller used, or `<ns>/<name>` where no caller is known. */
+  readonly metrics: { event(server: string, event: PinMetric): void }
+}
+
+/** Where a list is offered. */
+export interface ListedAt {
+  readonly snapshot: Snapshot
+  readonly facts: { readonly target: { readonly key: string; readonly server: string } }
+}
+
+/** Tool definitions that change are seen, and under `enforce` hidden, held or refused. */
+export interface PinsFeature {
+  readonly stage: Stage<'pins', 'identity' | 'target', 'pin'>
+  /** Which tools of a list the caller may see, in their order. `tools` comes from `parseLossless`. */
+  shows(call: ListedAt, tools: readonly unknown[]): readonly boolean[]
+  close(): Promise<void>
+}
+
+/**
+ * Tool pins (document 2, `toolPins`) on the journal of `pinStorePath`, or in memory when it is empty. Rejects when the
+ * journal cannot be read.
+ */
+export async function createPins(parts: PinsParts): Promise<PinsFeature> {
+  const { config, rules, list, ledgers, clock, log, metrics } = parts
+  const path = config.pinStorePath
+  const file = path === '' ? null : await openFileJournal({ path, clock, decode: decodePinEvent })
+  const failed = (message: string) => (error: unknown) =>
+    log.error({ error: error instanceof Error ? error.message : String(error) }, message)
+  const tell = ({ server, t, tool, digest }: PinNotice) => {
+    metrics.event(server, t)
+    if (t !== 'drifted') return
+    log.warn({ server, tool, digest }, 'a tool is not as it was pinned')
+    const record = { kind: 'alert', alert: 'pin.drift', server, tool, digest } as const
+    ledgers.of('').append(record).catch(failed('a changed tool could not be recorded in the ledger'))
+  }
+  const book = await PinBook.open({
+    journal: file ?? createMemoryJournal<PinEvent>(() => clock.now()),
+    clock,
+    onNotice: tell,
+    onFault: failed('a pin could not be kept: it holds until the gateway stops'),
+  })
+  return {
+    stage: createPinStage({
+      book,
+      clock,
+      rules,
+      list,
+      cacheMs: config.pinCacheSeconds * 1000,
+      onFault: failed('the tools of a server could not be listed'),
+      onRefused: (server, event) => metrics.event(server, event),
+    }),
+    shows({ snapshot, facts }, tools) {
+      const { key, server } = facts.target
+      const found = rules(snapshot, key)
+      if (found === null) return tools.map(() => true)
+      const offered = offeredTools(tools)
+      const standings = book.observe(key, found, offered)
+      const refused = new Set(
+        offered.filter((_, at) => treatment(found, standings[at] ?? 'unpinned') === 'refuse').map(({ name }) => name),
+      )
+      for (const _ of refused) metrics.event(server, 'hidden')
+      return tools.map((tool) => !refused.has(nameOf(tool)))
+    },
+    async close() {
+      await file?.close()
+    },
+  }
+}
+
+/** Empty for what is no tool: whoever filters by policy hides it. */
+function nameOf(tool: unknown): string {
+  return typeof tool === 'object' && tool !== null && 'name' in tool && typeof tool.name === 'string' ? tool.name : ''
+}

@@ -1,0 +1,102 @@
+import { type Clock, ExpiringMap } from '@plat/core'
+import { type Call, type Denial, deny, isDenial, type Snapshot, type ToolPin } from '../../call/index.ts'
+import { type Stage, stage } from '../../pipeline/stage.ts'
+import { type PinBook, SERVERS_MAX } from './book.ts'
+import { offeredTools } from './definition.ts'
+import { type PinRules, treatment } from './rules.ts'
+
+/** A call whose server is known. */
+export type PinnedCall = Call<'identity' | 'target'>
+
+/** Asks the call's server for its tools, all pages, on the caller's own session. */
+export type ListTools = (call: PinnedCall) => Promise<readonly unknown[] | Denial>
+
+export interface PinStageOptions {
+  readonly book: PinBook
+  readonly clock: Clock
+  /** The rules for a server by `target.key`; null: mode `off`. */
+  readonly rules: (snapshot: Snapshot, server: string) => PinRules | null
+  readonly list: ListTools
+  /** Document 3: `pinCacheSeconds`, in milliseconds. At most one list of a server is fetched in this time. */
+  readonly cacheMs: number
+  /** A list that nobody waited for could not be fetched. */
+  readonly onFault: (error: unknown) => void
+  /** Told of each call that is refused or sent to an approver for the definition of its tool. */
+  readonly onRefused: (server: string, event: 'denied' | 'held') => void
+}
+
+/** What a call without rules has. */
+const NO_PIN = { pin: null } as const
+
+/**
+ * The stage `pins`: a tool is called only while its definition is the one that somebody agreed to (document 2, `toolPins`).
+ * In mode `learn` nothing waits and nothing is refused; in mode `enforce` a definition that nobody was offered lately is
+ * fetched first, so that a caller that never asks for a list is no way around.
+ */
+export function createPinStage(options: PinStageOptions): Stage<'pins', 'identity' | 'target', 'pin'> {
+  const { book, rules, cacheMs, onRefused } = options
+  const fetches = new Fetches(options)
+  const judged = (call: PinnedCall, found: PinRules, digest: string | null) => {
+    const { server, key, tool } = call.facts.target
+    const offered = { name: tool ?? '', digest: digest ?? 'none' }
+    const standing = digest === null ? 'unpinned' : book.standing(key, found, offered)
+    const treated = treatment(found, standing)
+    if (treated !== 'pass') onRefused(server, treated === 'refuse' ? 'denied' : 'held')
+    if (treated === 'refuse') return deny('tool_pin_mismatch', `${server}/${tool} is not as it was pinned: ${standing}`)
+    return { pin: { digest, mode: found.mode, approve: treated === 'approve' } satisfies ToolPin }
+  }
+  return stage({
+    name: 'pins',
+    needs: ['identity', 'target'],
+    gives: ['pin'],
+    skipped: NO_PIN,
+    admit(call) {
+      const { key, tool } = call.facts.target
+      const found = tool === null ? null : rules(call.snapshot, key)
+      if (found === null || tool === null) return NO_PIN
+      const digest = book.lastSeen(key, tool, cacheMs)
+      if (digest !== null) return judged(call, found, digest)
+      const fetched = fetches.fetch(call, found)
+      if (found.mode === 'learn') {
+        fetched.catch(options.onFault)
+        return judged(call, found, null)
+      }
+      return fetched.then((fault) => fault ?? judged(call, found, book.lastSeen(key, tool, Number.POSITIVE_INFINITY)))
+    },
+  })
+}
+
+/** Lists that are being fetched or were lately: one at a time for a server, and one in `cacheMs`. */
+class Fetches {
+  readonly #options: PinStageOptions
+  readonly #running = new Map<string, Promise<Denial | null>>()
+  readonly #lately: ExpiringMap<true>
+
+  constructor(options: PinStageOptions) {
+    this.#options = options
+    this.#lately = new ExpiringMap({ clock: options.clock, cap: SERVERS_MAX })
+  }
+
+  /** What keeps the tools from being known, or null. */
+  fetch(call: PinnedCall, rules: PinRules): Promise<Denial | null> {
+    const { key } = call.facts.target
+    const running = this.#running.get(key)
+    if (running !== undefined) return running
+    if (this.#lately.get(key) !== null) return FETCHED
+    const fetched = this.#fetch(call, rules).finally(() => this.#running.delete(key))
+    this.#running.set(key, fetched)
+    return fetched
+  }
+
+  async #fetch(call: PinnedCall, rules: PinRules): Promise<Denial | null> {
+    const { book, list, clock, cacheMs } = this.#options
+    const { key } = call.facts.target
+    const tools = await list(call)
+    if (isDenial(tools)) return tools
+    book.observe(key, rules, offeredTools(tools))
+    this.#lately.insert(key, true, clock.now() + cacheMs)
+    return null
+  }
+}
+
+const FETCHED = Promise.resolve(null)

@@ -1,0 +1,75 @@
+import type { Manifest } from '@plat/resources'
+import type { PinsEntry } from '@plat/resources/rendered'
+import { keyOf } from './declared.ts'
+import type { Fault } from './unbuilt.ts'
+
+type ToolPins = NonNullable<Manifest<'MCPServer'>['spec']['toolPins']>
+
+/** From what does least to what does most. */
+const MODES = ['off', 'learn', 'enforce'] as const
+const REACTIONS = ['alert', 'approve', 'hide'] as const
+
+const DIGEST = /^sha256:[0-9a-f]{64}$/
+
+/** What a resource says of pins and cannot mean. */
+export function pinFaults(path: string, { pins = {} }: ToolPins): Fault[] {
+  return Object.entries(pins)
+    .filter(([, digest]) => !DIGEST.test(digest))
+    .map(([tool]) => ({ path: `${path}.pins[${tool}]`, why: 'must read sha256:<64 hex digits>' }))
+}
+
+/**
+ * What holds for a server: its own pins, and those of every ToolPolicy that means it by name. The stricter wins in each
+ * part; of the pins of one tool any is right. Null: mode `off`.
+ */
+export function pinsOf({ spec }: Manifest<'MCPServer'>, policies: readonly ToolPins[]): PinsEntry | null {
+  const all = [spec.toolPins ?? {}, ...policies]
+  const mode = strictest(MODES, 'learn', all, (one) => one.mode)
+  if (mode === 'off') return null
+  const enforcing = all.filter((one) => (one.mode ?? 'learn') === mode)
+  const pins: Record<string, string[]> = {}
+  const named = all.flatMap((one) => Object.entries(one.pins ?? {}))
+  for (const [tool, digest] of named.toSorted(([a, x], [b, y]) => (a + x < b + y ? -1 : 1))) {
+    const digests = pins[tool] ?? []
+    if (!digests.includes(digest)) pins[tool] = [...digests, digest]
+  }
+  return {
+    mode,
+    onChange: strictest(REACTIONS, 'hide', enforcing, (one) => one.onChange),
+    allowUnpinned: enforcing.every((one) => one.allowUnpinned === true),
+    pins,
+  }
+}
+
+function strictest<T extends string>(
+  order: readonly T[],
+  usual: T,
+  all: readonly ToolPins[],
+  read: (one: ToolPins) => T | undefined,
+): T {
+  const ranks = all.map((one) => order.indexOf(read(one) ?? usual))
+  return order[Math.max(...ranks)] ?? usual
+}
+
+/**
+ * Which servers the ToolPolicies speak of. A name means the server that an agent of the policy's namespace reaches by it: the
+ * namespace's own, or every one that is shared with it (the stricter wins, so several are no problem here).
+ */
+export function policyPins(
+  policies: readonly Manifest<'ToolPolicy'>[],
+  servers: readonly Manifest<'MCPServer'>[],
+): ReadonlyMap<string, readonly ToolPins[]> {
+  const byKey = new Map<string, ToolPins[]>()
+  for (const { metadata, spec } of policies) {
+    for (const [name, pins] of Object.entries(spec.toolPins ?? {})) {
+      const own = servers.filter((server) => keyOf(server) === `${metadata.namespace}/${name}`)
+      const shared = servers.filter(
+        (server) => server.metadata.name === name && (server.spec.allowedNamespaces ?? []).includes(metadata.namespace),
+      )
+      for (const server of own.length > 0 ? own : shared) {
+        byKey.set(keyOf(server), [...(byKey.get(keyOf(server)) ?? []), pins])
+      }
+    }
+  }
+  return byKey
+}
