@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
+import { test } from 'node:test'
+import { TestClock } from '@plat/core'
+import { deny, type Frame, FrameRun, Snapshots } from '../../call/index.ts'
+import type { Running } from '../stage.ts'
+import { GovernedCall, Incoming } from './call.ts'
+import { rowless } from './plan.ts'
+import { ReviewChain, type Reviewed } from './reviews.ts'
+import { Stopper } from './stopper.ts'
+import { ada } from './testing/world.ts'
+
+const clock = new TestClock()
+const sink = {
+  headSent: false,
+  reply: () => {},
+  open: () => {},
+  write: () => {},
+  end: () => {},
+  tunnel: () => null,
+  destroy: () => {},
+}
+
+/** The chain of a call with these reviews, opened. */
+function chainOf(...running: readonly Running[]): ReviewChain {
+  const wire = { method: 'POST', path: '/', query: '', headers: {}, body: Readable.from([]), remote: '' }
+  const { current: snapshot } = new Snapshots()
+  const incoming = new Incoming({
+    id: 'c',
+    wire,
+    sink,
+    stopper: new Stopper(),
+    snapshot,
+    clock,
+    log: { error: () => {} },
+  })
+  const parsed = { operation: 'model.generate', method: '', server: '', name: null, body: null, parent: null } as const
+  const reviews = running.map((review) => ({ name: 'meter', open: () => review }) as const)
+  const chain = new ReviewChain(new GovernedCall(incoming, ada, parsed, { ...rowless, reviews }), clock)
+  assert.equal(chain.open(), null)
+  return chain
+}
+
+const frame = (text: string): Frame => ({ role: 'partial', value: text, raw: null })
+const words = (reviewed: Reviewed) =>
+  Array.isArray(reviewed) ? reviewed.map(({ value }) => value) : assert.fail(String(reviewed))
+const split = () => [frame('a'), frame('b')]
+const run = new FrameRun({ raw: Buffer.from('ab'), count: 2, shortest: 1, split })
+
+/** Writes down what it sees, and lets it pass. */
+function watcher(seen: unknown[], skims: boolean): Running {
+  const watching: Running = {
+    frame: (it) => {
+      seen.push(it.value)
+      return [it]
+    },
+    end: () => [],
+  }
+  return skims ? { ...watching, skim: ({ count }) => void seen.push(count) } : watching
+}
+
+test('a run passes as it is where every review skims it, and apart where one looks at each frame', () => {
+  const [quick, slow]: [unknown[], unknown[]] = [[], []]
+  const whole = chainOf(watcher(quick, true)).pass([run])
+  assert.ok(Array.isArray(whole) && whole[0] === run)
+  assert.deepEqual(quick, [2])
+  quick.length = 0
+  const parted = chainOf(watcher(quick, true), watcher(slow, false)).pass([run, frame('c')])
+  assert.ok(!(parted instanceof Promise), 'nobody had to think')
+  assert.deepEqual(
+    [words(parted), quick, slow],
+    [
+      ['a', 'b', 'c'],
+      ['a', 'b', 'c'],
+      ['a', 'b', 'c'],
+    ],
+  )
+})
+
+test('frames keep their order through reviews that think and reviews that do not', async () => {
+  const seen: unknown[] = []
+  const thinker: Running = {
+    frame: (it) => (it.value === 'b' ? Promise.resolve([it, frame('b2')]) : [it]),
+    end: () => Promise.resolve([frame('held')]),
+  }
+  const chain = chainOf(thinker, watcher(seen, false))
+  const passed = await chain.pass(['a', 'b', 'c'].map(frame))
+  assert.deepEqual(words(passed), ['a', 'b', 'b2', 'c'])
+  assert.deepEqual(words(await chain.finish()), ['held'])
+  assert.deepEqual(seen, ['a', 'b', 'b2', 'c', 'held'], 'what was held back passes the reviews after it')
+})
+
+test('a review that denies, throws or says nothing ends the batch, at once and late', async () => {
+  const denial = deny('dlp_denied', 'no')
+  const answers: readonly (() => unknown)[] = [
+    () => denial,
+    () => Promise.resolve(denial),
+    () => assert.fail('broken'),
+    () => Promise.reject(new Error('broken')),
+    () => undefined,
+    () => Promise.resolve(undefined),
+  ]
+  for (const answer of answers) {
+    const seen: unknown[] = []
+    // The types forbid some of these; a review that breaks them must deny all the same.
+    const review = Object.assign(watcher([], false), { frame: answer })
+    const passed = await chainOf(review, watcher(seen, false)).pass(split())
+    assert.ok(typeof passed === 'object' && 'kind' in passed && passed.kind === 'denial')
+    assert.deepEqual([passed.code === 'dlp_denied' || passed.code === 'internal', seen], [true, []])
+  }
+})
+
+test('a skim that throws denies', () => {
+  const broken: Running = { ...watcher([], true), skim: () => assert.fail('broken') }
+  const passed = chainOf(broken).pass([run])
+  assert.ok(!Array.isArray(passed) && typeof passed === 'object' && 'code' in passed && passed.code === 'internal')
+})
