@@ -27,7 +27,7 @@ export async function admin(
   path: string,
   body?: object,
 ): Promise<unknown> {
-  const response = await fetch(`${env.PLAT_GATEWAY_URL}${path}`, {
+  const response = await fetch(`${env.PLAT_ADMIN_URL}${path}`, {
     method,
     headers: {
       authorization: `Bearer ${env.PLAT_ADMIN_TOKEN}`,
@@ -36,7 +36,7 @@ export async function admin(
     ...(body !== undefined && { body: JSON.stringify(body) }),
     signal: AbortSignal.timeout(ANSWER_MS),
   }).catch(() => {
-    throw new GatewayAway(`the gateway at ${env.PLAT_GATEWAY_URL} does not answer; start it with plat up`)
+    throw new GatewayAway(`the gateway at ${env.PLAT_ADMIN_URL} does not answer; start it with plat up`)
   })
   const answer: unknown = await response.json().catch(() => null)
   if (response.ok) return answer

@@ -9,9 +9,17 @@ export interface HomeEnv {
   readonly PLAT_IDENTITY_URL: string
   readonly PLAT_BROKER_TOKEN: string
   readonly PLAT_ADMIN_TOKEN: string
+  /** Where the admin API is: `adminListen`, else the same as the gateway. */
+  readonly PLAT_ADMIN_URL: string
 }
 
-const envKeys = ['PLAT_GATEWAY_URL', 'PLAT_IDENTITY_URL', 'PLAT_BROKER_TOKEN', 'PLAT_ADMIN_TOKEN'] as const
+const envKeys = [
+  'PLAT_GATEWAY_URL',
+  'PLAT_ADMIN_URL',
+  'PLAT_IDENTITY_URL',
+  'PLAT_BROKER_TOKEN',
+  'PLAT_ADMIN_TOKEN',
+] as const
 
 /** The `.plat` folder of one directory: everything that plat keeps on a laptop. */
 export interface Home {
@@ -98,6 +106,8 @@ export async function readHomeEnv(home: Home): Promise<HomeEnv | null> {
     PLAT_IDENTITY_URL: value('PLAT_IDENTITY_URL'),
     PLAT_BROKER_TOKEN: value('PLAT_BROKER_TOKEN'),
     PLAT_ADMIN_TOKEN: value('PLAT_ADMIN_TOKEN'),
+    // A file of an earlier version has none.
+    PLAT_ADMIN_URL: values.get('PLAT_ADMIN_URL') || value('PLAT_GATEWAY_URL'),
   }
 }
 

@@ -35,6 +35,7 @@ Start here:
   addRevoke(plat)
   addCosts(plat)
   addConfig(plat)
+  addPosture(plat)
   addKeys(plat)
   return plat
 }
@@ -252,6 +253,22 @@ function addConfig(plat: Command): void {
     .action(async (path: string, options: { strict?: true }) => {
       const { validateConfigFile } = await import('./config-validate.ts')
       await exitWith(validateConfigFile({ path, strict: options.strict === true, write: terminal.out }))
+    })
+}
+
+function addPosture(plat: Command): void {
+  plat
+    .command('posture')
+    .argument('[file]', 'a gateway.json (default: that of the running plat)')
+    .summary('what a valid gateway.json risks, and what to set')
+    .description(
+      'Risks whose ids stand in posture.accept are not told. Exit codes: 0 none, 3 some, or the file is invalid.',
+    )
+    .addOption(dir())
+    .addOption(format())
+    .action(async (path: string | undefined, options) => {
+      const { posture } = await import('./posture.ts')
+      await exitWith(posture({ ...options, path }, terminal))
     })
 }
 

@@ -91,7 +91,12 @@ async function startParts(context: {
   })
   undo.push(() => gateway.drain())
 
-  const env = { ...tokens, PLAT_GATEWAY_URL: gateway.url, PLAT_IDENTITY_URL: identity.url }
+  const env = {
+    ...tokens,
+    PLAT_GATEWAY_URL: gateway.url,
+    PLAT_ADMIN_URL: gateway.adminUrl,
+    PLAT_IDENTITY_URL: identity.url,
+  }
   await writeHomeEnv(home, env)
   return { home, env, store, refused: () => render.refused(), stop }
 }
@@ -150,6 +155,9 @@ export async function screen(running: Up): Promise<string[]> {
     'plat is up.',
     '',
     `  gateway   ${running.env.PLAT_GATEWAY_URL}`,
+    ...(running.env.PLAT_ADMIN_URL === running.env.PLAT_GATEWAY_URL
+      ? []
+      : [`  admin     ${running.env.PLAT_ADMIN_URL}`]),
     `  identity  ${running.env.PLAT_IDENTITY_URL}`,
     `  state     ${running.home.state}`,
     '',

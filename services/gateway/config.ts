@@ -20,6 +20,7 @@ import { listenersBlock, tlsBlock } from './features/listeners/config.ts'
 import { cloudCredentialsBlock, modelRoutingBlock, modelsBlock } from './features/models/config.ts'
 import { pinsBlock } from './features/pins/config.ts'
 import { policyBlock, regoBlock } from './features/policy/config.ts'
+import { postureBlock } from './features/posture/config.ts'
 import { revocationMirrorBlock, revocationsBlock } from './features/revocations/config.ts'
 import { serversBlock } from './features/servers/config.ts'
 import { unbuiltBlocks } from './unbuilt.ts'
@@ -47,6 +48,7 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   approvalQuorumBlock,
   adminBlock,
   adminOidcBlock,
+  postureBlock,
   ...unbuiltBlocks,
 ]
 
@@ -66,6 +68,7 @@ export type GatewayConfig = Readonly<
       dpop: Readonly<Static<typeof dpopBlock.schema>>
       approvalPreview: Readonly<Static<typeof approvalPreviewBlock.schema>>
       adminAuth: Readonly<Static<typeof adminBlock.schema>>
+      posture: Readonly<Static<typeof postureBlock.schema>>
     }
 >
 
@@ -95,7 +98,7 @@ export function loadGatewayConfig({ env, flags }: LoadOptions): LoadedConfig {
     errors.push({ path: 'flag -listen', message, severity: 'error' })
   }
   if (errors.length > 0) return { ok: false, path, problems: errors }
-  const typed = decode(config)
+  const typed = typedConfig(config)
   return {
     ok: true,
     path,
@@ -126,13 +129,14 @@ export function readConfigFile(path: string): { kind: 'text'; text: string } | {
   }
 }
 
-/** The checks were made already; this gives their result its type, and fails when tables and types disagree. */
-function decode(config: Record<string, unknown>): GatewayConfig {
-  const { tls, identity, dpop, adminAuth, approvalPreview } = config
+/** Gives a checked configuration without errors its type; throws when tables and types disagree. */
+export function typedConfig(config: Record<string, unknown>): GatewayConfig {
+  const { tls, identity, dpop, adminAuth, approvalPreview, posture } = config
   if (
     Check(listenersBlock.schema, config) &&
     Check(policyBlock.schema, config) &&
     Check(serversBlock.schema, config) &&
+    Check(pinsBlock.schema, config) &&
     Check(modelsBlock.schema, config) &&
     Check(auditBlock.schema, config) &&
     Check(budgetsBlock.schema, config) &&
@@ -142,9 +146,10 @@ function decode(config: Record<string, unknown>): GatewayConfig {
     Check(approvalPreviewBlock.schema, approvalPreview) &&
     Check(identityBlock.schema, identity) &&
     Check(dpopBlock.schema, dpop) &&
+    Check(postureBlock.schema, posture) &&
     Check(adminBlock.schema, adminAuth)
   ) {
-    return { ...config, tls, identity, dpop, adminAuth, approvalPreview }
+    return { ...config, tls, identity, dpop, adminAuth, approvalPreview, posture }
   }
   throw new Error('the tables of gateway.json accept what their types refuse')
 }

@@ -2,6 +2,7 @@ import { type Listener, type ListenOptions, listen, mountProbes } from '@plat/ht
 import type { FastifyInstance } from 'fastify'
 import { compose, type GatewayOptions } from './compose.ts'
 import { tlsOf } from './features/listeners/index.ts'
+import { tellPosture } from './features/posture/index.ts'
 
 /** A gateway that answers calls. */
 export interface Gateway {
@@ -42,6 +43,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     })
     const admin = separate ? await open({ ...tls.admin, address: config.adminListen, api: administered }) : main
     log.info({ url: main.url, adminUrl: admin.url, auditPath: config.auditPath }, 'the gateway is listening')
+    tellPosture(config, log)
     return { url: main.url, port: main.port, adminUrl: admin.url, drain }
   } catch (error) {
     await Promise.all(listeners.map((listener) => listener.close()))

@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { after, test } from 'node:test'
+import { posture } from './posture.ts'
+
+const folder = mkdtempSync(path.join(os.tmpdir(), 'plat-'))
+after(() => rmSync(folder, { recursive: true }))
+
+const there = path.join(folder, 'there.pem')
+writeFileSync(there, '')
+
+async function told(own: object) {
+  const file = path.join(folder, 'gateway.json')
+  const least = { listen: '127.0.0.1:8080', policyFile: there, auditPath: '/a', upstreamsFile: there }
+  writeFileSync(file, JSON.stringify({ ...least, identity: { publicKeyFiles: [there] }, ...own }))
+  const said: string[] = []
+  const output = { out: (text: string) => void said.push(text), err: (text: string) => void said.push(text) }
+  const code = await posture({ path: file, output: 'json' }, output)
+  return { code, ids: [...said.join('\n').matchAll(/"id": "([^"]+)"/g)].map(([, id]) => id ?? ''), said }
+}
+
+test('risks are told by id until they are accepted or mended, and the exit code says whether there are any', async () => {
+  const first = await told({})
+  assert.equal(first.code, 3)
+  assert.ok(first.ids.includes('audit-open') && first.ids.includes('approvals-in-memory'))
+  const less = await told({ auditFailurePolicy: 'closed', posture: { accept: ['approvals-in-memory'] } })
+  assert.deepEqual(
+    first.ids.filter((id) => !less.ids.includes(id)),
+    ['audit-open', 'approvals-in-memory'],
+  )
+  assert.deepEqual((await told({ posture: { accept: first.ids } })).ids, [])
+  assert.equal((await told({ posture: { accept: first.ids } })).code, 0)
+})
+
+test('an accepted risk that is none any more is named, and an invalid file is told as always', async () => {
+  const { said } = await told({ posture: { accept: ['slow-reload'] } })
+  assert.match(said[0] ?? '', /^posture\.accept: slow-reload is no risk/)
+  await assert.rejects(told({ posture: { accept: ['nonsense'] } }), /posture\.accept\[0\]: no such check/)
+})

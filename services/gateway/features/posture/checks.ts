@@ -1,0 +1,200 @@
+/** What the checks read of gateway.json, defaults filled in. */
+export interface Posture {
+  readonly listen: string
+  readonly adminListen: string
+  readonly corsOrigins: readonly string[]
+  readonly shutdownDelaySeconds: number
+  readonly tls: { readonly certFile: string; readonly svidMode: string }
+  readonly identity: { readonly issuer: string; readonly jwksURL: string; readonly leewaySeconds: number }
+  readonly dpop: { readonly require: boolean }
+  readonly policyReloadSeconds: number
+  readonly modelPolicy: string
+  readonly models: Readonly<Record<string, { readonly upstream: string }>>
+  readonly modelsFile: string
+  readonly upstreams: Readonly<Record<string, string>>
+  readonly auditFailurePolicy: string
+  readonly auditCheckpointKey: string
+  readonly approvalStorePath: string
+  readonly pinStorePath: string
+  readonly approvalPreview: { readonly mode: string }
+  readonly revocationsFile: string
+  readonly sessionBudgetUSD: number
+  readonly pricingFile: string
+  readonly adminAuth: { readonly devTokenApprovers: boolean; readonly mode: string }
+  readonly posture: { readonly replicas: number; readonly accept: readonly string[] }
+}
+
+/** One risk that a valid configuration can have. */
+export interface Check {
+  /** What `posture.accept` names. */
+  readonly id: string
+  /** One sentence: what can go wrong. */
+  readonly risk: string
+  /** One sentence: what to set. */
+  readonly fix: string
+  applies(config: Posture): boolean
+}
+
+const STALE_REVOCATION_SECONDS = 10
+const WIDE_LEEWAY_SECONDS = 120
+
+/** Every check, in the order in which it is told. */
+export const checks: readonly Check[] = [
+  {
+    id: 'plain-http',
+    risk: 'tokens and arguments cross the network in the clear',
+    fix: 'set tls.certFile and tls.keyFile, or listen on loopback behind a proxy that serves TLS',
+    applies: (config) => config.tls.certFile === '' && !isLoopback(config.listen),
+  },
+  {
+    id: 'admin-shared-listener',
+    risk: 'agents can reach the admin API and the metrics',
+    fix: 'set adminListen to an address that agents cannot reach',
+    applies: (config) => config.adminListen === '' && !isLoopback(config.listen),
+  },
+  {
+    id: 'admin-plain-http',
+    risk: 'the admin token crosses the network in the clear',
+    fix: 'set tls.certFile and tls.keyFile, or bind adminListen to loopback',
+    applies: ({ adminListen, tls }) => adminListen !== '' && tls.certFile === '' && !isLoopback(adminListen),
+  },
+  {
+    id: 'admin-static-token',
+    risk: 'nobody can tell which person used the admin API',
+    fix: 'set adminAuth.mode to oidc',
+    applies: (config) => config.adminAuth.mode === 'token',
+  },
+  {
+    id: 'dev-token-approvers',
+    risk: 'whoever has the admin token decides approvals without a name',
+    fix: 'turn adminAuth.devTokenApprovers off',
+    applies: (config) => config.adminAuth.devTokenApprovers,
+  },
+  {
+    id: 'audit-open',
+    risk: 'calls pass while the ledger cannot be written',
+    fix: 'set auditFailurePolicy to closed',
+    applies: (config) => config.auditFailurePolicy === 'open',
+  },
+  {
+    id: 'audit-unsigned',
+    risk: 'whoever can write the ledger file can rewrite all of it',
+    fix: 'set auditCheckpointKey and keep checkpoints elsewhere',
+    applies: (config) => config.auditCheckpointKey === '',
+  },
+  {
+    id: 'approvals-in-memory',
+    risk: 'a restart forgets what was approved and what waits',
+    fix: 'set approvalStorePath',
+    applies: (config) => config.approvalStorePath === '',
+  },
+  {
+    id: 'pins-in-memory',
+    risk: 'a restart forgets which tool definitions were seen',
+    fix: 'set pinStorePath',
+    applies: (config) => config.pinStorePath === '',
+  },
+  {
+    id: 'raw-arguments-kept',
+    risk: 'the approvals journal holds raw arguments',
+    fix: 'set approvalPreview.mode to redacted',
+    applies: (config) => config.approvalPreview.mode === 'full',
+  },
+  {
+    id: 'no-revocation-list',
+    risk: 'only the admin API of this replica can stop an agent',
+    fix: 'set revocationsFile',
+    applies: (config) => config.revocationsFile === '',
+  },
+  {
+    id: 'slow-reload',
+    risk: 'a policy that was tightened takes effect late',
+    fix: `set policyReloadSeconds to at most ${STALE_REVOCATION_SECONDS}`,
+    applies: (config) => config.policyReloadSeconds > STALE_REVOCATION_SECONDS,
+  },
+  {
+    id: 'issuer-unchecked',
+    risk: 'a token of any issuer with a trusted key is taken',
+    fix: 'set identity.issuer',
+    applies: (config) => config.identity.issuer === '',
+  },
+  {
+    id: 'keys-in-the-clear',
+    risk: 'whoever stands between can replace the keys of the broker',
+    fix: 'use https in identity.jwksURL',
+    applies: ({ identity }) => isPlainAway(identity.jwksURL),
+  },
+  {
+    id: 'wide-leeway',
+    risk: 'expired tokens are taken for minutes',
+    fix: `set identity.leewaySeconds to at most ${WIDE_LEEWAY_SECONDS}`,
+    applies: (config) => config.identity.leewaySeconds > WIDE_LEEWAY_SECONDS,
+  },
+  {
+    id: 'bearer-tokens',
+    risk: 'whoever steals a session token can use it',
+    fix: 'set dpop.require, or tls.svidMode to required',
+    applies: ({ dpop, tls }) => !dpop.require && tls.svidMode !== 'required',
+  },
+  {
+    id: 'models-without-policy',
+    risk: 'a scope alone lets an agent call a model',
+    fix: 'set modelPolicy to policy',
+    applies: (config) => config.modelPolicy === 'scope-only' && hasModels(config),
+  },
+  {
+    id: 'models-without-budget',
+    risk: 'a looping agent spends without end',
+    fix: 'set sessionBudgetUSD and pricingFile',
+    applies: (config) => config.sessionBudgetUSD === 0 && hasModels(config),
+  },
+  {
+    id: 'static-upstreams',
+    risk: 'static servers have no owner and serve every namespace',
+    fix: 'describe them as MCPServer resources and set upstreamsFile',
+    applies: (config) => Object.keys(config.upstreams).length > 0,
+  },
+  {
+    id: 'upstreams-in-the-clear',
+    risk: 'arguments and answers cross the network in the clear',
+    fix: 'use https in upstreams',
+    applies: ({ upstreams }) => Object.values(upstreams).some(isPlainAway),
+  },
+  {
+    id: 'replicas-on-files',
+    risk: 'replicas share no budgets, approvals or break-glass revocations',
+    fix: 'run one replica: state that replicas share is not built yet',
+    applies: ({ posture }) => posture.replicas > 1,
+  },
+  {
+    id: 'no-shutdown-delay',
+    risk: 'a load balancer sends calls to a replica that has gone',
+    fix: 'set shutdownDelaySeconds to 5',
+    applies: ({ posture, shutdownDelaySeconds }) => posture.replicas > 1 && shutdownDelaySeconds === 0,
+  },
+]
+
+/** What applies and is not accepted. */
+export function findings(config: Posture): readonly Check[] {
+  return checks.filter(({ id, applies }) => applies(config) && !config.posture.accept.includes(id))
+}
+
+/** Accepted risks that are none any more: an entry that could hide the next one. */
+export function idleAccepts(config: Posture): readonly string[] {
+  const applying = new Set(checks.filter((check) => check.applies(config)).map(({ id }) => id))
+  return config.posture.accept.filter((id) => !applying.has(id))
+}
+
+function hasModels({ models, modelsFile }: Posture): boolean {
+  return modelsFile !== '' || Object.keys(models).length > 0
+}
+
+function isLoopback(address: string): boolean {
+  return /^(?:localhost|127\.[\d.]+|\[::1\]):\d+$/.test(address)
+}
+
+/** An http URL of another machine. */
+function isPlainAway(url: string): boolean {
+  if (!/^http:/i.test(url) || !URL.canParse(url)) return false
+  return !isLoopback(`${new URL(url).hostname}:0`)
+}

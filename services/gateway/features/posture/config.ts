@@ -1,0 +1,31 @@
+import { type ConfigBlock, key, type Rule } from '@plat/config'
+import Type from 'typebox'
+import { checks } from './checks.ts'
+
+const IDS = checks.map(({ id }) => id)
+
+/** A misspelt id would silence nothing. */
+const idsAreKnown: Rule = ({ accept }) =>
+  (Array.isArray(accept) ? accept : []).flatMap((id: unknown, index) =>
+    typeof id !== 'string' || IDS.includes(id)
+      ? []
+      : [
+          {
+            path: `posture.accept[${index}]`,
+            message: `no such check; plat posture lists them`,
+            severity: 'error' as const,
+          },
+        ],
+  )
+
+/** `posture` (document 3): what start-up and `plat posture` say of the configuration. */
+export const postureBlock = {
+  path: 'posture',
+  feature: 'posture',
+  built: true,
+  schema: Type.Object({
+    replicas: key.whole('Deployed replica count for the posture check; 0 is not known.', 0),
+    accept: key.texts('Check ids accepted as risks.'),
+  }),
+  rules: [idsAreKnown],
+} satisfies ConfigBlock

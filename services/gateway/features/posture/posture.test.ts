@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { checkGatewayConfig, type GatewayConfig, typedConfig } from '../../config.ts'
+import { checks, findings, idleAccepts } from './checks.ts'
+import { tellPosture } from './index.ts'
+
+/** As few risks as this version lets a configuration have. */
+const careful = {
+  listen: '127.0.0.1:8080',
+  policyFile: '/p.json',
+  upstreamsFile: '/u.json',
+  auditPath: '/a.jsonl',
+  auditFailurePolicy: 'closed',
+  approvalStorePath: '/approvals.jsonl',
+  pinStorePath: '/pins.jsonl',
+  revocationsFile: '/revocations.json',
+  identity: { jwksURL: 'http://127.0.0.1:8081/jwks', issuer: 'plat-identity' },
+  dpop: { require: true, publicURL: 'https://gateway.example' },
+  modelPolicy: 'policy',
+  sessionBudgetUSD: 1,
+  posture: { accept: ['admin-static-token', 'audit-unsigned'] },
+}
+
+function configOf(own: object): GatewayConfig {
+  const { config, problems } = checkGatewayConfig(JSON.stringify({ ...careful, ...own }), { exists: () => true })
+  assert.deepEqual(
+    problems.filter(({ severity }) => severity === 'error'),
+    [],
+  )
+  return typedConfig(config)
+}
+
+const ids = (own: object) => findings(configOf(own)).map(({ id }) => id)
+
+/** What brings each check about, over the careful configuration. */
+const risky: Readonly<Record<string, object>> = {
+  'plain-http': { listen: ':8080', adminListen: '127.0.0.1:9090' },
+  'admin-shared-listener': { listen: ':8080', tls: { certFile: '/c', keyFile: '/k' } },
+  'admin-plain-http': { adminListen: ':9090' },
+  'admin-static-token': { posture: { accept: ['audit-unsigned'] } },
+  'dev-token-approvers': { adminAuth: { devTokenApprovers: true } },
+  'audit-open': { auditFailurePolicy: 'open' },
+  'audit-unsigned': { posture: { accept: ['admin-static-token'] } },
+  'approvals-in-memory': { approvalStorePath: '' },
+  'pins-in-memory': { pinStorePath: '' },
+  'raw-arguments-kept': { approvalPreview: { mode: 'full' } },
+  'no-revocation-list': { revocationsFile: '' },
+  'slow-reload': { policyReloadSeconds: 60 },
+  'issuer-unchecked': { identity: { publicKeyFiles: ['/pub.pem'] } },
+  'keys-in-the-clear': { identity: { jwksURL: 'http://identity.example/jwks', issuer: 'plat-identity' } },
+  'wide-leeway': { identity: { publicKeyFiles: ['/pub.pem'], issuer: 'plat-identity', leewaySeconds: 600 } },
+  'bearer-tokens': { dpop: { require: false } },
+  'models-without-policy': { modelsFile: '/m.json', modelPolicy: 'scope-only' },
+  'models-without-budget': { modelsFile: '/m.json', sessionBudgetUSD: 0 },
+  'static-upstreams': { upstreams: { notes: 'https://notes.example/mcp' } },
+  'upstreams-in-the-clear': {
+    upstreams: { notes: 'http://notes.example/mcp' },
+    posture: { accept: [...careful.posture.accept, 'static-upstreams'] },
+  },
+  'replicas-on-files': { posture: { ...careful.posture, replicas: 2 }, shutdownDelaySeconds: 5 },
+  'no-shutdown-delay': { posture: { accept: [...careful.posture.accept, 'replicas-on-files'], replicas: 2 } },
+}
+
+test('a careful configuration has no finding, and each check finds its own risk alone', () => {
+  // Shows D3.state.posture.replicas.
+  assert.deepEqual(ids({}), [])
+  assert.deepEqual(
+    Object.keys(risky),
+    checks.map(({ id }) => id),
+  )
+  for (const [id, own] of Object.entries(risky)) assert.deepEqual(ids(own), [id])
+})
+
+test('an accepted risk is not told, by start-up either, and one that is none any more is named', () => {
+  // Shows D3.state.posture.accept.
+  const accepting = { ...careful.posture, accept: [...careful.posture.accept, 'audit-open', 'slow-reload'] }
+  const config = configOf({ auditFailurePolicy: 'open', policyReloadSeconds: 60, posture: accepting })
+  assert.deepEqual(findings(config), [])
+  assert.deepEqual(idleAccepts(configOf({ posture: accepting })), ['audit-open', 'slow-reload'])
+  assert.deepEqual(told(config), [])
+  assert.deepEqual(told(configOf({ auditFailurePolicy: 'open' })), [
+    { check: 'audit-open', fix: 'set auditFailurePolicy to closed' },
+  ])
+})
+
+function told(config: GatewayConfig): object[] {
+  const lines: object[] = []
+  tellPosture(config, { warn: (fields) => void lines.push(fields) })
+  return lines
+}
+
+test('an id that no check has is an error', () => {
+  const text = JSON.stringify({ ...careful, posture: { accept: ['audit-opn'] } })
+  const { problems } = checkGatewayConfig(text, { exists: () => true })
+  assert.deepEqual(
+    problems.map(({ path, severity }) => [path, severity]),
+    [['posture.accept[0]', 'error']],
+  )
+})
