@@ -91,8 +91,14 @@ class JwtVerifier<C extends TimedClaims> implements Verifier<C> {
   readonly #options: JwtVerifierOptions<C>
   /** What a header may say. */
   readonly #algorithms: ReadonlySet<string>
-  /** By SHA-256 of the whole token: the strict reader leaves a signed content only one text. */
-  readonly #remembered = new Map<string, Remembered<C>>()
+  /**
+   * By SHA-256 of the whole token: the strict reader leaves a signed content only one text. What was verified lately, and what was
+   * before that: a whole half is forgotten at once, because a `Map` that loses its first entry each time walks over all it lost.
+   */
+  #young = new Map<string, Remembered<C>>()
+  #old = new Map<string, Remembered<C>>()
+  /** When the young half becomes the old one, however little is in it; milliseconds since the epoch. */
+  #turnsAt = 0
   #revision = -1
 
   constructor(options: JwtVerifierOptions<C>) {
@@ -111,30 +117,29 @@ class JwtVerifier<C extends TimedClaims> implements Verifier<C> {
   }
 
   clear(): void {
-    this.#remembered.clear()
+    this.#young.clear()
+    this.#old.clear()
   }
 
   #recall(digest: string): C | null {
     if (this.#revision !== this.#options.keys.revision) {
-      this.#remembered.clear()
+      this.clear()
       this.#revision = this.#options.keys.revision
       return null
     }
-    const found = this.#remembered.get(digest)
-    if (found === undefined) return null
-    if (this.#options.clock.now() < found.until) return found.claims
-    this.#remembered.delete(digest)
-    return null
+    const found = this.#young.get(digest) ?? this.#old.get(digest)
+    return found !== undefined && this.#options.clock.now() < found.until ? found.claims : null
   }
 
   #remember(digest: string, claims: C): void {
     const now = this.#options.clock.now()
-    for (const [oldest, { until }] of this.#remembered) {
-      if (this.#remembered.size < MAX_REMEMBERED && until > now) break
-      this.#remembered.delete(oldest)
+    if (this.#young.size >= MAX_REMEMBERED / 2 || now >= this.#turnsAt) {
+      this.#old = this.#young
+      this.#young = new Map()
+      this.#turnsAt = now + REMEMBER_MS
     }
     const expiry = (claims.expiresAt + this.#options.leewaySeconds) * 1000
-    this.#remembered.set(digest, { claims, until: Math.min(expiry, now + REMEMBER_MS) })
+    this.#young.set(digest, { claims, until: Math.min(expiry, now + REMEMBER_MS) })
   }
 
   #verifyNew(token: string, audience: string | null, digest: string | null): Verified<C> | Promise<Verified<C>> {
