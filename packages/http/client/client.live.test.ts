@@ -18,6 +18,7 @@ class Answer implements Receiver {
   status = 0
   headers: IncomingHttpHeaders = {}
   body = ''
+  failed = false
   readonly over = Promise.withResolvers<'end' | Error>()
   readonly #head = Promise.withResolvers<void>()
 
@@ -40,6 +41,7 @@ class Answer implements Receiver {
   }
 
   onFailure(error: Error): void {
+    this.failed = true
     this.over.resolve(error)
   }
 }
@@ -202,7 +204,7 @@ test('silence before the head and within the body are limited, a pause of the re
   await clock.advance(10_000)
   stuck.sending.resume()
   await clock.advance(499)
-  assert.equal(stuck.answer.body, 'half')
+  assert.deepEqual([stuck.answer.body, stuck.answer.failed], ['half', false])
   await clock.advance(1)
   assert.equal(dialFault(await stuck.answer.over.promise), 'timeout')
   await until(() => sockets.every(({ destroyed }) => destroyed))
