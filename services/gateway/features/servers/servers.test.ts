@@ -53,6 +53,8 @@ function answer(name: string, who = assistant): string {
 }
 
 test('names resolve in the documented order: binding, own, shared, static, implicit', () => {
+  // Shows D3.mcp.resolution.binding, D3.mcp.resolution.ownNamespace, D3.mcp.resolution.shared, D3.mcp.resolution.static,
+  // D3.mcp.resolution.implicit, D3.mcp.resolution.unknown and D3.error.unknown_server.
   assert.equal(answer('two'), 'http://shared/mcp')
   assert.equal(answer('two', { namespace: 'default', agent: 'other' }), 'http://own-two/mcp')
   assert.equal(answer('notes'), 'http://own/mcp')
@@ -65,6 +67,7 @@ test('names resolve in the documented order: binding, own, shared, static, impli
 })
 
 test('two servers of one name shared with the namespace are ambiguous', () => {
+  // Shows D3.mcp.resolution.ambiguous and D3.error.ambiguous_server.
   assert.equal(answer('dup'), 'ambiguous_server')
   assert.equal(answer('dup', { namespace: 'tools', agent: 'x' }), 'http://dup-1/mcp')
   assert.equal(answer('dup', { namespace: 'team', agent: 'x' }), 'unknown_server')
