@@ -7,9 +7,11 @@ import {
   DpopSession,
   StreamableHTTPClientTransport,
 } from '@modelcontextprotocol/client'
+import { testProver } from '@plat/testkit/dpop'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
+import { startTestIdentity } from '@plat/testkit/identity'
 import { startScriptedUpstream } from '@plat/testkit/mcp-upstream'
-import { startOidcProvider, type TestOidcProvider } from '@plat/testkit/oidc-provider'
+import { startOidcProvider, type TestOidcProvider } from '@plat/testkit/oidc/provider'
 
 let gateway: GatewayProcess
 let provider: TestOidcProvider
@@ -162,4 +164,48 @@ test('each resource describes itself without a token, and the gateway says nothi
   assert.equal((await describe('/mcp/notes', 'HEAD')).status, 200)
   assert.deepEqual([(await describe('/mcp/a/b')).status, (await describe('')).status], [404, 404])
   assert.equal((await describe('/mcp/notes', 'POST')).status, 405)
+})
+
+test('a session that the broker bound to a key is taken with proofs by that key, and nobody else can use it', async (t) => {
+  const broker = await startTestIdentity()
+  t.after(() => broker.stop())
+  const notes = await startNotes()
+  t.after(() => notes.close())
+  const bound = await startGatewayProcess({
+    servers: { notes: notes.url },
+    config: {
+      identity: { jwksURL: `${broker.url}/.well-known/jwks.json` },
+      dpop: { require: true, publicURL: 'https://gateway.example' },
+    },
+  })
+  t.after(() => bound.close())
+  const prover = testProver()
+  const mint = async (more: object) => {
+    const request = { namespace: 'default', agent: 'assistant', session: 's1', scopes: ['tools:notes'], ...more }
+    const response = await fetch(`${broker.url}/v1/token`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${broker.brokerToken}`, 'content-type': 'application/json' },
+      body: JSON.stringify(request),
+    })
+    const { token }: { token: string } = JSON.parse(await response.text())
+    return token
+  }
+  const body = JSON.stringify({
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'tools/call',
+    params: { name: 'add_note', arguments: {} },
+  })
+  const send = async (headers: Record<string, string>) => {
+    const fixed = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+    const response = await fetch(`${bound.url}/mcp/notes`, { method: 'POST', headers: { ...fixed, ...headers }, body })
+    await response.text()
+    return response.status
+  }
+  const token = await mint({ dpopJkt: prover.jkt })
+  const dpop = prover.proof('https://gateway.example/mcp/notes', token)
+  assert.equal(await send({ authorization: `DPoP ${token}`, dpop }), 200)
+  assert.equal(await send({ authorization: `DPoP ${token}`, dpop }), 401, 'the same proof again')
+  assert.equal(await send({ authorization: `Bearer ${token}` }), 401)
+  assert.equal(await send({ authorization: `Bearer ${await mint({})}` }), 401, 'dpop.require')
 })

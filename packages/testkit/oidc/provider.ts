@@ -14,7 +14,7 @@ export interface TestOidcProvider {
 
 /** Starts it on a free port. It gives tokens for any resource, with these scopes where they are asked for. */
 export async function startOidcProvider(scopes: readonly string[]): Promise<TestOidcProvider> {
-  const file = fileURLToPath(new URL('fixtures/oidc-provider.mjs', import.meta.url))
+  const file = fileURLToPath(new URL('../fixtures/oidc-provider.mjs', import.meta.url))
   const child = spawn(process.execPath, [file, scopes.join(' ')], { stdio: ['ignore', 'pipe', 'pipe'] })
   const said: string[] = []
   createInterface({ input: child.stderr }).on('line', (line) => said.push(line))
