@@ -40,6 +40,7 @@ test('a valid file answers config OK and 0', async () => {
 })
 
 test('unknown keys and missing files are warnings, and errors with --strict', async () => {
+  // Shows D3.load.validator.warnings, D3.load.validator.strict, D3.load.validator.exitCodes.
   const doubtful = { ...valid, frobnicate: 1, identity: { publicKeyFiles: [path.join(folder, 'none.pem')] } }
   assert.deepEqual(await validate(doubtful), {
     code: 0,

@@ -20,6 +20,9 @@ function verdict(text: string): string {
 describe('gateway.json, case by case', () => {
   for (const name of readdirSync(CASES)) {
     test(name.replace('.txt', '').replaceAll('-', ' '), () => {
+      // Shows D3.rule.policyFile, D3.rule.auditPath, D3.rule.identityKeys, D3.rule.upstreamsOrModels,
+      // D3.rule.adminListenDiffers, D3.rule.auditFailurePolicy, D3.rule.tokenExchangeURL, D3.rule.upstreamNames,
+      // D3.rule.upstreamURLs, D3.rule.sessionBudgetUSD, D3.rule.shutdownSeconds, D3.error.coreRule.
       const [text = '', expected] = readFileSync(path.join(CASES, name), 'utf8').split(SEPARATOR)
       assert.equal(verdict(text), expected)
     })
@@ -47,6 +50,7 @@ describe('loading', () => {
   const none = { config: '', listen: '' }
 
   test('the flag names the file, else the environment, else the fixed path', () => {
+    // Shows D3.load.path.default.
     const env = { PLAT_GATEWAY_CONFIG: good }
     assert.ok(loadGatewayConfig({ env, flags: none }).ok)
     assert.ok(loadGatewayConfig({ env: { PLAT_GATEWAY_CONFIG: '/missing' }, flags: { ...none, config: good } }).ok)
@@ -89,6 +93,7 @@ describe('loading', () => {
   })
 
   test('-listen replaces the address after validation, and must be an address itself', () => {
+    // Shows D3.load.listenOverrides, D3.flag.listen.
     const loaded = loadGatewayConfig({ env: {}, flags: { config: good, listen: '127.0.0.1:0' } })
     assert.ok(loaded.ok && loaded.config.listen === '127.0.0.1:0')
     const wrong = loadGatewayConfig({ env: {}, flags: { config: good, listen: '8080' } })

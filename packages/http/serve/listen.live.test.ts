@@ -308,6 +308,7 @@ test('a body is read whole at its exact limit, and refused above it, encoded, or
 })
 
 test('pages of a listed origin may call and read the answer, every other page is refused', async () => {
+  // Shows D3.listen.corsOrigins.
   const origins = new Set(['https://console.example'])
   await serving({ api: echo, origins }, async ({ url }) => {
     const ask = (origin: string, init: RequestInit = {}) =>

@@ -1,4 +1,5 @@
 import { type ConfigBlock, key, type Rule } from '@plat/config'
+import { closest } from '@plat/core'
 import Type from 'typebox'
 import { checks } from './checks.ts'
 
@@ -12,11 +13,16 @@ const idsAreKnown: Rule = ({ accept }) =>
       : [
           {
             path: `posture.accept[${index}]`,
-            message: `no such check; plat posture lists them`,
+            message: unknown(id),
             severity: 'error' as const,
           },
         ],
   )
+
+function unknown(id: string): string {
+  const meant = closest(id, IDS)
+  return meant === null ? 'no such check' : `no such check; did you mean ${meant}?`
+}
 
 /** `posture` (document 3): what start-up and `plat posture` say of the configuration. */
 export const postureBlock = {

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { after, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+
+const BIN = fileURLToPath(new URL('./bin/plat-gateway.mjs', import.meta.url))
+const folder = mkdtempSync(path.join(os.tmpdir(), 'plat-'))
+after(() => rmSync(folder, { recursive: true }))
+
+const there = path.join(folder, 'there')
+writeFileSync(there, '')
+
+interface Ended {
+  readonly code: number
+  readonly out: string
+  readonly err: string
+}
+
+/** Runs the binary to its end. */
+function run(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> {
+  const child = { env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env } }
+  return new Promise((resolve) =>
+    execFile(process.execPath, [BIN, ...args], child, (error, out, err) =>
+      resolve({ code: typeof error?.code === 'number' ? error.code : error === null ? 0 : -1, out, err }),
+    ),
+  )
+}
+
+function configFile(name: string, content: object): string {
+  const file = path.join(folder, name)
+  writeFileSync(file, JSON.stringify(content))
+  return file
+}
+
+const least = {
+  policyFile: there,
+  auditPath: path.join(folder, 'audit.jsonl'),
+  upstreamsFile: there,
+  identity: { publicKeyFiles: [there] },
+}
+
+test('-check-config starts nothing and names the file, wherever the path came from', async () => {
+  // Shows D3.flag.check-config, D3.flag.config, D3.load.path.flag, D3.load.path.env.
+  const file = configFile('good.json', least)
+  const ok = { code: 0, out: `config OK: ${file}\n`, err: '' }
+  assert.deepEqual(await run(['-check-config', '-config', file]), ok)
+  assert.deepEqual(await run(['--check-config'], { PLAT_GATEWAY_CONFIG: file }), ok)
+})
+
+test('every mistake of a file is printed together, and nothing starts', async () => {
+  // Shows D3.load.exit1, D3.load.allErrorsTogether, D3.load.unknownKeys, D3.error.unknownKey.
+  const file = configFile('bad.json', { maxBodyBytes: 0, auditFailurePolicy: 'maybe', lisen: ':1', ...least })
+  const { code, out, err } = await run(['-config', file])
+  assert.deepEqual([code, out], [1, ''])
+  assert.deepEqual(err.trimEnd().split('\n'), [
+    'maxBodyBytes: must be at least 1, got 0',
+    'auditFailurePolicy: must be one of open, closed, got "maybe"',
+    'lisen: unknown key; did you mean listen?',
+  ])
+})
+
+test('-version prints one line, and an unknown flag is a mistake of usage', async () => {
+  // Shows D3.flag.version.
+  const version = await run(['-version'])
+  assert.equal(version.code, 0)
+  assert.match(version.out, /^plat-gateway \d+\.\d+\.\d+\S* \(node26\S* \S+\/\S+\)\n$/)
+  const { code, err } = await run(['-frobnicate'])
+  assert.equal(code, 2)
+  assert.match(err, /-config/)
+})
