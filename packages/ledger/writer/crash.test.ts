@@ -93,6 +93,44 @@ async function failAt(fault: DiskFault): Promise<void> {
   await holdsAll(next, acknowledged, what)
 }
 
+/** Callers that append again as soon as they are told: enough of them that they are kept in two halves. */
+const CROWD = 64
+const APPENDS_EACH = 4
+
+/** What was acknowledged to each of a crowd, until its first refusal. */
+async function crowd(ledger: FileLedger, acknowledged: Head[]): Promise<void> {
+  const caller = async (name: number) => {
+    for (let n = 0; n < APPENDS_EACH; n++)
+      acknowledged.push(await ledger.append({ kind: 'admin', tool: `t${name}-${n}` }))
+  }
+  await Promise.allSettled(Array.from({ length: CROWD }, (_, name) => caller(name)))
+}
+
+test('one half of a crowd is told while the other goes to disk, and no failure takes what either was told', async () => {
+  const clean = new MemoryDisk()
+  const ledger = await openLedger(options(clean))
+  const all: Head[] = []
+  await crowd(ledger, all)
+  await ledger.close()
+  assert.equal(all.length, CROWD * APPENDS_EACH)
+  await holdsAll(new MemoryDisk(clean.afterPowerCut()), all, 'no fault')
+  const lines = clean.events.flatMap((event) =>
+    event.op === 'write' ? [event.bytes.toString().split('\n').length - 1] : [],
+  )
+  assert.ok(lines.includes(CROWD / 2), `records of each commit: ${lines}`)
+  const kinds: readonly DiskFault['kind'][] = ['EIO', 'short']
+  for (let at = 3; at < clean.operations; at++) {
+    for (const kind of kinds) {
+      const disk = new MemoryDisk(new Map(), [{ at, kind }])
+      const failing = await openLedger(options(disk))
+      const acknowledged: Head[] = []
+      await crowd(failing, acknowledged)
+      await holdsAll(new MemoryDisk(disk.afterPowerCut()), acknowledged, `${kind} at operation ${at}`)
+      await failing.close()
+    }
+  }
+})
+
 test('a failed fdatasync is never retried: the file is opened anew, and the gap record counts what is missing', async () => {
   const clock = new TestClock()
   // Operations: open, genesis write and sync, then write (3) and sync (4) of the first record.
