@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { after, test } from 'node:test'
-import { validateConfigFile } from './config-validate.ts'
+import { formatProblem } from '@plat/config'
+import { judgeConfig, validateConfigFile } from './config-validate.ts'
 
 const folder = mkdtempSync(path.join(os.tmpdir(), 'plat-'))
 after(() => rmSync(folder, { recursive: true }))
@@ -87,4 +88,25 @@ test('a file that cannot be read answers 3', async () => {
   const missing = path.join(folder, 'none.json')
   assert.equal(await validateConfigFile({ path: missing, strict: false, write: (line) => lines.push(line) }), 3)
   assert.match(lines.join(), /^cannot read .*none\.json: no such file/)
+})
+
+const CASES = path.join(import.meta.dirname, '../../services/gateway/fixtures/config')
+const WORDS = path.join(import.meta.dirname, 'fixtures/config-validate.txt')
+
+/** What the validator says about each configuration of the gateway's tests, where only what stands under /there exists. */
+function everyVerdict(): string {
+  const exists = (file: string) => file.startsWith('/there/')
+  const verdicts = readdirSync(CASES)
+    .sort()
+    .map((name) => {
+      const [text = ''] = readFileSync(path.join(CASES, name), 'utf8').split('\n----\n')
+      const problems = judgeConfig(text, false, exists)
+      const verdict = problems.some(({ severity }) => severity === 'error') ? 'exit 3' : 'exit 0'
+      return [`== ${name}: ${verdict}`, ...problems.map(formatProblem), ''].join('\n')
+    })
+  return verdicts.join('')
+}
+
+test('each configuration of the gateway has its exact words here as well', () => {
+  assert.equal(everyVerdict(), readFileSync(WORDS, 'utf8'))
 })

@@ -20,13 +20,18 @@ const INVALID = 3
  */
 export async function validateConfigFile({ path, strict, write }: ValidateOptions): Promise<number> {
   const read = readConfigFile(path)
-  const found =
-    read.kind === 'problem' ? [read.problem] : checkGatewayConfig(read.text, { readMisspelt: strict }).problems
-  const problems = found.map((problem) => ({ ...problem, severity: weigh(problem, strict) }))
+  const problems = read.kind === 'problem' ? [read.problem] : judgeConfig(read.text, strict)
   for (const problem of problems) write(formatProblem(problem))
   if (problems.some((problem) => problem.severity === 'error')) return INVALID
   write(`config OK: ${path}`)
   return 0
+}
+
+/** The problems of a text as this validator weighs them. `exists`: whether a named file is there; asks the disk by default. */
+export function judgeConfig(text: string, strict: boolean, exists?: (path: string) => boolean): readonly Problem[] {
+  const options = { readMisspelt: strict, ...(exists !== undefined && { exists }) }
+  const { problems } = checkGatewayConfig(text, options)
+  return problems.map((problem) => ({ ...problem, severity: weigh(problem, strict) }))
 }
 
 function weigh(problem: Problem, strict: boolean): Problem['severity'] {
