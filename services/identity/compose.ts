@@ -1,4 +1,5 @@
 import type { Clock, Ids } from '@plat/core'
+import type { Ledger } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import { CLASSICAL_AND_ML_DSA, createProofVerifier, createVerifier } from '@plat/tokens'
 import { bindEndpoint } from './bind/endpoint.ts'
@@ -18,6 +19,7 @@ import { nonceEndpoint } from './nonce/endpoint.ts'
 import type { ProofCheck } from './proof/check.ts'
 import { createProofs } from './proof/proofs.ts'
 import type { Endpoint } from './serve/endpoint.ts'
+import { openIssuanceLedger } from './serve/ledger.ts'
 import { createRevocations, type Revocations } from './sessions/revocations.ts'
 import { createSessions } from './sessions/sessions.ts'
 import type { BrokerState } from './state/state.ts'
@@ -49,39 +51,52 @@ export interface Broker {
   readonly ring: KeyRing
   /** Null without `-federation-key`. */
   readonly federation: Federation | null
-  close(): void
+  close(): Promise<void>
+}
+
+interface Closable {
+  close(): void | Promise<void>
+}
+
+/** What the endpoints share. */
+interface Shared extends Pick<Broker, 'ring' | 'federation'> {
+  readonly revocations: Revocations
+  /** Where issuance is recorded beside the log; null without `-audit-path`. */
+  readonly ledger: Ledger | null
 }
 
 /** Opens every file that the settings name and puts the endpoints together. What was opened is closed when one fails. */
 export async function composeBroker(options: ComposeOptions): Promise<Broker> {
-  const opened: { close(): void }[] = []
-  const close = () => {
-    for (const each of opened.splice(0).reverse()) each.close()
+  const opened: Closable[] = []
+  const close = async () => {
+    for (const each of opened.splice(0).reverse()) await each.close()
   }
   try {
-    const keep = <T extends { close(): void }>(one: T): T => {
+    const keep = <T extends Closable>(one: T): T => {
       opened.push(one)
       return one
     }
+    const { auditPath } = options.settings
+    const ledger = auditPath === '' ? null : keep(await openIssuanceLedger(auditPath, options))
     const federation = await openFederation(options)
     if (federation !== null) keep(federation)
     const ring = keep(await createKeyRing({ ...options, federation }))
     const revocations = keep(createRevocations({ path: options.settings.revocationsFile, ...options }))
     await revocations.start()
-    const endpoints = await endpointsOf(options, { ring, federation, revocations }, keep)
+    const endpoints = await endpointsOf(options, { ring, federation, revocations, ledger }, keep)
     const { cluster } = options
-    const bootstrap = cluster && createBootstrap({ ...options, ...cluster, tenancy: ring, revocations })
+    const bootstrap = cluster && createBootstrap({ ...options, ...cluster, tenancy: ring, revocations, ledger })
     return { ring, federation, endpoints, bootstrap, close }
   } catch (error) {
-    close()
+    await close()
     throw error
   }
 }
 
 async function endpointsOf(
   options: ComposeOptions,
-  { ring, federation, revocations }: Pick<Broker, 'ring' | 'federation'> & { readonly revocations: Revocations },
-  keep: <T extends { close(): void }>(one: T) => T,
+  { ring, federation, revocations, ledger }: Shared,
+  keep: <T extends Closable>(one: T) => T,
 ): Promise<readonly Endpoint[]> {
   const { settings, clock, ids, log, checks, state } = options
   const providers = options.providers(federation)
@@ -98,9 +113,9 @@ async function endpointsOf(
   const mintProofs = createProofs(checks, { requireProof: settings.requireProof, nonces: state.nonces, log })
   const proofs = createProofVerifier({ clock, replays: state.replays })
   const { records } = state
-  const issuing = { settings, sessions, tenancy: ring, proofs, records, config, clock, ids, log }
+  const issuing = { settings, sessions, tenancy: ring, proofs, records, config, clock, ids, log, ledger }
   return [
-    mintEndpoint({ settings, tenancy: ring, proofs: mintProofs, clock, ids, log }),
+    mintEndpoint({ settings, tenancy: ring, proofs: mintProofs, clock, ids, log, ledger }),
     verifyEndpoint(sessions),
     bindEndpoint(issuing),
     nonceEndpoint(state.nonces, mintProofs),

@@ -74,6 +74,10 @@ export const builtFlags = {
     type: 'string',
     help: 'Revoked tokens, sessions, agents, namespaces and users: the file that the gateway reads too. Unreadable: nobody passes.',
   },
+  'audit-path': {
+    type: 'string',
+    help: "Ledger of what is issued and refused, of the same format as the gateway's. While it cannot be written nothing is issued.",
+  },
   'shutdown-delay': {
     type: 'duration',
     default: 0,
@@ -83,13 +87,6 @@ export const builtFlags = {
   version: { type: 'bool', help: 'Print the version and exit.' },
 } as const satisfies FlagTable
 
-const unbuilt = 'Not built yet in this version.'
-
-/** Flags that the contract names and this version refuses when they are set to anything but their default. */
-const unbuiltFlags = {
-  'audit-path': { type: 'string', help: unbuilt, group: 'Not built yet' },
-} as const satisfies FlagTable
-
 /** Every flag of `plat-identity`. */
 export const identityFlags = {
   ...builtFlags,
@@ -97,7 +94,6 @@ export const identityFlags = {
   ...stateFlags,
   ...bootstrapFlags,
   ...proofFlags,
-  ...unbuiltFlags,
 } as const satisfies FlagTable
 
 /** What the broker is told, with durations in milliseconds. */
@@ -124,6 +120,8 @@ export interface IdentitySettings extends KeySettings, BootstrapSettings {
   readonly requireProof: boolean
   /** Path. Empty: nothing is revoked here. */
   readonly revocationsFile: string
+  /** Path. Empty: issuance is recorded in the log alone. */
+  readonly auditPath: string
 }
 
 /** The documented defaults. */
@@ -146,6 +144,7 @@ export const defaultSettings: IdentitySettings = {
   txnTokenAudience: '',
   requireProof: false,
   revocationsFile: '',
+  auditPath: '',
 }
 
 export function settingsOf(
@@ -170,18 +169,13 @@ export function settingsOf(
     txnTokenAudience: values['txn-token-audience'],
     requireProof: values['require-proof'],
     revocationsFile: values['revocations-file'],
+    auditPath: values['audit-path'],
   }
 }
 
 /** What is wrong with the flags, one line each, naming the flag. */
 export function flagProblems(values: FlagValues<typeof identityFlags>): readonly string[] {
-  const problems: string[] = []
-  for (const [name, flag] of Object.entries<FlagTable[string]>(unbuiltFlags)) {
-    if (!isDefault(flag, Object.entries(values).find(([key]) => key === name)?.[1])) {
-      problems.push(`-${name}: not built yet in this version`)
-    }
-  }
-  return [...problems, ...settingProblems(settingsOf(values))]
+  return settingProblems(settingsOf(values))
 }
 
 /** What is wrong with settings, whoever gave them. */
@@ -200,10 +194,4 @@ export function settingProblems(settings: IdentitySettings): readonly string[] {
 
 function isBaseUrl(text: string): boolean {
   return normalHtu(text) !== null && !/[?#]/.test(text)
-}
-
-function isDefault(flag: FlagTable[string], value: unknown): boolean {
-  if (Array.isArray(value)) return value.length === 0
-  const empty = flag.type === 'string' ? '' : flag.type === 'bool' ? false : 0
-  return value === (flag.default ?? empty)
 }

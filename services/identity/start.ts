@@ -14,7 +14,6 @@ import type { ProofCheck } from './proof/check.ts'
 import { createBrokerGuard } from './serve/broker-guard.ts'
 import { BODY_TIMEOUT_MS, type Endpoint, endpointRoute } from './serve/endpoint.ts'
 import { brokerFault, mountLiveness, openListeners } from './serve/listeners.ts'
-import { openIssuanceLedger } from './serve/ledger.ts'
 import { mountMetadata } from './serve/metadata.ts'
 import { type BrokerState, memoryState } from './state/state.ts'
 
@@ -69,13 +68,7 @@ export async function startIdentity(options: StartIdentityOptions): Promise<Iden
   if (problem !== undefined) throw new Error(problem)
   if ((settings.bootstrapListen !== 'off') !== (cluster !== null)) throw new Error('-bootstrap-listen: needs a cluster')
   const guard = createBrokerGuard(readSecret(env, 'PLAT_BROKER_TOKEN'))
-  const { auditPath } = settings
-  const ledger = auditPath === '' ? null : await openIssuanceLedger(auditPath, { clock, ids, log })
-  const composed = { settings, checks, providers, state, ledger, cluster, clock, ids, log }
-  const broker = await composeBroker(composed).catch(async (error: unknown) => {
-    await ledger?.close()
-    throw error
-  })
+  const broker = await composeBroker({ settings, checks, providers, state, cluster, clock, ids, log })
   const build = buildInfo('identity')
   const registry = createRegistry([], { component: 'identity', build })
   let ready = true
@@ -94,8 +87,7 @@ export async function startIdentity(options: StartIdentityOptions): Promise<Iden
       bootstrap: late && { address: settings.bootstrapListen, raw: route([late.endpoint]), api: mountLiveness },
     },
   ).catch(async (error: unknown) => {
-    broker.close()
-    await ledger?.close()
+    await broker.close()
     throw error
   })
   const { api, bootstrap } = listeners
@@ -109,14 +101,12 @@ export async function startIdentity(options: StartIdentityOptions): Promise<Iden
       await new Promise<void>((resolve) => clock.after(settings.shutdownDelayMs, resolve))
       late?.drain()
       await listeners.drain(DRAIN_MS)
-      broker.close()
-      await ledger?.close()
+      await broker.close()
     },
     async close() {
       late?.drain()
       await listeners.close()
-      broker.close()
-      await ledger?.close()
+      await broker.close()
     },
   }
 }

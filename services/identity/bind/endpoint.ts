@@ -1,10 +1,9 @@
 import type { IncomingMessage } from 'node:http'
 import { rfc3339 } from '@plat/core'
-import type { Log } from '@plat/process'
 import { DPOP_ALGORITHMS, type DpopProof, type ProofVerifier, type SessionClaims, signJws } from '@plat/tokens'
 import type { IdentitySettings } from '../flags.ts'
 import type { Tenancy } from '../keys/tenancy.ts'
-import { recordIssued, recordRefused } from '../serve/audit.ts'
+import { type AuditParts, recordIssued, recordRefused } from '../serve/audit.ts'
 import type { Endpoint } from '../serve/endpoint.ts'
 import { publicUrl } from '../serve/public-url.ts'
 import { OAuthRefusal } from '../serve/refusal.ts'
@@ -14,13 +13,12 @@ import { type BindRecords, boundKey } from './records.ts'
 const PATH = '/v1/token/bind'
 const BEARER = /^bearer +([^ ]+)$/i
 
-export interface BindParts {
+export interface BindParts extends AuditParts {
   readonly settings: IdentitySettings
   readonly sessions: Sessions
   readonly tenancy: Tenancy
   readonly proofs: ProofVerifier
   readonly records: BindRecords
-  readonly log: Log
 }
 
 /** Document 1, `POST /v1/token/bind`, response 200. */
@@ -45,7 +43,7 @@ export function bindEndpoint(parts: BindParts): Endpoint {
         return await bind(parts, request, who)
       } catch (error) {
         if (!(error instanceof OAuthRefusal)) throw error
-        recordRefused(parts.log, 'bind', error, who)
+        recordRefused(parts, 'bind', error, who)
         throw refused(error.status, error.code, error.message)
       }
     },
@@ -64,7 +62,7 @@ async function bind(parts: BindParts, request: IncomingMessage, who: object): Pr
   await useProof(parts, proof)
   await record(parts, claims, proof)
   const { jti, subject: sub, user, scopes } = claims
-  recordIssued(parts.log, 'bind', { jti, sub, user, scope: scopes.join(' '), expiresAt: bound.expiresAt })
+  await recordIssued(parts, 'bind', { jti, sub, user, scope: scopes.join(' '), expiresAt: bound.expiresAt })
   return bound
 }
 

@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http'
 import { type Clock, type Ids, rfc3339 } from '@plat/core'
-import type { Log } from '@plat/process'
 import type { IdentitySettings } from '../flags.ts'
 import type { Tenancy } from '../keys/tenancy.ts'
 import { type KubernetesApi, textOf } from '../kubernetes/api.ts'
@@ -8,7 +7,7 @@ import { type BoundPod, reviewToken, substrateOf } from '../kubernetes/pod.ts'
 import { mint, nameOf } from '../mint/mint.ts'
 import { readAssertion } from '../proof/jwt/assertion.ts'
 import { isStop } from '../proof/parts/verdict.ts'
-import { recordIssued, recordRefused } from '../serve/audit.ts'
+import { type AuditParts, recordIssued, recordRefused } from '../serve/audit.ts'
 import type { Endpoint } from '../serve/endpoint.ts'
 import { OAuthRefusal, Refusal } from '../serve/refusal.ts'
 import type { Revocations } from '../sessions/revocations.ts'
@@ -24,7 +23,7 @@ const PATH = '/v1/bootstrap'
 const MAX_TRIES = 5
 const BEARER = /^bearer +([^ ]+)$/i
 
-export interface BootstrapParts {
+export interface BootstrapParts extends AuditParts {
   readonly settings: IdentitySettings
   readonly api: KubernetesApi
   /** What runtime classes isolate by. */
@@ -33,7 +32,6 @@ export interface BootstrapParts {
   readonly revocations: Revocations
   readonly clock: Clock
   readonly ids: Ids
-  readonly log: Log
 }
 
 /** `POST /v1/bootstrap`, on a listener of its own. */
@@ -59,7 +57,7 @@ interface Answer {
 
 /** A pod that was started before anybody knew for whom asks which session it serves. */
 export function createBootstrap(parts: BootstrapParts): Bootstrap {
-  const { api, clock, settings, log } = parts
+  const { api, clock, settings } = parts
   const waits = new Waits({ api, clock, cap: settings.bootstrapMaxConcurrent })
   const handle = (request: IncomingMessage, who: object) =>
     waits.admit(async () => {
@@ -81,7 +79,7 @@ export function createBootstrap(parts: BootstrapParts): Bootstrap {
           return await handle(request, who)
         } catch (error) {
           // That nothing is there yet is no refusal: it is what a warm pool hears all day.
-          if (error instanceof OAuthRefusal && !(error instanceof NotYet)) recordRefused(log, 'bootstrap', error, who)
+          if (error instanceof OAuthRefusal && !(error instanceof NotYet)) recordRefused(parts, 'bootstrap', error, who)
           throw error
         }
       },
@@ -125,7 +123,7 @@ async function serve(parts: BootstrapParts, bound: BoundPod): Promise<Answer> {
 
 /** Null: somebody else wrote the session while it was judged. */
 async function tryToServe(parts: BootstrapParts, bound: BoundPod): Promise<Answer | null> {
-  const { api, clock, isolation, log, settings } = parts
+  const { api, clock, isolation, settings } = parts
   const chain = await followPod(api, bound)
   const ready = await readSession(api, { clock, namespace: bound.namespace, chain })
   const spiffeId = asOAuth(() => nameOf(settings.trustDomain, ready.request))
@@ -138,7 +136,7 @@ async function tryToServe(parts: BootstrapParts, bound: BoundPod): Promise<Answe
   const end = minted?.expiresAt ?? (ready.endsAt === null ? null : rfc3339(ready.endsAt))
   const facts = { ...jti, ...(end !== null && { expiresAt: end }) }
   const { user, scopes } = ready.request
-  recordIssued(log, 'bootstrap', { ...facts, sub: spiffeId, user, scope: scopes.join(' ') })
+  await recordIssued(parts, 'bootstrap', { ...facts, sub: spiffeId, user, scope: scopes.join(' ') })
   return {
     ...nameIn(ready),
     attested: ready.attested,

@@ -115,7 +115,10 @@ function grantedScopes({ scopes }: DelegationRequest, actor: SessionClaims, dele
   return granted
 }
 
-/** The token is made before the use is claimed, and whoever comes second throws his away: nobody ever saw it. */
+/**
+ * The token is made and recorded before the use is claimed: what the identical request gets again has its record. Whoever comes
+ * second at the same moment throws his away; its record names a token that nobody has.
+ */
 async function onlyOnce(
   parts: DelegationParts,
   request: DelegationRequest,
@@ -127,8 +130,9 @@ async function onlyOnce(
   const before = await parts.once.find(use)
   if (before !== null) return repeated(before, scopes)
   const issued = issue(parts, request, delegation)
+  await recorded(parts, issued)
   const verdict = await parts.once.claim(use, `${issued.answer.expires_in} ${issued.answer.access_token}`)
-  return verdict.kind === 'first' ? recorded(parts, issued) : repeated(verdict, scopes)
+  return verdict.kind === 'first' ? issued.answer : repeated(verdict, scopes)
 }
 
 /** The identical request has the same scopes, and its token has less to live by now. */
@@ -147,8 +151,8 @@ interface IssuedDelegation {
   readonly facts: IssuedFacts
 }
 
-function recorded({ log }: DelegationParts, issued: IssuedDelegation): ExchangeAnswer {
-  recordIssued(log, 'delegation', issued.facts)
+async function recorded(parts: DelegationParts, issued: IssuedDelegation): Promise<ExchangeAnswer> {
+  await recordIssued(parts, 'delegation', issued.facts)
   return issued.answer
 }
 

@@ -23,7 +23,7 @@ export function exchangeEndpoint(parts: DelegationParts): Endpoint {
         event = 'delegation'
         return await delegate(parts, { ...asked, actorToken: asked.actorToken }, request, who)
       } catch (error) {
-        if (error instanceof OAuthRefusal) recordRefused(parts.log, event, error, who)
+        if (error instanceof OAuthRefusal) recordRefused(parts, event, error, who)
         throw error
       }
     },

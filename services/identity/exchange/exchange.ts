@@ -85,7 +85,7 @@ function lifetime({ ttlSeconds }: ExchangeRequest, { maxTTLSeconds }: Audience, 
   return Math.min(ttlSeconds ?? maxTTLSeconds, maxTTLSeconds, left)
 }
 
-function sessionToken(parts: IssuingParts, granted: Granted): ExchangeAnswer {
+async function sessionToken(parts: IssuingParts, granted: Granted): Promise<ExchangeAnswer> {
   const { subject, audienceName, scopes, boundTo: jkt, issuedAt, lifetimeSeconds, jti } = granted
   const { members } = subject
   const token = signFor(parts, subject.namespace, {
@@ -106,7 +106,8 @@ function sessionToken(parts: IssuingParts, granted: Granted): ExchangeAnswer {
     plat_delegation_jtis: members.plat_delegation_jtis,
     cnf: jkt === null ? undefined : { jkt },
   })
-  record(parts, granted, lifetimeSeconds)
+  const recorded = record(parts, granted, lifetimeSeconds)
+  if (recorded !== undefined) await recorded
   return answer(token, lifetimeSeconds, scopes)
 }
 
@@ -121,7 +122,7 @@ async function credential(
     parts.log.error({ provider: provider.name, audience: granted.audienceName, reason: result.reason }, 'no credential')
     throw new OAuthRefusal(502, 'server_error', 'the credential provider of the audience failed')
   }
-  record(parts, granted, result.expiresInSeconds)
+  await record(parts, granted, result.expiresInSeconds)
   return answer(result.accessToken, result.expiresInSeconds, granted.scopes)
 }
 
@@ -133,9 +134,9 @@ async function issuedBy(provider: CredentialProvider, granted: Granted): Promise
   }
 }
 
-function record({ log }: IssuingParts, granted: Granted, expiresIn: number): void {
+function record(parts: IssuingParts, granted: Granted, expiresIn: number): undefined | Promise<void> {
   const { subject, audienceName, audience, scopes, issuedAt, jti } = granted
-  recordIssued(log, 'exchange', {
+  return recordIssued(parts, 'exchange', {
     jti,
     sub: subject.subject,
     user: subject.user,

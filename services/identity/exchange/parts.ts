@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http'
 import type { Clock, Ids } from '@plat/core'
-import type { Log } from '@plat/process'
 import { type ProofVerifier, type SessionClaims, signJws } from '@plat/tokens'
 import { type BindRecords, boundKey } from '../bind/records.ts'
 import type { IdentitySettings } from '../flags.ts'
 import type { Tenancy } from '../keys/tenancy.ts'
+import type { AuditParts } from '../serve/audit.ts'
 import { publicUrl } from '../serve/public-url.ts'
 import { OAuthRefusal } from '../serve/refusal.ts'
 import { isSessionFault, type SessionFault, type Sessions } from '../sessions/sessions.ts'
@@ -14,7 +14,7 @@ import { JWT_TOKEN_TYPE } from './request.ts'
 export const EXCHANGE_PATH = '/v1/exchange'
 
 /** What exchange and delegation work with. */
-export interface IssuingParts {
+export interface IssuingParts extends AuditParts {
   readonly settings: IdentitySettings
   readonly sessions: Sessions
   readonly tenancy: Tenancy
@@ -23,7 +23,6 @@ export interface IssuingParts {
   readonly config: ExchangeConfig
   readonly clock: Clock
   readonly ids: Ids
-  readonly log: Log
 }
 
 /** Document 1, `POST /v1/exchange`, response 200. */

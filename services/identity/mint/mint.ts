@@ -1,23 +1,21 @@
 import { type Clock, type Ids, rfc3339, sessionSpiffeId } from '@plat/core'
-import type { Log } from '@plat/process'
 import { MAX_TOKEN_CHARS, signJws } from '@plat/tokens'
 import type { IdentitySettings } from '../flags.ts'
 import type { Tenancy } from '../keys/tenancy.ts'
 import type { Substrate } from '../proof/check.ts'
 import type { Proofs } from '../proof/proofs.ts'
 import { clientCertificate } from '../proof/request.ts'
-import { recordIssued, recordRefused } from '../serve/audit.ts'
+import { type AuditParts, recordIssued, recordRefused } from '../serve/audit.ts'
 import type { Endpoint } from '../serve/endpoint.ts'
 import { Refusal } from '../serve/refusal.ts'
 import { decodeMintRequest, type MintRequest } from './request.ts'
 
-export interface MintParts {
+export interface MintParts extends AuditParts {
   readonly settings: IdentitySettings
   readonly tenancy: Tenancy
   readonly proofs: Proofs
   readonly clock: Clock
   readonly ids: Ids
-  readonly log: Log
 }
 
 /** A minted token and what is said about it (document 1, `POST /v1/token`, response 200). */
@@ -50,10 +48,17 @@ export function mintEndpoint(parts: MintParts): Endpoint {
         }))
         const minted = mint(parts, request, proven === null ? undefined : await proven)
         const { jti, spiffeId: sub, expiresAt } = minted
-        recordIssued(parts.log, 'mint', { jti, sub, user: request.user, scope: request.scopes.join(' '), expiresAt })
+        const recorded = recordIssued(parts, 'mint', {
+          jti,
+          sub,
+          user: request.user,
+          scope: request.scopes.join(' '),
+          expiresAt,
+        })
+        if (recorded !== undefined) await recorded
         return minted
       } catch (error) {
-        if (error instanceof Refusal) recordRefused(parts.log, 'mint', error)
+        if (error instanceof Refusal) recordRefused(parts, 'mint', error)
         throw error
       }
     },

@@ -1,8 +1,17 @@
+import { parseSessionSpiffeId } from '@plat/core'
+import type { Ledger, Rec } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import { OAuthRefusal, type Refusal } from './refusal.ts'
 
 /** What is issued, and refused. */
 export type IssuanceEvent = 'mint' | 'bind' | 'exchange' | 'delegation' | 'bootstrap'
+
+/** Where issuance is recorded. */
+export interface AuditParts {
+  readonly log: Log
+  /** The ledger of flag `-audit-path`; the log alone when absent. */
+  readonly ledger?: Ledger | null
+}
 
 /** What an issued token is recorded with; never the token itself. */
 export interface IssuedFacts {
@@ -22,14 +31,78 @@ export interface IssuedFacts {
   readonly provider?: string
 }
 
-/** Issuance is audited: one line per token and per refusal. */
-export function recordIssued(log: Log, event: IssuanceEvent, facts: IssuedFacts): void {
-  log.info({ event, outcome: 'issued', ...facts }, 'issued')
+/** Who asked, as far as it was verified: SPIFFE ID and `jti` of the token, or the pod. */
+export interface Asker {
+  readonly sub?: string
+  readonly jti?: string
 }
 
-/** `who`: the SPIFFE ID and `jti` of the token that asked, once they were verified. */
-export function recordRefused(log: Log, event: IssuanceEvent, refusal: Refusal, who: object = {}): void {
+/**
+ * Issuance is audited: one line per token and per refusal. With a ledger nothing is handed out before its record is durable; when it
+ * cannot be, the answer is 503.
+ */
+export function recordIssued(
+  { log, ledger = null }: AuditParts,
+  event: IssuanceEvent,
+  facts: IssuedFacts,
+): undefined | Promise<void> {
+  log.info({ event, outcome: 'issued', ...facts }, 'issued')
+  return ledger === null ? undefined : durable(ledger, issuedRecord(event, facts))
+}
+
+async function durable(ledger: Ledger, record: Rec): Promise<void> {
+  try {
+    await ledger.append(record)
+  } catch {
+    // The ledger tells the log why, once, however many records it misses.
+    throw new OAuthRefusal(503, 'temporarily_unavailable', 'the audit ledger cannot be written: try again later')
+  }
+}
+
+/**
+ * The ledger has a record of who was known; a refusal of somebody unknown is in the log alone: a flood of those must not fill the disk. No
+ * refusal waits for its record, and none is taken back for want of one.
+ */
+export function recordRefused(
+  { log, ledger = null }: AuditParts,
+  event: IssuanceEvent,
+  refusal: Refusal,
+  who: Asker = {},
+): void {
   const { status, message: reason } = refusal
   const code = refusal instanceof OAuthRefusal ? { code: refusal.code } : {}
   log.warn({ event, outcome: 'refused', status, ...code, reason, ...who }, 'refused')
+  const known = event === 'mint' || Object.keys(who).length > 0
+  if (ledger === null || !known) return
+  const { sub, jti } = who
+  ledger
+    .append({ kind: 'decision', op: opOf(event), action: 'deny', status, ...code, reason, jti, ...nameIn(sub) })
+    .catch(() => {
+      log.warn({ event }, 'a refusal is missing from the audit ledger')
+    })
+}
+
+function issuedRecord(event: IssuanceEvent, facts: IssuedFacts): Rec {
+  const { sub, jti, user, scope, chain = [], ...more } = facts
+  return {
+    kind: 'decision',
+    op: opOf(event),
+    action: 'allow',
+    jti,
+    user: user ?? undefined,
+    ...nameIn(sub),
+    ...more,
+    facts: { scopes: scope === '' ? undefined : scope.split(' '), chain: chain.length === 0 ? undefined : chain },
+  }
+}
+
+/** `identity.mint`, …: the broker's operations in a ledger. */
+function opOf(event: IssuanceEvent): string {
+  return `identity.${event}`
+}
+
+/** The session's name as the gateway's ledger has it. */
+function nameIn(sub: string | undefined): { namespace?: string; agent?: string; session?: string } {
+  const name = sub === undefined ? null : parseSessionSpiffeId(sub)
+  return name === null ? {} : { namespace: name.namespace, agent: name.agent, session: name.session }
 }

@@ -1,0 +1,33 @@
+import { hostname } from 'node:os'
+import type { Clock, Ids } from '@plat/core'
+import { type FileLedger, openLedger } from '@plat/ledger'
+import type { Log } from '@plat/process'
+
+export interface IssuanceLedgerOptions {
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+}
+
+/**
+ * Opens the ledger of flag `-audit-path`, of the same format as the gateway's, for its one writer. Rejects with one line when another
+ * process writes it, when it is damaged, and when it cannot be written.
+ */
+export async function openIssuanceLedger(
+  path: string,
+  { clock, ids, log }: IssuanceLedgerOptions,
+): Promise<FileLedger> {
+  try {
+    const meter = {
+      committed() {},
+      missed() {},
+      poisoned: (reason: string, retryMs: number) =>
+        log.error({ reason, retryMs }, 'the audit ledger cannot be written; nothing is issued'),
+      recovered: (unrecorded: number) =>
+        log.warn({ unrecorded }, 'the audit ledger is written again; the gap is recorded'),
+    }
+    return await openLedger({ path, tenant: '', replica: hostname(), clock, ids, meter })
+  } catch (error) {
+    throw new Error(`-audit-path: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
