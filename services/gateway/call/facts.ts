@@ -65,7 +65,7 @@ export interface ToolLabels {
 
 /** What is known of the definition of the tool that is called. */
 export interface ToolPin {
-  /** `sha256:<hex>` of the definition that was offered last; null: nobody was offered one. */
+  /** `sha256:<hex>` of the definition that an approval is bound to; null in mode `learn`, and where nobody was offered one. */
   readonly digest: string | null
   readonly mode: 'learn' | 'enforce'
   /** A person must let this call through: the definition is not the one that somebody agreed to. */

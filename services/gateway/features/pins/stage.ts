@@ -43,7 +43,9 @@ export function createPinStage(options: PinStageOptions): Stage<'pins', 'identit
     const treated = treatment(found, standing)
     if (treated !== 'pass') onRefused(server, treated === 'refuse' ? 'denied' : 'held')
     if (treated === 'refuse') return deny('tool_pin_mismatch', `${server}/${tool} is not as it was pinned: ${standing}`)
-    return { pin: { digest, mode: found.mode, approve: treated === 'approve' } satisfies ToolPin }
+    // In mode learn the definition may come to be known between a call and its repetition: approvals are not bound to it.
+    const bound = found.mode === 'enforce' ? digest : null
+    return { pin: { digest: bound, mode: found.mode, approve: treated === 'approve' } satisfies ToolPin }
   }
   return stage({
     name: 'pins',
