@@ -8,6 +8,7 @@ import { generateKeyFiles } from '@plat/keys'
 import { startTestIdentity, testIssuer } from '@plat/testkit/identity'
 import { until } from '@plat/testkit/until'
 import { createLocalJWKSet, jwtVerify } from 'jose'
+import { defaultSettings, identityFlags } from './flags.ts'
 import { BROKER_TOKEN, base, claimsIn, json, startTestBroker, tempDir } from './testing/broker.ts'
 import { raw } from './testing/raw.ts'
 
@@ -321,4 +322,13 @@ test('the binary serves, drains on SIGTERM with status 0, and refuses what is wr
   const unknown = run('-sining-key', 'x')
   assert.equal(unknown.status, 2)
   assert.match(unknown.stderr, /unknown flag -sining-key; did you mean -signing-key\?/)
+})
+
+test('without flags the API is served on port 8081, and every answer of it says which build', async (t) => {
+  // Shows D1.service.defaultPort.
+  assert.equal(defaultSettings.listen, ':8081')
+  assert.equal(identityFlags.listen.default, ':8081')
+  const { identity } = await startTestBroker(t)
+  const metrics = await (await fetch(`${identity.url}/metrics`)).text()
+  assert.match(metrics, /^plat_build_info\{component="identity"/m)
 })
