@@ -114,12 +114,12 @@ export async function pairedLatency(
 
 /**
  * Microseconds by which `ours` hands out the first byte of a stream later than `floor`, round by round. Their upstream sends it on
- * a tick of `tickMs`, so that what happens before it is sent does not count.
+ * a tick of `tickMs`, so that what happens before it is sent does not count. `noise99`: the same for `floor` against itself.
  */
 export async function pairedFirstByte(
   targets: Readonly<Record<'floor' | 'ours', Target>>,
   { rounds, tickMs }: { readonly rounds: number; readonly tickMs: number },
-): Promise<{ readonly p50: number; readonly p99: number }> {
+): Promise<{ readonly p50: number; readonly p99: number; readonly noise99: number }> {
   const floor = new Connection(targets.floor.server.port)
   const ours = new Connection(targets.ours.server.port)
   const late = async (connection: Connection, { traffic }: Target, n: number) => {
@@ -128,17 +128,21 @@ export async function pairedFirstByte(
     return (performance.timeOrigin + answer.firstByteAt) % tickMs
   }
   const differences: number[] = []
+  const noise: number[] = []
   try {
     for (let round = 0; round < rounds + COLD_FIRST_BYTES; round++) {
       const first = await late(floor, targets.floor, round)
       const second = await late(ours, targets.ours, round)
-      if (round >= COLD_FIRST_BYTES) differences.push((second - first) * 1000)
+      const again = await late(floor, targets.floor, round)
+      if (round < COLD_FIRST_BYTES) continue
+      differences.push((second - first) * 1000)
+      noise.push((again - first) * 1000)
     }
   } finally {
     floor.close()
     ours.close()
   }
-  return { p50: median(differences), p99: quantile(differences, 0.99) }
+  return { p50: median(differences), p99: quantile(differences, 0.99), noise99: quantile(noise, 0.99) }
 }
 
 function latencyOf(times: ReadonlyMap<string, readonly number[]>): Latency {
