@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
+import { checkJson } from '@plat/core'
 import fc from 'fast-check'
 import { fuzzTarget, near } from '../../../../test/fuzz/target.ts'
 import { isDenial } from '../../call/index.ts'
 import { eventData, SseSplitter, withEventData } from '../wire/sse.ts'
 import { KNOWN_REVISIONS } from './classify.ts'
 import { McpFrame } from './frames/frame.ts'
+import { withValue } from './message.ts'
 import { classify, parseMessage } from './parse.ts'
 
 const message = near([
@@ -13,6 +15,7 @@ const message = near([
   '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{}}',
   '"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}',
   '{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}',
+  '{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"p1.AA"}}',
 ])
 const whole = fc.constantFrom(
   '{"jsonrpc":"2.0","id":1,"method":"tools/list"}',
@@ -63,6 +66,23 @@ export const target = fuzzTarget('mcp', {
       if (isDenial(verdict)) return
       assert.ok(request.method !== '' || request.kind === 'answer')
       if (request.id !== null) assert.ok(bytes.includes(Buffer.from(request.id)))
+    },
+  ),
+  'what was sealed is put back as the server wrote it, and the message stays strict JSON': fc.property(
+    fc.oneof(message, whole),
+    fc.constantFrom('12345678901234567890', '"s"', '-1e400'),
+    (text, id) => {
+      const bytes = Buffer.from(text)
+      const parsed = parseMessage(bytes)
+      if (isDenial(parsed)) return
+      const origin = { call: 'c', operation: 'mcp.call', method: 'tools/call', tool: 'a' } as const
+      const open = () => ({ id, target: 't', origin })
+      const posted = { bytes, message: parsed, headers: {}, session: () => null, open, spoken: () => KNOWN_REVISIONS }
+      for (const { path, with: value } of classify(posted).request.replaced) {
+        const told = withValue(bytes, path, value)
+        checkJson(told)
+        assert.ok(Buffer.from(told).includes(id))
+      }
     },
   ),
   'any bytes split into the same events, however they are cut': fc.property(
