@@ -1,0 +1,74 @@
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs'
+import path from 'node:path'
+
+const MODULE = path.join(import.meta.dirname, 'go')
+const CACHE = path.resolve(import.meta.dirname, '../../node_modules/.cache/plat-cluster')
+/** The version that `go/go.mod` requires; without the last two, the server panics at start. */
+const VERSION = { gitVersion: 'v1.34.10', gitMajor: '1', gitMinor: '34' } as const
+const PACKAGES = ['k8s.io/kubernetes/cmd/kube-apiserver', 'go.etcd.io/etcd/server/v3'] as const
+/** The definitions of Sandbox and SandboxClaim, read at test time. */
+const SANDBOX_MODULE = 'sigs.k8s.io/agent-sandbox@v0.5.3'
+const SANDBOX_SUM = 'h1:v3G2V0MwN0h+S973PV9swg2l8vIfW7eEGVPziWymTUc='
+
+/** What the suite needs of Go. */
+export interface Binaries {
+  readonly apiServer: string
+  readonly etcd: string
+  /** Folder of agent-sandbox's CustomResourceDefinitions. */
+  readonly crds: string
+}
+
+/** Builds what is not in the cache; the first build takes some minutes. A text says in one line what is missing. */
+export function buildBinaries(tell: (line: string) => void): Binaries | string {
+  const version = go(['env', 'GOVERSION'])
+  if (!version.ok) return 'Go is not installed'
+  const crds = sandboxDefinitions()
+  if (!crds.ok) return crds.text
+  const key = createHash('sha256').update(JSON.stringify(VERSION))
+  for (const file of ['go.mod', 'go.sum']) key.update(readFileSync(path.join(MODULE, file)))
+  const dir = path.join(CACHE, key.digest('hex').slice(0, 16))
+  if (!existsSync(dir)) {
+    tell(`building kube-apiserver ${VERSION.gitVersion} and etcd with ${version.text}: some minutes, once`)
+    const built = build(dir)
+    if (!built.ok) return `kube-apiserver and etcd cannot be built: ${built.text}`
+  }
+  return { apiServer: path.join(dir, 'kube-apiserver'), etcd: path.join(dir, 'server'), crds: crds.text }
+}
+
+/** Into a folder beside it first: what was interrupted is never taken for whole. */
+function build(dir: string): Ran {
+  const partial = `${dir}.${process.pid}`
+  mkdirSync(partial, { recursive: true })
+  const values = Object.entries(VERSION).map(([name, value]) => `-X k8s.io/component-base/version.${name}=${value}`)
+  const flags = ['-p', '1', '-trimpath', '-ldflags', `-s -w ${values.join(' ')}`]
+  const built = go(['build', ...flags, '-o', `${partial}/`, ...PACKAGES], { CGO_ENABLED: '0' })
+  if (built.ok) renameSync(partial, dir)
+  return built
+}
+
+function sandboxDefinitions(): Ran {
+  const answer = go(['mod', 'download', '-json', SANDBOX_MODULE])
+  if (!answer.ok) return { ok: false, text: `${SANDBOX_MODULE} cannot be downloaded: ${answer.text}` }
+  const { Dir, Sum }: { Dir: string; Sum: string } = JSON.parse(answer.text)
+  if (Sum !== SANDBOX_SUM) return { ok: false, text: `${SANDBOX_MODULE} has another checksum than was read` }
+  return { ok: true, text: path.join(Dir, 'k8s/crds') }
+}
+
+interface Ran {
+  readonly ok: boolean
+  /** What it wrote; when it failed, the last line of its complaint. */
+  readonly text: string
+}
+
+function go(args: readonly string[], env: Readonly<Record<string, string>> = {}): Ran {
+  const { status, stdout, stderr, error } = spawnSync('go', args, {
+    cwd: MODULE,
+    encoding: 'utf8',
+    env: { ...process.env, ...env },
+    maxBuffer: 64 * 1024 * 1024,
+  })
+  if (error === undefined && status === 0) return { ok: true, text: stdout.trim() }
+  return { ok: false, text: error?.message ?? stderr.trim().split('\n').at(-1) ?? `status ${status}` }
+}
