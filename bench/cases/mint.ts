@@ -28,7 +28,7 @@ export const mint: BenchCase = {
         what: 'mints over bare mint',
         value: (ours ?? 0) / (floor ?? 0),
         unit: '×',
-        target: ['≥', 0.7],
+        target: ['≥', 0.75],
         detail: figures,
       }),
       row({ what: 'mints over oidc-provider', value: (ours ?? 0) / (peer ?? 0), unit: '×', detail: '' }),
