@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer, request as send } from 'node:http'
-import type { McpFixture } from './mcp-fixture.ts'
+import type { McpFixture } from '../mcp-fixture.ts'
 
 /** A loopback forwarder for clients that cannot carry a token. */
 export interface Shim extends McpFixture {
