@@ -166,6 +166,39 @@ function claimsIn(token: unknown): Readonly<Record<string, unknown>> {
   return JSON.parse(Buffer.from(String(token).split('.')[1] ?? '', 'base64url').toString())
 }
 
+/** Shorter runs are over before the engine has compiled and sized what it needs; their figure is only printed. In seconds. */
+const LEAST_JUDGED_SECONDS = 60
+/** What the process may have grown by from the end of the first tenth of a run to the end of the last. */
+const MAX_GROWTH = 1.1
+
+/** Resident memory at the end of the first tenth of a run, and at its end. */
+class MemoryTenths {
+  readonly #seconds: number
+  readonly #startedAt = systemClock.monotonic()
+  #first = 0
+  #last = 0
+
+  constructor(seconds: number) {
+    this.#seconds = seconds
+  }
+
+  look(): void {
+    const passed = systemClock.monotonic() - this.#startedAt
+    if (passed < this.#seconds * 100) return
+    this.#last = process.memoryUsage.rss()
+    if (this.#first === 0) this.#first = this.#last
+  }
+
+  /** Null when the memory stayed. */
+  verdict(): string | null {
+    const ratio = this.#last / this.#first
+    const [first, last] = [this.#first, this.#last].map((bytes) => `${Math.round(bytes / 2 ** 20)} MiB`)
+    const said = `memory ${first} after the first tenth, ${last} at the end: ${ratio.toFixed(2)}`
+    console.log(`identity: ${said}`)
+    return this.#seconds >= LEAST_JUDGED_SECONDS && ratio > MAX_GROWTH ? said : null
+  }
+}
+
 /** Every endpoint of the broker answers any request with a status that the contract names, and issues no more than it may. */
 export const target = {
   name: 'identity: every endpoint of the broker',
@@ -185,11 +218,19 @@ export const target = {
     })
     try {
       const pool = await fillPool(identity.url)
-      const promise = fc.asyncProperty(requests(pool), (sent) => answers(pool, sent))
+      const memory = new MemoryTenths(seconds)
+      const promise = fc.asyncProperty(requests(pool), async (sent) => {
+        await answers(pool, sent)
+        memory.look()
+      })
       const limits = { seed, numRuns: 2 ** 31 - 1, interruptAfterTimeLimit: seconds * 1000 }
       const done = await fc.check(promise, limits)
       const failure = () => `${fc.stringify(done.counterexample)}: ${String(done.errorInstance)}`
-      return { cases: done.numRuns, failures: done.failed ? [failure()] : [] }
+      const grown = memory.verdict()
+      return {
+        cases: done.numRuns,
+        failures: [...(done.failed ? [failure()] : []), ...(grown === null ? [] : [grown])],
+      }
     } finally {
       await identity.close()
       rmSync(dir, { recursive: true })
