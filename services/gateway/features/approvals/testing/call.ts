@@ -66,7 +66,12 @@ function partsOf(told: Told) {
     method,
     name: tool,
     body: { bytes, args: bytes, value: null },
-    facts: { identity: identityOf(told), target: targetOf(told, tool), pin: told.pin ?? null, decision: decisionOf(told) },
+    facts: {
+      identity: identityOf(told),
+      target: targetOf(told, tool),
+      pin: told.pin ?? null,
+      decision: decisionOf(told),
+    },
   }
 }
 
