@@ -49,6 +49,7 @@ for (const scenario of scenarios) {
   const declared = declaredIn(readFileSync(join(FIXTURES, scenario, 'input.yaml'), 'utf8'))
 
   test(`${scenario} renders as its golden files say`, () => {
+    // Shows D2.server.toolPins.mode.default, D2.server.toolPins.onChange.default and D2.server.toolPins.mergedWithPolicy.
     for (const [name, text] of Object.entries(rendered(declared))) {
       const path = join(FIXTURES, scenario, name)
       if (UPDATE) writeFileSync(path, text)

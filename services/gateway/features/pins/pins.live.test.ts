@@ -107,7 +107,7 @@ async function alerts(): Promise<readonly Record<string, unknown>[]> {
 
 for (const [what, changed] of Object.entries(DRIFTS)) {
   test(`a change of ${what} is seen at the first call without a list, and in the list`, async () => {
-    // Shows D2.server.toolPins.mode.
+    // Shows D3.registry.pins.
     pages = [[PINNED]]
     assert.equal(errorOf(await callRead('strict')), null)
     pages = [[changed]]
@@ -133,6 +133,7 @@ test('a tool on page 2 is held against its pin as well', async () => {
 })
 
 test('a tool without a pin is hidden and refused, unless unpinned ones are let through', async () => {
+  // Shows D2.server.toolPins.allowUnpinned and D2.server.toolPins.pins.
   pages = [[PINNED, '{"name":"new"}']]
   assert.deepEqual(await listed('strict'), ['read'])
   assert.equal(errorOf(await callRead('strict', 'new')), 'tool_pin_mismatch')
@@ -160,6 +161,7 @@ test('alert lets a changed tool through and tells of it once', async () => {
 })
 
 test('approve sends calls of a changed tool to a person, although policy allows them', async () => {
+  // Shows D2.server.toolPins.onChange.
   pages = [[PINNED]]
   assert.equal(errorOf(await callRead('asking')), null)
   pages = [[DRIFTS.wording ?? '']]

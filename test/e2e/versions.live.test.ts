@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { test } from 'node:test'
+import { startUp } from '@plat/cli'
+
+test('broker and gateway tell which build they are, by the gauge and by /version alike, so that a skew is seen', async (t) => {
+  // Shows D1.versioning.buildInfoEverywhere.
+  const dir = await mkdtemp(path.join(os.tmpdir(), 'plat-'))
+  t.after(() => rm(dir, { recursive: true }))
+  await mkdir(path.join(dir, 'resources'))
+  const up = await startUp({ dir, listen: '127.0.0.1:0', identityListen: '127.0.0.1:0', log: 'file' })
+  t.after(() => up.stop())
+  const services = { identity: up.env.PLAT_IDENTITY_URL, gateway: up.env.PLAT_GATEWAY_URL }
+  const versions: unknown[] = []
+  for (const [component, url] of Object.entries(services)) {
+    const { version, commit, goVersion } = Object(await (await fetch(`${url}/version`)).json())
+    const metrics = await (await fetch(`${url}/metrics`)).text()
+    const gauge = `plat_build_info{component="${component}",version="${version}",commit="${commit}",goversion="${goVersion}"`
+    assert.ok(metrics.includes(gauge), `${component}: ${gauge}`)
+    versions.push(version)
+  }
+  assert.equal(versions[0], versions[1])
+})
