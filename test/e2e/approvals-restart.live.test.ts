@@ -132,7 +132,9 @@ test('1,000 calls held over a restart: none is lost, none passes twice, and each
   const answers: string[] = []
   await each(numbers, async (n) => answers.push(await second.call(n)))
   assert.deepEqual(count(answers), { done: CALLS })
-  assert.equal(upstream.received.length, CALLS)
+  // The gateway asks for the list of tools beside the calls, to know their definitions.
+  assert.equal(upstream.received.filter(({ body }) => body.includes('tools/call')).length, CALLS)
+  assert.ok(upstream.received.length <= CALLS + 2, 'one list for each start')
   assert.equal((await second.ids('used')).length, CALLS)
   assert.equal(await second.call(0, 'wait=0'), 'approval_pending')
 

@@ -23,7 +23,7 @@ export const SUITES: readonly Suite[] = [
     name: 'cluster',
     runner: 'test/cluster/run.ts',
     script: 'npm run test:cluster',
-    code: ['packages/resources', 'services/identity', 'services/operator', 'deploy', 'test/cluster'],
+    code: ['packages/resources', 'services/identity', 'services/operator', 'test/cluster'],
   },
   {
     name: 'browser',

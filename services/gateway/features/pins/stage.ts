@@ -72,7 +72,7 @@ export function createPinStage(options: PinStageOptions): Stage<'pins', 'identit
 class Fetches {
   readonly #options: PinStageOptions
   readonly #running = new Map<string, Promise<Denial | null>>()
-  readonly #lately: ExpiringMap<true>
+  readonly #lately: ExpiringMap<'listed' | 'failed'>
 
   constructor(options: PinStageOptions) {
     this.#options = options
@@ -84,7 +84,9 @@ class Fetches {
     const { key } = call.facts.target
     const running = this.#running.get(key)
     if (running !== undefined) return running
-    if (this.#lately.get(key) !== null) return FETCHED
+    const lately = this.#lately.get(key)
+    // Where a call depends on the list, a fault is no answer: it is asked for again.
+    if (lately === 'listed' || (lately === 'failed' && rules.mode === 'learn')) return FETCHED
     const fetched = this.#fetch(call, rules).finally(() => this.#running.delete(key))
     this.#running.set(key, fetched)
     return fetched
@@ -94,10 +96,11 @@ class Fetches {
     const { book, list, clock, cacheMs } = this.#options
     const { key } = call.facts.target
     const tools = await list(call)
-    if (isDenial(tools)) return tools
-    book.observe(key, rules, offeredTools(tools))
-    this.#lately.insert(key, true, clock.now() + cacheMs)
-    return null
+    const failed = isDenial(tools)
+    if (!failed) book.observe(key, rules, offeredTools(tools))
+    this.#lately.take(key)
+    this.#lately.insert(key, failed ? 'failed' : 'listed', clock.now() + cacheMs)
+    return failed ? tools : null
   }
 }
 
