@@ -1,9 +1,6 @@
 import { hash } from 'node:crypto'
 import { canonicalJson } from '@plat/core'
 
-/** How a digest is written, here and in `toolPins.pins`. */
-export const DIGEST_FORM = 'sha256:<64 hex digits>'
-
 /** One tool as a server offers it. */
 export interface Offered {
   readonly name: string

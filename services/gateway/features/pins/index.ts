@@ -11,7 +11,6 @@ import { type PinRules, treatment } from './rules.ts'
 import { createPinStage, type ListTools } from './stage.ts'
 
 export { pinsBlock } from './config.ts'
-export { DIGEST_FORM } from './definition.ts'
 export type { PinRules } from './rules.ts'
 export type { ListTools, PinnedCall } from './stage.ts'
 
