@@ -29,7 +29,7 @@ type TimedEntry<E> = JournalEntry<E> & { readonly at: number }
 
 /**
  * Opens the journal at `path`, making it when it is missing. A torn last line was never acknowledged and is cut off; damage before
- * it is refused. After a failed write or fdatasync the journal stays `poisoned` until the process opens it anew: its features deny.
+ * it is refused. After a failed write the journal stays `poisoned` until the process opens it anew: its features deny.
  */
 export async function openFileJournal<E>(options: FileJournalOptions<E>): Promise<FileJournal<E>> {
   const unlock = lockPath(options.path)

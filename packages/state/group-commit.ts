@@ -13,8 +13,10 @@ export const BACKLOG_BYTES = 64 * 1024 * 1024
 export const LINGER_MS = 2
 /** So many unhurried entries go without lingering. */
 const LINGER_RECORDS = 64
+/** Entries often come in a few turns of the event loop, one behind the other: so many turns are waited for more at most. */
+const GATHER_TURNS = 8
 /** Fewer callers than this are not worth dividing in two. */
-const CROWD_RECORDS = 32
+const CROWD_RECORDS = 64
 /** About what it costs to make one entry, in milliseconds: encode, hash, tell its caller. */
 const ENTRY_MS = 0.004
 /** Bytes of UTF-8 for each UTF-16 unit at most. */
@@ -53,8 +55,8 @@ interface Batch {
 }
 
 /**
- * Natural group commit: one write and one fdatasync are under way, and all that arrives meanwhile is the next batch. No entry is
- * acknowledged before the fdatasync that covers it came back well.
+ * Natural group commit: one durable write is under way, and all that arrives meanwhile is the next batch. No entry is acknowledged
+ * before the write that holds it came back well.
  *
  * When many callers append again as soon as they are told, and the disk is quicker than they are, they are kept in two halves:
  * one half's entries are made while those of the other go to disk. On a slower disk everybody shares one commit.
@@ -73,6 +75,9 @@ export class GroupCommit {
   #hurried = false
   #lingering = false
   #state: 'idle' | 'scheduled' | 'committing' = 'idle'
+  /** Turns that the scheduled commit has been put off, and what waited when the last of them began. */
+  #turns = 0
+  #gathered = 0
   /** So many waiting entries are a commit before the turn is over. */
   #enough = Number.POSITIVE_INFINITY
   #fault: Error | null = null
@@ -142,12 +147,14 @@ export class GroupCommit {
     return new Promise((resolve) => this.#idle.push(resolve))
   }
 
-  /** Starts a commit in this turn of the event loop, so that what arrives in the same turn shares it. */
+  /** Starts a commit in the first turn of the event loop that brings no more entries, so that what comes together shares it. */
   #next(): void {
     if (this.#waitingRecords === 0) {
       this.#rest()
     } else if (this.#hurried || this.#waitingRecords >= LINGER_RECORDS) {
       this.#state = 'scheduled'
+      this.#turns = 0
+      this.#gathered = this.#waitingRecords
       setImmediate(this.#turnEnds)
     } else {
       this.#state = 'idle'
@@ -174,7 +181,14 @@ export class GroupCommit {
   }
 
   readonly #turnEnds = (): void => {
-    if (this.#state === 'scheduled') this.#commit()
+    if (this.#state !== 'scheduled') return
+    if (this.#waitingRecords === this.#gathered || this.#turns === GATHER_TURNS) {
+      this.#commit()
+      return
+    }
+    this.#turns++
+    this.#gathered = this.#waitingRecords
+    setImmediate(this.#turnEnds)
   }
 
   #commit(): void {
@@ -187,24 +201,14 @@ export class GroupCommit {
     })
   }
 
-  /** Write and fdatasync, both off the event loop. */
   #write({ buffer, length }: Batch, done: (fault: Error | null) => void): void {
     try {
       this.#handle.append(buffer.subarray(0, length), (fault, written) => {
-        if (fault !== null) return done(fault)
-        if (written !== length) return done(new Error(`short write: ${written} of ${length} bytes`))
-        this.#sync(done)
+        if (fault === null && written !== length) done(new Error(`short write: ${written} of ${length} bytes`))
+        else done(fault)
       })
     } catch (error) {
-      done(asError(error))
-    }
-  }
-
-  #sync(done: (fault: Error | null) => void): void {
-    try {
-      this.#handle.sync(done)
-    } catch (error) {
-      done(asError(error))
+      done(error instanceof Error ? error : new Error(String(error)))
     }
   }
 
@@ -257,9 +261,4 @@ export class GroupCommit {
     for (const waiter of lost) waiter.failed(fault)
     this.#rest()
   }
-}
-
-/** A thrown value as an `Error`. */
-function asError(error: unknown): Error {
-  return error instanceof Error ? error : new Error(String(error))
 }

@@ -54,12 +54,17 @@ export class MemoryDisk implements Files {
     return {
       size: () => stored.cache.length,
       read: (target, position) => stored.cache.copy(target, 0, position, position + target.length),
-      write: (bytes) => this.#write(path, stored, bytes),
+      write: (bytes) => {
+        const written = this.#write(path, stored, bytes)
+        const fault = this.#sync(path, stored)
+        if (fault !== null) throw fault
+        return written
+      },
+      // Two operations that fail apart, and a moment between them in which the power may be cut.
       append: (bytes, done) => {
         const written = this.#write(path, stored, bytes)
-        setImmediate(() => done(null, written))
+        setImmediate(() => setImmediate(() => done(this.#sync(path, stored), written)))
       },
-      sync: (done) => setImmediate(() => done(this.#sync(path, stored))),
       truncate: (size) => {
         this.#step(path)
         stored.cache = stored.cache.subarray(0, size)

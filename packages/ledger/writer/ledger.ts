@@ -11,7 +11,7 @@ export interface LedgerMeter {
   committed(commit: Committed, headSeq: number): void
   /** One record could not be made durable, or was refused while none can be. */
   missed(): void
-  /** A write or an fdatasync failed; `retryMs` until the ledger is opened again. */
+  /** A durable write failed; `retryMs` until the ledger is opened again. */
   poisoned(reason: string, retryMs: number): void
   /** The ledger is whole again, and a `gap` record says how many records are missing. */
   recovered(unrecorded: number): void
@@ -40,7 +40,7 @@ export interface FileLedgerOptions {
 
 /**
  * The one writer of a chain. `append` gives the record its place in the chain at once and resolves when a group commit has
- * made it durable. After a failed write or fdatasync the handle is never used again: what waited is refused, the file is opened
+ * made it durable. After a failed write the handle is never used again: what waited is refused, the file is opened
  * anew, cut back to what was acknowledged, checked, and a `gap` record says how many records are missing.
  */
 export class FileLedger implements Ledger {

@@ -46,7 +46,6 @@ export async function moveDamaged({ path, handle, files, found }: Mend): Promise
     const bytes = await copy(handle, from, (chunk) => {
       if (side.write(chunk) !== chunk.length) throw new Error(`${file}: short write`)
     })
-    await new Promise<void>((resolve, reject) => side.sync((fault) => (fault === null ? resolve() : reject(fault))))
     handle.truncate(from)
     return { file, bytes }
   } finally {
