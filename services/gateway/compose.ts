@@ -24,7 +24,7 @@ import { createBudgets, type OpeningLimits, openLimits, pricingSlot } from './fe
 import { createAuthenticator } from './features/identity/index.ts'
 import { bindToSvid, createProfiling } from './features/listeners/index.ts'
 import { createModels } from './features/models/index.ts'
-import { createPins, type PinsFeature } from './features/pins/index.ts'
+import { createPins, type PinsFeature, type ServerPins } from './features/pins/index.ts'
 import { createPolicies, policySlot } from './features/policy/index.ts'
 import { createRevocations } from './features/revocations/index.ts'
 import { createServers, registrySlot } from './features/servers/index.ts'
@@ -71,6 +71,8 @@ export interface Parts {
   readonly live: LiveCalls
   /** Adds the admin API to the listener that serves it. */
   admin(app: FastifyInstance): void
+  /** How the tools of every server stand against their pins. */
+  pins(): readonly ServerPins[]
   close(): Promise<void>
 }
 
@@ -109,7 +111,9 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
     hosts: base === '' ? [] : [new URL(base).hostname],
     metrics,
     live,
-    admin: (app) => admin.mount(app, [features.approvals.routes, features.revocations.routes, createProfiling(clock)]),
+    admin: (app) =>
+      admin.mount(app, [features.approvals.routes, features.revocations.routes, pins.routes, createProfiling(clock)]),
+    pins: () => pins.reports(),
     close: () => started.disposeAsync(),
   }
 }

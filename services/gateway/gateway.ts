@@ -2,6 +2,7 @@ import { type Listener, type ListenOptions, listen, mountProbes } from '@plat/ht
 import type { FastifyInstance } from 'fastify'
 import { compose, type GatewayOptions } from './compose.ts'
 import { tlsOf } from './features/listeners/index.ts'
+import type { ServerPins } from './features/pins/index.ts'
 import { tellPosture } from './features/posture/index.ts'
 
 /** A gateway that answers calls. */
@@ -10,6 +11,8 @@ export interface Gateway {
   readonly port: number
   /** Where the admin API, `/metrics` and probes are: `adminListen`, else the same as `url`. */
   readonly adminUrl: string
+  /** How the tools of every server stand against their pins, for the status of MCPServers (document 2). */
+  pins(): readonly ServerPins[]
   /** Fails `/readyz` for `shutdownDelaySeconds` while it still serves, then gives calls under way `shutdownTimeoutSeconds`. */
   drain(): Promise<void>
 }
@@ -44,7 +47,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     const admin = separate ? await open({ ...tls.admin, address: config.adminListen, api: administered }) : main
     log.info({ url: main.url, adminUrl: admin.url, auditPath: config.auditPath }, 'the gateway is listening')
     tellPosture(config, log)
-    return { url: main.url, port: main.port, adminUrl: admin.url, drain }
+    return { url: main.url, port: main.port, adminUrl: admin.url, pins: parts.pins, drain }
   } catch (error) {
     await Promise.all(listeners.map((listener) => listener.close()))
     await parts.close()

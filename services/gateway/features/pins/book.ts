@@ -10,8 +10,11 @@ export const TOOLS_PER_SERVER_MAX = 4096
 export const SERVERS_MAX = 10_000
 
 /** Something about a tool that somebody wants to know. */
-export interface PinNotice extends PinEvent {
+export interface PinNotice {
   readonly server: string
+  readonly t: 'learned' | 'drifted'
+  readonly tool: string
+  readonly digest: string
 }
 
 export interface PinBookOptions {
@@ -22,6 +25,19 @@ export interface PinBookOptions {
   readonly onFault: (error: unknown) => void
 }
 
+/** One tool of a server, as far as it is known. */
+export interface ToolState {
+  readonly tool: string
+  /** Of the last definition that anybody was offered; null: none since the gateway started. */
+  readonly digest: string | null
+  /** Null where `digest` is. */
+  readonly standing: Standing | null
+  /** What it is held against; empty: nothing. */
+  readonly pins: readonly string[]
+  /** Where the pins come from: resources, or what was learned or accepted. */
+  readonly source: 'resources' | 'journal' | null
+}
+
 interface Seen {
   digest: string
   /** Monotonic, in milliseconds. */
@@ -30,7 +46,9 @@ interface Seen {
 
 /** What is known of one server's tools. */
 class ServerTools {
-  /** Definitions of mode `learn`. */
+  /** Wall clock of the last list, in milliseconds; null: none since the gateway started. */
+  seenAt: number | null = null
+  /** Definitions of mode `learn`, and accepted ones. */
   readonly learned = new Map<string, string>()
   /** `<tool>\n<digest>` of what was told as drift. */
   readonly told = new Set<string>()
@@ -61,6 +79,7 @@ export class PinBook {
   observe(server: string, rules: PinRules, offered: readonly Offered[]): readonly Standing[] {
     const known = this.#of(server)
     const at = this.#options.clock.monotonic()
+    known.seenAt = this.#options.clock.now()
     return offered.map(({ name, digest }) => {
       const before = known.seen.get(name)
       if (before !== undefined) Object.assign(before, { digest, at })
@@ -85,6 +104,38 @@ export class PinBook {
     return learned === digest ? 'pinned' : 'drifted'
   }
 
+  /** Servers that something is known of. */
+  servers(): IterableIterator<string> {
+    return this.#servers.keys()
+  }
+
+  /** When a server's tools were last offered to anybody, in milliseconds; null: not since the gateway started. */
+  seenAt(server: string): number | null {
+    return this.#servers.get(server)?.seenAt ?? null
+  }
+
+  /** Every tool of a server that was offered, learned or is named by the rules; by name. */
+  tools(server: string, rules: PinRules): readonly ToolState[] {
+    const known = this.#servers.get(server)
+    const names = new Set([...(known?.seen.keys() ?? []), ...(known?.learned.keys() ?? []), ...rules.pins.keys()])
+    return [...names].toSorted().map((tool): ToolState => {
+      const digest = known?.seen.get(tool)?.digest ?? null
+      const standing = digest === null ? null : this.standing(server, rules, { name: tool, digest })
+      const pinned = rules.pins.get(tool)
+      if (pinned !== undefined) return { tool, digest, standing, pins: [...pinned], source: 'resources' }
+      const learned = known?.learned.get(tool)
+      const pins = learned === undefined ? [] : [learned]
+      return { tool, digest, standing, pins, source: learned === undefined ? null : 'journal' }
+    })
+  }
+
+  /** From now on this definition of a tool is the right one, where the rules pin no other. Resolves when it is durable. */
+  async accept(server: string, event: Omit<PinEvent, 't'> & { readonly by: string }): Promise<void> {
+    const accepted = { t: 'accepted', ...event } as const
+    await this.#options.journal.append(server, [accepted])
+    this.#apply(server, accepted)
+  }
+
   #stand(server: string, known: ServerTools, rules: PinRules, tool: Offered): Standing {
     const standing = this.standing(server, rules, tool)
     const { name, digest } = tool
@@ -105,7 +156,7 @@ export class PinBook {
 
   #apply(server: string, { t, tool, digest }: PinEvent): void {
     const known = this.#of(server)
-    if (t === 'learned') known.learned.set(tool, digest)
+    if (t !== 'drifted') known.learned.set(tool, digest)
     else if (known.told.size < TOOLS_PER_SERVER_MAX) known.told.add(`${tool}\n${digest}`)
   }
 

@@ -2,14 +2,16 @@ import Type, { type Static } from 'typebox'
 import { Compile } from 'typebox/compile'
 
 /**
- * What the journal of pins keeps, per server: the definition that a tool had when it was first seen in mode `learn`, and
- * the definitions that differed from every pin, each told once.
+ * What the journal of pins keeps, per server: the definition that a tool had when it was first seen in mode `learn`, the
+ * definitions that differed from every pin, each told once, and those that somebody accepted.
  */
 const eventSchema = Type.Object(
   {
-    t: Type.Enum(['learned', 'drifted'], { type: 'string' }),
+    t: Type.Enum(['learned', 'drifted', 'accepted'], { type: 'string' }),
     tool: Type.String({ minLength: 1 }),
     digest: Type.String({ minLength: 1 }),
+    /** Who accepted it. */
+    by: Type.Optional(Type.String({ minLength: 1 })),
   },
   { additionalProperties: false },
 )

@@ -2,17 +2,22 @@ import type { Clock } from '@plat/core'
 import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import { createMemoryJournal, openFileJournal } from '@plat/state'
-import type { Snapshot } from '../../call/index.ts'
+import type { AdminRoutes } from '../../admin/index.ts'
+import type { Snapshot, Snapshots } from '../../call/index.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { PinBook, type PinNotice } from './book.ts'
 import { offeredTools } from './definition.ts'
 import { decodePinEvent, type PinEvent } from './events.ts'
+import { createPinReports } from './report.ts'
+import { createPinRoutes, type PinAcceptance } from './routes.ts'
 import { type PinRules, treatment } from './rules.ts'
 import { createPinStage, type ListTools } from './stage.ts'
+import type { ServerPins } from './view.ts'
 
 export { pinsBlock } from './config.ts'
 export type { PinRules } from './rules.ts'
 export type { ListTools, PinnedCall } from './stage.ts'
+export type { ServerPins } from './view.ts'
 
 /** What `plat_gateway_tool_pin_events_total` counts. */
 export type PinMetric = 'learned' | 'drifted' | 'hidden' | 'denied' | 'held'
@@ -21,6 +26,7 @@ export interface PinsParts {
   readonly config: { readonly pinStorePath: string; readonly pinCacheSeconds: number }
   readonly rules: (snapshot: Snapshot, server: string) => PinRules | null
   readonly list: ListTools
+  readonly snapshots: Pick<Snapshots, 'current'>
   readonly ledgers: Ledgers
   readonly clock: Clock
   readonly log: Log
@@ -39,6 +45,9 @@ export interface PinsFeature {
   readonly stage: Stage<'pins', 'identity' | 'target', 'pin'>
   /** Which tools of a list the caller may see, in their order. `tools` comes from `parseLossless`. */
   shows(call: ListedAt, tools: readonly unknown[]): readonly boolean[]
+  /** How the tools of every server stand, for the status of MCPServers (document 2). */
+  reports(): readonly ServerPins[]
+  readonly routes: AdminRoutes
   close(): Promise<void>
 }
 
@@ -47,7 +56,7 @@ export interface PinsFeature {
  * journal cannot be read.
  */
 export async function createPins(parts: PinsParts): Promise<PinsFeature> {
-  const { config, rules, list, ledgers, clock, log, metrics } = parts
+  const { config, rules, list, snapshots, ledgers, clock, log, metrics } = parts
   const path = config.pinStorePath
   const file = path === '' ? null : await openFileJournal({ path, clock, decode: decodePinEvent })
   const failed = (message: string) => (error: unknown) =>
@@ -59,13 +68,26 @@ export async function createPins(parts: PinsParts): Promise<PinsFeature> {
     const record = { kind: 'alert', alert: 'pin.drift', server, tool, digest } as const
     ledgers.of('').append(record).catch(failed('a changed tool could not be recorded in the ledger'))
   }
+  const accepted = ({ server, tool, digest, by }: PinAcceptance) => {
+    log.info({ server, tool, digest, by }, 'a changed tool was accepted')
+    const record = { kind: 'alert', alert: 'pin.accepted', server, tool, digest, by } as const
+    ledgers.of('').append(record).catch(failed('an accepted tool could not be recorded in the ledger'))
+  }
   const book = await PinBook.open({
     journal: file ?? createMemoryJournal<PinEvent>(() => clock.now()),
     clock,
     onNotice: tell,
     onFault: failed('a pin could not be kept: it holds until the gateway stops'),
   })
+  const reports = createPinReports(book, (server) => rules(snapshots.current, server))
   return {
+    reports: () => reports.all(),
+    routes: createPinRoutes({
+      book,
+      reports,
+      onAccepted: accepted,
+      onFault: failed('an accepted tool could not be kept'),
+    }),
     stage: createPinStage({
       book,
       clock,

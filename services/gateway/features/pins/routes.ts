@@ -1,0 +1,78 @@
+import Type from 'typebox'
+import { AdminFault, type AdminRoutes, bodyAs, page, parameter } from '../../admin/index.ts'
+import { type PinBook, TOOLS_PER_SERVER_MAX } from './book.ts'
+import type { PinReports } from './report.ts'
+import type { ServerPinsDetail, ToolPinView } from './view.ts'
+
+/** What somebody accepted. */
+export interface PinAcceptance {
+  /** `<namespace>/<name>`. */
+  readonly server: string
+  readonly tool: string
+  readonly digest: string
+  readonly by: string
+}
+
+export interface PinRoutesOptions {
+  readonly book: PinBook
+  readonly reports: PinReports
+  readonly onAccepted: (acceptance: PinAcceptance) => void
+  /** The journal failed. */
+  readonly onFault: (error: unknown) => void
+}
+
+/** Body of `POST /v1/pins/{namespace}/{name}/accept`: the digest says which definition was looked at. */
+const acceptSchema = Type.Object(
+  {
+    tool: Type.String({ minLength: 1, maxLength: 1024 }),
+    digest: Type.String({ pattern: '^sha256:[0-9a-f]{64}$' }),
+  },
+  { additionalProperties: false },
+)
+
+/** `/v1/pins`: how the tools of servers stand against their pins, and accepting a changed definition. */
+export function createPinRoutes({ book, reports, onAccepted, onFault }: PinRoutesOptions): AdminRoutes {
+  const found = (params: unknown): ServerPinsDetail => {
+    const one = reports.one(`${parameter(params, 'namespace')}/${parameter(params, 'name')}`)
+    if (one !== null) return one
+    throw new AdminFault('not_found', 'there is no such server, or its tools are not pinned (mode off)')
+  }
+  return {
+    mount(app, context) {
+      app.get('/v1/pins', context.needs('viewer'), async ({ query }) => page(reports.all(), query))
+      app.get('/v1/pins/:namespace/:name', context.needs('viewer'), async ({ params }) => found(params))
+      app.post('/v1/pins/:namespace/:name/accept', context.needs('admin'), async (request) => {
+        const server = found(request.params)
+        const { tool, digest } = bodyAs(acceptSchema, request.body)
+        acceptable(server, tool, digest)
+        const acceptance = { server: server.id, tool, digest, by: context.principal(request).by }
+        await book.accept(server.id, { tool, digest, by: acceptance.by }).catch((fault: unknown) => {
+          onFault(fault)
+          throw new AdminFault('state_unavailable', 'the journal of pins cannot be written: nothing was accepted')
+        })
+        onAccepted(acceptance)
+        return found(request.params)
+      })
+    },
+  }
+}
+
+/** Throws where accepting would change nothing, or something else than was looked at. */
+function acceptable(server: ServerPinsDetail, tool: string, digest: string): void {
+  const known = server.tools.find((one) => one.tool === tool)
+  if (known === undefined) throw new AdminFault('not_found', `${server.id} has no tool of this name`)
+  const why = whyNot(known, digest)
+  if (why !== null) throw new AdminFault('conflict', why)
+  const kept = server.tools.filter(({ source }) => source === 'journal').length
+  if (known.source === null && kept >= TOOLS_PER_SERVER_MAX) {
+    throw new AdminFault('backlog_full', `${server.id} has ${TOOLS_PER_SERVER_MAX} pins: more are not kept`)
+  }
+}
+
+function whyNot({ source, digest, standing }: ToolPinView, accepted: string): string | null {
+  if (source === 'resources') return 'resources pin this tool: change the digest in their toolPins.pins'
+  if (digest === null)
+    return 'nobody was offered this tool since the gateway started: list the tools of the server first'
+  if (digest !== accepted) return 'the server offers another definition by now: look at it again'
+  return standing === 'pinned' ? 'this definition is the pinned one already' : null
+}
