@@ -19,7 +19,8 @@ export type AddressCheck = (address: string, policy: AddressPolicy) => boolean
 
 /**
  * Builds the check. `allowedCIDRs` are exceptions from every policy; one that is malformed throws with its text.
- * What is no address at all, or one whose scope cannot be read, is refused.
+ * What is no address at all is refused, and so is every spelling but four decimal numbers or RFC 4291: a URL turns others
+ * into these before they come here.
  */
 export function createAddressCheck(allowedCIDRs: readonly string[]): AddressCheck {
   const allowed = ranges(allowedCIDRs)
@@ -31,10 +32,19 @@ export function createAddressCheck(allowedCIDRs: readonly string[]): AddressChec
 
 function ranges(cidrs: readonly string[]): Range[] {
   return cidrs.map((cidr) => {
-    if (!ipaddr.isValidCIDR(cidr))
-      throw new Error(`"${cidr}" is no address range: write it like 10.0.0.0/8 or fd00::/8.`)
+    if (!isPlainCIDR(cidr)) throw new Error(`"${cidr}" is no address range: write it like 10.0.0.0/8 or fd00::/8.`)
     return ipaddr.parseCIDR(cidr)
   })
+}
+
+/**
+ * A range in its one spelling: octal and short numbers mean different networks to different readers, a zone means none of
+ * ours, and an IPv4 range inside IPv6 would never be met, because such addresses are read as the IPv4 ones that they are.
+ */
+function isPlainCIDR(cidr: string): boolean {
+  const [, network = ''] = /^([^/%]+)\/(?:0|[1-9]\d{0,2})$/.exec(cidr) ?? []
+  if (isIP(network) === 0 || !ipaddr.isValidCIDR(cidr)) return false
+  return spelledIPv4(ipaddr.parse(network)) === null
 }
 
 function within(address: Address, list: readonly Range[]): boolean {
@@ -54,28 +64,50 @@ function permits(address: Address, policy: AddressPolicy): boolean {
  * would go to. Each reading must pass.
  */
 function readings(address: Address): Address[] {
-  if (!(address instanceof ipaddr.IPv6)) return [address]
+  const spelled = spelledIPv4(address)
+  if (spelled !== null) return [spelled]
+  return address instanceof ipaddr.IPv6 ? [address, ...tunnelled(address.parts)] : [address]
+}
+
+/**
+ * The IPv4 address of which the whole IPv6 one is a spelling: mapped, compatible (RFC 4291), translated (RFC 2765), NAT64
+ * (RFC 6052). `::` and `::1` are addresses of their own.
+ */
+function spelledIPv4(address: Address): Address | null {
+  if (!(address instanceof ipaddr.IPv6)) return null
   const p = address.parts
-  const v4 = (high: number, low: number): Address => fromWords(p[high] ?? 0, p[low] ?? 0)
-  const zeros = (count: number): boolean => p.slice(0, count).every((word) => word === 0)
-  // The whole address is a spelling of an IPv4 one: mapped, translated (RFC 2765), NAT64 (RFC 6052), compatible (RFC 4291).
-  if (zeros(5) && p[5] === 0xffff) return [v4(6, 7)]
-  if (zeros(4) && p[4] === 0xffff && p[5] === 0) return [v4(6, 7)]
-  if (p[0] === 0x64 && p[1] === 0xff9b && p.slice(2, 6).every((word) => word === 0)) return [v4(6, 7)]
-  if (zeros(6) && !(p[6] === 0 && (p[7] ?? 0) <= 1)) return [v4(6, 7)]
-  return [address, ...tunnelled(address.parts, v4)]
+  const isPrefix = (...words: readonly number[]): boolean => words.every((word, at) => p[at] === word)
+  const spelled =
+    isPrefix(0, 0, 0, 0, 0, 0xffff) ||
+    isPrefix(0, 0, 0, 0, 0xffff, 0) ||
+    isPrefix(0x64, 0xff9b, 0, 0, 0, 0) ||
+    (isPrefix(0, 0, 0, 0, 0, 0) && !(p[6] === 0 && (p[7] ?? 0) <= 1))
+  return spelled ? fromWords(p[6], p[7]) : null
 }
 
 /** IPv4 addresses that stand inside a real IPv6 one: local NAT64 (RFC 8215), 6to4 (RFC 3056), Teredo (RFC 4380), ISATAP (RFC 5214). */
-function tunnelled(p: readonly number[], v4: (high: number, low: number) => Address): Address[] {
+function tunnelled(p: readonly number[]): Address[] {
   const inside: Address[] = []
-  if (p[0] === 0x64 && p[1] === 0xff9b && p[2] === 1) inside.push(v4(6, 7))
-  if (p[0] === 0x2002) inside.push(v4(1, 2))
-  if (p[0] === 0x2001 && p[1] === 0) inside.push(v4(2, 3), fromWords((p[6] ?? 0) ^ 0xffff, (p[7] ?? 0) ^ 0xffff))
-  if ((p[4] === 0 || p[4] === 0x200) && p[5] === 0x5efe) inside.push(v4(6, 7))
+  if (p[0] === 0x64 && p[1] === 0xff9b && p[2] === 1) inside.push(...localNat64(p))
+  if (p[0] === 0x2002) inside.push(fromWords(p[1], p[2]))
+  if (p[0] === 0x2001 && p[1] === 0) {
+    inside.push(fromWords(p[2], p[3]), fromWords((p[6] ?? 0) ^ 0xffff, (p[7] ?? 0) ^ 0xffff))
+  }
+  if ((p[4] === 0 || p[4] === 0x200) && p[5] === 0x5efe) inside.push(fromWords(p[6], p[7]))
   return inside
 }
 
-function fromWords(high: number, low: number): Address {
+/** Prefixes of 48, 56, 64 and 96 bits put the address into different places, around the byte that is always zero (RFC 6052, section 2.2). */
+function localNat64([, , , p3 = 0, p4 = 0, p5 = 0, p6 = 0, p7 = 0]: readonly number[]): Address[] {
+  const joined = (high: number, low: number): number => ((high & 0xff) << 8) | (low >> 8)
+  return [
+    fromWords(p3, joined(p4, p5)),
+    fromWords(((p3 & 0xff) << 8) | (p4 & 0xff), p5),
+    fromWords(joined(p4, p5), joined(p5, p6)),
+    fromWords(p6, p7),
+  ]
+}
+
+function fromWords(high = 0, low = 0): Address {
   return new ipaddr.IPv4([high >> 8, high & 0xff, low >> 8, low & 0xff])
 }

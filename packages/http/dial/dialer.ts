@@ -1,20 +1,15 @@
 import { lookup as systemLookup } from 'node:dns/promises'
-import { isIP } from 'node:net'
 import { type Clock, systemClock } from '@plat/core'
 import type { Log } from '@plat/process'
 import { buildConnector, Pool } from 'undici'
 import { type HttpClient, OriginClient } from '../client/client.ts'
-import { type AddressCheck, createAddressCheck } from './addresses.ts'
-import { BlockedAddress } from './errors.ts'
 import { type Fetched, type FetchOptions, fetchBytes } from './fetch-bytes.ts'
-import { addressPolicies, type Purpose } from './purpose.ts'
+import { type Aim, Guard, type Lookup, type Residency } from './guard.ts'
+import type { Purpose } from './purpose.ts'
 import { rootsWith } from './roots.ts'
 import { Shelf } from './shelf.ts'
 import { opener } from './socket.ts'
 import { TrustMarks, type TrustOptions } from './trust.ts'
-
-/** Resolves a name to all of its addresses. */
-export type Lookup = (hostname: string) => Promise<readonly { readonly address: string; readonly family: number }[]>
 
 export interface DialerOptions {
   /** Exceptions from the address policies. */
@@ -24,7 +19,12 @@ export interface DialerOptions {
   readonly log: Log
 }
 
-export interface PoolOptions extends TrustOptions {
+/** Whom a connection believes, and where it may lead. Connections of one set of options are never used under another. */
+export interface DialOptions extends TrustOptions {
+  readonly residency?: Residency
+}
+
+export interface PoolOptions extends DialOptions {
   /** Milliseconds until the head of an answer must have come. A request may set its own. */
   readonly headersTimeoutMs?: number
 }
@@ -33,13 +33,13 @@ export interface PoolOptions extends TrustOptions {
 export interface Dialer {
   /**
    * The pool of an origin. Ask for it with each request: pools that were not used for long make room for others.
-   * Redirects are never followed. Throws on what is no http or https URL.
+   * Redirects are never followed: whoever wants the next place asks the dialer for it, which checks it like any other. Throws on what is no http or https URL.
    */
   pool(origin: URL | string, purpose: Purpose, options?: PoolOptions): Pool
   /**
    * The client of an origin: what carries calls. Ask for it with each request, as for a pool. Throws on what is no http or https URL.
    */
-  client(origin: URL | string, purpose: Purpose, options?: TrustOptions): HttpClient
+  client(origin: URL | string, purpose: Purpose, options?: DialOptions): HttpClient
   /** A small GET, such as for a key set, or a small POST. Rejects like a request of a pool, and with `ResponseTooLarge`. */
   fetchBytes(url: URL | string, purpose: Purpose, options: FetchOptions & PoolOptions): Promise<Fetched>
   /** Cuts every connection. */
@@ -69,22 +69,19 @@ export function createDialer(options: DialerOptions): Dialer {
 }
 
 class GuardedDialer implements Dialer {
-  readonly #check: AddressCheck
-  readonly #lookup: Lookup
+  readonly #guard: Guard
   readonly #clock: Clock
-  readonly #log: Log
   readonly #pools: Shelf<Pool>
   readonly #clients = new Shelf<OriginClient>(MAX_KEPT, (client) => client.retire())
   readonly #marks = new TrustMarks()
   #closed = false
 
   constructor(options: DialerOptions) {
-    this.#check = createAddressCheck(options.allowedCIDRs ?? [])
-    this.#lookup = options.lookup ?? ((hostname) => systemLookup(hostname, { all: true, verbatim: true }))
-    this.#clock = options.clock ?? systemClock
-    this.#log = options.log
+    const { allowedCIDRs = [], lookup = resolveBySystem, clock = systemClock, log } = options
+    this.#guard = new Guard(allowedCIDRs, lookup, log)
+    this.#clock = clock
     this.#pools = new Shelf(MAX_KEPT, (pool) => {
-      pool.close().catch((error: unknown) => this.#log.warn({ err: error }, 'A pool did not close.'))
+      pool.close().catch((error: unknown) => log.warn({ err: error }, 'A pool did not close.'))
     })
   }
 
@@ -98,7 +95,7 @@ class GuardedDialer implements Dialer {
     return this.#pools.put(key, this.#openPool(exact, purpose, options ?? {}))
   }
 
-  client(origin: URL | string, purpose: Purpose, options?: TrustOptions): HttpClient {
+  client(origin: URL | string, purpose: Purpose, options?: DialOptions): HttpClient {
     const text = typeof origin === 'string' ? origin : origin.origin
     const key = this.#keyOf(text, purpose, options)
     const kept = this.#clients.get(key)
@@ -110,8 +107,7 @@ class GuardedDialer implements Dialer {
 
   fetchBytes(url: URL | string, purpose: Purpose, options: FetchOptions & PoolOptions): Promise<Fetched> {
     const target = new URL(url)
-    const { caPEM, clientCert } = options
-    const pool = this.pool(target, purpose, { ...(caPEM && { caPEM }), ...(clientCert && { clientCert }) })
+    const pool = this.pool(target, purpose, connectionOptions(options))
     return fetchBytes(pool, target, options, this.#clock)
   }
 
@@ -123,7 +119,7 @@ class GuardedDialer implements Dialer {
 
   #keyOf(origin: string, purpose: Purpose, options: PoolOptions | undefined): string {
     if (options === undefined) return `${purpose} ${origin}`
-    return `${purpose} ${origin} ${options.headersTimeoutMs ?? ''} ${this.#marks.of(options)}`
+    return `${purpose} ${origin} ${options.headersTimeoutMs ?? ''} ${this.#marks.of(options)} ${options.residency?.mark ?? ''}`
   }
 
   #openPool(origin: string, purpose: Purpose, options: PoolOptions): Pool {
@@ -141,61 +137,40 @@ class GuardedDialer implements Dialer {
     })
   }
 
-  #openClient(origin: URL, purpose: Purpose, options: TrustOptions | undefined): OriginClient {
+  #openClient(origin: URL, purpose: Purpose, options: DialOptions | undefined): OriginClient {
     if (this.#closed) throw new Error('The dialer is closed.')
+    const aim: Aim = { purpose, residency: options?.residency }
     const open = opener(origin, {
       ...options,
-      lookup: (hostname, _options, done) => this.#resolve(hostname, purpose, done),
-      checkLiteral: (address) => {
-        if (!this.#allowed(address, address, purpose)) throw new BlockedAddress(address, address)
-      },
+      lookup: (hostname, _options, done) => this.#guard.resolve(hostname, aim, done),
+      faultOfLiteral: (hostname) => this.#guard.faultOfLiteral(hostname, aim),
     })
     return new OriginClient({ host: origin.host, clock: this.#clock, open })
   }
 
-  /** Sockets ask `lookup` for names only, so an address in the URL is checked before. Both see the same policy. */
-  #connector(purpose: Purpose, { caPEM, clientCert }: PoolOptions): buildConnector.connector {
+  #connector(purpose: Purpose, { caPEM, clientCert, residency }: PoolOptions): buildConnector.connector {
+    const aim: Aim = { purpose, residency }
     const connect = buildConnector({
       timeout: CONNECT_MS,
       allowH2: false,
       keepAlive: true,
-      lookup: (hostname, _options, done) => this.#resolve(hostname, purpose, done),
+      lookup: (hostname, _options, done) => this.#guard.resolve(hostname, aim, done),
       ...(caPEM !== undefined && { ca: rootsWith(caPEM) }),
       ...(clientCert !== undefined && { cert: clientCert.certPEM, key: clientCert.keyPEM }),
     })
     return (target, done) => {
-      const literal = isIP(target.hostname) !== 0
-      if (literal && !this.#allowed(target.hostname, target.hostname, purpose)) {
-        done(new BlockedAddress(target.hostname, target.hostname), null)
-        return
-      }
-      connect(target, done)
+      const fault = this.#guard.faultOfLiteral(target.hostname, aim)
+      if (fault !== null) done(fault, null)
+      else connect(target, done)
     }
-  }
-
-  /** One resolution for one connection. A name with a single forbidden address is refused as a whole. */
-  #resolve(hostname: string, purpose: Purpose, done: LookupDone): void {
-    this.#lookup(hostname).then(
-      (found) => {
-        const blocked = found.find(({ address }) => !this.#allowed(hostname, address, purpose))
-        if (blocked !== undefined) done(new BlockedAddress(hostname, blocked.address), [])
-        else done(found.length === 0 ? notFound(hostname) : null, [...found])
-      },
-      (error: unknown) => done(error instanceof Error ? error : notFound(hostname), []),
-    )
-  }
-
-  #allowed(hostname: string, address: string, purpose: Purpose): boolean {
-    if (this.#check(address, addressPolicies[purpose])) return true
-    this.#log.warn({ hostname, address, purpose }, 'A connection to a forbidden address was refused.')
-    return false
   }
 }
 
-type LookupDone = (error: NodeJS.ErrnoException | null, found: { address: string; family: number }[]) => void
+const resolveBySystem: Lookup = (hostname) => systemLookup(hostname, { all: true, verbatim: true })
 
-function notFound(hostname: string): Error {
-  return Object.assign(new Error(`${hostname} has no address.`), { code: 'ENOTFOUND' })
+/** What of the options for a fetch is about its connection: the rest must not tell pools apart. */
+function connectionOptions({ caPEM, clientCert, residency }: DialOptions): DialOptions {
+  return { ...(caPEM && { caPEM }), ...(clientCert && { clientCert }), ...(residency && { residency }) }
 }
 
 function httpOrigin(text: string): string {

@@ -15,6 +15,19 @@ export class BlockedAddress extends Error {
   }
 }
 
+/** A connection that would carry data to where it must not go. */
+export class ResidencyDenied extends Error {
+  readonly hostname: string
+  readonly address: string
+
+  constructor(hostname: string, address: string) {
+    super(`${hostname} leads to ${address}, where data must not go.`)
+    this.name = 'ResidencyDenied'
+    this.hostname = hostname
+    this.address = address
+  }
+}
+
 /** An answer that is larger than its reader takes. */
 export class ResponseTooLarge extends Error {
   constructor(maxBytes: number) {
@@ -40,7 +53,17 @@ export class TooManyConnections extends Error {
 }
 
 /** Why an outgoing request failed, told apart so that callers choose code and retry. */
-export type DialFault = 'blocked' | 'name' | 'refused' | 'timeout' | 'tls' | 'too_large' | 'aborted' | 'busy' | 'lost'
+export type DialFault =
+  | 'blocked'
+  | 'residency'
+  | 'name'
+  | 'refused'
+  | 'timeout'
+  | 'tls'
+  | 'too_large'
+  | 'aborted'
+  | 'busy'
+  | 'lost'
 
 const FAULTS: Readonly<Record<string, DialFault>> = {
   ENOTFOUND: 'name',
@@ -65,6 +88,7 @@ const FAULTS: Readonly<Record<string, DialFault>> = {
 /** Names the fault of an error of a pool, a client or `fetchBytes`; `lost`: the connection died or spoke no HTTP. */
 export function dialFault(error: unknown): DialFault {
   if (error instanceof BlockedAddress) return 'blocked'
+  if (error instanceof ResidencyDenied) return 'residency'
   if (error instanceof ResponseTooLarge) return 'too_large'
   if (error instanceof TooManyConnections) return 'busy'
   if (!(error instanceof Error)) return 'lost'

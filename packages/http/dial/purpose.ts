@@ -1,6 +1,7 @@
 /**
  * What a connection is for. The purpose carries the address policy: the first group is named in a configuration by the
- * operator of the gateway, the second by agents and by what they read.
+ * operator of the gateway; the second, from `web` on, by agents and by what they read. `push` is where another agent wants
+ * to be told, `card` where one describes itself.
  */
 export type Purpose =
   | 'mcp'
@@ -14,6 +15,8 @@ export type Purpose =
   | 'cloud'
   | 'web'
   | 'egress'
+  | 'push'
+  | 'card'
 
 /** `public`: only addresses of the public internet. `configured`: anything but the metadata services of clouds. */
 export type AddressPolicy = 'configured' | 'public'
@@ -31,4 +34,6 @@ export const addressPolicies: Readonly<Record<Purpose, AddressPolicy>> = {
   cloud: 'configured',
   web: 'public',
   egress: 'public',
+  push: 'public',
+  card: 'public',
 }

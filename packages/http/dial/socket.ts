@@ -12,10 +12,10 @@ export interface OpenSocket {
 }
 
 export interface SocketOptions extends TrustOptions {
-  /** Resolves and checks names. Never asked for a host that is an address: `checkLiteral` is. */
+  /** Resolves and checks names. Never asked for a host that is an address: `faultOfLiteral` is. */
   readonly lookup: LookupFunction
-  /** Throws when the address in the URL must not be connected to. */
-  readonly checkLiteral: (address: string) => void
+  /** Why the address in the URL must not be connected to; null for a name and for what may be. */
+  readonly faultOfLiteral: (hostname: string) => Error | null
 }
 
 /** Bytes of one read. */
@@ -33,12 +33,12 @@ const shared = Buffer.allocUnsafeSlow(READ_BYTES)
 /** How connections to `origin` are opened. */
 export function opener(origin: URL, options: SocketOptions): OpenSocket {
   const host = origin.hostname.replace(/^\[(.*)\]$/, '$1')
-  const literal = isIP(host) !== 0
   const isTls = origin.protocol === 'https:'
   const port = Number(origin.port || (isTls ? 443 : 80))
   const open = isTls ? tlsOpener(host, options) : connect
   const openSocket = (read: (bytes: Buffer) => void): Socket => {
-    if (literal) options.checkLiteral(host)
+    const fault = options.faultOfLiteral(host)
+    if (fault !== null) throw fault
     return open({
       host,
       port,

@@ -8,6 +8,8 @@ export function failure(name: string, error: unknown): Denial {
       return deny('upstream_timeout', `${name} did not answer in time`)
     case 'blocked':
       return deny('upstream_error', `${name} leads to an address that must not be connected to`)
+    case 'residency':
+      return deny('residency_denied', `${name} leads to where data must not go`)
     case 'name':
       return deny('upstream_error', `the address of ${name} cannot be resolved`)
     case 'refused':
