@@ -114,3 +114,21 @@ test('a malformed range is named', () => {
   assert.throws(() => createAddressCheck(['10.0.0.0/8', '10.0.0.0/33']), /"10\.0\.0\.0\/33" is no address range/)
   assert.throws(() => createAddressCheck(['example.com']), /"example\.com" is no address range/)
 })
+
+test('a range in an ambiguous spelling, with a scope, or of IPv4 inside IPv6 is no exception', () => {
+  const refused = ['010.0.0.0/8', '10/8', '10.1/16', '0xa.0.0.0/8', '10.0.0.0/08', '10.0.0.0', '10.0.0.0/', '']
+  for (const cidr of [...refused, 'fe80::1%eth0/64', '::ffff:10.0.0.0/104', '64:ff9b::a00:0/104', '::a00:0/104']) {
+    assert.throws(() => createAddressCheck([cidr]), /is no address range: write it like/, cidr)
+  }
+  for (const cidr of ['0.0.0.0/0', '::/0', '::1/128', 'fd00::/8', '10.1.2.3/32']) createAddressCheck([cidr])
+})
+
+test('a metadata address behind a local translator is refused, wherever its prefix puts it', () => {
+  // 169.254.169.254 behind prefixes of 48, 56, 64 and 96 bits.
+  const places = ['64:ff9b:1:a9fe:a9:fe00::', '64:ff9b:1:12a9:fe:a9fe::', '64:ff9b:1:1234:a9:fea9:fe00:0']
+  for (const text of [...places, '64:ff9b:1:1234:5678:9abc:a9fe:a9fe']) {
+    assert.notEqual(isIP(text), 0, text)
+    assert.equal(check(text, 'configured'), false, text)
+  }
+  assert.equal(check('64:ff9b:1:1234:5678:9abc:a01:203', 'configured'), true)
+})

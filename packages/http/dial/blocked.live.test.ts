@@ -1,0 +1,212 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import { type TestContext, test } from 'node:test'
+import { silentLog } from '@plat/process'
+import { createDialer, type Dialer, type DialerOptions, type DialOptions } from './dialer.ts'
+import { dialFault } from './errors.ts'
+import { addressPolicies, type Purpose } from './purpose.ts'
+
+/** An HTTP server on one address, which counts the connections that it accepts. */
+async function listenOn(t: TestContext, address: string, port: number, answer: RequestListener) {
+  const server: Server = createServer(answer)
+  let accepted = 0
+  server.on('connection', () => accepted++)
+  server.listen(port, address)
+  await once(server, 'listening')
+  t.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const bound = server.address()
+  assert.ok(bound !== null && typeof bound === 'object')
+  return { port: bound.port, accepted: () => accepted }
+}
+
+function dialerOf(t: TestContext, options: Partial<DialerOptions>): Dialer {
+  const dialer = createDialer({ log: silentLog, ...options })
+  t.after(() => dialer.close())
+  return dialer
+}
+
+const at = (address: string) => ({ address, family: address.includes(':') ? 6 : 4 })
+
+/** How a request went: its status, or why there was none. */
+type Ask = (dialer: Dialer, url: URL, purpose: Purpose, options?: DialOptions) => Promise<string>
+
+/** Over a connection of its own, through the client that carries calls. */
+const byClient: Ask = (dialer, url, purpose, options) =>
+  new Promise((resolve) => {
+    let status = 0
+    const request = {
+      method: 'GET',
+      path: url.pathname,
+      headers: { connection: 'close' },
+      body: null,
+      headersTimeoutMs: 0,
+      pauseTimeoutMs: 0,
+    }
+    dialer.client(url, purpose, options).send(request, {
+      onHead: (code) => {
+        status = code
+      },
+      onData: () => {},
+      onEnd: () => resolve(String(status)),
+      onFailure: (error) => resolve(dialFault(error)),
+    })
+  })
+
+/** Over a connection of its own, through a pool. */
+const byPool: Ask = async (dialer, url, purpose, options) => {
+  try {
+    const { statusCode, body } = await dialer
+      .pool(url, purpose, options)
+      .request({ method: 'GET', path: url.pathname, reset: true })
+    await body.dump()
+    return String(statusCode)
+  } catch (error) {
+    return dialFault(error)
+  }
+}
+
+const byFetch: Ask = (dialer, url, purpose, options) =>
+  dialer
+    .fetchBytes(url, purpose, { ...options, maxBytes: 1000, timeoutMs: 60_000 })
+    .then(({ status }) => String(status), dialFault)
+
+const ways: readonly Ask[] = [byClient, byPool, byFetch]
+
+const GOOD = '127.0.0.2'
+const BLOCKED = ['127.0.0.1', '::ffff:127.0.0.1', '::ffff:7f00:1', '::7f00:1', '::1']
+const TRIALS = 10_000
+/** Names that are asked for at the same time, each by its own resolver's mood. */
+const LANES = 20
+
+/** One trial: what the resolver answers first, and what it answers from then on. */
+const plans: readonly ((bad: string) => readonly [first: string[], later: string[]])[] = [
+  (bad) => [[GOOD], [bad]],
+  (bad) => [[GOOD], [GOOD, bad]],
+  (bad) => [[bad], [GOOD]],
+  (bad) => [[GOOD, bad], [GOOD]],
+  (bad) => [[bad, GOOD], [bad]],
+]
+
+test('in 10,000 trials a resolver that changes its mind between check and connect leads to no blocked address', async (t) => {
+  const inside = await listenOn(t, '127.0.0.1', 0, (_request, response) => response.end('inside'))
+  const outside = await listenOn(t, GOOD, inside.port, (_request, response) => response.end('outside'))
+  const moods = new Map<string, { first: string[]; later: string[]; asked: number }>()
+  const lookup = async (name: string) => {
+    const mood = moods.get(name)
+    assert.ok(mood !== undefined)
+    return (mood.asked++ === 0 ? mood.first : mood.later).map(at)
+  }
+  const dialer = dialerOf(t, { lookup, allowedCIDRs: [`${GOOD}/32`] })
+  const seen = new Map<string, number>()
+  const lane = async (from: number) => {
+    const name = `lane-${from}.example`
+    for (let trial = from; trial < TRIALS; trial += LANES) {
+      const round = Math.floor(trial / LANES)
+      const plan = plans[round % plans.length]
+      const ask = round % 2 === 0 ? byClient : byPool
+      assert.ok(plan !== undefined)
+      const [first, later] = plan(BLOCKED[trial % BLOCKED.length] ?? '')
+      const mood = { first, later, asked: 0 }
+      moods.set(name, mood)
+      const end = await ask(dialer, new URL(`http://${name}:${inside.port}/`), 'web')
+      assert.equal(mood.asked, 1)
+      seen.set(end, (seen.get(end) ?? 0) + 1)
+    }
+  }
+  await Promise.all(Array.from({ length: LANES }, (_, from) => lane(from)))
+  assert.equal(inside.accepted(), 0)
+  // Two plans of five go to the address that was checked, and three are refused.
+  assert.deepEqual([seen.get('200'), seen.get('blocked'), seen.size], [(TRIALS * 2) / 5, (TRIALS * 3) / 5, 2])
+  assert.equal(outside.accepted(), (TRIALS * 2) / 5)
+})
+
+test('no way of asking follows a redirect: its place is reached by asking for it, and is checked then', async (t) => {
+  const target = await listenOn(t, '127.0.0.1', 0, (_request, response) => response.end('secret'))
+  const location = `http://127.0.0.1:${target.port}/secret`
+  const redirects = await listenOn(t, GOOD, 0, (request, response) => {
+    response.writeHead(Number(request.url?.slice(1)), { location }).end()
+  })
+  const dialer = dialerOf(t, { allowedCIDRs: [`${GOOD}/32`] })
+  for (const ask of ways) {
+    for (const status of ['301', '302', '303', '307', '308']) {
+      assert.equal(await ask(dialer, new URL(`http://${GOOD}:${redirects.port}/${status}`), 'web'), status)
+    }
+    assert.equal(await ask(dialer, new URL(location), 'web'), 'blocked')
+  }
+  assert.equal(target.accepted(), 0)
+})
+
+/** 127.0.0.1 as attackers write it; a URL makes an address of each, or is none. */
+const spellings =
+  `127.1 127.0.1 127.0.0.1. 0177.0.0.1 017700000001 0x7f.1 0x7f000001 2130706433 127.0.0.1%2e %31%32%37.0.0.1
+  127。0。0。1 １２７.0.0.1 ①②⑦.0.0.1 [::ffff:127.0.0.1] [::ffff:7f00:1] [0:0:0:0:0:ffff:7f00:0001] [::127.0.0.1] [::1]
+  [64:ff9b::7f00:1] localhost localhost. LOCALHOST user@127.0.0.1 8.8.8.8@127.0.0.1`.split(/\s+/)
+const noURLs = `[::1%25lo] [fe80::1%25eth0] [::ffff:0x7f.1] 256.0.0.1 127.0.0.08 1.2.3.4.5 [127.0.0.1]`.split(/\s+/)
+
+test('no spelling of a blocked address is connected to, by any way and for any purpose of agents', async (t) => {
+  const server = await listenOn(t, '127.0.0.1', 0, (_request, response) => response.end())
+  const dialer = dialerOf(t, { lookup: async () => [at('::1'), at('127.0.0.1')] })
+  const forAgents: readonly Purpose[] = ['web', 'egress', 'push', 'card']
+  for (const purpose of forAgents) {
+    assert.equal(addressPolicies[purpose], 'public')
+    for (const ask of ways) {
+      for (const host of spellings) {
+        const url = new URL(`http://${host}:${server.port}/`)
+        assert.equal(await ask(dialer, url, purpose), 'blocked', host)
+      }
+    }
+  }
+  for (const host of noURLs) assert.throws(() => dialer.pool(`http://${host}/`, 'web'), TypeError, host)
+  assert.equal(server.accepted(), 0)
+})
+
+test('a scope or another spelling from the resolver is no way around the check', async (t) => {
+  const server = await listenOn(t, '127.0.0.1', 0, (_request, response) => response.end())
+  let answer = ''
+  const dialer = dialerOf(t, { lookup: async () => [{ address: answer, family: 6 }] })
+  for (answer of ['::1%lo', 'fe80::1%eth0', '127.1', '0x7f000001', '2130706433', '0177.0.0.1', '']) {
+    for (const ask of ways) {
+      const url = new URL(`http://odd.example:${server.port}/`)
+      assert.equal(await ask(dialer, url, 'web'), 'blocked', answer)
+    }
+  }
+  assert.equal(server.accepted(), 0)
+})
+
+test('a place where data must not go is refused before a connection, whether it was named or written as an address', async (t) => {
+  const server = await listenOn(t, '127.0.0.1', 0, (_request, response) => response.end())
+  const dialer = dialerOf(t, { lookup: async () => [at('127.0.0.1')] })
+  const asked: string[] = []
+  const residency = (mark: string, admitted: boolean) => ({
+    residency: {
+      mark,
+      admits: (address: string) => {
+        asked.push(address)
+        return admitted
+      },
+    },
+  })
+  for (const ask of ways) {
+    for (const host of ['tools.example', '127.0.0.1']) {
+      const url = new URL(`http://${host}:${server.port}/`)
+      assert.equal(await ask(dialer, url, 'mcp', residency('eu', false)), 'residency')
+    }
+  }
+  assert.equal(server.accepted(), 0)
+  assert.deepEqual(new Set(asked), new Set(['127.0.0.1']))
+  // A kept connection of milder rules serves nobody who is under stricter ones.
+  for (const ask of ways) {
+    const url = new URL(`http://tools.example:${server.port}/`)
+    assert.equal(await ask(dialer, url, 'mcp', residency('any', true)), '200')
+    assert.equal(await ask(dialer, url, 'mcp', residency('us', false)), 'residency')
+    assert.equal(await ask(dialer, url, 'mcp'), '200')
+  }
+  // What the address policy forbids is not even asked for.
+  asked.length = 0
+  assert.equal(await byFetch(dialer, new URL('http://169.254.169.254/'), 'mcp', residency('any', true)), 'blocked')
+  assert.deepEqual(asked, [])
+})
