@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict'
+import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterEach, beforeEach, test } from 'node:test'
+import { TestClock } from '@plat/core'
+import { silentLog } from '@plat/process'
+import { createFileStore, type FileStore, type Kind } from '@plat/resources'
+import type { PinReport } from './pinned.ts'
+import { startStatus } from './start.ts'
+
+let root = ''
+let clock: TestClock
+let store: FileStore
+let refused: string[]
+let reports: PinReport[]
+let status: ReturnType<typeof startStatus>
+
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'plat-'))
+  clock = new TestClock()
+  store = createFileStore({ dir: join(root, 'resources'), clock, log: silentLog })
+  refused = []
+  reports = []
+  status = startStatus({ store, refused: () => refused, pins: () => reports, clock, log: silentLog })
+})
+
+afterEach(async () => {
+  await status.stop()
+  store.close()
+  await rm(root, { recursive: true })
+})
+
+async function put(kind: string, plural: string, spec: string): Promise<void> {
+  const file = join(root, 'resources', plural, 'default', 'a.yaml')
+  await mkdir(dirname(file), { recursive: true })
+  await writeFile(
+    file,
+    `apiVersion: plat.dev/v1alpha1\nkind: ${kind}\nmetadata: {name: a, namespace: default}\nspec: ${spec}\n`,
+  )
+}
+
+const server = (more = '') => put('MCPServer', 'mcpservers', `{url: 'http://127.0.0.1:1/mcp'${more}}`)
+
+async function statusOf<K extends Kind>(kind: K) {
+  await status.check()
+  return (await store.get(kind, { namespace: 'default', name: 'a' }))?.status
+}
+
+async function condition(kind: Kind, type: string) {
+  return (await statusOf(kind))?.conditions?.find((one) => one.type === type)
+}
+
+const seen = (more: Partial<PinReport> = {}): PinReport => ({
+  id: 'default/a',
+  lastSeen: '2026-01-01T00:00:00Z',
+  observedTools: 3,
+  driftedTools: [],
+  unpinnedTools: 0,
+  ...more,
+})
+
+test('what is in force is Ready, with the generation that this was said of; what is refused is not, and says why', async () => {
+  // Shows D2.state.server.Ready and D2.serverStatus.observedGeneration.
+  // Shows D2.serverStatus.gatewayKey and D2.serverStatus.conditions.
+  await server()
+  const first = await statusOf('MCPServer')
+  assert.deepEqual([first?.gatewayKey, first?.observedGeneration], ['default/a', 1])
+  assert.deepEqual(
+    first?.conditions?.map(({ type, status, observedGeneration }) => [type, status, observedGeneration]),
+    [['Ready', 'True', 1]],
+  )
+  refused = ['MCPServer default/a url: not a URL', 'MCPServer default/ab url: another']
+  await server(', trust: trusted')
+  const second = await statusOf('MCPServer')
+  assert.deepEqual([second?.gatewayKey, second?.observedGeneration], [undefined, 2])
+  const ready = second?.conditions?.[0]
+  assert.deepEqual([ready?.status, ready?.reason, ready?.message], ['False', 'Refused', 'url: not a URL'])
+})
+
+test('agents and policies are Ready or say why not', async () => {
+  // Shows D2.state.agent.Ready, D2.agentStatus.conditions and D2.agentStatus.observedGeneration.
+  await put('Agent', 'agents', '{image: i, tier: t}')
+  await put('ToolPolicy', 'toolpolicies', '{rules: []}')
+  assert.equal((await condition('Agent', 'Ready'))?.status, 'True')
+  assert.equal((await condition('ToolPolicy', 'Ready'))?.status, 'True')
+  refused = ['Agent default/a policyRef: missing: the agent is denied']
+  assert.equal((await condition('Agent', 'Ready'))?.message, 'policyRef: missing: the agent is denied')
+  assert.equal((await condition('ToolPolicy', 'Ready'))?.status, 'True')
+  assert.equal((await statusOf('Agent'))?.observedGeneration, 1)
+})
+
+test('Pinned follows what the gateway reports: unknown, true, false with the names of the tools, true again', async () => {
+  // Shows D2.state.server.Pinned, D2.state.server.pinnedTrue and D2.state.server.pinnedFalse.
+  // Shows D2.serverStatus.driftedTools, D2.serverStatus.observedTools and D2.serverStatus.lastSeen.
+  await server()
+  assert.equal(await condition('MCPServer', 'Pinned'), undefined)
+  reports = [seen({ unpinnedTools: 2 })]
+  assert.equal((await condition('MCPServer', 'Pinned'))?.status, 'Unknown')
+  reports = [seen()]
+  assert.equal((await condition('MCPServer', 'Pinned'))?.status, 'True')
+  reports = [seen({ driftedTools: ['read', 'write'], observedTools: 4 })]
+  const drifted = await statusOf('MCPServer')
+  assert.deepEqual(drifted?.driftedTools, ['read', 'write'])
+  assert.deepEqual([drifted?.observedTools, drifted?.lastSeen], [4, '2026-01-01T00:00:00Z'])
+  const pinned = await condition('MCPServer', 'Pinned')
+  assert.deepEqual([pinned?.status, pinned?.message], ['False', 'differ from every pin: read, write'])
+  // The gateway started again and has seen nothing yet: what was known stays known.
+  reports = []
+  assert.deepEqual(await statusOf('MCPServer'), drifted)
+  reports = [seen()]
+  assert.equal((await condition('MCPServer', 'Pinned'))?.status, 'True')
+  assert.deepEqual((await statusOf('MCPServer'))?.driftedTools, [])
+})
+
+test('with mode off nothing is said to be pinned', async () => {
+  await server(", toolPins: {mode: 'off'}")
+  assert.equal((await condition('MCPServer', 'Pinned'))?.reason, 'PinsOff')
+})
+
+test('a condition keeps the time of its last change of status, whatever else changes', async () => {
+  // Shows D2.condition.lastTransitionTime and D2.condition.observedGeneration.
+  await server()
+  refused = ['MCPServer default/a url: first']
+  const first = await condition('MCPServer', 'Ready')
+  await clock.advance(60_000)
+  refused = ['MCPServer default/a url: second']
+  const second = await condition('MCPServer', 'Ready')
+  assert.deepEqual([second?.message, second?.lastTransitionTime], ['url: second', first?.lastTransitionTime])
+  refused = []
+  assert.notEqual((await condition('MCPServer', 'Ready'))?.lastTransitionTime, first?.lastTransitionTime)
+})
+
+test('a report that tells nothing new is written down every ten minutes, not with every call', async () => {
+  await server()
+  reports = [seen()]
+  await status.check()
+  const file = join(root, '.plat', 'state', 'resources', 'mcpservers', 'default', 'a.json')
+  const written = await stat(file)
+  reports = [seen({ lastSeen: '2026-01-01T00:09:59Z' })]
+  await status.check()
+  assert.equal((await stat(file)).ino, written.ino)
+  reports = [seen({ lastSeen: '2026-01-01T00:10:00Z' })]
+  assert.equal((await statusOf('MCPServer'))?.lastSeen, '2026-01-01T00:10:00Z')
+})
+
+test('a status that breaks the promises of its kind is refused by the store, and told', async () => {
+  // Shows D2.serverStatus.driftedTools.max.
+  await server()
+  reports = [seen({ driftedTools: Array.from({ length: 65 }, (_, at) => `tool-${at}`) })]
+  await assert.rejects(status.check(), /driftedTools/)
+})

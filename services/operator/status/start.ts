@@ -1,0 +1,119 @@
+import { type Clock, canonicalJson, rfc3339 } from '@plat/core'
+import type { Log } from '@plat/process'
+import type { Applied, Kind, Resource, ResourceStore } from '@plat/resources'
+import { keyOf } from '../render/declared.ts'
+import { pinsOf, policyPins } from '../render/pins.ts'
+import { type Condition, type Finding, withFindings } from './conditions.ts'
+import { observed, type PinReport, pinnedFinding } from './pinned.ts'
+
+/** How often reports are looked at, in milliseconds. */
+const STATUS_EVERY_MS = 2000
+
+export interface StatusOptions {
+  readonly store: ResourceStore
+  /** What is declared and not in force, one line each: `<Kind> <namespace>/<name> <path>: <why>`. */
+  readonly refused: () => readonly string[]
+  /** What the gateway reports of tools. */
+  readonly pins: () => readonly PinReport[]
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/**
+ * Keeps the status of Agents, MCPServers and ToolPolicies (document 2): Ready, and of servers how their tools stand. Writes
+ * only what changed; a status that cannot be written is logged and tried again.
+ */
+export function startStatus(options: StatusOptions): { check(): Promise<void>; stop(): Promise<void> } {
+  const { clock, log } = options
+  let writing: Promise<void> | null = null
+  const check = () => {
+    writing ??= writeAll(options).finally(() => {
+      writing = null
+    })
+    return writing
+  }
+  const failed = (error: unknown) => log.error({ error: String(error) }, 'the status of resources cannot be written')
+  const cancel = clock.every(STATUS_EVERY_MS, () => void check().catch(failed))
+  return {
+    check,
+    async stop() {
+      cancel()
+      await writing?.catch(failed)
+    },
+  }
+}
+
+async function writeAll({ store, refused, pins, clock }: StatusOptions): Promise<void> {
+  const [agents, servers, policies] = await Promise.all([
+    store.list('Agent', {}),
+    store.list('MCPServer', {}),
+    store.list('ToolPolicy', {}),
+  ])
+  const context = {
+    store,
+    now: rfc3339(clock.now()),
+    refused: refused(),
+    reports: new Map(pins().map((report) => [report.id, report])),
+  }
+  for (const object of agents.items) await writeReady(context, object)
+  for (const object of policies.items) await writeReady(context, object)
+  const said = policyPins(policies.items, servers.items)
+  for (const server of servers.items) {
+    await writeServer(context, server, pinsOf(server, said.get(keyOf(server)) ?? []) === null)
+  }
+}
+
+interface Writing {
+  readonly store: ResourceStore
+  /** RFC 3339. */
+  readonly now: string
+  readonly refused: readonly string[]
+  readonly reports: ReadonlyMap<string, PinReport>
+}
+
+async function writeReady(context: Writing, object: Resource<'Agent'> | Resource<'ToolPolicy'>): Promise<void> {
+  const status = { ...object.status, ...base(context, object, [readyFinding(context, object)]) }
+  if (same(object, status)) return
+  const { kind, metadata } = object
+  await written(context.store.applyStatus(kind, metadata, status))
+}
+
+async function writeServer(context: Writing, server: Resource<'MCPServer'>, off: boolean): Promise<void> {
+  const report = off ? undefined : context.reports.get(keyOf(server))
+  const ready = readyFinding(context, server)
+  const pinned = pinnedFinding(report, off)
+  const { gatewayKey: _, ...before } = server.status ?? {}
+  const status = {
+    ...before,
+    ...observed(before, report),
+    ...(ready.status === 'True' && { gatewayKey: keyOf(server) }),
+    ...base(context, server, pinned === null ? [ready] : [ready, pinned]),
+  }
+  if (!same(server, status)) await written(context.store.applyStatus('MCPServer', server.metadata, status))
+}
+
+/** Throws when the store does not take a status. An object that is gone by now needs none. */
+async function written(applying: Promise<Applied<Kind> | null>): Promise<void> {
+  const applied = await applying
+  if (applied?.kind === 'invalid')
+    throw new Error(applied.problems.map(({ path, message }) => `${path}: ${message}`).join('; '))
+  if (applied?.kind === 'conflict') throw new Error(applied.reason)
+}
+
+function base({ now }: Writing, object: Resource, findings: readonly Finding[]) {
+  const { generation } = object.metadata
+  const before: readonly Condition[] = object.status?.conditions ?? []
+  return { conditions: withFindings(before, findings, { generation, now }), observedGeneration: generation }
+}
+
+/** In force, or why not. */
+function readyFinding({ refused }: Writing, object: Resource<Kind>): Finding {
+  const mine = `${object.kind} ${keyOf(object)} `
+  const why = refused.flatMap((line) => (line.startsWith(mine) ? [line.slice(mine.length)] : []))
+  if (why.length > 0) return { type: 'Ready', status: 'False', reason: 'Refused', message: why.join('; ') }
+  return { type: 'Ready', status: 'True', reason: 'InForce', message: '' }
+}
+
+function same(object: Resource, status: object): boolean {
+  return canonicalJson(object.status ?? {}) === canonicalJson(status)
+}
