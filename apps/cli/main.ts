@@ -25,6 +25,7 @@ Start here:
   $ plat run assistant -- npx my-agent            run any program as that agent
   $ plat approvals watch                          decide what agents may not do alone
   $ plat revoke agent:default/assistant           stop an agent at once
+  $ plat pins list                                see which tools changed their words
   $ plat audit tail -f                            watch what agents do`,
     )
   addUp(plat)
@@ -33,6 +34,7 @@ Start here:
   addAudit(plat)
   addApprovals(plat)
   addRevoke(plat)
+  addPins(plat)
   addCosts(plat)
   addConfig(plat)
   addPosture(plat)
@@ -222,6 +224,54 @@ function addApprovals(plat: Command): void {
       const { approvalsWatch } = await import('./approvals-watch.ts')
       await exitWith(approvalsWatch(options, terminal))
     })
+}
+
+function addPins(plat: Command): void {
+  const load = () => import('./pins.ts')
+  const pins = plat
+    .command('pins')
+    .description(
+      'what servers say of their tools, held against what was agreed to\n\n' +
+        'An agent does what the definition of a tool says, so a definition that changes\n' +
+        'is told, and in mode enforce hidden or refused (toolPins of MCPServer and\n' +
+        'ToolPolicy). A definition is named by its digest: look, then accept.',
+    )
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ plat pins list                    which servers changed a tool
+  $ plat pins show notes              each tool, and what it is held against
+  $ plat pins accept notes read       the definition that is offered now is right`,
+    )
+  pins
+    .command('list')
+    .summary('servers, and which of their tools changed')
+    .addOption(dir())
+    .addOption(format())
+    .action(async (options) => exitWith((await load()).pinsList(options, terminal)))
+  pins
+    .command('show')
+    .argument('<server>', 'name, or namespace/name')
+    .summary('each tool of a server: pinned, drifted or unpinned')
+    .addOption(dir())
+    .addOption(format())
+    .action(async (server: string, options) => exitWith((await load()).pinsShow({ ...options, server }, terminal)))
+  pins
+    .command('accept')
+    .argument('<server>', 'name, or namespace/name')
+    .argument('[tools...]', 'tools to accept (default: all that changed or have no pin)')
+    .summary('pin the definitions that the server offers now')
+    .description(
+      'Kept over restarts and recorded in the ledger. What resources pin is not\n' +
+        'overruled: the command says what to write there.\n' +
+        'Exit codes: 0 accepted, 1 not all of them.',
+    )
+    .addOption(dir())
+    .addOption(format())
+    .action(async (server: string, tools: string[], options) =>
+      exitWith((await load()).pinsAccept({ ...options, server, tools }, terminal)),
+    )
 }
 
 function addCosts(plat: Command): void {

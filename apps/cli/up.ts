@@ -5,7 +5,7 @@ import { buildInfo, type Clock, type Ids, systemClock, systemIds } from '@plat/c
 import { type GatewayConfig, loadGatewayConfig, startGateway } from '@plat/gateway'
 import { startIdentity } from '@plat/identity'
 import { generateKeyFiles } from '@plat/keys'
-import { startRender } from '@plat/operator'
+import { startRender, startStatus } from '@plat/operator'
 import { createLog, type Log, onShutdown } from '@plat/process'
 import { createFileStore, type ResourceStore } from '@plat/resources'
 import { type Home, type HomeEnv, homeOf, lockHome, makeHome, readHomeEnv, writeHomeEnv, writePrivate } from './home.ts'
@@ -76,7 +76,8 @@ async function startParts(context: {
   })
   undo.push(() => identity.close())
 
-  const { store, render } = await startRendering(home, { clock, log: logTo('operator') })
+  const operatorLog = logTo('operator')
+  const { store, render } = await startRendering(home, { clock, log: operatorLog })
   undo.push(() => render.stop())
 
   const keys = await gatewayKeys(home, { listen: options.listen, identityURL: identity.url })
@@ -90,6 +91,10 @@ async function startParts(context: {
     ids,
   })
   undo.push(() => gateway.drain())
+
+  const status = startStatus({ store, refused: render.refused, pins: gateway.pins, clock, log: operatorLog })
+  undo.push(() => status.stop())
+  await status.check()
 
   const env = {
     ...tokens,

@@ -76,7 +76,7 @@ async function tools(server: string): Promise<string[]> {
     },
     body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }),
   })
-  const answer = await response.json()
+  const answer = JSON.parse(await response.text())
   return answer.result.tools.map(({ name }: { name: string }) => name)
 }
 
@@ -86,7 +86,7 @@ async function admin(where: string, body?: object, token = 'admin-token') {
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
     ...(body !== undefined && { body: JSON.stringify(body) }),
   })
-  return { status: response.status, body: await response.json() }
+  return { status: response.status, body: JSON.parse(await response.text()) }
 }
 
 test('the list tells per server what was seen and what differs; mode off is in no list', async () => {

@@ -1,0 +1,140 @@
+import {
+  isServerPins,
+  isServerPinsDetail,
+  type ServerPins,
+  type ServerPinsDetail,
+  type ToolPinView,
+} from '@plat/gateway/pins'
+import { admin, adminList } from './admin-api.ts'
+import { plain } from './approvals.ts'
+import { findHome, type HomeEnv } from './home.ts'
+import { CommandError, type Format, type Output, printData, printList } from './output.ts'
+
+export interface PinsOptions {
+  readonly dir?: string | undefined
+  readonly output: Format
+}
+
+/** `plat pins list`: one line for each server whose tools are pinned. */
+export async function pinsList(options: PinsOptions, output: Output): Promise<number> {
+  const { env } = await findHome(options.dir)
+  const servers = (await adminList(env, '/v1/pins', isServerPins)).reverse()
+  if (servers.length === 0 && options.output === 'table') {
+    output.out('no tools are known yet: they are learned when an agent lists or calls them')
+    return 0
+  }
+  printList(output, options.output, servers, {
+    server: ({ id }) => plain(id),
+    mode: ({ mode }) => mode,
+    pinned: pinnedWord,
+    tools: ({ observedTools }) => String(observedTools),
+    drifted: ({ driftedTools }) => plain(driftedTools.join(', ')) || '-',
+    seen: ({ lastSeen }) => lastSeen ?? '-',
+  })
+  return 0
+}
+
+/** `plat pins show`: each tool of one server. */
+export async function pinsShow(options: PinsOptions & { readonly server: string }, output: Output): Promise<number> {
+  const { env } = await findHome(options.dir)
+  const found = await detail(env, options.server)
+  if (options.output !== 'table') {
+    printData(output, options.output, found)
+    return 0
+  }
+  printList(output, 'table', found.tools, {
+    tool: ({ tool }) => plain(tool),
+    standing: ({ standing }) => standing ?? 'not seen',
+    pinned: ({ pins, source }) => (pins.length === 0 ? '-' : `${pins.map(short).join(', ')} (${source})`),
+    offered: ({ digest }) => (digest === null ? '-' : short(digest)),
+  })
+  for (const line of advice(found)) output.out(line)
+  return 0
+}
+
+/**
+ * `plat pins accept`: the definitions that the servers offer now become the pinned ones; `tools` empty: all that changed or
+ * have no pin. What resources pin is changed there, and said so. Exit code 1 when any of them was not accepted.
+ */
+export async function pinsAccept(
+  options: PinsOptions & { readonly server: string; readonly tools: readonly string[] },
+  output: Output,
+): Promise<number> {
+  const { env } = await findHome(options.dir)
+  const before = await detail(env, options.server)
+  const chosen =
+    options.tools.length === 0 ? before.tools.filter(isOpen) : options.tools.map((tool) => named(before, tool))
+  const accepted: ToolPinView[] = []
+  const refused: string[] = []
+  for (const one of chosen) {
+    if (one.source === 'resources') refused.push(inResources(before, one))
+    else if (one.digest === null)
+      refused.push(`${plain(one.tool)}: not offered since the gateway started; list the tools first`)
+    else {
+      await admin(env, 'POST', `${pathOf(before.id)}/accept`, { tool: one.tool, digest: one.digest })
+      accepted.push(one)
+    }
+  }
+  if (options.output !== 'table') printData(output, options.output, await detail(env, options.server))
+  else {
+    for (const { tool, digest } of accepted) output.out(`accepted ${plain(before.id)}/${plain(tool)} as ${digest}`)
+    if (chosen.length === 0) output.out(`every tool of ${plain(before.id)} is as it is pinned`)
+  }
+  for (const line of refused) output.err(line)
+  return refused.length === 0 ? 0 : 1
+}
+
+/** What the condition Pinned of the MCPServer says. */
+function pinnedWord({ lastSeen, driftedTools, unpinnedTools }: ServerPins): string {
+  if (driftedTools.length > 0) return 'no'
+  if (lastSeen === null) return 'not seen'
+  return unpinnedTools > 0 ? `all but ${unpinnedTools}` : 'yes'
+}
+
+/** A tool that somebody has to look at. */
+function isOpen({ standing }: ToolPinView): boolean {
+  return standing === 'drifted' || standing === 'unpinned'
+}
+
+function advice(found: ServerPinsDetail): string[] {
+  const open = found.tools.filter(isOpen)
+  const mine = open.filter(({ source }) => source !== 'resources')
+  return [
+    ...(open.length > 0 ? [''] : []),
+    ...(mine.length > 0 ? [`pin what is offered now with: plat pins accept ${plain(found.id)}`] : []),
+    ...open.filter(({ source }) => source === 'resources').map((one) => inResources(found, one)),
+  ]
+}
+
+function inResources({ id }: ServerPinsDetail, { tool, digest }: ToolPinView): string {
+  const pin = `${JSON.stringify(plain(tool))}: ${digest ?? 'sha256:…'}`
+  return `resources pin ${plain(tool)}: write ${pin} into toolPins.pins of MCPServer ${plain(id)}, or of its ToolPolicy`
+}
+
+function named({ id, tools }: ServerPinsDetail, tool: string): ToolPinView {
+  const found = tools.find((one) => one.tool === tool)
+  if (found !== undefined) return found
+  throw new CommandError(`${id} has no tool ${JSON.stringify(tool)}; see plat pins show ${id}`)
+}
+
+async function detail(env: HomeEnv, server: string): Promise<ServerPinsDetail> {
+  const answer = await admin(env, 'GET', pathOf(server))
+  if (isServerPinsDetail(answer)) return answer
+  throw new CommandError('the gateway answered with something that is no list of pins')
+}
+
+/** A server without a namespace is of `default`. */
+function pathOf(server: string): string {
+  const [namespace = '', name = '', ...rest] = server.includes('/') ? server.split('/') : ['default', server]
+  if (namespace === '' || name === '' || rest.length > 0) {
+    throw new CommandError(`${JSON.stringify(server)} is no server: write its name, or <namespace>/<name>`, 2)
+  }
+  return `/v1/pins/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`
+}
+
+/** Characters of a digest that a person compares. */
+const SHORT = 'sha256:'.length + 12
+
+function short(digest: string): string {
+  return digest.slice(0, SHORT)
+}
