@@ -1,6 +1,7 @@
 import { verify } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import path from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { type Clock, parseStrict } from '@plat/core'
 import { isObject } from '@plat/tokens'
 import type { Proof, ProofCheck, ProofContext, ProofFailure, ProofVerdict, Unreachable } from './check.ts'
@@ -11,11 +12,13 @@ import { TrustDocument, type TrustParts } from './parts/trust-document.ts'
 import { established, failed, isStop, unreachable } from './parts/verdict.ts'
 import { type Certificate, readPemCertificates } from './x509/certificate.ts'
 
+/** The certificates of the regions as far as they are shipped. */
+const SHIPPED = fileURLToPath(new URL('roots/aws', import.meta.url))
 /** How far the launch of an instance may seem to lie ahead, in milliseconds. */
 const SKEW_MS = 60_000
 
 export interface AwsSettings {
-  /** Folder of the certificates that AWS publishes for its regions: `<region>.pem`. */
+  /** Folder of the certificates that AWS publishes for its regions, `<region>.pem`; empty for those that are shipped. */
   readonly certificates: string
   /** Accounts that may prove: `<account>` or `<account>=<namespace>`. */
   readonly accounts: readonly string[]
@@ -84,7 +87,7 @@ class AwsIidCheck {
   }
 
   async #certificatesOf(region: string): Promise<readonly Certificate[] | ProofFailure | Unreachable> {
-    const { certificates: folder } = this.#settings
+    const folder = this.#settings.certificates || SHIPPED
     const file = `${region}.pem`
     const files = await readdir(folder).catch(() => null)
     if (files === null) return unreachable('the certificates of the regions cannot be read')

@@ -22,6 +22,8 @@ const ROOT_FINGERPRINTS: ReadonlySet<string> = new Set([
 const SIGNER_NAME = /^([a-z0-9-]+\.)?metadata\.azure\.com$/
 /** Issuers' certificates that are kept at most. */
 const MAX_ISSUERS = 32
+/** Issuers that are fetched for one message: Azure's signers stand two authorities below the root, and messages carry neither. */
+const MAX_FETCHED = 3
 
 export interface AzureSettings {
   /** File of roots (PEM); empty for those that are pinned here. */
@@ -77,20 +79,25 @@ class AzureImdsCheck {
     const anchors = this.#roots === null ? pinnedRoots() : await this.#roots.read()
     if (anchors === null) return unreachable('the roots cannot be read')
     const now = this.#parts.clock.now()
-    const path = verifyPath(leaf, { intermediates: others, anchors, now })
-    if (path.kind === 'path') return null
-    const issuer = await this.#issuerOf(leaf)
-    if (issuer === null) return failed(path.reason)
-    if (isStop(issuer)) return issuer
-    const longer = verifyPath(leaf, { intermediates: [issuer, ...others], anchors, now })
-    return longer.kind === 'path' ? null : failed(longer.reason)
+    const intermediates = [...others]
+    let below = leaf
+    for (let fetched = 0; ; fetched++) {
+      const path = verifyPath(leaf, { intermediates, anchors, now })
+      if (path.kind === 'path') return null
+      const issuer = fetched < MAX_FETCHED ? await this.#issuerOf(below) : null
+      if (issuer === null) return failed(path.reason)
+      if (isStop(issuer)) return issuer
+      intermediates.unshift(issuer)
+      below = issuer
+    }
   }
 
   /** The issuer by the address in the certificate (RFC 5280 section 4.2.2.1), if it is at the one origin that is allowed. */
   async #issuerOf({ x509 }: Certificate): Promise<Certificate | Unreachable | null> {
-    const text = /^CA Issuers - URI:(\S+)$/m.exec(x509.infoAccess ?? '')?.[1]
-    const url = text === undefined ? null : URL.parse(text)
-    if (url === null || url.origin !== this.#settings.issuers || url.username !== '') return null
+    const texts = Array.from((x509.infoAccess ?? '').matchAll(/^CA Issuers - URI:(\S+)$/gm), ([, text = '']) => text)
+    const allowed = (url: URL | null) => url?.origin === this.#settings.issuers && url.username === ''
+    const url = texts.map((text) => URL.parse(text)).find(allowed) ?? null
+    if (url === null) return null
     let document = this.#issuers.get(url.href)
     if (document === undefined) {
       const [oldest] = this.#issuers.keys()

@@ -45,7 +45,7 @@ const CHECKS: Readonly<Record<string, (flags: ProofFlagValues, parts: CheckParts
   'aws-iid': (flags, parts) =>
     awsIidCheck(
       {
-        certificates: named(flags, 'aws-iid-certificates'),
+        certificates: flags['aws-iid-certificates'],
         accounts: flags['aws-iid-accounts'],
         windowMs: flags['aws-iid-window'],
       },

@@ -87,7 +87,7 @@ export const proofFlags = {
   'aws-iid-certificates': {
     type: 'string',
     group,
-    help: 'Folder of the certificates that AWS publishes for its regions, <region>.pem.',
+    help: 'Folder of the certificates that AWS publishes for its regions, <region>.pem. Default: shipped.',
   },
   'aws-iid-accounts': { type: 'list', group, help: 'Accounts that may prove: <account> or <account>=<namespace>.' },
   'aws-iid-window': {
