@@ -82,6 +82,32 @@ const pinsSchema = Type.Object(
   closed,
 )
 
+/** Which members a type needs is the reader's to check. Of a secret only the name of its files stands here. */
+const authSchema = Type.Object(
+  {
+    type: Type.Enum(['none', 'bearerSecret', 'headerSecret', 'oauthClientCredentials', 'tokenExchange', 'mtls'], {
+      type: 'string',
+    }),
+    credentialKey: Type.Optional(Type.String({ pattern: '^[A-Za-z0-9][-._A-Za-z0-9]{0,316}$' })),
+    headerName: Type.Optional(Type.String({ pattern: '^[A-Za-z0-9-]{1,64}$' })),
+    oauth: Type.Optional(
+      Type.Object(
+        {
+          tokenURL: Type.String({ pattern: '^https?://[^/@\\s]+' }),
+          audience: Type.Optional(Type.String()),
+          resource: Type.Optional(Type.String()),
+          scopes: Type.Optional(Type.Array(Type.String())),
+        },
+        closed,
+      ),
+    ),
+    tokenExchange: Type.Optional(Type.Object({ audience: Type.String({ minLength: 1 }) }, closed)),
+    perUser: Type.Optional(Type.Boolean()),
+    provider: Type.Optional(Type.String()),
+  },
+  closed,
+)
+
 const serverSchema = Type.Object(
   {
     url: Type.String({ pattern: '^https?://[^/@\\s]+' }),
@@ -93,7 +119,7 @@ const serverSchema = Type.Object(
     protocolVersions: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 32 }))),
     timeoutSeconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 3600 })),
     caPEM: Type.Optional(Type.String()),
-    auth: Type.Object({ type: Type.String() }),
+    auth: authSchema,
     dlpProfile: Type.Optional(Type.String()),
     pins: Type.Optional(pinsSchema),
     toolLabels: Type.Optional(Type.Object({})),
@@ -152,6 +178,7 @@ export type RuleMatch = Static<typeof matchSchema>
 export type UpstreamsFile = Static<typeof upstreamsFileSchema>
 export type PinsEntry = Static<typeof pinsSchema>
 export type ServerEntry = UpstreamsFile['servers'][string]
+export type AuthEntry = ServerEntry['auth']
 export type ModelsFile = Static<typeof modelsFileSchema>
 export type ModelRouteEntry = ModelsFile['models'][string]
 

@@ -21,7 +21,8 @@ import {
 import { createApprovals } from './features/approvals/index.ts'
 import { createAudit } from './features/audit/index.ts'
 import { createBudgets, type OpeningLimits, openLimits, pricingSlot } from './features/budgets/index.ts'
-import { createAuthenticator } from './features/identity/index.ts'
+import { createCredentials } from './features/credentials/index.ts'
+import { type Authenticator, createAuthenticator } from './features/identity/index.ts'
 import { bindToSvid, createProfiling } from './features/listeners/index.ts'
 import { createModels } from './features/models/index.ts'
 import { createPins, type PinsFeature, type ServerPins } from './features/pins/index.ts'
@@ -83,6 +84,8 @@ interface Shared extends GatewayOptions, OpeningLimits {
   readonly audit: Awaited<ReturnType<typeof createAudit>>
   readonly dialer: Dialer
   readonly live: LiveCalls
+  /** `upstreamCAFile`, its PEM; null when empty. */
+  readonly extraCA: string | null
   /** Closes the part when the gateway stops, after everything that was started later. */
   keep<T extends { close(): unknown }>(part: T): T
 }
@@ -95,7 +98,8 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
   await using starting = new AsyncDisposableStack()
   const shared = await openShared(options, starting)
   const features = await startFeatures(shared)
-  const [mcp, model] = await Promise.all([mcpPlane(shared, features), modelPlane(shared, features)])
+  const mcp = await mcpPlane(shared, features)
+  const model = modelPlane(shared, features)
   const pins = await startPins(shared, features, mcp)
   const runner = createPipeline(shared, { ...features, pins })
   const { config, env, clock, log, metrics, audit, live } = shared
@@ -119,7 +123,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
 }
 
 async function openShared(options: GatewayOptions, started: AsyncDisposableStack): Promise<Shared> {
-  const { clock, log } = options
+  const { config, clock, log } = options
   const keep: Shared['keep'] = (part) => started.adopt(part, async () => void (await part.close()))
   const metrics = createGatewayMetrics(options.build)
   const opening = openLimits({ clock, log })
@@ -132,6 +136,7 @@ async function openShared(options: GatewayOptions, started: AsyncDisposableStack
     audit: keep(await createAudit({ ...options, metrics, onRecord: opening.spending.see })),
     dialer: keep(createDialer({ clock, log })),
     live: keep(createLiveCalls(clock)),
+    extraCA: config.upstreamCAFile === '' ? null : await readFile(config.upstreamCAFile, 'utf8'),
   }
 }
 
@@ -139,8 +144,11 @@ type Features = Awaited<ReturnType<typeof startFeatures>>
 
 async function startFeatures(shared: Shared) {
   const { config, dialer, snapshots, clock, log, metrics, keep } = shared
-  const identity = { config: config.identity, dpop: config.dpop, dialer, clock, log, metrics: authMetrics(metrics) }
-  const authenticator = keep(await createAuthenticator(identity))
+  const keepsTokens = config.tokenExchangeURL !== ''
+  const { identity, dpop } = config
+  const authenticator = keep(
+    await createAuthenticator({ ...shared, config: identity, dpop, keepsTokens, metrics: authMetrics(metrics) }),
+  )
   const forgetTokens = () => authenticator.clear()
   const revocations = keep(
     await createRevocations({
@@ -151,7 +159,9 @@ async function startFeatures(shared: Shared) {
     }),
   )
   const missingScopes = authenticator.scopes.missing
-  const servers = keep(createServers({ config, snapshots, missingScopes, clock, log, metrics: serverMetrics(metrics) }))
+  const sessionToken: Authenticator['sessionToken'] = (caller) => authenticator.sessionToken(caller)
+  const credentials = keep(createCredentials({ ...shared, sessionToken }))
+  const servers = keep(createServers({ ...shared, missingScopes, credentials, metrics: serverMetrics(metrics) }))
   const models = keep(createModels({ config, snapshots, clock, log, metrics: modelMetrics(metrics) }))
   const policies = keep(createPolicies({ config, snapshots, clock, log, metrics: policyMetrics(metrics) }))
   const pending = metrics.gauge('plat_gateway_approvals_pending')
@@ -165,7 +175,7 @@ async function startFeatures(shared: Shared) {
   const demandOf = createDemand(models.route)
   const budgets = keep(createBudgets({ ...shared, demandOf, metrics: budgetMetrics(metrics) }))
   await Promise.all([servers.check(), models.check(), policies.check(), budgets.check()])
-  return { authenticator, revocations, servers, models, policies, approvals, budgets }
+  return { authenticator, revocations, credentials, servers, models, policies, approvals, budgets }
 }
 
 /** Pins ask servers for their tools, so they come after the plane that can. */
@@ -214,22 +224,22 @@ function createPipeline(shared: Shared, features: Features & { readonly pins: Pi
 }
 
 /** What every plane reads and connects under. */
-async function limitsOf({ config, dialer, clock }: Shared) {
+function limitsOf({ config, dialer, clock, extraCA }: Shared) {
   return {
     dialer,
     clock,
-    extraCA: config.upstreamCAFile === '' ? null : await readFile(config.upstreamCAFile, 'utf8'),
+    extraCA,
     maxBodyBytes: config.maxBodyBytes,
     bodyReadTimeoutMs: config.bodyReadTimeoutSeconds * 1000,
     upstreamTimeoutMs: config.upstreamTimeoutSeconds * 1000,
   }
 }
 
-async function modelPlane(shared: Shared, { models }: Features): Promise<Plane> {
-  return createModelPlane({ ...(await limitsOf(shared)), routes: models })
+function modelPlane(shared: Shared, { models }: Features): Plane {
+  return createModelPlane({ ...limitsOf(shared), routes: models })
 }
 
-async function mcpPlane(shared: Shared, { servers }: Features): Promise<AskingPlane> {
+async function mcpPlane(shared: Shared, { servers, credentials }: Features): Promise<AskingPlane> {
   const { config, env, clock, ids, log } = shared
   const sealKeys = await loadSealKeys({ env, stateDir: path.dirname(config.auditPath), ids })
   return createMcpPlane({
@@ -240,7 +250,8 @@ async function mcpPlane(shared: Shared, { servers }: Features): Promise<AskingPl
         return isDenial(found) ? null : found
       },
     },
-    ...(await limitsOf(shared)),
+    ...limitsOf(shared),
+    credentials,
     sealer: createSealer(sealKeys, clock, ids),
     log,
     origins: new Set(config.corsOrigins),

@@ -54,6 +54,8 @@ export interface AuthMetrics {
 export interface AuthenticatorOptions {
   readonly config: AuthenticatorConfig
   readonly dpop: DpopConfig
+  /** Whether `sessionToken` is asked for; default: no. */
+  readonly keepsTokens?: boolean
   readonly dialer: KeyFetcher
   readonly clock: Clock
   readonly log: Log
@@ -68,6 +70,8 @@ export interface Authenticator {
    * and `data.reason`.
    */
   authenticate(wire: WireRequest): Identity | Denial | Promise<Identity | Denial>
+  /** The broker's token that a caller has shown, for exchange at the broker alone; null: another issuer's. */
+  sessionToken(identity: Identity): string | null
   /** Which scopes a call needs, by who vouches for its caller. */
   readonly scopes: ScopeRules
   /** The metadata of the protected resources (RFC 9728). */
@@ -89,7 +93,8 @@ export async function createAuthenticator(options: AuthenticatorOptions): Promis
   const sessions = createVerifier({ keys, issuer, audience, leewaySeconds, algorithms, clock })
   const issuers = await openTrustedIssuers(config.trustedIssuers, { leewaySeconds, dialer, clock, log })
   const resources = new Resources(config.resourceBaseURL)
-  const vouchers = new Vouchers({ sessions, leewaySeconds, issuers, resources })
+  const { keepsTokens } = options
+  const vouchers = new Vouchers({ sessions, leewaySeconds, issuers, resources, keepsTokens })
   const everyKey = joinSources([keys, ...issuers.all().map((one) => one.keys)])
   await everyKey.start()
   metrics.trustedKeys(everyKey.size)
@@ -158,6 +163,10 @@ class TokenAuthenticator implements Authenticator {
     const answer = this.#parts.vouchers.identify(token, wire.path)
     if (answer instanceof Promise) return answer.then((vouched) => this.#judge(wire, presented, vouched))
     return this.#judge(wire, presented, answer)
+  }
+
+  sessionToken(identity: Identity): string | null {
+    return this.#parts.vouchers.sessionToken(identity)
   }
 
   clear(): void {

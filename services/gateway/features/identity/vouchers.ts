@@ -12,6 +12,8 @@ export interface VouchersOptions {
   readonly leewaySeconds: number
   readonly issuers: TrustedIssuers
   readonly resources: Resources
+  /** Session tokens are exchanged for servers, so they are kept as long as their verified claims. */
+  readonly keepsTokens?: boolean | undefined
 }
 
 /** Asks whoever a token claims to be of: the broker, or a customer's identity provider. */
@@ -19,6 +21,7 @@ export class Vouchers {
   readonly #options: VouchersOptions
   /** A remembered token has its identity ready. */
   readonly #identities = new WeakMap<SessionClaims, Identity>()
+  readonly #tokens = new WeakMap<Identity, string>()
 
   constructor(options: VouchersOptions) {
     this.#options = options
@@ -35,7 +38,14 @@ export class Vouchers {
       return issuer.identify(token, server, resource)
     }
     const answer = sessions.verify(token)
-    return answer instanceof Promise ? answer.then((verified) => this.#session(verified)) : this.#session(answer)
+    return answer instanceof Promise
+      ? answer.then((verified) => this.#session(verified, token))
+      : this.#session(answer, token)
+  }
+
+  /** The broker's token that this caller has shown; null: another issuer's, or tokens are not kept. */
+  sessionToken(identity: Identity): string | null {
+    return this.#tokens.get(identity) ?? null
   }
 
   /** Forgets verified tokens, so that each is verified again. */
@@ -44,12 +54,13 @@ export class Vouchers {
     for (const issuer of this.#options.issuers.all()) issuer.clear()
   }
 
-  #session(claims: Verified): Vouched {
+  #session(claims: Verified, token: string): Vouched {
     if (isFault(claims)) return claims
     const known = this.#identities.get(claims)
     if (known !== undefined) return known
     const identity = identityOf(claims, this.#options.leewaySeconds)
     this.#identities.set(claims, identity)
+    if (this.#options.keepsTokens === true) this.#tokens.set(identity, token)
     return identity
   }
 }

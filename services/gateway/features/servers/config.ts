@@ -34,13 +34,12 @@ export const serversBlock = {
     }),
     upstreamCredentialsDir: Type.String({
       default: '',
-      built: false,
+      file: 'warning',
       description: 'Credential files `<credentialKey>.<suffix>`, re-read each reload.',
     }),
     tokenExchangeURL: Type.String({
       default: '',
       format: 'http-url',
-      built: false,
       description: 'Broker `/v1/exchange` URL for servers with auth type `tokenExchange`.',
     }),
   }),

@@ -5,6 +5,7 @@ import {
   type UpstreamsFile,
   upstreamsFileSchema,
 } from '@plat/resources/rendered'
+import { authOf } from './auth.ts'
 
 /** Decodes an upstreamsFile strictly; parts that this version does not enforce refuse the file. */
 export function decodeUpstreams(bytes: Uint8Array): Decoded<UpstreamsFile> {
@@ -25,8 +26,7 @@ function unbuiltParts(file: UpstreamsFile): string[] {
 
 function unbuiltOfServer(server: ServerEntry): string[] {
   const out: string[] = []
-  if (server.auth.type !== 'none') out.push('auth.type')
-  for (const member of Object.keys(server.auth)) if (member !== 'type') out.push(`auth.${member}`)
+  if (server.auth.perUser === true) out.push('auth.perUser')
   if (server.dlpProfile !== undefined && server.dlpProfile !== 'none') out.push('dlpProfile')
   if (server.toolLabels !== undefined) out.push('toolLabels')
   return out
@@ -37,8 +37,10 @@ const BINDING_KEY = /^[^/]+\/[^/]+\/[^/]+$/
 
 function misnamed(file: UpstreamsFile): string[] {
   const out: string[] = []
-  for (const [key, { url }] of Object.entries(file.servers)) {
+  for (const [key, { url, auth }] of Object.entries(file.servers)) {
     if (!URL.canParse(url)) out.push(`servers[${key}].url: not a URL`)
+    const how = authOf(auth, url)
+    if (typeof how === 'string') out.push(`servers[${key}].auth${how}`)
     if (!SERVER_KEY.test(key)) out.push(`servers[${key}]: must read <namespace>/<name>`)
     else if (key.includes('/plat-')) out.push(`servers[${key}]: names that begin with "plat-" are built in`)
   }

@@ -5,7 +5,7 @@ import type { Snapshot, Snapshots } from '../../call/index.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { decodeUpstreams } from './decode.ts'
 import { buildRegistry, type Registry, type Upstream } from './registry.ts'
-import { createResolveStage, type MissingScopes, registrySlot } from './stage.ts'
+import { createResolveStage, type MissingScopes, registrySlot, type ServerCredentials } from './stage.ts'
 
 export type { Registry, Upstream } from './registry.ts'
 export { createResolveStage, registrySlot } from './stage.ts'
@@ -20,6 +20,7 @@ export interface ServersOptions {
   readonly snapshots: Snapshots
   /** Default: `tools:<name>` alone. */
   readonly missingScopes?: MissingScopes
+  readonly credentials: ServerCredentials
   readonly clock: Clock
   readonly log: Log
   /** `plat_gateway_upstreams_configured`. */
@@ -39,7 +40,8 @@ export interface Servers {
  * MCP servers of `upstreamsFile` and `upstreams` (document 3, "MCP servers"), read again every `policyReloadSeconds`.
  * Without a readable file at start only static upstreams are known; a bad file later leaves the good one in force.
  */
-export function createServers({ config, snapshots, clock, log, metrics, missingScopes }: ServersOptions): Servers {
+export function createServers(options: ServersOptions): Servers {
+  const { config, snapshots, clock, log, metrics, missingScopes, credentials } = options
   const path = config.upstreamsFile
   const publish = (registry: Registry) => {
     snapshots.publish(registrySlot, registry)
@@ -54,18 +56,21 @@ export function createServers({ config, snapshots, clock, log, metrics, missingS
           path,
           everyMs: config.policyReloadSeconds * 1000,
           clock,
-          onBytes(bytes) {
+          async onBytes(bytes) {
             const decoded =
               bytes === null ? ({ ok: false, problems: ['no such file'] } as const) : decodeUpstreams(bytes)
             if (!decoded.ok) return failed(decoded.problems)
-            publish(buildRegistry(decoded.file, config.upstreams))
+            const registry = buildRegistry(decoded.file, config.upstreams)
+            // Credentials first: a server is not served before its credential is there.
+            await credentials.follow(registry.auths)
+            publish(registry)
             log.info({ path, servers: Object.keys(decoded.file.servers).length }, 'servers loaded')
           },
           onError: (error) => failed([error instanceof Error ? error.message : 'cannot be read']),
         })
   publish(buildRegistry(null, config.upstreams))
   return {
-    stage: createResolveStage(snapshots, missingScopes),
+    stage: createResolveStage({ snapshots, missingScopes, credentials }),
     upstream: (snapshot, key) => snapshot.get(registrySlot).upstream(key),
     check: async () => watch?.check(),
     close: () => watch?.stop(),

@@ -1,5 +1,6 @@
 import type { PinsEntry, ServerEntry, UpstreamsFile } from '@plat/resources/rendered'
-import { type Denial, deny, type Identity, type Target, type ToolLabels } from '../../call/index.ts'
+import { type Denial, deny, type Identity, type Target, type ToolLabels, type UpstreamAuth } from '../../call/index.ts'
+import { authOf } from './auth.ts'
 
 /** One MCP server as the gateway reaches it. */
 export interface Upstream {
@@ -15,6 +16,8 @@ export interface Upstream {
   readonly trust: Target['trust']
   readonly dataClass: Target['dataClass']
   readonly jurisdiction: string | null
+  /** What the gateway shows it. */
+  readonly auth: UpstreamAuth
   /** What tool definitions are held against; null: mode `off`. */
   readonly pins: Pins | null
 }
@@ -29,6 +32,8 @@ export interface Registry {
   resolve(identity: Pick<Identity, 'namespace' | 'agent'>, name: string): Upstream | Denial
   /** By `Target.key`. */
   upstream(key: string): Upstream | null
+  /** What all of them are shown; those of gateway.json are shown nothing. */
+  readonly auths: readonly UpstreamAuth[]
   /** Feeds `plat_gateway_upstreams_configured`. */
   readonly size: number
 }
@@ -78,6 +83,11 @@ class NamedUpstreams implements Registry {
   constructor(tables: Tables) {
     this.#tables = tables
     this.size = tables.servers.size + tables.implicit.size + tables.statics.size
+  }
+
+  get auths(): readonly UpstreamAuth[] {
+    const { servers, implicit } = this.#tables
+    return [...servers.values(), ...implicit.values()].map(({ auth }) => auth)
   }
 
   upstream(key: string): Upstream | null {
@@ -130,7 +140,10 @@ function sharedNames(servers: UpstreamsFile['servers']): Map<string, string[]> {
   return shared
 }
 
+/** Throws on an entry that the decoder refuses. */
 function upstreamOf(key: string, entry: ServerEntry): Upstream {
+  const auth = authOf(entry.auth, entry.url)
+  if (typeof auth === 'string') throw new Error(`servers[${key}].auth${auth}`)
   return {
     key,
     url: entry.url,
@@ -140,6 +153,7 @@ function upstreamOf(key: string, entry: ServerEntry): Upstream {
     trust: entry.trust,
     dataClass: entry.dataClass,
     jurisdiction: entry.jurisdiction ?? null,
+    auth,
     pins: entry.pins === undefined ? null : pinsOf(entry.pins),
   }
 }
@@ -159,6 +173,7 @@ function staticUpstream(name: string, url: string): Upstream {
     trust: 'untrusted',
     dataClass: 'internal',
     jurisdiction: null,
+    auth: { type: 'none' },
     pins: null,
   }
 }

@@ -112,6 +112,7 @@ test('a target finds its server again by key, with what the file says of it', ()
     trust: 'trusted',
     dataClass: 'internal',
     jurisdiction: null,
+    auth: { type: 'none' },
     pins: null,
   })
   assert.equal(registry.upstream('fixed')?.url, 'http://static/mcp')
@@ -125,7 +126,7 @@ test('what this version does not enforce refuses the file', () => {
   assert.ok(using({}).ok)
   assert.ok(using({ dlpProfile: 'none' }).ok)
   const unbuilt: [Partial<ServerEntry>, string][] = [
-    [{ auth: { type: 'bearerSecret' } }, 'auth.type'],
+    [{ auth: { type: 'none', perUser: true, provider: 'github' } }, 'auth.perUser'],
     [{ dlpProfile: 'strict' }, 'dlpProfile'],
     [{ toolLabels: {} }, 'toolLabels'],
   ]

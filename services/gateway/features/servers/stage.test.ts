@@ -54,7 +54,7 @@ function callOf(snapshots: Snapshots, server: string, operation: Operation = 'mc
 function ready() {
   const snapshots = new Snapshots()
   snapshots.publish(registrySlot, buildRegistry(null, { notes: 'http://notes/mcp', hidden: 'http://hidden/mcp' }))
-  return { snapshots, stage: createResolveStage(snapshots) }
+  return { snapshots, stage: createResolveStage({ snapshots, credentials: { missing: () => false } }) }
 }
 
 test('the scope is asked before the name is looked up, and the challenge names it', async () => {
@@ -106,6 +106,7 @@ test('the registry is read at start and on change; a missing or bad file keeps t
   const servers = createServers({
     config: { upstreamsFile, upstreams: { fixed: 'http://fixed/mcp' }, policyReloadSeconds: 2 },
     snapshots,
+    credentials: { missing: () => false, follow: async () => {} },
     clock,
     log: silentLog,
     metrics: { configured: (count) => told.push(count) },

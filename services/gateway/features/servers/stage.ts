@@ -8,6 +8,7 @@ import {
   type Slot,
   type Snapshots,
   type Target,
+  type UpstreamAuth,
   unresolved,
 } from '../../call/index.ts'
 import { type Stage, stage } from '../../pipeline/stage.ts'
@@ -23,14 +24,30 @@ export type MissingScopes = (identity: Identity, server: string, tool: string | 
 
 const toolsScope: MissingScopes = ({ scopes }, server) => (scopes.has(`tools:${server}`) ? null : `tools:${server}`)
 
+/** What servers are shown, as far as they must know. */
+export interface ServerCredentials {
+  /** Reads what these servers need, and forgets everything else. */
+  follow(auths: readonly UpstreamAuth[]): Promise<void>
+  /** Whether it is plain already that no call of such a server can be made. */
+  missing(auth: UpstreamAuth): boolean
+}
+
+export interface ResolveOptions {
+  readonly snapshots: Snapshots
+  /** Default: `tools:<name>` alone. */
+  readonly missingScopes?: MissingScopes | undefined
+  readonly credentials: Pick<ServerCredentials, 'missing'>
+}
+
 /**
  * From the name that the caller used to the one server it means. The scope is asked first, so that names cannot be
  * found out by trying; then the registry of the pass is asked.
  */
-export function createResolveStage(
-  snapshots: Snapshots,
-  missingScopes: MissingScopes = toolsScope,
-): Stage<'resolve', 'identity', 'target'> {
+export function createResolveStage({
+  snapshots,
+  missingScopes = toolsScope,
+  credentials,
+}: ResolveOptions): Stage<'resolve', 'identity', 'target'> {
   return stage({
     name: 'resolve',
     needs: ['identity'],
@@ -41,7 +58,12 @@ export function createResolveStage(
       const scope = missingScopes(call.facts.identity, call.server, toolOf(call))
       if (scope !== null) return deny('insufficient_scope', `scope ${scope} is required`, { data: { scope } })
       const upstream = call.snapshot.get(registrySlot).resolve(call.facts.identity, call.server)
-      return isDenial(upstream) ? upstream : { target: targetOf(call, upstream) }
+      if (isDenial(upstream)) return upstream
+      // Asked before anybody is asked and anything is held: a call that cannot be made costs nothing.
+      if (credentials.missing(upstream.auth)) {
+        return deny('upstream_credential', `the gateway has no usable credential for ${call.server}`)
+      }
+      return { target: targetOf(call, upstream) }
     },
     still: (call) => stillThere(call, snapshots),
   })

@@ -1,7 +1,16 @@
 import { type Clock, checkJson, JsonError, withoutMembers } from '@plat/core'
-import type { ClientRequest, Dialer } from '@plat/http'
+import type { ClientRequest, Dialer, TrustOptions } from '@plat/http'
 import type { Log } from '@plat/process'
-import { type Call, type Denial, deny, type Head, type Reply } from '../../call/index.ts'
+import {
+  type Call,
+  type Credential,
+  type Denial,
+  deny,
+  type Head,
+  type Identity,
+  type Reply,
+  type UpstreamAuth,
+} from '../../call/index.ts'
 import { EventFrames, type EventGate } from '../wire/events.ts'
 import { GivenUp, UpstreamExchange, type UpstreamHead } from '../wire/exchange.ts'
 import { failure } from '../wire/failure.ts'
@@ -24,11 +33,15 @@ const OWN_ANSWER_MS = 10_000
 /** Server requests of one stream that the gateway answers itself; a server that goes on asking is cut off. */
 const MAX_OWN_ANSWERS = 64
 
+const UNAUTHORIZED = 401
+
 /** JSON-RPC "method not found". */
 const METHOD_NOT_FOUND = -32601
 
 /** How a server is reached. */
 export interface McpUpstream {
+  /** `<ns>/<name>`; a static upstream has its bare name. */
+  readonly key: string
   readonly url: string
   /** Wait for response heads; null: the gateway's default. */
   readonly timeoutSeconds: number | null
@@ -36,11 +49,22 @@ export interface McpUpstream {
   readonly caPEM: string | null
   /** Document 2, `protocolVersions`; null: not restricted. */
   readonly protocolVersions: readonly string[] | null
+  /** What the gateway shows it. */
+  readonly auth: UpstreamAuth
+}
+
+/** What the gateway shows its servers. */
+export interface Credentials {
+  /** A plain value when it is known; `upstream_credential` when there is none. */
+  of(upstream: McpUpstream, identity: Identity): Credential | Denial | Promise<Credential | Denial>
+  /** What to show instead of what the server has just refused; null: there is nothing else. */
+  renewed(upstream: McpUpstream, identity: Identity, refused: Credential): Promise<Credential | null>
 }
 
 /** What forwarding needs beside the call. */
 export interface Forwarder {
   readonly dialer: Pick<Dialer, 'client'>
+  readonly credentials: Credentials
   readonly sealer: Sealer
   readonly clock: Clock
   readonly log: Log
@@ -49,35 +73,47 @@ export interface Forwarder {
   readonly extraCA: string | null
 }
 
-/** The parts of a URL that a request needs. */
+/** The parts of a URL that a request needs, and whom its connections believe. */
 interface Place {
   readonly origin: string
   /** Path and query. */
   readonly path: string
+  /** Undefined: the system's roots. One object for as long as it says the same: the dialer knows it again. */
+  readonly trust: TrustOptions | undefined
+  readonly clientCert: Credential['clientCert']
 }
 
-/** Taken apart once: an upstream lives as long as the registry that holds it. */
+/** Taken apart once: an upstream lives as long as the registry that holds it, a certificate until it is replaced. */
 const places = new WeakMap<McpUpstream, Place>()
 
-function placeOf(upstream: McpUpstream): Place {
+function placeOf(upstream: McpUpstream, clientCert: Credential['clientCert'], extraCA: string | null): Place {
   const known = places.get(upstream)
-  if (known !== undefined) return known
+  if (known !== undefined && known.clientCert === clientCert) return known
   const { origin, pathname, search } = new URL(upstream.url)
-  const place = { origin, path: pathname + search }
+  const bundles = [upstream.caPEM, extraCA].filter((bundle) => bundle !== null)
+  const caPEM = bundles.length === 0 ? null : bundles.join('\n')
+  const trusts = caPEM !== null || clientCert !== null
+  const trust = { ...(caPEM !== null && { caPEM }), ...(clientCert !== null && { clientCert }) }
+  const place = { origin, path: pathname + search, trust: trusts ? trust : undefined, clientCert }
   places.set(upstream, place)
   return place
 }
 
-/** Sends one request to a server. */
+/** Where a request goes, and what it shows there. */
+export interface Way {
+  readonly upstream: McpUpstream
+  readonly credential: Credential
+}
+
+/** Sends one request to a server. `headers` gets what the server is shown. */
 export function openExchange(
   { dialer, extraCA, upstreamTimeoutMs }: Forwarder,
-  upstream: McpUpstream,
-  { method, headers, body }: Pick<ClientRequest, 'method' | 'headers' | 'body'>,
+  { upstream, credential }: Way,
+  { method, headers, body }: Pick<ClientRequest, 'method' | 'body'> & { readonly headers: Record<string, string> },
 ): UpstreamExchange {
-  const bundles = [upstream.caPEM, extraCA].filter((bundle) => bundle !== null)
-  const options = bundles.length === 0 ? undefined : { caPEM: bundles.join('\n') }
-  const { origin, path } = placeOf(upstream)
-  const client = dialer.client(origin, 'mcp', options)
+  const { origin, path, trust } = placeOf(upstream, credential.clientCert, extraCA)
+  const client = dialer.client(origin, 'mcp', trust)
+  Object.assign(headers, credential.headers)
   const seconds = upstream.timeoutSeconds
   const headersTimeoutMs = seconds === null ? upstreamTimeoutMs : seconds * 1000
   return new UpstreamExchange(client, { method, path, headers, body, headersTimeoutMs, pauseTimeoutMs: 0 })
@@ -88,6 +124,8 @@ export interface Passage {
   readonly call: Call<'identity' | 'target' | 'hold'>
   readonly request: McpRequest
   readonly upstream: McpUpstream
+  /** What the server is shown first. */
+  readonly credential: Credential
   /** A wait has opened an event stream already. */
   readonly sent: boolean
 }
@@ -99,26 +137,35 @@ export interface Passage {
 export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
   readonly #forwarder: Forwarder
   readonly #passage: Passage
-  readonly #place: Place
   readonly #seals: ReplySeals
+  readonly #origin: string
+  readonly #attempts: { endpoint: string; status: number; ms: number }[] = []
+  #credential: Credential
   #exchange: UpstreamExchange | null = null
   #answered = 0
 
   constructor(forwarder: Forwarder, passage: Passage) {
     this.#forwarder = forwarder
     this.#passage = passage
-    this.#place = placeOf(passage.upstream)
+    this.#credential = passage.credential
+    this.#origin = placeOf(passage.upstream, passage.credential.clientCert, forwarder.extraCA).origin
     this.#seals = new ReplySeals(forwarder.sealer, passage.call, passage.request)
   }
 
   async run(): Promise<Reply | Denial> {
     const { clock } = this.#forwarder
     const { call } = this.#passage
+    const attempts = this.#attempts
     const started = clock.monotonic()
     const exchange = this.#send()
     try {
       const head = await exchange.head
-      const attempts = [{ endpoint: this.#place.origin, status: head.status, ms: clock.monotonic() - started }]
+      attempts.push({ endpoint: this.#origin, status: head.status, ms: clock.monotonic() - started })
+      if (head.status === UNAUTHORIZED && attempts.length === 1 && (await this.#renews())) {
+        this.done()
+        exchange.abort('what it was shown was refused')
+        return await this.run()
+      }
       const refusal = unusable(call.server, head)
       if (refusal !== null) return this.#giveUp(refusal)
       const reply = { kind: 'frames', head: this.#replyHead(head), attempts } as const
@@ -131,6 +178,14 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
     } catch (error) {
       return this.#giveUp(faultOf(call.server, error))
     }
+  }
+
+  /** A server that refuses what it was shown has done nothing yet, so the same request may go again with a newer credential. */
+  async #renews(): Promise<boolean> {
+    const { call, upstream } = this.#passage
+    const next = await this.#forwarder.credentials.renewed(upstream, call.facts.identity, this.#credential)
+    if (next !== null) this.#credential = next
+    return next !== null
   }
 
   /** A frame of the upstream's stream as it goes on; null: it was for the gateway. Throws what ends the stream. */
@@ -205,7 +260,8 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
   }
 
   #open(method: string, headers: Record<string, string>, body: Uint8Array | null): UpstreamExchange {
-    return openExchange(this.#forwarder, this.#passage.upstream, { method, headers, body })
+    const way = { upstream: this.#passage.upstream, credential: this.#credential }
+    return openExchange(this.#forwarder, way, { method, headers, body })
   }
 
   /** What the client hears of the upstream's head: its type, its session under seal, when to come again. Nothing else. */
@@ -313,8 +369,8 @@ function isList(frame: McpFrame): boolean {
 export function unusable(server: string, { status, headers }: UpstreamHead): Denial | null {
   const encoding = headers['content-encoding'] ?? 'identity'
   if (encoding !== 'identity') return deny('upstream_error', `${server} sent an encoded answer`)
-  const refused = status === 401 || status === 403 || status === 407
-  if (refused) return deny('upstream_error', `${server} does not accept the gateway`)
+  const refused = status === UNAUTHORIZED || status === 403 || status === 407
+  if (refused) return deny('upstream_credential', `${server} does not accept the gateway`)
   const odd = status < 200 || (status >= 300 && status < 400) || status >= 500
   return odd ? deny('upstream_error', `${server} answered ${status}`) : null
 }

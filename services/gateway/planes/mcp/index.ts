@@ -4,10 +4,12 @@ import type { Log } from '@plat/process'
 import {
   type Arrival,
   type Call,
+  type Credential,
   type Denial,
   deny,
   type Frame,
   type Identity,
+  isDenial,
   type Parsed,
   type Reply,
   type Snapshot,
@@ -19,7 +21,7 @@ import { Beats, refusal, takesStream, terminalError } from './answer.ts'
 import { Cancellations } from './cancellation.ts'
 import { spokenRevisions } from './capabilities.ts'
 import { KNOWN_REVISIONS } from './classify.ts'
-import { type Forwarder, Forwarding, type McpUpstream } from './forward.ts'
+import { type Credentials, type Forwarder, Forwarding, type McpUpstream, type Passage } from './forward.ts'
 import type { McpRequest } from './message.ts'
 import { type Reader, read } from './read.ts'
 import type { Sealed, Sealer } from './seal/seal.ts'
@@ -42,6 +44,7 @@ export interface Upstreams {
 export interface McpPlaneOptions {
   readonly upstreams: Upstreams
   readonly dialer: Pick<Dialer, 'client'>
+  readonly credentials: Credentials
   readonly sealer: Sealer
   readonly clock: Clock
   readonly log: Log
@@ -72,6 +75,7 @@ export function createMcpPlane(options: McpPlaneOptions): AskingPlane {
 
 class McpPlane implements AskingPlane, Reader, Forwarder {
   readonly dialer: Forwarder['dialer']
+  readonly credentials: Credentials
   readonly sealer: Sealer
   readonly clock: Clock
   readonly log: Log
@@ -86,6 +90,7 @@ class McpPlane implements AskingPlane, Reader, Forwarder {
 
   constructor(options: McpPlaneOptions) {
     this.dialer = options.dialer
+    this.credentials = options.credentials
     this.sealer = options.sealer
     this.clock = options.clock
     this.log = options.log
@@ -110,14 +115,23 @@ class McpPlane implements AskingPlane, Reader, Forwarder {
     if (leadsElsewhere(request, call.facts.target.key)) return deny('unknown_session', 'no such session')
     this.#cancellations.over(call.wire)
     if (request.method === 'notifications/cancelled') this.#cancellations.cancelled(call, request)
-    return new Forwarding(this, { call, request, upstream, sent: head === 'sent' }).run()
+    const passage = { call, request, upstream, sent: head === 'sent' }
+    const credential = this.credentials.of(upstream, call.facts.identity)
+    return credential instanceof Promise
+      ? credential.then((fetched) => this.#forward(passage, fetched))
+      : this.#forward(passage, credential)
+  }
+
+  #forward(passage: Omit<Passage, 'credential'>, credential: Credential | Denial): Denial | Promise<Reply | Denial> {
+    return isDenial(credential) ? credential : new Forwarding(this, { ...passage, credential }).run()
   }
 
   async listTools(call: Call<'identity' | 'target'>): Promise<readonly unknown[] | Denial> {
     const request = noted(call.wire)
     const upstream = this.#upstreams.upstream(call.snapshot, call.facts.target.key)
     if (request === undefined || upstream === null) return deny('unknown_server', `no server named ${call.server}`)
-    return listTools(this, { call, request, upstream })
+    const credential = await this.credentials.of(upstream, call.facts.identity)
+    return isDenial(credential) ? credential : listTools(this, { call, request, upstream, credential })
   }
 
   held(call: Call<'identity'>, approvalId: string, leave: () => void): ReturnType<Plane['held']> {

@@ -1,5 +1,5 @@
 import { checkJson, parseLossless } from '@plat/core'
-import { type Call, type Denial, deny, isDenial } from '../../call/index.ts'
+import { type Call, type Credential, type Denial, deny, isDenial } from '../../call/index.ts'
 import { EventFrames } from '../wire/events.ts'
 import type { UpstreamExchange } from '../wire/exchange.ts'
 import { isJsonType } from '../wire/headers.ts'
@@ -28,6 +28,7 @@ export interface Asker {
   readonly call: Pick<Call<'identity' | 'target'>, 'server' | 'wire' | 'body'>
   readonly request: McpRequest
   readonly upstream: McpUpstream
+  readonly credential: Credential
 }
 
 /**
@@ -56,7 +57,7 @@ async function pageOf(forwarder: Forwarder, asker: Asker, cursor: string | null)
   let exchange: UpstreamExchange | null = null
   const stopTimer = forwarder.clock.after(PAGE_TIMEOUT_MS, () => exchange?.abort('the list takes too long'))
   try {
-    exchange = openExchange(forwarder, asker.upstream, {
+    exchange = openExchange(forwarder, asker, {
       method: 'POST',
       headers: headersOf(asker),
       body: questionOf(asker, cursor),

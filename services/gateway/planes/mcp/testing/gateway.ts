@@ -3,7 +3,7 @@ import { systemClock, systemIds } from '@plat/core'
 import { createDialer, listen } from '@plat/http'
 import type { Ledger, Rec } from '@plat/ledger'
 import { silentLog } from '@plat/process'
-import { deny, type Identity, Snapshots, type Target } from '../../../call/index.ts'
+import { deny, type Identity, NO_CREDENTIAL, Snapshots, type Target } from '../../../call/index.ts'
 import { createLiveCalls, createRunner, matrix } from '../../../pipeline/index.ts'
 import { admitted, stage } from '../../../pipeline/stage.ts'
 import { createListReview, createMcpPlane, createSealer, type McpPlaneOptions, type McpUpstream } from '../index.ts'
@@ -31,11 +31,21 @@ export async function startPlane({ servers, allows = () => true, options = {} }:
   const records: Rec[] = []
   const named = (name: string): McpUpstream | null => {
     const server = servers[name]
-    return server === undefined ? null : { timeoutSeconds: null, caPEM: null, protocolVersions: null, ...server }
+    return server === undefined
+      ? null
+      : {
+          key: `test/${name}`,
+          timeoutSeconds: null,
+          caPEM: null,
+          protocolVersions: null,
+          auth: { type: 'none' },
+          ...server,
+        }
   }
   const plane = createMcpPlane({
     upstreams: { upstream: (_, key) => named(key.slice('test/'.length)), named: (_, __, name) => named(name) },
     dialer,
+    credentials: { of: () => NO_CREDENTIAL, renewed: async () => null },
     sealer: createSealer([randomBytes(32)], clock, ids),
     clock,
     log: silentLog,

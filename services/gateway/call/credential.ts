@@ -1,0 +1,27 @@
+/** How the gateway shows a server who it is (document 2, `auth.type`; registry entry `auth`). */
+export type UpstreamAuth =
+  | { readonly type: 'none' }
+  | { readonly type: 'bearerSecret'; readonly credentialKey: string }
+  | { readonly type: 'headerSecret'; readonly credentialKey: string; readonly headerName: string }
+  | { readonly type: 'oauthClientCredentials'; readonly credentialKey: string; readonly oauth: OAuthGrant }
+  | { readonly type: 'tokenExchange'; readonly audience: string }
+  | { readonly type: 'mtls'; readonly credentialKey: string }
+
+/** A client credentials grant (RFC 6749, section 4.4). */
+export interface OAuthGrant {
+  readonly tokenURL: string
+  readonly audience: string | null
+  /** RFC 8707. */
+  readonly resource: string | null
+  readonly scopes: readonly string[]
+}
+
+/** What one request shows its server. The same object for as long as its content is the same. Never logged. */
+export interface Credential {
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly clientCert: { readonly certPEM: string; readonly keyPEM: string } | null
+}
+
+/** For servers of type `none`. */
+export const NO_CREDENTIAL: Credential = { headers: {}, clientCert: null }

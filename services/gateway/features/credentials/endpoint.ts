@@ -1,0 +1,83 @@
+import { parseStrict } from '@plat/core'
+import { type Dialer, dialFault } from '@plat/http'
+import type { Credential } from '../../call/index.ts'
+import { bearer, type OAuthClient } from './secret.ts'
+
+/** Deadline of one request to a token endpoint: connection, head and body, in milliseconds. */
+const REQUEST_TIMEOUT_MS = 10_000
+/** Largest answer of a token endpoint, in bytes. */
+const MAX_ANSWER_BYTES = 64 * 1024
+/** Error codes of RFC 6749 and its kin; whatever else a server says is not repeated. */
+const ERROR_CODE = /^[a-z_]{1,64}$/
+
+/** Whom to ask for a token, and for what. */
+export interface TokenRequest {
+  readonly url: string
+  readonly form: URLSearchParams
+  /** Shows itself by HTTP Basic (RFC 6749, section 2.3.1); null: the form says it all. */
+  readonly client: OAuthClient | null
+  /** CA certificates trusted beside the system's; null: none. */
+  readonly caPEM: string | null
+}
+
+/** A token, ready to be shown. */
+export interface Grant {
+  readonly credential: Credential
+  /** Counted from before the request; null: the answer does not say. */
+  readonly expiresInSeconds: number | null
+}
+
+/** Asks a token endpoint. A string says what went wrong in words that hold no secret, no token and nothing that the endpoint says freely. */
+export async function askToken(dialer: Pick<Dialer, 'fetchBytes'>, request: TokenRequest): Promise<Grant | string> {
+  try {
+    const { status, bytes } = await dialer.fetchBytes(request.url, 'jwks', {
+      maxBytes: MAX_ANSWER_BYTES,
+      timeoutMs: REQUEST_TIMEOUT_MS,
+      headers: {
+        'content-type': 'application/x-www-form-urlencoded',
+        accept: 'application/json',
+        'user-agent': 'plat-gateway',
+        ...(request.client !== null && { authorization: basic(request.client) }),
+      },
+      post: request.form.toString(),
+      ...(request.caPEM !== null && { caPEM: request.caPEM }),
+    })
+    const answer = membersOf(bytes)
+    return status === 200 ? grantOf(answer) : refusalOf(status, answer)
+  } catch (error) {
+    return `the token endpoint gave no answer (${dialFault(error)})`
+  }
+}
+
+function basic({ id, secret }: OAuthClient): string {
+  return `Basic ${Buffer.from(`${formEncoded(id)}:${formEncoded(secret)}`).toString('base64')}`
+}
+
+/** As `application/x-www-form-urlencoded` writes one value. */
+function formEncoded(text: string): string {
+  return new URLSearchParams({ x: text }).toString().slice('x='.length)
+}
+
+function membersOf(bytes: Uint8Array): Readonly<Record<string, unknown>> {
+  try {
+    const value = parseStrict(bytes)
+    return typeof value === 'object' && value !== null ? { ...value } : {}
+  } catch {
+    return {}
+  }
+}
+
+function grantOf(answer: Readonly<Record<string, unknown>>): Grant | string {
+  const { access_token: token, token_type: type, expires_in: seconds } = answer
+  if (typeof type !== 'string' || type.toLowerCase() !== 'bearer') return 'the token endpoint gave no bearer token'
+  const credential = typeof token === 'string' ? bearer(token) : null
+  if (credential === null) return 'the token endpoint gave a token that no header can carry'
+  if (seconds === undefined) return { credential, expiresInSeconds: null }
+  if (typeof seconds !== 'number' || !(seconds > 0)) return 'the token endpoint gave a token that has expired'
+  return { credential, expiresInSeconds: seconds }
+}
+
+function refusalOf(status: number, { error }: Readonly<Record<string, unknown>>): string {
+  const code = typeof error === 'string' && ERROR_CODE.test(error) ? `: ${error}` : ''
+  return `the token endpoint answered ${status}${code}`
+}

@@ -1,0 +1,108 @@
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Log } from '@plat/process'
+import type { Credential } from '../../call/index.ts'
+import { type FiledAuth, type OAuthClient, type Secret, SUFFIXES, secretOf } from './secret.ts'
+
+/** Largest credential file, in bytes; chains of certificates are the longest ones. */
+const MAX_FILE_BYTES = 256 * 1024
+
+interface Held {
+  /** What the secret was made of. */
+  readonly made: string
+  readonly secret: Secret
+}
+
+/**
+ * The credential files of `upstreamCredentialsDir`, held in memory. A file that is gone takes its secret with it; content that cannot
+ * be used, such as a file half written or a certificate without its key, leaves the secret before it in force.
+ */
+export class CredentialFolder {
+  readonly #dir: string
+  readonly #log: Log
+  readonly #held = new Map<string, Held>()
+  /** Complaints that were told. */
+  readonly #told = new Map<string, string>()
+  #auths: ReadonlyMap<string, FiledAuth> = new Map()
+
+  /** An empty `dir` holds nothing. */
+  constructor(dir: string, log: Log) {
+    this.#dir = dir
+    this.#log = log
+  }
+
+  /** Null: there is none that can be used. */
+  credential(key: string): Credential | null {
+    const secret = this.#held.get(key)?.secret
+    return secret !== undefined && 'headers' in secret ? secret : null
+  }
+
+  /** Null: there is none that can be used. */
+  client(key: string): OAuthClient | null {
+    const secret = this.#held.get(key)?.secret
+    return secret !== undefined && 'secret' in secret ? secret : null
+  }
+
+  /** Reads what these servers need, and forgets everything else. */
+  async follow(auths: readonly FiledAuth[]): Promise<void> {
+    this.#auths = new Map(auths.map((auth) => [auth.credentialKey, auth]))
+    for (const key of this.#held.keys()) if (!this.#auths.has(key)) this.#held.delete(key)
+    for (const key of this.#told.keys()) if (!this.#auths.has(key)) this.#told.delete(key)
+    await this.refresh()
+  }
+
+  /** Reads the same files again. */
+  async refresh(): Promise<void> {
+    for (const auth of this.#auths.values()) await this.read(auth)
+  }
+
+  /** Reads the files of one server again. */
+  async read(auth: FiledAuth): Promise<void> {
+    const { credentialKey: key } = auth
+    const texts = await this.#texts(auth)
+    // Other servers were published meanwhile: what was read is not what is wanted.
+    if (this.#auths.get(key)?.type !== auth.type) return
+    if (typeof texts === 'string') {
+      this.#held.delete(key)
+      return this.#tell(key, texts)
+    }
+    const made = JSON.stringify([auth, texts])
+    const held = this.#held.get(key)
+    if (held?.made === made) return
+    const secret = secretOf(auth, texts)
+    if (typeof secret === 'string') return this.#tell(key, secret)
+    this.#held.set(key, { made, secret })
+    this.#told.delete(key)
+    this.#log.info({ credential: key }, 'upstream credential read')
+  }
+
+  /** A string says which file is missing. */
+  async #texts({ type, credentialKey }: FiledAuth): Promise<readonly string[] | string> {
+    if (this.#dir === '') return 'upstreamCredentialsDir is not set'
+    const texts: string[] = []
+    for (const suffix of SUFFIXES[type]) {
+      const text = await readText(join(this.#dir, credentialKey + suffix))
+      if (text === null)
+        return `${credentialKey}${suffix} is missing, unreadable or larger than ${MAX_FILE_BYTES} bytes`
+      texts.push(text.trim())
+    }
+    return texts
+  }
+
+  #tell(key: string, problem: string): void {
+    if (this.#told.get(key) === problem) return
+    this.#told.set(key, problem)
+    const consequence = this.#held.has(key) ? 'the credential before it stays' : 'calls of its server are refused'
+    this.#log.error({ credential: key, problem }, `no usable upstream credential: ${consequence}`)
+  }
+}
+
+async function readText(path: string): Promise<string | null> {
+  try {
+    await using file = await open(path, 'r')
+    const { size } = await file.stat()
+    return size > MAX_FILE_BYTES ? null : await file.readFile('utf8')
+  } catch {
+    return null
+  }
+}

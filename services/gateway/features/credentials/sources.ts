@@ -1,0 +1,119 @@
+import { type Clock, ExpiringMap } from '@plat/core'
+import type { Dialer } from '@plat/http'
+import type { Log } from '@plat/process'
+import type { Identity, UpstreamAuth } from '../../call/index.ts'
+import { askToken, type Grant, type TokenRequest } from './endpoint.ts'
+import type { OAuthClient } from './secret.ts'
+import { Token } from './tokens.ts'
+
+/** Document 2, `oauthClientCredentials`: tokens are cached until expiry minus 60 s. */
+const OAUTH_MARGIN_MS = 60_000
+/** The same for exchanged tokens, in milliseconds: they live for minutes. */
+const EXCHANGE_MARGIN_MS = 10_000
+/** Pairs of session and audience whose exchanged tokens are kept; beyond it each call exchanges for itself. */
+const MAX_EXCHANGED = 10_000
+
+/** RFC 8693. */
+const EXCHANGE_GRANT = 'urn:ietf:params:oauth:grant-type:token-exchange'
+const JWT = 'urn:ietf:params:oauth:token-type:jwt'
+
+/** A server, as far as it concerns what it is shown. */
+export interface Shown {
+  /** `<ns>/<name>` */
+  readonly key: string
+  readonly auth: UpstreamAuth
+  /** PEM bundle trusted beside the system roots. */
+  readonly caPEM: string | null
+}
+
+type OAuth = Extract<UpstreamAuth, { type: 'oauthClientCredentials' }>
+
+export interface SourcesOptions {
+  /** Document 3, `tokenExchangeURL`; empty: nothing is exchanged. */
+  readonly tokenExchangeURL: string
+  /** CA bundle for every server; null: none. */
+  readonly extraCA: string | null
+  /** As its files say now; null: they cannot be used. */
+  readonly client: (credentialKey: string) => OAuthClient | null
+  readonly dialer: Pick<Dialer, 'fetchBytes'>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+interface Granted {
+  readonly auth: OAuth
+  readonly clientId: string
+  /** What is asked for, by whom, and whom it trusts. */
+  readonly grant: string
+  readonly token: Token
+}
+
+/** The tokens that the gateway fetches for its servers. */
+export class TokenSources {
+  readonly #options: SourcesOptions
+  /** By credential key. */
+  readonly #granted = new Map<string, Granted>()
+  /** By session token and audience. */
+  readonly #exchanged: ExpiringMap<Token>
+
+  constructor(options: SourcesOptions) {
+    this.#options = options
+    this.#exchanged = new ExpiringMap({ clock: options.clock, cap: MAX_EXCHANGED })
+  }
+
+  /** Forgets every grant but these. */
+  keep(credentialKeys: ReadonlySet<string>): void {
+    for (const key of this.#granted.keys()) if (!credentialKeys.has(key)) this.#granted.delete(key)
+  }
+
+  /** The token of a client credentials grant (RFC 6749, section 4.4), shared by all calls; null: there is no client. */
+  granted({ key, caPEM }: Shown, auth: OAuth): Token | null {
+    const client = this.#options.client(auth.credentialKey)
+    if (client === null) return null
+    const held = this.#granted.get(auth.credentialKey)
+    if (held !== undefined && held.auth === auth && held.clientId === client.id) return held.token
+    // A registry that was read again says the same in new objects, and a new secret of the same client ends no token.
+    const grant = JSON.stringify([client.id, auth, caPEM])
+    const ask = () => this.#askGrant(key, auth, caPEM)
+    const token = held?.grant === grant ? held.token : this.#token(OAUTH_MARGIN_MS, ask)
+    this.#granted.set(auth.credentialKey, { auth, clientId: client.id, grant, token })
+    return token
+  }
+
+  /** The token that the broker gives for a session's (RFC 8693); null: there is no broker to ask. */
+  exchanged({ key: server }: Shown, audience: string, { jti, expiresAt }: Identity, subject: string): Token | null {
+    const { tokenExchangeURL: url, extraCA: caPEM } = this.#options
+    if (url === '') return null
+    const key = `${jti} ${audience}`
+    const known = this.#exchanged.get(key)
+    if (known !== null) return known
+    const form = { grant_type: EXCHANGE_GRANT, subject_token: subject, subject_token_type: JWT, audience }
+    const request = { url, form: new URLSearchParams(form), client: null, caPEM }
+    const token = this.#token(EXCHANGE_MARGIN_MS, () => this.#ask(server, request))
+    // It lives no longer than the session token that it comes from.
+    this.#exchanged.insert(key, token, expiresAt)
+    return token
+  }
+
+  #token(marginMs: number, ask: () => Promise<Grant | string>): Token {
+    return new Token({ clock: this.#options.clock, marginMs, ask })
+  }
+
+  async #askGrant(server: string, { credentialKey, oauth }: OAuth, caPEM: string | null): Promise<Grant | string> {
+    const client = this.#options.client(credentialKey)
+    if (client === null) return 'the credential of the client is gone'
+    const form = new URLSearchParams({ grant_type: 'client_credentials' })
+    if (oauth.scopes.length > 0) form.set('scope', oauth.scopes.join(' '))
+    if (oauth.audience !== null) form.set('audience', oauth.audience)
+    if (oauth.resource !== null) form.set('resource', oauth.resource)
+    const bundles = [caPEM, this.#options.extraCA].filter((bundle) => bundle !== null)
+    const trusted = bundles.length === 0 ? null : bundles.join('\n')
+    return this.#ask(server, { url: oauth.tokenURL, form, client, caPEM: trusted })
+  }
+
+  async #ask(server: string, request: TokenRequest): Promise<Grant | string> {
+    const answer = await askToken(this.#options.dialer, request)
+    if (typeof answer === 'string') this.#options.log.warn({ server, problem: answer }, 'no token for an upstream')
+    return answer
+  }
+}

@@ -1,0 +1,64 @@
+import type { AuthEntry } from '@plat/resources/rendered'
+import type { UpstreamAuth } from '../../call/index.ts'
+
+/** Headers that a secret must not stand in: the gateway or HTTP itself writes them, or nothing carries them. */
+const TAKEN = new Set([
+  'accept',
+  'accept-encoding',
+  'connection',
+  'content-encoding',
+  'content-length',
+  'content-type',
+  'expect',
+  'host',
+  'keep-alive',
+  'last-event-id',
+  'proxy-connection',
+  'te',
+  'traceparent',
+  'tracestate',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'user-agent',
+])
+
+/** Registry entry `auth`, with everything that its type needs; a string says what is wrong, beginning with the member. */
+export function authOf(entry: AuthEntry, url: string): UpstreamAuth | string {
+  const { type, credentialKey, headerName, oauth, tokenExchange } = entry
+  if (type === 'none') return { type }
+  if (type === 'tokenExchange') {
+    return tokenExchange === undefined ? required('tokenExchange') : { type, audience: tokenExchange.audience }
+  }
+  if (credentialKey === undefined) return required('credentialKey')
+  switch (type) {
+    case 'bearerSecret':
+      return { type, credentialKey }
+    case 'headerSecret':
+      if (headerName === undefined) return required('headerName')
+      return isTaken(headerName)
+        ? '.headerName: the gateway writes this header itself'
+        : { type, credentialKey, headerName }
+    case 'oauthClientCredentials': {
+      if (oauth === undefined) return required('oauth')
+      const { tokenURL, audience = '', resource = '', scopes = [] } = oauth
+      if (!URL.canParse(tokenURL)) return '.oauth.tokenURL: not a URL'
+      return {
+        type,
+        credentialKey,
+        oauth: { tokenURL, audience: audience || null, resource: resource || null, scopes },
+      }
+    }
+    case 'mtls':
+      return url.startsWith('https://') ? { type, credentialKey } : '.type: mtls needs a url that begins with https://'
+  }
+}
+
+function required(member: string): string {
+  return `.${member}: Required value`
+}
+
+function isTaken(headerName: string): boolean {
+  const name = headerName.toLowerCase()
+  return TAKEN.has(name) || name.startsWith('mcp-')
+}
