@@ -143,7 +143,7 @@ async function openShared(options: GatewayOptions, started: AsyncDisposableStack
 type Features = Awaited<ReturnType<typeof startFeatures>>
 
 async function startFeatures(shared: Shared) {
-  const { config, dialer, snapshots, clock, log, metrics, keep } = shared
+  const { config, snapshots, clock, log, metrics, keep } = shared
   const keepsTokens = config.tokenExchangeURL !== ''
   const { identity, dpop } = config
   const authenticator = keep(

@@ -56,6 +56,19 @@ export interface Target {
   readonly builtin: boolean
 }
 
+/** The target before names are looked up: it trusts nothing. Metrics show its server; no upstream has its key. */
+export const unresolved: Target = {
+  kind: 'builtin',
+  key: '',
+  server: 'unknown',
+  tool: null,
+  trust: 'untrusted',
+  dataClass: 'restricted',
+  jurisdiction: null,
+  labels: { taints: [], clearTaints: [], sinks: [] },
+  builtin: false,
+}
+
 /** Taint labels that a tool adds, clears, or is a sink for. */
 export interface ToolLabels {
   readonly taints: readonly string[]

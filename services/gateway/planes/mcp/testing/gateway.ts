@@ -29,19 +29,7 @@ export async function startPlane({ servers, allows = () => true, options = {} }:
   const ids = systemIds(clock)
   const dialer = createDialer({ log: silentLog })
   const records: Rec[] = []
-  const named = (name: string): McpUpstream | null => {
-    const server = servers[name]
-    return server === undefined
-      ? null
-      : {
-          key: `test/${name}`,
-          timeoutSeconds: null,
-          caPEM: null,
-          protocolVersions: null,
-          auth: { type: 'none' },
-          ...server,
-        }
-  }
+  const named = (name: string) => upstreamOf(name, servers[name])
   const plane = createMcpPlane({
     upstreams: { upstream: (_, key) => named(key.slice('test/'.length)), named: (_, __, name) => named(name) },
     dialer,
@@ -89,6 +77,12 @@ export async function startPlane({ servers, allows = () => true, options = {} }:
       runner.close()
     },
   }
+}
+
+function upstreamOf(name: string, server: PlaneSetup['servers'][string] | undefined): McpUpstream | null {
+  if (server === undefined) return null
+  const auth = { type: 'none' } as const
+  return { key: `test/${name}`, timeoutSeconds: null, caPEM: null, protocolVersions: null, auth, ...server }
 }
 
 function identityOf(session: string): Identity {
