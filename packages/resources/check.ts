@@ -16,6 +16,8 @@ export interface Node {
   readonly enum?: readonly unknown[]
   readonly const?: unknown
   readonly pattern?: string
+  /** Only `date-time` is asked of texts; `int32` and `int64` stand beside their range. */
+  readonly format?: string
   readonly minLength?: number
   readonly maxLength?: number
   readonly minimum?: number
@@ -94,6 +96,18 @@ function checkText(node: Node, value: string, path: string, out: FieldProblem[])
   } else if (node.pattern !== undefined && !compiled(node.pattern).test(value)) {
     out.push(invalid(path, value, `should match '${node.pattern}'`))
   }
+  if (node.format === 'date-time' && !isDateTime(value)) {
+    out.push(invalid(path, value, `must be of type date-time: ${JSON.stringify(value)}`))
+  }
+}
+
+const DATE_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/
+
+/** RFC 3339, of a day that the calendar has. */
+function isDateTime(text: string): boolean {
+  if (!DATE_TIME.test(text) || Number.isNaN(Date.parse(text))) return false
+  const [year = 0, month = 0, day = 0] = text.slice(0, 'YYYY-MM-DD'.length).split('-').map(Number)
+  return new Date(Date.UTC(year, month - 1, day)).getUTCDate() === day
 }
 
 function checkNumber(node: Node, value: number, path: string, out: FieldProblem[]): void {

@@ -6,6 +6,11 @@ export const closed = { additionalProperties: false } as const
 /** Names of objects in one namespace, of servers and of tools: a DNS label. */
 export const LABEL_PATTERN = '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'
 
+/** As Kubernetes has them for the standard condition. */
+const CONDITION_TYPE_PATTERN =
+  '^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$'
+const CONDITION_REASON_PATTERN = '^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$'
+
 const JURISDICTION_PATTERN = '^[A-Za-z]{2}(-[A-Za-z0-9]{1,8})*$'
 const DLP_PROFILE_PATTERN = '^[a-z0-9][a-z0-9-]{0,62}$'
 const QUANTITY_PATTERN = '^[+-]?([0-9]+|[0-9]+\\.[0-9]*|\\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$'
@@ -68,9 +73,18 @@ export const conditions = () =>
   listMap(
     Type.Object(
       {
-        type: Type.String({ maxLength: 316, description: 'CamelCase, optionally with a domain before it.' }),
+        type: Type.String({
+          maxLength: 316,
+          pattern: CONDITION_TYPE_PATTERN,
+          description: 'CamelCase, optionally with a domain before it.',
+        }),
         status: oneOf(['True', 'False', 'Unknown'], 'Does the condition hold?'),
-        reason: Type.String({ minLength: 1, maxLength: 1024, description: 'CamelCase word for machines.' }),
+        reason: Type.String({
+          minLength: 1,
+          maxLength: 1024,
+          pattern: CONDITION_REASON_PATTERN,
+          description: 'CamelCase word for machines.',
+        }),
         message: Type.String({ maxLength: 32_768, description: 'A sentence for people; may be empty.' }),
         lastTransitionTime: Type.String({ format: 'date-time', maxLength: 64, description: 'When `status` changed.' }),
         observedGeneration: Type.Optional(longCount('Generation that the condition was based on.')),
