@@ -1,7 +1,7 @@
 import { systemClock } from '@plat/core'
 import { type Logger, pino } from 'pino'
+import { LineWriter } from './line-writer.ts'
 import { withoutSecrets } from './redact.ts'
-import { TurnWriter } from './turn-writer.ts'
 
 /** Structured log lines. `fields` never carry a secret by intention; what looks like one is cut out all the same. */
 export interface Log {
@@ -25,7 +25,7 @@ export interface LogOptions {
 const STDOUT_FD = 1
 const LEVELS: ReadonlySet<string> = new Set(['debug', 'info', 'warn', 'error'])
 
-/** JSON lines `{"level","time","service",…,"msg"}`. They are written within the turn of the event loop that they come from. */
+/** JSON lines `{"level","time","service",…,"msg"}`. They are written at once, or together with others a few milliseconds later. */
 export function createLog({ service, level = 'info', destination = STDOUT_FD }: LogOptions): Log {
   const options = {
     level: LEVELS.has(level) ? level : 'info',
@@ -34,7 +34,7 @@ export function createLog({ service, level = 'info', destination = STDOUT_FD }: 
     formatters: { level: (label: string) => ({ level: label }) },
   }
   const sink = pino.destination({ dest: destination, sync: true, mkdir: true, mode: 0o600 })
-  return wrap(pino(options, new TurnWriter(sink)))
+  return wrap(pino(options, new LineWriter(sink)))
 }
 
 function wrap(logger: Logger): Log {

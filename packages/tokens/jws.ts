@@ -39,6 +39,13 @@ export function parseJws(text: string): Jws | TokenFault {
   return payload === null ? notCanonical : { ...jws, payload }
 }
 
+/** Headers that were read, by their segment: those of one key's tokens are all alike. */
+const knownHeaders = new Map<string, Jws['header']>()
+/** So many are kept, then all are forgotten. */
+const MAX_KNOWN_HEADERS = 64
+/** Longest segment that is kept: a longer one carries a key, as proofs of possession do, and is hardly met again. */
+const MAX_KNOWN_CHARS = 160
+
 /** Reads a compact JWS strictly: exactly three segments of canonical base64url (no padding, no white space, no unused bits). */
 export function parseCompact(text: string): CompactJws | TokenFault {
   if (text.length > MAX_TOKEN_CHARS) return fault('malformed', 'token is too long')
@@ -47,15 +54,13 @@ export function parseCompact(text: string): CompactJws | TokenFault {
   if (segments.length !== 3 || head === undefined || body === undefined || tail === undefined) {
     return fault('malformed', 'token is not three segments')
   }
-  const header = decodeBase64url(head)
-  const members = header === null ? null : parseObject(header)
+  const header = knownHeaders.get(head) ?? readHeader(head)
+  if ('kind' in header) return header
   const payload = decodeBase64url(body)
   const signature = decodeBase64url(tail)
-  if (members === null || payload === null || signature === null) return notCanonical
-  const read = readHeader(members)
-  if ('kind' in read) return read
+  if (payload === null || signature === null) return notCanonical
   return {
-    header: read,
+    header,
     payload,
     input: Buffer.from(text.slice(0, head.length + 1 + body.length), 'latin1'),
     signature,
@@ -64,14 +69,22 @@ export function parseCompact(text: string): CompactJws | TokenFault {
 
 const notCanonical = fault('malformed', 'token segments are not canonical base64url of JSON objects')
 
-function readHeader(members: Readonly<Record<string, unknown>>): Jws['header'] | TokenFault {
+function readHeader(segment: string): Jws['header'] | TokenFault {
+  const bytes = decodeBase64url(segment)
+  const members = bytes === null ? null : parseObject(bytes)
+  if (members === null) return notCanonical
   const { alg, kid = null, typ = null } = members
   if (typeof alg !== 'string') return fault('malformed', 'token header has no "alg"')
   if (kid !== null && typeof kid !== 'string') return fault('malformed', 'token header "kid" is not a string')
   if (typ !== null && typeof typ !== 'string') return fault('malformed', 'token header "typ" is not a string')
   // RFC 7515 section 4.1.11: what is critical must be understood, and nothing here is.
   if ('crit' in members || 'b64' in members) return fault('malformed', 'token header has critical members')
-  return { alg, kid, typ: typ === null ? null : mediaType(typ), members }
+  const header = { alg, kid, typ: typ === null ? null : mediaType(typ), members }
+  if (segment.length <= MAX_KNOWN_CHARS) {
+    if (knownHeaders.size === MAX_KNOWN_HEADERS) knownHeaders.clear()
+    knownHeaders.set(segment, header)
+  }
+  return header
 }
 
 /** RFC 7515 section 4.1.9: media types compare without case, and `application/` may be left out. */
@@ -97,8 +110,8 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
 export function signJws(signer: LocalSigner, header: object, claims: object): string
 export function signJws(signer: Signer, header: object, claims: object): string | Promise<string>
 export function signJws(signer: Signer, header: object, claims: object): string | Promise<string> {
-  const head = encodeText(JSON.stringify({ alg: signer.alg, kid: signer.kid, ...header }))
-  const input = `${head}.${encodeText(JSON.stringify(claims))}`
+  const head = JSON.stringify({ alg: signer.alg, kid: signer.kid, ...header })
+  const input = `${encodeText(head)}.${encodeText(JSON.stringify(claims))}`
   const signature = signer.sign(Buffer.from(input, 'latin1'))
   if (signature instanceof Uint8Array) return `${input}.${encodeBase64url(signature)}`
   return signature.then((bytes) => `${input}.${encodeBase64url(bytes)}`)

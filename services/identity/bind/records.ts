@@ -22,6 +22,6 @@ export function bindRecords(sets: OnceSets): BindRecords {
 }
 
 /** Thumbprint of the key that a token is bound to, in the token itself or by record; null for an unbound one. */
-export async function boundKey({ jkt, jti }: SessionClaims, records: BindRecords): Promise<string | null> {
-  return jkt ?? (await records.find(jti))
+export function boundKey({ jkt, jti }: SessionClaims, records: BindRecords): string | null | Promise<string | null> {
+  return jkt ?? records.find(jti)
 }

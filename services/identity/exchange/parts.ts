@@ -88,7 +88,7 @@ export function secondsLeft({ expiresAt }: Pick<SessionClaims, 'expiresAt'>, now
 }
 
 /** Thumbprint of the key that a session token is bound to; null when it is not. */
-export function boundTo({ records }: IssuingParts, claims: SessionClaims): Promise<string | null> {
+export function boundTo({ records }: IssuingParts, claims: SessionClaims): string | null | Promise<string | null> {
   return boundKey(claims, records)
 }
 
@@ -102,17 +102,15 @@ export function signFor({ tenancy }: IssuingParts, namespace: string, claims: ob
 }
 
 /** Claims that a derived token takes over from the session that it is for. */
-const KEPT = [
-  'sub',
-  'plat_ns',
-  'plat_agent',
-  'plat_session',
-  'plat_tier',
-  'plat_parent_session',
-  'plat_fork_root',
-  'plat_substrate',
-] as const
-
-export function keptClaims(claims: SessionClaims): Readonly<Record<string, unknown>> {
-  return Object.fromEntries(KEPT.map((name) => [name, claims.members[name]]))
+export function keptClaims({ members }: SessionClaims): Readonly<Record<string, unknown>> {
+  return {
+    sub: members.sub,
+    plat_ns: members.plat_ns,
+    plat_agent: members.plat_agent,
+    plat_session: members.plat_session,
+    plat_tier: members.plat_tier,
+    plat_parent_session: members.plat_parent_session,
+    plat_fork_root: members.plat_fork_root,
+    plat_substrate: members.plat_substrate,
+  }
 }

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { JsonError, parseStrict } from '@plat/core'
 import { isObject } from '@plat/tokens'
@@ -73,14 +74,13 @@ function readForm(body: Uint8Array): ReadonlyMap<string, string> {
 }
 
 function decodeUtf8(body: Uint8Array): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(body)
-  } catch {
-    throw invalid('the form is not UTF-8')
-  }
+  if (!isUtf8(body)) throw invalid('the form is not UTF-8')
+  return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString()
 }
 
 function decodeFormText(text: string): string {
+  // A token, the longest text of a form, holds nothing that is encoded.
+  if (!text.includes('%') && !text.includes('+')) return text
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))
   } catch {

@@ -12,7 +12,7 @@ export interface SessionFault {
 /** Session tokens as the broker accepts them at every endpoint: verified, by a key of their tenant, not revoked since. */
 export interface Sessions {
   /** For the default audience when none is named. */
-  verify(token: string, audience?: string): Promise<SessionClaims | SessionFault>
+  verify(token: string, audience?: string): SessionClaims | SessionFault | Promise<SessionClaims | SessionFault>
   /** The revocation of somebody who is known by another token; null when there is none. */
   revoked(who: Subject): SessionFault | null
 }
@@ -24,11 +24,14 @@ export function createSessions(verifier: Verifier, tenancy: Tenancy, revocations
     if (verdict === 'unavailable') return unavailable
     return { kind: 'fault', reason: 'revoked', message: `token is ${verdict}` }
   }
+  const judge = (token: string, answer: SessionClaims | TokenFault): SessionClaims | SessionFault => {
+    if (isFault(answer)) return keyIsLost(tenancy, token, answer) ? tenantUnavailable : answer
+    return unbound(tenancy, answer) ?? revoked(answer) ?? answer
+  }
   return {
-    async verify(token, audience) {
-      const answer = await (audience === undefined ? verifier.verify(token) : verifier.verify(token, audience))
-      if (isFault(answer)) return keyIsLost(tenancy, token, answer) ? tenantUnavailable : answer
-      return unbound(tenancy, answer) ?? revoked(answer) ?? answer
+    verify(token, audience) {
+      const answer = audience === undefined ? verifier.verify(token) : verifier.verify(token, audience)
+      return answer instanceof Promise ? answer.then((late) => judge(token, late)) : judge(token, answer)
     },
     revoked,
   }
