@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict'
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { systemClock, systemIds } from '@plat/core'
-import { silentLog } from '@plat/process'
+import { systemClock } from '@plat/core'
 import { testProver } from '@plat/testkit/dpop'
 import { isObject } from '@plat/tokens'
 import fc from 'fast-check'
-import { startIdentity } from './index.ts'
-import type { ProofCheck } from './proof/check.ts'
 
 const BROKER_TOKEN = 'broker-secret'
 const JWT = 'urn:ietf:params:oauth:token-type:jwt'
@@ -21,13 +20,6 @@ const STATUSES: Readonly<Record<string, readonly number[]>> = {
   '/v1/proof/nonce': [200, 400, 401, 415, 429],
   '/v1/exchange': [200, 400],
   '/v1/introspect': [200, 400, 401],
-}
-
-const check: ProofCheck = {
-  name: 'test',
-  nonce: 'required',
-  verify: async ({ token }) =>
-    token === 'dark' ? { kind: 'unreachable', reason: 'dark' } : { kind: 'established', substrate: { check: 'test' } },
 }
 
 /** What the fuzzer plays with: tokens of every kind, and proofs for the two places that take one. */
@@ -168,34 +160,76 @@ function claimsIn(token: unknown): Readonly<Record<string, unknown>> {
 
 /** Shorter runs are over before the engine has compiled and sized what it needs; their figure is only printed. In seconds. */
 const LEAST_JUDGED_SECONDS = 60
-/** What the process may have grown by from the end of the first tenth of a run to the end of the last. */
+/** What the broker may have grown by from the end of the first tenth of a run to the end of the last. */
 const MAX_GROWTH = 1.1
 
-/** Resident memory at the end of the first tenth of a run, and at its end. */
+/** The broker under test, in a process of its own. */
+class Broker {
+  readonly url: string
+  readonly #child: ChildProcess
+
+  private constructor(url: string, child: ChildProcess) {
+    this.url = url
+    this.#child = child
+  }
+
+  static async start(exchangeConfig: string): Promise<Broker> {
+    const file = path.join(import.meta.dirname, 'fixtures/fuzz-broker.ts')
+    const env = { ...process.env, PLAT_BROKER_TOKEN: BROKER_TOKEN }
+    const child = fork(file, [exchangeConfig], { execArgv: ['--expose-gc'], env })
+    return new Broker(String((await told(child)).url), child)
+  }
+
+  /** Its resident memory after a collection, in bytes. */
+  async memory(): Promise<number> {
+    this.#child.send('memory')
+    return Number((await told(this.#child)).rss)
+  }
+
+  async stop(): Promise<void> {
+    if (this.#child.exitCode !== null) return
+    this.#child.kill('SIGKILL')
+    await once(this.#child, 'exit')
+  }
+}
+
+/** The next message of a child; rejects when it ends instead. */
+async function told(child: ChildProcess): Promise<Readonly<Record<string, unknown>>> {
+  const over = new AbortController()
+  const ended = once(child, 'exit', { signal: over.signal }).then(() => assert.fail('the broker ended'))
+  try {
+    const [message]: unknown[] = await Promise.race([once(child, 'message', { signal: over.signal }), ended])
+    assert.ok(isObject(message))
+    return message
+  } finally {
+    over.abort()
+    ended.catch(() => {})
+  }
+}
+
+/** Resident memory of the broker at the end of the first tenth of a run, and at its end. */
 class MemoryTenths {
-  readonly #seconds: number
-  readonly #startedAt = systemClock.monotonic()
+  readonly #broker: Broker
+  readonly #firstTenthEnds: number
   #first = 0
-  #last = 0
 
-  constructor(seconds: number) {
-    this.#seconds = seconds
+  constructor(broker: Broker, seconds: number) {
+    this.#broker = broker
+    this.#firstTenthEnds = systemClock.monotonic() + seconds * 100
   }
 
-  look(): void {
-    const passed = systemClock.monotonic() - this.#startedAt
-    if (passed < this.#seconds * 100) return
-    this.#last = process.memoryUsage.rss()
-    if (this.#first === 0) this.#first = this.#last
+  async look(): Promise<void> {
+    if (this.#first === 0 && systemClock.monotonic() >= this.#firstTenthEnds) this.#first = await this.#broker.memory()
   }
 
-  /** Null when the memory stayed. */
-  verdict(): string | null {
-    const ratio = this.#last / this.#first
-    const [first, last] = [this.#first, this.#last].map((bytes) => `${Math.round(bytes / 2 ** 20)} MiB`)
-    const said = `memory ${first} after the first tenth, ${last} at the end: ${ratio.toFixed(2)}`
+  /** Null when the memory stayed, or `seconds` are too few to tell. */
+  async verdict(seconds: number): Promise<string | null> {
+    const last = await this.#broker.memory()
+    const ratio = last / this.#first
+    const [from, to] = [this.#first, last].map((bytes) => `${Math.round(bytes / 2 ** 20)} MiB`)
+    const said = `memory of the broker ${from} after the first tenth, ${to} at the end: ${ratio.toFixed(2)}`
     console.log(`identity: ${said}`)
-    return this.#seconds >= LEAST_JUDGED_SECONDS && ratio > MAX_GROWTH ? said : null
+    return seconds >= LEAST_JUDGED_SECONDS && ratio > MAX_GROWTH ? said : null
   }
 }
 
@@ -207,32 +241,24 @@ export const target = {
     const exchangeConfig = path.join(dir, 'exchange.json')
     const reports = { allowedScopes: ['tools:a'], allowedNamespaces: ['n'] }
     writeFileSync(exchangeConfig, JSON.stringify({ audiences: { reports } }))
-    const identity = await startIdentity({
-      listen: '127.0.0.1:0',
-      env: { PLAT_BROKER_TOKEN: BROKER_TOKEN },
-      clock: systemClock,
-      ids: systemIds(systemClock),
-      log: silentLog,
-      exchangeConfig,
-      checks: [check],
-    })
+    const broker = await Broker.start(exchangeConfig)
     try {
-      const pool = await fillPool(identity.url)
-      const memory = new MemoryTenths(seconds)
+      const pool = await fillPool(broker.url)
+      const memory = new MemoryTenths(broker, seconds)
       const promise = fc.asyncProperty(requests(pool), async (sent) => {
         await answers(pool, sent)
-        memory.look()
+        await memory.look()
       })
       const limits = { seed, numRuns: 2 ** 31 - 1, interruptAfterTimeLimit: seconds * 1000 }
       const done = await fc.check(promise, limits)
       const failure = () => `${fc.stringify(done.counterexample)}: ${String(done.errorInstance)}`
-      const grown = memory.verdict()
+      const grown = await memory.verdict(seconds)
       return {
         cases: done.numRuns,
         failures: [...(done.failed ? [failure()] : []), ...(grown === null ? [] : [grown])],
       }
     } finally {
-      await identity.close()
+      await broker.stop()
       rmSync(dir, { recursive: true })
     }
   },
