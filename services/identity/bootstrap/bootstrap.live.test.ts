@@ -28,6 +28,7 @@ test('a pod learns its session: first the names, then a token that verifies, the
     spiffeId: 'spiffe://plat.local/ns/team/agent/assistant/session/s1',
     env: {
       REGION: 'eu',
+      PASSWORD: 'opensesame',
       BUCKET: 'data-eu-$(REGION)-$(UNKNOWN)',
       PLAT_GATEWAY_URL: 'http://gateway:8080',
       PLAT_NAMESPACE: 'team',

@@ -13,9 +13,10 @@ import { OAuthRefusal, Refusal } from '../serve/refusal.ts'
 import type { Revocations } from '../sessions/revocations.ts'
 import { bindPod } from './bind.ts'
 import { followPod } from './chain.ts'
+import { variablesOf } from './environment.ts'
 import type { KubernetesObject } from './objects.ts'
 import { denied, NotYet, unavailable } from './refusals.ts'
-import { type ReadySession, readSession, suspended, variablesOf } from './session.ts'
+import { type ReadySession, readSession, suspended } from './session.ts'
 import { MAX_WAIT_SECONDS, Waits } from './waits.ts'
 
 const PATH = '/v1/bootstrap'
@@ -128,6 +129,7 @@ async function tryToServe(parts: BootstrapParts, bound: BoundPod): Promise<Answe
   const ready = await readSession(api, { clock, namespace: bound.namespace, chain })
   const spiffeId = asOAuth(() => nameOf(settings.trustDomain, ready.request))
   refuseRevoked(parts, ready, chain.session)
+  const variables = await variablesOf({ api, namespace: bound.namespace, chain, agent: ready.agent })
   const substrate = substrateOf(bound, chain.pod, isolation)
   const minted = ready.attested ? null : asOAuth(() => mint(parts, ready.request, substrate))
   const jti = minted === null ? {} : { jti: minted.jti }
@@ -143,7 +145,7 @@ async function tryToServe(parts: BootstrapParts, bound: BoundPod): Promise<Answe
     ...(minted !== null && { token: minted.token }),
     ...facts,
     spiffeId,
-    env: environmentOf(settings, ready, chain.session),
+    env: environmentOf(settings, ready, variables),
   }
 }
 
@@ -157,11 +159,11 @@ function nameIn({
 function environmentOf(
   { bootstrapGatewayUrl: gateway }: IdentitySettings,
   ready: ReadySession,
-  session: KubernetesObject,
+  variables: Readonly<Record<string, string>>,
 ) {
   const { namespace, agent, session: name } = ready.request
   return {
-    ...variablesOf(ready.agent, session),
+    ...variables,
     ...('model' in ready.agent.spec && { PLAT_MODEL_ENDPOINT: `${gateway}/llm/${namespace}.${agent}/v1` }),
     PLAT_GATEWAY_URL: gateway,
     PLAT_NAMESPACE: namespace,

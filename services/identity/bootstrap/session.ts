@@ -1,6 +1,5 @@
 import { type Clock, parseDuration } from '@plat/core'
-import { isObject } from '@plat/tokens'
-import { type KubernetesApi, type Members, member, textOf } from '../kubernetes/api.ts'
+import { type KubernetesApi, member, textOf } from '../kubernetes/api.ts'
 import { decodeMintRequest, type MintRequest } from '../mint/request.ts'
 import { OAuthRefusal, Refusal } from '../serve/refusal.ts'
 import type { Chain } from './chain.ts'
@@ -113,29 +112,4 @@ function requestOf(
     if (error instanceof Refusal) throw denied(`the session cannot have a token: ${error.message}`)
     throw error
   }
-}
-
-/** The variables that an Agent and its session set, as far as they are plain values. */
-export function variablesOf(agent: KubernetesObject, session: KubernetesObject): Readonly<Record<string, string>> {
-  const entries: readonly unknown[] = Array.isArray(agent.spec.env) ? agent.spec.env : []
-  const plain = entries.filter(isObject).filter((entry) => !('valueFrom' in entry))
-  return { ...expanded(plain), ...textsOf(member(session.status, 'env')) }
-}
-
-/** `$(NAME)` is an earlier variable's value, `$$` is a dollar sign, and what names no variable stays (document 2, `env`). */
-function expanded(entries: readonly Members[]): Readonly<Record<string, string>> {
-  const known = new Map<string, string>()
-  for (const entry of entries) {
-    const value = textOf(entry, 'value').replace(/\$(?:\$|\(([^)]*)\))/g, (all, name?: string) =>
-      name === undefined ? '$' : (known.get(name) ?? all),
-    )
-    known.set(textOf(entry, 'name'), value)
-  }
-  return Object.fromEntries(known)
-}
-
-function textsOf(members: Members): Readonly<Record<string, string>> {
-  return Object.fromEntries(
-    Object.entries(members).flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])),
-  )
 }

@@ -19,6 +19,7 @@ export const CLAIM = '/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/team/s
 export const SESSION = '/apis/plat.dev/v1alpha1/namespaces/team/agentsessions/s1'
 export const AGENT = '/apis/plat.dev/v1alpha1/namespaces/team/agents/assistant'
 export const TIER = '/apis/plat.dev/v1alpha1/trusttiers/tier-1'
+export const SECRET = '/api/v1/namespaces/team/secrets/store'
 export const POD = '/api/v1/namespaces/team/pods/warm-1'
 
 /** An object as the API server keeps it. Tests change it in place and call `changed`. */
@@ -26,6 +27,7 @@ export interface Stored {
   metadata: Record<string, unknown>
   spec?: Record<string, unknown>
   status?: Record<string, unknown>
+  data?: Record<string, unknown>
 }
 
 /** A small API server over plain HTTP, for the answers that a real one gives only when it is in trouble. */
@@ -180,11 +182,12 @@ export async function adoptedCluster(t: TestContext): Promise<FakeApiServer> {
       env: [
         { name: 'REGION', value: 'eu' },
         { name: 'BUCKET', value: 'data-$(REGION)-$$(REGION)-$(UNKNOWN)' },
-        { name: 'PASSWORD', valueFrom: { secretKeyRef: { name: 'a', key: 'b' } } },
+        { name: 'PASSWORD', valueFrom: { secretKeyRef: { name: 'store', key: 'password' } } },
         { name: 'PLAT_SESSION', value: 'another' },
       ],
     },
   })
+  server.put(SECRET, 'uid-secret', { data: { password: Buffer.from('opensesame').toString('base64') } })
   server.put(TIER, 'uid-tier', { spec: { attested: false } })
   return server
 }
