@@ -1,41 +1,34 @@
 import { hash } from 'node:crypto'
-import { canonicalJson, glob } from '@plat/core'
+import { canonicalJson } from '@plat/core'
 import { compileExpression, type Expression } from '@plat/resources'
-import {
-  type PolicyEntry,
-  type PolicyFile,
-  type RuleEntry,
-  type RuleMatch,
-  WHEN_VARIABLES,
-} from '@plat/resources/rendered'
+import { type PolicyEntry, type PolicyFile, type RuleEntry, WHEN_VARIABLES } from '@plat/resources/rendered'
 import type { Decision } from '../../call/index.ts'
-import { type PolicyInput, skillOf } from './question.ts'
+import { conditionsOf } from './conditions.ts'
 import { type Rate, rateOf } from './rates.ts'
+import { RuleIndex } from './rule-index.ts'
 
 type Action = RuleEntry['action']
 
 /** A rule made ready: what a decision by it says is built once, here, and never per call. */
 export interface CompiledRule {
   readonly action: Action
+  /** Strictest first: the order of rules never matters. */
+  readonly strictness: number
   readonly decision: Decision
-  /** Does the rule speak of this server and tool at all? Depends on nothing else, so the answer is kept. */
-  concerns(server: string, tool: string | null): boolean
-  /** Do the caller and the message match? */
-  matches(input: PolicyInput): boolean
   readonly when: Expression | null
   /** What each matching call takes, whichever rule decides; null: nothing. */
   readonly rate: Rate | null
 }
 
+const STRICTNESS: Readonly<Record<Action, number>> = { allow: 1, require_approval: 2, deny: 3 }
+
 export interface CompiledPolicy {
   readonly name: string
-  readonly rules: readonly CompiledRule[]
+  readonly rules: RuleIndex<CompiledRule>
   readonly byDefault: Decision
-  /** Rules that speak of a server and tool, found once per pair: `<server>\n<tool>`. */
-  readonly found: Map<string, readonly CompiledRule[]>
 }
 
-/** All policies at one moment; immutable but for the found rules. */
+/** All policies at one moment; immutable. */
 export interface PolicySet {
   /** `sha256:<hex>` of the policies; `none` before a file was read. */
   readonly revision: string
@@ -48,14 +41,6 @@ export interface PolicySet {
 
 /** What stands before a file was read: nobody has a policy, so everything is denied. */
 export const noPolicies: PolicySet = { revision: 'none', generation: 0, count: 0, byAgent: new Map() }
-
-/**
- * Pairs of server and tool whose rules are remembered, per policy. Tool names come from callers, so the memory is
- * emptied when it is full; what it holds follows from the immutable policy and never grows old.
- */
-export const FOUND_MAX = 4096
-/** Longer names are looked up each time, so that nobody fills the memory with them; in characters. */
-export const FOUND_MAX_CHARS = 512
 
 /** Compiles every policy of a decoded file, or lists every expression that cannot be. */
 export function compilePolicies(file: PolicyFile): { set: PolicySet } | { problems: string[] } {
@@ -83,8 +68,11 @@ interface Compiling {
 function compilePolicy(entry: PolicyEntry, compiling: Compiling): CompiledPolicy {
   return {
     name: entry.name,
-    rules: entry.rules.map((rule, index) =>
-      compileRule(entry, rule, { ...compiling, at: `${compiling.at}.rules[${index}]` }),
+    rules: new RuleIndex(
+      entry.rules.map((rule, index) => ({
+        rule: compileRule(entry, rule, { ...compiling, at: `${compiling.at}.rules[${index}]` }),
+        conditions: conditionsOf(rule.match ?? {}),
+      })),
     ),
     byDefault: {
       ...undecided(compiling.revision),
@@ -93,16 +81,15 @@ function compilePolicy(entry: PolicyEntry, compiling: Compiling): CompiledPolicy
       reason: `no rule of policy ${entry.name} allows this`,
       engines: [{ name: 'native', action: entry.defaultAction }],
     },
-    found: new Map(),
   }
 }
 
 function compileRule(policy: PolicyEntry, rule: RuleEntry, compiling: Compiling): CompiledRule {
-  const match = rule.match ?? {}
   const when = rule.when === undefined ? null : compileExpression(rule.when, WHEN_VARIABLES)
   if (typeof when === 'string') compiling.problems.push(`${compiling.at}.when: ${when}`)
   return {
     action: rule.action,
+    strictness: STRICTNESS[rule.action],
     decision: {
       ...undecided(compiling.revision),
       action: rule.action,
@@ -112,8 +99,6 @@ function compileRule(policy: PolicyEntry, rule: RuleEntry, compiling: Compiling)
       reason: rule.reason ?? `rule ${rule.name} of policy ${policy.name}`,
       engines: [{ name: 'native', action: rule.action }],
     },
-    concerns: concernsOf(match),
-    matches: matchesOf(match),
     when: typeof when === 'string' ? null : when,
     rate: rule.rateLimit === undefined ? null : rateOf(rule.rateLimit, { policy: policy.name, rule: rule.name }),
   }
@@ -122,58 +107,4 @@ function compileRule(policy: PolicyEntry, rule: RuleEntry, compiling: Compiling)
 /** The parts of a decision that native rules leave empty. */
 export function undecided(revision: string): Decision {
   return { action: 'deny', policy: null, rule: null, reason: '', revision, engines: [], wouldBe: [], rates: [] }
-}
-
-type Test = (text: string) => boolean
-
-/** One test for a list of patterns: exact names by set, the others one after the other. Absent: null. */
-function anyOf(patterns: readonly string[] | undefined): Test | null {
-  if (patterns === undefined) return null
-  const exact = new Set(patterns.filter((pattern) => !pattern.includes('*')))
-  const globs = patterns.filter((pattern) => pattern.includes('*')).map(glob)
-  if (globs.length === 0) return (text) => exact.has(text)
-  return (text) => exact.has(text) || globs.some((test) => test(text))
-}
-
-/** A rule with tools or skills never matches a message without one. */
-function concernsOf(match: RuleMatch): CompiledRule['concerns'] {
-  const servers = anyOf(match.servers)
-  const tools = anyOf(match.tools)
-  const skills = anyOf(match.skills)
-  return (server, tool) => {
-    if (servers !== null && !servers(server)) return false
-    if (tools !== null && (tool === null || !tools(tool))) return false
-    if (skills === null) return true
-    const skill = skillOf(tool)
-    return skill !== null && skills(skill)
-  }
-}
-
-function matchesOf(match: RuleMatch): CompiledRule['matches'] {
-  const tests: ((input: PolicyInput) => boolean)[] = []
-  const require = (test: Test | null, of: (input: PolicyInput) => string | null) => {
-    if (test === null) return
-    tests.push((input) => {
-      const text = of(input)
-      return text !== null && test(text)
-    })
-  }
-  require(anyOf(match.methods), (input) => input.method)
-  require(anyOf(match.tiers), (input) => input.identity.tier)
-  require(anyOf(match.users), (input) => input.identity.user)
-  require(anyOf(match.dataClasses), (input) => input.target.dataClass)
-  const groups = anyOf(match.groups)
-  if (groups !== null) tests.push((input) => input.identity.groups.some(groups))
-  const agents = agentsOf(match.agents)
-  if (agents !== null) tests.push(agents)
-  return (input) => tests.every((test) => test(input))
-}
-
-/** A pattern with a slash is compared with `<ns>/<agent>`, one without with the agent's name. */
-function agentsOf(patterns: readonly string[] | undefined): ((input: PolicyInput) => boolean) | null {
-  if (patterns === undefined) return null
-  const short = anyOf(patterns.filter((pattern) => !pattern.includes('/')))
-  const full = anyOf(patterns.filter((pattern) => pattern.includes('/')))
-  return ({ identity }) =>
-    short?.(identity.agent) === true || full?.(`${identity.namespace}/${identity.agent}`) === true
 }

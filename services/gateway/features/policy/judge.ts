@@ -1,17 +1,7 @@
 import type { HoldItem } from '@plat/state'
 import type { Decision, Identity, Target } from '../../call/index.ts'
-import {
-  type CompiledPolicy,
-  type CompiledRule,
-  FOUND_MAX,
-  FOUND_MAX_CHARS,
-  type PolicySet,
-  undecided,
-} from './compile.ts'
+import { type CompiledRule, type PolicySet, undecided } from './compile.ts'
 import { type PolicyInput, questionOfTool, Variables } from './question.ts'
-
-/** Strictest first: the order of rules never matters. */
-const STRICTNESS = { allow: 1, require_approval: 2, deny: 3 } as const
 
 /**
  * Judges one message: deny over require_approval over allow over the default. An agent without a policy is denied.
@@ -22,24 +12,25 @@ export function judge(set: PolicySet, input: PolicyInput): Decision {
   const { namespace, agent } = input.identity
   const policies = set.byAgent.get(`${namespace}/${agent}`)
   if (policies === undefined) return withoutPolicy(set, input.identity)
-  let strictest: Decision | null = null
+  let strictest: CompiledRule | null = null
   let variables: Variables | null = null
-  let rates: HoldItem[] | null = null
+  const rates: HoldItem[] = []
   for (const policy of policies) {
-    for (const rule of rulesFor(policy, input.target.server, input.tool)) {
-      const decides = strictest === null || STRICTNESS[rule.action] > STRICTNESS[strictest.action]
-      if (!(decides || rule.rate !== null) || !rule.matches(input)) continue
+    for (const rule of policy.rules.candidates(input)) {
+      const decides = strictest === null || rule.strictness > strictest.strictness
+      if (!decides && rule.rate === null) continue
+      if (rule.matches !== null && !rule.matches(input)) continue
       if (rule.when !== null) {
         variables ??= new Variables(input)
         if (!holds(rule, rule.when, { input, variables })) continue
       }
       if (rule.action === 'deny') return rule.decision
-      if (rule.rate !== null) rates = [...(rates ?? []), rule.rate(input)]
-      if (decides) strictest = rule.decision
+      if (rule.rate !== null) rates.push(rule.rate(input))
+      if (decides) strictest = rule
     }
   }
-  if (strictest !== null && rates !== null) return { ...strictest, rates }
-  return strictest ?? policies[0]?.byDefault ?? withoutPolicy(set, input.identity)
+  if (strictest === null) return policies[0]?.byDefault ?? withoutPolicy(set, input.identity)
+  return rates.length === 0 ? strictest.decision : { ...strictest.decision, rates }
 }
 
 /** Is a tool shown in a list? Hidden when a call would be denied whatever its arguments. */
@@ -64,19 +55,6 @@ function holds(
   } catch {
     return rule.action !== 'allow'
   }
-}
-
-/** Rules that speak of this server and tool: found by asking each once, then by one look into a map. */
-function rulesFor(policy: CompiledPolicy, server: string, tool: string | null): readonly CompiledRule[] {
-  const key = tool === null ? server : `${server}\n${tool}`
-  const known = policy.found.get(key)
-  if (known !== undefined) return known
-  const rules = policy.rules.filter((rule) => rule.concerns(server, tool))
-  if (key.length <= FOUND_MAX_CHARS) {
-    if (policy.found.size >= FOUND_MAX) policy.found.clear()
-    policy.found.set(key, rules)
-  }
-  return rules
 }
 
 function withoutPolicy(set: PolicySet, { namespace, agent }: Identity): Decision {

@@ -287,12 +287,3 @@ test('a file with unknown fields, wrong types, doubled members or another versio
   ]
   for (const text of bad) assert.ok(!decodePolicies(Buffer.from(text)).ok, text)
 })
-
-test('names that callers make up do not fill the memory of found rules', () => {
-  const set = setOf([allowAll])
-  const policy = set.byAgent.get('default/assistant')?.[0]
-  for (let n = 0; n < 10_000; n++) judge(set, { ...question(null), tool: `tool-${n}` })
-  judge(set, { ...question(null), tool: 'x'.repeat(100_000) })
-  assert.ok(policy !== undefined && policy.found.size <= 4096)
-  assert.ok([...policy.found.keys()].every((key) => key.length <= 512))
-})

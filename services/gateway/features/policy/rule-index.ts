@@ -1,0 +1,159 @@
+import { allOf, type Condition, type Matcher } from './conditions.ts'
+import type { PolicyInput } from './question.ts'
+
+/** A rule that may match; `matches` asks what the index has not answered yet, null: nothing is left to ask. */
+export type Candidate<R> = R & { readonly order: number; readonly matches: Matcher | null }
+
+/** Rules by the names of one key of `match`. */
+interface Shelf<R> {
+  readonly subject: Condition['subject']
+  readonly byName: Map<string, Candidate<R>[]>
+}
+
+/**
+ * A rule stands under its names when no more rules than this share one of them; beyond, what server and tool answer is
+ * remembered instead, which finds the few among many that share a name.
+ */
+const SHELF_MAX = 16
+
+/**
+ * Pairs of server and tool whose rules are remembered. Tool names come from callers, so the memory is emptied when it is
+ * full; what it holds follows from immutable rules and never grows old.
+ */
+export const FOUND_MAX = 4096
+/** Longer names are looked up each time, so that nobody fills the memory with them; in characters. */
+export const FOUND_MAX_CHARS = 512
+
+/**
+ * The rules of a policy by what they ask for, so that a call meets the few that may match and not each of a thousand: plain names
+ * stand in maps; rules that only patterns tell apart are asked once for each server and tool. Only leaves out what cannot match.
+ */
+export class RuleIndex<R extends object> {
+  readonly #shelves: readonly Shelf<R>[]
+  /** Rules outside of the shelves, with what they ask of server and tool. */
+  readonly #others: readonly { readonly ofPlace: Matcher | null; readonly rule: Candidate<R> }[]
+  readonly #found = new Map<string, Map<string | null, readonly Candidate<R>[]>>()
+  #remembered = 0
+
+  constructor(rules: readonly { readonly rule: R; readonly conditions: readonly Condition[] }[]) {
+    const crowd = new Crowd(rules.flatMap(({ conditions }) => conditions))
+    const shelves = new Map<Condition['key'], Shelf<R>>()
+    const others: { ofPlace: Matcher | null; rule: Candidate<R> }[] = []
+    for (const [order, { rule, conditions }] of rules.entries()) {
+      const key = crowd.leastShared(conditions)
+      const rest = (asked: (condition: Condition) => boolean): Candidate<R> => ({
+        ...rule,
+        order,
+        matches: allOf(conditions.filter((one) => !asked(one))),
+      })
+      if (key === null) {
+        const ofPlace = allOf(conditions.filter((one) => one.ofPlace))
+        others.push({ ofPlace, rule: rest((one) => one.ofPlace) })
+      } else
+        shelve(
+          shelves,
+          key,
+          rest((one) => one === key),
+        )
+    }
+    this.#shelves = [...shelves.values()]
+    this.#others = others
+  }
+
+  /** Server and tool whose rules are remembered. */
+  get remembered(): number {
+    return this.#remembered
+  }
+
+  /** Every rule that may match, in the order of the policy. */
+  candidates(input: PolicyInput): readonly Candidate<R>[] {
+    let found = this.#others.length === 0 ? NONE : this.#othersFor(input)
+    for (const { subject, byName } of this.#shelves) {
+      const names = subject(input)
+      if (typeof names === 'string') found = merged(found, byName.get(names) ?? NONE)
+      else if (names !== null) for (const name of names) found = merged(found, byName.get(name) ?? NONE)
+    }
+    return found
+  }
+
+  #othersFor(input: PolicyInput): readonly Candidate<R>[] {
+    const { server } = input.target
+    const known = this.#found.get(server)?.get(input.tool)
+    if (known !== undefined) return known
+    const rules = this.#others.filter(({ ofPlace }) => ofPlace === null || ofPlace(input)).map(({ rule }) => rule)
+    if (server.length + (input.tool?.length ?? 0) <= FOUND_MAX_CHARS) this.#remember(server, input.tool, rules)
+    return rules
+  }
+
+  #remember(server: string, tool: string | null, rules: readonly Candidate<R>[]): void {
+    if (this.#remembered >= FOUND_MAX) {
+      this.#found.clear()
+      this.#remembered = 0
+    }
+    const tools = this.#found.get(server) ?? new Map<string | null, readonly Candidate<R>[]>()
+    this.#found.set(server, tools.set(tool, rules))
+    this.#remembered++
+  }
+}
+
+const NONE: readonly never[] = []
+
+/** How many rules share each name of each key. */
+class Crowd {
+  readonly #counts = new Map<string, number>()
+
+  constructor(conditions: readonly Condition[]) {
+    for (const { key, names } of conditions) {
+      for (const name of names ?? []) this.#counts.set(`${key} ${name}`, (this.#counts.get(`${key} ${name}`) ?? 0) + 1)
+    }
+  }
+
+  /** The condition of plain names which the fewest rules share; null: patterns, or what server and tool answer, tell more. */
+  leastShared(conditions: readonly Condition[]): Condition | null {
+    let best: Condition | null = null
+    let least = conditions.some(({ ofPlace }) => ofPlace) ? SHELF_MAX + 1 : Number.POSITIVE_INFINITY
+    for (const condition of conditions) {
+      const shared = this.#shared(condition)
+      if (shared >= least) continue
+      least = shared
+      best = condition
+    }
+    return best
+  }
+
+  #shared({ key, names }: Condition): number {
+    if (names === null) return Number.POSITIVE_INFINITY
+    let most = 0
+    for (const name of names) most = Math.max(most, this.#counts.get(`${key} ${name}`) ?? 0)
+    return most
+  }
+}
+
+function shelve<R>(shelves: Map<Condition['key'], Shelf<R>>, { key, subject, names }: Condition, rule: Candidate<R>) {
+  const shelf = shelves.get(key) ?? { subject, byName: new Map<string, Candidate<R>[]>() }
+  shelves.set(key, shelf)
+  for (const name of names ?? []) {
+    const others = shelf.byName.get(name)
+    if (others === undefined) shelf.byName.set(name, [rule])
+    else others.push(rule)
+  }
+}
+
+/** Two lists in order as one, with a rule that stands in both only once. */
+function merged<R>(a: readonly Candidate<R>[], b: readonly Candidate<R>[]): readonly Candidate<R>[] {
+  if (a.length === 0) return b
+  if (b.length === 0) return a
+  const all: Candidate<R>[] = []
+  let at = 0
+  for (const rule of a) {
+    for (let next = b[at]; next !== undefined && next.order <= rule.order; next = b[++at]) {
+      if (next.order < rule.order) all.push(next)
+    }
+    all.push(rule)
+  }
+  while (at < b.length) {
+    const next = b[at++]
+    if (next !== undefined) all.push(next)
+  }
+  return all
+}
