@@ -2,6 +2,7 @@ import { hostname } from 'node:os'
 import type { Clock, Ids } from '@plat/core'
 import { type LedgerMeter, type Ledgers, openLedger } from '@plat/ledger'
 import type { Log } from '@plat/process'
+import type { Files } from '@plat/state'
 import type { GatewayMetrics } from '../../metrics.ts'
 
 export { auditBlock, transparencyLogBlock } from './config.ts'
@@ -12,6 +13,8 @@ export interface AuditOptions {
   readonly ids: Ids
   readonly log: Log
   readonly metrics: GatewayMetrics
+  /** The machine's file system when absent. */
+  readonly files?: Files
   /** Sees the bytes of every record that the ledger holds already, in order; they are only good until it returns. */
   readonly onRecord: (record: Buffer) => void
 }
@@ -26,7 +29,7 @@ export interface Audit {
  * Opens the ledger of `auditPath` (document 3, "Audit"): the gateway does not start without it, whatever `auditFailurePolicy` says.
  * Throws one line when another process writes it, when it is damaged, and when it cannot be written.
  */
-export async function createAudit({ config, clock, ids, log, metrics, onRecord }: AuditOptions): Promise<Audit> {
+export async function createAudit({ config, clock, ids, log, metrics, files, onRecord }: AuditOptions): Promise<Audit> {
   const path = config.auditPath
   const ledger = await openLedger({
     path,
@@ -36,6 +39,7 @@ export async function createAudit({ config, clock, ids, log, metrics, onRecord }
     ids,
     meter: meterOf(metrics, log),
     onRecord,
+    ...(files !== undefined && { files }),
   })
   const head = ledger.head()
   metrics.gauge('plat_gateway_audit_head_seq').set({}, head.seq)

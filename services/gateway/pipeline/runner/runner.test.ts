@@ -45,6 +45,17 @@ test('with an open ledger an allowed call leaves one outcome, with what was call
   assert.deepEqual(records[0]?.attempts, [{ endpoint: 'a', status: 200, ms: 3 }])
 })
 
+test('while the ledger cannot be written, closed forwards nothing and open lets the call pass', async () => {
+  // Shows D3.audit.auditFailurePolicy.open and D3.audit.auditFailurePolicy.closed.
+  const unwritable = () => true
+  const closed = world({ audit: 'closed', unwritable })
+  await closed.done
+  assert.deepEqual(closed.wire, ['200 audit_unavailable'])
+  const open = world({ audit: 'open', unwritable })
+  await open.done
+  assert.deepEqual(open.wire, ['forward unsent, 0 records', '200 {"ok":1}'])
+})
+
 test('a denial before anything was forwarded leaves one decision that names rule and revision', async () => {
   const denial = deny('policy_denied', 'rule keep', { policy: 'default/assistant', rule: 'keep' })
   const { done, wire, records, metrics } = world({ revoked: () => denial })

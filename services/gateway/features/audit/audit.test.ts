@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { buildInfo, systemIds, TestClock } from '@plat/core'
+import type { Log } from '@plat/process'
+import { type DiskFault, MemoryDisk } from '@plat/testkit/disk'
+import { createGatewayMetrics } from '../../metrics.ts'
+import { createAudit } from './index.ts'
+
+/** Opens an audit ledger on a disk that fails where it is told to, and answers what it says of itself. */
+async function opened(faults: readonly DiskFault[]) {
+  const dir = await mkdtemp(join(tmpdir(), 'plat-'))
+  const told: string[] = []
+  const log: Log = {
+    debug() {},
+    info() {},
+    warn: (_fields, message) => void told.push(message),
+    error: (_fields, message) => void told.push(message),
+    child: () => log,
+  }
+  const metrics = createGatewayMetrics(buildInfo('gateway'))
+  const clock = new TestClock()
+  const files = new MemoryDisk(new Map(), faults)
+  const config = { auditPath: join(dir, 'audit.jsonl') }
+  const audit = await createAudit({ config, clock, ids: systemIds(clock), log, metrics, files, onRecord() {} })
+  const series = (name: string) => {
+    const found = new RegExp(`^plat_gateway_audit_${name} (\\S+)$`, 'm').exec(metrics.expose())
+    return Number(found?.[1])
+  }
+  return { audit, clock, told, series, operations: () => files.operations, remove: () => rm(dir, { recursive: true }) }
+}
+
+test('a record that cannot be made durable is counted and told, and the head stays where it was', async () => {
+  // Shows D3.metric.plat_gateway_audit_errors_total.
+  const sound = await opened([])
+  const before = sound.operations()
+  await sound.audit.ledgers.of('').append({ kind: 'alert' })
+  assert.deepEqual([sound.series('errors_total'), sound.series('head_seq')], [0, 1])
+  await sound.audit.close()
+  await sound.remove()
+
+  const broken = await opened([{ at: before + 1, kind: 'EIO' }])
+  await assert.rejects(broken.audit.ledgers.of('').append({ kind: 'alert' }))
+  assert.deepEqual([broken.series('errors_total'), broken.series('head_seq')], [1, 0])
+  assert.match(broken.told.join(), /the audit ledger cannot be written/)
+  await broken.audit.close()
+  await broken.remove()
+})
