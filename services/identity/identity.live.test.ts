@@ -277,7 +277,7 @@ test('the version says what runs', async (t) => {
 })
 
 test('metrics are plat_build_info and nothing else', async (t) => {
-  // Shows D1.endpoint.metrics, D1.probe.metrics.buildInfoOnly.
+  // Shows D1.endpoint.metrics, D1.probe.metrics.buildInfoOnly and D3.exposition.brokerOnlyBuildInfo.
   const { identity, mint } = await startTestBroker(t)
   await mint()
   const text = await (await fetch(`${identity.url}/metrics`)).text()

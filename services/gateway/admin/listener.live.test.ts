@@ -39,7 +39,7 @@ async function statuses(url: string): Promise<number[]> {
 }
 
 test('with adminListen the admin API and metrics are served only there, and the main listener answers 404', async (t) => {
-  // Shows D3.error.adminOnMainListener and D3.listen.adminListen.
+  // Shows D3.error.adminOnMainListener, D3.listen.adminListen and D3.exposition.adminPort.
   const gateway = await started(t, { adminListen: 'localhost:0' })
   assert.notEqual(gateway.adminUrl, gateway.url)
   assert.deepEqual(await statuses(gateway.url), [404, 404, 404])
