@@ -4,8 +4,12 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { TEST_ISSUER, type TestIssuer, testIssuer } from './identity.ts'
+
+/** Complaints that are kept; a gateway that says more has said enough. */
+const MAX_COMPLAINTS = 100
 
 const BIN = fileURLToPath(new URL('../../services/gateway/bin/plat-gateway.mjs', import.meta.url))
 
@@ -17,6 +21,9 @@ export interface GatewayProcess {
   readonly token: string
   /** Signs what the gateway trusts, and everything that it must not. */
   readonly issuer: TestIssuer
+  readonly pid: number
+  /** What it has said of trouble: lines of its log at level `error`, and everything on standard error. The oldest are kept. */
+  complaints(): readonly string[]
   /** The ledger's lines. */
   ledger(): Promise<string[]>
   /** Ends the process with SIGKILL, in the middle of whatever it does. */
@@ -80,29 +87,43 @@ export async function startGatewayProcess({
     await rm(dir, { recursive: true, force: true })
   }
   try {
-    const url = await listeningURL(child.stdout, child.stderr)
+    const said = linesOf(child)
+    const url = await said.url
     const ledger = async () =>
       (await readFile(join(dir, 'audit.jsonl'), 'utf8')).split('\n').filter((line) => line !== '')
-    return { url, token: issuer.token({ scope }), issuer, ledger, kill: () => end('SIGKILL'), close }
+    const { complaints } = said
+    const { pid = 0 } = child
+    const token = issuer.token({ scope })
+    return { url, token, issuer, pid, complaints: () => complaints, ledger, kill: () => end('SIGKILL'), close }
   } catch (error) {
     await close()
     throw error
   }
 }
 
-/** Reads the log until the gateway says where it listens; throws with what it said when it ends before. */
-async function listeningURL(stdout: NodeJS.ReadableStream, stderr: NodeJS.ReadableStream): Promise<string> {
-  const said: string[] = []
-  createInterface({ input: stderr }).on('line', (line) => said.push(line))
-  const lines = createInterface({ input: stdout })
-  for await (const line of lines) {
-    said.push(line)
-    const found = /"url":"(http:[^"]+)".*"the gateway is listening"/.exec(line)?.[1]
-    if (found === undefined) continue
-    stdout.resume()
-    return found
+/** Reads the log to its end: where the gateway listens, or what it said when it ended before, and its complaints. */
+function linesOf({ stdout, stderr }: { stdout: Readable; stderr: Readable }) {
+  const complaints: string[] = []
+  const complain = (line: string) => {
+    if (complaints.length < MAX_COMPLAINTS) complaints.push(line)
   }
-  throw new Error(`the gateway did not start:\n${said.join('\n')}`)
+  const said: string[] = []
+  let listening = false
+  const url = new Promise<string>((resolve, reject) => {
+    createInterface({ input: stderr }).on('line', complain)
+    createInterface({ input: stdout })
+      .on('line', (line) => {
+        if (line.startsWith('{"level":"error"')) complain(line)
+        if (listening) return
+        said.push(line)
+        const found = /"url":"(http:[^"]+)".*"the gateway is listening"/.exec(line)?.[1]
+        if (found === undefined) return
+        listening = true
+        resolve(found)
+      })
+      .on('close', () => reject(new Error(`the gateway did not start:\n${[...said, ...complaints].join('\n')}`)))
+  })
+  return { url, complaints }
 }
 
 function policyFile(denied: readonly string[]) {

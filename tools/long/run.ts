@@ -6,15 +6,28 @@ import { stampSuite } from '../check/stamp.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../..')
 
-const FLAGS = { only: { type: 'list', help: 'the names of the steps to run' } } as const satisfies FlagTable
+const FLAGS = {
+  only: { type: 'list', help: 'the names of the steps to run' },
+  count: { type: 'int', default: 1_000_000, min: 1, help: 'malformed requests to send' },
+  seed: { type: 'int', default: -1, help: 'draws the same malformed requests again; others each time when absent' },
+} as const satisfies FlagTable
 
-/** What takes too long for every change: the step, its runner, its arguments, and the suite that it proves. */
-const STEPS = [
-  { name: 'fuzz', runner: 'test/fuzz/run.ts', args: ['-seconds', '60'], suite: 'fuzz' },
-  { name: 'crash', runner: 'test/crash/run.ts', args: ['-appender', '1000', '-gateway', '100'], suite: 'crash' },
-  { name: 'bench', runner: 'bench/run.ts', args: ['-save', `bench/results/${today()}.json`], suite: 'bench' },
-  { name: 'soak', runner: 'bench/soak.ts', args: [], suite: null },
-] as const
+interface Step {
+  readonly name: string
+  readonly runner: string
+  args(flags: { readonly count: number; readonly seed: number }): readonly (string | number)[]
+  /** The suite that it proves, where there is one. */
+  readonly suite?: string
+}
+
+/** What takes too long for every change: one step after the other. */
+const STEPS: readonly Step[] = [
+  { name: 'malformed', runner: 'test/long/run.ts', args: ({ count, seed }) => ['-count', count, '-seed', seed] },
+  { name: 'fuzz', runner: 'test/fuzz/run.ts', args: () => ['-seconds', 60], suite: 'fuzz' },
+  { name: 'crash', runner: 'test/crash/run.ts', args: () => ['-appender', 1000, '-gateway', 100], suite: 'crash' },
+  { name: 'bench', runner: 'bench/run.ts', args: () => ['-save', `bench/results/${today()}.json`], suite: 'bench' },
+  { name: 'soak', runner: 'bench/soak.ts', args: () => [] },
+]
 
 /** `2026-11-21`, in UTC: the name of the day's figures. */
 function today(): string {
@@ -22,8 +35,8 @@ function today(): string {
 }
 
 /** Runs one step on this screen and answers whether it passed. */
-function passes(runner: string, args: readonly string[]): Promise<boolean> {
-  const child = spawn(process.execPath, [path.join(ROOT, runner), ...args], { cwd: ROOT, stdio: 'inherit' })
+function passes(runner: string, args: readonly (string | number)[]): Promise<boolean> {
+  const child = spawn(process.execPath, [path.join(ROOT, runner), ...args.map(String)], { cwd: ROOT, stdio: 'inherit' })
   return new Promise((resolve) => {
     child.once('error', () => resolve(false))
     child.once('close', (code) => resolve(code === 0))
@@ -47,8 +60,8 @@ async function main(args: readonly string[]): Promise<number> {
       continue
     }
     console.log(`\n== ${name}`)
-    const passed = await passes(runner, given)
-    if (passed && suite !== null) stampSuite(ROOT, suite)
+    const passed = await passes(runner, given(flags.values))
+    if (passed && suite !== undefined) stampSuite(ROOT, suite)
     if (!passed) failed++
     results.push(`${name}: ${passed ? 'passed' : 'FAILED'}`)
   }

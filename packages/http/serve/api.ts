@@ -29,6 +29,8 @@ export async function createApi(server: Server, options: ApiOptions): Promise<Ap
     },
     genReqId: (request) => ids.get(request) ?? '',
     bodyLimit: options.maxBodyBytes,
+    // The listener answers for a parser that gave up. The framework's own handler would answer in its shape, or cut ours.
+    clientErrorHandler: () => {},
     routerOptions: { ignoreTrailingSlash: false },
     // A bad path (malformed percent-encoding) is a malformed request, in our shape.
     frameworkErrors: (error, request, reply) => answer(reply, faultOf(error), request.id, options.renderFault),

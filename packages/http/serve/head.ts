@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
-import type { HttpFault } from './errors.ts'
+import { faults, type HttpFault } from './errors.ts'
 
 /** Headers that decide who is calling or what is meant: bytes outside visible ASCII are refused in them. */
 const GUARDED = [
@@ -25,10 +25,12 @@ const UNSAFE = /[^\t\x20-\x7e]/
 
 /**
  * What Node's parser lets through and two parsers could read differently (RFC 9112, sections 3.2, 6.1 and 6.3): null when
- * the head is safe to act upon.
+ * the head is safe to act upon. `maxHeaders`: number of header fields that may come.
  */
-export function headFault(request: IncomingMessage): HttpFault | null {
-  const { headers, url = '' } = request
+export function headFault(request: IncomingMessage, maxHeaders: number): HttpFault | null {
+  const { headers, rawHeaders, url = '' } = request
+  // First, since Node leaves out of `headers` what comes behind them: no other check would see it.
+  if (rawHeaders.length > maxHeaders * 2) return faults.headTooLarge
   const coding = headers['transfer-encoding']
   if (coding !== undefined) {
     if (coding !== 'chunked') return refused('The only transfer coding taken is "chunked".')
@@ -38,8 +40,14 @@ export function headFault(request: IncomingMessage): HttpFault | null {
   if (!url.startsWith('/') && !(url === '*' && request.method === 'OPTIONS')) {
     return refused('The request target must be a path.')
   }
-  if (headers.host === undefined && request.httpVersion !== '1.0') return refused('The header host is missing.')
-  const twice = repeated(request.rawHeaders)
+  const { httpVersion } = request
+  // The parser takes 0.9 and 2.0 too, and frames them as it likes.
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') return refused('The only version taken is HTTP/1.1.')
+  if (headers.host === undefined && httpVersion !== '1.0') return refused('The header host is missing.')
+  const { expect } = headers
+  if (expect !== undefined && expect.toLowerCase() !== '100-continue')
+    return refused('The only expectation taken is "100-continue".')
+  const twice = repeated(rawHeaders)
   if (twice !== null) return refused(`The header ${twice} must come once.`)
   const unsafe = unsafeHeader(request)
   return unsafe === null ? null : refused(`The header ${unsafe} holds bytes outside ASCII.`)

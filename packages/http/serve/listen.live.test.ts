@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
-import { connect } from 'node:net'
 import { test } from 'node:test'
 import { type Clock, systemClock, systemIds } from '@plat/core'
 import { silentLog } from '@plat/process'
 import { readBody } from './body.ts'
-import { type Listener, type ListenOptions, listen } from './listen.ts'
+import { type ListenOptions, listen } from './listen.ts'
 import { mountProbes } from './probes.ts'
+import { raw, serving } from './testing/serving.ts'
 
 const clock: Clock = systemClock
 const build = {
@@ -20,29 +20,7 @@ const build = {
   tags: '',
 }
 
-async function serving(options: Partial<ListenOptions>, use: (listener: Listener) => Promise<void>): Promise<void> {
-  const listener = await listen({ address: '127.0.0.1:0', clock, ids: systemIds(clock), log: silentLog, ...options })
-  try {
-    await use(listener)
-  } finally {
-    await listener.close()
-  }
-}
-
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
-
-/** Sends bytes as they are and answers everything that comes until the server closes. */
-async function raw(port: number, text: string): Promise<string> {
-  const socket = connect(port, '127.0.0.1')
-  socket.on('error', () => {})
-  let answer = ''
-  socket.on('data', (chunk) => {
-    answer += chunk.toString('latin1')
-  })
-  socket.write(Buffer.from(text, 'latin1'))
-  await once(socket, 'close')
-  return answer
-}
 
 const echo: ListenOptions['api'] = (app) => {
   app.get('/hello', async () => ({ hello: true }))
@@ -130,40 +108,6 @@ test('a raw route that throws answers 500 and the server lives on', async () => 
 })
 
 const POST = 'POST /echo HTTP/1.1\r\nHost: localhost\r\n'
-const ambiguous: Record<string, string> = {
-  'a coding list': `${POST}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
-  'an empty coding': `${POST}Transfer-Encoding: ,chunked\r\n\r\n0\r\n\r\n`,
-  'two codings': `${POST}Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n`,
-  'length and coding': `${POST}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
-  'two lengths': `${POST}Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}`,
-  'two hosts': 'GET /hello HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n',
-  'two authorizations': 'GET /hello HTTP/1.1\r\nHost: localhost\r\nAuthorization: a\r\nAuthorization: b\r\n\r\n',
-  'no host': 'GET /hello HTTP/1.1\r\n\r\n',
-  'obs-text in a credential': 'GET /hello HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer a\x85b\r\n\r\n',
-  'a folded header': 'GET /hello HTTP/1.1\r\nHost: localhost\r\nX-A: b\r\n c\r\n\r\n',
-  'an absolute target': 'GET http://localhost/hello HTTP/1.1\r\nHost: localhost\r\n\r\n',
-  'a space before the colon': 'GET /hello HTTP/1.1\r\nHost : localhost\r\n\r\n',
-  'a bare line feed': 'GET /hello HTTP/1.1\nHost: localhost\n\n',
-}
-
-for (const [name, text] of Object.entries(ambiguous)) {
-  test(`a head that two parsers could read differently is refused: ${name}`, async () => {
-    let handled = 0
-    const count: ListenOptions['api'] = (app) => {
-      app.get('/hello', async () => ({ handled: ++handled }))
-      app.post('/echo', async () => ({ handled: ++handled }))
-    }
-    await serving({ api: count }, async ({ port }) => {
-      const answer = await raw(port, `${text}GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n`)
-      assert.match(answer, /^HTTP\/1\.1 400 /)
-      assert.match(answer, /x-plat-request-id: [0-9a-f-]{36}/)
-      assert.match(answer, /connection: close/i)
-      assert.equal(answer.split('HTTP/1.1 ').length - 1, 1, 'nothing after it is answered')
-      assert.equal(handled, 0)
-    })
-  })
-}
-
 test('a head that is too large is 431, a head that does not come is 408', async () => {
   await serving({ limits: { headersMs: 200, checkEveryMs: 50 } }, async ({ port }) => {
     const large = `GET / HTTP/1.1\r\nHost: localhost\r\nX-A: ${'a'.repeat(20_000)}\r\n\r\n`

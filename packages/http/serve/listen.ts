@@ -121,6 +121,10 @@ class Front {
   readonly #inFlight = new Bag<Visit>()
   /** Connections with a refused head: what the parser finds behind it in the same bytes is not looked at. */
   readonly #distrusted = new WeakSet<Socket>()
+  /** Connections that were told why they are closed. */
+  readonly #leaving = new WeakSet<Duplex>()
+  /** Requests that were answered before they had come to their end, by connection. */
+  readonly #unread = new WeakMap<Duplex, IncomingMessage>()
   #api: ((request: IncomingMessage, response: ServerResponse, id: string) => void) | null = null
   #closeApi: () => Promise<void> = async () => {}
   #stopTls: () => void = () => {}
@@ -190,9 +194,12 @@ class Front {
     const server =
       tls === undefined ? createServer(http) : createTlsServer({ ...http, ...tlsServerOptions(tls, limits.headersMs) })
     server.maxConnections = limits.maxConnections
-    server.maxHeadersCount = limits.maxHeaders
+    // One more than may come, so that `headFault` sees that there were too many.
+    server.maxHeadersCount = limits.maxHeaders + 1
     server.maxRequestsPerSocket = limits.maxRequestsPerSocket
-    server.on('request', (request, response) => this.#take(request, response))
+    const take = (request: IncomingMessage, response: ServerResponse) => this.#take(request, response)
+    // Expectations come by events of their own, so that a refused head is not told to go on (RFC 9110, section 10.1.1).
+    server.on('request', take).on('checkContinue', take).on('checkExpectation', take)
     server.on('connect', (_request, socket: Duplex) => this.#reject(socket, faults.tunnel))
     server.on('clientError', (error: NodeJS.ErrnoException, socket) => this.#broken(error, socket))
     return server
@@ -206,7 +213,7 @@ class Front {
     const visit = new Visit(id, request, response)
     this.#inFlight.add(visit)
     response.once('close', () => this.#finished(visit))
-    const fault = headFault(request) ?? this.#hostFault(request)
+    const fault = headFault(request, this.#limits.maxHeaders) ?? this.#hostFault(request)
     if (fault !== null) {
       this.#distrusted.add(request.socket)
       sendFault(response, fault, this.#render(fault, id))
@@ -219,6 +226,7 @@ class Front {
       sendFault(response, judged, this.#render(judged, id))
       return
     }
+    if (request.headers.expect !== undefined) response.writeContinue()
     try {
       this.#route(visit)
     } catch (error) {
@@ -246,6 +254,7 @@ class Front {
     const { request } = visit
     this.#inFlight.delete(visit)
     if (!request.complete && !request.socket.destroyed) {
+      this.#unread.set(request.socket, request)
       this.#options.clock.after(this.#limits.lingerMs, () => {
         if (!request.complete) request.socket.destroy()
       })
@@ -253,25 +262,35 @@ class Front {
     if (this.#draining) this.server.closeIdleConnections()
   }
 
-  /** Node's parser gave up. An answer that is already under way on this connection must not get a second head. */
+  /** Node's parser gave up. No request must get a second answer, or the one that was meant for what came behind it. */
   #broken(error: NodeJS.ErrnoException, socket: Duplex): void {
+    if (this.#leaving.has(socket)) return
     const unheard = !socket.writable || error.code === 'ECONNRESET' || error.code?.startsWith('ERR_SSL_') === true
-    if (unheard || this.#hasStarted(socket)) {
-      socket.destroy()
-      return
-    }
-    this.#reject(socket, parserFault(error.code))
+    const answered = this.#unread.get(socket)?.complete === false
+    const current = this.#inFlightOn(socket)
+    if (unheard || answered || current?.response.headersSent) socket.destroy()
+    else if (current?.request.complete) current.response.setHeader('connection', 'close')
+    else this.#reject(socket, parserFault(error.code))
   }
 
-  #hasStarted(socket: Duplex): boolean {
-    for (const { response } of this.#inFlight) if (response.socket === socket && response.headersSent) return true
-    return false
+  /** The oldest request on a connection that is not answered to its end. */
+  #inFlightOn(socket: Duplex): Visit | null {
+    for (const visit of this.#inFlight) if (visit.request.socket === socket) return visit
+    return null
   }
 
+  /**
+   * Answers where no response exists, and closes. What still comes is let go for a moment, because a connection that is
+   * closed over unread bytes is reset, and the answer lost with it (RFC 9112, section 9.6).
+   */
   #reject(socket: Duplex, fault: HttpFault): void {
     const id = this.#options.ids.uuid()
+    this.#leaving.add(socket)
     socket.on('error', () => socket.destroy())
     writeFault(socket, fault, this.#render(fault, id), id)
+    socket.resume()
+    const cancel = this.#options.clock.after(this.#limits.lingerMs, () => socket.destroy())
+    socket.once('close', cancel)
   }
 
   async #drain(timeoutMs: number): Promise<void> {

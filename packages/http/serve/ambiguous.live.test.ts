@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { until } from '@plat/testkit/until'
+import type { Exchange, ListenOptions } from './listen.ts'
+import { dial, raw, serving } from './testing/serving.ts'
+
+const GET = 'GET /hello HTTP/1.1\r\nHost: localhost\r\n'
+const POST = 'POST /echo HTTP/1.1\r\nHost: localhost\r\n'
+
+/** Every answer's status, in the order in which they came. */
+function statuses(text: string): string[] {
+  return [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status = '']) => status)
+}
+
+const ambiguous: Record<string, string> = {
+  'a coding list': `${POST}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
+  'an empty coding': `${POST}Transfer-Encoding: ,chunked\r\n\r\n0\r\n\r\n`,
+  'two codings': `${POST}Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n`,
+  'length and coding': `${POST}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+  'two lengths': `${POST}Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}`,
+  'two hosts': 'GET /hello HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n',
+  'two authorizations': 'GET /hello HTTP/1.1\r\nHost: localhost\r\nAuthorization: a\r\nAuthorization: b\r\n\r\n',
+  'no host': 'GET /hello HTTP/1.1\r\n\r\n',
+  'obs-text in a credential': 'GET /hello HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer a\x85b\r\n\r\n',
+  'a folded header': 'GET /hello HTTP/1.1\r\nHost: localhost\r\nX-A: b\r\n c\r\n\r\n',
+  'an absolute target': 'GET http://localhost/hello HTTP/1.1\r\nHost: localhost\r\n\r\n',
+  'a space before the colon': 'GET /hello HTTP/1.1\r\nHost : localhost\r\n\r\n',
+  'a bare line feed': 'GET /hello HTTP/1.1\nHost: localhost\n\n',
+  'a bare line feed between headers': 'GET /hello HTTP/1.1\r\nHost: localhost\nX-A: b\r\n\r\n',
+  'a bare carriage return': 'GET /hello HTTP/1.1\r\nHost: localhost\rX-A: b\r\n\r\n',
+  'a folded first header': 'GET /hello HTTP/1.1\r\n X-A: b\r\nHost: localhost\r\n\r\n',
+  'a name with a space': 'GET /hello HTTP/1.1\r\nHost: localhost\r\nX A: b\r\n\r\n',
+  'a line without a colon': 'GET /hello HTTP/1.1\r\nHost: localhost\r\nX-A\r\n\r\n',
+  'a NUL in a value': 'GET /hello HTTP/1.1\r\nHost: localhost\r\nX-A: b\0c\r\n\r\n',
+  'an upper-case coding': `${POST}Transfer-Encoding: CHUNKED\r\n\r\n0\r\n\r\n`,
+  'a coding with a parameter': `${POST}Transfer-Encoding: chunked;q=1\r\n\r\n0\r\n\r\n`,
+  'the coding twice': `${POST}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+  'a list of equal lengths': `${POST}Content-Length: 2, 2\r\n\r\n{}`,
+  'the same length twice': `${POST}Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}`,
+  'a length with a sign': `${POST}Content-Length: +2\r\n\r\n{}`,
+  'a hexadecimal length': `${POST}Content-Length: 0x2\r\n\r\n{}`,
+  'an empty length': `${POST}Content-Length: \r\n\r\n{}`,
+  'a length beyond all numbers': `${POST}Content-Length: 99999999999999999999\r\n\r\n{}`,
+  'another version': 'GET /hello HTTP/2.0\r\nHost: localhost\r\n\r\n',
+  'no version': 'GET /hello\r\nHost: localhost\r\n\r\n',
+  'a target with a space': 'GET /hello world HTTP/1.1\r\nHost: localhost\r\n\r\n',
+  'a target without a slash': 'GET hello HTTP/1.1\r\nHost: localhost\r\n\r\n',
+  'an unknown expectation': `${POST}Expect: 200-ok\r\nContent-Length: 2\r\n\r\n{}`,
+  'an expectation in a list': `${POST}Expect: 100-continue, x\r\nContent-Length: 2\r\n\r\n{}`,
+}
+
+for (const [name, text] of Object.entries(ambiguous)) {
+  test(`a head that two parsers could read differently is refused: ${name}`, async () => {
+    let handled = 0
+    const count: ListenOptions['api'] = (app) => {
+      app.get('/hello', async () => ({ handled: ++handled }))
+      app.post('/echo', async () => ({ handled: ++handled }))
+    }
+    await serving({ api: count }, async ({ port }) => {
+      const answer = await raw(port, `${text}GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n`)
+      assert.match(answer, /^HTTP\/1\.1 400 /)
+      assert.match(answer, /x-plat-request-id: [0-9a-f-]{36}/)
+      assert.match(answer, /connection: close/i)
+      assert.equal(answer.split('HTTP/1.1 ').length - 1, 1, 'nothing after it is answered')
+      assert.equal(handled, 0)
+    })
+  })
+}
+
+const framing: Record<string, string> = {
+  'a size that is no number': 'zz\r\n{}\r\n0\r\n\r\n',
+  'a size with a sign': '-2\r\n{}\r\n0\r\n\r\n',
+  'a size with a prefix': '0x2\r\n{}\r\n0\r\n\r\n',
+  'a size after a space': ' 2\r\n{}\r\n0\r\n\r\n',
+  'a size beyond all numbers': 'fffffffffffffffff\r\n{}\r\n0\r\n\r\n',
+  'bare line feeds': '2\n{}\n0\n\n',
+  'a bare carriage return': '2\r{}\r\n0\r\n\r\n',
+  'a chunk longer than its size': '2\r\n{}x\r\n0\r\n\r\n',
+  'a broken trailer': '2\r\n{}\r\n0\r\nX Y: z\r\n\r\n',
+}
+
+for (const [name, chunks] of Object.entries(framing)) {
+  test(`a chunked body whose end is in doubt is refused: ${name}`, async () => {
+    let handled = 0
+    const count: ListenOptions['api'] = (app) => {
+      app.post('/echo', async () => ({ handled: ++handled }))
+      app.get('/hello', async () => ({ handled: ++handled }))
+    }
+    await serving({ api: count }, async ({ port }) => {
+      const head = `${POST}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`
+      assert.deepEqual(statuses(await raw(port, `${head}${chunks}${GET}\r\n`)), ['400'])
+      assert.equal(handled, 0)
+    })
+  })
+}
+
+test('a header behind the last one that is read cannot hide: too many are refused', async () => {
+  const api: ListenOptions['api'] = (app) => void app.get('/hello', async () => ({}))
+  await serving({ api, limits: { maxHeaders: 40 } }, async ({ port }) => {
+    const many = (count: number) => Array.from({ length: count }, (_, i) => `X-${i}: a\r\n`).join('')
+    assert.deepEqual(statuses(await raw(port, `${GET}Connection: close\r\n${many(38)}\r\n`)), ['200'])
+    assert.deepEqual(statuses(await raw(port, `${GET}${many(39)}Authorization: Bearer a\r\n\r\n`)), ['431'])
+    assert.deepEqual(statuses(await raw(port, `${GET}${many(500)}Transfer-Encoding: gzip, chunked\r\n\r\n`)), ['431'])
+  })
+})
+
+test('whoever asks before sending a body is told to go on, and only when the head is good', async () => {
+  const api: ListenOptions['api'] = (app) => void app.post('/echo', async ({ body }) => body)
+  await serving({ api }, async ({ port }) => {
+    const { socket, told } = dial(port)
+    const head = `${POST}Expect: 100-continue\r\nConnection: close\r\nContent-Type: application/json\r\n`
+    socket.write(`${head}Content-Length: 2\r\n\r\n`)
+    await new Promise((resolve) => socket.once('data', resolve))
+    socket.write('{}')
+    assert.deepEqual(statuses(await told), ['100', '200'])
+    const bad = `${POST}Expect: 100-continue\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n`
+    assert.deepEqual(statuses(await raw(port, bad)), ['400'])
+  })
+})
+
+/** Keeps what it is handed until the test answers it. */
+function holding() {
+  const held: Exchange[] = []
+  return { held, raw: [{ prefix: '/', handle: (exchange: Exchange) => void held.push(exchange) }] }
+}
+
+test('what is broken behind a request in work does not answer for it', async () => {
+  const { held, raw: routes } = holding()
+  await serving({ raw: routes }, async ({ port }) => {
+    const { socket, told } = dial(port)
+    socket.write(`${GET}\r\n`)
+    await until(() => held.length === 1, 'the request')
+    socket.write('nonsense\r\n\r\n')
+    socket.write('and more of it\r\n\r\n')
+    const { response } = held[0] ?? assert.fail()
+    await until(() => response.getHeader('connection') === 'close', 'the listener to have seen it')
+    response.end('done')
+    const answer = await told
+    assert.deepEqual(statuses(answer), ['200'])
+    assert.match(answer, /done/)
+  })
+})
+
+test('a request that was answered before its end is not answered again when the end never comes', async () => {
+  const { held, raw: routes } = holding()
+  await serving({ raw: routes }, async ({ port }) => {
+    const { socket, told } = dial(port)
+    socket.write(`${POST}Content-Length: 100\r\n\r\nabc`)
+    await until(() => held.length === 1, 'the request')
+    held[0]?.response.writeHead(413).end()
+    await new Promise((resolve) => socket.once('data', resolve))
+    socket.end()
+    assert.deepEqual(statuses(await told), ['413'])
+  })
+})
+
+test('a refusal arrives although its request goes on for a while', async () => {
+  await serving({}, async ({ port }) => {
+    const { socket, told } = dial(port)
+    socket.write('nonsense\r\n\r\n')
+    await new Promise((resolve) => socket.once('data', resolve))
+    const kept = socket.write(Buffer.alloc(256 * 1024))
+    assert.equal(typeof kept, 'boolean')
+    socket.end()
+    assert.deepEqual(statuses(await told), ['400'])
+    assert.equal(socket.errored, null)
+  })
+})

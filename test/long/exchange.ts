@@ -1,0 +1,66 @@
+import { connect, type Socket } from 'node:net'
+
+/** An answer that came on a connection. */
+export interface Answer {
+  readonly status: number
+  readonly head: string
+}
+
+/** What came before the connection was closed; `lost` when the server let it stand. */
+export interface Exchanged {
+  readonly answers: readonly Answer[]
+  readonly lost: boolean
+}
+
+export interface Sending {
+  readonly port: number
+  readonly bytes: Buffer
+  /** The bytes go out in so many writes, each in a turn of its own. */
+  readonly pieces: number
+  /** What is sent is answered for sure: the sending side stays open until then, because Node lets a call go whose caller has half left. */
+  readonly patient: boolean
+  /** The connection is reset as soon as the bytes are out. */
+  readonly reset: boolean
+}
+
+/** A connection on which nothing more can come must be closed after so many milliseconds, on the slowest machine. */
+const CLOSED_MS = 60_000
+
+const ANSWER = /HTTP\/1\.1 (\d{3}) ([\s\S]*?)\r\n\r\n/g
+
+/** Sends bytes over a connection of their own and reads until the server closes it. */
+export async function exchange({ port, bytes, pieces, patient, reset }: Sending): Promise<Exchanged> {
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true, noDelay: true })
+  const chunks: Buffer[] = []
+  let lost = false
+  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
+  const late = setTimeout(() => {
+    lost = true
+    socket.destroy()
+  }, CLOSED_MS)
+  socket.on('data', (chunk: Buffer) => {
+    chunks.push(chunk)
+    socket.end()
+  })
+  // A server that has refused a head may reset what it was not going to read.
+  socket.on('error', () => {})
+  socket.once('end', () => socket.end())
+  await send(socket, bytes, pieces)
+  if (reset) socket.resetAndDestroy()
+  else if (!patient) socket.end()
+  await closed
+  clearTimeout(late)
+  return { answers: answersIn(Buffer.concat(chunks).toString('latin1')), lost }
+}
+
+async function send(socket: Socket, bytes: Buffer, pieces: number): Promise<void> {
+  const size = Math.ceil(bytes.length / pieces)
+  for (let at = 0; at < bytes.length && socket.writable; at += size) {
+    socket.write(bytes.subarray(at, at + size))
+    if (pieces > 1) await new Promise((resolve) => setImmediate(resolve))
+  }
+}
+
+function answersIn(text: string): Answer[] {
+  return [...text.matchAll(ANSWER)].map(([, status, head = '']) => ({ status: Number(status), head }))
+}

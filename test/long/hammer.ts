@@ -1,0 +1,172 @@
+import { readFileSync } from 'node:fs'
+import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
+import { Dice } from './dice.ts'
+import { type Exchanged, exchange } from './exchange.ts'
+import { drawMalformed, type Malformed } from './malformed.ts'
+import { wellFormed } from './request.ts'
+import { type StrictServer, startStrictServer } from './server.ts'
+
+export interface HammerOptions {
+  /** Malformed requests to send. */
+  readonly count: number
+  readonly seed: number
+  /** Told after every hundredth part of the run. */
+  tell?(done: number): void
+}
+
+/** What a run has seen. */
+export interface Hammered {
+  readonly sent: number
+  /** Answers by status; 0 counts the connections that closed without one. */
+  readonly statuses: ReadonlyMap<number, number>
+  /** Well-formed calls in between, all of which must succeed. */
+  readonly honest: number
+  /** Resident memory of the gateway, in bytes, at even steps through the run. Empty where the system does not tell. */
+  readonly memory: readonly number[]
+  /** Broken promises, a line each: the request that shows it stands in it. At most `MAX_FAULTS`. */
+  readonly faults: readonly string[]
+}
+
+/** Connections at a time. */
+const LANES = 64
+/** Steps at which the run is told of and memory is read. */
+const STEPS = 100
+/** After so many malformed requests a well-formed one follows. */
+const HONEST_EVERY = 100
+const MAX_FAULTS = 20
+/** In a hundred requests, so many come in pieces, and so many are reset. */
+const PIECES_PERCENT = 20
+const RESET_PERCENT = 2
+const MOST_PIECES = 5
+/** Longer than any run takes, in seconds. */
+const TOKEN_SECONDS = 24 * 3600
+const PAGE_BYTES = 4096
+
+/** Sends malformed requests to a gateway of its own process, with well-formed ones in between. */
+export async function hammer(options: HammerOptions): Promise<Hammered> {
+  const server = await startStrictServer()
+  const gateway = await startGatewayProcess({
+    servers: { notes: server.url },
+    config: { auditFailurePolicy: 'open' },
+  })
+  try {
+    return await new Hammer(options, gateway, server).run()
+  } finally {
+    await gateway.close()
+    await server.close()
+  }
+}
+
+class Hammer {
+  readonly #options: HammerOptions
+  readonly #gateway: GatewayProcess
+  readonly #server: StrictServer
+  readonly #port: number
+  readonly #token: string
+  readonly #dice: Dice
+  readonly #statuses = new Map<number, number>()
+  readonly #memory: number[] = []
+  readonly #faults: string[] = []
+  #sent = 0
+  #done = 0
+  #honest = 0
+
+  constructor(options: HammerOptions, gateway: GatewayProcess, server: StrictServer) {
+    this.#options = options
+    this.#gateway = gateway
+    this.#server = server
+    this.#port = Number(new URL(gateway.url).port)
+    this.#dice = new Dice(options.seed)
+    const exp = Math.floor(Date.now() / 1000) + TOKEN_SECONDS
+    this.#token = gateway.issuer.token({ scope: 'tools:notes', exp })
+  }
+
+  async run(): Promise<Hammered> {
+    await Promise.all(Array.from({ length: LANES }, () => this.#lane()))
+    await this.#callHonestly()
+    for (const leak of this.#server.leaks) this.#fault(`reached the server: ${leak}`)
+    for (const line of this.#gateway.complaints()) this.#fault(`the gateway said: ${line}`)
+    return {
+      sent: this.#done,
+      statuses: this.#statuses,
+      honest: this.#honest,
+      memory: this.#memory,
+      faults: this.#faults.slice(0, MAX_FAULTS),
+    }
+  }
+
+  /** One request after the other, each on a connection of its own. The draws are the same whichever lane takes them. */
+  async #lane(): Promise<void> {
+    const { count } = this.#options
+    while (this.#sent < count && this.#faults.length < MAX_FAULTS) {
+      const number = ++this.#sent
+      await this.#sendOne()
+      if (number % HONEST_EVERY === 0) await this.#callHonestly()
+      this.#step()
+    }
+  }
+
+  async #sendOne(): Promise<void> {
+    const dice = this.#dice
+    const request = drawMalformed(dice, this.#token)
+    const pieces = dice.chance(PIECES_PERCENT) ? dice.below(MOST_PIECES) + 1 : 1
+    const reset = dice.chance(RESET_PERCENT)
+    const patient = request.answers === 1 && !request.statuses.includes(0)
+    const exchanged = await exchange({ port: this.#port, bytes: request.bytes, pieces, patient, reset })
+    const given = exchanged.answers.map(({ status }) => status).filter((status) => status !== 100)
+    for (const status of given.length === 0 ? [0] : given) {
+      this.#statuses.set(status, (this.#statuses.get(status) ?? 0) + 1)
+    }
+    const wrong = reset ? null : judge(request, exchanged)
+    if (wrong !== null) this.#fault(`${request.kind}: ${wrong}: ${shown(request.bytes, this.#token)}`)
+  }
+
+  /** A well-formed call: the gateway must be as alive as ever. */
+  async #callHonestly(): Promise<void> {
+    const before = this.#server.received
+    const bytes = wellFormed(this.#token, 'honest')
+    const { answers } = await exchange({ port: this.#port, bytes, pieces: 1, patient: true, reset: false })
+    this.#honest++
+    const statuses = answers.map(({ status }) => status)
+    if (statuses.join() !== '200' || this.#server.received === before)
+      this.#fault(`a well-formed call was answered ${statuses.join() || 'nothing'} after ${this.#done} requests`)
+  }
+
+  #step(): void {
+    this.#done++
+    if (this.#done % Math.max(1, Math.floor(this.#options.count / STEPS)) !== 0) return
+    const bytes = residentBytes(this.#gateway.pid)
+    if (bytes !== null) this.#memory.push(bytes)
+    this.#options.tell?.(this.#done)
+  }
+
+  #fault(text: string): void {
+    this.#faults.push(text)
+  }
+}
+
+/** What is wrong with the answers; null when nothing is. */
+function judge({ statuses, answers: most }: Malformed, { answers, lost }: Exchanged): string | null {
+  if (lost) return 'the connection stays open'
+  const final = answers.filter(({ status }) => status !== 100)
+  const stray = final.find(({ status }) => !statuses.includes(status))
+  if (stray !== undefined) return `answered ${stray.status}, not ${statuses.join(' or ')}`
+  if (final.length > most) return `answered ${final.length} times`
+  if (final.length === 0 && most === 1 && !statuses.includes(0)) return 'not answered'
+  const nameless = final.find(({ head }) => !head.includes('x-plat-request-id: '))
+  return nameless === undefined ? null : `answered ${nameless.status} without a request id`
+}
+
+/** A request as it can be read and sent again; the token is nobody's, but long. */
+function shown(bytes: Buffer, token: string): string {
+  return JSON.stringify(bytes.toString('latin1').replaceAll(token, '<token>')).slice(0, 2000)
+}
+
+/** Resident memory of a process; null where there is no /proc. */
+function residentBytes(pid: number): number | null {
+  try {
+    return Number(readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]) * PAGE_BYTES
+  } catch {
+    return null
+  }
+}
