@@ -29,8 +29,12 @@ export interface Home {
   readonly gatewayConfig: string
   readonly keys: string
   readonly rendered: string
+  /** What the gateway shows MCP servers, copied from Secrets. */
+  readonly credentials: string
   /** Secrets as files: `<namespace>/<name>/<key>`, written by the user. */
   readonly secrets: string
+  /** ConfigMaps as files, likewise. */
+  readonly configMaps: string
   readonly state: string
   readonly logs: string
   readonly runs: string
@@ -46,7 +50,9 @@ export function homeOf(dir: string): Home {
     gatewayConfig: at('gateway.json'),
     keys: at('keys'),
     rendered: at('rendered'),
+    credentials: at('credentials'),
     secrets: at('secrets'),
+    configMaps: at('configmaps'),
     state: at('state'),
     logs: at('logs'),
     runs: at('run'),
@@ -56,7 +62,8 @@ export function homeOf(dir: string): Home {
 
 /** Makes the folders, for the owner alone: keys and tokens live here. */
 export async function makeHome(home: Home): Promise<void> {
-  for (const folder of [dirname(home.env), home.keys, home.rendered, home.secrets, home.state, home.logs, home.runs]) {
+  const { keys, rendered, credentials, secrets, configMaps, state, logs, runs } = home
+  for (const folder of [dirname(home.env), keys, rendered, credentials, secrets, configMaps, state, logs, runs]) {
     await mkdir(folder, { recursive: true, mode: 0o700 })
   }
 }

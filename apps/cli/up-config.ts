@@ -30,6 +30,8 @@ function defaults(home: Home, addresses: Addresses): Keys {
     },
     policyFile: join(home.rendered, 'policies.json'),
     upstreamsFile: join(home.rendered, 'upstreams.json'),
+    upstreamCredentialsDir: home.credentials,
+    tokenExchangeURL: `${addresses.identityURL}/v1/exchange`,
     modelsFile: join(home.rendered, 'models.json'),
     ...(existsSync(prices) && { pricingFile: prices }),
     auditPath: join(home.state, 'audit.jsonl'),

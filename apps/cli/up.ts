@@ -66,9 +66,11 @@ async function startParts(context: {
   const tokens = await tokensOf(home, ids)
   if (!existsSync(join(home.keys, 'key.pem'))) await generateKeyFiles(home.keys)
 
+  const exchange = join(home.dir, 'exchange.json')
   const identity = await startIdentity({
     listen: options.identityListen,
     signingKey: join(home.keys, 'key.pem'),
+    ...(existsSync(exchange) && { exchangeConfig: exchange }),
     env: { PLAT_BROKER_TOKEN: tokens.PLAT_BROKER_TOKEN },
     log: logTo('identity'),
     clock,
@@ -115,7 +117,14 @@ function loadedConfig(home: Home): GatewayConfig {
 
 async function startRendering(home: Home, using: { readonly clock: Clock; readonly log: Log }) {
   const store = createFileStore({ dir: join(home.dir, 'resources'), ...using })
-  const render = await startRender({ store, outDir: home.rendered, secretsDir: home.secrets, ...using })
+  const render = await startRender({
+    store,
+    outDir: home.rendered,
+    credentialsDir: home.credentials,
+    secretsDir: home.secrets,
+    configMapsDir: home.configMaps,
+    ...using,
+  })
   return { store, render }
 }
 

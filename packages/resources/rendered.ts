@@ -186,3 +186,4 @@ export type ModelRouteEntry = ModelsFile['models'][string]
 export const WHEN_VARIABLES = ['args', 'identity', 'target', 'taints', 'method', 'now'] as const
 
 export { type Decoded, decodeRendered } from './decode.ts'
+export { isWrittenHeader } from './headers.ts'

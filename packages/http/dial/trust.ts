@@ -13,15 +13,26 @@ const MAX_MARKS = 64
 /** Tells trust options apart by a short text. A bundle is hashed once and not with each call that names it. */
 export class TrustMarks {
   readonly #known = new Map<string, string>()
+  readonly #withKey = new WeakMap<TrustOptions, string>()
 
-  of({ caPEM, clientCert }: TrustOptions): string {
-    if (clientCert !== undefined) return hashOf([caPEM, clientCert.certPEM, clientCert.keyPEM])
+  of(options: TrustOptions): string {
+    const { caPEM, clientCert } = options
+    if (clientCert !== undefined) return this.#keyed(options, clientCert)
     if (caPEM === undefined) return ''
     const known = this.#known.get(caPEM)
     if (known !== undefined) return known
     if (this.#known.size >= MAX_MARKS) this.#known.clear()
     const mark = hashOf([caPEM])
     this.#known.set(caPEM, mark)
+    return mark
+  }
+
+  /** Known again by the object, so that no text with a private key in it is kept here. */
+  #keyed(options: TrustOptions, { certPEM, keyPEM }: NonNullable<TrustOptions['clientCert']>): string {
+    const known = this.#withKey.get(options)
+    if (known !== undefined) return known
+    const mark = hashOf([options.caPEM, certPEM, keyPEM])
+    this.#withKey.set(options, mark)
     return mark
   }
 }

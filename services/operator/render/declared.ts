@@ -5,6 +5,8 @@ export interface Declared {
   readonly agents: readonly Manifest<'Agent'>[]
   readonly servers: readonly Manifest<'MCPServer'>[]
   readonly policies: readonly Manifest<'ToolPolicy'>[]
+  /** CA bundles of ConfigMaps, by `<namespace>/<name>/<key>`. */
+  readonly bundles: ReadonlyMap<string, string>
 }
 
 /** `<namespace>/<name>`. */

@@ -29,7 +29,7 @@ function declaredIn(text: string): Declared {
     else if (kind === 'MCPServer') take(servers, parseResource(kind, part))
     else take(policies, parseResource(kind, part))
   }
-  return { agents, servers, policies }
+  return { agents, servers, policies, bundles: new Map() }
 }
 
 function rendered(declared: Declared): Record<string, string> {
@@ -68,6 +68,7 @@ for (const scenario of scenarios) {
       agents: shuffled(declared.agents),
       servers: shuffled(declared.servers),
       policies: shuffled(declared.policies),
+      bundles: fc.constant(declared.bundles),
     })
     fc.assert(
       fc.property(orders, (order) => assert.deepEqual(rendered(order), files)),

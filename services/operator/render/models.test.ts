@@ -11,7 +11,8 @@ function agentWith(model: object): Manifest<'Agent'> {
 }
 
 function routeOf(model: object) {
-  return renderModels({ agents: [agentWith(model)], servers: [], policies: [] }, '/secrets').file.models['team.a']
+  return renderModels({ agents: [agentWith(model)], servers: [], policies: [], bundles: new Map() }, '/secrets').file
+    .models['team.a']
 }
 
 test('a bare host gets /v1, a trailing /chat/completions goes, any other path stays', () => {

@@ -4,21 +4,29 @@ import type { Clock } from '@plat/core'
 import type { Log } from '@plat/process'
 import { type Kind, type Manifest, type ResourceStore, writeWhole } from '@plat/resources'
 import { decodeRendered, type PolicyFile, policyFileSchema } from '@plat/resources/rendered'
+import { renderCredentials } from './auth.ts'
 import type { Declared } from './declared.ts'
 import { renderModels } from './models.ts'
 import { renderPolicies } from './policies.ts'
+import { type Referenced, readReferenced, writeCredentials } from './referenced.ts'
 import { renderUpstreams } from './upstreams.ts'
 
 /** Pause after a failed look or write, in milliseconds. */
 const RETRY_MS = 1000
+/** How often Secrets and ConfigMaps are looked at, in milliseconds. */
+const LOOK_EVERY_MS = 2000
 
 export interface RenderOptions {
   /** A file store also tells which files do not load. */
   readonly store: ResourceStore & { problems?(): readonly string[] }
   /** Gets `policies.json`, `upstreams.json` and `models.json` (modes 0700 and 0600). */
   readonly outDir: string
-  /** Where Secrets stand as files: `<namespace>/<name>/<key>`. Only their paths are rendered. */
+  /** Gets the credential files of servers; the gateway reads them as `upstreamCredentialsDir`. */
+  readonly credentialsDir: string
+  /** Where Secrets stand as files: `<namespace>/<name>/<key>`. Of model keys only the paths are rendered. */
   readonly secretsDir: string
+  /** Where ConfigMaps stand as files, likewise. */
+  readonly configMapsDir: string
   readonly log: Log
   readonly clock: Clock
 }
@@ -37,13 +45,22 @@ export interface Render {
 export async function startRender(options: RenderOptions): Promise<Render> {
   const { store, log, clock } = options
   const stopping = new AbortController()
-  let refused: readonly string[] = []
+  let last: Rendered = { refused: [], servers: [], referenced: '' }
   let rendering: Promise<void> = Promise.resolve()
   const renderAgain = () => {
     rendering = rendering.then(async () => {
-      if (!stopping.signal.aborted) refused = await renderOnce(options, refused)
+      if (!stopping.signal.aborted) last = await renderOnce(options, last.refused)
     })
     return rendering
+  }
+  const look = async () => {
+    try {
+      const seen = textOf(await readReferenced(last.servers, options))
+      if (seen !== last.referenced) await renderAgain()
+    } catch (error) {
+      rendering = Promise.resolve()
+      log.error({ error: String(error) }, 'rendering failed; what was rendered before stays')
+    }
   }
   const follow = async (kind: Kind) => {
     while (!stopping.signal.aborted) {
@@ -60,36 +77,55 @@ export async function startRender(options: RenderOptions): Promise<Render> {
   }
   await renderAgain()
   const following = [follow('Agent'), follow('MCPServer'), follow('ToolPolicy')]
+  let looking: Promise<void> = Promise.resolve()
+  const stopLooking = clock.every(LOOK_EVERY_MS, () => {
+    looking = looking.then(look)
+  })
   return {
-    refused: () => [...(store.problems?.() ?? []), ...refused],
+    refused: () => [...(store.problems?.() ?? []), ...last.refused],
     async stop() {
       stopping.abort()
-      await Promise.all(following)
+      stopLooking()
+      await Promise.all([...following, looking])
     },
   }
 }
 
-/** Answers the refused lines; those that were not there before are logged. */
-async function renderOnce(
-  { store, outDir, secretsDir, log }: RenderOptions,
-  before: readonly string[],
-): Promise<readonly string[]> {
+interface Rendered {
+  readonly refused: readonly string[]
+  readonly servers: Declared['servers']
+  /** What the servers refer to, as it was rendered. */
+  readonly referenced: string
+}
+
+/** Refused lines that were not there before are logged. */
+async function renderOnce(options: RenderOptions, before: readonly string[]): Promise<Rendered> {
+  const { store, outDir, credentialsDir, secretsDir, log } = options
+  const servers = await all(store, 'MCPServer')
+  const referenced = await readReferenced(servers, options)
   const declared: Declared = {
     agents: await all(store, 'Agent'),
-    servers: await all(store, 'MCPServer'),
+    servers,
     policies: await all(store, 'ToolPolicy'),
+    bundles: referenced.bundles,
   }
   const policiesPath = join(outDir, 'policies.json')
   const upstreamsPath = join(outDir, 'upstreams.json')
   const policies = renderPolicies(declared, await readPrevious(policiesPath))
   const upstreams = renderUpstreams(declared)
-  // Policies first: a server is not found before the rules for it are there.
+  const credentials = renderCredentials(servers, referenced.secrets)
+  // Policies and credentials first: a server is not found before the rules for it are there, and what it is shown.
+  await writeCredentials(credentialsDir, credentials.files)
   await writeChanged(policiesPath, policies.file, log)
   await writeChanged(upstreamsPath, upstreams.file, log)
   await writeChanged(join(outDir, 'models.json'), renderModels(declared, secretsDir).file, log)
-  const refused = [...policies.refused, ...upstreams.refused]
+  const refused = [...policies.refused, ...upstreams.refused, ...credentials.refused]
   for (const line of refused) if (!before.includes(line)) log.error({ refused: line }, 'resource refused')
-  return refused
+  return { refused, servers, referenced: textOf(referenced) }
+}
+
+function textOf({ secrets, bundles }: Referenced): string {
+  return JSON.stringify([[...secrets], [...bundles]])
 }
 
 async function all<K extends Kind>(store: ResourceStore, kind: K): Promise<readonly Manifest<K>[]> {

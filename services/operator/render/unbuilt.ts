@@ -1,5 +1,5 @@
 import { compileExpression, type Manifest } from '@plat/resources'
-import { WHEN_VARIABLES } from '@plat/resources/rendered'
+import { isWrittenHeader, WHEN_VARIABLES } from '@plat/resources/rendered'
 import { pinFaults } from './pins.ts'
 
 /**
@@ -43,9 +43,7 @@ function modelFaults(model: Model): Fault[] {
   if (model.provider === 'ctxengine') faults.push(notBuilt('provider'))
   if (adapter !== undefined && adapter !== 'openai') faults.push(notBuilt('adapter'))
   if (endpoint !== undefined) faults.push(...[urlFault('endpoint', endpoint)].filter((fault) => fault !== null))
-  if (secret !== undefined && [secret.name, secret.key].some((name) => !FILE_NAME.test(name))) {
-    faults.push({ path: 'apiKeySecretRef', why: 'name and key must be usable as file names' })
-  }
+  if (secret !== undefined) faults.push(...fileNames('apiKeySecretRef', secret))
   if (model.dlpProfile !== undefined && model.dlpProfile !== 'none') faults.push(notBuilt('dlpProfile'))
   for (const key of ['adapterMode', 'apiVersion', 'jurisdiction', 'region', 'project'] as const) {
     if (model[key] !== undefined) faults.push(notBuilt(key))
@@ -70,13 +68,41 @@ export function serverFaults({ metadata, spec }: Manifest<'MCPServer'>): Fault[]
   if (metadata.name.startsWith(RESERVED_PREFIX)) faults.push(reservedName('metadata.name'))
   const url = urlFault('url', spec.url)
   if (url !== null) faults.push(url)
-  if (spec.auth !== undefined && spec.auth.type !== 'none') faults.push(notBuilt('auth.type'))
-  if (spec.auth?.perUser === true) faults.push(notBuilt('auth.perUser'))
+  if (spec.auth !== undefined) faults.push(...authFaults(spec.auth, spec.url))
   if (spec.dlpProfile !== undefined && spec.dlpProfile !== 'none') faults.push(notBuilt('dlpProfile'))
-  if (spec.caBundleRef !== undefined) faults.push(notBuilt('caBundleRef'))
+  if (spec.caBundleRef !== undefined) faults.push(...fileNames('caBundleRef', spec.caBundleRef))
   if (Object.keys(spec.toolLabels ?? {}).length > 0) faults.push(notBuilt('toolLabels'))
   if (spec.toolPins !== undefined) faults.push(...pinFaults('toolPins', spec.toolPins))
   return faults
+}
+
+type Auth = NonNullable<Manifest<'MCPServer'>['spec']['auth']>
+
+/** What the schema cannot say of `auth`: the gateway's registry would refuse it, or it would not arrive. */
+function authFaults({ type, perUser, secretRef, headerName, oauth, mtls }: Auth, url: string): Fault[] {
+  const faults: Fault[] = []
+  if (perUser === true) faults.push(notBuilt('auth.perUser'))
+  if (headerName !== undefined && isWrittenHeader(headerName)) {
+    faults.push({ path: 'auth.headerName', why: 'the gateway writes this header itself' })
+  }
+  if (type === 'mtls' && !url.startsWith('https://')) {
+    faults.push({ path: 'auth.type', why: 'mtls needs a url that begins with https://' })
+  }
+  if (secretRef !== undefined) faults.push(...fileNames('auth.secretRef', secretRef))
+  if (mtls !== undefined) faults.push(...fileNames('auth.mtls.certSecretRef', mtls.certSecretRef))
+  if (oauth === undefined) return faults
+  const tokenURL = urlFault('auth.oauth.tokenURL', oauth.tokenURL)
+  return [
+    ...faults,
+    ...(tokenURL === null ? [] : [tokenURL]),
+    ...fileNames('auth.oauth.clientIdRef', oauth.clientIdRef),
+    ...fileNames('auth.oauth.clientSecretRef', oauth.clientSecretRef),
+  ]
+}
+
+function fileNames(path: string, ref: { readonly name: string; readonly key?: string }): Fault[] {
+  const usable = FILE_NAME.test(ref.name) && (ref.key === undefined || FILE_NAME.test(ref.key))
+  return usable ? [] : [{ path, why: 'name and key must be usable as file names' }]
 }
 
 /** A URL that cannot be called, or one whose credentials would end in a rendered file. */

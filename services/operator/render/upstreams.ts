@@ -1,5 +1,7 @@
+import { X509Certificate } from 'node:crypto'
 import type { Manifest } from '@plat/resources'
 import type { ServerEntry, UpstreamsFile } from '@plat/resources/rendered'
+import { authEntry, bundleOf } from './auth.ts'
 import { type Declared, keyOf, sorted } from './declared.ts'
 import { pinsOf, policyPins } from './pins.ts'
 import { agentFaults, type Fault, faultLine, RESERVED_PREFIX, reservedName, serverFaults, urlFault } from './unbuilt.ts'
@@ -20,12 +22,12 @@ export function renderUpstreams(declared: Declared): { file: UpstreamsFile; refu
   }
   const good: Manifest<'MCPServer'>[] = []
   for (const server of sorted(declared.servers)) {
-    const faults = serverFaults(server)
+    const faults = [...serverFaults(server), ...bundleFaults(server, declared.bundles)]
     rendering.refused.push(...faults.map((fault) => faultLine(server, fault)))
     if (faults.length === 0) good.push(server)
     else for (const namespace of [server.metadata.namespace, ...usersOf(server)]) hide(rendering, namespace, server)
   }
-  for (const server of good) rendering.servers[keyOf(server)] = serverEntry(rendering, server)
+  for (const server of good) rendering.servers[keyOf(server)] = serverEntry(rendering, server, declared.bundles)
   for (const agent of sorted(declared.agents)) if (agentFaults(agent).length === 0) renderTools(rendering, agent)
   const { servers, bindings, refused } = rendering
   return { file: { version: 1, servers, bindings, agentWeb: {} }, refused }
@@ -54,10 +56,15 @@ function usersOf({ metadata, spec }: Manifest<'MCPServer'>): string[] {
   return [...new Set(spec.allowedNamespaces ?? [])].filter((namespace) => namespace !== metadata.namespace).toSorted()
 }
 
-function serverEntry({ hidden, pins: said }: Rendering, server: Manifest<'MCPServer'>): ServerEntry {
+function serverEntry(
+  { hidden, pins: said }: Rendering,
+  server: Manifest<'MCPServer'>,
+  bundles: Declared['bundles'],
+): ServerEntry {
   const { metadata, spec } = server
   const pins = pinsOf(server, said.get(keyOf(server)) ?? [])
   const versions = spec.protocolVersions ?? []
+  const caPEM = bundles.get(bundleOf(server) ?? '')
   return {
     url: spec.url,
     namespaces: usersOf(server).filter((namespace) => !hidden.has(`${namespace}/${metadata.name}`)),
@@ -67,9 +74,29 @@ function serverEntry({ hidden, pins: said }: Rendering, server: Manifest<'MCPSer
     ...(spec.jurisdiction !== undefined && { jurisdiction: spec.jurisdiction }),
     ...(versions.length > 0 && { protocolVersions: [...versions] }),
     ...(spec.timeoutSeconds !== undefined && { timeoutSeconds: spec.timeoutSeconds }),
-    auth: { type: 'none' },
+    ...(caPEM !== undefined && { caPEM }),
+    auth: authEntry(server),
     ...(spec.dlpProfile !== undefined && { dlpProfile: spec.dlpProfile }),
     ...(pins !== null && { pins }),
+  }
+}
+
+/** Without its bundle a server could not be told from an impostor, or not be reached at all. */
+function bundleFaults(server: Manifest<'MCPServer'>, bundles: Declared['bundles']): Fault[] {
+  const from = bundleOf(server)
+  if (from === null) return []
+  const bundle = bundles.get(from)
+  if (bundle === undefined) return [{ path: 'caBundleRef', why: `no ConfigMap ${from}` }]
+  const certificates = bundle.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
+  const good = certificates.length > 0 && certificates.every(isCertificate)
+  return good ? [] : [{ path: 'caBundleRef', why: `${from} holds no PEM certificates` }]
+}
+
+function isCertificate(pem: string): boolean {
+  try {
+    return new X509Certificate(pem).raw.length > 0
+  } catch {
+    return false
   }
 }
 

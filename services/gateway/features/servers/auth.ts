@@ -1,27 +1,5 @@
-import type { AuthEntry } from '@plat/resources/rendered'
+import { type AuthEntry, isWrittenHeader } from '@plat/resources/rendered'
 import type { UpstreamAuth } from '../../call/index.ts'
-
-/** Headers that a secret must not stand in: the gateway or HTTP itself writes them, or nothing carries them. */
-const TAKEN = new Set([
-  'accept',
-  'accept-encoding',
-  'connection',
-  'content-encoding',
-  'content-length',
-  'content-type',
-  'expect',
-  'host',
-  'keep-alive',
-  'last-event-id',
-  'proxy-connection',
-  'te',
-  'traceparent',
-  'tracestate',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  'user-agent',
-])
 
 /** Registry entry `auth`, with everything that its type needs; a string says what is wrong, beginning with the member. */
 export function authOf(entry: AuthEntry, url: string): UpstreamAuth | string {
@@ -36,7 +14,7 @@ export function authOf(entry: AuthEntry, url: string): UpstreamAuth | string {
       return { type, credentialKey }
     case 'headerSecret':
       if (headerName === undefined) return required('headerName')
-      return isTaken(headerName)
+      return isWrittenHeader(headerName)
         ? '.headerName: the gateway writes this header itself'
         : { type, credentialKey, headerName }
     case 'oauthClientCredentials': {
@@ -56,9 +34,4 @@ export function authOf(entry: AuthEntry, url: string): UpstreamAuth | string {
 
 function required(member: string): string {
   return `.${member}: Required value`
-}
-
-function isTaken(headerName: string): boolean {
-  const name = headerName.toLowerCase()
-  return TAKEN.has(name) || name.startsWith('mcp-')
 }

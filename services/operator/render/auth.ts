@@ -1,0 +1,86 @@
+import type { Manifest } from '@plat/resources'
+import type { AuthEntry } from '@plat/resources/rendered'
+import { sorted } from './declared.ts'
+import { faultLine, serverFaults } from './unbuilt.ts'
+
+type Server = Manifest<'MCPServer'>
+
+/** `MCPServer.spec.auth` as the gateway's registry says it: never a secret, only the name of its files. */
+export function authEntry({ metadata, spec }: Server): AuthEntry {
+  const { type = 'none', headerName, oauth, tokenExchange } = spec.auth ?? {}
+  if (type === 'none') return { type }
+  if (type === 'tokenExchange') return { type, ...(tokenExchange !== undefined && { tokenExchange }) }
+  const filed = { type, credentialKey: `${metadata.namespace}.${metadata.name}` }
+  if (type === 'headerSecret') return { ...filed, ...(headerName !== undefined && { headerName }) }
+  if (type !== 'oauthClientCredentials' || oauth === undefined) return filed
+  const { clientIdRef: _, clientSecretRef: __, ...grant } = oauth
+  return { ...filed, oauth: grant }
+}
+
+/** One key of a Secret that the gateway reads as a file. */
+interface CredentialFile {
+  /** `<namespace>.<name>.<suffix>` */
+  readonly file: string
+  /** `<namespace>/<secret>/<key>` */
+  readonly from: string
+  /** The field that asks for it. */
+  readonly path: string
+}
+
+/** Names of the keys of a TLS Secret. */
+const TLS_CERTIFICATE = 'tls.crt'
+const TLS_KEY = 'tls.key'
+
+/** What a server needs of Secrets in its own namespace. */
+export function credentialFiles({ metadata: { namespace, name }, spec }: Server): CredentialFile[] {
+  const { type = 'none', secretRef, oauth, mtls } = spec.auth ?? {}
+  const one = (suffix: string, path: string, ref: { readonly name: string; readonly key: string }): CredentialFile => ({
+    file: `${namespace}.${name}.${suffix}`,
+    from: `${namespace}/${ref.name}/${ref.key}`,
+    path: `auth.${path}`,
+  })
+  if ((type === 'bearerSecret' || type === 'headerSecret') && secretRef !== undefined) {
+    return [one('token', 'secretRef', secretRef)]
+  }
+  if (type === 'oauthClientCredentials' && oauth !== undefined) {
+    const { clientIdRef, clientSecretRef } = oauth
+    return [
+      one('client-id', 'oauth.clientIdRef', clientIdRef),
+      one('client-secret', 'oauth.clientSecretRef', clientSecretRef),
+    ]
+  }
+  if (type !== 'mtls' || mtls === undefined) return []
+  const secret = mtls.certSecretRef.name
+  return [
+    one('crt', 'mtls.certSecretRef', { name: secret, key: TLS_CERTIFICATE }),
+    one('key', 'mtls.certSecretRef', { name: secret, key: TLS_KEY }),
+  ]
+}
+
+/**
+ * The files of `upstreamCredentialsDir`, from Secrets by `<namespace>/<name>/<key>`. A server whose Secret is not there is still
+ * known: its calls are refused with `upstream_credential`.
+ */
+export function renderCredentials(
+  servers: readonly Server[],
+  secrets: ReadonlyMap<string, string>,
+): { files: ReadonlyMap<string, string>; refused: string[] } {
+  const files = new Map<string, string>()
+  const refused: string[] = []
+  for (const server of sorted(servers)) {
+    if (serverFaults(server).length > 0) continue
+    for (const { file, from, path } of credentialFiles(server)) {
+      const text = secrets.get(from)
+      if (text !== undefined) files.set(file, text)
+      else refused.push(faultLine(server, { path, why: `no Secret ${from}: calls of this server are refused` }))
+    }
+  }
+  return { files, refused }
+}
+
+/** `<namespace>/<configMap>/<key>` of a server's CA bundle; null: it has none. */
+export function bundleOf({ metadata, spec }: Server): string | null {
+  return spec.caBundleRef === undefined
+    ? null
+    : `${metadata.namespace}/${spec.caBundleRef.name}/${spec.caBundleRef.key}`
+}
