@@ -8,6 +8,7 @@ import { ledgerCommit } from './cases/ledger.ts'
 import { ledgerVerify } from './cases/ledger-verify.ts'
 import { mcp } from './cases/mcp.ts'
 import { mint } from './cases/mint.ts'
+import { policy } from './cases/policy.ts'
 import { stages } from './cases/stages.ts'
 import { start } from './cases/start.ts'
 import { verify } from './cases/verify.ts'
@@ -21,7 +22,18 @@ import {
   tableLine,
 } from './harness/report.ts'
 
-const CASES: readonly BenchCase[] = [mcp, stages, chat, mint, verify, exchange, ledgerCommit, ledgerVerify, start]
+const CASES: readonly BenchCase[] = [
+  mcp,
+  stages,
+  policy,
+  chat,
+  mint,
+  verify,
+  exchange,
+  ledgerCommit,
+  ledgerVerify,
+  start,
+]
 
 const flags = {
   only: { type: 'list', help: `the cases to run: ${CASES.map(({ name }) => name).join(', ')}` },

@@ -1,0 +1,195 @@
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { Readable } from 'node:stream'
+import { type Clock, systemClock } from '@plat/core'
+import { type Call, type Identity, Snapshots, type Target, unresolved } from '@plat/gateway/call'
+import { createPolicies } from '@plat/gateway/policy'
+import { createServers } from '@plat/gateway/servers'
+import { silentLog } from '@plat/process'
+import type { PolicyFile, RuleEntry, RuleMatch, UpstreamsFile } from '@plat/resources/rendered'
+import { type BenchCase, type Effort, row } from '../harness/report.ts'
+import { median } from '../harness/stats.ts'
+
+const MANY = 1_000
+/** Rules of the many that can match one call. */
+const CONCERNED = 5
+/** Calls of one round; where all rules match, a hundredth of it. */
+const CALLS = 10_000
+const WARM_UP_ROUNDS = 20
+const ROUNDS = 41
+const QUICK_ROUNDS = 15
+
+/**
+ * What resolution and policy cost a call, in this process: stage `resolve` and stage `policy` over 1,000 servers and 1,000 rules,
+ * beside one server and one rule.
+ */
+export const policy: BenchCase = {
+  name: 'policy',
+  async run({ dir, effort }) {
+    const setUps = new Map<string, () => void>()
+    for (const [name, setUp] of Object.entries(SET_UPS)) {
+      setUps.set(name, await judged(path.join(dir, name.replaceAll(' ', '-')), setUp))
+    }
+    const nanos = nanosPerCall(setUps, effort)
+    const of = (name: keyof typeof SET_UPS) => nanos.get(name) ?? Number.NaN
+    const few = (name: keyof typeof SET_UPS) =>
+      row({
+        what: `1,000 rules ${name}, ${CONCERNED} concerned`,
+        value: of(name) / of('one'),
+        unit: '×',
+        target: ['≤', 1.1],
+        detail: `${of(name).toFixed(0)} ns a call, one server and rule ${of('one').toFixed(0)} ns`,
+      })
+    const all = (name: keyof typeof SET_UPS) =>
+      row({ what: `1,000 rules ${name}`, value: of(name) / 1000, unit: 'µs', target: ['≤', 100], detail: '' })
+    return [
+      ...(['by server', 'by tool', 'by tool pattern', 'by user', 'by agent'] as const).map(few),
+      ...(['all matching', 'all matching and counting'] as const).map(all),
+    ]
+  },
+}
+
+interface SetUp {
+  readonly servers: number
+  readonly rules: readonly RuleEntry[]
+}
+
+/** The caller's server, tool, user and agent are number 500 of each. */
+const MINE = MANY / 2
+
+/** Rules of which those around `MINE` speak of the caller: two allow, and three would be stricter for another tier. */
+function rulesOf(match: (n: number) => RuleMatch): RuleEntry[] {
+  return Array.from({ length: MANY }, (_, n): RuleEntry => {
+    const names = match(Math.floor(n / CONCERNED) * CONCERNED)
+    if (n % CONCERNED < 2) return { name: `rule-${n}`, action: 'allow', match: names }
+    return { name: `rule-${n}`, action: 'deny', match: { ...names, tiers: ['tier-9'] } }
+  })
+}
+
+function everyRule(more: Partial<RuleEntry>): RuleEntry[] {
+  const match = { servers: [`server-${MINE}`], methods: ['tools/*'] }
+  return Array.from({ length: MANY }, (_, n) => ({ name: `rule-${n}`, action: 'allow', match, ...more }))
+}
+
+const SET_UPS = {
+  one: { servers: 1, rules: [{ name: 'rule', action: 'allow', match: { servers: [`server-${MINE}`] } }] },
+  'by server': { servers: MANY, rules: rulesOf((n) => ({ servers: [`server-${n}`] })) },
+  'by tool': { servers: MANY, rules: rulesOf((n) => ({ servers: ['*'], tools: [`tool-${n}`] })) },
+  'by tool pattern': { servers: MANY, rules: rulesOf((n) => ({ tools: [`tool-${n}*`] })) },
+  'by user': { servers: MANY, rules: rulesOf((n) => ({ users: [`user-${n}`] })) },
+  'by agent': { servers: MANY, rules: rulesOf((n) => ({ agents: [`agent-${n}`] })) },
+  'all matching': { servers: MANY, rules: everyRule({}) },
+  'all matching and counting': {
+    servers: MANY,
+    rules: everyRule({ rateLimit: { count: 1_000_000, seconds: 60, per: 'agent' } }),
+  },
+} as const satisfies Record<string, SetUp>
+
+/** Judges one call through both stages as the gateway builds them; throws when the verdict is not the expected one. */
+async function judged(prefix: string, setUp: SetUp): Promise<() => void> {
+  const files = { policyFile: `${prefix}-policies.json`, upstreamsFile: `${prefix}-upstreams.json` }
+  writeFileSync(files.policyFile, JSON.stringify(policyFileOf(setUp.rules)))
+  writeFileSync(files.upstreamsFile, JSON.stringify(upstreamsFileOf(setUp.servers)))
+  const snapshots = new Snapshots()
+  const parts = { snapshots, clock: stillClock, log: silentLog }
+  const config = { ...files, upstreams: {}, policyReloadSeconds: 2 }
+  const servers = createServers({ ...parts, config, credentials: noCredentials, metrics: { configured() {} } })
+  const policies = createPolicies({ ...parts, config, metrics: { loaded() {}, reloaded() {} } })
+  await Promise.all([servers.check(), policies.check()])
+  servers.close()
+  policies.close()
+  const call = callIn(snapshots)
+  return () => {
+    const resolved = servers.stage.admit(call)
+    if (!('target' in resolved)) throw new Error('void: the server was not found')
+    call.facts.target = resolved.target
+    const verdict = policies.stage.admit(call)
+    if (!('decision' in verdict)) throw new Error('void: the call was denied')
+  }
+}
+
+/** The servers of this bench are shown nothing. */
+const noCredentials = { missing: () => false, follow: async () => {} }
+
+/** The time stands still, so that asking for it costs nothing. */
+const stillClock: Clock = { ...systemClock, now: () => 1_700_000_000_000 }
+
+/** Median nanoseconds of CPU a call; the set-ups take turns, so that what disturbs one disturbs all. */
+function nanosPerCall(setUps: ReadonlyMap<string, () => void>, { quick }: Effort): ReadonlyMap<string, number> {
+  const nanos = new Map<string, number[]>([...setUps].map(([name]) => [name, []]))
+  for (let round = -WARM_UP_ROUNDS; round < (quick ? QUICK_ROUNDS : ROUNDS); round++) {
+    for (const [name, judge] of setUps) {
+      const calls = name.startsWith('all') ? CALLS / 100 : CALLS
+      const before = process.cpuUsage()
+      for (let n = 0; n < calls; n++) judge()
+      const { user, system } = process.cpuUsage(before)
+      if (round >= 0) nanos.get(name)?.push(((user + system) / calls) * 1000)
+    }
+  }
+  return new Map([...nanos].map(([name, all]) => [name, median(all)]))
+}
+
+function policyFileOf(rules: readonly RuleEntry[]): PolicyFile {
+  const agents = Array.from({ length: MANY }, (_, n) => `agent-${n}`)
+  const one = { name: 'default/all', namespace: 'default', agents, cedar: '', rules: [...rules] }
+  return {
+    version: 1,
+    generation: 1,
+    revision: 'sha256:bench',
+    policies: [{ ...one, mode: 'enforce', defaultAction: 'deny' }],
+  }
+}
+
+/** Servers around the caller's. */
+function upstreamsFileOf(count: number): UpstreamsFile {
+  const fixed = { implicit: false, trust: 'trusted', dataClass: 'internal' } as const
+  const first = count === 1 ? MINE : 0
+  const entries = Array.from({ length: count }, (_, n) => {
+    const entry = {
+      ...fixed,
+      namespaces: [],
+      url: `http://127.0.0.1:${10_000 + n}/mcp`,
+      auth: { type: 'none' as const },
+    }
+    return [`default/server-${first + n}`, entry] as const
+  })
+  return { version: 1, servers: Object.fromEntries(entries), bindings: {}, agentWeb: {} }
+}
+
+function callIn(snapshots: Snapshots) {
+  const identity: Identity = {
+    tenant: '',
+    namespace: 'default',
+    agent: `agent-${MINE}`,
+    session: 's1',
+    user: `user-${MINE}`,
+    groups: ['dev', 'oncall'],
+    verified: 'requester',
+    tier: 'tier-1',
+    scopes: new Set([`tools:server-${MINE}`]),
+    jti: 'j1',
+    ancestors: [],
+    chain: [],
+    expiresAt: stillClock.now(),
+    jkt: null,
+    issuer: 'plat-identity',
+    forkRoot: null,
+    inheritedTaints: [],
+  }
+  const facts: { identity: Identity; target: Target } = { identity, target: unresolved }
+  return {
+    id: 'c',
+    wire: { method: 'POST', path: '', query: '', headers: {}, body: Readable.from([]), remote: '' },
+    signal: new AbortController().signal,
+    receivedAt: stillClock.now(),
+    snapshot: snapshots.current,
+    operation: 'mcp.call',
+    method: 'tools/call',
+    server: `server-${MINE}`,
+    name: `tool-${MINE}`,
+    body: null,
+    parent: null,
+    pass: 1,
+    facts,
+  } satisfies Call<'identity' | 'target'>
+}
