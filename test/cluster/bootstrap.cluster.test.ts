@@ -4,7 +4,7 @@ import { type ApiServer, startApiServer } from './api-server.ts'
 import { buildBinaries } from './binaries.ts'
 import { type ClusterBroker, startBroker } from './broker.ts'
 import { definitions } from './definitions.ts'
-import { WarmPod } from './warm-pod.ts'
+import { WarmPod, type WarmPodOptions } from './warm-pod.ts'
 
 let server: ApiServer
 let broker: ClusterBroker
@@ -37,7 +37,7 @@ after(async () => {
   await server?.stop()
 })
 
-async function warmPod(namespace: string, options: { attested?: boolean } = {}): Promise<WarmPod> {
+async function warmPod(namespace: string, options: WarmPodOptions = {}): Promise<WarmPod> {
   const pod = new WarmPod(server, namespace)
   await pod.create(options)
   return pod
@@ -104,6 +104,29 @@ test('on a real cluster a pod that was made anew takes the session over, and the
   assert.equal((await ask(old)).outcome, '403 access_denied')
   assert.equal((await ask(await pod.token())).outcome, '200 s1')
   assert.deepEqual(Object((await pod.session()).status).podRef, { name: 'warm', uid: pod.podUid })
+})
+
+test('on a real cluster variables come from the pod, and from a Secret only once the broker may read it', async () => {
+  const env = [
+    { name: 'WHERE', valueFrom: { fieldRef: { fieldPath: 'metadata.namespace' } } },
+    { name: 'PASSWORD', valueFrom: { secretKeyRef: { name: 'store', key: 'password' } } },
+  ]
+  const pod = await warmPod('variables', { env })
+  await pod.putSecret('store', { password: 'opensesame' })
+  await pod.adopt({ phase: 'Running' })
+  const first = await ask(await pod.token())
+  assert.equal(first.outcome, '503 temporarily_unavailable')
+  assert.match(String(first.body.error_description), /may not read what the variable PASSWORD/)
+  await pod.shareSecret('store')
+  // The API server's own view of its rights follows in a moment.
+  for (;;) {
+    const { outcome, body } = await ask(await pod.token())
+    if (outcome === '503 temporarily_unavailable') continue
+    assert.equal(outcome, '200 s1')
+    const { WHERE, PASSWORD } = Object(body.env)
+    assert.deepEqual([WHERE, PASSWORD], ['variables', 'opensesame'])
+    return
+  }
 })
 
 test('on a real cluster an attested session gets no token, and a revoked one nothing', async () => {

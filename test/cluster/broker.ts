@@ -18,6 +18,9 @@ const RULES = [
   { apiGroups: ['plat.dev'], resources: ['agents', 'trusttiers'], verbs: ['get'] },
 ]
 
+/** The broker's service account. */
+export const BROKER = { namespace: 'plat-system', name: 'plat-identity' } as const
+
 /** A broker in a process of its own, with a service account that has its rights and no others. */
 export interface ClusterBroker {
   readonly bootstrapUrl: string
@@ -43,7 +46,7 @@ export async function startBroker(server: ApiServer): Promise<ClusterBroker> {
 }
 
 async function serviceAccountOf({ ask }: ApiServer): Promise<string> {
-  const [namespace, name] = ['plat-system', 'plat-identity']
+  const { namespace, name } = BROKER
   const rbac = '/apis/rbac.authorization.k8s.io/v1'
   const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name }
   await ask('POST', '/api/v1/namespaces', { metadata: { name: namespace } })

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import type { ApiServer } from './api-server.ts'
+import { BROKER } from './broker.ts'
 
 type Members = Readonly<Record<string, unknown>>
 
@@ -12,6 +13,12 @@ const TIERS = ['plat.dev/v1alpha1', 'TrustTier', 'trusttiers'] as const
 type KindRow = readonly [apiVersion: string, kind: string, plural: string]
 
 const CONTAINERS = [{ name: 'agent', image: 'registry.example/agent:1' }]
+
+export interface WarmPodOptions {
+  readonly attested?: boolean
+  /** The variables of its Agent. */
+  readonly env?: readonly object[]
+}
 
 /** One warm pod in a namespace of its own, and what the controllers and the operator would write around it. */
 export class WarmPod {
@@ -26,12 +33,12 @@ export class WarmPod {
   }
 
   /** A pool, its Sandbox and the Sandbox's pod: nobody has asked for them yet. */
-  async create({ attested = false } = {}): Promise<void> {
+  async create({ attested = false, env = [] }: WarmPodOptions = {}): Promise<void> {
     const tier = `tier-${this.namespace}`
     await this.#must('POST', '/api/v1/namespaces', { metadata: { name: this.namespace } })
     await this.#must('POST', this.#core('serviceaccounts'), { metadata: { name: 'runner' } })
     await this.#make(TIERS, tier, { spec: { attested } }, null)
-    await this.#make(AGENTS, 'assistant', { spec: { image: 'x', tier } })
+    await this.#make(AGENTS, 'assistant', { spec: { image: 'x', tier, env } })
     const pool = await this.#make(POOLS, 'pool', { spec: { replicas: 1, sandboxTemplateRef: { name: 'template' } } })
     const spec = { podTemplate: { spec: { containers: CONTAINERS } } }
     this.#sandboxUid = await this.#make(SANDBOXES, 'warm', { ...owned(POOLS, 'pool', pool), spec })
@@ -68,6 +75,21 @@ export class WarmPod {
       session: `${this.#collection(SESSIONS)}/s1`,
     }[what]
     await this.#must('PATCH', 'status' in body ? `${where}/status` : where, body)
+  }
+
+  /** A Secret in the pod's namespace. */
+  async putSecret(name: string, stringData: Readonly<Record<string, string>>): Promise<void> {
+    await this.#must('POST', this.#core('secrets'), { metadata: { name }, stringData })
+  }
+
+  /** Lets the broker read this one Secret. */
+  async shareSecret(name: string): Promise<void> {
+    const rbac = `/apis/rbac.authorization.k8s.io/v1/namespaces/${this.namespace}`
+    const rules = [{ apiGroups: [''], resources: ['secrets'], resourceNames: [name], verbs: ['get'] }]
+    const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'variables' }
+    const subjects = [{ kind: 'ServiceAccount', ...BROKER }]
+    await this.#must('POST', `${rbac}/roles`, { metadata: { name: 'variables' }, rules })
+    await this.#must('POST', `${rbac}/rolebindings`, { metadata: { name: 'variables' }, roleRef, subjects })
   }
 
   /** What the API server answers to a change of the session that nobody may make. */
