@@ -90,6 +90,7 @@ async function admin(where: string, body?: object, token = 'admin-token') {
 }
 
 test('the list tells per server what was seen and what differs; mode off is in no list', async () => {
+  // Shows D2.server.toolPins.mode.
   for (const server of ['learning', 'strict', 'off']) await tools(server)
   offered = [CHANGED]
   await tools('learning')
