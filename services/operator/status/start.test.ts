@@ -113,6 +113,27 @@ test('Pinned follows what the gateway reports: unknown, true, false with the nam
   assert.deepEqual((await statusOf('MCPServer'))?.driftedTools, [])
 })
 
+test('the operator writes the status: people cannot, and what they write into the spec leaves it alone', async () => {
+  // Shows D2.kind.agent.statusSubresource and D2.kind.server.statusSubresource.
+  await put('Agent', 'agents', '{image: i, tier: t}')
+  await server()
+  const before = await statusOf('MCPServer')
+  assert.notEqual(await statusOf('Agent'), undefined)
+  const generations = async () => [
+    (await store.get('MCPServer', { namespace: 'default', name: 'a' }))?.metadata.generation,
+    (await store.get('Agent', { namespace: 'default', name: 'a' }))?.metadata.generation,
+  ]
+  assert.deepEqual(await generations(), [1, 1])
+  await server(', trust: trusted')
+  assert.deepEqual((await store.get('MCPServer', { namespace: 'default', name: 'a' }))?.status, before)
+  assert.deepEqual(await generations(), [2, 1])
+  for (const [kind, plural] of Object.entries({ Agent: 'agents', MCPServer: 'mcpservers' })) {
+    await put(kind, plural, `{}\nstatus: {conditions: []}`)
+  }
+  await store.check()
+  assert.match(store.problems().join('\n'), /agents.*status: unknown field[\s\S]*mcpservers.*status: unknown field/)
+})
+
 test('with mode off nothing is said to be pinned', async () => {
   await server(", toolPins: {mode: 'off'}")
   assert.equal((await condition('MCPServer', 'Pinned'))?.reason, 'PinsOff')

@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
+import { test } from 'node:test'
+import { TestClock } from '@plat/core'
+import { createMemoryJournal } from '@plat/state'
+import { deny, isDenial, Snapshots, type Target, unresolved } from '../../call/index.ts'
+import { PinBook } from './book.ts'
+import { definitionDigest } from './definition.ts'
+import type { PinEvent } from './events.ts'
+import type { PinRules } from './rules.ts'
+import { createPinStage, type PinnedCall } from './stage.ts'
+
+const CACHE_MS = 60_000
+const READ = { name: 'read' }
+
+function callOf(tool: string | null): PinnedCall {
+  const target: Target = { ...unresolved, kind: 'mcp', key: 'default/notes', server: 'notes', tool, builtin: false }
+  const identity = {
+    tenant: '',
+    namespace: 'default',
+    agent: 'a',
+    session: 's',
+    user: null,
+    groups: [],
+    verified: null,
+    tier: 't',
+    scopes: new Set<string>(),
+    jti: 'j',
+    ancestors: [],
+    chain: [],
+    expiresAt: 0,
+    jkt: null,
+    issuer: '',
+    forkRoot: null,
+    inheritedTaints: [],
+  }
+  return {
+    id: 'c',
+    wire: { method: 'POST', path: '/mcp/notes', query: '', headers: {}, body: Readable.from([]), remote: '' },
+    signal: new AbortController().signal,
+    receivedAt: 0,
+    snapshot: new Snapshots().current,
+    operation: 'mcp.call',
+    method: 'tools/call',
+    server: 'notes',
+    name: tool,
+    body: null,
+    parent: null,
+    pass: 1,
+    facts: { identity, target },
+  }
+}
+
+/** The stage over a server that offers `tools`, or fails while it is null. */
+async function world(rules: Partial<PinRules>) {
+  const clock = new TestClock()
+  const journal = createMemoryJournal<PinEvent>(() => clock.now())
+  const book = await PinBook.open({ journal, clock, onNotice() {}, onFault: (error) => assert.fail(String(error)) })
+  const server: { tools: readonly object[] | null; lists: number } = { tools: [READ], lists: 0 }
+  const told: string[] = []
+  const all: PinRules = { mode: 'enforce', onChange: 'hide', allowUnpinned: false, pins: new Map(), ...rules }
+  const stage = createPinStage({
+    book,
+    clock,
+    rules: () => all,
+    async list() {
+      server.lists++
+      return server.tools ?? deny('upstream_error', 'down')
+    },
+    cacheMs: CACHE_MS,
+    onFault: (error) => void told.push(String(error)),
+    onRefused: (name, event) => void told.push(`${name} ${event}`),
+  })
+  const admit = async (tool: string | null) => {
+    const verdict = await stage.admit(callOf(tool))
+    if (isDenial(verdict)) return verdict.code
+    return 'pin' in Object(verdict) ? 'passed' : assert.fail('neither facts nor denial')
+  }
+  return { clock, server, told, admit }
+}
+
+const pinned = { pins: new Map([['read', new Set([definitionDigest(READ) ?? ''])]]) }
+
+test('within pinCacheSeconds a server is asked for its tools once, however many calls come', async () => {
+  // Shows D3.mcp.pinCacheSeconds.
+  const { clock, server, admit } = await world(pinned)
+  assert.deepEqual(await Promise.all([admit('read'), admit('read'), admit('read')]), ['passed', 'passed', 'passed'])
+  assert.equal(server.lists, 1)
+  await clock.advance(CACHE_MS)
+  assert.equal(await admit('read'), 'passed')
+  assert.equal(server.lists, 1)
+  await clock.advance(1)
+  server.tools = [{ ...READ, description: 'changed' }]
+  assert.equal(await admit('read'), 'tool_pin_mismatch')
+  assert.equal(server.lists, 2)
+})
+
+test('a tool that the server does not list is refused without asking again and again', async () => {
+  const { clock, server, told, admit } = await world(pinned)
+  for (let calls = 0; calls < 3; calls++) assert.equal(await admit('gone'), 'tool_pin_mismatch')
+  assert.deepEqual([server.lists, told.length], [1, 3])
+  await clock.advance(CACHE_MS + 1)
+  assert.equal(await admit('gone'), 'tool_pin_mismatch')
+  assert.equal(server.lists, 2)
+})
+
+test('while a server cannot list its tools, enforce refuses and asks again; learn lets calls pass and asks once', async () => {
+  const strict = await world(pinned)
+  strict.server.tools = null
+  assert.equal(await strict.admit('read'), 'upstream_error')
+  assert.equal(await strict.admit('read'), 'upstream_error')
+  assert.equal(strict.server.lists, 2)
+  strict.server.tools = [READ]
+  assert.equal(await strict.admit('read'), 'passed')
+  const learning = await world({ mode: 'learn' })
+  learning.server.tools = null
+  for (let calls = 0; calls < 3; calls++) assert.equal(await learning.admit('read'), 'passed')
+  assert.equal(learning.server.lists, 1)
+})
+
+test('what calls no tool asks for no list', async () => {
+  const { server, admit } = await world(pinned)
+  assert.equal(await admit(null), 'passed')
+  assert.equal(server.lists, 0)
+})
