@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { formatProblem } from '@plat/config'
 import { buildInfo, systemClock, systemIds } from '@plat/core'
-import { silentLog } from '@plat/process'
+import { type Log, silentLog } from '@plat/process'
 import { type TestIssuer, testIssuer } from '@plat/testkit/identity'
 import { loadGatewayConfig } from '../config.ts'
 import { type Gateway, startGateway } from '../gateway.ts'
@@ -26,7 +26,7 @@ export async function folder(t: TestContext): Promise<string> {
 }
 
 /** A gateway in this process with the least configuration and `own` over it. `drained`: the test ends it itself. */
-export async function started(t: TestContext, own: object, drained = false): Promise<Ground> {
+export async function started(t: TestContext, own: object, drained = false, log: Log = silentLog): Promise<Ground> {
   const dir = await folder(t)
   const issuer = testIssuer()
   await writeFile(join(dir, 'pub.pem'), issuer.signer.publicKey.key.export({ type: 'spki', format: 'pem' }))
@@ -41,7 +41,7 @@ export async function started(t: TestContext, own: object, drained = false): Pro
   await writeFile(join(dir, 'policies.json'), JSON.stringify(ALLOW_ALL))
   const loaded = loadGatewayConfig({ env: {}, flags: { config: join(dir, 'gateway.json'), listen: '' } })
   if (!loaded.ok) assert.fail(loaded.problems.map(formatProblem).join('\n'))
-  const shared = { clock: systemClock, ids: systemIds(systemClock), log: silentLog, build: buildInfo('gateway') }
+  const shared = { clock: systemClock, ids: systemIds(systemClock), log, build: buildInfo('gateway') }
   const gateway = await startGateway({ ...shared, config: loaded.config, env: { PLAT_ADMIN_TOKEN: TOKEN } })
   if (!drained) t.after(() => gateway.drain())
   return { gateway, issuer }

@@ -1,0 +1,289 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
+import { createServer } from 'node:https'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import type { TLSSocket } from 'node:tls'
+import { systemClock } from '@plat/core'
+import { createAuthority, type Issued } from '@plat/testkit/authority'
+import { startTestIdentity } from '@plat/testkit/identity'
+import { type Received, type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
+import { startOidcProvider } from '@plat/testkit/oidc/provider'
+import { until } from '@plat/testkit/until'
+import { createLocalJWKSet, jwtVerify } from 'jose'
+import { folder } from '../../testing/started.ts'
+import { credentialGround } from './testing/ground.ts'
+
+const RESULT = '{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'
+
+/** An MCP server that lets in whom `admits` says, and answers everybody else 401. */
+async function guarded(t: TestContext, admits: (request: Received) => boolean): Promise<ScriptedUpstream> {
+  const upstream = await startScriptedUpstream()
+  t.after(() => upstream.close())
+  upstream.answers((request, response) => {
+    if (!admits(request)) response.writeHead(401, { 'www-authenticate': 'Bearer' }).end()
+    else response.writeHead(200, { 'content-type': 'application/json' }).end(RESULT)
+  })
+  return upstream
+}
+
+test('a bearer secret is shown to its server, and the caller’s own token to nobody', async (t) => {
+  // Shows D2.auth.bearerSecret, D2.server.auth, D3.registry.auth and D3.mcp.upstreamCredentialsDir.
+  const upstream = await guarded(t, ({ headers }) => headers.authorization === 'Bearer of-the-gateway')
+  const ground = await credentialGround(t, {
+    servers: {
+      notes: { url: upstream.url, auth: { type: 'bearerSecret', credentialKey: 'default.notes' } },
+      open: { url: upstream.url, auth: { type: 'none' } },
+    },
+    secrets: { 'default.notes.token': 'of-the-gateway\n' },
+  })
+  assert.equal((await ground.call('notes')).text, RESULT)
+  assert.equal((await ground.call('open')).error, 'upstream_credential')
+  assert.deepEqual(
+    upstream.received.map(({ headers }) => headers.authorization),
+    ['Bearer of-the-gateway', undefined],
+  )
+  assert.doesNotMatch(await ground.written(), /of-the-gateway/)
+})
+
+test('a header secret stands in its header, and a caller cannot put its own there', async (t) => {
+  // Shows D2.auth.headerSecret, D2.auth.headerSecret.headerName and D2.auth.none.
+  const upstream = await guarded(t, ({ headers }) => headers['x-api-key'] === 'Key of the gateway')
+  const ground = await credentialGround(t, {
+    servers: {
+      notes: {
+        url: upstream.url,
+        auth: { type: 'headerSecret', headerName: 'X-Api-Key', credentialKey: 'default.notes' },
+      },
+    },
+    secrets: { 'default.notes.token': 'Key of the gateway' },
+  })
+  assert.equal((await ground.call('notes')).text, RESULT)
+  assert.equal(upstream.received[0]?.headers.authorization, undefined)
+})
+
+test('without a usable credential a call is refused before anything is sent, and goes once there is one', async (t) => {
+  const upstream = await guarded(t, () => true)
+  const key = { credentialKey: 'default.notes' }
+  const ground = await credentialGround(t, {
+    servers: {
+      notes: { url: upstream.url, auth: { type: 'bearerSecret', ...key } },
+      split: { url: upstream.url, auth: { type: 'bearerSecret', credentialKey: 'default.split' } },
+      exchange: { url: upstream.url, auth: { type: 'tokenExchange', tokenExchange: { audience: 'a' } } },
+    },
+    secrets: { 'default.split.token': 'two\r\nlines: secret' },
+  })
+  for (const server of ['notes', 'split', 'exchange']) {
+    assert.equal((await ground.call(server)).error, 'upstream_credential', server)
+  }
+  assert.equal(upstream.received.length, 0)
+  assert.doesNotMatch(await ground.written(), /lines: secret/)
+  await ground.secret('default.notes.token', 'late')
+  await until(async () => (await ground.call('notes')).error === null, 'the credential to be read')
+  assert.equal(upstream.received[0]?.headers.authorization, 'Bearer late')
+  await ground.secret('default.notes.token', null)
+  await until(async () => (await ground.call('notes')).error === 'upstream_credential', 'the credential to be gone')
+})
+
+test('a secret is replaced under load and no call fails, even when the server takes the old one no more', async (t) => {
+  let wanted = 'secret-0'
+  const upstream = await guarded(t, ({ headers }) => headers.authorization === `Bearer ${wanted}`)
+  const ground = await credentialGround(t, {
+    servers: { notes: { url: upstream.url, auth: { type: 'bearerSecret', credentialKey: 'default.notes' } } },
+    secrets: { 'default.notes.token': wanted },
+  })
+  const token = ground.issuer.token()
+  let going = true
+  let calls = 0
+  const failed: string[] = []
+  const caller = async () => {
+    while (going) {
+      const { error } = await ground.call('notes', token)
+      if (error !== null) failed.push(error)
+      calls++
+    }
+  }
+  const callers = Array.from({ length: 8 }, caller)
+  for (let rotation = 1; rotation <= 5; rotation++) {
+    const before = calls
+    // The secret is there before the server changes its mind, as in every rotation; the gateway has not looked again yet.
+    await ground.secret('default.notes.token', `secret-${rotation}`)
+    wanted = `secret-${rotation}`
+    await until(() => calls > before + 50, 'calls after the rotation')
+  }
+  going = false
+  await Promise.all(callers)
+  assert.deepEqual(failed, [])
+})
+
+/** A server over TLS whose certificate `server` has issued; it takes clients of `clients` alone and answers with their name. */
+async function mutual(t: TestContext, leaf: Issued, clients: readonly Issued[]) {
+  const server = createServer(
+    {
+      cert: leaf.pem,
+      key: keyOf(leaf),
+      ca: clients.map(({ pem }) => pem),
+      requestCert: true,
+      rejectUnauthorized: false,
+    },
+    (request, response) => {
+      request.resume()
+      const socket = tlsOf(request.socket)
+      const name = socket.authorized ? String(socket.getPeerCertificate().subject.CN) : 'nobody'
+      response.writeHead(200, { 'content-type': 'application/json' })
+      response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result: { content: [{ type: 'text', text: name }] } }))
+    },
+  )
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const address = server.address()
+  return `https://localhost:${address !== null && typeof address === 'object' ? address.port : 0}/mcp`
+}
+
+const isTls = (socket: object): socket is TLSSocket => 'getPeerCertificate' in socket
+function tlsOf(socket: object): TLSSocket {
+  assert.ok(isTls(socket))
+  return socket
+}
+
+const keyOf = (issued: Issued) => String(issued.privateKey.export({ format: 'pem', type: 'pkcs8' }))
+
+test('a server’s own CA bundle is trusted for it alone, and a client certificate is shown and replaced without a failed call', async (t) => {
+  // Shows D2.auth.mtls and D3.registry.caPEM.
+  const now = systemClock.now()
+  const servers = await createAuthority({ name: 'servers', now })
+  const clients = await createAuthority({ name: 'clients', now })
+  const url = await mutual(t, await servers.issue({ name: 'server', dnsNames: ['localhost'] }), [clients])
+  const first = await clients.issue({ name: 'first' })
+  const second = await clients.issue({ name: 'second' })
+  const ground = await credentialGround(t, {
+    servers: {
+      shown: { url, caPEM: servers.pem, auth: { type: 'mtls', credentialKey: 'default.shown' } },
+      plain: { url, caPEM: servers.pem, auth: { type: 'none' } },
+      distrusted: { url, auth: { type: 'none' } },
+    },
+    secrets: { 'default.shown.crt': first.pem, 'default.shown.key': keyOf(first) },
+  })
+  assert.match((await ground.call('shown')).text, /"first"/)
+  assert.match((await ground.call('plain')).text, /"nobody"/)
+  assert.equal((await ground.call('distrusted')).error, 'upstream_error')
+
+  let going = true
+  const seen: string[] = []
+  const callers = Array.from({ length: 4 }, async () => {
+    while (going) seen.push((await ground.call('shown')).text)
+  })
+  await ground.secret('default.shown.crt', second.pem)
+  // A certificate without its key is no pair: until the key comes, the one before is shown.
+  await until(async () => (await ground.written()).includes('are no certificate'), 'the half of the pair to be seen')
+  await ground.secret('default.shown.key', keyOf(second))
+  await until(() => seen.at(-1)?.includes('"second"') === true, 'the new certificate')
+  going = false
+  await Promise.all(callers)
+  assert.deepEqual(
+    seen.filter((text) => !text.includes('"first"') && !text.includes('"second"')),
+    [],
+  )
+  assert.doesNotMatch(await ground.written(), /BEGIN/)
+})
+
+test('the grant of a certified OpenID provider is for the resource and scopes of the server, and serves many calls', async (t) => {
+  // Shows D2.auth.oauthClientCredentials, D2.auth.oauth.tokenURL, D2.auth.oauth.resource and D2.auth.oauth.scopes.
+  const provider = await startOidcProvider(['read', 'write'])
+  t.after(() => provider.close())
+  const discovery: unknown = await (await fetch(`${provider.url}/.well-known/openid-configuration`)).json()
+  assert.ok(typeof discovery === 'object' && discovery !== null && 'jwks_uri' in discovery)
+  const keys = createLocalJWKSet(JSON.parse(await (await fetch(String(discovery.jwks_uri))).text()))
+  const resource = 'https://notes.example/mcp'
+  const tokens = new Set<string>()
+  const upstream = await startScriptedUpstream()
+  t.after(() => upstream.close())
+  upstream.answers(async ({ headers }, response) => {
+    const token = headers.authorization?.replace('Bearer ', '') ?? ''
+    const known = await jwtVerify(token, keys, { issuer: provider.url, audience: resource }).catch(() => null)
+    if (known?.payload.scope === 'read' && known.payload.client_id === provider.clientId) tokens.add(token)
+    response.writeHead(tokens.has(token) ? 200 : 401, { 'content-type': 'application/json' }).end(RESULT)
+  })
+  const oauth = { tokenURL: `${provider.url}/token`, resource, scopes: ['read'] }
+  const auth = { type: 'oauthClientCredentials', oauth } as const
+  const ground = await credentialGround(t, {
+    servers: {
+      notes: { url: upstream.url, auth: { ...auth, credentialKey: 'default.notes' } },
+      stranger: { url: upstream.url, auth: { ...auth, credentialKey: 'default.stranger' } },
+    },
+    secrets: {
+      'default.notes.client-id': provider.clientId,
+      'default.notes.client-secret': provider.clientSecret,
+      'default.stranger.client-id': provider.clientId,
+      'default.stranger.client-secret': 'not-the-secret',
+    },
+  })
+  const together = await Promise.all(Array.from({ length: 20 }, () => ground.call('notes')))
+  assert.deepEqual([...new Set(together.map(({ text }) => text))], [RESULT])
+  assert.equal(tokens.size, 1)
+  assert.equal((await ground.call('stranger')).error, 'upstream_credential')
+  const written = await ground.written()
+  assert.match(written, /the token endpoint answered 401: invalid_client/)
+  for (const secret of [provider.clientSecret, 'not-the-secret', ...tokens]) assert.ok(!written.includes(secret))
+})
+
+test('each session gets a token of its own from the broker, for the server’s audience, that names the user', async (t) => {
+  // Shows D2.auth.tokenExchange, D2.auth.tokenExchange.actSub, D2.auth.tokenExchange.audience and D3.mcp.tokenExchangeURL.
+  const exchangeConfig = join(await folder(t), 'exchange.json')
+  const reports = { allowedScopes: ['tools:notes', 'tools:other'], allowedNamespaces: ['default'] }
+  await writeFile(exchangeConfig, JSON.stringify({ audiences: { reports } }))
+  const broker = await startTestIdentity(['-exchange-config', exchangeConfig])
+  t.after(() => broker.stop())
+  const mint = async (session: string, user: string, scopes: readonly string[]) => {
+    const response = await fetch(`${broker.url}/v1/token`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${broker.brokerToken}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ namespace: 'default', agent: 'assistant', session, user, scopes }),
+    })
+    return String(JSON.parse(await response.text()).token)
+  }
+  const keys = createLocalJWKSet(JSON.parse(await (await fetch(`${broker.url}/.well-known/jwks.json`)).text()))
+  const shown: string[] = []
+  const upstream = await startScriptedUpstream()
+  t.after(() => upstream.close())
+  upstream.answers(async ({ headers }, response) => {
+    const token = headers.authorization?.replace('Bearer ', '') ?? ''
+    await jwtVerify(token, keys, { issuer: 'plat-identity', audience: 'reports' })
+    shown.push(token)
+    response.writeHead(200, { 'content-type': 'application/json' }).end(RESULT)
+  })
+  const exchange = (audience: string) => ({ type: 'tokenExchange', tokenExchange: { audience } }) as const
+  const ground = await credentialGround(t, {
+    servers: {
+      notes: { url: upstream.url, auth: exchange('reports') },
+      unlisted: { url: upstream.url, auth: exchange('unlisted') },
+    },
+    config: {
+      tokenExchangeURL: `${broker.url}/v1/exchange`,
+      identity: { jwksURL: `${broker.url}/.well-known/jwks.json`, issuer: 'plat-identity' },
+    },
+  })
+  const ada = await mint('s1', 'ada', ['tools:notes', 'tools:unlisted', 'models:big'])
+  const bob = await mint('s2', 'bob', ['tools:notes'])
+  for (const token of [ada, ada, bob]) assert.equal((await ground.call('notes', token)).text, RESULT)
+  assert.equal((await ground.call('unlisted', ada)).error, 'upstream_credential')
+  const claims = shown.map((token) => JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()))
+  assert.deepEqual(
+    claims.map(({ act, scope, plat_session }) => [act.sub, scope, plat_session]),
+    [
+      ['user:ada', 'tools:notes', 's1'],
+      ['user:ada', 'tools:notes', 's1'],
+      ['user:bob', 'tools:notes', 's2'],
+    ],
+  )
+  assert.equal(shown[0], shown[1], 'a token of a session is used again')
+  assert.ok(!shown.includes(ada) && !shown.includes(bob))
+  const written = await ground.written()
+  assert.match(written, /the token endpoint answered 400: invalid_target/)
+  for (const token of [ada, bob, ...shown]) assert.ok(!written.includes(token))
+})

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { TestClock } from '@plat/core'
+import type { Grant } from './endpoint.ts'
+import { Token } from './tokens.ts'
+
+/** A token whose endpoint answers what the test says, when it says so. */
+function tokenOf(marginMs = 60_000) {
+  const clock = new TestClock()
+  const asked: ((answer: Grant | string) => void)[] = []
+  const token = new Token({ clock, marginMs, ask: () => new Promise((resolve) => asked.push(resolve)) })
+  let count = 0
+  const grant = (expiresInSeconds: number | null): Grant => {
+    count++
+    return { credential: { headers: { authorization: `Bearer ${count}` }, clientCert: null }, expiresInSeconds }
+  }
+  /** Asks, and lets the endpoint answer. */
+  const fetched = async (answer: Grant | string) => {
+    const waiting = token.get()
+    assert.ok(waiting instanceof Promise)
+    asked.at(-1)?.(answer)
+    return waiting
+  }
+  return { clock, token, asked, grant, fetched }
+}
+
+test('a token is used until 60 s before it expires, counted from before it was asked for, and costs no await', async () => {
+  // Shows D2.auth.oauthClientCredentials.cached.
+  const { clock, token, asked, grant } = tokenOf()
+  const first = grant(300)
+  const waiting = token.get()
+  await clock.advance(5_000)
+  asked[0]?.(first)
+  assert.equal(await waiting, first.credential)
+  await clock.advance(300_000 - 60_000 - 5_000 - 1)
+  assert.equal(token.get(), first.credential)
+  await clock.advance(1)
+  assert.ok(token.get() instanceof Promise)
+  assert.equal(asked.length, 2)
+})
+
+test('calls that need the same token wait for one question, and a token that lives less than the margin serves those alone', async () => {
+  const { token, asked, grant } = tokenOf()
+  const waiting = [token.get(), token.get(), token.get()]
+  assert.equal(asked.length, 1)
+  const short = grant(60)
+  asked[0]?.(short)
+  assert.deepEqual(await Promise.all(waiting), [short.credential, short.credential, short.credential])
+  assert.ok(token.get() instanceof Promise)
+  assert.equal(asked.length, 2)
+})
+
+test('a life that the endpoint does not tell is taken as five minutes', async () => {
+  const { clock, token, fetched, grant } = tokenOf()
+  const untold = grant(null)
+  assert.equal(await fetched(untold), untold.credential)
+  await clock.advance(239_999)
+  assert.equal(token.get(), untold.credential)
+  await clock.advance(1)
+  assert.ok(token.get() instanceof Promise)
+})
+
+test('after a refusal the endpoint has a second of peace', async () => {
+  const { clock, token, asked, fetched, grant } = tokenOf()
+  assert.equal(await fetched('no'), 'no')
+  assert.equal(token.get(), 'no')
+  await clock.advance(1_000)
+  const good = grant(300)
+  assert.equal(await fetched(good), good.credential)
+  assert.equal(asked.length, 2)
+})
+
+test('a refused token is replaced once it has an age, and never by itself', async () => {
+  const { clock, token, asked, fetched, grant } = tokenOf()
+  const first = grant(300)
+  await fetched(first)
+  assert.equal(await token.renewed(first.credential), null, 'it is too young')
+  await clock.advance(10_000)
+  const renewing = [token.renewed(first.credential), token.renewed(first.credential)]
+  assert.equal(asked.length, 2)
+  const second = grant(300)
+  asked[1]?.(second)
+  assert.deepEqual(await Promise.all(renewing), [second.credential, second.credential])
+  assert.equal(await token.renewed(first.credential), second.credential, 'somebody else has renewed it')
+  await clock.advance(10_000)
+  const failing = token.renewed(second.credential)
+  asked[2]?.('no')
+  assert.equal(await failing, null)
+})
