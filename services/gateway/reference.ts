@@ -1,10 +1,11 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { jsonSchema, markdownReference } from '@plat/config'
+import { chartFiles } from './chart.ts'
 import { gatewayBlocks, gatewaySchema } from './config.ts'
 
-/** Where the reference of gateway.json stands; run this file to write it again, a test compares. */
-export const REFERENCE_FOLDER = path.resolve(import.meta.dirname, '../../docs/reference')
+/** The root of the repository, below which the written files stand. */
+export const REPOSITORY = path.resolve(import.meta.dirname, '../..')
 
 const INTRODUCTION = `# gateway.json
 
@@ -14,11 +15,14 @@ problem of a file at once.
 
 `
 
-/** The pages of the reference by file name. */
+/** What is written from the tables, by path from the root; run this file to write it again, a test compares. */
 export function referencePages(): Readonly<Record<string, string>> {
+  const { values, schema } = chartFiles(gatewaySchema())
   return {
-    'gateway.md': INTRODUCTION + markdownReference(gatewayBlocks, {}),
-    'gateway.schema.json': printJson(jsonSchema(gatewaySchema(), 'gateway.json')),
+    'docs/reference/gateway.md': INTRODUCTION + markdownReference(gatewayBlocks, {}),
+    'docs/reference/gateway.schema.json': printJson(jsonSchema(gatewaySchema(), 'gateway.json')),
+    'deploy/chart/values.yaml': values,
+    'deploy/chart/values.schema.json': printJson(schema),
   }
 }
 
@@ -39,6 +43,8 @@ function printJson(value: object): string {
 }
 
 if (import.meta.main) {
-  mkdirSync(REFERENCE_FOLDER, { recursive: true })
-  for (const [name, text] of Object.entries(referencePages())) writeFileSync(path.join(REFERENCE_FOLDER, name), text)
+  for (const [name, text] of Object.entries(referencePages())) {
+    mkdirSync(path.dirname(path.join(REPOSITORY, name)), { recursive: true })
+    writeFileSync(path.join(REPOSITORY, name), text)
+  }
 }
