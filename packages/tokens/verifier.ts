@@ -7,6 +7,8 @@ import { fault, isFault, type TokenFault } from './fault.ts'
 import { type Jws, parseJws } from './jws.ts'
 import type { KeySource } from './keyset.ts'
 
+/** Places for marks of tokens that were verified once, four bytes each. */
+const MET_PLACES = 4096
 /** Verified tokens that are remembered at most, about 3 KB each. */
 const MAX_REMEMBERED = 8192
 /** How long a verified token is remembered at most, in milliseconds; never beyond its expiry. */
@@ -69,7 +71,7 @@ interface Remembered<C> {
   readonly until: number
 }
 
-/** A verifier of session tokens (document 1). Create it once: it remembers the tokens that it has verified. */
+/** A verifier of session tokens (document 1). Create it once: it remembers the tokens that it has verified twice. */
 export function createVerifier({ trustDomain, ...options }: VerifierOptions): Verifier {
   return createJwtVerifier({
     ...options,
@@ -87,13 +89,32 @@ export function createJwtVerifier<C extends TimedClaims>(options: JwtVerifierOpt
   return new JwtVerifier(options)
 }
 
+/**
+ * Which tokens were verified before. Most tokens of a broker are verified once: keeping their claims would cost the collector more
+ * than it spares. Two tokens may share a mark, rarely; then one is remembered a verification early.
+ */
+class MetTokens {
+  readonly #marks = new Int32Array(MET_PLACES)
+
+  /** Whether this token, by its digest in hexadecimal, was met lately; it is from now on. */
+  again(digest: string): boolean {
+    const place = Number.parseInt(digest.slice(0, 8), 16) % MET_PLACES
+    const mark = Number.parseInt(digest.slice(8, 16), 16) | 0
+    const met = this.#marks[place] === mark
+    this.#marks[place] = mark
+    return met
+  }
+}
+
 class JwtVerifier<C extends TimedClaims> implements Verifier<C> {
   readonly #options: JwtVerifierOptions<C>
   /** What a header may say. */
   readonly #algorithms: ReadonlySet<string>
+  readonly #met = new MetTokens()
   /**
-   * By SHA-256 of the whole token: the strict reader leaves a signed content only one text. What was verified lately, and what was
-   * before that: a whole half is forgotten at once, because a `Map` that loses its first entry each time walks over all it lost.
+   * From the second time on, by SHA-256 of the whole token: the strict reader leaves a signed content only one text. What was
+   * verified lately, and what was before that: a whole half is forgotten at once, because a `Map` that loses its first entry each
+   * time walks over all it lost.
    */
   #young = new Map<string, Remembered<C>>()
   #old = new Map<string, Remembered<C>>()
@@ -108,7 +129,7 @@ class JwtVerifier<C extends TimedClaims> implements Verifier<C> {
 
   verify(token: string, audience = this.#options.audience): Verified<C> | Promise<Verified<C>> {
     if (audience !== this.#options.audience) return this.#verifyNew(token, audience, null)
-    const digest = hash('sha256', token, 'base64')
+    const digest = hash('sha256', token, 'hex')
     return this.#recall(digest) ?? this.#verifyNew(token, audience, digest)
   }
 
@@ -166,7 +187,7 @@ class JwtVerifier<C extends TimedClaims> implements Verifier<C> {
     if (isFault(claims)) return claims
     const bad = this.#judge(claims, audience)
     if (bad !== null) return bad
-    if (digest !== null) this.#remember(digest, claims)
+    if (digest !== null && this.#met.again(digest)) this.#remember(digest, claims)
     return claims
   }
 
