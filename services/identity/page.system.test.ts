@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import os from 'node:os'
+import path from 'node:path'
+import { test } from 'node:test'
+
+// Needs bash, curl and OpenSSL, as the page says.
+const ROOT = path.resolve(import.meta.dirname, '../..')
+const PAGE = readFileSync(path.join(ROOT, 'docs/identity.md'), 'utf8')
+
+/** A port that is free now, for the one that the page names. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  assert.ok(address !== null && typeof address === 'object')
+  server.close()
+  await once(server, 'close')
+  return address.port
+}
+
+/** Runs lines of a shell in the repository, and ends and removes whatever they left. */
+async function run(script: string): Promise<{ readonly status: unknown; readonly said: string }> {
+  const dir = mkdtempSync(path.join(os.tmpdir(), 'plat-'))
+  const options = { cwd: ROOT, detached: true, env: { ...process.env, TMPDIR: dir } }
+  const child = spawn('bash', ['-euo', 'pipefail', '-c', script], options)
+  const said: Buffer[] = []
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => said.push(chunk))
+  const closed = once(child, 'close')
+  const [status]: unknown[] = await once(child, 'exit')
+  try {
+    process.kill(-(child.pid ?? Number.NaN), 'SIGKILL')
+  } catch {
+    // Nothing was left.
+  }
+  await closed
+  rmSync(dir, { recursive: true })
+  return { status, said: Buffer.concat(said).toString() }
+}
+
+test('the commands of the page on the identity broker do what the page says', async () => {
+  const blocks = Array.from(PAGE.matchAll(/```sh\n(.*?)```/gs), ([, lines = '']) => lines)
+  assert.equal(blocks.length, 4)
+  const { status, said } = await run(blocks.join('').replaceAll('8081', String(await freePort())))
+  assert.equal(status, 0, said)
+  assert.match(
+    said,
+    /^\{"iss":"plat-identity","sub":"spiffe:\/\/plat.local\/ns\/team\/agent\/assistant\/session\/s1",/m,
+  )
+  assert.equal(said.match(/"valid":true/g)?.length, 2, said)
+  assert.match(said, /\{"error":"unauthorized"\}/)
+  assert.equal(said.match(/"kty":"OKP"/g)?.length, 2, said)
+  assert.match(said, /^valid: 2 records/m)
+})
