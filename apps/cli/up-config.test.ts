@@ -23,6 +23,15 @@ test('approvals are kept in .plat, and the token may approve only where nobody e
   })) {
     assert.deepEqual((await keys(listen)).adminAuth, { devTokenApprovers }, listen)
   }
+  for (const [own, devTokenApprovers] of [
+    ['{"adminListen": ":9090"}', false],
+    ['{"listen": "0.0.0.0:8080"}', false],
+    ['{"listen": ":8080", "adminListen": "127.0.0.1:9090"}', true],
+    ['{"adminListen": ""}', true],
+  ] as const) {
+    await writeFile(join(dir, 'gateway.json'), own)
+    assert.deepEqual((await keys('127.0.0.1:8080')).adminAuth, { devTokenApprovers }, own)
+  }
   await writeFile(join(dir, 'gateway.json'), '{"adminAuth": {"devTokenApprovers": false}}')
   assert.deepEqual((await keys('127.0.0.1:8080')).adminAuth, { devTokenApprovers: false })
 })

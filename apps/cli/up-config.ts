@@ -18,7 +18,7 @@ interface Addresses {
  * What `plat up` lays under the user's own `<dir>/gateway.json`: every file in `.plat/`, the prices of `<dir>/prices.json`, its
  * own broker, and a ledger that must be durable before a call passes.
  */
-function defaults(home: Home, addresses: Addresses): Keys {
+function defaults(home: Home, addresses: Addresses, own: Keys): Keys {
   const prices = join(home.dir, 'prices.json')
   return {
     listen: addresses.listen,
@@ -39,8 +39,14 @@ function defaults(home: Home, addresses: Addresses): Keys {
     approvalStorePath: join(home.state, 'approvals.jsonl'),
     pinStorePath: join(home.state, 'pins.jsonl'),
     // Whoever can read .plat/env is at this machine: the one token decides, as long as nobody else can reach it.
-    adminAuth: { devTokenApprovers: isLoopback(addresses.listen) },
+    adminAuth: { devTokenApprovers: isLoopback(adminAddress(addresses, own)) },
   }
+}
+
+/** Where the admin API will be, by the user's own keys or by ours. */
+function adminAddress({ listen }: Addresses, own: Keys): string {
+  const named = [own.adminListen, own.listen].find((address) => typeof address === 'string' && address !== '')
+  return typeof named === 'string' ? named : listen
 }
 
 function isLoopback(listen: string): boolean {
@@ -52,7 +58,7 @@ function isLoopback(listen: string): boolean {
 export async function gatewayKeys(home: Home, addresses: Addresses): Promise<Keys> {
   const path = join(home.dir, 'gateway.json')
   const own = existsSync(path) ? parseOwn(path, await readFile(path)) : {}
-  return merge(defaults(home, addresses), own)
+  return merge(defaults(home, addresses, own), own)
 }
 
 function parseOwn(path: string, bytes: Uint8Array): Keys {
