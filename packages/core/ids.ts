@@ -17,6 +17,8 @@ const RANDOM_BYTES_OF_UUID = 10
 export function systemIds(clock: Clock): Ids {
   let block = Buffer.alloc(0)
   let used = 0
+  let at = Number.NaN
+  let time = ''
   return {
     uuid() {
       if (used + RANDOM_BYTES_OF_UUID > block.length) {
@@ -24,17 +26,29 @@ export function systemIds(clock: Clock): Ids {
         used = 0
       }
       used += RANDOM_BYTES_OF_UUID
-      return uuidV7(clock.now(), block.toString('hex', used - RANDOM_BYTES_OF_UUID, used))
+      const now = clock.now()
+      if (now !== at) {
+        at = now
+        time = timeOf(now)
+      }
+      return time + restOf(block.toString('hex', used - RANDOM_BYTES_OF_UUID, used))
     },
     random: (bytes) => randomBytes(bytes),
   }
 }
 
-/** Lays 48 bits of time, the version, the variant and 74 random bits (20 hex digits, six bits unused) out as a UUID. */
-function uuidV7(now: number, random: string): string {
+/** A UUIDv7's 48 bits of time and its version. Ids of one millisecond share them. */
+function timeOf(now: number): string {
   const time = now.toString(16).padStart(12, '0')
-  const variant = (0x8 | (Number.parseInt(random[3] ?? '0', 16) & 0x3)).toString(16)
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${random.slice(0, 3)}-${variant}${random.slice(4, 7)}-${random.slice(7, 19)}`
+  return `${time.slice(0, 8)}-${time.slice(8)}-7`
+}
+
+const VARIANTS = '89ab'
+
+/** A UUIDv7's variant and 74 random bits: 20 hex digits, six bits unused. */
+function restOf(random: string): string {
+  const variant = VARIANTS[Number.parseInt(random[3] ?? '0', 16) & 0x3]
+  return `${random.slice(0, 3)}-${variant}${random.slice(4, 7)}-${random.slice(7, 19)}`
 }
 
 const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567'

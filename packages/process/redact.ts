@@ -52,12 +52,32 @@ function isSecretName(name: string): boolean {
 export function withoutSecrets(text: string): string
 export function withoutSecrets(fields: object): object
 export function withoutSecrets(value: string | object): string | object {
-  return typeof value === 'string' ? cleanText(value) : cleanObject(value, 0)
+  if (typeof value === 'string') return cleanText(value)
+  return isClean(value) ? value : cleanObject(value, 0)
+}
+
+/** Whether a line's fields are plain values with nothing to remove, as nearly all are: then they need no copy. */
+function isClean(fields: object): boolean {
+  if (fields instanceof Error || Array.isArray(fields)) return false
+  for (const [name, member] of Object.entries(fields)) {
+    const plain = Array.isArray(member) ? member.every(isPlain) : isPlain(member)
+    if (!plain || isSecretName(name)) return false
+  }
+  return true
+}
+
+function isPlain(value: unknown): boolean {
+  if (typeof value === 'string') return value.length <= MAX_TEXT && !mayHoldSecret(value)
+  return typeof value === 'number' || typeof value === 'boolean' || value === undefined
+}
+
+function mayHoldSecret(text: string): boolean {
+  return TOKEN_SIGNS.some((sign) => text.includes(sign))
 }
 
 function cleanText(text: string): string {
   const cut = text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text
-  if (!TOKEN_SIGNS.some((sign) => cut.includes(sign))) return cut
+  if (!mayHoldSecret(cut)) return cut
   return cut.replaceAll(TOKEN_IN_TEXT, (_all, scheme: string | undefined) =>
     scheme === undefined ? REMOVED : `${scheme} ${REMOVED}`,
   )

@@ -83,6 +83,7 @@ function readClaims(members: Members, keyThumbprint: string): SessionClaims {
   if (verified !== null && !isPrincipalVerified(verified)) throw new BadClaim('claim "plat_principal_verified" is bad')
   const groups = wordsClaim(members, 'plat_groups')
   if (groups.length > MAX_GROUPS) throw new BadClaim(`claim "plat_groups" has more than ${MAX_GROUPS} entries`)
+  const { user, actors } = actChain(members.act)
   return {
     issuer: textClaim(members, 'iss'),
     subject,
@@ -95,7 +96,8 @@ function readClaims(members: Members, keyThumbprint: string): SessionClaims {
     namespace,
     agent,
     session,
-    ...actChain(members.act),
+    user,
+    actors,
     scopes: wordsClaim(members, 'scope'),
     tier: optionalClaim(members, 'plat_tier') ?? '',
     groups,
