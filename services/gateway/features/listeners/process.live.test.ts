@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { type TestContext, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { startGatewayProcess } from '@plat/testkit/gateway'
+import { testIssuer } from '@plat/testkit/identity'
+import { folder } from '../../testing/started.ts'
+
+const BIN = fileURLToPath(new URL('../../bin/plat-gateway.mjs', import.meta.url))
+const SERVERS = { notes: 'http://127.0.0.1:9/mcp' }
+
+/** The levels of everything that a gateway logs from its start to its end; it is told to end at its first line. */
+async function levels(t: TestContext, own: object): Promise<Set<unknown>> {
+  const dir = await folder(t)
+  const config = {
+    listen: '127.0.0.1:0',
+    identity: { publicKeyFiles: [join(dir, 'pub.pem')] },
+    policyFile: join(dir, 'policies.json'),
+    upstreams: SERVERS,
+    auditPath: join(dir, 'audit.jsonl'),
+    ...own,
+  }
+  await writeFile(join(dir, 'gateway.json'), JSON.stringify(config))
+  const pem = testIssuer().signer.publicKey.key.export({ type: 'spki', format: 'pem' })
+  await writeFile(join(dir, 'pub.pem'), pem)
+  const env = { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }
+  const child = spawn(process.execPath, [BIN, '-config', join(dir, 'gateway.json')], {
+    env,
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  const ended = once(child, 'close')
+  const seen = new Set<unknown>()
+  let told = false
+  for await (const line of createInterface({ input: child.stdout })) {
+    seen.add(JSON.parse(line).level)
+    // The posture is told last, when signals are heard already.
+    if (!told && /posture/.test(line)) told = child.kill('SIGTERM')
+  }
+  await ended
+  return seen
+}
+
+test('logLevel says from which level on lines are written, as JSON; what it does not know means info', async (t) => {
+  // Shows D3.listen.logLevel.
+  for (const [logLevel, telling] of Object.entries({ warn: false, info: true, chatty: true })) {
+    const seen = await levels(t, { logLevel })
+    assert.deepEqual([seen.has('warn'), seen.has('info')], [true, telling], logLevel)
+  }
+})
+
+test('the admin token comes from a file that the environment names, and never from gateway.json', async (t) => {
+  // Shows D3.load.secret.fileVariants, D3.load.secret.neverInFile.
+  const file = join(await folder(t), 'token')
+  await writeFile(file, 'a-token-from-a-file\n')
+  const gateway = await startGatewayProcess({ servers: SERVERS, env: { PLAT_ADMIN_TOKEN_FILE: file } })
+  t.after(() => gateway.close())
+  const status = async (token: string) =>
+    (await fetch(`${gateway.url}/v1/revocations`, { headers: { authorization: `Bearer ${token}` } })).status
+  assert.deepEqual([await status('a-token-from-a-file'), await status('another')], [200, 401])
+  for (const key of ['PLAT_ADMIN_TOKEN', 'adminToken', 'PLAT_AUDIT_HMAC_KEY', 'auditHmacKey']) {
+    await assert.rejects(
+      startGatewayProcess({ servers: SERVERS, config: { [key]: 's3cret-in-a-file' } }),
+      (error: Error) => error.message.includes(`${key}: unknown key`) && !error.message.includes('s3cret-in-a-file'),
+      key,
+    )
+  }
+})
