@@ -12,20 +12,25 @@ const SUBJECTS: Readonly<Record<Key, Subject>> = {
   tools: ({ tool }) => tool,
   skills: ({ tool }) => skillOf(tool),
   methods: ({ method }) => method,
-  // A pattern with a slash is compared with `<ns>/<agent>`, one without with the agent's name.
-  agents: ({ identity }) => [identity.agent, `${identity.namespace}/${identity.agent}`],
+  agents: ({ identity }) => identity.agent,
   tiers: ({ identity }) => identity.tier,
   groups: ({ identity }) => identity.groups,
   users: ({ identity }) => identity.user,
   dataClasses: ({ target }) => target.dataClass,
 }
 
+/** A pattern with a slash is compared with `<ns>/<agent>`, one without with the agent's name. */
+const agentWithNamespace: Subject = ({ identity }) => `${identity.namespace}/${identity.agent}`
+
 /** Keys whose answer follows from server and tool alone. */
 const OF_PLACE: ReadonlySet<Key> = new Set<Key>(['servers', 'tools', 'skills'])
 
+/** Keys of which every message has one, so that `*` asks nothing. */
+const ALWAYS_THERE: ReadonlySet<Key> = new Set<Key>(['servers', 'methods', 'agents', 'dataClasses'])
+
 /** One key of a rule's `match`: several patterns, one of which must fit. */
 export interface Condition {
-  readonly key: Key
+  /** Conditions of the same subject share it. */
   readonly subject: Subject
   /** Does the answer follow from server and tool alone? */
   readonly ofPlace: boolean
@@ -36,36 +41,62 @@ export interface Condition {
 
 export type Matcher = (input: PolicyInput) => boolean
 
-/** The conditions of a rule; all of them must hold. */
+/** The conditions of a rule; all of them must hold. Those of plain names come first, because they are told soonest. */
 export function conditionsOf(match: RuleMatch): Condition[] {
-  const conditions: Condition[] = []
+  const plain: Condition[] = []
+  const patterned: Condition[] = []
   for (const key of keysOf(SUBJECTS)) {
     const patterns = match[key]
-    if (patterns === undefined) continue
-    const isExact = patterns.every((pattern) => !pattern.includes('*'))
-    conditions.push({
-      key,
-      subject: SUBJECTS[key],
-      ofPlace: OF_PLACE.has(key),
-      names: isExact ? new Set(patterns) : null,
-      holds: key === 'agents' ? agentMatcher(patterns) : matcher(SUBJECTS[key], anyOf(patterns)),
-    })
+    if (patterns === undefined || (ALWAYS_THERE.has(key) && patterns.includes('*'))) continue
+    const one = key === 'agents' ? agentCondition(patterns) : condition(key, SUBJECTS[key], patterns)
+    if (one.names === null) patterned.push(one)
+    else plain.push(one)
   }
-  return conditions
+  return [...plain, ...patterned]
 }
 
 /** All of the conditions as one; null: nothing is asked. */
 export function allOf(conditions: readonly Condition[]): Matcher | null {
-  const [first, second] = conditions
+  const [first, ...others] = conditions.map(({ holds }) => holds)
   if (first === undefined) return null
-  if (second === undefined) return first.holds
-  return (input) => {
-    for (const { holds } of conditions) if (!holds(input)) return false
-    return true
+  const rest = others.reduceRight<Matcher | null>((after, one) => (after === null ? one : both(one, after)), null)
+  return rest === null ? first : both(first, rest)
+}
+
+function both(one: Matcher, other: Matcher): Matcher {
+  return (input) => one(input) && other(input)
+}
+
+function condition(key: Key, subject: Subject, patterns: readonly string[]): Condition {
+  const isPlain = patterns.every((pattern) => !pattern.includes('*'))
+  return {
+    subject,
+    ofPlace: OF_PLACE.has(key),
+    names: isPlain ? new Set(patterns) : null,
+    holds: matcher(subject, patterns),
   }
 }
 
-function matcher(subject: Subject, test: Test): Matcher {
+/** Patterns of both kinds ask two subjects, either of which will do. */
+function agentCondition(patterns: readonly string[]): Condition {
+  const full = patterns.filter((pattern) => pattern.includes('/'))
+  if (full.length === 0) return condition('agents', SUBJECTS.agents, patterns)
+  const short = patterns.filter((pattern) => !pattern.includes('/'))
+  const ofFull = condition('agents', agentWithNamespace, full)
+  if (short.length === 0) return ofFull
+  const ofShort = condition('agents', SUBJECTS.agents, short)
+  return { ...ofShort, names: null, holds: (input) => ofShort.holds(input) || ofFull.holds(input) }
+}
+
+function matcher(subject: Subject, patterns: readonly string[]): Matcher {
+  const [only = ''] = patterns
+  if (patterns.length === 1 && !only.includes('*')) {
+    return (input) => {
+      const found = subject(input)
+      return found === only || (typeof found === 'object' && found?.includes(only) === true)
+    }
+  }
+  const test = anyOf(patterns)
   return (input) => {
     const found = subject(input)
     if (typeof found === 'string') return test(found)
@@ -73,20 +104,15 @@ function matcher(subject: Subject, test: Test): Matcher {
   }
 }
 
-function agentMatcher(patterns: readonly string[]): Matcher {
-  const short = anyOf(patterns.filter((pattern) => !pattern.includes('/')))
-  const full = anyOf(patterns.filter((pattern) => pattern.includes('/')))
-  return ({ identity }) => short(identity.agent) || full(`${identity.namespace}/${identity.agent}`)
-}
-
 type Test = (text: string) => boolean
 
 /** One test for a list of patterns: exact names by set, the others one after the other. */
 function anyOf(patterns: readonly string[]): Test {
-  const exact = new Set(patterns.filter((pattern) => !pattern.includes('*')))
-  const globs = patterns.filter((pattern) => pattern.includes('*')).map(glob)
+  if (patterns.includes('*')) return () => true
   const [only] = patterns
   if (patterns.length === 1 && only !== undefined) return glob(only)
+  const exact = new Set(patterns.filter((pattern) => !pattern.includes('*')))
+  const globs = patterns.filter((pattern) => pattern.includes('*')).map(glob)
   if (globs.length === 0) return (text) => exact.has(text)
   return (text) => exact.has(text) || globs.some((test) => test(text))
 }

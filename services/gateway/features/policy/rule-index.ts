@@ -4,7 +4,7 @@ import type { PolicyInput } from './question.ts'
 /** A rule that may match; `matches` asks what the index has not answered yet, null: nothing is left to ask. */
 export type Candidate<R> = R & { readonly order: number; readonly matches: Matcher | null }
 
-/** Rules by the names of one key of `match`. */
+/** Rules by the names of one subject. */
 interface Shelf<R> {
   readonly subject: Condition['subject']
   readonly byName: Map<string, Candidate<R>[]>
@@ -37,24 +37,14 @@ export class RuleIndex<R extends object> {
 
   constructor(rules: readonly { readonly rule: R; readonly conditions: readonly Condition[] }[]) {
     const crowd = new Crowd(rules.flatMap(({ conditions }) => conditions))
-    const shelves = new Map<Condition['key'], Shelf<R>>()
+    const shelves = new Map<Condition['subject'], Shelf<R>>()
     const others: { ofPlace: Matcher | null; rule: Candidate<R> }[] = []
     for (const [order, { rule, conditions }] of rules.entries()) {
-      const key = crowd.leastShared(conditions)
-      const rest = (asked: (condition: Condition) => boolean): Candidate<R> => ({
-        ...rule,
-        order,
-        matches: allOf(conditions.filter((one) => !asked(one))),
-      })
-      if (key === null) {
-        const ofPlace = allOf(conditions.filter((one) => one.ofPlace))
-        others.push({ ofPlace, rule: rest((one) => one.ofPlace) })
-      } else
-        shelve(
-          shelves,
-          key,
-          rest((one) => one === key),
-        )
+      const shelved = crowd.leastShared(conditions)
+      const isAnswered = (one: Condition) => (shelved === null ? one.ofPlace : one === shelved)
+      const left = { ...rule, order, matches: allOf(conditions.filter((one) => !isAnswered(one))) }
+      if (shelved === null) others.push({ ofPlace: allOf(conditions.filter(isAnswered)), rule: left })
+      else shelve(shelves, shelved, left)
     }
     this.#shelves = [...shelves.values()]
     this.#others = others
@@ -98,13 +88,15 @@ export class RuleIndex<R extends object> {
 
 const NONE: readonly never[] = []
 
-/** How many rules share each name of each key. */
+/** How many rules share each name of each subject. */
 class Crowd {
-  readonly #counts = new Map<string, number>()
+  readonly #counts = new Map<Condition['subject'], Map<string, number>>()
 
   constructor(conditions: readonly Condition[]) {
-    for (const { key, names } of conditions) {
-      for (const name of names ?? []) this.#counts.set(`${key} ${name}`, (this.#counts.get(`${key} ${name}`) ?? 0) + 1)
+    for (const { subject, names } of conditions) {
+      const counts = this.#counts.get(subject) ?? new Map<string, number>()
+      this.#counts.set(subject, counts)
+      for (const name of names ?? []) counts.set(name, (counts.get(name) ?? 0) + 1)
     }
   }
 
@@ -121,17 +113,17 @@ class Crowd {
     return best
   }
 
-  #shared({ key, names }: Condition): number {
+  #shared({ subject, names }: Condition): number {
     if (names === null) return Number.POSITIVE_INFINITY
     let most = 0
-    for (const name of names) most = Math.max(most, this.#counts.get(`${key} ${name}`) ?? 0)
+    for (const name of names) most = Math.max(most, this.#counts.get(subject)?.get(name) ?? 0)
     return most
   }
 }
 
-function shelve<R>(shelves: Map<Condition['key'], Shelf<R>>, { key, subject, names }: Condition, rule: Candidate<R>) {
-  const shelf = shelves.get(key) ?? { subject, byName: new Map<string, Candidate<R>[]>() }
-  shelves.set(key, shelf)
+function shelve<R>(shelves: Map<Condition['subject'], Shelf<R>>, { subject, names }: Condition, rule: Candidate<R>) {
+  const shelf = shelves.get(subject) ?? { subject, byName: new Map<string, Candidate<R>[]>() }
+  shelves.set(subject, shelf)
   for (const name of names ?? []) {
     const others = shelf.byName.get(name)
     if (others === undefined) shelf.byName.set(name, [rule])
