@@ -242,6 +242,7 @@ function addPins(plat: Command): void {
 Examples:
   $ plat pins list                    which servers changed a tool
   $ plat pins show notes              each tool, and what it is held against
+  $ plat pins show notes read         what changed in its definition
   $ plat pins accept notes read       the definition that is offered now is right`,
     )
   pins
@@ -253,10 +254,13 @@ Examples:
   pins
     .command('show')
     .argument('<server>', 'name, or namespace/name')
+    .argument('[tool]', 'shows what changed in the definition of one tool')
     .summary('each tool of a server: pinned, drifted or unpinned')
     .addOption(dir())
     .addOption(format())
-    .action(async (server: string, options) => exitWith((await load()).pinsShow({ ...options, server }, terminal)))
+    .action(async (server: string, tool: string | undefined, options) =>
+      exitWith((await load()).pinsShow({ ...options, server, tool }, terminal)),
+    )
   pins
     .command('accept')
     .argument('<server>', 'name, or namespace/name')

@@ -1,6 +1,7 @@
 import {
   isServerPins,
   isServerPinsDetail,
+  isToolDefinitions,
   type ServerPins,
   type ServerPinsDetail,
   type ToolPinView,
@@ -9,6 +10,7 @@ import { admin, adminList } from './admin-api.ts'
 import { plain } from './approvals.ts'
 import { findHome, type HomeEnv } from './home.ts'
 import { CommandError, type Format, type Output, printData, printList } from './output.ts'
+import { differingLines } from './pins-words.ts'
 
 export interface PinsOptions {
   readonly dir?: string | undefined
@@ -34,9 +36,13 @@ export async function pinsList(options: PinsOptions, output: Output): Promise<nu
   return 0
 }
 
-/** `plat pins show`: each tool of one server. */
-export async function pinsShow(options: PinsOptions & { readonly server: string }, output: Output): Promise<number> {
+/** `plat pins show`: each tool of one server, or of one tool what changed in its definition. */
+export async function pinsShow(
+  options: PinsOptions & { readonly server: string; readonly tool?: string | undefined },
+  output: Output,
+): Promise<number> {
   const { env } = await findHome(options.dir)
+  if (options.tool !== undefined) return showTool(env, { ...options, tool: options.tool }, output)
   const found = await detail(env, options.server)
   if (options.output !== 'table') {
     printData(output, options.output, found)
@@ -49,6 +55,29 @@ export async function pinsShow(options: PinsOptions & { readonly server: string 
     offered: ({ digest }) => (digest === null ? '-' : short(digest)),
   })
   for (const line of advice(found)) output.out(line)
+  return 0
+}
+
+async function showTool(
+  env: HomeEnv,
+  { server, tool, output: format }: PinsOptions & { readonly server: string; readonly tool: string },
+  output: Output,
+): Promise<number> {
+  const found = await admin(env, 'GET', `${pathOf(server)}/definition?tool=${encodeURIComponent(tool)}`)
+  if (!isToolDefinitions(found)) throw new CommandError('the gateway answered with something that is no definition')
+  if (format !== 'table') {
+    printData(output, format, found)
+    return 0
+  }
+  const { standing, digest, pins, source, pinned, offered } = found
+  output.out(`${plain(tool)}: ${standing ?? 'not seen'}`)
+  output.out(`pinned   ${pins.length === 0 ? '-' : `${pins.join(', ')} (${source})`}`)
+  output.out(`offered  ${digest ?? '-'}`)
+  const known = pinned.find((text) => text !== null) ?? null
+  if (pins.length > 0 && known === null)
+    output.out('\nthe pinned definition was never offered to this gateway, or is too long to be kept')
+  const lines = differingLines(known, offered)
+  if (lines.length > 0) output.out(`\n${lines.join('\n')}`)
   return 0
 }
 
@@ -100,7 +129,7 @@ function advice(found: ServerPinsDetail): string[] {
   const open = found.tools.filter(isOpen)
   const mine = open.filter(({ source }) => source !== 'resources')
   return [
-    ...(open.length > 0 ? [''] : []),
+    ...(open.length > 0 ? ['', `see what changed with: plat pins show ${plain(found.id)} <tool>`] : []),
     ...(mine.length > 0 ? [`pin what is offered now with: plat pins accept ${plain(found.id)}`] : []),
     ...open.filter(({ source }) => source === 'resources').map((one) => inResources(found, one)),
   ]

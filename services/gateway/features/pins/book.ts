@@ -56,6 +56,30 @@ class ServerTools {
   readonly seen = new Map<string, Seen>()
 }
 
+/** Characters of all definitions that are kept for people to read; the one that came first makes room. */
+const DEFINITIONS_MAX_CHARS = 16_777_216
+
+/** Definitions by their digest. */
+class Definitions {
+  readonly #texts = new Map<string, string>()
+  #chars = 0
+
+  keep(digest: string, text: string): void {
+    if (this.#texts.has(digest)) return
+    this.#texts.set(digest, text)
+    this.#chars += text.length
+    for (const [oldest, { length }] of this.#texts) {
+      if (this.#chars <= DEFINITIONS_MAX_CHARS) break
+      this.#texts.delete(oldest)
+      this.#chars -= length
+    }
+  }
+
+  get(digest: string): string | null {
+    return this.#texts.get(digest) ?? null
+  }
+}
+
 /**
  * What servers offered: the last definition of each tool, whoever it was offered to, and the first one of mode `learn`. A
  * definition that was shown to one session and not to others counts for all, until the server offers another.
@@ -63,6 +87,7 @@ class ServerTools {
 export class PinBook {
   readonly #options: PinBookOptions
   readonly #servers = new Map<string, ServerTools>()
+  readonly #texts = new Definitions()
 
   private constructor(options: PinBookOptions) {
     this.#options = options
@@ -80,11 +105,13 @@ export class PinBook {
     const known = this.#of(server)
     const at = this.#options.clock.monotonic()
     known.seenAt = this.#options.clock.now()
-    return offered.map(({ name, digest }) => {
+    return offered.map((tool) => {
+      const { name, digest, text } = tool
+      if (text !== null) this.#texts.keep(digest, text)
       const before = known.seen.get(name)
       if (before !== undefined) Object.assign(before, { digest, at })
       else if (known.seen.size < TOOLS_PER_SERVER_MAX) known.seen.set(name, { digest, at })
-      return this.#stand(server, known, rules, { name, digest })
+      return this.#stand(server, known, rules, tool)
     })
   }
 
@@ -96,7 +123,7 @@ export class PinBook {
   }
 
   /** How a definition stands against what the rules pin; what they do not name is held against what was learned. */
-  standing(server: string, rules: PinRules, { name, digest }: Offered): Standing {
+  standing(server: string, rules: PinRules, { name, digest }: Pick<Offered, 'name' | 'digest'>): Standing {
     const pins = rules.pins.get(name)
     if (pins !== undefined) return pins.has(digest) ? 'pinned' : 'drifted'
     const learned = this.#servers.get(server)?.learned.get(name)
@@ -129,9 +156,18 @@ export class PinBook {
     })
   }
 
+  /** The definition with this digest in its canonical form; null where it is not known, or no more. */
+  definition(digest: string): string | null {
+    return this.#texts.get(digest)
+  }
+
   /** From now on this definition of a tool is the right one, where the rules pin no other. Resolves when it is durable. */
-  async accept(server: string, event: Omit<PinEvent, 't'> & { readonly by: string }): Promise<void> {
-    const accepted = { t: 'accepted', ...event } as const
+  async accept(
+    server: string,
+    { tool, digest, by }: { readonly tool: string; readonly digest: string; readonly by: string },
+  ): Promise<void> {
+    const definition = this.definition(digest)
+    const accepted = { t: 'accepted', tool, digest, ...(definition !== null && { definition }), by } as const
     await this.#options.journal.append(server, [accepted])
     this.#apply(server, accepted)
   }
@@ -139,23 +175,25 @@ export class PinBook {
   #stand(server: string, known: ServerTools, rules: PinRules, tool: Offered): Standing {
     const standing = this.standing(server, rules, tool)
     const { name, digest } = tool
-    if (standing === 'drifted' && !known.told.has(`${name}\n${digest}`)) {
-      this.#keep({ server, t: 'drifted', tool: name, digest })
+    if (standing === 'drifted' && known.told.size < TOOLS_PER_SERVER_MAX && !known.told.has(`${name}\n${digest}`)) {
+      this.#keep(server, 'drifted', tool)
     }
     if (standing !== 'unpinned' || rules.mode !== 'learn' || known.learned.size >= TOOLS_PER_SERVER_MAX) return standing
-    this.#keep({ server, t: 'learned', tool: name, digest })
+    this.#keep(server, 'learned', tool)
     return 'pinned'
   }
 
   /** In force at once, told when it is durable: a pin that could not be kept holds as long as the process. */
-  #keep(notice: PinNotice): void {
-    const { server, ...event } = notice
+  #keep(server: string, t: PinNotice['t'], { name: tool, digest, text }: Offered): void {
+    const event = { t, tool, digest, ...(text !== null && { definition: text }) }
     this.#apply(server, event)
+    const notice = { server, t, tool, digest }
     this.#options.journal.append(server, [event]).then(() => this.#options.onNotice(notice), this.#options.onFault)
   }
 
-  #apply(server: string, { t, tool, digest }: PinEvent): void {
+  #apply(server: string, { t, tool, digest, definition }: PinEvent): void {
     const known = this.#of(server)
+    if (definition !== undefined) this.#texts.keep(digest, definition)
     if (t !== 'drifted') known.learned.set(tool, digest)
     else if (known.told.size < TOOLS_PER_SERVER_MAX) known.told.add(`${tool}\n${digest}`)
   }

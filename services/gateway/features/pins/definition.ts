@@ -6,7 +6,12 @@ export interface Offered {
   readonly name: string
   /** SHA-256 of the canonical form of the whole definition. */
   readonly digest: string
+  /** The canonical form, for people to read; null: none, or too long to be kept. */
+  readonly text: string | null
 }
+
+/** Characters of a definition that is kept for people to read. */
+export const DEFINITION_MAX_CHARS = 16_384
 
 /**
  * The digest of a tool's definition, `sha256:<hex>`: every member counts (wording, schemas, annotations, icons, what nobody
@@ -14,8 +19,17 @@ export interface Offered {
  * beyond 2^53 differ where their text does. Null where the definition has no canonical form: text that is no Unicode.
  */
 export function definitionDigest(tool: unknown): string | null {
+  const text = canonicalText(tool)
+  return text === null ? null : digestOf(text)
+}
+
+function digestOf(text: string): string {
+  return `sha256:${hash('sha256', text, 'hex')}`
+}
+
+function canonicalText(tool: unknown): string | null {
   try {
-    return `sha256:${hash('sha256', canonicalJson(tool), 'hex')}`
+    return canonicalJson(tool)
   } catch (error) {
     if (error instanceof TypeError) return null
     throw error
@@ -31,8 +45,10 @@ export function offeredTools(tools: readonly unknown[]): readonly Offered[] {
   for (const tool of tools) {
     const name = typeof tool === 'object' && tool !== null && 'name' in tool ? tool.name : null
     if (typeof name !== 'string') continue
+    const text = canonicalText(tool)
     // What has no canonical form matches no pin, whatever it is.
-    offered.push({ name, digest: definitionDigest(tool) ?? NO_DIGEST })
+    if (text === null) offered.push({ name, digest: NO_DIGEST, text })
+    else offered.push({ name, digest: digestOf(text), text: text.length > DEFINITION_MAX_CHARS ? null : text })
   }
   return offered
 }

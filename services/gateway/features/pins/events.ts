@@ -10,6 +10,8 @@ const eventSchema = Type.Object(
     t: Type.Enum(['learned', 'drifted', 'accepted'], { type: 'string' }),
     tool: Type.String({ minLength: 1 }),
     digest: Type.String({ minLength: 1 }),
+    /** The definition in its canonical form; absent where it was too long. */
+    definition: Type.Optional(Type.String()),
     /** Who accepted it. */
     by: Type.Optional(Type.String({ minLength: 1 })),
   },

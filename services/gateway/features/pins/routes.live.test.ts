@@ -120,6 +120,11 @@ test('accepting the definition that was looked at ends the drift, in mode learn 
     pins: [digestOf(READ)],
     source: 'journal',
   })
+  const words = (await admin('/default/learning/definition?tool=read')).body
+  assert.deepEqual(
+    [JSON.parse(words.offered), words.pinned.map((text: string) => JSON.parse(text))],
+    [JSON.parse(CHANGED), [JSON.parse(READ)]],
+  )
   const { status, body } = await admin('/default/learning/accept', { tool: 'read', digest: digestOf(CHANGED) })
   assert.deepEqual([status, body.driftedTools, body.tools[0].pins], [200, [], [digestOf(CHANGED)]])
   const told = async () => (await gateway.ledger()).map((line) => JSON.parse(line).rec)
@@ -131,6 +136,9 @@ test('accepting the definition that was looked at ends the drift, in mode learn 
   )
   await gateway.close()
   gateway = await start()
+  // The words of what was accepted are known before the server is asked again.
+  const kept = (await admin('/default/learning/definition?tool=read')).body
+  assert.deepEqual([kept.offered, kept.pinned.length, JSON.parse(kept.pinned[0])], [null, 1, JSON.parse(CHANGED)])
   await tools('learning')
   assert.deepEqual((await admin('/default/learning')).body.driftedTools, [])
   assert.match(await readFile(path.join(dir, 'pins.jsonl'), 'utf8'), /"accepted"/)

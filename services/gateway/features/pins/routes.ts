@@ -1,8 +1,8 @@
 import Type from 'typebox'
-import { AdminFault, type AdminRoutes, bodyAs, page, parameter } from '../../admin/index.ts'
+import { AdminFault, type AdminRoutes, bodyAs, page, parameter, queried } from '../../admin/index.ts'
 import { type PinBook, TOOLS_PER_SERVER_MAX } from './book.ts'
 import type { PinReports } from './report.ts'
-import type { ServerPinsDetail, ToolPinView } from './view.ts'
+import type { ServerPinsDetail, ToolDefinitions, ToolPinView } from './view.ts'
 
 /** What somebody accepted. */
 export interface PinAcceptance {
@@ -41,6 +41,11 @@ export function createPinRoutes({ book, reports, onAccepted, onFault }: PinRoute
     mount(app, context) {
       app.get('/v1/pins', context.needs('viewer'), async ({ query }) => page(reports.all(), query))
       app.get('/v1/pins/:namespace/:name', context.needs('viewer'), async ({ params }) => found(params))
+      app.get('/v1/pins/:namespace/:name/definition', context.needs('viewer'), async ({ params, query }) => {
+        const tool = toolOf(found(params), queried(query, 'tool') ?? '')
+        const words = (digest: string | null) => (digest === null ? null : book.definition(digest))
+        return { ...tool, offered: words(tool.digest), pinned: tool.pins.map(words) } satisfies ToolDefinitions
+      })
       app.post('/v1/pins/:namespace/:name/accept', context.needs('admin'), async (request) => {
         const server = found(request.params)
         const { tool, digest } = bodyAs(acceptSchema, request.body)
@@ -57,10 +62,15 @@ export function createPinRoutes({ book, reports, onAccepted, onFault }: PinRoute
   }
 }
 
+function toolOf({ id, tools }: ServerPinsDetail, tool: string): ToolPinView {
+  const known = tools.find((one) => one.tool === tool)
+  if (known !== undefined) return known
+  throw new AdminFault('not_found', `${id} has no tool of this name`)
+}
+
 /** Throws where accepting would change nothing, or something else than was looked at. */
 function acceptable(server: ServerPinsDetail, tool: string, digest: string): void {
-  const known = server.tools.find((one) => one.tool === tool)
-  if (known === undefined) throw new AdminFault('not_found', `${server.id} has no tool of this name`)
+  const known = toolOf(server, tool)
   const why = whyNot(known, digest)
   if (why !== null) throw new AdminFault('conflict', why)
   const kept = server.tools.filter(({ source }) => source === 'journal').length

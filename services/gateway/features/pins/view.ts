@@ -22,20 +22,31 @@ const serverProperties = {
 
 const serverSchema = Type.Object(serverProperties)
 
-const toolSchema = Type.Object({
+const toolProperties = {
+  /** As the server names it. */
   tool: Type.String(),
   /** Of the definition that was last offered; null: none since the gateway started. */
   digest: nullable,
   standing: Type.Union([Type.Enum(['pinned', 'drifted', 'unpinned']), Type.Null()]),
   pins: Type.Array(Type.String()),
   source: Type.Union([Type.Enum(['resources', 'journal']), Type.Null()]),
-})
+}
+
+const toolSchema = Type.Object(toolProperties)
 
 const detailSchema = Type.Object({
   ...serverProperties,
   onChange: Type.Enum(['hide', 'approve', 'alert']),
   allowUnpinned: Type.Boolean(),
   tools: Type.Array(toolSchema),
+})
+
+const definitionsSchema = Type.Object({
+  ...toolProperties,
+  /** What the server offers now, in its canonical form (RFC 8785); null: nothing, or too long to be kept. */
+  offered: nullable,
+  /** The same of what it is held against, one for each of `pins`. */
+  pinned: Type.Array(nullable),
 })
 
 /** How the tools of one server stand, as `GET /v1/pins` lists it. */
@@ -54,4 +65,12 @@ export function isServerPins(value: unknown): value is ServerPins {
 /** For clients of the admin API: is this answer one server with its tools? */
 export function isServerPinsDetail(value: unknown): value is ServerPinsDetail {
   return Check(detailSchema, value)
+}
+
+/** One tool with the words of its definitions, as `GET /v1/pins/{namespace}/{name}/definition` shows it. */
+export type ToolDefinitions = Static<typeof definitionsSchema>
+
+/** For clients of the admin API: is this answer a tool with its definitions? */
+export function isToolDefinitions(value: unknown): value is ToolDefinitions {
+  return Check(definitionsSchema, value)
 }

@@ -1,0 +1,39 @@
+import { parseLossless } from '@plat/core'
+import { isRecord } from '@plat/resources'
+
+/**
+ * What differs between two definitions in their canonical form, member by member: `- ` lines of the pinned one, `+ ` lines
+ * of the offered one. Null stands for a definition that is not known.
+ */
+export function differingLines(pinned: string | null, offered: string | null): string[] {
+  const before = members(pinned)
+  const after = members(offered)
+  const lines: string[] = []
+  for (const name of new Set([...before.keys(), ...after.keys()])) {
+    const old = before.get(name)
+    const now = after.get(name)
+    if (old === now) continue
+    lines.push(visible(name))
+    if (old !== undefined) lines.push(...indented('- ', old))
+    if (now !== undefined) lines.push(...indented('+ ', now))
+  }
+  return lines
+}
+
+function members(text: string | null): ReadonlyMap<string, string> {
+  const definition: unknown = text === null ? {} : parseLossless(text)
+  if (!isRecord(definition)) return new Map()
+  return new Map(Object.entries(definition).map(([name, value]) => [name, JSON.stringify(value, null, 2)]))
+}
+
+function indented(mark: string, text: string): string[] {
+  return text.split('\n').map((line) => `  ${mark}${visible(line)}`)
+}
+
+/**
+ * Shows as its code what a terminal would hide, obey or lay over its neighbour: whoever decides must see each character that
+ * the agent's model sees.
+ */
+function visible(text: string): string {
+  return text.replace(/[^\P{C}]|[^\P{Z} ]|\p{M}/gu, (found) => `\\u{${(found.codePointAt(0) ?? 0).toString(16)}}`)
+}
