@@ -2,7 +2,7 @@ import { type Document, isMap, isNode, isSeq, LineCounter, parseDocument, type T
 import type { FieldProblem } from './check.ts'
 import { problemLine } from './decode.ts'
 import type { Kind, Manifest } from './kinds/kinds.ts'
-import { isManifest, manifestWithDefaults, validate } from './validate.ts'
+import { isManifest, validate, withDefaults } from './validate.ts'
 
 /** Largest resource file, in bytes: what an object of an API server may weigh. */
 export const MANIFEST_MAX_BYTES = 1024 * 1024
@@ -56,9 +56,9 @@ export function readManifest<K extends Kind>(
   } catch (error) {
     return failure(1, error instanceof Error ? error.message : 'unreadable')
   }
-  const problems = validate(kind, value)
-  if (problems.length === 0 && isManifest(kind, value))
-    return { object: manifestWithDefaults(kind, value), problems: [] }
+  const filled = withDefaults(kind, value)
+  const problems = validate(kind, filled)
+  if (problems.length === 0 && isManifest(kind, filled)) return { object: filled, problems: [] }
   return { object: null, problems: problems.map((problem) => located(problem, document, lines)) }
 }
 

@@ -28,16 +28,15 @@ export function isStatus<K extends Kind>(kind: K, value: unknown): value is Stat
   return Value.Check(kinds[kind].status, value)
 }
 
-/** A copy in which the defaults that the schema documents stand where nothing was written. */
-export function withDefaults<T>(schema: TSchema, value: T): T {
-  const copy = structuredClone(value)
+/**
+ * A copy of an object in which the defaults that the schema documents stand where nothing was written. They count before anything is
+ * checked, as in Kubernetes: a required field that has one may be left out.
+ */
+export function withDefaults<T>(kind: Kind, object: T): T {
+  const schema: TSchema = manifestSchemas[kind]
+  const copy = structuredClone(object)
   fill(schema, copy)
   return copy
-}
-
-/** The copy of an object with its spec's defaults. */
-export function manifestWithDefaults<K extends Kind>(kind: K, manifest: Manifest<K>): Manifest<K> {
-  return { ...manifest, spec: withDefaults(kinds[kind].spec, manifest.spec) }
 }
 
 function fill(node: Node, value: unknown): void {

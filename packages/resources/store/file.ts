@@ -5,7 +5,7 @@ import { type Clock, canonicalJson, type Ids, rfc3339, systemIds } from '@plat/c
 import type { Log } from '@plat/process'
 import { stringify } from 'yaml'
 import type { Kind, Manifest, Resource, StatusOf } from '../kinds/kinds.ts'
-import { isStatus, manifestWithDefaults, validate, validateStatus } from '../validate.ts'
+import { isStatus, validate, validateStatus, withDefaults } from '../validate.ts'
 import { History } from './history.ts'
 import { type Sidecar, Sidecars, writeWhole } from './sidecar.ts'
 import type {
@@ -149,7 +149,7 @@ class YamlFiles implements FileStore {
 
   async #apply<K extends Kind>(manifest: Manifest<K>, { owner, force, dryRun }: ApplyOptions): Promise<Applied<K>> {
     const path = pathOf(manifest.kind, manifest.metadata)
-    const filled = manifestWithDefaults(manifest.kind, manifest)
+    const filled = withDefaults(manifest.kind, manifest)
     const held = this.#held.get(path)
     if (held !== undefined && isOf(manifest.kind, held.object)) {
       if (sameManifest(held.object, filled)) return { kind: 'applied', object: held.object }

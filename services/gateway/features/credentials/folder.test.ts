@@ -72,9 +72,6 @@ test('unusable content leaves the credential before it, a missing file takes it,
   assert.equal(credentials.credential('a.b'), null)
   assert.equal(errors.length, 3, errors.join('\n'))
   assert.doesNotMatch(errors.join('\n'), /hidden|good/)
-  await put('a.b.token', 'x'.repeat(256 * 1024 + 1))
-  await credentials.refresh()
-  assert.equal(credentials.credential('a.b'), null)
 })
 
 test('a client is a client alone, and needs both of its files', async (t) => {
@@ -88,6 +85,12 @@ test('a client is a client alone, and needs both of its files', async (t) => {
   await credentials.refresh()
   assert.deepEqual(credentials.client('a.b'), { id: 'id', secret: 'a secret with: anything' })
   assert.equal(credentials.credential('a.b'), null)
+  await put('a.b.client-secret', 'x'.repeat(256 * 1024))
+  await credentials.refresh()
+  assert.equal(credentials.client('a.b')?.secret.length, 256 * 1024)
+  await put('a.b.client-secret', 'x'.repeat(256 * 1024 + 1))
+  await credentials.refresh()
+  assert.equal(credentials.client('a.b'), null, 'a file beyond the limit')
 })
 
 test('a certificate counts only with its own private key', async (t) => {

@@ -18,7 +18,15 @@ const entry = (url: string, more: Partial<ServerEntry> = {}): ServerEntry => ({
 const file: UpstreamsFile = {
   version: 1,
   servers: {
-    'default/notes': entry('http://own/mcp', { trust: 'trusted', timeoutSeconds: 5, protocolVersions: ['2025-06-18'] }),
+    'default/notes': entry('http://own/mcp', {
+      trust: 'trusted',
+      dataClass: 'confidential',
+      jurisdiction: 'DE',
+      timeoutSeconds: 5,
+      protocolVersions: ['2025-06-18'],
+      caPEM: 'a bundle',
+      auth: { type: 'bearerSecret', credentialKey: 'default.notes' },
+    }),
     'default/two': entry('http://own-two/mcp'),
     'default/gone': entry('http://own-gone/mcp'),
     'tools/implied': entry('http://implied/mcp', { implicit: true, namespaces: ['default'] }),
@@ -53,7 +61,8 @@ function answer(name: string, who = assistant): string {
 }
 
 test('names resolve in the documented order: binding, own, shared, static, implicit', () => {
-  // Shows D3.mcp.resolution.binding, D3.mcp.resolution.ownNamespace, D3.mcp.resolution.shared, D3.mcp.resolution.static,
+  // Shows D3.mcp.upstreamsFile, D3.mcp.upstreamsFile.precedence, D3.mcp.upstreams, D3.registry.namespaces,
+  // D3.mcp.resolution.binding, D3.mcp.resolution.ownNamespace, D3.mcp.resolution.shared, D3.mcp.resolution.static,
   // D3.mcp.resolution.implicit, D3.mcp.resolution.unknown and D3.error.unknown_server.
   assert.equal(answer('two'), 'http://shared/mcp')
   assert.equal(answer('two', { namespace: 'default', agent: 'other' }), 'http://own-two/mcp')
@@ -74,6 +83,7 @@ test('two servers of one name shared with the namespace are ambiguous', () => {
 })
 
 test('an implicit server serves its own agent alone', () => {
+  // Shows D3.registry.implicit.
   assert.equal(answer('legacy', { namespace: 'default', agent: 'other' }), 'unknown_server')
   assert.equal(answer('assistant-legacy'), 'unknown_server')
   assert.equal(answer('implied'), 'http://meant/mcp')
@@ -103,16 +113,17 @@ test('names that begin with plat- are built in and never looked up', () => {
 })
 
 test('a target finds its server again by key, with what the file says of it', () => {
+  // Shows D3.registry.url, D3.registry.trust, D3.registry.dataClass, D3.registry.jurisdiction, D3.registry.timeoutSeconds.
   assert.deepEqual(registry.upstream('default/notes'), {
     key: 'default/notes',
     url: 'http://own/mcp',
     timeoutSeconds: 5,
-    caPEM: null,
+    caPEM: 'a bundle',
     protocolVersions: ['2025-06-18'],
     trust: 'trusted',
-    dataClass: 'internal',
-    jurisdiction: null,
-    auth: { type: 'none' },
+    dataClass: 'confidential',
+    jurisdiction: 'DE',
+    auth: { type: 'bearerSecret', credentialKey: 'default.notes' },
     pins: null,
   })
   assert.equal(registry.upstream('fixed')?.url, 'http://static/mcp')

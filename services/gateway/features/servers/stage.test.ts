@@ -79,6 +79,18 @@ test('a target names server, key and, for calls alone, the tool', async () => {
   assert.deepEqual(await target('mcp.get'), ['notes', 'notes', null])
 })
 
+test('a server whose credential is missing is refused before anything is asked or held, after its name is known', async () => {
+  const { snapshots } = ready()
+  const asked: string[] = []
+  const missing = ({ type }: { readonly type: string }) => asked.push(type) > 0
+  const stage = createResolveStage({ snapshots, credentials: { missing } })
+  const answer = await stage.admit(callOf(snapshots, 'notes'))
+  assert.ok(isDenial(answer) && answer.code === 'upstream_credential')
+  const unknown = await stage.admit(callOf(snapshots, 'missing'))
+  assert.ok(isDenial(unknown) && unknown.code === 'unknown_server')
+  assert.deepEqual(asked, ['none'])
+})
+
 test('operations of planes that are not built are refused', async () => {
   const { snapshots, stage } = ready()
   const answer = await stage.admit(callOf(snapshots, 'notes', 'model.generate'))
