@@ -12,8 +12,8 @@ import { type Received, type ScriptedUpstream, startScriptedUpstream } from '@pl
 import { startOidcProvider } from '@plat/testkit/oidc/provider'
 import { until } from '@plat/testkit/until'
 import { createLocalJWKSet, jwtVerify } from 'jose'
+import { registryGround } from '../../testing/registered.ts'
 import { folder } from '../../testing/started.ts'
-import { credentialGround } from './testing/ground.ts'
 
 const RESULT = '{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'
 
@@ -31,7 +31,7 @@ async function guarded(t: TestContext, admits: (request: Received) => boolean): 
 test('a bearer secret is shown to its server, and the caller’s own token to nobody', async (t) => {
   // Shows D2.auth.bearerSecret, D2.server.auth, D3.registry.auth and D3.mcp.upstreamCredentialsDir.
   const upstream = await guarded(t, ({ headers }) => headers.authorization === 'Bearer of-the-gateway')
-  const ground = await credentialGround(t, {
+  const ground = await registryGround(t, {
     servers: {
       notes: { url: upstream.url, auth: { type: 'bearerSecret', credentialKey: 'default.notes' } },
       open: { url: upstream.url, auth: { type: 'none' } },
@@ -50,7 +50,7 @@ test('a bearer secret is shown to its server, and the caller’s own token to no
 test('a header secret stands in its header, and a caller cannot put its own there', async (t) => {
   // Shows D2.auth.headerSecret, D2.auth.headerSecret.headerName and D2.auth.none.
   const upstream = await guarded(t, ({ headers }) => headers['x-api-key'] === 'Key of the gateway')
-  const ground = await credentialGround(t, {
+  const ground = await registryGround(t, {
     servers: {
       notes: {
         url: upstream.url,
@@ -66,7 +66,7 @@ test('a header secret stands in its header, and a caller cannot put its own ther
 test('without a usable credential a call is refused before anything is sent, and goes once there is one', async (t) => {
   const upstream = await guarded(t, () => true)
   const key = { credentialKey: 'default.notes' }
-  const ground = await credentialGround(t, {
+  const ground = await registryGround(t, {
     servers: {
       notes: { url: upstream.url, auth: { type: 'bearerSecret', ...key } },
       split: { url: upstream.url, auth: { type: 'bearerSecret', credentialKey: 'default.split' } },
@@ -89,7 +89,7 @@ test('without a usable credential a call is refused before anything is sent, and
 test('a secret is replaced under load and no call fails, even when the server takes the old one no more', async (t) => {
   let wanted = 'secret-0'
   const upstream = await guarded(t, ({ headers }) => headers.authorization === `Bearer ${wanted}`)
-  const ground = await credentialGround(t, {
+  const ground = await registryGround(t, {
     servers: { notes: { url: upstream.url, auth: { type: 'bearerSecret', credentialKey: 'default.notes' } } },
     secrets: { 'default.notes.token': wanted },
   })
@@ -161,7 +161,7 @@ test('a server’s own CA bundle is trusted for it alone, and a client certifica
   const url = await mutual(t, await servers.issue({ name: 'server', dnsNames: ['localhost'] }), [clients])
   const first = await clients.issue({ name: 'first' })
   const second = await clients.issue({ name: 'second' })
-  const ground = await credentialGround(t, {
+  const ground = await registryGround(t, {
     servers: {
       shown: { url, caPEM: servers.pem, auth: { type: 'mtls', credentialKey: 'default.shown' } },
       plain: { url, caPEM: servers.pem, auth: { type: 'none' } },
@@ -211,7 +211,7 @@ test('the grant of a certified OpenID provider is for the resource and scopes of
   })
   const oauth = { tokenURL: `${provider.url}/token`, resource, scopes: ['read'] }
   const auth = { type: 'oauthClientCredentials', oauth } as const
-  const ground = await credentialGround(t, {
+  const ground = await registryGround(t, {
     servers: {
       notes: { url: upstream.url, auth: { ...auth, credentialKey: 'default.notes' } },
       stranger: { url: upstream.url, auth: { ...auth, credentialKey: 'default.stranger' } },
@@ -258,7 +258,7 @@ test('each session gets a token of its own from the broker, for the server’s a
     response.writeHead(200, { 'content-type': 'application/json' }).end(RESULT)
   })
   const exchange = (audience: string) => ({ type: 'tokenExchange', tokenExchange: { audience } }) as const
-  const ground = await credentialGround(t, {
+  const ground = await registryGround(t, {
     servers: {
       notes: { url: upstream.url, auth: exchange('reports') },
       unlisted: { url: upstream.url, auth: exchange('unlisted') },

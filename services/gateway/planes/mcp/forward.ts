@@ -124,8 +124,6 @@ export interface Passage {
   readonly call: Call<'identity' | 'target' | 'hold'>
   readonly request: McpRequest
   readonly upstream: McpUpstream
-  /** What the server is shown first. */
-  readonly credential: Credential
   /** A wait has opened an event stream already. */
   readonly sent: boolean
 }
@@ -144,11 +142,12 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
   #exchange: UpstreamExchange | null = null
   #answered = 0
 
-  constructor(forwarder: Forwarder, passage: Passage) {
+  /** `credential`: what the server is shown first. */
+  constructor(forwarder: Forwarder, passage: Passage, credential: Credential) {
     this.#forwarder = forwarder
     this.#passage = passage
-    this.#credential = passage.credential
-    this.#origin = placeOf(passage.upstream, passage.credential.clientCert, forwarder.extraCA).origin
+    this.#credential = credential
+    this.#origin = placeOf(passage.upstream, credential.clientCert, forwarder.extraCA).origin
     this.#seals = new ReplySeals(forwarder.sealer, passage.call, passage.request)
   }
 

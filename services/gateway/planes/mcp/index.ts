@@ -115,15 +115,16 @@ class McpPlane implements AskingPlane, Reader, Forwarder {
     if (leadsElsewhere(request, call.facts.target.key)) return deny('unknown_session', 'no such session')
     this.#cancellations.over(call.wire)
     if (request.method === 'notifications/cancelled') this.#cancellations.cancelled(call, request)
-    const passage = { call, request, upstream, sent: head === 'sent' }
+    const sent = head === 'sent'
     const credential = this.credentials.of(upstream, call.facts.identity)
-    return credential instanceof Promise
-      ? credential.then((fetched) => this.#forward(passage, fetched))
-      : this.#forward(passage, credential)
+    if (credential instanceof Promise) {
+      return credential.then((fetched) => this.#forward(fetched, { call, request, upstream, sent }))
+    }
+    return this.#forward(credential, { call, request, upstream, sent })
   }
 
-  #forward(passage: Omit<Passage, 'credential'>, credential: Credential | Denial): Denial | Promise<Reply | Denial> {
-    return isDenial(credential) ? credential : new Forwarding(this, { ...passage, credential }).run()
+  #forward(credential: Credential | Denial, passage: Passage): Denial | Promise<Reply | Denial> {
+    return isDenial(credential) ? credential : new Forwarding(this, passage, credential).run()
   }
 
   async listTools(call: Call<'identity' | 'target'>): Promise<readonly unknown[] | Denial> {

@@ -5,7 +5,7 @@ import type { TestContext } from 'node:test'
 import type { Log } from '@plat/process'
 import type { AuthEntry } from '@plat/resources/rendered'
 import type { TestIssuer } from '@plat/testkit/identity'
-import { folder, started } from '../../../testing/started.ts'
+import { folder, started } from './started.ts'
 
 /** How one server stands in the registry. */
 export interface ServerWish {
@@ -15,8 +15,8 @@ export interface ServerWish {
   readonly pins?: object
 }
 
-/** A gateway whose servers want to be shown something. */
-export interface CredentialGround {
+/** A gateway with a registry and credential files that the test writes. */
+export interface RegistryGround {
   readonly url: string
   readonly issuer: TestIssuer
   /** Calls a tool of a server; the answer's text, and the word of its error. */
@@ -31,24 +31,24 @@ export interface CredentialGround {
 const CALL = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{}}}'
 
 /** Starts it with files that are read once a second. `config` is laid over its gateway.json. */
-export async function credentialGround(
+export async function registryGround(
   t: TestContext,
   setup: {
     readonly servers: Readonly<Record<string, ServerWish>>
     readonly secrets?: Readonly<Record<string, string>>
     readonly config?: object
   },
-): Promise<CredentialGround> {
+): Promise<RegistryGround> {
   const dir = await folder(t)
   const place = { upstreamsFile: join(dir, 'upstreams.json'), upstreamCredentialsDir: join(dir, 'credentials') }
   const lines: string[] = []
   const line = (fields: object, message: string) => void lines.push(JSON.stringify({ ...fields, message }))
   const log: Log = { debug: line, info: line, warn: line, error: line, child: () => log }
-  const secret: CredentialGround['secret'] = (file, text) => {
+  const secret: RegistryGround['secret'] = (file, text) => {
     const path = join(place.upstreamCredentialsDir, file)
     return text === null ? rm(path) : writeFile(path, text)
   }
-  const publish: CredentialGround['publish'] = (servers) =>
+  const publish: RegistryGround['publish'] = (servers) =>
     writeFile(place.upstreamsFile, JSON.stringify(registryOf(servers)))
   await mkdir(place.upstreamCredentialsDir)
   for (const [file, text] of Object.entries(setup.secrets ?? {})) await secret(file, text)
