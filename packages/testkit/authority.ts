@@ -8,11 +8,18 @@ x509.cryptoProvider.set(crypto)
 const KEY_KINDS = {
   'P-256': { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' },
   'P-384': { name: 'ECDSA', namedCurve: 'P-384', hash: 'SHA-384' },
-  RSA: { name: 'RSASSA-PKCS1-v1_5', modulusLength: 2048, publicExponent: new Uint8Array([1, 0, 1]), hash: 'SHA-256' },
+  RSA: rsa(2048, 'SHA-256'),
+  /** What nobody should take any more. */
+  'RSA-1024': rsa(1024, 'SHA-256'),
+  'RSA-SHA-1': rsa(2048, 'SHA-1'),
 } as const
 export type KeyKind = keyof typeof KEY_KINDS
 
 const HOUR_MS = 60 * 60 * 1000
+
+function rsa(modulusLength: number, digest: string) {
+  return { name: 'RSASSA-PKCS1-v1_5', modulusLength, publicExponent: new Uint8Array([1, 0, 1]), hash: digest } as const
+}
 
 /** A certificate with its private key. */
 export interface Issued {
@@ -30,6 +37,8 @@ export interface Wish {
   /** Common name. */
   readonly name: string
   readonly key?: KeyKind
+  /** A certificate whose key this one shall have too. */
+  readonly keyOf?: Issued
   /** An authority, with this many others below it at most when it is a number. */
   readonly ca?: boolean | number
   readonly uris?: readonly string[]
@@ -58,9 +67,12 @@ export function createAuthority({ now, ...wish }: Wish & { readonly now: number 
 
 let serial = 0
 
+const pairs = new WeakMap<Issued, webcrypto.CryptoKeyPair>()
+
 async function issue(wish: Wish, issuer: Pair | null, now: number): Promise<Issued> {
   const algorithm = KEY_KINDS[wish.key ?? 'P-256']
-  const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
+  const known = wish.keyOf && pairs.get(wish.keyOf)
+  const keys = known ?? (await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']))
   const issuerName = issuer?.certificate.subject ?? `CN=${wish.name}`
   const certificate = await x509.X509CertificateGenerator.create({
     serialNumber: (++serial).toString(16).padStart(4, '0'),
@@ -75,13 +87,15 @@ async function issue(wish: Wish, issuer: Pair | null, now: number): Promise<Issu
   })
   const der = Buffer.from(certificate.rawData)
   const pair = { keys, certificate, algorithm }
-  return {
+  const issued: Issued = {
     der,
     pem: certificate.toString('pem'),
     x5c: der.toString('base64'),
     privateKey: KeyObject.from(keys.privateKey),
     issue: (below) => issue(below, pair, now),
   }
+  pairs.set(issued, keys)
+  return issued
 }
 
 function* extensionsOf(wish: Wish): Generator<x509.Extension> {
@@ -107,6 +121,7 @@ function* extensionsOf(wish: Wish): Generator<x509.Extension> {
 /** Flags for `Wish.keyUsage`. */
 export const keyUsage = {
   digitalSignature: x509.KeyUsageFlags.digitalSignature,
+  keyEncipherment: x509.KeyUsageFlags.keyEncipherment,
   keyCertSign: x509.KeyUsageFlags.keyCertSign,
 } as const
 
@@ -141,6 +156,10 @@ export interface MessageWish {
   readonly signerName?: Issued
   /** Name of the digest. Default: SHA-256. */
   readonly digestOid?: string
+  /** Name of the signature algorithm. Default: RSA. */
+  readonly signatureOid?: string
+  /** What the attribute contentType says. Default: data. */
+  readonly contentTypeOid?: string
   /** Signs the content itself when false. */
   readonly signedAttributes?: boolean
   /** What the attribute messageDigest says. Default: the digest of the content. */
@@ -192,7 +211,7 @@ function signerInfo(signer: Issued, digest: Buffer, wish: MessageWish): Buffer {
   const issuer = Buffer.from(certificate.issuerName.toArrayBuffer())
   const name = der(0x30, issuer, der(0x02, Buffer.from(certificate.serialNumber, 'hex')))
   const attributes = [
-    der(0x30, derOid(OIDS.contentType), der(0x31, derOid(OIDS.data))),
+    der(0x30, derOid(OIDS.contentType), der(0x31, derOid(wish.contentTypeOid ?? OIDS.data))),
     der(
       0x30,
       derOid(OIDS.messageDigest),
@@ -207,7 +226,7 @@ function signerInfo(signer: Issued, digest: Buffer, wish: MessageWish): Buffer {
     name,
     digest,
     ...(withAttributes ? [der(0xa0, ...attributes)] : []),
-    der(0x30, derOid(OIDS.rsa), NULL),
+    der(0x30, derOid(wish.signatureOid ?? OIDS.rsa), NULL),
     der(0x04, signature),
   )
 }

@@ -5,7 +5,7 @@ import { createServer } from 'node:http'
 import os from 'node:os'
 import path from 'node:path'
 import { after, test } from 'node:test'
-import { createAuthority, der, derOid, type MessageWish, signedMessage } from '@plat/testkit/authority'
+import { createAuthority, der, derOid, keyUsage, type MessageWish, signedMessage } from '@plat/testkit/authority'
 import { azureImdsCheck } from './azure-imds.ts'
 import { type Attempt, context, NONCE, proofCheckSuite, proofOf, testParts } from './testing/suite.ts'
 
@@ -20,6 +20,7 @@ const paths: (string | undefined)[] = []
 const server = createServer((request, response) => {
   paths.push(request.url)
   if (request.url === '/middle.crt') response.end(middle.der)
+  else if (request.url === '/circle.crt') response.end(circle.der)
   else if (request.url === '/moved.crt') response.writeHead(302, { location: '/middle.crt' }).end()
   else response.writeHead(404).end()
 })
@@ -46,6 +47,12 @@ const wish = {
   key: 'RSA',
   dnsNames: ['metadata.azure.com', 'westeurope.metadata.azure.com'],
 } as const
+const circle = await createAuthority({
+  name: 'circle',
+  key: 'RSA',
+  now: NOW,
+  extensions: [issuerAt(`${origin}/circle.crt`)],
+})
 const signer = await middle.issue(wish)
 const other = await middle.issue({ ...wish, name: 'other' })
 
@@ -80,7 +87,9 @@ const refused = (reason: RegExp, change: Change) => ({ reason, ask: () => attemp
 const strangerRoot = await createAuthority({ name: 'root', key: 'RSA', now: NOW })
 const stranger = await strangerRoot.issue(wish)
 const namedElse = await middle.issue({ ...wish, dnsNames: ['metadata.azure.com.evil.example'] })
-const authority = await middle.issue({ ...wish, name: 'ca', ca: true })
+const both = keyUsage.digitalSignature | keyUsage.keyCertSign
+const authority = await middle.issue({ ...wish, name: 'ca', ca: true, keyUsage: both })
+const forKeys = await middle.issue({ ...wish, keyUsage: keyUsage.keyEncipherment })
 
 proofCheckSuite({
   name: 'azure-imds',
@@ -113,6 +122,10 @@ proofCheckSuite({
       signers: [authority],
       certificates: [authority, middle],
     }),
+    'a signer whose key is for other things': refused(/may not sign/, {
+      signers: [forKeys],
+      certificates: [forKeys, middle],
+    }),
     'a subscription that is not listed': refused(/subscription/, { subscriptions: ['another'] }),
     'a document without nonce': refused(/nonce/, { fields: { nonce: undefined } }),
     'a document without end': refused(/no attested document/, { fields: { timeStamp: {} } }),
@@ -138,6 +151,15 @@ test('azure-imds: an issuer that is not in the message is fetched from the one a
   assert.equal(await kind(await at(`http://localhost:${new URL(origin).port}/middle.crt`)), 'failed')
   assert.equal(await kind(await at(`http://user@${new URL(origin).host}/middle.crt`)), 'failed')
   assert.deepEqual(paths, ['/middle.crt', '/moved.crt', '/missing.crt'])
+})
+
+test('azure-imds: an issuer that says it is its own is not followed without end', async () => {
+  const leaf = await circle.issue({ ...wish, extensions: [issuerAt(`${origin}/circle.crt`)] })
+  const { check, proof } = attempt({ signers: [leaf], certificates: [leaf] })
+  assert.deepEqual(await check.verify(proof, context), {
+    kind: 'failed',
+    reason: 'the certificate leads to no anchor that is trusted',
+  })
 })
 
 test('azure-imds: without a file the roots are those that Azure documents, out of what Node ships', async () => {

@@ -113,6 +113,10 @@ proofCheckSuite({
       reason: /SPIFFE ID/,
       ask: async () => jwtWith({ sub: 'spiffe://mesh.example' }),
     },
+    'an ID of more than 2048 bytes': {
+      reason: /SPIFFE ID/,
+      ask: async () => jwtWith({ sub: ID + 'r'.repeat(2048) }),
+    },
     'an ID in capitals': { reason: /SPIFFE ID/, ask: async () => jwtWith({ sub: ID.replace('mesh', 'Mesh') }) },
     'a token beside a nonce that it does not bind': {
       reason: /without nonce/,
@@ -178,6 +182,24 @@ proofCheckSuite({
     'a leaf that may sign certificates': {
       reason: /key usage/,
       ask: async () => (await world()).svid({ keyUsage: keyUsage.digitalSignature | keyUsage.keyCertSign }),
+    },
+    'a leaf that may not sign': {
+      reason: /key usage/,
+      ask: async () => (await world()).svid({ keyUsage: keyUsage.keyEncipherment }),
+    },
+    'an extension that is there twice': {
+      reason: /cannot be read/,
+      ask: async () => {
+        const twice = { oid: '1.2.3.4', critical: false, value: Buffer.from([5, 0]) }
+        return (await world()).svid({ extensions: [twice, twice] })
+      },
+    },
+    'a certificate in another text than its own': {
+      reason: /cannot be read/,
+      ask: async () => {
+        const { check, proof } = await (await world()).svid()
+        return { check, proof: { ...proof, x5c: proof.x5c.map((text) => `${text} `) } }
+      },
     },
     'a key usage that is not critical': {
       reason: /critical key usage/,
