@@ -5,6 +5,8 @@
 import { type Static, Type } from 'typebox'
 import { mapOf } from './check.ts'
 
+export { mapOf }
+
 const closed = { additionalProperties: false } as const
 const names = () => Type.Array(Type.String({ minLength: 1, maxLength: 512 }), { maxItems: 256 })
 

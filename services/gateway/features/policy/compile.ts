@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { canonicalJson } from '@plat/core'
-import { compileExpression, type Expression } from '@plat/resources'
+import { compileExpression, type Expression } from '@plat/resources/expression'
 import { type PolicyEntry, type PolicyFile, type RuleEntry, WHEN_VARIABLES } from '@plat/resources/rendered'
 import type { Decision } from '../../call/index.ts'
 import { conditionsOf } from './conditions.ts'

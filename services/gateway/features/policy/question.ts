@@ -1,4 +1,4 @@
-import type { CelVariables } from '@plat/resources'
+import type { CelVariables } from '@plat/resources/expression'
 import type { Call, Identity, Target } from '../../call/index.ts'
 import { celFromJson, timestampOf } from './values.ts'
 

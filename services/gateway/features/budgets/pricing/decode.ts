@@ -1,6 +1,5 @@
 import { quantityToMicros } from '@plat/core'
-import { mapOf } from '@plat/resources'
-import { decodeRendered } from '@plat/resources/rendered'
+import { decodeRendered, mapOf } from '@plat/resources/rendered'
 import { type Static, Type } from 'typebox'
 import type { ModelPrice, Rates } from './price.ts'
 import { PriceTable } from './table.ts'
