@@ -16,6 +16,8 @@ const server = createServer((_request, response) => {
   const keys = [
     { ...jwkOf(privateKey), kid: 'g1', use: 'sig', alg: 'RS256' },
     { ...jwkOf(small), kid: 'small', use: 'sig', alg: 'RS256' },
+    { ...jwkOf(privateKey), kid: 'other-alg', use: 'sig', alg: 'RS512' },
+    { ...privateKey.export({ format: 'jwk' }), kid: 'private', use: 'sig', alg: 'RS256' },
   ]
   response.writeHead(up ? 200 : 500).end(JSON.stringify({ keys }))
 })
@@ -95,6 +97,8 @@ proofCheckSuite({
     return { ...asked, check: { ...asked.check, verify } }
   },
   refused: {
+    'a token under a key that is for another algorithm': refused(/signature/, { header: { kid: 'other-alg' } }),
+    'a token under a key whose secret is in the key set': refused(/no key/, { header: { kid: 'private' } }),
     'a token of another issuer': refused(/issuer/, { claims: { iss: 'https://evil.example' } }),
     'a token without the nonce': refused(/audience/, { claims: { aud: 'plat-identity' } }),
     'a token that lives for a day': refused(/longer/, { claims: { exp: 1_767_225_600 + 86_400 } }),

@@ -22,6 +22,8 @@ interface Cluster {
   username: string
   extra: Record<string, string[]>
   authenticated: boolean
+  /** What a TokenReview says in place of the right answer, or beside it. */
+  review: object
   pod: Record<string, object> | null
   /** Status of every answer in place of the right one. */
   status: number | null
@@ -45,6 +47,7 @@ async function apiServer(change: Partial<Cluster>) {
       'authentication.kubernetes.io/credential-id': ['JTI=1'],
     },
     authenticated: true,
+    review: {},
     pod: pod(),
     status: null,
     ...change,
@@ -60,9 +63,9 @@ async function apiServer(change: Partial<Cluster>) {
       const known = cluster.pod !== null && request.url === '/api/v1/namespaces/default/pods/runner-1'
       return known ? answer(200, { kind: 'Pod', ...cluster.pod }) : answer(404, { kind: 'Status', code: 404 })
     }
-    const { audiences, username, extra, authenticated } = cluster
+    const { audiences, username, extra, authenticated, review } = cluster
     const status = authenticated
-      ? { authenticated, audiences, user: { username, uid: 'u', groups: [], extra } }
+      ? { authenticated, audiences, user: { username, uid: 'u', groups: [], extra }, ...review }
       : { user: {}, error: '[invalid bearer token, service account token has expired]' }
     return answer(201, { kind: 'TokenReview', apiVersion: 'authentication.k8s.io/v1', status })
   })
@@ -133,6 +136,9 @@ proofCheckSuite({
     return asked
   },
   refused: {
+    'a review that names a user and says no': refused(/authenticate/, { review: { authenticated: false } }),
+    'a review that says neither yes nor no': refused(/authenticate/, { review: { authenticated: undefined } }),
+    'a review that says yes beside an error': refused(/authenticate/, { review: { error: 'the webhook failed' } }),
     'a token for another audience': refused(/audience/, { audiences: ['https://kubernetes.default.svc'] }),
     'an answer without audiences': refused(/audience/, { audiences: [] }),
     'a user who is no service account': refused(/no service account/, { username: 'system:admin' }),

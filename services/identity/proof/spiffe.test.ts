@@ -20,11 +20,12 @@ async function world({ bundle = true }: { readonly bundle?: boolean } = {}) {
   const parts = testParts()
   const authority = await createAuthority({ name: 'mesh', now: parts.clock.now() })
   const jwtKey = await createAuthority({ name: 'jwt', now: parts.clock.now() })
+  const stranger = await createAuthority({ name: 'stranger', now: parts.clock.now() })
   const file = path.join(dir, `${randomBytes(8).toString('hex')}.json`)
   const keys = [
     { ...jwkOf(jwtKey.privateKey), kid: 'k1', use: 'jwt-svid' },
     { ...jwkOf(authority.privateKey), use: 'x509-svid', x5c: [authority.x5c] },
-    { ...jwkOf(authority.privateKey), kid: 'wit', use: 'wit-svid' },
+    { ...jwkOf(authority.privateKey), kid: 'wit', use: 'wit-svid', x5c: [stranger.x5c] },
   ]
   if (bundle) writeFileSync(file, JSON.stringify({ keys }))
   const settings = {
@@ -47,6 +48,7 @@ async function world({ bundle = true }: { readonly bundle?: boolean } = {}) {
   return {
     parts,
     authority,
+    stranger,
     check,
     token,
     svid,
@@ -177,6 +179,13 @@ proofCheckSuite({
       ask: async () => without({ nonce: null, signature: null, format: null }),
     },
     'a signature of another algorithm': { reason: /key is held/, ask: async () => without({ format: 'ES384' }) },
+    'a leaf under an authority of another use': {
+      reason: /no anchor/,
+      ask: async () => {
+        const { svid, stranger } = await world()
+        return svid({}, stranger)
+      },
+    },
     'two URI names': { reason: /one URI/, ask: async () => (await world()).svid({ uris: [ID, `${ID}2`] }) },
     'a leaf that is an authority': { reason: /authority/, ask: async () => (await world()).svid({ ca: true }) },
     'a leaf that may sign certificates': {
