@@ -62,7 +62,8 @@ export async function createPins(parts: PinsParts): Promise<PinsFeature> {
   const failed = (message: string) => (error: unknown) =>
     log.error({ error: error instanceof Error ? error.message : String(error) }, message)
   const tell = ({ server, t, tool, digest }: PinNotice) => {
-    metrics.event(server, t)
+    // The series of one server have one name, which is that of its calls.
+    metrics.event(server.slice(server.indexOf('/') + 1), t)
     if (t !== 'drifted') return
     log.warn({ server, tool, digest }, 'a tool is not as it was pinned')
     const record = { kind: 'alert', alert: 'pin.drift', server, tool, digest } as const
