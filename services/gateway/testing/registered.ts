@@ -12,7 +12,7 @@ export interface ServerWish {
   readonly url: string
   readonly auth: AuthEntry
   readonly caPEM?: string
-  readonly pins?: object
+  readonly protocolVersions?: readonly string[]
 }
 
 /** A gateway with a registry and credential files that the test writes. */
@@ -23,7 +23,8 @@ export interface RegistryGround {
   call(server: string, token?: string): Promise<{ readonly text: string; readonly error: string | null }>
   /** Writes a credential file; null removes it. */
   secret(file: string, text: string | null): Promise<void>
-  publish(servers: Readonly<Record<string, ServerWish>>): Promise<void>
+  /** Writes the registry anew: servers of namespace `default`, or any text. */
+  publish(servers: Readonly<Record<string, ServerWish>> | string): Promise<void>
   /** Everything that was logged and recorded so far. */
   written(): Promise<string>
 }
@@ -49,7 +50,7 @@ export async function registryGround(
     return text === null ? rm(path) : writeFile(path, text)
   }
   const publish: RegistryGround['publish'] = (servers) =>
-    writeFile(place.upstreamsFile, JSON.stringify(registryOf(servers)))
+    writeFile(place.upstreamsFile, typeof servers === 'string' ? servers : JSON.stringify(registryOf(servers)))
   await mkdir(place.upstreamCredentialsDir)
   for (const [file, text] of Object.entries(setup.secrets ?? {})) await secret(file, text)
   await publish(setup.servers)
