@@ -10,6 +10,8 @@ const KEY_KINDS = {
   'P-384': { name: 'ECDSA', namedCurve: 'P-384', hash: 'SHA-384' },
   RSA: rsa(2048, 'SHA-256'),
   /** What nobody should take any more. */
+  'RSA-512': rsa(512, 'SHA-256'),
+  'RSA-768': rsa(768, 'SHA-256'),
   'RSA-1024': rsa(1024, 'SHA-256'),
   'RSA-SHA-1': rsa(2048, 'SHA-1'),
 } as const

@@ -86,6 +86,8 @@ proofCheckSuite({
   refused: {
     'a statement of another driver': refused(/another driver/, { claims: { iss: 'others' } }),
     'a statement about another session': refused(/another session/, { claims: { plat_session: 's2' } }),
+    'a statement about a session of another agent': refused(/another session/, { claims: { plat_agent: 'other' } }),
+    'a statement about a session of another namespace': refused(/another session/, { claims: { plat_ns: 'prod' } }),
     'a statement about another sandbox': refused(/another sandbox/, { sandbox: 'box-8' }),
     'a statement without sandbox': refused(/no sandbox/, { claims: { sub: '' } }),
     'a statement that lives for an hour': refused(/longer/, { claims: { exp: 1_767_225_600 + 3600 } }),

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { after, test } from 'node:test'
-import { createAuthority, der, type Issued } from '@plat/testkit/authority'
+import { createAuthority, der, type Issued, type KeyKind } from '@plat/testkit/authority'
 import { verifySnp } from './tee/snp.ts'
 import { INTEL_QE_SIGNER, verifyTdx } from './tee/tdx.ts'
 import { reportDataOf, teeCheck } from './tee.ts'
@@ -27,16 +27,23 @@ const CHIP = randomBytes(64)
 const MEASUREMENT = 'ab'.repeat(48)
 const SPL = '1.3.6.1.4.1.3704.1.3.'
 
+interface ChipWish {
+  readonly id?: Buffer | null
+  readonly levels?: Readonly<Record<string, number>>
+  readonly ucode?: number
+  readonly key?: KeyKind
+  readonly notAfter?: number
+}
+
 /** A chip's certificate, made as AMD makes them: for one chip at one patch level. */
-function chip(by: Issued, { id = CHIP, ucode = 0x44, notAfter = NOW + 1000 } = {}): Promise<Issued> {
-  const level = (component: string, value: number) => ({
+function chip(by: Issued, { id = CHIP, ucode = 0x44, key = 'P-384', notAfter = NOW + 1000, levels }: ChipWish = {}) {
+  const extensions = Object.entries(levels ?? { 1: 2, 2: 0, 3: 5, 8: ucode }).map(([component, level]) => ({
     oid: SPL + component,
     critical: false,
-    value: der(0x02, Buffer.from(value < 0x80 ? [value] : [0, value])),
-  })
-  const hardware = { oid: '1.3.6.1.4.1.3704.1.4', critical: false, value: id }
-  const extensions = [level('1', 2), level('2', 0), level('3', 5), level('8', ucode), hardware]
-  return by.issue({ name: 'SEV-VCEK', key: 'P-384', keyUsage: null, notAfter, extensions })
+    value: der(0x02, Buffer.from(level < 0x80 ? [level] : [0, level])),
+  }))
+  if (id !== null) extensions.push({ oid: '1.3.6.1.4.1.3704.1.4', critical: false, value: id })
+  return by.issue({ name: 'SEV-VCEK', key, keyUsage: null, notAfter, extensions })
 }
 
 /** A report, signed as the firmware signs; `change` edits it before that. */
@@ -85,6 +92,9 @@ const TD = hash('sha384', TD_REGISTERS)
 
 interface TdxChange {
   readonly by?: Issued
+  readonly key?: KeyKind
+  /** How often the platform's certificate stands in the chain. */
+  readonly copies?: number
   readonly notAfter?: number
   /** Edits the signed part of the quote, and the report of the quoting enclave, before they are signed. */
   readonly quote?: (bytes: Buffer) => void
@@ -101,8 +111,15 @@ const typed = (type: number, bytes: Buffer) => Buffer.concat([Buffer.from([type,
 const p1363 = (key: KeyObject, bytes: Buffer) => sign('sha256', bytes, { key, dsaEncoding: 'ieee-p1363' })
 
 /** A quote, made as the quoting enclave of a platform makes it. */
-async function quoteOf({ by = intel, notAfter, quote, enclave }: TdxChange): Promise<Buffer> {
-  const platform = await by.issue({ name: 'PCK', ...(notAfter !== undefined && { notAfter }) })
+async function quoteOf({
+  by = intel,
+  key = 'P-256',
+  copies = 1,
+  notAfter,
+  quote,
+  enclave,
+}: TdxChange): Promise<Buffer> {
+  const platform = await by.issue({ name: 'PCK', key, ...(notAfter !== undefined && { notAfter }) })
   const attestation = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const { x = '', y = '' } = attestation.publicKey.export({ format: 'jwk' })
   const attestationKey = Buffer.concat([Buffer.from(x, 'base64url'), Buffer.from(y, 'base64url')])
@@ -122,7 +139,7 @@ async function quoteOf({ by = intel, notAfter, quote, enclave }: TdxChange): Pro
     qeReport,
     p1363(platform.privateKey, qeReport),
     sized(2, authData),
-    typed(5, Buffer.from(platform.pem)),
+    typed(5, Buffer.from(`${platform.pem}\n`.repeat(copies))),
   ]
   const data = [p1363(attestation.privateKey, signed), attestationKey, typed(6, Buffer.concat(inner))]
   return Buffer.concat([signed, sized(4, Buffer.concat(data))])
@@ -166,6 +183,27 @@ proofCheckSuite({
       reason: /launched/,
       ask: () => snp({}, { measurements: [`tdx:${MEASUREMENT}`] }),
     },
+    'a report with something behind it': {
+      reason: /size/,
+      ask: async () => {
+        const { check, proof } = await snp()
+        const { report = '', ...rest }: { report?: string } = Object(proof.evidence)
+        const longer = Buffer.concat([Buffer.from(report, 'base64'), Buffer.from([0])]).toString('base64')
+        return { check, proof: { ...proof, evidence: { ...rest, report: longer } } }
+      },
+    },
+    'a report of another signature algorithm': {
+      reason: /algorithm/,
+      ask: () => snp({ report: (bytes) => void bytes.writeUInt32LE(2, 0x34) }),
+    },
+    'a key of another kind than chips have': {
+      reason: /signature/,
+      ask: () => snp({ certificate: { key: 'RSA-768' } }),
+    },
+    'a certificate without chip for a report that is not of a cloud': {
+      reason: /another chip/,
+      ask: () => snp({ certificate: { id: null } }),
+    },
     'no evidence': { reason: /kind/, ask: () => ask({ kind: 'sgx' }) },
     'evidence of another type': { reason: /base64/, ask: () => ask({ kind: 'sev-snp', report: 1 }) },
   },
@@ -186,6 +224,8 @@ proofCheckSuite({
       ask: () => tdx({ quote: flip(48 + 120) }),
     },
     'a module that is not that of Intel': { reason: /module/, ask: () => tdx({ quote: flip(48 + 64) }) },
+    'a module with attributes of its own': { reason: /module/, ask: () => tdx({ quote: flip(48 + 112) }) },
+    'a chain of more certificates than there can be': { reason: /cannot be read/, ask: () => tdx({ copies: 5 }) },
     'an enclave of another signer': { reason: /another signer/, ask: () => tdx({ enclave: flip(128) }) },
     'an enclave of another product': { reason: /another product/, ask: () => tdx({ enclave: flip(256) }) },
     'an enclave that allows debugging': {
@@ -196,6 +236,16 @@ proofCheckSuite({
       reason: /not that of the enclave/,
       ask: () => tdx({ enclave: flip(320) }),
     },
+    'a quote of another signature algorithm': { reason: /only quotes of TDX/, ask: () => tdx({ quote: flip(2) }) },
+    'a quote that is not of TDX': {
+      reason: /only quotes of TDX/,
+      ask: () => tdx({ quote: (bytes) => void bytes.writeUInt32LE(0, 4) }),
+    },
+    'an enclave whose report was changed': {
+      reason: /signature of the quoting enclave/,
+      ask: () => tdx({ after: flip(632 + 4 + 64 + 64 + 6) }),
+    },
+    'a key of another kind than platforms have': { reason: /no platform/, ask: () => tdx({ key: 'RSA-512' }) },
     'a quote of another version': { reason: /version 4/, ask: () => tdx({ after: flip(0) }) },
     'a quote cut short': {
       reason: /shape/,
@@ -238,9 +288,24 @@ test('tee: no change of one byte of a quote goes unnoticed where it is signed', 
   }
 })
 
+test('tee: the certificate of a cloud names no chip, and that of a newer chip has its levels in another order', async () => {
+  const byCloud = (bytes: Buffer) => void bytes.writeUInt32LE(1 << 2, 0x48)
+  const levels = { 9: 2, 1: 3, 2: 4, 3: 5, 8: 0x44 }
+  const newer = (bytes: Buffer) => void Buffer.from([2, 3, 4, 5, 0, 0, 0, 0x44]).copy(bytes, 0x180)
+  for (const change of [
+    { certificate: { id: null }, report: byCloud },
+    { certificate: { levels }, report: newer },
+  ]) {
+    const { check, proof } = await snp(change)
+    assert.deepEqual((await check.verify(proof, context)).kind, 'established')
+  }
+})
+
 test('tee: evidence is judged for the session that is minted', async () => {
   // Shows D1.proof.check.tee.
   const { check, proof } = await snp({}, { measurements: [`sev-snp:${MEASUREMENT}=prod`] })
   assert.equal((await check.verify(proof, context)).kind, 'failed')
   assert.equal((await check.verify(proof, { ...context, namespace: 'prod' })).kind, 'established')
+  const copied = await tdx({ copies: 4 })
+  assert.equal((await copied.check.verify(copied.proof, context)).kind, 'established')
 })
