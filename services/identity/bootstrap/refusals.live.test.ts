@@ -55,6 +55,18 @@ const changes: readonly (readonly [name: string, where: string, change: Change, 
   ['the claim is another one', CLAIM, setMetadata({ uid: 'another' }), '403 access_denied'],
   ['the claim has another Sandbox', CLAIM, setStatus({ sandbox: { name: 'w' } }), '403 access_denied'],
   ['the claim is of no session', CLAIM, setMetadata({ ownerReferences: undefined }), '403 access_denied'],
+  [
+    'the claim is of a session of another group',
+    CLAIM,
+    setMetadata(ownedBy('evil.example/v1', 'AgentSession', 's1', 'uid-session')),
+    '403 access_denied',
+  ],
+  [
+    'the claim is of another kind',
+    CLAIM,
+    setMetadata(ownedBy('plat.dev/v1alpha1', 'Agent', 's1', 'uid-session')),
+    '403 access_denied',
+  ],
   ['the session is another one', SESSION, setMetadata({ uid: 'another' }), '403 access_denied'],
   [
     'the session has another Sandbox',
