@@ -16,6 +16,9 @@ const ADMIN_TOKEN = 'admin'
 /** How long the server may take until it is ready, in milliseconds: far more than it needs. */
 const START_MS = 120_000
 
+/** Of a single answer. */
+const LIMITS = { maxBytes: 16 * 1024 * 1024, timeoutMs: 60_000 }
+
 type Members = Readonly<Record<string, unknown>>
 
 /** An answer of the API server. */
@@ -62,14 +65,15 @@ export async function startApiServer(binaries: Binaries): Promise<ApiServer> {
   }
   const ask: ApiServer['ask'] = async (method, where, body) => {
     const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json'
-    const answer = await dialer.pool(new URL(url), 'jwks', { caPEM: readFileSync(caFile, 'utf8') }).request({
+    const { status, bytes } = await dialer.fetchBytes(new URL(where, url), 'jwks', {
+      caPEM: readFileSync(caFile, 'utf8'),
       method,
-      path: where,
       headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': type },
-      body: body === undefined ? null : JSON.stringify(body),
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...LIMITS,
     })
-    const text = await answer.body.text()
-    return { status: answer.statusCode, body: text.startsWith('{') ? JSON.parse(text) : { text } }
+    const text = Buffer.from(bytes).toString()
+    return { status, body: text.startsWith('{') ? JSON.parse(text) : { text } }
   }
   await ready(children, dir, ask)
   return { url, caFile, dir, ask, stop }

@@ -4,6 +4,7 @@ import { createServer } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { silentLog } from '@plat/process'
 import fc from 'fast-check'
+import { request } from 'undici'
 import { createDialer, type Dialer } from '../dial/dialer.ts'
 import { responseBytes } from './testing/responses.ts'
 
@@ -24,13 +25,13 @@ async function meeting(t: TestContext) {
   /** What undici and the client each make of the same bytes. */
   return async (bytes: Buffer, method: 'GET' | 'HEAD' = 'GET') => {
     reply = bytes
-    return [await overPool(dialer, origin, method), await overClient(dialer, origin, method)] as const
+    return [await overUndici(origin, method), await overClient(dialer, origin, method)] as const
   }
 }
 
-async function overPool(dialer: Dialer, origin: string, method: 'GET' | 'HEAD'): Promise<string> {
+async function overUndici(origin: string, method: 'GET' | 'HEAD'): Promise<string> {
   try {
-    const { statusCode, headers, body } = await dialer.pool(origin, 'mcp').request({ method, path: '/' })
+    const { statusCode, headers, body } = await request(origin, { method, reset: true })
     const bytes = Buffer.from(await body.arrayBuffer())
     return `${statusCode} ${String(headers['content-type'])} ${bytes.toString('latin1')}`
   } catch {
@@ -39,10 +40,10 @@ async function overPool(dialer: Dialer, origin: string, method: 'GET' | 'HEAD'):
 }
 
 function overClient(dialer: Dialer, origin: string, method: 'GET' | 'HEAD'): Promise<string> {
-  const request = { method, path: '/', headers: {}, body: null, headersTimeoutMs: 0, pauseTimeoutMs: 0 }
+  const asked = { method, path: '/', headers: {}, body: null, headersTimeoutMs: 0, pauseTimeoutMs: 0 }
   return new Promise((resolve) => {
     let told = ''
-    dialer.client(origin, 'mcp').send(request, {
+    dialer.client(origin, 'mcp').send(asked, {
       onHead: (status, headers) => {
         told = `${status} ${String(headers['content-type'])} `
       },

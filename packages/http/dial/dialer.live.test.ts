@@ -187,19 +187,18 @@ test('silence, a closed port, an unknown name and a server that speaks no HTTP a
   )
 })
 
-test('one origin and purpose share a pool however the URL is written; purposes, CAs and time limits do not', async () => {
+test('one origin and purpose share a client however the URL is written; purposes and CAs do not', () => {
   const dialer = createDialer({ log: silentLog })
-  const pool = dialer.pool('http://tools.example', 'mcp')
-  assert.equal(dialer.pool('http://TOOLS.example:80/deep?x', 'mcp'), pool)
-  assert.equal(dialer.pool(new URL('http://tools.example/other'), 'mcp'), pool)
-  assert.notEqual(dialer.pool('http://tools.example', 'web'), pool)
-  assert.notEqual(dialer.pool('http://tools.example', 'mcp', { headersTimeoutMs: 5 }), pool)
+  const client = dialer.client('http://tools.example', 'mcp')
+  assert.equal(dialer.client('http://TOOLS.example:80/deep?x', 'mcp'), client)
+  assert.equal(dialer.client(new URL('http://tools.example/other'), 'mcp'), client)
+  assert.notEqual(dialer.client('http://tools.example', 'web'), client)
   assert.notEqual(
-    dialer.pool('http://tools.example', 'mcp', { caPEM: 'a' }),
-    dialer.pool('http://tools.example', 'mcp', { caPEM: 'b' }),
+    dialer.client('http://tools.example', 'mcp', { caPEM: 'a' }),
+    dialer.client('http://tools.example', 'mcp', { caPEM: 'b' }),
   )
-  assert.throws(() => dialer.pool('ftp://tools.example', 'mcp'), /"ftp:" cannot be dialled/)
-  assert.throws(() => dialer.pool('http://user:secret@tools.example', 'mcp'), /must not carry credentials/)
-  await dialer.close()
-  assert.throws(() => dialer.pool('http://tools.example', 'mcp', { caPEM: 'c' }), /closed/)
+  assert.throws(() => dialer.client('ftp://tools.example', 'mcp'), /"ftp:" cannot be dialled/)
+  assert.throws(() => dialer.client('http://user:secret@tools.example', 'mcp'), /must not carry credentials/)
+  dialer.close()
+  assert.throws(() => dialer.client('http://tools.example', 'mcp', { caPEM: 'c' }), /closed/)
 })

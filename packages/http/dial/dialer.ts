@@ -1,12 +1,10 @@
 import { lookup as systemLookup } from 'node:dns/promises'
 import { type Clock, systemClock } from '@plat/core'
 import type { Log } from '@plat/process'
-import { buildConnector, Pool } from 'undici'
 import { type HttpClient, OriginClient } from '../client/client.ts'
 import { type Fetched, type FetchOptions, fetchBytes } from './fetch-bytes.ts'
 import { type Aim, Guard, type Lookup, type Residency } from './guard.ts'
 import type { Purpose } from './purpose.ts'
-import { rootsWith } from './roots.ts'
 import { Shelf } from './shelf.ts'
 import { opener } from './socket.ts'
 import { TrustMarks, type TrustOptions } from './trust.ts'
@@ -24,44 +22,21 @@ export interface DialOptions extends TrustOptions {
   readonly residency?: Residency
 }
 
-export interface PoolOptions extends DialOptions {
-  /** Milliseconds until the head of an answer must have come. A request may set its own. */
-  readonly headersTimeoutMs?: number
-}
-
 /** The one way out of the process: each connection resolves once, checks every address, and goes to a checked one. */
 export interface Dialer {
   /**
-   * The pool of an origin. Ask for it with each request: pools that were not used for long make room for others.
+   * The client of an origin. Ask for it with each request: clients that were not used for long make room for others.
    * Redirects are never followed: whoever wants the next place asks the dialer for it, which checks it like any other. Throws on what is no http or https URL.
    */
-  pool(origin: URL | string, purpose: Purpose, options?: PoolOptions): Pool
-  /**
-   * The client of an origin: what carries calls. Ask for it with each request, as for a pool. Throws on what is no http or https URL.
-   */
   client(origin: URL | string, purpose: Purpose, options?: DialOptions): HttpClient
-  /** A small GET, such as for a key set, or a small POST. Rejects like a request of a pool, and with `ResponseTooLarge`. */
-  fetchBytes(url: URL | string, purpose: Purpose, options: FetchOptions & PoolOptions): Promise<Fetched>
+  /** A small request with its whole answer, such as for a key set. Rejects like a request of a client, and with `ResponseTooLarge`. */
+  fetchBytes(url: URL | string, purpose: Purpose, options: FetchOptions & DialOptions): Promise<Fetched>
   /** Cuts every connection. */
-  close(): Promise<void>
+  close(): void
 }
 
-/** Pools, and clients, that are kept; beyond it the one unused for longest is closed after its requests. */
+/** Clients that are kept; beyond it the one unused for longest is closed after its requests. */
 const MAX_KEPT = 512
-/** Connections of a pool. */
-const MAX_POOL_CONNECTIONS = 256
-/** Milliseconds until a connection must stand, TLS included. */
-const CONNECT_MS = 10_000
-/** Milliseconds that an idle connection is kept. */
-const KEEP_ALIVE_MS = 30_000
-/** Milliseconds that a server's own keep-alive hint can ask for at most. */
-const KEEP_ALIVE_MAX_MS = 60_000
-/** Milliseconds until an answer's head must have come, unless the caller says otherwise. */
-const HEADERS_MS = 60_000
-/** Milliseconds without a byte in an answer's body, unless the request says otherwise. */
-const BODY_IDLE_MS = 300_000
-/** Bytes of an answer's head. */
-const MAX_HEADER_BYTES = 32 * 1024
 
 /** Builds the dialer. Throws when an allowed range is malformed. */
 export function createDialer(options: DialerOptions): Dialer {
@@ -71,7 +46,6 @@ export function createDialer(options: DialerOptions): Dialer {
 class GuardedDialer implements Dialer {
   readonly #guard: Guard
   readonly #clock: Clock
-  readonly #pools: Shelf<Pool>
   readonly #clients = new Shelf<OriginClient>(MAX_KEPT, (client) => client.retire())
   readonly #marks = new TrustMarks()
   #closed = false
@@ -80,19 +54,6 @@ class GuardedDialer implements Dialer {
     const { allowedCIDRs = [], lookup = resolveBySystem, clock = systemClock, log } = options
     this.#guard = new Guard(allowedCIDRs, lookup, log)
     this.#clock = clock
-    this.#pools = new Shelf(MAX_KEPT, (pool) => {
-      pool.close().catch((error: unknown) => log.warn({ err: error }, 'A pool did not close.'))
-    })
-  }
-
-  pool(origin: URL | string, purpose: Purpose, options?: PoolOptions): Pool {
-    const text = typeof origin === 'string' ? origin : origin.origin
-    const key = this.#keyOf(text, purpose, options)
-    const kept = this.#pools.get(key)
-    if (kept !== undefined) return kept
-    const exact = httpOrigin(text)
-    if (exact !== text) return this.pool(exact, purpose, options)
-    return this.#pools.put(key, this.#openPool(exact, purpose, options ?? {}))
   }
 
   client(origin: URL | string, purpose: Purpose, options?: DialOptions): HttpClient {
@@ -105,36 +66,19 @@ class GuardedDialer implements Dialer {
     return this.#clients.put(key, this.#openClient(new URL(exact), purpose, options))
   }
 
-  fetchBytes(url: URL | string, purpose: Purpose, options: FetchOptions & PoolOptions): Promise<Fetched> {
+  fetchBytes(url: URL | string, purpose: Purpose, options: FetchOptions & DialOptions): Promise<Fetched> {
     const target = new URL(url)
-    const pool = this.pool(target, purpose, connectionOptions(options))
-    return fetchBytes(pool, target, options, this.#clock)
+    return fetchBytes(this.client(target, purpose, connectionOptions(options)), target, options, this.#clock)
   }
 
-  async close(): Promise<void> {
+  close(): void {
     this.#closed = true
     for (const client of this.#clients.clear()) client.destroy()
-    await Promise.all(this.#pools.clear().map((pool) => pool.destroy()))
   }
 
-  #keyOf(origin: string, purpose: Purpose, options: PoolOptions | undefined): string {
+  #keyOf(origin: string, purpose: Purpose, options: DialOptions | undefined): string {
     if (options === undefined) return `${purpose} ${origin}`
-    return `${purpose} ${origin} ${options.headersTimeoutMs ?? ''} ${this.#marks.of(options)} ${options.residency?.mark ?? ''}`
-  }
-
-  #openPool(origin: string, purpose: Purpose, options: PoolOptions): Pool {
-    if (this.#closed) throw new Error('The dialer is closed.')
-    return new Pool(origin, {
-      connections: MAX_POOL_CONNECTIONS,
-      pipelining: 1,
-      allowH2: false,
-      maxHeaderSize: MAX_HEADER_BYTES,
-      headersTimeout: options.headersTimeoutMs ?? HEADERS_MS,
-      bodyTimeout: BODY_IDLE_MS,
-      keepAliveTimeout: KEEP_ALIVE_MS,
-      keepAliveMaxTimeout: KEEP_ALIVE_MAX_MS,
-      connect: this.#connector(purpose, options),
-    })
+    return `${purpose} ${origin} ${this.#marks.of(options)} ${options.residency?.mark ?? ''}`
   }
 
   #openClient(origin: URL, purpose: Purpose, options: DialOptions | undefined): OriginClient {
@@ -146,23 +90,6 @@ class GuardedDialer implements Dialer {
       faultOfLiteral: (hostname) => this.#guard.faultOfLiteral(hostname, aim),
     })
     return new OriginClient({ host: origin.host, clock: this.#clock, open })
-  }
-
-  #connector(purpose: Purpose, { caPEM, clientCert, residency }: PoolOptions): buildConnector.connector {
-    const aim: Aim = { purpose, residency }
-    const connect = buildConnector({
-      timeout: CONNECT_MS,
-      allowH2: false,
-      keepAlive: true,
-      lookup: (hostname, _options, done) => this.#guard.resolve(hostname, aim, done),
-      ...(caPEM !== undefined && { ca: rootsWith(caPEM) }),
-      ...(clientCert !== undefined && { cert: clientCert.certPEM, key: clientCert.keyPEM }),
-    })
-    return (target, done) => {
-      const fault = this.#guard.faultOfLiteral(target.hostname, aim)
-      if (fault !== null) done(fault, null)
-      else connect(target, done)
-    }
   }
 }
 

@@ -72,10 +72,6 @@ const FAULTS: Readonly<Record<string, DialFault>> = {
   EHOSTUNREACH: 'refused',
   ENETUNREACH: 'refused',
   ETIMEDOUT: 'timeout',
-  UND_ERR_CONNECT_TIMEOUT: 'timeout',
-  UND_ERR_HEADERS_TIMEOUT: 'timeout',
-  UND_ERR_BODY_TIMEOUT: 'timeout',
-  UND_ERR_ABORTED: 'aborted',
   DEPTH_ZERO_SELF_SIGNED_CERT: 'tls',
   SELF_SIGNED_CERT_IN_CHAIN: 'tls',
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'tls',
@@ -85,7 +81,7 @@ const FAULTS: Readonly<Record<string, DialFault>> = {
   EPROTO: 'tls',
 }
 
-/** Names the fault of an error of a pool, a client or `fetchBytes`; `lost`: the connection died or spoke no HTTP. */
+/** Names the fault of an error of a client or of `fetchBytes`; `lost`: the connection died or spoke no HTTP. */
 export function dialFault(error: unknown): DialFault {
   if (error instanceof BlockedAddress) return 'blocked'
   if (error instanceof ResidencyDenied) return 'residency'

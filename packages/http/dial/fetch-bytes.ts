@@ -1,15 +1,17 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Clock } from '@plat/core'
-import type { Pool } from 'undici'
+import type { HttpClient } from '../client/client.ts'
 import { ResponseTooLarge, TimeUp } from './errors.ts'
 
 export interface FetchOptions {
   readonly maxBytes: number
   /** Milliseconds for the whole of it: connection, head and body. */
   readonly timeoutMs: number
+  /** Default GET. */
+  readonly method?: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  /** Names in lower case. */
   readonly headers?: Readonly<Record<string, string>>
-  /** The body of a POST; without it the request is a GET. */
-  readonly post?: string
+  readonly body?: string
 }
 
 export interface Fetched {
@@ -18,30 +20,40 @@ export interface Fetched {
   readonly bytes: Uint8Array
 }
 
-/** GETs `url`, or POSTs to it, over `pool`. A redirect is an answer like any other. Rejects with a `TimeoutError` when time is up. */
-export async function fetchBytes(pool: Pool, url: URL, options: FetchOptions, clock: Clock): Promise<Fetched> {
-  const controller = new AbortController()
-  const cancel = clock.after(options.timeoutMs, () =>
-    controller.abort(new TimeUp(`No complete answer within ${options.timeoutMs} ms.`)),
-  )
-  try {
-    const { statusCode, headers, body } = await pool.request({
-      method: options.post === undefined ? 'GET' : 'POST',
-      path: `${url.pathname}${url.search}`,
-      headers: { ...options.headers },
-      body: options.post ?? null,
-      signal: controller.signal,
-    })
+/** Asks for `url` and reads the whole answer. A redirect is an answer like any other. Rejects with a `TimeoutError` when time is up. */
+export function fetchBytes(client: HttpClient, url: URL, options: FetchOptions, clock: Clock): Promise<Fetched> {
+  const { method = 'GET', headers = {}, body, maxBytes, timeoutMs } = options
+  return new Promise((resolve, reject) => {
     const chunks: Uint8Array[] = []
     let size = 0
-    for await (const chunk of body) {
-      size += chunk.length
-      // Leaving the loop cuts the connection.
-      if (size > options.maxBytes) throw new ResponseTooLarge(options.maxBytes)
-      chunks.push(chunk)
+    let head: Pick<Fetched, 'status' | 'headers'> = { status: 0, headers: {} }
+    const request = {
+      method,
+      path: `${url.pathname}${url.search}`,
+      headers,
+      body: body === undefined ? null : Buffer.from(body),
+      // The one limit on the whole of it is enough.
+      headersTimeoutMs: 0,
+      pauseTimeoutMs: 0,
     }
-    return { status: statusCode, headers, bytes: Buffer.concat(chunks, size) }
-  } finally {
-    cancel()
-  }
+    const sending = client.send(request, {
+      onHead(status, answered) {
+        head = { status, headers: answered }
+      },
+      onData(bytes) {
+        size += bytes.length
+        if (size > maxBytes) sending.abort(new ResponseTooLarge(maxBytes))
+        else chunks.push(bytes)
+      },
+      onEnd() {
+        cancel()
+        resolve({ ...head, bytes: Buffer.concat(chunks, size) })
+      },
+      onFailure(error) {
+        cancel()
+        reject(error)
+      },
+    })
+    const cancel = clock.after(timeoutMs, () => sending.abort(new TimeUp(`No complete answer within ${timeoutMs} ms.`)))
+  })
 }

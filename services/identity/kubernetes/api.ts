@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { type Clock, parseStrict } from '@plat/core'
-import type { Dialer } from '@plat/http'
+import type { Dialer, HttpClient } from '@plat/http'
 import type { Log } from '@plat/process'
 import { isObject } from '@plat/tokens'
 import type { Unreachable } from '../proof/check.ts'
@@ -10,11 +10,8 @@ import { unreachable } from '../proof/parts/verdict.ts'
 const API_TIMEOUT_MS = 5_000
 /** Largest answer of the API server, in bytes. */
 const MAX_ANSWER_BYTES = 1024 * 1024
-/**
- * Deadline of the head of a watch, in milliseconds. It differs from that of requests, so that watches have connections of
- * their own and never keep a request waiting.
- */
-const WATCH_HEAD_MS = 5_001
+/** How long a watch may be silent, in milliseconds. */
+const WATCH_SILENCE_MS = 300_000
 
 /** Where the API server is and how the broker speaks to it. */
 export interface ApiSettings {
@@ -63,25 +60,22 @@ export class KubernetesApi {
 
   /** Whatever the API server answers is an answer; only what prevents one is `unreachable`. */
   async ask({ method, path, body }: ApiRequest): Promise<ApiAnswer | Unreachable> {
-    const { clock, dialer, log } = this.#parts
-    const controller = new AbortController()
-    const cancel = clock.after(API_TIMEOUT_MS, () => controller.abort())
+    const { dialer, log } = this.#parts
     try {
       const { token, ca } = await this.#credentials()
       const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json'
-      const answer = await dialer.pool(new URL(this.#settings.api), 'jwks', ca).request({
+      const { status, bytes } = await dialer.fetchBytes(new URL(path, this.#settings.api), 'jwks', {
+        ...ca,
         method,
-        path,
         headers: { authorization: `Bearer ${token}`, accept: 'application/json', 'content-type': type },
-        body: body === undefined ? null : JSON.stringify(body),
-        signal: controller.signal,
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+        maxBytes: MAX_ANSWER_BYTES,
+        timeoutMs: API_TIMEOUT_MS,
       })
-      return { status: answer.statusCode, body: await readAnswer(answer.body) }
+      return { status, body: readAnswer(bytes) }
     } catch (error) {
       log.warn({ api: this.#settings.api, error: String(error) }, 'the API server was not reached')
       return unreachable('the API server cannot be reached')
-    } finally {
-      cancel()
     }
   }
 
@@ -92,14 +86,8 @@ export class KubernetesApi {
   async changed(path: string, signal: AbortSignal): Promise<void> {
     try {
       const { token, ca } = await this.#credentials()
-      const pool = this.#parts.dialer.pool(new URL(this.#settings.api), 'jwks', {
-        ...ca,
-        headersTimeoutMs: WATCH_HEAD_MS,
-      })
-      const headers = { authorization: `Bearer ${token}`, accept: 'application/json' }
-      const { body } = await pool.request({ method: 'GET', path, headers, signal })
-      // Leaving the loop destroys the body, and with it the connection.
-      for await (const chunk of body) if (chunk.length > 0) break
+      const client = this.#parts.dialer.client(new URL(this.#settings.api), 'jwks', ca)
+      await firstByte(client, path, { authorization: `Bearer ${token}`, accept: 'application/json' }, signal)
     } catch (error) {
       if (signal.aborted) return
       this.#parts.log.warn({ api: this.#settings.api, error: String(error) }, 'a watch of the API server failed')
@@ -114,15 +102,41 @@ export class KubernetesApi {
   }
 }
 
-async function readAnswer(body: AsyncIterable<Uint8Array>): Promise<Members> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of body) {
-    size += chunk.length
-    if (size > MAX_ANSWER_BYTES) throw new Error('the answer is too large')
-    chunks.push(chunk)
-  }
-  const value = parseStrict(Buffer.concat(chunks, size))
+/** Resolves with the first byte of the answer's body, or with its end; the connection is cut then. */
+function firstByte(
+  client: HttpClient,
+  path: string,
+  headers: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<void> {
+  const limits = { headersTimeoutMs: API_TIMEOUT_MS, pauseTimeoutMs: WATCH_SILENCE_MS }
+  return new Promise((resolve, reject) => {
+    const sending = client.send(
+      { method: 'GET', path, headers, body: null, ...limits },
+      {
+        onHead: () => {},
+        onData() {
+          resolve()
+          sending.abort(new Error('the watch has told what it was there for'))
+        },
+        onEnd() {
+          signal.removeEventListener('abort', abort)
+          resolve()
+        },
+        onFailure(error) {
+          signal.removeEventListener('abort', abort)
+          reject(error)
+        },
+      },
+    )
+    const abort = () => sending.abort(new Error('nobody watches any more'))
+    signal.addEventListener('abort', abort)
+    if (signal.aborted) abort()
+  })
+}
+
+function readAnswer(bytes: Uint8Array): Members {
+  const value = parseStrict(bytes)
   if (!isObject(value)) throw new Error('the answer is no object')
   return value
 }

@@ -34,9 +34,8 @@ function parts(at: string, files: ReadonlyMap<string, Uint8Array> = new Map()) {
   const clock = new TestClock(Date.parse(at))
   const none = () => assert.fail('no connection is needed')
   const dialer: Dialer = {
-    pool: none,
     client: none,
-    close: async () => {},
+    close: () => {},
     async fetchBytes(url) {
       const bytes = files.get(String(url))
       return { status: bytes === undefined ? 404 : 200, headers: {}, bytes: bytes ?? new Uint8Array() }

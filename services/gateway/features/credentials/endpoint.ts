@@ -39,7 +39,8 @@ export async function askToken(dialer: Pick<Dialer, 'fetchBytes'>, request: Toke
         'user-agent': 'plat-gateway',
         ...(request.client !== null && { authorization: basic(request.client) }),
       },
-      post: request.form.toString(),
+      method: 'POST',
+      body: request.form.toString(),
       ...(request.caPEM !== null && { caPEM: request.caPEM }),
     })
     const answer = membersOf(bytes)

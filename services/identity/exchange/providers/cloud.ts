@@ -58,7 +58,7 @@ export async function post(
 ): Promise<CloudAnswer | CloudFailure> {
   try {
     const limits = { maxBytes: MAX_ANSWER_BYTES, timeoutMs: REQUEST_TIMEOUT_MS }
-    const { status, bytes } = await dialer.fetchBytes(url, 'cloud', { ...limits, headers, post: body })
+    const { status, bytes } = await dialer.fetchBytes(url, 'cloud', { ...limits, method: 'POST', headers, body })
     const text = new TextDecoder().decode(bytes)
     if (status === 200) return { kind: 'answer', text }
     const code = errors.code(text)
