@@ -28,8 +28,8 @@ async function echo(t: TestContext): Promise<string> {
   return `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/mcp`
 }
 
-test('plat up shows servers the Secrets of .plat/secrets and tokens of its own broker, from the resources alone', async (t) => {
-  const url = await echo(t)
+/** A folder with an agent and two servers, one of them with a Secret that is not there yet. */
+async function written(url: string) {
   const dir = await mkdtemp(join(tmpdir(), 'plat-'))
   const put = async (path: string, content: object | string) => {
     await mkdir(dirname(join(dir, path)), { recursive: true })
@@ -54,6 +54,11 @@ test('plat up shows servers the Secrets of .plat/secrets and tokens of its own b
     audiences: { reports: { allowedScopes: ['tools:reports'], allowedNamespaces: ['default'] } },
   })
   await put('gateway.json', { policyReloadSeconds: 1 })
+  return { dir, put }
+}
+
+test('plat up shows servers the Secrets of .plat/secrets and tokens of its own broker, from the resources alone', async (t) => {
+  const { dir, put } = await written(await echo(t))
   const up = await startUp({ dir, listen: '127.0.0.1:0', identityListen: '127.0.0.1:0', log: 'file' })
   t.after(async () => {
     await up.stop()

@@ -34,7 +34,7 @@ export class Token {
     if (this.#held !== null && now < this.#held.usableUntil) return this.#held.credential
     if (this.#asking !== null) return this.#asking
     if (this.#refused !== null && now < this.#refused.until) return this.#refused.why
-    this.#asking = this.#fetch().finally(() => {
+    this.#asking = this.#renew().finally(() => {
       this.#asking = null
     })
     return this.#asking
@@ -51,7 +51,7 @@ export class Token {
     return typeof next === 'string' || next === credential ? null : next
   }
 
-  async #fetch(): Promise<Credential | string> {
+  async #renew(): Promise<Credential | string> {
     const { clock, ask, marginMs } = this.#options
     const askedAt = clock.now()
     const grant = await ask()
