@@ -22,7 +22,7 @@ import { createApprovals } from './features/approvals/index.ts'
 import { createAudit } from './features/audit/index.ts'
 import { createBudgets, type OpeningLimits, openLimits, pricingSlot } from './features/budgets/index.ts'
 import { createCredentials } from './features/credentials/index.ts'
-import { type Authenticator, createAuthenticator } from './features/identity/index.ts'
+import { type Authenticator, createAuthenticator, openPeople, type People } from './features/identity/index.ts'
 import { bindToSvid, createProfiling } from './features/listeners/index.ts'
 import { createModels } from './features/models/index.ts'
 import { createPins, type PinsFeature, type ServerPins } from './features/pins/index.ts'
@@ -103,7 +103,8 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
   const pins = await startPins(shared, features, mcp)
   const runner = createPipeline(shared, { ...features, pins })
   const { config, env, clock, log, metrics, audit, live } = shared
-  const admin = createAdmin({ env, ledgers: audit.ledgers, log })
+  const people = await openAdmins(shared)
+  const admin = createAdmin({ env, config: config.adminAuth, people, ledgers: audit.ledgers, log })
   const mount = (prefix: string, plane: Plane): RawRoute => ({
     prefix,
     handle: (exchange) => void runner.run(exchange, plane),
@@ -138,6 +139,13 @@ async function openShared(options: GatewayOptions, started: AsyncDisposableStack
     live: keep(createLiveCalls(clock)),
     extraCA: config.upstreamCAFile === '' ? null : await readFile(config.upstreamCAFile, 'utf8'),
   }
+}
+
+/** Whose OIDC tokens the admin API takes; null in mode `token`. */
+async function openAdmins({ config, dialer, clock, log, keep }: Shared): Promise<People | null> {
+  const { mode, oidc } = config.adminAuth
+  if (mode === 'token') return null
+  return keep(await openPeople({ leewaySeconds: config.identity.leewaySeconds, ...oidc }, { dialer, clock, log }))
 }
 
 type Features = Awaited<ReturnType<typeof startFeatures>>

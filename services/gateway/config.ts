@@ -67,7 +67,7 @@ export type GatewayConfig = Readonly<
       identity: Readonly<Static<typeof identityBlock.schema>>
       dpop: Readonly<Static<typeof dpopBlock.schema>>
       approvalPreview: Readonly<Static<typeof approvalPreviewBlock.schema>>
-      adminAuth: Readonly<Static<typeof adminBlock.schema>>
+      adminAuth: Readonly<Static<typeof adminBlock.schema> & { oidc: Static<typeof adminOidcBlock.schema> }>
       posture: Readonly<Static<typeof postureBlock.schema>>
     }
 >
@@ -147,9 +147,19 @@ export function typedConfig(config: Record<string, unknown>): GatewayConfig {
     Check(identityBlock.schema, identity) &&
     Check(dpopBlock.schema, dpop) &&
     Check(postureBlock.schema, posture) &&
-    Check(adminBlock.schema, adminAuth)
+    Check(adminBlock.schema, adminAuth) &&
+    'oidc' in adminAuth &&
+    Check(adminOidcBlock.schema, adminAuth.oidc)
   ) {
-    return { ...config, tls, identity, dpop, adminAuth, approvalPreview, posture }
+    return {
+      ...config,
+      tls,
+      identity,
+      dpop,
+      adminAuth: { ...adminAuth, oidc: adminAuth.oidc },
+      approvalPreview,
+      posture,
+    }
   }
   throw new Error('the tables of gateway.json accept what their types refuse')
 }

@@ -5,6 +5,7 @@ import { type Listener, listen } from '@plat/http'
 import type { Ledgers, Rec } from '@plat/ledger'
 import { silentLog } from '@plat/process'
 import Type from 'typebox'
+import { tokenMode } from '../testing/admin.ts'
 import { AdminFault, type AdminRoutes, bodyAs, createAdmin, page, parameter } from './index.ts'
 
 const records: Rec[] = []
@@ -39,7 +40,7 @@ const listeners: Listener[] = []
 after(() => Promise.all(listeners.map((one) => one.close())))
 
 async function served(env: NodeJS.ProcessEnv): Promise<(path: string, init?: RequestInit) => Promise<Response>> {
-  const admin = createAdmin({ env, ledgers, log: silentLog })
+  const admin = createAdmin({ ...tokenMode, env, ledgers, log: silentLog })
   const listener = await listen({
     address: '127.0.0.1:0',
     clock: systemClock,
@@ -131,6 +132,7 @@ test('a token in a file counts, and one that stands in both places does not star
   assert.throws(
     () =>
       createAdmin({
+        ...tokenMode,
         env: { PLAT_ADMIN_TOKEN: 'a', PLAT_ADMIN_TOKEN_FILE: '/x' },
         ledgers,
         log: silentLog,

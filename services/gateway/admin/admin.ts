@@ -2,9 +2,9 @@ import { readSecret } from '@plat/config'
 import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { staticToken } from './auth.ts'
+import { authentication, type People } from './auth.ts'
 import { AdminFault } from './fault.ts'
-import { may, type Principal, type Role } from './roles.ts'
+import { may, type Principal, type Role, type RoleTable } from './roles.ts'
 
 /** The routes of one feature. */
 export interface AdminRoutes {
@@ -20,9 +20,20 @@ export interface AdminContext {
   principal(request: FastifyRequest): Principal
 }
 
+/** The keys of `adminAuth` that the frame reads. */
+export interface AdminConfig {
+  readonly mode: 'token' | 'oidc' | 'both'
+  readonly roles: RoleTable
+  readonly oidc: { readonly issuer: string; readonly clientID: string; readonly scopes: readonly string[] }
+}
+
 export interface AdminOptions {
   /** Where `PLAT_ADMIN_TOKEN` or `PLAT_ADMIN_TOKEN_FILE` is read from. */
   readonly env: NodeJS.ProcessEnv
+  /** Block `adminAuth`. */
+  readonly config: AdminConfig
+  /** Null in mode `token`. */
+  readonly people: People | null
   readonly ledgers: Ledgers
   readonly log: Log
 }
@@ -37,21 +48,23 @@ export interface Admin {
 const READS: ReadonlySet<string> = new Set(['GET', 'HEAD'])
 
 /**
- * The admin API in mode `token` (document 3, "Authentication"): one static token with every role. Without it the API is
- * disabled, which the log says. Throws when the secret is set twice, empty or unreadable.
+ * The admin API (document 3, "Authentication"): one static token with every role, people with the tokens of an identity
+ * provider, or both. In mode `token` without a token it is disabled, which the log says. Throws when the secret is set
+ * twice, empty or unreadable.
  */
-export function createAdmin({ env, ledgers, log }: AdminOptions): Admin {
-  const token = readSecret(env, 'PLAT_ADMIN_TOKEN')
-  if (token === null) {
+export function createAdmin({ env, config, people, ledgers, log }: AdminOptions): Admin {
+  const { mode, roles } = config
+  const token = mode === 'oidc' ? null : readSecret(env, 'PLAT_ADMIN_TOKEN')
+  if (token === null && people === null) {
     log.warn({}, 'the admin API is disabled: PLAT_ADMIN_TOKEN is not set')
     return { mount() {} }
   }
-  const authenticate = staticToken(token)
+  const authenticate = authentication({ token, people, roles })
   const principals = new WeakMap<FastifyRequest, Principal>()
   const context: AdminContext = {
     needs: (role) => ({
       async onRequest(request) {
-        const principal = authenticate(request.headers.authorization)
+        const principal = await authenticate(request.headers.authorization)
         principals.set(request, principal)
         if (!may(principal, role)) throw new AdminFault('forbidden', `this needs the role ${role}`)
       },
@@ -83,10 +96,16 @@ export function createAdmin({ env, ledgers, log }: AdminOptions): Admin {
         scope.addHook('onRequest', async (_request, reply) => {
           reply.header('cache-control', 'no-store')
         })
+        scope.get('/v1/auth/config', async () => loginOf(config))
         for (const feature of features) feature.mount(scope, context)
       })
     },
   }
+}
+
+/** What a console needs before anybody has logged in; all of it is public. */
+function loginOf({ mode, oidc: { issuer, clientID, scopes } }: AdminConfig): object {
+  return mode === 'token' ? { mode } : { mode, issuer, clientID, scopes }
 }
 
 /** Our refusals in our shape; whatever else is thrown goes on to the listener's own handler. */

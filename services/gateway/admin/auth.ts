@@ -1,28 +1,58 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { AdminFault } from './fault.ts'
-import { ALL_ROLES, type Principal } from './roles.ts'
+import { ALL_ROLES, type Person, type Principal, principalOf, type RoleTable } from './roles.ts'
 
 /** Longest token that is looked at, in characters; longer ones are refused unread. */
-const TOKEN_MAX_CHARS = 4096
+const TOKEN_MAX_CHARS = 16_384
 
 /** RFC 6750, section 2.1: the scheme's name is case-insensitive. */
 const BEARER = /^Bearer +([!-~]+)$/i
 
-/** Tells who calls from the `authorization` header; throws `unauthenticated`. */
-export type AdminAuthentication = (authorization: string | undefined) => Principal
+/** Tells people by their bearer tokens; whatever is no person says why not. */
+export interface People {
+  identify(token: string): Person | { readonly kind: 'fault' } | Promise<Person | { readonly kind: 'fault' }>
+}
 
-/** The static token of `PLAT_ADMIN_TOKEN`. Hashes are compared, in constant time, so neither length nor prefix leaks. */
-export function staticToken(token: string): AdminAuthentication {
-  const expected = digest(token)
-  const principal: Principal = { by: 'token:admin', roles: new Set(ALL_ROLES), byToken: true }
+/** Tells who calls from the `authorization` header; throws `unauthenticated`. */
+export type AdminAuthentication = (authorization: string | undefined) => Principal | Promise<Principal>
+
+export interface AuthenticationOptions {
+  /** The static token of `PLAT_ADMIN_TOKEN`; null: none counts. */
+  readonly token: string | null
+  /** Whose OIDC bearer tokens count; null: nobody's. */
+  readonly people: People | null
+  readonly roles: RoleTable
+}
+
+/** The static token has every role; people have those of their groups. */
+export function authentication({ token, people, roles }: AuthenticationOptions): AdminAuthentication {
+  const isStatic = token === null ? () => false : staticToken(token)
   return (authorization) => {
     if (authorization === undefined) throw new AdminFault('unauthenticated', 'a bearer token is required')
     const given = authorization.length > TOKEN_MAX_CHARS ? undefined : BEARER.exec(authorization)?.[1]
-    if (given === undefined || !timingSafeEqual(digest(given), expected)) {
-      throw new AdminFault('unauthenticated', 'the bearer token is not valid here')
-    }
-    return principal
+    if (given === undefined) throw invalid()
+    if (isStatic(given)) return TOKEN_PRINCIPAL
+    if (people === null) throw invalid()
+    const person = people.identify(given)
+    return person instanceof Promise ? person.then((one) => known(one, roles)) : known(person, roles)
   }
+}
+
+function known(person: Person | { readonly kind: 'fault' }, roles: RoleTable): Principal {
+  if ('kind' in person) throw invalid()
+  return principalOf(person, roles)
+}
+
+function invalid(): AdminFault {
+  return new AdminFault('unauthenticated', 'the bearer token is not valid here')
+}
+
+const TOKEN_PRINCIPAL: Principal = { by: 'token:admin', roles: new Set(ALL_ROLES), byToken: true }
+
+/** Hashes are compared, in constant time, so neither length nor prefix leaks. */
+function staticToken(token: string): (given: string) => boolean {
+  const expected = digest(token)
+  return (given) => timingSafeEqual(digest(given), expected)
 }
 
 function digest(text: string): Buffer {

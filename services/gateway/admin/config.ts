@@ -1,7 +1,18 @@
 import { type ConfigBlock, key, type Rule } from '@plat/config'
+import { closest } from '@plat/core'
 import Type from 'typebox'
+import { ALL_ROLES } from './roles.ts'
 
 const groups = () => Type.Array(Type.String({ minLength: 1 }))
+
+/** A role that nobody knows would silently grant nothing. */
+const rolesAreKnown: Rule = ({ roles }) =>
+  Object.keys(typeof roles === 'object' && roles !== null ? roles : {}).flatMap((role) => {
+    if (ALL_ROLES.some((known) => known === role)) return []
+    const meant = closest(role, ALL_ROLES)
+    const message = `is no role: ${meant === null ? `there are ${ALL_ROLES.join(', ')}` : `did you mean ${meant}?`}`
+    return [{ path: `adminAuth.roles.${role}`, message, severity: 'error' as const }]
+  })
 
 /** `adminAuth` (document 3, "Authentication"): who may use the admin API. */
 export const adminBlock = {
@@ -11,13 +22,11 @@ export const adminBlock = {
   schema: Type.Object({
     mode: Type.Enum(['token', 'oidc', 'both'], {
       default: 'token',
-      built: false,
       description:
         '`token` (static `PLAT_ADMIN_TOKEN` only), `oidc` (OIDC bearer tokens only), `both` (OIDC plus static token as break-glass).',
     }),
     roles: Type.Record(Type.String(), groups(), {
       default: {},
-      built: false,
       description: 'Groups granting a role everywhere; an entry `user:<name>` grants one user.',
     }),
     namespaceRoles: Type.Record(Type.String(), Type.Record(Type.String(), groups()), {
@@ -30,6 +39,7 @@ export const adminBlock = {
       description: 'Lets the static token decide approvals. Development only; never in production.',
     }),
   }),
+  rules: [rolesAreKnown],
 } satisfies ConfigBlock
 
 /** Issuer and audience say whose tokens count. */
@@ -47,7 +57,7 @@ const issuerInOidc: Rule = ({ issuer, audience }, { adminAuth }) => {
 export const adminOidcBlock = {
   path: 'adminAuth.oidc',
   feature: 'admin',
-  built: false,
+  built: true,
   schema: Type.Object({
     issuer: key.url('Issuer; required in modes `oidc` and `both`.'),
     audience: key.text('Expected audience; required in modes `oidc` and `both`.'),
@@ -55,9 +65,15 @@ export const adminOidcBlock = {
     jwksRefreshSeconds: key.seconds('How often the keys are fetched again.', 300),
     usernameClaim: key.text('Approver name in the ledger; default `preferred_username`, then `email`, then `sub`.'),
     groupsClaim: key.text('Dotted paths allowed.', 'groups'),
-    algorithms: key.texts('Accepted signatures.', ['RS256', 'ES256', 'EdDSA']),
+    algorithms: Type.Array(Type.Enum(['RS256', 'ES256', 'EdDSA']), {
+      default: ['RS256', 'ES256', 'EdDSA'],
+      minItems: 1,
+      description: 'Accepted signatures.',
+    }),
     caFile: key.file('Authorities of the issuer.'),
-    leewaySeconds: Type.Optional(Type.Integer({ minimum: 0, description: 'Skew on `exp` and `nbf`.' })),
+    leewaySeconds: Type.Optional(
+      Type.Integer({ minimum: 0, description: 'Skew on `exp` and `nbf`; default `identity.leewaySeconds`.' }),
+    ),
     clientID: key.text('Public value of `GET /v1/auth/config`.'),
     scopes: key.texts('Public value of `GET /v1/auth/config`.'),
   }),

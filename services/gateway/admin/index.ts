@@ -1,5 +1,5 @@
 export { type Admin, type AdminContext, type AdminOptions, type AdminRoutes, createAdmin } from './admin.ts'
-export { adminBlock } from './config.ts'
+export { adminBlock, adminOidcBlock } from './config.ts'
 export { AdminFault } from './fault.ts'
 export { type Page, page } from './page.ts'
 export { bodyAs, parameter, queried } from './read.ts'

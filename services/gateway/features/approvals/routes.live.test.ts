@@ -5,6 +5,7 @@ import { type Listener, listen } from '@plat/http'
 import type { Ledgers, Rec } from '@plat/ledger'
 import { silentLog } from '@plat/process'
 import { createAdmin } from '../../admin/index.ts'
+import { tokenMode } from '../../testing/admin.ts'
 import { createApprovals } from './index.ts'
 import { callOf } from './testing/call.ts'
 import { isApprovalView } from './view.ts'
@@ -36,7 +37,7 @@ async function served({ devTokenApprovers }: { readonly devTokenApprovers: boole
     metrics: { pending: (count) => pending.push(count) },
   })
   closers.push(() => approvals.close())
-  const admin = createAdmin({ env: { PLAT_ADMIN_TOKEN: TOKEN }, ledgers, log: silentLog })
+  const admin = createAdmin({ ...tokenMode, env: { PLAT_ADMIN_TOKEN: TOKEN }, ledgers, log: silentLog })
   const listener: Listener = await listen({
     ...parts,
     address: '127.0.0.1:0',

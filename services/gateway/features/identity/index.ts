@@ -6,4 +6,5 @@ export {
   createAuthenticator,
 } from './authenticate.ts'
 export type { DpopOutcome } from './dpop.ts'
+export { openPeople, type People, type Person } from './issuers/people.ts'
 export type { ScopeRules } from './scopes.ts'

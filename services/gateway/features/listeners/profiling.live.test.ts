@@ -4,6 +4,7 @@ import { systemClock, systemIds, TestClock } from '@plat/core'
 import { listen } from '@plat/http'
 import { silentLog } from '@plat/process'
 import { createAdmin } from '../../admin/index.ts'
+import { tokenMode } from '../../testing/admin.ts'
 import { started, TOKEN } from '../../testing/started.ts'
 import { createProfiling } from './profiling.ts'
 
@@ -30,7 +31,7 @@ const noLedgers = {
 
 test('one profile at a time, for as long as it may take', async (t) => {
   const clock = new TestClock()
-  const admin = createAdmin({ env: { PLAT_ADMIN_TOKEN: TOKEN }, ledgers: noLedgers, log: silentLog })
+  const admin = createAdmin({ ...tokenMode, env: { PLAT_ADMIN_TOKEN: TOKEN }, ledgers: noLedgers, log: silentLog })
   const own = { clock: systemClock, ids: systemIds(systemClock), log: silentLog }
   const api = (app: Parameters<typeof admin.mount>[0]) => admin.mount(app, [createProfiling(clock)])
   const listener = await listen({ ...own, address: '127.0.0.1:0', api })

@@ -37,18 +37,47 @@ export interface ExternalClaims extends TimedClaims {
   readonly jkt: string | null
 }
 
+/** Whom the token of a person names. */
+export interface PersonClaims extends TimedClaims {
+  readonly user: string
+  readonly groups: readonly string[]
+}
+
+/** Reads the claims of a verified token that names a person (document 3, `adminAuth.oidc`). */
+export function decodePerson(
+  { payload }: Jws,
+  { usernameClaim, groupsClaim }: Pick<TrustedIssuerConfig, 'usernameClaim' | 'groupsClaim'>,
+): PersonClaims | TokenFault {
+  return readingClaims(() => {
+    // A token that only its key may use is nothing here: nobody checks proofs.
+    if (payload.cnf !== undefined) throw new BadClaim('the token is bound to a key')
+    return {
+      ...timedClaims(payload),
+      user: userOf(payload, usernameClaim),
+      groups: groupsOf(payload, groupsClaim),
+    }
+  })
+}
+
+function timedClaims(payload: Members): TimedClaims {
+  return {
+    issuer: textClaim(payload, 'iss'),
+    audiences: audienceClaim(payload.aud),
+    issuedAt: payload.iat === undefined ? 0 : secondsClaim(payload, 'iat'),
+    notBefore: payload.nbf === undefined ? null : secondsClaim(payload, 'nbf'),
+    expiresAt: secondsClaim(payload, 'exp'),
+  }
+}
+
 /** Reads the claims of a verified token as this issuer is configured to be read. */
 export function decodeExternal({ payload, input }: Jws, config: TrustedIssuerConfig): ExternalClaims | TokenFault {
   return readingClaims(() => {
-    const issuer = textClaim(payload, 'iss')
+    const timed = timedClaims(payload)
+    const { issuer } = timed
     const subject = textClaim(payload, 'sub')
     const jti = optionalClaim(payload, 'jti') ?? `sha256-${hash('sha256', input, 'base64url')}`
     return {
-      issuer,
-      audiences: audienceClaim(payload.aud),
-      issuedAt: payload.iat === undefined ? 0 : secondsClaim(payload, 'iat'),
-      notBefore: payload.nbf === undefined ? null : secondsClaim(payload, 'nbf'),
-      expiresAt: secondsClaim(payload, 'exp'),
+      ...timed,
       jti,
       agent: agentOf(payload, config),
       session: sessionOf(issuer, subject, optionalClaim(payload, 'sid') ?? jti),

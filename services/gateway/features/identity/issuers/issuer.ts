@@ -18,7 +18,7 @@ import { decodeExternal, type ExternalClaims } from './claims.ts'
 import { discoverKeys } from './discovery.ts'
 
 /** Access tokens (RFC 9068), and what providers that are older than it write. */
-const ACCESS_TOKEN_TYPES: ReadonlySet<string | null> = new Set([null, 'jwt', 'at+jwt'])
+export const ACCESS_TOKEN_TYPES: ReadonlySet<string | null> = new Set([null, 'jwt', 'at+jwt'])
 
 export interface IssuerOptions {
   readonly config: TrustedIssuerConfig
@@ -106,7 +106,16 @@ export async function openTrustedIssuer(options: IssuerOptions): Promise<Trusted
   return new TrustedIssuer(options, caFile === '' ? null : await readFile(caFile, 'utf8'))
 }
 
-function keysOf({ config, dialer, clock, log }: IssuerOptions, caPEM: string | null): KeySource {
+/** Where the keys of an issuer come from, and how its tokens are signed. */
+type KeysConfig = Pick<TrustedIssuerConfig, 'issuer' | 'jwksURL' | 'jwksRefreshSeconds'> & {
+  readonly algorithms: readonly TrustedIssuerConfig['algorithms'][number][]
+}
+
+/** The keys of an issuer, by `jwksURL` or else by discovery. */
+export function keysOf(
+  { config, dialer, clock, log }: Pick<IssuerOptions, 'dialer' | 'clock' | 'log'> & { readonly config: KeysConfig },
+  caPEM: string | null,
+): KeySource {
   const { issuer, jwksURL, jwksRefreshSeconds: refreshSeconds } = config
   const algorithms = new Set(config.algorithms)
   const common = { refreshSeconds, dialer, clock, log, algorithms, ...(caPEM !== null && { caPEM }) }

@@ -1,0 +1,59 @@
+import { readFile } from 'node:fs/promises'
+import { createJwtVerifier, isFault, type TokenFault, type Verified } from '@plat/tokens'
+import { decodePerson, type PersonClaims } from './claims.ts'
+import { ACCESS_TOKEN_TYPES, type IssuerOptions, keysOf } from './issuer.ts'
+
+/** An identity provider whose tokens name people (document 3, `adminAuth.oidc`). */
+export interface PeopleConfig {
+  readonly issuer: string
+  readonly audience: string
+  /** Empty: discovery. */
+  readonly jwksURL: string
+  readonly jwksRefreshSeconds: number
+  readonly usernameClaim: string
+  readonly groupsClaim: string
+  readonly algorithms: readonly ('RS256' | 'ES256' | 'EdDSA')[]
+  readonly caFile: string
+  readonly leewaySeconds: number
+}
+
+/** A person whom an identity provider names. */
+export interface Person {
+  readonly user: string
+  readonly groups: readonly string[]
+}
+
+/** Tells people by the bearer tokens of one provider. */
+export interface People {
+  identify(token: string): Person | TokenFault | Promise<Person | TokenFault>
+  close(): void
+}
+
+/** Reads the CA file and fetches the keys. Rejects when the file cannot be read; keys that cannot be fetched are tried again. */
+export async function openPeople(
+  config: PeopleConfig,
+  { dialer, clock, log }: Pick<IssuerOptions, 'dialer' | 'clock' | 'log'>,
+): Promise<People> {
+  const { issuer, audience, caFile, leewaySeconds } = config
+  const keys = keysOf({ config, dialer, clock, log }, caFile === '' ? null : await readFile(caFile, 'utf8'))
+  const verifier = createJwtVerifier<PersonClaims>({
+    keys,
+    issuer,
+    audience,
+    leewaySeconds,
+    algorithms: new Set(config.algorithms),
+    clock,
+    takesType: (typ) => ACCESS_TOKEN_TYPES.has(typ),
+    decode: (jws) => decodePerson(jws, config),
+  })
+  await keys.start()
+  const person = (claims: Verified<PersonClaims>): Person | TokenFault =>
+    isFault(claims) ? claims : { user: claims.user, groups: claims.groups }
+  return {
+    identify(token) {
+      const verified = verifier.verify(token)
+      return verified instanceof Promise ? verified.then(person) : person(verified)
+    },
+    close: () => keys.close(),
+  }
+}
