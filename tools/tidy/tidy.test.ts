@@ -112,10 +112,39 @@ test('the imports of the house are allowed', () => {
     ['services/gateway/compose.ts', './features/policy/index.ts'],
     ['services/gateway/bin/x.ts', '../main.ts'],
     ['apps/cli/x.ts', '@plat/gateway'],
-    ['services/gateway/x.ts', 'undici'],
+    ['services/gateway/x.ts', 'fastify'],
     ['test/crash/x.ts', '../../bench/harness/proc.ts'],
   ]
   for (const [file, from] of fine) assert.deepEqual(broken(file, `import { a } from '${from}'`), [], `${file} ${from}`)
+})
+
+test('a second way out of a service is found', () => {
+  const ways = [
+    "import { Pool } from 'undici'",
+    "import * as net from 'node:net'",
+    "import { connect } from 'node:tls'",
+    "import { createServer, request } from 'node:https'",
+    "import http2 from 'node:http2'",
+    "await fetch('http://x.example')",
+    "globalThis.fetch('http://x.example')",
+  ]
+  for (const text of ways) {
+    assert.deepEqual(broken('services/gateway/x.ts', text), ['way-out:1'], text)
+    for (const file of [
+      'packages/http/dial/x.ts',
+      'services/gateway/x.test.ts',
+      'apps/cli/x.ts',
+      'packages/testkit/x.ts',
+    ])
+      assert.deepEqual(broken(file, text), [], file)
+  }
+  const fine = [
+    "import type { Pool } from 'undici'",
+    "import { type Socket, isIP } from 'node:net'",
+    "import { createServer } from 'node:http'",
+    'this.fetch(1)',
+  ]
+  for (const text of fine) assert.deepEqual(broken('services/gateway/x.ts', text), [], text)
 })
 
 test('a circle of packages is found at each import that closes it', () => {

@@ -12,13 +12,14 @@ import {
   parameters,
   usualLength,
 } from './rules/shape.ts'
+import { waysOut } from './rules/ways-out.ts'
 import { machineWords, metricNames, rawTime, undone } from './rules/words.ts'
 import { type Finding, type Rule, readSource, type Source } from './source.ts'
 
 /** Every rule that looks at one file alone. */
 const RULES: readonly Rule[] = [
   ...[fileLines, functionLines, parameters, escapes, assertions, defaultExports],
-  ...[direction, faces, rawTime, metricNames, undone],
+  ...[direction, faces, waysOut, rawTime, metricNames, undone],
 ]
 
 /** What is installed, generated or made at run time. */
