@@ -13,9 +13,8 @@ function setUp() {
   const origin = { status: 200, text: 'one', asked: 0 }
   const none = () => assert.fail('only small documents are fetched')
   const dialer: Dialer = {
-    pool: none,
     client: none,
-    close: async () => {},
+    close: () => {},
     async fetchBytes() {
       origin.asked++
       return { status: origin.status, headers: {}, bytes: Buffer.from(origin.text) }
