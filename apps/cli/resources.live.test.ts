@@ -47,6 +47,13 @@ before(async () => {
   await server('tools/search', { shared: true, allowedNamespaces: ['default'] })
   await server('tools/vault', { shared: true, allowedNamespaces: ['team'] })
   await server('tools/closed', { allowedNamespaces: ['default'] })
+  await server('default/payroll', { dataClass: 'restricted' })
+  await put('ToolPolicy', 'default/careful', {
+    rules: [
+      { name: 'all', action: 'allow' },
+      { name: 'guarded', action: 'deny', match: { dataClasses: ['restricted'] } },
+    ],
+  })
   await put('ToolPolicy', 'default/all', { rules: [{ name: 'all', action: 'allow' }] })
   await put('ToolPolicy', 'default/none', { rules: [] })
   await put('ToolPolicy', 'tools/elsewhere', { rules: [{ name: 'all', action: 'allow' }] })
@@ -55,6 +62,7 @@ before(async () => {
     { name: 'notes' },
     { name: 'silent' },
     { name: 'legacy' },
+    { name: 'payroll' },
     { name: 'search' },
     { name: 'closed' },
     { name: 'find', serverRef: { name: 'search', namespace: 'tools' } },
@@ -65,6 +73,7 @@ before(async () => {
   await put('Agent', 'default/assistant', { ...head, tools, maxSessionTTL: '5m' })
   await put('Agent', 'default/other', { ...head, tools: [{ name: 'old' }, { name: 'assistant-old' }] })
   await put('Agent', 'default/narrow', { ...head, tools, scopes: ['tools:notes'] })
+  await put('Agent', 'default/careful', { ...head, tools, policyRef: 'careful' })
   await put('Agent', 'default/denied', { ...head, tools, policyRef: 'none' })
   await put('Agent', 'default/astray', { ...head, tools, policyRef: 'elsewhere' })
   await put('Agent', 'default/free', { image: 'example.com/a:1', tier: 'tier-0', tools })
@@ -133,6 +142,13 @@ test('an agent is governed by the ToolPolicy of its own namespace that it names,
   // Shows D2.agent.policyRef.
   assert.equal(await called('assistant', 'notes'), '/notes')
   for (const agent of ['denied', 'astray', 'free']) assert.equal(await called(agent, 'notes'), 'policy_denied', agent)
+})
+
+test('a policy may go by the class of data that a server handles', async () => {
+  // Shows D2.server.dataClass.
+  assert.equal(await called('assistant', 'payroll'), '/payroll')
+  assert.equal(await called('careful', 'payroll'), 'policy_denied')
+  assert.equal(await called('careful', 'notes'), '/notes', 'internal, where nothing is said')
 })
 
 test('a session gets the scopes and the tier of its agent, or tools:<name> for each tool, for as long as it says', async () => {
