@@ -10,6 +10,9 @@ import { served } from './testing/served.ts'
 // promtool judges what Prometheus would read. It comes from Debian's package `prometheus`, unpacked and not installed:
 // needs apt and its mirrors, and lists of packages that `apt-get update` has fetched.
 const PACKAGE = 'prometheus'
+/** Found on the PATH. */
+const APT = 'apt-get'
+const DPKG = 'dpkg-deb'
 
 let dir = ''
 let promtool = ''
@@ -17,10 +20,10 @@ let promtool = ''
 before(() => {
   dir = mkdtempSync(join(tmpdir(), 'plat-'))
   // The download needs no rights of root; apt warns where it runs with them, and is left to.
-  execFileSync('apt-get', ['download', '-q', PACKAGE], { cwd: dir, stdio: 'pipe' })
+  execFileSync(APT, ['download', '-q', PACKAGE], { cwd: dir, stdio: 'pipe' })
   const [archive] = readdirSync(dir)
   assert.ok(archive !== undefined)
-  execFileSync('dpkg-deb', ['--extract', join(dir, archive), join(dir, 'unpacked')])
+  execFileSync(DPKG, ['--extract', join(dir, archive), join(dir, 'unpacked')])
   promtool = join(dir, 'unpacked/usr/bin/promtool')
 })
 
