@@ -58,7 +58,8 @@ function climb(below: Certificate, depth: number, search: Search): Certificate |
 }
 
 function issued(issuer: Certificate, below: Certificate, depth: number, search: Search): boolean {
-  if (!issuer.isCa || (issuer.keyUsage !== null && !issuer.keyUsage.has('keyCertSign'))) return false
+  // That the key usage of an issuer allows it is part of `checkIssued`, beside names and key identifiers.
+  if (!issuer.isCa) return false
   if (issuer.pathLength !== null && issuer.pathLength < depth) return false
   if (certificateFault(issuer, search.now) !== null || !below.x509.checkIssued(issuer.x509)) return false
   return ++search.signatures <= MAX_SIGNATURES && below.x509.verify(issuer.x509.publicKey)
