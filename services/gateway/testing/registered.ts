@@ -12,7 +12,7 @@ export interface ServerWish {
   readonly url: string
   readonly auth: AuthEntry
   readonly caPEM?: string
-  readonly protocolVersions?: readonly string[]
+  readonly pins?: object
 }
 
 /** A gateway with a registry and credential files that the test writes. */

@@ -87,11 +87,11 @@ test('without a usable credential a call is refused before anything is sent, and
 })
 
 test('a secret is replaced under load and no call fails, even when the server takes the old one no more', async (t) => {
-  let wanted = 'secret-0'
-  const upstream = await guarded(t, ({ headers }) => headers.authorization === `Bearer ${wanted}`)
+  const taken = new Set(['Bearer secret-0'])
+  const upstream = await guarded(t, ({ headers }) => taken.has(headers.authorization ?? ''))
   const ground = await registryGround(t, {
     servers: { notes: { url: upstream.url, auth: { type: 'bearerSecret', credentialKey: 'default.notes' } } },
-    secrets: { 'default.notes.token': wanted },
+    secrets: { 'default.notes.token': 'secret-0' },
   })
   const token = ground.issuer.token()
   let going = true
@@ -107,14 +107,48 @@ test('a secret is replaced under load and no call fails, even when the server ta
   const callers = Array.from({ length: 8 }, caller)
   for (let rotation = 1; rotation <= 5; rotation++) {
     const before = calls
-    // The secret is there before the server changes its mind, as in every rotation; the gateway has not looked again yet.
+    // As in every rotation the server takes both for a moment; the gateway has not looked at the file again when that ends.
+    taken.add(`Bearer secret-${rotation}`)
     await ground.secret('default.notes.token', `secret-${rotation}`)
-    wanted = `secret-${rotation}`
+    taken.delete(`Bearer secret-${rotation - 1}`)
     await until(() => calls > before + 50, 'calls after the rotation')
   }
   going = false
   await Promise.all(callers)
   assert.deepEqual(failed, [])
+})
+
+test('a list that the gateway asks for itself goes with the newer secret as well', async (t) => {
+  let wanted = 'secret-0'
+  const upstream = await startScriptedUpstream()
+  t.after(() => upstream.close())
+  const tools = [{ name: 'add', inputSchema: { type: 'object' } }]
+  upstream.answers(({ headers, body }, response) => {
+    const { id, method } = JSON.parse(body)
+    const result = method === 'tools/list' ? { tools } : { content: [] }
+    if (headers.authorization !== `Bearer ${wanted}`) response.writeHead(401).end()
+    else
+      response
+        .writeHead(200, { 'content-type': 'application/json' })
+        .end(JSON.stringify({ jsonrpc: '2.0', id, result }))
+  })
+  const pins = { mode: 'enforce', onChange: 'hide', allowUnpinned: true, pins: {} }
+  const auth = { type: 'bearerSecret', credentialKey: 'default.notes' } as const
+  const ground = await registryGround(t, {
+    servers: { notes: { url: upstream.url, pins, auth } },
+    secrets: { 'default.notes.token': wanted },
+    // Files are not looked at while the test lasts: only the server's refusal says that there is something new.
+    config: { policyReloadSeconds: 3600 },
+  })
+  wanted = 'secret-1'
+  await ground.secret('default.notes.token', wanted)
+  assert.equal((await ground.call('notes')).error, null)
+  const asked = upstream.received.map(({ headers, body }) => [JSON.parse(body).method, headers.authorization])
+  assert.deepEqual(asked, [
+    ['tools/list', 'Bearer secret-0'],
+    ['tools/list', 'Bearer secret-1'],
+    ['tools/call', 'Bearer secret-1'],
+  ])
 })
 
 /** A server over TLS whose certificate `server` has issued; it takes clients of `clients` alone and answers with their name. */

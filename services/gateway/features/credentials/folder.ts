@@ -24,6 +24,8 @@ export class CredentialFolder {
   /** Complaints that were told. */
   readonly #told = new Map<string, string>()
   #auths: ReadonlyMap<string, FiledAuth> = new Map()
+  /** Reads come one after the other, so that none brings back what a later one has replaced. */
+  #reading: Promise<void> = Promise.resolve()
 
   /** An empty `dir` holds nothing. */
   constructor(dir: string, log: Log) {
@@ -57,7 +59,12 @@ export class CredentialFolder {
   }
 
   /** Reads the files of one server again. */
-  async read(auth: FiledAuth): Promise<void> {
+  read(auth: FiledAuth): Promise<void> {
+    this.#reading = this.#reading.then(() => this.#read(auth))
+    return this.#reading
+  }
+
+  async #read(auth: FiledAuth): Promise<void> {
     const { credentialKey: key } = auth
     const texts = await this.#texts(auth)
     // Other servers were published meanwhile: what was read is not what is wanted.

@@ -131,8 +131,13 @@ class McpPlane implements AskingPlane, Reader, Forwarder {
     const request = noted(call.wire)
     const upstream = this.#upstreams.upstream(call.snapshot, call.facts.target.key)
     if (request === undefined || upstream === null) return deny('unknown_server', `no server named ${call.server}`)
-    const credential = await this.credentials.of(upstream, call.facts.identity)
-    return isDenial(credential) ? credential : listTools(this, { call, request, upstream, credential })
+    const { identity } = call.facts
+    const credential = await this.credentials.of(upstream, identity)
+    if (isDenial(credential)) return credential
+    const listed = await listTools(this, { call, request, upstream, credential })
+    if (!isDenial(listed) || listed.code !== 'upstream_credential') return listed
+    const renewed = await this.credentials.renewed(upstream, identity, credential)
+    return renewed === null ? listed : listTools(this, { call, request, upstream, credential: renewed })
   }
 
   held(call: Call<'identity'>, approvalId: string, leave: () => void): ReturnType<Plane['held']> {
