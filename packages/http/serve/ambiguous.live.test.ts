@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { test } from 'node:test'
 import { until } from '@plat/testkit/until'
 import type { Exchange, ListenOptions } from './listen.ts'
@@ -154,15 +156,36 @@ test('a request that was answered before its end is not answered again when the 
   })
 })
 
-test('a refusal arrives although its request goes on for a while', async () => {
-  await serving({}, async ({ port }) => {
-    const { socket, told } = dial(port)
-    socket.write('nonsense\r\n\r\n')
-    await new Promise((resolve) => socket.once('data', resolve))
-    const kept = socket.write(Buffer.alloc(256 * 1024))
-    assert.equal(typeof kept, 'boolean')
-    socket.end()
-    assert.deepEqual(statuses(await told), ['400'])
-    assert.equal(socket.errored, null)
+for (const [what, head] of Object.entries({
+  'what is no request': 'nonsense\r\n\r\n',
+  'an ambiguous head': `${POST}Host: localhost\r\nContent-Length: 3000000\r\n\r\n`,
+  'a method that opens a tunnel': 'CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\n\r\n',
+})) {
+  test(`the refusal of ${what} arrives although more comes behind it`, async () => {
+    await serving({}, async ({ port }) => {
+      const { socket, told } = dial(port)
+      socket.write(head)
+      await new Promise((resolve) => socket.once('data', resolve))
+      for (let i = 0; i < 10; i++) {
+        socket.write(Buffer.alloc(100_000))
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      socket.end()
+      assert.match((await told).slice(0, 16), /^HTTP\/1\.1 (?:400|501) /)
+      assert.equal(socket.errored, null)
+    })
+  })
+}
+
+test('a refused connection that its caller keeps open is cut', async () => {
+  await serving({ limits: { lingerMs: 50 } }, async ({ port }) => {
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+    socket.on('error', () => {})
+    socket.write('GET http://localhost/ HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    socket.resume()
+    await once(socket, 'end')
+    const sending = setInterval(() => socket.writable && socket.write('x'), 10)
+    await new Promise((resolve) => socket.once('close', resolve))
+    clearInterval(sending)
   })
 })

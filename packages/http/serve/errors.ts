@@ -60,5 +60,5 @@ export function writeFault(
     `x-plat-request-id: ${id}`,
     'connection: close',
   ]
-  socket.end(`${head.join('\r\n')}\r\n\r\n${text}`)
+  socket.write(`${head.join('\r\n')}\r\n\r\n${text}`)
 }

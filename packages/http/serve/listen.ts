@@ -216,14 +216,14 @@ class Front {
     const fault = headFault(request, this.#limits.maxHeaders) ?? this.#hostFault(request)
     if (fault !== null) {
       this.#distrusted.add(request.socket)
-      sendFault(response, fault, this.#render(fault, id))
+      this.#refuse(visit, fault)
       return
     }
     const { origins } = this.#options
     const judged = origins === undefined ? null : judgeOrigin(origins, request, response)
     if (judged === 'answered') return
     if (judged !== null) {
-      sendFault(response, judged, this.#render(judged, id))
+      this.#refuse(visit, judged)
       return
     }
     if (request.headers.expect !== undefined) response.writeContinue()
@@ -279,16 +279,28 @@ class Front {
     return null
   }
 
-  /**
-   * Answers where no response exists, and closes. What still comes is let go for a moment, because a connection that is
-   * closed over unread bytes is reset, and the answer lost with it (RFC 9112, section 9.6).
-   */
+  #refuse({ request: { socket }, response, id }: Visit, fault: HttpFault): void {
+    // Node calls this once the answer is out.
+    socket.destroySoon = () => this.#leave(socket)
+    sendFault(response, fault, this.#render(fault, id))
+  }
+
+  /** Answers where no response exists. */
   #reject(socket: Duplex, fault: HttpFault): void {
     const id = this.#options.ids.uuid()
-    this.#leaving.add(socket)
     socket.on('error', () => socket.destroy())
     writeFault(socket, fault, this.#render(fault, id), id)
     socket.resume()
+    this.#leave(socket)
+  }
+
+  /**
+   * Closes when all is sent. What still comes is let go for a moment, because a connection that is closed over unread bytes
+   * is reset, and the answer lost with it (RFC 9112, section 9.6).
+   */
+  #leave(socket: Duplex): void {
+    this.#leaving.add(socket)
+    socket.end()
     const cancel = this.#options.clock.after(this.#limits.lingerMs, () => socket.destroy())
     socket.once('close', cancel)
   }

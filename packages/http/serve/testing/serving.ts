@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { systemClock, systemIds } from '@plat/core'
 import { silentLog } from '@plat/process'
@@ -26,7 +25,7 @@ export function dial(port: number): { socket: Socket; told: Promise<string> } {
   socket.on('data', (chunk) => {
     answer += chunk.toString('latin1')
   })
-  return { socket, told: once(socket, 'close').then(() => answer) }
+  return { socket, told: new Promise((resolve) => socket.once('close', () => resolve(answer))) }
 }
 
 /** Sends bytes as they are and answers everything that comes until the server closes. */
