@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream'
 import type { TestClock } from '@plat/core'
 import type { Body, Call, Facts, Identity, Outcome, Snapshot, Target } from '../../call/index.ts'
+import { testIdentity } from '../../testing/identity.ts'
 import type { ModelDemand } from './demand.ts'
 
 /** A call by `default/assistant` in session `s`, as far as the stage reads it. */
@@ -26,23 +27,8 @@ export function callOf(
 }
 
 export const identity: Identity = {
-  tenant: '',
-  namespace: 'default',
+  ...testIdentity,
   agent: 'assistant',
-  session: 's',
-  user: null,
-  groups: [],
-  verified: null,
-  tier: 't',
-  scopes: new Set(),
-  jti: 'j',
-  ancestors: [],
-  chain: [],
-  expiresAt: 0,
-  jkt: null,
-  issuer: '',
-  forkRoot: null,
-  inheritedTaints: [],
 }
 
 const toolTarget: Target = {

@@ -6,6 +6,7 @@ import { TestClock } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { silentLog } from '@plat/process'
 import type { Identity, UpstreamAuth } from '../../call/index.ts'
+import { testIdentity } from '../../testing/identity.ts'
 import { askToken } from './endpoint.ts'
 import { TokenSources } from './sources.ts'
 
@@ -115,7 +116,7 @@ test('what an exchange gives is kept for one session token, and goes with it', a
   const parts = { extraCA: null, client: () => null, dialer, clock, log: silentLog }
   const sources = new TokenSources({ ...parts, tokenExchangeURL: url })
   const server = { key: 'a/b', auth: { type: 'tokenExchange', audience: 'x' }, caPEM: null } as const
-  const caller = (jti: string): Identity => ({ ...identity, jti, expiresAt: clock.now() + 60_000 })
+  const caller = (jti: string): Identity => ({ ...testIdentity, jti, expiresAt: clock.now() + 60_000 })
   const get = async (jti: string, audience: string) => {
     await sources.exchanged(server, audience, caller(jti), `token of ${jti}`)?.get()
     return asked.length
@@ -163,23 +164,3 @@ test('whatever else an endpoint answers gives no token, and nothing that it says
   const nowhere = { url: 'http://169.254.169.254/token', form: new URLSearchParams(), client: null, caPEM: null }
   assert.equal(await askToken(dialer, nowhere), 'the token endpoint gave no answer (blocked)')
 })
-
-const identity: Identity = {
-  tenant: '',
-  namespace: 'default',
-  agent: 'a',
-  session: 's',
-  user: null,
-  groups: [],
-  verified: null,
-  tier: 't',
-  scopes: new Set(),
-  jti: 'j',
-  ancestors: [],
-  chain: [],
-  expiresAt: 0,
-  jkt: null,
-  issuer: '',
-  forkRoot: null,
-  inheritedTaints: [],
-}

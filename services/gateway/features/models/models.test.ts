@@ -7,6 +7,7 @@ import { type TestContext, test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { type Log, silentLog } from '@plat/process'
 import { type Body, type Call, type Identity, isDenial, type Operation, Snapshots } from '../../call/index.ts'
+import { testIdentity } from '../../testing/identity.ts'
 import { decodeModels } from './decode.ts'
 import { createModels, type ModelsOptions } from './index.ts'
 import { buildRoutes, modelOf, type StaticRoute } from './registry.ts'
@@ -22,25 +23,10 @@ const fixed: StaticRoute = {
 }
 
 const identity: Identity = {
-  tenant: '',
-  namespace: 'default',
-  agent: 'a',
-  session: 's',
-  user: null,
-  groups: [],
-  verified: null,
-  tier: 't',
+  ...testIdentity,
   scopes: new Set(
     ['open', 'mine', 'theirs', 'elsewhere', 'gone', 'default.a', 'default.b'].map((name) => `models:${name}`),
   ),
-  jti: 'j',
-  ancestors: [],
-  chain: [],
-  expiresAt: 0,
-  jkt: null,
-  issuer: '',
-  forkRoot: null,
-  inheritedTaints: [],
 }
 
 interface Asks {

@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { createMemoryJournal } from '@plat/state'
 import { deny, isDenial, Snapshots, type Target, unresolved } from '../../call/index.ts'
+import { testIdentity } from '../../testing/identity.ts'
 import { PinBook } from './book.ts'
 import { definitionDigest } from './definition.ts'
 import type { PinEvent } from './events.ts'
@@ -15,25 +16,6 @@ const READ = { name: 'read' }
 
 function callOf(tool: string | null): PinnedCall {
   const target: Target = { ...unresolved, kind: 'mcp', key: 'default/notes', server: 'notes', tool, builtin: false }
-  const identity = {
-    tenant: '',
-    namespace: 'default',
-    agent: 'a',
-    session: 's',
-    user: null,
-    groups: [],
-    verified: null,
-    tier: 't',
-    scopes: new Set<string>(),
-    jti: 'j',
-    ancestors: [],
-    chain: [],
-    expiresAt: 0,
-    jkt: null,
-    issuer: '',
-    forkRoot: null,
-    inheritedTaints: [],
-  }
   return {
     id: 'c',
     wire: { method: 'POST', path: '/mcp/notes', query: '', headers: {}, body: Readable.from([]), remote: '' },
@@ -47,7 +29,7 @@ function callOf(tool: string | null): PinnedCall {
     body: null,
     parent: null,
     pass: 1,
-    facts: { identity, target },
+    facts: { identity: testIdentity, target },
   }
 }
 

@@ -4,6 +4,7 @@ import { TestClock } from '@plat/core'
 import type { PolicyFile, RuleEntry } from '@plat/resources/rendered'
 import fc from 'fast-check'
 import type { Identity, Target } from '../../call/index.ts'
+import { testIdentity } from '../../testing/identity.ts'
 import { compilePolicies, noPolicies, type PolicySet } from './compile.ts'
 import { decodePolicies } from './decode.ts'
 import { judge, judgeTool } from './judge.ts'
@@ -12,8 +13,7 @@ import type { PolicyInput } from './question.ts'
 const NOW = new TestClock().now()
 
 const identity: Identity = {
-  tenant: '',
-  namespace: 'default',
+  ...testIdentity,
   agent: 'assistant',
   session: 's1',
   user: 'ada',
@@ -22,13 +22,8 @@ const identity: Identity = {
   tier: 'tier-1',
   scopes: new Set(['tools:notes']),
   jti: 'j1',
-  ancestors: [],
-  chain: [],
   expiresAt: NOW + 60_000,
-  jkt: null,
   issuer: 'plat-identity',
-  forkRoot: null,
-  inheritedTaints: [],
 }
 
 const target: Target = {

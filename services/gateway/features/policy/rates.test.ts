@@ -2,29 +2,18 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { RuleEntry } from '@plat/resources/rendered'
 import type { Identity, Target } from '../../call/index.ts'
+import { testIdentity } from '../../testing/identity.ts'
 import { compilePolicies } from './compile.ts'
 import { judge } from './judge.ts'
 
 const NOW = Date.UTC(2026, 0, 1, 0, 0, 30)
 
 const identity: Identity = {
-  tenant: '',
-  namespace: 'default',
+  ...testIdentity,
   agent: 'assistant',
   session: 's1',
   user: 'ada',
-  groups: [],
-  verified: null,
-  tier: 't',
-  scopes: new Set(),
-  jti: 'j',
-  ancestors: [],
-  chain: [],
   expiresAt: NOW,
-  jkt: null,
-  issuer: '',
-  forkRoot: null,
-  inheritedTaints: [],
 }
 
 const target: Target = {

@@ -4,6 +4,7 @@ import { glob, TestClock } from '@plat/core'
 import type { PolicyFile, RuleEntry, RuleMatch } from '@plat/resources/rendered'
 import fc from 'fast-check'
 import type { Identity, Target } from '../../call/index.ts'
+import { testIdentity } from '../../testing/identity.ts'
 import { compilePolicies, type PolicySet } from './compile.ts'
 import { judge } from './judge.ts'
 import type { PolicyInput } from './question.ts'
@@ -45,23 +46,14 @@ interface Asked {
 
 function questionOf({ agent, user, groups, tier, server, tool, method, dataClass }: Asked): PolicyInput {
   const identity: Identity = {
-    tenant: '',
-    namespace: 'default',
+    ...testIdentity,
     agent,
     session: 's1',
     user,
     groups,
-    verified: null,
     tier,
-    scopes: new Set(),
     jti: 'j1',
-    ancestors: [],
-    chain: [],
     expiresAt: NOW,
-    jkt: null,
-    issuer: '',
-    forkRoot: null,
-    inheritedTaints: [],
   }
   const target: Target = {
     kind: 'mcp',

@@ -5,6 +5,7 @@ import { TestClock } from '@plat/core'
 import type { PolicyFile } from '@plat/resources/rendered'
 import { type Call, type Identity, isDenial, Snapshots, type Target } from '../../call/index.ts'
 import { admitted } from '../../pipeline/stage.ts'
+import { testIdentity } from '../../testing/identity.ts'
 import { compilePolicies } from './compile.ts'
 import { createPolicyStage, policySlot } from './stage.ts'
 
@@ -25,23 +26,8 @@ function policies(action: 'allow' | 'deny' | 'require_approval') {
 
 function callIn(snapshots: Snapshots): Call<'identity' | 'target'> {
   const identity: Identity = {
-    tenant: '',
-    namespace: 'default',
-    agent: 'a',
-    session: 's',
-    user: null,
-    groups: [],
-    verified: null,
-    tier: 't',
-    scopes: new Set(),
-    jti: 'j',
-    ancestors: [],
-    chain: [],
+    ...testIdentity,
     expiresAt: clock.now(),
-    jkt: null,
-    issuer: '',
-    forkRoot: null,
-    inheritedTaints: [],
   }
   const target: Target = {
     kind: 'mcp',

@@ -7,6 +7,7 @@ import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { silentLog } from '@plat/process'
 import { type Call, type Identity, isDenial, type Operation, Snapshots } from '../../call/index.ts'
+import { testIdentity } from '../../testing/identity.ts'
 import { createServers } from './index.ts'
 import { buildRegistry } from './registry.ts'
 import { createResolveStage, registrySlot } from './stage.ts'
@@ -14,23 +15,9 @@ import { createResolveStage, registrySlot } from './stage.ts'
 const clock = new TestClock()
 
 const identity: Identity = {
-  tenant: '',
-  namespace: 'default',
-  agent: 'a',
-  session: 's',
-  user: null,
-  groups: [],
-  verified: null,
-  tier: 't',
+  ...testIdentity,
   scopes: new Set(['tools:notes', 'tools:missing']),
-  jti: 'j',
-  ancestors: [],
-  chain: [],
   expiresAt: clock.now(),
-  jkt: null,
-  issuer: '',
-  forkRoot: null,
-  inheritedTaints: [],
 }
 
 function callOf(snapshots: Snapshots, server: string, operation: Operation = 'mcp.call'): Call<'identity'> {

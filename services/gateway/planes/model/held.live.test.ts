@@ -5,8 +5,9 @@ import { systemClock } from '@plat/core'
 import { createDialer, type Dialer } from '@plat/http'
 import { silentLog } from '@plat/process'
 import { type ModelServer, startModelServer } from '@plat/testkit/model-server'
-import { type Call, deny, type Frame, type Identity, isDenial, Snapshots, type Target } from '../../call/index.ts'
+import { type Call, deny, type Frame, isDenial, Snapshots, type Target } from '../../call/index.ts'
 import type { Plane } from '../../pipeline/plane.ts'
+import { testIdentity } from '../../testing/identity.ts'
 import { createModelPlane } from './index.ts'
 import { readModelBody } from './request.ts'
 
@@ -45,26 +46,6 @@ const target: Target = {
   builtin: false,
 }
 
-const identity: Identity = {
-  tenant: '',
-  namespace: 'default',
-  agent: 'a',
-  session: 's',
-  user: null,
-  groups: [],
-  verified: null,
-  tier: 't',
-  scopes: new Set(),
-  jti: 'j',
-  ancestors: [],
-  chain: [],
-  expiresAt: 0,
-  jkt: null,
-  issuer: '',
-  forkRoot: null,
-  inheritedTaints: [],
-}
-
 function callOf(stream: boolean): Call<'identity' | 'target' | 'hold'> {
   const body = readModelBody(Buffer.from(JSON.stringify({ model: 'small-1', messages: [], stream })))
   if (isDenial(body)) return assert.fail(body.reason)
@@ -81,7 +62,7 @@ function callOf(stream: boolean): Call<'identity' | 'target' | 'hold'> {
     body,
     parent: null,
     pass: 2,
-    facts: { identity, target, hold: null },
+    facts: { identity: testIdentity, target, hold: null },
   }
 }
 

@@ -11,6 +11,7 @@ import {
   type Operation,
   Snapshots,
 } from '../../../call/index.ts'
+import { testIdentity } from '../../../testing/identity.ts'
 import { createLiveCalls } from '../../live.ts'
 import { matrix } from '../../matrix.ts'
 import type { Plane } from '../../plane.ts'
@@ -27,8 +28,7 @@ export const eventStream = { status: 200, headers: { 'content-type': 'text/event
 export const json = { status: 200, headers: { 'content-type': 'application/json' } }
 
 export const ada: Identity = {
-  tenant: '',
-  namespace: 'default',
+  ...testIdentity,
   agent: 'assistant',
   session: 's1',
   user: 'ada',
@@ -37,13 +37,7 @@ export const ada: Identity = {
   tier: 'tier-1',
   scopes: new Set(['tools:notes']),
   jti: 'j1',
-  ancestors: [],
-  chain: [],
   expiresAt: Date.UTC(2026, 0, 2),
-  jkt: null,
-  issuer: '',
-  forkRoot: null,
-  inheritedTaints: [],
 }
 
 const notes = {

@@ -6,6 +6,7 @@ import { silentLog } from '@plat/process'
 import { deny, type Identity, NO_CREDENTIAL, Snapshots, type Target } from '../../../call/index.ts'
 import { createLiveCalls, createRunner, matrix } from '../../../pipeline/index.ts'
 import { admitted, stage } from '../../../pipeline/stage.ts'
+import { testIdentity } from '../../../testing/identity.ts'
 import { createListReview, createMcpPlane, createSealer, type McpPlaneOptions, type McpUpstream } from '../index.ts'
 
 /** A gateway around the plane: a real listener, runner and dialer; who calls and what is allowed comes from the test. */
@@ -87,23 +88,15 @@ function upstreamOf(name: string, server: PlaneSetup['servers'][string] | undefi
 
 function identityOf(session: string): Identity {
   return {
-    tenant: '',
+    ...testIdentity,
     namespace: 'test',
     agent: 'tester',
     session,
-    user: null,
-    groups: [],
-    verified: null,
     tier: 'tier-0',
     scopes: new Set(['tools:notes', 'tools:other', 'tools:everything', 'tools:fixture']),
     jti: `jti-${session}`,
-    ancestors: [],
-    chain: [],
     expiresAt: Number.MAX_SAFE_INTEGER,
-    jkt: null,
     issuer: 'test',
-    forkRoot: null,
-    inheritedTaints: [],
   }
 }
 

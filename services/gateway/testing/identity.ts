@@ -1,0 +1,22 @@
+import type { Identity } from '../call/index.ts'
+
+/** Somebody of agent `default/a` without scopes, for tests that say only what matters to them. */
+export const testIdentity: Identity = {
+  tenant: '',
+  namespace: 'default',
+  agent: 'a',
+  session: 's',
+  user: null,
+  groups: [],
+  verified: null,
+  tier: 't',
+  scopes: new Set(),
+  jti: 'j',
+  ancestors: [],
+  chain: [],
+  expiresAt: 0,
+  jkt: null,
+  issuer: '',
+  forkRoot: null,
+  inheritedTaints: [],
+}
