@@ -26,7 +26,8 @@ export interface DialOptions extends TrustOptions {
 export interface Dialer {
   /**
    * The client of an origin. Ask for it with each request: clients that were not used for long make room for others.
-   * Redirects are never followed: whoever wants the next place asks the dialer for it, which checks it like any other. Throws on what is no http or https URL.
+   * Redirects are never followed: whoever wants the next place asks the dialer for it, which checks it like any other. Throws on what
+   * is no http or https URL.
    */
   client(origin: URL | string, purpose: Purpose, options?: DialOptions): HttpClient
   /** A small request with its whole answer, such as for a key set. Rejects like a request of a client, and with `ResponseTooLarge`. */
@@ -95,7 +96,7 @@ class GuardedDialer implements Dialer {
 
 const resolveBySystem: Lookup = (hostname) => systemLookup(hostname, { all: true, verbatim: true })
 
-/** What of the options for a fetch is about its connection: the rest must not tell pools apart. */
+/** What of the options for a fetch is about its connection: the rest must not tell clients apart. */
 function connectionOptions({ caPEM, clientCert, residency }: DialOptions): DialOptions {
   return { ...(caPEM && { caPEM }), ...(clientCert && { clientCert }), ...(residency && { residency }) }
 }

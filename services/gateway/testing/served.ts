@@ -38,7 +38,7 @@ export async function served(t: TestContext): Promise<Served> {
         connection: 'close',
         ...headers,
       },
-      ...(body !== undefined && { post: JSON.stringify(body) }),
+      ...(body !== undefined && { method: 'POST' as const, body: JSON.stringify(body) }),
       maxBytes: 1_000_000,
       timeoutMs: 60_000,
     })
