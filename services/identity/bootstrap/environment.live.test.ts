@@ -26,6 +26,7 @@ const configMap = (name: string, more: object = {}) => ({
 })
 
 test('variables come from the fields of the pod that asks', async (t) => {
+  // Shows D2.env.fieldRef.supported.
   const { server, variables } = await withVariables(t, [
     field('NAME', 'metadata.name'),
     field('NAMESPACE', 'metadata.namespace'),
@@ -62,6 +63,18 @@ test('variables come from the fields of the pod that asks', async (t) => {
     IPS: '10.0.0.1,fd00::1',
     WHERE: 'warm-1@node-1',
   })
+})
+
+test('a value has the values of earlier variables in it, and a doubled dollar sign is one', async (t) => {
+  // Shows D2.env.value, D2.env.value.references, D2.env.value.escape.
+  const { variables } = await withVariables(t, [
+    { name: 'EMPTY' },
+    { name: 'EARLY', value: '$(LATE)' },
+    { name: 'LATE', value: 'l' },
+    { name: 'ALL', value: '[$(LATE)$(EMPTY)] $$(LATE) $$$(LATE) $(NOBODY) $LATE $' },
+  ])
+  const ALL = '[l] $(LATE) $l $(NOBODY) $LATE $'
+  assert.deepEqual(await variables(), { EMPTY: '', EARLY: '$(LATE)', LATE: 'l', ALL })
 })
 
 test('variables come from Secrets and ConfigMaps of the namespace, each read once', async (t) => {
