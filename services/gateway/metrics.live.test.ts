@@ -72,6 +72,8 @@ test('the series of area Tools have the types and labels of document 3, and coun
   assert.match(text, /^plat_gateway_upstreams_configured 5$/m)
   assert.match(text, /^plat_gateway_trusted_keys 1$/m)
   assert.match(text, /^plat_gateway_upstream_errors_total\{server="dead"\} [1-9]/m)
+  const pinned = said(text, 'plat_gateway_tool_pin_events_total', 'server')
+  assert.deepEqual(pinned, new Set(['strict', 'asking', 'learning']))
   // A caller chooses names: before the server is resolved they count as one.
   assert.ok(said(text, 'plat_gateway_decisions_total', 'server').has('unknown'))
   assert.ok(!said(text, 'plat_gateway_decisions_total', 'server').has('nobody'))
