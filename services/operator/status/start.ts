@@ -7,7 +7,7 @@ import { type Condition, type Finding, withFindings } from './conditions.ts'
 import { observed, type PinReport, pinnedFinding } from './pinned.ts'
 
 /** How often reports are looked at, in milliseconds. */
-const STATUS_EVERY_MS = 2000
+const STATUS_EVERY_MS = 5000
 
 export interface StatusOptions {
   readonly store: ResourceStore
