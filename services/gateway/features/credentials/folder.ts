@@ -26,6 +26,8 @@ export class CredentialFolder {
   #auths: ReadonlyMap<string, FiledAuth> = new Map()
   /** Reads come one after the other, so that none brings back what a later one has replaced. */
   #reading: Promise<void> = Promise.resolve()
+  /** Reads that have not begun, by key: whoever asks meanwhile waits for the same. */
+  readonly #waiting = new Map<string, Promise<void>>()
 
   /** An empty `dir` holds nothing. */
   constructor(dir: string, log: Log) {
@@ -55,20 +57,28 @@ export class CredentialFolder {
 
   /** Reads the same files again. */
   async refresh(): Promise<void> {
-    for (const auth of this.#auths.values()) await this.read(auth)
+    for (const key of this.#auths.keys()) await this.read(key)
   }
 
-  /** Reads the files of one server again. */
-  read(auth: FiledAuth): Promise<void> {
-    this.#reading = this.#reading.then(() => this.#read(auth))
-    return this.#reading
+  /** Reads the files of one server again, from now on: a read that has begun may have seen what stood there before. */
+  read(key: string): Promise<void> {
+    const waiting = this.#waiting.get(key)
+    if (waiting !== undefined) return waiting
+    const turn = this.#reading.then(() => {
+      this.#waiting.delete(key)
+      return this.#read(key)
+    })
+    this.#waiting.set(key, turn)
+    this.#reading = turn
+    return turn
   }
 
-  async #read(auth: FiledAuth): Promise<void> {
-    const { credentialKey: key } = auth
+  async #read(key: string): Promise<void> {
+    const auth = this.#auths.get(key)
+    if (auth === undefined) return
     const texts = await this.#texts(auth)
     // Other servers were published meanwhile: what was read is not what is wanted.
-    if (this.#auths.get(key)?.type !== auth.type) return
+    if (this.#auths.get(key) !== auth) return
     if (typeof texts === 'string') {
       this.#held.delete(key)
       return this.#tell(key, texts)

@@ -101,8 +101,10 @@ class UpstreamCredentials implements Credentials {
     const { auth } = server
     if (auth.type === 'none' || auth.type === 'mtls') return null
     if (isFetched(auth)) return (await this.#token(server, auth, identity)?.renewed(refused)) ?? null
-    await this.#folder.read(auth)
-    const next = this.#folder.credential(auth.credentialKey)
+    const key = auth.credentialKey
+    // Somebody else may have read it since.
+    if (this.#folder.credential(key) === refused) await this.#folder.read(key)
+    const next = this.#folder.credential(key)
     return next === refused ? null : next
   }
 
