@@ -4,9 +4,9 @@ import { createDialer, listen } from '@plat/http'
 import type { Ledger, Rec } from '@plat/ledger'
 import { silentLog } from '@plat/process'
 import { deny, type Identity, NO_CREDENTIAL, Snapshots, type Target } from '../../../call/index.ts'
+import { testIdentity } from '../../../call/testing.ts'
 import { createLiveCalls, createRunner, matrix } from '../../../pipeline/index.ts'
 import { admitted, stage } from '../../../pipeline/stage.ts'
-import { testIdentity } from '../../../testing/identity.ts'
 import { createListReview, createMcpPlane, createSealer, type McpPlaneOptions, type McpUpstream } from '../index.ts'
 
 /** A gateway around the plane: a real listener, runner and dialer; who calls and what is allowed comes from the test. */
