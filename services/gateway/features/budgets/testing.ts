@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { TestClock } from '@plat/core'
 import type { Body, Call, Facts, Identity, Outcome, Snapshot, Target } from '../../call/index.ts'
-import { testIdentity } from '../../call/testing.ts'
+import { testIdentity } from '../../call/testing/identity.ts'
 import type { ModelDemand } from './demand.ts'
 
 /** A call by `default/assistant` in session `s`, as far as the stage reads it. */

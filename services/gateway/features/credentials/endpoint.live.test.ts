@@ -6,7 +6,7 @@ import { TestClock } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { silentLog } from '@plat/process'
 import type { Identity, UpstreamAuth } from '../../call/index.ts'
-import { testIdentity } from '../../call/testing.ts'
+import { testIdentity } from '../../call/testing/identity.ts'
 import { askToken } from './endpoint.ts'
 import { TokenSources } from './sources.ts'
 

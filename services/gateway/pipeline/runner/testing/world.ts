@@ -11,7 +11,7 @@ import {
   type Operation,
   Snapshots,
 } from '../../../call/index.ts'
-import { testIdentity } from '../../../call/testing.ts'
+import { testIdentity } from '../../../call/testing/identity.ts'
 import { createLiveCalls } from '../../live.ts'
 import { matrix } from '../../matrix.ts'
 import type { Plane } from '../../plane.ts'

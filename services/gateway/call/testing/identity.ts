@@ -1,4 +1,4 @@
-import type { Identity } from './index.ts'
+import type { Identity } from '../index.ts'
 
 /** Somebody of agent `default/a` without scopes, for tests that say only what matters to them. */
 export const testIdentity: Identity = {
