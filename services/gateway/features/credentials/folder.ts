@@ -8,8 +8,10 @@ import { type FiledAuth, type OAuthClient, type Secret, SUFFIXES, secretOf } fro
 const MAX_FILE_BYTES = 256 * 1024
 
 interface Held {
-  /** What the secret was made of. */
-  readonly made: string
+  /** For which `auth` it was made, as JSON. */
+  readonly of: string
+  /** The texts of its files, as JSON. */
+  readonly from: string
   readonly secret: Secret
 }
 
@@ -83,13 +85,18 @@ export class CredentialFolder {
       this.#held.delete(key)
       return this.#tell(key, texts)
     }
-    const made = JSON.stringify([auth, texts])
+    const [of, from] = [JSON.stringify(auth), JSON.stringify(texts)]
     const held = this.#held.get(key)
-    if (held?.made === made) return
-    const secret = secretOf(auth, texts)
-    if (typeof secret === 'string') return this.#tell(key, secret)
-    this.#held.set(key, { made, secret })
+    const isSame = held?.of === of && held.from === from
+    const secret = isSame ? held.secret : secretOf(auth, texts)
+    if (typeof secret === 'string') {
+      // What was made for another `auth` is not what this server shall see.
+      if (held?.of !== of) this.#held.delete(key)
+      return this.#tell(key, secret)
+    }
     this.#told.delete(key)
+    if (isSame) return
+    this.#held.set(key, { of, from, secret })
     this.#log.info({ credential: key }, 'upstream credential read')
   }
 
