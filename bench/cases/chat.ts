@@ -1,6 +1,6 @@
 import path from 'node:path'
 import { postBytes } from '../harness/client.ts'
-import { cpuPerRequest, pairedFirstByte, type Target, type Traffic } from '../harness/load.ts'
+import { type CpuRounds, cpuPerRequest, pairedFirstByte, type Target, type Traffic } from '../harness/load.ts'
 import { type Keys, makeKeys, sessionToken, startGateway, startOwn, withServers } from '../harness/plat.ts'
 import type { Server } from '../harness/proc.ts'
 import { type BenchCase, type CaseContext, type Row, row } from '../harness/report.ts'
@@ -75,19 +75,19 @@ function traffic(at: string, headers: Readonly<Record<string, string>>, stream: 
   return { request: () => request, isRight: ({ status, body: text }) => status === 200 && text.includes(end) }
 }
 
-function cpuRows(cpu: ReadonlyMap<string, number>, stream: boolean): Row[] {
-  const [floor = 0, ours = 0, peer = 0] = ['floor', 'ours', 'peer'].map((name) => cpu.get(name))
+function cpuRows(cpu: CpuRounds<'floor' | 'ours' | 'peer'>, stream: boolean): Row[] {
+  const [floor, ours, peer] = [cpu.micros('floor'), cpu.micros('ours'), cpu.micros('peer')]
   const kind = stream ? 'streamed completion, 64 chunks' : 'chat completion'
   const detail = `ours ${ours.toFixed(1)} µs, floor ${floor.toFixed(1)} µs, Portkey ${peer.toFixed(1)} µs`
   return [
     row({
       what: `${kind}, server CPU over floor`,
-      value: ours / floor,
+      value: cpu.over('ours', 'floor'),
       unit: '×',
       target: ['≤', stream ? 1 : 1.8],
       detail,
     }),
-    row({ what: `${kind}, server CPU over Portkey`, value: ours / peer, unit: '×', detail }),
+    row({ what: `${kind}, server CPU over Portkey`, value: cpu.over('ours', 'peer'), unit: '×', detail }),
   ]
 }
 

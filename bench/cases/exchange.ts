@@ -39,12 +39,12 @@ export const exchange: BenchCase = {
         effort,
       )
     })
-    const [floor, ours, peer] = ['floor', 'ours', 'peer'].map((name) => 1000 / (cpu.get(name) ?? Number.NaN))
-    const detail = `ours ${ours?.toFixed(2)} k/s per core, bare ${floor?.toFixed(2)}, oidc-provider ${peer?.toFixed(2)}`
-    const value = (ours ?? 0) / (floor ?? 0)
+    const rate = (name: 'floor' | 'ours' | 'peer') => (1000 / cpu.micros(name)).toFixed(2)
+    const detail = `ours ${rate('ours')} k/s per core, bare ${rate('floor')}, oidc-provider ${rate('peer')}`
+    const value = cpu.over('floor', 'ours')
     return [
       row({ what: 'exchanges over bare, cold', value, unit: '×', target: ['≥', 0.85], detail }),
-      row({ what: 'exchanges over oidc-provider', value: (ours ?? 0) / (peer ?? 0), unit: '×', detail: '' }),
+      row({ what: 'exchanges over oidc-provider', value: cpu.over('peer', 'ours'), unit: '×', detail: '' }),
     ]
   },
 }

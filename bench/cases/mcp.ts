@@ -1,7 +1,14 @@
 import { type FileHandle, open } from 'node:fs/promises'
 import path from 'node:path'
 import { postBytes } from '../harness/client.ts'
-import { cpuPerRequest, type Latency, pairedLatency, type Target, type Traffic } from '../harness/load.ts'
+import {
+  type CpuRounds,
+  cpuPerRequest,
+  type Latency,
+  pairedLatency,
+  type Target,
+  type Traffic,
+} from '../harness/load.ts'
 import { type Keys, makeKeys, sessionToken, startGateway, startOwn, withServers } from '../harness/plat.ts'
 import type { Server } from '../harness/proc.ts'
 import { type BenchCase, type CaseContext, type Row, row } from '../harness/report.ts'
@@ -91,14 +98,14 @@ async function withCommits<T>(dir: string, measure: (commit: () => Promise<void>
   }
 }
 
-function cpuRow(cpu: ReadonlyMap<string, number>): Row {
-  const [floor, ours, direct] = ['floor', 'ours', 'direct'].map((name) => cpu.get(name) ?? Number.NaN)
+function cpuRow(cpu: CpuRounds<'direct' | 'floor' | 'ours'>): Row {
+  const [ours, floor, direct] = [cpu.micros('ours'), cpu.micros('floor'), cpu.micros('direct')]
   return row({
     what: 'governed call, server CPU over floor',
-    value: (ours ?? 0) / (floor ?? 0),
+    value: cpu.over('ours', 'floor'),
     unit: '×',
     target: ['≤', 2],
-    detail: `ours ${ours?.toFixed(1)} µs, floor ${floor?.toFixed(1)} µs, upstream ${direct?.toFixed(1)} µs`,
+    detail: `ours ${ours.toFixed(1)} µs, floor ${floor.toFixed(1)} µs, upstream ${direct.toFixed(1)} µs`,
   })
 }
 

@@ -21,17 +21,17 @@ export const mint: BenchCase = {
         effort,
       )
     })
-    const [floor, ours, peer] = ['floor', 'ours', 'peer'].map((name) => 1000 / (cpu.get(name) ?? Number.NaN))
-    const figures = `ours ${ours?.toFixed(2)} k/s per core, bare ${floor?.toFixed(2)}, oidc-provider ${peer?.toFixed(2)}`
+    const rate = (name: 'floor' | 'ours' | 'peer') => (1000 / cpu.micros(name)).toFixed(2)
+    const figures = `ours ${rate('ours')} k/s per core, bare ${rate('floor')}, oidc-provider ${rate('peer')}`
     return [
       row({
         what: 'mints over bare mint',
-        value: (ours ?? 0) / (floor ?? 0),
+        value: cpu.over('floor', 'ours'),
         unit: '×',
         target: ['≥', 0.75],
         detail: figures,
       }),
-      row({ what: 'mints over oidc-provider', value: (ours ?? 0) / (peer ?? 0), unit: '×', detail: '' }),
+      row({ what: 'mints over oidc-provider', value: cpu.over('peer', 'ours'), unit: '×', detail: '' }),
     ]
   },
 }

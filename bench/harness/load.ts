@@ -24,14 +24,34 @@ export interface LoadOptions {
 /** Connections of a throughput run, each with one request under way. */
 export const CONNECTIONS = 16
 
+/** What each target's requests cost its server, round by round. */
+export class CpuRounds<Name extends string> {
+  readonly #samples: ReadonlyMap<string, readonly number[]>
+
+  constructor(samples: ReadonlyMap<string, readonly number[]>) {
+    this.#samples = samples
+  }
+
+  /** Microseconds of server CPU per request: the median of the rounds. */
+  micros(name: Name): number {
+    return median(this.#samples.get(name) ?? [])
+  }
+
+  /** How often the cost of `other` fits into that of `name`: the median over rounds that ran one after the other. */
+  over(name: Name, other: Name): number {
+    const others = this.#samples.get(other) ?? []
+    return median((this.#samples.get(name) ?? []).map((micros, round) => micros / (others[round] ?? Number.NaN)))
+  }
+}
+
 /**
- * Server CPU in microseconds per request, for each target the median of its rounds. The targets take turns, so that a slow
- * minute of the machine meets them all. A wrong answer ends the run: it is void.
+ * Server CPU per request. The targets take turns in short rounds, so that a slow moment of the machine meets them all. A wrong
+ * answer ends the run: it is void.
  */
 export async function cpuPerRequest<Name extends string>(
   targets: Readonly<Record<Name, Target>>,
   options: LoadOptions,
-): Promise<Map<string, number>> {
+): Promise<CpuRounds<Name>> {
   const entries: [string, Target][] = Object.entries(targets)
   const samples = new Map<string, number[]>(entries.map(([name]) => [name, []]))
   const next = new Map<string, { n: number }>(entries.map(([name]) => [name, { n: 0 }]))
@@ -41,7 +61,7 @@ export async function cpuPerRequest<Name extends string>(
       samples.get(name)?.push(await closedLoop(target, next.get(name) ?? { n: 0 }, options.roundMs))
     }
   }
-  return new Map([...samples].map(([name, values]) => [name, median(values)]))
+  return new CpuRounds(samples)
 }
 
 /** One round; answers microseconds of server CPU per request. */

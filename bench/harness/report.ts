@@ -41,8 +41,8 @@ export interface Effort {
   readonly latencyRounds: number
 }
 
-export const fullEffort: Effort = { quick: false, rounds: 5, warmUpMs: 6_000, roundMs: 2_000, latencyRounds: 3_000 }
-export const quickEffort: Effort = { quick: true, rounds: 2, warmUpMs: 2_000, roundMs: 900, latencyRounds: 400 }
+export const fullEffort: Effort = { quick: false, rounds: 24, warmUpMs: 6_000, roundMs: 500, latencyRounds: 3_000 }
+export const quickEffort: Effort = { quick: true, rounds: 6, warmUpMs: 2_000, roundMs: 400, latencyRounds: 400 }
 
 export interface CaseContext {
   readonly effort: Effort
