@@ -39,7 +39,10 @@ function fault(why: BodyFault['why']): BodyFault {
   return { kind: 'fault', why }
 }
 
-/** One body on its way in. Settles once, then lets go of the stream. */
+/**
+ * One body on its way in. Settles once, then lets the rest go by. Its listeners stay with the stream, which ends with them: an error
+ * after the answer was found must not crash the process.
+ */
 class Collector {
   readonly #source: BodySource
   readonly #maxBytes: number
@@ -48,6 +51,7 @@ class Collector {
   #first: Uint8Array | null = null
   #rest: Uint8Array[] | null = null
   #size = 0
+  #settled = false
 
   constructor(source: BodySource, options: ReadBodyOptions, resolve: (result: Uint8Array | BodyFault) => void) {
     this.#source = source
@@ -58,6 +62,7 @@ class Collector {
   }
 
   readonly #onData = (chunk: Uint8Array): void => {
+    if (this.#settled) return
     this.#size += chunk.length
     if (this.#size > this.#maxBytes) this.#settle(fault('too_large'))
     else if (this.#first === null) this.#first = chunk
@@ -72,13 +77,12 @@ class Collector {
   readonly #onGone = (): void => this.#settle(fault('aborted'))
 
   #settle(result: Uint8Array | BodyFault): void {
+    if (this.#settled) return
+    this.#settled = true
     this.#cancel()
-    const source = this.#source
-    source.off('data', this.#onData).off('end', this.#onEnd).off('close', this.#onGone)
-    // The error listener stays: a connection that dies after the answer was found must not crash the process.
     this.#first = null
     this.#rest = null
-    if (source.readable) source.resume()
+    if (this.#source.readable) this.#source.resume()
     this.#resolve(result)
   }
 }

@@ -6,6 +6,7 @@ import { Bag, type Bagged, type Clock, type Ids, NOWHERE } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { FastifyInstance } from 'fastify'
 import { parseAddress } from './address.ts'
+import { Answer } from './answer.ts'
 import { createApi } from './api.ts'
 import { judgeOrigin } from './cors.ts'
 import { faults, type HttpFault, type RenderFault, renderFault, sendFault, writeFault } from './errors.ts'
@@ -16,7 +17,7 @@ import { followTls, type TlsOptions, tlsServerOptions } from './tls.ts'
 /** How often a drain looks for connections that have become idle, in milliseconds. */
 const SWEEP_EVERY_MS = 100
 
-/** One request with its answer, as a raw route gets it. `x-plat-request-id` is set on the response already. */
+/** One request with its answer, as a raw route gets it. Whoever writes the head, `x-plat-request-id` stands in it. */
 export interface Exchange {
   /** UUIDv7. */
   readonly id: string
@@ -180,6 +181,7 @@ class Front {
     const limits = this.#limits
     const { tls } = this.#options
     const http = {
+      ServerResponse: Answer,
       headersTimeout: limits.headersMs,
       requestTimeout: limits.requestMs,
       keepAliveTimeout: limits.keepAliveMs,
@@ -197,7 +199,7 @@ class Front {
     // One more than may come, so that `headFault` sees that there were too many.
     server.maxHeadersCount = limits.maxHeaders + 1
     server.maxRequestsPerSocket = limits.maxRequestsPerSocket
-    const take = (request: IncomingMessage, response: ServerResponse) => this.#take(request, response)
+    const take = (request: IncomingMessage, response: Answer) => this.#take(request, response)
     // Expectations come by events of their own, so that a refused head is not told to go on (RFC 9110, section 10.1.1).
     server.on('request', take).on('checkContinue', take).on('checkExpectation', take)
     server.on('connect', (_request, socket: Duplex) => this.#reject(socket, faults.tunnel))
@@ -205,10 +207,10 @@ class Front {
     return server
   }
 
-  #take(request: IncomingMessage, response: ServerResponse): void {
+  #take(request: IncomingMessage, response: Answer): void {
     if (this.#distrusted.has(request.socket)) return
     const id = this.#options.ids.uuid()
-    response.setHeader('x-plat-request-id', id)
+    response.requestId = id
     if (this.#draining) response.setHeader('connection', 'close')
     const visit = new Visit(id, request, response)
     this.#inFlight.add(visit)

@@ -1,0 +1,22 @@
+import { type OutgoingHttpHeader, type OutgoingHttpHeaders, ServerResponse } from 'node:http'
+
+type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[]
+
+/**
+ * A response that names its request in `x-plat-request-id`, whoever writes the head. A header set beforehand would do the same, but
+ * Node then sets and checks each further one by itself.
+ */
+export class Answer extends ServerResponse {
+  /** UUIDv7. */
+  requestId = ''
+
+  override writeHead(status: number, reason?: string | Headers, headers?: Headers): this {
+    if (typeof reason === 'string') return super.writeHead(status, reason, this.#named(headers))
+    return super.writeHead(status, this.#named(reason))
+  }
+
+  #named(headers: Headers | undefined): Headers {
+    if (Array.isArray(headers)) return [...headers, 'x-plat-request-id', this.requestId]
+    return { ...headers, 'x-plat-request-id': this.requestId }
+  }
+}
