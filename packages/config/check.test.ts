@@ -5,7 +5,7 @@ import Type from 'typebox'
 import { Check } from 'typebox/value'
 import type { ConfigBlock, Rule } from './block.ts'
 import { checkConfig } from './check.ts'
-import { joinSchema, type UnbuiltKeys } from './node.ts'
+import { joinSchema } from './node.ts'
 import { formatProblem, isHttpUrl, isListenAddress, memberPath, parentPath } from './words.ts'
 
 const inner = Type.Object({
@@ -34,10 +34,8 @@ const feature = {
   schema: Type.Object({ enabled: Type.Boolean({ default: false }), depth: Type.Integer({ default: 2, minimum: 0 }) }),
 } satisfies ConfigBlock
 
-const unbuilt: UnbuiltKeys = { 'deep.other': 'x', 'far.list': null, plain: null }
-
 function check(value: unknown, blocks: readonly ConfigBlock[] = [top, feature]) {
-  const { config, problems } = checkConfig(JSON.stringify(value), blocks, unbuilt)
+  const { config, problems } = checkConfig(JSON.stringify(value), blocks)
   return { config, lines: problems.map(formatProblem) }
 }
 
@@ -99,7 +97,7 @@ describe('the walk', () => {
   test('a misspelt key is read as the one that was meant, unless that one is there or the caller says no', () => {
     assert.equal(check({ mod: 'b' }).config.mode, 'b')
     assert.equal(check({ mod: 'b', mode: 'a' }).config.mode, 'a')
-    const strict = checkConfig('{"items": [{"nam": "x"}]}', [top], {}, { readMisspelt: false })
+    const strict = checkConfig('{"items": [{"nam": "x"}]}', [top], { readMisspelt: false })
     assert.deepEqual(strict.problems.map(formatProblem), [
       'items[0].nam: unknown key; did you mean items[0].name?',
       'items[0].name: is required',
@@ -127,19 +125,17 @@ describe('what is not built', () => {
     ])
   })
 
-  test('keys without a table are known by their documented default; empty means every kind of empty', () => {
-    for (const value of ['', [], {}, false]) assert.deepEqual(check({ plain: value, far: { list: value } }).lines, [])
-    assert.deepEqual(check({ deep: { other: 'x' } }).lines, [])
-    assert.deepEqual(check({ plain: 0, far: { list: [1] }, deep: { other: 'y' } }).lines, [
-      'plain: not built yet in this version',
-      'far.list: not built yet in this version',
-      'deep.other: not built yet in this version',
-    ])
+  test('a key without a default stays unset by every kind of empty', () => {
+    const schema = Type.Object({ plain: Type.Optional(Type.Unknown({ built: false })) })
+    const blocks: ConfigBlock[] = [{ path: '', feature: 'plain', built: true, schema }]
+    for (const value of ['', [], {}, false]) assert.deepEqual(check({ plain: value }, blocks).lines, [])
+    for (const value of [0, [1], null]) {
+      assert.deepEqual(check({ plain: value }, blocks).lines, ['plain: not built yet in this version'])
+    }
   })
 
   test('two tables that claim one key are refused', () => {
-    assert.throws(() => joinSchema([top, top], {}), /two tables describe the key mode/)
-    assert.throws(() => joinSchema([top], { mode: 1 }), /two tables describe the key mode/)
+    assert.throws(() => joinSchema([top, top]), /two tables describe the key mode/)
   })
 })
 
@@ -157,7 +153,7 @@ describe('files', () => {
 
   test('a file that is not there is an error, a warning, or a warning that tells what is denied', () => {
     const text = JSON.stringify({ must: '/no', should: ['/yes', '/no'], closed: '/no' })
-    const { problems } = checkConfig(text, [files], {}, { exists: (path) => path === '/yes' })
+    const { problems } = checkConfig(text, [files], { exists: (path) => path === '/yes' })
     assert.deepEqual(problems.map(formatProblem), [
       'must: no readable file "/no"',
       'warning: should[1]: no readable file "/no"',
@@ -167,7 +163,7 @@ describe('files', () => {
   })
 
   test('an empty path names no file', () => {
-    assert.deepEqual(checkConfig('{"must": ""}', [files], {}, { exists: () => false }).problems, [])
+    assert.deepEqual(checkConfig('{"must": ""}', [files], { exists: () => false }).problems, [])
   })
 })
 
@@ -213,12 +209,12 @@ test('for any file the walk and the schema agree on what is well-formed', () => 
   fc.assert(
     fc.property(file, (value) => {
       const parsed: unknown = JSON.parse(JSON.stringify(value))
-      const { problems } = checkConfig(JSON.stringify(value), [top], {})
+      const { problems } = checkConfig(JSON.stringify(value), [top])
       const faults = problems.filter((problem) => problem.kind !== 'not_built')
       assert.equal(faults.length === 0, Check(oracle, parsed), problems.map(formatProblem).join('\n'))
       if (faults.length === 0) {
         wellFormed++
-        assert.ok(Check(top.schema, checkConfig(JSON.stringify(value), [top], {}).config))
+        assert.ok(Check(top.schema, checkConfig(JSON.stringify(value), [top]).config))
       }
     }),
     { numRuns: 500 },
@@ -227,7 +223,7 @@ test('for any file the walk and the schema agree on what is well-formed', () => 
 })
 
 test('no text at all makes the check throw', () => {
-  fc.assert(fc.property(fc.oneof(fc.string(), fc.json()), (text) => void checkConfig(text, [top, feature], unbuilt)))
+  fc.assert(fc.property(fc.oneof(fc.string(), fc.json()), (text) => void checkConfig(text, [top, feature])))
 })
 
 test('a path and a key make a path whose parent is the first', () => {

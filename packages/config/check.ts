@@ -2,7 +2,7 @@ import { accessSync, constants } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import { closest, JsonError, parseStrict } from '@plat/core'
 import type { ConfigBlock, Problem } from './block.ts'
-import { filledDefault, isDocumentedDefault, joinSchema, knownPaths, type Node, type UnbuiltKeys } from './node.ts'
+import { filledDefault, isDocumentedDefault, joinSchema, knownPaths, type Node } from './node.ts'
 import { faultOf, memberPath, parentPath } from './words.ts'
 
 export interface CheckOptions {
@@ -24,13 +24,8 @@ export interface CheckedConfig {
  * JSON, unknown keys with a suggestion, types and ranges, files that are missing, the rules of the blocks, and keys that
  * are switched on but not built.
  */
-export function checkConfig(
-  text: string,
-  blocks: readonly ConfigBlock[],
-  unbuilt: UnbuiltKeys,
-  options: CheckOptions = {},
-): CheckedConfig {
-  const root = joinSchema(blocks, unbuilt)
+export function checkConfig(text: string, blocks: readonly ConfigBlock[], options: CheckOptions = {}): CheckedConfig {
+  const root = joinSchema(blocks)
   let input: unknown
   try {
     input = parseStrict(text)

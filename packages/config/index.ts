@@ -2,7 +2,7 @@ export { type ConfigBlock, type KeyNotes, LONGEST_SECONDS, type Problem, type Ru
 export { type CheckedConfig, type CheckOptions, checkConfig } from './check.ts'
 export { type Flag, type FlagTable, type FlagValues, type ParsedFlags, parseFlags, usage } from './flags.ts'
 export * as key from './keys.ts'
-export { joinSchema, type Node, type UnbuiltKeys } from './node.ts'
+export { joinSchema, type Node } from './node.ts'
 export { jsonSchema, markdownReference } from './reference.ts'
 export { isUnset, requires, requiresTop, uniqueNames } from './rules.ts'
 export { readSecret } from './secret.ts'

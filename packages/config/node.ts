@@ -6,8 +6,6 @@ export interface Node extends KeyNotes {
   readonly type?: string
   readonly description?: string
   readonly default?: unknown
-  /** Of an unbuilt key: the value that the contract documents; null for "empty". It is not filled in. */
-  readonly documented?: unknown
   readonly properties?: Readonly<Record<string, Node>>
   readonly required?: readonly string[]
   readonly items?: Node
@@ -24,9 +22,6 @@ export interface Node extends KeyNotes {
   readonly maxLength?: number
 }
 
-/** Key paths of the contract without a table yet, with the documented default; null stands for empty, unset or off. */
-export type UnbuiltKeys = Readonly<Record<string, unknown>>
-
 interface Tree {
   properties: Record<string, Node>
   children: Map<string, Tree>
@@ -34,8 +29,8 @@ interface Tree {
   base: Node
 }
 
-/** One schema of the whole file, from all blocks and the unbuilt keys. Throws when two of them claim the same key. */
-export function joinSchema(blocks: readonly ConfigBlock[], unbuilt: UnbuiltKeys): Node {
+/** One schema of the whole file, from all blocks. Throws when two of them claim the same key. */
+export function joinSchema(blocks: readonly ConfigBlock[]): Node {
   const root = newTree()
   for (const block of blocks) {
     const tree = treeAt(root, block.path)
@@ -47,10 +42,6 @@ export function joinSchema(blocks: readonly ConfigBlock[], unbuilt: UnbuiltKeys)
     const required = [...(tree.base.required ?? []), ...(schema.required ?? [])]
     // A block that is absent is read as an empty one; the file itself must be there.
     tree.base = block.path === '' ? { type: 'object', required } : { ...schema, required, default: {} }
-  }
-  for (const [path, documented] of Object.entries(unbuilt)) {
-    const dot = path.lastIndexOf('.')
-    claim(treeAt(root, path.slice(0, Math.max(dot, 0))), path.slice(dot + 1), { built: false, documented }, path)
   }
   return grow(root)
 }
@@ -77,7 +68,7 @@ function claim(tree: Tree, key: string, node: Node, owner: string): void {
 function grow({ properties, children, base }: Tree): Node {
   const all: Record<string, Node> = { ...properties }
   for (const [key, child] of children) {
-    // A block may describe an object of which other keys stand in the table of unbuilt ones.
+    // A block may describe an object of which other keys are blocks of their own.
     const inner = all[key]
     const grown = grow(child)
     all[key] = inner === undefined ? grown : { ...inner, properties: { ...inner.properties, ...grown.properties } }
@@ -100,8 +91,8 @@ export function filledDefault(node: Node): unknown {
 
 /** Whether a value leaves an unbuilt key at what the contract documents. */
 export function isDocumentedDefault(node: Node, value: unknown): boolean {
-  const documented = filledDefault(node) ?? node.documented ?? null
-  if (documented !== null) return isDeepStrictEqual(value, documented)
+  const documented = filledDefault(node)
+  if (documented !== undefined) return isDeepStrictEqual(value, documented)
   return value === '' || value === false || isDeepStrictEqual(value, []) || isDeepStrictEqual(value, {})
 }
 

@@ -1,8 +1,8 @@
 import type { ConfigBlock } from './block.ts'
-import type { Node, UnbuiltKeys } from './node.ts'
+import type { Node } from './node.ts'
 
 /** What stands in the schema for us and not for editors. */
-const OWN_NOTES: ReadonlySet<string> = new Set(['built', 'file', 'documented', 'format', 'required', 'properties'])
+const OWN_NOTES: ReadonlySet<string> = new Set(['built', 'file', 'format', 'required', 'properties'])
 
 /**
  * The joined schema as JSON Schema 2020-12 for editors: keys with a default are optional, keys that are not built are
@@ -17,7 +17,6 @@ function publicNode(node: Node): Record<string, unknown> {
   for (const [name, value] of Object.entries(node)) if (!OWN_NOTES.has(name)) shown[name] = value
   if (node.items !== undefined) shown.items = publicNode(node.items)
   if (node.patternProperties !== undefined) shown.patternProperties = publicMembers(node.patternProperties)
-  if (node.documented !== undefined && node.documented !== null) shown.default = node.documented
   if (node.format === 'http-url') shown.format = 'uri'
   if (node.built === false) Object.assign(shown, { deprecated: true, $comment: 'Not built yet in this version.' })
   if (node.properties === undefined) return shown
@@ -33,7 +32,7 @@ function publicMembers(members: Readonly<Record<string, Node>>): Record<string, 
 }
 
 /** Markdown tables of every key: per feature what is built, and at the end what is not. */
-export function markdownReference(blocks: readonly ConfigBlock[], unbuilt: UnbuiltKeys): string {
+export function markdownReference(blocks: readonly ConfigBlock[]): string {
   const later: string[] = []
   const sections: string[] = []
   for (const [feature, own] of Map.groupBy(blocks, (block) => block.feature)) {
@@ -48,7 +47,6 @@ export function markdownReference(blocks: readonly ConfigBlock[], unbuilt: Unbui
     }
     if (rows.length > 0) sections.push(`## ${feature}\n\n${TABLE_HEAD}${rows.join('')}`)
   }
-  later.push(...Object.keys(unbuilt).map((path) => `| \`${path}\` |  |  |  |\n`))
   sections.push(`## Not built yet\n\n${UNBUILT_INTRODUCTION}\n\n${TABLE_HEAD}${later.join('')}`)
   return sections.join('\n')
 }

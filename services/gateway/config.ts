@@ -109,12 +109,12 @@ export function loadGatewayConfig({ env, flags }: LoadOptions): LoadedConfig {
 
 /** Checks the text of a gateway.json with every rule; the command line's validator uses the same. */
 export function checkGatewayConfig(text: string, options?: CheckOptions): CheckedConfig {
-  return checkConfig(text, gatewayBlocks, {}, options)
+  return checkConfig(text, gatewayBlocks, options)
 }
 
 /** The whole file as one schema, for the reference and for editors. */
 export function gatewaySchema(): Node {
-  return joinSchema(gatewayBlocks, {})
+  return joinSchema(gatewayBlocks)
 }
 
 /** The text of a configuration file, or the one problem that says why there is none. */

@@ -19,7 +19,7 @@ problem of a file at once.
 export function referencePages(): Readonly<Record<string, string>> {
   const { values, schema } = chartFiles(gatewaySchema())
   return {
-    'docs/reference/gateway.md': INTRODUCTION + markdownReference(gatewayBlocks, {}),
+    'docs/reference/gateway.md': INTRODUCTION + markdownReference(gatewayBlocks),
     'docs/reference/gateway.schema.json': printJson(jsonSchema(gatewaySchema(), 'gateway.json')),
     'deploy/chart/values.yaml': values,
     'deploy/chart/values.schema.json': printJson(schema),
