@@ -1,6 +1,6 @@
 import type { Clock } from '@plat/core'
 import type { Journal } from '@plat/state'
-import type { Offered } from './definition.ts'
+import { NO_DIGEST, type Offered } from './definition.ts'
 import type { PinEvent } from './events.ts'
 import type { PinRules, Standing } from './rules.ts'
 
@@ -178,7 +178,8 @@ export class PinBook {
     if (standing === 'drifted' && known.told.size < TOOLS_PER_SERVER_MAX && !known.told.has(`${name}\n${digest}`)) {
       this.#keep(server, 'drifted', tool)
     }
-    if (standing !== 'unpinned' || rules.mode !== 'learn' || known.learned.size >= TOOLS_PER_SERVER_MAX) return standing
+    const learns = standing === 'unpinned' && rules.mode === 'learn' && digest !== NO_DIGEST
+    if (!learns || known.learned.size >= TOOLS_PER_SERVER_MAX) return standing
     this.#keep(server, 'learned', tool)
     return 'pinned'
   }
@@ -198,15 +199,15 @@ export class PinBook {
     else if (known.told.size < TOOLS_PER_SERVER_MAX) known.told.add(`${tool}\n${digest}`)
   }
 
+  /** The map stands in the order in which servers were last seen. */
   #of(server: string): ServerTools {
-    const known = this.#servers.get(server)
-    if (known !== undefined) return known
+    const known = this.#servers.get(server) ?? new ServerTools()
+    this.#servers.delete(server)
     if (this.#servers.size >= SERVERS_MAX) {
       const oldest = this.#servers.keys().next()
       if (!oldest.done) this.#servers.delete(oldest.value)
     }
-    const fresh = new ServerTools()
-    this.#servers.set(server, fresh)
-    return fresh
+    this.#servers.set(server, known)
+    return known
   }
 }

@@ -4,11 +4,14 @@ import { canonicalJson } from '@plat/core'
 /** One tool as a server offers it. */
 export interface Offered {
   readonly name: string
-  /** SHA-256 of the canonical form of the whole definition. */
+  /** SHA-256 of the canonical form of the whole definition; `NO_DIGEST` where it has none. */
   readonly digest: string
   /** The canonical form, for people to read; null: none, or too long to be kept. */
   readonly text: string | null
 }
+
+/** Stands for the digest of a definition without a canonical form, or of none; it is never learned, and no pin reads like it. */
+export const NO_DIGEST = 'none'
 
 /** Characters of a definition that is kept for people to read. */
 export const DEFINITION_MAX_CHARS = 16_384
@@ -36,22 +39,15 @@ function canonicalText(tool: unknown): string | null {
   }
 }
 
-/**
- * The tools of a list by name. A tool without a name or without a canonical form is left out: nothing can be pinned to it,
- * and nobody can call it by policy.
- */
+/** The tools of a list. What has no name is left out: nothing can be pinned to it, and nobody can call it by policy. */
 export function offeredTools(tools: readonly unknown[]): readonly Offered[] {
   const offered: Offered[] = []
   for (const tool of tools) {
     const name = typeof tool === 'object' && tool !== null && 'name' in tool ? tool.name : null
     if (typeof name !== 'string') continue
     const text = canonicalText(tool)
-    // What has no canonical form matches no pin, whatever it is.
     if (text === null) offered.push({ name, digest: NO_DIGEST, text })
     else offered.push({ name, digest: digestOf(text), text: text.length > DEFINITION_MAX_CHARS ? null : text })
   }
   return offered
 }
-
-/** Stands for a definition that has no digest; no pin reads like it. */
-const NO_DIGEST = 'none'

@@ -5,8 +5,8 @@ import { TestClock } from '@plat/core'
 import { createMemoryJournal } from '@plat/state'
 import { deny, isDenial, Snapshots, type Target, unresolved } from '../../call/index.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
-import { PinBook } from './book.ts'
-import { definitionDigest } from './definition.ts'
+import { PinBook, SERVERS_MAX } from './book.ts'
+import { definitionDigest, offeredTools } from './definition.ts'
 import type { PinEvent } from './events.ts'
 import type { PinRules } from './rules.ts'
 import { createPinStage, type PinnedCall } from './stage.ts'
@@ -58,7 +58,7 @@ async function world(rules: Partial<PinRules>) {
     if (isDenial(verdict)) return verdict.code
     return 'pin' in Object(verdict) ? 'passed' : assert.fail('neither facts nor denial')
   }
-  return { clock, server, told, admit }
+  return { clock, book, all, server, told, admit }
 }
 
 const pinned = { pins: new Map([['read', new Set([definitionDigest(READ) ?? ''])]]) }
@@ -98,6 +98,25 @@ test('while a server cannot list its tools, enforce refuses and asks again; lear
   learning.server.tools = null
   for (let calls = 0; calls < 3; calls++) assert.equal(await learning.admit('read'), 'passed')
   assert.equal(learning.server.lists, 1)
+})
+
+test('a definition without a canonical form is never learned: another such one does not pass for it', async () => {
+  const { book, all } = await world({ mode: 'learn' })
+  const formless = (description: string) => offeredTools([{ ...READ, description }])
+  assert.deepEqual(book.observe('default/notes', all, formless('\ud800')), ['unpinned'])
+  assert.deepEqual(book.observe('default/notes', { ...all, mode: 'enforce' }, formless('other \udfff')), ['unpinned'])
+  assert.deepEqual(book.observe('default/notes', all, offeredTools([READ])), ['pinned'])
+  assert.deepEqual(book.observe('default/notes', all, formless('\ud800')), ['drifted'])
+})
+
+test('beyond the most servers, the one whose tools were seen longest ago is forgotten', async () => {
+  const { book, all } = await world({})
+  for (let number = 0; number < SERVERS_MAX; number++) book.observe(`default/s${number}`, all, [])
+  book.observe('default/s0', all, [])
+  book.observe('default/more', all, [])
+  assert.notEqual(book.seenAt('default/s0'), null)
+  assert.equal(book.seenAt('default/s1'), null)
+  assert.equal([...book.servers()].length, SERVERS_MAX)
 })
 
 test('what calls no tool asks for no list', async () => {

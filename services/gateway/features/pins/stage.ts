@@ -2,7 +2,7 @@ import { type Clock, ExpiringMap } from '@plat/core'
 import { type Call, type Denial, deny, isDenial, type Snapshot, type ToolPin } from '../../call/index.ts'
 import { type Stage, stage } from '../../pipeline/stage.ts'
 import { type PinBook, SERVERS_MAX } from './book.ts'
-import { offeredTools } from './definition.ts'
+import { NO_DIGEST, offeredTools } from './definition.ts'
 import { type PinRules, treatment } from './rules.ts'
 
 /** A call whose server is known. */
@@ -38,7 +38,7 @@ export function createPinStage(options: PinStageOptions): Stage<'pins', 'identit
   const fetches = new Fetches(options)
   const judged = (call: PinnedCall, found: PinRules, digest: string | null) => {
     const { server, key, tool } = call.facts.target
-    const offered = { name: tool ?? '', digest: digest ?? 'none' }
+    const offered = { name: tool ?? '', digest: digest ?? NO_DIGEST }
     const standing = digest === null ? 'unpinned' : book.standing(key, found, offered)
     const treated = treatment(found, standing)
     if (treated !== 'pass') onRefused(server, treated === 'refuse' ? 'denied' : 'held')
