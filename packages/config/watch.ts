@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { open } from 'node:fs/promises'
 import type { Clock } from '@plat/core'
+import { readBounded } from './bounded.ts'
 
 /** Largest file that is watched, in bytes. */
 export const MAX_WATCHED_BYTES = 64 * 1024 * 1024
@@ -87,22 +87,11 @@ type Found = { kind: 'bytes'; key: string; bytes: Uint8Array | null } | { kind: 
 
 async function read(path: string): Promise<Found> {
   try {
-    const bytes = await readBounded(path)
+    const bytes = await readBounded(path, MAX_WATCHED_BYTES)
     return { kind: 'bytes', key: createHash('sha256').update(bytes).digest('hex'), bytes }
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : null
     if (code === 'ENOENT' || code === 'ENOTDIR') return { kind: 'bytes', key: 'missing', bytes: null }
     return { kind: 'error', key: `error ${String(error)}`, error }
-  }
-}
-
-async function readBounded(path: string): Promise<Uint8Array> {
-  const file = await open(path, 'r')
-  try {
-    const { size } = await file.stat()
-    if (size > MAX_WATCHED_BYTES) throw new Error(`${path} is larger than ${MAX_WATCHED_BYTES} bytes`)
-    return await file.readFile()
-  } finally {
-    await file.close()
   }
 }

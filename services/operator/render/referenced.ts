@@ -1,5 +1,6 @@
-import { open, readdir, rm } from 'node:fs/promises'
+import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { readText } from '@plat/config'
 import { type Manifest, writeWhole } from '@plat/resources'
 import { bundleOf, credentialFiles } from './auth.ts'
 import { serverFaults } from './unbuilt.ts'
@@ -38,27 +39,17 @@ export async function readReferenced(
 async function readAll(dir: string, names: readonly string[]): Promise<Map<string, string>> {
   const found = new Map<string, string>()
   for (const name of new Set(names)) {
-    const text = await readText(join(dir, name))
+    const text = await readText(join(dir, name), MAX_VALUE_BYTES)
     if (text !== null) found.set(name, text)
   }
   return found
-}
-
-async function readText(path: string): Promise<string | null> {
-  try {
-    await using file = await open(path, 'r')
-    const { size } = await file.stat()
-    return size > MAX_VALUE_BYTES ? null : await file.readFile('utf8')
-  } catch {
-    return null
-  }
 }
 
 /** Writes these credential files into `dir`, for the owner alone, and removes all others. One whose content stays the same is not written. */
 export async function writeCredentials(dir: string, files: ReadonlyMap<string, string>): Promise<void> {
   for (const [name, text] of files) {
     const path = join(dir, name)
-    if ((await readText(path)) !== text) await writeWhole(path, text)
+    if ((await readText(path, MAX_VALUE_BYTES)) !== text) await writeWhole(path, text)
   }
   const present = await readdir(dir).catch(() => [])
   const stale = present.filter((name) => CREDENTIAL.test(name) && !files.has(name))

@@ -1,5 +1,5 @@
-import { open } from 'node:fs/promises'
 import { join } from 'node:path'
+import { readText } from '@plat/config'
 import type { Log } from '@plat/process'
 import type { Credential } from '../../call/index.ts'
 import { type FiledAuth, type OAuthClient, type Secret, SUFFIXES, secretOf } from './secret.ts'
@@ -105,7 +105,7 @@ export class CredentialFolder {
     if (this.#dir === '') return 'upstreamCredentialsDir is not set'
     const texts: string[] = []
     for (const suffix of SUFFIXES[type]) {
-      const text = await readText(join(this.#dir, credentialKey + suffix))
+      const text = await readText(join(this.#dir, credentialKey + suffix), MAX_FILE_BYTES)
       if (text === null)
         return `${credentialKey}${suffix} is missing, unreadable or larger than ${MAX_FILE_BYTES} bytes`
       texts.push(text.trim())
@@ -118,15 +118,5 @@ export class CredentialFolder {
     this.#told.set(key, problem)
     const consequence = this.#held.has(key) ? 'the credential before it stays' : 'calls of its server are refused'
     this.#log.error({ credential: key, problem }, `no usable upstream credential: ${consequence}`)
-  }
-}
-
-async function readText(path: string): Promise<string | null> {
-  try {
-    await using file = await open(path, 'r')
-    const { size } = await file.stat()
-    return size > MAX_FILE_BYTES ? null : await file.readFile('utf8')
-  } catch {
-    return null
   }
 }

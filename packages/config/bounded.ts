@@ -1,0 +1,18 @@
+import { open } from 'node:fs/promises'
+
+/** The whole file. Rejects with the system's error, and when the file is larger than `maxBytes`. */
+export async function readBounded(path: string, maxBytes: number): Promise<Buffer> {
+  await using file = await open(path, 'r')
+  const { size } = await file.stat()
+  if (size > maxBytes) throw new Error(`${path} is larger than ${maxBytes} bytes`)
+  return await file.readFile()
+}
+
+/** The text of a file; null when it is missing, unreadable or larger than `maxBytes`. */
+export async function readText(path: string, maxBytes: number): Promise<string | null> {
+  try {
+    return (await readBounded(path, maxBytes)).toString('utf8')
+  } catch {
+    return null
+  }
+}
