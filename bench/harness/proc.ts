@@ -28,12 +28,12 @@ export interface ServerStart {
   readonly address?: RegExp
 }
 
-/** Milliseconds until a server must have named its address. */
-const START_MS = 20_000
+/** Milliseconds until a server must have named its address, on the slowest machine. */
+const START_MS = 60_000
 /** Milliseconds between two looks into its log. */
 const LOOK_MS = 5
-/** Milliseconds from SIGTERM to SIGKILL. */
-const STOP_MS = 5_000
+/** Milliseconds from SIGTERM to SIGKILL: a server that is slow to write its last records is let. */
+const STOP_MS = 30_000
 /** The kernel counts process time in hundredths of a second on every Linux that Node supports. */
 const MICROS_PER_TICK = 10_000
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { until } from '@plat/testkit/until'
 import fc from 'fast-check'
 import { target } from './core.fuzz.ts'
 import { fuzzTarget, near } from './target.ts'
@@ -8,9 +9,17 @@ const SECONDS = 0.05
 const LONG_ENOUGH_SECONDS = 20
 
 test('a target that keeps its promises reports cases and no failure', async () => {
-  const { cases, failures } = await fuzzTarget('fine', { holds: fc.property(fc.nat(), () => true) }).run(SECONDS, 1)
-  assert.ok(cases > 0)
-  assert.deepEqual(failures, [])
+  const fine = fuzzTarget('fine', { holds: fc.property(fc.nat(), () => true) })
+  await until(async () => {
+    const { cases, failures } = await fine.run(SECONDS, 1)
+    assert.deepEqual(failures, [])
+    return cases > 0
+  }, 'a case')
+})
+
+test('a target whose time is over before its first case has found nothing', async () => {
+  const broken = fuzzTarget('broken', { 'never holds': fc.property(fc.nat(), () => false) })
+  assert.deepEqual(await broken.run(0, 1), { cases: 0, failures: [] })
 })
 
 test('a broken promise is reported with its smallest counterexample, the same for the same seed', async () => {

@@ -6,6 +6,7 @@ import { Readable } from 'node:stream'
 import { type TestContext, test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { type Log, silentLog } from '@plat/process'
+import { until } from '@plat/testkit/until'
 import { type Body, type Call, type Identity, isDenial, type Operation, Snapshots } from '../../call/index.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
 import { decodeModels } from './decode.ts'
@@ -243,9 +244,7 @@ test('a key is read from its file, again when it changes, and never guessed', as
   assert.deepEqual([made.apiKey(good), made.apiKey(broken), made.apiKey('/other')], ['sk-first', null, null])
   await writeFile(good, 'sk-second')
   await clock.advance(2000)
-  for (let round = 0; round < 500 && made.apiKey(good) !== 'sk-second'; round++)
-    await new Promise((resolve) => setImmediate(resolve))
-  assert.equal(made.apiKey(good), 'sk-second')
+  await until(() => made.apiKey(good) === 'sk-second', 'the second key')
   assert.equal(told.length, 1, 'an unreadable key is told once')
   assert.ok(!told.join('').includes('two words'))
 })

@@ -22,8 +22,8 @@ before(async () => {
     dialer,
     clock: systemClock,
     maxBodyBytes: 10_000,
-    bodyReadTimeoutMs: 1000,
-    upstreamTimeoutMs: 5000,
+    bodyReadTimeoutMs: 60_000,
+    upstreamTimeoutMs: 60_000,
     extraCA: null,
     routes: { route: () => ({ upstream: upstream.url, apiKeyFile: null }), apiKey: () => null },
   })
