@@ -8,7 +8,7 @@ export { BlockedAddress, type DialFault, dialFault, ResidencyDenied, ResponseToo
 export type { Fetched, FetchOptions } from './dial/fetch-bytes.ts'
 export type { Lookup, Residency } from './dial/guard.ts'
 export type { AddressPolicy, Purpose } from './dial/purpose.ts'
-export type { TrustOptions } from './dial/trust.ts'
+export { joinedBundles, type TrustOptions } from './dial/trust.ts'
 export { type ListenAddress, parseAddress } from './serve/address.ts'
 export { type BodyFault, type BodySource, type ReadBodyOptions, readBody } from './serve/body.ts'
 export { faults, type HttpFault, type RenderFault, renderFault } from './serve/errors.ts'

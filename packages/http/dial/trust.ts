@@ -7,6 +7,12 @@ export interface TrustOptions {
   readonly clientCert?: { readonly certPEM: string; readonly keyPEM: string }
 }
 
+/** CA bundles as one; null where there is none. */
+export function joinedBundles(bundles: readonly (string | null)[]): string | null {
+  const some = bundles.filter((bundle) => bundle !== null)
+  return some.length === 0 ? null : some.join('\n')
+}
+
 /** Bundles whose marks are kept; a handful is in use at a time. */
 const MAX_MARKS = 64
 

@@ -1,5 +1,5 @@
 import { type Clock, ExpiringMap } from '@plat/core'
-import type { Dialer } from '@plat/http'
+import { type Dialer, joinedBundles } from '@plat/http'
 import type { Log } from '@plat/process'
 import type { Identity, UpstreamAuth } from '../../call/index.ts'
 import { askToken, type Grant, type TokenRequest } from './endpoint.ts'
@@ -106,8 +106,7 @@ export class TokenSources {
     if (oauth.scopes.length > 0) form.set('scope', oauth.scopes.join(' '))
     if (oauth.audience !== null) form.set('audience', oauth.audience)
     if (oauth.resource !== null) form.set('resource', oauth.resource)
-    const bundles = [caPEM, this.#options.extraCA].filter((bundle) => bundle !== null)
-    const trusted = bundles.length === 0 ? null : bundles.join('\n')
+    const trusted = joinedBundles([caPEM, this.#options.extraCA])
     return this.#ask(server, { url: oauth.tokenURL, form, client, caPEM: trusted })
   }
 

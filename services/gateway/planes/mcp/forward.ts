@@ -1,5 +1,5 @@
 import { type Clock, checkJson, JsonError, withoutMembers } from '@plat/core'
-import type { ClientRequest, Dialer, TrustOptions } from '@plat/http'
+import { type ClientRequest, type Dialer, joinedBundles, type TrustOptions } from '@plat/http'
 import type { Log } from '@plat/process'
 import {
   type Call,
@@ -90,8 +90,7 @@ function placeOf(upstream: McpUpstream, clientCert: Credential['clientCert'], ex
   const known = places.get(upstream)
   if (known !== undefined && known.clientCert === clientCert) return known
   const { origin, pathname, search } = new URL(upstream.url)
-  const bundles = [upstream.caPEM, extraCA].filter((bundle) => bundle !== null)
-  const caPEM = bundles.length === 0 ? null : bundles.join('\n')
+  const caPEM = joinedBundles([upstream.caPEM, extraCA])
   const trusts = caPEM !== null || clientCert !== null
   const trust = { ...(caPEM !== null && { caPEM }), ...(clientCert !== null && { clientCert }) }
   const place = { origin, path: pathname + search, trust: trusts ? trust : undefined, clientCert }
