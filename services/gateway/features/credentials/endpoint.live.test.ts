@@ -149,7 +149,7 @@ test('whatever else an endpoint answers gives no token, and nothing that it says
     [token('secret with spaces'), 'gave a token that no header can carry'],
     [{ token_type: 'bearer' }, 'gave a token that no header can carry'],
     [{ ...token('secret'), expires_in: 0 }, 'gave a token that has expired'],
-    [{ ...token('secret'), expires_in: '300' }, 'gave a token that has expired'],
+    [{ ...token('secret'), expires_in: '300' }, 'gave an expires_in that is no number'],
     [
       { status: 200, body: '{"access_token":"secret","access_token":"x","token_type":"bearer"}' },
       'gave no bearer token',

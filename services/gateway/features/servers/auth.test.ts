@@ -71,6 +71,27 @@ test('an entry that could not be kept refuses the file and names the member', ()
   )
 })
 
+test('a credential key whose files would have to be shown in two ways refuses the file', () => {
+  const entry = (auth: AuthEntry) => ({
+    url,
+    namespaces: [],
+    implicit: false,
+    trust: 'trusted',
+    dataClass: 'internal',
+    auth,
+  })
+  const decoded = (...auths: AuthEntry[]) => {
+    const servers = Object.fromEntries(auths.map((auth, index) => [`a/s${index}`, entry(auth)]))
+    return decodeUpstreams(Buffer.from(JSON.stringify({ version: 1, servers, bindings: {}, agentWeb: {} })))
+  }
+  const bearer: AuthEntry = { type: 'bearerSecret', credentialKey }
+  assert.equal(decoded(bearer, bearer).ok, true)
+  assert.deepEqual(decoded(bearer, { type: 'headerSecret', credentialKey, headerName: 'X-Key' }), {
+    ok: false,
+    problems: ['servers[a/s1].auth.credentialKey: servers[a/s0] has the same one with another auth'],
+  })
+})
+
 test('a credential key is a file name: it leads nowhere else', () => {
   for (const key of ['../x', 'a/b', '.hidden', '', 'a\\b', 'a\nb']) {
     const auth = { type: 'bearerSecret', credentialKey: key }

@@ -37,10 +37,19 @@ const BINDING_KEY = /^[^/]+\/[^/]+\/[^/]+$/
 
 function misnamed(file: UpstreamsFile): string[] {
   const out: string[] = []
+  const filed = new Map<string, { readonly key: string; readonly auth: string }>()
   for (const [key, { url, auth }] of Object.entries(file.servers)) {
     if (!URL.canParse(url)) out.push(`servers[${key}].url: not a URL`)
     const how = authOf(auth, url)
     if (typeof how === 'string') out.push(`servers[${key}].auth${how}`)
+    else if ('credentialKey' in how) {
+      const mine = { key, auth: JSON.stringify(how) }
+      const first = filed.getOrInsert(how.credentialKey, mine)
+      // The same files cannot be shown in two ways.
+      if (first.auth !== mine.auth) {
+        out.push(`servers[${key}].auth.credentialKey: servers[${first.key}] has the same one with another auth`)
+      }
+    }
     if (!SERVER_KEY.test(key)) out.push(`servers[${key}]: must read <namespace>/<name>`)
     else if (key.includes('/plat-')) out.push(`servers[${key}]: names that begin with "plat-" are built in`)
   }
