@@ -46,19 +46,20 @@ export async function startRender(options: RenderOptions): Promise<Render> {
   const { store, log, clock } = options
   const stopping = new AbortController()
   let last: Rendered = { refused: [], servers: [], referenced: '' }
+  /** Renderings come one after the other, whether those before succeeded or not. */
   let rendering: Promise<void> = Promise.resolve()
   const renderAgain = () => {
-    rendering = rendering.then(async () => {
+    const turn = rendering.then(async () => {
       if (!stopping.signal.aborted) last = await renderOnce(options, last.refused)
     })
-    return rendering
+    rendering = turn.catch(() => {})
+    return turn
   }
   const look = async () => {
     try {
       const seen = textOf(await readReferenced(last.servers, options))
       if (seen !== last.referenced) await renderAgain()
     } catch (error) {
-      rendering = Promise.resolve()
       log.error({ error: String(error) }, 'rendering failed; what was rendered before stays')
     }
   }
@@ -69,7 +70,6 @@ export async function startRender(options: RenderOptions): Promise<Render> {
           if (event.type === 'BOOKMARK') await renderAgain()
         }
       } catch (error) {
-        rendering = Promise.resolve()
         log.error({ kind, error: String(error) }, 'rendering failed; what was rendered before stays')
         await pause(clock, RETRY_MS, stopping.signal)
       }
@@ -77,9 +77,11 @@ export async function startRender(options: RenderOptions): Promise<Render> {
   }
   await renderAgain()
   const following = [follow('Agent'), follow('MCPServer'), follow('ToolPolicy')]
-  let looking: Promise<void> = Promise.resolve()
+  let looking: Promise<void> | null = null
   const stopLooking = clock.every(LOOK_EVERY_MS, () => {
-    looking = looking.then(look)
+    looking ??= look().finally(() => {
+      looking = null
+    })
   })
   return {
     refused: () => [...(store.problems?.() ?? []), ...last.refused],

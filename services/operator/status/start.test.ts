@@ -165,9 +165,13 @@ test('a report that tells nothing new is written down every ten minutes, not wit
   assert.equal((await statusOf('MCPServer'))?.lastSeen, '2026-01-01T00:10:00Z')
 })
 
-test('a status that breaks the promises of its kind is refused by the store, and told', async () => {
+test('a status that breaks the promises of its kind is refused by the store, and told; it keeps no other from being written', async () => {
   // Shows D2.serverStatus.driftedTools.max.
   await server()
+  const plain = 'apiVersion: plat.dev/v1alpha1\nkind: MCPServer\nmetadata: {name: b, namespace: default}\n'
+  await writeFile(join(root, 'resources', 'mcpservers', 'default', 'b.yaml'), `${plain}spec: {url: 'http://b/mcp'}\n`)
   reports = [seen({ driftedTools: Array.from({ length: 65 }, (_, at) => `tool-${at}`) })]
-  await assert.rejects(status.check(), /driftedTools/)
+  await assert.rejects(status.check(), /^Error: MCPServer default\/a: .*driftedTools/)
+  const other = await store.get('MCPServer', { namespace: 'default', name: 'b' })
+  assert.equal(other?.status?.gatewayKey, 'default/b')
 })

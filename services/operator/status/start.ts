@@ -43,6 +43,7 @@ export function startStatus(options: StatusOptions): { check(): Promise<void>; s
   }
 }
 
+/** Rejects when all are tried, with a word on each object whose status could not be written. */
 async function writeAll({ store, refused, pins, clock }: StatusOptions): Promise<void> {
   const [agents, servers, policies] = await Promise.all([
     store.list('Agent', {}),
@@ -55,12 +56,20 @@ async function writeAll({ store, refused, pins, clock }: StatusOptions): Promise
     refused: refused(),
     reports: new Map(pins().map((report) => [report.id, report])),
   }
-  for (const object of agents.items) await writeReady(context, object)
-  for (const object of policies.items) await writeReady(context, object)
+  const faults: string[] = []
+  const attempt = async (object: Resource<Kind>, writing: Promise<void>) => {
+    await writing.catch((error: unknown) => {
+      faults.push(`${object.kind} ${keyOf(object)}: ${error instanceof Error ? error.message : String(error)}`)
+    })
+  }
+  for (const object of agents.items) await attempt(object, writeReady(context, object))
+  for (const object of policies.items) await attempt(object, writeReady(context, object))
   const said = policyPins(policies.items, servers.items)
   for (const server of servers.items) {
-    await writeServer(context, server, pinsOf(server, said.get(keyOf(server)) ?? []) === null)
+    const off = pinsOf(server, said.get(keyOf(server)) ?? []) === null
+    await attempt(server, writeServer(context, server, off))
   }
+  if (faults.length > 0) throw new Error(faults.join('; '))
 }
 
 interface Writing {
