@@ -162,7 +162,7 @@ for (const [what, head] of Object.entries({
   'a method that opens a tunnel': 'CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\n\r\n',
 })) {
   test(`the refusal of ${what} arrives although more comes behind it`, async () => {
-    await serving({}, async ({ port }) => {
+    await serving({ limits: { lingerMs: 60_000 } }, async ({ port }) => {
       const { socket, told } = dial(port)
       socket.write(head)
       await new Promise((resolve) => socket.once('data', resolve))

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import type { Log } from '@plat/process'
@@ -45,12 +45,17 @@ export async function registryGround(
   const lines: string[] = []
   const line = (fields: object, message: string) => void lines.push(JSON.stringify({ ...fields, message }))
   const log: Log = { debug: line, info: line, warn: line, error: line, child: () => log }
+  // Whole or not at all, as the operator writes: a gateway that looks meanwhile must not find half of a file.
+  const put = async (path: string, text: string) => {
+    await writeFile(join(dir, 'new'), text)
+    await rename(join(dir, 'new'), path)
+  }
   const secret: RegistryGround['secret'] = (file, text) => {
     const path = join(place.upstreamCredentialsDir, file)
-    return text === null ? rm(path) : writeFile(path, text)
+    return text === null ? rm(path) : put(path, text)
   }
   const publish: RegistryGround['publish'] = (servers) =>
-    writeFile(place.upstreamsFile, typeof servers === 'string' ? servers : JSON.stringify(registryOf(servers)))
+    put(place.upstreamsFile, typeof servers === 'string' ? servers : JSON.stringify(registryOf(servers)))
   await mkdir(place.upstreamCredentialsDir)
   for (const [file, text] of Object.entries(setup.secrets ?? {})) await secret(file, text)
   await publish(setup.servers)

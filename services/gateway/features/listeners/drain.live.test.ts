@@ -16,7 +16,7 @@ test('a gateway that is told to stop fails its readiness, and no call of a calle
     response.writeHead(200, { 'content-type': 'application/json' })
     response.end('{"jsonrpc":"2.0","id":1,"result":{"content":[]}}')
   })
-  const own = { upstreams: { notes: upstream.url }, shutdownDelaySeconds: 1 }
+  const own = { upstreams: { notes: upstream.url }, shutdownDelaySeconds: 3 }
   const { gateway, issuer } = await started(t, own, true)
   const headers = {
     authorization: `Bearer ${issuer.token()}`,
