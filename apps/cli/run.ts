@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { mkdir, rm } from 'node:fs/promises'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
-import { base32, rfc3339, systemClock, systemIds } from '@plat/core'
+import { base32, reasonOf, rfc3339, systemClock, systemIds } from '@plat/core'
 import { type AgentGrant, readAgent } from './agent.ts'
 import { mint } from './broker.ts'
 import { startForwarder } from './forwarder.ts'
@@ -66,7 +66,7 @@ async function revokeSession(
   const target = { session: `${of.agent.namespace}/${of.agent.name}/${of.session}` }
   const expiresAt = rfc3339(of.expiresAt + BEYOND_EXPIRY_MS)
   await askToRevoke(env, { target, reason: 'plat run has ended', expiresAt }).catch((error: unknown) =>
-    output.err(`plat: the session could not be revoked: ${error instanceof Error ? error.message : String(error)}`),
+    output.err(`plat: the session could not be revoked: ${reasonOf(error)}`),
   )
 }
 

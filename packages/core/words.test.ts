@@ -10,6 +10,7 @@ import {
   isSpiffeSegment,
   isTrustDomain,
   parseSessionSpiffeId,
+  reasonOf,
   rfc3339,
   rfc3339Micros,
   sessionSpiffeId,
@@ -115,4 +116,11 @@ test('the build names the runtime and the platform', () => {
   assert.match(build.version, /^\d+\.\d+\.\d+$/)
   assert.equal(build.goVersion, `node${process.versions.node}`)
   assert.equal(build.platform, `${process.platform}/${process.arch}`)
+})
+
+test('what was thrown tells its reason, the first attempt that of several', () => {
+  assert.equal(reasonOf(new Error('why')), 'why')
+  assert.equal(reasonOf('why'), 'why')
+  assert.equal(reasonOf(new AggregateError([new Error('first'), new Error('second')])), 'first')
+  assert.equal(reasonOf(new AggregateError([new Error('first')], 'both')), 'both')
 })

@@ -1,4 +1,5 @@
 import { open, readFile, stat } from 'node:fs/promises'
+import { reasonOf } from '@plat/core'
 import { type PublicKey, readPublicKeys } from '@plat/keys'
 import { isObject } from '@plat/tokens'
 import { type Followed, followChain } from './chain.ts'
@@ -104,7 +105,7 @@ async function readKeys(path: string): Promise<readonly PublicKey[]> {
   try {
     return readPublicKeys(await readText(path), path)
   } catch (error) {
-    throw new VerifyUsage(error instanceof Error ? error.message : String(error))
+    throw new VerifyUsage(reasonOf(error))
   }
 }
 

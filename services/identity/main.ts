@@ -1,5 +1,5 @@
 import { parseFlags } from '@plat/config'
-import { buildInfo, systemClock, systemIds } from '@plat/core'
+import { buildInfo, reasonOf, systemClock, systemIds } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { createLog, onShutdown } from '@plat/process'
 import { openCluster } from './bootstrap/cluster.ts'
@@ -52,7 +52,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     })
   } catch (error) {
     await opened?.close()
-    return refuse([error instanceof Error ? error.message : String(error)])
+    return refuse([reasonOf(error)])
   }
   return stopped.promise
 }

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { Clock } from '@plat/core'
+import { type Clock, reasonOf } from '@plat/core'
 import type { Pool } from 'pg'
 import type { OnceSet, OnceSets, OnceVerdict } from '../once/once.ts'
 import { migrate, SchemaTooNew } from './schema.ts'
@@ -45,7 +45,8 @@ export async function openPostgresOnceSets(options: PostgresOptions): Promise<On
     statement_timeout: STATEMENT_MS,
     application_name: 'plat',
   })
-  // An idle connection that breaks is not an error of anybody: the pool opens another.
+  // An idle connection that breaks is not an error of anybody: the pool opens another. Messages of a server may be logged: they name
+  // roles and tables, but no password and no row.
   pool.on('error', (error) => options.warn(`a connection to the state database broke: ${reasonOf(error)}`))
   const sets = new PostgresOnceSets(pool, options)
   try {
@@ -209,10 +210,4 @@ function isPermanent(error: unknown): boolean {
 function sqlState(error: unknown): string | null {
   if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return null
   return /^[0-9A-Z]{5}$/.test(error.code) ? error.code : null
-}
-
-/** What may be logged: the message of a server names roles and tables, but no password and no row. */
-function reasonOf(error: unknown): string {
-  if (error instanceof AggregateError) return reasonOf(error.errors[0])
-  return error instanceof Error ? error.message : String(error)
 }

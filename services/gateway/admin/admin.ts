@@ -1,4 +1,5 @@
 import { readSecret } from '@plat/config'
+import { reasonOf } from '@plat/core'
 import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -113,8 +114,4 @@ function answerFault(error: unknown, request: FastifyRequest, reply: FastifyRepl
   if (!(error instanceof AdminFault)) throw error
   if (error.code === 'unauthenticated') reply.header('www-authenticate', 'Bearer realm="plat-admin"')
   return reply.code(error.status).send({ error: error.code, message: error.message, requestId: request.id })
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

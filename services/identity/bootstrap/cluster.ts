@@ -1,3 +1,4 @@
+import { reasonOf } from '@plat/core'
 import { type ApiParts, KubernetesApi } from '../kubernetes/api.ts'
 import { clusterSettings } from '../proof/checks.ts'
 import type { ProofFlagValues } from '../proof/flags.ts'
@@ -16,7 +17,7 @@ export async function openCluster(flags: ProofFlagValues, parts: ApiParts): Prom
   try {
     await api.requireFiles()
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
+    const why = reasonOf(error)
     throw new Error(`-bootstrap-listen: needs a cluster, see -kubernetes-token-file and -kubernetes-ca-file: ${why}`)
   }
   return { api, isolation }

@@ -1,4 +1,4 @@
-import { type Clock, parseSessionSpiffeId } from '@plat/core'
+import { type Clock, parseSessionSpiffeId, reasonOf } from '@plat/core'
 import { createDialer } from '@plat/http'
 import type { Log } from '@plat/process'
 import {
@@ -72,7 +72,7 @@ export async function openTransactionVerifier(
     await keys.start()
   } catch (error) {
     close()
-    throw new Error(`-txn-token-keys: ${error instanceof Error ? error.message : String(error)}`)
+    throw new Error(`-txn-token-keys: ${reasonOf(error)}`)
   }
   return { verify: (token) => verify(token, keys, options), close }
 }

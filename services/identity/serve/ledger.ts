@@ -1,5 +1,5 @@
 import { hostname } from 'node:os'
-import type { Clock, Ids } from '@plat/core'
+import { type Clock, type Ids, reasonOf } from '@plat/core'
 import { type FileLedger, openLedger } from '@plat/ledger'
 import type { Log } from '@plat/process'
 
@@ -28,6 +28,6 @@ export async function openIssuanceLedger(
     }
     return await openLedger({ path, tenant: '', replica: hostname(), clock, ids, meter })
   } catch (error) {
-    throw new Error(`-audit-path: ${error instanceof Error ? error.message : String(error)}`)
+    throw new Error(`-audit-path: ${reasonOf(error)}`)
   }
 }

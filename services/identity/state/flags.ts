@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import type { FlagTable } from '@plat/config'
+import { reasonOf } from '@plat/core'
 import type { Log } from '@plat/process'
 import { openPostgresOnceSets } from '@plat/state'
 import { type BrokerState, memoryState, type StateParts, sharedState } from './state.ts'
@@ -28,7 +29,7 @@ export async function openState(dsnFile: string, parts: StateParts & { readonly 
     const sets = await openPostgresOnceSets({ dsn, clock, warn: (message) => log.warn({}, message) })
     return { state: sharedState(sets, parts), close: () => sets.close() }
   } catch (error) {
-    throw new Error(`-state-dsn-file ${dsnFile}: ${error instanceof Error ? error.message : String(error)}`)
+    throw new Error(`-state-dsn-file ${dsnFile}: ${reasonOf(error)}`)
   }
 }
 

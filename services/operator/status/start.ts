@@ -1,4 +1,4 @@
-import { type Clock, canonicalJson, rfc3339 } from '@plat/core'
+import { type Clock, canonicalJson, reasonOf, rfc3339 } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { Applied, Kind, Resource, ResourceStore } from '@plat/resources'
 import { keyOf } from '../render/declared.ts'
@@ -59,7 +59,7 @@ async function writeAll({ store, refused, pins, clock }: StatusOptions): Promise
   const faults: string[] = []
   const attempt = async (object: Resource<Kind>, writing: Promise<void>) => {
     await writing.catch((error: unknown) => {
-      faults.push(`${object.kind} ${keyOf(object)}: ${error instanceof Error ? error.message : String(error)}`)
+      faults.push(`${object.kind} ${keyOf(object)}: ${reasonOf(error)}`)
     })
   }
   for (const object of agents.items) await attempt(object, writeReady(context, object))

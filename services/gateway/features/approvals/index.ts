@@ -1,4 +1,4 @@
-import type { Clock, Ids } from '@plat/core'
+import { type Clock, type Ids, reasonOf } from '@plat/core'
 import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import { createMemoryJournal, openFileJournal } from '@plat/state'
@@ -74,8 +74,4 @@ export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsF
       await file?.close()
     },
   }
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -1,4 +1,4 @@
-import type { Clock } from '@plat/core'
+import { type Clock, reasonOf } from '@plat/core'
 import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import { createMemoryJournal, openFileJournal } from '@plat/state'
@@ -59,8 +59,7 @@ export async function createPins(parts: PinsParts): Promise<PinsFeature> {
   const { config, rules, list, snapshots, ledgers, clock, log, metrics } = parts
   const path = config.pinStorePath
   const file = path === '' ? null : await openFileJournal({ path, clock, decode: decodePinEvent })
-  const failed = (message: string) => (error: unknown) =>
-    log.error({ error: error instanceof Error ? error.message : String(error) }, message)
+  const failed = (message: string) => (error: unknown) => log.error({ error: reasonOf(error) }, message)
   const tell = ({ server, t, tool, digest }: PinNotice) => {
     // The series of one server have one name, which is that of its calls.
     metrics.event(server.slice(server.indexOf('/') + 1), t)

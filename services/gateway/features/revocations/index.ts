@@ -1,4 +1,4 @@
-import type { Clock, Ids } from '@plat/core'
+import { type Clock, type Ids, reasonOf } from '@plat/core'
 import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import { openFileJournal } from '@plat/state'
@@ -44,8 +44,7 @@ export async function createRevocations(options: RevocationsOptions): Promise<Re
   const { config, ledgers, live, forgetTokens, clock, ids, log, metrics } = options
   const path = config.revocationsJournalPath || `${config.auditPath}.revocations.jsonl`
   const journal = await openFileJournal({ path, clock, decode: decodeEvent })
-  const failed = (message: string) => (error: unknown) =>
-    log.error({ error: error instanceof Error ? error.message : String(error) }, message)
+  const failed = (message: string) => (error: unknown) => log.error({ error: reasonOf(error) }, message)
   const revocations = new Revocations({
     journal,
     file: config.revocationsFile === '' ? null : { path: config.revocationsFile, everyMs: everyMs(config) },

@@ -1,4 +1,4 @@
-import type { Clock } from '@plat/core'
+import { type Clock, reasonOf } from '@plat/core'
 import type { Rec } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { Journal } from '@plat/state'
@@ -192,8 +192,4 @@ export class Revocations {
     metrics.active('file', this.#listed?.size ?? 0)
     metrics.active('breakglass', this.#kept.list.size)
   }
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -1,4 +1,4 @@
-import { type Clock, NOWHERE } from '@plat/core'
+import { type Clock, NOWHERE, reasonOf } from '@plat/core'
 import {
   type Arrival,
   type Body,
@@ -68,7 +68,7 @@ export class Incoming implements Arrival {
 
   /** What threw is a bug or broken infrastructure: the log has the error, the caller a refusal without details. */
   broke(what: string, error: unknown): Denial {
-    this.#log.error({ call: this.id, error: error instanceof Error ? error.message : String(error) }, `${what} failed`)
+    this.#log.error({ call: this.id, error: reasonOf(error) }, `${what} failed`)
     return deny('internal', `${what} failed`)
   }
 }

@@ -1,4 +1,4 @@
-import type { Clock } from '@plat/core'
+import { type Clock, reasonOf } from '@plat/core'
 import type { Ledgers, Rec } from '@plat/ledger'
 import {
   type Denial,
@@ -222,7 +222,7 @@ export class Closing {
   /** False when the record could not be made durable: never silently, it is logged here and counted by the ledger. */
   #append(identity: Identity, record: Rec): Promise<boolean> {
     const lost = (error: unknown) => {
-      const reason = error instanceof Error ? error.message : String(error)
+      const reason = reasonOf(error)
       this.#parts.log.error({ kind: record.kind, error: reason }, 'a record could not be made durable')
       return false
     }
