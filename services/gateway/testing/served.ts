@@ -1,7 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import { systemClock } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { silentLog } from '@plat/process'
 import { createAuthority, type Issued } from '@plat/testkit/authority'
@@ -9,6 +8,7 @@ import { testProver } from '@plat/testkit/dpop'
 import type { TestIssuer } from '@plat/testkit/identity'
 import { type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { startModelServer } from '@plat/testkit/model-server'
+import { certified, keyOf } from './certified.ts'
 import { folder, started, TOKEN } from './started.ts'
 
 const PUBLIC = 'https://gateway.example'
@@ -46,7 +46,8 @@ export async function served(t: TestContext): Promise<Served> {
   }
   await everyToken(send, issuer)
   await everyProof(send, issuer)
-  for (const svid of certificates.svids) await send('/mcp/notes', { ...as(issuer.token({ scope: SCOPE })), svid })
+  for (const svid of await svidsOf(certificates))
+    await send('/mcp/notes', { ...as(issuer.token({ scope: SCOPE })), svid })
   await everyCall(send, issuer)
   await revoked(send, issuer)
   return { metrics: () => send('/metrics', as(TOKEN, null)) }
@@ -108,30 +109,14 @@ async function revoked(send: Send, issuer: TestIssuer): Promise<void> {
   await send('/mcp/notes', as(issuer.token({ scope: SCOPE, sub, plat_session: 's9' })))
 }
 
-const keyOf = (issued: Issued): string => String(issued.privateKey.export({ format: 'pem', type: 'pkcs8' }))
-
-/** The gateway's certificate, and one of each kind that a caller may show. */
-async function certified(t: TestContext) {
-  const now = systemClock.now()
-  const dir = await folder(t)
-  const server = await createAuthority({ name: 'server', now })
-  const clients = await createAuthority({ name: 'clients', now, uris: ['spiffe://plat.local'] })
+/** One certificate of each kind that a caller may show. */
+async function svidsOf({ clients, now }: Pick<Awaited<ReturnType<typeof certified>>, 'clients' | 'now'>) {
   const strangers = await createAuthority({ name: 'strangers', now })
-  const leaf = await server.issue({ name: 'gateway', dnsNames: ['localhost'] })
-  const files = {
-    certFile: join(dir, 'tls.crt'),
-    keyFile: join(dir, 'tls.key'),
-    clientCAFile: join(dir, 'clients.pem'),
-  }
-  await writeFile(files.certFile, leaf.pem)
-  await writeFile(files.keyFile, keyOf(leaf))
-  await writeFile(files.clientCAFile, clients.pem)
-  const svids = [
+  return [
     await clients.issue({ name: 'svid', uris: [ME] }),
     await clients.issue({ name: 'svid', uris: [ME.replace(/s1$/, 's2')] }),
     await strangers.issue({ name: 'svid', uris: [ME] }),
   ]
-  return { server, files, svids }
 }
 
 async function configured(t: TestContext, tls: object): Promise<object> {

@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict'
-import { writeFile } from 'node:fs/promises'
 import { request } from 'node:https'
-import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { systemClock } from '@plat/core'
 import { createAuthority, type Issued, type Wish } from '@plat/testkit/authority'
 import { startScriptedUpstream } from '@plat/testkit/mcp-upstream'
-import { folder, started, TOKEN } from '../../testing/started.ts'
+import { certified, keyOf } from '../../testing/certified.ts'
+import { started, TOKEN } from '../../testing/started.ts'
 
 const ME = 'spiffe://plat.local/ns/default/agent/assistant/session/s1'
 const CALL = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{}}}'
@@ -15,26 +13,6 @@ interface Answer {
   readonly status: number
   readonly text: string
   readonly challenge: string
-}
-
-const keyOf = (issued: Issued) => issued.privateKey.export({ format: 'pem', type: 'pkcs8' })
-
-/** Certificates as files, and who issues those of callers. */
-async function certified(t: TestContext) {
-  const now = systemClock.now()
-  const dir = await folder(t)
-  const server = await createAuthority({ name: 'server', now })
-  const clients = await createAuthority({ name: 'clients', now, uris: ['spiffe://plat.local'] })
-  const leaf = await server.issue({ name: 'gateway', dnsNames: ['localhost'] })
-  const files = {
-    certFile: join(dir, 'tls.crt'),
-    keyFile: join(dir, 'tls.key'),
-    clientCAFile: join(dir, 'clients.pem'),
-  }
-  await writeFile(files.certFile, leaf.pem)
-  await writeFile(files.keyFile, keyOf(leaf))
-  await writeFile(files.clientCAFile, clients.pem)
-  return { now, server, clients, files }
 }
 
 /** A gateway over TLS, and how to call it with a certificate. */
