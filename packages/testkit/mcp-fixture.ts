@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { createServer, IncomingMessage, type ServerResponse } from 'node:http'
 import {
   localhostHostValidation,
@@ -12,6 +11,7 @@ import {
   type McpRequestContext,
   McpServer,
 } from '@modelcontextprotocol/server'
+import { closed, listening } from './local.ts'
 import { addAsks } from './mcp/asks.ts'
 import { addCompletion, addPrompts, addResources } from './mcp/content.ts'
 import { states } from './mcp/rounds.ts'
@@ -45,17 +45,12 @@ export async function startFixture(only: McpRequestContext['era'] | null = null)
   const server = createServer((request, response) => {
     handle(request, response).catch(() => response.destroy())
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
+  const port = await listening(server)
   return {
-    url: `http://127.0.0.1:${address !== null && typeof address === 'object' ? address.port : 0}/mcp`,
+    url: `http://127.0.0.1:${port}/mcp`,
     async close() {
-      const closed = once(server, 'close')
-      server.close()
       await Promise.all([sessions.close(), modern.close()])
-      server.closeAllConnections()
-      await closed
+      await closed(server)
     },
   }
 }

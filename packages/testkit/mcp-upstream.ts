@@ -1,5 +1,5 @@
-import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
+import { closed, listening } from './local.ts'
 
 /** What an upstream got. */
 export interface Received {
@@ -44,10 +44,7 @@ export async function startScriptedUpstream(): Promise<ScriptedUpstream> {
     arrived = Promise.withResolvers()
     await script(one, response)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  const port = address !== null && typeof address === 'object' ? address.port : 0
+  const port = await listening(server)
   return {
     url: `http://127.0.0.1:${port}/mcp`,
     received,
@@ -62,10 +59,7 @@ export async function startScriptedUpstream(): Promise<ScriptedUpstream> {
       }
     },
     async close() {
-      const closed = once(server, 'close')
-      server.close()
-      server.closeAllConnections()
-      await closed
+      await closed(server)
     },
   }
 }

@@ -1,5 +1,5 @@
-import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
+import { closed, listening } from './local.ts'
 import { type Answer, type Asked, completion, events, splitInto } from './model/answer.ts'
 import { type ApiError, judge, wrongKey } from './model/judge.ts'
 
@@ -42,10 +42,7 @@ export async function startModelServer({ apiKey }: { readonly apiKey?: string } 
     if (apiKey !== undefined && key !== apiKey) return refuse(response, wrongKey(key))
     await respond(call, response, script)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  const port = address !== null && typeof address === 'object' ? address.port : 0
+  const port = await listening(server)
   return {
     url: `http://127.0.0.1:${port}/v1`,
     calls,
@@ -60,10 +57,7 @@ export async function startModelServer({ apiKey }: { readonly apiKey?: string } 
       }
     },
     async close() {
-      const closed = once(server, 'close')
-      server.close()
-      server.closeAllConnections()
-      await closed
+      await closed(server)
     },
   }
 }

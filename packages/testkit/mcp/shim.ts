@@ -1,5 +1,5 @@
-import { once } from 'node:events'
 import { createServer, request as send } from 'node:http'
+import { closed, listening } from '../local.ts'
 import type { McpFixture } from '../mcp-fixture.ts'
 
 /** A loopback forwarder for clients that cannot carry a token. */
@@ -22,20 +22,15 @@ export async function startShim(): Promise<Shim> {
     response.on('close', () => outgoing.destroy())
     incoming.pipe(outgoing)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
+  const port = await listening(server)
   return {
-    url: `http://127.0.0.1:${address !== null && typeof address === 'object' ? address.port : 0}/mcp`,
+    url: `http://127.0.0.1:${port}/mcp`,
     aim(target, token) {
       const { hostname, port, pathname } = new URL(target)
       aim = { hostname, port, pathname, token }
     },
     async close() {
-      const closed = once(server, 'close')
-      server.close()
-      server.closeAllConnections()
-      await closed
+      await closed(server)
     },
   }
 }

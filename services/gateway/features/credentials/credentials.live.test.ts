@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { createPublicKey, type KeyObject, verify } from 'node:crypto'
-import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:https'
 import { join } from 'node:path'
@@ -9,6 +8,7 @@ import type { TLSSocket } from 'node:tls'
 import { systemClock } from '@plat/core'
 import { createAuthority, type Issued } from '@plat/testkit/authority'
 import { startTestIdentity } from '@plat/testkit/identity'
+import { closed, listening } from '@plat/testkit/local'
 import { type Received, type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { startOidcProvider } from '@plat/testkit/oidc/provider'
 import { until } from '@plat/testkit/until'
@@ -167,14 +167,9 @@ async function mutual(t: TestContext, leaf: Issued, clients: readonly Issued[]) 
       response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result: { content: [{ type: 'text', text: name }] } }))
     },
   )
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.after(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  const address = server.address()
-  return `https://localhost:${address !== null && typeof address === 'object' ? address.port : 0}/mcp`
+  const port = await listening(server)
+  t.after(() => closed(server))
+  return `https://localhost:${port}/mcp`
 }
 
 const isTls = (socket: object): socket is TLSSocket => 'getPeerCertificate' in socket

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import { type TestContext, test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { silentLog } from '@plat/process'
+import { closed, listening } from '@plat/testkit/local'
 import type { Identity, UpstreamAuth } from '../../call/index.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
 import { askToken } from './endpoint.ts'
@@ -26,15 +26,12 @@ async function endpoint(t: TestContext) {
     const { status, body, location } = answer
     response.writeHead(status, { 'content-type': 'application/json', ...(location && { location }) }).end(body)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  const url = `http://127.0.0.1:${await listening(server)}/token`
   const dialer = createDialer({ log: silentLog })
   t.after(async () => {
-    await dialer.close()
-    server.close()
+    dialer.close()
+    await closed(server)
   })
-  const address = server.address()
-  const url = `http://127.0.0.1:${address !== null && typeof address === 'object' ? address.port : 0}/token`
   const answers = (next: typeof answer | object) => {
     answer = 'status' in next ? next : { status: 200, body: JSON.stringify(next) }
   }
