@@ -5,9 +5,12 @@ import { dirname, join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { startUp, type Up } from '@plat/cli'
 import { type Script, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
+import { until } from '@plat/testkit/until'
 
 /** A revocation that takes longer than this to reach a live call is broken, in milliseconds. */
 const REACHES_WITHIN_MS = 1_000
+/** A machine that stands still for a second meets one try; a broken gateway is slow in each. */
+const TRIES = 3
 /** Streams that are open at the same time when everybody is revoked. */
 const MANY = 200
 
@@ -136,12 +139,13 @@ async function api(method: string, path: string, body?: object) {
   return { status: response.status, body: response.status === 204 ? {} : await members(response) }
 }
 
-async function until(done: () => Promise<boolean>, ms: number, why: string): Promise<void> {
-  for (const end = performance.now() + ms; performance.now() < end; ) {
-    if (await done()) return
-    await new Promise((resolve) => setTimeout(resolve, 10))
+/** Each try answers the milliseconds that it took. */
+async function assertReaches(what: string, attempt: () => Promise<number>): Promise<void> {
+  const took: number[] = []
+  for (let last = Number.POSITIVE_INFINITY; last >= REACHES_WITHIN_MS; took.push(last)) {
+    assert.ok(took.length < TRIES, `${what}: ${took.join(', ')} ms`)
+    last = await attempt()
   }
-  assert.fail(why)
 }
 
 async function metric(name: string): Promise<string | undefined> {
@@ -218,8 +222,8 @@ test('a revocation that makes no sense is refused with its field named, and one 
 test('what was revoked stays revoked over a restart, until it is lifted or its time is over', async () => {
   // Shows D3.cost.revocationsJournalPath.
   const target = { agent: 'default/mallory' }
-  const short = { target: { user: 'ada' }, expiresAt: new Date(Date.now() + 2_000).toISOString() }
   const { body: kept } = await api('POST', '/v1/revocations', { target, mode: 'suspend' })
+  const short = { target: { user: 'ada' }, expiresAt: new Date(Date.now() + 2_000).toISOString() }
   const { body: ended } = await api('POST', '/v1/revocations', short)
   await up.stop()
   await start()
@@ -232,7 +236,7 @@ test('what was revoked stays revoked over a restart, until it is lifted or its t
     return items.map((item) => item.id)
   }
   assert.ok((await told()).includes(kept.id))
-  await until(async () => !(await told()).includes(ended.id), 3_000, 'it is still told after its time')
+  await until(async () => !(await told()).includes(ended.id), 'it is no longer told after its time')
   assert.equal((await api('DELETE', `/v1/revocations/${kept.id}`)).status, 204)
   assert.equal(await code(bearer), 'ok')
   await up.stop()
@@ -260,19 +264,21 @@ test('each revocation leaves its record, with whom it named and who did it, and 
 test('what a file says reaches a running stream within a second, and its end lets the next call pass', async () => {
   // Shows D3.cost.revocationsFile and D3.cost.revocationsRecheckMillis.
   const bearer = await token('planner', 'p')
-  const { ended } = await stream(bearer, 'slow')
-  const began = performance.now()
-  const createdAt = new Date().toISOString()
-  await writeList([
-    { id: 'r1', target: { namespace: 'default' }, mode: 'revoke', reason: 'drill', createdAt, expiresAt: null },
-  ])
-  const { at, text } = await ended
-  assert.ok(at - began < REACHES_WITHIN_MS, `${at - began} ms`)
-  assert.match(text, /"error":"revoked"/)
-  assert.equal(await code(bearer), 'revoked')
-  assert.equal((await api('DELETE', '/v1/revocations/r1')).status, 409)
-  await writeList([])
-  await until(async () => (await code(bearer)) === 'ok', REACHES_WITHIN_MS, 'it is still revoked')
+  await assertReaches('a file', async () => {
+    const { ended } = await stream(bearer, 'slow')
+    const began = performance.now()
+    const createdAt = new Date().toISOString()
+    await writeList([
+      { id: 'r1', target: { namespace: 'default' }, mode: 'revoke', reason: 'drill', createdAt, expiresAt: null },
+    ])
+    const { at, text } = await ended
+    assert.match(text, /"error":"revoked"/)
+    assert.equal(await code(bearer), 'revoked')
+    assert.equal((await api('DELETE', '/v1/revocations/r1')).status, 409)
+    await writeList([])
+    await until(async () => (await code(bearer)) === 'ok', 'its end')
+    return at - began
+  })
 })
 
 test('without a readable, valid file every call is denied, running ones too, until there is one again', async () => {
@@ -287,34 +293,37 @@ test('without a readable, valid file every call is denied, running ones too, unt
     ['a folder', () => rm(file, { force: true }).then(() => mkdir(file))],
   ]
   for (const [name, plant] of faults) {
-    const streams = await Promise.all(bearers.map((bearer) => stream(bearer, 'slow')))
-    await plant()
-    const began = performance.now()
-    for (const { ended } of streams) {
-      const { at, text } = await ended
-      assert.ok(at - began < REACHES_WITHIN_MS, `${name}: ${at - began} ms`)
-      assert.match(text, /revocations_unavailable/, name)
-    }
-    const asked = await Promise.all(Array.from({ length: 30 }, (_, n) => code(bearers[n % bearers.length] ?? '')))
-    assert.deepEqual([...new Set(asked)], ['revocations_unavailable'], name)
-    assert.equal(await metric('plat_gateway_revocation_list_ok'), '0')
-    await rm(file, { recursive: true, force: true })
-    await writeList([])
-    await until(async () => (await code(bearers[0] ?? '')) === 'ok', REACHES_WITHIN_MS, `${name}: never recovered`)
-    assert.equal(await metric('plat_gateway_revocation_list_ok'), '1')
+    await assertReaches(name, async () => {
+      const streams = await Promise.all(bearers.map((bearer) => stream(bearer, 'slow')))
+      await plant()
+      const began = performance.now()
+      const told = await Promise.all(streams.map(({ ended }) => ended))
+      for (const { text } of told) assert.match(text, /revocations_unavailable/, name)
+      const asked = await Promise.all(Array.from({ length: 30 }, (_, n) => code(bearers[n % bearers.length] ?? '')))
+      assert.deepEqual([...new Set(asked)], ['revocations_unavailable'], name)
+      assert.equal(await metric('plat_gateway_revocation_list_ok'), '0')
+      await rm(file, { recursive: true, force: true })
+      await writeList([])
+      await until(async () => (await code(bearers[0] ?? '')) === 'ok', `the end of ${name}`)
+      assert.equal(await metric('plat_gateway_revocation_list_ok'), '1')
+      return Math.max(...told.map(({ at }) => at)) - began
+    })
   }
 })
 
 test(`one revocation of everybody cuts ${MANY} running streams within a second`, async (t) => {
   const bearers = await Promise.all(Array.from({ length: 20 }, (_, n) => token('planner', `s${n}`)))
-  const streams = await Promise.all(
-    Array.from({ length: MANY }, (_, n) => stream(bearers[n % bearers.length] ?? '', n % 2 === 0 ? 'slow' : null)),
-  )
-  const began = performance.now()
-  const { body } = await api('POST', '/v1/revocations', { target: { all: true }, mode: 'suspend' })
-  assert.equal(body.cut, MANY)
-  const took = (await Promise.all(streams.map(({ ended }) => ended))).map(({ at }) => at - began).sort((a, b) => a - b)
-  t.diagnostic(`p99 ${took[Math.ceil(MANY * 0.99) - 1]?.toFixed(1)} ms, longest ${took.at(-1)?.toFixed(1)} ms`)
-  assert.ok((took.at(-1) ?? 0) < REACHES_WITHIN_MS)
-  assert.equal((await api('DELETE', `/v1/revocations/${body.id}`)).status, 204)
+  await assertReaches('everybody', async () => {
+    const streams = await Promise.all(
+      Array.from({ length: MANY }, (_, n) => stream(bearers[n % bearers.length] ?? '', n % 2 === 0 ? 'slow' : null)),
+    )
+    const began = performance.now()
+    const { body } = await api('POST', '/v1/revocations', { target: { all: true }, mode: 'suspend' })
+    assert.equal(body.cut, MANY)
+    const told = await Promise.all(streams.map(({ ended }) => ended))
+    const took = told.map(({ at }) => at - began).sort((a, b) => a - b)
+    t.diagnostic(`p99 ${took[Math.ceil(MANY * 0.99) - 1]?.toFixed(1)} ms, longest ${took.at(-1)?.toFixed(1)} ms`)
+    assert.equal((await api('DELETE', `/v1/revocations/${body.id}`)).status, 204)
+    return took.at(-1) ?? 0
+  })
 })
