@@ -190,3 +190,11 @@ test('a server that cannot list its tools is not called', async () => {
   pages = [['1 2']]
   assert.equal(errorOf(await callRead('strict')), 'upstream_error')
 })
+
+test('a server that lists more tools than are read is not called', async () => {
+  const many = Array.from({ length: 6_000 }, (_, at) => `{"name":"tool-${at}"}`)
+  pages = [[PINNED, ...many], many]
+  assert.equal(errorOf(await callRead('strict')), 'upstream_error')
+  pages = [[PINNED, ...many]]
+  assert.equal(errorOf(await callRead('strict')), null)
+})

@@ -20,6 +20,10 @@ import type { McpRequest } from './message.ts'
 
 /** Pages of one list that are read; a list that goes on is no list. */
 const MAX_PAGES = 64
+/** Tools of one list, all pages together. */
+const MAX_TOOLS = 10_000
+/** Largest list, all pages together, in bytes. */
+const MAX_LIST_BYTES = MAX_ANSWER_BYTES
 /** Wait for one page, in milliseconds. */
 const PAGE_TIMEOUT_MS = 10_000
 
@@ -38,21 +42,38 @@ export interface Asker {
 export async function listTools(forwarder: Forwarder, asker: Asker): Promise<readonly unknown[] | Denial> {
   const { server } = asker.call
   const tools: unknown[] = []
+  let maxBytes = MAX_LIST_BYTES
   let cursor: string | null = null
-  for (let page = 0; page < MAX_PAGES; page++) {
-    const result = await pageOf(forwarder, asker, cursor)
-    if (isDenial(result)) return result
-    const listed = member(result, 'tools')
-    if (!Array.isArray(listed)) return deny('upstream_error', `${server} did not list its tools`)
-    tools.push(...listed)
-    const next = member(result, 'nextCursor')
-    if (typeof next !== 'string') return tools
-    cursor = next
+  for (let pages = 0; pages < MAX_PAGES; pages++) {
+    const page = await pageOf(forwarder, asker, { cursor, maxBytes })
+    if (isDenial(page)) return page
+    if (tools.length + page.tools.length > MAX_TOOLS) return tooLong(server)
+    tools.push(...page.tools)
+    if (page.next === null) return tools
+    maxBytes -= page.bytes
+    cursor = page.next
   }
-  return deny('upstream_error', `${server} lists tools without end`)
+  return tooLong(server)
 }
 
-async function pageOf(forwarder: Forwarder, asker: Asker, cursor: string | null): Promise<object | Denial> {
+function tooLong(server: string): Denial {
+  return deny('upstream_error', `${server} lists more tools than are read`)
+}
+
+interface Page {
+  readonly tools: readonly unknown[]
+  /** Null: it is the last one. */
+  readonly next: string | null
+  readonly bytes: number
+}
+
+interface Turn {
+  /** Null: the first page. */
+  readonly cursor: string | null
+  readonly maxBytes: number
+}
+
+async function pageOf(forwarder: Forwarder, asker: Asker, { cursor, maxBytes }: Turn): Promise<Page | Denial> {
   const { server } = asker.call
   let exchange: UpstreamExchange | null = null
   const stopTimer = forwarder.clock.after(PAGE_TIMEOUT_MS, () => exchange?.abort('the list takes too long'))
@@ -65,9 +86,14 @@ async function pageOf(forwarder: Forwarder, asker: Asker, cursor: string | null)
     const head = await exchange.head
     const refusal = unusable(server, head)
     if (refusal !== null) return refusal
-    if (isStream(head)) return answerIn(await finalOf(exchange), server)
-    if (!isJsonType(head.headers)) return unusableAnswer(server)
-    return answerIn(await exchange.readAll(MAX_ANSWER_BYTES), server)
+    if (!isStream(head)) {
+      if (!isJsonType(head.headers)) return unusableAnswer(server)
+      const whole = await exchange.readAll(maxBytes)
+      return whole === null ? tooLong(server) : pageIn(whole, server)
+    }
+    const final = await finalOf(exchange)
+    if (final === null) return unusableAnswer(server)
+    return final.length > maxBytes ? tooLong(server) : pageIn(final, server)
   } catch (error) {
     return faultOf(server, error)
   } finally {
@@ -100,9 +126,12 @@ async function finalOf(exchange: UpstreamExchange): Promise<Uint8Array | null> {
   return null
 }
 
-function answerIn(json: Uint8Array | null, server: string): object | Denial {
-  if (json === null) return unusableAnswer(server)
+/** Throws a `JsonError`. */
+function pageIn(json: Uint8Array, server: string): Page | Denial {
   checkJson(json)
   const result = member(parseLossless(json), 'result')
-  return isObject(result) ? result : deny('upstream_error', `${server} did not list its tools`)
+  const tools = member(result, 'tools')
+  if (!Array.isArray(tools)) return deny('upstream_error', `${server} did not list its tools`)
+  const next = member(result, 'nextCursor')
+  return { tools, next: typeof next === 'string' ? next : null, bytes: json.length }
 }
