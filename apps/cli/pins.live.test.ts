@@ -143,3 +143,12 @@ test('an unknown server, an unknown tool and a name that is none are told in one
   await assert.rejects(accept('notes', 'gone'), /has no tool "gone"; see plat pins show/)
   await assert.rejects(show('a/b/c'), /is no server: write its name/)
 })
+
+test('a definition that is no Unicode text is never accepted, and the others are', async () => {
+  offered = `${offered}, {"name":"odd","description":"\\ud800"}, {"name":"late"}`
+  await asked('notes')
+  const { code, text } = await accept('notes')
+  assert.equal(code, 1)
+  assert.match(text, /^odd: its definition is no Unicode text/m)
+  assert.match((await show('notes')).text, /late\s+pinned[\s\S]*odd\s+unpinned/)
+})

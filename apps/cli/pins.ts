@@ -76,7 +76,9 @@ async function showTool(
   const known = pinned.find((text) => text !== null) ?? null
   if (pins.length > 0 && known === null)
     output.out('\nthe pinned definition was never offered to this gateway, or is too long to be kept')
-  const lines = differingLines(known, offered)
+  const lines = offered === null ? [] : differingLines(known, offered)
+  if (offered === null)
+    output.out('\nnot offered since the gateway started; run an agent that lists or calls it, then look again')
   if (lines.length > 0) output.out(`\n${lines.join('\n')}`)
   return 0
 }
@@ -98,7 +100,13 @@ export async function pinsAccept(
   for (const one of chosen) {
     if (one.source === 'resources') refused.push(inResources(before, one))
     else if (one.digest === null)
-      refused.push(`${plain(one.tool)}: not offered since the gateway started; list the tools first`)
+      refused.push(
+        `${plain(one.tool)}: not offered since the gateway started; run an agent that lists or calls it, then accept`,
+      )
+    else if (!one.digest.startsWith(DIGEST))
+      refused.push(
+        `${plain(one.tool)}: its definition is no Unicode text, so it has no digest to pin; tell the server's owner`,
+      )
     else {
       await admin(env, 'POST', `${pathOf(before.id)}/accept`, { tool: one.tool, digest: one.digest })
       accepted.push(one)
@@ -107,7 +115,9 @@ export async function pinsAccept(
   if (options.output !== 'table') printData(output, options.output, await detail(env, options.server))
   else {
     for (const { tool, digest } of accepted) output.out(`accepted ${plain(before.id)}/${plain(tool)} as ${digest}`)
-    if (chosen.length === 0) output.out(`every tool of ${plain(before.id)} is as it is pinned`)
+    if (chosen.length === 0 && before.lastSeen === null) {
+      output.out(`${plain(before.id)} has offered nothing since the gateway started; run an agent that lists its tools`)
+    } else if (chosen.length === 0) output.out(`every tool of ${plain(before.id)} is as it is pinned`)
   }
   for (const line of refused) output.err(line)
   return refused.length === 0 ? 0 : 1
@@ -161,8 +171,10 @@ function pathOf(server: string): string {
   return `/v1/pins/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`
 }
 
+/** How a digest begins. A definition without a canonical form has none. */
+const DIGEST = 'sha256:'
 /** Characters of a digest that a person compares. */
-const SHORT = 'sha256:'.length + 12
+const SHORT = DIGEST.length + 12
 
 function short(digest: string): string {
   return digest.slice(0, SHORT)

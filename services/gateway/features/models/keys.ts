@@ -1,8 +1,10 @@
-import { readFile } from 'node:fs/promises'
+import { readText } from '@plat/config'
 import type { Log } from '@plat/process'
 
 /** What a header can carry: visible ASCII without spaces. */
 const KEY = /^[\x21-\x7e]+$/
+/** Largest file of a key, in bytes: no header is longer. */
+const MAX_FILE_BYTES = 16 * 1024
 
 /** API keys of routes, held in memory and read again with every reload, so that a rotated key counts without a restart. */
 export class KeyFiles {
@@ -32,11 +34,8 @@ export class KeyFiles {
     const paths = this.#paths
     const keys = new Map<string, string>()
     for (const path of paths) {
-      const text = await readFile(path, 'utf8').then(
-        (content) => content.trim(),
-        () => '',
-      )
-      if (KEY.test(text)) keys.set(path, text)
+      const text = (await readText(path, MAX_FILE_BYTES))?.trim()
+      if (text !== undefined && KEY.test(text)) keys.set(path, text)
     }
     // Other routes were published meanwhile: what was read is not what is wanted.
     if (paths !== this.#paths) return
