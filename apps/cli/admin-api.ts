@@ -41,7 +41,15 @@ export async function admin(
   const answer: unknown = await response.json().catch(() => null)
   if (response.ok) return answer
   const { error = 'internal', message = `HTTP ${response.status}` } = refusalIn(answer)
-  throw new AdminRefusal(error, `the gateway refused: ${message}`)
+  const next = response.status === 404 ? seeList(path) : ''
+  throw new AdminRefusal(error, `the gateway refused: ${message}${next}`)
+}
+
+/** Where to find what there is, when an id or a name is not. */
+function seeList(path: string): string {
+  if (path.startsWith('/v1/approvals/')) return '; see plat approvals list -all'
+  if (path.startsWith('/v1/revocations/')) return '; see plat revocations list'
+  return path.startsWith('/v1/pins/') ? '; see plat pins list' : ''
 }
 
 function refusalIn(answer: unknown): { error?: string; message?: string } {

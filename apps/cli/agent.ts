@@ -1,6 +1,6 @@
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { parseDuration } from '@plat/core'
+import { closest, parseDuration } from '@plat/core'
 import { parseResource } from '@plat/resources'
 import { CommandError } from './output.ts'
 
@@ -23,8 +23,8 @@ export interface AgentGrant {
 export async function readAgent(dir: string, reference: string): Promise<AgentGrant> {
   const [namespace, name] = reference.includes('/') ? splitOnce(reference) : ['default', reference]
   const path = join(dir, 'resources', 'agents', namespace, `${name}.yaml`)
-  const text = await readFile(path, 'utf8').catch(() => {
-    throw new CommandError(`no agent ${namespace}/${name}: ${path} does not exist`)
+  const text = await readFile(path, 'utf8').catch(async () => {
+    throw new CommandError(`no agent ${namespace}/${name}: ${await whatThereIs(dir, { namespace, name, path })}`)
   })
   const parsed = parseResource('Agent', text)
   if (parsed.object === null) throw new CommandError(`${path}: ${parsed.problems.join('; ')}`)
@@ -39,6 +39,15 @@ export async function readAgent(dir: string, reference: string): Promise<AgentGr
     tools,
     maxTTLSeconds: Math.floor((parseDuration(spec.maxSessionTTL ?? '0s') ?? 0) / 1000),
   }
+}
+
+/** The agent that may have been meant, those that there are, or the file to write. */
+async function whatThereIs(dir: string, asked: { namespace: string; name: string; path: string }): Promise<string> {
+  const files = await readdir(join(dir, 'resources', 'agents'), { recursive: true }).catch(() => [])
+  const known = files.filter((file) => file.endsWith('.yaml')).map((file) => file.slice(0, -'.yaml'.length))
+  const meant = closest(`${asked.namespace}/${asked.name}`, known)
+  if (meant !== null) return `did you mean ${meant}?`
+  return known.length === 0 ? `write ${asked.path}` : `${asked.path} does not exist; there is ${known.join(', ')}`
 }
 
 function splitOnce(reference: string): [string, string] {

@@ -14,7 +14,7 @@ export interface AuditTailOptions {
 /** Shows the latest records of a ledger, one line each, and with `follow` those to come until the signal aborts. */
 export async function auditTail(options: AuditTailOptions, output: Output, stop?: AbortSignal): Promise<number> {
   const { path, lines = '20', follow = false } = options
-  if (!/^\d{1,9}$/.test(lines)) throw new CommandError(`--lines ${lines}: give a whole number`, 2)
+  if (!/^\d{1,9}$/.test(lines)) throw new CommandError(`-lines ${lines}: give a whole number`, 2)
   const print = printers[options.output]
   const more = follow ? { follow: { signal: stop ?? interrupted(), clock: systemClock } } : {}
   try {
@@ -49,10 +49,10 @@ function readable({ seq, rec }: TailLine): string {
   const columns = [
     [String(seq), 6],
     [time, 23],
-    [happened(rec), 18],
+    [happened(rec), 20],
     [who, 20],
     [what, 28],
-    [rule || detail(rec), 28],
+    [rule || detail(rec), 34],
     [ms, 0],
   ] as const
   return columns

@@ -16,7 +16,14 @@ export function program(child: readonly string[] = []): Command {
     .description('plat governs AI agents: it knows who calls, decides whether they may, and proves what happened.')
     .version(buildInfo('cli').version, '-v, --version', 'print the version')
     .exitOverride()
-    .configureHelp({ optionTerm: (option) => option.flags.replace(/--(?=\w)/, '-') })
+    .configureHelp({
+      optionTerm: (option) => option.flags.replace(/--(?=\w)/, '-'),
+      commandDescription: (command) => command.description() || command.summary(),
+    })
+    .configureOutput({
+      outputError: (text, write) => write(text.replace(/^error: /, 'plat: ').replace(/--(?=\w)/g, '-')),
+    })
+    .showHelpAfterError('Add -help to see how a command is written.')
     .addHelpText(
       'after',
       `
@@ -49,7 +56,7 @@ function addUp(plat: Command): void {
     .summary('start the identity broker and the gateway on the files of a directory')
     .description(
       'Starts the identity broker, the gateway and the loop that renders resources, in one process.\n' +
-        'Resources are read from <dir>/resources/<plural>/<namespace>/<name>.yaml and again whenever they change;\n' +
+        'Resources are read from <dir>/resources/<plural>/<namespace>/<name>.yaml and again whenever they change; ' +
         'state, keys and the ledger are kept in <dir>/.plat/. Stop with Ctrl-C; a later start goes on where it stopped.',
     )
     .option('--listen <address>', 'where the gateway listens', '127.0.0.1:8080')
@@ -72,9 +79,10 @@ function addRun(plat: Command, child: readonly string[]): void {
     .summary('run any local program as a governed agent')
     .description(
       'Runs a program whose calls go through the gateway as this agent. The program gets addresses, never a token:\n' +
-        '  PLAT_GATEWAY_URL   the gateway, through a forwarder on loopback that adds the session token\n' +
         '  PLAT_MCP_CONFIG    an mcp.json that names the MCP servers of the agent\n' +
-        '  OPENAI_BASE_URL, ANTHROPIC_BASE_URL, OPENAI_API_KEY   the model route of the agent',
+        '  OPENAI_BASE_URL    the model of the agent; OPENAI_API_KEY goes with it\n' +
+        '  PLAT_GATEWAY_URL   the gateway\n' +
+        'All of them lead to a forwarder on loopback, which adds the session token.',
     )
     .usage('<agent> [options] -- <command> [arguments]')
     .addOption(dir())
@@ -96,7 +104,7 @@ function addToken(plat: Command): void {
     .addOption(dir())
     .option('--session <id>', 'session id', 'by-hand')
     .option('--user <name>', 'the user it acts for (default: you)')
-    .option('--scope <scope...>', 'scopes instead of those of the agent, such as tools:notes', [])
+    .addOption(new Option('--scope <scope...>', 'such as tools:notes').default([], 'those of the agent'))
     .option('--ttl <duration>', 'lifetime, such as 15m')
     .addOption(format())
     .action(async (agent: string, { output, ...options }: { output: Format; session: string; scope: string[] }) => {
@@ -113,7 +121,12 @@ function addAudit(plat: Command): void {
     .summary('prove that no record was changed, removed or added')
     .description(
       'Reads the whole ledger and checks every hash. Exit codes:\n' +
-        '  0 valid   3 broken   4 torn or unproven tail   5 forked   6 truncated below a checkpoint   2 usage',
+        '  0  valid\n' +
+        '  2  a file cannot be read, or a flag is wrong\n' +
+        '  3  broken: a record was changed, removed, added or moved\n' +
+        '  4  torn, or a tail that no signed checkpoint covers\n' +
+        '  5  forked: two histories\n' +
+        '  6  truncated below a checkpoint',
     )
     .addOption(dir())
     .option('--key <file>', 'public key (PEM or JWK) of the checkpoints')
@@ -157,7 +170,7 @@ function addRevoke(plat: Command): void {
     .command('revoke')
     .argument('<target>', 'all, or <scope>:<name>: session:<ns>/<agent>/<id>, agent:<ns>/<name>, namespace, user, jti')
     .summary('the kill switch: nobody who is named may call any more, and live calls end')
-    .description('In force at once, kept over restarts, until -for is over or it is lifted.')
+    .description('Nobody who is named may call any more: at once, over restarts, until -for is over or it is lifted.')
     .addOption(dir())
     .addOption(
       new Option('--mode <mode>', 'a suspension is meant to be lifted, and agents are told so')
@@ -230,11 +243,11 @@ function addPins(plat: Command): void {
   const load = () => import('./pins.ts')
   const pins = plat
     .command('pins')
+    .summary('what servers say of their tools, held against what was agreed to')
     .description(
-      'what servers say of their tools, held against what was agreed to\n\n' +
-        'An agent does what the definition of a tool says, so a definition that changes\n' +
-        'is told, and in mode enforce hidden or refused (toolPins of MCPServer and\n' +
-        'ToolPolicy). A definition is named by its digest: look, then accept.',
+      'What servers say of their tools, held against what was agreed to.\n\n' +
+        'An agent does what the definition of a tool says, so a definition that changes is told, and in mode enforce ' +
+        'hidden or refused (toolPins of MCPServer and ToolPolicy). A definition is named by its digest: look, then accept.',
     )
     .addHelpText(
       'after',
@@ -267,8 +280,8 @@ Examples:
     .argument('[tools...]', 'tools to accept (default: all that changed or have no pin)')
     .summary('pin the definitions that the server offers now')
     .description(
-      'Kept over restarts and recorded in the ledger. What resources pin is not\n' +
-        'overruled: the command says what to write there.\n' +
+      'Pins the definitions that the server offers now. Kept over restarts and recorded in the ledger. What resources ' +
+        'pin is not overruled: the command says what to write there.\n' +
         'Exit codes: 0 accepted, 1 not all of them.',
     )
     .addOption(dir())
@@ -283,8 +296,8 @@ function addCosts(plat: Command): void {
     .command('costs')
     .summary('show what agents cost, by session and route')
     .description(
-      'Reads the ledger; no gateway has to run. Money of calls under way, or whose process died, stands under HELD:\n' +
-        'the next start of the gateway counts it as spent.',
+      'Adds up what agents cost, by session and route. Reads the ledger; no gateway has to run. Money of calls under ' +
+        'way, or whose process died, stands under HELD: the next start of the gateway counts it as spent.',
     )
     .option('--ledger <file>', 'the ledger file (default: that of the running plat)')
     .addOption(dir())
@@ -302,7 +315,10 @@ function addConfig(plat: Command): void {
     .command('validate')
     .argument('<file>', 'a gateway.json')
     .summary('check a gateway.json before it is deployed')
-    .description('Prints every problem with its full key path. Exit codes: 0 valid, 3 on errors.')
+    .description(
+      'Prints every problem of a complete gateway.json with its full key path. With plat up that is .plat/gateway.json; ' +
+        'the gateway.json beside resources/ only adds to it. Exit codes: 0 valid, 3 on errors.',
+    )
     .option('--strict', 'unknown keys and missing files are errors, not warnings')
     .action(async (path: string, options: { strict?: true }) => {
       const { validateConfigFile } = await import('./config-validate.ts')
@@ -316,7 +332,8 @@ function addPosture(plat: Command): void {
     .argument('[file]', 'a gateway.json (default: that of the running plat)')
     .summary('what a valid gateway.json risks, and what to set')
     .description(
-      'Risks whose ids stand in posture.accept are not told. Exit codes: 0 none, 3 some, or the file is invalid.',
+      'Says what a valid gateway.json risks, and what to set. Risks whose ids stand in posture.accept are not told.\n' +
+        'Exit codes: 0 none, 3 some, or the file is invalid.',
     )
     .addOption(dir())
     .addOption(format())

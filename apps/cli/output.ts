@@ -40,7 +40,7 @@ export function printObject(output: Output, format: Format, value: Readonly<Reco
   }
   const table = plainTable()
   for (const [name, text] of Object.entries(value)) table.push([name, String(text)])
-  output.out(table.toString())
+  output.out(withoutPadding(table))
 }
 
 /** Prints a list: the items themselves as JSON or YAML, for people the columns that are named. */
@@ -56,7 +56,12 @@ export function printList<T extends object>(
   }
   const table = plainTable(Object.keys(columns).map((name) => name.toUpperCase()))
   for (const item of items) table.push(Object.values(columns).map((column) => column(item)))
-  output.out(table.toString())
+  output.out(withoutPadding(table))
+}
+
+/** The last column needs no padding: after a long cell it would wrap every line of the terminal. */
+function withoutPadding(table: Table.Table): string {
+  return table.toString().replace(/ +$/gm, '')
 }
 
 /** A table without frames: columns that a person can read and `cut` can take apart. */

@@ -62,7 +62,7 @@ export async function revocationsList(
     id: ({ id }) => plain(id),
     target: (one) => plain(targetText(one)),
     mode: ({ mode }) => mode,
-    until: ({ expiresAt }) => expiresAt ?? 'lifted',
+    until: ({ expiresAt }) => expiresAt ?? 'it is lifted',
     source: ({ source }) => source ?? '-',
     reason: ({ reason }) => plain(reason) || '-',
   })

@@ -1,5 +1,5 @@
 import { userInfo } from 'node:os'
-import { parseDuration } from '@plat/core'
+import { parseDuration, systemClock } from '@plat/core'
 import { readAgent } from './agent.ts'
 import { mint } from './broker.ts'
 import { findHome } from './home.ts'
@@ -15,10 +15,14 @@ export interface TokenMintOptions {
   readonly format: Format
 }
 
+/** What expiresAt may lack for whole seconds and slow clocks, in milliseconds. */
+const CLOCKS_MS = 5000
+
 /** Mints a session token for an agent of the running plat, with the agent's own scopes unless others are named. */
 export async function tokenMint(options: TokenMintOptions, output: Output): Promise<number> {
   const { home, env } = await findHome(options.dir)
   const agent = await readAgent(home.dir, options.agent)
+  const asked = systemClock.now()
   const minted = await mint(env.PLAT_IDENTITY_URL, env.PLAT_BROKER_TOKEN, {
     namespace: agent.namespace,
     agent: agent.name,
@@ -29,6 +33,8 @@ export async function tokenMint(options: TokenMintOptions, output: Output): Prom
     ttlSeconds: options.ttl === undefined ? agent.maxTTLSeconds : ttlSeconds(options.ttl),
   })
   const { token, expiresAt, spiffeId, jti } = minted
+  const shorterMs = options.ttl === undefined ? 0 : asked + ttlSeconds(options.ttl) * 1000 - Date.parse(expiresAt)
+  if (shorterMs > CLOCKS_MS) output.err(`-ttl: ${options.ttl} is more than the broker gives; the token ends sooner`)
   printObject(output, options.format, { token, expiresAt, spiffeId, jti })
   return 0
 }

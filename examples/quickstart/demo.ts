@@ -22,6 +22,9 @@ const flags = {
 /** How often the demo looks whether the agent waits for somebody, in milliseconds. */
 const LOOK_EVERY_MS = 300
 
+/** As wide as the labels of agent.ts. */
+const LABEL_WIDTH = 30
+
 /** `npm run demo`: the example agent under `plat run`, somebody who approves, and the proof that the ledger holds what was done. */
 export async function main(argv: readonly string[]): Promise<number> {
   const parsed = parseFlags(flags, argv, 'npm run demo --')
@@ -64,7 +67,7 @@ async function approveWhatWaits(dir: string): Promise<void> {
   })
   await once(list, 'close')
   for (const { id, tool, preview } of waiting(text)) {
-    console.log(`  you are asked              -> ${tool} ${preview}: you say yes (plat approvals approve)`)
+    console.log(`  ${'you are asked'.padEnd(LABEL_WIDTH)} -> ${tool} ${preview}: you say yes (plat approvals approve)`)
     await once(start('ignore', 'approvals', 'approve', id, '-dir', dir, '-reason', 'the demo says yes'), 'exit')
   }
 }

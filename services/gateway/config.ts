@@ -90,7 +90,10 @@ export type LoadedConfig =
 export function loadGatewayConfig({ env, flags }: LoadOptions): LoadedConfig {
   const path = flags.config || env.PLAT_GATEWAY_CONFIG || DEFAULT_CONFIG_PATH
   const read = readConfigFile(path)
-  if (read.kind === 'problem') return { ok: false, path, problems: [read.problem] }
+  if (read.kind === 'problem') {
+    const message = `${read.problem.message}; name one with -config or PLAT_GATEWAY_CONFIG`
+    return { ok: false, path, problems: [{ ...read.problem, message }] }
+  }
   const { config, problems } = checkGatewayConfig(read.text)
   const errors = problems.filter((problem) => problem.severity === 'error')
   if (flags.listen !== '' && !isListenAddress(flags.listen)) {
@@ -124,7 +127,7 @@ export function readConfigFile(path: string): { kind: 'text'; text: string } | {
     return { kind: 'text', text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readFileSync(path)) }
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
-    const why = code === 'ENOENT' ? 'no such file; name one with -config or PLAT_GATEWAY_CONFIG' : code
+    const why = code === 'ENOENT' ? 'no such file' : code
     return { kind: 'problem', problem: { path: '', message: `cannot read ${path}: ${why}`, severity: 'error' } }
   }
 }
