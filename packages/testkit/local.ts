@@ -1,6 +1,12 @@
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { Server as TlsServer } from 'node:https'
+import { createServer } from 'node:net'
+
+/** Below all that Linux and others hand out by themselves, so that no connection takes the port before the server does. */
+const FIRST_PORT = 20_000
+const LAST_PORT = 32_000
 
 /** Starts a server for this machine alone and answers the port that it got. */
 export async function listening(server: Server | TlsServer): Promise<number> {
@@ -17,4 +23,20 @@ export async function closed(server: Server | TlsServer): Promise<void> {
   server.close()
   server.closeAllConnections()
   await over
+}
+
+/** A port of the loopback for a server that takes none of its own. */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = randomInt(FIRST_PORT, LAST_PORT)
+    const probe = createServer().listen(port, '127.0.0.1')
+    const taken = await once(probe, 'listening').then(
+      () => false,
+      () => true,
+    )
+    if (taken) continue
+    probe.close()
+    await once(probe, 'close')
+    return port
+  }
 }

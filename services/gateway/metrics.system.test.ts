@@ -20,7 +20,7 @@ let promtool = ''
 before(() => {
   dir = mkdtempSync(join(tmpdir(), 'plat-'))
   // The download needs no rights of root; apt warns where it runs with them, and is left to.
-  execFileSync(APT, ['download', '-q', PACKAGE], { cwd: dir, stdio: 'pipe' })
+  execFileSync(APT, ['download', '-q', '-o', 'Acquire::Retries=5', PACKAGE], { cwd: dir, stdio: 'pipe' })
   const [archive] = readdirSync(dir)
   assert.ok(archive !== undefined)
   execFileSync(DPKG, ['--extract', join(dir, archive), join(dir, 'unpacked')])

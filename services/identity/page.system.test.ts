@@ -2,25 +2,14 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
+import { freePort } from '@plat/testkit/local'
 
 // Needs bash, curl and OpenSSL, as the page says.
 const ROOT = path.resolve(import.meta.dirname, '../..')
 const PAGE = readFileSync(path.join(ROOT, 'docs/identity.md'), 'utf8')
-
-/** A port that is free now, for the one that the page names. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  assert.ok(address !== null && typeof address === 'object')
-  server.close()
-  await once(server, 'close')
-  return address.port
-}
 
 /** Runs lines of a shell in the repository, and ends and removes whatever they left. */
 async function run(script: string): Promise<{ readonly status: unknown; readonly said: string }> {

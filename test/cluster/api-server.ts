@@ -1,14 +1,13 @@
-import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { systemClock } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { silentLog } from '@plat/process'
+import { freePort } from '@plat/testkit/local'
 import type { Binaries } from './binaries.ts'
 
 /** Group `system:masters`: what the test writes in the operator's place. */
@@ -121,15 +120,4 @@ async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null) return
   child.kill('SIGKILL')
   await once(child, 'exit')
-}
-
-/** A port that is free now. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  assert.ok(address !== null && typeof address === 'object')
-  server.close()
-  await once(server, 'close')
-  return address.port
 }

@@ -7,7 +7,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport as OldTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
-import { startEverything } from '@plat/testkit/mcp-everything'
+import { startEverything } from '@plat/testkit/mcp/everything'
 import { until } from '@plat/testkit/until'
 import { startNotes } from '../../examples/quickstart/notes/server.ts'
 

@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import type { McpFixture } from './mcp-fixture.ts'
+import { freePort } from '../local.ts'
+import type { McpFixture } from '../mcp-fixture.ts'
 
-/** How long the server may take to start, and how often it is asked, in milliseconds. */
-const START_MS = 10_000
+/** How long the server may take to start on the slowest machine, and how often it is asked, in milliseconds. */
+const START_MS = 60_000
 const ASK_EVERY_MS = 50
 
 /** Starts `@modelcontextprotocol/server-everything` (Streamable HTTP, revisions with sessions) as a process of its own. */
@@ -23,7 +23,7 @@ export async function startEverything(): Promise<McpFixture> {
     child.kill('SIGKILL')
     await ended
   }
-  for (let waited = 0; waited < START_MS; waited += ASK_EVERY_MS) {
+  for (let waited = 0; waited < START_MS && child.exitCode === null; waited += ASK_EVERY_MS) {
     if (await answers(url)) return { url, close }
     await new Promise((resolve) => setTimeout(resolve, ASK_EVERY_MS))
   }
@@ -35,14 +35,4 @@ async function answers(url: string): Promise<boolean> {
   const response = await fetch(url, { method: 'DELETE' }).catch(() => null)
   await response?.body?.cancel()
   return response !== null
-}
-
-/** A port that was free a moment ago: the server takes none of its own. */
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const address = probe.address()
-  probe.close()
-  await once(probe, 'close')
-  return address !== null && typeof address === 'object' ? address.port : 0
 }
