@@ -72,14 +72,28 @@ const FAULTS: Readonly<Record<string, DialFault>> = {
   EHOSTUNREACH: 'refused',
   ENETUNREACH: 'refused',
   ETIMEDOUT: 'timeout',
-  DEPTH_ZERO_SELF_SIGNED_CERT: 'tls',
-  SELF_SIGNED_CERT_IN_CHAIN: 'tls',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'tls',
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'tls',
-  CERT_HAS_EXPIRED: 'tls',
-  CERT_NOT_YET_VALID: 'tls',
   EPROTO: 'tls',
 }
+
+/** What Node says of a certificate that it does not accept (its documentation of TLS, "X509 certificate error codes"). */
+const CERTIFICATE_CODES: ReadonlySet<string> = new Set([
+  'CERT_CHAIN_TOO_LONG',
+  'CERT_HAS_EXPIRED',
+  'CERT_NOT_YET_VALID',
+  'CERT_REJECTED',
+  'CERT_REVOKED',
+  'CERT_SIGNATURE_FAILURE',
+  'CERT_UNTRUSTED',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'HOSTNAME_MISMATCH',
+  'INVALID_CA',
+  'INVALID_PURPOSE',
+  'PATH_LENGTH_EXCEEDED',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+])
 
 /** Names the fault of an error of a client or of `fetchBytes`; `lost`: the connection died or spoke no HTTP. */
 export function dialFault(error: unknown): DialFault {
@@ -91,7 +105,7 @@ export function dialFault(error: unknown): DialFault {
   if (error.name === 'AbortError') return 'aborted'
   if (error.name === 'TimeoutError') return 'timeout'
   const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
-  if (code.startsWith('ERR_TLS_') || code.startsWith('ERR_SSL_')) return 'tls'
+  if (code.startsWith('ERR_TLS_') || code.startsWith('ERR_SSL_') || CERTIFICATE_CODES.has(code)) return 'tls'
   // With several addresses the errors of all attempts come together; the first one tells.
   if (code === '' && error instanceof AggregateError) return dialFault(error.errors[0])
   return FAULTS[code] ?? 'lost'
