@@ -1,3 +1,3 @@
 export { type Home, type HomeEnv, homeOf } from './home.ts'
-export { type Output, terminal } from './output.ts'
-export { screen, startUp, type Up, type UpOptions } from './up.ts'
+export { CommandError, type Output, terminal } from './output.ts'
+export { screen, startUp, tellRefused, type Up, type UpOptions } from './up.ts'

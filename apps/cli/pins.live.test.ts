@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { until } from '@plat/testkit/until'
-import type { Output } from './output.ts'
 import { pinsAccept, pinsList, pinsShow } from './pins.ts'
+import { printed, putResource } from './testing/commands.ts'
 import { tokenMint } from './token-mint.ts'
 import { startUp, type Up } from './up.ts'
 
@@ -33,11 +33,11 @@ before(async () => {
     policyRef: 'all',
     tools: [{ name: 'notes' }, { name: 'firm' }],
   }
-  await put('agents/default/assistant.yaml', 'Agent', { ...agent, scopes: ['tools:notes', 'tools:firm'] })
-  await put('mcpservers/default/notes.yaml', 'MCPServer', { url: upstream.url })
+  await putResource(dir, 'agents/default/assistant.yaml', 'Agent', { ...agent, scopes: ['tools:notes', 'tools:firm'] })
+  await putResource(dir, 'mcpservers/default/notes.yaml', 'MCPServer', { url: upstream.url })
   const toolPins = { mode: 'enforce', pins: { read: FIXED_DIGEST } }
-  await put('mcpservers/default/firm.yaml', 'MCPServer', { url: upstream.url, toolPins })
-  await put('toolpolicies/default/all.yaml', 'ToolPolicy', { rules: [{ name: 'a', action: 'allow' }] })
+  await putResource(dir, 'mcpservers/default/firm.yaml', 'MCPServer', { url: upstream.url, toolPins })
+  await putResource(dir, 'toolpolicies/default/all.yaml', 'ToolPolicy', { rules: [{ name: 'a', action: 'allow' }] })
   up = await startUp({ dir, listen: '127.0.0.1:0', identityListen: '127.0.0.1:0', log: 'file' })
   const minted = await printed((output) =>
     tokenMint({ dir, agent: 'assistant', session: 's', scope: [], format: 'json' }, output),
@@ -50,20 +50,6 @@ after(async () => {
   await upstream.close()
   await rm(dir, { recursive: true })
 })
-
-async function put(path: string, kind: string, spec: object): Promise<void> {
-  const file = join(dir, 'resources', path)
-  await mkdir(dirname(file), { recursive: true })
-  const metadata = { name: path.replace(/^.*\/|\.yaml$/g, ''), namespace: 'default' }
-  await writeFile(file, JSON.stringify({ apiVersion: 'plat.dev/v1alpha1', kind, metadata, spec }))
-}
-
-async function printed(command: (output: Output) => Promise<number>) {
-  const lines: string[] = []
-  const write = (text: string) => void lines.push(text)
-  const code = await command({ out: write, err: write })
-  return { code, text: lines.join('\n') }
-}
 
 const list = () => printed((output) => pinsList({ dir, output: 'table' }, output))
 const show = (server: string, tool?: string) =>

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import type { Output } from './output.ts'
 import { parseTarget, revocationsLift, revocationsList, revoke } from './revoke.ts'
 import { run } from './run.ts'
+import { printed, putResource } from './testing/commands.ts'
 import { startUp, type Up } from './up.ts'
 
 let up: Up
@@ -13,10 +13,10 @@ let dir = ''
 
 before(async () => {
   dir = await mkdtemp(join(tmpdir(), 'plat-'))
-  await put('resources/mcpservers/default/notes.yaml', 'MCPServer', 'notes', { url: 'http://127.0.0.1:9/mcp' })
+  await putResource(dir, 'mcpservers/default/notes.yaml', 'MCPServer', { url: 'http://127.0.0.1:9/mcp' })
   const agent = { image: 'example.com/a:1', tier: 'tier-0', policyRef: 'all', tools: [{ name: 'notes' }] }
-  await put('resources/agents/default/assistant.yaml', 'Agent', 'assistant', agent)
-  await put('resources/toolpolicies/default/all.yaml', 'ToolPolicy', 'all', { rules: [{ name: 'a', action: 'allow' }] })
+  await putResource(dir, 'agents/default/assistant.yaml', 'Agent', agent)
+  await putResource(dir, 'toolpolicies/default/all.yaml', 'ToolPolicy', { rules: [{ name: 'a', action: 'allow' }] })
   up = await startUp({ dir, listen: '127.0.0.1:0', identityListen: '127.0.0.1:0', log: 'file' })
 })
 
@@ -24,21 +24,6 @@ after(async () => {
   await up.stop()
   await rm(dir, { recursive: true })
 })
-
-async function put(path: string, kind: string, name: string, spec: object): Promise<void> {
-  const file = join(dir, path)
-  await mkdir(dirname(file), { recursive: true })
-  const metadata = { name, namespace: 'default' }
-  await writeFile(file, JSON.stringify({ apiVersion: 'plat.dev/v1alpha1', kind, metadata, spec }))
-}
-
-/** What a command printed, and its exit code. */
-async function printed(command: (output: Output) => Promise<number>) {
-  const lines: string[] = []
-  const write = (text: string) => void lines.push(text)
-  const code = await command({ out: write, err: write })
-  return { code, text: lines.join('\n') }
-}
 
 async function listed(): Promise<{ id: string; target: Record<string, string>; reason: string; expiresAt: string }[]> {
   return JSON.parse((await printed((output) => revocationsList({ dir, output: 'json' }, output))).text)

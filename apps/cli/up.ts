@@ -151,11 +151,27 @@ function portTaken(error: unknown, options: UpOptions): unknown {
 export async function up(options: UpOptions, output: Output): Promise<number> {
   const running = await startUp(options)
   for (const line of await screen(running)) output.out(line)
+  const still = tellRefused(running, output)
   return new Promise((resolve) => {
     onShutdown(async () => {
+      still()
       await running.stop()
       resolve(0)
     })
+  })
+}
+
+/** How often the terminal is told what changed in the refused resources, in milliseconds. */
+const TELL_EVERY_MS = 1000
+
+/** Whoever edits a resource while plat runs sees here what is refused of it, and that it is mended. The answer stops it. */
+export function tellRefused(running: Pick<Up, 'refused'>, output: Output, clock: Clock = systemClock): () => void {
+  let known = new Set(running.refused())
+  return clock.every(TELL_EVERY_MS, () => {
+    const now = new Set(running.refused())
+    for (const line of now) if (!known.has(line)) output.err(`refused, and denied until mended: ${line}`)
+    for (const line of known) if (!now.has(line)) output.err(`mended: ${line}`)
+    known = now
   })
 }
 

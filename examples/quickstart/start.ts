@@ -1,6 +1,6 @@
 import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { screen, startUp } from '@plat/cli'
+import { CommandError, screen, startUp, tellRefused, terminal } from '@plat/cli'
 import { type FlagTable, parseFlags } from '@plat/config'
 import { onShutdown } from '@plat/process'
 import { startModel } from './model/server.ts'
@@ -25,7 +25,30 @@ export async function main(argv: readonly string[]): Promise<number> {
     console.error(parsed.help ? parsed.usage : `${parsed.message}\n\n${parsed.usage}`)
     return parsed.help ? 0 : 2
   }
-  const { dir, listen, ...rest } = parsed.values
+  return serve(parsed.values).catch((error: unknown) => {
+    const message = oneLine(error)
+    if (message === null) throw error
+    console.error(message)
+    return 1
+  })
+}
+
+/** What a person can mend, in one line; null for everything else. */
+function oneLine(error: unknown): string | null {
+  if (error instanceof CommandError) return error.message
+  if (!(error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')) return null
+  const port = 'port' in error ? String(error.port) : ''
+  return `port ${port} is taken: is npm start running already? Stop it, or whatever else has the port`
+}
+
+async function serve(values: {
+  readonly dir: string
+  readonly listen: string
+  readonly 'identity-listen': string
+  readonly 'notes-port': number
+  readonly 'model-port': number
+}): Promise<number> {
+  const { dir, listen, ...rest } = values
   await using starting = new AsyncDisposableStack()
   const keep = <T extends { close(): Promise<void> }>(server: T): T => starting.adopt(server, () => server.close())
   keep(await startNotes({ port: rest['notes-port'], dir: `${dir}/.plat` }))
@@ -33,8 +56,10 @@ export async function main(argv: readonly string[]): Promise<number> {
   const plat = await startUp({ dir, listen, identityListen: rest['identity-listen'], log: 'file' })
   const servers = starting.move()
   for (const line of [...(await screen(plat)), ...commandsToTry(dir)]) console.log(line)
+  const still = tellRefused(plat, terminal)
   return new Promise((resolve) => {
     onShutdown(async () => {
+      still()
       await plat.stop()
       await servers.disposeAsync()
       resolve(0)
