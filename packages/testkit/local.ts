@@ -8,6 +8,9 @@ import { createServer } from 'node:net'
 const FIRST_PORT = 20_000
 const LAST_PORT = 32_000
 
+/** Each process begins somewhere else and never gives a port twice. */
+let nextPort = randomInt(FIRST_PORT, LAST_PORT)
+
 /** Starts a server for this machine alone and answers the port that it got. */
 export async function listening(server: Server | TlsServer): Promise<number> {
   server.listen(0, '127.0.0.1')
@@ -28,7 +31,8 @@ export async function closed(server: Server | TlsServer): Promise<void> {
 /** A port of the loopback for a server that takes none of its own. */
 export async function freePort(): Promise<number> {
   for (;;) {
-    const port = randomInt(FIRST_PORT, LAST_PORT)
+    const port = nextPort
+    nextPort = port + 1 < LAST_PORT ? port + 1 : FIRST_PORT
     const probe = createServer().listen(port, '127.0.0.1')
     const taken = await once(probe, 'listening').then(
       () => false,

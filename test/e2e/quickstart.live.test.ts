@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { cp, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { verifyLedger } from '@plat/ledger'
+import { freePort } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -16,6 +17,7 @@ class Quickstart {
   readonly dir: string
   readonly ports: readonly number[]
   npm: ChildProcess | null = null
+  #ended: Promise<unknown> = Promise.resolve()
   screen = ''
 
   constructor(dir: string, ports: readonly number[]) {
@@ -49,6 +51,7 @@ class Quickstart {
       cwd: root,
     })
     this.npm = npm
+    this.#ended = once(npm, 'close')
     this.screen = ''
     const collect = (chunk: Buffer) => {
       this.screen += chunk
@@ -61,8 +64,9 @@ class Quickstart {
     )
   }
 
-  /** All ports are free again. */
+  /** Nothing that npm started runs any more, for each of them holds its output, and all ports are free again. */
   async gone(): Promise<void> {
+    await this.#ended
     for (const port of this.ports)
       await until(
         async () => !(await answers(port)),
@@ -85,16 +89,6 @@ class Quickstart {
   file(name: string): Promise<string> {
     return readFile(path.join(this.dir, '.plat', name), 'utf8')
   }
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer().once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0))
-    })
-  })
 }
 
 async function answers(port: number): Promise<boolean> {
@@ -145,11 +139,15 @@ test('a program under plat run reaches the model of its agent, and the ledger co
   assert.match(text, /^200 data: /m)
   assert.match(text, /scripted-1.*Hello!/)
   assert.ok(!text.includes('usage') && text.includes('[DONE]'))
-  const outcome = (await quickstart.file('state/audit.jsonl'))
-    .split('\n')
-    .filter((line) => line.includes('"kind":"outcome"') && line.includes('"op":"model.generate"'))
-  assert.equal(outcome.length, 1)
-  assert.match(outcome[0] ?? '', /"server":"llm\/default.assistant".*"tool":"scripted-1".*"usageSource":"reported"/)
+  const outcomes = async () =>
+    (await quickstart.file('state/audit.jsonl'))
+      .split('\n')
+      .filter((line) => line.includes('"kind":"outcome"') && line.includes('"op":"model.generate"'))
+  // The record of a call follows its answer.
+  await until(async () => (await outcomes()).length > 0, 'the record')
+  const [outcome = '', ...more] = await outcomes()
+  assert.deepEqual(more, [])
+  assert.match(outcome, /"server":"llm\/default.assistant".*"tool":"scripted-1".*"usageSource":"reported"/)
 })
 
 test('a second start keeps keys, tokens, notes and ledger', async (t) => {
