@@ -89,8 +89,7 @@ export async function startGatewayProcess({
   try {
     const said = linesOf(child)
     const url = await said.url
-    const ledger = async () =>
-      (await readFile(join(dir, 'audit.jsonl'), 'utf8')).split('\n').filter((line) => line !== '')
+    const ledger = () => ledgerLines(join(dir, 'audit.jsonl'))
     const { complaints } = said
     const { pid = 0 } = child
     const token = issuer.token({ scope })
@@ -99,6 +98,11 @@ export async function startGatewayProcess({
     await close()
     throw error
   }
+}
+
+/** The lines of a ledger that is being written: whatever follows the last line end is half of a line. */
+export async function ledgerLines(path: string): Promise<string[]> {
+  return (await readFile(path, 'utf8')).split('\n').slice(0, -1)
 }
 
 /** Reads the log to its end: where the gateway listens, or what it said when it ended before, and its complaints. */

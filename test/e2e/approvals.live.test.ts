@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { startUp, type Up } from '@plat/cli'
+import { ledgerLines } from '@plat/testkit/gateway'
 import { until } from '@plat/testkit/until'
 import { startNotes } from '../../examples/quickstart/notes/server.ts'
 
@@ -132,8 +133,7 @@ const approve = async (agent: Agent) => api('POST', `/v1/approvals/${await pendi
 
 /** Kinds, codes and results of an agent's deletions, in the order of the ledger; `approval` records apart. */
 async function recorded(agent: Agent, on = up): Promise<string[]> {
-  const lines = (await readFile(join(on.home.state, 'audit.jsonl'), 'utf8')).trimEnd().split('\n')
-  const records = lines
+  const records = (await ledgerLines(join(on.home.state, 'audit.jsonl')))
     .map((line) => JSON.parse(line).rec)
     .filter((rec) => rec.agent === agent && rec.tool === 'delete_note')
   return records
@@ -249,10 +249,12 @@ describe('held calls through a running plat', { concurrency: true }, () => {
     await pending('changed')
     await change('deny')
     await denied
-    assert.deepEqual(
-      (await recorded('changed')).filter((one) => one.startsWith('decision')),
-      ['decision approval_stale', 'decision policy_denied'],
-    )
+    await assertRecorded('changed', [
+      'intent',
+      'outcome completed',
+      'decision approval_stale',
+      'decision policy_denied',
+    ])
     await client.close()
   })
 

@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
-import { readFile, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { createServer as createPlainServer, type RequestListener } from 'node:http'
 import { createServer } from 'node:https'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { type Signer, signerOf } from '@plat/keys'
 import { createAuthority } from '@plat/testkit/authority'
+import { ledgerLines } from '@plat/testkit/gateway'
+import { until } from '@plat/testkit/until'
 import { signJws } from '@plat/tokens'
 import { folder, started, TOKEN } from '../testing/started.ts'
 
@@ -123,11 +125,10 @@ test('in mode both the static token stays as break-glass, and a person is named 
   assert.equal(await sees(people.token({ preferred_username: 'token:admin' })), 403)
   const kim = people.token({ preferred_username: 'kim' })
   assert.equal((await ask(kim, 'POST', '/v1/revocations', { target: { agent: 'default/nobody' } })).status, 201)
-  const records = (await readFile(auditPath, 'utf8'))
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line).rec)
-  assert.equal(records.find(({ kind }) => kind === 'admin')?.by, 'user:kim')
+  const record = async () =>
+    (await ledgerLines(auditPath)).map((line) => JSON.parse(line).rec).find(({ kind }) => kind === 'admin')
+  await until(async () => (await record()) !== undefined, 'the record')
+  assert.equal((await record()).by, 'user:kim')
 })
 
 test('only tokens of the issuer, for the audience, in time and by an accepted algorithm are taken', async (t) => {

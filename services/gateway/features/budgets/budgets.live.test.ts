@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, test } from 'node:test'
 import { verifyLedger } from '@plat/ledger'
-import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
+import { type GatewayProcess, ledgerLines, startGatewayProcess } from '@plat/testkit/gateway'
 import { type ModelServer, startModelServer } from '@plat/testkit/model-server'
 import { until } from '@plat/testkit/until'
 
@@ -57,8 +57,7 @@ async function complete(gateway: GatewayProcess, body = ask, signal?: AbortSigna
 
 /** Records of the ledger so far. */
 async function records(): Promise<readonly Readonly<Record<string, unknown>>[]> {
-  const lines = (await readFile(join(dir, 'audit.jsonl'), 'utf8')).split('\n').filter((line) => line !== '')
-  return lines.map((line) => JSON.parse(line).rec)
+  return (await ledgerLines(join(dir, 'audit.jsonl'))).map((line) => JSON.parse(line).rec)
 }
 
 /** Waits until every intent has its outcome; answers what the outcomes settled in all. */
