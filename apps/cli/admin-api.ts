@@ -41,9 +41,13 @@ export async function admin(
   const answer: unknown = await response.json().catch(() => null)
   if (response.ok) return answer
   const { error = 'internal', message = `HTTP ${response.status}` } = refusalIn(answer)
-  const next = response.status === 404 ? seeList(path) : ''
+  const next = response.status === 404 ? seeList(path) : response.status === 401 ? TOKEN_UNKNOWN : ''
   throw new AdminRefusal(error, `the gateway refused: ${message}${next}`)
 }
+
+/** The static token is what commands have; a person's own token goes to the API itself. */
+const TOKEN_UNKNOWN =
+  '; commands show the token of .plat/env: start plat up again if it changed, or set adminAuth.mode to both if it is oidc'
 
 /** Where to find what there is, when an id or a name is not. */
 function seeList(path: string): string {

@@ -33,7 +33,9 @@ export async function mint(identityURL: string, brokerToken: string, request: Mi
   })
   const answer: unknown = await response.json().catch(() => null)
   if (response.ok && isMinted(answer)) return answer
-  throw new CommandError(`the identity broker refused: ${brokerError(answer) ?? `HTTP ${response.status}`}`)
+  const next =
+    response.status === 401 ? '; commands show the token of .plat/env: start plat up again if it changed' : ''
+  throw new CommandError(`the identity broker refused: ${brokerError(answer) ?? `HTTP ${response.status}`}${next}`)
 }
 
 function isMinted(answer: unknown): answer is Minted {

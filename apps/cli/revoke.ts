@@ -1,6 +1,7 @@
 import { closest, parseDuration, rfc3339, systemClock } from '@plat/core'
 import { isRevocationView, type RevocationView } from '@plat/gateway/revocations'
 import { admin, adminList } from './admin-api.ts'
+import { readAgent } from './agent.ts'
 import { plain } from './approvals.ts'
 import { findHome, type HomeEnv } from './home.ts'
 import { CommandError, type Format, type Output, printData, printList } from './output.ts'
@@ -34,7 +35,7 @@ export async function revoke(options: RevokeOptions, output: Output): Promise<nu
     ...(reason !== undefined && { reason }),
     ...(options.for !== undefined && { expiresAt: endAfter(options.for) }),
   }
-  const { env } = await findHome(options.dir)
+  const { home, env } = await findHome(options.dir)
   const made = await askToRevoke(env, asked)
   if (options.output !== 'table') {
     printData(output, options.output, made)
@@ -44,6 +45,8 @@ export async function revoke(options: RevokeOptions, output: Output): Promise<nu
   const until = made.expiresAt === null ? 'until it is lifted' : `until ${made.expiresAt}`
   output.out(`${what} ${options.target} ${until}; ended ${made.cut ?? 0} live calls`)
   output.out(`lift it with: plat revocations lift ${made.id}`)
+  const unknown = await unknownAgent(home.dir, asked.target)
+  if (unknown !== null) output.err(`it stops nobody that resources/ declares: ${unknown}`)
   return 0
 }
 
@@ -106,6 +109,15 @@ export function parseTarget(text: string): AskedRevocation['target'] {
   }
   if (name === '') throw new CommandError(`${scope}: names nobody: ${HOW}`, 2)
   return { [scope]: scope === 'agent' && !name.includes('/') ? `default/${name}` : name }
+}
+
+/** A misspelt name is revoked all the same, and the agent that was meant goes on: whoever reaches for the switch must see it. */
+async function unknownAgent(dir: string, { agent }: AskedRevocation['target']): Promise<string | null> {
+  if (typeof agent !== 'string') return null
+  return readAgent(dir, agent).then(
+    () => null,
+    (error: unknown) => (error instanceof CommandError && error.message.startsWith('no agent') ? error.message : null),
+  )
 }
 
 function targetText({ target }: RevocationView): string {
