@@ -264,8 +264,9 @@ describe('held calls through a running plat', { concurrency: true }, () => {
     const id = await pending('revoked')
     const body = { target: { session: 'default/revoked/s' }, mode: 'revoke', reason: 'the test says so' }
     const { status, body: revocation } = await api('POST', '/v1/revocations', body)
-    // The held call had ended before the revocation was answered.
-    assert.deepEqual([status, revocation.cut], [201, 1])
+    // The held call had ended before the revocation was answered, and with it what the client may have opened beside it.
+    assert.equal(status, 201)
+    assert.ok(Number(revocation.cut) >= 1, String(revocation.cut))
     await call
     await assertRecorded('revoked', ['decision revoked'])
     await until(async () => (await approvals('revoked', 'cancelled')).length === 1, 'the approval is still open')
