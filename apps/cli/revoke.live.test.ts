@@ -50,6 +50,25 @@ test('plat revoke is in force when it returns and says how to undo it; lift undo
   assert.match((await printed((output) => revocationsList({ dir, output: 'table' }, output))).text, /nobody/)
 })
 
+test('a revoked name that no resource declares is told, with the agent that was meant', async () => {
+  const said: string[] = []
+  const output: Output = { out() {}, err: (text) => said.push(text) }
+  const asked = { dir, mode: 'revoke', for: '1h', output: 'table' } as const
+  await revoke({ ...asked, target: 'agent:assistent' }, output)
+  assert.deepEqual(said, ['check the name: no agent default/assistent: did you mean default/assistant?'])
+  await revoke({ ...asked, target: 'agent:assistant' }, output)
+  assert.equal(said.length, 1)
+  for (const { id } of await listed()) await revocationsLift({ dir, id }, output)
+})
+
+test('an id that the gateway does not know is answered with the list that has them', async () => {
+  const quiet: Output = { out() {}, err() {} }
+  await assert.rejects(
+    revocationsLift({ dir, id: 'nosuch' }, quiet),
+    /no revocation with this id; see plat revocations list$/,
+  )
+})
+
 test('a gateway that refuses, or a target that cannot be read, is told in one line', async () => {
   const asked = { dir, mode: 'revoke', output: 'table' } as const
   const quiet: Output = { out() {}, err() {} }

@@ -46,7 +46,7 @@ export async function revoke(options: RevokeOptions, output: Output): Promise<nu
   output.out(`${what} ${options.target} ${until}; ended ${made.cut ?? 0} live calls`)
   output.out(`lift it with: plat revocations lift ${made.id}`)
   const unknown = await unknownAgent(home.dir, asked.target)
-  if (unknown !== null) output.err(`it stops nobody that resources/ declares: ${unknown}`)
+  if (unknown !== null) output.err(`check the name: ${unknown}`)
   return 0
 }
 

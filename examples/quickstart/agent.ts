@@ -6,10 +6,12 @@ import { readFile } from 'node:fs/promises'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import OpenAI from 'openai'
 
-const completion = await new OpenAI().chat.completions.create({
-  model: 'scripted-1',
-  messages: [{ role: 'user', content: 'hello' }],
-})
+const completion = await new OpenAI().chat.completions
+  .create({ model: 'scripted-1', messages: [{ role: 'user', content: 'hello' }] })
+  .catch((error: unknown) => {
+    say('asks its model', `refused: ${error instanceof Error ? error.message : String(error)}`)
+    process.exit(1)
+  })
 say('asks its model', completion.choices[0]?.message.content ?? '')
 say('has used', `${completion.usage?.total_tokens} tokens`)
 
