@@ -53,6 +53,7 @@ const TOKEN_UNKNOWN =
 function seeList(path: string): string {
   if (path.startsWith('/v1/approvals/')) return '; see plat approvals list -all'
   if (path.startsWith('/v1/revocations/')) return '; see plat revocations list'
+  if (path.includes('/definition?')) return '; see plat pins show <server>'
   return path.startsWith('/v1/pins/') ? '; see plat pins list' : ''
 }
 

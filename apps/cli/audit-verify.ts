@@ -50,7 +50,7 @@ export async function auditVerify(
   } catch (error) {
     bar.clear()
     if (!(error instanceof VerifyUsage)) throw error
-    output.err(error.message)
+    output.err(`plat: ${error.message}`)
     return EXIT_CODES.usage
   }
 }
