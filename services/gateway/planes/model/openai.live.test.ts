@@ -170,7 +170,8 @@ test('for any split of the upstream into chunks the client receives the same con
 })
 
 test('a client that leaves ends the call upstream, and what it used is estimated', async () => {
-  upstream.answers({ text: Array.from({ length: 20_000 }, () => 'word ') })
+  // More than all sockets on the way can hold, so that it cannot have been sent whole before the client leaves.
+  upstream.answers({ text: Array.from({ length: 20_000 }, () => 'word '.repeat(200)) })
   const seen = upstream.calls.length
   const outcome = await outcomeOf(async () => {
     const stream = await client().chat.completions.create({ model: 'small-1', messages, stream: true })
