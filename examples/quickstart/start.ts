@@ -82,7 +82,7 @@ function commandsToTry(dir: string): string[] {
     `  npx plat audit tail -dir ${named} -f`,
     '      what agents do, as it happens',
     '',
-    'The policy is resources/toolpolicies/default/assistant.yaml: change it, and it counts at once.',
+    'The policy is resources/toolpolicies/default/assistant.yaml: change it, and it counts a moment later.',
     'Stop with Ctrl-C.',
   ]
 }

@@ -14,7 +14,7 @@ export const LINGER_MS = 2
 /** So many unhurried entries go without lingering. */
 const LINGER_RECORDS = 64
 /** Entries often come in a few turns of the event loop, one behind the other: so many turns are waited for more at most. */
-const GATHER_TURNS = 8
+export const GATHER_TURNS = 8
 /** Fewer callers than this are not worth dividing in two. */
 const CROWD_RECORDS = 64
 /** About what it costs to make one entry, in milliseconds: encode, hash, tell its caller. */

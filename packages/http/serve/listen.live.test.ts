@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
 import { test } from 'node:test'
 import { type Clock, systemClock, systemIds } from '@plat/core'
 import { silentLog } from '@plat/process'
 import { readBody } from './body.ts'
-import { type ListenOptions, listen } from './listen.ts'
+import { type Exchange, type ListenOptions, listen } from './listen.ts'
 import { mountProbes } from './probes.ts'
 import { raw, serving } from './testing/serving.ts'
 
@@ -75,6 +75,26 @@ test('a service renders errors in its own shape, those of the parser included', 
   await serving({ renderFault: (fault) => ({ error: fault.message }) }, async ({ url, port }) => {
     assert.deepEqual(await (await fetch(`${url}/x`)).json(), { error: 'There is nothing at this path.' })
     assert.match(await raw(port, 'nonsense\r\n\r\n'), /\{"error":"The request is not well-formed HTTP."\}$/)
+  })
+})
+
+test('the request id stands in the head, in whichever form the head is written', async () => {
+  const forms: Readonly<Record<string, (response: ServerResponse) => ServerResponse>> = {
+    none: (response) => response,
+    status: (response) => response.writeHead(201),
+    object: (response) => response.writeHead(201, { 'x-own': 'yes' }),
+    list: (response) => response.writeHead(201, ['x-own', 'yes']),
+    reason: (response) => response.writeHead(201, 'Made', { 'x-own': 'yes' }),
+    before: (response) => response.setHeader('x-own', 'yes').writeHead(201),
+  }
+  const handle = ({ request, response }: Exchange) => void forms[request.url?.slice(3) ?? '']?.(response).end()
+  await serving({ raw: [{ prefix: '/f/', handle }] }, async ({ url }) => {
+    for (const form of Object.keys(forms)) {
+      const { headers } = await fetch(`${url}/f/${form}`)
+      assert.match(headers.get('x-plat-request-id') ?? '', UUID_V7, form)
+      const own = form === 'none' || form === 'status' ? null : 'yes'
+      assert.equal(headers.get('x-own'), own, form)
+    }
   })
 })
 

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
+import { TestClock } from '@plat/core'
+import type { AppendHandle } from './files.ts'
+import { GATHER_TURNS, GroupCommit } from './group-commit.ts'
+
+/** A disk that is done one turn later, and the entries of each of its writes. */
+function setUp() {
+  const writes: number[] = []
+  const handle: AppendHandle = {
+    size: () => 0,
+    read: () => 0,
+    write: (bytes) => bytes.length,
+    append(bytes, done) {
+      writes.push(bytes.length)
+      setImmediate(() => done(null, bytes.length))
+    },
+    truncate: () => {},
+    close: () => {},
+  }
+  const commit = new GroupCommit({ handle, clock: new TestClock() })
+  /** An entry of one byte. */
+  const add = () =>
+    new Promise<void>((resolve, reject) => {
+      const { buffer, length } = commit.room(1)
+      buffer[length] = 0x0a
+      commit.add(1, { durable: resolve, failed: reject }, true)
+    })
+  return { writes, add }
+}
+
+test('entries of turns that follow each other share a commit; the first turn without one begins it', async () => {
+  const { writes, add } = setUp()
+  const told: Promise<void>[] = []
+  for (let n = 0; n < 3; n++) {
+    told.push(add(), add())
+    await turn()
+  }
+  await Promise.all(told)
+  assert.deepEqual(writes, [6])
+})
+
+test('a lone entry waits for no other', async () => {
+  const { writes, add } = setUp()
+  const told = add()
+  await turn()
+  await turn()
+  assert.deepEqual(writes, [1])
+  await told
+})
+
+test('an endless stream of entries does not put a commit off for ever', async () => {
+  const { writes, add } = setUp()
+  const told: Promise<void>[] = []
+  for (let n = 0; n < GATHER_TURNS + 3; n++) {
+    told.push(add(), add())
+    await turn()
+  }
+  assert.equal(writes[0], (GATHER_TURNS + 1) * 2)
+  await Promise.all(told)
+})
