@@ -9,29 +9,31 @@ export interface Ids {
   random(bytes: number): Uint8Array
 }
 
-/** Randomness is drawn in blocks: one system call serves 256 ids. */
-const BLOCK_BYTES = 4096
+/** Randomness is drawn in blocks: one system call, and one text, serves so many ids. */
+const IDS_OF_BLOCK = 256
 const RANDOM_BYTES_OF_UUID = 10
+const DIGITS_OF_UUID = RANDOM_BYTES_OF_UUID * 2
 
 /** The machine's randomness with the time of `clock`. */
 export function systemIds(clock: Clock): Ids {
-  let block = Buffer.alloc(0)
+  /** Hexadecimal. */
+  let block = ''
   let used = 0
   let at = Number.NaN
   let time = ''
   return {
     uuid() {
-      if (used + RANDOM_BYTES_OF_UUID > block.length) {
-        block = randomBytes(BLOCK_BYTES)
+      if (used === block.length) {
+        block = randomBytes(IDS_OF_BLOCK * RANDOM_BYTES_OF_UUID).toString('hex')
         used = 0
       }
-      used += RANDOM_BYTES_OF_UUID
+      used += DIGITS_OF_UUID
       const now = clock.now()
       if (now !== at) {
         at = now
         time = timeOf(now)
       }
-      return time + restOf(block.toString('hex', used - RANDOM_BYTES_OF_UUID, used))
+      return time + restOf(block.slice(used - DIGITS_OF_UUID, used))
     },
     random: (bytes) => randomBytes(bytes),
   }
@@ -45,10 +47,10 @@ function timeOf(now: number): string {
 
 const VARIANTS = '89ab'
 
-/** A UUIDv7's variant and 74 random bits: 20 hex digits, six bits unused. */
-function restOf(random: string): string {
-  const variant = VARIANTS[Number.parseInt(random[3] ?? '0', 16) & 0x3]
-  return `${random.slice(0, 3)}-${variant}${random.slice(4, 7)}-${random.slice(7, 19)}`
+/** A UUIDv7's variant and 74 random bits, from the hex digits that begin at `from`. */
+function restOf(digits: string, from: number): string {
+  const variant = VARIANTS[Number.parseInt(digits[from + 3] ?? '0', 16) & 0x3]
+  return `${digits.slice(from, from + 3)}-${variant}${digits.slice(from + 4, from + 7)}-${digits.slice(from + 7, from + 19)}`
 }
 
 const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567'

@@ -1,4 +1,4 @@
-import { systemClock } from '@plat/core'
+import { type Clock, systemClock } from '@plat/core'
 import { type Logger, pino } from 'pino'
 import { LineWriter } from './line-writer.ts'
 import { withoutSecrets } from './redact.ts'
@@ -30,11 +30,25 @@ export function createLog({ service, level = 'info', destination = STDOUT_FD }: 
   const options = {
     level: LEVELS.has(level) ? level : 'info',
     base: { service },
-    timestamp: () => `,"time":"${new Date(systemClock.now()).toISOString()}"`,
+    timestamp: stamps(systemClock),
     formatters: { level: (label: string) => ({ level: label }) },
   }
   const sink = pino.destination({ dest: destination, sync: true, mkdir: true, mode: 0o600 })
   return wrap(pino(options, new LineWriter(sink)))
+}
+
+/** pino's member of the time. Many lines share a millisecond: its text is made once. */
+function stamps(clock: Clock): () => string {
+  let at = Number.NaN
+  let text = ''
+  return () => {
+    const now = clock.now()
+    if (now !== at) {
+      at = now
+      text = `,"time":"${new Date(now).toISOString()}"`
+    }
+    return text
+  }
 }
 
 function wrap(logger: Logger): Log {

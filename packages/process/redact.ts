@@ -29,8 +29,8 @@ const SECRET_ENDINGS = ['token', 'tokens', 'secret', 'secrets', 'password', 'api
 /** Three base64url parts of which the first begins a JSON object, and credentials of the HTTP schemes. */
 const TOKEN_IN_TEXT = /eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*|\b(Bearer|DPoP|Basic) +[\w.~+/=-]{8,}/g
 
-/** What each alternative of `TOKEN_IN_TEXT` must hold: looking for these is cheap, and nearly no text has one. */
-const TOKEN_SIGNS = ['eyJ', 'Bearer ', 'DPoP ', 'Basic ']
+/** What `TOKEN_IN_TEXT` cannot match without: looking for it is cheap, and nearly no text has it. */
+const TOKEN_SIGN = /eyJ|Bearer |DPoP |Basic /
 
 /** Field names that were asked about, with the answer. Names are the program's own; deeper ones may be a caller's, hence the cap. */
 const judgedNames = new Map<string, boolean>()
@@ -59,7 +59,8 @@ export function withoutSecrets(value: string | object): string | object {
 /** Whether a line's fields are plain values with nothing to remove, as nearly all are: then they need no copy. */
 function isClean(fields: object): boolean {
   if (fields instanceof Error || Array.isArray(fields)) return false
-  for (const [name, member] of Object.entries(fields)) {
+  for (const name in fields) {
+    const member: unknown = Reflect.get(fields, name)
     const plain = Array.isArray(member) ? member.every(isPlain) : isPlain(member)
     if (!plain || isSecretName(name)) return false
   }
@@ -67,17 +68,13 @@ function isClean(fields: object): boolean {
 }
 
 function isPlain(value: unknown): boolean {
-  if (typeof value === 'string') return value.length <= MAX_TEXT && !mayHoldSecret(value)
-  return typeof value === 'number' || typeof value === 'boolean' || value === undefined
-}
-
-function mayHoldSecret(text: string): boolean {
-  return TOKEN_SIGNS.some((sign) => text.includes(sign))
+  if (typeof value === 'string') return value.length <= MAX_TEXT && !TOKEN_SIGN.test(value)
+  return typeof value === 'number' || typeof value === 'boolean' || value === undefined || value === null
 }
 
 function cleanText(text: string): string {
   const cut = text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text
-  if (!mayHoldSecret(cut)) return cut
+  if (!TOKEN_SIGN.test(cut)) return cut
   return cut.replaceAll(TOKEN_IN_TEXT, (_all, scheme: string | undefined) =>
     scheme === undefined ? REMOVED : `${scheme} ${REMOVED}`,
   )
