@@ -33,7 +33,7 @@ export function systemIds(clock: Clock): Ids {
         at = now
         time = timeOf(now)
       }
-      return time + restOf(block.slice(used - DIGITS_OF_UUID, used))
+      return time + restOf(block, used - DIGITS_OF_UUID)
     },
     random: (bytes) => randomBytes(bytes),
   }
