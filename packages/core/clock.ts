@@ -1,3 +1,5 @@
+import { performance } from 'node:perf_hooks'
+
 /**
  * Time comes from an injected clock, so that every test can own it.
  */

@@ -21,6 +21,19 @@ test('ids do not repeat and sort by time', async () => {
   assert.deepEqual(times, [...times].sort())
 })
 
+test('no id holds random digits of the one before', () => {
+  const ids = systemIds(new TestClock())
+  let shared = 0
+  let before = ids.uuid().slice(-12)
+  for (let count = 0; count < 1000; count++) {
+    const id = ids.uuid().replaceAll('-', '')
+    for (let at = 0; at + 5 <= before.length; at++) if (id.slice(-15).includes(before.slice(at, at + 5))) shared++
+    before = id.slice(-12)
+  }
+  // Five digits meet by chance now and then, in about one of ten thousand pairs.
+  assert.ok(shared < 10, `${shared}`)
+})
+
 test('random bytes have the length that was asked and differ', () => {
   const ids = systemIds(new TestClock())
   assert.equal(ids.random(32).length, 32)

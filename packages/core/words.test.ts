@@ -124,3 +124,22 @@ test('what was thrown tells its reason, the first attempt that of several', () =
   assert.equal(reasonOf(new AggregateError([new Error('first'), new Error('second')])), 'first')
   assert.equal(reasonOf(new AggregateError([new Error('first')], 'both')), 'both')
 })
+
+test('a time with microseconds is the same whatever was written before', () => {
+  const near = fc.tuple(fc.integer({ min: -2, max: 2 }), fc.nat(1999), fc.nat(7)).map(([s, ms, eighth]) => {
+    return Date.UTC(2026, 0, 1) + s * 1000 + ms + eighth / 8
+  })
+  const far = fc.date({ min: new Date(0), max: new Date('9999-12-31T23:59:59Z'), noInvalidDate: true }).map(Number)
+  fc.assert(
+    fc.property(fc.array(fc.oneof(near, far), { maxLength: 20 }), (times) => {
+      for (const ms of times) {
+        const whole = Math.floor(ms)
+        const micros = String((ms - whole) * 1000).padStart(3, '0')
+        assert.equal(rfc3339Micros(ms), new Date(whole).toISOString().replace('Z', `${micros}Z`))
+      }
+    }),
+  )
+  assert.throws(() => rfc3339Micros(Number.NaN), RangeError)
+  assert.throws(() => rfc3339Micros(9e15), RangeError)
+  assert.throws(() => rfc3339Micros(9e15), RangeError)
+})
