@@ -110,11 +110,22 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
 export function signJws(signer: LocalSigner, header: object, claims: object): string
 export function signJws(signer: Signer, header: object, claims: object): string | Promise<string>
 export function signJws(signer: Signer, header: object, claims: object): string | Promise<string> {
-  const head = JSON.stringify({ alg: signer.alg, kid: signer.kid, ...header })
-  const input = `${encodeText(head)}.${encodeText(JSON.stringify(claims))}`
+  const input = `${encodedHeader(signer, header)}.${encodeText(JSON.stringify(claims))}`
   const signature = signer.sign(Buffer.from(input, 'latin1'))
   if (signature instanceof Uint8Array) return `${input}.${encodeBase64url(signature)}`
   return signature.then((bytes) => `${input}.${encodeBase64url(bytes)}`)
+}
+
+/** Headers that hold nothing but what the signer says. */
+const plainHeaders = new WeakMap<Signer, string>()
+
+function encodedHeader(signer: Signer, header: object): string {
+  const isPlain = Object.keys(header).length === 0
+  const known = isPlain ? plainHeaders.get(signer) : undefined
+  if (known !== undefined) return known
+  const encoded = encodeText(JSON.stringify({ alg: signer.alg, kid: signer.kid, ...header }))
+  if (isPlain) plainHeaders.set(signer, encoded)
+  return encoded
 }
 
 function encodeText(text: string): string {

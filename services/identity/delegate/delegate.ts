@@ -13,7 +13,7 @@ import {
   signFor,
 } from '../exchange/parts.ts'
 import type { ExchangeRequest } from '../exchange/request.ts'
-import { type IssuedFacts, recordIssued } from '../serve/audit.ts'
+import { type Asker, type IssuedFacts, recordIssued } from '../serve/audit.ts'
 import { OAuthRefusal } from '../serve/refusal.ts'
 import type { Once, OnceVerdict } from './once.ts'
 import { type Delegator, delegatorOf, names } from './subject.ts'
@@ -46,10 +46,11 @@ export async function delegate(
   parts: DelegationParts,
   asked: DelegationRequest,
   request: IncomingMessage,
-  who: object,
+  who: Asker,
 ): Promise<ExchangeAnswer> {
   const actor = await actorOf(parts, asked)
-  Object.assign(who, { sub: actor.subject, jti: actor.jti })
+  who.sub = actor.subject
+  who.jti = actor.jti
   const delegator = await delegatorOf(parts, asked)
   refuseSelf(actor, delegator.claims)
   refuseOtherTenant(parts, actor, delegator.claims)

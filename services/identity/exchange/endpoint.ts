@@ -1,5 +1,5 @@
 import { type DelegationParts, delegate } from '../delegate/delegate.ts'
-import { recordRefused } from '../serve/audit.ts'
+import { type Asker, recordRefused } from '../serve/audit.ts'
 import type { Endpoint } from '../serve/endpoint.ts'
 import { Parameters } from '../serve/parameters.ts'
 import { OAuthRefusal } from '../serve/refusal.ts'
@@ -16,7 +16,7 @@ export function exchangeEndpoint(parts: DelegationParts): Endpoint {
     errors: 'oauth',
     async handle(body, request) {
       let event: 'exchange' | 'delegation' = 'exchange'
-      const who = {}
+      const who: Asker = {}
       try {
         const asked = decodeExchangeRequest(Parameters.read(body, request))
         if (asked.actorToken === null) return await exchange(parts, asked, request, who)

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { rfc3339 } from '@plat/core'
 import type { SessionClaims } from '@plat/tokens'
-import { recordIssued } from '../serve/audit.ts'
+import { type Asker, recordIssued } from '../serve/audit.ts'
 import { OAuthRefusal } from '../serve/refusal.ts'
 import type { Audience } from './config.ts'
 import {
@@ -37,17 +37,20 @@ export async function exchange(
   parts: IssuingParts,
   asked: ExchangeRequest,
   request: IncomingMessage,
-  who: object,
+  who: Asker,
 ): Promise<ExchangeAnswer> {
-  const subject = await sessionOf(parts, asked.subjectToken, 'subject_token')
-  Object.assign(who, { sub: subject.subject, jti: subject.jti })
+  const verified = sessionOf(parts, asked.subjectToken, 'subject_token')
+  const subject = verified instanceof Promise ? await verified : verified
+  who.sub = subject.subject
+  who.jti = subject.jti
   if (subject.parentJti !== null) {
     throw new OAuthRefusal(400, 'invalid_grant', 'subject_token: an exchanged token cannot be exchanged again')
   }
   const audienceName = asked.audience ?? ''
   const audience = allowedAudience(parts, audienceName, subject)
   const scopes = grantedScopes(asked, audience, subject)
-  const holder = await boundTo(parts, subject)
+  const bound = boundTo(parts, subject)
+  const holder = bound instanceof Promise ? await bound : bound
   if (audience.provider !== null) {
     await proveHolder(parts, request, { token: asked.subjectToken, boundTo: holder, name: 'subject_token' })
   }
@@ -74,9 +77,10 @@ function allowedAudience({ config }: IssuingParts, name: string, subject: Sessio
 
 /** Rule 3. */
 function grantedScopes({ scopes }: ExchangeRequest, audience: Audience, subject: SessionClaims): readonly string[] {
-  const wanted = new Set(scopes ?? subject.scopes)
-  const granted = subject.scopes.filter((scope) => wanted.has(scope) && audience.allowedScopes.has(scope))
-  if (granted.length > 0) return [...new Set(granted)]
+  const wanted = scopes === null ? null : new Set(scopes)
+  const granted = subject.scopes.filter((scope) => wanted?.has(scope) !== false && audience.allowedScopes.has(scope))
+  if (granted.length === 1) return granted
+  if (granted.length > 1) return [...new Set(granted)]
   throw new OAuthRefusal(400, 'invalid_scope', 'no requested scope is both allowed for the audience and granted')
 }
 
@@ -85,7 +89,7 @@ function lifetime({ ttlSeconds }: ExchangeRequest, { maxTTLSeconds }: Audience, 
   return Math.min(ttlSeconds ?? maxTTLSeconds, maxTTLSeconds, left)
 }
 
-async function sessionToken(parts: IssuingParts, granted: Granted): Promise<ExchangeAnswer> {
+function sessionToken(parts: IssuingParts, granted: Granted): ExchangeAnswer | Promise<ExchangeAnswer> {
   const { subject, audienceName, scopes, boundTo: jkt, issuedAt, lifetimeSeconds, jti } = granted
   const { members } = subject
   const token = signFor(parts, subject.namespace, {
@@ -106,9 +110,9 @@ async function sessionToken(parts: IssuingParts, granted: Granted): Promise<Exch
     plat_delegation_jtis: members.plat_delegation_jtis,
     cnf: jkt === null ? undefined : { jkt },
   })
+  const answered = answer(token, lifetimeSeconds, scopes)
   const recorded = record(parts, granted, lifetimeSeconds)
-  if (recorded !== undefined) await recorded
-  return answer(token, lifetimeSeconds, scopes)
+  return recorded === undefined ? answered : recorded.then(() => answered)
 }
 
 /** Rule 5. What the provider said goes to the log of nobody but us, and only as the reason it was given. */

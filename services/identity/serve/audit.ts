@@ -31,10 +31,10 @@ export interface IssuedFacts {
   readonly provider?: string
 }
 
-/** Who asked, as far as it was verified: SPIFFE ID and `jti` of the token, or the pod. */
+/** Who asked, as far as it was verified by now: SPIFFE ID and `jti` of the token, or the pod. */
 export interface Asker {
-  readonly sub?: string
-  readonly jti?: string
+  sub?: string
+  jti?: string
 }
 
 /**

@@ -19,9 +19,7 @@ export class Parameters {
     if (request.url?.includes('?') === true) throw invalid('parameters belong into the body, not into the URL')
     const type = request.headers['content-type']
     if (isJson(type)) return new Parameters(readJson(body))
-    if (type !== undefined && /^application\/x-www-form-urlencoded *(;|$)/i.test(type)) {
-      return new Parameters(readForm(body))
-    }
+    if (isForm(type)) return new Parameters(readForm(body))
     throw invalid('Content-Type must be application/x-www-form-urlencoded or application/json')
   }
 
@@ -43,6 +41,12 @@ export class Parameters {
     }
     return number
   }
+}
+
+/** `application/x-www-form-urlencoded`, with or without parameters. */
+function isForm(contentType: string | undefined): boolean {
+  if (contentType === 'application/x-www-form-urlencoded') return true
+  return contentType !== undefined && /^application\/x-www-form-urlencoded *(;|$)/i.test(contentType)
 }
 
 function invalid(description: string): OAuthRefusal {
