@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Rec } from '@plat/ledger'
-import type { Hold } from '@plat/state'
+import type { Hold, HoldItem } from '@plat/state'
 import {
   type Decision,
   type Denial,
@@ -14,17 +14,51 @@ import {
 import type { GovernedCall } from './call.ts'
 
 // The members of these records are the ledger line format: absent beats null, so nulls become undefined. Nested members stand
-// in canonical order, so that the ledger need not sort them.
+// in canonical order, so that the ledger need not sort them. Each record is one literal: an object that is spread into another
+// grows member by member, which costs more than what stands in it.
 
 /** What an allowed call is about to do: durable before anything is forwarded. */
 export function intentRecord(call: GovernedCall, revision: string): Rec {
+  return openingRecord(call, null, revision)
+}
+
+/** A refusal before anything was forwarded. */
+export function decisionRecord(call: GovernedCall, denial: Denial, revision: string): Rec {
+  return openingRecord(call, denial, revision)
+}
+
+/** Whether the call may go on. */
+function openingRecord(call: GovernedCall, denial: Denial | null, revision: string): Rec {
   const { decision, hold } = call.facts
+  const known = described(call)
+  const { policy, rule, reason, code, policyRevision } = verdict(decision, denial, revision)
   return {
-    ...judged(call, null, revision),
-    kind: 'intent',
-    action: decision.action,
-    holds: hold?.items.map(({ amount, cap, key, unit, window }) => ({ amount, cap, key, unit, window })),
+    kind: denial === null ? 'intent' : 'decision',
+    call: known.call,
+    session: known.session,
+    namespace: known.namespace,
+    agent: known.agent,
+    user: known.user,
+    jti: known.jti,
+    op: known.op,
+    server: known.server,
+    tool: known.tool,
+    method: known.method,
+    argsSha256: known.argsSha256,
+    argsBytes: known.argsBytes,
+    facts: known.facts,
+    policy,
+    rule,
+    reason,
+    code,
+    policyRevision,
+    action: denial === null ? decision.action : 'deny',
+    holds: denial === null ? hold?.items.map(heldItem) : undefined,
   }
+}
+
+function heldItem({ amount, cap, key, unit, window }: HoldItem) {
+  return { amount, cap, key, unit, window }
 }
 
 /** How the call ended: one per call. */
@@ -32,9 +66,29 @@ export function outcomeRecord(call: GovernedCall, outcome: Outcome, denial: Deni
   const { usage } = outcome
   const { decision, hold, target } = call.facts
   const model = target.kind === 'model'
+  const known = described(call)
+  const { policy, rule, reason, code, policyRevision } = verdict(decision, denial, more.revision)
+  const { costMicros, currency, priceId, settled } = money(outcome, hold, more.prices)
   return {
-    ...judged(call, denial, more.revision),
     kind: 'outcome',
+    call: known.call,
+    session: known.session,
+    namespace: known.namespace,
+    agent: known.agent,
+    user: known.user,
+    jti: known.jti,
+    op: known.op,
+    server: known.server,
+    tool: known.tool,
+    method: known.method,
+    argsSha256: known.argsSha256,
+    argsBytes: known.argsBytes,
+    facts: known.facts,
+    policy,
+    rule,
+    reason,
+    code,
+    policyRevision,
     // An upstream that failed and a call that was cut have a code as well, but were allowed.
     action: outcome.result === 'denied' ? 'deny' : decision.action,
     result: outcome.result,
@@ -43,7 +97,10 @@ export function outcomeRecord(call: GovernedCall, outcome: Outcome, denial: Deni
     upstreamMs: Math.round(outcome.upstreamMs),
     usage: usage === null ? undefined : inOrder(usage),
     usageSource: outcome.usageSource,
-    ...money(outcome, hold, more.prices),
+    costMicros,
+    currency,
+    priceId,
+    settled,
     route: model ? target.key : undefined,
     model: model ? (target.tool ?? undefined) : undefined,
     maxTokens: call.body?.maxTokens ?? undefined,
@@ -89,11 +146,6 @@ export interface Closed {
   readonly ms: number
 }
 
-/** A refusal before anything was forwarded. */
-export function decisionRecord(call: GovernedCall, denial: Denial, revision: string): Rec {
-  return { ...judged(call, denial, revision), kind: 'decision', action: 'deny' }
-}
-
 /** What an upstream asks of the caller in the middle of a call: durable before the caller sees it. */
 export function messageRecord(call: GovernedCall, { method, args }: Message): Rec {
   const { target } = call.facts
@@ -120,9 +172,10 @@ export function unreadRecord(id: string, identity: Identity, denial: Denial, rev
   }
 }
 
-function judged(call: GovernedCall, denial: Denial | null, revision: string) {
+/** Worked out once a pass. */
+function described(call: GovernedCall): Described {
   call.described ??= describe(call)
-  return { ...call.described, ...verdict(call.facts.decision, denial, revision) }
+  return call.described
 }
 
 function who(call: string, identity: Identity) {
@@ -143,8 +196,14 @@ function describe(call: GovernedCall) {
   const { target, taints } = call.facts
   const known = target !== unresolved
   const args = call.received?.args ?? null
+  const { session, namespace, agent, user, jti } = call.identity
   return {
-    ...who(call.id, call.identity),
+    call: call.id,
+    session,
+    namespace,
+    agent,
+    user: user ?? undefined,
+    jti,
     op: call.operation,
     server: known ? target.server : call.server,
     tool: (known ? target.tool : null) ?? call.name ?? undefined,
