@@ -59,6 +59,14 @@ test('a long string is cut at a code point to at most 1,024 bytes and says so', 
 
 test('a lone surrogate of a caller costs no record', () => {
   assert.equal(JSON.parse(encodeRecord(rec({ tool: 'a\ud800b' }), stamp)).tool, 'a\ufffdb')
+  const { facts } = JSON.parse(encodeRecord(rec({ facts: { 'k\udfff': ['v\udbff'] } }), stamp))
+  assert.deepEqual(facts, { 'k\ufffd': ['v\ufffd'] })
+})
+
+test('a backslash of a caller is no lone surrogate', () => {
+  for (const tool of ['\\ud800', '\\', '\u{1f600}\\ud']) {
+    assert.equal(encodeRecord(rec({ tool }), stamp), canonicalJson({ ...rec({ tool }), ...stamp }))
+  }
 })
 
 test('what has no exact form is refused by name', () => {

@@ -11,6 +11,9 @@ const ELLIPSIS_BYTES = 3
 /** A string this short fits whatever its characters are: three bytes of UTF-8 for each UTF-16 unit. */
 const ALWAYS_FITS = Math.floor(MAX_STRING_BYTES / 3)
 
+/** How `JSON.stringify` begins a lone surrogate. A backslash and `ud` of a caller's read the same, which costs time only. */
+const LONE_SURROGATE = '\\ud'
+
 /** A record that has no canonical form: a mistake of the program, named by member. */
 export class RecordFault extends TypeError {}
 
@@ -78,20 +81,29 @@ function inOrder(rec: Rec, stamp: Stamp) {
 
 const MEMBERS: ReadonlySet<string> = new Set(Object.keys(inOrder({ kind: 'gap' }, { at: '', tenant: '', replica: '' })))
 
-/** A record as canonical JSON (RFC 8785), stamped. Absent beats null: undefined members are left out. Throws `RecordFault`. */
+/**
+ * A record as canonical JSON (RFC 8785), stamped. Absent beats null: undefined members are left out. Throws `RecordFault`.
+ *
+ * It takes half the time when every string lies in one piece: a single one that was put together with `+` sends
+ * `JSON.stringify` its slow way for the whole record.
+ */
 export function encodeRecord(rec: Rec, stamp: Stamp): string {
   for (const name in rec) {
     // What stringifies to canonical JSON as it stands is written at once; that is nearly every record.
     if (!MEMBERS.has(name) || !isCanonical(rec[name], 1)) return checkedSize(objectText({ ...rec, ...stamp }, '', 0))
   }
-  return checkedSize(JSON.stringify(inOrder(rec, stamp)))
+  const text = JSON.stringify(inOrder(rec, stamp))
+  return checkedSize(text.includes(LONE_SURROGATE) ? objectText({ ...rec, ...stamp }, '', 0) : text)
 }
 
-/** Whether `JSON.stringify` writes this value in canonical form, whole and within the limits. False is no fault yet. */
+/**
+ * Whether `JSON.stringify` writes this value in canonical form, whole and within the limits, but for lone surrogates: those
+ * are looked for in what was written. False is no fault yet.
+ */
 function isCanonical(value: RecValue | undefined, depth: number): boolean {
   switch (typeof value) {
     case 'string':
-      return value.length <= ALWAYS_FITS && value.isWellFormed()
+      return value.length <= ALWAYS_FITS
     case 'number':
       return Number.isSafeInteger(value)
     case 'boolean':
@@ -114,7 +126,7 @@ function isCanonicalList(list: readonly (RecValue | undefined)[], depth: number)
 function isCanonicalObject(value: { readonly [member: string]: RecValue | undefined }, depth: number): boolean {
   let before = ''
   for (const name in value) {
-    if (name < before || !isCanonical(name, depth) || !isCanonical(value[name], depth + 1)) return false
+    if (name < before || name.length > ALWAYS_FITS || !isCanonical(value[name], depth + 1)) return false
     before = name
   }
   return true
