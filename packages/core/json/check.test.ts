@@ -118,6 +118,58 @@ test('text that JSON.parse refuses is refused, and what is refused beyond that a
   )
 })
 
+test('reading a value refuses what checking it refuses, in the same words', () => {
+  const long = 'x'.repeat(31)
+  const alphabet = [
+    ...'{}[]:,"\\1 ',
+    '{"a":',
+    '"b":',
+    '"\\u0061":',
+    `"${long}"`,
+    `"${long}\\`,
+    `${long}"`,
+    '\\\\',
+    '\n',
+    'é',
+  ]
+  const input = fc.oneof(
+    fc.constantFrom(...ACCEPTED, ...REFUSED),
+    fc.array(fc.constantFrom(...alphabet), { maxLength: 14 }).map((parts) => parts.join('')),
+  )
+  fc.assert(
+    fc.property(input, fc.constantFrom(1, 2, MAX_JSON_DEPTH), (text, maxDepth) => {
+      const refused = problem(() => checkJson(bytes(text), { maxDepth }))
+      assert.equal(
+        problem(() => parseStrict(bytes(text), { maxDepth })),
+        refused,
+      )
+      if (refused === null) assert.deepEqual(parseStrict(bytes(text)), JSON.parse(text))
+    }),
+    { numRuns: 3000 },
+  )
+})
+
+test('a long string is read to its own end, whatever escapes stand before a quote', () => {
+  for (let length = 28; length < 40; length++) {
+    for (const end of ['\\"', '\\\\', '\\\\\\"', '\\\\\\\\']) {
+      const text = `{"s":"${'x'.repeat(length)}${end}","t":{"s":1,"u":2}}`
+      assert.deepEqual(parseStrict(text), JSON.parse(text))
+      assert.throws(() => parseStrict(text.replace('"u"', '"s"')), { message: /duplicate/ })
+    }
+  }
+})
+
+/** What is refused and where; null: nothing. */
+function problem(read: () => unknown): string | null {
+  try {
+    read()
+    return null
+  } catch (error) {
+    assert.ok(error instanceof JsonError, String(error))
+    return `${error.offset} ${error.message}`
+  }
+}
+
 function parses(text: string): boolean {
   try {
     JSON.parse(text)

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { MemberNames, textOf } from './names.ts'
+import { skipTrusted } from './trusted.ts'
 
 /** Deepest nesting of arrays and objects that any part accepts. */
 export const MAX_JSON_DEPTH = 64
@@ -67,11 +68,56 @@ export function checkJson(bytes: Uint8Array, options?: JsonOptions): void {
   }
 }
 
-/** `checkJson`, then the value. */
+/**
+ * The value of what passes `checkJson`. `JSON.parse` asks the grammar, so that only what it does not know has to be looked for beside it.
+ * @throws JsonError
+ */
 export function parseStrict(input: Uint8Array | string, options?: JsonOptions): unknown {
   const bytes = typeof input === 'string' ? Buffer.from(input) : input
+  try {
+    const isStrict = isUtf8(bytes) && hasStrictShape(bytes, options?.maxDepth ?? MAX_JSON_DEPTH)
+    if (isStrict) return JSON.parse(typeof input === 'string' ? input : textOf(bytes, 0, bytes.length))
+  } catch {
+    // No JSON: what is wrong with it, and where, is told below.
+  }
   checkJson(bytes, options)
-  return JSON.parse(typeof input === 'string' ? input : textOf(bytes, 0, bytes.length))
+  throw new JsonError('no JSON', 0)
+}
+
+/**
+ * Whether no object has two members of one name and nothing is nested too deep, if the bytes are JSON. Else the answer means nothing.
+ * @throws SyntaxError on some of what is no JSON
+ */
+function hasStrictShape(bytes: Uint8Array, maxDepth: number): boolean {
+  names.reset(bytes)
+  try {
+    return walk(bytes, maxDepth)
+  } finally {
+    names.release()
+  }
+}
+
+function walk(bytes: Uint8Array, maxDepth: number): boolean {
+  let depth = 0
+  let at = 0
+  for (let byte = bytes[at]; byte !== undefined; byte = bytes[at]) {
+    if (byte === QUOTE) {
+      const end = skipTrusted(bytes, at)
+      const after = skipSpace(bytes, end)
+      // Only names are followed by a colon.
+      if (bytes[after] === COLON && (depth === 0 || names.seen(depth - 1, at + 1, end - 1))) return false
+      at = after
+      continue
+    }
+    if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
+      if (depth === maxDepth) return false
+      names.open(depth++, byte === OPEN_OBJECT)
+    } else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) {
+      if (depth-- === 0) return false
+    }
+    at++
+  }
+  return true
 }
 
 /** Scans one value; answers the first byte after it and after the white space that follows. */

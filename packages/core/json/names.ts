@@ -10,6 +10,8 @@ const NOTHING = new Uint8Array(0)
  */
 export class MemberNames {
   #bytes: Uint8Array = NOTHING
+  /** Whether there is an escape anywhere: most inputs have none. */
+  #escapes = false
   /** Per depth: is it an object, how many names are listed, and the set once the list does not do. */
   readonly #objects: boolean[] = []
   readonly #counts: number[] = []
@@ -21,12 +23,14 @@ export class MemberNames {
   /** Begins another input. */
   reset(bytes: Uint8Array): void {
     this.#bytes = bytes
+    this.#escapes = bufferOf(bytes).indexOf(BACKSLASH) !== -1
     this.#sets.length = 0
   }
 
   /** Lets go of the input, so that the scratch keeps no body alive. */
   release(): void {
-    this.reset(NOTHING)
+    this.#bytes = NOTHING
+    this.#sets.length = 0
   }
 
   open(depth: number, isObject: boolean): void {
@@ -44,7 +48,7 @@ export class MemberNames {
     const count = this.#counts[depth] ?? 0
     const set = this.#sets[depth]
     if (set) return this.#seenIn(set, start, end)
-    if (count === COMPARED_NAMES || isEscaped(this.#bytes, start, end)) {
+    if (count === COMPARED_NAMES || (this.#escapes && isEscaped(this.#bytes, start, end))) {
       return this.#seenIn(this.#toSet(depth, count), start, end)
     }
     const base = depth * COMPARED_NAMES
@@ -82,7 +86,7 @@ export class MemberNames {
 }
 
 /** Does the name in bytes `start` to `end` contain an escape? */
-export function isEscaped(bytes: Uint8Array, start: number, end: number): boolean {
+function isEscaped(bytes: Uint8Array, start: number, end: number): boolean {
   for (let at = start; at < end; at++) if (bytes[at] === BACKSLASH) return true
   return false
 }
@@ -97,5 +101,10 @@ export function nameOf(bytes: Uint8Array, start: number, end: number): string {
 
 /** The text of a byte range of valid UTF-8. */
 export function textOf(bytes: Uint8Array, start: number, end: number): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString('utf8')
+  return bufferOf(bytes).toString('utf8', start, end)
+}
+
+/** The same bytes with the methods of a `Buffer`; most are one already. */
+export function bufferOf(bytes: Uint8Array): Buffer {
+  return bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }

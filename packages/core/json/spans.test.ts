@@ -38,6 +38,17 @@ test('a path that leads nowhere finds nothing', () => {
 
 test('an escaped name is the name it stands for', () => {
   assert.equal(found(String.raw`{"p\u0061rams":{"n":1}}`, 'params', 'n'), '1')
+  assert.equal(found(String.raw`{"params\u0000":0,"param":1,"\u0070arams":{"é":2}}`, 'params', 'é'), '2')
+  assert.equal(found(String.raw`{"a\\":1,"a":2}`, 'a'), '2')
+})
+
+test('a span behind long strings is found, whatever escapes they end with', () => {
+  for (let length = 28; length < 40; length++) {
+    for (const end of ['', '\\"', '\\\\', '\\\\\\"', '\\"\\\\']) {
+      const long = `"${'x'.repeat(length)}${end}"`
+      assert.equal(found(`{"a":${long},${long}:1,"b":[${long}]}`, 'b'), `[${long}]`)
+    }
+  }
 })
 
 test('a member is cut with one comma, wherever it stands', () => {

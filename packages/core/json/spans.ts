@@ -1,11 +1,13 @@
-import { skipSpace, skipString } from './check.ts'
-import { isEscaped, nameOf } from './names.ts'
+import { skipSpace } from './check.ts'
+import { nameOf } from './names.ts'
+import { skipTrusted } from './trusted.ts'
 
 /** Byte range: `start` included, `end` not. */
 export type Span = readonly [start: number, end: number]
 
 const QUOTE = 0x22
 const COMMA = 0x2c
+const BACKSLASH = 0x5c
 const OPEN_ARRAY = 0x5b
 const CLOSE_ARRAY = 0x5d
 const OPEN_OBJECT = 0x7b
@@ -67,7 +69,7 @@ function findMember(bytes: Uint8Array, object: number, wanted: string): Member |
   let previousEnd = object + 1
   let nameStart = skipSpace(bytes, previousEnd)
   while (bytes[nameStart] === QUOTE) {
-    const nameEnd = skipString(bytes, nameStart)
+    const nameEnd = skipTrusted(bytes, nameStart)
     const valueStart = skipSpace(bytes, skipSpace(bytes, nameEnd) + 1)
     if (isNamed(bytes, nameStart + 1, nameEnd - 1, wanted)) return { previousEnd, nameStart, valueStart }
     previousEnd = skipValue(bytes, valueStart)
@@ -76,12 +78,11 @@ function findMember(bytes: Uint8Array, object: number, wanted: string): Member |
   return null
 }
 
-/** Compares where the bytes stand; only escaped names and names beyond ASCII become strings. */
+/** Compares where the bytes stand; a name becomes a string only where it is the same up to an escape or a byte beyond ASCII. */
 function isNamed(bytes: Uint8Array, start: number, end: number, wanted: string): boolean {
-  if (isEscaped(bytes, start, end)) return nameOf(bytes, start, end) === wanted
   for (let at = start; at < end; at++) {
     const byte = bytes[at] ?? 0
-    if (byte > 0x7f) return nameOf(bytes, start, end) === wanted
+    if (byte === BACKSLASH || byte > 0x7f) return nameOf(bytes, start, end) === wanted
     if (byte !== wanted.charCodeAt(at - start)) return false
   }
   return end - start === wanted.length
@@ -93,7 +94,7 @@ function skipValue(bytes: Uint8Array, at: number): number {
   let next = at
   do {
     const byte = bytes[next]
-    if (byte === QUOTE) next = skipString(bytes, next)
+    if (byte === QUOTE) next = skipTrusted(bytes, next)
     else if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
       depth++
       next++

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { checkJson, JsonError } from '@plat/core'
+import { JsonError, parseStrict } from '@plat/core'
 import { type Denial, deny, isDenial, type Parsed } from '../../call/index.ts'
 import { isObject, type JsonObject, member } from '../wire/json.ts'
 import { withheldPaths } from './capabilities.ts'
@@ -14,13 +14,13 @@ const PARSE_ERROR = -32700
 
 /** The message, when its bytes are one JSON object of JSON-RPC 2.0 and no two readers can see different things in them. */
 export function parseMessage(bytes: Uint8Array): JsonObject | Denial {
+  let message: unknown
   try {
-    checkJson(bytes)
+    message = parseStrict(bytes)
   } catch (error) {
     if (!(error instanceof JsonError)) throw error
     return deny('invalid_request', `the body is not strict JSON: ${error.message}`, { data: { rpc: PARSE_ERROR } })
   }
-  const message: unknown = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'))
   if (Array.isArray(message)) return deny('invalid_request', 'batches are not accepted: send one message per request')
   if (isObject(message) && message.jsonrpc === '2.0') return message
   return deny('invalid_request', 'the body is no JSON-RPC 2.0 message')

@@ -1,0 +1,35 @@
+import { bufferOf } from './names.ts'
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+
+/** Most strings end within this many bytes; in a longer one a native search for its end pays. */
+const SHORT_STRING = 32
+
+/**
+ * Byte after the string that starts at `at`, of input whose grammar is known or still to be asked: what stands in the string is not
+ * looked at. The end of the input where the string has none.
+ */
+export function skipTrusted(bytes: Uint8Array, at: number): number {
+  let next = at + 1
+  for (const near = next + SHORT_STRING; next < near; next++) {
+    const byte = bytes[next]
+    if (byte === QUOTE) return next + 1
+    if (byte === BACKSLASH) next++
+  }
+  return skipLong(bufferOf(bytes), next)
+}
+
+/** Goes on in a string at a byte that no backslash escapes. */
+function skipLong(bytes: Buffer, from: number): number {
+  let quote = bytes.indexOf(QUOTE, from)
+  while (quote !== -1 && isEscapedAt(bytes, from, quote)) quote = bytes.indexOf(QUOTE, quote + 1)
+  return quote === -1 ? bytes.length : quote + 1
+}
+
+/** Does an odd number of backslashes stand before this byte? */
+function isEscapedAt(bytes: Uint8Array, from: number, at: number): boolean {
+  let first = at
+  while (first > from && bytes[first - 1] === BACKSLASH) first--
+  return (at - first) % 2 === 1
+}
