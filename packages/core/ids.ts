@@ -33,7 +33,9 @@ export function systemIds(clock: Clock): Ids {
         at = now
         time = timeOf(now)
       }
-      return time + restOf(block, used - DIGITS_OF_UUID)
+      // Lower case it is already: this joins the pieces that `+` left apart. A record with such a text in it takes
+      // `JSON.stringify` twice as long.
+      return (time + restOf(block, used - DIGITS_OF_UUID)).toLowerCase()
     },
     random: (bytes) => randomBytes(bytes),
   }

@@ -132,7 +132,8 @@ export class FileLedger implements Ledger {
     const now = this.#clock.now()
     if (now !== this.#stampedAt) {
       this.#stampedAt = now
-      this.#stamp = { ...this.#stamp, at: rfc3339Micros(now) }
+      // Upper case it is already: this joins its pieces (see `encodeRecord`).
+      this.#stamp = { ...this.#stamp, at: rfc3339Micros(now).toUpperCase() }
     }
     return this.#stamp
   }
