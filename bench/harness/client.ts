@@ -1,10 +1,11 @@
 import { connect, type Socket } from 'node:net'
+import { clockMs } from './clock.ts'
 
 /** A whole answer: its status and everything behind the head, chunk sizes included. */
 export interface Answer {
   readonly status: number
   readonly body: string
-  /** When the first byte behind the head came, by `performance.now()`. */
+  /** When the first byte behind the head came, by `clockMs`. */
   readonly firstByteAt: number
 }
 
@@ -56,7 +57,7 @@ export class Connection {
     if (this.#bodyAt === -1) this.#readHead()
     if (this.#bodyAt === -1) return
     const all = this.#received
-    if (this.#firstByteAt === 0 && all.length > this.#bodyAt) this.#firstByteAt = performance.now()
+    if (this.#firstByteAt === 0 && all.length > this.#bodyAt) this.#firstByteAt = clockMs()
     const whole = this.#end === -1 ? all.subarray(-LAST_CHUNK.length).equals(LAST_CHUNK) : all.length >= this.#end
     if (!whole) return
     const status = Number(all.toString('latin1', 9, 12))

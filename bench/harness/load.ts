@@ -133,19 +133,19 @@ export async function pairedLatency(
 }
 
 /**
- * Microseconds by which `ours` hands out the first byte of a stream later than `floor`, round by round. Their upstream sends it on
- * a tick of `tickMs`, so that what happens before it is sent does not count. `noise99`: the same for `floor` against itself.
+ * Microseconds by which `ours` hands out the first byte of a stream later than `floor`, round by round. It says itself when the upstream
+ * sent it, so that what happens before does not count. `noise99`: the same for `floor` against itself.
  */
 export async function pairedFirstByte(
   targets: Readonly<Record<'floor' | 'ours', Target>>,
-  { rounds, tickMs }: { readonly rounds: number; readonly tickMs: number },
+  rounds: number,
 ): Promise<{ readonly p50: number; readonly p99: number; readonly noise99: number }> {
   const floor = new Connection(targets.floor.server.port)
   const ours = new Connection(targets.ours.server.port)
   const late = async (connection: Connection, { traffic }: Target, n: number) => {
     const answer = await connection.send(traffic.request(n))
     check(traffic, answer)
-    return (performance.timeOrigin + answer.firstByteAt) % tickMs
+    return answer.firstByteAt - Number(/sent at ([\d.]+)/.exec(answer.body)?.[1])
   }
   const differences: number[] = []
   const noise: number[] = []

@@ -1,13 +1,12 @@
 import type { ServerResponse } from 'node:http'
+import { clockMs } from '../harness/clock.ts'
 import { bodyOf, sendJson, serve } from './body.ts'
 
 /**
- * A chat completion of 1 KB: whole, or as 64 chunks, each in a write of its own. With an argument, a stream begins on a tick of so
- * many milliseconds of the machine's clock, whenever the request came: a reader knows when its first byte was sent.
+ * A chat completion of 1 KB: whole, or as 64 chunks, each in a write of its own. With an argument, the first chunk of a stream says when
+ * it was sent (`clockMs`), and the others follow so many milliseconds later, when it has reached its reader.
  */
-const tickMs = Number(process.argv[2] ?? 0)
-/** A tick that is nearer than this is left to the requests that came before, in milliseconds. */
-const AHEAD_MS = 4
+const pauseMs = Number(process.argv[2] ?? 0)
 const TEXT = 'x'.repeat(1024)
 const CHUNKS = 64
 const HEAD = { id: 'chatcmpl-1', created: 1_700_000_000, model: 'bench-1' }
@@ -39,23 +38,12 @@ function streamed(response: ServerResponse, withUsage: boolean): void {
       setImmediate(next)
     } else response.end(`${last}${withUsage ? usage : ''}data: [DONE]\n\n`)
   }
-  const begin = () => {
-    response.writeHead(200, { 'content-type': 'text/event-stream' })
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+  if (pauseMs === 0) {
     next()
+    return
   }
-  if (tickMs === 0) begin()
-  else atTick(begin)
-}
-
-/** Timers are too coarse for the last millisecond: it is waited out. */
-function atTick(job: () => void): void {
-  const now = performance.timeOrigin + performance.now()
-  const due = Math.ceil((now + AHEAD_MS) / tickMs) * tickMs
-  setTimeout(
-    () => {
-      while (performance.timeOrigin + performance.now() < due);
-      job()
-    },
-    due - now - 2,
-  )
+  sent++
+  response.write(event({ choices: [{ index: 0, delta: { content: `sent at ${clockMs()}` }, finish_reason: null }] }))
+  setTimeout(next, pauseMs)
 }
