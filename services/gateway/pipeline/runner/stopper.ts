@@ -15,7 +15,8 @@ const NOBODY: readonly StopListener[] = []
 /** The switch that ends a call from outside: once, with a reason, and seen at once by whatever the call waits for. */
 export class Stopper implements StopSignal {
   #listeners: readonly StopListener[] = NOBODY
-  #wake: (() => void) | null = null
+  /** Resolves what the call waits for. */
+  #wake: ((value: typeof stopped) => void) | null = null
   reason: StopReason | null = null
   /** What the caller is told; null when the caller left. */
   denial: Denial | null = null
@@ -44,7 +45,7 @@ export class Stopper implements StopSignal {
       if (typeof listener === 'function') listener()
       else listener.handleEvent()
     }
-    this.#wake?.()
+    this.#waken()
   }
 
   /**
@@ -54,20 +55,26 @@ export class Stopper implements StopSignal {
    */
   until<T>(work: PromiseLike<T>, late?: (value: T) => void): Promise<T | typeof stopped> {
     return new Promise((resolve, reject) => {
-      let waiting = true
-      const leave = () => {
-        const was = waiting
-        waiting = false
-        this.#wake = was ? null : this.#wake
-        return was
-      }
+      this.#wake = resolve
       work.then(
-        (value) => (leave() ? resolve(value) : late?.(value)),
-        (error) => leave() && reject(error),
+        (value) => (this.#leave(resolve) ? resolve(value) : late?.(value)),
+        (error) => this.#leave(resolve) && reject(error),
       )
-      this.#wake = () => leave() && resolve(stopped)
-      if (this.reason !== null) this.#wake()
+      if (this.reason !== null) this.#waken()
     })
+  }
+
+  /** False: the stop came first, and whoever waited has gone. */
+  #leave(waiting: (value: typeof stopped) => void): boolean {
+    if (this.#wake !== waiting) return false
+    this.#wake = null
+    return true
+  }
+
+  #waken(): void {
+    const wake = this.#wake
+    this.#wake = null
+    wake?.(stopped)
   }
 }
 
