@@ -5,6 +5,8 @@ export interface Body {
   readonly value: unknown
   /** The bytes of the arguments (`params.arguments`; elsewhere the whole body) as received; null when there are none. */
   readonly args: Uint8Array | null
+  /** `args` as they stand in `value`; absent or undefined: they must be parsed. */
+  readonly argsValue?: unknown
   /** Output tokens that the gateway cut the request down to; absent or null: it did not. */
   readonly maxTokens?: number | null
 }

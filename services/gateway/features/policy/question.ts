@@ -13,6 +13,8 @@ export interface PolicyInput {
   readonly taints: readonly string[]
   /** Bytes of the arguments; null: the message has none; `unknown`: a list, where nobody has called yet, or an answer. */
   readonly args: Uint8Array | null | 'unknown'
+  /** The same, where somebody has parsed them: `JSON.parse` semantics. */
+  readonly argsValue?: unknown
   /** Milliseconds since the epoch. */
   readonly now: number
 }
@@ -29,6 +31,7 @@ export function questionOf(call: Call<'identity' | 'target'>, now: number): Poli
     method: call.method,
     taints: NO_TAINTS,
     args: argumentsOf(call),
+    argsValue: call.body?.argsValue,
     now,
   }
 }
@@ -68,7 +71,7 @@ export class Variables {
 function variable(name: string, input: PolicyInput): CelVariables[string] {
   switch (name) {
     case 'args':
-      return input.args === null || input.args === 'unknown' ? new Map() : celFromJson(input.args)
+      return input.args === null || input.args === 'unknown' ? new Map() : celFromJson(input.args, input.argsValue)
     case 'identity':
       return identityMap(input.identity)
     case 'target':

@@ -11,10 +11,12 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
 /**
  * JSON bytes as CEL values: number literals without fraction or exponent that fit int64 become `int`, all others
  * `double`; objects become maps, so that no member name of a caller (`constructor`, `$typeName`) means anything to the
- * evaluator.
+ * evaluator. `parsed` saves a second reading of what somebody has parsed already, unless it holds a number: how that was written,
+ * only the bytes tell.
  * @throws SyntaxError, TypeError when the bytes are not UTF-8 JSON.
  */
-export function celFromJson(bytes: Uint8Array): CelInput {
+export function celFromJson(bytes: Uint8Array, parsed?: unknown): CelInput {
+  if (parsed !== undefined && !holdsNumber(parsed)) return toCel(parsed)
   return toCel(JSON.parse(utf8.decode(bytes), exactNumber))
 }
 
@@ -22,12 +24,19 @@ function exactNumber(_name: string, value: unknown, context: { readonly source?:
   return typeof value === 'number' ? numberFrom(context.source ?? String(value), value) : value
 }
 
+function holdsNumber(value: unknown): boolean {
+  if (typeof value === 'number') return true
+  return typeof value === 'object' && value !== null && Object.values(value).some(holdsNumber)
+}
+
 function toCel(value: unknown): CelInput {
   if (typeof value === 'string' || typeof value === 'boolean') return value
   if (typeof value === 'number' || typeof value === 'bigint') return value
   if (Array.isArray(value)) return value.map(toCel)
   if (typeof value !== 'object' || value === null) return null
-  return new Map(Object.entries(value).map(([name, member]) => [name, toCel(member)]))
+  const members = new Map<string, CelInput>()
+  for (const [name, member] of Object.entries(value)) members.set(name, toCel(member))
+  return members
 }
 
 /** The CEL number of one literal. */

@@ -1,5 +1,6 @@
 import { findSpan, type Span } from '@plat/core'
 import type { Body } from '../../call/index.ts'
+import { member } from '../wire/json.ts'
 import type { Era } from './classify.ts'
 import type { Origin, Sealed } from './seal/seal.ts'
 
@@ -63,6 +64,10 @@ export class McpBody implements Body {
       this.#args = this.#argumentsOnly ? slice(this.bytes, ['params', 'arguments']) : this.bytes
     }
     return this.#args
+  }
+
+  get argsValue(): unknown {
+    return this.#argumentsOnly ? member(member(this.value, 'params'), 'arguments') : this.value
   }
 }
 

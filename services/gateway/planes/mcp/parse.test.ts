@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { isDenial } from '../../call/index.ts'
 import { KNOWN_REVISIONS } from './classify.ts'
 import { decodeMirrored, encodeMirrored } from './headers.ts'
+import { McpBody } from './message.ts'
 import { classify, parseMessage } from './parse.ts'
 
 const VERSIONS = [undefined, '2025-03-26', '2025-06-18', '2025-11-25', '2026-07-28']
@@ -91,5 +92,22 @@ test('a mirrored header value reads back as the text that it was made of', () =>
   )
   for (const bad of ['=?base64?YQ?=', '=?base64?YR==?=', '=?base64?!?=', '=?base64?/w==?=', '=?base64?YQ==']) {
     assert.equal(decodeMirrored(bad), null, bad)
+  }
+})
+
+test('the arguments as bytes and as a value are the same part of the message', () => {
+  for (const [text, args] of [
+    ['{"params":{"arguments":{"a":[1,"x"]},"name":"add"},"arguments":{"a":2}}', { a: [1, 'x'] }],
+    [String.raw`{"params":{"\u0061rguments":{"a":1}}}`, { a: 1 }],
+    ['{"params":{"arguments":null}}', null],
+    ['{"params":[{"arguments":1}]}', undefined],
+    ['{"method":"tools/call"}', undefined],
+  ] as const) {
+    const body = new McpBody(Buffer.from(text), JSON.parse(text), true)
+    assert.deepEqual(body.argsValue, args, text)
+    assert.deepEqual(body.args === null ? undefined : JSON.parse(Buffer.from(body.args).toString()), args, text)
+    const whole = new McpBody(body.bytes, body.value, false)
+    assert.equal(whole.argsValue, whole.value)
+    assert.equal(whole.args, whole.bytes)
   }
 })
