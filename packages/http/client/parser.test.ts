@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { IncomingHttpHeaders } from 'node:http'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { BadResponse } from './head.ts'
+import { BadResponse, HeadReader } from './head.ts'
 import { MAX_HEAD_BYTES, ResponseParser } from './parser.ts'
 import { joined, requestHead } from './request.ts'
 import { read, responseBytes, type Told } from './testing/responses.ts'
@@ -171,6 +171,62 @@ test('one parser reads one response after the other', () => {
   assert.deepEqual(
     seen.map(([status]) => status),
     [200, 404],
+  )
+})
+
+const someLine = fc.constantFrom(
+  'Date: today',
+  'Date: tomorrow',
+  'Connection: close',
+  'Keep-Alive: timeout=5',
+  'X-Content-Length: 7',
+  'X: \tcontent-length: 7',
+  'Set-Cookie: a',
+  'Transfer-Encoding: chunked',
+  'constructor: a',
+  ' folded',
+)
+const someLength = fc.constantFrom('1', '23', '007', ' 4\t', '', '+5', '6, 6', '7\r\nX: y', '8\r', '9'.repeat(16))
+const someHead = fc
+  .record({
+    status: fc.constantFrom('HTTP/1.1 200 OK', 'HTTP/1.1 404 x', 'HTTP/1.0 200 OK'),
+    before: fc.array(someLine, { maxLength: 2 }),
+    length: fc.option(someLength),
+    after: fc.array(someLine, { maxLength: 2 }),
+  })
+  .map(({ status, before, length, after }) => {
+    const lines = [status, ...before, ...(length === null ? [] : [`Content-Length:${length}`]), ...after]
+    return lines.map((line) => `${line}\r\n`).join('')
+  })
+
+test('what heads came before on a connection changes nothing about a head', () => {
+  const told = (reader: HeadReader, text: string) => {
+    try {
+      return reader.read(text)
+    } catch (error) {
+      return String(error)
+    }
+  }
+  const fewHeads = fc.array(someHead, { minLength: 1, maxLength: 3 })
+  const sequence = fewHeads.chain((heads) => fc.array(fc.constantFrom(...heads), { maxLength: 8 }))
+  const sameButLength = fc.array(fc.tuple(fc.constantFrom('Date: a', 'Date: b'), someLength), { maxLength: 8 })
+  const near = sameButLength.map((all) =>
+    all.map(([date, length]) => `HTTP/1.1 200 OK\r\nX: y\r\nContent-Length:${length}\r\n${date}\r\n`),
+  )
+  fc.assert(
+    fc.property(fc.oneof(sequence, near), (heads) => {
+      const reader = new HeadReader()
+      for (const text of heads) {
+        const again = told(reader, text)
+        assert.deepEqual(again, told(new HeadReader(), text))
+        // Whoever gets a head may do with it what it likes.
+        if (typeof again !== 'object') continue
+        again.headers['set-cookie']?.push('changed')
+        again.headers['content-length'] = 'changed'
+        again.headers.date = 'changed'
+      }
+    }),
+    { numRuns: 300 },
   )
 })
 

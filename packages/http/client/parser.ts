@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { BadResponse, type ResponseHead, readHead } from './head.ts'
+import { BadResponse, HeadReader, type ResponseHead } from './head.ts'
 
 /** What a parser tells, in this order. Bytes are slices of what was pushed. */
 export interface ResponseEvents {
@@ -34,6 +34,7 @@ type State = 'head' | 'sized' | 'open' | 'size' | 'chunk' | 'gap' | 'trailer' | 
  */
 export class ResponseParser {
   readonly #events: ResponseEvents
+  readonly #heads = new HeadReader()
   #state: State = 'done'
   #bodiless = false
   #keeps = false
@@ -130,7 +131,7 @@ export class ResponseParser {
     const start = this.#at
     if (end - start > MAX_HEAD_BYTES) throw tooLarge()
     this.#at = end + HEAD_END.length
-    this.#opened(readHead(bytes.toString('latin1', start, end + 2)))
+    this.#opened(this.#heads.read(bytes.toString('latin1', start, end + 2)))
   }
 
   /** A head in several reads is rare: it is put together first. What can no longer become a head is refused before its end. */
@@ -151,7 +152,7 @@ export class ResponseParser {
     this.#at += end + HEAD_END.length - from
     this.#filled = 0
     this.#partial = null
-    this.#opened(readHead(have.toString('latin1', 0, end + 2)))
+    this.#opened(this.#heads.read(have.toString('latin1', 0, end + 2)))
   }
 
   #opened(head: ResponseHead): void {
