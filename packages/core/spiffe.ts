@@ -33,7 +33,9 @@ export function sessionSpiffeId(name: SessionName): string {
   for (const part of ['namespace', 'agent', 'session'] as const) {
     if (!isSpiffeSegment(name[part])) throw new TypeError(`${part} cannot stand in a SPIFFE ID`)
   }
-  const id = `spiffe://${name.trustDomain}/ns/${name.namespace}/agent/${name.agent}/session/${name.session}`
+  const { trustDomain, namespace, agent, session } = name
+  // In one piece, unlike what a template makes: it goes through `JSON.stringify` several times, which takes twice as long with pieces.
+  const id = ['spiffe:/', trustDomain, 'ns', namespace, 'agent', agent, 'session', session].join('/')
   if (id.length > MAX_ID_LENGTH) throw new TypeError(`a SPIFFE ID has at most ${MAX_ID_LENGTH} bytes`)
   return id
 }

@@ -110,10 +110,15 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
 export function signJws(signer: LocalSigner, header: object, claims: object): string
 export function signJws(signer: Signer, header: object, claims: object): string | Promise<string>
 export function signJws(signer: Signer, header: object, claims: object): string | Promise<string> {
-  const input = `${encodedHeader(signer, header)}.${encodeText(JSON.stringify(claims))}`
+  const input = segments(encodedHeader(signer, header), encodeText(JSON.stringify(claims)))
   const signature = signer.sign(Buffer.from(input, 'latin1'))
-  if (signature instanceof Uint8Array) return `${input}.${encodeBase64url(signature)}`
-  return signature.then((bytes) => `${input}.${encodeBase64url(bytes)}`)
+  if (signature instanceof Uint8Array) return segments(input, encodeBase64url(signature))
+  return signature.then((bytes) => segments(input, encodeBase64url(bytes)))
+}
+
+/** In one piece, unlike what `+` makes: `JSON.stringify` of an answer with a text in pieces takes twice as long. */
+function segments(...texts: readonly string[]): string {
+  return texts.join('.')
 }
 
 /** Headers that hold nothing but what the signer says. */

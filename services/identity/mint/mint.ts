@@ -122,7 +122,7 @@ function lifetimeSeconds({ defaultTtlMs, maxTtlMs }: IdentitySettings, asked: nu
 /** Claims from what was said; what was not said is absent (JSON leaves `undefined` out). */
 function optionalClaims(request: MintRequest): object {
   return {
-    act: request.user === null ? undefined : { sub: `user:${request.user}` },
+    act: request.user === null ? undefined : { sub: ['user', request.user].join(':') },
     scope: request.scopes.length === 0 ? undefined : request.scopes.join(' '),
     plat_ns: request.namespace,
     plat_agent: request.agent,
