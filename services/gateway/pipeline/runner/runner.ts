@@ -102,31 +102,35 @@ class PipelineRunner implements Runner {
       const parsed = reading instanceof Promise ? await reading : reading
       if (isDenial(parsed)) return this.#closing.turnAway(incoming, identity, plane, parsed)
       const plan = this.#plans.get(parsed.operation) ?? rowless
-      await this.#carry(new GovernedCall(incoming, identity, parsed, plan), plane)
+      const call = new GovernedCall(incoming, identity, parsed, plan)
+      const closing = this.#end(call, plane, await this.#progress(call, plane))
+      if (closing !== undefined) await closing
     } catch (error) {
       incoming.broke('the runner', error)
       incoming.sink.destroy()
     }
   }
 
-  /** Everything after the request is understood: whatever happens in between, it is told, settled and recorded once. */
-  async #carry(call: GovernedCall, plane: Plane): Promise<void> {
-    const ended = await this.#progress(call, plane)
+  /** Whatever happened after the request was understood: it is told, settled and recorded once. */
+  #end(call: GovernedCall, plane: Plane, ended: Ended): undefined | Promise<void> {
     if (ended.denial !== null) call.stop('denied', ended.denial)
     this.#closing.tell(call, plane, ended)
-    const closing = this.#closing.close(call, ended)
-    if (closing !== undefined) await closing
+    return this.#closing.close(call, ended)
   }
 
-  /** The governed call from top to bottom. */
+  /** The governed call from top to bottom. Each step is a plain value where nothing waits, and an await costs more than most steps. */
   async #progress(call: GovernedCall, plane: Plane): Promise<Ended> {
     try {
-      return (
-        this.#enter(call) ??
-        (await this.#admit(call, plane)) ??
-        (await this.#intend(call)) ??
-        (await this.#deliver(call, plane))
-      )
+      const admitting = this.#enter(call) ?? this.#admit(call, plane)
+      const refusal = admitting instanceof Promise ? await admitting : admitting
+      if (refusal !== null) return refusal
+      if (this.#needsIntent(call)) {
+        call.intended = true
+        const unrecorded = this.#recorded(call, await call.stopper.until(this.#closing.intend(call)))
+        if (unrecorded !== null) return unrecorded
+      }
+      const relaying = this.#relay(call, plane, await this.#forward(call, plane))
+      return relaying instanceof Promise ? await relaying : relaying
     } catch (error) {
       return refused(call.incoming.broke('the call', error))
     }
@@ -218,16 +222,14 @@ class PipelineRunner implements Runner {
     return null
   }
 
-  /** Null: the intent is durable, or none is needed. */
-  async #intend(call: GovernedCall): Promise<Ended | null> {
-    const closed = this.#options.auditFailurePolicy === 'closed'
-    const holds = call.facts.hold !== null
-    const { record, long } = call.plan.row
-    if (record !== 'full' || !(closed || holds || long)) return null
-    call.intended = true
-    const durable = await call.stopper.until(this.#closing.intend(call))
+  #needsIntent({ facts, plan: { row } }: GovernedCall): boolean {
+    return row.record === 'full' && (this.#options.auditFailurePolicy === 'closed' || facts.hold !== null || row.long)
+  }
+
+  /** Null: the intent is durable, or the call goes on without. */
+  #recorded(call: GovernedCall, durable: boolean | typeof stopped): Ended | null {
     if (durable === stopped) return stoppedBy(call.stopper)
-    if (!durable && closed) {
+    if (!durable && this.#options.auditFailurePolicy === 'closed') {
       call.intended = false
       return refused(deny('audit_unavailable', 'the audit ledger cannot be written'))
     }
@@ -236,8 +238,7 @@ class PipelineRunner implements Runner {
     return stale === null ? null : refused(stale)
   }
 
-  async #deliver(call: GovernedCall, plane: Plane): Promise<Ended> {
-    const reply = await this.#forward(call, plane)
+  #relay(call: GovernedCall, plane: Plane, reply: Reply | Ended): Ended | Promise<Ended> {
     if ('ending' in reply) return reply
     if (reply.kind !== call.plan.row.reply) {
       discard(reply)
@@ -246,7 +247,7 @@ class PipelineRunner implements Runner {
     call.status = reply.head.status
     if (reply.kind === 'tunnel') return tunnel(call, reply, this.#clock)
     call.attempts = reply.attempts
-    return await relay(call, reply, { plane, clock: this.#clock, asked: this.#asked })
+    return relay(call, reply, { plane, clock: this.#clock, asked: this.#asked })
   }
 
   /** Null: what the upstream asks is durable, or the policy for audit failures lets it pass. */
