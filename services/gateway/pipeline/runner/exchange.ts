@@ -35,7 +35,8 @@ export class ResponseSink implements Sink {
   constructor(id: string, response: ServerResponse, onGone: () => void) {
     this.#id = id
     this.#response = response
-    response.once('close', () => {
+    // It closes once: `once` would only cost a wrapper, and taking the listener off again.
+    response.on('close', () => {
       if (!response.writableFinished) onGone()
     })
     // Without a listener a write after the caller left would end the process; `close` follows and says it all.
@@ -43,15 +44,14 @@ export class ResponseSink implements Sink {
   }
 
   reply(head: Head, overheadMs: number, body: Uint8Array): void {
-    this.#head(head, overheadMs)
-    if (!BODILESS.has(head.status)) this.#response.setHeader('content-length', body.byteLength)
+    this.#head(head, overheadMs, BODILESS.has(head.status) ? null : body.byteLength)
     if (body.byteLength > ONE_WRITE_BYTES) this.#response.end(body)
     // Node sends a head and a body of the same kind in one piece: as text of single bytes the body stays what it is.
     else this.#response.end(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('latin1'), 'latin1')
   }
 
   open(head: Head, overheadMs: number, flush: boolean): void {
-    this.#head(head, overheadMs)
+    this.#head(head, overheadMs, null)
     if (flush) this.#response.flushHeaders()
   }
 
@@ -82,16 +82,11 @@ export class ResponseSink implements Sink {
     this.#response.destroy()
   }
 
-  #head(head: Head, overheadMs: number): void {
-    const response = this.#response
+  /** All in one call: a header that is set beforehand is stored by its name and checked by itself. */
+  #head({ status, headers }: Head, overheadMs: number, length: number | null): void {
     this.headSent = true
-    response.statusCode = head.status
-    for (const name in head.headers) {
-      const value = head.headers[name]
-      if (value !== undefined) response.setHeader(name, value)
-    }
-    response.setHeader('x-plat-decision-id', this.#id)
-    response.setHeader('x-plat-overhead-ms', String(overheadMs))
+    const told = { ...headers, 'x-plat-decision-id': this.#id, 'x-plat-overhead-ms': String(overheadMs) }
+    this.#response.writeHead(status, length === null ? told : { ...told, 'content-length': length })
   }
 }
 

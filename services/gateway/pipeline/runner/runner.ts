@@ -129,7 +129,11 @@ class PipelineRunner implements Runner {
         const unrecorded = this.#recorded(call, await call.stopper.until(this.#closing.intend(call)))
         if (unrecorded !== null) return unrecorded
       }
-      const relaying = this.#relay(call, plane, await this.#forward(call, plane))
+      const began = this.#clock.monotonic()
+      const forwarding = this.#forward(call, plane)
+      const reply = forwarding instanceof Promise ? await forwarding : forwarding
+      call.upstreamMs += this.#clock.monotonic() - began
+      const relaying = this.#relay(call, plane, reply)
       return relaying instanceof Promise ? await relaying : relaying
     } catch (error) {
       return refused(call.incoming.broke('the call', error))
@@ -238,8 +242,9 @@ class PipelineRunner implements Runner {
     return stale === null ? null : refused(stale)
   }
 
-  #relay(call: GovernedCall, plane: Plane, reply: Reply | Ended): Ended | Promise<Ended> {
-    if ('ending' in reply) return reply
+  #relay(call: GovernedCall, plane: Plane, reply: Forwarded): Ended | Promise<Ended> {
+    if (reply === stopped) return stoppedBy(call.stopper)
+    if (!isReply(reply)) return unanswered(reply)
     if (reply.kind !== call.plan.row.reply) {
       discard(reply)
       return died(deny('internal', `${call.operation} cannot be answered by ${reply.kind}`))
@@ -257,25 +262,28 @@ class PipelineRunner implements Runner {
     return deny('audit_unavailable', 'the audit ledger cannot be written')
   }
 
-  async #forward(call: GovernedCall, plane: Plane): Promise<Reply | Ended> {
-    const began = this.#clock.monotonic()
+  /** A plane that throws is broken, and so says a denial. */
+  #forward(call: GovernedCall, plane: Plane): Forwarded | Promise<Forwarded> {
     this.#options.metrics.decided('allow', call.facts.target.server)
     call.forwarded = true
     call.bytesUp = call.body?.bytes.byteLength ?? 0
+    const broke = (error: unknown) => call.incoming.broke('forwarding', error)
     try {
       const work = plane.forward(call, call.sink.headSent ? 'sent' : 'unsent')
-      const reply: Reply | Denial | typeof stopped =
-        work instanceof Promise ? await call.stopper.until(work, discard) : work
-      if (reply === stopped) return stoppedBy(call.stopper)
-      if (isReply(reply)) return reply
-      if (!isDenial(reply)) return died(deny('internal', 'the upstream gave no answer'))
-      return statusOf(reply) >= 500 ? died(reply) : refused(reply)
+      return work instanceof Promise ? call.stopper.until(work, discard, broke) : work
     } catch (error) {
-      return died(call.incoming.broke('forwarding', error))
-    } finally {
-      call.upstreamMs += this.#clock.monotonic() - began
+      return broke(error)
     }
   }
+}
+
+/** What came of asking the upstream. */
+type Forwarded = Reply | Denial | typeof stopped
+
+/** A refusal of the plane, before or instead of an answer. */
+function unanswered(no: unknown): Ended {
+  if (!isDenial(no)) return died(deny('internal', 'the upstream gave no answer'))
+  return statusOf(no) >= 500 ? died(no) : refused(no)
 }
 
 /** What policy does not plainly allow passes with an approval only: a row or a gateway without that stage refuses it. */

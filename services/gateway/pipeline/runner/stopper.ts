@@ -52,13 +52,18 @@ export class Stopper implements StopSignal {
    * Waits for `work` or for the stop, whichever comes first. The runner waits for one thing at a time, so one place to
    * wake is enough; `Promise.race` against one long-lived promise would keep a reaction for every frame of a long stream.
    * What arrives after the stop goes to `late`, so that nothing that was taken stays taken; a late error has nobody to tell.
+   * `broke` says what an error stands for; without it the wait rejects.
    */
-  until<T>(work: PromiseLike<T>, late?: (value: T) => void): Promise<T | typeof stopped> {
+  until<T>(
+    work: PromiseLike<T>,
+    late?: (value: T) => void,
+    broke?: (error: unknown) => T,
+  ): Promise<T | typeof stopped> {
     return new Promise((resolve, reject) => {
       this.#wake = resolve
       work.then(
         (value) => (this.#leave(resolve) ? resolve(value) : late?.(value)),
-        (error) => this.#leave(resolve) && reject(error),
+        (error) => this.#leave(resolve) && (broke === undefined ? reject(error) : resolve(broke(error))),
       )
       if (this.reason !== null) this.#waken()
     })
