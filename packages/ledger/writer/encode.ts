@@ -101,19 +101,11 @@ export function encodeRecord(rec: Rec, stamp: Stamp): string {
  * are looked for in what was written. False is no fault yet.
  */
 function isCanonical(value: RecValue | undefined, depth: number): boolean {
-  switch (typeof value) {
-    case 'string':
-      return value.length <= ALWAYS_FITS
-    case 'number':
-      return Number.isSafeInteger(value)
-    case 'boolean':
-      return true
-    case 'object':
-      if (value === null || depth > MAX_DEPTH) return false
-      return isList(value) ? isCanonicalList(value, depth) : isCanonicalObject(value, depth)
-    default:
-      return value === undefined
-  }
+  if (typeof value === 'string') return value.length <= ALWAYS_FITS
+  if (value === undefined || typeof value === 'boolean') return true
+  if (typeof value === 'number') return Number.isSafeInteger(value)
+  if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return false
+  return isList(value) ? isCanonicalList(value, depth) : isCanonicalObject(value, depth)
 }
 
 /** `JSON.stringify` writes an undefined entry of a list as null. */
