@@ -3,7 +3,7 @@ import { TooManyConnections } from '../dial/errors.ts'
 import type { OpenSocket } from '../dial/socket.ts'
 import { Connection, type Home } from './connection.ts'
 import { BadResponse } from './head.ts'
-import { type ClientRequest, requestHead } from './request.ts'
+import { type ClientRequest, RequestHeads } from './request.ts'
 import { type Receiver, type Sending, Transfer } from './transfer.ts'
 
 /** Sends requests to one origin over HTTP/1.1. */
@@ -29,21 +29,21 @@ const MAX_IDLE = 256
 
 /** A client of one origin, with its connections. The one used last is used next, so that those in excess grow old. */
 export class OriginClient implements HttpClient, Home {
-  readonly host: string
   readonly clock: Clock
   readonly open: OpenSocket
+  readonly #heads: RequestHeads
   readonly #all = new Set<Connection>()
   readonly #idle: Connection[] = []
   #retired = false
 
   constructor(options: ClientOptions) {
-    this.host = options.host
+    this.#heads = new RequestHeads(options.host)
     this.clock = options.clock
     this.open = options.open
   }
 
   send(request: ClientRequest, receiver: Receiver): Sending {
-    const transfer = new Transfer(requestHead(request, this.host), request, receiver)
+    const transfer = new Transfer(this.#heads.of(request), request, receiver)
     const idle = this.#idle.pop()
     if (idle === undefined) this.#connect(transfer)
     else idle.carry(transfer)

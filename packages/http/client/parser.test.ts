@@ -4,11 +4,12 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { BadResponse, HeadReader } from './head.ts'
 import { MAX_HEAD_BYTES, ResponseParser } from './parser.ts'
-import { joined, requestHead } from './request.ts'
+import { type ClientRequest, joined, RequestHeads } from './request.ts'
 import { read, responseBytes, type Told } from './testing/responses.ts'
 
 const bytesOf = (text: string) => Buffer.from(text, 'latin1')
 const parse = (text: string, how?: Parameters<typeof read>[1]) => read([bytesOf(text)], how)
+const requestHead = (request: ClientRequest, host: string) => new RequestHeads(host).of(request)
 const bodyOf = (told: Told | string) => (typeof told === 'string' ? told : told.body)
 
 test('a response is read by its length, in chunks, or until the connection ends', () => {
@@ -257,4 +258,40 @@ test('a request head holds what was asked for, or is refused', () => {
   ])
     assert.throws(() => requestHead({ ...request, ...wrong }, 'h'), TypeError)
   assert.ok(new BadResponse('x') instanceof Error)
+})
+
+test('what was sent before to an origin changes nothing about a request', () => {
+  const name = fc.constantFrom(...Array.from({ length: 40 }, (_, n) => `x-${n}`), 'x y', 'X-0')
+  const value = fc.constantFrom('a', 'b', '', 'a\r\ny: b', '☃', 'c'.repeat(3000))
+  const request = fc.record({
+    method: fc.constantFrom('GET', 'POST', '', 'P T'),
+    path: fc.constantFrom('/a', '/b', '', '/a b', `/${'c'.repeat(3000)}`),
+    headers: fc.dictionary(name, value, { maxKeys: 50 }),
+    body: fc.constantFrom(null, Buffer.from('ab')),
+    headersTimeoutMs: fc.constant(0),
+    pauseTimeoutMs: fc.constant(0),
+  })
+  const told = (heads: RequestHeads, one: ClientRequest) => {
+    try {
+      return heads.of(one)
+    } catch (error) {
+      return String(error)
+    }
+  }
+  const fine = {
+    headers: fc.dictionary(
+      name.filter((text) => text !== 'x y'),
+      fc.constantFrom('a', 'b'),
+    ),
+  }
+  const mostlyFine = fc.oneof(
+    request,
+    fc.tuple(request, fc.record(fine)).map(([one, { headers }]) => ({ ...one, headers })),
+  )
+  fc.assert(
+    fc.property(fc.array(mostlyFine, { maxLength: 8 }), (requests) => {
+      const heads = new RequestHeads('h')
+      for (const one of requests) assert.equal(told(heads, one), told(new RequestHeads('h'), one))
+    }),
+  )
 })

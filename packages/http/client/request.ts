@@ -19,23 +19,58 @@ const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 const TARGET = /^\/[\x21-\x7e]*$/
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
-/** The head as latin-1 text. Throws a `TypeError` on what would not arrive as it is meant; values are not quoted. */
-export function requestHead(request: ClientRequest, host: string): string {
-  const { method, path, headers, body } = request
-  if (!TOKEN.test(method) || !TARGET.test(path))
-    throw new TypeError('The method or the path cannot stand in a request.')
-  let head = `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\n`
-  for (const name in headers) {
-    const value = headers[name]
-    if (value === undefined) continue
+/** Header names whose last lines are remembered, and characters of a value: most of a head is what it was in the request before. */
+const MAX_KNOWN_NAMES = 32
+const MAX_KNOWN_LENGTH = 2048
+
+/** Makes the heads of the requests to one origin. What was checked and written for the last one is not checked again. */
+export class RequestHeads {
+  readonly #host: string
+  readonly #known = new Map<string, { readonly value: string; readonly line: string }>()
+  #method: string | null = null
+  #path = ''
+  #opening = ''
+
+  /** `host`: what the `Host` header says. */
+  constructor(host: string) {
+    this.#host = host
+  }
+
+  /** A head as latin-1 text. Throws a `TypeError` on what would not arrive as it is meant; values are not quoted. */
+  of({ method, path, headers, body }: ClientRequest): string {
+    let head = this.#open(method, path)
+    for (const name in headers) {
+      const value = headers[name]
+      if (value !== undefined) head += this.#line(name, value)
+    }
+    if (body !== null) head += `content-length: ${body.length}\r\n`
+    // A server may wait for a length where the method usually has a body (RFC 9110, section 8.6).
+    else if (method === 'POST' || method === 'PUT' || method === 'PATCH') head += 'content-length: 0\r\n'
+    return `${head}\r\n`
+  }
+
+  #open(method: string, path: string): string {
+    if (method === this.#method && path === this.#path) return this.#opening
+    if (!TOKEN.test(method) || !TARGET.test(path))
+      throw new TypeError('The method or the path cannot stand in a request.')
+    const opening = `${method} ${path} HTTP/1.1\r\nhost: ${this.#host}\r\n`
+    if (path.length > MAX_KNOWN_LENGTH) return opening
+    this.#method = method
+    this.#path = path
+    this.#opening = opening
+    return opening
+  }
+
+  #line(name: string, value: string): string {
+    const known = this.#known.get(name)
+    if (known !== undefined && known.value === value) return known.line
     if (!TOKEN.test(name) || !VALUE.test(value))
       throw new TypeError(`The header ${JSON.stringify(name)} cannot be sent.`)
-    head += `${name}: ${value}\r\n`
+    const line = `${name}: ${value}\r\n`
+    const hasRoom = known !== undefined || this.#known.size < MAX_KNOWN_NAMES
+    if (hasRoom && value.length <= MAX_KNOWN_LENGTH) this.#known.set(name, { value, line })
+    return line
   }
-  if (body !== null) head += `content-length: ${body.length}\r\n`
-  // A server may wait for a length where the method usually has a body (RFC 9110, section 8.6).
-  else if (method === 'POST' || method === 'PUT' || method === 'PATCH') head += 'content-length: 0\r\n'
-  return `${head}\r\n`
 }
 
 /** Head and body as one piece. */
