@@ -5,11 +5,13 @@ import { eventData, SseSplitter } from '../wire/sse.ts'
 const DONE = Buffer.from('[DONE]')
 const ERROR = Buffer.from('"error"')
 const USAGE = Buffer.from('"usage"')
-const UNSET = [Buffer.from(':null'), Buffer.from(': null')]
-const BLANK_LINE = Buffer.from('\n\n')
-const COMMENT = Buffer.from('\n:')
+const UNSET = Buffer.from(':null')
+const SPACED_UNSET = Buffer.from(': null')
+const LF = 0x0a
+const CR = 0x0d
+const QUOTE = 0x22
 const COLON = 0x3a
-const CR = 13
+const OPEN_BRACKET = 0x5b
 
 /** A JSON answer, or one event of a stream. What nobody looks at is never parsed and leaves as the bytes that came. */
 export class ModelFrame implements Frame {
@@ -77,28 +79,45 @@ export function mayReport(bytes: Uint8Array): boolean {
   const view = viewOf(bytes)
   for (let at = view.indexOf(USAGE); at !== -1; at = view.indexOf(USAGE, at + USAGE.length)) {
     const behind = at + USAGE.length
-    if (!UNSET.some((unset) => unset.compare(view, behind, behind + unset.length) === 0)) return true
+    if (!isUnset(view, behind)) return true
   }
   return false
 }
 
+/** Whether null follows a member's name, as providers write it. */
+function isUnset(bytes: Uint8Array, behind: number): boolean {
+  return startsAt(bytes, behind, UNSET) || startsAt(bytes, behind, SPACED_UNSET)
+}
+
 /**
  * Whole events as one frame, when none of them has to be looked at: no end, no error, no usage, no comment, and lines that end with
- * LF alone. Null: take them one by one.
+ * LF alone. Null: take them one by one. One pass: a search for each of these costs more.
  */
 export function runOf(events: Uint8Array): FrameRun | null {
-  const view = viewOf(events)
-  if (view[0] === COLON || view.includes(CR) || view.includes(DONE) || view.includes(COMMENT)) return null
-  if (mayFail(view) || mayReport(view)) return null
   let count = 0
   let shortest = Number.POSITIVE_INFINITY
-  for (let start = 0; start < view.length; count++) {
-    const end = view.indexOf(BLANK_LINE, start) + BLANK_LINE.length
-    if (end < start + BLANK_LINE.length) return null
-    if (end - start < shortest) shortest = end - start
-    start = end
+  let start = 0
+  if (events[0] === COLON) return null
+  for (let at = 0; at < events.length; at++) {
+    const byte = events[at]
+    if (byte === LF) {
+      const next = events[at + 1]
+      if (next === COLON) return null
+      if (next !== LF || at < start) continue
+      count++
+      if (at + 2 - start < shortest) shortest = at + 2 - start
+      start = at + 2
+    } else if (byte === QUOTE) {
+      if (startsAt(events, at, ERROR) || (startsAt(events, at, USAGE) && !isUnset(events, at + USAGE.length)))
+        return null
+    } else if (byte === CR || (byte === OPEN_BRACKET && startsAt(events, at, DONE))) return null
   }
-  return new FrameRun({ raw: events, count, shortest, split: splitRun })
+  return start === events.length ? new FrameRun({ raw: events, count, shortest, split: splitRun }) : null
+}
+
+function startsAt(bytes: Uint8Array, at: number, word: Uint8Array): boolean {
+  for (let index = 0; index < word.length; index++) if (bytes[at + index] !== word[index]) return false
+  return true
 }
 
 function splitRun(events: Uint8Array): readonly Frame[] {

@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { runOf } from './frame.ts'
+
+/** What makes events, and what an event must not hold to be taken unseen; broken and doubled where one runs into the next. */
+const PIECES = [
+  ...['data: {"choices":[{"delta":{"content":"ab"}}]}', 'data: {}', 'id: 1', '"usage":null', '"usage": null'],
+  ...['"usage":', '"usage":nul', '"usage"', '"error"', '"error', '\\"error"', '[DONE]', '[DON', '[', '"', ':'],
+  ...['\r', '\n:', '\n', '\n\n', '\n\n\n', ' ', 'x'],
+]
+
+/** The same said by one search for each. */
+function plainly(text: string): { count: number; shortest: number } | null {
+  if (/^:|\r|\n:|\[DONE\]|"error"|"usage"(?!: ?null)/.test(text)) return null
+  const events = text.match(/[^]*?\n\n/g) ?? []
+  if (events.join('') !== text) return null
+  return { count: events.length, shortest: Math.min(...events.map((event) => event.length)) }
+}
+
+test('events are taken together exactly where each search says that none has to be looked at', () => {
+  const text = fc.array(fc.constantFrom(...PIECES), { minLength: 1, maxLength: 12 }).map((pieces) => pieces.join(''))
+  let runs = 0
+  fc.assert(
+    fc.property(text, fc.boolean(), (pieces, whole) => {
+      const events = whole ? `${pieces}\n\n` : pieces
+      const run = runOf(Buffer.from(events))
+      if (run !== null) runs++
+      assert.deepEqual(run && { count: run.count, shortest: run.shortest }, plainly(events))
+    }),
+    { numRuns: 5000 },
+  )
+  assert.ok(runs > 200, `only ${runs} were runs`)
+})
