@@ -2,16 +2,40 @@ import { type LabelValues, MAX_SERIES, type MetricRow, OTHER } from './row.ts'
 
 export type LabelRecord = Readonly<Record<string, string | number>>
 
-/** Joins label values to a key; a label value that contains it can only merge two series, never break the exposition. */
-const SEPARATOR = '\u0000'
-
 const NO_LABELS: LabelRecord = {}
+
+/** The series whose first labels are the same; the last label leads to one series alone. */
+class Branch<C> {
+  series: Series<C> | null = null
+  #next: Map<string, Branch<C>> | null = null
+
+  at(value: string): Branch<C> | undefined {
+    return this.#next?.get(value)
+  }
+
+  grow(value: string): Branch<C> {
+    this.#next ??= new Map()
+    const known = this.#next.get(value)
+    if (known !== undefined) return known
+    const branch = new Branch<C>()
+    this.#next.set(value, branch)
+    return branch
+  }
+}
+
+interface Series<C> {
+  /** The labels as they stand between braces. */
+  readonly text: string
+  readonly cell: C
+}
 
 /** All series of one row. `C` is what is kept per series. */
 export abstract class Family<C> {
   readonly row: MetricRow
   readonly #labels: readonly { name: string; admit: (value: string) => string }[]
-  readonly #cells = new Map<string, { text: string; cell: C }>()
+  readonly #root = new Branch<C>()
+  /** In the order of exposition. */
+  readonly #all: Series<C>[] = []
 
   constructor(row: MetricRow) {
     this.row = row
@@ -27,39 +51,38 @@ export abstract class Family<C> {
 
   /** The series of these labels, made on first use. A missing label counts as `_OTHER`. */
   protected cell(labels: LabelRecord): C {
-    const known = this.#cells.get(this.#key(labels, false))
-    if (known !== undefined) return known.cell
-    const key = this.#cells.size < MAX_SERIES ? this.#key(labels, true) : this.#labels.map(() => OTHER).join(SEPARATOR)
-    const admitted = this.#cells.get(key)
-    if (admitted !== undefined) return admitted.cell
-    const values = key.split(SEPARATOR)
-    const text = this.#labels.map(({ name }, at) => `${name}="${escapeValue(values[at] ?? OTHER)}"`).join(',')
-    const made = { text, cell: this.create() }
-    this.#cells.set(key, made)
-    return made.cell
+    let branch: Branch<C> | undefined = this.#root
+    // The hot path looks the values up as they come; only a series that is not there asks whether they are admitted.
+    for (const { name } of this.#labels) branch = branch?.at(textOf(labels, name))
+    return branch?.series?.cell ?? this.#admitted(labels).cell
   }
 
   expose(): string {
     const { name, type, help } = this.row
     let text = `# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${type}\n`
-    for (const { text: labels, cell } of this.#cells.values()) text += this.print(cell, labels)
+    for (const { text: labels, cell } of this.#all) text += this.print(cell, labels)
     return text
   }
 
-  /** The hot path looks the values up as they come; only a series that is not there asks whether they are admitted. */
-  #key(labels: LabelRecord, admitted: boolean): string {
-    let key = ''
-    for (let at = 0; at < this.#labels.length; at++) {
-      const label = this.#labels[at]
-      if (label === undefined) continue
-      const value = String(labels[label.name] ?? OTHER)
-      key += (at === 0 ? '' : SEPARATOR) + (admitted ? label.admit(value) : value)
-    }
-    return key
+  #admitted(labels: LabelRecord): Series<C> {
+    const isFull = this.#all.length >= MAX_SERIES
+    const values = this.#labels.map(({ name, admit }) => (isFull ? OTHER : admit(textOf(labels, name))))
+    let branch = this.#root
+    for (const value of values) branch = branch.grow(value)
+    if (branch.series !== null) return branch.series
+    const text = this.#labels.map(({ name }, at) => `${name}="${escapeValue(values[at] ?? OTHER)}"`).join(',')
+    branch.series = { text, cell: this.create() }
+    this.#all.push(branch.series)
+    return branch.series
   }
 }
 
-/** Longest label value that is kept, in UTF-16 units. */
+function textOf(labels: LabelRecord, name: string): string {
+  const value = labels[name] ?? OTHER
+  return typeof value === 'string' ? value : String(value)
+}
+
+/** Longest label value that is kept, in UTF-16 units; one with a NUL in it is never. */
 const MAX_VALUE_LENGTH = 256
 
 function admission(values: LabelValues): (value: string) => string {
@@ -70,7 +93,7 @@ function admission(values: LabelValues): (value: string) => string {
   const seen = new Set<string>()
   return (value) => {
     if (seen.has(value)) return value
-    if (seen.size >= values.cap || value.length > MAX_VALUE_LENGTH || value.includes(SEPARATOR)) return OTHER
+    if (seen.size >= values.cap || value.length > MAX_VALUE_LENGTH || value.includes('\0')) return OTHER
     seen.add(value)
     return value
   }
