@@ -41,6 +41,7 @@ export {
   createJwtVerifier,
   createVerifier,
   type JwtVerifierOptions,
+  ShownToken,
   type TimedClaims,
   type Verified,
   type Verifier,

@@ -75,11 +75,13 @@ export function staticSource(keys: readonly PublicKey[], algorithms = CLASSICAL)
 
 /** Several sources as one; a `kid` is looked for in their order. */
 export function joinSources(sources: readonly KeySource[]): KeySource {
-  const sum = (of: (source: KeySource) => number) => sources.reduce((total, source) => total + of(source), 0)
-  const size = () => sum((source) => source.size)
+  const size = () => sources.reduce((total, source) => total + source.size, 0)
   return {
+    // Asked for each token.
     get revision() {
-      return sum((source) => source.revision)
+      let sum = 0
+      for (const source of sources) sum += source.revision
+      return sum
     },
     get size() {
       return size()

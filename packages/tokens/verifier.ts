@@ -59,10 +59,26 @@ export type Verified<C = SessionClaims> = C | TokenFault
 
 export interface Verifier<C = SessionClaims> {
   /** Verifies a token for `audience` (the configured one when absent). A plain value when its key is known. */
-  verify(token: string, audience?: string): Verified<C> | Promise<Verified<C>>
+  verify(token: string | ShownToken, audience?: string): Verified<C> | Promise<Verified<C>>
   trustedKeys(): number
   /** Forgets every verified token. */
   clear(): void
+}
+
+/** A token that may be shown more than once: what its text alone says is worked out once. */
+export class ShownToken {
+  readonly text: string
+  #digest: string | null = null
+
+  constructor(text: string) {
+    this.text = text
+  }
+
+  /** SHA-256 of the whole token, in hexadecimal. */
+  get digest(): string {
+    this.#digest ??= hash('sha256', this.text, 'hex')
+    return this.#digest
+  }
 }
 
 interface Remembered<C> {
@@ -127,10 +143,11 @@ class JwtVerifier<C extends TimedClaims> implements Verifier<C> {
     this.#algorithms = options.algorithms ?? CLASSICAL
   }
 
-  verify(token: string, audience = this.#options.audience): Verified<C> | Promise<Verified<C>> {
-    if (audience !== this.#options.audience) return this.#verifyNew(token, audience, null)
-    const digest = hash('sha256', token, 'hex')
-    return this.#recall(digest) ?? this.#verifyNew(token, audience, digest)
+  verify(token: string | ShownToken, audience = this.#options.audience): Verified<C> | Promise<Verified<C>> {
+    const shown = typeof token === 'string' ? new ShownToken(token) : token
+    if (audience !== this.#options.audience) return this.#verifyNew(shown.text, audience, null)
+    const { digest } = shown
+    return this.#recall(digest) ?? this.#verifyNew(shown.text, audience, digest)
   }
 
   trustedKeys(): number {

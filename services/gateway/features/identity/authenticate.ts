@@ -20,9 +20,10 @@ import type { TrustedIssuerConfig } from './config.ts'
 import { type DpopConfig, DpopGate, type DpopOutcome, type DpopRefusal, type Presented } from './dpop.ts'
 import { createFailureLog, type FailureLog } from './failures.ts'
 import { openTrustedIssuers, type TrustedIssuers } from './issuers/issuers.ts'
+import { createScopeRules, type ScopeRules } from './issuers/scopes.ts'
 import { createMetadataRoute } from './metadata.ts'
 import { Resources } from './resource.ts'
-import { createScopeRules, type ScopeRules } from './scopes.ts'
+import { Credentials } from './shown.ts'
 import { type Vouched, Vouchers } from './vouchers.ts'
 
 /** The keys of block `identity` (document 3) that authentication reads. */
@@ -117,9 +118,6 @@ function keySources({ config, dialer, clock, log }: AuthenticatorOptions, algori
   return sources
 }
 
-/** Exactly one token in the alphabet of a compact JWS; the scheme's case does not matter (RFC 9110 section 11.1). */
-const CREDENTIALS = /^(bearer|dpop) +([A-Za-z0-9_.-]+)$/i
-
 interface Parts {
   readonly vouchers: Vouchers
   readonly issuers: TrustedIssuers
@@ -132,6 +130,7 @@ class TokenAuthenticator implements Authenticator {
   readonly metadata: RawRoute
   readonly #parts: Parts
   readonly #metrics: AuthMetrics
+  readonly #credentials = new Credentials()
   readonly #dpop: DpopGate
   readonly #failures: FailureLog
 
@@ -154,13 +153,13 @@ class TokenAuthenticator implements Authenticator {
     const { authorization, dpop } = wire.headers
     stripCredentials(wire)
     if (authorization === undefined) return this.#refuse(wire, 'missing', 'a session token is required')
-    const [, scheme, token] = CREDENTIALS.exec(authorization) ?? []
-    if (scheme === undefined || token === undefined) {
+    const shown = this.#credentials.read(authorization, wire.body)
+    if (shown === null) {
       return this.#refuse(wire, 'malformed', 'send one session token as "Authorization: Bearer <token>"')
     }
     const proof = typeof dpop === 'string' ? dpop : undefined
-    const presented: Presented = { token, scheme: scheme.toLowerCase() === 'dpop' ? 'dpop' : 'bearer', proof }
-    const answer = this.#parts.vouchers.identify(token, wire.path)
+    const presented: Presented = { token: shown.token.text, scheme: shown.scheme, proof }
+    const answer = this.#parts.vouchers.identify(shown.token, wire.path)
     if (answer instanceof Promise) return answer.then((vouched) => this.#judge(wire, presented, vouched))
     return this.#judge(wire, presented, answer)
   }

@@ -7,4 +7,4 @@ export {
 } from './authenticate.ts'
 export type { DpopOutcome } from './dpop.ts'
 export { openPeople, type People, type Person } from './issuers/people.ts'
-export type { ScopeRules } from './scopes.ts'
+export type { ScopeRules } from './issuers/scopes.ts'

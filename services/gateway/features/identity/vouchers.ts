@@ -1,4 +1,12 @@
-import { fault, isFault, type SessionClaims, type TokenFault, type Verified, type Verifier } from '@plat/tokens'
+import {
+  fault,
+  isFault,
+  type SessionClaims,
+  type ShownToken,
+  type TokenFault,
+  type Verified,
+  type Verifier,
+} from '@plat/tokens'
 import type { Identity } from '../../call/index.ts'
 import { identityOf } from './identity.ts'
 import type { TrustedIssuers } from './issuers/issuers.ts'
@@ -28,9 +36,9 @@ export class Vouchers {
   }
 
   /** A plain value when the token's key is known. `path` is what the request asks for. */
-  identify(token: string, path: string): Vouched | Promise<Vouched> {
+  identify(token: ShownToken, path: string): Vouched | Promise<Vouched> {
     const { issuers, resources, sessions } = this.#options
-    const issuer = issuers.claimed(token)
+    const issuer = issuers.claimed(token.text)
     if (issuer !== null) {
       const server = resources.server(path)
       const resource = server === null ? null : resources.of(server)
@@ -39,8 +47,8 @@ export class Vouchers {
     }
     const answer = sessions.verify(token)
     return answer instanceof Promise
-      ? answer.then((verified) => this.#session(verified, token))
-      : this.#session(answer, token)
+      ? answer.then((verified) => this.#session(verified, token.text))
+      : this.#session(answer, token.text)
   }
 
   /** The broker's token that this caller has shown; null: another issuer's, or tokens are not kept. */

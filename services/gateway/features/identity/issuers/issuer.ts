@@ -8,6 +8,7 @@ import {
   jwksSource,
   type KeyFetcher,
   type KeySource,
+  type ShownToken,
   type TokenFault,
   type Verified,
   type Verifier,
@@ -66,7 +67,11 @@ export class TrustedIssuer {
   }
 
   /** RFC 8707: the token must be for this very resource, `<resourceBaseURL>/mcp/<server>`. */
-  identify(token: string, server: string, resource: string): Identity | TokenFault | Promise<Identity | TokenFault> {
+  identify(
+    token: ShownToken,
+    server: string,
+    resource: string,
+  ): Identity | TokenFault | Promise<Identity | TokenFault> {
     if (!this.serves(server)) return fault('issuer', 'tokens of this issuer are not taken for this server')
     const answer = this.#verifier.verify(token)
     if (answer instanceof Promise) return answer.then((verified) => this.#judge(verified, resource))

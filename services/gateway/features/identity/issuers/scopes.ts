@@ -1,5 +1,5 @@
-import type { Identity } from '../../call/index.ts'
-import type { TrustedIssuers } from './issuers/issuers.ts'
+import type { Identity } from '../../../call/index.ts'
+import type { TrustedIssuers } from './issuers.ts'
 
 /** Which scopes a call of an MCP server needs of its caller. */
 export interface ScopeRules {

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
+import { type TestContext, test } from 'node:test'
+import { ephemeralSigner } from '@plat/keys'
+import { signJws } from '@plat/tokens'
+import { Credentials } from './shown.ts'
+import { startAuthenticator, wire } from './testing.ts'
+
+/** Requests that come over one connection. */
+function connection() {
+  const socket = {}
+  const body = () => Object.assign(Readable.from([]), { socket })
+  return { body, wire: (authorization: string) => ({ ...wire({ authorization }), body: body() }) }
+}
+
+async function connected(t: TestContext) {
+  const { auth, ...rest } = await startAuthenticator(t)
+  const { wire: request } = connection()
+  const ask = async (token: string) => {
+    const answer = await auth.authenticate(request(`Bearer ${token}`))
+    return 'jti' in answer ? answer.jti : answer.data?.reason
+  }
+  return { ...rest, auth, ask }
+}
+
+test('what a connection shows again is taken apart once, and what another one shows apart from it', () => {
+  const credentials = new Credentials()
+  const [one, other] = [connection(), connection()]
+  const text = `Bearer ${'a'.repeat(700)}`
+  const shown = credentials.read(text, one.body())
+  assert.deepEqual([shown?.scheme, shown?.token.text], ['bearer', 'a'.repeat(700)])
+  assert.equal(credentials.read(text, one.body()), shown)
+  assert.notEqual(credentials.read(text, other.body()), shown)
+  assert.notEqual(credentials.read(text, Readable.from([])), shown)
+})
+
+test('a connection that shows another token, scheme or nothing readable is not known by what it showed before', () => {
+  const credentials = new Credentials()
+  const { body } = connection()
+  const read = (text: string) => {
+    const shown = credentials.read(text, body())
+    return shown === null ? null : `${shown.scheme} ${shown.token.text} ${shown.token.digest.slice(0, 6)}`
+  }
+  assert.equal(read('Bearer one'), 'bearer one 7692c3')
+  assert.equal(read('Bearer two'), 'bearer two 3fc4cc')
+  assert.equal(read('DPoP one'), 'dpop one 7692c3')
+  assert.equal(read('Bearer one, Bearer two'), null)
+  assert.equal(read('Bearer one'), 'bearer one 7692c3')
+})
+
+test('each request of a connection is who its own token says', async (t) => {
+  const { issuer, ask } = await connected(t)
+  const [ada, bob] = [issuer.token({ jti: 'ada' }), issuer.token({ jti: 'bob' })]
+  const answers = []
+  for (const token of [ada, ada, ada, bob, bob, ada, `${ada.slice(0, -4)}AAAA`, ada]) answers.push(await ask(token))
+  assert.deepEqual(answers, ['ada', 'ada', 'ada', 'bob', 'bob', 'ada', 'signature', 'ada'])
+})
+
+test('a token that a connection has shown before is asked for its expiry, its keys and its memory like any other', async (t) => {
+  const { clock, issuer, auth, ask } = await connected(t)
+  const token = issuer.token({ jti: 'ada' })
+  for (let n = 0; n < 3; n++) assert.equal(await ask(token), 'ada')
+  auth.clear()
+  assert.equal(await ask(token), 'ada')
+  await clock.advance((900 + 31) * 1000)
+  assert.equal(await ask(token), 'expired')
+  assert.equal(await ask(signJws(ephemeralSigner(), {}, issuer.claims())), 'kid')
+})
