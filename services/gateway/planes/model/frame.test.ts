@@ -13,7 +13,7 @@ const PIECES = [
 /** The same said by one search for each. */
 function plainly(text: string): { count: number; shortest: number } | null {
   if (/^:|\r|\n:|\[DONE\]|"error"|"usage"(?!: ?null)/.test(text)) return null
-  const events = text.match(/[^]*?\n\n/g) ?? []
+  const events = text.match(/[\s\S]*?\n\n/g) ?? []
   if (events.join('') !== text) return null
   return { count: events.length, shortest: Math.min(...events.map((event) => event.length)) }
 }

@@ -14,6 +14,7 @@ export interface EventGate<F extends Frame> {
   stop(): void
 }
 
+const LF = 10
 const BLANK_LINE = Buffer.from('\n\n')
 const NOTHING = Buffer.alloc(0)
 
@@ -41,7 +42,9 @@ export class EventFrames<F extends Frame> implements AsyncIterableIterator<reado
   async next(): Promise<IteratorResult<readonly Frame[], undefined>> {
     try {
       while (!this.#over) {
-        const chunks = await this.#exchange.read()
+        const news = this.#exchange.news()
+        if (news !== null) await news
+        const chunks = this.#exchange.take()
         if (chunks === null) this.#over = true
         const frames = chunks === null ? this.#last() : this.#taken(chunks)
         if (frames.length > 0) return { done: false, value: frames }
@@ -69,9 +72,10 @@ export class EventFrames<F extends Frame> implements AsyncIterableIterator<reado
   /** Most reads end with an event and hold nothing but text: they are passed on as they came. */
   #taken(chunks: readonly Uint8Array[]): readonly Frame[] {
     const bytes = joined(this.#rest, chunks)
-    const end = this.#unfinished === 0 ? bytes.lastIndexOf(BLANK_LINE) + BLANK_LINE.length : 0
-    const run = end < BLANK_LINE.length ? null : (this.#gate.together?.(bytes.subarray(0, end)) ?? null)
-    this.#rest = run === null ? NOTHING : bytes.subarray(end)
+    const end = this.#unfinished === 0 ? endOfEvents(bytes) : 0
+    const isWhole = end === bytes.length
+    const run = end === 0 ? null : (this.#gate.together?.(isWhole ? bytes : bytes.subarray(0, end)) ?? null)
+    this.#rest = run === null || isWhole ? NOTHING : bytes.subarray(end)
     return run === null ? this.#split(bytes) : [run]
   }
 
@@ -92,10 +96,17 @@ export class EventFrames<F extends Frame> implements AsyncIterableIterator<reado
   }
 }
 
+/** Where the last blank line ends; 0: there is none. */
+function endOfEvents(bytes: Buffer): number {
+  const { length } = bytes
+  if (bytes[length - 1] === LF && bytes[length - 2] === LF) return length
+  const last = bytes.lastIndexOf(BLANK_LINE)
+  return last === -1 ? 0 : last + BLANK_LINE.length
+}
+
 function joined(rest: Buffer, chunks: readonly Uint8Array[]): Buffer {
   const [first] = chunks
   if (chunks.length !== 1 || first === undefined) return Buffer.concat(rest.length === 0 ? chunks : [rest, ...chunks])
-  return rest.length === 0
-    ? Buffer.from(first.buffer, first.byteOffset, first.byteLength)
-    : Buffer.concat([rest, first])
+  if (rest.length > 0) return Buffer.concat([rest, first])
+  return Buffer.isBuffer(first) ? first : Buffer.from(first.buffer, first.byteOffset, first.byteLength)
 }

@@ -47,16 +47,21 @@ export class UpstreamExchange implements Receiver {
     })
   }
 
-  /** Everything that has come since the last read, at least one chunk; null at the end. Throws when the upstream died. */
-  async read(): Promise<readonly Uint8Array[] | null> {
-    while (this.#chunks.length === 0) {
-      if (this.#error !== null) throw this.#error
-      if (this.#ended || this.#discarding) return null
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve
-      })
-    }
+  /** Waits until there is something to take: bytes, the end, or the death of the upstream. Null: there is. */
+  news(): Promise<void> | null {
+    if (this.#chunks.length > 0 || this.#error !== null || this.#ended || this.#discarding) return null
+    return new Promise((resolve) => {
+      this.#wake = resolve
+    })
+  }
+
+  /** Everything that has come since it was last asked, at least one chunk; null at the end. Throws when the upstream died. */
+  take(): readonly Uint8Array[] | null {
     const chunks = this.#chunks
+    if (chunks.length === 0) {
+      if (this.#error !== null) throw this.#error
+      return null
+    }
     this.#chunks = []
     this.#waiting = 0
     this.#resume()
@@ -76,7 +81,10 @@ export class UpstreamExchange implements Receiver {
   async #collect(maxBytes: number): Promise<Uint8Array | null> {
     const parts: Uint8Array[] = []
     let size = 0
-    for (let chunks = await this.read(); chunks !== null; chunks = await this.read()) {
+    for (;;) {
+      await this.news()
+      const chunks = this.take()
+      if (chunks === null) break
       for (const chunk of chunks) size += chunk.length
       if (size > maxBytes) {
         this.abort('its answer is too large')
