@@ -1,7 +1,7 @@
 import { checkJson, findSpan, type Span, withoutMembers } from '@plat/core'
 import { isObject, member } from '../wire/json.ts'
 import { type Era, KNOWN_REVISIONS } from './classify.ts'
-import { mentions } from './frames/frame.ts'
+import type { McpFrame } from './frames/frame.ts'
 import { META_CAPABILITIES } from './message.ts'
 
 /** What a client offers and the gateway does not carry: tasks, until they are bound to sessions. */
@@ -65,16 +65,12 @@ export function isAsk(method: unknown): boolean {
   return typeof method === 'string' && Object.hasOwn(ASKS, method)
 }
 
-const INPUT_REQUESTS = Buffer.from('"inputRequests"')
-const RESULT_TYPE_TASK = Buffer.from('"task"')
-
 /**
  * Whether a result asks for what the client did not offer: a task, or input of a kind that its capabilities do not name. `request` is the
- * message that is answered, of revision 2026-07-28; null before, when results ask for nothing. A result is only parsed when its bytes could
- * hold such a thing.
+ * message that is answered, of revision 2026-07-28; null before, when results ask for nothing.
  */
-export function asksForWithheld(json: Uint8Array, answer: { readonly value: unknown }, request: unknown): boolean {
-  if (!mentions(json, INPUT_REQUESTS) && !mentions(json, RESULT_TYPE_TASK)) return false
+export function asksForWithheld(answer: McpFrame, request: unknown): boolean {
+  if (answer.isPlain) return false
   const result = member(answer.value, 'result')
   if (member(result, 'resultType') === 'task') return true
   const requests = member(result, 'inputRequests')

@@ -18,7 +18,7 @@ import { isJsonType, isStreamType, STREAM_HEADERS } from '../wire/headers.ts'
 import { member } from '../wire/json.ts'
 import { messageEvent } from '../wire/sse.ts'
 import { asksForWithheld, isAsk, spokenRevisions, trimAnnouncement } from './capabilities.ts'
-import { isJsonObject, McpFrame, roleOf } from './frames/frame.ts'
+import { isJsonObject, McpFrame } from './frames/frame.ts'
 import { ReplySeals } from './frames/seals.ts'
 import { upstreamHeaders } from './headers.ts'
 import { type McpRequest, slice, withValue } from './message.ts'
@@ -197,15 +197,15 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
     if (!isJsonObject(json)) throw new GivenUp('the server sent what is no message')
     if (frame.role === 'request') return this.#asked(frame, json)
     if (frame.role !== 'final') return this.#seals.cancelled(frame, json)
-    if (this.#asksForWithheld(frame, json)) throw new GivenUp('the server asks for what it was not offered')
+    if (this.#asksForWithheld(frame)) throw new GivenUp('the server asks for what it was not offered')
     // A replayed list has passed no filter: the client must ask for it again.
     if (this.#passage.request.kind === 'listen' && isList(frame)) return null
     return this.#final(frame, json)
   }
 
-  #asksForWithheld(frame: McpFrame, json: Uint8Array): boolean {
+  #asksForWithheld(frame: McpFrame): boolean {
     const { call, request } = this.#passage
-    return asksForWithheld(json, frame, request.era === 'modern' ? call.body?.value : null)
+    return asksForWithheld(frame, request.era === 'modern' ? call.body?.value : null)
   }
 
   /** The call was stopped. */
@@ -288,11 +288,10 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
     const failed = head.status >= 400
     if (failed && !isJsonType(head.headers)) return sent ? unusableAnswer(call.server) : [McpFrame.body('error', bytes)]
     if (bytes.length === 0) return request.kind === 'request' ? unusableAnswer(call.server) : []
-    const answers = isJsonType(head.headers) && isJsonObject(bytes) && roleOf(bytes) === 'final'
-    if (!answers) return unusableAnswer(call.server)
     const frame = McpFrame.body(failed ? 'error' : 'final', bytes)
-    if (this.#asksForWithheld(frame, bytes))
-      return deny('upstream_error', `${call.server} asks for what it was not offered`)
+    const answers = isJsonType(head.headers) && isJsonObject(bytes) && frame.saidRole === 'final'
+    if (!answers) return unusableAnswer(call.server)
+    if (this.#asksForWithheld(frame)) return deny('upstream_error', `${call.server} asks for what it was not offered`)
     const told = this.#final(frame, bytes)
     return [sent ? McpFrame.event(messageEvent(told.raw)) : told]
   }

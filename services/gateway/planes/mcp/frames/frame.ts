@@ -2,8 +2,13 @@ import type { Frame, Message } from '../../../call/index.ts'
 import { member, parsedOrUndefined } from '../../wire/json.ts'
 import { eventData, eventId, withEventData, withEventId } from '../../wire/sse.ts'
 
-const METHOD_MEMBER = Buffer.from('"method"')
-const ESCAPE = Buffer.from('\\u')
+/**
+ * What makes a message more than an answer that asks for nothing: a method, another round (revision 2026-07-28), the result type of a
+ * task. In one look, since each answer is searched for all of them.
+ */
+const MORE_THAN_PLAIN = /"(?:method|inputRequests|requestState|task)"/
+/** A name without its own spelling can only be written with such an escape. */
+const ESCAPE = '\\u'
 
 /** A JSON answer, or one event of a stream. What nobody looks at is never parsed and leaves as the bytes that came. */
 export class McpFrame implements Frame {
@@ -15,18 +20,20 @@ export class McpFrame implements Frame {
   readonly #inEvent: boolean
   #value: unknown
   #parsed = false
+  #plain: boolean | null = null
 
+  /** Without a role it has the one that its message says. */
   private constructor(
-    role: Frame['role'],
+    role: Frame['role'] | null,
     bytes: { readonly raw: Uint8Array; readonly json: Uint8Array | null },
     inEvent: boolean,
     messages: readonly Message[] = NO_MESSAGES,
   ) {
-    this.role = role
     this.raw = bytes.raw
     this.json = bytes.json
     this.messages = messages
     this.#inEvent = inEvent
+    this.role = role ?? this.saidRole
   }
 
   /** A whole JSON body. */
@@ -39,7 +46,20 @@ export class McpFrame implements Frame {
     const data = eventData(raw)
     // An event whose data is empty carries an id to resume from, and no message.
     const json = data?.length === 0 ? null : data
-    return new McpFrame(json === null ? 'progress' : roleOf(json), { raw, json }, true)
+    return new McpFrame(null, { raw, json }, true)
+  }
+
+  /** Whether it can only be an answer that asks for nothing. What may be more has to be parsed. */
+  get isPlain(): boolean {
+    this.#plain ??= this.json !== null && isPlain(this.json)
+    return this.#plain
+  }
+
+  /** What the message is, by its members. */
+  get saidRole(): Frame['role'] {
+    if (this.json === null) return 'progress'
+    if (this.isPlain || member(this.value, 'method') === undefined) return 'final'
+    return member(this.value, 'id') === undefined ? 'progress' : 'request'
   }
 
   /** The message, parsed on first use; undefined where there is none or where it is not JSON. */
@@ -75,21 +95,20 @@ export class McpFrame implements Frame {
 
 const NO_MESSAGES: readonly Message[] = []
 
-/** What a message is, by its members. */
-export function roleOf(json: Uint8Array): Frame['role'] {
-  if (!mentions(json, METHOD_MEMBER)) return 'final'
-  const message = parsedOrUndefined(json)
-  if (member(message, 'method') === undefined) return 'final'
-  return member(message, 'id') === undefined ? 'progress' : 'request'
+function isPlain(json: Uint8Array): boolean {
+  // All that is looked for is ASCII, which stands in these bytes as in Latin-1.
+  const text = bufferOf(json).toString('latin1')
+  return !MORE_THAN_PLAIN.test(text) && !text.includes(ESCAPE)
 }
 
-/**
- * Whether a JSON text can hold a member of this name (given with its quotes). A name without that spelling can only be written
- * with a `\u` escape; then the answer is yes as well, and the caller parses.
- */
+/** Whether a JSON text can hold a member of this name (given with its quotes). An escape may spell it: then the caller parses as well. */
 export function mentions(json: Uint8Array, quotedName: Uint8Array): boolean {
-  const bytes = Buffer.from(json.buffer, json.byteOffset, json.byteLength)
+  const bytes = bufferOf(json)
   return bytes.includes(quotedName) || bytes.includes(ESCAPE)
+}
+
+function bufferOf(bytes: Uint8Array): Buffer {
+  return bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
 const OPEN_BRACE = 0x7b

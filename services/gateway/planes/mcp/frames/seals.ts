@@ -17,8 +17,6 @@ const MAX_ID_BYTES = 1024
 const MAX_EVENT_ID_BYTES = 2048
 
 const NEXT_CURSOR = Buffer.from('"nextCursor"')
-const INPUT_REQUESTS = Buffer.from('"inputRequests"')
-const REQUEST_STATE = Buffer.from('"requestState"')
 
 interface Waiting {
   /** The id under seal, as the client knows it. */
@@ -95,7 +93,7 @@ export class ReplySeals {
   }
 
   #round(frame: McpFrame, json: Uint8Array): McpFrame {
-    if (!mentions(json, INPUT_REQUESTS) && !mentions(json, REQUEST_STATE)) return frame
+    if (frame.isPlain) return frame
     const result = member(frame.value, 'result')
     const requests = member(result, 'inputRequests')
     const state = member(result, 'requestState')
