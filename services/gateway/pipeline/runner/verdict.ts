@@ -1,4 +1,4 @@
-import { type Denial, deny, type Fact, type Facts, isDenial } from '../../call/index.ts'
+import { type Denial, deny, type Fact, type Facts, isDenial, kindOf } from '../../call/index.ts'
 import { admitted, type Replace, type Wait } from '../stage.ts'
 import type { GovernedCall } from './call.ts'
 import type { Runnable } from './plan.ts'
@@ -11,17 +11,20 @@ const nullable: ReadonlySet<Fact> = new Set<Fact>(['pin', 'redacted', 'approval'
  * (a forgotten return, a missing fact, another type) is a denial: no verdict never lets a call through.
  */
 export function accept(call: GovernedCall, stage: Runnable, verdict: unknown): Denial | Wait | null {
-  if (verdict === admitted) return stage.gives.length === 0 ? null : noVerdict(stage)
+  const { gives } = stage
+  if (verdict === admitted) return gives.length === 0 ? null : noVerdict(stage)
   if (typeof verdict !== 'object' || verdict === null) return noVerdict(stage)
-  if (isDenial(verdict) || isWait(verdict)) return verdict
-  if (isReplace(verdict)) {
-    if (!hasFacts(verdict.facts, stage.gives)) return noVerdict(stage)
-    give(call.facts, stage.gives, verdict.facts)
-    call.body = verdict.body
-    return null
+  if (kindOf(verdict) !== undefined) {
+    if (isDenial(verdict) || isWait(verdict)) return verdict
+    if (isReplace(verdict)) {
+      if (!hasFacts(verdict.facts, gives)) return noVerdict(stage)
+      give(call.facts, gives, verdict.facts)
+      call.body = verdict.body
+      return null
+    }
   }
-  if (stage.gives.length === 0 || !hasFacts(verdict, stage.gives)) return noVerdict(stage)
-  give(call.facts, stage.gives, verdict)
+  if (gives.length === 0 || !hasFacts(verdict, gives)) return noVerdict(stage)
+  give(call.facts, gives, verdict)
   return null
 }
 
