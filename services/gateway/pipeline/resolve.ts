@@ -12,8 +12,8 @@ type ByPlane = Readonly<Record<'mcp' | 'model', Resolve>>
  */
 export function resolveByPlane(planes: ByPlane): Resolve {
   const of = (operation: Operation): Resolve | null => {
-    const plane = operation.slice(0, operation.indexOf('.'))
-    return plane === 'mcp' || plane === 'model' ? planes[plane] : null
+    if (operation.startsWith('mcp.')) return planes.mcp
+    return operation.startsWith('model.') ? planes.model : null
   }
   return stage({
     name: 'resolve',
