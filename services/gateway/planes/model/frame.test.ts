@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { runOf } from './frame.ts'
+import { runOf, usageOfBody } from './frame.ts'
 
 /** What makes events, and what an event must not hold to be taken unseen; broken and doubled where one runs into the next. */
 const PIECES = [
@@ -32,3 +32,36 @@ test('events are taken together exactly where each search says that none has to 
   )
   assert.ok(runs > 200, `only ${runs} were runs`)
 })
+
+test('the usage of an answer is what parsing all of it finds, wherever and however often it is named', () => {
+  const names = ['usage', '"usage', 'us\\u0061ge', 'id', 'choices', 'usage"', '\\"usage']
+  const value = fc.letrec((tie) => ({
+    any: fc.oneof(
+      { maxDepth: 3 },
+      fc.constantFrom('1', 'null', '"usage"', '"\\"usage\\":{}"'),
+      tie('list'),
+      tie('object'),
+    ),
+    list: fc.array(tie('any'), { maxLength: 2 }).map((all) => `[${all.join(',')}]`),
+    object: fc
+      .array(fc.tuple(fc.constantFrom(...names), tie('any'), fc.constantFrom('', ' ')), { maxLength: 3 })
+      .map((all) => `{${all.map(([name, one, space]) => `${space}"${escaped(name)}"${space}:${one}`).join(',')}}`),
+  }))
+  let found = 0
+  fc.assert(
+    fc.property(fc.oneof(value.object, value.any), fc.constantFrom('', '\n'), (json, end) => {
+      const text = `${json}${end}`
+      const whole: unknown = JSON.parse(text)
+      const isNamed = typeof whole === 'object' && whole !== null && 'usage' in whole && text.includes('"usage"')
+      if (isNamed) found++
+      assert.deepEqual(usageOfBody(Buffer.from(text)), isNamed ? whole.usage : undefined, text)
+    }),
+    { numRuns: 5000 },
+  )
+  assert.ok(found > 200, `only ${found} had usage`)
+})
+
+/** Quotes escaped; what is escaped already stays. */
+function escaped(name: string): string {
+  return name.replace(/(?<!\\)"/g, '\\"')
+}

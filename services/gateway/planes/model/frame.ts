@@ -1,5 +1,5 @@
 import { type Frame, FrameRun } from '../../call/index.ts'
-import { parsedOrUndefined } from '../wire/json.ts'
+import { isObject, member, parsedOrUndefined } from '../wire/json.ts'
 import { eventData, SseSplitter } from '../wire/sse.ts'
 
 const DONE = Buffer.from('[DONE]')
@@ -12,6 +12,7 @@ const CR = 0x0d
 const QUOTE = 0x22
 const COLON = 0x3a
 const OPEN_BRACKET = 0x5b
+const BACKSLASH = 0x5c
 
 /** A JSON answer, or one event of a stream. What nobody looks at is never parsed and leaves as the bytes that came. */
 export class ModelFrame implements Frame {
@@ -82,6 +83,19 @@ export function mayReport(bytes: Uint8Array): boolean {
     if (!isUnset(view, behind)) return true
   }
   return false
+}
+
+/**
+ * `usage` of a whole answer; undefined: it has none. Most have it behind their text, and what stands before it is not parsed: from there
+ * to the end stands the rest of the object itself, and not of one inside it, exactly when a brace before it makes it an object.
+ */
+export function usageOfBody(json: Uint8Array): unknown {
+  const view = viewOf(json)
+  const at = view.lastIndexOf(USAGE)
+  if (at === -1) return undefined
+  // Behind a backslash the quote stands in a longer name.
+  const rest = view[at - 1] !== BACKSLASH ? parsedOrUndefined(`{${view.toString('utf8', at)}`) : undefined
+  return member(isObject(rest) ? rest : parsedOrUndefined(view), 'usage')
 }
 
 /** Whether null follows a member's name, as providers write it. */

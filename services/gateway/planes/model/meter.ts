@@ -1,7 +1,7 @@
 import type { Call, Frame, FrameRun, Outcome, Passed, Usage } from '../../call/index.ts'
 import { type Review, type Running, review } from '../../pipeline/stage.ts'
 import { isObject, member } from '../wire/json.ts'
-import { mayReport } from './frame.ts'
+import { mayReport, usageOfBody } from './frame.ts'
 import { ModelBody, type ModelRequest } from './request.ts'
 
 /** What `usage` costs a call, in micro-units of the currency; 0 where nothing has a price. */
@@ -47,11 +47,12 @@ class Meter implements Running {
       return [frame]
     }
     this.#count(frame)
-    if (frame.raw !== null && !mayReport(frame.raw)) return [frame]
-    const usage = usageOf(member(frame.value, 'usage'))
+    const { raw, role } = frame
+    if (role !== 'final' && raw !== null && !mayReport(raw)) return [frame]
+    const usage = usageOf(role === 'final' && raw !== null ? usageOfBody(raw) : member(frame.value, 'usage'))
     if (usage === null) return [frame]
     this.#reported = usage
-    return frame.role === 'partial' && !this.#request.usageAsked && hasNoChoices(frame.value) ? [] : [frame]
+    return role === 'partial' && !this.#request.usageAsked && hasNoChoices(frame.value) ? [] : [frame]
   }
 
   skim({ count, raw, shortest }: FrameRun): void {

@@ -10,11 +10,15 @@ export function member(value: unknown, name: string): unknown {
   return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined
 }
 
-/** The value of JSON bytes; undefined where they are no JSON. */
-export function parsedOrUndefined(json: Uint8Array): unknown {
+/** The value of JSON; undefined where it is none. */
+export function parsedOrUndefined(json: Uint8Array | string): unknown {
   try {
-    return JSON.parse(Buffer.from(json.buffer, json.byteOffset, json.byteLength).toString('utf8'))
+    return JSON.parse(typeof json === 'string' ? json : textOf(json))
   } catch {
     return undefined
   }
+}
+
+function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
 }
