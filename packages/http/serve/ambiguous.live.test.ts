@@ -69,6 +69,36 @@ for (const [name, text] of Object.entries(ambiguous)) {
   })
 }
 
+test('no byte outside visible ASCII stands in a header that decides; elsewhere text may be any', async () => {
+  const api: ListenOptions['api'] = (app) => void app.get('/hello', async () => ({}))
+  await serving({ api }, async ({ port }) => {
+    const tell = (name: string, byte: number) =>
+      raw(port, `${GET}Connection: close\r\n${name}: a${String.fromCharCode(byte)}b\r\n\r\n`)
+    for (let byte = 0; byte < 256; byte++) {
+      const answer = await tell('Mcp-Name', byte)
+      const taken = byte === 9 || (byte >= 0x20 && byte < 0x7f)
+      assert.deepEqual(statuses(answer), [taken ? '200' : '400'], `byte ${byte}`)
+      if (byte >= 0x80) assert.match(answer, /"message":"The header mcp-name holds bytes outside ASCII\."/)
+      if (byte >= 0x7f) assert.deepEqual(statuses(await tell('X-Note', byte)), [byte === 0x7f ? '400' : '200'])
+    }
+  })
+})
+
+test('a header that must come once is found in whatever case and place, a longer name is another', async () => {
+  const api: ListenOptions['api'] = (app) => void app.get('/hello', async () => ({}))
+  await serving({ api }, async ({ port }) => {
+    const tell = (...lines: string[]) => raw(port, `${GET}Connection: close\r\n${lines.join('\r\n')}\r\n\r\n`)
+    for (const name of ['host', 'authorization', 'dpop', 'content-type', 'origin']) {
+      const upper = name.toUpperCase()
+      const answer = await tell(`${upper}: a`, 'X-Between: c', `${name}: a`)
+      assert.match(answer, new RegExp(`^HTTP/1.1 400 [^]*"message":"The header ${name} must come once\\."`))
+      const longer = `${name}${'x'.repeat(32)}`
+      assert.deepEqual(statuses(await tell(`${longer}: a`, `${longer}: a`)), ['200'])
+    }
+    assert.deepEqual(statuses(await tell('X-A: a', 'X-A: a', 'Dpop: a', 'Origin: a')), ['200'])
+  })
+})
+
 const framing: Record<string, string> = {
   'a size that is no number': 'zz\r\n{}\r\n0\r\n\r\n',
   'a size with a sign': '-2\r\n{}\r\n0\r\n\r\n',

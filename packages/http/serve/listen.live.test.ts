@@ -159,9 +159,18 @@ test('a web page cannot reach a loopback listener under its own name', async () 
     ]) {
       assert.match(await get(host), /^HTTP\/1\.1 200 /, host)
     }
-    for (const host of ['evil.example', 'localhost.evil.example', '127.0.0.1.evil.example', '[::2]', '10.0.0.1']) {
+    const strange = ['evil.example', 'localhost.evil.example', '127.0.0.1.evil.example', '[::2]', '10.0.0.1']
+    for (const host of strange.flatMap((one) => [one, one])) {
       assert.match(await get(host), /^HTTP\/1\.1 403 [\s\S]*"error":"forbidden"/, host)
     }
+    assert.match(await raw(port, 'GET /hello HTTP/1.0\r\n\r\n'), /^HTTP\/1\.1 403 /)
+  })
+})
+
+test('a listener on loopback does not take a missing name for a known one', async () => {
+  await serving({ api: echo }, async ({ port }) => {
+    assert.match(await raw(port, 'GET /hello HTTP/1.0\r\n\r\n'), /^HTTP\/1\.1 403 /)
+    assert.match(await raw(port, 'GET /hello HTTP/1.0\r\nHost:\r\n\r\n'), /^HTTP\/1\.1 403 /)
   })
 })
 

@@ -130,6 +130,8 @@ class Front {
   #closeApi: () => Promise<void> = async () => {}
   #stopTls: () => void = () => {}
   #loopback = false
+  /** The Host header that was last found good: nearly always the next one's as well. */
+  #knownHost: string | null = null
   #draining = false
 
   constructor(options: ListenOptions) {
@@ -190,6 +192,8 @@ class Front {
       noDelay: true,
       // `headFault` asks for Host, so that its absence is answered in our shape.
       requireHostHeader: false,
+      // No flag of the process may let control bytes in: `headFault` leaves them to the parser.
+      httpValidation: 'strict' as const,
       // `Upgrade` may be ignored (RFC 9110, section 7.8): the request is answered over HTTP/1.1.
       shouldUpgradeCallback: () => false,
     }
@@ -214,7 +218,7 @@ class Front {
     if (this.#draining) response.setHeader('connection', 'close')
     const visit = new Visit(id, request, response)
     this.#inFlight.add(visit)
-    response.once('close', () => this.#finished(visit))
+    response.on('close', () => this.#finished(visit))
     const fault = headFault(request, this.#limits.maxHeaders) ?? this.#hostFault(request)
     if (fault !== null) {
       this.#distrusted.add(request.socket)
@@ -247,7 +251,12 @@ class Front {
   }
 
   #hostFault(request: IncomingMessage): HttpFault | null {
-    if (!this.#loopback || isLoopbackHost(request.headers.host, this.#names)) return null
+    const { host } = request.headers
+    if (!this.#loopback || host === this.#knownHost) return null
+    if (isLoopbackHost(host, this.#names)) {
+      this.#knownHost = host ?? null
+      return null
+    }
     return { status: 403, code: 'forbidden', message: 'This listener answers only to names of this machine.' }
   }
 
