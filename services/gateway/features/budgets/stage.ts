@@ -25,6 +25,9 @@ export interface ReserveOptions {
   readonly metered: (micros: number) => void
 }
 
+/** Every item of a hold has spent what it held. */
+const NOTHING_ELSE: ReadonlyMap<string, number> = new Map()
+
 type Judged = Call<'identity' | 'target' | 'decision'>
 type Reserved = Verdict<'hold'>
 
@@ -133,7 +136,8 @@ class Reserve {
     const held = hold?.items.find((item) => item.unit === 'micros')
     const spent = held === undefined ? outcome.costMicros : this.#spent(call, held, outcome)
     if (spent > 0) this.#options.metered(spent)
-    return hold?.settle(new Map(hold.items.map((item) => [item.key, item === held ? spent : item.amount])))
+    // Rates have spent what they held.
+    return hold?.settle(held === undefined ? NOTHING_ELSE : new Map<string, number>().set(held.key, spent))
   }
 
   /** What a forwarded call cost: as reported; else what was seen of it; at least its prompt, which the upstream has read. */

@@ -35,10 +35,13 @@ export class PriceTable {
 
 /** An exact key beats a glob, the longer glob beats the shorter; of two as long, the first in the alphabet. */
 class Lookup<T> {
+  /** Most gateways know no prices of tools, and a look-up hashes its key. */
+  readonly #empty: boolean
   readonly #exact: ReadonlyMap<string, T>
   readonly #globs: readonly { readonly matches: (text: string) => boolean; readonly value: T }[]
 
   constructor(entries: readonly (readonly [key: string, value: T])[]) {
+    this.#empty = entries.length === 0
     this.#exact = new Map(entries.filter(([key]) => !key.includes('*')))
     this.#globs = entries
       .filter(([key]) => key.includes('*'))
@@ -47,6 +50,7 @@ class Lookup<T> {
   }
 
   find(key: string): T | null {
+    if (this.#empty) return null
     return this.#exact.get(key) ?? this.#globs.find(({ matches }) => matches(key))?.value ?? null
   }
 }
