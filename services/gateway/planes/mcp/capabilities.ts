@@ -4,23 +4,38 @@ import { type Era, KNOWN_REVISIONS } from './classify.ts'
 import type { McpFrame } from './frames/frame.ts'
 import { META_CAPABILITIES } from './message.ts'
 
-/** What a client offers and the gateway does not carry: tasks, until they are bound to sessions. */
-const WITHHELD = ['tasks']
+/** What a client offers and the gateway does not carry, until they are bound to sessions. */
+const TASKS = 'tasks'
 
 /** The tasks extension of revision 2026-07-28. */
 const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks'
 
+/** Where a client says what it offers. */
+const MODERN_OFFER = ['params', '_meta', META_CAPABILITIES]
+const LEGACY_OFFER = ['params', 'capabilities']
+
+const NOTHING: readonly never[] = []
+
+/** The parts of a message that may offer something. */
+export interface Offering {
+  readonly method: string
+  readonly era: Era
+  readonly params: unknown
+  readonly meta: unknown
+}
+
 /** The members of a message that offer, or ask for, what the gateway does not carry; as paths that exist. */
-export function withheldPaths(method: string, era: Era, message: unknown): readonly (readonly string[])[] {
-  const params = member(message, 'params')
-  const modern = era === 'modern'
-  if (!modern && method === 'tools/call') return member(params, 'task') === undefined ? [] : [['params', 'task']]
-  if (!modern && method !== 'initialize') return []
-  const at = modern ? ['params', '_meta', META_CAPABILITIES] : ['params', 'capabilities']
-  const capabilities = modern ? capabilitiesIn(message) : member(params, 'capabilities')
-  const paths = WITHHELD.filter((name) => member(capabilities, name) !== undefined).map((name) => [...at, name])
-  if (member(member(capabilities, 'extensions'), TASKS_EXTENSION) === undefined) return paths
-  return [...paths, [...at, 'extensions', TASKS_EXTENSION]]
+export function withheldPaths({ method, era, params, meta }: Offering): readonly (readonly string[])[] {
+  if (era === 'modern') return withheldIn(member(meta, META_CAPABILITIES), MODERN_OFFER)
+  if (method === 'initialize') return withheldIn(member(params, 'capabilities'), LEGACY_OFFER)
+  return method === 'tools/call' && member(params, 'task') !== undefined ? [['params', 'task']] : NOTHING
+}
+
+function withheldIn(capabilities: unknown, at: readonly string[]): readonly (readonly string[])[] {
+  const isOffered = member(capabilities, TASKS) !== undefined
+  const isExtension = member(member(capabilities, 'extensions'), TASKS_EXTENSION) !== undefined
+  if (!isOffered && !isExtension) return NOTHING
+  return [...(isOffered ? [[...at, TASKS]] : []), ...(isExtension ? [[...at, 'extensions', TASKS_EXTENSION]] : [])]
 }
 
 /** What a client of revision 2026-07-28 offers in each message. */

@@ -12,7 +12,8 @@ export const ASSUMED_REVISION = '2025-03-26'
 /** `legacy` has sessions and a handshake, `modern` has neither. The two are relayed, never translated. */
 export type Era = 'legacy' | 'modern'
 
-interface MethodRow {
+/** A method that passes. */
+export interface MethodRow {
   readonly operation: Operation
   /** The member of `params` that names what is asked for, and that `Mcp-Name` mirrors. */
   readonly name: 'name' | 'uri' | null

@@ -17,12 +17,12 @@ export interface Version {
  * Which revision a message claims to speak, or why that is not clear: where the body makes a claim, the header must make the same
  * (revision 2026-07-28, basic/versioning). A GET or DELETE has no message. Whether the revision is spoken is not asked here.
  */
-export function claimedVersion(headers: IncomingHttpHeaders, message: unknown): Version | Denial {
+export function claimedVersion(headers: IncomingHttpHeaders, method: unknown, meta: unknown): Version | Denial {
   const named = header(headers, 'mcp-protocol-version')
-  const claimed = member(metaOf(message), META_VERSION)
+  const claimed = member(meta, META_VERSION)
   if (claimed === undefined && (named === null || !isModernRevision(named))) {
     // During the handshake the two sides have agreed on nothing yet, so the header says nothing.
-    const handshake = member(message, 'method') === 'initialize'
+    const handshake = method === 'initialize'
     return { era: 'legacy', revision: named === null || handshake ? ASSUMED_REVISION : named }
   }
   if (claimed !== undefined && typeof claimed !== 'string') return invalidMeta(META_VERSION, 'must be a string')
@@ -33,15 +33,10 @@ export function claimedVersion(headers: IncomingHttpHeaders, message: unknown): 
 }
 
 /** What a request of revision 2026-07-28 must say in `params._meta`. */
-export function checkMeta(message: unknown): Denial | null {
-  const meta = metaOf(message)
+export function checkMeta(meta: unknown): Denial | null {
   if (member(meta, META_VERSION) === undefined) return invalidMeta(META_VERSION, 'is missing')
   const capabilities = member(meta, META_CAPABILITIES)
   return isObject(capabilities) ? null : invalidMeta(META_CAPABILITIES, 'must be an object')
-}
-
-function metaOf(message: unknown): unknown {
-  return member(member(message, 'params'), '_meta')
 }
 
 /** The mirrored headers of revision 2026-07-28: what the body says, the headers must say as well. */

@@ -3,7 +3,7 @@ import { JsonError, parseStrict } from '@plat/core'
 import { type Denial, deny, isDenial, type Parsed } from '../../call/index.ts'
 import { isObject, type JsonObject, member } from '../wire/json.ts'
 import { withheldPaths } from './capabilities.ts'
-import { isModernRevision, KNOWN_REVISIONS, methodRow } from './classify.ts'
+import { isModernRevision, KNOWN_REVISIONS, type MethodRow, methodRow } from './classify.ts'
 import { checkMeta, checkMirrors, claimedVersion, unsupported } from './headers.ts'
 import { McpBody, type McpRequest, originOf, slice } from './message.ts'
 import { NOTHING_SEALED, type Open, openMessage } from './seal/open.ts'
@@ -51,39 +51,44 @@ export interface Classified {
  */
 export function classify(posted: Posted): Classified {
   const { bytes, message, headers } = posted
-  const version = claimedVersion(headers, message)
+  const { params } = message
+  const meta = member(params, '_meta')
+  const version = claimedVersion(headers, message.method, meta)
   const { era, revision } = isDenial(version) ? UNKNOWN : version
   const session = era === 'legacy' ? posted.session() : null
-  const kind = kindOf(message) ?? 'notification'
+  const said = kindOf(message)
+  const kind = said ?? 'notification'
   const method = typeof message.method === 'string' ? message.method : ''
   const row = methodRow(method, era)
   const unsealed = openMessage(message, { kind, era, method }, posted.open)
   const { opened, replaced, withheld } = isDenial(unsealed) ? NOTHING_SEALED : unsealed
-  const token = member(member(message.params, '_meta'), 'progressToken')
+  const refused = withheldPaths({ method, era, params, meta })
   const request: McpRequest = {
     kind,
     era,
     revision,
     method,
-    name: row?.name ? nameIn(message, row.name) : null,
+    name: row?.name ? nameIn(params, row.name) : null,
     id: typeof message.id === 'string' || typeof message.id === 'number' ? slice(bytes, ['id']) : null,
     session: isDenial(session) ? null : session,
     lastEvent: null,
     opened,
     replaced,
-    withheld: [...withheldPaths(method, era, message), ...withheld],
-    progressToken: token === undefined ? null : slice(bytes, ['params', '_meta', 'progressToken']),
+    withheld: withheld.length === 0 ? refused : [...refused, ...withheld],
+    progressToken:
+      member(meta, 'progressToken') === undefined ? null : slice(bytes, ['params', '_meta', 'progressToken']),
   }
-  const denial = isDenial(version) ? version : isDenial(session) ? session : refusal(posted, request)
-  return { request, verdict: denial ?? (isDenial(unsealed) ? unsealed : verdictOf(posted, request)) }
+  if (isDenial(version)) return { request, verdict: version }
+  if (isDenial(session)) return { request, verdict: session }
+  const denial = refusal(posted, request, { said, row, meta }) ?? (isDenial(unsealed) ? unsealed : null)
+  return { request, verdict: denial ?? verdictOf(posted, request, row) }
 }
 
 /** What the planes share of a message whose form is right. */
-function verdictOf({ bytes, message }: Posted, request: McpRequest): Classified['verdict'] {
-  const { method, era, name } = request
+function verdictOf({ bytes, message }: Posted, request: McpRequest, row: MethodRow | null): Classified['verdict'] {
+  const { method, name } = request
   const origin = originOf(request)
   if (request.kind === 'answer') return answerOf(new McpBody(bytes, message, false), origin)
-  const row = methodRow(method, era)
   if (row === null) return unknownMethod(request)
   const argumentsOnly = method === 'tools/call' || method === 'prompts/get'
   const body = new McpBody(bytes, message, argumentsOnly)
@@ -99,22 +104,27 @@ function answerOf(body: McpBody, origin: Origin | null): Classified['verdict'] {
 
 const UNKNOWN = { era: 'legacy', revision: '' } as const
 
-function refusal(posted: Posted, request: McpRequest): Denial | null {
-  const { message, headers } = posted
+/** What is known of the form of a message. */
+interface Form {
+  /** Null: it is none of the three. */
+  readonly said: ReturnType<typeof kindOf>
+  readonly row: MethodRow | null
+  readonly meta: unknown
+}
+
+function refusal(posted: Posted, request: McpRequest, { said, row, meta }: Form): Denial | null {
   const modern = request.era === 'modern'
   const spoken = modern ? posted.spoken() : KNOWN_REVISIONS
   const usable = spoken.includes(request.revision) && isModernRevision(request.revision) === modern
   if (!usable) return unsupported(request, spoken)
-  const kind = kindOf(message)
-  if (kind === null) return deny('invalid_request', 'the body is neither a request nor a notification nor an answer')
-  if (kind === 'answer') return modern ? deny('invalid_request', 'this revision has no answers to post') : null
-  const incomplete = modern && kind === 'request' ? checkMeta(message) : null
+  if (said === null) return deny('invalid_request', 'the body is neither a request nor a notification nor an answer')
+  if (said === 'answer') return modern ? deny('invalid_request', 'this revision has no answers to post') : null
+  const incomplete = modern && said === 'request' ? checkMeta(meta) : null
   if (incomplete !== null) return incomplete
-  const row = methodRow(request.method, request.era)
-  const unmirrored = modern ? checkMirrors(headers, request.method, request.name) : null
+  const unmirrored = modern ? checkMirrors(posted.headers, request.method, request.name) : null
   if (unmirrored !== null) return unmirrored
   const isNotification = request.method.startsWith('notifications/')
-  if (row === null || isNotification !== (kind === 'notification')) return unknownMethod(request)
+  if (row === null || isNotification !== (said === 'notification')) return unknownMethod(request)
   if (row.name !== null && request.name === null) return deny('invalid_request', `params.${row.name} must be a string`)
   return null
 }
@@ -131,7 +141,7 @@ function kindOf(message: JsonObject): 'request' | 'notification' | 'answer' | nu
   return message.method === undefined && hasId && answers ? 'answer' : null
 }
 
-function nameIn(message: JsonObject, name: string): string | null {
-  const value = member(message.params, name)
+function nameIn(params: unknown, name: string): string | null {
+  const value = member(params, name)
   return typeof value === 'string' ? value : null
 }

@@ -68,7 +68,7 @@ const SESSION = 'mcp-session-id'
 /** GET opens the standalone stream, DELETE ends the session; revision 2026-07-28 has neither. */
 function readStream(opened: Opened, method: 'GET' | 'DELETE'): Parsed | Denial {
   const { reader, arrival, server } = opened
-  const version = claimedVersion(arrival.wire.headers, undefined)
+  const version = claimedVersion(arrival.wire.headers, method, undefined)
   if (isDenial(version)) return version
   if (version.era === 'modern') return deny('method_not_allowed', `revision ${version.revision} has no ${method}`)
   if (!KNOWN_REVISIONS.includes(version.revision)) return unsupported(version, KNOWN_REVISIONS)
