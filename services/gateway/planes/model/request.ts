@@ -1,4 +1,4 @@
-import { checkJson, JsonError } from '@plat/core'
+import { JsonError, parseStrict } from '@plat/core'
 import { type Body, type Denial, deny } from '../../call/index.ts'
 import { isObject, type JsonObject, member } from '../wire/json.ts'
 import { withMember } from './members.ts'
@@ -49,13 +49,13 @@ export class ModelBody implements Body {
 
 /** Reads a chat completion; a refusal names the member to mend in `data.param`. */
 export function readModelBody(bytes: Uint8Array): ModelBody | Denial {
+  let value: unknown
   try {
-    checkJson(bytes)
+    value = parseStrict(bytes)
   } catch (error) {
     if (!(error instanceof JsonError)) throw error
     return deny('invalid_request', `the body is not strict JSON: ${error.message}`)
   }
-  const value: unknown = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'))
   if (!isObject(value)) return deny('invalid_request', 'the body is no JSON object')
   const fault = faultOf(value)
   return fault ?? new ModelBody(bytes, value, requestOf(bytes, value))
