@@ -29,6 +29,7 @@ export class LocalLimits implements Limits {
   readonly #onOverrun: (overrun: Overrun) => void
   readonly #counted = new Map<string, Bucket>()
   readonly #open = new Map<string, LocalHold>()
+  readonly #owner: Owner
   #sweeper: Iterator<[string, Bucket]>
   #searchedAt = Number.NEGATIVE_INFINITY
   #nextExpiry = Number.POSITIVE_INFINITY
@@ -37,6 +38,11 @@ export class LocalLimits implements Limits {
     this.#clock = clock
     this.#onOverrun = onOverrun ?? (() => {})
     this.#sweeper = this.#counted.entries()
+    this.#owner = {
+      add: (items) => this.#add(items, this.#clock.now()),
+      spend: (id, item, amount, from) => this.#spend(id, item, amount, from),
+      closed: (id) => this.#open.delete(id),
+    }
   }
 
   /** Holds that are neither settled nor released nor expired. */
@@ -60,11 +66,7 @@ export class LocalLimits implements Limits {
     if (this.#open.size >= MAX_OPEN_HOLDS) throw new Error(`${MAX_OPEN_HOLDS} holds are open`)
     const short = this.#add(items, now)
     if (short !== null) return short
-    const hold = new LocalHold(id, items, expiresAt, {
-      add: (more) => this.#add(more, this.#clock.now()),
-      spend: (item, amount, held) => this.#spend(id, item, amount, held),
-      closed: () => this.#open.delete(id),
-    })
+    const hold = new LocalHold(id, items, expiresAt, this.#owner)
     this.#open.set(id, hold)
     this.#nextExpiry = Math.min(this.#nextExpiry, expiresAt)
     return hold
@@ -91,14 +93,16 @@ export class LocalLimits implements Limits {
   #add(items: readonly HoldItem[], now: number): Short | null {
     checkItems(items)
     const buckets = items.map((item) => this.#bucket(item, now))
-    for (const [place, item] of items.entries()) {
-      const bucket = buckets[place]
-      if (bucket === undefined) continue
+    for (let place = 0; place < items.length; place++) {
+      const [item, bucket] = [items[place], buckets[place]]
+      if (item === undefined || bucket === undefined) continue
       const left = item.cap - bucket.spent - bucket.held
       if (item.amount > left) return { kind: 'short', key: item.key, left: Math.max(0, left), resetsAt: bucket.endsAt }
     }
-    for (const [place, bucket] of buckets.entries()) {
-      bucket.held += items[place]?.amount ?? 0
+    for (let place = 0; place < items.length; place++) {
+      const [item, bucket] = [items[place], buckets[place]]
+      if (item === undefined || bucket === undefined) continue
+      bucket.held += item.amount
       bucket.usedAt = now
     }
     return null
@@ -187,8 +191,8 @@ class Bucket {
 /** What a hold asks of the limits that gave it. */
 interface Owner {
   add(items: readonly HoldItem[]): Short | null
-  spend(item: HoldItem, amount: number, from: 'held' | 'expired'): void
-  closed(): void
+  spend(id: string, item: HoldItem, amount: number, from: 'held' | 'expired'): void
+  closed(id: string): void
 }
 
 class LocalHold implements Hold {
@@ -230,12 +234,14 @@ class LocalHold implements Hold {
   settle(actual: ReadonlyMap<string, number>): void {
     if (this.#settled !== null) return
     const settled = new Map<string, number>()
-    for (const { key, amount } of this.#items)
-      settled.set(key, actual.get(key) ?? Math.max(settled.get(key) ?? 0, amount))
-    for (const amount of settled.values()) checkAmount(amount, 'amount')
+    for (const { key, amount } of this.#items) {
+      const spent = actual.get(key) ?? Math.max(settled.get(key) ?? 0, amount)
+      checkAmount(spent, 'amount')
+      settled.set(key, spent)
+    }
     this.#settled = settled
-    for (const item of this.#items) this.#owner.spend(item, actual.get(item.key) ?? item.amount, this.#state)
-    this.#owner.closed()
+    for (const item of this.#items) this.#owner.spend(this.id, item, actual.get(item.key) ?? item.amount, this.#state)
+    this.#owner.closed(this.id)
   }
 
   release(): void {
@@ -243,7 +249,7 @@ class LocalHold implements Hold {
   }
 
   expire(): void {
-    for (const item of this.#items) this.#owner.spend(item, item.amount, 'held')
+    for (const item of this.#items) this.#owner.spend(this.id, item, item.amount, 'held')
     this.#state = 'expired'
   }
 }
@@ -267,14 +273,13 @@ function nameOf({ key, window }: Pick<HoldItem, 'key' | 'window'>): string {
 }
 
 function checkItems(items: readonly HoldItem[]): void {
-  const names = new Set<string>()
   for (const item of items) {
     if (item.key.length > MAX_KEY_LENGTH) throw new RangeError(`key ${item.key.slice(0, 64)}… is too long`)
     checkAmount(item.amount, 'amount')
     checkAmount(item.cap, 'cap')
-    names.add(nameOf(item))
   }
-  if (names.size !== items.length) throw new RangeError('an item names the same key and window as another')
+  if (items.length > 1 && new Set(items.map(nameOf)).size !== items.length)
+    throw new RangeError('an item names the same key and window as another')
 }
 
 function checkAmount(amount: number, what: string): void {

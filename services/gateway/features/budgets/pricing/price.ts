@@ -61,18 +61,25 @@ export function outputThatFits(price: ModelPrice, input: number, micros: number)
 }
 
 /** Shorter prompts than the bound are charged by lower tiers, which may be the dearer ones: the worst of all that can apply. */
-function worstRates(price: ModelPrice, input: number, withOutput: boolean): { input: bigint; output: bigint } | null {
-  const possible = [
-    price.base,
-    ...price.tiers.filter((tier) => input > tier.aboveInputTokens).map((tier) => tier.rates),
-  ]
+function worstRates(price: ModelPrice, input: number, withOutput: boolean): Worst | null {
   const worst = { input: 0n, output: 0n }
-  for (const rates of possible) {
-    if (rates.input === null || (withOutput && rates.output === null)) return null
-    worst.input = larger(worst.input, dearestInput(rates))
-    worst.output = larger(worst.output, dearestOutput(rates))
-  }
+  if (!isWorsened(worst, price.base, withOutput)) return null
+  for (const { aboveInputTokens, rates } of price.tiers)
+    if (input > aboveInputTokens && !isWorsened(worst, rates, withOutput)) return null
   return worst
+}
+
+interface Worst {
+  input: bigint
+  output: bigint
+}
+
+/** False: these rates bound nothing. */
+function isWorsened(worst: Worst, rates: Rates, withOutput: boolean): boolean {
+  if (rates.input === null || (withOutput && rates.output === null)) return false
+  worst.input = larger(worst.input, dearestInput(rates))
+  worst.output = larger(worst.output, dearestOutput(rates))
+  return true
 }
 
 function ratesFor(price: ModelPrice, prompt: number): Rates {
