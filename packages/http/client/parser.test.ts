@@ -91,6 +91,8 @@ test('chunks that do not keep to their form are refused', () => {
     'fffffffffffff\r\n',
     '3 \r\nabc',
     '3\r\nabc\n0\r\n',
+    '1\r\na\r\n\n',
+    ...['/', ':', '@', 'G', '`', 'g', '\x10', '\xb1'].map((digit) => `${digit}\r\n${'a'.repeat(20)}`),
   ])
     assert.equal(
       typeof parse(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${body}`),

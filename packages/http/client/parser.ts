@@ -17,10 +17,15 @@ const MAX_INTERIM = 16
 
 const LF = 10
 const CR = 13
+const [DIGIT_0, DIGIT_9, LOWER_A, LOWER_F] = [48, 57, 97, 102]
+/** The bit that tells a lower-case letter from the upper-case one. */
+const LOWER_CASE = 32
 const HEAD_END = Buffer.from('\r\n\r\n')
 const HEAD_START = Buffer.from('HTTP/1.')
 
 const LINE = /^[\t\x20-\x7e\x80-\xff]*\r\n$/
+/** Hex digits of the size of a chunk. */
+const MAX_SIZE_DIGITS = 12
 /** RFC 9112, section 7.1: the size, then extensions, which are ignored. */
 const CHUNK_SIZE = /^([0-9a-f]{1,12})(?:[\t ]*;[^\r]*)?\r\n$/i
 
@@ -177,11 +182,7 @@ export class ResponseParser {
   }
 
   #readLine(bytes: Buffer): void {
-    if (this.#state === 'gap' && bytes[this.#at] === CR && bytes[this.#at + 1] === LF && this.#line === '') {
-      this.#at += 2
-      this.#state = 'size'
-      return
-    }
+    if (this.#line === '' && (this.#state === 'size' ? this.#readSize(bytes) : this.#readEmpty(bytes))) return
     const lf = bytes.indexOf(LF, this.#at)
     const end = lf === -1 ? bytes.length : lf + 1
     if (this.#line.length + end - this.#at > MAX_LINE_BYTES) throw new BadResponse('a line of its body is too long')
@@ -194,6 +195,35 @@ export class ResponseParser {
     this.#tookLine(line)
   }
 
+  /** The empty line after a chunk or after the last one, come whole. False: it is something else, and nothing has been taken. */
+  #readEmpty(bytes: Buffer): boolean {
+    if (bytes[this.#at] !== CR || bytes[this.#at + 1] !== LF) return false
+    this.#at += 2
+    this.#state = this.#state === 'gap' ? 'size' : 'done'
+    return true
+  }
+
+  /** A size alone on its line, which came whole: as almost all do. False: it is something else, and nothing has been taken. */
+  #readSize(bytes: Buffer): boolean {
+    let size = 0
+    let at = this.#at
+    for (let digit = hexDigit(bytes[at]); digit !== -1; digit = hexDigit(bytes[at])) {
+      size = size * 16 + digit
+      at++
+    }
+    const digits = at - this.#at
+    if (digits === 0 || digits > MAX_SIZE_DIGITS || bytes[at] !== CR || bytes[at + 1] !== LF) return false
+    this.#at = at + 2
+    this.#begins(size)
+    return true
+  }
+
+  #begins(chunk: number): void {
+    this.#left = chunk
+    this.#state = chunk === 0 ? 'trailer' : 'chunk'
+    this.#trailerBytes = 0
+  }
+
   #tookLine(line: string): void {
     if (this.#state === 'gap') {
       if (line !== '\r\n') throw new BadResponse('a chunk is longer than it says')
@@ -201,9 +231,7 @@ export class ResponseParser {
     } else if (this.#state === 'size') {
       const digits = CHUNK_SIZE.exec(line)?.[1]
       if (digits === undefined) throw new BadResponse('the size of a chunk cannot be read')
-      this.#left = Number.parseInt(digits, 16)
-      this.#state = this.#left === 0 ? 'trailer' : 'chunk'
-      this.#trailerBytes = 0
+      this.#begins(Number.parseInt(digits, 16))
     } else if (line === '\r\n') {
       this.#state = 'done'
     } else {
@@ -212,6 +240,14 @@ export class ResponseParser {
       if (this.#trailerBytes > MAX_HEAD_BYTES) throw tooLarge()
     }
   }
+}
+
+/** The value of a hex digit; -1: it is none. */
+function hexDigit(byte: number | undefined): number {
+  if (byte === undefined) return -1
+  if (byte >= DIGIT_0 && byte <= DIGIT_9) return byte - DIGIT_0
+  const lower = byte | LOWER_CASE
+  return lower >= LOWER_A && lower <= LOWER_F ? lower - LOWER_A + 10 : -1
 }
 
 function tooLarge(): BadResponse {
