@@ -23,7 +23,8 @@ class FrozenSnapshot implements Snapshot {
 
   get<T>(slot: Slot<T>): T {
     // A slot is written only through `publish<T>`, so what stands there is a T.
-    return this.#values.has(slot) ? (this.#values.get(slot) as T) : slot.initial
+    const value = this.#values.get(slot) as T | undefined
+    return value === undefined ? slot.initial : value
   }
 
   with<T>(slot: Slot<T>, value: T): FrozenSnapshot {

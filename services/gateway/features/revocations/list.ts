@@ -1,3 +1,4 @@
+import type { Clock } from '@plat/core'
 import { type Denial, deny, type Identity } from '../../call/index.ts'
 import type { Revocation, RevocationTarget } from './format.ts'
 
@@ -58,14 +59,14 @@ export class RevocationList {
     return [...this.#byId.values()].filter(({ until }) => now < until).map(({ revocation }) => revocation)
   }
 
-  /** The denial of the narrowest entry that matches; null when none does. */
-  judge(who: Identity, now: number): Denial | null {
+  /** The denial of the narrowest entry that matches; null when none does. The time is asked only where an entry names the caller. */
+  judge(who: Identity, clock: Pick<Clock, 'now'>): Denial | null {
     if (this.#byId.size === 0) return null
     for (const scope of scopes) {
       const ofScope = this.#byScope.get(scope)
       if (ofScope === undefined) continue
       for (const key of keysOf(who, scope)) {
-        for (const entry of ofScope.get(key) ?? []) if (now < entry.until) return denial(entry)
+        for (const entry of ofScope.get(key) ?? []) if (clock.now() < entry.until) return denial(entry)
       }
     }
     return null

@@ -97,8 +97,8 @@ export class Revocations {
   /** May this caller go on? Asked before each call and while it lasts. */
   judge(who: Identity): Denial | null {
     if (this.#file?.ok === false) return NO_LIST
-    const now = this.#parts.clock.now()
-    return this.#listed?.judge(who, now) ?? this.#kept.list.judge(who, now)
+    const { clock } = this.#parts
+    return this.#listed?.judge(who, clock) ?? this.#kept.list.judge(who, clock)
   }
 
   /** `judge`, counted where a revocation is the reason. */

@@ -183,7 +183,7 @@ class Relay {
 
 /** The bytes of frames, for one write. Untouched frames keep the bytes that came. */
 export function encodeFrames(plane: Plane, frames: readonly Frame[]): Uint8Array {
-  const [first] = frames
+  const first = frames[0]
   if (first === undefined) return nothing
   if (frames.length === 1) return first.raw ?? plane.encode(first)
   return Buffer.concat(frames.map((frame) => frame.raw ?? plane.encode(frame)))
