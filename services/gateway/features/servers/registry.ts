@@ -48,32 +48,50 @@ const emptyFile: UpstreamsFile = { version: 1, servers: {}, bindings: {}, agentW
 /** Builds the registry of one upstreamsFile (null: none) and the static `upstreams` of gateway.json. */
 export function buildRegistry(file: UpstreamsFile | null, statics: Readonly<Record<string, string>>): Registry {
   const { servers, bindings } = file ?? emptyFile
-  const entries = Object.entries(servers)
-  const ready = (from: typeof entries) => new Map(from.map(([key, entry]) => [key, upstreamOf(key, entry)]))
+  const entries = Object.entries(servers).map(([key, entry]) => ({ entry, upstream: upstreamOf(key, entry) }))
   return new NamedUpstreams({
-    servers: ready(entries.filter(([, entry]) => !entry.implicit)),
-    implicit: ready(entries.filter(([, entry]) => entry.implicit)),
+    namespaces: namespacesOf(entries, bindings),
+    servers: byKey(entries.filter(({ entry }) => !entry.implicit)),
+    implicit: byKey(entries.filter(({ entry }) => entry.implicit)),
     statics: new Map(Object.entries(statics).map(([name, url]) => [name, staticUpstream(name, url)])),
-    bindings: new Map(Object.entries(bindings)),
-    usable: new Set(entries.flatMap(([key, entry]) => entry.namespaces.map((namespace) => `${namespace}\n${key}`))),
-    shared: sharedNames(servers),
   })
 }
 
-/** A name that a caller uses is only ever looked up together with its namespace, or among the static names. */
+/** An entry of the file, and what is made of it. */
+interface Filed {
+  readonly entry: ServerEntry
+  readonly upstream: Upstream
+}
+
+function byKey(filed: readonly Filed[]): Map<string, Upstream> {
+  return new Map(filed.map(({ upstream }) => [upstream.key, upstream]))
+}
+
+/** What the names mean that one namespace uses: maps within maps, so that no call has to put a key together. */
+class Namespace {
+  /** MCPServers of its own, by name. */
+  readonly own = new Map<string, Upstream>()
+  /** The servers of a name that other namespaces share with it. */
+  readonly shared = new Map<string, Upstream[]>()
+  /** `Agent.spec.tools[].upstreamURL` by `<agent>-<name>`. */
+  readonly implicit = new Map<string, Upstream>()
+  /** Keys of servers, by the agent that is bound to them and the name that it uses. */
+  readonly bindings = new Map<string, Map<string, string>>()
+  /** Keys of other namespaces' servers that it may use. */
+  readonly usable = new Set<string>()
+}
+
+const NOTHING_NAMED = new Namespace()
+
 interface Tables {
+  /** A name that a caller uses is only ever looked up in its namespace, or among the static names. */
+  readonly namespaces: ReadonlyMap<string, Namespace>
   /** MCPServers by `<ns>/<name>`. */
   readonly servers: ReadonlyMap<string, Upstream>
   /** `Agent.spec.tools[].upstreamURL` by `<ns>/<agent>-<name>`. */
   readonly implicit: ReadonlyMap<string, Upstream>
   /** `upstreams` of gateway.json by bare name. */
   readonly statics: ReadonlyMap<string, Upstream>
-  /** `<ns>/<agent>/<server>` to the key of a server. */
-  readonly bindings: ReadonlyMap<string, string>
-  /** `<ns>\n<key>`: the namespace may use the server of another one. */
-  readonly usable: ReadonlySet<string>
-  /** `<ns>/<name>` to the servers of that name that others share with the namespace. */
-  readonly shared: ReadonlyMap<string, readonly string[]>
 }
 
 class NamedUpstreams implements Registry {
@@ -96,29 +114,21 @@ class NamedUpstreams implements Registry {
   }
 
   resolve({ namespace, agent }: Pick<Identity, 'namespace' | 'agent'>, name: string): Upstream | Denial {
-    const { servers, implicit, statics, bindings, shared } = this.#tables
     if (name.startsWith(RESERVED_PREFIX)) return unknown(name)
-    const binding = bindings.get(`${namespace}/${agent}/${name}`)
-    if (binding !== undefined) return this.#bound(namespace, binding) ?? unknown(name)
-
-    const own = servers.get(`${namespace}/${name}`)
-    if (own !== undefined) return own
-    const candidates = shared.get(`${namespace}/${name}`) ?? []
-    if (candidates.length > 1) {
+    const { own, shared, implicit, bindings, usable } = this.#tables.namespaces.get(namespace) ?? NOTHING_NAMED
+    const binding = bindings.get(agent)?.get(name)
+    if (binding !== undefined) {
+      // A binding into another namespace holds only while the server is shared with the caller's; it never falls through.
+      const mayUse = binding.startsWith(`${namespace}/`) || usable.has(binding)
+      return (mayUse ? this.#tables.servers.get(binding) : undefined) ?? unknown(name)
+    }
+    const mine = own.get(name)
+    if (mine !== undefined) return mine
+    const candidates = shared.get(name)
+    if (candidates !== undefined && candidates.length > 1) {
       return deny('ambiguous_server', `several servers named ${name} are shared with namespace ${namespace}: bind one`)
     }
-    return (
-      servers.get(candidates[0] ?? '') ??
-      statics.get(name) ??
-      implicit.get(`${namespace}/${agent}-${name}`) ??
-      unknown(name)
-    )
-  }
-
-  /** A binding into another namespace holds only while the server is shared with the caller's; it never falls through. */
-  #bound(namespace: string, key: string): Upstream | null {
-    const mayUse = key.startsWith(`${namespace}/`) || this.#tables.usable.has(`${namespace}\n${key}`)
-    return mayUse ? (this.#tables.servers.get(key) ?? null) : null
+    return candidates?.[0] ?? this.#tables.statics.get(name) ?? implicit.get(`${agent}-${name}`) ?? unknown(name)
   }
 }
 
@@ -126,18 +136,26 @@ function unknown(name: string): Denial {
   return deny('unknown_server', `no server named ${name.slice(0, 128)}`)
 }
 
-function sharedNames(servers: UpstreamsFile['servers']): Map<string, string[]> {
-  const shared = new Map<string, string[]>()
-  for (const [key, entry] of Object.entries(servers)) {
-    if (entry.implicit) continue
-    const [namespace, name] = key.split('/')
+function namespacesOf(filed: readonly Filed[], bindings: UpstreamsFile['bindings']): Map<string, Namespace> {
+  const namespaces = new Map<string, Namespace>()
+  const named = (namespace: string) => namespaces.getOrInsertComputed(namespace, () => new Namespace())
+  for (const { entry, upstream } of filed) {
+    const [namespace = '', name = ''] = upstream.key.split('/')
+    const { own, implicit } = named(namespace)
+    if (entry.implicit) implicit.set(name, upstream)
+    else own.set(name, upstream)
     for (const other of new Set(entry.namespaces)) {
-      if (other === namespace) continue
-      const at = `${other}/${name}`
-      shared.set(at, [...(shared.get(at) ?? []), key])
+      named(other).usable.add(upstream.key)
+      if (!entry.implicit && other !== namespace) named(other).shared.getOrInsert(name, []).push(upstream)
     }
   }
-  return shared
+  for (const [path, key] of Object.entries(bindings)) {
+    const [namespace = '', agent = '', name = ''] = path.split('/')
+    named(namespace)
+      .bindings.getOrInsertComputed(agent, () => new Map())
+      .set(name, key)
+  }
+  return namespaces
 }
 
 /** Throws on an entry that the decoder refuses. */
