@@ -6,6 +6,7 @@ import { GivenUp, UpstreamExchange, type UpstreamHead } from '../wire/exchange.t
 import { failure } from '../wire/failure.ts'
 import { copyHeader, isJsonType, isStreamType, STREAM_HEADERS } from '../wire/headers.ts'
 import { isObject, member } from '../wire/json.ts'
+import type { Endpoint } from './endpoint.ts'
 import { ModelFrame, mayFail, runOf } from './frame.ts'
 import { withMember } from './members.ts'
 import { ModelBody } from './request.ts'
@@ -14,12 +15,6 @@ import { ModelBody } from './request.ts'
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024
 /** How long an answer may pause, in milliseconds: models think, but money is held meanwhile. */
 const MAX_PAUSE_MS = 600_000
-
-/** How a route leads to its upstream. */
-export interface ModelUpstream {
-  /** Base URL including `/v1`, without a slash at its end. */
-  readonly upstream: string
-}
 
 /** What forwarding needs beside the call. */
 export interface Forwarder {
@@ -33,7 +28,7 @@ export interface Forwarder {
 /** One call on its way through. */
 export interface Passage {
   readonly call: Call<'target'>
-  readonly route: ModelUpstream
+  readonly endpoint: Endpoint
   /** Presented as bearer credential; null: the upstream takes none. */
   readonly apiKey: string | null
   /** The limit of output tokens that the gateway wrote into the request, for the caller to see; null: none. */
@@ -54,33 +49,32 @@ const DOWN = ['retry-after', 'retry-after-ms', 'x-should-retry', 'x-request-id',
 export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   readonly #forwarder: Forwarder
   readonly #passage: Passage
-  readonly #url: URL
   #exchange: UpstreamExchange | null = null
   #done = false
 
   constructor(forwarder: Forwarder, passage: Passage) {
     this.#forwarder = forwarder
     this.#passage = passage
-    this.#url = new URL(passage.route.upstream + endpointOf(passage.call))
   }
 
   async run(): Promise<Reply | Denial> {
     const { clock } = this.#forwarder
-    const { call } = this.#passage
+    const { call, endpoint } = this.#passage
     const started = clock.monotonic()
     const exchange = this.#send()
     try {
       const head = await exchange.head
-      const attempts = [{ endpoint: this.#url.origin, status: head.status, ms: clock.monotonic() - started }]
+      const attempts = [{ endpoint: endpoint.origin, status: head.status, ms: clock.monotonic() - started }]
       const refusal = unusable(call.server, head)
       if (refusal !== null) return this.#giveUp(refusal)
       if (isStream(head))
-        return { kind: 'frames', head: this.#replyHead(head), attempts, frames: new EventFrames(exchange, this) }
-      const bytes = await exchange.readAll(MAX_ANSWER_BYTES)
+        return { kind: 'frames', head: this.#streamHead(head), attempts, frames: new EventFrames(exchange, this) }
+      const all = exchange.readAll(MAX_ANSWER_BYTES)
+      const bytes = all instanceof Promise ? await all : all
       if (bytes === null) return this.#giveUp(deny('upstream_error', `${call.server} sent an answer that is too large`))
       this.#unlisten()
       const frame = this.#whole(head, bytes)
-      if (frame instanceof ModelFrame) return { kind: 'frames', head: this.#replyHead(head), attempts, frames: [frame] }
+      if (frame instanceof ModelFrame) return { kind: 'frames', head: this.#wholeHead(head), attempts, frames: [frame] }
       return frame
     } catch (error) {
       return this.#giveUp(failure(`the upstream of ${call.server}`, error))
@@ -129,11 +123,11 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
 
   #send(): UpstreamExchange {
     const { dialer, extraCA, upstreamTimeoutMs } = this.#forwarder
-    const { call } = this.#passage
-    const client = dialer.client(this.#url.origin, 'model', extraCA === null ? undefined : { caPEM: extraCA })
+    const { call, endpoint } = this.#passage
+    const client = dialer.client(endpoint.origin, 'model', extraCA === null ? undefined : { caPEM: extraCA })
     const exchange = new UpstreamExchange(client, {
       method: call.wire.method,
-      path: this.#url.pathname + this.#url.search,
+      path: endpoint.path,
       headers: this.#upstreamHeaders(),
       body: call.body instanceof ModelBody ? upstreamBody(call.body, call.facts.target.tool) : null,
       headersTimeoutMs: upstreamTimeoutMs,
@@ -154,12 +148,22 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
     return headers
   }
 
-  #replyHead(head: UpstreamHead): Head {
+  #streamHead({ status, headers }: UpstreamHead): Head {
+    return { status, headers: this.#told(headers, { ...STREAM_HEADERS }) }
+  }
+
+  #wholeHead({ status, headers }: UpstreamHead): Head {
+    const told: Record<string, string> = {}
+    copyHeader(headers, told, 'content-type')
+    return { status, headers: this.#told(headers, told) }
+  }
+
+  /** Adds what the caller hears of an upstream's head. */
+  #told(headers: UpstreamHead['headers'], told: Record<string, string>): Record<string, string> {
     const { clampedTo } = this.#passage
-    const told: Record<string, string> = isStream(head) ? { ...STREAM_HEADERS } : {}
-    for (const name of isStream(head) ? DOWN : ['content-type', ...DOWN]) copyHeader(head.headers, told, name)
+    for (const name of DOWN) copyHeader(headers, told, name)
     if (clampedTo !== null) told['x-plat-max-tokens'] = String(clampedTo)
-    return { status: head.status, headers: told }
+    return told
   }
 
   /** The frame of an answer that came whole: an event where a stream has been opened for it already. */
@@ -180,10 +184,6 @@ function asEvent(json: Uint8Array): Uint8Array {
     .toString('utf8')
     .replace(/[\r\n]+/g, ' ')
   return Buffer.from(`data: ${line}\n\n`)
-}
-
-function endpointOf({ method, name, operation }: Call): string {
-  return operation === 'model.info' && name !== null ? `/${method}/${name}` : `/${method}`
 }
 
 /** The request as the provider gets it: with the model that the route chose, and in a stream with the wish to be told the usage. */

@@ -14,7 +14,8 @@ import type { BodyLimits } from '../wire/body.ts'
 import { STREAM_HEADERS } from '../wire/headers.ts'
 import { commentEvent } from '../wire/sse.ts'
 import { refusal, terminalError } from './answer.ts'
-import { type Forwarder, Forwarding, type ModelUpstream } from './forward.ts'
+import { Endpoints } from './endpoint.ts'
+import { type Forwarder, Forwarding } from './forward.ts'
 import { ModelFrame } from './frame.ts'
 import { read } from './read.ts'
 import { ModelBody } from './request.ts'
@@ -24,7 +25,9 @@ export { createMeter, type Price } from './meter.ts'
 export { ModelBody, type ModelRequest, withMaxTokens } from './request.ts'
 
 /** A route as the plane needs it. */
-export interface ModelRoute extends ModelUpstream {
+export interface ModelRoute {
+  /** Base URL including `/v1`, without a slash at its end. */
+  readonly upstream: string
   /** Null: the upstream takes no key. */
   readonly apiKeyFile: string | null
 }
@@ -54,6 +57,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder {
   readonly maxBodyBytes: number
   readonly bodyReadTimeoutMs: number
   readonly #routes: ModelRoutes
+  readonly #endpoints = new Endpoints()
 
   constructor(options: ModelPlaneOptions) {
     this.clock = options.clock
@@ -76,7 +80,8 @@ class ModelPlane implements Plane, BodyLimits, Forwarder {
     if (route.apiKeyFile !== null && apiKey === null)
       return deny('upstream_credential', `the model route ${call.server} has no readable API key`)
     const clampedTo = call.body?.maxTokens ?? null
-    return new Forwarding(this, { call, route, apiKey, clampedTo, sent: head === 'sent' }).run()
+    const endpoint = this.#endpoints.of(route.upstream, call)
+    return new Forwarding(this, { call, endpoint, apiKey, clampedTo, sent: head === 'sent' }).run()
   }
 
   held(call: Call<'identity'>): ReturnType<Plane['held']> {

@@ -13,15 +13,15 @@ export interface BodyLimits {
 }
 
 /** The bytes of a JSON body; whether they are JSON is not asked here. */
-export async function readJsonBytes({ wire }: Arrival, limits: BodyLimits): Promise<Uint8Array | Denial> {
+export function readJsonBytes({ wire }: Arrival, limits: BodyLimits): Denial | Promise<Uint8Array | Denial> {
   if (!isJsonType(wire.headers)) return deny('unsupported_media_type', 'Content-Type must be application/json')
-  const bytes = await readBody(wire.body, {
+  const reading = readBody(wire.body, {
     maxBytes: limits.maxBodyBytes,
     timeoutMs: limits.bodyReadTimeoutMs,
     clock: limits.clock,
     headers: wire.headers,
   })
-  return 'kind' in bytes ? bodyDenial(bytes, limits) : bytes
+  return reading.then((read) => (read instanceof Uint8Array ? read : bodyDenial(read, limits)))
 }
 
 function bodyDenial(fault: BodyFault, limits: BodyLimits): Denial {

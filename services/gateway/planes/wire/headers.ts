@@ -14,12 +14,14 @@ export function copyHeader(from: IncomingHttpHeaders, to: Record<string, string>
 
 /** Whether a body is named as JSON. */
 export function isJsonType(headers: IncomingHttpHeaders): boolean {
-  return /^application\/json(?:\s*;|$)/i.test(headers['content-type'] ?? '')
+  const type = headers['content-type']
+  return type === 'application/json' || /^application\/json(?:\s*;|$)/i.test(type ?? '')
 }
 
 /** Whether a body is named as an event stream. */
 export function isStreamType(headers: IncomingHttpHeaders): boolean {
-  return /^text\/event-stream(?:\s*;|$)/i.test(headers['content-type'] ?? '')
+  const type = headers['content-type']
+  return type === 'text/event-stream' || /^text\/event-stream(?:\s*;|$)/i.test(type ?? '')
 }
 
 /** The head of every event stream: no cache keeps it and no proxy in between holds it back. */
