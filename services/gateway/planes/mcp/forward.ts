@@ -166,13 +166,16 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
       }
       const refusal = unusable(call.server, head)
       if (refusal !== null) return this.#giveUp(refusal)
-      const reply = { kind: 'frames', head: this.#replyHead(head), attempts } as const
-      if (isStream(head)) return { ...reply, frames: new EventFrames(exchange, this) }
-      const bytes = await exchange.readAll(MAX_ANSWER_BYTES)
+      if (isStream(head)) {
+        const told = { status: head.status, headers: this.#withSession({ ...STREAM_HEADERS }, head) }
+        return { kind: 'frames', head: told, attempts, frames: new EventFrames(exchange, this) }
+      }
+      const whole = exchange.readAll(MAX_ANSWER_BYTES)
+      const bytes = whole instanceof Promise ? await whole : whole
       if (bytes === null) return this.#giveUp(deny('upstream_error', `${call.server} sent an answer that is too large`))
       const frames = this.#jsonFrames(head, bytes)
       this.done()
-      return 'kind' in frames ? frames : { ...reply, frames }
+      return 'kind' in frames ? frames : { kind: 'frames', head: this.#replyHead(head), attempts, frames }
     } catch (error) {
       return this.#giveUp(faultOf(call.server, error))
     }
@@ -263,17 +266,17 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
   }
 
   /** What the client hears of the upstream's head: its type, its session under seal, when to come again. Nothing else. */
-  #replyHead({ status, headers }: UpstreamHead): Head {
-    if (isStream({ status, headers })) return { status, headers: this.#withSession({ ...STREAM_HEADERS }, headers) }
+  #replyHead(head: UpstreamHead): Head {
+    const { status, headers } = head
     const told: Record<string, string> = {}
     if (typeof headers['content-type'] === 'string') told['content-type'] = headers['content-type']
     if (typeof headers['retry-after'] === 'string') told['retry-after'] = headers['retry-after']
     if (typeof headers.allow === 'string') told.allow = headers.allow
-    return { status, headers: this.#withSession(told, headers) }
+    return { status, headers: this.#withSession(told, head) }
   }
 
   /** The upstream's session id under seal: no other session can use it, and none at another server. */
-  #withSession(told: Record<string, string>, headers: UpstreamHead['headers']): Record<string, string> {
+  #withSession(told: Record<string, string>, { headers }: UpstreamHead): Record<string, string> {
     const id = headers['mcp-session-id']
     const { call, request } = this.#passage
     if (typeof id !== 'string' || request.method !== 'initialize') return told

@@ -95,7 +95,10 @@ export function upstreamHeaders(headers: IncomingHttpHeaders, request: McpReques
   const upstream: Record<string, string> = { 'user-agent': 'plat-gateway', 'accept-encoding': 'identity' }
   for (const name of PASSED) copyHeader(headers, upstream, name)
   if (request.kind !== 'listen' && request.kind !== 'end') upstream['content-type'] = 'application/json'
-  if (request.era === 'modern') return { ...upstream, ...modernHeaders(headers, request) }
+  if (request.era === 'modern') {
+    addModern(upstream, headers, request)
+    return upstream
+  }
   const named = header(headers, 'mcp-protocol-version') !== null && request.method !== 'initialize'
   if (named) upstream['mcp-protocol-version'] = request.revision
   if (request.session !== null) upstream['mcp-session-id'] = request.session.id
@@ -103,9 +106,9 @@ export function upstreamHeaders(headers: IncomingHttpHeaders, request: McpReques
   return upstream
 }
 
-function modernHeaders(headers: IncomingHttpHeaders, request: McpRequest): Record<string, string> {
-  const upstream: Record<string, string> = { 'mcp-protocol-version': request.revision, 'mcp-method': request.method }
+function addModern(upstream: Record<string, string>, headers: IncomingHttpHeaders, request: McpRequest): void {
+  upstream['mcp-protocol-version'] = request.revision
+  upstream['mcp-method'] = request.method
   if (request.name !== null) upstream['mcp-name'] = encodeMirrored(request.name)
   for (const name of Object.keys(headers)) if (name.startsWith(PARAMETER_PREFIX)) copyHeader(headers, upstream, name)
-  return upstream
 }

@@ -33,17 +33,20 @@ export class ReplySeals {
   readonly #sealer: Sealer
   readonly #call: Call<'identity' | 'target'>
   readonly #request: McpRequest
-  readonly #origin: Origin
-  /** By the id as the server wrote it. */
-  readonly #waiting = new Map<string, Waiting>()
+  /** By the id as the server wrote it; most servers ask nothing. */
+  #waiting: Map<string, Waiting> | null = null
 
   constructor(sealer: Sealer, call: Call<'identity' | 'target'>, request: McpRequest) {
     this.#sealer = sealer
     this.#call = call
     this.#request = request
-    const own = { call: call.id, operation: call.operation, method: call.method, tool: call.facts.target.tool }
-    // A stream that is taken up again still belongs to the call that opened it.
-    this.#origin = (request.kind === 'listen' ? originOf(request) : null) ?? own
+  }
+
+  /** A stream that is taken up again still belongs to the call that opened it. */
+  get #origin(): Origin {
+    const { id, operation, method, facts } = this.#call
+    const own = { call: id, operation, method, tool: facts.target.tool }
+    return (this.#request.kind === 'listen' ? originOf(this.#request) : null) ?? own
   }
 
   /** An event under a sealed id. Revision 2026-07-28 takes no stream up again, so its ids say nothing. */
@@ -68,7 +71,7 @@ export class ReplySeals {
 
   /** `notifications/cancelled` of the server names a request of its own: by the id that the client knows. */
   cancelled(frame: McpFrame, json: Uint8Array): McpFrame {
-    if (this.#waiting.size === 0 || member(frame.value, 'method') !== 'notifications/cancelled') return frame
+    if (this.#waiting === null || member(frame.value, 'method') !== 'notifications/cancelled') return frame
     checkJson(json)
     const path = ['params', 'requestId']
     const known = this.#waiting.get(textOf(slice(json, path) ?? NOTHING))
@@ -116,6 +119,7 @@ export class ReplySeals {
   }
 
   #remember(literal: string, waiting: Waiting, now: number): void {
+    this.#waiting ??= new Map()
     for (const [id, { until }] of this.#waiting) {
       if (until > now) break
       this.#waiting.delete(id)
