@@ -1,4 +1,5 @@
 import { type OutgoingHttpHeader, type OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { Request } from './request.ts'
 
 type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[]
 
@@ -6,7 +7,7 @@ type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[]
  * A response that names its request in `x-plat-request-id`, whoever writes the head. A header set beforehand would do the same, but
  * Node then sets and checks each further one by itself.
  */
-export class Answer extends ServerResponse {
+export class Answer extends ServerResponse<Request> {
   /** UUIDv7. */
   requestId = ''
 

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { Clock } from '@plat/core'
+import { type BodyTaker, Request } from './request.ts'
 
 /** A body that was not read: 413 `too_large`, 408 `timeout`, 415 `encoding`; `aborted`: nobody is left to answer. */
 export interface BodyFault {
@@ -32,18 +33,28 @@ export function readBody(source: BodySource, options: ReadBodyOptions): Promise<
   if (coding !== undefined && coding !== 'identity') return Promise.resolve(fault('encoding'))
   if (Number(headers['content-length'] ?? 0) > options.maxBytes) return Promise.resolve(fault('too_large'))
   if (source.destroyed) return Promise.resolve(fault('aborted'))
-  return new Promise((resolve) => new Collector(source, options, resolve))
+  return new Promise((resolve) => {
+    const collector = new Collector(source, options, resolve)
+    if (!(source instanceof Request && source.hand(collector))) follow(source, collector)
+  })
+}
+
+/** The listeners stay with the stream, which ends with them: an error after the answer was found must not crash the process. */
+function follow(source: BodySource, taker: BodyTaker): void {
+  const gone = () => taker.gone()
+  source.on('data', (chunk: Uint8Array) => taker.data(chunk))
+  source
+    .on('end', () => taker.end())
+    .on('close', gone)
+    .on('error', gone)
 }
 
 function fault(why: BodyFault['why']): BodyFault {
   return { kind: 'fault', why }
 }
 
-/**
- * One body on its way in. Settles once, then lets the rest go by. Its listeners stay with the stream, which ends with them: an error
- * after the answer was found must not crash the process.
- */
-class Collector {
+/** One body on its way in. Settles once, then lets the rest go by. */
+class Collector implements BodyTaker {
   readonly #source: BodySource
   readonly #maxBytes: number
   readonly #resolve: (result: Uint8Array | BodyFault) => void
@@ -57,24 +68,31 @@ class Collector {
     this.#source = source
     this.#maxBytes = options.maxBytes
     this.#resolve = resolve
-    this.#cancel = options.clock.after(options.timeoutMs, () => this.#settle(fault('timeout')))
-    source.on('data', this.#onData).on('end', this.#onEnd).on('close', this.#onGone).on('error', this.#onGone)
+    this.#cancel = options.clock.after(options.timeoutMs, () => this.#fail('timeout'))
   }
 
-  readonly #onData = (chunk: Uint8Array): void => {
+  data(chunk: Uint8Array): void {
     if (this.#settled) return
     this.#size += chunk.length
-    if (this.#size > this.#maxBytes) this.#settle(fault('too_large'))
+    if (this.#size > this.#maxBytes) this.#fail('too_large')
     else if (this.#first === null) this.#first = chunk
     else if (this.#rest === null) this.#rest = [this.#first, chunk]
     else this.#rest.push(chunk)
   }
 
-  readonly #onEnd = (): void => {
+  end(): void {
     this.#settle(this.#rest === null ? (this.#first ?? EMPTY) : Buffer.concat(this.#rest, this.#size))
   }
 
-  readonly #onGone = (): void => this.#settle(fault('aborted'))
+  gone(): void {
+    this.#fail('aborted')
+  }
+
+  #fail(why: BodyFault['why']): void {
+    if (this.#settled) return
+    this.#settle(fault(why))
+    if (this.#source.readable) this.#source.resume()
+  }
 
   #settle(result: Uint8Array | BodyFault): void {
     if (this.#settled) return
@@ -82,7 +100,6 @@ class Collector {
     this.#cancel()
     this.#first = null
     this.#rest = null
-    if (this.#source.readable) this.#source.resume()
     this.#resolve(result)
   }
 }

@@ -4,10 +4,11 @@ import { request as httpRequest, type IncomingMessage, type ServerResponse } fro
 import { test } from 'node:test'
 import { type Clock, systemClock, systemIds } from '@plat/core'
 import { silentLog } from '@plat/process'
+import { until } from '@plat/testkit/until'
 import { readBody } from './body.ts'
 import { type Exchange, type ListenOptions, listen } from './listen.ts'
 import { mountProbes } from './probes.ts'
-import { raw, serving } from './testing/serving.ts'
+import { dial, raw, serving } from './testing/serving.ts'
 
 const clock: Clock = systemClock
 const build = {
@@ -279,6 +280,73 @@ test('a body is read whole at its exact limit, and refused above it, encoded, or
     await post('Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\nxx')
     await post('Content-Length: 4\r\n\r\nfo')
     assert.deepEqual(results, ['four', 'four', 'too_large', 'too_large', 'encoding', 'timeout'])
+  })
+})
+
+/** Reads each body after `wait`, or at once, and answers with what came; `seen` are the requests that it got. */
+function reader(wait: Promise<void> | null) {
+  const seen: IncomingMessage[] = []
+  const results: string[] = []
+  const read = async ({ request, response }: Exchange) => {
+    seen.push(request)
+    if (wait !== null) await wait
+    const result = await readBody(request, { maxBytes: 1_000_000, timeoutMs: 5_000, clock })
+    results.push(result instanceof Uint8Array ? Buffer.from(result).toString() : result.why)
+    response.end(results.at(-1))
+  }
+  return { seen, results, raw: [{ prefix: '/', handle: (exchange: Exchange) => void read(exchange) }] }
+}
+
+for (const late of [false, true]) {
+  test(`bodies that are read ${late ? 'after they came' : 'at once'} are whole, one behind the other`, async () => {
+    const { seen, results, raw: routes } = reader(late ? new Promise((resolve) => setTimeout(resolve, 20)) : null)
+    await serving({ raw: routes }, async ({ port }) => {
+      const post = (body: string) =>
+        `POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+      const long = 'long '.repeat(40_000)
+      const { socket, told } = dial(port)
+      socket.write(post('first') + post('') + post('third').slice(0, -2))
+      await until(() => seen.length === 3, 'the requests')
+      socket.write(`rd${post(long)}`)
+      await until(() => results.length === 4, 'the bodies')
+      assert.deepEqual(results, ['first', '', 'third', long])
+      await until(
+        () => seen.every((request) => request.readableEnded && request.destroyed),
+        'Node to be done with them',
+      )
+      socket.end()
+      assert.deepEqual((await told).match(/HTTP\/1\.1 200/g)?.length, 4)
+    })
+  })
+}
+
+test('a body whose caller leaves in the middle is given up at once', async () => {
+  const { seen, results, raw: routes } = reader(null)
+  await serving({ raw: routes }, async ({ port }) => {
+    const { socket } = dial(port)
+    socket.write('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nhalf')
+    await until(() => seen.length === 1, 'the request')
+    socket.destroy()
+    await until(() => results.length === 1, 'the end')
+    assert.deepEqual(results, ['aborted'])
+  })
+})
+
+test('a body is still whole when its answer has left before its end', async () => {
+  const results: unknown[] = []
+  const handle = ({ request, response }: Exchange) => {
+    void readBody(request, { maxBytes: 100, timeoutMs: 5_000, clock }).then((result) => results.push(result))
+    response.end('early')
+  }
+  await serving({ raw: [{ prefix: '/', handle }] }, async ({ port }) => {
+    const { socket } = dial(port)
+    socket.write('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\n')
+    await new Promise((resolve) => socket.once('data', resolve))
+    await new Promise((resolve) => setImmediate(resolve))
+    socket.write('four')
+    await until(() => results.length === 1, 'the body')
+    assert.deepEqual(results, [Buffer.from('four')])
+    socket.destroy()
   })
 })
 

@@ -12,6 +12,7 @@ import { judgeOrigin } from './cors.ts'
 import { faults, type HttpFault, type RenderFault, renderFault, sendFault, writeFault } from './errors.ts'
 import { headFault, isLoopbackAddress, isLoopbackHost } from './head.ts'
 import { defaultLimits, type ListenLimits } from './limits.ts'
+import { Request } from './request.ts'
 import { followTls, type TlsOptions, tlsServerOptions } from './tls.ts'
 
 /** How often a drain looks for connections that have become idle, in milliseconds. */
@@ -183,6 +184,7 @@ class Front {
     const limits = this.#limits
     const { tls } = this.#options
     const http = {
+      IncomingMessage: Request,
       ServerResponse: Answer,
       headersTimeout: limits.headersMs,
       requestTimeout: limits.requestMs,
