@@ -3,7 +3,7 @@ import { header } from '../wire/headers.ts'
 import { refusalHeaders } from '../wire/refusal.ts'
 import { commentEvent, messageEvent } from '../wire/sse.ts'
 import { McpFrame } from './frames/frame.ts'
-import type { McpRequest } from './message.ts'
+import { idOf, type McpRequest, progressTokenOf } from './message.ts'
 import { serverName } from './read.ts'
 
 /** Members of a denial's `data` that clients see; whatever else stands there is for the plane. */
@@ -44,7 +44,7 @@ export function errorMessage(decisionId: string, request: McpRequest | null, den
   const named = denial.data?.rpc
   const code = typeof named === 'number' ? named : 'rpc' in row ? row.rpc : statusOf(denial)
   const error = { code, message: denial.reason, data: errorData(decisionId, denial) }
-  const id = request?.kind === 'request' && request.id !== null ? Buffer.from(request.id) : Buffer.from('null')
+  const id = (request === null ? null : idOf(request)) ?? Buffer.from('null')
   return Buffer.concat([Buffer.from('{"jsonrpc":"2.0","id":'), id, Buffer.from(`,"error":${JSON.stringify(error)}}`)])
 }
 
@@ -78,7 +78,7 @@ export class Beats {
   }
 
   next(): McpFrame {
-    const token = this.#request.progressToken
+    const token = progressTokenOf(this.#request)
     if (token === null) return McpFrame.event(commentEvent('waiting for approval'))
     this.#sent++
     const rest = { progress: this.#sent * BEAT_STEP, message: `waiting for approval ${this.#approvalId}` }

@@ -1,6 +1,6 @@
 import type { Call, WireRequest } from '../../call/index.ts'
 import { member } from '../wire/json.ts'
-import type { McpRequest } from './message.ts'
+import { idOf, type McpRequest } from './message.ts'
 
 /**
  * Held requests that their client can cancel. Clients of revisions before 2026-07-28 give up by a notification and keep
@@ -13,8 +13,9 @@ export class Cancellations {
 
   /** The call waits for a person from now on. */
   held(call: Call<'identity'>, request: McpRequest, leave: () => void): void {
-    if (request.id === null) return
-    const key = keyOf(call, request, JSON.parse(Buffer.from(request.id).toString('utf8')))
+    const id = idOf(request)
+    if (id === null) return
+    const key = keyOf(call, request, JSON.parse(Buffer.from(id).toString('utf8')))
     this.#keys.set(call.wire, key)
     this.#leave.set(key, leave)
     call.signal.addEventListener('abort', () => this.over(call.wire), { once: true })

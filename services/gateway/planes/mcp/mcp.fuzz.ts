@@ -6,7 +6,7 @@ import { isDenial } from '../../call/index.ts'
 import { eventData, SseSplitter, withEventData } from '../wire/sse.ts'
 import { KNOWN_REVISIONS } from './classify.ts'
 import { McpFrame } from './frames/frame.ts'
-import { withValue } from './message.ts'
+import { idOf, withValue } from './message.ts'
 import { classify, parseMessage } from './parse.ts'
 
 const message = near([
@@ -65,7 +65,8 @@ export const target = fuzzTarget('mcp', {
       const { request, verdict } = classify(posted)
       if (isDenial(verdict)) return
       assert.ok(request.method !== '' || request.kind === 'answer')
-      if (request.id !== null) assert.ok(bytes.includes(Buffer.from(request.id)))
+      const id = idOf(request)
+      if (id !== null) assert.ok(bytes.includes(Buffer.from(id)))
     },
   ),
   'what was sealed is put back as the server wrote it, and the message stays strict JSON': fc.property(

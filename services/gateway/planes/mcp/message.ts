@@ -24,8 +24,8 @@ export interface McpRequest {
   readonly method: string
   /** What `params` names: a tool, a prompt, a resource. */
   readonly name: string | null
-  /** The JSON-RPC id as the client wrote it, so that an answer carries the same bytes. */
-  readonly id: Uint8Array | null
+  /** The message as the client wrote it; null for GET and DELETE. */
+  readonly bytes: Uint8Array | null
   readonly session: Sealed | null
   /** The event after which a stream is taken up again. */
   readonly lastEvent: Sealed | null
@@ -35,8 +35,16 @@ export interface McpRequest {
   readonly replaced: readonly Replacement[]
   /** Members to cut out of the body before it goes upstream. */
   readonly withheld: readonly (readonly string[])[]
-  /** `params._meta.progressToken` as the client wrote it. */
-  readonly progressToken: Uint8Array | null
+}
+
+/** The JSON-RPC id of a request as the client wrote it, so that an answer carries the same bytes; null: it is no request. */
+export function idOf({ kind, bytes }: McpRequest): Uint8Array | null {
+  return kind === 'request' && bytes !== null ? slice(bytes, ['id']) : null
+}
+
+/** `params._meta.progressToken` as the client wrote it. */
+export function progressTokenOf({ bytes }: McpRequest): Uint8Array | null {
+  return bytes === null ? null : slice(bytes, ['params', '_meta', 'progressToken'])
 }
 
 /** The call that a request follows from: an answer from its question, a round from the one before, a stream from its first part. */

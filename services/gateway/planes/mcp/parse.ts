@@ -5,7 +5,7 @@ import { isObject, type JsonObject, member } from '../wire/json.ts'
 import { withheldPaths } from './capabilities.ts'
 import { isModernRevision, KNOWN_REVISIONS, type MethodRow, methodRow } from './classify.ts'
 import { checkMeta, checkMirrors, claimedVersion, unsupported } from './headers.ts'
-import { McpBody, type McpRequest, originOf, slice } from './message.ts'
+import { McpBody, type McpRequest, originOf } from './message.ts'
 import { NOTHING_SEALED, type Open, openMessage } from './seal/open.ts'
 import type { Origin, Sealed } from './seal/seal.ts'
 
@@ -69,14 +69,12 @@ export function classify(posted: Posted): Classified {
     revision,
     method,
     name: row?.name ? nameIn(params, row.name) : null,
-    id: typeof message.id === 'string' || typeof message.id === 'number' ? slice(bytes, ['id']) : null,
+    bytes,
     session: isDenial(session) ? null : session,
     lastEvent: null,
     opened,
     replaced,
     withheld: withheld.length === 0 ? refused : [...refused, ...withheld],
-    progressToken:
-      member(meta, 'progressToken') === undefined ? null : slice(bytes, ['params', '_meta', 'progressToken']),
   }
   if (isDenial(version)) return { request, verdict: version }
   if (isDenial(session)) return { request, verdict: session }
