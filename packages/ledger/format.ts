@@ -38,18 +38,6 @@ export interface SealedLine {
   readonly end: number
 }
 
-/** Writes the line of a record (canonical JSON) at `at`: `{"hash":…,"prev":…,"rec":…,"seq":n,"v":1}`. There must be `lineRoom`. */
-export function sealLine({ buffer, at, prev }: LinePlace, rec: string, seq: number): SealedLine {
-  // The hash's place first holds the domain, so that what is hashed lies in one piece.
-  const start = at + BODY_START - HASH_DOMAIN.length
-  let end = start + buffer.write(`${HASH_DOMAIN}"prev":"${prev}","rec":`, start, 'latin1')
-  end += buffer.write(rec, end)
-  end += buffer.write(`,"seq":${seq},"v":1}\n`, end, 'latin1')
-  const digest = hash('sha256', buffer.subarray(start, end - 1), 'hex')
-  buffer.write(`{"hash":"${digest}",`, at, 'latin1')
-  return { hash: digest, end }
-}
-
 // The fixed offsets of a line: {"hash":"<64>","prev":"<64>","rec":{
 const HASH_START = '{"hash":"'.length
 const HASH_END = HASH_START + 64
@@ -61,12 +49,41 @@ const PREV_WORD = Buffer.from('","prev":"')
 const REC_WORD = Buffer.from('","rec":{')
 const LINE_END = Buffer.from(',"v":1}')
 const SEQ_WORD = Buffer.from('},"seq":')
+const LF = 0x0a
 const DOMAIN = Buffer.from(HASH_DOMAIN)
 const SHORTEST_LINE = PREV_END + REC_WORD.length + SEQ_WORD.length + 1 + LINE_END.length
 /** Offset of the record's opening brace. */
 export const REC_START = PREV_END + REC_WORD.length - 1
 /** 2^53 has sixteen digits. */
 const LONGEST_SEQ = 16
+
+/** Writes the line of a record (canonical JSON) at `at`: `{"hash":…,"prev":…,"rec":…,"seq":n,"v":1}`. There must be `lineRoom`. */
+export function sealLine({ buffer, at, prev }: LinePlace, rec: string, seq: number): SealedLine {
+  put(buffer, at, LINE_START)
+  put(buffer, at + HASH_END, PREV_WORD)
+  buffer.write(prev, at + PREV_START, 'latin1')
+  put(buffer, at + PREV_END, REC_WORD)
+  // The words around the record hold its braces.
+  let end = at + REC_START
+  end += buffer.write(rec, end)
+  end = put(buffer, end - 1, SEQ_WORD)
+  end += buffer.write(String(seq), end, 'latin1')
+  end = put(buffer, end, LINE_END)
+  // The domain stands in the hash's place for the moment of hashing, so that what is hashed lies in one piece.
+  const from = at + BODY_START - DOMAIN.length
+  put(buffer, from, DOMAIN)
+  const digest = hash('sha256', buffer.subarray(from, end), 'hex')
+  buffer.write(digest, at + HASH_START, 'latin1')
+  put(buffer, at + HASH_END, PREV_WORD)
+  buffer[end] = LF
+  return { hash: digest, end: end + 1 }
+}
+
+/** Writes one of the frame's words; answers where it ends. So short a word is copied sooner than a call tells of it. */
+function put(buffer: Buffer, at: number, word: Buffer): number {
+  for (let index = 0; index < word.length; index++) buffer[at + index] = word[index] ?? 0
+  return at + word.length
+}
 
 /** What the fixed parts of a line say. `hash` is proven to be the hash of the line's bytes. */
 export interface RawLine {
@@ -96,7 +113,7 @@ export function readRawLine(buffer: Buffer, start: number, end: number): RawLine
 function bodyHash(buffer: Buffer, start: number, end: number): string {
   const from = start + BODY_START - DOMAIN.length
   const kept = buffer.toString('latin1', from, from + DOMAIN.length)
-  DOMAIN.copy(buffer, from)
+  put(buffer, from, DOMAIN)
   const digest = hash('sha256', buffer.subarray(from, end), 'hex')
   buffer.write(kept, from, 'latin1')
   return digest
