@@ -7,8 +7,14 @@ import { fault, isFault, type TokenFault } from './fault.ts'
 import { type Jws, parseJws } from './jws.ts'
 import type { KeySource } from './keyset.ts'
 
-/** Places for marks of tokens that were verified once, four bytes each. */
+/** Places for marks of tokens that were verified once, four bytes each; a power of two. */
 const MET_PLACES = 4096
+/** Places for marks of tokens that are remembered, a byte each; a power of two, and many more than there are tokens. */
+const KNOWN_PLACES = 32_768
+/** Characters of a token that tell it from most others: 72 random bits. */
+const FINGERPRINT_CHARS = 13
+/** Of the hash FNV-1a with 32 bits. */
+const FNV_PRIME = 16_777_619
 /** Verified tokens that are remembered at most, about 3 KB each. */
 const MAX_REMEMBERED = 8192
 /** How long a verified token is remembered at most, in milliseconds; never beyond its expiry. */
@@ -68,10 +74,13 @@ export interface Verifier<C = SessionClaims> {
 /** A token that may be shown more than once: what its text alone says is worked out once. */
 export class ShownToken {
   readonly text: string
+  /** 32 bits of the signature's text. Those of other tokens differ, mostly: good for telling quickly what is not known. */
+  readonly fingerprint: number
   #digest: string | null = null
 
   constructor(text: string) {
     this.text = text
+    this.fingerprint = fingerprintOf(text)
   }
 
   /** SHA-256 of the whole token, in hexadecimal. */
@@ -79,6 +88,15 @@ export class ShownToken {
     this.#digest ??= hash('sha256', this.text, 'hex')
     return this.#digest
   }
+}
+
+/** Of the signature's last characters: all but the very last are random, whatever the token says. */
+function fingerprintOf(text: string): number {
+  let bits = 0
+  for (let at = Math.max(0, text.length - FINGERPRINT_CHARS); at < text.length; at++) {
+    bits = Math.imul(bits ^ text.charCodeAt(at), FNV_PRIME)
+  }
+  return bits
 }
 
 interface Remembered<C> {
@@ -112,13 +130,32 @@ export function createJwtVerifier<C extends TimedClaims>(options: JwtVerifierOpt
 class MetTokens {
   readonly #marks = new Int32Array(MET_PLACES)
 
-  /** Whether this token, by its digest in hexadecimal, was met lately; it is from now on. */
-  again(digest: string): boolean {
-    const place = Number.parseInt(digest.slice(0, 8), 16) % MET_PLACES
-    const mark = Number.parseInt(digest.slice(8, 16), 16) | 0
-    const met = this.#marks[place] === mark
-    this.#marks[place] = mark
+  /** Whether this token was met lately; it is from now on. */
+  again({ fingerprint }: ShownToken): boolean {
+    const place = fingerprint & (MET_PLACES - 1)
+    const met = this.#marks[place] === fingerprint
+    this.#marks[place] = fingerprint
     return met
+  }
+}
+
+/** Verified tokens by SHA-256 of the whole token: the strict reader leaves a signed content only one text. */
+class KnownTokens<C> {
+  readonly #claims = new Map<string, Remembered<C>>()
+  /** Places of the fingerprints of those that are here: what is not marked needs no hash and no look. */
+  readonly #marks = new Uint8Array(KNOWN_PLACES)
+
+  get size(): number {
+    return this.#claims.size
+  }
+
+  get(token: ShownToken): Remembered<C> | undefined {
+    return this.#marks[token.fingerprint & (KNOWN_PLACES - 1)] === 1 ? this.#claims.get(token.digest) : undefined
+  }
+
+  set(token: ShownToken, remembered: Remembered<C>): void {
+    this.#marks[token.fingerprint & (KNOWN_PLACES - 1)] = 1
+    this.#claims.set(token.digest, remembered)
   }
 }
 
@@ -128,12 +165,11 @@ class JwtVerifier<C extends TimedClaims> implements Verifier<C> {
   readonly #algorithms: ReadonlySet<string>
   readonly #met = new MetTokens()
   /**
-   * From the second time on, by SHA-256 of the whole token: the strict reader leaves a signed content only one text. What was
-   * verified lately, and what was before that: a whole half is forgotten at once, because a `Map` that loses its first entry each
-   * time walks over all it lost.
+   * From the second time on: what was verified lately, and what was before that. A whole half is forgotten at once, because a `Map` that
+   * loses its first entry each time walks over all it lost.
    */
-  #young = new Map<string, Remembered<C>>()
-  #old = new Map<string, Remembered<C>>()
+  #young = new KnownTokens<C>()
+  #old = new KnownTokens<C>()
   /** When the young half becomes the old one, however little is in it; milliseconds since the epoch. */
   #turnsAt = 0
   #revision = -1
@@ -146,8 +182,7 @@ class JwtVerifier<C extends TimedClaims> implements Verifier<C> {
   verify(token: string | ShownToken, audience = this.#options.audience): Verified<C> | Promise<Verified<C>> {
     const shown = typeof token === 'string' ? new ShownToken(token) : token
     if (audience !== this.#options.audience) return this.#verifyNew(shown.text, audience, null)
-    const { digest } = shown
-    return this.#recall(digest) ?? this.#verifyNew(shown.text, audience, digest)
+    return this.#recall(shown) ?? this.#verifyNew(shown.text, audience, shown)
   }
 
   trustedKeys(): number {
@@ -155,48 +190,48 @@ class JwtVerifier<C extends TimedClaims> implements Verifier<C> {
   }
 
   clear(): void {
-    this.#young.clear()
-    this.#old.clear()
+    this.#young = new KnownTokens()
+    this.#old = new KnownTokens()
   }
 
-  #recall(digest: string): C | null {
+  #recall(token: ShownToken): C | null {
     if (this.#revision !== this.#options.keys.revision) {
       this.clear()
       this.#revision = this.#options.keys.revision
       return null
     }
-    const found = this.#young.get(digest) ?? this.#old.get(digest)
+    const found = this.#young.get(token) ?? this.#old.get(token)
     return found !== undefined && this.#options.clock.now() < found.until ? found.claims : null
   }
 
-  #remember(digest: string, claims: C): void {
+  #remember(token: ShownToken, claims: C): void {
     const now = this.#options.clock.now()
     if (this.#young.size >= MAX_REMEMBERED / 2 || now >= this.#turnsAt) {
       this.#old = this.#young
-      this.#young = new Map()
+      this.#young = new KnownTokens()
       this.#turnsAt = now + REMEMBER_MS
     }
     const expiry = (claims.expiresAt + this.#options.leewaySeconds) * 1000
-    this.#young.set(digest, { claims, until: Math.min(expiry, now + REMEMBER_MS) })
+    this.#young.set(token, { claims, until: Math.min(expiry, now + REMEMBER_MS) })
   }
 
-  #verifyNew(token: string, audience: string | null, digest: string | null): Verified<C> | Promise<Verified<C>> {
+  #verifyNew(token: string, audience: string | null, shown: ShownToken | null): Verified<C> | Promise<Verified<C>> {
     const jws = parseJws(token)
     if (isFault(jws)) return jws
     if (!this.#algorithms.has(jws.header.alg)) return fault('signature', 'token algorithm is not accepted')
     if (!this.#options.takesType(jws.header.typ)) return fault('typ', 'token of this "typ" is not taken here')
     const { keys } = this.#options
     const key = keys.find(jws.header.kid)
-    if (key !== null) return this.#verifyWith(key, jws, audience, digest)
+    if (key !== null) return this.#verifyWith(key, jws, audience, shown)
     const asked = keys.refresh()
     if (asked === null) return unknownKey
     return asked.then(() => {
       const found = keys.find(jws.header.kid)
-      return found === null ? unknownKey : this.#verifyWith(found, jws, audience, digest)
+      return found === null ? unknownKey : this.#verifyWith(found, jws, audience, shown)
     })
   }
 
-  #verifyWith(key: PublicKey, jws: Jws, audience: string | null, digest: string | null): Verified<C> {
+  #verifyWith(key: PublicKey, jws: Jws, audience: string | null, shown: ShownToken | null): Verified<C> {
     // The key decides what verifies it; what the header says may only agree.
     if (key.algorithm.name !== jws.header.alg) return fault('signature', 'token algorithm is not that of its key')
     if (!key.algorithm.verify(jws.input, key.key, jws.signature)) return fault('signature', 'token signature is wrong')
@@ -204,7 +239,7 @@ class JwtVerifier<C extends TimedClaims> implements Verifier<C> {
     if (isFault(claims)) return claims
     const bad = this.#judge(claims, audience)
     if (bad !== null) return bad
-    if (digest !== null && this.#met.again(digest)) this.#remember(digest, claims)
+    if (shown !== null && this.#met.again(shown)) this.#remember(shown, claims)
     return claims
   }
 
