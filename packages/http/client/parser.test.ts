@@ -163,6 +163,18 @@ test('any response, cut anywhere, is read the same', () => {
   )
 })
 
+test('the chunks of one read are told in one piece, also when what follows them is refused', () => {
+  const told: string[] = []
+  const parser = new ResponseParser({ head: () => told.push('head'), data: (bytes) => told.push(bytes.toString()) })
+  const head = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
+  parser.begin('GET')
+  parser.push(bytesOf(`${head}1\r\na\r\n14\r\n${'b'.repeat(20)}\r\n3\r\ncd`))
+  parser.push(bytesOf('e\r\n2\r\n'))
+  parser.push(bytesOf('fg'))
+  assert.throws(() => parser.push(bytesOf('\r\n1\r\nh\r\n1\r\ni\r\n1\r\njj\r\n')), BadResponse)
+  assert.deepEqual(told, ['head', `a${'b'.repeat(20)}cd`, 'e', 'fg', 'hij'])
+})
+
 test('one parser reads one response after the other', () => {
   const seen: [number, IncomingHttpHeaders][] = []
   const parser = new ResponseParser({ head: (status, headers) => seen.push([status, headers]), data: () => {} })

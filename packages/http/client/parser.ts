@@ -1,10 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { BadResponse, HeadReader, type ResponseHead } from './head.ts'
 
-/** What a parser tells, in this order. Bytes are slices of what was pushed. */
+/** What a parser tells, in this order. */
 export interface ResponseEvents {
   /** Interim heads (1xx) are not told. */
   head(status: number, headers: IncomingHttpHeaders): void
+  /** Once for each `push` that brought any: a slice of what was pushed. */
   data(bytes: Buffer): void
 }
 
@@ -54,6 +55,9 @@ export class ResponseParser {
   #filled = 0
   /** How far the current read is consumed. */
   #at = 0
+  /** Where what is to be told of the current read lies in it; nowhere while `#dataTo` is 0. */
+  #dataFrom = 0
+  #dataTo = 0
 
   constructor(events: ResponseEvents) {
     this.#events = events
@@ -81,10 +85,19 @@ export class ResponseParser {
     return this.#hintMs
   }
 
-  /** Takes what one read brought; answers how many bytes belonged to the response. */
+  /**
+   * Takes what one read brought, which is the parser's from now on; answers how many bytes belonged to the response. What came in
+   * several chunks is moved together: whoever listens has one piece in hands for each read.
+   */
   push(bytes: Buffer): number {
     this.#at = 0
-    while (this.#at < bytes.length && this.#state !== 'done') this.#step(bytes)
+    this.#dataFrom = 0
+    this.#dataTo = 0
+    try {
+      while (this.#at < bytes.length && this.#state !== 'done') this.#step(bytes)
+    } finally {
+      this.#tell(bytes)
+    }
     return this.#at
   }
 
@@ -106,24 +119,35 @@ export class ResponseParser {
         if (this.#readSized(bytes)) this.#state = 'gap'
         break
       case 'open':
-        this.#events.data(this.#take(bytes, bytes.length))
+        this.#take(bytes, bytes.length)
         break
       default:
         this.#readLine(bytes)
     }
   }
 
-  #take(bytes: Buffer, end: number): Buffer {
+  #take(bytes: Buffer, end: number): void {
     const start = this.#at
     this.#at = end
-    return start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end)
+    if (this.#dataTo === 0) {
+      this.#dataFrom = start
+      this.#dataTo = end
+      return
+    }
+    bytes.copy(bytes, this.#dataTo, start, end)
+    this.#dataTo += end - start
+  }
+
+  #tell(bytes: Buffer): void {
+    const isAll = this.#dataFrom === 0 && this.#dataTo === bytes.length
+    if (this.#dataTo > 0) this.#events.data(isAll ? bytes : bytes.subarray(this.#dataFrom, this.#dataTo))
   }
 
   /** True: all that was announced has come. */
   #readSized(bytes: Buffer): boolean {
     const end = Math.min(bytes.length, this.#at + this.#left)
     this.#left -= end - this.#at
-    this.#events.data(this.#take(bytes, end))
+    this.#take(bytes, end)
     return this.#left === 0
   }
 

@@ -5,7 +5,7 @@ import type { TrustOptions } from './trust.ts'
 
 /** Opens one connection. */
 export interface OpenSocket {
-  /** `read` gets the bytes of each read, once, and may keep them. Throws when the address must not be connected to. */
+  /** `read` gets the bytes of each read, once; they are its own. Throws when the address must not be connected to. */
   (read: (bytes: Buffer) => void): Socket
   /** The event after which a request may be written: with TLS, the certificate has been accepted by then. */
   readonly ready: 'connect' | 'secureConnect'

@@ -29,7 +29,7 @@ export function read(parts: readonly Buffer[], { method = 'GET', ended = false }
   })
   parser.begin(method)
   try {
-    for (const part of parts) told.unused += part.length - parser.push(part)
+    for (const part of parts) told.unused += part.length - parser.push(Buffer.from(part))
     if (ended) parser.close()
   } catch (error) {
     return String(error)
