@@ -20,7 +20,7 @@ const TARGET = /^\/[\x21-\x7e]*$/
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
 /** Header names whose last lines are remembered, and characters of a value: most of a head is what it was in the request before. */
-const MAX_KNOWN_NAMES = 32
+const MAX_KNOWN_NAMES = 16
 const MAX_KNOWN_LENGTH = 2048
 
 /** Makes the heads of the requests to one origin. What was checked and written for the last one is not checked again. */
