@@ -57,6 +57,7 @@ export const target = fuzzTarget('mcp', {
       const posted = {
         bytes,
         message: parsed,
+        server: 'notes',
         headers: given,
         session: () => null,
         open: () => null,
@@ -78,7 +79,15 @@ export const target = fuzzTarget('mcp', {
       if (isDenial(parsed)) return
       const origin = { call: 'c', operation: 'mcp.call', method: 'tools/call', tool: 'a' } as const
       const open = () => ({ id, target: 't', origin })
-      const posted = { bytes, message: parsed, headers: {}, session: () => null, open, spoken: () => KNOWN_REVISIONS }
+      const posted = {
+        bytes,
+        message: parsed,
+        server: 'notes',
+        headers: {},
+        session: () => null,
+        open,
+        spoken: () => KNOWN_REVISIONS,
+      }
       for (const { path, with: value } of classify(posted).request.replaced) {
         const told = withValue(bytes, path, value)
         checkJson(told)

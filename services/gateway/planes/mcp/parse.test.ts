@@ -53,6 +53,7 @@ function ours(it: Sent): 'refused' | 'legacy' | 'modern' {
   const { request, verdict } = classify({
     bytes,
     message,
+    server: 'notes',
     headers,
     session: () => null,
     open: () => null,

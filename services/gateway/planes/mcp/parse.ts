@@ -30,6 +30,8 @@ export function parseMessage(bytes: Uint8Array): JsonObject | Denial {
 export interface Posted {
   readonly bytes: Uint8Array
   readonly message: JsonObject
+  /** As the caller names it. */
+  readonly server: string
   readonly headers: IncomingHttpHeaders
   /** The session that the headers name; asked only of legacy messages, because 2026-07-28 says to ignore it. */
   session(): Sealed | Denial | null
@@ -42,7 +44,7 @@ export interface Posted {
 /** A message taken apart: what all planes share, and what this one keeps for itself. */
 export interface Classified {
   readonly request: McpRequest
-  readonly verdict: Omit<Parsed, 'server'> | Denial
+  readonly verdict: Parsed | Denial
 }
 
 /**
@@ -83,21 +85,25 @@ export function classify(posted: Posted): Classified {
 }
 
 /** What the planes share of a message whose form is right. */
-function verdictOf({ bytes, message }: Posted, request: McpRequest, row: MethodRow | null): Classified['verdict'] {
+function verdictOf(
+  { bytes, message, server }: Posted,
+  request: McpRequest,
+  row: MethodRow | null,
+): Classified['verdict'] {
   const { method, name } = request
   const origin = originOf(request)
-  if (request.kind === 'answer') return answerOf(new McpBody(bytes, message, false), origin)
+  if (request.kind === 'answer') return answerOf(new McpBody(bytes, message, false), origin, server)
   if (row === null) return unknownMethod(request)
   const argumentsOnly = method === 'tools/call' || method === 'prompts/get'
   const body = new McpBody(bytes, message, argumentsOnly)
-  return { operation: row.operation, method, name, body, parent: origin?.call ?? null }
+  return { operation: row.operation, method, server, name, body, parent: origin?.call ?? null }
 }
 
 /** An answer goes by the names of the call in which the server asked, and is judged as that call is. */
-function answerOf(body: McpBody, origin: Origin | null): Classified['verdict'] {
+function answerOf(body: McpBody, origin: Origin | null, server: string): Classified['verdict'] {
   if (origin === null) return deny('not_found', 'no request waits for this answer')
   const { call: parent, operation: parentOperation, method, tool: name } = origin
-  return { operation: 'mcp.answer', method, name, body, parent, parentOperation }
+  return { operation: 'mcp.answer', method, server, name, body, parent, parentOperation }
 }
 
 const UNKNOWN = { era: 'legacy', revision: '' } as const

@@ -84,20 +84,25 @@ function readStream(opened: Opened, method: 'GET' | 'DELETE'): Parsed | Denial {
   return { operation, method, server, name: null, body: null, parent: originOf(request)?.call ?? null }
 }
 
-async function readMessage(opened: Opened): Promise<Parsed | Denial> {
-  const { reader, arrival } = opened
-  const bytes = await readJsonBytes(arrival, reader)
-  if (isDenial(bytes)) return bytes
+function readMessage(opened: Opened): Denial | Promise<Parsed | Denial> {
+  const reading = readJsonBytes(opened.arrival, opened.reader)
+  if (isDenial(reading)) return reading
+  return reading.then((bytes) => (isDenial(bytes) ? bytes : parsedOf(opened, bytes)))
+}
+
+function parsedOf(opened: Opened, bytes: Uint8Array): Parsed | Denial {
+  const { reader, arrival, identity, server } = opened
   const message = parseMessage(bytes)
   if (isDenial(message)) return message
   const { request, verdict } = classify({
     bytes,
     message,
+    server,
     headers: arrival.wire.headers,
     session: () => openHeader(opened, 'mcp-session', SESSION),
     open: (kind, text) => unseal(opened, kind, text),
-    spoken: () => reader.spoken(arrival, opened.identity, opened.server),
+    spoken: () => reader.spoken(arrival, identity, server),
   })
   reader.remember(arrival, request)
-  return isDenial(verdict) ? verdict : { ...verdict, server: opened.server }
+  return verdict
 }
