@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import http from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
 import { after, test } from 'node:test'
 import { forgetCredentials, ResponseSink, wireOf } from './exchange.ts'
 
@@ -61,6 +61,29 @@ test('a flushed head arrives before the first event', async () => {
   assert.equal(answer.headers.get('x-plat-decision-id'), 'd1')
   finish()
   assert.equal(await answer.text(), '')
+})
+
+/** What stands on the wire behind the head. */
+async function wireBody(url: string, version: string): Promise<string> {
+  const { hostname, port, pathname } = new URL(url)
+  const socket = connect(Number(port), hostname)
+  socket.end(`GET ${pathname} HTTP/${version}\r\nhost: x\r\nconnection: close\r\n\r\n`)
+  const wire = (await socket.setEncoding('latin1').toArray()).join('')
+  return wire.slice(wire.indexOf('\r\n\r\n') + 4)
+}
+
+test('what is streamed leaves in chunks of its own bytes, short or long, and unframed where chunks are not known', async () => {
+  const long = 'x'.repeat(64 * 1024 + 1)
+  const pieces = ['data: 1\n\n', long, 'y'.repeat(64 * 1024), '\u00e9\u0000']
+  const { url } = await serve((sink) => {
+    sink.open({ status: 200, headers: { 'content-type': 'text/event-stream' } }, 0, false)
+    for (const piece of pieces) void sink.write(Buffer.from(piece, 'latin1'))
+    void sink.write(new Uint8Array())
+    sink.end()
+  })
+  const chunks = pieces.map((piece) => `${piece.length.toString(16)}\r\n${piece}\r\n`).join('')
+  assert.equal(await wireBody(url, '1.1'), `${chunks}0\r\n\r\n`)
+  assert.equal(await wireBody(url, '1.0'), pieces.join(''))
 })
 
 test('a caller that reads slowly makes the writer wait, and one that leaves wakes it', async () => {
