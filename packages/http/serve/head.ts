@@ -84,7 +84,7 @@ function repeated(raw: readonly string[]): string | null {
   return null
 }
 
-/** Whether no value needs more bytes in UTF-8 than it has characters. Names are tokens already (RFC 9110, section 5.6.2). */
+/** Of what the parser takes, only what is outside ASCII needs more than a byte in UTF-8. Names are tokens (RFC 9110, section 5.1). */
 function isAscii(raw: readonly string[]): boolean {
   for (let i = 1; i < raw.length; i += 2) {
     const value = raw[i] ?? ''
