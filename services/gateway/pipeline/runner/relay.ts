@@ -73,12 +73,20 @@ class Relay {
     return taken instanceof Promise ? taken.then((ended) => ended ?? completed) : (taken ?? completed)
   }
 
+  /** One read of the upstream after another. */
   async #stream(source: AsyncIterator<readonly Frame[]>): Promise<Ended> {
     const call = this.#call
     for (;;) {
-      const batch = await this.#nextOf(source)
-      if (batch === stopped) return call.stopper.reason === null ? died(brokenOff) : stoppedBy(call.stopper)
-      const taken = this.#take(batch)
+      const began = this.#clock.monotonic()
+      let next: IteratorResult<readonly Frame[]> | typeof stopped
+      try {
+        next = await call.stopper.until(source.next())
+      } catch {
+        next = stopped
+      }
+      call.upstreamMs += this.#clock.monotonic() - began
+      if (next === stopped) return call.stopper.reason === null ? died(brokenOff) : stoppedBy(call.stopper)
+      const taken = this.#take(next.done === true ? null : next.value)
       const ended = taken instanceof Promise ? await taken : taken
       if (ended !== null) return ended
     }
@@ -93,20 +101,6 @@ class Relay {
     }
     this.#call.tally = this.#reviews.tally()
     return ended
-  }
-
-  /** One read of the upstream. Null is the end; `stopped`: there will be none. */
-  async #nextOf(source: AsyncIterator<readonly Frame[]>): Promise<readonly Frame[] | null | typeof stopped> {
-    const call = this.#call
-    const began = this.#clock.monotonic()
-    try {
-      const next = await call.stopper.until(source.next())
-      return next === stopped ? stopped : next.done === true ? null : next.value
-    } catch {
-      return stopped
-    } finally {
-      call.upstreamMs += this.#clock.monotonic() - began
-    }
   }
 
   /** One batch through the reviews, and one write to the caller. A plain value unless somebody has to wait. */
