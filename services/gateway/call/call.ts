@@ -12,8 +12,8 @@ export interface WireRequest {
   readonly path: string
   /** Query without `?`; empty when there is none. */
   readonly query: string
-  /** Lower-case names. `authorization`, `dpop`, `cookie` and `proxy-authorization` are gone after authentication. */
-  readonly headers: IncomingHttpHeaders
+  /** Lower-case names. Authentication puts others in their place, without `authorization`, `dpop`, `cookie` and `proxy-authorization`. */
+  headers: IncomingHttpHeaders
   /** The body, unread; the plane reads it under its limits. */
   readonly body: Readable
   /** `host:port` of the peer. */

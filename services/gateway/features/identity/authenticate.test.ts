@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
+import { IncomingMessage } from 'node:http'
+import { Socket } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -55,6 +57,14 @@ test('credentials are gone from the request, whatever the answer', async (t) => 
     await auth.authenticate(request)
     assert.deepEqual(request.headers, { accept: 'a' })
   }
+})
+
+test('the request of node:http keeps no credentials either', async (t) => {
+  const { issuer, auth } = await setUp(t)
+  const request = new IncomingMessage(new Socket())
+  Object.assign(request.headers, { ...bearer(issuer.token()), dpop: 'x', cookie: 'x', accept: 'a' })
+  await auth.authenticate({ ...wire(request.headers), body: request })
+  assert.deepEqual(request.headers, { accept: 'a' })
 })
 
 test('every kind of invalid token is a 401 that is counted for its reason and challenges', async (t) => {

@@ -220,9 +220,13 @@ class TokenAuthenticator implements Authenticator {
   }
 }
 
-function stripCredentials({ headers }: WireRequest): void {
-  delete headers.authorization
-  delete headers.dpop
-  delete headers.cookie
-  delete headers['proxy-authorization']
+const SECRET_HEADERS: ReadonlySet<string> = new Set(['authorization', 'dpop', 'cookie', 'proxy-authorization'])
+
+/** Copies what is not secret: an object that loses members takes three times the room, and is slower to read ever after. */
+function stripCredentials(wire: WireRequest): void {
+  const rest: WireRequest['headers'] = {}
+  for (const name in wire.headers) if (!SECRET_HEADERS.has(name)) rest[name] = wire.headers[name]
+  wire.headers = rest
+  // A body is the request of `node:http`, which holds the headers too.
+  if ('headers' in wire.body) wire.body.headers = rest
 }
