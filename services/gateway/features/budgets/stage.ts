@@ -154,7 +154,8 @@ class Reserve {
 }
 
 function sessionKey({ facts: { identity } }: Judged): string {
-  return `usd/session/${identity.namespace}/${identity.agent}/${identity.session}`
+  // Joined, the text lies in one piece, as the record that says it asks for.
+  return ['usd/session', identity.namespace, identity.agent, identity.session].join('/')
 }
 
 /** Of two limits; null is none. */

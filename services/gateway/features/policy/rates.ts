@@ -13,7 +13,8 @@ export function rateOf({ count, seconds, per }: RateLimit, names: { policy: stri
   const prefix = `rate/${names.policy}/${names.rule}/`
   const subject = subjects[per]
   return ({ identity, now }) => ({
-    key: prefix + subject(identity),
+    // Joined, the text lies in one piece, as the record that says it asks for.
+    key: [prefix, subject(identity)].join(''),
     window: windowOf(now, seconds),
     cap: count,
     amount: 1,
