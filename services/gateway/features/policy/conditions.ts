@@ -114,7 +114,12 @@ function anyOf(patterns: readonly string[]): Test {
   const exact = new Set(patterns.filter((pattern) => !pattern.includes('*')))
   const globs = patterns.filter((pattern) => pattern.includes('*')).map(glob)
   if (globs.length === 0) return (text) => exact.has(text)
-  return (text) => exact.has(text) || globs.some((test) => test(text))
+  return (text) => exact.has(text) || fitsOne(globs, text)
+}
+
+function fitsOne(tests: readonly Test[], text: string): boolean {
+  for (const test of tests) if (test(text)) return true
+  return false
 }
 
 function keysOf<K extends string>(record: Readonly<Record<K, unknown>>): K[] {

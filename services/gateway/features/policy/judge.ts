@@ -22,7 +22,7 @@ export function judge(set: PolicySet, input: PolicyInput): Decision {
       if (rule.matches !== null && !rule.matches(input)) continue
       if (rule.when !== null) {
         variables ??= new Variables(input)
-        if (!holds(rule, rule.when, { input, variables })) continue
+        if (!holds(rule.action, rule.when, input, variables)) continue
       }
       if (rule.action === 'deny') return rule.decision
       if (rule.rate !== null) rates.push(rule.rate(input))
@@ -44,16 +44,17 @@ export function judgeTool(
 
 /** An error makes an allow not match and everything stricter match. */
 function holds(
-  rule: CompiledRule,
+  action: CompiledRule['action'],
   when: NonNullable<CompiledRule['when']>,
-  { input, variables }: { input: PolicyInput; variables: Variables },
+  input: PolicyInput,
+  variables: Variables,
 ): boolean {
-  if (input.args === 'unknown' && when.mentions.has('args')) return rule.action !== 'deny'
+  if (input.args === 'unknown' && when.mentions.has('args')) return action !== 'deny'
   try {
     const truth = when.test(variables.bind(when.mentions))
-    return truth === 'error' ? rule.action !== 'allow' : truth
+    return truth === 'error' ? action !== 'allow' : truth
   } catch {
-    return rule.action !== 'allow'
+    return action !== 'allow'
   }
 }
 
