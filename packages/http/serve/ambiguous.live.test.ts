@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { test } from 'node:test'
+import { promisify } from 'node:util'
 import { until } from '@plat/testkit/until'
 import type { Exchange, ListenOptions } from './listen.ts'
 import { dial, raw, serving } from './testing/serving.ts'
@@ -82,6 +84,18 @@ test('no byte outside visible ASCII stands in a header that decides; elsewhere t
       if (byte >= 0x7f) assert.deepEqual(statuses(await tell('X-Note', byte)), [byte === 0x7f ? '400' : '200'])
     }
   })
+})
+
+test('a process that is started to read leniently listens as strictly', async () => {
+  const script = `
+    import { raw, serving } from './testing/serving.ts'
+    const handle = ({ response }) => response.end()
+    await serving({ raw: [{ prefix: '/', handle }] }, async ({ port }) => {
+      console.log(await raw(port, 'GET / HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\nX-A: a\\u0001b\\r\\n\\r\\n'))
+    })`
+  const args = ['--insecure-http-parser', '--input-type=module', '--eval', script]
+  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: import.meta.dirname })
+  assert.match(stdout, /^HTTP\/1\.1 400 /)
 })
 
 test('a header that must come once is found in whatever case and place, a longer name is another', async () => {
