@@ -37,11 +37,11 @@ export {
   wordsClaim,
 } from './members.ts'
 export { type PemSourceOptions, pemSource } from './pem-source.ts'
+export { ShownToken } from './shown-token.ts'
 export {
   createJwtVerifier,
   createVerifier,
   type JwtVerifierOptions,
-  ShownToken,
   type TimedClaims,
   type Verified,
   type Verifier,

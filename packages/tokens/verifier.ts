@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto'
 import type { Clock } from '@plat/core'
 import type { AlgorithmName, PublicKey } from '@plat/keys'
 import { CLASSICAL } from './algorithms.ts'
@@ -6,15 +5,12 @@ import { decodeClaims, type SessionClaims } from './claims.ts'
 import { fault, isFault, type TokenFault } from './fault.ts'
 import { type Jws, parseJws } from './jws.ts'
 import type { KeySource } from './keyset.ts'
+import { ShownToken } from './shown-token.ts'
 
 /** Places for marks of tokens that were verified once, four bytes each; a power of two. */
 const MET_PLACES = 4096
 /** Places for marks of tokens that are remembered, a byte each; a power of two, and many more than there are tokens. */
 const KNOWN_PLACES = 32_768
-/** Characters of a token that tell it from most others: 72 random bits. */
-const FINGERPRINT_CHARS = 13
-/** Of the hash FNV-1a with 32 bits. */
-const FNV_PRIME = 16_777_619
 /** Verified tokens that are remembered at most, about 3 KB each. */
 const MAX_REMEMBERED = 8192
 /** How long a verified token is remembered at most, in milliseconds; never beyond its expiry. */
@@ -69,34 +65,6 @@ export interface Verifier<C = SessionClaims> {
   trustedKeys(): number
   /** Forgets every verified token. */
   clear(): void
-}
-
-/** A token that may be shown more than once: what its text alone says is worked out once. */
-export class ShownToken {
-  readonly text: string
-  /** 32 bits of the signature's text. Those of other tokens differ, mostly: good for telling quickly what is not known. */
-  readonly fingerprint: number
-  #digest: string | null = null
-
-  constructor(text: string) {
-    this.text = text
-    this.fingerprint = fingerprintOf(text)
-  }
-
-  /** SHA-256 of the whole token, in hexadecimal. */
-  get digest(): string {
-    this.#digest ??= hash('sha256', this.text, 'hex')
-    return this.#digest
-  }
-}
-
-/** Of the signature's last characters: all but the very last are random, whatever the token says. */
-function fingerprintOf(text: string): number {
-  let bits = 0
-  for (let at = Math.max(0, text.length - FINGERPRINT_CHARS); at < text.length; at++) {
-    bits = Math.imul(bits ^ text.charCodeAt(at), FNV_PRIME)
-  }
-  return bits
 }
 
 interface Remembered<C> {

@@ -38,7 +38,7 @@ export class Vouchers {
   /** A plain value when the token's key is known. `path` is what the request asks for. */
   identify(token: ShownToken, path: string): Vouched | Promise<Vouched> {
     const { issuers, resources, sessions } = this.#options
-    const issuer = issuers.claimed(token.text)
+    const issuer = issuers.claimed(token)
     if (issuer !== null) {
       const server = resources.server(path)
       const resource = server === null ? null : resources.of(server)

@@ -1,4 +1,4 @@
-import { isObject } from '@plat/tokens'
+import type { ShownToken } from '@plat/tokens'
 import type { Identity } from '../../../call/index.ts'
 import { type IssuerOptions, openTrustedIssuer, type TrustedIssuer } from './issuer.ts'
 
@@ -20,10 +20,9 @@ export class TrustedIssuers {
   }
 
   /** Whose token this claims to be; null: none of these, so the broker's. Nothing is trusted yet: who is named must verify it. */
-  claimed(token: string): TrustedIssuer | null {
-    if (this.#issuers.size === 0) return null
-    const issuer = claimedIssuer(token)
-    return issuer === null ? null : (this.#issuers.get(issuer) ?? null)
+  claimed(token: ShownToken): TrustedIssuer | null {
+    if (this.#issuers.size === 0 || token.claimedIssuer === null) return null
+    return this.#issuers.get(token.claimedIssuer) ?? null
   }
 
   /** Who vouched for this caller; null: the broker. */
@@ -37,14 +36,4 @@ export async function openTrustedIssuers(
   shared: Omit<IssuerOptions, 'config'>,
 ): Promise<TrustedIssuers> {
   return new TrustedIssuers(await Promise.all(configs.map((config) => openTrustedIssuer({ ...shared, config }))))
-}
-
-/** `iss` of a token that nobody has verified. What it is read from is read again, strictly, by whoever verifies it. */
-function claimedIssuer(token: string): string | null {
-  try {
-    const payload: unknown = JSON.parse(Buffer.from(token.split('.', 2)[1] ?? '', 'base64url').toString('utf8'))
-    return isObject(payload) && typeof payload.iss === 'string' ? payload.iss : null
-  } catch {
-    return null
-  }
 }
