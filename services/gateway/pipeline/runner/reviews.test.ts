@@ -110,6 +110,29 @@ test('a review that denies, throws or says nothing ends the batch, at once and l
   }
 })
 
+test('a run passes as it is among frames that are looked at, where every review skims it', () => {
+  const [one, other]: [unknown[], unknown[]] = [[], []]
+  const batch = [run, frame('c')]
+  assert.deepEqual(chainOf(watcher(one, true), watcher(other, true)).pass(batch), batch)
+  assert.deepEqual(
+    [one, other],
+    [
+      [2, 'c'],
+      [2, 'c'],
+    ],
+  )
+  const slow: unknown[] = []
+  const parted = chainOf(watcher([], true), watcher(slow, false)).pass(batch)
+  assert.ok(!(parted instanceof Promise), 'nobody had to think')
+  assert.deepEqual(
+    [words(parted), slow],
+    [
+      ['a', 'b', 'c'],
+      ['a', 'b', 'c'],
+    ],
+  )
+})
+
 test('a skim that throws denies', () => {
   const broken: Running = { ...watcher([], true), skim: () => assert.fail('broken') }
   const passed = chainOf(broken).pass([run])

@@ -46,7 +46,7 @@ export class ReviewChain {
   pass(frames: readonly Frame[]): Reviewed | Promise<Reviewed> {
     if (this.#running.length === 0) return frames
     if (this.#allSkim && frames.length === 1 && frames[0] instanceof FrameRun) return this.#skim(frames[0], frames)
-    return this.#through(0, frames.some(isRun) ? frames.flatMap(apart) : frames)
+    return this.#through(0, !this.#allSkim && frames.some(isRun) ? frames.flatMap(apart) : frames)
   }
 
   /** A run passes all reviews as it is. */
@@ -125,6 +125,10 @@ export class ReviewChain {
   /** What a review makes of a frame; null: the answer is complete. */
   #ask({ name, review }: Opened, frame: Frame | null): Reviewed | Promise<Reviewed> {
     try {
+      if (frame instanceof FrameRun && review.skim !== undefined) {
+        review.skim(frame)
+        return [frame]
+      }
       const answer: unknown = frame === null ? review.end('complete') : review.frame(frame)
       if (!(answer instanceof Promise)) return this.#checked(name, answer)
       return this.#inTime(name, answer).then(

@@ -104,29 +104,29 @@ function isUnset(bytes: Uint8Array, behind: number): boolean {
 }
 
 /**
- * Whole events as one frame, when none of them has to be looked at: no end, no error, no usage, no comment, and lines that end with
- * LF alone. Null: take them one by one. One pass: a search for each of these costs more.
+ * Whole events as one frame, up to the first that has to be looked at: the end, an error, usage, a comment, or one of which lines do not
+ * end with LF alone. Null: it is the first. One pass: a search for each of these costs more.
  */
 export function runOf(events: Uint8Array): FrameRun | null {
   let count = 0
   let shortest = Number.POSITIVE_INFINITY
   let start = 0
-  if (events[0] === COLON) return null
   for (let at = 0; at < events.length; at++) {
     const byte = events[at]
     if (byte === LF) {
-      const next = events[at + 1]
-      if (next === COLON) return null
-      if (next !== LF || at < start) continue
+      if (events[at + 1] !== LF || at < start) continue
       count++
       if (at + 2 - start < shortest) shortest = at + 2 - start
       start = at + 2
     } else if (byte === QUOTE) {
-      if (startsAt(events, at, ERROR) || (startsAt(events, at, USAGE) && !isUnset(events, at + USAGE.length)))
-        return null
-    } else if (byte === CR || (byte === OPEN_BRACKET && startsAt(events, at, DONE))) return null
+      if (startsAt(events, at, ERROR) || (startsAt(events, at, USAGE) && !isUnset(events, at + USAGE.length))) break
+    } else if (byte === COLON) {
+      if (at === 0 || events[at - 1] === LF) break
+    } else if (byte === CR || (byte === OPEN_BRACKET && startsAt(events, at, DONE))) break
   }
-  return start === events.length ? new FrameRun({ raw: events, count, shortest, split: splitRun }) : null
+  if (count === 0) return null
+  const raw = start === events.length ? events : events.subarray(0, start)
+  return new FrameRun({ raw, count, shortest, split: splitRun })
 }
 
 function startsAt(bytes: Uint8Array, at: number, word: Uint8Array): boolean {

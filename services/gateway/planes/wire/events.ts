@@ -6,7 +6,10 @@ import { SseSplitter } from './sse.ts'
 export interface EventGate<F extends Frame> {
   /** The frame that goes on for the bytes of one event; null: none. Throws what ends the stream. */
   pass(event: Uint8Array): F | null
-  /** Whole events that came in one read, as one frame; null: each has to be looked at. Absent: they always have. */
+  /**
+   * Whole events that came in one read, as one frame: those before the first that has to be looked at; null: it is the first. Absent:
+   * each has to be.
+   */
   together?(events: Uint8Array): FrameRun | null
   /** The upstream has ended its stream. Throws where that is too early. */
   ended(): void
@@ -72,11 +75,15 @@ export class EventFrames<F extends Frame> implements AsyncIterableIterator<reado
   /** Most reads end with an event and hold nothing but text: they are passed on as they came. */
   #taken(chunks: readonly Uint8Array[]): readonly Frame[] {
     const bytes = joined(this.#rest, chunks)
+    this.#rest = NOTHING
     const end = this.#unfinished === 0 ? endOfEvents(bytes) : 0
-    const isWhole = end === bytes.length
-    const run = end === 0 ? null : (this.#gate.together?.(isWhole ? bytes : bytes.subarray(0, end)) ?? null)
-    this.#rest = run === null || isWhole ? NOTHING : bytes.subarray(end)
-    return run === null ? this.#split(bytes) : [run]
+    const run =
+      end === 0 ? null : (this.#gate.together?.(end === bytes.length ? bytes : bytes.subarray(0, end)) ?? null)
+    if (run === null) return this.#split(bytes)
+    const rest = bytes.subarray(run.raw.length)
+    if (run.raw.length < end) return [run, ...this.#split(rest)]
+    this.#rest = rest
+    return [run]
   }
 
   #split(bytes: Uint8Array): readonly Frame[] {

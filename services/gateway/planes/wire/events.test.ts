@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { HttpClient, Receiver } from '@plat/http'
+import fc from 'fast-check'
+import { type Frame, FrameRun } from '../../call/index.ts'
+import { EventFrames } from './events.ts'
+import { UpstreamExchange } from './exchange.ts'
+import { SseSplitter } from './sse.ts'
+
+const REQUEST = { method: 'GET', path: '/', headers: {}, body: null, headersTimeoutMs: 0, pauseTimeoutMs: 0 }
+const EVENTS = ['data: a\n\n', 'data: bc\n\n', 'id: 1\ndata: d\n\n', ': beat\n\n', 'data: look\n\n', 'data: e\r\n\r\n']
+
+/** The frames of a stream that comes in these reads; events from the first that says `look` on, or has CR or a comment, come one by one. */
+async function framesOf(reads: readonly Buffer[]): Promise<readonly Frame[]> {
+  const heard: Receiver[] = []
+  const client: HttpClient = {
+    send(_, receiver) {
+      heard.push(receiver)
+      return { pause() {}, resume() {}, abort() {} }
+    },
+  }
+  const exchange = new UpstreamExchange(client, REQUEST)
+  const frames = new EventFrames(exchange, { pass: single, together, ended() {}, stop() {} })
+  const seen: Frame[] = []
+  const reading = (async () => {
+    for await (const batch of frames) seen.push(...batch)
+  })()
+  for (const read of reads) {
+    heard[0]?.onData(read)
+    await new Promise(setImmediate)
+  }
+  heard[0]?.onEnd()
+  await reading
+  return seen
+}
+
+function single(raw: Uint8Array): Frame {
+  return { role: 'partial', value: undefined, raw }
+}
+
+function together(events: Uint8Array): FrameRun | null {
+  const text = Buffer.from(events).toString('latin1')
+  const whole = text.split(/(?<=\n\n)/)
+  const looked = whole.findIndex((event) => /^:|look|\r/.test(event))
+  const kept = looked === -1 ? whole : whole.slice(0, looked)
+  const shortest = Math.min(...kept.map((event) => event.length))
+  const raw = events.subarray(0, kept.join('').length)
+  return kept.length === 0 ? null : new FrameRun({ raw, count: kept.length, shortest, split: () => [] })
+}
+
+test('whatever comes in one read, a stream keeps its bytes and its events', async () => {
+  const stream = fc.array(fc.constantFrom(...EVENTS), { minLength: 1, maxLength: 8 }).map((events) => events.join(''))
+  const cuts = fc.array(fc.nat(80), { maxLength: 4 })
+  let mixed = 0
+  await fc.assert(
+    fc.asyncProperty(stream, cuts, async (text, at) => {
+      const places = [0, ...at.filter((cut) => cut < text.length).sort((one, other) => one - other), text.length]
+      const reads = places.slice(1).map((end, place) => Buffer.from(text.slice(places[place], end)))
+      const frames = await framesOf(reads.filter((read) => read.length > 0))
+      const runs = frames.filter((frame) => frame instanceof FrameRun)
+      if (runs.length > 0 && runs.length < frames.length) mixed++
+      assert.equal(Buffer.concat(frames.map(({ raw }) => raw ?? Buffer.alloc(0))).toString(), text)
+      const count = frames.reduce((sum, frame) => sum + (frame instanceof FrameRun ? frame.count : 1), 0)
+      assert.equal(count, new SseSplitter().push(Buffer.from(text)).length)
+    }),
+    { numRuns: 300 },
+  )
+  assert.ok(mixed > 50, `only ${mixed} were mixed`)
+})
