@@ -4,7 +4,7 @@ const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
 /** Most strings end within this many bytes; in a longer one a native search for its end pays. */
-const SHORT_STRING = 32
+const SHORT_STRING = 48
 
 /**
  * Byte after the string that starts at `at`, of input whose grammar is known or still to be asked: what stands in the string is not
