@@ -1,4 +1,5 @@
 import type { Clock } from '@plat/core'
+import { ById, type Listed } from './by-id.ts'
 import type { Hold, HoldItem, Limits, Overrun, Short } from './limits.ts'
 import { windowEnd } from './window.ts'
 
@@ -28,7 +29,7 @@ export class LocalLimits implements Limits {
   readonly #clock: Clock
   readonly #onOverrun: (overrun: Overrun) => void
   readonly #counted = new Map<string, Bucket>()
-  readonly #open = new Map<string, LocalHold>()
+  readonly #open = new ById<LocalHold>()
   readonly #owner: Owner
   #sweeper: Iterator<[string, Bucket]>
   #searchedAt = Number.NEGATIVE_INFINITY
@@ -41,7 +42,7 @@ export class LocalLimits implements Limits {
     this.#owner = {
       add: (items) => this.#add(items, this.#clock.now()),
       spend: (id, item, amount, from) => this.#spend(id, item, amount, from),
-      closed: (id) => this.#open.delete(id),
+      closed: (hold) => this.#open.delete(hold),
     }
   }
 
@@ -59,7 +60,7 @@ export class LocalLimits implements Limits {
     const now = this.#clock.now()
     this.#expire(now)
     const known = this.#open.get(id)
-    if (known !== undefined) {
+    if (known !== null) {
       if (known.wasTakenAs(items)) return known
       throw new RangeError(`hold ${id} is open with other items`)
     }
@@ -67,7 +68,7 @@ export class LocalLimits implements Limits {
     const short = this.#add(items, now)
     if (short !== null) return short
     const hold = new LocalHold(id, items, expiresAt, this.#owner)
-    this.#open.set(id, hold)
+    this.#open.add(hold)
     this.#nextExpiry = Math.min(this.#nextExpiry, expiresAt)
     return hold
   }
@@ -157,9 +158,9 @@ export class LocalLimits implements Limits {
   #expire(now: number): void {
     if (now < this.#nextExpiry) return
     this.#nextExpiry = Number.POSITIVE_INFINITY
-    for (const [id, hold] of this.#open) {
+    for (const hold of this.#open.all()) {
       if (hold.expiresAt <= now) {
-        this.#open.delete(id)
+        this.#open.delete(hold)
         hold.expire()
       } else {
         this.#nextExpiry = Math.min(this.#nextExpiry, hold.expiresAt)
@@ -192,12 +193,13 @@ class Bucket {
 interface Owner {
   add(items: readonly HoldItem[]): Short | null
   spend(id: string, item: HoldItem, amount: number, from: 'held' | 'expired'): void
-  closed(id: string): void
+  closed(hold: LocalHold): void
 }
 
-class LocalHold implements Hold {
+class LocalHold implements Hold, Listed<LocalHold> {
   readonly id: string
   readonly expiresAt: number
+  next: LocalHold | null = null
   readonly #taken: readonly HoldItem[]
   readonly #owner: Owner
   #items: readonly HoldItem[]
@@ -241,7 +243,7 @@ class LocalHold implements Hold {
     }
     this.#settled = settled
     for (const item of this.#items) this.#owner.spend(this.id, item, actual.get(item.key) ?? item.amount, this.#state)
-    this.#owner.closed(this.id)
+    this.#owner.closed(this)
   }
 
   release(): void {

@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { ById, type Listed } from './by-id.ts'
+
+class Entry implements Listed<Entry> {
+  readonly id: string
+  next: Entry | null = null
+
+  constructor(id: string) {
+    this.id = id
+  }
+}
+
+/** Many that end alike, and therefore stand in one list. */
+const id = fc.tuple(fc.nat(5), fc.constantFrom('', '/2', '-000000', '-000001')).map(([at, end]) => `${at}${end}`)
+
+test('entries are found by their ids as in a map, however many stand in one list', () => {
+  const steps = fc.array(fc.tuple(fc.constantFrom('add', 'delete', 'get'), id), { maxLength: 60 })
+  fc.assert(
+    fc.property(steps, (taken) => {
+      const known = new Map<string, Entry>()
+      const entries = new ById<Entry>()
+      for (const [step, name] of taken) {
+        const entry = known.get(name) ?? new Entry(name)
+        assert.equal(entries.get(name), known.get(name) ?? null)
+        if (step === 'delete') {
+          entries.delete(entry)
+          known.delete(name)
+          assert.equal(entry.next, null, 'what has gone holds nothing')
+        } else if (step === 'add' && !known.has(name)) {
+          entries.add(entry)
+          known.set(name, entry)
+        }
+        assert.equal(entries.size, known.size)
+        assert.deepEqual(new Set(entries.all()), new Set(known.values()))
+      }
+    }),
+  )
+})
