@@ -16,7 +16,7 @@ class Entry implements Listed<Entry> {
 const id = fc.tuple(fc.nat(5), fc.constantFrom('', '/2', '-000000', '-000001')).map(([at, end]) => `${at}${end}`)
 
 test('entries are found by their ids as in a map, however many stand in one list', () => {
-  const steps = fc.array(fc.tuple(fc.constantFrom('add', 'delete', 'get'), id), { maxLength: 60 })
+  const steps = fc.array(fc.tuple(fc.constantFrom('add', 'delete', 'get'), id), { minLength: 30, maxLength: 60 })
   fc.assert(
     fc.property(steps, (taken) => {
       const known = new Map<string, Entry>()
