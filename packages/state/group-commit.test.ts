@@ -60,3 +60,25 @@ test('an endless stream of entries does not put a commit off for ever', async ()
   assert.equal(writes[0], (GATHER_TURNS + 1) * 2)
   await Promise.all(told)
 })
+
+test('when as many are back as were told, nobody is waited for', async () => {
+  const { writes, add } = setUp()
+  const crowd = (size: number) => Array.from({ length: size }, () => add())
+  await Promise.all(crowd(16))
+  const told = crowd(15)
+  assert.deepEqual(writes, [16])
+  told.push(add())
+  assert.deepEqual(writes, [16, 16])
+  await Promise.all(told)
+})
+
+test('two halves of a crowd that came apart share the next commit again', async () => {
+  const { writes, add } = setUp()
+  const caller = async () => {
+    for (let n = 0; n < 4; n++) await add()
+  }
+  const first = Array.from({ length: 8 }, caller)
+  while (writes.length === 0) await turn()
+  await Promise.all([...first, ...Array.from({ length: 8 }, caller)])
+  assert.deepEqual(writes.slice(0, 2), [8, 16])
+})

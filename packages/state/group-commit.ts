@@ -15,10 +15,12 @@ export const LINGER_MS = 2
 const LINGER_RECORDS = 64
 /** Entries often come in a few turns of the event loop, one behind the other: so many turns are waited for more at most. */
 export const GATHER_TURNS = 8
-/** Fewer callers than this are not worth dividing in two. */
-const CROWD_RECORDS = 64
-/** About what it costs to make one entry, in milliseconds: encode, hash, tell its caller. */
-const ENTRY_MS = 0.004
+/** That so few are back says nothing: the turn of the event loop is waited for, which may bring others. */
+const FEW_RECORDS = 8
+/** Fewer callers than this are not worth dividing in two: each commit costs about what it costs to make fifty entries. */
+const CROWD_RECORDS = 128
+/** About what one entry costs, in milliseconds: encode, hash, tell its caller, and write its bytes. */
+const ENTRY_MS = 0.008
 /** Bytes of UTF-8 for each UTF-16 unit at most. */
 const UNIT_BYTES = 3
 /** Buffers that are kept for the next batches. */
@@ -78,7 +80,7 @@ export class GroupCommit {
   /** Turns that the scheduled commit has been put off, and what waited when the last of them began. */
   #turns = 0
   #gathered = 0
-  /** So many waiting entries are a commit before the turn is over. */
+  /** So many waiting entries are a commit before the turn is over: all callers of the last one are back, or half of a crowd. */
   #enough = Number.POSITIVE_INFINITY
   #fault: Error | null = null
   #durableSize: number
@@ -218,7 +220,7 @@ export class GroupCommit {
     const records = waiters.length
     const last = waiters.at(-1)
     if (last !== undefined) this.#onCommit?.({ records, bytes: length, seconds: ms / 1000 }, last)
-    this.#enough = this.#halfOf(records + this.#waitingRecords, ms)
+    this.#enough = this.#enoughOf(records + this.#waitingRecords, ms)
     // The other half goes to disk while this one is told and comes back.
     const goesOn = this.#waitingRecords >= this.#enough
     if (goesOn) this.#commit()
@@ -226,10 +228,11 @@ export class GroupCommit {
     if (!goesOn) this.#next()
   }
 
-  /** Half of a crowd, where two commits of a half take less time than one of all; else more than ever come. */
-  #halfOf(crowd: number, commitMs: number): number {
+  /** Half of a crowd, where two commits of a half take less time than one of all; else all of it; of few more than ever come. */
+  #enoughOf(crowd: number, commitMs: number): number {
+    if (crowd < FEW_RECORDS) return Number.POSITIVE_INFINITY
     const divides = crowd >= CROWD_RECORDS && commitMs < crowd * ENTRY_MS
-    return divides ? Math.ceil(crowd / 2) : Number.POSITIVE_INFINITY
+    return divides ? Math.ceil(crowd / 2) : crowd
   }
 
   #takeBatch(): Batch {

@@ -94,8 +94,8 @@ async function failAt(fault: DiskFault): Promise<void> {
 }
 
 /** Callers that append again as soon as they are told: enough of them that they are kept in two halves. */
-const CROWD = 64
-const APPENDS_EACH = 4
+const CROWD = 128
+const APPENDS_EACH = 3
 
 /** What was acknowledged to each of a crowd, until its first refusal. */
 async function crowd(ledger: FileLedger, acknowledged: Head[]): Promise<void> {
