@@ -7,11 +7,7 @@ const ERROR = Buffer.from('"error"')
 const USAGE = Buffer.from('"usage"')
 const UNSET = Buffer.from(':null')
 const SPACED_UNSET = Buffer.from(': null')
-const LF = 0x0a
-const CR = 0x0d
-const QUOTE = 0x22
 const COLON = 0x3a
-const OPEN_BRACKET = 0x5b
 const BACKSLASH = 0x5c
 
 /** A JSON answer, or one event of a stream. What nobody looks at is never parsed and leaves as the bytes that came. */
@@ -104,25 +100,25 @@ function isUnset(bytes: Uint8Array, behind: number): boolean {
 }
 
 /**
- * Whole events as one frame, up to the first that has to be looked at: the end, an error, usage, a comment, or one of which lines do not
- * end with LF alone. Null: it is the first. One pass: a search for each of these costs more.
+ * Where an event may have to be looked at, in bytes as Latin-1 text: the end, an error, usage, a comment, or a line that does not end
+ * with LF alone. Without the quote or bracket that begins these words, which every event is full of, the search takes half the time.
  */
+const LOOKED_AT = /\r|\n:|DONE\]|error"|usage"(?!: ?null)/
+
+/** Whole events as one frame, up to the first that has to be looked at; null: it is the first. One search for all: a native one costs more. */
 export function runOf(events: Uint8Array): FrameRun | null {
+  if (events[0] === COLON) return null
+  const text = viewOf(events).toString('latin1')
+  const found = text.search(LOOKED_AT)
+  const limit = found === -1 ? text.length : found
   let count = 0
   let shortest = Number.POSITIVE_INFINITY
   let start = 0
-  for (let at = 0; at < events.length; at++) {
-    const byte = events[at]
-    if (byte === LF) {
-      if (events[at + 1] !== LF || at < start) continue
-      count++
-      if (at + 2 - start < shortest) shortest = at + 2 - start
-      start = at + 2
-    } else if (byte === QUOTE) {
-      if (startsAt(events, at, ERROR) || (startsAt(events, at, USAGE) && !isUnset(events, at + USAGE.length))) break
-    } else if (byte === COLON) {
-      if (at === 0 || events[at - 1] === LF) break
-    } else if (byte === CR || (byte === OPEN_BRACKET && startsAt(events, at, DONE))) break
+  for (let blank = text.indexOf('\n\n'); blank !== -1 && blank < limit; blank = text.indexOf('\n\n', start)) {
+    const end = blank + 2
+    count++
+    if (end - start < shortest) shortest = end - start
+    start = end
   }
   if (count === 0) return null
   const raw = start === events.length ? events : events.subarray(0, start)
