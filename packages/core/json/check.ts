@@ -100,7 +100,8 @@ function hasStrictShape(bytes: Uint8Array, maxDepth: number): boolean {
 function walk(bytes: Uint8Array, maxDepth: number): boolean {
   let depth = 0
   let at = 0
-  for (let byte = bytes[at]; byte !== undefined; byte = bytes[at]) {
+  while (at < bytes.length) {
+    const byte = bytes[at]
     if (byte === QUOTE) {
       const end = skipTrusted(bytes, at)
       const after = skipSpace(bytes, end)
@@ -152,13 +153,12 @@ function scan(bytes: Uint8Array, maxDepth: number): number {
 /** First byte from `at` on that is no JSON whitespace. */
 export function skipSpace(bytes: Uint8Array, at: number): number {
   let next = at
-  for (
-    let byte = bytes[next];
-    byte === SPACE || byte === LINE_FEED || byte === RETURN || byte === TAB;
-    byte = bytes[next]
-  )
-    next++
+  while (next < bytes.length && isSpace(bytes[next] ?? 0)) next++
   return next
+}
+
+function isSpace(byte: number): boolean {
+  return byte <= SPACE && (byte === SPACE || byte === LINE_FEED || byte === RETURN || byte === TAB)
 }
 
 /** Byte after the string that starts at `at`. */

@@ -12,10 +12,11 @@ export class MemberNames {
   #bytes: Uint8Array = NOTHING
   /** Whether there is an escape anywhere: most inputs have none. */
   #escapes = false
-  /** Per depth: is it an object, how many names are listed, and the set once the list does not do. */
+  /** Per depth: is it an object, and how many names are listed. */
   readonly #objects: boolean[] = []
   readonly #counts: number[] = []
-  readonly #sets: (Set<string> | null)[] = []
+  /** Per depth: the set once the list does not do. Null: no object of the input has needed one yet. */
+  #sets: (Set<string> | null)[] | null = null
   /** Start and end of each listed name; `COMPARED_NAMES` slots a depth. */
   readonly #starts: number[] = []
   readonly #ends: number[] = []
@@ -24,19 +25,18 @@ export class MemberNames {
   reset(bytes: Uint8Array): void {
     this.#bytes = bytes
     this.#escapes = bufferOf(bytes).indexOf(BACKSLASH) !== -1
-    this.#sets.length = 0
   }
 
   /** Lets go of the input, so that the scratch keeps no body alive. */
   release(): void {
     this.#bytes = NOTHING
-    this.#sets.length = 0
+    this.#sets = null
   }
 
   open(depth: number, isObject: boolean): void {
     this.#objects[depth] = isObject
     this.#counts[depth] = 0
-    this.#sets[depth] = null
+    if (this.#sets !== null) this.#sets[depth] = null
   }
 
   isObject(depth: number): boolean {
@@ -46,7 +46,7 @@ export class MemberNames {
   /** Notes the name in bytes `start` to `end` (without quotes); true when the object had it already. */
   seen(depth: number, start: number, end: number): boolean {
     const count = this.#counts[depth] ?? 0
-    const set = this.#sets[depth]
+    const set = this.#sets?.[depth]
     if (set) return this.#seenIn(set, start, end)
     if (count === COMPARED_NAMES || (this.#escapes && isEscaped(this.#bytes, start, end))) {
       return this.#seenIn(this.#toSet(depth, count), start, end)
@@ -67,6 +67,7 @@ export class MemberNames {
     for (let slot = base; slot < base + count; slot++) {
       set.add(nameOf(this.#bytes, this.#starts[slot] ?? 0, this.#ends[slot] ?? 0))
     }
+    this.#sets ??= []
     this.#sets[depth] = set
     return set
   }

@@ -12,7 +12,7 @@ const SHORT_STRING = 48
  */
 export function skipTrusted(bytes: Uint8Array, at: number): number {
   let next = at + 1
-  for (const near = next + SHORT_STRING; next < near; next++) {
+  for (const near = Math.min(next + SHORT_STRING, bytes.length); next < near; next++) {
     const byte = bytes[next]
     if (byte === QUOTE) return next + 1
     if (byte === BACKSLASH) next++
