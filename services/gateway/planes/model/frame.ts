@@ -3,6 +3,8 @@ import { isObject, member, parsedOrUndefined } from '../wire/json.ts'
 import { eventData, SseSplitter } from '../wire/sse.ts'
 
 const DONE = Buffer.from('[DONE]')
+/** The end of a stream as every provider writes it. */
+const DONE_EVENT = Buffer.from('data: [DONE]\n\n')
 const ERROR = Buffer.from('"error"')
 const USAGE = Buffer.from('"usage"')
 const UNSET = Buffer.from(':null')
@@ -52,6 +54,7 @@ export class ModelFrame implements Frame {
 
 /** Text can hold `[DONE]` as well, so only an event that is nothing else counts. */
 function isDone(event: Uint8Array): boolean {
+  if (DONE_EVENT.equals(event)) return true
   if (!mentions(event, DONE)) return false
   const data = eventData(event)
   return data !== null && DONE.equals(data)
