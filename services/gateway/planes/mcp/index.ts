@@ -37,7 +37,7 @@ export { createSealer, type Sealer } from './seal/seal.ts'
 export interface Upstreams {
   /** By `target.key`; null: it is gone from the snapshot. */
   upstream(snapshot: Snapshot, key: string): McpUpstream | null
-  /** As this caller would reach it by name; null: not at all. Only asked for a caller that has the scope. */
+  /** As this caller would reach it by name, whether or not it has the scope; null: not at all. */
   named(snapshot: Snapshot, identity: Identity, server: string): McpUpstream | null
 }
 
@@ -163,9 +163,9 @@ class McpPlane implements AskingPlane, Reader, Forwarder {
   }
 
   spoken({ snapshot }: Arrival, identity: Identity, server: string): readonly string[] {
+    const spoken = spokenRevisions(this.#upstreams.named(snapshot, identity, server)?.protocolVersions)
     // A caller without the scope learns nothing of the server; the refusal comes from the stages.
-    if (!identity.scopes.has(`tools:${server}`)) return KNOWN_REVISIONS
-    return spokenRevisions(this.#upstreams.named(snapshot, identity, server)?.protocolVersions)
+    return spoken === KNOWN_REVISIONS || identity.scopes.has(`tools:${server}`) ? spoken : KNOWN_REVISIONS
   }
 
   remember(arrival: Arrival, request: McpRequest): void {

@@ -6,7 +6,7 @@ import { withheldPaths } from './capabilities.ts'
 import { isModernRevision, KNOWN_REVISIONS, type MethodRow, methodRow } from './classify.ts'
 import { checkMeta, checkMirrors, claimedVersion, unsupported } from './headers.ts'
 import { McpBody, type McpRequest, originOf } from './message.ts'
-import { NOTHING_SEALED, type Open, openMessage } from './seal/open.ts'
+import { NOTHING_SEALED, type Opener, openMessage } from './seal/open.ts'
 import type { Origin, Sealed } from './seal/seal.ts'
 
 /** JSON-RPC "parse error". */
@@ -27,7 +27,7 @@ export function parseMessage(bytes: Uint8Array): JsonObject | Denial {
 }
 
 /** A message and what is needed to judge its form. */
-export interface Posted {
+export interface Posted extends Opener {
   readonly bytes: Uint8Array
   readonly message: JsonObject
   /** As the caller names it. */
@@ -35,8 +35,6 @@ export interface Posted {
   readonly headers: IncomingHttpHeaders
   /** The session that the headers name; asked only of legacy messages, because 2026-07-28 says to ignore it. */
   session(): Sealed | Denial | null
-  /** Opens what the caller was given under seal. */
-  readonly open: Open
   /** The revisions that the server may be spoken to with; asked only when it matters. */
   spoken(): readonly string[]
 }
@@ -62,7 +60,7 @@ export function classify(posted: Posted): Classified {
   const kind = said ?? 'notification'
   const method = typeof message.method === 'string' ? message.method : ''
   const row = methodRow(method, era)
-  const unsealed = openMessage(message, { kind, era, method }, posted.open)
+  const unsealed = openMessage(message, { kind, era, method }, posted)
   const { opened, replaced, withheld } = isDenial(unsealed) ? NOTHING_SEALED : unsealed
   const refused = withheldPaths({ method, era, params, meta })
   const request: McpRequest = {

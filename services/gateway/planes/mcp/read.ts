@@ -1,10 +1,12 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { type Arrival, type Denial, deny, type Identity, isDenial, type Parsed } from '../../call/index.ts'
-import { type BodyLimits, readJsonBytes } from '../wire/body.ts'
+import { type BodyLimits, useJsonBytes } from '../wire/body.ts'
 import { header } from '../wire/headers.ts'
+import type { JsonObject } from '../wire/json.ts'
 import { KNOWN_REVISIONS } from './classify.ts'
 import { claimedVersion, unsupported } from './headers.ts'
 import { type McpRequest, originOf } from './message.ts'
-import { classify, parseMessage } from './parse.ts'
+import { classify, type Posted, parseMessage } from './parse.ts'
 import { NOTHING_SEALED } from './seal/open.ts'
 import { bindingOf, type Sealed, type Sealer, type SealKind } from './seal/seal.ts'
 
@@ -85,24 +87,47 @@ function readStream(opened: Opened, method: 'GET' | 'DELETE'): Parsed | Denial {
 }
 
 function readMessage(opened: Opened): Denial | Promise<Parsed | Denial> {
-  const reading = readJsonBytes(opened.arrival, opened.reader)
-  if (isDenial(reading)) return reading
-  return reading.then((bytes) => (isDenial(bytes) ? bytes : parsedOf(opened, bytes)))
+  return useJsonBytes(opened.arrival, opened.reader, (bytes) => parsedOf(opened, bytes))
 }
 
 function parsedOf(opened: Opened, bytes: Uint8Array): Parsed | Denial {
-  const { reader, arrival, identity, server } = opened
   const message = parseMessage(bytes)
   if (isDenial(message)) return message
-  const { request, verdict } = classify({
-    bytes,
-    message,
-    server,
-    headers: arrival.wire.headers,
-    session: () => openHeader(opened, 'mcp-session', SESSION),
-    open: (kind, text) => unseal(opened, kind, text),
-    spoken: () => reader.spoken(arrival, identity, server),
-  })
-  reader.remember(arrival, request)
+  const { request, verdict } = classify(new Post(opened, bytes, message))
+  opened.reader.remember(opened.arrival, request)
   return verdict
+}
+
+/** A message with the head that it came under. */
+class Post implements Posted {
+  readonly bytes: Uint8Array
+  readonly message: JsonObject
+  readonly #opened: Opened
+
+  constructor(opened: Opened, bytes: Uint8Array, message: JsonObject) {
+    this.bytes = bytes
+    this.message = message
+    this.#opened = opened
+  }
+
+  get server(): string {
+    return this.#opened.server
+  }
+
+  get headers(): IncomingHttpHeaders {
+    return this.#opened.arrival.wire.headers
+  }
+
+  session(): Sealed | Denial | null {
+    return openHeader(this.#opened, 'mcp-session', SESSION)
+  }
+
+  open(kind: SealKind, text: string): Sealed | null {
+    return unseal(this.#opened, kind, text)
+  }
+
+  spoken(): readonly string[] {
+    const { reader, arrival, identity, server } = this.#opened
+    return reader.spoken(arrival, identity, server)
+  }
 }

@@ -15,6 +15,7 @@ before(async () => {
     servers: {
       notes: { url },
       other: { url, protocolVersions: ['2025-06-18'] },
+      hidden: { url, protocolVersions: ['2025-06-18'] },
       everything: { url: 'http://127.0.0.1:1/mcp' },
     },
     allows: (tool) => !tool.startsWith('secret'),
@@ -124,6 +125,12 @@ test('2026-07-28: a server that does not speak it is named with the versions in 
   const { error } = JSON.parse(await response.text())
   assert.equal(response.status, 400)
   assert.deepEqual([error.code, error.data.supported, error.data.requested], [-32022, ['2025-06-18'], '2026-07-28'])
+})
+
+test('2026-07-28: a caller without the scope does not learn which versions a server speaks', async () => {
+  const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add",${modernMeta}}}`
+  const told = await errorOf(await ask({ body, server: 'hidden', headers: modernHeaders('tools/call', 'add') }))
+  assert.deepEqual([told.status, told.error], [403, 'insufficient_scope'])
 })
 
 test('2026-07-28: mirrored headers are written anew from the body, and unknown methods are 404', async () => {

@@ -13,7 +13,16 @@ export interface BodyLimits {
 }
 
 /** The bytes of a JSON body; whether they are JSON is not asked here. */
-export function readJsonBytes({ wire }: Arrival, limits: BodyLimits): Denial | Promise<Uint8Array | Denial> {
+export function readJsonBytes(arrival: Arrival, limits: BodyLimits): Denial | Promise<Uint8Array | Denial> {
+  return useJsonBytes(arrival, limits, (bytes) => bytes)
+}
+
+/** What `use` makes of the bytes of a JSON body. */
+export function useJsonBytes<T>(
+  { wire }: Arrival,
+  limits: BodyLimits,
+  use: (bytes: Uint8Array) => T,
+): Denial | Promise<T | Denial> {
   if (!isJsonType(wire.headers)) return deny('unsupported_media_type', 'Content-Type must be application/json')
   const reading = readBody(wire.body, {
     maxBytes: limits.maxBodyBytes,
@@ -21,7 +30,7 @@ export function readJsonBytes({ wire }: Arrival, limits: BodyLimits): Denial | P
     clock: limits.clock,
     headers: wire.headers,
   })
-  return reading.then((read) => (read instanceof Uint8Array ? read : bodyDenial(read, limits)))
+  return reading.then((read) => (read instanceof Uint8Array ? use(read) : bodyDenial(read, limits)))
 }
 
 function bodyDenial(fault: BodyFault, limits: BodyLimits): Denial {

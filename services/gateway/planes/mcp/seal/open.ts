@@ -4,8 +4,10 @@ import type { Era } from '../classify.ts'
 import type { McpRequest, Replacement } from '../message.ts'
 import type { Sealed, SealKind } from './seal.ts'
 
-/** Opens what this caller was given under seal of this server; null: it never existed. */
-export type Open = (kind: SealKind, text: string) => Sealed | null
+export interface Opener {
+  /** Opens what this caller was given under seal of this server; null: it never existed. */
+  open(kind: SealKind, text: string): Sealed | null
+}
 
 /** What a message holds under seal, and what of it has to change before the server sees it. */
 export type Unsealed = Pick<McpRequest, 'opened' | 'replaced' | 'withheld'>
@@ -24,10 +26,10 @@ interface Place {
 }
 
 /** Opens the member of a message that the gateway sealed, if it has one. A denial for what was not sealed for this caller. */
-export function openMessage(message: JsonObject, about: About, open: Open): Unsealed | Denial {
+export function openMessage(message: JsonObject, about: About, opener: Opener): Unsealed | Denial {
   const place = placeIn(message, about)
   if (place === null) return NOTHING_SEALED
-  const sealed = open(place.kind, place.text)
+  const sealed = opener.open(place.kind, place.text)
   if (sealed === null) return deny('not_found', `no such ${place.path.at(-1)}`)
   const opened = [sealed]
   // The gateway made up a state where the server has none, to know which rounds belong together.
