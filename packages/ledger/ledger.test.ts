@@ -49,6 +49,21 @@ test('records are in the file when append resolves, and the chain goes on after 
   await again.close()
 })
 
+test('whoever enters a record is told once, when it is in the file, or why it never will be', async () => {
+  const ledger = await openLedger({ ...options, path })
+  const entered = (kind: 'admin' | 'outcome') =>
+    new Promise<string>((tell) =>
+      ledger.enter(
+        { kind },
+        { durable: ({ seq }) => tell(`${seq} of ${records().length}`), failed: (error) => tell(String(error)) },
+      ),
+    )
+  assert.equal(await entered('admin'), '1 of 2')
+  assert.equal(await entered('outcome'), '2 of 3')
+  await ledger.close()
+  assert.match(await entered('admin'), /audit\.jsonl is closed$/)
+})
+
 test('an intent without an outcome is closed as unknown, with its whole hold spent', async () => {
   const ledger = await openLedger({ ...options, path })
   const holds = [{ key: 'usd/session/a', window: 'life', cap: 100, amount: 40, unit: 'micros' }]

@@ -26,11 +26,25 @@ export type RecValue =
   | readonly (RecValue | undefined)[]
   | { readonly [member: string]: RecValue | undefined }
 
+/** The place of a record in its chain. */
+export interface RecordPlace {
+  readonly seq: number
+  readonly hash: string
+}
+
+/** Is told what came of one record: exactly one of the two is called, once, perhaps at once. Neither may throw. */
+export interface RecordWaiter {
+  durable(place: RecordPlace): void
+  failed(error: unknown): void
+}
+
 /** One chain of records with one writer. */
 export interface Ledger {
   /** Resolves after the record is on disk. Adds `at`, `tenant` and `replica`. Rejects when it could not be made durable. */
-  append(rec: Rec): Promise<{ readonly seq: number; readonly hash: string }>
-  head(): { readonly seq: number; readonly hash: string }
+  append(rec: Rec): Promise<RecordPlace>
+  /** `append` without the promise: calls wait in their own way for their intents, and for their outcomes not at all. */
+  enter(rec: Rec, waiter: RecordWaiter): void
+  head(): RecordPlace
   readonly health: 'ok' | 'poisoned' | 'recovering'
   close(): Promise<void>
 }

@@ -2,7 +2,7 @@ import type { Clock } from '@plat/core'
 import { rfc3339Micros } from '@plat/core'
 import { type AppendHandle, type Committed, type Files, GroupCommit, type Waiter } from '@plat/state'
 import { type Head, lineRoom, MAX_LINE_BYTES, readRawLine, sealLine, ZERO_HASH } from '../format.ts'
-import type { Ledger, Rec } from '../types.ts'
+import type { Ledger, Rec, RecordWaiter } from '../types.ts'
 import { encodeRecord, type Stamp } from './encode.ts'
 
 /** What the ledger tells metrics. */
@@ -87,10 +87,14 @@ export class FileLedger implements Ledger {
   }
 
   append(rec: Rec): Promise<Head> {
-    if (this.#closed) return Promise.reject(new LedgerUnavailable(`${this.#path} is closed`))
-    if (this.#health === 'poisoned') return this.#refuse(`the last write failed: ${this.#fault?.reason}`)
-    if (this.#commit.full) return this.#refuse('the disk cannot keep up')
-    return this.#place(rec)
+    return new Promise((resolve, reject) => this.enter(rec, { durable: resolve, failed: reject }))
+  }
+
+  enter(rec: Rec, waiter: RecordWaiter): void {
+    if (this.#closed) waiter.failed(new LedgerUnavailable(`${this.#path} is closed`))
+    else if (this.#health === 'poisoned') this.#refuse(`the last write failed: ${this.#fault?.reason}`, waiter)
+    else if (this.#commit.full) this.#refuse('the disk cannot keep up', waiter)
+    else this.#place(rec, waiter)
   }
 
   /** Commits what waits now, outcomes that linger for company included. */
@@ -108,23 +112,22 @@ export class FileLedger implements Ledger {
     this.#options.unlock()
   }
 
-  #place(rec: Rec): Promise<Head> {
+  #place(rec: Rec, waiter: RecordWaiter): void {
     const last = this.#last
     const seq = last === null ? 0 : last.seq + 1
     let text: string
     try {
       text = encodeRecord(rec, this.#stampNow())
     } catch (error) {
-      return Promise.reject(error)
+      waiter.failed(error)
+      return
     }
     const { buffer, length } = this.#commit.room(lineRoom(text))
     const { hash, end } = sealLine({ buffer, at: length, prev: last === null ? ZERO_HASH : last.hash }, text, seq)
     const head = { seq, hash }
     this.#last = head
-    return new Promise((resolve, reject) => {
-      // Nobody waits for an outcome, so it may share the commit of the next intent.
-      this.#commit.add(end - length, new Pending(this, head, resolve, reject), rec.kind !== 'outcome')
-    })
+    // Nobody waits for an outcome, so it may share the commit of the next intent.
+    this.#commit.add(end - length, new Pending(this, head, waiter), rec.kind !== 'outcome')
   }
 
   /** Many records share a millisecond: its text is made once. */
@@ -138,9 +141,9 @@ export class FileLedger implements Ledger {
     return this.#stamp
   }
 
-  #refuse(why: string): Promise<never> {
+  #refuse(why: string, waiter: RecordWaiter): void {
     this.missed()
-    return Promise.reject(new LedgerUnavailable(`${this.#path}: ${why}`))
+    waiter.failed(new LedgerUnavailable(`${this.#path}: ${why}`))
   }
 
   #commitOn(handle: AppendHandle): GroupCommit {
@@ -188,18 +191,19 @@ export class FileLedger implements Ledger {
   #recordGap(): void {
     const count = this.#unrecorded
     this.#unrecorded = 0
-    this.#place({ kind: 'gap', count, reason: this.#fault?.reason, since: this.#fault?.since }).then(
-      () => {
+    const gap: Rec = { kind: 'gap', count, reason: this.#fault?.reason, since: this.#fault?.since }
+    this.#place(gap, {
+      durable: () => {
         this.#health = 'ok'
         this.#fault = null
         this.#recoveryMs = FIRST_RECOVERY_MS
         this.#meter.recovered(count)
       },
-      () => {
+      failed: () => {
         // Its own refusal was counted like any other record's, but the gap record is not one that anybody misses.
         this.#unrecorded += count - 1
       },
-    )
+    })
   }
 
   /** One more record that the chain has no place for. */
@@ -213,23 +217,21 @@ export class FileLedger implements Ledger {
 class Pending implements Waiter {
   readonly head: Head
   readonly #ledger: FileLedger
-  readonly #resolve: (head: Head) => void
-  readonly #reject: (fault: Error) => void
+  readonly #waiter: RecordWaiter
 
-  constructor(ledger: FileLedger, head: Head, resolve: (head: Head) => void, reject: (fault: Error) => void) {
+  constructor(ledger: FileLedger, head: Head, waiter: RecordWaiter) {
     this.head = head
     this.#ledger = ledger
-    this.#resolve = resolve
-    this.#reject = reject
+    this.#waiter = waiter
   }
 
   durable(): void {
-    this.#resolve(this.head)
+    this.#waiter.durable(this.head)
   }
 
   failed(fault: Error): void {
     this.#ledger.missed()
-    this.#reject(new LedgerUnavailable(`the record could not be made durable: ${fault.message}`))
+    this.#waiter.failed(new LedgerUnavailable(`the record could not be made durable: ${fault.message}`))
   }
 }
 

@@ -16,6 +16,10 @@ const ledgers: Ledgers = {
       records.push(rec)
       return head
     },
+    enter(rec, waiter) {
+      records.push(rec)
+      waiter.durable(head)
+    },
     head: () => head,
     health: 'ok',
     close: async () => {},

@@ -93,6 +93,7 @@ test('while the ledger cannot be written nothing is issued, and a refusal stays 
       appended.push(record)
       throw new Error('no space left')
     },
+    enter: (_, waiter) => waiter.failed(new Error('no space left')),
     head: () => ({ seq: 0, hash: '' }),
     health: 'poisoned',
     close: async () => {},

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { systemClock, systemIds } from '@plat/core'
 import { type Listener, listen } from '@plat/http'
-import type { Ledgers, Rec } from '@plat/ledger'
+import type { Ledgers, Rec, RecordWaiter } from '@plat/ledger'
 import { silentLog } from '@plat/process'
 import { createAdmin } from '../../admin/index.ts'
 import { tokenMode } from '../../testing/admin.ts'
@@ -23,7 +23,11 @@ async function served({ devTokenApprovers }: { readonly devTokenApprovers: boole
     records.push(rec)
     return head
   }
-  const ledgers: Ledgers = { of: () => ({ append, head: () => head, health: 'ok', close: async () => {} }) }
+  const enter = (rec: Rec, waiter: RecordWaiter) => {
+    records.push(rec)
+    waiter.durable(head)
+  }
+  const ledgers: Ledgers = { of: () => ({ append, enter, head: () => head, health: 'ok', close: async () => {} }) }
   const pending: number[] = []
   const parts = { ledgers, clock: systemClock, ids: systemIds(systemClock), log: silentLog }
   const approvals = await createApprovals({

@@ -1,4 +1,4 @@
-import type { Ledger, Ledgers } from '@plat/ledger'
+import type { Ledger, Ledgers, Rec } from '@plat/ledger'
 import { type Call, type Denial, deny, type Fact, type Frame, type Outcome, type Reply } from '../../call/index.ts'
 import type { Plane } from '../plane.ts'
 import { type AnyReview, type AnyStage, admitted, type Running } from '../stage.ts'
@@ -132,17 +132,19 @@ function wrong(fault: ReviewFault): Frame[] | Denial | Promise<Frame[] | Denial>
 
 export function fakeLedgers(world: World): Ledgers {
   const { ledger: fault } = world.scenario
+  const append = async (rec: Rec) => {
+    world.records.push(rec)
+    const intent = rec.kind === 'intent'
+    if (intent && fault === 'intent never, and the caller leaves') {
+      world.leave()
+      return never
+    }
+    if (fault === 'everything fails' || (fault === 'intent fails' && intent)) throw new Error('disk')
+    return { seq: 1, hash: '' }
+  }
   const ledger: Ledger = {
-    append(rec) {
-      world.records.push(rec)
-      const intent = rec.kind === 'intent'
-      if (intent && fault === 'intent never, and the caller leaves') {
-        world.leave()
-        return never
-      }
-      const broken = fault === 'everything fails' || (fault === 'intent fails' && intent)
-      return broken ? Promise.reject(new Error('disk')) : Promise.resolve({ seq: 1, hash: '' })
-    },
+    append,
+    enter: (rec, waiter) => void append(rec).then(waiter.durable.bind(waiter), waiter.failed.bind(waiter)),
     head: () => ({ seq: 0, hash: '' }),
     health: 'ok',
     close: () => Promise.resolve(),

@@ -1,5 +1,5 @@
 import { type Clock, reasonOf } from '@plat/core'
-import type { Ledgers, Rec } from '@plat/ledger'
+import type { Ledgers, Rec, RecKind, RecordWaiter } from '@plat/ledger'
 import {
   type Denial,
   type Ending,
@@ -89,7 +89,7 @@ export class Closing {
   turnAway(incoming: Incoming, identity: Identity, plane: Plane, denial: Denial): void {
     this.#parts.metrics.decided('deny', unresolved.server)
     this.refuse(incoming, null, plane, denial)
-    void this.#append(identity, unreadRecord(incoming.id, identity, denial, this.#revision(incoming.snapshot)))
+    this.#append(identity, unreadRecord(incoming.id, identity, denial, this.#revision(incoming.snapshot)), ignore)
   }
 
   refuse(incoming: Incoming, call: GovernedCall | null, plane: Plane, denial: Denial): void {
@@ -121,7 +121,7 @@ export class Closing {
   #record(call: GovernedCall, outcome: Outcome, denial: Denial | null): void {
     const record = this.#closingRecord(call, outcome, denial)
     // Nobody waits for this record: the answer has left, and the ledger's own queue is durable in order.
-    if (record !== null) void this.#append(call.identity, record)
+    if (record !== null) this.#append(call.identity, record, ignore)
     this.#count(call, outcome)
     this.#parts.live.remove(call)
   }
@@ -209,34 +209,54 @@ export class Closing {
   }
 
   /** False when the intent could not be made durable; the audit failure policy decides what that means. */
-  intend(call: GovernedCall): Promise<boolean> {
-    return this.#append(call.identity, intentRecord(call, this.#revision(call.snapshot)))
+  intend(call: GovernedCall): Promise<boolean | typeof stopped> {
+    const record = intentRecord(call, this.#revision(call.snapshot))
+    return call.stopper.answer((tell) => this.#append(call.identity, record, tell))
   }
 
   /** False when what the upstream asks could not be made durable. */
   async asked(call: GovernedCall, messages: readonly Message[]): Promise<boolean> {
-    const records = messages.map((message) => this.#append(call.identity, messageRecord(call, message)))
+    const records = messages.map(
+      (message) => new Promise<boolean>((tell) => this.#append(call.identity, messageRecord(call, message), tell)),
+    )
     return (await Promise.all(records)).every((durable) => durable)
   }
 
-  /** False when the record could not be made durable: never silently, it is logged here and counted by the ledger. */
-  #append(identity: Identity, record: Rec): Promise<boolean> {
-    const lost = (error: unknown) => {
-      const reason = reasonOf(error)
-      this.#parts.log.error({ kind: record.kind, error: reason }, 'a record could not be made durable')
-      return false
-    }
+  /** Tells false when the record could not be made durable. */
+  #append(identity: Identity, record: Rec, tell: (durable: boolean) => void): void {
+    const entry = new Entry(record.kind, this.#parts.log, tell)
     try {
-      return this.#parts.ledgers.of(identity.tenant).append(record).then(durable, lost)
+      this.#parts.ledgers.of(identity.tenant).enter(record, entry)
     } catch (error) {
-      return Promise.resolve(lost(error))
+      entry.failed(error)
     }
   }
 }
 
-function durable(): true {
-  return true
+/** A record on its way to the ledger. It is never lost silently: the loss is logged here and counted by the ledger. */
+class Entry implements RecordWaiter {
+  readonly #kind: RecKind
+  readonly #log: RunnerLog
+  readonly #tell: (durable: boolean) => void
+
+  constructor(kind: RecKind, log: RunnerLog, tell: (durable: boolean) => void) {
+    this.#kind = kind
+    this.#log = log
+    this.#tell = tell
+  }
+
+  durable(): void {
+    this.#tell(true)
+  }
+
+  failed(error: unknown): void {
+    this.#log.error({ kind: this.#kind, error: reasonOf(error) }, 'a record could not be made durable')
+    this.#tell(false)
+  }
 }
+
+/** Nobody waits. */
+function ignore(): void {}
 
 function outcomeOf(call: GovernedCall, { ending, denial }: Ended, monotonic: number): Outcome {
   return {

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import type { Rec } from '@plat/ledger'
 import { type Denial, deny, type Frame } from '../../call/index.ts'
 import type { Plane } from '../plane.ts'
-import { Stopper } from './stopper.ts'
+import { Stopper, stopped } from './stopper.ts'
 import { ada, args, eventStream, frame, json, only, world } from './testing/world.ts'
 
 test('with a closed ledger the intent is there before the call is forwarded, and the outcome after', async () => {
@@ -54,6 +54,9 @@ test('while the ledger cannot be written, closed forwards nothing and open lets 
   const open = world({ audit: 'open', unwritable })
   await open.done
   assert.deepEqual(open.wire, ['forward unsent, 0 records', '200 {"ok":1}'])
+  const lost = (kind: string) => `a record could not be made durable {"kind":"${kind}","error":"no room"}`
+  assert.deepEqual(closed.logged, [lost('intent'), lost('decision')])
+  assert.deepEqual(open.logged, [lost('outcome')])
 })
 
 test('a denial before anything was forwarded leaves one decision that names rule and revision', async () => {
@@ -134,6 +137,16 @@ test('what an upstream asks of the caller is recorded before the caller sees it,
   const open = world({ head: eventStream, batches, unwritable, audit: 'open' })
   await open.done
   assert.deepEqual(open.wire.slice(1), ['200…', '1?', '2', 'end'])
+})
+
+test('an answer that comes after the stop is for nobody, and a call that was stopped waits for none', async () => {
+  const waiting = new Stopper()
+  const tell: ((value: string) => void)[] = []
+  const answer = waiting.answer<string>((told) => void tell.push(told))
+  waiting.stop('client', null)
+  tell[0]?.('late')
+  assert.equal(await answer, stopped)
+  assert.equal(await waiting.answer<string>((told) => told('at once')), stopped)
 })
 
 test('who listens for the stop of a call hears it once, and not after it has left', () => {

@@ -126,7 +126,7 @@ class PipelineRunner implements Runner {
       if (refusal !== null) return refusal
       if (this.#needsIntent(call)) {
         call.intended = true
-        const unrecorded = this.#recorded(call, await call.stopper.until(this.#closing.intend(call)))
+        const unrecorded = this.#recorded(call, await this.#closing.intend(call))
         if (unrecorded !== null) return unrecorded
       }
       const began = this.#clock.monotonic()

@@ -69,6 +69,19 @@ export class Stopper implements StopSignal {
     })
   }
 
+  /**
+   * Waits for the answer that `ask` lets somebody tell, or for the stop, as `until` does, but without a promise for the work: an answer
+   * that comes after the stop is nobody's.
+   */
+  answer<T>(ask: (tell: (value: T) => void) => void): Promise<T | typeof stopped> {
+    return new Promise((resolve) => {
+      // Left there when the answer comes first: to wake what is awake does nothing.
+      this.#wake = resolve
+      if (this.reason !== null) this.#waken()
+      ask(resolve)
+    })
+  }
+
   /** False: the stop came first, and whoever waited has gone. */
   #leave(waiting: (value: typeof stopped) => void): boolean {
     if (this.#wake !== waiting) return false

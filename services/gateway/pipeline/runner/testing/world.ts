@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { TestClock } from '@plat/core'
-import type { Rec } from '@plat/ledger'
+import type { Ledger, Rec } from '@plat/ledger'
 import {
   type Decision,
   type Denial,
@@ -83,7 +83,8 @@ export function world(setup: Setup = {}) {
     (name: string) =>
     (...values: readonly unknown[]) =>
       void metrics.push([name, ...values].join(' '))
-  const log = { error: () => {} }
+  const logged: string[] = []
+  const log = { error: (fields: object, message: string) => void logged.push(`${message} ${JSON.stringify(fields)}`) }
   const runner = createRunner({
     stages: fakeStages(setup),
     reviews: [],
@@ -107,7 +108,7 @@ export function world(setup: Setup = {}) {
   const request = { method: 'POST', path: '/mcp/notes', query: '', headers, body: Readable.from([]), remote: '' }
   const incoming = new Incoming({ id: 'c1', wire: request, sink, stopper, snapshot: snapshots.current, clock, log })
   const done = runner.govern(incoming, fakePlane(setup, wire, records))
-  return { clock, live, snapshots, stopper, records, wire, metrics, headers, done }
+  return { clock, live, snapshots, stopper, records, wire, metrics, logged, headers, done }
 }
 
 /** Writes down what the caller gets. */
@@ -194,7 +195,14 @@ function ledger(records: Rec[], unwritable: (rec: Rec) => boolean = () => false)
     if (unwritable(rec)) throw new Error('no room')
     return { seq: records.push(rec), hash: '' }
   }
-  return { append, head: () => ({ seq: 0, hash: '' }), health: 'ok', close: async () => {} } as const
+  const ledger: Ledger = {
+    append,
+    enter: (rec, waiter) => void append(rec).then(waiter.durable.bind(waiter), waiter.failed.bind(waiter)),
+    head: () => ({ seq: 0, hash: '' }),
+    health: 'ok',
+    close: async () => {},
+  }
+  return ledger
 }
 
 export function only(records: readonly Rec[]): Rec {

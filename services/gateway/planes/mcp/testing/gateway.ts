@@ -161,10 +161,8 @@ function policy(allows: (tool: string) => boolean) {
 
 function memoryLedger(records: Rec[]): Ledger {
   return {
-    append(rec) {
-      records.push(rec)
-      return Promise.resolve({ seq: records.length, hash: '' })
-    },
+    append: async (rec) => ({ seq: records.push(rec), hash: '' }),
+    enter: (rec, waiter) => waiter.durable({ seq: records.push(rec), hash: '' }),
     head: () => ({ seq: records.length, hash: '' }),
     health: 'ok',
     close: () => Promise.resolve(),
