@@ -8,6 +8,14 @@ test('an id is a UUIDv7 whose first 48 bits are the time', () => {
   assert.match(ids.uuid(), /^01234567-89ab-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
 })
 
+test('all four variants of a UUIDv7 come, and every other digit is random', () => {
+  const ids = systemIds(new TestClock())
+  const made = Array.from({ length: 1000 }, () => ids.uuid())
+  const digitsAt = (at: number) => [...new Set(made.map((id) => id.charAt(at)))].sort().join('')
+  assert.equal(digitsAt(19), '89ab')
+  for (const at of [15, 16, 17, 20, 21, 22, 24, 30, 35]) assert.equal(digitsAt(at), '0123456789abcdef')
+})
+
 test('ids do not repeat and sort by time', async () => {
   const clock = new TestClock()
   const ids = systemIds(clock)

@@ -24,7 +24,7 @@ export function systemIds(clock: Clock): Ids {
   return {
     uuid() {
       if (used === block.length) {
-        block = randomBytes(IDS_OF_BLOCK * RANDOM_BYTES_OF_UUID).toString('hex')
+        block = digitsOfBlock()
         used = 0
       }
       used += DIGITS_OF_UUID
@@ -47,12 +47,16 @@ function timeOf(now: number): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7`
 }
 
-const VARIANTS = '89ab'
+/** The hex digits that so many ids take in turn; the fourth of each says the variant, `10` and two random bits. */
+function digitsOfBlock(): string {
+  const bytes = randomBytes(IDS_OF_BLOCK * RANDOM_BYTES_OF_UUID)
+  for (let at = 1; at < bytes.length; at += RANDOM_BYTES_OF_UUID) bytes[at] = ((bytes[at] ?? 0) & 0xf3) | 0x08
+  return bytes.toString('hex')
+}
 
-/** A UUIDv7's variant and 74 random bits, from the hex digits that begin at `from`. */
+/** A UUIDv7's variant and 74 random bits, from the digits that begin at `from`. */
 function restOf(digits: string, from: number): string {
-  const variant = VARIANTS[Number.parseInt(digits[from + 3] ?? '0', 16) & 0x3]
-  return `${digits.slice(from, from + 3)}-${variant}${digits.slice(from + 4, from + 7)}-${digits.slice(from + 7, from + 19)}`
+  return `${digits.slice(from, from + 3)}-${digits.slice(from + 3, from + 7)}-${digits.slice(from + 7, from + 19)}`
 }
 
 const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567'
