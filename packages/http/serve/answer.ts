@@ -5,7 +5,7 @@ type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[]
 
 /**
  * A response that names its request in `x-plat-request-id`, whoever writes the head. A header set beforehand would do the same, but
- * Node then sets and checks each further one by itself.
+ * Node then sets and checks each further one by itself. Headers given as a list are this answer's own: they are added to.
  */
 export class Answer extends ServerResponse<Request> {
   /** UUIDv7. */
@@ -17,7 +17,10 @@ export class Answer extends ServerResponse<Request> {
   }
 
   #named(headers: Headers | undefined): Headers {
-    if (Array.isArray(headers)) return [...headers, 'x-plat-request-id', this.requestId]
+    if (Array.isArray(headers)) {
+      headers.push('x-plat-request-id', this.requestId)
+      return headers
+    }
     return { ...headers, 'x-plat-request-id': this.requestId }
   }
 }

@@ -12,6 +12,8 @@ export const BODY_TIMEOUT_MS = 30_000
 /** One line about a wrong broker token in this time, in milliseconds: a flood must not fill the disk. */
 const WARN_EVERY_MS = 1000
 
+const JSON_TYPE = 'application/json; charset=utf-8'
+
 /** One endpoint: a POST's body in, the answer's object out. A thrown `Refusal` is the answer instead. */
 export interface Endpoint {
   readonly path: string
@@ -131,10 +133,9 @@ function send(
 ): void {
   const text = JSON.stringify(body)
   if (headers !== null) for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
-  response.writeHead(status, {
-    'content-type': 'application/json; charset=utf-8',
-    'content-length': Buffer.byteLength(text),
-    'cache-control': 'no-store',
-  })
+  const length = String(Buffer.byteLength(text))
+  // A list costs Node less than an object.
+  const head = ['content-type', JSON_TYPE, 'content-length', length, 'cache-control', 'no-store']
+  response.writeHead(status, head)
   response.end(text)
 }

@@ -9,11 +9,16 @@ after(() => {
   for (const server of servers) server.close()
 })
 
+interface Parts {
+  readonly request: http.IncomingMessage
+  readonly response: http.ServerResponse
+}
+
 /** A server on loopback; `handle` gets the sink of each response, `gone` resolves when a caller left early. */
-async function serve(handle: (sink: ResponseSink, request: http.IncomingMessage) => unknown) {
+async function serve(handle: (sink: ResponseSink, exchange: Parts) => unknown) {
   const gone = Promise.withResolvers<void>()
   const server = http.createServer((request, response) => {
-    void handle(new ResponseSink('d1', response, gone.resolve), request)
+    void handle(new ResponseSink('d1', response, gone.resolve), { request, response })
   })
   servers.push(server)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -63,14 +68,30 @@ test('a flushed head arrives before the first event', async () => {
   assert.equal(await answer.text(), '')
 })
 
-/** What stands on the wire behind the head. */
-async function wireBody(url: string, version: string): Promise<string> {
+/** Head and body as they stand on the wire. */
+async function wireOfAnswer(url: string, version: string): Promise<readonly [string, string]> {
   const { hostname, port, pathname } = new URL(url)
   const socket = connect(Number(port), hostname)
   socket.end(`GET ${pathname} HTTP/${version}\r\nhost: x\r\nconnection: close\r\n\r\n`)
   const wire = (await socket.setEncoding('latin1').toArray()).join('')
-  return wire.slice(wire.indexOf('\r\n\r\n') + 4)
+  const end = wire.indexOf('\r\n\r\n')
+  return [wire.slice(0, end), wire.slice(end + 4)]
 }
+
+test('a head has its headers in order, each once, and those that were set beforehand', async () => {
+  const head = { status: 429, headers: { 'content-type': 'application/json', 'retry-after': '3' } }
+  const told = ['content-type: application/json', 'retry-after: 3', 'x-plat-decision-id: d1', 'x-plat-overhead-ms: 1.5']
+  for (const set of [false, true]) {
+    const { url } = await serve((sink, { response }) => {
+      if (set) response.setHeader('vary', 'origin')
+      sink.reply(head, 1.5, text.encode('{}'))
+    })
+    const [wire] = await wireOfAnswer(url, '1.1')
+    const [status, ...lines] = wire.split('\r\n').filter((line) => !line.startsWith('Date: '))
+    assert.equal(status, 'HTTP/1.1 429 Too Many Requests')
+    assert.deepEqual(lines, [...(set ? ['vary: origin'] : []), ...told, 'content-length: 2', 'Connection: close'])
+  }
+})
 
 test('what is streamed leaves in chunks of its own bytes, short or long, and unframed where chunks are not known', async () => {
   const long = 'x'.repeat(64 * 1024 + 1)
@@ -82,8 +103,8 @@ test('what is streamed leaves in chunks of its own bytes, short or long, and unf
     sink.end()
   })
   const chunks = pieces.map((piece) => `${piece.length.toString(16)}\r\n${piece}\r\n`).join('')
-  assert.equal(await wireBody(url, '1.1'), `${chunks}0\r\n\r\n`)
-  assert.equal(await wireBody(url, '1.0'), pieces.join(''))
+  assert.equal((await wireOfAnswer(url, '1.1'))[1], `${chunks}0\r\n\r\n`)
+  assert.equal((await wireOfAnswer(url, '1.0'))[1], pieces.join(''))
 })
 
 test('a caller that reads slowly makes the writer wait, and one that leaves wakes it', async () => {
@@ -117,7 +138,7 @@ test('a caller that got everything has not left', async () => {
 
 test('path and query stand apart, and credentials can be forgotten', async () => {
   const seen: unknown[] = []
-  const { url } = await serve((sink, request) => {
+  const { url } = await serve((sink, { request }) => {
     const wire = wireOf(request)
     forgetCredentials(wire)
     seen.push(wire.method, wire.path, wire.query, Object.keys(wire.headers).sort())

@@ -101,11 +101,17 @@ export class ResponseSink implements Sink {
     this.#response.destroy()
   }
 
-  /** All in one call: a header that is set beforehand is stored by its name and checked by itself. */
+  /**
+   * All in one call: a header that is set beforehand is stored by its name and checked by itself. As a list, since Node would ask an
+   * object for each of its members by name.
+   */
   #head({ status, headers }: Head, overheadMs: number, length: number | null): void {
     this.headSent = true
-    const told = { ...headers, 'x-plat-decision-id': this.#id, 'x-plat-overhead-ms': String(overheadMs) }
-    this.#response.writeHead(status, length === null ? told : { ...told, 'content-length': length })
+    const told: string[] = []
+    for (const name in headers) told.push(name, headers[name] ?? '')
+    told.push('x-plat-decision-id', this.#id, 'x-plat-overhead-ms', String(overheadMs))
+    if (length !== null) told.push('content-length', String(length))
+    this.#response.writeHead(status, told)
   }
 }
 
