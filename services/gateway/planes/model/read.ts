@@ -1,5 +1,5 @@
 import { type Arrival, type Denial, deny, isDenial, type Parsed } from '../../call/index.ts'
-import { type BodyLimits, readJsonBytes } from '../wire/body.ts'
+import { type BodyLimits, useJsonBytes } from '../wire/body.ts'
 import { readModelBody } from './request.ts'
 
 /** `/llm/<route>/v1/<endpoint>`; names of routes are those of document 3 and `<ns>.<agent>`. */
@@ -44,9 +44,11 @@ function only(allow: string, method: string): Denial {
   return deny('method_not_allowed', `${method} is not a method of this endpoint`, { data: { allow } })
 }
 
-async function readChat(arrival: Arrival, server: string, limits: BodyLimits): Promise<Parsed | Denial> {
-  const bytes = await readJsonBytes(arrival, limits)
-  if (isDenial(bytes)) return bytes
+function readChat(arrival: Arrival, server: string, limits: BodyLimits): Denial | Promise<Parsed | Denial> {
+  return useJsonBytes(arrival, limits, (bytes) => chatOf(server, bytes))
+}
+
+function chatOf(server: string, bytes: Uint8Array): Parsed | Denial {
   const body = readModelBody(bytes)
   if (isDenial(body)) return body
   const { model } = body.request

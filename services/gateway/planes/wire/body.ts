@@ -12,12 +12,7 @@ export interface BodyLimits {
   readonly bodyReadTimeoutMs: number
 }
 
-/** The bytes of a JSON body; whether they are JSON is not asked here. */
-export function readJsonBytes(arrival: Arrival, limits: BodyLimits): Denial | Promise<Uint8Array | Denial> {
-  return useJsonBytes(arrival, limits, (bytes) => bytes)
-}
-
-/** What `use` makes of the bytes of a JSON body. */
+/** What `use` makes of the bytes of a JSON body; whether they are JSON is not asked here. */
 export function useJsonBytes<T>(
   { wire }: Arrival,
   limits: BodyLimits,
