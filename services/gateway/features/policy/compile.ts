@@ -35,8 +35,8 @@ export interface PolicySet {
   /** Feeds `plat_gateway_policy_revision`. */
   readonly generation: number
   readonly count: number
-  /** Policies of an agent, by `<ns>/<agent>`. */
-  readonly byAgent: ReadonlyMap<string, readonly CompiledPolicy[]>
+  /** Policies of an agent, by namespace and name: maps within maps, so that no call has to put a key together. */
+  readonly byAgent: ReadonlyMap<string, ReadonlyMap<string, readonly CompiledPolicy[]>>
 }
 
 /** What stands before a file was read: nobody has a policy, so everything is denied. */
@@ -45,15 +45,11 @@ export const noPolicies: PolicySet = { revision: 'none', generation: 0, count: 0
 /** Compiles every policy of a decoded file, or lists every expression that cannot be. */
 export function compilePolicies(file: PolicyFile): { set: PolicySet } | { problems: string[] } {
   const problems: string[] = []
-  const byAgent = new Map<string, CompiledPolicy[]>()
+  const byAgent = new Map<string, Map<string, CompiledPolicy[]>>()
   for (const [index, entry] of file.policies.entries()) {
     const policy = compilePolicy(entry, { at: `policies[${index}]`, revision: file.revision, problems })
-    for (const agent of entry.agents) {
-      const key = `${entry.namespace}/${agent}`
-      const others = byAgent.get(key)
-      if (others === undefined) byAgent.set(key, [policy])
-      else others.push(policy)
-    }
+    const ofNamespace = byAgent.getOrInsertComputed(entry.namespace, () => new Map())
+    for (const agent of entry.agents) ofNamespace.getOrInsert(agent, []).push(policy)
   }
   if (problems.length > 0) return { problems }
   return { set: { revision: file.revision, generation: file.generation, count: file.policies.length, byAgent } }

@@ -10,11 +10,11 @@ import { type PolicyInput, questionOfTool, Variables } from './question.ts'
  */
 export function judge(set: PolicySet, input: PolicyInput): Decision {
   const { namespace, agent } = input.identity
-  const policies = set.byAgent.get(`${namespace}/${agent}`)
+  const policies = set.byAgent.get(namespace)?.get(agent)
   if (policies === undefined) return withoutPolicy(set, input.identity)
   let strictest: CompiledRule | null = null
   let variables: Variables | null = null
-  const rates: HoldItem[] = []
+  let rates: HoldItem[] | null = null
   for (const policy of policies) {
     for (const rule of policy.rules.candidates(input)) {
       const decides = strictest === null || rule.strictness > strictest.strictness
@@ -25,12 +25,15 @@ export function judge(set: PolicySet, input: PolicyInput): Decision {
         if (!holds(rule.action, rule.when, input, variables)) continue
       }
       if (rule.action === 'deny') return rule.decision
-      if (rule.rate !== null) rates.push(rule.rate(input))
+      if (rule.rate !== null) {
+        rates ??= []
+        rates.push(rule.rate(input))
+      }
       if (decides) strictest = rule
     }
   }
   if (strictest === null) return policies[0]?.byDefault ?? withoutPolicy(set, input.identity)
-  return rates.length === 0 ? strictest.decision : { ...strictest.decision, rates }
+  return rates === null ? strictest.decision : { ...strictest.decision, rates }
 }
 
 /** Is a tool shown in a list? Hidden when a call would be denied whatever its arguments. */
