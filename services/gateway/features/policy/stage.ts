@@ -50,6 +50,7 @@ export function createPolicyStage(
       return { decision: call.operation === 'mcp.answer' ? { ...decision, action: 'allow' } : decision }
     },
     still(call: Call<'identity' | 'target' | 'decision'>) {
+      if (snapshots.current === call.snapshot) return null
       const current = snapshots.current.get(policySlot)
       if (current === call.snapshot.get(policySlot)) return null
       if (followsUnjudged(call)) return null

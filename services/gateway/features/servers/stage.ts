@@ -71,6 +71,7 @@ export function createResolveStage({
 
 /** A long call ends when its name has gone or leads to another server. */
 function stillThere(call: Call<'identity' | 'target'>, snapshots: Snapshots): Denial | null {
+  if (snapshots.current === call.snapshot) return null
   const registry = snapshots.current.get(registrySlot)
   if (registry === call.snapshot.get(registrySlot)) return null
   const upstream = registry.resolve(call.facts.identity, call.server)
