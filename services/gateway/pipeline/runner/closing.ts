@@ -110,24 +110,26 @@ export class Closing {
   /** The end of every call: outcome, settle in reverse, record. The latch makes it once. */
   close(call: GovernedCall, { ending, denial }: Ended): undefined | Promise<void> {
     if (call.outcome !== null) return undefined
-    const outcome = outcomeOf(call, { ending, denial }, this.#clock.monotonic())
+    const now = this.#clock.monotonic()
+    const outcome = outcomeOf(call, { ending, denial }, now)
     call.outcome = outcome
     const settling = this.settle(call, outcome)
-    if (settling !== undefined) return settling.then(() => this.#record(call, outcome, denial))
-    this.#record(call, outcome, denial)
+    if (settling !== undefined) return settling.then(() => this.#record(call, outcome, denial, this.#clock.monotonic()))
+    this.#record(call, outcome, denial, now)
     return undefined
   }
 
-  #record(call: GovernedCall, outcome: Outcome, denial: Denial | null): void {
-    const record = this.#closingRecord(call, outcome, denial)
+  /** `now`: monotonic milliseconds. */
+  #record(call: GovernedCall, outcome: Outcome, denial: Denial | null, now: number): void {
+    const record = this.#closingRecord(call, outcome, denial, now)
     // Nobody waits for this record: the answer has left, and the ledger's own queue is durable in order.
     if (record !== null) this.#append(call.identity, record, ignore)
     this.#count(call, outcome)
     this.#parts.live.remove(call)
   }
 
-  #closingRecord(call: GovernedCall, outcome: Outcome, denial: Denial | null): Rec | null {
-    const revision = this.#revision(call.snapshot)
+  #closingRecord(call: GovernedCall, outcome: Outcome, denial: Denial | null, now: number): Rec | null {
+    const revision = this.#revisionOf(call)
     const refusal = outcome.result === 'denied' || outcome.result === 'cut' ? denial : null
     if (call.plan.row.record === 'denials') {
       return refusal === null ? null : decisionRecord(call, refusal, revision)
@@ -135,8 +137,13 @@ export class Closing {
     if (refusal !== null && !call.intended && !call.forwarded) {
       return decisionRecord(call, refusal, revision)
     }
-    const ms = this.#clock.monotonic() - call.incoming.startedAt
-    return outcomeRecord(call, outcome, denial, { revision, ms, prices: this.#parts.prices?.(call.snapshot) ?? null })
+    const ms = now - call.incoming.startedAt
+    return outcomeRecord(call, outcome, denial, { revision, ms, prices: this.#parts.prices })
+  }
+
+  /** That of the policies that decided; where none did, of those in force. */
+  #revisionOf({ facts: { decision }, snapshot }: GovernedCall): string {
+    return decision.revision || this.#revision(snapshot)
   }
 
   #revision(snapshot: Snapshot): string {
@@ -210,7 +217,8 @@ export class Closing {
 
   /** False when the intent could not be made durable; the audit failure policy decides what that means. */
   intend(call: GovernedCall): Promise<boolean | typeof stopped> {
-    const record = intentRecord(call, this.#revision(call.snapshot))
+    call.intended = true
+    const record = intentRecord(call, this.#revisionOf(call))
     return call.stopper.answer((tell) => this.#append(call.identity, record, tell))
   }
 

@@ -1,12 +1,13 @@
 import { hash } from 'node:crypto'
 import type { Rec } from '@plat/ledger'
-import type { Hold, HoldItem } from '@plat/state'
+import type { HoldItem } from '@plat/state'
 import {
   type Decision,
   type Denial,
   type Identity,
   type Message,
   type Outcome,
+  type Snapshot,
   type Target,
   type Usage,
   unresolved,
@@ -64,11 +65,11 @@ function heldItem({ amount, cap, key, unit, window }: HoldItem) {
 /** How the call ended: one per call. */
 export function outcomeRecord(call: GovernedCall, outcome: Outcome, denial: Denial | null, more: Closed): Rec {
   const { usage } = outcome
-  const { decision, hold, target } = call.facts
+  const { decision, target } = call.facts
   const model = target.kind === 'model'
   const known = described(call)
   const { policy, rule, reason, code, policyRevision } = verdict(decision, denial, more.revision)
-  const { costMicros, currency, priceId, settled } = money(outcome, hold, more.prices)
+  const { costMicros, currency, priceId, settled } = money(call, outcome, more.prices)
   return {
     kind: 'outcome',
     call: known.call,
@@ -118,14 +119,15 @@ function inOrder({ cachedRead, cachedWrite, completion, prompt, reasoning }: Usa
 }
 
 /** What was held for the call says what it cost: a call that broke off has no other bill. */
-function money({ costMicros }: Outcome, hold: Hold | null, prices: Prices | null) {
+function money({ facts: { hold }, snapshot }: GovernedCall, { costMicros }: Outcome, pricesOf: Closed['prices']) {
   const settled = hold?.settled ?? null
   const held = settled === null ? undefined : hold?.items.find((item) => item.unit === 'micros')
   const spent = held === undefined ? costMicros : (settled?.get(held.key) ?? costMicros)
+  const prices = spent > 0 ? pricesOf?.(snapshot) : undefined
   return {
     costMicros: spent,
-    currency: spent > 0 ? prices?.currency : undefined,
-    priceId: spent > 0 ? prices?.id : undefined,
+    currency: prices?.currency,
+    priceId: prices?.id,
     settled: settled === null ? undefined : Object.fromEntries(settled),
   }
 }
@@ -140,8 +142,8 @@ export interface Prices {
 /** What an outcome does not say itself. */
 export interface Closed {
   readonly revision: string
-  /** Null: nothing has a price. */
-  readonly prices: Prices | null
+  /** The prices of a snapshot; absent: nothing has a price. */
+  readonly prices: ((snapshot: Snapshot) => Prices) | undefined
   /** Milliseconds from the arrival to the end. */
   readonly ms: number
 }

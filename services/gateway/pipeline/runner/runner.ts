@@ -92,6 +92,7 @@ class PipelineRunner implements Runner {
     return this.govern(new Incoming({ id, wire, sink, stopper, snapshot: snapshots.current, clock, log }), plane)
   }
 
+  /** From top to bottom in one async function: each step is a plain value where nothing waits, and an await costs more than most steps. */
   async govern(incoming: Incoming, plane: Plane): Promise<void> {
     try {
       const known = this.#identify(incoming)
@@ -101,9 +102,24 @@ class PipelineRunner implements Runner {
       const reading = this.#read(incoming, identity, plane)
       const parsed = reading instanceof Promise ? await reading : reading
       if (isDenial(parsed)) return this.#closing.turnAway(incoming, identity, plane, parsed)
-      const plan = this.#plans.get(parsed.operation) ?? rowless
-      const call = new GovernedCall(incoming, identity, parsed, plan)
-      const closing = this.#end(call, plane, await this.#progress(call, plane))
+      const call = new GovernedCall(incoming, identity, parsed, this.#plans.get(parsed.operation) ?? rowless)
+      let ended: Ended | null
+      try {
+        const admitting = this.#enter(call) ?? this.#admit(call, plane)
+        ended = admitting instanceof Promise ? await admitting : admitting
+        if (ended === null && this.#needsIntent(call)) ended = this.#recorded(call, await this.#closing.intend(call))
+        if (ended === null) {
+          const began = this.#clock.monotonic()
+          const forwarding = this.#forward(call, plane)
+          const reply = forwarding instanceof Promise ? await forwarding : forwarding
+          call.upstreamMs += this.#clock.monotonic() - began
+          const relaying = this.#relay(call, plane, reply)
+          ended = relaying instanceof Promise ? await relaying : relaying
+        }
+      } catch (error) {
+        ended = refused(incoming.broke('the call', error))
+      }
+      const closing = this.#end(call, plane, ended)
       if (closing !== undefined) await closing
     } catch (error) {
       incoming.broke('the runner', error)
@@ -116,28 +132,6 @@ class PipelineRunner implements Runner {
     if (ended.denial !== null) call.stop('denied', ended.denial)
     this.#closing.tell(call, plane, ended)
     return this.#closing.close(call, ended)
-  }
-
-  /** The governed call from top to bottom. Each step is a plain value where nothing waits, and an await costs more than most steps. */
-  async #progress(call: GovernedCall, plane: Plane): Promise<Ended> {
-    try {
-      const admitting = this.#enter(call) ?? this.#admit(call, plane)
-      const refusal = admitting instanceof Promise ? await admitting : admitting
-      if (refusal !== null) return refusal
-      if (this.#needsIntent(call)) {
-        call.intended = true
-        const unrecorded = this.#recorded(call, await this.#closing.intend(call))
-        if (unrecorded !== null) return unrecorded
-      }
-      const began = this.#clock.monotonic()
-      const forwarding = this.#forward(call, plane)
-      const reply = forwarding instanceof Promise ? await forwarding : forwarding
-      call.upstreamMs += this.#clock.monotonic() - began
-      const relaying = this.#relay(call, plane, reply)
-      return relaying instanceof Promise ? await relaying : relaying
-    } catch (error) {
-      return refused(call.incoming.broke('the call', error))
-    }
   }
 
   /** A plain value where the token is known already: most calls. */
