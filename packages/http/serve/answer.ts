@@ -11,6 +11,12 @@ export class Answer extends ServerResponse<Request> {
   /** UUIDv7. */
   requestId = ''
 
+  /** Node makes it once the head of `request` is there. */
+  constructor(...parts: ConstructorParameters<typeof ServerResponse<Request>>) {
+    super(...parts)
+    parts[0].readHead()
+  }
+
   override writeHead(status: number, reason?: string | Headers, headers?: Headers): this {
     if (typeof reason === 'string') return super.writeHead(status, reason, this.#named(headers))
     return super.writeHead(status, this.#named(reason))
