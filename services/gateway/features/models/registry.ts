@@ -4,6 +4,10 @@ import { type Denial, deny, type Identity } from '../../call/index.ts'
 /** One model route as the gateway serves it. */
 export interface Route {
   readonly name: string
+  /** Without it nobody may call the route: `models:<name>`. */
+  readonly scope: string
+  /** The route as policies match it and records name it: `llm/<name>`. */
+  readonly server: string
   readonly provider: 'openai'
   /** Base URL including `/v1`, without a slash at its end. */
   readonly upstream: string
@@ -98,6 +102,9 @@ function routeOf(name: string, entry: ModelRouteEntry): Route {
   const owner = entry.agent === undefined ? [] : [entry.agent]
   return {
     name,
+    // Put together once, and in one piece: each call looks them up and writes them down.
+    scope: ['models', name].join(':'),
+    server: ['llm', name].join('/'),
     provider: 'openai',
     upstream: entry.upstream.replace(/\/+$/, ''),
     model: entry.model || null,

@@ -33,11 +33,12 @@ export function createModelResolve({
     gives: ['target'],
     skipped: { target: unresolved },
     admit(call) {
-      const scope = `models:${call.server}`
+      const routes = call.snapshot.get(routesSlot)
+      const scope = routes.route(call.server)?.scope ?? `models:${call.server}`
       if (!call.facts.identity.scopes.has(scope)) {
         return deny('insufficient_scope', `scope ${scope} is required`, { data: { scope } })
       }
-      const route = call.snapshot.get(routesSlot).resolve(call.facts.identity, call.server)
+      const route = routes.resolve(call.facts.identity, call.server)
       if (isDenial(route)) return route
       // Asked before anything is held or sent: a call that cannot be made costs nothing.
       if (route.apiKeyFile !== null && apiKey(route.apiKeyFile) === null)
@@ -71,7 +72,7 @@ function targetOf(call: Call<'identity'>, route: Route): Target | Denial {
     ...unresolved,
     kind: 'model',
     key: route.name,
-    server: `llm/${route.name}`,
+    server: route.server,
     tool: model,
     trust: 'trusted',
     dataClass: 'internal',
