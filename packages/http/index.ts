@@ -1,6 +1,6 @@
 export type { HttpClient } from './client/client.ts'
 export { BadResponse } from './client/head.ts'
-export type { ClientRequest } from './client/request.ts'
+export type { ClientRequest, RequestHeaders } from './client/request.ts'
 export type { Receiver, Sending } from './client/transfer.ts'
 export { type AddressCheck, createAddressCheck } from './dial/addresses.ts'
 export { createDialer, type Dialer, type DialerOptions, type DialOptions } from './dial/dialer.ts'

@@ -1,10 +1,14 @@
+/** Headers by name in lower case; undefined: it is not sent. */
+export interface RequestHeaders {
+  [name: string]: string | undefined
+}
+
 /** A request as it goes out. `Host` and `Content-Length` are added. */
 export interface ClientRequest {
   readonly method: string
   /** Path and query. */
   readonly path: string
-  /** Names in lower case. */
-  readonly headers: Readonly<Record<string, string>>
+  readonly headers: Readonly<RequestHeaders>
   readonly body: Uint8Array | null
   /** Wait for the response head once the request is out, in milliseconds; 0: for ever. */
   readonly headersTimeoutMs: number

@@ -1,5 +1,5 @@
 import { type Clock, checkJson, JsonError, withoutMembers } from '@plat/core'
-import { type ClientRequest, type Dialer, joinedBundles, type TrustOptions } from '@plat/http'
+import { type ClientRequest, type Dialer, joinedBundles, type RequestHeaders, type TrustOptions } from '@plat/http'
 import type { Log } from '@plat/process'
 import {
   type Call,
@@ -108,7 +108,7 @@ export interface Way {
 export function openExchange(
   { dialer, extraCA, upstreamTimeoutMs }: Forwarder,
   { upstream, credential }: Way,
-  { method, headers, body }: Pick<ClientRequest, 'method' | 'body'> & { readonly headers: Record<string, string> },
+  { method, headers, body }: Pick<ClientRequest, 'method' | 'body'> & { readonly headers: RequestHeaders },
 ): UpstreamExchange {
   const { origin, path, trust } = placeOf(upstream, credential.clientCert, extraCA)
   const client = dialer.client(origin, 'mcp', trust)
@@ -260,7 +260,7 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
     return exchange
   }
 
-  #open(method: string, headers: Record<string, string>, body: Uint8Array | null): UpstreamExchange {
+  #open(method: string, headers: RequestHeaders, body: Uint8Array | null): UpstreamExchange {
     const way = { upstream: this.#passage.upstream, credential: this.#credential }
     return openExchange(this.#forwarder, way, { method, headers, body })
   }

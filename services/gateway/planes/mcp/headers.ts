@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import type { RequestHeaders } from '@plat/http'
 import { type Denial, deny } from '../../call/index.ts'
-import { copyHeader, header } from '../wire/headers.ts'
+import { header } from '../wire/headers.ts'
 import { isObject, member } from '../wire/json.ts'
 import { ASSUMED_REVISION, type Era, isModernRevision } from './classify.ts'
 import { type McpRequest, META_CAPABILITIES, META_VERSION } from './message.ts'
@@ -85,30 +86,36 @@ function invalidMeta(name: string, problem: string): Denial {
   return deny('invalid_request', `params._meta["${name}"] ${problem}`, { data: { rpc: INVALID_PARAMS } })
 }
 
-/** Headers of a client that an upstream sees as they came. Whatever is not named here stays behind. */
-const PASSED = ['accept', 'traceparent', 'tracestate'] as const
 /** Mirrored parameters of revision 2026-07-28: only the server knows which exist, so it checks them against the body. */
 const PARAMETER_PREFIX = 'mcp-param-'
 
-/** The headers of the request upstream; what names version, method and tool is written anew from what was validated. */
-export function upstreamHeaders(headers: IncomingHttpHeaders, request: McpRequest): Record<string, string> {
-  const upstream: Record<string, string> = { 'user-agent': 'plat-gateway', 'accept-encoding': 'identity' }
-  for (const name of PASSED) copyHeader(headers, upstream, name)
-  if (request.kind !== 'listen' && request.kind !== 'end') upstream['content-type'] = 'application/json'
-  if (request.era === 'modern') {
-    addModern(upstream, headers, request)
-    return upstream
+/**
+ * The headers of the request upstream; what names version, method and tool is written anew from what was validated. What is not
+ * named here of the client's stays behind. One literal, where undefined leaves a header out: an object that grows leaves each step behind.
+ */
+export function upstreamHeaders(headers: IncomingHttpHeaders, request: McpRequest): RequestHeaders {
+  const { kind, era, revision, method, name, session, lastEvent } = request
+  const modern = era === 'modern'
+  const saysVersion = modern || (method !== 'initialize' && header(headers, 'mcp-protocol-version') !== null)
+  const upstream: RequestHeaders = {
+    'user-agent': 'plat-gateway',
+    'accept-encoding': 'identity',
+    accept: header(headers, 'accept') ?? undefined,
+    traceparent: header(headers, 'traceparent') ?? undefined,
+    tracestate: header(headers, 'tracestate') ?? undefined,
+    'content-type': kind === 'listen' || kind === 'end' ? undefined : 'application/json',
+    'mcp-protocol-version': saysVersion ? revision : undefined,
+    'mcp-method': modern ? method : undefined,
+    'mcp-name': modern && name !== null ? encodeMirrored(name) : undefined,
+    'mcp-session-id': modern ? undefined : session?.id,
+    'last-event-id': modern ? undefined : lastEvent?.id,
   }
-  const named = header(headers, 'mcp-protocol-version') !== null && request.method !== 'initialize'
-  if (named) upstream['mcp-protocol-version'] = request.revision
-  if (request.session !== null) upstream['mcp-session-id'] = request.session.id
-  if (request.lastEvent !== null) upstream['last-event-id'] = request.lastEvent.id
+  if (modern) copyParameters(headers, upstream)
   return upstream
 }
 
-function addModern(upstream: Record<string, string>, headers: IncomingHttpHeaders, request: McpRequest): void {
-  upstream['mcp-protocol-version'] = request.revision
-  upstream['mcp-method'] = request.method
-  if (request.name !== null) upstream['mcp-name'] = encodeMirrored(request.name)
-  for (const name of Object.keys(headers)) if (name.startsWith(PARAMETER_PREFIX)) copyHeader(headers, upstream, name)
+function copyParameters(headers: IncomingHttpHeaders, upstream: RequestHeaders): void {
+  for (const name in headers) {
+    if (name.startsWith(PARAMETER_PREFIX)) upstream[name] = header(headers, name) ?? undefined
+  }
 }

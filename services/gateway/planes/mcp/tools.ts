@@ -1,4 +1,5 @@
 import { checkJson, parseLossless } from '@plat/core'
+import type { RequestHeaders } from '@plat/http'
 import { type Call, type Credential, type Denial, deny, isDenial } from '../../call/index.ts'
 import { EventFrames } from '../wire/events.ts'
 import type { UpstreamExchange } from '../wire/exchange.ts'
@@ -102,7 +103,7 @@ async function pageOf(forwarder: Forwarder, asker: Asker, { cursor, maxBytes }: 
   }
 }
 
-function headersOf({ call, request }: Asker): Record<string, string> {
+function headersOf({ call, request }: Asker): RequestHeaders {
   const { headers } = call.wire
   const own = { accept: 'application/json, text/event-stream', 'mcp-protocol-version': headers['mcp-protocol-version'] }
   return upstreamHeaders(own, { ...request, kind: 'request', method: 'tools/list', name: null, lastEvent: null })
