@@ -30,6 +30,14 @@ test('a take and a settle are one step each: no promise in between', () => {
   assert.equal(limits.openHolds, 0)
 })
 
+test('a key that ends like another with its window is counted apart from it', async () => {
+  const limits = new LocalLimits({ clock })
+  take(limits, '1', item('usd/a', 10, 6, '2026-11'), item('usd/a\n2026-11', 10, 5))
+  assert.equal(limits.buckets, 2)
+  assert.deepEqual(await limits.used('usd/a', '2026-11'), { spent: 0, held: 6 })
+  assert.deepEqual(await limits.used('usd/a\n2026-11', 'life'), { spent: 0, held: 5 })
+})
+
 test('an overrun is told with what was held and what was spent', () => {
   const overruns: Overrun[] = []
   const limits = new LocalLimits({ clock, onOverrun: (overrun) => overruns.push(overrun) })

@@ -95,13 +95,15 @@ export class LocalLimits implements Limits {
     checkItems(items)
     const buckets = items.map((item) => this.#bucket(item, now))
     for (let place = 0; place < items.length; place++) {
-      const [item, bucket] = [items[place], buckets[place]]
+      const item = items[place]
+      const bucket = buckets[place]
       if (item === undefined || bucket === undefined) continue
       const left = item.cap - bucket.spent - bucket.held
       if (item.amount > left) return { kind: 'short', key: item.key, left: Math.max(0, left), resetsAt: bucket.endsAt }
     }
     for (let place = 0; place < items.length; place++) {
-      const [item, bucket] = [items[place], buckets[place]]
+      const item = items[place]
+      const bucket = buckets[place]
       if (item === undefined || bucket === undefined) continue
       bucket.held += item.amount
       bucket.usedAt = now
@@ -111,11 +113,12 @@ export class LocalLimits implements Limits {
 
   /** Turns what is held (or, after expiry, what was counted as spent) into what was spent. */
   #spend(id: string, item: HoldItem, amount: number, from: 'held' | 'expired'): void {
-    const bucket = this.#bucket(item, this.#clock.now())
+    const now = this.#clock.now()
+    const bucket = this.#bucket(item, now)
     if (from === 'held') bucket.held -= item.amount
     else bucket.spent = Math.max(0, bucket.spent - item.amount)
     bucket.spent += amount
-    bucket.usedAt = this.#clock.now()
+    bucket.usedAt = now
     if (amount > item.amount) this.#onOverrun({ id, key: item.key, held: item.amount, spent: amount })
   }
 
@@ -270,7 +273,9 @@ function sameItem(one: HoldItem, other: HoldItem | undefined): boolean {
   return nameOf(one) === (other === undefined ? null : nameOf(other)) && one.amount === other?.amount
 }
 
+/** A window that never ends needs no name beside its key: what is put together has to be hashed again at each look-up. */
 function nameOf({ key, window }: Pick<HoldItem, 'key' | 'window'>): string {
+  if (window === 'life' && !key.includes('\n')) return key
   return `${key}\n${window}`
 }
 
