@@ -220,13 +220,16 @@ class TokenAuthenticator implements Authenticator {
   }
 }
 
-const SECRET_HEADERS: ReadonlySet<string> = new Set(['authorization', 'dpop', 'cookie', 'proxy-authorization'])
-
 /** Copies what is not secret: an object that loses members takes three times the room, and is slower to read ever after. */
 function stripCredentials(wire: WireRequest): void {
   const rest: WireRequest['headers'] = {}
-  for (const name in wire.headers) if (!SECRET_HEADERS.has(name)) rest[name] = wire.headers[name]
+  for (const name in wire.headers) if (!isSecret(name)) rest[name] = wire.headers[name]
   wire.headers = rest
   // A body is the request of `node:http`, which holds the headers too.
   if ('headers' in wire.body) wire.body.headers = rest
+}
+
+/** Names of headers are one text each, so that to compare four costs less than to look one up. */
+function isSecret(header: string): boolean {
+  return header === 'authorization' || header === 'dpop' || header === 'cookie' || header === 'proxy-authorization'
 }

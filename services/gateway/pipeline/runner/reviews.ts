@@ -7,6 +7,8 @@ import { stopped } from './stopper.ts'
 /** How long one review may think about one frame, in milliseconds. */
 const REVIEW_DEADLINE_MS = 30_000
 
+const NO_FRAMES: readonly Frame[] = []
+
 /** What the reviews make of frames: `stopped` when the call was stopped while one of them was thinking. */
 export type Reviewed = readonly Frame[] | Denial | typeof stopped
 
@@ -63,7 +65,7 @@ export class ReviewChain {
 
   /** Ends each review, and lets what it held back pass through those after it. */
   finish(): Reviewed | Promise<Reviewed> {
-    return this.#finishFrom([])
+    return this.#running.length === 0 ? NO_FRAMES : this.#finishFrom(NO_FRAMES)
   }
 
   #finishFrom(out: readonly Frame[]): Reviewed | Promise<Reviewed> {

@@ -15,7 +15,7 @@ const NOBODY: readonly StopListener[] = []
 /** The switch that ends a call from outside: once, with a reason, and seen at once by whatever the call waits for. */
 export class Stopper implements StopSignal {
   #listeners: readonly StopListener[] = NOBODY
-  /** Resolves what the call waits for. */
+  /** Resolves what the call waits for, or waited for last: to wake what is awake does nothing. */
   #wake: ((value: typeof stopped) => void) | null = null
   reason: StopReason | null = null
   /** What the caller is told; null when the caller left. */
@@ -61,10 +61,13 @@ export class Stopper implements StopSignal {
   ): Promise<T | typeof stopped> {
     return new Promise((resolve, reject) => {
       this.#wake = resolve
-      work.then(
-        (value) => (this.#leave(resolve) ? resolve(value) : late?.(value)),
-        (error) => this.#leave(resolve) && (broke === undefined ? reject(error) : resolve(broke(error))),
-      )
+      // What comes second does nothing to a promise, so where nobody asks for it nothing stands between.
+      if (late === undefined && broke === undefined) work.then(resolve, reject)
+      else
+        work.then(
+          (value) => (this.#leave(resolve) ? resolve(value) : late?.(value)),
+          (error) => this.#leave(resolve) && (broke === undefined ? reject(error) : resolve(broke(error))),
+        )
       if (this.reason !== null) this.#waken()
     })
   }
@@ -75,7 +78,6 @@ export class Stopper implements StopSignal {
    */
   answer<T>(ask: (tell: (value: T) => void) => void): Promise<T | typeof stopped> {
     return new Promise((resolve) => {
-      // Left there when the answer comes first: to wake what is awake does nothing.
       this.#wake = resolve
       if (this.reason !== null) this.#waken()
       ask(resolve)
