@@ -30,6 +30,8 @@ const NOTHING_ELSE: ReadonlyMap<string, number> = new Map()
 
 type Judged = Call<'identity' | 'target' | 'decision'>
 type Reserved = Verdict<'hold'>
+/** What comes of a cap that was too short. */
+type Otherwise = (short: Short) => Reserved | Promise<Reserved>
 
 /**
  * Holds what a call may cost and the rates that its policy names, all in one step before anything is forwarded, and settles when
@@ -61,7 +63,7 @@ class Reserve {
     if (demand !== null) return this.#admitModel(call, demand)
     const { key, tool } = call.facts.target
     const micros = tool === null ? 0 : call.snapshot.get(pricingSlot).tool(`${key}/${tool}`)
-    const items = [...call.facts.decision.rates, ...this.#money(call, micros)]
+    const items = this.#items(call, micros)
     return items.length === 0 ? { hold: null } : this.#take(call.id, items, (short) => this.#refuse(call, short))
   }
 
@@ -79,7 +81,7 @@ class Reserve {
     const most =
       price === null || !demand.bounded ? null : costAtMost(price, demand.inputTokens, maxTokens * demand.choices)
     if (price === null || most === null) return priceUnknown(demand)
-    const items = [...rates, ...this.#money(call, most)]
+    const items = this.#items(call, most)
     const again = (short: Short) => this.#takeLess(call, { demand, price, maxTokens, short })
     return this.#take(call.id, items, again, clamped(demand, maxTokens))
   }
@@ -96,7 +98,7 @@ class Reserve {
     const less = Math.min(fits, maxTokens)
     const most = costAtMost(price, demand.inputTokens, less * demand.choices)
     if (most === null) return priceUnknown(demand)
-    const items = [...call.facts.decision.rates, ...this.#money(call, most)]
+    const items = this.#items(call, most)
     return this.#take(`${call.id}/2`, items, refuse, clamped(demand, less))
   }
 
@@ -104,18 +106,20 @@ class Reserve {
   #take(
     id: string,
     items: readonly HoldItem[],
-    otherwise: (short: Short) => Reserved | Promise<Reserved>,
+    otherwise: Otherwise,
     body: Body | null = null,
   ): Reserved | Promise<Reserved> {
     const answer = this.#options.limits.take(id, items, this.#options.clock.now() + HOLD_LIFE_MS)
-    const give = (taken: Hold | Short) => (isShort(taken) ? otherwise(taken) : given(taken, body))
-    return answer instanceof Promise ? answer.then(give) : give(answer)
+    return answer instanceof Promise ? takenLate(answer, otherwise, body) : taken(answer, otherwise, body)
   }
 
-  #money(call: Judged, micros: number): readonly HoldItem[] {
+  /** The rates of the policy, and what the call may cost of its session's budget. */
+  #items(call: Judged, micros: number): readonly HoldItem[] {
+    const { rates } = call.facts.decision
     const cap = this.#options.sessionCapMicros
-    if (cap === null || micros === 0) return []
-    return [{ key: sessionKey(call), window: 'life', cap, amount: micros, unit: 'micros' }]
+    if (cap === null || micros === 0) return rates
+    const money: HoldItem = { key: sessionKey(call), window: 'life', cap, amount: micros, unit: 'micros' }
+    return rates.length === 0 ? [money] : [...rates, money]
   }
 
   #refuse(call: Judged, short: Short): Denial {
@@ -151,6 +155,14 @@ class Reserve {
     if (demand === null || price === null) return held.amount
     return Math.min(held.amount, costAtMost(price, demand.inputTokens, 0) ?? held.amount)
   }
+}
+
+function taken(answer: Hold | Short, otherwise: Otherwise, body: Body | null): Reserved | Promise<Reserved> {
+  return isShort(answer) ? otherwise(answer) : given(answer, body)
+}
+
+async function takenLate(answer: Promise<Hold | Short>, otherwise: Otherwise, body: Body | null): Promise<Reserved> {
+  return taken(await answer, otherwise, body)
 }
 
 function sessionKey({ facts: { identity } }: Judged): string {
