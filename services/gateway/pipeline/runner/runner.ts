@@ -99,8 +99,13 @@ class PipelineRunner implements Runner {
       const identity = known instanceof Promise ? await known : known
       if (isDenial(identity)) return this.#closing.refuse(incoming, null, plane, identity)
       forgetCredentials(incoming.wire)
-      const reading = this.#read(incoming, identity, plane)
-      const parsed = reading instanceof Promise ? await reading : reading
+      let parsed: Parsed | Denial
+      try {
+        const reading = plane.read(incoming, identity)
+        parsed = checkParsed(reading instanceof Promise ? await reading : reading)
+      } catch (error) {
+        parsed = incoming.broke('reading the request', error)
+      }
       if (isDenial(parsed)) return this.#closing.turnAway(incoming, identity, plane, parsed)
       const call = new GovernedCall(incoming, identity, parsed, this.#plans.get(parsed.operation) ?? rowless)
       let ended: Ended | null
@@ -142,16 +147,6 @@ class PipelineRunner implements Runner {
       return known.then(checkIdentity, (error) => incoming.broke('authentication', error))
     } catch (error) {
       return incoming.broke('authentication', error)
-    }
-  }
-
-  #read(incoming: Incoming, identity: Identity, plane: Plane): Parsed | Denial | Promise<Parsed | Denial> {
-    try {
-      const parsed = plane.read(incoming, identity)
-      if (!(parsed instanceof Promise)) return checkParsed(parsed)
-      return parsed.then(checkParsed, (error) => incoming.broke('reading the request', error))
-    } catch (error) {
-      return incoming.broke('reading the request', error)
     }
   }
 
