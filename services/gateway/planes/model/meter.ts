@@ -95,15 +95,19 @@ function hasNoChoices(chunk: unknown): boolean {
 /** `usage` as OpenAI reports it: `prompt` has the cached tokens in it, `completion` those of reasoning. Null: no such report. */
 function usageOf(usage: unknown): Usage | null {
   if (!isObject(usage)) return null
-  const prompt = countOf(usage, 'prompt_tokens')
-  const completion = countOf(usage, 'completion_tokens')
-  if (prompt === null || completion === null) return null
-  const cachedRead = countOf(member(usage, 'prompt_tokens_details'), 'cached_tokens') ?? 0
-  const reasoning = countOf(member(usage, 'completion_tokens_details'), 'reasoning_tokens') ?? 0
+  const { prompt_tokens: prompt, completion_tokens: completion } = usage
+  if (!isCount(prompt) || !isCount(completion)) return null
+  const cachedRead = countOf(usage.prompt_tokens_details, 'cached_tokens')
+  const reasoning = countOf(usage.completion_tokens_details, 'reasoning_tokens')
   return { prompt, completion, cachedRead, cachedWrite: 0, reasoning }
 }
 
-function countOf(value: unknown, name: string): number | null {
-  const count = member(value, name)
-  return typeof count === 'number' && Number.isSafeInteger(count) && count >= 0 ? count : null
+/** 0: nobody says. */
+function countOf(details: unknown, name: string): number {
+  const count = member(details, name)
+  return isCount(count) ? count : 0
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }
