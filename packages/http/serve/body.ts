@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Readable } from 'node:stream'
-import type { Clock } from '@plat/core'
+import { Bag, type Bagged, type Clock, NOWHERE } from '@plat/core'
 import { type BodyTaker, Request } from './request.ts'
 
 /** A body that was not read: 413 `too_large`, 408 `timeout`, 415 `encoding`; `aborted`: nobody is left to answer. */
@@ -53,12 +53,70 @@ function fault(why: BodyFault['why']): BodyFault {
   return { kind: 'fault', why }
 }
 
+/**
+ * Bodies on their way in, under one timer. Nearly every body is here at once, and a timer of its own would be made to be cancelled:
+ * this one runs to the earliest end that was ever asked for, and looks then who is late.
+ */
+class Arriving {
+  readonly #clock: Clock
+  readonly #bodies = new Bag<Collector>()
+  #looksAt = Number.POSITIVE_INFINITY
+  #cancel: () => void = () => {}
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** When a body is late that may take `timeoutMs` from now on, by the clock's `monotonic`. */
+  begin(body: Collector, timeoutMs: number): number {
+    this.#bodies.add(body)
+    const dueAt = this.#clock.monotonic() + timeoutMs
+    if (dueAt < this.#looksAt) this.#lookAt(dueAt, timeoutMs)
+    return dueAt
+  }
+
+  end(body: Collector): void {
+    this.#bodies.delete(body)
+  }
+
+  #lookAt(at: number, inMs: number): void {
+    this.#cancel()
+    this.#looksAt = at
+    this.#cancel = this.#clock.after(inMs, () => this.#look())
+  }
+
+  #look(): void {
+    const now = this.#clock.monotonic()
+    let next = Number.POSITIVE_INFINITY
+    for (const body of this.#bodies) {
+      if (body.dueAt <= now) body.late()
+      else next = Math.min(next, body.dueAt)
+    }
+    this.#looksAt = Number.POSITIVE_INFINITY
+    if (next !== Number.POSITIVE_INFINITY) this.#lookAt(next, next - now)
+  }
+}
+
+/** By the clock that measures them. */
+const arriving = new WeakMap<Clock, Arriving>()
+
+function arrivingBy(clock: Clock): Arriving {
+  const known = arriving.get(clock)
+  if (known !== undefined) return known
+  const made = new Arriving(clock)
+  arriving.set(clock, made)
+  return made
+}
+
 /** One body on its way in. Settles once, then lets the rest go by. */
-class Collector implements BodyTaker {
+class Collector implements BodyTaker, Bagged {
   readonly #source: BodySource
   readonly #maxBytes: number
   readonly #resolve: (result: Uint8Array | BodyFault) => void
-  readonly #cancel: () => void
+  readonly #arriving: Arriving
+  /** By the clock's `monotonic`. */
+  readonly dueAt: number
+  place = NOWHERE
   #first: Uint8Array | null = null
   #rest: Uint8Array[] | null = null
   #size = 0
@@ -68,7 +126,8 @@ class Collector implements BodyTaker {
     this.#source = source
     this.#maxBytes = options.maxBytes
     this.#resolve = resolve
-    this.#cancel = options.clock.after(options.timeoutMs, () => this.#fail('timeout'))
+    this.#arriving = arrivingBy(options.clock)
+    this.dueAt = this.#arriving.begin(this, options.timeoutMs)
   }
 
   data(chunk: Uint8Array): void {
@@ -84,6 +143,10 @@ class Collector implements BodyTaker {
     this.#settle(this.#rest === null ? (this.#first ?? EMPTY) : Buffer.concat(this.#rest, this.#size))
   }
 
+  late(): void {
+    this.#fail('timeout')
+  }
+
   gone(): void {
     this.#fail('aborted')
   }
@@ -97,7 +160,7 @@ class Collector implements BodyTaker {
   #settle(result: Uint8Array | BodyFault): void {
     if (this.#settled) return
     this.#settled = true
-    this.#cancel()
+    this.#arriving.end(this)
     this.#first = null
     this.#rest = null
     this.#resolve(result)

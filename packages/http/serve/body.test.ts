@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
+import { test } from 'node:test'
+import { TestClock } from '@plat/core'
+import { readBody } from './body.ts'
+
+/** Reads a body that comes when it is told to; `ended` says when and how the reading was over. */
+function reading(clock: TestClock, timeoutMs: number) {
+  const source = new Readable({ read() {} })
+  const ended: string[] = []
+  void readBody(source, { maxBytes: 10, timeoutMs, clock, headers: {} }).then((result) => {
+    ended.push(`${result instanceof Uint8Array ? Buffer.from(result).toString() : result.why} ${clock.monotonic()}`)
+  })
+  return { source, ended }
+}
+
+test('each body is late by its own limit, whenever it began and whatever comes beside it', async () => {
+  const clock = new TestClock()
+  const long = reading(clock, 1000)
+  const whole = reading(clock, 300)
+  await clock.advance(100)
+  const short = reading(clock, 200)
+  const same = reading(clock, 900)
+  whole.source.push('all of it')
+  whole.source.push(null)
+  for (let step = 0; step < 100; step++) await clock.advance(10)
+  assert.deepEqual(short.ended, ['timeout 300'])
+  assert.deepEqual([long.ended, same.ended], [['timeout 1000'], ['timeout 1000']])
+  assert.match(whole.ended.join(), /^all of it 1[01]0$/)
+  // Nobody is left, and the limit of the next one counts from its own beginning.
+  const next = reading(clock, 50)
+  await clock.advance(40)
+  assert.deepEqual(next.ended, [])
+  await clock.advance(10)
+  assert.deepEqual(next.ended, ['timeout 1150'])
+})
