@@ -8,6 +8,7 @@ import {
   deny,
   type Head,
   type Identity,
+  type Outcome,
   type Reply,
   type UpstreamAuth,
 } from '../../call/index.ts'
@@ -136,8 +137,9 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
   readonly #passage: Passage
   readonly #seals: ReplySeals
   readonly #origin: string
-  readonly #attempts: { endpoint: string; status: number; ms: number }[] = []
   #credential: Credential
+  /** The attempt whose credential the server refused. */
+  #refused: Outcome['attempts'][number] | null = null
   #exchange: UpstreamExchange | null = null
   #answered = 0
 
@@ -153,17 +155,18 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
   async run(): Promise<Reply | Denial> {
     const { clock } = this.#forwarder
     const { call } = this.#passage
-    const attempts = this.#attempts
     const started = clock.monotonic()
     const exchange = this.#send()
     try {
       const head = await exchange.head
-      attempts.push({ endpoint: this.#origin, status: head.status, ms: clock.monotonic() - started })
-      if (head.status === UNAUTHORIZED && attempts.length === 1 && (await this.#renews())) {
+      const attempt = { endpoint: this.#origin, status: head.status, ms: clock.monotonic() - started }
+      if (head.status === UNAUTHORIZED && this.#refused === null && (await this.#renews())) {
+        this.#refused = attempt
         this.done()
         exchange.abort('what it was shown was refused')
         return await this.run()
       }
+      const attempts = this.#refused === null ? [attempt] : [this.#refused, attempt]
       const refusal = unusable(call.server, head)
       if (refusal !== null) return this.#giveUp(refusal)
       if (isStream(head)) {

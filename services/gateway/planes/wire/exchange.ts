@@ -120,7 +120,9 @@ export class UpstreamExchange implements Receiver {
 
   onData(chunk: Uint8Array): void {
     if (this.#discarding) return
-    this.#chunks.push(chunk)
+    // Mostly one is taken at a time; a list that is pushed to has room for sixteen more.
+    if (this.#chunks.length === 0) this.#chunks = [chunk]
+    else this.#chunks.push(chunk)
     this.#waiting += chunk.length
     if (this.#waiting > PAUSE_AT_BYTES && !this.#paused) {
       this.#paused = true
