@@ -15,7 +15,7 @@ export const LINGER_MS = 2
 const LINGER_RECORDS = 64
 /** Entries often come in a few turns of the event loop, one behind the other: so many turns are waited for more at most. */
 export const GATHER_TURNS = 8
-/** That so few are back says nothing: the turn of the event loop is waited for, which may bring others. */
+/** A crowd of fewer is not waited for: when it is gone, a lone entry would pay for it. */
 const FEW_RECORDS = 8
 /** Fewer callers than this are not worth dividing in two: each commit costs about what it costs to make fifty entries. */
 const CROWD_RECORDS = 128
@@ -80,7 +80,9 @@ export class GroupCommit {
   /** Turns that the scheduled commit has been put off, and what waited when the last of them began. */
   #turns = 0
   #gathered = 0
-  /** So many waiting entries are a commit before the turn is over: all callers of the last one are back, or half of a crowd. */
+  /** Entries that the last commit told of, and those that waited then: so many may be back for the next one. */
+  #crowd = 0
+  /** So many waiting entries are a commit before the turn is over. */
   #enough = Number.POSITIVE_INFINITY
   #fault: Error | null = null
   #durableSize: number
@@ -149,7 +151,10 @@ export class GroupCommit {
     return new Promise((resolve) => this.#idle.push(resolve))
   }
 
-  /** Starts a commit in the first turn of the event loop that brings no more entries, so that what comes together shares it. */
+  /**
+   * Starts a commit in the first turn of the event loop that brings no more entries, so that what comes together shares it; while callers
+   * of the last one are missing, a few turns later.
+   */
   #next(): void {
     if (this.#waitingRecords === 0) {
       this.#rest()
@@ -184,13 +189,19 @@ export class GroupCommit {
 
   readonly #turnEnds = (): void => {
     if (this.#state !== 'scheduled') return
-    if (this.#waitingRecords === this.#gathered || this.#turns === GATHER_TURNS) {
+    const brought = this.#waitingRecords - this.#gathered
+    if ((brought === 0 && !this.#missesCallers()) || this.#turns === GATHER_TURNS) {
       this.#commit()
       return
     }
     this.#turns++
     this.#gathered = this.#waitingRecords
     setImmediate(this.#turnEnds)
+  }
+
+  /** Whether some of those that were told are not back yet: they ask upstreams, most of them alike, and come one behind the other. */
+  #missesCallers(): boolean {
+    return this.#crowd >= FEW_RECORDS && this.#waitingRecords < this.#crowd
   }
 
   #commit(): void {
@@ -220,7 +231,8 @@ export class GroupCommit {
     const records = waiters.length
     const last = waiters.at(-1)
     if (last !== undefined) this.#onCommit?.({ records, bytes: length, seconds: ms / 1000 }, last)
-    this.#enough = this.#enoughOf(records + this.#waitingRecords, ms)
+    this.#crowd = records + this.#waitingRecords
+    this.#enough = this.#halfOf(this.#crowd, ms)
     // The other half goes to disk while this one is told and comes back.
     const goesOn = this.#waitingRecords >= this.#enough
     if (goesOn) this.#commit()
@@ -228,11 +240,10 @@ export class GroupCommit {
     if (!goesOn) this.#next()
   }
 
-  /** Half of a crowd, where two commits of a half take less time than one of all; else all of it; of few more than ever come. */
-  #enoughOf(crowd: number, commitMs: number): number {
-    if (crowd < FEW_RECORDS) return Number.POSITIVE_INFINITY
+  /** Half of a crowd, where two commits of a half take less time than one of all; else more than ever come. */
+  #halfOf(crowd: number, commitMs: number): number {
     const divides = crowd >= CROWD_RECORDS && commitMs < crowd * ENTRY_MS
-    return divides ? Math.ceil(crowd / 2) : crowd
+    return divides ? Math.ceil(crowd / 2) : Number.POSITIVE_INFINITY
   }
 
   #takeBatch(): Batch {
