@@ -90,3 +90,13 @@ test('two halves of a crowd that came apart share the next commit again', async 
   await Promise.all([...first, ...Array.from({ length: 8 }, caller)])
   assert.deepEqual(writes.slice(0, 2), [8, 16])
 })
+
+test('when all that were told are back, no turn more is waited for', async () => {
+  const { writes, add } = setUp()
+  const crowd = () => Array.from({ length: 16 }, () => add())
+  await Promise.all(crowd())
+  const told = crowd()
+  await turn()
+  assert.deepEqual(writes, [16, 16])
+  await Promise.all(told)
+})

@@ -152,8 +152,8 @@ export class GroupCommit {
   }
 
   /**
-   * Starts a commit in the first turn of the event loop that brings no more entries, so that what comes together shares it; while callers
-   * of the last one are missing, a few turns later.
+   * Starts a commit once as many entries wait as the last commit told, or a few turns of the event loop later; after a commit of few, in the
+   * first turn that brings no more. So what comes together shares it.
    */
   #next(): void {
     if (this.#waitingRecords === 0) {
@@ -189,19 +189,16 @@ export class GroupCommit {
 
   readonly #turnEnds = (): void => {
     if (this.#state !== 'scheduled') return
-    const brought = this.#waitingRecords - this.#gathered
-    if ((brought === 0 && !this.#missesCallers()) || this.#turns === GATHER_TURNS) {
+    // Callers of the last commit ask upstreams, most of them alike, and come back one behind the other: their number is waited for.
+    const isCrowd = this.#crowd >= FEW_RECORDS
+    const isWhole = isCrowd ? this.#waitingRecords >= this.#crowd : this.#waitingRecords === this.#gathered
+    if (isWhole || this.#turns === GATHER_TURNS) {
       this.#commit()
       return
     }
     this.#turns++
     this.#gathered = this.#waitingRecords
     setImmediate(this.#turnEnds)
-  }
-
-  /** Whether some of those that were told are not back yet: they ask upstreams, most of them alike, and come one behind the other. */
-  #missesCallers(): boolean {
-    return this.#crowd >= FEW_RECORDS && this.#waitingRecords < this.#crowd
   }
 
   #commit(): void {
