@@ -23,7 +23,6 @@ export const MAY_ASSERT: ReadonlyMap<string, string> = new Map([
 
 /** Folders whose files are all alike, one thing each: they may hold more than `folderFiles`. */
 export const UNIFORM_FOLDERS: ReadonlyMap<string, string> = new Map([
-  ['apps/cli', 'one file per command'],
   ['docs/decisions', 'one file per decision'],
 ])
 

@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import type { Output } from '../output.ts'
+import type { Output } from '../shared/output.ts'
 
 /** What a command printed, and its exit code. */
 export async function printed(command: (output: Output) => Promise<number>): Promise<{ code: number; text: string }> {

@@ -1,0 +1,121 @@
+import { systemClock } from '@plat/core'
+import { type ApprovalView, isApprovalView } from '@plat/gateway/approvals'
+import { admin, adminList } from '../shared/admin-api.ts'
+import { findHome, type HomeEnv } from '../shared/home.ts'
+import { CommandError, type Format, type Output, plain, printData, printList, printObject } from '../shared/output.ts'
+
+export type { ApprovalView } from '@plat/gateway/approvals'
+
+export interface ApprovalsOptions {
+  readonly dir?: string | undefined
+  readonly output: Format
+}
+
+/** `plat approvals list`: what waits for a decision, or with `all` everything of the last day. */
+export async function approvalsList(
+  options: ApprovalsOptions & { readonly all?: boolean },
+  output: Output,
+): Promise<number> {
+  const { env } = await findHome(options.dir)
+  const approvals = options.all === true ? await adminList(env, '/v1/approvals', isApprovalView) : await pending(env)
+  if (approvals.length === 0 && options.output === 'table') {
+    output.out(options.all === true ? 'no approvals' : 'nothing waits for a decision')
+    return 0
+  }
+  const now = systemClock.now()
+  printList(output, options.output, approvals, {
+    id: ({ id }) => id,
+    state: ({ state }) => state,
+    agent: who,
+    call: wanted,
+    rule: ({ rule }) => plain(rule ?? '-'),
+    left: (approval) => (approval.state === 'pending' ? `${secondsLeft(approval, now)}s` : '-'),
+    preview: (approval) => previewText(approval, PREVIEW_COLUMN),
+  })
+  return 0
+}
+
+/** `plat approvals show`. */
+export async function approvalsShow(
+  options: ApprovalsOptions & { readonly id: string },
+  output: Output,
+): Promise<number> {
+  const { env } = await findHome(options.dir)
+  printApproval(output, options.output, await one(env, 'GET', pathOf(options.id)))
+  return 0
+}
+
+/** `plat approvals approve|deny`. */
+export async function approvalsDecide(
+  options: ApprovalsOptions & { readonly id: string; readonly verdict: Verdict; readonly reason?: string | undefined },
+  output: Output,
+): Promise<number> {
+  const { env } = await findHome(options.dir)
+  printApproval(output, options.output, await decide(env, options))
+  return 0
+}
+
+export type Verdict = 'approve' | 'deny'
+
+/** What waits now, oldest first: whoever has waited longest is asked for first. */
+export async function pending(env: HomeEnv): Promise<ApprovalView[]> {
+  return (await adminList(env, '/v1/approvals?state=pending', isApprovalView)).reverse()
+}
+
+export async function decide(
+  env: HomeEnv,
+  { id, verdict, reason }: { readonly id: string; readonly verdict: Verdict; readonly reason?: string | undefined },
+): Promise<ApprovalView> {
+  return one(env, 'POST', `${pathOf(id)}/${verdict}`, reason === undefined ? {} : { reason })
+}
+
+function pathOf(id: string): string {
+  return `/v1/approvals/${encodeURIComponent(id)}`
+}
+
+async function one(env: HomeEnv, method: 'GET' | 'POST', path: string, body?: object): Promise<ApprovalView> {
+  const answer = await admin(env, method, path, body)
+  if (isApprovalView(answer)) return answer
+  throw new CommandError('the gateway answered with something that is no approval')
+}
+
+function printApproval(output: Output, format: Format, approval: ApprovalView): void {
+  if (format !== 'table') {
+    printData(output, format, approval)
+    return
+  }
+  const { id, state, session, user, policy, rule, reason, createdAt, expiresAt, quorum } = approval
+  const votes = quorum.votes.map(
+    (vote) => `${vote.verdict} by ${vote.by}${vote.reason === '' ? '' : `: ${vote.reason}`}`,
+  )
+  const rows = { id, state, agent: who(approval), session, user: user ?? '-', call: wanted(approval) }
+  const why = { policy: policy ?? '-', rule: rule ?? '-', reason, arguments: previewText(approval, PREVIEW_WHOLE) }
+  const when = { createdAt, expiresAt, votes: votes.join('; ') || '-' }
+  const told = Object.entries({ ...rows, ...why, ...when }).map(([name, text]) => [name, plain(text)])
+  printObject(output, format, Object.fromEntries(told))
+}
+
+/** Characters of a preview in a column, and where it stands alone. */
+const PREVIEW_COLUMN = 40
+const PREVIEW_WHOLE = 10_000
+
+export function who({ namespace, agent }: ApprovalView): string {
+  return plain(`${namespace}/${agent}`)
+}
+
+export function wanted({ server, tool, method }: ApprovalView): string {
+  return plain(`${server}/${tool ?? method}`)
+}
+
+/** What can be seen of the arguments: their text, their shape, or how large they are. */
+export function previewText({ preview, argsBytes }: ApprovalView, max: number): string {
+  if (preview === null) return `${argsBytes} bytes, not shown`
+  const text = plain(preview.text)
+  const cut = text.length > max ? `${text.slice(0, max - 1)}…` : text
+  return preview.truncated && cut === text ? `${cut}…` : cut
+}
+
+/** Whole seconds until nobody can decide any more. */
+export function secondsLeft({ expiresAt }: ApprovalView, now: number): number {
+  return Math.max(0, Math.ceil((Date.parse(expiresAt) - now) / 1000))
+}

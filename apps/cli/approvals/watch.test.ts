@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { TestClock } from '@plat/core'
+import { AdminRefusal, GatewayAway } from '../shared/admin-api.ts'
+import { type ApprovalView, previewText, secondsLeft } from './approvals.ts'
+import { Cards, Lines, type Source } from './watch.ts'
+
+function approval(id: string, more: Partial<ApprovalView> = {}): ApprovalView {
+  return {
+    id,
+    state: 'pending',
+    session: 's',
+    namespace: 'default',
+    agent: 'assistant',
+    user: 'ada',
+    server: 'notes',
+    tool: 'delete_note',
+    method: 'tools/call',
+    policy: 'default/assistant',
+    rule: 'delete',
+    reason: 'somebody agrees',
+    argsSha256: null,
+    argsBytes: 12,
+    preview: { mode: 'full', text: `{"name":"${id}"}`, truncated: false },
+    quorum: { minApprovers: 1, approverGroups: [], votes: [] },
+    createdAt: '2026-01-01T00:00:00Z',
+    expiresAt: '2026-01-01T00:05:00Z',
+    ...more,
+  }
+}
+
+class Gateway implements Source {
+  waiting: ApprovalView[] = []
+  readonly decided: string[] = []
+  fails: Error | null = null
+
+  async list(): Promise<ApprovalView[]> {
+    if (this.fails !== null) throw this.fails
+    return this.waiting
+  }
+
+  async decide(id: string, verdict: 'approve' | 'deny'): Promise<ApprovalView> {
+    if (this.fails !== null) throw this.fails
+    this.decided.push(`${verdict} ${id}`)
+    this.waiting = this.waiting.filter((one) => one.id !== id)
+    return approval(id, { state: verdict === 'approve' ? 'approved' : 'denied' })
+  }
+}
+
+function watching() {
+  const clock = new TestClock()
+  const gateway = new Gateway()
+  const screen: string[] = []
+  const cards = new Cards(gateway, { line: (text) => screen.push(text), clock })
+  return { clock, gateway, screen, cards, seen: () => screen.splice(0).join('\n') }
+}
+
+test('one question at a time, with everything one must know; one key decides it and shows the next', async () => {
+  const { clock, gateway, cards, seen } = watching()
+  gateway.waiting = [approval('one'), approval('two')]
+  await cards.refresh()
+  const shown = seen()
+  for (const told of [
+    'default/assistant wants notes/delete_note',
+    'ada',
+    'default/assistant#delete: somebody agrees',
+    '{"name":"one"}',
+    '300 s left, 1 more waits',
+  ])
+    assert.ok(shown.includes(told), told)
+  assert.ok(!shown.includes('"two"'))
+  await clock.advance(1000)
+  assert.equal(await cards.press('a'), true)
+  assert.match(seen(), /approved.*"two"/s)
+  await clock.advance(1000)
+  await cards.press('d')
+  assert.deepEqual(gateway.decided, ['approve one', 'deny two'])
+  await cards.refresh()
+  assert.match(seen(), /nothing waits/s)
+})
+
+test('a key that comes before the question could be read decides nothing', async () => {
+  const { clock, gateway, cards } = watching()
+  gateway.waiting = [approval('one')]
+  await cards.refresh()
+  await cards.press('a')
+  assert.deepEqual(gateway.decided, [])
+  await clock.advance(500)
+  await cards.press('x')
+  assert.deepEqual(gateway.decided, [])
+  await cards.press('a')
+  assert.deepEqual(gateway.decided, ['approve one'])
+})
+
+test('s skips, what somebody else decided goes away, and q and Ctrl-C end', async () => {
+  const { clock, gateway, cards, seen } = watching()
+  gateway.waiting = [approval('one'), approval('two')]
+  await cards.refresh()
+  await clock.advance(1000)
+  await cards.press('s')
+  assert.match(seen(), /skipped.*"two"/s)
+  gateway.waiting = [approval('one')]
+  await cards.refresh()
+  assert.match(seen(), /no longer waiting.*nothing waits/s)
+  assert.deepEqual(gateway.decided, [])
+  assert.equal(await cards.press('q'), false)
+  assert.equal(await cards.press('\u0003'), false)
+})
+
+test('a gateway that is away is waited for; a refusal is told and the next question comes', async () => {
+  const { clock, gateway, cards, seen } = watching()
+  gateway.waiting = [approval('one')]
+  gateway.fails = new GatewayAway('the gateway does not answer')
+  await cards.refresh()
+  assert.match(seen(), /does not answer \(still looking\)/)
+  gateway.fails = null
+  await cards.refresh()
+  assert.match(seen(), /"one"/)
+  await clock.advance(1000)
+  gateway.fails = new AdminRefusal('conflict', 'the gateway refused: it is denied already')
+  await cards.press('a')
+  assert.match(seen(), /it is denied already/)
+  gateway.fails = new Error('a bug')
+  await assert.rejects(cards.refresh(), /a bug/)
+})
+
+test('without a terminal each question is one line, once, and a gateway that is away is told once', async () => {
+  const gateway = new Gateway()
+  const out: string[] = []
+  const err: string[] = []
+  const output = { out: (text: string) => void out.push(text), err: (text: string) => void err.push(text) }
+  const lines = new Lines(gateway, { output, format: 'table' })
+  gateway.waiting = [approval('one')]
+  await lines.refresh()
+  await lines.refresh()
+  assert.equal(out.length, 1)
+  assert.match(out[0] ?? '', /^one {2}default\/assistant {2}ada {2}notes\/delete_note/)
+  gateway.fails = new GatewayAway('away')
+  await lines.refresh()
+  await lines.refresh()
+  assert.equal(err.length, 1)
+  const json = new Lines(gateway, { output, format: 'json' })
+  gateway.fails = null
+  await json.refresh()
+  assert.equal(JSON.parse(out[1] ?? '').id, 'one')
+})
+
+test('what an agent sent cannot move the cursor, reverse the text or hide behind a cut', () => {
+  const hostile = approval('x', { preview: { mode: 'full', text: '\u001b[2J\u202eabc\r\n', truncated: true } })
+  assert.equal(previewText(hostile, 100), '?[2J?abc??…')
+  assert.equal(previewText(hostile, 4), '?[2…')
+  assert.equal(previewText(approval('x', { preview: null }), 10), '12 bytes, not shown')
+  assert.equal(secondsLeft(approval('x'), Date.UTC(2026, 0, 1, 0, 4, 59, 500)), 1)
+  assert.equal(secondsLeft(approval('x'), Date.UTC(2026, 0, 1, 0, 6)), 0)
+})

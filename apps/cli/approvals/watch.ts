@@ -1,0 +1,248 @@
+import { type Clock, systemClock } from '@plat/core'
+import { AdminRefusal, GatewayAway } from '../shared/admin-api.ts'
+import { findHome, type Home, type HomeEnv, readHomeEnv } from '../shared/home.ts'
+import { type Format, type Output, plain } from '../shared/output.ts'
+import {
+  type ApprovalsOptions,
+  type ApprovalView,
+  decide,
+  pending,
+  previewText,
+  secondsLeft,
+  type Verdict,
+  wanted,
+  who,
+} from './approvals.ts'
+
+/** How often the gateway is asked, in milliseconds. */
+const LOOK_EVERY_MS = 1_000
+/** A key that comes sooner after a question appeared was meant for the one before it, in milliseconds. */
+const READ_FIRST_MS = 400
+/** Questions that were shown or skipped, of which the oldest are forgotten. */
+const SEEN_MAX = 10_000
+/** Characters of the arguments that a card shows. */
+const ARGUMENTS_MAX = 2_000
+
+/** `plat approvals watch`: until `q` or Ctrl-C. */
+export async function approvalsWatch(options: ApprovalsOptions, output: Output): Promise<number> {
+  const { home } = await findHome(options.dir)
+  const source: Source = {
+    list: () => fromHome(home, pending),
+    decide: (id, verdict) => fromHome(home, (env) => decide(env, { id, verdict })),
+  }
+  const interactive = process.stdin.isTTY && process.stdout.isTTY && options.output === 'table'
+  const ended = Promise.withResolvers<void>()
+  process.once('SIGINT', () => ended.resolve())
+  process.once('SIGTERM', () => ended.resolve())
+  if (!interactive) {
+    await look(new Lines(source, { output, format: options.output }), ended.promise)
+    return 0
+  }
+  const line = (text: string) => void process.stdout.write(`\r\x1b[K${text}`)
+  const cards = new Cards(source, { line, clock: systemClock })
+  const stop = keys((key) => {
+    cards.press(key).then((goOn) => (goOn ? undefined : ended.resolve()), ended.reject)
+  })
+  await look(cards, ended.promise).finally(stop)
+  return 0
+}
+
+/** Calls back with each key until it is stopped. */
+function keys(press: (key: string) => void): () => void {
+  const { stdin } = process
+  stdin.setRawMode(true).setEncoding('utf8').on('data', press)
+  return () => {
+    stdin.off('data', press).setRawMode(false).pause()
+  }
+}
+
+/** Looks once a second until `ended`; what breaks ends the watch, a gateway that is away does not. */
+async function look(watch: { refresh(): Promise<void> }, ended: Promise<void>): Promise<void> {
+  let over = false
+  const end = ended.finally(() => {
+    over = true
+  })
+  // The clock's timers do not keep the process alive, and here nothing else might.
+  const alive = new MessageChannel().port1
+  alive.ref()
+  try {
+    while (!over) {
+      await watch.refresh()
+      await Promise.race([end, new Promise<void>((resolve) => systemClock.after(LOOK_EVERY_MS, resolve))])
+    }
+    await end
+  } finally {
+    alive.close()
+  }
+}
+
+/** A gateway that starts again may have another address: the file that says where it is is read each time. */
+async function fromHome<T>(home: Home, job: (env: HomeEnv) => Promise<T>): Promise<T> {
+  const env = await readHomeEnv(home)
+  if (env === null) throw new GatewayAway(`${home.env} is gone; start plat up again`)
+  return job(env)
+}
+
+/** Where questions come from and decisions go. */
+export interface Source {
+  /** Oldest first. */
+  list(): Promise<readonly ApprovalView[]>
+  decide(id: string, verdict: Verdict): Promise<ApprovalView>
+}
+
+const KEYS: ReadonlyMap<string, Verdict> = new Map([
+  ['a', 'approve'],
+  ['d', 'deny'],
+])
+const CTRL_C = '\u0003'
+
+/** One question at a time, for a person at a terminal. */
+export class Cards {
+  readonly #source: Source
+  readonly #line: (text: string) => void
+  readonly #clock: Clock
+  readonly #skipped = new Seen()
+  #waiting: readonly ApprovalView[] = []
+  #shown: ApprovalView | null = null
+  #shownAt = 0
+  #busy = false
+
+  /** `line` writes over the last line; a line break at its end keeps it. */
+  constructor(source: Source, screen: { readonly line: (text: string) => void; readonly clock: Clock }) {
+    this.#source = source
+    this.#line = screen.line
+    this.#clock = screen.clock
+  }
+
+  async refresh(): Promise<void> {
+    try {
+      this.#waiting = await this.#source.list()
+    } catch (error) {
+      this.#line(told(error))
+      return
+    }
+    this.#draw()
+  }
+
+  /** False: the person has had enough. */
+  async press(key: string): Promise<boolean> {
+    if (key === 'q' || key === CTRL_C) {
+      this.#line('\n')
+      return false
+    }
+    const shown = this.#shown
+    if (shown === null || this.#busy || this.#clock.now() - this.#shownAt < READ_FIRST_MS) return true
+    const verdict = KEYS.get(key)
+    if (verdict !== undefined) await this.#decide(shown, verdict)
+    else if (key === 's') this.#leave(shown, 'skipped')
+    return true
+  }
+
+  async #decide(shown: ApprovalView, verdict: Verdict): Promise<void> {
+    this.#busy = true
+    try {
+      const { state } = await this.#source.decide(shown.id, verdict)
+      this.#leave(shown, state)
+    } catch (error) {
+      if (error instanceof AdminRefusal) this.#leave(shown, error.message)
+      else this.#line(told(error))
+    } finally {
+      this.#busy = false
+    }
+  }
+
+  #leave(shown: ApprovalView, how: string): void {
+    this.#skipped.add(shown.id)
+    this.#shown = null
+    this.#line(`  ${how}\n\n`)
+    this.#draw()
+  }
+
+  #draw(): void {
+    const open = this.#waiting.filter(({ id }) => !this.#skipped.has(id))
+    const shown = this.#shown
+    if (shown !== null && !open.some(({ id }) => id === shown.id) && !this.#busy) {
+      this.#line('  no longer waiting\n\n')
+      this.#shown = null
+    }
+    const [first] = open
+    if (this.#shown === null && first !== undefined) {
+      this.#shown = first
+      this.#shownAt = this.#clock.now()
+      this.#line(`${card(first)}\n`)
+    }
+    this.#line(
+      this.#shown === null ? 'nothing waits for a decision (q quits)' : this.#prompt(this.#shown, open.length - 1),
+    )
+  }
+
+  #prompt(shown: ApprovalView, more: number): string {
+    const rest = more > 0 ? `, ${more} more ${more === 1 ? 'waits' : 'wait'}` : ''
+    return `  a approve   d deny   s skip   q quit   ${secondsLeft(shown, this.#clock.now())} s left${rest}`
+  }
+}
+
+/** One line for each question as it comes, for logs and programs; deciding is for `approvals approve`. */
+export class Lines {
+  readonly #source: Source
+  readonly #output: Output
+  readonly #format: Format
+  readonly #seen = new Seen()
+  #away = false
+
+  constructor(source: Source, to: { readonly output: Output; readonly format: Format }) {
+    this.#source = source
+    this.#output = to.output
+    this.#format = to.format
+  }
+
+  async refresh(): Promise<void> {
+    try {
+      for (const approval of await this.#source.list()) {
+        if (this.#seen.has(approval.id)) continue
+        this.#seen.add(approval.id)
+        this.#output.out(this.#format === 'table' ? line(approval) : JSON.stringify(approval))
+      }
+      this.#away = false
+    } catch (error) {
+      if (!this.#away) this.#output.err(told(error))
+      this.#away = true
+    }
+  }
+}
+
+/** Ids, as many as a watch needs to remember. */
+class Seen {
+  readonly #ids = new Set<string>()
+
+  has(id: string): boolean {
+    return this.#ids.has(id)
+  }
+
+  add(id: string): void {
+    if (this.#ids.size >= SEEN_MAX) for (const oldest of [...this.#ids].slice(0, 1)) this.#ids.delete(oldest)
+    this.#ids.add(id)
+  }
+}
+
+function told(error: unknown): string {
+  if (error instanceof GatewayAway) return `${error.message} (still looking)`
+  if (error instanceof AdminRefusal) return error.message
+  throw error
+}
+
+function card(approval: ApprovalView): string {
+  const { session, user, policy, rule, reason } = approval
+  return [
+    `${who(approval)} wants ${wanted(approval)}`,
+    `  for        ${plain(user ?? 'nobody')}, session ${plain(session)}`,
+    `  rule       ${plain(`${policy ?? '-'}#${rule ?? '-'}`)}: ${plain(reason)}`,
+    `  arguments  ${previewText(approval, ARGUMENTS_MAX)}`,
+  ].join('\n')
+}
+
+function line(approval: ApprovalView): string {
+  const { id, user, policy, rule } = approval
+  const why = plain(`${policy ?? '-'}#${rule ?? '-'}`)
+  return [id, who(approval), plain(user ?? '-'), wanted(approval), why, previewText(approval, ARGUMENTS_MAX)].join('  ')
+}

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, test } from 'node:test'
+import { systemClock, systemIds } from '@plat/core'
+import { openLedger } from '@plat/ledger'
+import { fillLedger, ledgerLines } from '@plat/testkit/ledger'
+import { auditRepair } from './repair.ts'
+import { auditTail } from './tail.ts'
+import { auditVerify } from './verify.ts'
+
+let folder = ''
+let path = ''
+let printed: string[] = []
+let complained: string[] = []
+const output = { out: (text: string) => void printed.push(text), err: (text: string) => void complained.push(text) }
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'plat-'))
+  path = join(folder, 'audit.jsonl')
+  printed = []
+  complained = []
+  await fillLedger(path, 10)
+})
+afterEach(() => rmSync(folder, { recursive: true }))
+
+/** Flips one bit of record 5. */
+function damage(): number {
+  const bytes = readFileSync(path)
+  const offset = Buffer.byteLength(ledgerLines(path).slice(0, 5).join('\n')) + 1
+  bytes[offset + 180] = (bytes[offset + 180] ?? 0) ^ 1
+  writeFileSync(path, bytes)
+  return offset
+}
+
+test('verify says what it read and answers 0 for a good ledger', async () => {
+  assert.equal(await auditVerify({ path, output: 'table' }, output), 0)
+  assert.match(printed[0] ?? '', /^valid: 11 records up to record 10, hash [0-9a-f]{64}$/)
+})
+
+test('verify answers 3 for damage, names line, record and byte, and says what to do', async () => {
+  const offset = damage()
+  assert.equal(await auditVerify({ path, output: 'table' }, output), 3)
+  assert.match(printed[0] ?? '', new RegExp(`broken at record 5 \\(.*, line 6, byte ${offset}\\)`))
+  assert.match(printed.join('\n'), /plat audit repair/)
+  printed = []
+  assert.equal(await auditVerify({ path, output: 'json' }, output), 3)
+  assert.equal(JSON.parse(printed[0] ?? '').place.seq, 5)
+})
+
+test('verify answers 2 when a file cannot be read', async () => {
+  assert.equal(await auditVerify({ path: join(folder, 'none'), output: 'table' }, output), 2)
+  assert.match(complained[0] ?? '', /none cannot be read \(ENOENT\)/)
+  assert.equal(await auditVerify({ path, key: path, output: 'table' }, output), 2)
+})
+
+test('tail shows the latest records, one line each', async () => {
+  assert.equal(await auditTail({ path, lines: '3', output: 'table' }, output), 0)
+  assert.equal(printed.length, 3)
+  assert.match(printed[2] ?? '', /^10 .* completed .* default\/assistant +notes\/add_note +- +4 ms$/)
+  printed = []
+  await auditTail({ path, lines: '2', output: 'json' }, output)
+  assert.deepEqual(printed, ledgerLines(path).slice(-2))
+})
+
+test('tail follows what is written until it is stopped', async () => {
+  const stop = new AbortController()
+  const ledger = await openLedger({ path, tenant: '', replica: 'r', clock: systemClock, ids: systemIds(systemClock) })
+  const seen: number[] = []
+  const out = (text: string): void => {
+    seen.push(JSON.parse(text).seq)
+    if (seen.length === 1) void ledger.append({ kind: 'admin' })
+    else stop.abort()
+  }
+  await auditTail({ path, lines: '1', follow: true, output: 'json' }, { out, err: () => {} }, stop.signal)
+  await ledger.close()
+  assert.deepEqual(seen, [10, 11])
+})
+
+test('repair keeps the damaged part and leaves a valid ledger; a running writer keeps it out', async () => {
+  const offset = damage()
+  const end = readFileSync(path).subarray(offset)
+  assert.equal(await auditRepair({ path }, output), 0)
+  assert.match(printed.join('\n'), /5 good records stay/)
+  assert.deepEqual(readFileSync(`${path}.damaged-5`), end)
+  assert.equal(await auditVerify({ path, strict: true, output: 'table' }, output), 0)
+  const ledger = await openLedger({ path, tenant: '', replica: 'r', clock: systemClock, ids: systemIds(systemClock) })
+  await assert.rejects(auditRepair({ path }, output), /in use by another process.*stop the gateway first/)
+  await ledger.close()
+})

@@ -1,0 +1,110 @@
+import { EXIT_CODES, type Finding, VerifyUsage, verifyLedger } from '@plat/ledger'
+import { type Format, type Output, printObject } from '../shared/output.ts'
+
+export interface AuditVerifyOptions {
+  readonly path: string
+  /** Public keys of the checkpoints: PEM, JWK or JWK set. */
+  readonly key?: string
+  /** A checkpoint that was kept elsewhere. */
+  readonly checkpoint?: string
+  readonly strict?: boolean
+  readonly output: Format
+}
+
+/** Where a progress bar may be drawn. */
+export interface ProgressScreen {
+  readonly isTTY?: boolean
+  write(text: string): unknown
+}
+
+/** A ledger that takes longer than a blink, in bytes. */
+const LONG_LEDGER_BYTES = 64 * 1024 * 1024
+const BAR_WIDTH = 30
+
+/** What to do about each finding. */
+const ADVICE: Readonly<Record<Finding['verdict'], string>> = {
+  valid: '',
+  broken:
+    'Keep the file as it is. Compare it with a copy; `plat audit repair` lets the gateway go on and keeps the damaged part.',
+  torn: 'Nothing that was acknowledged is missing. The next start of the gateway keeps the torn bytes aside and records it.',
+  unproven:
+    'The chain is whole, but whoever can write the file could have written these records. The next checkpoint covers them.',
+  forked: 'There are two histories. Keep both files and find out who could write to the ledger.',
+  truncated: 'Records that a signed checkpoint covers are gone. Look for the missing end in backups and sinks.',
+}
+
+/** Verifies a ledger and says what was found; the exit code tells the findings apart (0, 3, 4, 5, 6; 2 for unusable files). */
+export async function auditVerify(
+  options: AuditVerifyOptions,
+  output: Output,
+  screen: ProgressScreen = process.stderr,
+): Promise<number> {
+  const { path, key, checkpoint, strict = false } = options
+  const bar = progressBar(screen)
+  try {
+    const files = { ...(key === undefined ? {} : { key }), ...(checkpoint === undefined ? {} : { checkpoint }) }
+    const found = await verifyLedger(path, { ...files, strict, onProgress: bar.show })
+    bar.clear()
+    print(found, options.output, output)
+    return found.exitCode
+  } catch (error) {
+    bar.clear()
+    if (!(error instanceof VerifyUsage)) throw error
+    output.err(`plat: ${error.message}`)
+    return EXIT_CODES.usage
+  }
+}
+
+function print(found: Finding, format: Format, output: Output): void {
+  const { verdict, exitCode, message, ledgerId, records, bytes, head, checkpoints, unproven, place } = found
+  if (format === 'table') {
+    output.out(message)
+    const signed =
+      checkpoints.found > 0 ? `, ${checkpoints.found} checkpoints, ${checkpoints.signed} with a verified signature` : ''
+    output.out(`ledger ${ledgerId ?? 'unknown'}: ${records} good records, ${bytes} bytes${signed}`)
+    if (ADVICE[verdict] !== '') output.out(ADVICE[verdict])
+    return
+  }
+  if (format === 'json') {
+    output.out(
+      JSON.stringify(
+        { verdict, exitCode, message, ledgerId, records, bytes, head, checkpoints, unproven, place },
+        null,
+        2,
+      ),
+    )
+    return
+  }
+  const flat = {
+    verdict,
+    exitCode,
+    message,
+    ledgerId: ledgerId ?? '',
+    records,
+    bytes,
+    seq: head?.seq ?? -1,
+    hash: head?.hash ?? '',
+  }
+  printObject(
+    output,
+    format,
+    place === null ? flat : { ...flat, line: place.line, offset: place.offset, what: place.what },
+  )
+}
+
+/** Draws nothing unless a person looks on and the ledger is long. */
+function progressBar(screen: ProgressScreen): { show(done: number, total: number): void; clear(): void } {
+  let drawn = -1
+  return {
+    show(done, total) {
+      const percent = Math.floor((done / total) * 100)
+      if (screen.isTTY !== true || total < LONG_LEDGER_BYTES || percent === drawn) return
+      drawn = percent
+      const full = Math.floor((percent / 100) * BAR_WIDTH)
+      screen.write(`\r${'█'.repeat(full)}${'░'.repeat(BAR_WIDTH - full)} ${String(percent).padStart(3)} %`)
+    },
+    clear() {
+      if (drawn >= 0) screen.write(`\r${' '.repeat(BAR_WIDTH + 6)}\r`)
+    },
+  }
+}

@@ -1,0 +1,155 @@
+import { holdsOf, settledOf, tailLedger } from '@plat/ledger'
+import { CommandError, type Format, type Output, printList } from '../shared/output.ts'
+
+export interface CostsOptions {
+  /** The ledger file; no gateway has to run. */
+  readonly path: string
+  readonly output: Format
+}
+
+/** What the calls of one session to one route or tool used and cost. Money in micro-units of the currency. */
+interface CostRow {
+  readonly session: string
+  /** A model route, or `<server>/<tool>`. */
+  readonly route: string
+  calls: number
+  promptTokens: number
+  completionTokens: number
+  costMicros: number
+  /** Of calls that are under way, or whose process died: counted as spent when the gateway starts again. */
+  heldMicros: number
+  /** Empty while no outcome has named one. */
+  currency: string
+}
+
+/** Rows that are kept apart; what comes after them is added up in one. */
+const MAX_ROWS = 10_000
+const OTHERS = '(others)'
+
+/** Shows what agents cost, by session and route, dearest first. Calls that neither cost nor hold anything are left out. */
+export async function costs({ path, output: format }: CostsOptions, output: Output): Promise<number> {
+  const book = new Book()
+  try {
+    for await (const { rec } of tailLedger(path)) book.see(rec)
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
+    throw new CommandError(`${path} does not exist: no call has been governed here yet, or the path is another`)
+  }
+  const rows = book.rows()
+  if (format !== 'table') printList(output, format, rows, columns)
+  else if (rows.length === 0) output.out('nothing has cost anything yet')
+  else printList(output, format, [...rows, totalOf(rows)], columns)
+  return 0
+}
+
+const columns = {
+  session: ({ session }: CostRow) => session,
+  route: ({ route }: CostRow) => route,
+  calls: ({ calls }: CostRow) => String(calls),
+  prompt: ({ promptTokens }: CostRow) => String(promptTokens),
+  completion: ({ completionTokens }: CostRow) => String(completionTokens),
+  cost: ({ costMicros, currency }: CostRow) => money(costMicros, currency),
+  held: ({ heldMicros, currency }: CostRow) => money(heldMicros, currency),
+}
+
+function money(micros: number, currency: string): string {
+  return `${(micros / 1e6).toFixed(6)} ${currency}`.trimEnd()
+}
+
+function totalOf(rows: readonly CostRow[]): CostRow {
+  const sum = (of: (row: CostRow) => number) => rows.reduce((total, row) => total + of(row), 0)
+  return {
+    session: 'total',
+    route: '',
+    calls: sum(({ calls }) => calls),
+    promptTokens: sum(({ promptTokens }) => promptTokens),
+    completionTokens: sum(({ completionTokens }) => completionTokens),
+    costMicros: sum(({ costMicros }) => costMicros),
+    heldMicros: sum(({ heldMicros }) => heldMicros),
+    currency: rows.find(({ currency }) => currency !== '')?.currency ?? '',
+  }
+}
+
+type Members = Readonly<{ [member: string]: unknown }>
+
+/** Adds up records in the order in which they were written. */
+class Book {
+  readonly #rows = new Map<string, CostRow>()
+  /** What calls hold whose outcome has not come, by call. */
+  readonly #open = new Map<string, { readonly row: CostRow; readonly micros: number }>()
+
+  see(rec: Members): void {
+    const call = textOf(rec.call)
+    if (rec.kind === 'intent') {
+      const micros = Math.max(0, ...holdsOf(rec).map(({ unit, amount }) => (unit === 'micros' ? amount : 0)))
+      if (micros === 0) return
+      const row = this.#row(rec)
+      row.heldMicros += micros
+      this.#open.set(call, { row, micros })
+    } else if (rec.kind === 'outcome') {
+      this.#close(call, rec)
+    }
+  }
+
+  /** Dearest first. */
+  rows(): readonly CostRow[] {
+    const weight = ({ costMicros, heldMicros }: CostRow) => costMicros + heldMicros
+    return [...this.#rows.values()].toSorted((one, other) => weight(other) - weight(one))
+  }
+
+  #close(call: string, rec: Members): void {
+    const held = this.#open.get(call)
+    this.#open.delete(call)
+    if (held !== undefined) held.row.heldMicros -= held.micros
+    // A call whose process died has no cost of its own: what it held counts whole.
+    const cost = typeof rec.costMicros === 'number' ? rec.costMicros : moneyOf(settledOf(rec))
+    const usage = isMembers(rec.usage) ? rec.usage : {}
+    if (cost === 0 && held === undefined && rec.usage === undefined) return
+    const row = held?.row ?? this.#row(rec)
+    row.calls++
+    row.costMicros += cost
+    row.promptTokens += countOf(usage.prompt)
+    row.completionTokens += countOf(usage.completion)
+    row.currency = textOf(rec.currency) || row.currency
+  }
+
+  #row(rec: Members): CostRow {
+    const session = [rec.namespace, rec.agent, rec.session].map(textOf).join('/')
+    const server = textOf(rec.server)
+    const isModel = server.startsWith('llm/')
+    const route = isModel ? server.slice('llm/'.length) : [server, textOf(rec.tool)].filter(Boolean).join('/')
+    const key = JSON.stringify([session, route])
+    const known = this.#rows.get(key)
+    if (known !== undefined) return known
+    if (this.#rows.size >= MAX_ROWS && session !== OTHERS) return this.#row({ session: OTHERS, server: OTHERS })
+    const row = {
+      session,
+      route,
+      calls: 0,
+      promptTokens: 0,
+      completionTokens: 0,
+      costMicros: 0,
+      heldMicros: 0,
+      currency: '',
+    }
+    this.#rows.set(key, row)
+    return row
+  }
+}
+
+/** The money among what was settled; the windows of one key all count the same amount. */
+function moneyOf(settled: ReadonlyMap<string, number> | null): number {
+  return Math.max(0, ...[...(settled ?? [])].map(([key, amount]) => (key.startsWith('usd/') ? amount : 0)))
+}
+
+function isMembers(value: unknown): value is Members {
+  return typeof value === 'object' && value !== null
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+function countOf(value: unknown): number {
+  return typeof value === 'number' ? value : 0
+}

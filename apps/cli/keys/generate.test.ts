@@ -1,0 +1,20 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { CommandError } from '../shared/output.ts'
+import { keysGenerate } from './generate.ts'
+
+test('a key that is there stays, and the command says so in one line', async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), 'plat-'))
+  t.after(() => rm(dir, { recursive: true }))
+  const quiet = { out() {}, err() {} }
+  assert.equal(await keysGenerate({ dir, format: 'table' }, quiet), 0)
+  const key = await readFile(join(dir, 'key.pem'), 'utf8')
+  await assert.rejects(
+    keysGenerate({ dir, format: 'table' }, quiet),
+    (error) => error instanceof CommandError && /key\.pem: exists already/.test(error.message),
+  )
+  assert.equal(await readFile(join(dir, 'key.pem'), 'utf8'), key)
+})

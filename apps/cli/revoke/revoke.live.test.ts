@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { run } from '../run/run.ts'
+import type { Output } from '../shared/output.ts'
+import { printed, putResource } from '../testing/commands.ts'
+import { startUp, type Up } from '../up/up.ts'
+import { parseTarget, revocationsLift, revocationsList, revoke } from './revoke.ts'
+
+let up: Up
+let dir = ''
+
+before(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'plat-'))
+  await putResource(dir, 'mcpservers/default/notes.yaml', 'MCPServer', { url: 'http://127.0.0.1:9/mcp' })
+  const agent = { image: 'example.com/a:1', tier: 'tier-0', policyRef: 'all', tools: [{ name: 'notes' }] }
+  await putResource(dir, 'agents/default/assistant.yaml', 'Agent', agent)
+  await putResource(dir, 'toolpolicies/default/all.yaml', 'ToolPolicy', { rules: [{ name: 'a', action: 'allow' }] })
+  up = await startUp({ dir, listen: '127.0.0.1:0', identityListen: '127.0.0.1:0', log: 'file' })
+})
+
+after(async () => {
+  await up.stop()
+  await rm(dir, { recursive: true })
+})
+
+async function listed(): Promise<{ id: string; target: Record<string, string>; reason: string; expiresAt: string }[]> {
+  return JSON.parse((await printed((output) => revocationsList({ dir, output: 'json' }, output))).text)
+}
+
+test('plat revoke is in force when it returns and says how to undo it; lift undoes it', async () => {
+  const asked = {
+    dir,
+    target: 'agent:assistant',
+    mode: 'suspend',
+    reason: 'drill',
+    for: '1h',
+    output: 'table',
+  } as const
+  const { code, text } = await printed((output) => revoke(asked, output))
+  assert.equal(code, 0)
+  assert.match(text, /^suspended agent:assistant until 2.*Z; ended 0 live calls\nlift it with: plat revocations lift /)
+  const [one] = await listed()
+  assert.deepEqual(one?.target, { agent: 'default/assistant' })
+  const shown = (await printed((output) => revocationsList({ dir, output: 'table' }, output))).text
+  assert.match(shown, /agent:default\/assistant\s+suspend\s+2\S+\s+breakglass\s+drill/)
+  await printed((output) => revocationsLift({ dir, id: one?.id ?? '' }, output))
+  assert.match((await printed((output) => revocationsList({ dir, output: 'table' }, output))).text, /nobody/)
+})
+
+test('a revoked name that no resource declares is told, with the agent that was meant', async () => {
+  const said: string[] = []
+  const output: Output = { out() {}, err: (text) => said.push(text) }
+  const asked = { dir, mode: 'revoke', for: '1h', output: 'table' } as const
+  await revoke({ ...asked, target: 'agent:assistent' }, output)
+  assert.deepEqual(said, ['check the name: no agent default/assistent: did you mean default/assistant?'])
+  await revoke({ ...asked, target: 'agent:assistant' }, output)
+  assert.equal(said.length, 1)
+  for (const { id } of await listed()) await revocationsLift({ dir, id }, output)
+})
+
+test('an id that the gateway does not know is answered with the list that has them', async () => {
+  const quiet: Output = { out() {}, err() {} }
+  await assert.rejects(
+    revocationsLift({ dir, id: 'nosuch' }, quiet),
+    /no revocation with this id; see plat revocations list$/,
+  )
+})
+
+test('a gateway that refuses, or a target that cannot be read, is told in one line', async () => {
+  const asked = { dir, mode: 'revoke', output: 'table' } as const
+  const quiet: Output = { out() {}, err() {} }
+  await assert.rejects(
+    revoke({ ...asked, target: 'session:default/assistant' }, quiet),
+    /refused: target\.session: must/,
+  )
+  await assert.rejects(revoke({ ...asked, target: 'all', for: 'soon' }, quiet), /-for: soon is not a duration/)
+  await assert.rejects(revocationsLift({ dir, id: 'unknown' }, quiet), /no revocation with this id/)
+  assert.throws(() => parseTarget('sesion:a/b/c'), /did you mean session/)
+  assert.throws(() => parseTarget('user:'), /names nobody/)
+  assert.deepEqual(parseTarget('jti:a:b'), { jti: 'a:b' })
+  assert.deepEqual(parseTarget('all'), { all: true })
+})
+
+test('when plat run ends, its session is revoked beyond the end of its token', async () => {
+  const command = [process.execPath, '-e', 'process.exit(process.env.PLAT_SESSION.startsWith("run-") ? 7 : 1)']
+  const { code, text } = await printed((output) => run({ dir, agent: 'assistant', command }, output))
+  assert.deepEqual([code, text], [7, ''])
+  const [one] = await listed()
+  assert.match(one?.target.session ?? '', /^default\/assistant\/run-[a-z2-7]{13}$/)
+  assert.ok(Date.parse(one?.expiresAt ?? '') > Date.now() + 10 * 60_000, String(one?.expiresAt))
+})

@@ -1,0 +1,134 @@
+import { closest, parseDuration, rfc3339, systemClock } from '@plat/core'
+import { isRevocationView, type RevocationView } from '@plat/gateway/revocations'
+import { admin, adminList } from '../shared/admin-api.ts'
+import { readAgent } from '../shared/agent.ts'
+import { findHome, type HomeEnv } from '../shared/home.ts'
+import { CommandError, type Format, type Output, plain, printData, printList } from '../shared/output.ts'
+
+export interface RevokeOptions {
+  readonly dir?: string | undefined
+  /** As `parseTarget` reads it. */
+  readonly target: string
+  readonly mode: 'revoke' | 'suspend'
+  readonly reason?: string | undefined
+  /** A duration such as `1h`; without it, until it is lifted. */
+  readonly for?: string | undefined
+  readonly output: Format
+}
+
+/** Body of `POST /v1/revocations`. */
+export interface AskedRevocation {
+  readonly target: Readonly<Record<string, string | true>>
+  readonly mode?: 'revoke' | 'suspend'
+  readonly reason?: string
+  /** RFC 3339. */
+  readonly expiresAt?: string
+}
+
+/** `plat revoke`: it is in force when this returns. */
+export async function revoke(options: RevokeOptions, output: Output): Promise<number> {
+  const { mode, reason } = options
+  const asked = {
+    target: parseTarget(options.target),
+    mode,
+    ...(reason !== undefined && { reason }),
+    ...(options.for !== undefined && { expiresAt: endAfter(options.for) }),
+  }
+  const { home, env } = await findHome(options.dir)
+  const made = await askToRevoke(env, asked)
+  if (options.output !== 'table') {
+    printData(output, options.output, made)
+    return 0
+  }
+  const what = mode === 'suspend' ? 'suspended' : 'revoked'
+  const until = made.expiresAt === null ? 'until it is lifted' : `until ${made.expiresAt}`
+  output.out(`${what} ${options.target} ${until}; ended ${made.cut ?? 0} live calls`)
+  output.out(`lift it with: plat revocations lift ${made.id}`)
+  const unknown = await unknownAgent(home.dir, asked.target)
+  if (unknown !== null) output.err(`check the name: ${unknown}`)
+  return 0
+}
+
+/** `plat revocations list`: what is in force, newest first. */
+export async function revocationsList(
+  options: { readonly dir?: string | undefined; readonly output: Format },
+  output: Output,
+): Promise<number> {
+  const { env } = await findHome(options.dir)
+  const revocations = await adminList(env, '/v1/revocations', isRevocationView)
+  if (revocations.length === 0 && options.output === 'table') {
+    output.out('nobody is revoked')
+    return 0
+  }
+  printList(output, options.output, revocations, {
+    id: ({ id }) => plain(id),
+    target: (one) => plain(targetText(one)),
+    mode: ({ mode }) => mode,
+    until: ({ expiresAt }) => expiresAt ?? 'it is lifted',
+    source: ({ source }) => source ?? '-',
+    reason: ({ reason }) => plain(reason) || '-',
+  })
+  return 0
+}
+
+/** `plat revocations lift`. */
+export async function revocationsLift(
+  options: { readonly dir?: string | undefined; readonly id: string },
+  output: Output,
+): Promise<number> {
+  const { env } = await findHome(options.dir)
+  await admin(env, 'DELETE', `/v1/revocations/${encodeURIComponent(options.id)}`)
+  output.out(`lifted ${options.id}`)
+  return 0
+}
+
+/** Revokes by the admin API; what comes back is in force. */
+export async function askToRevoke(env: HomeEnv, asked: AskedRevocation): Promise<RevocationView> {
+  const answer = await admin(env, 'POST', '/v1/revocations', asked)
+  if (isRevocationView(answer)) return answer
+  throw new CommandError('the gateway answered with something that is no revocation')
+}
+
+const SCOPES = ['jti', 'session', 'agent', 'namespace', 'user', 'tenant']
+const HOW = 'write all, or jti:, session:<ns>/<agent>/<id>, agent:<ns>/<name>, namespace:, user: or tenant: and a name'
+
+/**
+ * `all`, or `<scope>:<name>`; an agent without a namespace is of `default`. What the names may look like the gateway judges.
+ * @throws CommandError that says how to write it.
+ */
+export function parseTarget(text: string): AskedRevocation['target'] {
+  if (text === 'all') return { all: true }
+  const colon = text.indexOf(':')
+  const scope = colon === -1 ? text : text.slice(0, colon)
+  const name = colon === -1 ? '' : text.slice(colon + 1)
+  if (!SCOPES.includes(scope)) {
+    const meant = closest(scope, [...SCOPES, 'all'])
+    const hint = meant === null ? HOW : `did you mean ${meant}?`
+    throw new CommandError(`${JSON.stringify(scope)} is nothing that can be revoked: ${hint}`, 2)
+  }
+  if (name === '') throw new CommandError(`${scope}: names nobody: ${HOW}`, 2)
+  return { [scope]: scope === 'agent' && !name.includes('/') ? `default/${name}` : name }
+}
+
+/** A misspelt name is revoked all the same, and the agent that was meant goes on: whoever reaches for the switch must see it. */
+async function unknownAgent(dir: string, { agent }: AskedRevocation['target']): Promise<string | null> {
+  if (typeof agent !== 'string') return null
+  return readAgent(dir, agent).then(
+    () => null,
+    (error: unknown) => (error instanceof CommandError && error.message.startsWith('no agent') ? error.message : null),
+  )
+}
+
+function targetText({ target }: RevocationView): string {
+  return Object.entries(target)
+    .map(([scope, name]) => (name === true ? scope : `${scope}:${name}`))
+    .join()
+}
+
+function endAfter(duration: string): string {
+  const ms = parseDuration(duration)
+  if (ms === null || ms < 1000) {
+    throw new CommandError(`-for: ${duration} is not a duration of at least a second; write it as 15m or 1h`, 2)
+  }
+  return rfc3339(systemClock.now() + ms)
+}

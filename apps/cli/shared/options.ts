@@ -1,0 +1,25 @@
+import { Option } from 'commander'
+import { formats } from './output.ts'
+
+export const format = () =>
+  new Option('-o, --output <format>', 'how to print: for people (table) or for programs')
+    .choices([...formats])
+    .default('table')
+
+export const dir = () => new Option('--dir <dir>', 'the directory of a running plat (default: the nearest one upwards)')
+
+/** Commander has no exit codes of its own for actions: the code travels in this error. */
+export class Exit extends Error {
+  readonly code: number
+
+  constructor(code: number) {
+    super()
+    this.code = code
+  }
+}
+
+/** Ends the program with the code of a command, once everything is written. */
+export async function exitWith(result: Promise<number>): Promise<void> {
+  const code = await result
+  if (code !== 0) throw new Exit(code)
+}

@@ -1,0 +1,96 @@
+import Table from 'cli-table3'
+import { stringify } from 'yaml'
+
+/** How a command prints: for people (`table`) or for programs. */
+export type Format = 'table' | 'json' | 'yaml'
+
+export const formats: readonly Format[] = ['table', 'json', 'yaml']
+
+/** A mistake of the caller: one line on stderr that says what to do next, and an exit code. */
+export class CommandError extends Error {
+  readonly exitCode: number
+
+  constructor(message: string, exitCode = 1) {
+    super(message)
+    this.exitCode = exitCode
+  }
+}
+
+/** Where a command writes; tests collect it. */
+export interface Output {
+  out(text: string): void
+  err(text: string): void
+}
+
+export const terminal: Output = {
+  out: (text) => void process.stdout.write(`${text}\n`),
+  err: (text) => void process.stderr.write(`${text}\n`),
+}
+
+/** What an agent sent must not move the cursor of the one who decides over it. */
+export function plain(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?')
+}
+
+/** Prints a value for programs. */
+export function printData(output: Output, format: 'json' | 'yaml', value: object): void {
+  output.out(format === 'json' ? JSON.stringify(value, null, 2) : stringify(value).trimEnd())
+}
+
+/** Prints one object: as `name  value` rows, JSON or YAML. */
+export function printObject(output: Output, format: Format, value: Readonly<Record<string, string | number>>): void {
+  if (format !== 'table') {
+    printData(output, format, value)
+    return
+  }
+  const table = plainTable()
+  for (const [name, text] of Object.entries(value)) table.push([name, String(text)])
+  output.out(withoutPadding(table))
+}
+
+/** Prints a list: the items themselves as JSON or YAML, for people the columns that are named. */
+export function printList<T extends object>(
+  output: Output,
+  format: Format,
+  items: readonly T[],
+  columns: Readonly<Record<string, (item: T) => string>>,
+): void {
+  if (format !== 'table') {
+    printData(output, format, items)
+    return
+  }
+  const table = plainTable(Object.keys(columns).map((name) => name.toUpperCase()))
+  for (const item of items) table.push(Object.values(columns).map((column) => column(item)))
+  output.out(withoutPadding(table))
+}
+
+/** The last column needs no padding: after a long cell it would wrap every line of the terminal. */
+function withoutPadding(table: Table.Table): string {
+  return table.toString().replace(/ +$/gm, '')
+}
+
+/** A table without frames: columns that a person can read and `cut` can take apart. */
+function plainTable(head: string[] = []): Table.Table {
+  const none = ''
+  return new Table({
+    head,
+    chars: {
+      top: none,
+      'top-mid': none,
+      'top-left': none,
+      'top-right': none,
+      bottom: none,
+      'bottom-mid': none,
+      'bottom-left': none,
+      'bottom-right': none,
+      left: none,
+      'left-mid': none,
+      mid: none,
+      'mid-mid': none,
+      right: none,
+      'right-mid': none,
+      middle: '  ',
+    },
+    style: { 'padding-left': 0, 'padding-right': 0, head: [], border: [] },
+  })
+}

@@ -1,0 +1,24 @@
+import { type Command, Option } from 'commander'
+import { dir, exitWith, format } from '../shared/options.ts'
+import { type Format, terminal } from '../shared/output.ts'
+
+/** How `plat token` is written. */
+export function addToken(plat: Command): void {
+  plat
+    .command('token')
+    .description('session tokens')
+    .command('mint')
+    .argument('<agent>', 'name, or namespace/name')
+    .summary('mint a session token, for trying things by hand')
+    .description('Asks the broker of the running plat for a session token with the scopes of the agent.')
+    .addOption(dir())
+    .option('--session <id>', 'session id', 'by-hand')
+    .option('--user <name>', 'the user it acts for (default: you)')
+    .addOption(new Option('--scope <scope...>', 'such as tools:notes').default([], 'those of the agent'))
+    .option('--ttl <duration>', 'lifetime, such as 15m')
+    .addOption(format())
+    .action(async (agent: string, { output, ...options }: { output: Format; session: string; scope: string[] }) => {
+      const { tokenMint } = await import('./mint.ts')
+      await exitWith(tokenMint({ ...options, agent, format: output }, terminal))
+    })
+}

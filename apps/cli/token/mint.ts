@@ -1,0 +1,47 @@
+import { userInfo } from 'node:os'
+import { parseDuration, systemClock } from '@plat/core'
+import { readAgent } from '../shared/agent.ts'
+import { mint } from '../shared/broker.ts'
+import { findHome } from '../shared/home.ts'
+import { CommandError, type Format, type Output, printObject } from '../shared/output.ts'
+
+export interface TokenMintOptions {
+  readonly dir?: string | undefined
+  readonly agent: string
+  readonly session: string
+  readonly user?: string | undefined
+  readonly scope: readonly string[]
+  readonly ttl?: string | undefined
+  readonly format: Format
+}
+
+/** What expiresAt may lack for whole seconds and slow clocks, in milliseconds. */
+const CLOCKS_MS = 5000
+
+/** Mints a session token for an agent of the running plat, with the agent's own scopes unless others are named. */
+export async function tokenMint(options: TokenMintOptions, output: Output): Promise<number> {
+  const { home, env } = await findHome(options.dir)
+  const agent = await readAgent(home.dir, options.agent)
+  const asked = systemClock.now()
+  const minted = await mint(env.PLAT_IDENTITY_URL, env.PLAT_BROKER_TOKEN, {
+    namespace: agent.namespace,
+    agent: agent.name,
+    session: options.session,
+    user: options.user ?? userInfo().username,
+    scopes: options.scope.length > 0 ? options.scope : agent.scopes,
+    tier: agent.tier,
+    ttlSeconds: options.ttl === undefined ? agent.maxTTLSeconds : ttlSeconds(options.ttl),
+  })
+  const { token, expiresAt, spiffeId, jti } = minted
+  const shorterMs = options.ttl === undefined ? 0 : asked + ttlSeconds(options.ttl) * 1000 - Date.parse(expiresAt)
+  if (shorterMs > CLOCKS_MS) output.err(`-ttl: ${options.ttl} is more than the broker gives; the token ends sooner`)
+  printObject(output, options.format, { token, expiresAt, spiffeId, jti })
+  return 0
+}
+
+function ttlSeconds(text: string): number {
+  const ms = parseDuration(text)
+  if (ms === null || ms < 1000)
+    throw new CommandError(`-ttl: ${text} is not a duration of at least a second; write it as 15m or 1h`, 2)
+  return Math.floor(ms / 1000)
+}

@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { homeOf } from '../shared/home.ts'
+import { gatewayKeys } from './up-config.ts'
+
+test('approvals are kept in .plat, and the token may approve only where nobody else can reach it', async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), 'plat-'))
+  t.after(() => rm(dir, { recursive: true }))
+  const home = homeOf(dir)
+  const keys = (listen: string) => gatewayKeys(home, { listen, identityURL: 'http://127.0.0.1:8081' })
+  assert.equal((await keys('127.0.0.1:8080')).approvalStorePath, join(home.state, 'approvals.jsonl'))
+  const expected = { '127.0.0.1:8080': true, '127.9.9.9:1': true, '[::1]:8080': true, 'localhost:8080': true }
+  for (const [listen, devTokenApprovers] of Object.entries({
+    ...expected,
+    ':8080': false,
+    '0.0.0.0:8080': false,
+    '[::]:8080': false,
+    '10.0.0.1:8080': false,
+    nonsense: false,
+  })) {
+    assert.deepEqual((await keys(listen)).adminAuth, { devTokenApprovers }, listen)
+  }
+  for (const [own, devTokenApprovers] of [
+    ['{"adminListen": ":9090"}', false],
+    ['{"listen": "0.0.0.0:8080"}', false],
+    ['{"listen": ":8080", "adminListen": "127.0.0.1:9090"}', true],
+    ['{"adminListen": ""}', true],
+  ] as const) {
+    await writeFile(join(dir, 'gateway.json'), own)
+    assert.deepEqual((await keys('127.0.0.1:8080')).adminAuth, { devTokenApprovers }, own)
+  }
+  await writeFile(join(dir, 'gateway.json'), '{"adminAuth": {"devTokenApprovers": false}}')
+  assert.deepEqual((await keys('127.0.0.1:8080')).adminAuth, { devTokenApprovers: false })
+})

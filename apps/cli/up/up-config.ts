@@ -1,0 +1,86 @@
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { JsonError, parseStrict } from '@plat/core'
+import { parseAddress } from '@plat/http'
+import type { Home } from '../shared/home.ts'
+import { CommandError } from '../shared/output.ts'
+
+/** gateway.json as keys and values; the gateway's own loader judges what they hold. */
+type Keys = Record<string, unknown>
+
+interface Addresses {
+  readonly listen: string
+  readonly identityURL: string
+}
+
+/**
+ * What `plat up` lays under the user's own `<dir>/gateway.json`: every file in `.plat/`, the prices of `<dir>/prices.json`, its
+ * own broker, and a ledger that must be durable before a call passes.
+ */
+function defaults(home: Home, addresses: Addresses, own: Keys): Keys {
+  const prices = join(home.dir, 'prices.json')
+  return {
+    listen: addresses.listen,
+    identity: {
+      jwksURL: `${addresses.identityURL}/.well-known/jwks.json`,
+      issuer: 'plat-identity',
+      // A free port is not known before it is taken.
+      ...(!addresses.listen.endsWith(':0') && { resourceBaseURL: `http://${addresses.listen}` }),
+    },
+    policyFile: join(home.rendered, 'policies.json'),
+    upstreamsFile: join(home.rendered, 'upstreams.json'),
+    upstreamCredentialsDir: home.credentials,
+    tokenExchangeURL: `${addresses.identityURL}/v1/exchange`,
+    modelsFile: join(home.rendered, 'models.json'),
+    ...(existsSync(prices) && { pricingFile: prices }),
+    auditPath: join(home.state, 'audit.jsonl'),
+    auditFailurePolicy: 'closed',
+    approvalStorePath: join(home.state, 'approvals.jsonl'),
+    pinStorePath: join(home.state, 'pins.jsonl'),
+    // Whoever can read .plat/env is at this machine: the one token decides, as long as nobody else can reach it.
+    adminAuth: { devTokenApprovers: isLoopback(adminAddress(addresses, own)) },
+  }
+}
+
+/** Where the admin API will be, by the user's own keys or by ours. */
+function adminAddress({ listen }: Addresses, own: Keys): string {
+  const named = [own.adminListen, own.listen].find((address) => typeof address === 'string' && address !== '')
+  return typeof named === 'string' ? named : listen
+}
+
+function isLoopback(listen: string): boolean {
+  const host = parseAddress(listen)?.host
+  return host !== undefined && (host === 'localhost' || host === '::1' || host.startsWith('127.'))
+}
+
+/** The user's keys over the defaults: objects are merged member by member, everything else is replaced. */
+export async function gatewayKeys(home: Home, addresses: Addresses): Promise<Keys> {
+  const path = join(home.dir, 'gateway.json')
+  const own = existsSync(path) ? parseOwn(path, await readFile(path)) : {}
+  return merge(defaults(home, addresses, own), own)
+}
+
+function parseOwn(path: string, bytes: Uint8Array): Keys {
+  try {
+    const value = parseStrict(bytes)
+    if (isKeys(value)) return value
+    throw new CommandError(`${path}: must hold a JSON object`)
+  } catch (error) {
+    if (error instanceof JsonError) throw new CommandError(`${path}: ${error.message}`)
+    throw error
+  }
+}
+
+function merge(under: Keys, over: Keys): Keys {
+  const merged: Keys = { ...under }
+  for (const [key, value] of Object.entries(over)) {
+    const below = merged[key]
+    merged[key] = isKeys(below) && isKeys(value) ? merge(below, value) : value
+  }
+  return merged
+}
+
+function isKeys(value: unknown): value is Keys {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,208 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { formatProblem } from '@plat/config'
+import { buildInfo, type Clock, type Ids, systemClock, systemIds } from '@plat/core'
+import { type GatewayConfig, loadGatewayConfig, startGateway } from '@plat/gateway'
+import { startIdentity } from '@plat/identity'
+import { generateKeyFiles } from '@plat/keys'
+import { startRender, startStatus } from '@plat/operator'
+import { createLog, type Log, onShutdown } from '@plat/process'
+import { createFileStore, type ResourceStore } from '@plat/resources'
+import {
+  type Home,
+  type HomeEnv,
+  homeOf,
+  lockHome,
+  makeHome,
+  readHomeEnv,
+  writeHomeEnv,
+  writePrivate,
+} from '../shared/home.ts'
+import { CommandError, type Output } from '../shared/output.ts'
+import { gatewayKeys } from './up-config.ts'
+
+export interface UpOptions {
+  readonly dir: string
+  readonly listen: string
+  readonly identityListen: string
+  /** `file`: `.plat/logs/<service>.jsonl`; `json`: stdout. */
+  readonly log: 'file' | 'json'
+}
+
+/** A running plat: identity broker, gateway and the render loop in one process, on files. */
+export interface Up {
+  readonly home: Home
+  readonly env: HomeEnv
+  readonly store: ResourceStore
+  /** One line for each resource that is refused; agents under it are denied. */
+  refused(): readonly string[]
+  stop(): Promise<void>
+}
+
+const TOKEN_BYTES = 32
+
+/** Starts everything in order: state, broker, rendered files, gateway. What started is stopped again when a later step fails. */
+export async function startUp(options: UpOptions): Promise<Up> {
+  const home = homeOf(options.dir)
+  if (!existsSync(join(home.dir, 'resources'))) {
+    throw new CommandError(`${home.dir} has no resources/ folder; name a directory that has one: plat up <dir>`)
+  }
+  await makeHome(home)
+  const lock = lockHome(home)
+  const undo: (() => Promise<void> | void)[] = [() => lock.release()]
+  const stop = async () => {
+    for (const step of undo.splice(0).reverse()) await step()
+  }
+  try {
+    return await startParts({ home, options, undo, stop })
+  } catch (error) {
+    await stop()
+    throw portTaken(error, options)
+  }
+}
+
+async function startParts(context: {
+  readonly home: Home
+  readonly options: UpOptions
+  readonly undo: (() => Promise<void> | void)[]
+  readonly stop: () => Promise<void>
+}): Promise<Up> {
+  const { home, options, undo, stop } = context
+  const clock = systemClock
+  const ids = systemIds(clock)
+  const logTo = (service: string) =>
+    createLog({ service, ...(options.log === 'file' && { destination: join(home.logs, `${service}.jsonl`) }) })
+  const tokens = await tokensOf(home, ids)
+  if (!existsSync(join(home.keys, 'key.pem'))) await generateKeyFiles(home.keys)
+
+  const exchange = join(home.dir, 'exchange.json')
+  const identity = await startIdentity({
+    listen: options.identityListen,
+    signingKey: join(home.keys, 'key.pem'),
+    ...(existsSync(exchange) && { exchangeConfig: exchange }),
+    env: { PLAT_BROKER_TOKEN: tokens.PLAT_BROKER_TOKEN },
+    log: logTo('identity'),
+    clock,
+    ids,
+  })
+  undo.push(() => identity.close())
+
+  const operatorLog = logTo('operator')
+  const { store, render } = await startRendering(home, { clock, log: operatorLog })
+  undo.push(() => render.stop())
+
+  const keys = await gatewayKeys(home, { listen: options.listen, identityURL: identity.url })
+  await writePrivate(home.gatewayConfig, `${JSON.stringify(keys, null, 2)}\n`)
+  const gateway = await startGateway({
+    config: loadedConfig(home),
+    env: { PLAT_ADMIN_TOKEN: tokens.PLAT_ADMIN_TOKEN },
+    build: buildInfo('gateway'),
+    log: logTo('gateway'),
+    clock,
+    ids,
+  })
+  undo.push(() => gateway.drain())
+
+  const status = startStatus({ store, refused: render.refused, pins: gateway.pins, clock, log: operatorLog })
+  undo.push(() => status.stop())
+  await status.check()
+
+  const env = {
+    ...tokens,
+    PLAT_GATEWAY_URL: gateway.url,
+    PLAT_ADMIN_URL: gateway.adminUrl,
+    PLAT_IDENTITY_URL: identity.url,
+  }
+  await writeHomeEnv(home, env)
+  return { home, env, store, refused: () => render.refused(), stop }
+}
+
+/** The gateway starts from the written file by its ordinary loader, so that a mistake in the user's own keys is told as always. */
+function loadedConfig(home: Home): GatewayConfig {
+  const loaded = loadGatewayConfig({ env: {}, flags: { config: home.gatewayConfig, listen: '' } })
+  if (loaded.ok) return loaded.config
+  throw new CommandError(loaded.problems.map(formatProblem).join('\n'))
+}
+
+async function startRendering(home: Home, using: { readonly clock: Clock; readonly log: Log }) {
+  const store = createFileStore({ dir: join(home.dir, 'resources'), ...using })
+  const render = await startRender({
+    store,
+    outDir: home.rendered,
+    credentialsDir: home.credentials,
+    secretsDir: home.secrets,
+    configMapsDir: home.configMaps,
+    ...using,
+  })
+  return { store, render }
+}
+
+/** Tokens survive a restart, so that terminals and agents that hold them go on. */
+async function tokensOf(home: Home, ids: Ids): Promise<Pick<HomeEnv, 'PLAT_BROKER_TOKEN' | 'PLAT_ADMIN_TOKEN'>> {
+  const known = await readHomeEnv(home)
+  const fresh = () => Buffer.from(ids.random(TOKEN_BYTES)).toString('base64url')
+  return {
+    PLAT_BROKER_TOKEN: known?.PLAT_BROKER_TOKEN ?? fresh(),
+    PLAT_ADMIN_TOKEN: known?.PLAT_ADMIN_TOKEN ?? fresh(),
+  }
+}
+
+/** A taken port is one line that names the flag to change. */
+function portTaken(error: unknown, options: UpOptions): unknown {
+  const cause = error instanceof Error ? error.cause : null
+  if (!(cause instanceof Error) || !('code' in cause) || cause.code !== 'EADDRINUSE') return error
+  const port = 'port' in cause ? String(cause.port) : ''
+  const flag = options.identityListen.endsWith(`:${port}`) ? '-identity-listen' : '-listen'
+  return new CommandError(`port ${port} is taken; choose another address with ${flag} 127.0.0.1:<port>`)
+}
+
+/** `plat up`: starts, prints the screen, and drains on a signal. */
+export async function up(options: UpOptions, output: Output): Promise<number> {
+  const running = await startUp(options)
+  for (const line of await screen(running)) output.out(line)
+  const still = tellRefused(running, output)
+  return new Promise((resolve) => {
+    onShutdown(async () => {
+      still()
+      await running.stop()
+      resolve(0)
+    })
+  })
+}
+
+/** How often the terminal is told what changed in the refused resources, in milliseconds. */
+const TELL_EVERY_MS = 1000
+
+/** Whoever edits a resource while plat runs sees here what is refused of it, and that it is mended. The answer stops it. */
+export function tellRefused(running: Pick<Up, 'refused'>, output: Output, clock: Clock = systemClock): () => void {
+  let known = new Set(running.refused())
+  return clock.every(TELL_EVERY_MS, () => {
+    const now = new Set(running.refused())
+    for (const line of now) if (!known.has(line)) output.err(`refused, and denied until mended: ${line}`)
+    for (const line of known) if (!now.has(line)) output.err(`mended: ${line}`)
+    known = now
+  })
+}
+
+/** What a newcomer sees: addresses, what is governed, what is refused. */
+export async function screen(running: Up): Promise<string[]> {
+  const count = async (kind: 'Agent' | 'MCPServer' | 'ToolPolicy') => (await running.store.list(kind, {})).items
+  const name = (items: readonly { metadata: { namespace?: string | undefined; name: string } }[]) =>
+    items.map((item) => `${item.metadata.namespace}/${item.metadata.name}`).join(', ') || 'none'
+  const refused = running.refused()
+  return [
+    'plat is up.',
+    '',
+    `  gateway   ${running.env.PLAT_GATEWAY_URL}`,
+    ...(running.env.PLAT_ADMIN_URL === running.env.PLAT_GATEWAY_URL
+      ? []
+      : [`  admin     ${running.env.PLAT_ADMIN_URL}`]),
+    `  identity  ${running.env.PLAT_IDENTITY_URL}`,
+    `  state     ${running.home.state}`,
+    '',
+    `  agents       ${name(await count('Agent'))}`,
+    `  MCP servers  ${name(await count('MCPServer'))}`,
+    `  policies     ${name(await count('ToolPolicy'))}`,
+    ...(refused.length > 0 ? ['', '  refused, and denied until mended:', ...refused.map((line) => `    ${line}`)] : []),
+  ]
+}
