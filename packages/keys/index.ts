@@ -1,4 +1,5 @@
 export { type Algorithm, type AlgorithmName, algorithms, type MldsaName } from './algorithms.ts'
+export { CIPHER_KEY_BYTES, type Cipher, openCipher } from './cipher.ts'
 export {
   ensureKeyFiles,
   generateKeyFiles,

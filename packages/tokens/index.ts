@@ -37,6 +37,7 @@ export {
   wordsClaim,
 } from './members.ts'
 export { type PemSourceOptions, pemSource } from './pem-source.ts'
+export { claimAt, plainClaim, textClaimAt, userClaim } from './person.ts'
 export { ShownToken } from './shown-token.ts'
 export {
   createJwtVerifier,

@@ -4,16 +4,19 @@ import {
   audienceClaim,
   BadClaim,
   boundKeyClaim,
-  isObject,
+  claimAt,
   isText,
   type Jws,
   type Members,
   optionalClaim,
+  plainClaim,
   readingClaims,
   secondsClaim,
   type TimedClaims,
   type TokenFault,
   textClaim,
+  textClaimAt,
+  userClaim,
 } from '@plat/tokens'
 import type { TrustedIssuerConfig } from '../config.ts'
 
@@ -53,7 +56,7 @@ export function decodePerson(
     if (payload.cnf !== undefined) throw new BadClaim('the token is bound to a key')
     return {
       ...timedClaims(payload),
-      user: userOf(payload, usernameClaim),
+      user: userClaim(payload, usernameClaim),
       groups: groupsOf(payload, groupsClaim),
     }
   })
@@ -81,7 +84,7 @@ export function decodeExternal({ payload, input }: Jws, config: TrustedIssuerCon
       jti,
       agent: agentOf(payload, config),
       session: sessionOf(issuer, subject, optionalClaim(payload, 'sid') ?? jti),
-      user: userOf(payload, config.usernameClaim),
+      user: userClaim(payload, config.usernameClaim),
       groups: groupsOf(payload, config.groupsClaim),
       scopes: scopesOf(payload, config.scopePrefix),
       jkt: boundKeyClaim(payload.cnf),
@@ -97,7 +100,7 @@ function sessionOf(issuer: string, subject: string, id: string): string {
 
 function agentOf(payload: Members, { agent, agentClaim }: TrustedIssuerConfig): string {
   if (agentClaim === '') return agent
-  const label = dnsLabel(plain(textAt(payload, agentClaim), agentClaim))
+  const label = dnsLabel(plainClaim(textClaimAt(payload, agentClaim), agentClaim))
   if (label === '') throw new BadClaim(`claim "${agentClaim}" gives no agent name`)
   return label
 }
@@ -111,25 +114,14 @@ export function dnsLabel(text: string): string {
   return dashed.replace(/^-/, '').slice(0, LABEL_CHARS).replace(/-$/, '')
 }
 
-/** The configured claim, or the first of the usual ones. An address that the provider says is not verified names nobody. */
-function userOf(payload: Members, usernameClaim: string): string {
-  if (usernameClaim !== '') return plain(textAt(payload, usernameClaim), usernameClaim)
-  if (payload.preferred_username !== undefined) {
-    return plain(textClaim(payload, 'preferred_username'), 'preferred_username')
-  }
-  if (payload.email !== undefined && payload.email_verified !== false)
-    return plain(textClaim(payload, 'email'), 'email')
-  return plain(textClaim(payload, 'sub'), 'sub')
-}
-
 function groupsOf(payload: Members, groupsClaim: string): readonly string[] {
-  const value = valueAt(payload, groupsClaim)
+  const value = claimAt(payload, groupsClaim)
   if (value === undefined) return []
   const groups = typeof value === 'string' ? [value] : value
   if (!Array.isArray(groups) || groups.length > MAX_GROUPS || !groups.every(isText)) {
     throw new BadClaim(`claim "${groupsClaim}" is no list of at most ${MAX_GROUPS} groups`)
   }
-  return groups.map((group) => plain(group, groupsClaim))
+  return groups.map((group) => plainClaim(group, groupsClaim))
 }
 
 /** `scope` of RFC 9068, or `scp` as some providers write it: separated by spaces, or a list. */
@@ -142,25 +134,4 @@ function scopesOf(payload: Members, prefix: string): readonly string[] {
   return scopes
     .filter((scope) => scope.startsWith(prefix) && scope.length > prefix.length)
     .map((scope) => scope.slice(prefix.length))
-}
-
-/** A claim by its name, or by a dotted path where no claim has the whole name: `realm_access.roles`. */
-function valueAt(payload: Members, path: string): unknown {
-  if (Object.hasOwn(payload, path)) return payload[path]
-  let value: unknown = payload
-  for (const name of path.split('.')) value = isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined
-  return value
-}
-
-function textAt(payload: Members, path: string): string {
-  const value = valueAt(payload, path)
-  if (!isText(value)) throw new BadClaim(`claim "${path}" is missing or no string`)
-  return value
-}
-
-/** Names go into records and headers: no control characters. */
-function plain(text: string, claim: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
-  if (/[\u0000-\u001f\u007f]/.test(text)) throw new BadClaim(`claim "${claim}" has control characters`)
-  return text
 }
