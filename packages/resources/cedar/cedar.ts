@@ -1,0 +1,208 @@
+/**
+ * Cedar texts of policies, by the engine of the language's makers. It is WebAssembly of some megabytes, so it is loaded only
+ * when somebody has a Cedar text.
+ */
+import type { CedarValueJson, DetailedError, PolicyJson, Response } from '@cedar-policy/cedar-wasm/nodejs'
+import { forLists } from './lists.ts'
+
+export { cedarFromJson } from './values.ts'
+
+/** A value in the JSON form of Cedar. */
+export type CedarValue = CedarValueJson
+
+/** One question, as Cedar takes it. Entities have no attributes and no parents: what is known stands in the context. */
+export interface CedarQuestion {
+  /** Ids of an `Agent`, an `Action` and a `Tool`. */
+  readonly principal: string
+  readonly action: string
+  readonly resource: string
+  readonly context: Readonly<Record<string, CedarValue>>
+}
+
+/** What the policies of one text say: `none` where nothing permits and nothing forbids. */
+export interface CedarAnswer {
+  readonly action: 'allow' | 'deny' | 'none'
+  /** The policy that decided: its `@id`, else where it stands (`line 3:1`); null: none did. */
+  readonly policy: string | null
+  /** The policy could not be evaluated, which counts as if it forbade. */
+  readonly failed: boolean
+}
+
+/** A text made ready. */
+export interface CedarPolicies {
+  /** Judges one call. Policies that fail count for the stricter side: a `permit` does not permit, a `forbid` forbids. */
+  decide(question: CedarQuestion): CedarAnswer
+  /**
+   * Judges an entry of a list, whose arguments nobody knows: a `permit` permits if some arguments could make it, a `forbid` that asks
+   * for arguments forbids nothing.
+   */
+  decideEntry(question: CedarQuestion): CedarAnswer
+}
+
+/** The engine. */
+export interface Cedar {
+  /** A text made ready, or one line that says what is wrong with it. */
+  compile(text: string): CedarPolicies | string
+}
+
+let loading: Promise<Cedar | null> | null = null
+
+/** The engine, loaded once; null: it cannot be loaded here. */
+export function loadCedar(): Promise<Cedar | null> {
+  loading ??= import('@cedar-policy/cedar-wasm/nodejs').then(
+    (wasm) => new WasmCedar(wasm),
+    () => null,
+  )
+  return loading
+}
+
+type Wasm = typeof import('@cedar-policy/cedar-wasm/nodejs')
+
+/** One policy of a text. */
+interface Named {
+  readonly id: string
+  /** The policy as it is asked: its text, as long as nothing had to be left out. A literal may be larger than JSON can carry. */
+  readonly source: string | PolicyJson
+  readonly json: PolicyJson
+}
+
+class WasmCedar implements Cedar {
+  readonly #wasm: Wasm
+  readonly #sets: ParsedSets
+
+  constructor(wasm: Wasm) {
+    this.#wasm = wasm
+    this.#sets = new ParsedSets(wasm)
+  }
+
+  compile(text: string): CedarPolicies | string {
+    const parts = this.#wasm.policySetTextToParts(text)
+    if (parts.type === 'failure') return told(parts.errors, text)
+    if (parts.policy_templates.length > 0) return 'holds a template: only whole policies can be judged'
+    if (parts.policies.length === 0) return 'holds no policy'
+    const policies: Named[] = []
+    for (const part of inOrder(parts.policies, text)) {
+      const parsed = this.#wasm.policyToJson(part.text)
+      if (parsed.type === 'failure') return told(parsed.errors, part.text)
+      const id = parsed.json.annotations?.id ?? part.at
+      if (policies.some((other) => other.id === id)) return `two policies have the @id "${id}"`
+      policies.push({ id, source: part.text, json: parsed.json })
+    }
+    const calls = this.#sets.parse(policies)
+    if (calls.fault !== null) return told(calls.fault, text)
+    const entries = this.#sets.parse(forLists(policies))
+    if (entries.fault !== null) return told(entries.fault, text)
+    const forbidding = new Set(policies.filter(({ json }) => json.effect === 'forbid').map(({ id }) => id))
+    return new WasmPolicies(this.#wasm, { calls, entries, forbidding })
+  }
+}
+
+interface Compiled {
+  readonly calls: ParsedSet
+  readonly entries: ParsedSet
+  /** Ids of the policies that forbid. */
+  readonly forbidding: ReadonlySet<string>
+}
+
+class WasmPolicies implements CedarPolicies {
+  readonly #wasm: Wasm
+  readonly #compiled: Compiled
+
+  constructor(wasm: Wasm, compiled: Compiled) {
+    this.#wasm = wasm
+    this.#compiled = compiled
+  }
+
+  decide(question: CedarQuestion): CedarAnswer {
+    return this.#ask(this.#compiled.calls, question)
+  }
+
+  decideEntry(question: CedarQuestion): CedarAnswer {
+    return this.#ask(this.#compiled.entries, question)
+  }
+
+  #ask({ name }: ParsedSet, { principal, action, resource, context }: CedarQuestion): CedarAnswer {
+    const answer = this.#wasm.statefulIsAuthorized({
+      principal: { type: 'Agent', id: principal },
+      action: { type: 'Action', id: action },
+      resource: { type: 'Tool', id: resource },
+      context,
+      preparsedPolicySetId: name,
+      entities: [],
+    })
+    if (answer.type === 'failure') return { action: 'deny', policy: null, failed: true }
+    return this.#answered(answer.response)
+  }
+
+  /** Cedar leaves out what it cannot evaluate; a `forbid` that was left out must not let anything pass. */
+  #answered({ decision, diagnostics: { reason, errors } }: Response): CedarAnswer {
+    const failed = errors.find(({ policyId }) => this.#compiled.forbidding.has(policyId))
+    if (decision === 'allow' && failed !== undefined) return { action: 'deny', policy: failed.policyId, failed: true }
+    const policy = reason.toSorted()[0] ?? null
+    if (decision === 'allow') return { action: 'allow', policy, failed: false }
+    if (policy !== null) return { action: 'deny', policy, failed: false }
+    if (failed !== undefined) return { action: 'deny', policy: failed.policyId, failed: true }
+    return { action: 'none', policy: null, failed: false }
+  }
+}
+
+/** A set that the engine keeps, under the name that it has there. */
+interface ParsedSet {
+  readonly name: string
+  /** Null: it is usable. */
+  readonly fault: readonly DetailedError[] | null
+}
+
+/** The engine forgets no set that it has parsed: the names of those that nobody can ask any more are used again. */
+class ParsedSets {
+  readonly #wasm: Wasm
+  readonly #free: string[] = []
+  readonly #collected = new FinalizationRegistry<string>((name) => this.#release(name))
+  #made = 0
+
+  constructor(wasm: Wasm) {
+    this.#wasm = wasm
+  }
+
+  parse(policies: readonly Named[]): ParsedSet {
+    const name = this.#free.pop() ?? `set ${this.#made++}`
+    const staticPolicies = Object.fromEntries(policies.map(({ id, source }) => [id, source]))
+    const parsed = this.#wasm.preparsePolicySet(name, { staticPolicies })
+    const set: ParsedSet = { name, fault: parsed.type === 'failure' ? parsed.errors : null }
+    this.#collected.register(set, name)
+    return set
+  }
+
+  #release(name: string): void {
+    this.#wasm.preparsePolicySet(name, { staticPolicies: {} })
+    this.#free.push(name)
+  }
+}
+
+/** The policies of a text as they follow one another in it, with where each begins. */
+function inOrder(parts: readonly string[], text: string): { text: string; at: string }[] {
+  const places = parts.map((part) => ({ text: part, offset: text.indexOf(part) }))
+  // Two policies of the same words begin at different places.
+  const taken = new Set<number>()
+  for (const place of places) {
+    while (taken.has(place.offset)) place.offset = text.indexOf(place.text, place.offset + 1)
+    taken.add(place.offset)
+  }
+  return places
+    .toSorted((a, b) => a.offset - b.offset)
+    .map((place) => ({ text: place.text, at: lineOf(text, place.offset) }))
+}
+
+function lineOf(text: string, offset: number): string {
+  const before = text.slice(0, offset).split('\n')
+  return `line ${before.length}:${(before.at(-1) ?? '').length + 1}`
+}
+
+/** What the engine complains of, on one line. Its offsets count bytes. */
+function told([error]: readonly DetailedError[], text: string): string {
+  const place = error?.sourceLocations?.[0]
+  const start = place === undefined ? null : Buffer.from(text).subarray(0, place.start).toString('utf8').length
+  const at = start === null ? '' : ` at ${lineOf(text, start)}`
+  const expected = place?.label ? ` (${place.label})` : ''
+  return `not Cedar${at}: ${error?.message ?? 'unreadable'}${expected}`.replace(/\s+/g, ' ')
+}

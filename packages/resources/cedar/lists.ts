@@ -1,0 +1,35 @@
+import type { PolicyJson } from '@cedar-policy/cedar-wasm/nodejs'
+import { isRecord } from '../check.ts'
+
+/**
+ * Policies as they are asked of an entry of a list, where `context.args` is unknown: what a `permit` asks of arguments is taken to hold,
+ * and a `forbid` that asks anything of them is left out.
+ */
+export function forLists<P extends { readonly source: string | PolicyJson; readonly json: PolicyJson }>(
+  policies: readonly P[],
+): P[] {
+  const kept: P[] = []
+  for (const policy of policies) {
+    const { json } = policy
+    const conditions = json.conditions.filter(({ body }) => !asksForArguments(body))
+    if (conditions.length === json.conditions.length) kept.push(policy)
+    else if (json.effect === 'permit') kept.push({ ...policy, source: { ...json, conditions } })
+  }
+  return kept
+}
+
+/** Does an expression look at `context.args`, or at the context as a whole, which holds it? */
+function asksForArguments(node: unknown): boolean {
+  if (Array.isArray(node)) return node.some(asksForArguments)
+  if (!isRecord(node)) return false
+  const access = node['.'] ?? node.has
+  if (isRecord(access) && isContext(access.left)) {
+    const attribute = Array.isArray(access.attr) ? access.attr[0] : access.attr
+    return attribute === 'args'
+  }
+  return isContext(node) || Object.values(node).some(asksForArguments)
+}
+
+function isContext(node: unknown): boolean {
+  return isRecord(node) && node.Var === 'context'
+}

@@ -1,0 +1,61 @@
+import type { CedarValue } from './cedar.ts'
+
+const INT64_MIN = -(2n ** 63n)
+const INT64_MAX = 2n ** 63n - 1n
+/** Sign and 19 digits: no longer literal fits int64, so it is not worth a BigInt. */
+const INT64_LITERAL_CHARS = 20
+const INTEGER = /^-?\d+$/
+/** As Cedar writes a decimal: one to four digits after the point. */
+const DECIMAL = /^(-?\d+)\.(\d{1,4})$/
+const DECIMAL_DIGITS = 4
+
+/** Members by which Cedar's JSON says that an object is no record. In arguments they would let a caller choose a type. */
+const ESCAPES: ReadonlySet<string> = new Set(['__entity', '__extn', '__expr'])
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/**
+ * JSON bytes as a Cedar value. A number without fraction or exponent that fits int64 is a `Long`, one with up to four digits after the
+ * point a `decimal`. What Cedar has no type for becomes a record, so that `has` finds it and comparing it fails, which counts for
+ * the stricter side: any other number `{number: "<literal>"}`, and null `{}`. Lists become sets.
+ * @throws SyntaxError, TypeError: the bytes are no UTF-8 JSON, or hold what cannot be told to Cedar.
+ */
+export function cedarFromJson(bytes: Uint8Array): CedarValue {
+  const value: unknown = JSON.parse(utf8.decode(bytes), toCedar)
+  if (!isCedar(value)) throw new TypeError('no value')
+  return value
+}
+
+/** What JSON can say and `toCedar` has let pass is a value of Cedar. */
+function isCedar(value: unknown): value is CedarValue {
+  return value !== undefined
+}
+
+function toCedar(_name: string, value: unknown, context: { readonly source?: string }): unknown {
+  if (typeof value === 'number') return numberOf(context.source ?? String(value))
+  if (value === null) return {}
+  if (typeof value === 'string' && !value.isWellFormed()) throw new TypeError('a text is no Unicode')
+  if (typeof value !== 'object' || Array.isArray(value)) return value
+  for (const name of Object.keys(value)) {
+    if (ESCAPES.has(name)) throw new TypeError(`the member ${name} cannot be told to Cedar`)
+    if (!name.isWellFormed()) throw new TypeError('the name of a member is no Unicode')
+  }
+  return value
+}
+
+function numberOf(literal: string): unknown {
+  if (INTEGER.test(literal)) {
+    // A double could not carry every int64, so the literal itself goes on. Cedar knows one zero.
+    if (isInt64(literal)) return JSON.rawJSON(literal === '-0' ? '0' : literal)
+    return { number: literal }
+  }
+  const [, whole = '', fraction = ''] = DECIMAL.exec(literal) ?? []
+  const isDecimal = whole !== '' && isInt64(whole + fraction.padEnd(DECIMAL_DIGITS, '0'))
+  return isDecimal ? { __extn: { fn: 'decimal', arg: literal } } : { number: literal }
+}
+
+function isInt64(literal: string): boolean {
+  if (literal.length > INT64_LITERAL_CHARS) return false
+  const value = BigInt(literal)
+  return value >= INT64_MIN && value <= INT64_MAX
+}
