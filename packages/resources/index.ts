@@ -4,6 +4,7 @@ export { problemLine } from './decode.ts'
 export {
   type AgentSpec,
   API_VERSION,
+  type BudgetPolicySpec,
   isKind,
   type Kind,
   kinds,

@@ -8,6 +8,7 @@ import { mapOf } from './check.ts'
 export { mapOf }
 
 const closed = { additionalProperties: false } as const
+const taintLabels = () => Type.Array(Type.String({ minLength: 1, maxLength: 64 }), { maxItems: 16 })
 const names = () => Type.Array(Type.String({ minLength: 1, maxLength: 512 }), { maxItems: 256 })
 
 /** What a rule matches: absent = any; inside a key OR with globs, between keys AND. */
@@ -110,6 +111,16 @@ const authSchema = Type.Object(
   closed,
 )
 
+/** Taint labels of a tool; the key is its name or a glob. */
+const toolLabelsSchema = Type.Object(
+  {
+    taints: Type.Optional(taintLabels()),
+    clearTaints: Type.Optional(taintLabels()),
+    sinks: Type.Optional(taintLabels()),
+  },
+  closed,
+)
+
 const serverSchema = Type.Object(
   {
     url: Type.String({ pattern: '^https?://[^/@\\s]+' }),
@@ -124,7 +135,7 @@ const serverSchema = Type.Object(
     auth: authSchema,
     dlpProfile: Type.Optional(Type.String()),
     pins: Type.Optional(pinsSchema),
-    toolLabels: Type.Optional(Type.Object({})),
+    toolLabels: Type.Optional(mapOf(toolLabelsSchema)),
   },
   closed,
 )
@@ -173,6 +184,43 @@ const routeSchema = Type.Object(
 /** Format `modelsFile`. Keys of `models` are `<ns>.<agent>`, split at the first dot; `agent` is the one that may use the route. */
 export const modelsFileSchema = Type.Object({ version: Type.Literal(1), models: mapOf(routeSchema) }, closed)
 
+const budgetSchema = Type.Object(
+  {
+    id: Type.String({ minLength: 1, maxLength: 256 }),
+    source: Type.String({ pattern: '^(BudgetPolicy|Agent)/[^/]+/[^/]+$', maxLength: 256 }),
+    match: Type.Object(
+      {
+        namespaces: Type.Optional(names()),
+        agents: Type.Optional(names()),
+        users: Type.Optional(names()),
+        groups: Type.Optional(names()),
+      },
+      closed,
+    ),
+    window: Type.Enum(['session', 'day', 'month'], { type: 'string' }),
+    capMicros: Type.Optional(Type.Integer({ minimum: 0 })),
+    tokens: Type.Optional(Type.Integer({ minimum: 0 })),
+    alerts: Type.Array(Type.Integer({ minimum: 1, maximum: 100 }), { maxItems: 16 }),
+  },
+  closed,
+)
+
+/** Most budgets of one file. */
+const BUDGETS_MAX = 20_000
+
+/**
+ * Format `budgetsFile`. Each entry caps money (`capMicros`, in millionths of `currency`) or tokens. An id begins with its source, and no
+ * two are the same; an absent key of `match` means everybody.
+ */
+export const budgetsFileSchema = Type.Object(
+  {
+    version: Type.Literal(1),
+    currency: Type.String({ pattern: '^[A-Z]{3}$' }),
+    budgets: Type.Array(budgetSchema, { maxItems: BUDGETS_MAX }),
+  },
+  closed,
+)
+
 export type PolicyFile = Static<typeof policyFileSchema>
 export type PolicyEntry = PolicyFile['policies'][number]
 export type RuleEntry = PolicyEntry['rules'][number]
@@ -182,6 +230,8 @@ export type PinsEntry = Static<typeof pinsSchema>
 export type ServerEntry = UpstreamsFile['servers'][string]
 export type AuthEntry = ServerEntry['auth']
 export type ModelsFile = Static<typeof modelsFileSchema>
+export type BudgetsFile = Static<typeof budgetsFileSchema>
+export type BudgetEntry = BudgetsFile['budgets'][number]
 export type ModelRouteEntry = ModelsFile['models'][string]
 
 /** Variables of a rule's `when`. */

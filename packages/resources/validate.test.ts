@@ -4,14 +4,14 @@ import fc from 'fast-check'
 import { type TSchema, Type } from 'typebox'
 import { compileExpression } from './cel.ts'
 import { isRecord, type Node } from './check.ts'
-import { kinds } from './kinds/kinds.ts'
+import { type Kind, kinds } from './kinds/kinds.ts'
 import { parseResource } from './manifest.ts'
 import { checkRules } from './rules.ts'
 
 const head = (kind: string) =>
   `apiVersion: plat.dev/v1alpha1\nkind: ${kind}\nmetadata: {name: x, namespace: default}\nspec:\n`
 
-function problemsOf(kind: 'Agent' | 'MCPServer' | 'ToolPolicy', spec: string): string[] {
+function problemsOf(kind: Kind, spec: string): string[] {
   const { problems } = parseResource(kind, head(kind) + spec)
   return problems.map((problem) => problem.replace(/^\d+: /, ''))
 }
@@ -211,4 +211,21 @@ test('every schema stays structural: described types, closed objects, bounded te
     walk(spec, `${kind}.spec`)
     walk(status, `${kind}.status`)
   }
+})
+
+test('a BudgetPolicy needs a cap, and tells at 50, 80 and 100 percent where it does not say', () => {
+  const budget = (spec: string) => problemsOf('BudgetPolicy', `  ${spec}`)
+  assert.deepEqual(budget('currency: EUR'), [
+    'spec: Invalid value: a cap is required: perSession, perDay, perMonth or tokensPerDay',
+  ])
+  for (const cap of ['perSession: "0.50"', 'perDay: 5', 'perMonth: 1k', 'tokensPerDay: 1000']) {
+    assert.deepEqual(budget(cap), [])
+  }
+  const refused = ['perDay: lots', 'tokensPerDay: 0', 'perDay: 1\n  alerts: [0]', 'perDay: 1\n  alerts: [101]']
+  for (const spec of refused) assert.equal(budget(spec).length, 1, spec)
+  assert.deepEqual(budget('perDay: 1\n  selector: {agent: [a]}'), [
+    'spec.selector.agent: unknown field, did you mean "agents"?',
+  ])
+  const { object } = parseResource('BudgetPolicy', `${head('BudgetPolicy')}  perDay: 5`)
+  assert.deepEqual(object?.spec, { perDay: 5, currency: 'USD', alerts: [50, 80, 100] })
 })

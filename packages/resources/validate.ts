@@ -57,6 +57,7 @@ const manifestSchemas = {
   Agent: manifestSchema('Agent'),
   MCPServer: manifestSchema('MCPServer'),
   ToolPolicy: manifestSchema('ToolPolicy'),
+  BudgetPolicy: manifestSchema('BudgetPolicy'),
 }
 
 function manifestSchema(kind: Kind) {

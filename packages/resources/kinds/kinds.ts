@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { mapOf } from '../check.ts'
 import { agentSpecSchema, agentStatusSchema } from './agent.ts'
+import { budgetPolicySpecSchema, budgetPolicyStatusSchema } from './budgetpolicy.ts'
 import { closed, LABEL_PATTERN } from './common.ts'
 import { mcpServerSpecSchema, mcpServerStatusSchema } from './mcpserver.ts'
 import { toolPolicySpecSchema, toolPolicyStatusSchema } from './toolpolicy.ts'
@@ -53,13 +54,27 @@ export const kinds = {
     spec: toolPolicySpecSchema,
     status: toolPolicyStatusSchema,
   },
+  BudgetPolicy: {
+    plural: 'budgetpolicies',
+    shortNames: [],
+    categories: ['plat'],
+    columns: [
+      ['Currency', '.spec.currency'],
+      ['Session', '.spec.perSession'],
+      ['Day', '.spec.perDay'],
+      ['Month', '.spec.perMonth'],
+      ['Ready', '.status.conditions[?(@.type=="Ready")].status'],
+      ['Age', '.metadata.creationTimestamp'],
+    ],
+    spec: budgetPolicySpecSchema,
+    status: budgetPolicyStatusSchema,
+  },
 } as const
 
 /** Kinds that the specification names and this version does not build, by plural. */
 export const UNBUILT_KINDS: Readonly<Record<string, string>> = {
   trusttiers: 'TrustTier',
   agentsessions: 'AgentSession',
-  budgetpolicies: 'BudgetPolicy',
   sovereigntypolicies: 'SovereigntyPolicy',
   agentrevocations: 'AgentRevocation',
   memorystores: 'MemoryStore',
@@ -70,6 +85,7 @@ export type Kind = keyof typeof kinds
 export type AgentSpec = Static<typeof agentSpecSchema>
 export type MCPServerSpec = Static<typeof mcpServerSpecSchema>
 export type ToolPolicySpec = Static<typeof toolPolicySpecSchema>
+export type BudgetPolicySpec = Static<typeof budgetPolicySpecSchema>
 export type SpecOf<K extends Kind> = Static<(typeof kinds)[K]['spec']>
 export type StatusOf<K extends Kind> = Static<(typeof kinds)[K]['status']>
 

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { closest } from '@plat/core'
-import { type Kind, kinds, type Manifest, UNBUILT_KINDS } from '../kinds/kinds.ts'
+import { isKind, type Kind, kinds, type Manifest, UNBUILT_KINDS } from '../kinds/kinds.ts'
 import { MANIFEST_MAX_BYTES, readManifest } from '../manifest.ts'
 
 /** Most resource files that are read; more are a problem line, not a slow gateway. */
@@ -102,9 +102,11 @@ function codeOf(error: unknown): string {
 }
 
 function kindOf(plural: string): Kind | null {
-  if (plural === kinds.Agent.plural) return 'Agent'
-  if (plural === kinds.MCPServer.plural) return 'MCPServer'
-  return plural === kinds.ToolPolicy.plural ? 'ToolPolicy' : null
+  return (
+    Object.keys(kinds)
+      .filter(isKind)
+      .find((kind) => kinds[kind].plural === plural) ?? null
+  )
 }
 
 function strangeFolder(name: string, isFolder: boolean): string {
