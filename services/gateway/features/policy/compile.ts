@@ -74,7 +74,7 @@ function compilePolicy(entry: PolicyEntry, compiling: Compiling): CompiledPolicy
       ...undecided(compiling.revision),
       action: entry.defaultAction,
       policy: entry.name,
-      reason: `no rule of policy ${entry.name} allows this`,
+      reason: inOnePiece('no rule of policy', entry.name, 'allows this'),
       engines: [{ name: 'native', action: entry.defaultAction }],
     },
   }
@@ -92,12 +92,17 @@ function compileRule(policy: PolicyEntry, rule: RuleEntry, compiling: Compiling)
       policy: policy.name,
       rule: rule.name,
       ruleSha256: hash('sha256', canonicalJson({ policy: policy.name, rule }), 'hex'),
-      reason: rule.reason ?? `rule ${rule.name} of policy ${policy.name}`,
+      reason: rule.reason ?? inOnePiece('rule', rule.name, 'of policy', policy.name),
       engines: [{ name: 'native', action: rule.action }],
     },
     when: typeof when === 'string' ? null : when,
     rate: rule.rateLimit === undefined ? null : rateOf(rule.rateLimit, { policy: policy.name, rule: rule.name }),
   }
+}
+
+/** Every call that a rule decides writes its reason down: a text in pieces would send `JSON.stringify` its slow way each time. */
+function inOnePiece(...words: readonly string[]): string {
+  return words.join(' ')
 }
 
 /** The parts of a decision that native rules leave empty. */

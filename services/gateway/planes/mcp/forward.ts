@@ -90,10 +90,12 @@ const places = new WeakMap<McpUpstream, Place>()
 function placeOf(upstream: McpUpstream, clientCert: Credential['clientCert'], extraCA: string | null): Place {
   const known = places.get(upstream)
   if (known !== undefined && known.clientCert === clientCert) return known
-  const { origin, pathname, search } = new URL(upstream.url)
+  const { protocol, host, pathname, search } = new URL(upstream.url)
   const caPEM = joinedBundles([upstream.caPEM, extraCA])
   const trusts = caPEM !== null || clientCert !== null
   const trust = { ...(caPEM !== null && { caPEM }), ...(clientCert !== null && { clientCert }) }
+  // The origin stands in each record: joined, it lies in one piece, unlike the one that a URL tells.
+  const origin = [protocol, host].join('//')
   const place = { origin, path: pathname + search, trust: trusts ? trust : undefined, clientCert }
   places.set(upstream, place)
   return place

@@ -31,6 +31,7 @@ export class Endpoints {
 }
 
 function endpointAt(url: string): Endpoint {
-  const { origin, pathname, search } = new URL(url)
-  return { origin, path: pathname + search }
+  const { protocol, host, pathname, search } = new URL(url)
+  // The origin stands in each record: joined, it lies in one piece, unlike the one that a URL tells.
+  return { origin: [protocol, host].join('//'), path: pathname + search }
 }
