@@ -1,3 +1,4 @@
+export { renderBudgets } from './render/budgets.ts'
 export type { Declared } from './render/declared.ts'
 export { renderModels } from './render/models.ts'
 export { renderPolicies } from './render/policies.ts'

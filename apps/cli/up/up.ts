@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { formatProblem } from '@plat/config'
 import { buildInfo, type Clock, type Ids, systemClock, systemIds } from '@plat/core'
-import { type GatewayConfig, loadGatewayConfig, startGateway } from '@plat/gateway'
+import { budgetCurrencyOf, type GatewayConfig, loadGatewayConfig, startGateway } from '@plat/gateway'
 import { startIdentity } from '@plat/identity'
 import { generateKeyFiles } from '@plat/keys'
 import { startRender, startStatus } from '@plat/operator'
@@ -88,10 +88,11 @@ async function startParts(context: {
   undo.push(() => identity.close())
 
   const operatorLog = logTo('operator')
-  const { store, render } = await startRendering(home, { clock, log: operatorLog })
+  const keys = await gatewayKeys(home, { listen: options.listen, identityURL: identity.url })
+  const currency = await budgetCurrencyOf(keys)
+  const { store, render } = await startRendering(home, { currency, clock, log: operatorLog })
   undo.push(() => render.stop())
 
-  const keys = await gatewayKeys(home, { listen: options.listen, identityURL: identity.url })
   await writePrivate(home.gatewayConfig, `${JSON.stringify(keys, null, 2)}\n`)
   const gateway = await startGateway({
     config: loadedConfig(home),
@@ -124,8 +125,11 @@ function loadedConfig(home: Home): GatewayConfig {
   throw new CommandError(loaded.problems.map(formatProblem).join('\n'))
 }
 
-async function startRendering(home: Home, using: { readonly clock: Clock; readonly log: Log }) {
-  const store = createFileStore({ dir: join(home.dir, 'resources'), ...using })
+async function startRendering(
+  home: Home,
+  using: { readonly currency: string; readonly clock: Clock; readonly log: Log },
+) {
+  const store = createFileStore({ dir: join(home.dir, 'resources'), clock: using.clock, log: using.log })
   const render = await startRender({
     store,
     outDir: home.rendered,

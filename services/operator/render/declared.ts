@@ -5,6 +5,9 @@ export interface Declared {
   readonly agents: readonly Manifest<'Agent'>[]
   readonly servers: readonly Manifest<'MCPServer'>[]
   readonly policies: readonly Manifest<'ToolPolicy'>[]
+  readonly budgets: readonly Manifest<'BudgetPolicy'>[]
+  /** ISO 4217: what the gateway counts in. Budgets in another are refused. */
+  readonly currency: string
   /** CA bundles of ConfigMaps, by `<namespace>/<name>/<key>`. */
   readonly bundles: ReadonlyMap<string, string>
 }

@@ -3,8 +3,15 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { isKind, type Manifest, parseResource } from '@plat/resources'
-import { decodeRendered, modelsFileSchema, policyFileSchema, upstreamsFileSchema } from '@plat/resources/rendered'
+import {
+  budgetsFileSchema,
+  decodeRendered,
+  modelsFileSchema,
+  policyFileSchema,
+  upstreamsFileSchema,
+} from '@plat/resources/rendered'
 import fc from 'fast-check'
+import { renderBudgets } from './budgets.ts'
 import type { Declared } from './declared.ts'
 import { renderModels } from './models.ts'
 import { renderPolicies } from './policies.ts'
@@ -18,6 +25,7 @@ function declaredIn(text: string): Declared {
   const agents: Manifest<'Agent'>[] = []
   const servers: Manifest<'MCPServer'>[] = []
   const policies: Manifest<'ToolPolicy'>[] = []
+  const budgets: Manifest<'BudgetPolicy'>[] = []
   const take = <T>(list: T[], { object, problems }: { object: T | null; problems: readonly string[] }) => {
     if (object === null) assert.fail(problems.join('\n'))
     list.push(object)
@@ -27,19 +35,22 @@ function declaredIn(text: string): Declared {
     assert.ok(isKind(kind))
     if (kind === 'Agent') take(agents, parseResource(kind, part))
     else if (kind === 'MCPServer') take(servers, parseResource(kind, part))
-    else take(policies, parseResource(kind, part))
+    else if (kind === 'BudgetPolicy') take(budgets, parseResource(kind, part))
+    else take(policies, parseResource('ToolPolicy', part))
   }
-  return { agents, servers, policies, bundles: new Map() }
+  return { agents, servers, policies, budgets, currency: 'USD', bundles: new Map() }
 }
 
 function rendered(declared: Declared): Record<string, string> {
   const policies = renderPolicies(declared, null)
   const upstreams = renderUpstreams(declared)
+  const budgets = renderBudgets(declared)
   return {
     'policies.json': `${JSON.stringify(policies.file, null, 2)}\n`,
     'upstreams.json': `${JSON.stringify(upstreams.file, null, 2)}\n`,
     'models.json': `${JSON.stringify(renderModels(declared, '/secrets').file, null, 2)}\n`,
-    'refused.txt': [...policies.refused, ...upstreams.refused].map((line) => `${line}\n`).join(''),
+    'budgets.json': `${JSON.stringify(budgets.file, null, 2)}\n`,
+    'refused.txt': [...policies.refused, ...upstreams.refused, ...budgets.refused].map((line) => `${line}\n`).join(''),
   }
 }
 
@@ -62,12 +73,15 @@ for (const scenario of scenarios) {
     const unbuilt = () => []
     assert.ok(decodeRendered(policyFileSchema, Buffer.from(files['policies.json'] ?? ''), unbuilt).ok)
     assert.ok(decodeRendered(upstreamsFileSchema, Buffer.from(files['upstreams.json'] ?? ''), unbuilt).ok)
+    assert.ok(decodeRendered(budgetsFileSchema, Buffer.from(files['budgets.json'] ?? ''), unbuilt).ok)
     assert.ok(decodeRendered(modelsFileSchema, Buffer.from(files['models.json'] ?? ''), unbuilt).ok)
     const shuffled = <T>(list: readonly T[]) => fc.shuffledSubarray([...list], { minLength: list.length })
     const orders = fc.record({
       agents: shuffled(declared.agents),
       servers: shuffled(declared.servers),
       policies: shuffled(declared.policies),
+      budgets: shuffled(declared.budgets),
+      currency: fc.constant(declared.currency),
       bundles: fc.constant(declared.bundles),
     })
     fc.assert(

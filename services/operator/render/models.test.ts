@@ -10,9 +10,10 @@ function agentWith(model: object): Manifest<'Agent'> {
   return object ?? assert.fail(problems.join('\n'))
 }
 
+const nothingDeclared = { servers: [], policies: [], budgets: [], currency: 'USD', bundles: new Map() }
+
 function routeOf(model: object) {
-  return renderModels({ agents: [agentWith(model)], servers: [], policies: [], bundles: new Map() }, '/secrets').file
-    .models['team.a']
+  return renderModels({ ...nothingDeclared, agents: [agentWith(model)] }, '/secrets').file.models['team.a']
 }
 
 test('a bare host gets /v1, a trailing /chat/completions goes, any other path stays', () => {

@@ -12,7 +12,7 @@ export function renderModels(declared: Declared, secretsDir: string): { file: Mo
   const models: Record<string, ModelRouteEntry> = {}
   for (const agent of sorted(declared.agents)) {
     const { model } = agent.spec
-    if (model?.endpoint === undefined || agentFaults(agent).length > 0) continue
+    if (model?.endpoint === undefined || agentFaults(agent, declared.currency).length > 0) continue
     const { namespace, name } = agent.metadata
     models[`${namespace}.${name}`] = routeOf(agent, { ...model, endpoint: model.endpoint }, join(secretsDir, namespace))
   }

@@ -29,7 +29,7 @@ async function ground(t: TestContext) {
     await rm(root, { recursive: true })
   })
   const dirs = { outDir: join(root, 'rendered'), credentialsDir: join(root, 'credentials') }
-  const from = { secretsDir: join(root, 'secrets'), configMapsDir: join(root, 'configmaps') }
+  const from = { secretsDir: join(root, 'secrets'), currency: 'USD', configMapsDir: join(root, 'configmaps') }
   const put = async (path: string, text: string) => {
     await mkdir(dirname(join(root, path)), { recursive: true })
     await writeFile(join(root, path), text)

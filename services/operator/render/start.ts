@@ -5,6 +5,7 @@ import type { Log } from '@plat/process'
 import { type Kind, type Manifest, type ResourceStore, writeWhole } from '@plat/resources'
 import { decodeRendered, type PolicyFile, policyFileSchema } from '@plat/resources/rendered'
 import { renderCredentials } from './auth.ts'
+import { renderBudgets } from './budgets.ts'
 import type { Declared } from './declared.ts'
 import { renderModels } from './models.ts'
 import { renderPolicies } from './policies.ts'
@@ -19,7 +20,7 @@ const LOOK_EVERY_MS = 2000
 export interface RenderOptions {
   /** A file store also tells which files do not load. */
   readonly store: ResourceStore & { problems?(): readonly string[] }
-  /** Gets `policies.json`, `upstreams.json` and `models.json` (modes 0700 and 0600). */
+  /** Gets `policies.json`, `upstreams.json`, `models.json` and `budgets.json` (modes 0700 and 0600). */
   readonly outDir: string
   /** Gets the credential files of servers; the gateway reads them as `upstreamCredentialsDir`. */
   readonly credentialsDir: string
@@ -27,6 +28,8 @@ export interface RenderOptions {
   readonly secretsDir: string
   /** Where ConfigMaps stand as files, likewise. */
   readonly configMapsDir: string
+  /** ISO 4217: what the gateway counts in (`budgetCurrency`). */
+  readonly currency: string
   readonly log: Log
   readonly clock: Clock
 }
@@ -76,7 +79,7 @@ export async function startRender(options: RenderOptions): Promise<Render> {
     }
   }
   await renderAgain()
-  const following = [follow('Agent'), follow('MCPServer'), follow('ToolPolicy')]
+  const following = [follow('Agent'), follow('MCPServer'), follow('ToolPolicy'), follow('BudgetPolicy')]
   let looking: Promise<void> | null = null
   const stopLooking = clock.every(LOOK_EVERY_MS, () => {
     looking ??= look().finally(() => {
@@ -109,19 +112,23 @@ async function renderOnce(options: RenderOptions, before: readonly string[]): Pr
     agents: await all(store, 'Agent'),
     servers,
     policies: await all(store, 'ToolPolicy'),
+    budgets: await all(store, 'BudgetPolicy'),
+    currency: options.currency,
     bundles: referenced.bundles,
   }
   const policiesPath = join(outDir, 'policies.json')
   const upstreamsPath = join(outDir, 'upstreams.json')
   const policies = renderPolicies(declared, await readPrevious(policiesPath))
   const upstreams = renderUpstreams(declared)
+  const budgets = renderBudgets(declared)
   const credentials = renderCredentials(servers, referenced.secrets)
-  // Policies and credentials first: a server is not found before the rules for it are there, and what it is shown.
+  // Policies, budgets and credentials first: a server is not found before the rules for it are there, and what it is shown.
   await writeCredentials(credentialsDir, credentials.files)
   await writeChanged(policiesPath, policies.file, log)
+  await writeChanged(join(outDir, 'budgets.json'), budgets.file, log)
   await writeChanged(upstreamsPath, upstreams.file, log)
   await writeChanged(join(outDir, 'models.json'), renderModels(declared, secretsDir).file, log)
-  const refused = [...policies.refused, ...upstreams.refused, ...credentials.refused]
+  const refused = [...policies.refused, ...upstreams.refused, ...budgets.refused, ...credentials.refused]
   for (const line of refused) if (!before.includes(line)) log.error({ refused: line }, 'resource refused')
   return { refused, servers, referenced: textOf(referenced) }
 }

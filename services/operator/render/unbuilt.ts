@@ -21,17 +21,33 @@ export function faultLine({ kind, metadata }: Manifest, fault: Fault): string {
   return `${kind} ${metadata.namespace}/${metadata.name} ${fault.path}: ${fault.why}`
 }
 
-export function agentFaults({ spec }: Manifest<'Agent'>): Fault[] {
+/** `currency`: what the gateway counts in. */
+export function agentFaults({ spec }: Manifest<'Agent'>, currency: string): Fault[] {
   const paths: string[] = []
   if (spec.profile !== undefined && spec.profile !== 'default') paths.push('profile')
   if (spec.maxConcurrentSessions !== undefined && spec.maxConcurrentSessions > 0) paths.push('maxConcurrentSessions')
   if (spec.web !== undefined) paths.push('web')
   if (spec.browser !== undefined) paths.push('browser')
   if (spec.codeInterpreter !== undefined) paths.push('codeInterpreter')
-  if (spec.budget !== undefined) paths.push('budget')
   if (spec.a2a?.expose === true) paths.push('a2a')
   const model = modelFaults(spec.model ?? {}).map(({ path, why }) => ({ path: `model.${path}`, why }))
-  return [...paths.map(notBuilt), ...model]
+  const budget = budgetFaults(spec.budget ?? {}, currency).map(({ path, why }) => ({ path: `budget.${path}`, why }))
+  return [...paths.map(notBuilt), ...model, ...budget]
+}
+
+type Caps = Readonly<Record<string, unknown>> & { readonly currency?: string }
+
+/** What is wrong with the amounts of a budget, whichever kind has it: `currency`, and every member that is a cap of money. */
+export function budgetFaults(budget: Caps, currency: string): Fault[] {
+  const faults: Fault[] = []
+  if (budget.currency !== undefined && budget.currency !== currency) {
+    const why = `${budget.currency}, but the gateway counts in ${currency}: nothing is converted; write amounts in ${currency} or set budgetCurrency`
+    faults.push({ path: 'currency', why })
+  }
+  for (const [path, value] of Object.entries(budget)) {
+    if (path.startsWith('per') && String(value).startsWith('-')) faults.push({ path, why: 'must not be negative' })
+  }
+  return faults
 }
 
 type Model = NonNullable<Manifest<'Agent'>['spec']['model']>
@@ -71,7 +87,6 @@ export function serverFaults({ metadata, spec }: Manifest<'MCPServer'>): Fault[]
   if (spec.auth !== undefined) faults.push(...authFaults(spec.auth, spec.url))
   if (spec.dlpProfile !== undefined && spec.dlpProfile !== 'none') faults.push(notBuilt('dlpProfile'))
   if (spec.caBundleRef !== undefined) faults.push(...fileNames('caBundleRef', spec.caBundleRef))
-  if (Object.keys(spec.toolLabels ?? {}).length > 0) faults.push(notBuilt('toolLabels'))
   if (spec.toolPins !== undefined) faults.push(...pinFaults('toolPins', spec.toolPins))
   return faults
 }
@@ -134,11 +149,8 @@ type Rule = NonNullable<Manifest<'ToolPolicy'>['spec']['rules']>[number]
 function ruleFaults(rule: Rule): Fault[] {
   const faults: Fault[] = []
   if (rule.quorum !== undefined) faults.push(notBuilt('quorum'))
-  if (rule.match?.taints !== undefined) faults.push(notBuilt('match.taints'))
-  if (rule.match?.sinks !== undefined) faults.push(notBuilt('match.sinks'))
   if (rule.when === undefined) return faults
   const when = compileExpression(rule.when, WHEN_VARIABLES)
   if (typeof when === 'string') faults.push({ path: 'when', why: when })
-  else if (when.mentions.has('taints')) faults.push({ path: 'when', why: `taints are ${NOT_BUILT}` })
   return faults
 }

@@ -28,7 +28,8 @@ export function renderUpstreams(declared: Declared): { file: UpstreamsFile; refu
     else for (const namespace of [server.metadata.namespace, ...usersOf(server)]) hide(rendering, namespace, server)
   }
   for (const server of good) rendering.servers[keyOf(server)] = serverEntry(rendering, server, declared.bundles)
-  for (const agent of sorted(declared.agents)) if (agentFaults(agent).length === 0) renderTools(rendering, agent)
+  for (const agent of sorted(declared.agents))
+    if (agentFaults(agent, declared.currency).length === 0) renderTools(rendering, agent)
   const { servers, bindings, refused } = rendering
   return { file: { version: 1, servers, bindings, agentWeb: {} }, refused }
 }
@@ -62,6 +63,7 @@ function serverEntry(
   bundles: Declared['bundles'],
 ): ServerEntry {
   const { metadata, spec } = server
+  const { toolLabels } = spec
   const pins = pinsOf(server, said.get(keyOf(server)) ?? [])
   const versions = spec.protocolVersions ?? []
   const caPEM = bundles.get(bundleOf(server) ?? '')
@@ -78,6 +80,7 @@ function serverEntry(
     auth: authEntry(server),
     ...(spec.dlpProfile !== undefined && { dlpProfile: spec.dlpProfile }),
     ...(pins !== null && { pins }),
+    ...(toolLabels !== undefined && Object.keys(toolLabels).length > 0 && { toolLabels }),
   }
 }
 

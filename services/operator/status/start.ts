@@ -20,7 +20,7 @@ export interface StatusOptions {
 }
 
 /**
- * Keeps the status of Agents, MCPServers and ToolPolicies (document 2): Ready, and of servers how their tools stand. Writes
+ * Keeps the status of Agents, MCPServers, ToolPolicies and BudgetPolicies (document 2): Ready, and of servers how their tools stand. Writes
  * only what changed; a status that cannot be written is logged and tried again.
  */
 export function startStatus(options: StatusOptions): { check(): Promise<void>; stop(): Promise<void> } {
@@ -45,10 +45,11 @@ export function startStatus(options: StatusOptions): { check(): Promise<void>; s
 
 /** Rejects when all are tried, with a word on each object whose status could not be written. */
 async function writeAll({ store, refused, pins, clock }: StatusOptions): Promise<void> {
-  const [agents, servers, policies] = await Promise.all([
+  const [agents, servers, policies, budgets] = await Promise.all([
     store.list('Agent', {}),
     store.list('MCPServer', {}),
     store.list('ToolPolicy', {}),
+    store.list('BudgetPolicy', {}),
   ])
   const context = {
     store,
@@ -63,7 +64,7 @@ async function writeAll({ store, refused, pins, clock }: StatusOptions): Promise
     })
   }
   for (const object of agents.items) await attempt(object, writeReady(context, object))
-  for (const object of policies.items) await attempt(object, writeReady(context, object))
+  for (const object of [...policies.items, ...budgets.items]) await attempt(object, writeReady(context, object))
   const said = policyPins(policies.items, servers.items)
   for (const server of servers.items) {
     const off = pinsOf(server, said.get(keyOf(server)) ?? []) === null
@@ -80,7 +81,7 @@ interface Writing {
   readonly reports: ReadonlyMap<string, PinReport>
 }
 
-async function writeReady(context: Writing, object: Resource<'Agent'> | Resource<'ToolPolicy'>): Promise<void> {
+async function writeReady(context: Writing, object: Resource<Exclude<Kind, 'MCPServer'>>): Promise<void> {
   const status = { ...object.status, ...base(context, object, [readyFinding(context, object)]) }
   if (same(object, status)) return
   const { kind, metadata } = object

@@ -10,6 +10,7 @@ import { Spending } from './spending.ts'
 import { createReserveStage } from './stage.ts'
 
 export { budgetsBlock } from './config.ts'
+export { budgetCurrencyOf } from './currency.ts'
 export type { DemandOf, ModelDemand } from './demand.ts'
 export { pricingSlot } from './pricing/pricing.ts'
 

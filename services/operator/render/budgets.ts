@@ -1,0 +1,98 @@
+import { quantityToMicros } from '@plat/core'
+import type { Manifest } from '@plat/resources'
+import type { BudgetEntry, BudgetsFile } from '@plat/resources/rendered'
+import { type Declared, keyOf, sorted } from './declared.ts'
+import { agentFaults, budgetFaults, type Fault, faultLine } from './unbuilt.ts'
+
+/** Whose policies may select agents of other namespaces: who writes there runs the platform. */
+const PLATFORM_NAMESPACE = 'plat-system'
+
+/** Percents at which the budget of an Agent is told. */
+const AGENT_ALERTS = [50, 80, 100]
+
+/**
+ * `Agent.spec.budget` and BudgetPolicies as the gateway's budgetsFile. A BudgetPolicy that cannot be kept becomes a budget of nothing for
+ * everybody that it selects, so that a mistake in it is no way to spend without end; one that selects what is not its own becomes nothing.
+ * What is refused of an Agent is told where its policy is rendered, and denies it there.
+ */
+export function renderBudgets(declared: Declared): { file: BudgetsFile; refused: string[] } {
+  const { currency } = declared
+  const refused: string[] = []
+  const budgets: BudgetEntry[] = []
+  for (const agent of sorted(declared.agents)) {
+    if (agentFaults(agent, currency).length === 0) budgets.push(...agentBudgets(agent))
+  }
+  for (const policy of sorted(declared.budgets)) {
+    const foreign = foreignFaults(policy)
+    const faults = [...foreign, ...budgetFaults(policy.spec, currency)]
+    refused.push(...faults.map((fault) => faultLine(policy, fault)))
+    if (faults.length === 0) budgets.push(...policyBudgets(policy))
+    else if (foreign.length === 0) budgets.push(nothing(policy))
+  }
+  return { file: { version: 1, currency, budgets }, refused }
+}
+
+/** A policy restrains its own namespace. */
+function foreignFaults({ metadata, spec }: Manifest<'BudgetPolicy'>): Fault[] {
+  const { namespace } = spec.selector ?? {}
+  if (namespace === undefined || namespace === metadata.namespace) return []
+  if (metadata.namespace === PLATFORM_NAMESPACE) return []
+  const why = `only a policy in ${PLATFORM_NAMESPACE} may select another namespace than its own`
+  return [{ path: 'selector.namespace', why }]
+}
+
+function agentBudgets(agent: Manifest<'Agent'>): BudgetEntry[] {
+  const { perSessionUSD, perDayUSD, perMonthUSD } = agent.spec.budget ?? {}
+  const { namespace, name } = agent.metadata
+  const match = { namespaces: [namespace], agents: [name] }
+  const caps = { session: perSessionUSD, day: perDayUSD, month: perMonthUSD }
+  return moneyBudgets({ source: `Agent/${keyOf(agent)}`, match, alerts: AGENT_ALERTS }, caps)
+}
+
+function policyBudgets(policy: Manifest<'BudgetPolicy'>): BudgetEntry[] {
+  const { perSession, perDay, perMonth, tokensPerDay, alerts = AGENT_ALERTS } = policy.spec
+  const shared = { source: sourceOf(policy), match: matchOf(policy), alerts: [...alerts] }
+  const money = moneyBudgets(shared, { session: perSession, day: perDay, month: perMonth })
+  if (tokensPerDay === undefined) return money
+  return [...money, { id: `${shared.source}/day-tokens`, ...shared, window: 'day', tokens: tokensPerDay }]
+}
+
+function moneyBudgets(
+  shared: Pick<BudgetEntry, 'source' | 'match' | 'alerts'>,
+  caps: Readonly<Record<BudgetEntry['window'], string | number | undefined>>,
+): BudgetEntry[] {
+  const budgets: BudgetEntry[] = []
+  for (const window of ['session', 'day', 'month'] as const) {
+    const cap = caps[window]
+    if (cap === undefined) continue
+    budgets.push({ id: `${shared.source}/${window}`, ...shared, window, capMicros: microsOf(cap) })
+  }
+  return budgets
+}
+
+function nothing(policy: Manifest<'BudgetPolicy'>): BudgetEntry {
+  const source = sourceOf(policy)
+  const match = matchOf(policy)
+  return { id: `${source}/refused`, source, match, window: 'day', capMicros: 0, tokens: 0, alerts: [] }
+}
+
+function sourceOf(policy: Manifest<'BudgetPolicy'>): string {
+  return `BudgetPolicy/${keyOf(policy)}`
+}
+
+function matchOf({ metadata, spec }: Manifest<'BudgetPolicy'>): BudgetEntry['match'] {
+  const { agents, users, groups, namespace } = spec.selector ?? {}
+  const own = metadata.namespace === PLATFORM_NAMESPACE ? undefined : metadata.namespace
+  const selected = namespace ?? own
+  return {
+    ...(selected !== undefined && { namespaces: [selected] }),
+    ...(agents !== undefined && { agents: [...agents] }),
+    ...(users !== undefined && { users: [...users] }),
+    ...(groups !== undefined && { groups: [...groups] }),
+  }
+}
+
+/** Rounded down; what is beyond all counting can never be reached. */
+function microsOf(cap: string | number): number {
+  return quantityToMicros(cap) ?? Number.MAX_SAFE_INTEGER
+}
