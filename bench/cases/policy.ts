@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { Readable } from 'node:stream'
 import { type Clock, systemClock } from '@plat/core'
-import { type Call, type Identity, Snapshots, type Target, unresolved } from '@plat/gateway/call'
+import { type Call, type Identity, Snapshots, type TaintView, type Target, unresolved } from '@plat/gateway/call'
 import { createPolicies } from '@plat/gateway/policy'
 import { createServers } from '@plat/gateway/servers'
 import { silentLog } from '@plat/process'
@@ -195,7 +195,11 @@ function callIn(snapshots: Snapshots, server: string) {
     forkRoot: null,
     inheritedTaints: [],
   }
-  const facts: { identity: Identity; target: Target } = { identity, target: unresolved }
+  const facts: { identity: Identity; target: Target; taints: TaintView } = {
+    identity,
+    target: unresolved,
+    taints: { labels: [] },
+  }
   return {
     id: 'c',
     wire: { method: 'POST', path: '', query: '', headers: {}, body: Readable.from([]), remote: '' },

@@ -17,6 +17,7 @@ import {
   runnerMetrics,
   serverMetrics,
   svidMetrics,
+  taintMetrics,
 } from './counting.ts'
 import { createApprovals } from './features/approvals/index.ts'
 import { createAudit } from './features/audit/index.ts'
@@ -29,6 +30,7 @@ import { createPins, type PinsFeature, type ServerPins } from './features/pins/i
 import { createPolicies, policySlot } from './features/policy/index.ts'
 import { createRevocations } from './features/revocations/index.ts'
 import { createServers, registrySlot } from './features/servers/index.ts'
+import { createTaint } from './features/taint/index.ts'
 import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts'
 import {
   createLiveCalls,
@@ -171,6 +173,9 @@ async function startFeatures(shared: Shared) {
   const credentials = keep(createCredentials({ ...shared, sessionToken }))
   const servers = keep(createServers({ ...shared, missingScopes, credentials, metrics: serverMetrics(metrics) }))
   const models = keep(createModels({ config, snapshots, clock, log, metrics: modelMetrics(metrics) }))
+  const taint = keep(
+    await createTaint({ ...shared, clears: (snapshot) => servers.clears(snapshot), metrics: taintMetrics(metrics) }),
+  )
   const policies = keep(createPolicies({ config, snapshots, clock, log, metrics: policyMetrics(metrics) }))
   const pending = metrics.gauge('plat_gateway_approvals_pending')
   const approvals = keep(
@@ -183,7 +188,7 @@ async function startFeatures(shared: Shared) {
   const demandOf = createDemand(models.route)
   const budgets = keep(createBudgets({ ...shared, demandOf, metrics: budgetMetrics(metrics) }))
   await Promise.all([servers.check(), models.check(), policies.check(), budgets.check()])
-  return { authenticator, revocations, credentials, servers, models, policies, approvals, budgets }
+  return { authenticator, revocations, credentials, servers, models, taint, policies, approvals, budgets }
 }
 
 /** Pins ask servers for their tools, so they come after the plane that can. */
@@ -202,7 +207,7 @@ async function startPins(shared: Shared, { servers }: Features, mcp: AskingPlane
 
 /** The order of the governed call: the request's stages, the reply's reviews. */
 function createPipeline(shared: Shared, features: Features & { readonly pins: PinsFeature }): Runner {
-  const { authenticator, revocations, servers, models, policies, approvals, budgets, pins } = features
+  const { authenticator, revocations, servers, models, taint, policies, approvals, budgets, pins } = features
   const { config, audit, live, snapshots, clock, log, metrics, keep } = shared
   const resolve = resolveByPlane({ mcp: servers.stage, model: models.stage })
   const { svidMode: mode, svidTrustDomains: trustDomains } = config.tls
@@ -210,10 +215,22 @@ function createPipeline(shared: Shared, features: Features & { readonly pins: Pi
   const meters = [createMeter(budgets.price), budgets.toolMeter]
   return keep(
     createRunner({
-      stages: stages([revocations.stage, resolve, pins.stage, policies.stage, approvals.stage, budgets.stage]),
+      stages: stages([
+        revocations.stage,
+        resolve,
+        pins.stage,
+        taint.stage,
+        policies.stage,
+        approvals.stage,
+        budgets.stage,
+      ]),
       reviews: [
         createPinReview(pins.shows),
-        createListReview((call, tool) => policies.judge(call.snapshot, call.facts, tool)),
+        createListReview(({ snapshot, facts: { identity, target } }, tool) => {
+          const { sinks } = servers.labels(snapshot, target, tool)
+          return policies.judge(snapshot, { identity, target, taints: taint.labelsOf(identity), sinks }, tool)
+        }),
+        taint.review,
         ...meters,
       ],
       matrix: config.modelPolicy === 'policy' ? matrix : scopeOnlyModels,

@@ -23,6 +23,7 @@ import { policyBlock, regoBlock } from './features/policy/config.ts'
 import { postureBlock } from './features/posture/config.ts'
 import { revocationMirrorBlock, revocationsBlock } from './features/revocations/config.ts'
 import { serversBlock } from './features/servers/config.ts'
+import { taintBlock } from './features/taint/config.ts'
 import { unbuiltBlocks } from './unbuilt.ts'
 
 /** The tables of gateway.json (document 3), in the order of the reference. */
@@ -46,6 +47,7 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   approvalsBlock,
   approvalPreviewBlock,
   approvalQuorumBlock,
+  taintBlock,
   adminBlock,
   adminOidcBlock,
   postureBlock,
@@ -62,6 +64,7 @@ export type GatewayConfig = Readonly<
     Static<typeof auditBlock.schema> &
     Static<typeof budgetsBlock.schema> &
     Static<typeof approvalsBlock.schema> &
+    Static<typeof taintBlock.schema> &
     Static<typeof revocationsBlock.schema> & {
       tls: Readonly<Static<typeof tlsBlock.schema>>
       identity: Readonly<Static<typeof identityBlock.schema>>
@@ -144,6 +147,7 @@ export function typedConfig(config: Record<string, unknown>): GatewayConfig {
     Check(auditBlock.schema, config) &&
     Check(budgetsBlock.schema, config) &&
     Check(approvalsBlock.schema, config) &&
+    Check(taintBlock.schema, config) &&
     Check(revocationsBlock.schema, config) &&
     Check(tlsBlock.schema, tls) &&
     Check(approvalPreviewBlock.schema, approvalPreview) &&

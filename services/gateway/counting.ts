@@ -6,6 +6,7 @@ import type { PinsParts } from './features/pins/index.ts'
 import type { PolicyMetrics } from './features/policy/index.ts'
 import type { RevocationMetrics } from './features/revocations/index.ts'
 import type { ServersOptions } from './features/servers/index.ts'
+import type { TaintParts } from './features/taint/index.ts'
 import type { GatewayMetrics } from './metrics.ts'
 import type { RunnerMetrics } from './pipeline/index.ts'
 
@@ -48,6 +49,17 @@ export function serverMetrics(metrics: GatewayMetrics): ServersOptions['metrics'
 export function pinMetrics(metrics: GatewayMetrics): PinsParts['metrics'] {
   const events = metrics.counter('plat_gateway_tool_pin_events_total')
   return { event: (server, event) => events.inc({ server, event }) }
+}
+
+/** What taint labels count. */
+export function taintMetrics(metrics: GatewayMetrics): TaintParts['metrics'] {
+  const events = metrics.counter('plat_gateway_taint_events_total')
+  const sessions = metrics.gauge('plat_gateway_tainted_sessions')
+  sessions.set({}, 0)
+  return {
+    changed: (op, label) => events.inc({ op, label }),
+    sessions: (count) => sessions.set({}, count),
+  }
 }
 
 /** What the model routes count. */

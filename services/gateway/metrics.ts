@@ -127,6 +127,20 @@ export const gatewayMetricRows = [
     help: 'Calls for which somebody is to decide',
   },
   {
+    ...policy,
+    name: 'plat_gateway_taint_events_total',
+    type: 'counter',
+    labels: { op: ['added', 'cleared'], label: NAMES },
+    help: 'Taint labels that sessions took on or lost',
+  },
+  {
+    ...policy,
+    name: 'plat_gateway_tainted_sessions',
+    type: 'gauge',
+    labels: {},
+    help: 'Sessions with taint labels',
+  },
+  {
     ...revocation,
     name: 'plat_gateway_revoked_total',
     type: 'counter',

@@ -23,7 +23,6 @@ import { egressBlock, execBlock, liveViewBlock } from './features/sandbox/config
 import { sbxdBlock } from './features/sbxd/config.ts'
 import { activityBlock, sessionsBlock } from './features/sessions/config.ts'
 import { stateBackendBlock } from './features/state-backend/config.ts'
-import { taintBlock } from './features/taint/config.ts'
 import { tenantsBlock } from './features/tenants/config.ts'
 import { tokenVaultBlock } from './features/token-vault/config.ts'
 import { txnTokensBlock } from './features/txn-tokens/config.ts'
@@ -39,7 +38,6 @@ export const unbuiltBlocks: readonly ConfigBlock[] = [
   sandboxUsageBlock,
   dlpBlock,
   dlpProfilesBlock,
-  taintBlock,
   guardsBlock,
   captureArgsBlock,
   activityBlock,

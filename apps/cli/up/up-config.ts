@@ -38,6 +38,7 @@ function defaults(home: Home, addresses: Addresses, own: Keys): Keys {
     auditFailurePolicy: 'closed',
     approvalStorePath: join(home.state, 'approvals.jsonl'),
     pinStorePath: join(home.state, 'pins.jsonl'),
+    taintStorePath: join(home.state, 'taints.jsonl'),
     // Whoever can read .plat/env is at this machine: the one token decides, as long as nobody else can reach it.
     adminAuth: { devTokenApprovers: isLoopback(adminAddress(addresses, own)) },
   }

@@ -96,6 +96,8 @@ export interface Decision {
   /** SHA-256 of the whole rule with its policy's name, as hex: what an approval is bound to. Absent when no rule decided. */
   readonly ruleSha256?: string
   readonly reason: string
+  /** Of the refusal, where it is not `policy_denied`. */
+  readonly code?: 'tainted_sink'
   /** Revision of the policies that decided: `sha256:<hex>`. */
   readonly revision: string
   readonly engines: readonly { readonly name: 'native' | 'cedar' | 'rego'; readonly action: string }[]

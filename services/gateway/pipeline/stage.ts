@@ -81,8 +81,19 @@ type Ordered<L extends readonly AnyStage[], Got extends Fact = 'identity'> = L e
 /** An ordered list of stages; a stage that needs a fact which no earlier stage gives does not compile. */
 export const stages = <const L extends readonly AnyStage[]>(list: L & Ordered<L>): L => list
 
+/** What a reply does to the taint labels of its session. The record of the call tells both lists. */
+export interface Marking {
+  /** Durable before the frame left that brought them. */
+  readonly added: readonly string[]
+  readonly cleared: readonly string[]
+  /** The answer was complete and has been written: now clears what it clears. */
+  sent?(): void | Promise<void>
+}
+
 /** What a review keeps while one reply passes. */
 export interface Running {
+  /** Absent: the review has nothing to do with taint labels. */
+  readonly marking?: Marking
   frame(frame: Frame): Passed
   /** Takes note of a run that passes as it is. Only for a review that holds nothing back; without it every frame comes alone. */
   skim?(run: FrameRun): void

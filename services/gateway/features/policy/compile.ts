@@ -93,11 +93,17 @@ function compileRule(policy: PolicyEntry, rule: RuleEntry, compiling: Compiling)
       rule: rule.name,
       ruleSha256: hash('sha256', canonicalJson({ policy: policy.name, rule }), 'hex'),
       reason: rule.reason ?? inOnePiece('rule', rule.name, 'of policy', policy.name),
+      ...(stopsTaintedSink(rule) && { code: 'tainted_sink' }),
       engines: [{ name: 'native', action: rule.action }],
     },
     when: typeof when === 'string' ? null : when,
     rate: rule.rateLimit === undefined ? null : rateOf(rule.rateLimit, { policy: policy.name, rule: rule.name }),
   }
+}
+
+/** Does the rule keep what tainted a session from being carried out? Its refusal has a code of its own. */
+function stopsTaintedSink({ action, match }: RuleEntry): boolean {
+  return action === 'deny' && match?.taints !== undefined && match.sinks !== undefined
 }
 
 /** Every call that a rule decides writes its reason down: a text in pieces would send `JSON.stringify` its slow way each time. */

@@ -2,7 +2,7 @@ import { glob } from '@plat/core'
 import type { RuleMatch } from '@plat/resources/rendered'
 import { type PolicyInput, skillOf } from './question.ts'
 
-type Key = Exclude<keyof RuleMatch, 'taints' | 'sinks'>
+type Key = keyof RuleMatch
 
 /** What a key of `match` asks of a message: one text, several of which any will do, or none, which matches nothing. */
 type Subject = (input: PolicyInput) => string | null | readonly string[]
@@ -17,6 +17,8 @@ const SUBJECTS: Readonly<Record<Key, Subject>> = {
   groups: ({ identity }) => identity.groups,
   users: ({ identity }) => identity.user,
   dataClasses: ({ target }) => target.dataClass,
+  taints: ({ taints }) => taints,
+  sinks: ({ sinks }) => sinks,
 }
 
 /** A pattern with a slash is compared with `<ns>/<agent>`, one without with the agent's name. */

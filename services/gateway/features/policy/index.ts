@@ -1,16 +1,17 @@
 import { watchFile } from '@plat/config'
 import type { Clock } from '@plat/core'
 import type { Log } from '@plat/process'
-import type { Identity, Snapshot, Snapshots, Target } from '../../call/index.ts'
+import type { Snapshot, Snapshots } from '../../call/index.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { compilePolicies, noPolicies, type PolicySet } from './compile.ts'
 import { decodePolicies } from './decode.ts'
 import { judgeTool } from './judge.ts'
+import type { Shown } from './question.ts'
 import { createPolicyStage, policySlot } from './stage.ts'
 
 export type { PolicySet } from './compile.ts'
 export { judge, judgeTool } from './judge.ts'
-export type { PolicyInput } from './question.ts'
+export type { PolicyInput, Shown } from './question.ts'
 export { createPolicyStage, policySlot } from './stage.ts'
 
 /** What the feature tells metrics; compose maps it to rows. */
@@ -30,9 +31,9 @@ export interface PoliciesOptions {
 }
 
 export interface Policies {
-  readonly stage: Stage<'policy', 'identity' | 'target', 'decision'>
+  readonly stage: Stage<'policy', 'identity' | 'target' | 'taints', 'decision'>
   /** Is a tool of a list shown to this caller, by the policies of this snapshot? */
-  judge(snapshot: Snapshot, caller: { identity: Identity; target: Target }, tool: string): boolean
+  judge(snapshot: Snapshot, shown: Shown, tool: string): boolean
   /** Reads the file now; the first check comes before the gateway serves. */
   check(): Promise<void>
   close(): void
@@ -70,7 +71,7 @@ export function createPolicies({ config, snapshots, clock, log, metrics }: Polic
   metrics.loaded(noPolicies.count, noPolicies.generation)
   return {
     stage: createPolicyStage(snapshots, clock),
-    judge: (snapshot, caller, tool) => judgeTool(snapshot.get(policySlot), { ...caller, now: clock.now() }, tool),
+    judge: (snapshot, shown, tool) => judgeTool(snapshot.get(policySlot), { ...shown, now: clock.now() }, tool),
     check: () => watch.check(),
     close: () => watch.stop(),
   }

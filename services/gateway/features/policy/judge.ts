@@ -1,7 +1,7 @@
 import type { HoldItem } from '@plat/state'
-import type { Decision, Identity, Target } from '../../call/index.ts'
+import type { Decision, Identity } from '../../call/index.ts'
 import { type CompiledRule, type PolicySet, undecided } from './compile.ts'
-import { type PolicyInput, questionOfTool, Variables } from './question.ts'
+import { type PolicyInput, questionOfTool, type Shown, Variables } from './question.ts'
 
 /**
  * Judges one message: deny over require_approval over allow over the default. An agent without a policy is denied.
@@ -37,12 +37,8 @@ export function judge(set: PolicySet, input: PolicyInput): Decision {
 }
 
 /** Is a tool shown in a list? Hidden when a call would be denied whatever its arguments. */
-export function judgeTool(
-  set: PolicySet,
-  caller: { identity: Identity; target: Target; now: number },
-  tool: string,
-): boolean {
-  return judge(set, questionOfTool(caller.identity, caller.target, tool, caller.now)).action !== 'deny'
+export function judgeTool(set: PolicySet, shown: Shown & { readonly now: number }, tool: string): boolean {
+  return judge(set, questionOfTool(shown, tool, shown.now)).action !== 'deny'
 }
 
 /** An error makes an allow not match and everything stricter match. */

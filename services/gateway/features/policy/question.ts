@@ -10,7 +10,10 @@ export interface PolicyInput {
   readonly tool: string | null
   /** The protocol's own word: `tools/call`. */
   readonly method: string
+  /** Labels of the session. */
   readonly taints: readonly string[]
+  /** What the tool can carry data out to (document 2, `toolLabels`). */
+  readonly sinks: readonly string[]
   /** Bytes of the arguments; null: the message has none; `unknown`: a list, where nobody has called yet, or an answer. */
   readonly args: Uint8Array | null | 'unknown'
   /** The same, where somebody has parsed them: `JSON.parse` semantics. */
@@ -19,17 +22,16 @@ export interface PolicyInput {
   readonly now: number
 }
 
-/** No taints are tracked yet; a rule that would ask for them is refused when it is loaded. */
-const NO_TAINTS: readonly string[] = []
-
 /** The question that a call asks. */
-export function questionOf(call: Call<'identity' | 'target'>, now: number): PolicyInput {
+export function questionOf(call: Call<'identity' | 'target' | 'taints'>, now: number): PolicyInput {
+  const { identity, target, taints } = call.facts
   return {
-    identity: call.facts.identity,
-    target: call.facts.target,
-    tool: call.facts.target.tool,
+    identity,
+    target,
+    tool: target.tool,
     method: call.method,
-    taints: NO_TAINTS,
+    taints: taints.labels,
+    sinks: target.labels.sinks,
     args: argumentsOf(call),
     argsValue: call.body?.argsValue,
     now,
@@ -42,9 +44,20 @@ function argumentsOf({ operation, body }: Call): PolicyInput['args'] {
   return body === null ? null : body.args
 }
 
+/** Who is shown one entry of a `tools/list`, and what is known of it. */
+export interface Shown {
+  readonly identity: Identity
+  readonly target: Target
+  /** Labels of the session. */
+  readonly taints: readonly string[]
+  /** Of this entry. */
+  readonly sinks: readonly string[]
+}
+
 /** The question for one entry of a `tools/list`: as if it were called, with arguments that nobody knows. */
-export function questionOfTool(identity: Identity, target: Target, tool: string, now: number): PolicyInput {
-  return { identity, target, tool, method: 'tools/call', taints: NO_TAINTS, args: 'unknown', now }
+export function questionOfTool(shown: Shown, tool: string, now: number): PolicyInput {
+  const { identity, target, taints, sinks } = shown
+  return { identity, target, tool, method: 'tools/call', taints, sinks, args: 'unknown', now }
 }
 
 /**

@@ -43,6 +43,7 @@ function ask(rules: RuleEntry[], who: Partial<Identity> = {}) {
     tool: target.tool,
     method: 'tools/call',
     taints: [],
+    sinks: [],
     args: Buffer.from('{"n":5}'),
     now: NOW,
   })

@@ -66,7 +66,7 @@ function questionOf({ agent, user, groups, tier, server, tool, method, dataClass
     labels: { taints: [], clearTaints: [], sinks: [] },
     builtin: false,
   }
-  return { identity, target, tool, method, taints: [], args: Buffer.from('{}'), now: NOW }
+  return { identity, target, tool, method, taints: [], sinks: [], args: Buffer.from('{}'), now: NOW }
 }
 
 const STRICTNESS = { allow: 1, require_approval: 2, deny: 3 }

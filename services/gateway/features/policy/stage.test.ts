@@ -24,7 +24,7 @@ function policies(action: 'allow' | 'deny' | 'require_approval') {
   return compiled.set
 }
 
-function callIn(snapshots: Snapshots): Call<'identity' | 'target'> {
+function callIn(snapshots: Snapshots): Call<'identity' | 'target' | 'taints'> {
   const identity: Identity = {
     ...testIdentity,
     expiresAt: clock.now(),
@@ -54,7 +54,7 @@ function callIn(snapshots: Snapshots): Call<'identity' | 'target'> {
     body: { bytes, value: null, args: bytes },
     parent: null,
     pass: 1,
-    facts: { identity, target },
+    facts: { identity, target, taints: { labels: [] } },
   }
 }
 
@@ -122,7 +122,11 @@ test('an answer to a server is judged as the call that it belongs to, whose argu
   const stage = createPolicyStage(snapshots, clock)
   const judged = (action: 'allow' | 'deny' | 'require_approval', parentOperation: 'mcp.call' | 'mcp.listen') => {
     snapshots.publish(policySlot, policies(action))
-    const answer: Call<'identity' | 'target'> = { ...callIn(snapshots), operation: 'mcp.answer', parentOperation }
+    const answer: Call<'identity' | 'target' | 'taints'> = {
+      ...callIn(snapshots),
+      operation: 'mcp.answer',
+      parentOperation,
+    }
     const verdict = stage.admit(answer)
     assert.ok(typeof verdict === 'object' && !(verdict instanceof Promise) && !('until' in verdict))
     return isDenial(verdict) ? 'denied' : 'decision' in verdict ? verdict.decision : null

@@ -35,10 +35,10 @@ const BY_SCOPE: Decision = {
 export function createPolicyStage(
   snapshots: Snapshots,
   clock: Clock,
-): Stage<'policy', 'identity' | 'target', 'decision'> {
+): Stage<'policy', 'identity' | 'target' | 'taints', 'decision'> {
   return stage({
     name: 'policy',
-    needs: ['identity', 'target'],
+    needs: ['identity', 'target', 'taints'],
     gives: ['decision'],
     skipped: { decision: BY_SCOPE },
     admit(call) {
@@ -49,7 +49,7 @@ export function createPolicyStage(
       // Whoever had to approve the call that asks has done so: its answer needs no approval of its own.
       return { decision: call.operation === 'mcp.answer' ? { ...decision, action: 'allow' } : decision }
     },
-    still(call: Call<'identity' | 'target' | 'decision'>) {
+    still(call: Call<'identity' | 'target' | 'taints' | 'decision'>) {
       if (snapshots.current === call.snapshot) return null
       const current = snapshots.current.get(policySlot)
       if (current === call.snapshot.get(policySlot)) return null
@@ -74,6 +74,6 @@ function refusal(decision: Decision): Denial | null {
   return decision.action === 'deny' ? denial(decision) : null
 }
 
-function denial({ reason, policy, rule }: Decision): Denial {
-  return deny('policy_denied', reason, { policy, rule })
+function denial({ reason, policy, rule, code }: Decision): Denial {
+  return deny(code ?? 'policy_denied', reason, { policy, rule })
 }

@@ -16,6 +16,7 @@ export interface Posture {
   readonly auditCheckpointKey: string
   readonly approvalStorePath: string
   readonly pinStorePath: string
+  readonly taintStorePath: string
   readonly approvalPreview: { readonly mode: string }
   readonly revocationsFile: string
   readonly sessionBudgetUSD: number
@@ -93,6 +94,12 @@ export const checks: readonly Check[] = [
     risk: 'a restart forgets which tool definitions were seen',
     fix: 'set pinStorePath',
     applies: (config) => config.pinStorePath === '',
+  },
+  {
+    id: 'taints-in-memory',
+    risk: 'a restart forgets which sessions are tainted',
+    fix: 'set taintStorePath',
+    applies: (config) => config.taintStorePath === '',
   },
   {
     id: 'raw-arguments-kept',

@@ -28,7 +28,6 @@ function unbuiltOfServer(server: ServerEntry): string[] {
   const out: string[] = []
   if (server.auth.perUser === true) out.push('auth.perUser')
   if (server.dlpProfile !== undefined && server.dlpProfile !== 'none') out.push('dlpProfile')
-  if (server.toolLabels !== undefined) out.push('toolLabels')
   return out
 }
 

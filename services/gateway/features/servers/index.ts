@@ -1,7 +1,7 @@
 import { watchFile } from '@plat/config'
 import type { Clock } from '@plat/core'
 import type { Log } from '@plat/process'
-import type { Snapshot, Snapshots } from '../../call/index.ts'
+import type { Snapshot, Snapshots, Target, ToolLabels } from '../../call/index.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { decodeUpstreams } from './decode.ts'
 import { buildRegistry, type Registry, type Upstream } from './registry.ts'
@@ -31,6 +31,10 @@ export interface Servers {
   readonly stage: Stage<'resolve', 'identity', 'target'>
   /** The server that a target names, as this snapshot knows it; null once it is gone. */
   upstream(snapshot: Snapshot, key: string): Upstream | null
+  /** Taint labels of a tool of the server that a target names. */
+  labels(snapshot: Snapshot, target: Target, tool: string): ToolLabels
+  /** Whether any tool of any server clears taints. */
+  clears(snapshot: Snapshot): boolean
   /** Reads the file now; the first check comes before the gateway serves. */
   check(): Promise<void>
   close(): void
@@ -72,6 +76,8 @@ export function createServers(options: ServersOptions): Servers {
   return {
     stage: createResolveStage({ snapshots, missingScopes, credentials }),
     upstream: (snapshot, key) => snapshot.get(registrySlot).upstream(key),
+    labels: (snapshot, { key, labels }, tool) => snapshot.get(registrySlot).upstream(key)?.labels.of(tool) ?? labels,
+    clears: (snapshot) => snapshot.get(registrySlot).clears,
     check: async () => watch?.check(),
     close: () => watch?.stop(),
   }

@@ -1,6 +1,7 @@
 import type { PinsEntry, ServerEntry, UpstreamsFile } from '@plat/resources/rendered'
-import { type Denial, deny, type Identity, type Target, type ToolLabels, type UpstreamAuth } from '../../call/index.ts'
+import { type Denial, deny, type Identity, type Target, type UpstreamAuth } from '../../call/index.ts'
 import { authOf } from './auth.ts'
+import { type TaintRules, taintRules } from './labels.ts'
 
 /** One MCP server as the gateway reaches it. */
 export interface Upstream {
@@ -20,6 +21,8 @@ export interface Upstream {
   readonly auth: UpstreamAuth
   /** What tool definitions are held against; null: mode `off`. */
   readonly pins: Pins | null
+  /** Taint labels of its tools. */
+  readonly labels: TaintRules
 }
 
 /** `pins` of the file, ready to be asked. */
@@ -36,10 +39,9 @@ export interface Registry {
   readonly auths: readonly UpstreamAuth[]
   /** Feeds `plat_gateway_upstreams_configured`. */
   readonly size: number
+  /** Whether any tool clears taints: where none does, a label stays for as long as it is kept. */
+  readonly clears: boolean
 }
-
-/** Taint labels are not built yet; a server that has some is refused when it is loaded. */
-export const NO_LABELS: ToolLabels = { taints: [], clearTaints: [], sinks: [] }
 
 const RESERVED_PREFIX = 'plat-'
 
@@ -97,9 +99,11 @@ interface Tables {
 class NamedUpstreams implements Registry {
   readonly #tables: Tables
   readonly size: number
+  readonly clears: boolean
 
   constructor(tables: Tables) {
     this.#tables = tables
+    this.clears = tables.servers.values().some(({ labels }) => labels.clears)
     this.size = tables.servers.size + tables.implicit.size + tables.statics.size
   }
 
@@ -173,12 +177,15 @@ function upstreamOf(key: string, entry: ServerEntry): Upstream {
     jurisdiction: entry.jurisdiction ?? null,
     auth,
     pins: entry.pins === undefined ? null : pinsOf(entry.pins),
+    labels: taintRules(entry.trust, entry.toolLabels),
   }
 }
 
 function pinsOf({ pins, ...rules }: PinsEntry): Pins {
   return { ...rules, pins: new Map(Object.entries(pins).map(([tool, digests]) => [tool, new Set(digests)])) }
 }
+
+const UNTRUSTED = taintRules('untrusted')
 
 /** What gateway.json says nothing about stands as for an MCPServer that leaves it out. */
 function staticUpstream(name: string, url: string): Upstream {
@@ -193,5 +200,6 @@ function staticUpstream(name: string, url: string): Upstream {
     jurisdiction: null,
     auth: { type: 'none' },
     pins: null,
+    labels: UNTRUSTED,
   }
 }

@@ -12,7 +12,7 @@ import {
   unresolved,
 } from '../../call/index.ts'
 import { type Stage, stage } from '../../pipeline/stage.ts'
-import { buildRegistry, NO_LABELS, type Registry, type Upstream } from './registry.ts'
+import { buildRegistry, type Registry, type Upstream } from './registry.ts'
 
 /** Where the servers stand in the snapshot. */
 export const registrySlot: Slot<Registry> = { name: 'servers', initial: buildRegistry(null, {}) }
@@ -81,15 +81,16 @@ function stillThere(call: Call<'identity' | 'target'>, snapshots: Snapshots): De
 
 /** Policies match the name that the caller used; `key` says which server it is. Only calls name a tool, and answers to what one asked. */
 function targetOf(call: Pick<Parsed, 'operation' | 'server' | 'name'>, upstream: Upstream): Target {
+  const tool = toolOf(call)
   return {
     kind: 'mcp',
     key: upstream.key,
     server: call.server,
-    tool: toolOf(call),
+    tool,
     trust: upstream.trust,
     dataClass: upstream.dataClass,
     jurisdiction: upstream.jurisdiction,
-    labels: NO_LABELS,
+    labels: upstream.labels.of(tool),
     builtin: false,
   }
 }

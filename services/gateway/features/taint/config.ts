@@ -5,7 +5,7 @@ import Type from 'typebox'
 export const taintBlock = {
   path: '',
   feature: 'taint',
-  built: false,
+  built: true,
   schema: Type.Object({
     taintStorePath: Type.String({ default: '', description: 'Taint journal; memory when empty.' }),
     taintRetentionSeconds: Type.Integer({
@@ -14,4 +14,5 @@ export const taintBlock = {
       description: 'Retention after the last tool call; never below token expiry.',
     }),
   }),
+  rules: [],
 } satisfies ConfigBlock

@@ -18,6 +18,7 @@ import {
 } from '../../call/index.ts'
 import type { LiveCall } from '../live.ts'
 import type { RunnerLog } from '../metrics.ts'
+import type { Marking } from '../stage.ts'
 import type { Sink } from './exchange.ts'
 import type { Plan, Runnable } from './plan.ts'
 import type { Described } from './record.ts'
@@ -137,6 +138,7 @@ export class GovernedCall implements Call<Fact>, LiveCall {
   /** Of the upstream's answer. */
   status: number
   tally: Tally
+  markings: readonly Marking[]
   attempts: Outcome['attempts']
   frames: number
   bytesUp: number
@@ -179,6 +181,7 @@ export class GovernedCall implements Call<Fact>, LiveCall {
     this.outcome = null
     this.status = 0
     this.tally = nothingUsed
+    this.markings = NO_MARKINGS
     this.attempts = NO_ATTEMPTS
     this.frames = 0
     this.bytesUp = 0
@@ -256,6 +259,7 @@ export class GovernedCall implements Call<Fact>, LiveCall {
 }
 
 const NO_ATTEMPTS: Outcome['attempts'] = []
+const NO_MARKINGS: readonly Marking[] = []
 
 /** By when something must have happened, and what it means when it has not. */
 export interface Deadline {

@@ -21,7 +21,7 @@ import { encodeFrames } from './relay.ts'
 import { type Ended, Stopper, stopped } from './stopper.ts'
 import { accept } from './verdict.ts'
 
-/** How long one stage may take to settle, in milliseconds. */
+/** How long one stage or review may take to settle, in milliseconds. */
 const SETTLE_DEADLINE_MS = 10_000
 
 /** What a stage settles with before its second pass: nothing was forwarded, and nothing is over. */
@@ -113,10 +113,25 @@ export class Closing {
     const now = this.#clock.monotonic()
     const outcome = outcomeOf(call, { ending, denial }, now)
     call.outcome = outcome
-    const settling = this.settle(call, outcome)
+    const sent = call.markings.length === 0 || outcome.result !== 'completed' ? undefined : this.#sent(call)
+    const settling = sent === undefined ? this.settle(call, outcome) : sent.then(() => this.settle(call, outcome))
     if (settling !== undefined) return settling.then(() => this.#record(call, outcome, denial, this.#clock.monotonic()))
     this.#record(call, outcome, denial, now)
     return undefined
+  }
+
+  /** Tells the reviews that mark the session that the whole answer was written. A plain value unless one has to wait. */
+  #sent(call: GovernedCall): undefined | Promise<void> {
+    const waiting: Promise<void>[] = []
+    for (const marking of call.markings) {
+      try {
+        const sent = marking.sent?.()
+        if (sent instanceof Promise) waiting.push(this.#inTime(call, 'marking the session', sent))
+      } catch (error) {
+        call.incoming.broke('marking the session', error)
+      }
+    }
+    return waiting.length === 0 ? undefined : Promise.all(waiting).then(() => {})
   }
 
   /** `now`: monotonic milliseconds. */
@@ -189,20 +204,20 @@ export class Closing {
   #settleOne(call: GovernedCall, stage: Runnable, outcome: Outcome): undefined | Promise<void> {
     try {
       const settling = stage.settle?.(call, outcome)
-      return settling instanceof Promise ? this.#settleInTime(call, stage, settling) : undefined
+      return settling instanceof Promise ? this.#inTime(call, `settling ${stage.name}`, settling) : undefined
     } catch (error) {
       call.incoming.broke(`settling ${stage.name}`, error)
       return undefined
     }
   }
 
-  async #settleInTime(call: GovernedCall, stage: Runnable, settling: Promise<void>): Promise<void> {
+  async #inTime(call: GovernedCall, what: string, settling: Promise<void>): Promise<void> {
     const limit = new Stopper()
     const cancel = this.#clock.after(SETTLE_DEADLINE_MS, () => limit.stop('deadline', null))
     try {
       if ((await limit.until(settling)) === stopped) throw new Error('it did not end in time')
     } catch (error) {
-      call.incoming.broke(`settling ${stage.name}`, error)
+      call.incoming.broke(what, error)
     } finally {
       cancel()
     }

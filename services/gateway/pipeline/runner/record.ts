@@ -12,6 +12,7 @@ import {
   type Usage,
   unresolved,
 } from '../../call/index.ts'
+import type { Marking } from '../stage.ts'
 import type { GovernedCall } from './call.ts'
 
 // The members of these records are the ledger line format: absent beats null, so nulls become undefined. Nested members stand
@@ -110,8 +111,17 @@ export function outcomeRecord(call: GovernedCall, outcome: Outcome, denial: Deni
     frames: outcome.frames,
     bytesUp: outcome.bytesUp,
     bytesDown: outcome.bytesDown,
+    taintsAdded: labelsOf(call.markings, 'added'),
+    taintsCleared: labelsOf(call.markings, 'cleared'),
     parent: call.plan.row.parent ? (call.parent ?? undefined) : undefined,
   }
+}
+
+/** Each label once; undefined: none, as for nearly every call. */
+function labelsOf(markings: readonly Marking[], change: 'added' | 'cleared'): readonly string[] | undefined {
+  if (markings.length === 0) return undefined
+  const labels = new Set(markings.flatMap((marking) => marking[change]))
+  return labels.size === 0 ? undefined : [...labels]
 }
 
 function inOrder({ cachedRead, cachedWrite, completion, prompt, reasoning }: Usage) {

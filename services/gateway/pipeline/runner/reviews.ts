@@ -37,6 +37,7 @@ export class ReviewChain {
         if (review === null) continue
         this.#running.push({ name: opener.name, review })
         if (review.skim === undefined) this.#allSkim = false
+        if (review.marking !== undefined) this.#call.markings = [...this.#call.markings, review.marking]
       } catch (error) {
         return this.#call.incoming.broke(`the review ${opener.name}`, error)
       }

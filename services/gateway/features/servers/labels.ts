@@ -1,0 +1,51 @@
+import { glob } from '@plat/core'
+import type { ServerEntry } from '@plat/resources/rendered'
+import type { Target, ToolLabels } from '../../call/index.ts'
+
+/** Taint labels of one server's tools (document 2, `toolLabels`), by the tool's name or by a glob. */
+export interface TaintRules {
+  /** Null: what is called is no tool. */
+  of(tool: string | null): ToolLabels
+  /** Whether any of them clears. */
+  readonly clears: boolean
+}
+
+type Entry = NonNullable<ServerEntry['toolLabels']>[string]
+
+/** What every answer of a server with `trust: untrusted` brings (document 2), whatever its tools say of themselves. */
+const UNTRUSTED = 'untrusted-input'
+
+/** What all tools of a server have, and whatever else answers there. */
+const OF_ALL: Readonly<Record<Target['trust'], ToolLabels>> = {
+  trusted: { taints: [], clearTaints: [], sinks: [] },
+  untrusted: { taints: [UNTRUSTED], clearTaints: [], sinks: [] },
+}
+
+/** Of several entries that name a tool all count. */
+export function taintRules(trust: Target['trust'], entries: Readonly<Record<string, Entry>> = {}): TaintRules {
+  const ofAll = OF_ALL[trust]
+  const all = Object.entries(entries)
+  if (all.length === 0) return { of: () => ofAll, clears: false }
+  const patterned = all
+    .filter(([name]) => name.includes('*'))
+    .map(([name, entry]) => ({ fits: glob(name), labels: joined([ofAll, entry]) }))
+  const exact = new Map<string, ToolLabels>()
+  for (const [name, entry] of all) {
+    const others = patterned.filter(({ fits }) => fits(name)).map(({ labels }) => labels)
+    if (!name.includes('*')) exact.set(name, joined([ofAll, entry, ...others]))
+  }
+  const byPattern = (tool: string) => {
+    const found = patterned.filter(({ fits }) => fits(tool)).map(({ labels }) => labels)
+    const [first = ofAll] = found
+    return found.length > 1 ? joined(found) : first
+  }
+  return {
+    of: (tool) => (tool === null ? ofAll : (exact.get(tool) ?? byPattern(tool))),
+    clears: all.some(([, { clearTaints = [] }]) => clearTaints.length > 0),
+  }
+}
+
+function joined(entries: readonly Partial<ToolLabels>[]): ToolLabels {
+  const all = (part: keyof ToolLabels) => [...new Set(entries.flatMap((entry) => entry[part] ?? []))]
+  return { taints: all('taints'), clearTaints: all('clearTaints'), sinks: all('sinks') }
+}

@@ -1,0 +1,62 @@
+import { type Clock, reasonOf } from '@plat/core'
+import type { Log } from '@plat/process'
+import { createMemoryJournal, openFileJournal } from '@plat/state'
+import type { Denial, Identity } from '../../call/index.ts'
+import type { Review, Stage } from '../../pipeline/stage.ts'
+import { decodeTaintEvent, type TaintEvent } from './events.ts'
+import { createMark, type MarkOptions } from './mark.ts'
+import { createTaintStage } from './stage.ts'
+import { Taints } from './taints.ts'
+
+export { taintBlock } from './config.ts'
+
+export interface TaintParts {
+  readonly config: { readonly taintStorePath: string; readonly taintRetentionSeconds: number }
+  readonly clears: MarkOptions['clears']
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: {
+    /** `plat_gateway_taint_events_total`. */
+    changed(op: 'added' | 'cleared', label: string): void
+    /** `plat_gateway_tainted_sessions`. */
+    sessions(count: number): void
+  }
+}
+
+/** Labels of sessions, which policies match. */
+export interface TaintFeature {
+  readonly stage: Stage<'taints', 'identity' | 'target', 'taints'>
+  readonly review: Review<'identity' | 'target' | 'taints'>
+  /** The labels of a caller now. */
+  labelsOf(identity: Identity): readonly string[]
+  /** Null: the caller's session has these labels, durably. */
+  add(identity: Identity, labels: readonly string[]): null | Denial | Promise<null | Denial>
+  close(): Promise<void>
+}
+
+/**
+ * Taint labels of sessions (document 2, `toolLabels`) on the journal of `taintStorePath`, or in memory when it is empty. Rejects when the
+ * journal cannot be read.
+ */
+export async function createTaint({ config, clears, clock, log, metrics }: TaintParts): Promise<TaintFeature> {
+  const path = config.taintStorePath
+  const file = path === '' ? null : await openFileJournal({ path, clock, decode: decodeTaintEvent })
+  const taints = await Taints.open({
+    journal: file ?? createMemoryJournal<TaintEvent>(() => clock.now()),
+    clock,
+    retentionMs: config.taintRetentionSeconds * 1000,
+    onChange: (op, label) => metrics.changed(op, label),
+    onSessions: (count) => metrics.sessions(count),
+    onFault: (error) => log.error({ error: reasonOf(error) }, 'taint labels could not be kept'),
+  })
+  return {
+    stage: createTaintStage(taints),
+    review: createMark({ taints, clears }),
+    labelsOf: (identity) => taints.labelsOf(identity),
+    add: (identity, labels) => taints.add(identity, labels),
+    async close() {
+      taints.close()
+      await file?.close()
+    },
+  }
+}

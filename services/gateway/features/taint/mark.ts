@@ -1,0 +1,86 @@
+import type { Call, Denial, Frame, Passed, Snapshot } from '../../call/index.ts'
+import { type Marking, type Review, type Running, review } from '../../pipeline/stage.ts'
+import { Seen } from './stage.ts'
+import type { Taints } from './taints.ts'
+
+export interface MarkOptions {
+  readonly taints: Taints
+  /** Whether any tool clears taints. */
+  readonly clears: (snapshot: Snapshot) => boolean
+}
+
+type MarkedCall = Call<'identity' | 'target' | 'taints'>
+
+/**
+ * Labels the session with what its tools bring (document 2, `toolLabels`), and clears what they clear. A label is durable before the first
+ * frame leaves that brings it; what is cleared is cleared once the whole answer of a call that succeeded was written.
+ */
+export function createMark({ taints, clears }: MarkOptions): Review<'identity' | 'target' | 'taints'> {
+  return review({
+    name: 'mark',
+    needs: ['identity', 'target', 'taints'],
+    open(call) {
+      const { labels } = call.facts.target
+      const mayClear = labels.clearTaints.length > 0
+      if (!mayClear && labels.taints.length === 0) return null
+      // Where nothing is ever cleared, nobody asks when a label was brought last.
+      if (!mayClear && !clears(call.snapshot) && taints.has(call.facts.identity, labels.taints)) return null
+      return new Marker(taints, call)
+    },
+  })
+}
+
+class Marker implements Running, Marking {
+  readonly #taints: Taints
+  readonly #call: MarkedCall
+  #begun = false
+  #succeeded = false
+  added: readonly string[] = []
+  cleared: readonly string[] = []
+
+  constructor(taints: Taints, call: MarkedCall) {
+    this.#taints = taints
+    this.#call = call
+  }
+
+  get marking(): Marking {
+    return this
+  }
+
+  frame(frame: Frame): Passed {
+    const { identity, target } = this.#call.facts
+    if (frame.role === 'final' && target.labels.clearTaints.length > 0) this.#succeeded = isSuccess(frame.value)
+    if (this.#begun) return [frame]
+    this.#begun = true
+    const brought = target.labels.taints
+    if (brought.length === 0) return [frame]
+    const before = new Set(this.#taints.labelsOf(identity))
+    const adding = this.#taints.add(identity, brought)
+    if (!(adding instanceof Promise)) return adding ?? [frame]
+    return adding.then((denial) => denial ?? this.#brought(frame, before))
+  }
+
+  end(): Passed {
+    return []
+  }
+
+  async sent(): Promise<void> {
+    const { identity, target, taints } = this.#call.facts
+    if (!this.#succeeded || !(taints instanceof Seen)) return
+    this.cleared = await this.#taints.clear(identity, { wanted: target.labels.clearTaints, turn: taints.turn })
+  }
+
+  #brought(frame: Frame, before: ReadonlySet<string>): readonly Frame[] | Denial {
+    this.added = this.#call.facts.target.labels.taints.filter((label) => !before.has(label))
+    return [frame]
+  }
+}
+
+/** An answer without an error of the protocol or of the tool, which is not another question either. */
+function isSuccess(answer: unknown): boolean {
+  if (typeof answer !== 'object' || answer === null || !('result' in answer)) return false
+  const { result } = answer
+  if (typeof result !== 'object' || result === null) return false
+  if ('isError' in result && result.isError === true) return false
+  return !('resultType' in result) || result.resultType === 'complete'
+}

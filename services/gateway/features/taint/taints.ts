@@ -1,0 +1,266 @@
+import type { Clock } from '@plat/core'
+import type { Journal, JournalEntry } from '@plat/state'
+import { type Denial, deny, type Identity, type TaintView } from '../../call/index.ts'
+import { ByCaller } from './by-caller.ts'
+import type { TaintEvent } from './events.ts'
+import { TaintedSession } from './session.ts'
+
+/** Sessions with labels in one gateway. One more is refused: none is forgotten before its time. */
+export const SESSIONS_MAX = 200_000
+/** Labels of one session. */
+export const LABELS_MAX = 256
+/** How often sessions that have ended are looked for, in milliseconds. */
+const SWEEP_EVERY_MS = 60_000
+/** Events after which the journal is written anew with what still counts. */
+export const COMPACT_AFTER_EVENTS = 20_000
+/** The journal hears of a session's calls this many times in its retention; labels are kept that much longer. */
+const NOTES_PER_RETENTION = 24
+
+/** Removes every label, where a tool clears (document 2, `clearTaints`). */
+const EVERY_LABEL = '*'
+
+export interface TaintsOptions {
+  readonly journal: Journal<TaintEvent>
+  readonly clock: Clock
+  /** How long labels are kept after the last call, in milliseconds; never less than until the last token expires. */
+  readonly retentionMs: number
+  /** Told once of each label that this replica added or cleared, when it is durable. */
+  readonly onChange: (op: 'added' | 'cleared', label: string) => void
+  /** Told how many sessions have labels, after each change. */
+  readonly onSessions: (count: number) => void
+  /** The journal could not be written. */
+  readonly onFault: (error: unknown) => void
+}
+
+/** Nobody has labels. */
+const UNTAINTED: TaintView = { labels: [] }
+
+/** A moment between two events: what is newer was added later. */
+export type Turn = number
+
+/**
+ * The taint labels of every session: a projection of the journal, and what is on its way there. A label is in force as soon as it is
+ * known and acknowledged when it is durable; a cleared one is in force until its removal is durable.
+ */
+export class Taints {
+  readonly #options: TaintsOptions
+  readonly #noteEveryMs: number
+  readonly #sessions = new ByCaller()
+  /** Sessions by the `jti` of tokens that are not expired yet: what is delegated has the labels of whoever delegated it. */
+  readonly #byToken = new Map<string, TaintedSession>()
+  readonly #stop = new AbortController()
+  #stopSweep: () => void = () => {}
+  #tainted = 0
+  #turn: Turn = 0
+  #lastSeq = 0
+  #events = 0
+  #compacting = false
+
+  private constructor(options: TaintsOptions) {
+    this.#options = options
+    this.#noteEveryMs = options.retentionMs / NOTES_PER_RETENTION
+  }
+
+  /** Reads the journal, then answers. Rejects when it cannot be read: a label that is forgotten would open what it shut. */
+  static async open(options: TaintsOptions): Promise<Taints> {
+    const taints = new Taints(options)
+    for await (const entry of options.journal.read(0)) taints.#follow(entry)
+    options.journal
+      .follow(taints.#lastSeq, (entry) => taints.#follow(entry), taints.#stop.signal)
+      .catch(options.onFault)
+    taints.#sweep()
+    taints.#stopSweep = options.clock.every(SWEEP_EVERY_MS, () => taints.#sweep())
+    return taints
+  }
+
+  close(): void {
+    this.#stopSweep()
+    this.#stop.abort()
+  }
+
+  /** Now: whatever is added from here on has a later turn. */
+  get turn(): Turn {
+    return this.#turn
+  }
+
+  /** The labels of a caller now: of its session, of its token, and of the sessions that delegated to it. Notes that it calls. */
+  seen(identity: Identity): TaintView {
+    const session = this.#sessions.get(identity)
+    if (session !== null) this.#use(session, identity)
+    return this.#view(session, identity)
+  }
+
+  /** The same for somebody who only looks. */
+  labelsOf(identity: Identity): readonly string[] {
+    return this.#view(this.#sessions.get(identity), identity).labels
+  }
+
+  /** Whether all of these are the session's own and durable already. */
+  has(identity: Identity, labels: readonly string[]): boolean {
+    return this.#sessions.get(identity)?.has(labels) === true
+  }
+
+  /** Null: the session has these labels, and a restart does not change that. A plain value where it had them before. */
+  add(identity: Identity, labels: readonly string[]): null | Denial | Promise<null | Denial> {
+    const known = this.#sessions.get(identity)
+    if (known?.has(labels) === true) {
+      const turn = ++this.#turn
+      for (const label of labels) known.labels.set(label, turn)
+      return null
+    }
+    if (known === null && this.#sessions.size >= SESSIONS_MAX) return full('sessions with taint labels')
+    const session = known ?? this.#begin(identity)
+    // Something is being written: it could be the removal of a label that seems to be there.
+    const missing = session.writing > 0 ? labels : labels.filter((label) => !session.labels.has(label))
+    if (session.view.labels.length + missing.length > LABELS_MAX) return full('taint labels of one session')
+    return this.#write(session, identity, missing)
+  }
+
+  /**
+   * Removes what `wanted` names of the labels that the caller had at `turn`; what came later, or comes now, stays. Answers what was
+   * removed, when that is durable. Rejects with the journal, and then nothing is removed.
+   */
+  async clear(
+    identity: Identity,
+    { wanted, turn }: { readonly wanted: readonly string[]; readonly turn: Turn },
+  ): Promise<readonly string[]> {
+    const everything = wanted.includes(EVERY_LABEL)
+    const names = (label: string) => everything || wanted.includes(label)
+    const known = this.#sessions.get(identity)
+    const own = [...(known?.labels ?? [])].filter(
+      ([label, added]) => names(label) && added <= turn && known?.isArriving(label) !== true,
+    )
+    const inherited = (known?.inherited(identity) ?? identity.inheritedTaints).filter(names)
+    const labels = own.map(([label]) => label)
+    if (labels.length === 0 && inherited.length === 0) return []
+    if (known === null && this.#sessions.size >= SESSIONS_MAX) return []
+    const session = known ?? this.#begin(identity)
+    const { jti, expiresAt } = identity
+    // A delegated token brings labels of somebody else, and the next one brings them anew.
+    const once = identity.chain.length > 0
+    session.arrive([])
+    try {
+      const at = this.#options.clock.now()
+      await this.#options.journal.append(session.key, [
+        { t: 'cleared', at, jti, expiresAt, labels, inherited: [...inherited], once },
+      ])
+    } finally {
+      session.arrived([])
+      this.#dropBlank(session)
+    }
+    const cleared = [...new Set([...labels, ...inherited])]
+    for (const label of cleared) this.#options.onChange('cleared', label)
+    return cleared
+  }
+
+  async #write(session: TaintedSession, identity: Identity, labels: readonly string[]): Promise<null | Denial> {
+    const { jti, expiresAt } = identity
+    session.arrive(labels)
+    try {
+      const at = this.#options.clock.now()
+      await this.#options.journal.append(session.key, [{ t: 'added', at, jti, expiresAt, labels: [...labels] }])
+    } catch (error) {
+      this.#options.onFault(error)
+      return deny('state_unavailable', 'the taint labels of the session cannot be kept')
+    } finally {
+      session.arrived(labels)
+      this.#dropBlank(session)
+    }
+    for (const label of labels) this.#options.onChange('added', label)
+    return null
+  }
+
+  #view(session: TaintedSession | null, identity: Identity): TaintView {
+    const { inheritedTaints, ancestors } = identity
+    if (inheritedTaints.length === 0 && ancestors.length === 0) return session?.view ?? UNTAINTED
+    const inherited = session?.inherited(identity) ?? inheritedTaints
+    const all = new Set([...(session?.view.labels ?? []), ...inherited])
+    for (const jti of ancestors) for (const label of this.#byToken.get(jti)?.view.labels ?? []) all.add(label)
+    return { labels: [...all] }
+  }
+
+  #begin({ namespace, agent, session }: TaintedSession['caller']): TaintedSession {
+    const begun = new TaintedSession({ namespace, agent, session })
+    begun.usedAt = this.#options.clock.now()
+    this.#sessions.add(begun)
+    return begun
+  }
+
+  /** The journal hears of it now and then, and of each new token, so that labels live as long after a restart. */
+  #use(session: TaintedSession, identity: Identity): void {
+    const now = this.#options.clock.now()
+    const { jti, expiresAt } = identity
+    const isNew = !session.tokens.has(jti)
+    session.use(now, identity)
+    if (!isNew && now - session.notedAt < this.#noteEveryMs) return
+    if (isNew && session.tokens.has(jti)) this.#byToken.set(jti, session)
+    session.notedAt = now
+    const used = { t: 'used', at: now, jti, expiresAt } as const
+    this.#options.journal.append(session.key, [used]).catch(this.#options.onFault)
+  }
+
+  #follow({ seq, key, version, event }: JournalEntry<TaintEvent>): void {
+    this.#lastSeq = Math.max(this.#lastSeq, seq)
+    this.#events++
+    const [namespace = '', agent = '', name = ''] = key.split('/')
+    const caller = { namespace, agent, session: name }
+    const session = this.#sessions.get(caller) ?? this.#begin(caller)
+    const before = session.labels.size
+    session.apply(event, version, ++this.#turn)
+    const heardOf = event.t === 'snapshot' ? session.tokens.keys() : [event.jti]
+    for (const jti of heardOf) if (session.tokens.has(jti)) this.#byToken.set(jti, session)
+    this.#count(before, session.labels.size)
+    this.#dropBlank(session)
+    if (this.#events >= COMPACT_AFTER_EVENTS && !this.#compacting) void this.#compact()
+  }
+
+  /** How many sessions have labels, when one went from so many labels to so many. */
+  #count(before: number, after: number): void {
+    if (before > 0 === after > 0) return
+    this.#tainted += after > 0 ? 1 : -1
+    this.#options.onSessions(this.#tainted)
+  }
+
+  #dropBlank(session: TaintedSession): void {
+    if (session.isBlank) this.#drop(session)
+  }
+
+  #drop(session: TaintedSession): void {
+    for (const jti of session.tokens.keys()) if (this.#byToken.get(jti) === session) this.#byToken.delete(jti)
+    if (this.#sessions.get(session.caller) !== session) return
+    this.#sessions.delete(session)
+    this.#count(session.labels.size, 0)
+  }
+
+  #sweep(): void {
+    const now = this.#options.clock.now()
+    const { retentionMs } = this.#options
+    for (const session of [...this.#sessions]) {
+      for (const jti of session.forgetTokens(now)) this.#byToken.delete(jti)
+      const keepUntil = Math.max(session.usedAt + this.#noteEveryMs + retentionMs, session.expiresAt)
+      if (session.writing === 0 && keepUntil <= now) this.#drop(session)
+    }
+  }
+
+  async #compact(): Promise<void> {
+    this.#compacting = true
+    try {
+      const known = [...this.#sessions].filter(({ version }) => version > 0)
+      this.#events = known.length
+      const snapshot = known.map((session) => ({
+        key: session.key,
+        version: session.version,
+        event: session.snapshot(),
+      }))
+      await this.#options.journal.compact(this.#lastSeq, snapshot)
+    } catch (error) {
+      this.#options.onFault(error)
+    } finally {
+      this.#compacting = false
+    }
+  }
+}
+
+function full(what: string): Denial {
+  return deny('state_unavailable', `there are too many ${what}`)
+}
