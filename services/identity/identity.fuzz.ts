@@ -160,8 +160,14 @@ function claimsIn(token: unknown): Readonly<Record<string, unknown>> {
 
 /** Shorter runs are over before the engine has compiled and sized what it needs; their figure is only printed. In seconds. */
 const LEAST_JUDGED_SECONDS = 60
-/** What the broker may have grown by from the end of the first tenth of a run to the end of the last. */
+/** What the memory that the broker keeps may have grown by from the end of the first tenth of a run to the end of the last. */
 const MAX_GROWTH = 1.1
+
+/** Resident memory in bytes: as it stands, and once the engine has given back all that it can. */
+interface Memory {
+  readonly rss: number
+  readonly kept: number
+}
 
 /** The broker under test, in a process of its own. */
 class Broker {
@@ -180,10 +186,10 @@ class Broker {
     return new Broker(String((await told(child)).url), child)
   }
 
-  /** Its resident memory after a collection, in bytes. */
-  async memory(): Promise<number> {
+  async memory(): Promise<Memory> {
     this.#child.send('memory')
-    return Number((await told(this.#child)).rss)
+    const { rss, kept } = await told(this.#child)
+    return { rss: Number(rss), kept: Number(kept) }
   }
 
   async stop(): Promise<void> {
@@ -207,11 +213,11 @@ async function told(child: ChildProcess): Promise<Readonly<Record<string, unknow
   }
 }
 
-/** Resident memory of the broker at the end of the first tenth of a run, and at its end. */
+/** Memory of the broker at the end of the first tenth of a run, and at its end. */
 class MemoryTenths {
   readonly #broker: Broker
   readonly #firstTenthEnds: number
-  #first = 0
+  #first: Memory | null = null
 
   constructor(broker: Broker, seconds: number) {
     this.#broker = broker
@@ -219,18 +225,23 @@ class MemoryTenths {
   }
 
   async look(): Promise<void> {
-    if (this.#first === 0 && systemClock.monotonic() >= this.#firstTenthEnds) this.#first = await this.#broker.memory()
+    if (this.#first !== null || systemClock.monotonic() < this.#firstTenthEnds) return
+    this.#first = await this.#broker.memory()
   }
 
   /** Null when the memory stayed, or `seconds` are too few to tell. */
   async verdict(seconds: number): Promise<string | null> {
     const last = await this.#broker.memory()
-    const ratio = last / this.#first
-    const [from, to] = [this.#first, last].map((bytes) => `${Math.round(bytes / 2 ** 20)} MiB`)
-    const said = `memory of the broker ${from} after the first tenth, ${to} at the end: ${ratio.toFixed(2)}`
+    const first = this.#first ?? last
+    const said = `memory of the broker from the first tenth to the last: kept ${grown(first.kept, last.kept)}, resident ${grown(first.rss, last.rss)}`
     console.log(`identity: ${said}`)
-    return seconds >= LEAST_JUDGED_SECONDS && ratio > MAX_GROWTH ? said : null
+    return seconds >= LEAST_JUDGED_SECONDS && last.kept / first.kept > MAX_GROWTH ? said : null
   }
+}
+
+function grown(from: number, to: number): string {
+  const [before, after] = [from, to].map((bytes) => Math.round(bytes / 2 ** 20))
+  return `${before} to ${after} MiB (${(to / from).toFixed(2)})`
 }
 
 /** Every endpoint of the broker answers any request with a status that the contract names, and issues no more than it may. */
