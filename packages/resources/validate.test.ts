@@ -7,6 +7,7 @@ import { isRecord, type Node } from './check.ts'
 import { type Kind, kinds } from './kinds/kinds.ts'
 import { parseResource } from './manifest.ts'
 import { checkRules } from './rules.ts'
+import { validate } from './validate.ts'
 
 const head = (kind: string) =>
   `apiVersion: plat.dev/v1alpha1\nkind: ${kind}\nmetadata: {name: x, namespace: default}\nspec:\n`
@@ -228,4 +229,32 @@ test('a BudgetPolicy needs a cap, and tells at 50, 80 and 100 percent where it d
   ])
   const { object } = parseResource('BudgetPolicy', `${head('BudgetPolicy')}  perDay: 5`)
   assert.deepEqual(object?.spec, { perDay: 5, currency: 'USD', alerts: [50, 80, 100] })
+})
+
+test('a SovereigntyPolicy names jurisdictions, address ranges and classes of data in their own spelling', () => {
+  const problems = (spec: object) =>
+    validate('SovereigntyPolicy', {
+      apiVersion: 'plat.dev/v1alpha1',
+      kind: 'SovereigntyPolicy',
+      metadata: { name: 'eu', namespace: '' },
+      spec,
+    }).map(({ path }) => path)
+  assert.deepEqual(
+    problems({
+      allowedJurisdictions: ['EU', 'US-CA'],
+      deniedJurisdictions: ['us-ny'],
+      requireJurisdiction: true,
+      dataClassRules: { restricted: { allowedJurisdictions: ['DE'], requireJurisdiction: true } },
+      allowedCIDRs: ['10.0.0.0/8', 'fd00::/8'],
+      auditRetentionDays: 365,
+    }),
+    [],
+  )
+  const wrong = { allowedJurisdictions: ['Europe'], dataClassRules: { secret: {} }, allowedCIDRs: ['10.0.0.1'] }
+  assert.deepEqual(problems(wrong), [
+    'spec.allowedJurisdictions[0]',
+    'spec.dataClassRules.secret',
+    'spec.allowedCIDRs[0]',
+  ])
+  assert.deepEqual(problems({ auditRetentionDays: -1 }), ['spec.auditRetentionDays'])
 })

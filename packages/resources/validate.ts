@@ -1,7 +1,16 @@
 import { type TSchema, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { checkStructure, type FieldProblem, isRecord, type Node } from './check.ts'
-import { API_VERSION, type Kind, kinds, type Manifest, metadataSchema, type StatusOf } from './kinds/kinds.ts'
+import {
+  API_VERSION,
+  clusterMetadataSchema,
+  isClusterKind,
+  type Kind,
+  kinds,
+  type Manifest,
+  metadataSchema,
+  type StatusOf,
+} from './kinds/kinds.ts'
 import { checkRules } from './rules.ts'
 
 /**
@@ -58,6 +67,7 @@ const manifestSchemas = {
   MCPServer: manifestSchema('MCPServer'),
   ToolPolicy: manifestSchema('ToolPolicy'),
   BudgetPolicy: manifestSchema('BudgetPolicy'),
+  SovereigntyPolicy: manifestSchema('SovereigntyPolicy'),
 }
 
 function manifestSchema(kind: Kind) {
@@ -65,7 +75,7 @@ function manifestSchema(kind: Kind) {
     {
       apiVersion: Type.Enum([API_VERSION], { type: 'string' }),
       kind: Type.Enum([kind], { type: 'string' }),
-      metadata: metadataSchema,
+      metadata: isClusterKind(kind) ? clusterMetadataSchema : metadataSchema,
       spec: kinds[kind].spec,
     },
     { additionalProperties: false },

@@ -31,6 +31,11 @@ export const count = (description: string, options: object = {}) =>
 export const longCount = (description: string) => Type.Integer({ format: 'int64', minimum: 0, description })
 export const jurisdiction = () =>
   text('Where it runs: ISO 3166 code.', { maxLength: 64, pattern: JURISDICTION_PATTERN })
+export const jurisdictionCodes = (description: string) =>
+  Type.Array(Type.String({ maxLength: 64, pattern: JURISDICTION_PATTERN }), {
+    maxItems: 256,
+    description: `${description} ISO 3166 codes such as DE or US-CA, and EU.`,
+  })
 export const dlpProfile = () =>
   text('Gateway DLP profile; `none` disables DLP.', { maxLength: 63, pattern: DLP_PROFILE_PATTERN })
 export const duration = (description: string, options: object = {}) =>

@@ -4,6 +4,7 @@ import { agentSpecSchema, agentStatusSchema } from './agent.ts'
 import { budgetPolicySpecSchema, budgetPolicyStatusSchema } from './budgetpolicy.ts'
 import { closed, LABEL_PATTERN } from './common.ts'
 import { mcpServerSpecSchema, mcpServerStatusSchema } from './mcpserver.ts'
+import { sovereigntyPolicySpecSchema, sovereigntyPolicyStatusSchema } from './sovereigntypolicy.ts'
 import { toolPolicySpecSchema, toolPolicyStatusSchema } from './toolpolicy.ts'
 
 export const API_VERSION = 'plat.dev/v1alpha1'
@@ -69,22 +70,43 @@ export const kinds = {
     spec: budgetPolicySpecSchema,
     status: budgetPolicyStatusSchema,
   },
+  SovereigntyPolicy: {
+    plural: 'sovereigntypolicies',
+    shortNames: [],
+    categories: ['plat'],
+    columns: [
+      ['Allowed', '.spec.allowedJurisdictions'],
+      ['Denied', '.spec.deniedJurisdictions'],
+      ['Required', '.spec.requireJurisdiction'],
+      ['Age', '.metadata.creationTimestamp'],
+    ],
+    spec: sovereigntyPolicySpecSchema,
+    status: sovereigntyPolicyStatusSchema,
+  },
 } as const
 
 /** Kinds that the specification names and this version does not build, by plural. */
 export const UNBUILT_KINDS: Readonly<Record<string, string>> = {
   trusttiers: 'TrustTier',
   agentsessions: 'AgentSession',
-  sovereigntypolicies: 'SovereigntyPolicy',
   agentrevocations: 'AgentRevocation',
   memorystores: 'MemoryStore',
   connectedaccounts: 'ConnectedAccount',
 }
 
 export type Kind = keyof typeof kinds
+
+/** Kinds of cluster scope: their objects have no namespace, and "" stands in its place. */
+const CLUSTER_KINDS: ReadonlySet<Kind> = new Set<Kind>(['SovereigntyPolicy'])
+
+export function isClusterKind(kind: Kind): boolean {
+  return CLUSTER_KINDS.has(kind)
+}
+
 export type AgentSpec = Static<typeof agentSpecSchema>
 export type MCPServerSpec = Static<typeof mcpServerSpecSchema>
 export type ToolPolicySpec = Static<typeof toolPolicySpecSchema>
+export type SovereigntyPolicySpec = Static<typeof sovereigntyPolicySpecSchema>
 export type BudgetPolicySpec = Static<typeof budgetPolicySpecSchema>
 export type SpecOf<K extends Kind> = Static<(typeof kinds)[K]['spec']>
 export type StatusOf<K extends Kind> = Static<(typeof kinds)[K]['status']>
@@ -99,6 +121,12 @@ export const metadataSchema = Type.Object(
     labels: Type.Optional(mapOf(Type.String({ maxLength: 63 }), { maxProperties: 256 })),
     annotations: Type.Optional(annotations()),
   },
+  closed,
+)
+
+/** The same for a kind of cluster scope. */
+export const clusterMetadataSchema = Type.Object(
+  { ...metadataSchema.properties, namespace: Type.Enum([''], { type: 'string', default: '' }) },
   closed,
 )
 

@@ -173,3 +173,35 @@ test('files are written whole, for their owner alone', () =>
     assert.equal((await stat(path)).mode & 0o777, 0o600)
     assert.match(await readFile(path, 'utf8'), /^apiVersion: plat\.dev\/v1alpha1\nkind: MCPServer\n/)
   }))
+
+test('an object of cluster scope stands in the folder of its kind, has no namespace, and keeps its identity like any other', () =>
+  inFolder(async ({ dir, open, put }) => {
+    const text = (metadata: string) =>
+      `apiVersion: plat.dev/v1alpha1\nkind: SovereigntyPolicy\nmetadata: ${metadata}\nspec: {allowedJurisdictions: [EU]}\n`
+    await put('sovereigntypolicies/eu.yaml', text('{name: eu}'))
+    await put('sovereigntypolicies/other.yaml', text('{name: other, namespace: default}'))
+    await put('sovereigntypolicies/default/deep.yaml', text('{name: deep}'))
+    await put('sovereigntypolicies/named.yaml', text('{name: another}'))
+    const store = open()
+    const { items } = await store.list('SovereigntyPolicy', {})
+    assert.deepEqual(
+      items.map(({ metadata: { namespace, name, generation } }) => [namespace, name, generation]),
+      [['', 'eu', 1]],
+    )
+    assert.deepEqual(store.problems(), [
+      'sovereigntypolicies/default: objects of this kind have no namespace: sovereigntypolicies/<name>.yaml',
+      'sovereigntypolicies/named.yaml: metadata names another, which belongs into sovereigntypolicies/another.yaml',
+      'sovereigntypolicies/other.yaml:3: metadata.namespace: Unsupported value: "default": supported values: ""',
+    ])
+    const key = { namespace: '', name: 'eu' }
+    assert.equal((await store.applyStatus('SovereigntyPolicy', key, { observedGeneration: 1 }))?.kind, 'applied')
+    const eu = await store.get('SovereigntyPolicy', key)
+    assert.ok(eu !== null)
+    assert.deepEqual([eu.status?.observedGeneration, eu.metadata.uid], [1, items[0]?.metadata.uid])
+    const { apiVersion, kind, spec } = eu
+    const manifest = { apiVersion, kind, metadata: { name: 'eu', namespace: '' as const }, spec }
+    const applied = await store.apply(manifest, { owner: 'me', force: true })
+    assert.equal(applied.kind, 'applied')
+    assert.equal(await store.remove('SovereigntyPolicy', key), 'removed')
+    await assert.rejects(stat(join(dir, 'sovereigntypolicies/eu.yaml')), /ENOENT/)
+  }))

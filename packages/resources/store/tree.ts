@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { closest } from '@plat/core'
-import { isKind, type Kind, kinds, type Manifest, UNBUILT_KINDS } from '../kinds/kinds.ts'
+import { isClusterKind, isKind, type Kind, kinds, type Manifest, UNBUILT_KINDS } from '../kinds/kinds.ts'
 import { MANIFEST_MAX_BYTES, readManifest } from '../manifest.ts'
 
 /** Most resource files that are read; more are a problem line, not a slow gateway. */
@@ -16,7 +16,7 @@ export interface Tree {
   readonly files: ReadonlySet<string>
 }
 
-/** Path of an object below the folder. */
+/** Path of an object below the folder; one of cluster scope has no folder of its namespace. */
 export function pathOf(kind: Kind, { namespace, name }: { namespace: string; name: string }): string {
   return join(kinds[kind].plural, namespace, `${name}.yaml`)
 }
@@ -46,6 +46,11 @@ async function readKind(reading: Reading, kind: Kind): Promise<void> {
   const plural = kinds[kind].plural
   for (const folder of await entries(join(reading.dir, plural))) {
     const path = join(plural, folder.name)
+    if (isClusterKind(kind)) {
+      if (!folder.isDirectory()) await readOne(reading, kind, path)
+      else reading.problems.push(`${path}: objects of this kind have no namespace: ${plural}/<name>.yaml`)
+      continue
+    }
     if (!folder.isDirectory()) {
       reading.problems.push(`${path}: must stand in a folder of its namespace: ${plural}/<namespace>/<name>.yaml`)
       continue
@@ -67,7 +72,11 @@ async function readOne(reading: Reading, kind: Kind, path: string): Promise<void
   if (object === null) return
   const expected = pathOf(kind, object.metadata)
   if (expected === path) reading.objects.push(object)
-  else problem(`: metadata names ${object.metadata.namespace}/${object.metadata.name}, which belongs into ${expected}`)
+  else problem(`: metadata names ${named(object)}, which belongs into ${expected}`)
+}
+
+function named({ metadata: { namespace, name } }: Manifest): string {
+  return namespace === '' ? name : `${namespace}/${name}`
 }
 
 /** Null: gone since the folder was listed. */

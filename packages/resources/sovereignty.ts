@@ -1,0 +1,73 @@
+/** Where data may be: the format of `sovereigntyPolicyFile`, and what it asks of an upstream. */
+import { type Static, Type } from 'typebox'
+import { type Decoded, decodeRendered } from './decode.ts'
+import { sovereigntyFields } from './kinds/sovereigntypolicy.ts'
+
+/** Format `sovereigntyPolicyFile`: what the spec of a SovereigntyPolicy says; `version` may be left out. */
+const sovereigntyFileSchema = Type.Object(
+  { version: Type.Optional(Type.Literal(1)), ...sovereigntyFields() },
+  { additionalProperties: false },
+)
+
+/** What `sovereigntyPolicyFile` and a SovereigntyPolicy say. */
+export type Sovereignty = Static<typeof sovereigntyFileSchema>
+
+/** Decodes the file strictly. */
+export function decodeSovereignty(bytes: Uint8Array): Decoded<Sovereignty> {
+  return decodeRendered(sovereigntyFileSchema, bytes, () => [])
+}
+
+type PlaceRules = Pick<Sovereignty, 'allowedJurisdictions' | 'deniedJurisdictions' | 'requireJurisdiction'>
+type DataClass = keyof NonNullable<Sovereignty['dataClassRules']>
+
+/** From the lowest on: a class without rules of its own inherits those of the next lower one. */
+const DATA_CLASSES: readonly DataClass[] = ['public', 'internal', 'confidential', 'restricted']
+
+/** Members of the European Union, which is a jurisdiction of its own with the code EU. */
+const EU = new Set('at be bg hr cy cz dk ee fi fr de gr hu ie it lv lt lu mt nl pl pt ro sk si es se'.split(' '))
+
+/** Where an upstream says that it runs, and what it handles. */
+export interface Place {
+  /** Null or empty: it does not say. */
+  readonly jurisdiction: string | null | undefined
+  readonly dataClass: DataClass
+}
+
+/**
+ * Why data must not go to an upstream, as the end of a sentence about it; null: it complies. What does not say where it runs complies unless
+ * that is required. A code stands for all parts of its place (US for US-CA, EU for its members); a denied part of a wider place denies the
+ * wider one, because nobody can tell which part it is.
+ */
+export function residencyFault(rules: Sovereignty, { jurisdiction, dataClass }: Place): string | null {
+  const at = jurisdiction || null
+  const all = placeFault(rules, at)
+  if (all !== null) return all
+  const ofClass = rulesOfClass(rules, dataClass)
+  const fault = ofClass === null ? null : placeFault(ofClass, at)
+  return fault === null ? null : `${fault} for ${dataClass} data`
+}
+
+function rulesOfClass({ dataClassRules }: Sovereignty, dataClass: DataClass): PlaceRules | null {
+  for (let at = DATA_CLASSES.indexOf(dataClass); at >= 0; at--) {
+    const rules = dataClassRules?.[DATA_CLASSES[at] ?? 'public']
+    if (rules !== undefined) return rules
+  }
+  return null
+}
+
+function placeFault(rules: PlaceRules, at: string | null): string | null {
+  if (at === null) return rules.requireJurisdiction === true ? 'does not say where it runs, which is required' : null
+  const denied = rules.deniedJurisdictions ?? []
+  if (denied.some((one) => covers(one, at) || covers(at, one))) return `runs in ${at}, which is denied`
+  const allowed = rules.allowedJurisdictions ?? []
+  if (allowed.length === 0 || allowed.some((one) => covers(one, at))) return null
+  return `runs in ${at}, which is not allowed`
+}
+
+/** Does a code stand for a place that `part` lies in? Upper and lower case are one. */
+function covers(whole: string, part: string): boolean {
+  const one = whole.toLowerCase()
+  const other = part.toLowerCase()
+  if (other === one || other.startsWith(`${one}-`)) return true
+  return one === 'eu' && EU.has(other.split('-')[0] ?? '')
+}
