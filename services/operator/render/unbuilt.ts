@@ -88,6 +88,22 @@ export function serverFaults({ metadata, spec }: Manifest<'MCPServer'>): Fault[]
   if (spec.dlpProfile !== undefined && spec.dlpProfile !== 'none') faults.push(notBuilt('dlpProfile'))
   if (spec.caBundleRef !== undefined) faults.push(...fileNames('caBundleRef', spec.caBundleRef))
   if (spec.toolPins !== undefined) faults.push(...pinFaults('toolPins', spec.toolPins))
+  faults.push(...labelFaults(spec.toolLabels ?? {}))
+  return faults
+}
+
+/** Tokens carry labels separated by spaces; and what every label stands for is no label itself. */
+const LABEL = /^(?!\*$)[\x21-\x7e]+$/
+
+function labelFaults(toolLabels: NonNullable<Manifest<'MCPServer'>['spec']['toolLabels']>): Fault[] {
+  const faults: Fault[] = []
+  for (const [tool, { taints = [], clearTaints = [], sinks = [] }] of Object.entries(toolLabels)) {
+    const told = { taints, clearTaints: clearTaints.filter((label) => label !== '*'), sinks }
+    for (const [part, labels] of Object.entries(told)) {
+      const why = 'a label is printable ASCII without spaces, and * stands for all only in clearTaints'
+      if (!labels.every((label) => LABEL.test(label))) faults.push({ path: `toolLabels[${tool}].${part}`, why })
+    }
+  }
   return faults
 }
 

@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { taintRules } from './labels.ts'
+
+test('every entry that names a tool counts, by its name or by a glob', () => {
+  // Shows D3.registry.toolLabels.
+  const rules = taintRules('trusted', {
+    search: { taints: ['web'], sinks: ['query'] },
+    'se*': { taints: ['web', 'seen'] },
+    '*d': { sinks: ['mail'] },
+    wash: { clearTaints: ['*'] },
+  })
+  assert.deepEqual(rules.of('search'), { taints: ['web', 'seen'], clearTaints: [], sinks: ['query'] })
+  assert.deepEqual(rules.of('send'), { taints: ['web', 'seen'], clearTaints: [], sinks: ['mail'] })
+  assert.deepEqual(rules.of('wash'), { taints: [], clearTaints: ['*'], sinks: [] })
+  for (const other of ['other', 'constructor', null])
+    assert.deepEqual(rules.of(other), { taints: [], clearTaints: [], sinks: [] })
+  assert.ok(rules.clears)
+})
+
+test('whatever comes from a server that nobody trusts is labelled, tools with labels of their own included', () => {
+  const rules = taintRules('untrusted', { search: { taints: ['web'] }, 's*': { sinks: ['s'] } })
+  assert.deepEqual(rules.of('search').taints, ['untrusted-input', 'web'])
+  for (const other of ['send', 'other', null]) assert.deepEqual(rules.of(other).taints, ['untrusted-input'])
+  assert.deepEqual(taintRules('untrusted').of('x').taints, ['untrusted-input'])
+  assert.deepEqual(taintRules('trusted').of('x').taints, [])
+  assert.ok(!rules.clears)
+})
