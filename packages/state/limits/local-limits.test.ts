@@ -169,3 +169,45 @@ test('whatever callers do, spent and held are those of a simple model and never 
     { numRuns: 300 },
   )
 })
+
+test('what is counted and what is open can be listed, and every amount that is spent is told with its sum', async () => {
+  const told: [string, number][] = []
+  const limits = new LocalLimits({ clock, onSpent: ({ key, window }, spent) => told.push([`${key} ${window}`, spent]) })
+  const month = item('usd/a', 10, 4, '2099-11')
+  take(limits, '1', item('usd/a', 10, 6), month).settle(new Map([['usd/a', 3]]))
+  const second = take(limits, '2', item('usd/a', 10, 2))
+  assert.deepEqual(
+    [...limits.counted()].map(({ key, window, spent, held }) => [key, window, spent, held]),
+    [
+      ['usd/a', 'life', 3, 2],
+      ['usd/a', '2099-11', 3, 0],
+    ],
+  )
+  assert.deepEqual(limits.open(), [second])
+  second.release()
+  assert.deepEqual(limits.open(), [])
+  assert.deepEqual(told, [
+    ['usd/a life', 3],
+    ['usd/a 2099-11', 3],
+    ['usd/a life', 3],
+  ])
+})
+
+test('a day or a month that still runs in its zone is kept, also when it is over in UTC', async () => {
+  const own = new TestClock(Date.UTC(2026, 10, 30, 23, 0))
+  const limits = new LocalLimits({ clock: own, zone: 'America/New_York' })
+  const windows = ['2026-11-30', '2026-11']
+  for (const window of windows) limits.restore({ key: 'usd/a', window }, 4, own.now())
+  await own.advance(5 * 3_600_000)
+  // It is the first of December in UTC: restoring and new windows, which make room, keep what is of November.
+  for (const window of windows) limits.restore({ key: 'usd/a', window }, 1, own.now())
+  for (let at = 0; at < 10; at++) take(limits, `${at}`, item(`usd/n${at}`, 1, 1)).release()
+  for (const window of windows) assert.equal((await limits.used('usd/a', window)).spent, 5, window)
+  await own.advance(3_600_000)
+  for (const window of windows) limits.restore({ key: 'usd/b', window }, 1, own.now())
+  for (let at = 0; at < 10; at++) take(limits, `m${at}`, item(`usd/m${at}`, 1, 1)).release()
+  for (const window of windows) {
+    assert.equal((await limits.used('usd/a', window)).spent, 0)
+    assert.equal((await limits.used('usd/b', window)).spent, 0)
+  }
+})

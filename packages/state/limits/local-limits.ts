@@ -18,6 +18,20 @@ export interface LocalLimitsOptions {
   readonly clock: Clock
   /** Told of each call that cost more than was held for it. */
   readonly onOverrun?: (overrun: Overrun) => void
+  /** Told after each amount that was spent of a hold: the item, and what is spent of its key and window in all by now. */
+  readonly onSpent?: (item: HoldItem, spent: number) => void
+  /** IANA zone of windows that are days and months; UTC where it is left out. */
+  readonly zone?: string
+}
+
+/** What is counted of one key in one window. */
+export interface Counted {
+  readonly key: string
+  readonly window: string
+  readonly spent: number
+  readonly held: number
+  /** Milliseconds since the epoch. */
+  readonly usedAt: number
 }
 
 /**
@@ -28,6 +42,8 @@ export interface LocalLimitsOptions {
 export class LocalLimits implements Limits {
   readonly #clock: Clock
   readonly #onOverrun: (overrun: Overrun) => void
+  readonly #onSpent: LocalLimitsOptions['onSpent']
+  readonly #zone: string | undefined
   readonly #counted = new Map<string, Bucket>()
   readonly #open = new ById<LocalHold>()
   readonly #owner: Owner
@@ -35,9 +51,11 @@ export class LocalLimits implements Limits {
   #searchedAt = Number.NEGATIVE_INFINITY
   #nextExpiry = Number.POSITIVE_INFINITY
 
-  constructor({ clock, onOverrun }: LocalLimitsOptions) {
+  constructor({ clock, onOverrun, onSpent, zone }: LocalLimitsOptions) {
     this.#clock = clock
     this.#onOverrun = onOverrun ?? (() => {})
+    this.#onSpent = onSpent
+    this.#zone = zone
     this.#sweeper = this.#counted.entries()
     this.#owner = {
       add: (items) => this.#add(items, this.#clock.now()),
@@ -79,10 +97,22 @@ export class LocalLimits implements Limits {
     return { spent: bucket?.spent ?? 0, held: bucket?.held ?? 0 }
   }
 
+  /** All that is counted now, in no order. Windows that are over may still be among it. */
+  *counted(): Generator<Counted> {
+    this.#expire(this.#clock.now())
+    for (const [name, { spent, held, usedAt }] of this.#counted) yield { ...partsOf(name), spent, held, usedAt }
+  }
+
+  /** Holds that are open now. */
+  open(): readonly Hold[] {
+    this.#expire(this.#clock.now())
+    return this.#open.all()
+  }
+
   /** Counts what was spent before this process began; `at` is when, in milliseconds since the epoch. */
   restore(item: Pick<HoldItem, 'key' | 'window'>, amount: number, at: number): void {
     checkAmount(amount, 'amount')
-    const end = windowEnd(item.window)
+    const end = windowEnd(item.window, this.#zone)
     const now = this.#clock.now()
     if (amount === 0 || (end === null ? now - at >= LIFE_AGE_MS : now >= end)) return
     const bucket = this.#bucket(item, at)
@@ -120,13 +150,14 @@ export class LocalLimits implements Limits {
     bucket.spent += amount
     bucket.usedAt = now
     if (amount > item.amount) this.#onOverrun({ id, key: item.key, held: item.amount, spent: amount })
+    if (this.#onSpent !== undefined) this.#onSpent(item, bucket.spent)
   }
 
   #bucket(item: Pick<HoldItem, 'key' | 'window'>, now: number): Bucket {
     const name = nameOf(item)
     const known = this.#counted.get(name)
     if (known !== undefined) return known
-    const bucket = new Bucket(windowEnd(item.window), now)
+    const bucket = new Bucket(windowEnd(item.window, this.#zone), now)
     this.#makeRoom(this.#clock.now())
     this.#counted.set(name, bucket)
     return bucket
@@ -277,6 +308,11 @@ function sameItem(one: HoldItem, other: HoldItem | undefined): boolean {
 function nameOf({ key, window }: Pick<HoldItem, 'key' | 'window'>): string {
   if (window === 'life' && !key.includes('\n')) return key
   return `${key}\n${window}`
+}
+
+function partsOf(name: string): Pick<HoldItem, 'key' | 'window'> {
+  const end = name.lastIndexOf('\n')
+  return end < 0 ? { key: name, window: 'life' } : { key: name.slice(0, end), window: name.slice(end + 1) }
 }
 
 function checkItems(items: readonly HoldItem[]): void {

@@ -1,8 +1,8 @@
 const MINUTE_MS = 60_000
 const MINUTE = /^\d{1,12}$/
 const SECONDS = /^(\d{1,12})\+(\d{1,9})$/
-const MONTH = /^(\d{4})-(\d{2})$/
-const DAY = /^(\d{4})-(\d{2})-(\d{2})$/
+const MONTH = /^\d{4}-\d{2}$/
+const DAY = /^\d{4}-\d{2}-\d{2}$/
 
 /** The window of `seconds` that holds `now` (milliseconds since the epoch): an epoch minute, or `<start>+<seconds>`. */
 export function windowOf(now: number, seconds: number): string {
@@ -12,17 +12,55 @@ export function windowOf(now: number, seconds: number): string {
 }
 
 /**
- * When a window ends, in milliseconds since the epoch; null for `life`. Days and months are those of UTC.
- * Throws RangeError for a text that is no window.
+ * When a window ends, in milliseconds since the epoch; null for `life`. Days and months are those of `zone` (IANA), across every change
+ * of its clock. Throws RangeError for a text that is no window.
  */
-export function windowEnd(window: string): number | null {
+export function windowEnd(window: string, zone = 'UTC'): number | null {
   if (window === 'life') return null
   if (MINUTE.test(window)) return (Number(window) + 1) * MINUTE_MS
   const seconds = SECONDS.exec(window)
   if (seconds !== null) return (Number(seconds[1]) + Number(seconds[2])) * 1000
-  const day = DAY.exec(window)
-  if (day !== null) return Date.UTC(Number(day[1]), Number(day[2]) - 1, Number(day[3]) + 1)
-  const month = MONTH.exec(window)
-  if (month !== null) return Date.UTC(Number(month[1]), Number(month[2]), 1)
+  if (DAY.test(window)) return startOf(Temporal.PlainDate.from(window).add({ days: 1 }), zone)
+  if (MONTH.test(window)) return startOf(Temporal.PlainDate.from(`${window}-01`).add({ months: 1 }), zone)
   throw new RangeError(`${JSON.stringify(window)} is no window: a day, a month, life, or a count of minutes or seconds`)
+}
+
+/** Days and months of one zone, as windows. The last day is remembered: most calls come on the same one. */
+export class Calendar {
+  /** IANA. */
+  readonly zone: string
+  #day = ''
+  #month = ''
+  #start = Number.POSITIVE_INFINITY
+  #end = Number.NEGATIVE_INFINITY
+
+  constructor(zone: string) {
+    this.zone = zone
+  }
+
+  /** The day that holds `now` (milliseconds since the epoch): `2026-11-20`. */
+  day(now: number): string {
+    this.#turnTo(now)
+    return this.#day
+  }
+
+  /** `2026-11`. */
+  month(now: number): string {
+    this.#turnTo(now)
+    return this.#month
+  }
+
+  #turnTo(now: number): void {
+    if (now >= this.#start && now < this.#end) return
+    const day = Temporal.Instant.fromEpochMilliseconds(Math.floor(now)).toZonedDateTimeISO(this.zone).toPlainDate()
+    this.#day = day.toString()
+    this.#month = this.#day.slice(0, 'YYYY-MM'.length)
+    this.#start = startOf(day, this.zone)
+    this.#end = startOf(day.add({ days: 1 }), this.zone)
+  }
+}
+
+/** The first instant of a day in a zone, where a change of its clock leaves midnight out as well. */
+function startOf(day: Temporal.PlainDate, zone: string): number {
+  return day.toZonedDateTime(zone).epochMilliseconds
 }
