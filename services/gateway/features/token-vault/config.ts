@@ -1,87 +1,113 @@
 import { type ConfigBlock, key, requires, uniqueNames } from '@plat/config'
-import Type from 'typebox'
+import Type, { type Static } from 'typebox'
+import { vaultRules } from './rules.ts'
 
 const login = key.group(
   {
-    issuer: key.url('Who says which user it is.'),
-    clientID: key.text('Our client there.'),
-    clientSecretFile: key.file('Its secret.'),
-    scopes: key.texts('Scopes that are asked for.'),
-    usernameClaim: key.text('Claim of the user name.'),
-    caFile: key.file('Its authorities.'),
+    issuer: key.url('Exact `iss` of the identity provider that users log in at; required when enabled.'),
+    clientID: key.text('The gateway’s client there; required when enabled.'),
+    clientSecretFile: key.file('Its secret, shown by HTTP Basic; none for a public client.'),
+    scopes: key.texts('Scopes beside `openid`, such as `offline_access` for grant `id-jag`.'),
+    usernameClaim: key.text(
+      'Claim with the user as sessions name it; default `preferred_username`, then `email`, then `sub`.',
+    ),
+    caFile: key.file('PEM CA bundle trusted for it beside the system’s.'),
     authorizationURL: key.url('Default discovery.'),
     tokenURL: key.url('Default discovery.'),
     jwksURL: key.url('Default discovery.'),
   },
-  'How users log in to connect an account.',
+  'How users say who they are before they connect an account (OpenID Connect).',
 )
 
 const idJag = key.group(
   {
-    idpTokenURL: key.url('Token endpoint of the identity provider.'),
-    idpClientID: key.text('Our client there.'),
-    idpClientSecretFile: key.file('Its secret.'),
-    audience: key.text('Audience of the assertion.'),
-    resource: key.text('Resource of the assertion.'),
-    scopes: key.texts('Its scopes.'),
+    idpTokenURL: key.url('Token endpoint of the identity provider; default that of `login`.'),
+    idpClientID: key.text('The gateway’s client there; default that of `login`.'),
+    idpClientSecretFile: key.file('Its secret; default that of `login` where the client is.'),
+    audience: key.text('Issuer of the provider that the assertion is for; default `issuer`.'),
+    resource: key.text('RFC 8707 resource of the assertion; default `resource`.'),
+    scopes: key.texts('Scopes of the assertion; default `scopes`.'),
   },
-  'Grant `id-jag`.',
+  'Grant `id-jag`: the identity provider vouches for the user, and nobody is asked.',
 )
 
 const provider = Type.Object({
-  name: key.needed('Unique name.'),
-  preset: key.choice(
-    ['github', 'microsoft', 'google', 'salesforce', 'slack', 'generic'],
-    'generic',
-    'Known endpoints.',
+  name: key.needed(
+    'Unique name, as MCPServers say it in `auth.provider`; not `callback`.',
+    '^(?!callback$)[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$',
   ),
-  clientID: key.text('Our client there.'),
-  clientSecretFile: key.file('Its secret.'),
-  authorizationURL: key.url('Instead of the preset.'),
-  tokenURL: key.url('Instead of the preset.'),
-  revocationURL: key.url('Instead of the preset.'),
-  scopes: key.texts('Scopes that are asked for.'),
+  preset: Type.Enum(['github', 'microsoft', 'google', 'salesforce', 'slack', 'generic'], {
+    default: 'generic',
+    description: 'Whose endpoints are known.',
+  }),
+  clientID: key.text('The gateway’s client there; required.'),
+  clientSecretFile: key.file('Its secret; read for each request.'),
+  authorizationURL: key.url('Default of the preset; of `generic` discovery at `issuer`.'),
+  tokenURL: key.url('Default of the preset; of `generic` discovery at `issuer`.'),
+  revocationURL: key.url('RFC 7009; default of the preset, or what is discovered.'),
+  scopes: key.texts('Scopes that users are asked for.'),
   extraAuthParams: key.map(Type.String(), 'Further parameters of the authorization request.'),
-  tenant: key.text('Of `microsoft`.'),
-  domain: key.text('Of `salesforce`.'),
-  clientAuth: key.choice(['post', 'basic'], 'post', 'How the client authenticates.'),
-  disablePKCE: key.flag('For providers that refuse PKCE.'),
-  issuer: key.text('Expected `iss` of the redirect.'),
-  resource: key.text('RFC 8707 resource.'),
-  caFile: key.file('Its authorities.'),
-  grant: key.choice(['authorization_code', 'id-jag'], 'authorization_code', 'How tokens are got.'),
+  tenant: key.text('Of preset `microsoft`: its directory; default `common`.', '', '^[A-Za-z0-9.-]{0,253}$'),
+  domain: key.text('Of preset `salesforce`: its host; default `login.salesforce.com`.', '', '^[A-Za-z0-9.-]{0,253}$'),
+  clientAuth: Type.Enum(['post', 'basic'], { default: 'post', description: 'How the client shows its secret.' }),
+  disablePKCE: key.flag('Ask without PKCE, for providers that refuse it.'),
+  issuer: key.url('Expected `iss` of the redirect (RFC 9207): when set, a redirect without it is refused.'),
+  resource: key.text('RFC 8707 resource that its tokens are for.'),
+  caFile: key.file('PEM CA bundle trusted for it beside the system’s.'),
+  grant: Type.Enum(['authorization_code', 'id-jag'], {
+    default: 'authorization_code',
+    description: 'How tokens are got.',
+  }),
   idJag,
-  allowedServers: key.texts('Servers that its tokens are for.'),
-  allowedNamespaces: key.texts('Namespaces that may use it.'),
-  allowAnyServer: key.flag('Every server.'),
+  allowedServers: key.texts(
+    'MCPServers that may see its tokens, `<namespace>/<name>` with globs; required unless `allowAnyServer`.',
+  ),
+  allowedNamespaces: key.texts('Namespaces whose agents may use its tokens; default all.'),
+  allowAnyServer: key.flag('Every MCPServer that names this provider may see its tokens.'),
 })
+
+/** One entry of `tokenVault.providers`. */
+export type ProviderConfig = Readonly<Static<typeof provider>>
+export type LoginConfig = Readonly<Static<typeof login>>
 
 /** `tokenVault` (document 3): users' OAuth tokens for per-user MCP servers. */
 export const tokenVaultBlock = {
   path: 'tokenVault',
   feature: 'token-vault',
-  built: false,
+  built: true,
   schema: Type.Object({
-    enabled: key.flag('Keep OAuth tokens of users.'),
-    keyURI: key.text('URI of an AES-256 key; required when enabled.'),
-    retiredKeyURIs: key.texts('Keys that still open what they sealed.'),
-    storePath: key.text('Default `<auditPath>.vault.jsonl`.'),
-    publicBaseURL: key.url('Default `identity.resourceBaseURL`.'),
+    enabled: key.flag('Keep OAuth tokens of users for MCPServers with `auth.perUser`.'),
+    keyURI: key.text(
+      'URI of an AES-256 key (32 bytes in base64 or hex) that tokens are sealed with; required when enabled.',
+    ),
+    retiredKeyURIs: key.texts('Keys that still open what they sealed; it is sealed anew when it is used.'),
+    storePath: key.text('Journal of accounts; default `<auditPath>.vault.jsonl`.'),
+    publicBaseURL: key.url('Gateway URL as browsers address it; default `identity.resourceBaseURL`.'),
     login,
     providers: Type.Array(provider, { default: [], description: 'Where users connect their accounts.' }),
-    flowTTLSeconds: key.seconds('Time for one consent.', 600),
-    allowUnverifiedPrincipal: key.flag('Also for users whose binding to the session was not verified.'),
-    externalUserIssuers: key.texts('Trusted issuers whose users may connect accounts.'),
-    userRealm: key.text('Default login issuer, else admin OIDC issuer, else `plat`; a change orphans accounts.'),
-    isolateExternalIssuers: key.flag('Users of each issuer apart.'),
-    keepOnKillSwitch: key.flag('A kill switch leaves the tokens in place.'),
+    flowTTLSeconds: key.seconds('Time for one consent, from the first click to the last.', 600),
+    allowUnverifiedPrincipal: key.flag('Also for sessions whose user was not verified when they began.'),
+    externalUserIssuers: key.texts('Of `identity.trustedIssuers` those whose users may use accounts; default none.'),
+    userRealm: key.text('Whose names of users these are; default `login.issuer`. A change orphans accounts.'),
+    isolateExternalIssuers: key.flag('The realm of an external caller is its issuer.'),
+    keepOnKillSwitch: key.flag('A revocation of a user leaves the tokens in place.'),
     mirror: key.group(
-      { enabled: key.flag('Mirror to the cluster.'), namespace: key.text('Where.', 'plat-system') },
-      'Copies in the cluster.',
+      {
+        enabled: Type.Boolean({ default: false, built: false, description: 'Mirror accounts to the cluster.' }),
+        namespace: key.text('Where.', 'plat-system'),
+      },
+      'Copies in the cluster, without tokens.',
     ),
   }),
   rules: [
-    requires('tokenVault', ['keyURI'], ({ enabled }) => enabled === true, 'with tokenVault.enabled'),
+    requires('tokenVault', ['keyURI', 'providers'], isEnabled, 'with tokenVault.enabled'),
     uniqueNames('tokenVault.providers'),
+    ...vaultRules,
   ],
 } satisfies ConfigBlock
+
+export type TokenVaultConfig = Readonly<Static<typeof tokenVaultBlock.schema>>
+
+function isEnabled({ enabled }: Record<string, unknown>): boolean {
+  return enabled === true
+}

@@ -1,0 +1,46 @@
+import { reasonOf, rfc3339 } from '@plat/core'
+import type { Log } from '@plat/process'
+import { AdminFault, type AdminRoutes, page, parameter, queried } from '../../admin/index.ts'
+import type { Accounts, Kept } from './store/accounts.ts'
+import type { Vault } from './vault.ts'
+
+/** `/v1/accounts`: which users have connected what, and taking it from them. Never a token. */
+export function createAccountRoutes(vault: Vault, accounts: Accounts, log: Log): AdminRoutes {
+  return {
+    mount(app, context) {
+      app.get('/v1/accounts', context.needs('viewer'), async ({ query }) => {
+        const user = queried(query, 'user')
+        const provider = queried(query, 'provider')
+        const wanted = accounts
+          .list()
+          .filter(({ account }) => user === null || account.user === user)
+          .filter(({ account }) => provider === null || account.provider === provider)
+        return page(wanted.map(accountView), query)
+      })
+      app.delete('/v1/accounts/:id', context.needs('killswitch'), async (request, reply) => {
+        const kept = accounts.byId(parameter(request.params, 'id'))
+        if (kept === null) throw new AdminFault('not_found', 'there is no account with this id')
+        const { by } = context.principal(request)
+        const isGone = await vault.remove(kept.account, 'removed', by).catch((error: unknown) => {
+          log.error({ account: kept.id, error: reasonOf(error) }, 'an account could not be removed')
+          throw new AdminFault('state_unavailable', 'accounts cannot be kept now')
+        })
+        if (!isGone) throw new AdminFault('not_found', 'there is no account with this id')
+        return reply.code(204).send()
+      })
+    },
+  }
+}
+
+function accountView({ id, account }: Kept) {
+  const { user, realm, provider, scopes, expiresAt, connectedAt } = account
+  return {
+    id,
+    user,
+    realm,
+    provider,
+    scopes,
+    expiresAt: expiresAt === null ? null : rfc3339(expiresAt),
+    connectedAt: rfc3339(connectedAt),
+  }
+}

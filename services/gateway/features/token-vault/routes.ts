@@ -1,0 +1,218 @@
+import { reasonOf } from '@plat/core'
+import type { Log } from '@plat/process'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { BrowserCookie } from './flow/browser.ts'
+import type { Flow, Flows, Step } from './flow/flows.ts'
+import type { Login } from './flow/login.ts'
+import {
+  confirmPage,
+  connectedPage,
+  disconnectedPage,
+  failedPage,
+  leavingPage,
+  PAGE_HEADERS,
+  type Page,
+} from './flow/pages.ts'
+import { isRefusal, type Refusal } from './providers/client.ts'
+import type { Provider } from './providers/provider.ts'
+import type { Owner, Tokens } from './store/account.ts'
+import type { Vault } from './vault.ts'
+
+/** Largest form that is read, in bytes: a sealed flow may hold the tokens of a login. */
+const MAX_FORM_BYTES = 64 * 1024
+
+export interface ConnectParts {
+  readonly vault: Vault
+  readonly providers: ReadonlyMap<string, Provider>
+  readonly login: Login
+  readonly flows: Flows
+  readonly cookie: BrowserCookie
+  /** `<publicBaseURL>/v1/connect` */
+  readonly base: string
+  readonly realm: string
+  /** Whether the kill switch has been pulled on this user. */
+  readonly isRevoked: (user: string) => boolean
+  readonly log: Log
+}
+
+/**
+ * `GET /v1/connect/{provider}` (document 3): login, a question, consent at the provider, each step bound to the browser and usable
+ * once. The account belongs to whoever has logged in, whoever made the link.
+ */
+export class ConnectRoutes {
+  readonly #parts: ConnectParts
+
+  constructor(parts: ConnectParts) {
+    this.#parts = parts
+  }
+
+  mount(app: FastifyInstance): void {
+    app.register(async (scope) => {
+      scope.addContentTypeParser(
+        'application/x-www-form-urlencoded',
+        { parseAs: 'string', bodyLimit: MAX_FORM_BYTES },
+        async (_: FastifyRequest, body: string) => new URLSearchParams(body),
+      )
+      scope.setErrorHandler((error, _, reply) => {
+        // A broken form is answered by the listener; what fails here is told to a person.
+        if (error instanceof Error && 'statusCode' in error) throw error
+        this.#parts.log.error({ error: reasonOf(error) }, 'an account could not be connected')
+        return show(reply, failedPage(500, 'Something went wrong on our side. Try again later.', null))
+      })
+      scope.get('/v1/connect/callback', (request, reply) => this.#loggedIn(request, reply))
+      scope.get('/v1/connect/:provider', (request, reply) => this.#begin(request, reply))
+      scope.post('/v1/connect/:provider', (request, reply) => this.#confirmed(request, reply))
+      scope.get('/v1/connect/:provider/callback', (request, reply) => this.#consented(request, reply))
+    })
+  }
+
+  /** The click on the link: a login comes first. */
+  async #begin(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const { flows, login, cookie, base } = this.#parts
+    const provider = this.#provider(request)
+    if (provider === null) return show(reply, failedPage(404, 'There is no such provider.', null))
+    const browser = cookie.read(request.headers.cookie) ?? flows.secret()
+    const flow = flows.begin(provider.name)
+    const state = flows.seal('login', browser, flow)
+    const to = await login.loginURL({ ...flow, state, redirectURI: `${base}/callback` })
+    if (isRefusal(to)) return this.#refused(reply, provider, to)
+    reply.header('set-cookie', cookie.write(browser))
+    return reply.code(303).header('cache-control', 'no-store').header('location', to.href).send()
+  }
+
+  /** Back from the login: asks whether to go on, as whom. */
+  async #loggedIn(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const { flows, login, base, vault } = this.#parts
+    const taken = this.#open('login', request, stateOf(request))
+    if (taken === null) return show(reply, strange)
+    const { flow, provider, browser, text: state } = taken
+    const who = await login.identify(queryOf(request), { ...flow, state, redirectURI: `${base}/callback` })
+    if (isRefusal(who)) return this.#refused(reply, provider, who)
+    if (!flows.spend(flow)) return show(reply, strange)
+    const { user } = who
+    if (this.#parts.isRevoked(user)) return show(reply, revokedUser)
+    const next = flows.next(flow, { user, login: provider.grant === 'id-jag' ? who.tokens : null })
+    const page = confirmPage({
+      user,
+      provider,
+      isConnected: vault.account(this.#owner(next)) !== null,
+      flow: flows.seal('confirm', browser, next),
+      action: `${base}/${provider.name}`,
+    })
+    return show(reply, page)
+  }
+
+  /** The answer to the question. */
+  async #confirmed(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const form = request.body instanceof URLSearchParams ? request.body : new URLSearchParams()
+    const taken = this.#take('confirm', request, form.get('flow') ?? '')
+    if (taken === null) return show(reply, strange)
+    const { flow, provider, browser } = taken
+    if (form.get('action') === 'disconnect') return this.#disconnect(reply, provider, flow)
+    if (provider.grant === 'id-jag' && flow.login !== null) {
+      return this.#keep(reply, taken, await provider.vouched(flow.login))
+    }
+    const next = this.#parts.flows.next(flow, { user: flow.user, login: null })
+    const state = this.#parts.flows.seal('consent', browser, next)
+    const to = await provider.consentURL({ ...next, state, redirectURI: this.#redirectOf(provider) })
+    if (isRefusal(to)) return this.#refused(reply, provider, to)
+    return show(reply, leavingPage(provider.title, to))
+  }
+
+  /** Back from the provider. */
+  async #consented(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const taken = this.#take('consent', request, stateOf(request))
+    if (taken === null) return show(reply, strange)
+    const { flow, provider, text: state } = taken
+    const redirectURI = this.#redirectOf(provider)
+    return this.#keep(reply, taken, await provider.redeem(queryOf(request), { ...flow, state, redirectURI }))
+  }
+
+  async #keep(reply: FastifyReply, { flow, provider }: Taken, tokens: Tokens | Refusal): Promise<FastifyReply> {
+    if (isRefusal(tokens)) return this.#refused(reply, provider, tokens)
+    const { vault, isRevoked } = this.#parts
+    const owner = this.#owner(flow)
+    await vault.connect(owner, tokens)
+    // The kill switch may have been pulled while the user was at the provider.
+    if (isRevoked(flow.user)) {
+      await vault.remove(owner, 'revoked')
+      return show(reply, revokedUser)
+    }
+    return show(reply, connectedPage(provider.title, flow.user))
+  }
+
+  async #disconnect(reply: FastifyReply, provider: Provider, flow: Flow): Promise<FastifyReply> {
+    const { vault } = this.#parts
+    await vault.remove(this.#owner(flow), 'disconnected')
+    return show(reply, disconnectedPage(provider.title, flow.user))
+  }
+
+  #refused(reply: FastifyReply, { name, title }: Provider, { code, why }: Refusal): FastifyReply {
+    this.#parts.log.warn({ provider: name, problem: why }, 'an account was not connected')
+    const again = `${this.#parts.base}/${name}`
+    if (code === 'access_denied') return show(reply, failedPage(403, 'Access was not granted.', again))
+    return show(reply, failedPage(502, `The login or ${title} did not agree: ${why}.`, again))
+  }
+
+  #provider(request: FastifyRequest): Provider | null {
+    const { params } = request
+    const name = typeof params === 'object' && params !== null && 'provider' in params ? params.provider : null
+    return typeof name === 'string' ? (this.#parts.providers.get(name) ?? null) : null
+  }
+
+  /** The step that this request goes on with; null: it was not begun in this browser, for this provider, or its time is over. */
+  #open(step: Step, request: FastifyRequest, text: string): Taken | null {
+    const { flows, cookie, providers } = this.#parts
+    const browser = cookie.read(request.headers.cookie)
+    const flow = browser === null ? null : flows.open(step, browser, text)
+    const provider = flow === null ? undefined : providers.get(flow.provider)
+    if (browser === null || flow === null || provider === undefined) return null
+    const isHere = step === 'login' || this.#provider(request) === provider
+    return isHere ? { flow, provider, browser, text } : null
+  }
+
+  /** The same, once. */
+  #take(step: Step, request: FastifyRequest, text: string): Taken | null {
+    const taken = this.#open(step, request, text)
+    return taken !== null && this.#parts.flows.spend(taken.flow) ? taken : null
+  }
+
+  #redirectOf({ name }: Provider): string {
+    return `${this.#parts.base}/${name}/callback`
+  }
+
+  #owner({ user, provider }: Flow): Owner {
+    return { tenant: '', realm: this.#parts.realm, user, provider }
+  }
+}
+
+interface Taken {
+  readonly flow: Flow
+  readonly provider: Provider
+  readonly browser: string
+  /** As it came, sealed. */
+  readonly text: string
+}
+
+const strange = failedPage(
+  400,
+  'This was not begun in this browser, was done already, or took too long. Open the link to connect your account again.',
+  null,
+)
+const revokedUser = failedPage(403, 'You may not connect accounts: your access was revoked.', null)
+
+/** Empty unless it stands there once. */
+function stateOf(request: FastifyRequest): string {
+  const states = new URLSearchParams(queryOf(request)).getAll('state')
+  return states.length === 1 ? (states[0] ?? '') : ''
+}
+
+/** As it was sent. */
+function queryOf({ url }: FastifyRequest): string {
+  const at = url.indexOf('?')
+  return at === -1 ? '' : url.slice(at + 1)
+}
+
+function show(reply: FastifyReply, { status, html }: Page): FastifyReply {
+  return reply.code(status).headers(PAGE_HEADERS).send(html)
+}

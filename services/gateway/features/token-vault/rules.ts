@@ -1,0 +1,132 @@
+import type { Problem, Rule } from '@plat/config'
+import { keyFilePath } from '@plat/keys'
+import { isObject } from '@plat/tokens'
+
+/** What the schema of `tokenVault` cannot say. Nothing is asked of a vault that is off. */
+export const vaultRules: readonly Rule[] = [
+  whenOn(keysOpen),
+  whenOn(loginIsThere),
+  whenOn(baseIsThere),
+  whenOn(issuersAreTrusted),
+  whenOn(providersAreWhole),
+]
+
+function whenOn(rule: (vault: Members, file: Members) => readonly (Problem | null)[]): Rule {
+  return (vault, file) => (vault.enabled === true ? rule(vault, file).filter((problem) => problem !== null) : [])
+}
+
+type Members = Readonly<Record<string, unknown>>
+
+const PATH = 'tokenVault'
+
+function error(path: string, message: string): Problem {
+  return { path: `${PATH}.${path}`, message, severity: 'error' }
+}
+
+function keysOpen({ keyURI, retiredKeyURIs }: Members): (Problem | null)[] {
+  return [
+    keyURI === '' ? null : keyProblem('keyURI', keyURI),
+    ...list(retiredKeyURIs).map((uri, index) => keyProblem(`retiredKeyURIs[${index}]`, uri)),
+  ]
+}
+
+function keyProblem(path: string, uri: unknown): Problem | null {
+  try {
+    keyFilePath(String(uri))
+    return null
+  } catch (fault) {
+    return error(path, fault instanceof Error ? fault.message : 'is no key URI')
+  }
+}
+
+function loginIsThere({ login }: Members): (Problem | null)[] {
+  const why = 'is required with tokenVault.enabled: it says whose account is connected'
+  return ['issuer', 'clientID'].map((key) => (members(login)[key] === '' ? error(`login.${key}`, why) : null))
+}
+
+/** Where authorization servers send browsers back to; a Host header would be the browser's own word. */
+function baseIsThere({ publicBaseURL }: Members, { identity }: Members): (Problem | null)[] {
+  const base = String(publicBaseURL) || String(members(identity).resourceBaseURL ?? '')
+  if (base === '')
+    return [error('publicBaseURL', 'this or identity.resourceBaseURL is required with tokenVault.enabled')]
+  const { search, hash, username } = new URL(base)
+  return [
+    search + hash + username === ''
+      ? null
+      : error('publicBaseURL', 'must be a bare address, without query or credentials'),
+  ]
+}
+
+function issuersAreTrusted({ externalUserIssuers }: Members, { identity }: Members): (Problem | null)[] {
+  const trusted = new Set(list(members(identity).trustedIssuers).map((issuer) => members(issuer).issuer))
+  return list(externalUserIssuers).map((issuer, index) =>
+    trusted.has(issuer) ? null : error(`externalUserIssuers[${index}]`, 'is the issuer of no identity.trustedIssuers'),
+  )
+}
+
+/** What the gateway says in an authorization request itself. */
+const OWN_PARAMETERS = [
+  'client_id',
+  'code_challenge',
+  'code_challenge_method',
+  'nonce',
+  'redirect_uri',
+  'request',
+  'request_uri',
+  'resource',
+  'response_mode',
+  'response_type',
+  'scope',
+  'state',
+]
+
+function providersAreWhole({ providers }: Members): (Problem | null)[] {
+  return list(providers).flatMap((one, index) => {
+    const provider = members(one)
+    const at = `providers[${index}]`
+    const taken = OWN_PARAMETERS.filter((name) => Object.hasOwn(members(provider.extraAuthParams), name))
+    return [
+      provider.clientID === '' ? error(`${at}.clientID`, 'is required') : null,
+      serverProblem(provider, at),
+      endpointProblem(provider, at),
+      ...assertionProblems(provider, at),
+      ...taken.map((name) => error(`${at}.extraAuthParams.${name}`, 'is said by the gateway itself')),
+    ]
+  })
+}
+
+/** Whoever may write an MCPServer could otherwise send himself everybody's tokens. */
+function serverProblem({ allowedServers, allowAnyServer }: Members, at: string): Problem | null {
+  const servers = list(allowedServers)
+  if (servers.length === 0 && allowAnyServer !== true) {
+    return error(`${at}.allowedServers`, 'is required unless allowAnyServer is set: <namespace>/<name> of MCPServers')
+  }
+  const odd = servers.findIndex((server) => !/^[^/]+\/[^/]+$/.test(String(server)))
+  return odd === -1 ? null : error(`${at}.allowedServers[${odd}]`, 'must read <namespace>/<name>')
+}
+
+function endpointProblem({ preset, issuer, authorizationURL, tokenURL, grant }: Members, at: string): Problem | null {
+  if (preset !== 'generic' || issuer !== '') return null
+  const isWhole = tokenURL !== '' && (authorizationURL !== '' || grant === 'id-jag')
+  return isWhole ? null : error(at, 'preset generic needs an issuer, or authorizationURL and tokenURL')
+}
+
+/** The draft "Identity Assertion JWT Authorization Grant": for confidential clients, and for one issuer. */
+function assertionProblems({ grant, issuer, idJag, clientSecretFile }: Members, at: string): (Problem | null)[] {
+  if (grant !== 'id-jag') return []
+  const { audience } = members(idJag)
+  return [
+    audience === '' && issuer === ''
+      ? error(`${at}.idJag.audience`, 'this or issuer is required with grant id-jag')
+      : null,
+    clientSecretFile === '' ? error(`${at}.clientSecretFile`, 'is required with grant id-jag') : null,
+  ]
+}
+
+function members(value: unknown): Members {
+  return isObject(value) ? value : {}
+}
+
+function list(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
+}

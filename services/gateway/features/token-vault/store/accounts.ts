@@ -1,0 +1,183 @@
+import type { Journal, JournalEntry } from '@plat/state'
+import {
+  type Account,
+  accountId,
+  type Owner,
+  ownerKey,
+  type RemovedWhy,
+  type Sealed,
+  type Tokens,
+  type VaultEvent,
+} from './account.ts'
+import type { Envelope } from './envelope.ts'
+
+/** Accounts of one vault; a user has at most one at each provider. */
+export const MAX_ACCOUNTS = 100_000
+/** Events of the journal that no longer count before it is written anew. */
+const COMPACT_AFTER_EVENTS = 1_000
+
+export interface AccountsParts {
+  readonly journal: Journal<VaultEvent>
+  readonly envelope: Envelope
+  /** The journal failed where nobody waits for the answer. */
+  readonly onFault: (error: unknown) => void
+}
+
+/** An account as it stands. A new object with every change, so that what is remembered of one ends with it. */
+export interface Kept {
+  readonly id: string
+  readonly account: Account
+  readonly sealed: Sealed
+  /** Events of its journal key. */
+  readonly version: number
+}
+
+/** No more accounts can be kept. */
+export class VaultFull extends Error {}
+
+/**
+ * The accounts of the journal, tokens sealed. Each change is an event first, and the accounts are what the events say. What was
+ * removed is written over soon: no token stays on disk because nothing else happens.
+ */
+export class Accounts {
+  readonly #parts: AccountsParts
+  readonly #byOwner = new Map<string, Kept>()
+  readonly #byId = new Map<string, Kept>()
+  readonly #stop = new AbortController()
+  #lastSeq = 0
+  /** In the journal, with those that no longer count. */
+  #events = 0
+  #removed = false
+  #compacting: Promise<void> | null = null
+
+  constructor(parts: AccountsParts) {
+    this.#parts = parts
+  }
+
+  /** Reads the journal. Rejects when it cannot be read, and for accounts that no key opens. */
+  async open(): Promise<void> {
+    const { journal, envelope, onFault } = this.#parts
+    for await (const entry of journal.read(0)) this.#apply(entry)
+    const closed = this.list().filter(({ sealed }) => !envelope.opens(sealed))
+    const [first] = closed
+    if (first !== undefined) {
+      const kid = first.sealed.kid
+      throw new Error(
+        `tokenVault.retiredKeyURIs: ${closed.length} accounts are sealed with a key that is not listed (kid ${kid}); ` +
+          'list it, or move tokenVault.storePath away to begin anew',
+      )
+    }
+    journal.follow(this.#lastSeq, (entry) => this.#apply(entry), this.#stop.signal).catch(onFault)
+    this.#compactIfDue()
+  }
+
+  get(owner: string): Kept | null {
+    return this.#byOwner.get(owner) ?? null
+  }
+
+  byId(id: string): Kept | null {
+    return this.#byId.get(id) ?? null
+  }
+
+  /** In the descending order of their ids. */
+  list(): Kept[] {
+    return [...this.#byId.values()].sort((a, b) => (a.id < b.id ? 1 : -1))
+  }
+
+  tokens({ account, sealed }: Kept): Promise<Tokens | null> {
+    return this.#parts.envelope.open(account, sealed)
+  }
+
+  /** Whether the account is sealed with a key that is being retired. */
+  isStale({ sealed }: Kept): boolean {
+    return !this.#parts.envelope.isCurrent(sealed)
+  }
+
+  /** Keeps the tokens that a user has consented to, in place of those before. Durable when it resolves. */
+  async connect(owner: Owner, tokens: Tokens): Promise<void> {
+    if (this.get(ownerKey(owner)) === null && this.#byId.size >= MAX_ACCOUNTS)
+      throw new VaultFull(`${MAX_ACCOUNTS} accounts are connected`)
+    await this.#keep(owner, tokens, tokens.obtainedAt)
+  }
+
+  /** Keeps what was got for an account. Null: the account has changed meanwhile, and nothing was kept. */
+  async renew(kept: Kept, tokens: Tokens): Promise<Kept | null> {
+    const { account } = kept
+    return this.#keep(account, tokens, account.connectedAt, kept)
+  }
+
+  /** False: it has changed meanwhile. */
+  async remove(kept: Kept, why: RemovedWhy): Promise<boolean> {
+    const { id, version } = kept
+    if (this.#byId.get(id) !== kept) return false
+    const removed = await this.#parts.journal.append(id, [{ t: 'removed', why }], version)
+    this.#compactIfDue()
+    return removed !== 'conflict'
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort()
+    await this.#compacting
+  }
+
+  async #keep(owner: Owner, tokens: Tokens, connectedAt: number, before?: Kept): Promise<Kept | null> {
+    const { tenant, realm, user, provider } = owner
+    const { scopes, expiresAt } = tokens
+    const sealed = await this.#parts.envelope.seal(owner, tokens)
+    const key = ownerKey(owner)
+    // The version alone would not tell: it begins anew when the journal is written anew.
+    if (before !== undefined && this.get(key) !== before) return null
+    const account = { tenant, realm, user, provider, scopes, expiresAt, connectedAt }
+    const id = accountId(owner)
+    const version = await this.#parts.journal.append(id, [{ t: 'kept', account, sealed }], before?.version)
+    this.#compactIfDue()
+    return version === 'conflict' ? null : this.get(key)
+  }
+
+  #apply({ seq, key: id, version, event }: JournalEntry<VaultEvent>): void {
+    this.#lastSeq = seq
+    this.#events++
+    const before = this.#byId.get(id)
+    if (event.t === 'removed') {
+      this.#removed = true
+      this.#byId.delete(id)
+      if (before !== undefined) this.#byOwner.delete(ownerKey(before.account))
+      return
+    }
+    const kept = { id, account: event.account, sealed: event.sealed, version }
+    this.#byId.set(id, kept)
+    this.#byOwner.set(ownerKey(event.account), kept)
+  }
+
+  #compactIfDue(): void {
+    if (this.#isDue() && this.#compacting === null) this.#compacting = this.#compact()
+  }
+
+  #isDue(): boolean {
+    const needless = this.#events - this.#byId.size
+    return this.#removed || (needless >= COMPACT_AFTER_EVENTS && needless > this.#byId.size)
+  }
+
+  async #compact(): Promise<void> {
+    const { journal, onFault } = this.#parts
+    try {
+      while (this.#isDue() && !this.#stop.signal.aborted) {
+        // Whoever removes many accounts at once shall have removed them before all is written anew.
+        await Promise.resolve()
+        const before = this.#events
+        this.#removed = false
+        const snapshot = this.list().map(({ id: key, account, sealed, version }) => ({
+          key,
+          version,
+          event: { t: 'kept', account, sealed } as const,
+        }))
+        await journal.compact(this.#lastSeq, snapshot)
+        this.#events += snapshot.length - before
+      }
+    } catch (error) {
+      onFault(error)
+    } finally {
+      this.#compacting = null
+    }
+  }
+}

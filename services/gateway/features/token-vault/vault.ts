@@ -1,0 +1,275 @@
+import { type Clock, reasonOf } from '@plat/core'
+import type { Rec } from '@plat/ledger'
+import type { Log } from '@plat/process'
+import { type Credential, type Denial, deny, type Identity } from '../../call/index.ts'
+import { type OwnerRules, personOf } from './owner.ts'
+import { isRefusal, type Refusal } from './providers/client.ts'
+import type { Provider } from './providers/provider.ts'
+import { accountRecord } from './record.ts'
+import { type Owner, ownerKey, type RemovedWhy, type Tokens } from './store/account.ts'
+import type { Accounts, Kept } from './store/accounts.ts'
+
+/** Before it expires, a token that can be renewed is not used any more; in milliseconds. */
+const MARGIN_MS = 60_000
+/** After a refusal nobody asks again for this long, in milliseconds. */
+const ASK_AGAIN_MS = 1_000
+/** A token younger than this, in milliseconds, is not replaced because a server refuses it: the next one would be refused as well. */
+const LEAST_AGE_MS = 10_000
+
+export interface VaultParts {
+  readonly accounts: Accounts
+  readonly providers: ReadonlyMap<string, Provider>
+  readonly rules: OwnerRules
+  /** Where a user connects an account of this provider. */
+  readonly connectURL: (provider: string) => string
+  readonly record: (tenant: string, record: Rec) => void
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** An account whose tokens are open. */
+interface Held {
+  readonly tokens: Tokens
+  readonly credential: Credential
+  /** Until then nobody looks for another token, in milliseconds since the epoch. */
+  readonly freshUntil: number
+  askAgainAt: number
+}
+
+/** What a call shows its server for the user that it acts for. */
+export interface UserTokens {
+  /** Why no call of this caller can be made at all; null: nothing is known against it. */
+  missing(server: string, provider: string, identity: Identity): Denial | null
+  /** A plain value when the token is in hand. */
+  of(server: string, provider: string, identity: Identity): Credential | Denial | Promise<Credential | Denial>
+  /** What to show instead of what the server has refused; a denial says what its user can do. */
+  renewed(server: string, provider: string, identity: Identity, refused: Credential): Promise<Credential | Denial>
+}
+
+/** Users' own tokens (document 2, `auth.perUser`): who may use which, and always a fresh one. */
+export class Vault implements UserTokens {
+  readonly #parts: VaultParts
+  /** What is open goes with the account as it stands. */
+  readonly #held = new WeakMap<Kept, Held>()
+  /** One call asks, however many wait; by owner. */
+  readonly #asking = new Map<string, Promise<Credential | Denial>>()
+  readonly #leaving = new Set<Promise<void>>()
+
+  constructor(parts: VaultParts) {
+    this.#parts = parts
+  }
+
+  missing(server: string, provider: string, identity: Identity): Denial | null {
+    const found = this.#find(server, provider, identity)
+    return 'kept' in found ? null : found
+  }
+
+  of(server: string, provider: string, identity: Identity): Credential | Denial | Promise<Credential | Denial> {
+    const found = this.#find(server, provider, identity)
+    if (!('kept' in found)) return found
+    const held = this.#held.get(found.kept)
+    if (held !== undefined && this.#parts.clock.now() < held.freshUntil) return held.credential
+    return this.#once(found, false)
+  }
+
+  async renewed(
+    server: string,
+    provider: string,
+    identity: Identity,
+    refused: Credential,
+  ): Promise<Credential | Denial> {
+    const found = this.#find(server, provider, identity)
+    if (!('kept' in found)) return found
+    const held = this.#held.get(found.kept)
+    // Somebody else has got the next one since.
+    if (held === undefined || held.credential.headers !== refused.headers) return this.of(server, provider, identity)
+    const { tokens } = held
+    const isYoung = this.#parts.clock.now() < tokens.obtainedAt + LEAST_AGE_MS
+    if (isYoung || !found.provider.renews(tokens)) {
+      return this.#connect(found.provider, `the server does not accept your ${found.provider.title} account`)
+    }
+    return this.#once(found, true)
+  }
+
+  /** Keeps what a user has consented to. */
+  async connect(owner: Owner, tokens: Tokens): Promise<void> {
+    await this.#parts.accounts.connect(owner, tokens)
+    this.#record(owner, 'connected', tokens.scopes)
+  }
+
+  account(owner: Owner): Kept | null {
+    return this.#parts.accounts.get(ownerKey(owner))
+  }
+
+  /** Forgets an account and has the provider revoke its tokens. False: there is none. */
+  async remove(owner: Owner, why: RemovedWhy, by?: string): Promise<boolean> {
+    for (;;) {
+      const kept = this.account(owner)
+      if (kept === null) return false
+      // Where a call has just got the next token, that one goes as well.
+      if (await this.#remove(kept, why, by)) return true
+    }
+  }
+
+  /** The kill switch: removes every account of this name, in whatever realm. */
+  async removeUser(user: string): Promise<void> {
+    const { accounts, log } = this.#parts
+    const theirs = accounts.list().filter(({ account }) => account.user === user)
+    const failed = (error: unknown) => log.error({ user, error: reasonOf(error) }, 'an account could not be removed')
+    await Promise.all(theirs.map(({ account }) => this.remove(account, 'revoked').catch(failed)))
+  }
+
+  /** Waits for what providers are still told. */
+  async close(): Promise<void> {
+    await Promise.all(this.#leaving)
+  }
+
+  #find(server: string, name: string, identity: Identity): Found | Denial {
+    const { providers, rules, accounts } = this.#parts
+    const provider = providers.get(name)
+    if (provider === undefined) return refused(`tokenVault.providers has no provider ${name}`)
+    if (!provider.serves(server)) return refused(`tokens of ${name} are not for this server (allowedServers)`)
+    if (!provider.isFor(identity.namespace)) {
+      return refused(`tokens of ${name} are not for agents of this namespace (allowedNamespaces)`)
+    }
+    const person = personOf(identity, rules)
+    if (typeof person === 'string') return refused(person)
+    const key = ownerKey({ tenant: identity.tenant, ...person, provider: name })
+    const kept = accounts.get(key)
+    if (kept === null) return this.#connect(provider, `your ${provider.title} account is not connected`)
+    return { key, kept, provider }
+  }
+
+  #connect({ name }: Provider, why: string): Denial {
+    const connectURL = this.#parts.connectURL(name)
+    return deny('upstream_credential', `${why}: open ${connectURL} in a browser to connect it`, {
+      data: { connectURL, provider: name },
+    })
+  }
+
+  #once(found: Found, isRefused: boolean): Promise<Credential | Denial> {
+    const asking = this.#asking.get(found.key)
+    if (asking !== undefined) return asking
+    const asked = this.#fresh(found, isRefused).finally(() => this.#asking.delete(found.key))
+    this.#asking.set(found.key, asked)
+    return asked
+  }
+
+  /** `isRefused`: a server does not take the token that is held. */
+  async #fresh({ key, kept, provider }: Found, isRefused: boolean): Promise<Credential | Denial> {
+    const { accounts, clock } = this.#parts
+    const held = this.#held.get(kept) ?? (await this.#open(kept, provider))
+    if (held === null) return this.#connect(provider, `your ${provider.title} account cannot be opened any more`)
+    if (!isRefused && clock.now() < held.freshUntil) return held.credential
+    const { tokens } = held
+    const lasts = !isRefused && clock.now() < (tokens.expiresAt ?? Number.POSITIVE_INFINITY)
+    if (!provider.renews(tokens)) {
+      return lasts ? held.credential : this.#connect(provider, `your ${provider.title} account has expired`)
+    }
+    const next = clock.now() < held.askAgainAt ? null : await provider.renew(tokens)
+    if (next === null || isRefusal(next)) {
+      if (next?.code === 'invalid_grant') return this.#ended(kept, provider)
+      if (next !== null) this.#postpone(held, kept, next)
+      return lasts ? held.credential : noToken
+    }
+    const renewed = await this.#keep(kept, provider, next)
+    if (renewed !== null) return renewed.credential
+    const other = accounts.get(key)
+    if (other !== null) return this.#fresh({ key, kept: other, provider }, false)
+    return this.#connect(provider, `your ${provider.title} account is not connected`)
+  }
+
+  async #open(kept: Kept, provider: Provider): Promise<Held | null> {
+    const { accounts, log } = this.#parts
+    const tokens = await accounts.tokens(kept)
+    if (tokens === null) {
+      log.error(
+        { account: kept.id, provider: provider.name },
+        'a connected account cannot be opened: its seal is broken',
+      )
+      return null
+    }
+    // Sealed with a key that is being retired: it is sealed anew now that it is used.
+    const current = accounts.isStale(kept) ? await this.#keep(kept, provider, tokens) : null
+    return current ?? this.#hold(kept, provider, tokens)
+  }
+
+  /** Null: the account has changed meanwhile. What cannot be kept is used all the same: the provider has taken the one before back. */
+  async #keep(kept: Kept, provider: Provider, tokens: Tokens): Promise<Held | null> {
+    const { accounts, log } = this.#parts
+    try {
+      const after = await accounts.renew(kept, tokens)
+      return after === null ? null : this.#hold(after, provider, tokens)
+    } catch (error) {
+      log.error({ account: kept.id, error: reasonOf(error) }, 'the tokens of an account could not be kept')
+      return this.#hold(kept, provider, tokens)
+    }
+  }
+
+  #hold(kept: Kept, provider: Provider, tokens: Tokens): Held {
+    const held: Held = {
+      tokens,
+      credential: { headers: { authorization: `Bearer ${tokens.accessToken}` }, clientCert: null },
+      freshUntil: freshUntil(tokens, provider.renews(tokens)),
+      askAgainAt: 0,
+    }
+    this.#held.set(kept, held)
+    return held
+  }
+
+  async #ended(kept: Kept, provider: Provider): Promise<Denial> {
+    await this.#remove(kept, 'invalid_grant')
+    return this.#connect(provider, `${provider.title} has ended the connection of your account`)
+  }
+
+  #postpone(held: Held, { id }: Kept, { why }: Refusal): void {
+    const { clock, log } = this.#parts
+    held.askAgainAt = clock.now() + ASK_AGAIN_MS
+    log.warn({ account: id, problem: why }, 'no new token for a connected account')
+  }
+
+  /** False: it has changed meanwhile. */
+  async #remove(kept: Kept, why: RemovedWhy, by?: string): Promise<boolean> {
+    const { accounts, providers } = this.#parts
+    const tokens = await accounts.tokens(kept)
+    if (!(await accounts.remove(kept, why))) return false
+    this.#record(kept.account, why, kept.account.scopes, by)
+    const provider = providers.get(kept.account.provider)
+    if (tokens !== null && provider !== undefined && why !== 'invalid_grant') this.#revoke(provider, tokens)
+    return true
+  }
+
+  #revoke(provider: Provider, tokens: Tokens): void {
+    const { log } = this.#parts
+    const told = provider.revoke(tokens).then((fault) => {
+      this.#leaving.delete(told)
+      if (fault !== null) {
+        log.warn({ provider: provider.name, problem: fault.why }, 'a provider did not revoke the tokens of an account')
+      }
+    })
+    this.#leaving.add(told)
+  }
+
+  #record(owner: Owner, event: string, scopes: readonly string[], by?: string): void {
+    this.#parts.record(owner.tenant, accountRecord(owner, event, scopes, by))
+  }
+}
+
+/** An account that a call may use. */
+interface Found {
+  readonly key: string
+  readonly kept: Kept
+  readonly provider: Provider
+}
+
+function refused(why: string): Denial {
+  return deny('upstream_credential', why)
+}
+
+const noToken = deny('upstream_credential', 'the provider gives no token now', { retryAfterMs: ASK_AGAIN_MS })
+
+/** Of a token that lives shorter than twice the margin, half of its life is used. */
+function freshUntil({ expiresAt, obtainedAt }: Tokens, renews: boolean): number {
+  if (expiresAt === null) return Number.POSITIVE_INFINITY
+  return renews ? expiresAt - Math.min(MARGIN_MS, (expiresAt - obtainedAt) / 2) : expiresAt
+}
