@@ -29,10 +29,19 @@ export interface RevocationsOptions {
   readonly metrics: RevocationMetrics
 }
 
+/** The kill switch, as it concerns what users left here. */
+export interface RevokedUsers {
+  /** By name or with everybody; not while a revocation only suspends. */
+  revoked(user: string): boolean
+  /** Is told of every user whom an entry revokes by name from now on. */
+  follow(tell: (user: string) => void): void
+}
+
 /** The kill switch. */
 export interface RevocationsFeature {
   readonly stage: Stage<'revoked', 'identity', never>
   readonly routes: AdminRoutes
+  readonly users: RevokedUsers
   close(): Promise<void>
 }
 
@@ -70,6 +79,10 @@ export async function createRevocations(options: RevocationsOptions): Promise<Re
   const onFault = failed('a revocation could not be kept')
   return {
     stage: createRevokedStage((who) => revocations.ask(who)),
+    users: {
+      revoked: (user) => revocations.hasRevoked(user),
+      follow: (tell) => revocations.followUsers(tell),
+    },
     routes: createRevocationRoutes({ revocations, clock, ids, onFault }),
     close,
   }

@@ -62,6 +62,7 @@ export class Revocations {
   /** What the file said last; null before its first good content. */
   #listed: RevocationList | null = null
   #toldStale = false
+  readonly #userFollowers: ((user: string) => void)[] = []
   #stopSweep: () => void = () => {}
 
   constructor(parts: RevocationsParts) {
@@ -99,6 +100,17 @@ export class Revocations {
     if (this.#file?.ok === false) return NO_LIST
     const { clock } = this.#parts
     return this.#listed?.judge(who, clock) ?? this.#kept.list.judge(who, clock)
+  }
+
+  /** Whether this user is revoked, by name or with everybody; not while a revocation only suspends. */
+  hasRevoked(user: string): boolean {
+    const { clock } = this.#parts
+    return this.#listed?.hasRevoked(user, clock) === true || this.#kept.list.hasRevoked(user, clock)
+  }
+
+  /** Is told of every user whom an entry revokes by name from now on. */
+  followUsers(tell: (user: string) => void): void {
+    this.#userFollowers.push(tell)
   }
 
   /** `judge`, counted where a revocation is the reason. */
@@ -141,9 +153,14 @@ export class Revocations {
 
   #revoked(revocation: Revocation): number {
     const cut = this.#cut()
+    this.#tellUser(revocation)
     this.#propagated(revocation)
     this.#count()
     return cut
+  }
+
+  #tellUser({ mode, target: { user } }: Revocation): void {
+    if (user !== undefined && mode === 'revoke') for (const tell of this.#userFollowers) tell(user)
   }
 
   #publish({ entries, sha256 }: DecodedFile): void {
@@ -155,7 +172,10 @@ export class Revocations {
     const cut = this.#cut()
     // What stood there before this process looked for the first time did not have to propagate.
     const fresh = before === null ? [] : list.inForce(clock.now()).filter(({ id }) => before.get(id) === null)
-    for (const entry of fresh) this.#propagated(entry)
+    for (const entry of fresh) {
+      this.#tellUser(entry)
+      this.#propagated(entry)
+    }
     this.#count()
     record(fileRecord({ action: 'loaded', entries: entries.length, sha256, cut }))
     log.info({ path: file?.path, revocations: entries.length, sha256, cut }, 'revocations loaded')
