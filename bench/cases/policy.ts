@@ -106,7 +106,7 @@ async function judged(prefix: string, setUp: SetUp): Promise<() => void> {
   const parts = { snapshots, clock: stillClock, log: silentLog }
   const config = { ...files, upstreams: {}, policyReloadSeconds: 2 }
   const servers = createServers({ ...parts, config, credentials: noCredentials, metrics: { configured() {} } })
-  const policies = createPolicies({ ...parts, config, metrics: { loaded() {}, reloaded() {} } })
+  const policies = createPolicies({ ...parts, config, metrics: { loaded() {}, reloaded() {}, cedar() {}, tried() {} } })
   await Promise.all([servers.check(), policies.check()])
   servers.close()
   policies.close()

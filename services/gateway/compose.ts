@@ -13,6 +13,7 @@ import {
   modelMetrics,
   pinMetrics,
   policyMetrics,
+  regoMetrics,
   revocationMetrics,
   runnerMetrics,
   serverMetrics,
@@ -27,7 +28,7 @@ import { type Authenticator, createAuthenticator, openPeople, type People } from
 import { bindToSvid, createProfiling } from './features/listeners/index.ts'
 import { createModels } from './features/models/index.ts'
 import { createPins, type PinsFeature, type ServerPins } from './features/pins/index.ts'
-import { createPolicies, policySlot } from './features/policy/index.ts'
+import { createPolicies, createRego, policySlot } from './features/policy/index.ts'
 import { createRevocations } from './features/revocations/index.ts'
 import { createServers, registrySlot } from './features/servers/index.ts'
 import { createTaint } from './features/taint/index.ts'
@@ -176,7 +177,8 @@ async function startFeatures(shared: Shared) {
   const taint = keep(
     await createTaint({ ...shared, clears: (snapshot) => servers.clears(snapshot), metrics: taintMetrics(metrics) }),
   )
-  const policies = keep(createPolicies({ config, snapshots, clock, log, metrics: policyMetrics(metrics) }))
+  const rego = createRego({ ...shared, ...regoMetrics(metrics) })
+  const policies = keep(createPolicies({ config, snapshots, clock, log, rego, metrics: policyMetrics(metrics) }))
   const pending = metrics.gauge('plat_gateway_approvals_pending')
   const approvals = keep(
     await createApprovals({
@@ -226,9 +228,9 @@ function createPipeline(shared: Shared, features: Features & { readonly pins: Pi
       ]),
       reviews: [
         createPinReview(pins.shows),
-        createListReview(({ snapshot, facts: { identity, target } }, tool) => {
-          const { sinks } = servers.labels(snapshot, target, tool)
-          return policies.judge(snapshot, { identity, target, taints: taint.labelsOf(identity), sinks }, tool)
+        createListReview(({ snapshot, facts: { identity, target } }, tools) => {
+          const sinksOf = (tool: string) => servers.labels(snapshot, target, tool).sinks
+          return policies.shows(snapshot, { identity, target, taints: taint.labelsOf(identity), sinksOf }, tools)
         }),
         taint.review,
         ...meters,

@@ -71,6 +71,8 @@ export type GatewayConfig = Readonly<
       dpop: Readonly<Static<typeof dpopBlock.schema>>
       approvalPreview: Readonly<Static<typeof approvalPreviewBlock.schema>>
       adminAuth: Readonly<Static<typeof adminBlock.schema> & { oidc: Static<typeof adminOidcBlock.schema> }>
+      modelRouting: Readonly<Static<typeof modelRoutingBlock.schema>>
+      policy: { readonly rego: Readonly<Static<typeof regoBlock.schema>> }
       posture: Readonly<Static<typeof postureBlock.schema>>
     }
 >
@@ -137,7 +139,7 @@ export function readConfigFile(path: string): { kind: 'text'; text: string } | {
 
 /** Gives a checked configuration without errors its type; throws when tables and types disagree. */
 export function typedConfig(config: Record<string, unknown>): GatewayConfig {
-  const { tls, identity, dpop, adminAuth, approvalPreview, posture } = config
+  const { tls, identity, dpop, adminAuth, approvalPreview, modelRouting, policy, posture } = config
   if (
     Check(listenersBlock.schema, config) &&
     Check(policyBlock.schema, config) &&
@@ -153,7 +155,12 @@ export function typedConfig(config: Record<string, unknown>): GatewayConfig {
     Check(approvalPreviewBlock.schema, approvalPreview) &&
     Check(identityBlock.schema, identity) &&
     Check(dpopBlock.schema, dpop) &&
+    Check(modelRoutingBlock.schema, modelRouting) &&
     Check(postureBlock.schema, posture) &&
+    typeof policy === 'object' &&
+    policy !== null &&
+    'rego' in policy &&
+    Check(regoBlock.schema, policy.rego) &&
     Check(adminBlock.schema, adminAuth) &&
     'oidc' in adminAuth &&
     Check(adminOidcBlock.schema, adminAuth.oidc)
@@ -165,6 +172,8 @@ export function typedConfig(config: Record<string, unknown>): GatewayConfig {
       dpop,
       adminAuth: { ...adminAuth, oidc: adminAuth.oidc },
       approvalPreview,
+      modelRouting,
+      policy: { rego: policy.rego },
       posture,
     }
   }

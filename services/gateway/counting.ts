@@ -3,7 +3,7 @@ import type { AuthMetrics } from './features/identity/index.ts'
 import type { SvidOptions } from './features/listeners/index.ts'
 import type { ModelsOptions } from './features/models/index.ts'
 import type { PinsParts } from './features/pins/index.ts'
-import type { PolicyMetrics } from './features/policy/index.ts'
+import type { createRego, PolicyMetrics } from './features/policy/index.ts'
 import type { RevocationMetrics } from './features/revocations/index.ts'
 import type { ServersOptions } from './features/servers/index.ts'
 import type { TaintParts } from './features/taint/index.ts'
@@ -85,7 +85,18 @@ export function policyMetrics(metrics: GatewayMetrics): PolicyMetrics {
       metrics.gauge('plat_gateway_policy_revision').set({}, generation)
     },
     reloaded: (result) => metrics.counter('plat_gateway_policy_reloads_total').inc({ result }),
+    cedar(available, unavailablePolicies) {
+      metrics.gauge('plat_gateway_cedar_available').set({}, Number(available))
+      metrics.gauge('plat_gateway_cedar_policies_unavailable').set({}, unavailablePolicies)
+    },
+    tried: (policy, would) => metrics.counter('plat_gateway_dryrun_decisions_total').inc({ policy, would }),
   }
+}
+
+/** What the policy engine beside the gateway counts. */
+export function regoMetrics(metrics: GatewayMetrics): Pick<Parameters<typeof createRego>[0], 'evaluated'> {
+  const evaluations = metrics.counter('plat_gateway_rego_evaluations_total')
+  return { evaluated: (outcome) => evaluations.inc({ outcome }) }
 }
 
 /** What budgets count. */

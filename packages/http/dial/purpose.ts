@@ -11,6 +11,7 @@ export type Purpose =
   | 'notify'
   | 'otlp'
   | 'guard'
+  | 'policy'
   | 'sink'
   | 'cloud'
   | 'web'
@@ -30,6 +31,7 @@ export const addressPolicies: Readonly<Record<Purpose, AddressPolicy>> = {
   notify: 'configured',
   otlp: 'configured',
   guard: 'configured',
+  policy: 'configured',
   sink: 'configured',
   cloud: 'configured',
   web: 'public',

@@ -56,6 +56,16 @@ export function loadCedar(): Promise<Cedar | null> {
   return loading
 }
 
+/** Whether the engine is there to be loaded, without loading it. */
+export function cedarInstalled(): boolean {
+  try {
+    import.meta.resolve('@cedar-policy/cedar-wasm/nodejs')
+    return true
+  } catch {
+    return false
+  }
+}
+
 type Wasm = typeof import('@cedar-policy/cedar-wasm/nodejs')
 
 /** One policy of a text. */

@@ -1,9 +1,12 @@
 import { hash } from 'node:crypto'
 import { canonicalJson } from '@plat/core'
+import type { Cedar } from '@plat/resources/cedar'
 import { compileExpression, type Expression } from '@plat/resources/expression'
 import { type PolicyEntry, type PolicyFile, type RuleEntry, WHEN_VARIABLES } from '@plat/resources/rendered'
 import type { Decision } from '../../call/index.ts'
 import { conditionsOf } from './conditions.ts'
+import { type CedarText, cedarText } from './engines/cedar.ts'
+import { Governance } from './governance.ts'
 import { type Rate, rateOf } from './rates.ts'
 import { RuleIndex } from './rule-index.ts'
 
@@ -35,24 +38,39 @@ export interface PolicySet {
   /** Feeds `plat_gateway_policy_revision`. */
   readonly generation: number
   readonly count: number
-  /** Policies of an agent, by namespace and name: maps within maps, so that no call has to put a key together. */
-  readonly byAgent: ReadonlyMap<string, ReadonlyMap<string, readonly CompiledPolicy[]>>
+  /** What governs an agent, by namespace and name: maps within maps, so that no call has to put a key together. */
+  readonly byAgent: ReadonlyMap<string, ReadonlyMap<string, Governance>>
+  /** Policies with a Cedar text. */
+  readonly cedars: readonly CedarText[]
 }
 
 /** What stands before a file was read: nobody has a policy, so everything is denied. */
-export const noPolicies: PolicySet = { revision: 'none', generation: 0, count: 0, byAgent: new Map() }
+export const noPolicies: PolicySet = { revision: 'none', generation: 0, count: 0, byAgent: new Map(), cedars: [] }
 
-/** Compiles every policy of a decoded file, or lists every expression that cannot be. */
-export function compilePolicies(file: PolicyFile): { set: PolicySet } | { problems: string[] } {
+/**
+ * Compiles every policy of a decoded file, or lists every expression that cannot be. A Cedar text that cannot be compiled denies, and
+ * so does every one without the engine (`cedar` null).
+ */
+export function compilePolicies(
+  file: PolicyFile,
+  cedar: Cedar | null = null,
+): { set: PolicySet } | { problems: string[] } {
   const problems: string[] = []
-  const byAgent = new Map<string, Map<string, CompiledPolicy[]>>()
+  const cedars: CedarText[] = []
+  const byAgent = new Map<string, Map<string, Governance>>()
   for (const [index, entry] of file.policies.entries()) {
     const policy = compilePolicy(entry, { at: `policies[${index}]`, revision: file.revision, problems })
+    const text = entry.cedar === '' ? null : cedarText(entry.name, entry.cedar, cedar)
+    if (text !== null) cedars.push(text)
     const ofNamespace = byAgent.getOrInsertComputed(entry.namespace, () => new Map())
-    for (const agent of entry.agents) ofNamespace.getOrInsert(agent, []).push(policy)
+    for (const agent of entry.agents) {
+      const governance = ofNamespace.getOrInsertComputed(agent, () => new Governance(file.revision))
+      governance.add(entry, text === null || entry.rules.length > 0 ? policy : null, text)
+    }
   }
   if (problems.length > 0) return { problems }
-  return { set: { revision: file.revision, generation: file.generation, count: file.policies.length, byAgent } }
+  const { revision, generation, policies } = file
+  return { set: { revision, generation, count: policies.length, byAgent, cedars } }
 }
 
 interface Compiling {

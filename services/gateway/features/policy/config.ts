@@ -31,7 +31,7 @@ export const policyBlock = {
 export const regoBlock = {
   path: 'policy.rego',
   feature: 'policy',
-  built: false,
+  built: true,
   schema: Type.Object({
     url: Type.String({
       default: '',
@@ -40,6 +40,10 @@ export const regoBlock = {
     }),
     timeoutMs: Type.Integer({ default: 250, minimum: 1, description: 'Budget; a timeout denies.' }),
     enforcement: Type.Enum(['enforce', 'dryRun'], { default: 'enforce', description: '`enforce` or `dryRun`.' }),
-    bearerTokenFile: Type.String({ default: '', description: 'API token file.' }),
+    bearerTokenFile: Type.String({
+      default: '',
+      file: 'fails closed',
+      description: 'API token file, re-read while the gateway runs.',
+    }),
   }),
 } satisfies ConfigBlock

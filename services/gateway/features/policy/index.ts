@@ -1,17 +1,20 @@
 import { watchFile } from '@plat/config'
 import type { Clock } from '@plat/core'
 import type { Log } from '@plat/process'
+import { cedarInstalled, loadCedar } from '@plat/resources/cedar'
 import type { Snapshot, Snapshots } from '../../call/index.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { compilePolicies, noPolicies, type PolicySet } from './compile.ts'
 import { decodePolicies } from './decode.ts'
+import type { Rego } from './engines/rego.ts'
 import { judgeTool } from './judge.ts'
-import type { Shown } from './question.ts'
+import { type Listing, questionOfList } from './question.ts'
 import { createPolicyStage, policySlot } from './stage.ts'
 
 export type { PolicySet } from './compile.ts'
+export { createRego } from './engines/rego.ts'
 export { judge, judgeTool } from './judge.ts'
-export type { PolicyInput, Shown } from './question.ts'
+export type { Listing, PolicyInput, Shown } from './question.ts'
 export { createPolicyStage, policySlot } from './stage.ts'
 
 /** What the feature tells metrics; compose maps it to rows. */
@@ -20,6 +23,10 @@ export interface PolicyMetrics {
   loaded(policies: number, generation: number): void
   /** `plat_gateway_policy_reloads_total{result}`. */
   reloaded(result: 'ok' | 'error'): void
+  /** `plat_gateway_cedar_available` and `plat_gateway_cedar_policies_unavailable`. */
+  cedar(available: boolean, unavailablePolicies: number): void
+  /** `plat_gateway_dryrun_decisions_total{policy,would}`. */
+  tried(policy: string, would: string): void
 }
 
 export interface PoliciesOptions {
@@ -28,12 +35,20 @@ export interface PoliciesOptions {
   readonly clock: Clock
   readonly log: Log
   readonly metrics: PolicyMetrics
+  /** Asked beside them; null: no such engine is configured. Closed with the feature. */
+  readonly rego?: Rego | null
+  /** The Cedar engine, asked for when a policy has a Cedar text. */
+  readonly cedar?: typeof loadCedar
 }
 
 export interface Policies {
   readonly stage: Stage<'policy', 'identity' | 'target' | 'taints', 'decision'>
-  /** Is a tool of a list shown to this caller, by the policies of this snapshot? */
-  judge(snapshot: Snapshot, shown: Shown, tool: string): boolean
+  /** Which tools of a list are shown to this caller, by the policies of this snapshot? The engine beside the gateway is asked once. */
+  shows(
+    snapshot: Snapshot,
+    listing: Listing,
+    tools: readonly string[],
+  ): readonly boolean[] | Promise<readonly boolean[]>
   /** Reads the file now; the first check comes before the gateway serves. */
   check(): Promise<void>
   close(): void
@@ -43,7 +58,8 @@ export interface Policies {
  * Policies of `policyFile` (document 3, "Policies"), read again every `policyReloadSeconds`. Without a readable file at
  * start everything is denied; a bad file later leaves the good one in force.
  */
-export function createPolicies({ config, snapshots, clock, log, metrics }: PoliciesOptions): Policies {
+export function createPolicies(options: PoliciesOptions): Policies {
+  const { config, snapshots, clock, log, metrics, rego = null, cedar = loadCedar } = options
   const path = config.policyFile
   const failed = (problems: readonly string[]) => {
     metrics.reloaded('error')
@@ -51,8 +67,11 @@ export function createPolicies({ config, snapshots, clock, log, metrics }: Polic
     const meanwhile = inForce === noPolicies ? 'everything is denied' : 'the policies read before stay in force'
     log.error({ path, problems, revision: inForce.revision }, `policyFile is refused: ${meanwhile}`)
   }
-  const publish = (set: PolicySet) => {
+  const publish = ({ set, engine }: Read) => {
     snapshots.publish(policySlot, set)
+    const broken = set.cedars.filter(({ policies }) => policies === null)
+    for (const { policy, fault } of broken) log.error({ path, policy, fault }, 'a Cedar text is refused: it denies')
+    metrics.cedar(engine, broken.length)
     metrics.loaded(set.count, set.generation)
     metrics.reloaded('ok')
     log.info({ path, policies: set.count, generation: set.generation, revision: set.revision }, 'policies loaded')
@@ -61,24 +80,52 @@ export function createPolicies({ config, snapshots, clock, log, metrics }: Polic
     path,
     everyMs: config.policyReloadSeconds * 1000,
     clock,
-    onBytes(bytes) {
-      const read = readPolicies(bytes)
+    async onBytes(bytes) {
+      const read = await readPolicies(bytes, cedar)
       if ('problems' in read) failed(read.problems)
-      else publish(read.set)
+      else publish(read)
     },
     onError: (error) => failed([error instanceof Error ? error.message : 'cannot be read']),
   })
   metrics.loaded(noPolicies.count, noPolicies.generation)
+  metrics.cedar(cedarInstalled(), 0)
   return {
-    stage: createPolicyStage(snapshots, clock),
-    judge: (snapshot, shown, tool) => judgeTool(snapshot.get(policySlot), { ...shown, now: clock.now() }, tool),
-    check: () => watch.check(),
-    close: () => watch.stop(),
+    stage: createPolicyStage({ snapshots, clock, rego, tried: metrics.tried }),
+    shows(snapshot, listing, tools) {
+      const now = clock.now()
+      const { identity, target, taints } = listing
+      const of = (tool: string) => ({ identity, target, taints, sinks: listing.sinksOf(tool), now })
+      const shown = tools.map((tool) => judgeTool(snapshot.get(policySlot), of(tool), tool))
+      if (rego === null) return shown
+      const asked = rego.shows(questionOfList(listing, now), tools)
+      return asked.then((shows) => tools.map((tool, at) => shown[at] === true && shows(tool)))
+    },
+    async check() {
+      await Promise.all([watch.check(), rego?.check()])
+    },
+    close() {
+      watch.stop()
+      rego?.close()
+    },
   }
 }
 
-function readPolicies(bytes: Uint8Array | null): { set: PolicySet } | { problems: string[] } {
+/** What stands in a policyFile, and whether the Cedar engine could be loaded, where it was asked for. */
+interface Read {
+  readonly set: PolicySet
+  readonly engine: boolean
+}
+
+async function readPolicies(
+  bytes: Uint8Array | null,
+  cedar: typeof loadCedar,
+): Promise<Read | { readonly problems: readonly string[] }> {
   if (bytes === null) return { problems: ['no such file'] }
   const decoded = decodePolicies(bytes)
-  return decoded.ok ? compilePolicies(decoded.file) : { problems: decoded.problems }
+  if (!decoded.ok) return decoded
+  const needed = decoded.file.policies.some((policy) => policy.cedar !== '')
+  const engine = needed ? await cedar() : null
+  const compiled = compilePolicies(decoded.file, engine)
+  if ('problems' in compiled) return compiled
+  return { ...compiled, engine: needed ? engine !== null : cedarInstalled() }
 }

@@ -1,17 +1,52 @@
 import type { HoldItem } from '@plat/state'
 import type { Decision, Identity } from '../../call/index.ts'
-import { type CompiledRule, type PolicySet, undecided } from './compile.ts'
+import { type CompiledPolicy, type CompiledRule, type PolicySet, undecided } from './compile.ts'
+import { judgeCedar } from './engines/cedar.ts'
+import { joined } from './engines/verdict.ts'
+import type { Governance } from './governance.ts'
 import { type PolicyInput, questionOfTool, type Shown, Variables } from './question.ts'
 
 /**
- * Judges one message: deny over require_approval over allow over the default. An agent without a policy is denied.
- * Among rules of the same action the first names itself; the verdict is the same. Rate limits of all rules that match are named
- * in it, so those rules are asked even where they cannot change the verdict.
+ * Judges one message by everything that can be asked here: deny over require_approval over allow over the default. An agent without a
+ * policy is denied.
  */
 export function judge(set: PolicySet, input: PolicyInput): Decision {
   const { namespace, agent } = input.identity
-  const policies = set.byAgent.get(namespace)?.get(agent)
-  if (policies === undefined) return withoutPolicy(set, input.identity)
+  const governance = set.byAgent.get(namespace)?.get(agent)
+  if (governance === undefined) return withoutPolicy(set, input.identity)
+  return governance.isPlain ? judgeRules(governance.rules, input) : judgeAll(governance, input)
+}
+
+/** The verdict of what is enforced, with what policies in `dryRun` would have said. */
+function judgeAll(governance: Governance, input: PolicyInput): Decision {
+  const decision = enforced(governance, input)
+  if (governance.reported.length === 0) return decision
+  const wouldBe = governance.reported.map(({ policy, governance: alone }) => ({
+    action: enforced(alone, input).action,
+    policy,
+  }))
+  return { ...decision, wouldBe }
+}
+
+/** The strictest of rules and Cedar texts. An agent whose policies are all in `dryRun` is watched and not hindered. */
+function enforced({ rules, cedars, reported, revision }: Governance, input: PolicyInput): Decision {
+  const native = rules.length === 0 ? null : judgeRules(rules, input)
+  if (cedars.length > 0) {
+    const verdict = judgeCedar(cedars, input)
+    const { action, policy, rule, reason } = verdict
+    if (native !== null) return joined(native, 'cedar', verdict, { policy, rule })
+    return { ...undecided(revision), action, policy, rule, reason, engines: [{ action, name: 'cedar' }] }
+  }
+  if (native !== null) return native
+  const policy = reported[0]?.policy ?? null
+  return { ...undecided(revision), action: 'allow', policy, reason: `policy ${policy} is in dryRun` }
+}
+
+/**
+ * Among rules of the same action the first names itself; the verdict is the same. Rate limits of all rules that match are named
+ * in it, so those rules are asked even where they cannot change the verdict.
+ */
+function judgeRules(policies: readonly CompiledPolicy[], input: PolicyInput): Decision {
   let strictest: CompiledRule | null = null
   let variables: Variables | null = null
   let rates: HoldItem[] | null = null
@@ -32,7 +67,7 @@ export function judge(set: PolicySet, input: PolicyInput): Decision {
       if (decides) strictest = rule
     }
   }
-  if (strictest === null) return policies[0]?.byDefault ?? withoutPolicy(set, input.identity)
+  if (strictest === null) return policies[0]?.byDefault ?? undecided('')
   return rates === null ? strictest.decision : { ...strictest.decision, rates }
 }
 

@@ -60,7 +60,17 @@ function ask(rules: readonly RuleEntry[], args: unknown, more: Partial<PolicyInp
 }
 
 function question(args: PolicyInput['args']): PolicyInput {
-  return { identity, target, tool: target.tool, method: 'tools/call', taints: [], sinks: [], args, now: NOW }
+  return {
+    identity,
+    target,
+    tool: target.tool,
+    operation: 'mcp.call',
+    method: 'tools/call',
+    taints: [],
+    sinks: [],
+    args,
+    now: NOW,
+  }
 }
 
 const allowAll: RuleEntry = { name: 'all', action: 'allow' }

@@ -1,13 +1,14 @@
 import type { CelVariables } from '@plat/resources/expression'
-import type { Call, Identity, Target } from '../../call/index.ts'
+import type { Call, Identity, Operation, Target } from '../../call/index.ts'
 import { celFromJson, timestampOf } from './values.ts'
 
-/** What a policy is asked: one message of one caller to one target. Compiled rules read it; engines to come read it too. */
+/** What a policy is asked: one message of one caller to one target. Rules and engines are told the same. */
 export interface PolicyInput {
   readonly identity: Identity
   readonly target: Target
   /** The tool that is judged: `target.tool`, or one entry of a list. */
   readonly tool: string | null
+  readonly operation: Operation
   /** The protocol's own word: `tools/call`. */
   readonly method: string
   /** Labels of the session. */
@@ -29,6 +30,7 @@ export function questionOf(call: Call<'identity' | 'target' | 'taints'>, now: nu
     identity,
     target,
     tool: target.tool,
+    operation: call.operation,
     method: call.method,
     taints: taints.labels,
     sinks: target.labels.sinks,
@@ -57,7 +59,19 @@ export interface Shown {
 /** The question for one entry of a `tools/list`: as if it were called, with arguments that nobody knows. */
 export function questionOfTool(shown: Shown, tool: string, now: number): PolicyInput {
   const { identity, target, taints, sinks } = shown
-  return { identity, target, tool, method: 'tools/call', taints, sinks, args: 'unknown', now }
+  return { identity, target, tool, operation: 'mcp.call', method: 'tools/call', taints, sinks, args: 'unknown', now }
+}
+
+/** Who is shown a list. */
+export interface Listing extends Omit<Shown, 'sinks'> {
+  /** What a tool of the list can carry data out to. */
+  sinksOf(tool: string): readonly string[]
+}
+
+/** The question for a list as a whole, which an engine beside the gateway is asked once. */
+export function questionOfList({ identity, target, taints }: Listing, now: number): PolicyInput {
+  const asked = { operation: 'mcp.list', method: 'tools/list', args: 'unknown' } as const
+  return { ...asked, identity, target, taints, tool: null, sinks: [], now }
 }
 
 /**

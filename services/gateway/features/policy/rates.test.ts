@@ -41,6 +41,7 @@ function ask(rules: RuleEntry[], who: Partial<Identity> = {}) {
     identity: { ...identity, ...who },
     target,
     tool: target.tool,
+    operation: 'mcp.call',
     method: 'tools/call',
     taints: [],
     sinks: [],

@@ -37,7 +37,7 @@ test('policies are read at start and on change; a missing or bad file keeps what
     snapshots,
     clock,
     log: silentLog,
-    metrics: { loaded: (...all) => told.push(all), reloaded: (result) => told.push(result) },
+    metrics: { loaded: (...all) => told.push(all), reloaded: (result) => told.push(result), cedar() {}, tried() {} },
   })
   const revision = () => snapshots.current.get(policySlot).revision
   try {

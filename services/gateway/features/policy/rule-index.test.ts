@@ -66,7 +66,17 @@ function questionOf({ agent, user, groups, tier, server, tool, method, dataClass
     labels: { taints: [], clearTaints: [], sinks: [] },
     builtin: false,
   }
-  return { identity, target, tool, method, taints: [], sinks: [], args: Buffer.from('{}'), now: NOW }
+  return {
+    identity,
+    target,
+    tool,
+    operation: 'mcp.call',
+    method,
+    taints: [],
+    sinks: [],
+    args: Buffer.from('{}'),
+    now: NOW,
+  }
 }
 
 const STRICTNESS = { allow: 1, require_approval: 2, deny: 3 }
@@ -184,9 +194,14 @@ const MANY = 1_000
 /** How many of a thousand rules a call meets. */
 function met(match: (n: number) => RuleMatch): number {
   const rules = Array.from({ length: MANY }, (_, n): RuleEntry => ({ name: `r${n}`, action: 'allow', match: match(n) }))
-  const policy = setOf([rules]).byAgent.get('default')?.get('a')?.[0]
+  const policy = setOf([rules]).byAgent.get('default')?.get('a')?.rules[0]
   const question = { user: 'u500', groups: ['g500', 'g2000'], tier: 'one', server: 's500', tool: 't500' } as const
-  const input = questionOf({ ...question, agent: 'a', method: 'tools/call', dataClass: 'internal' })
+  const input = questionOf({
+    ...question,
+    agent: 'a',
+    method: 'tools/call',
+    dataClass: 'internal',
+  })
   return policy?.rules.candidates(input).length ?? Number.NaN
 }
 
@@ -231,7 +246,7 @@ test('of a thousand rules a call meets those of its server, tool, user, group or
 
 test('names that callers make up do not fill the memory of found rules', () => {
   const set = setOf([[{ name: 'all', action: 'allow', match: { tools: ['*'] } }]])
-  const rules = set.byAgent.get('default')?.get('a')?.[0]?.rules
+  const rules = set.byAgent.get('default')?.get('a')?.rules[0]?.rules
   const question = {
     agent: 'a',
     user: null,

@@ -61,7 +61,7 @@ function callIn(snapshots: Snapshots): Call<'identity' | 'target' | 'taints'> {
 async function verdict(action: 'allow' | 'deny' | 'require_approval') {
   const snapshots = new Snapshots()
   snapshots.publish(policySlot, policies(action))
-  const answer = await createPolicyStage(snapshots, clock).admit(callIn(snapshots))
+  const answer = await createPolicyStage({ snapshots, clock }).admit(callIn(snapshots))
   assert.notEqual(answer, admitted)
   return answer
 }
@@ -87,13 +87,13 @@ test('a call that needs an approval goes on as such, bound to the text of the ru
 
 test('before a file was read everybody is denied', async () => {
   const snapshots = new Snapshots()
-  assert.ok(isDenial(await createPolicyStage(snapshots, clock).admit(callIn(snapshots))))
+  assert.ok(isDenial(await createPolicyStage({ snapshots, clock }).admit(callIn(snapshots))))
 })
 
 test('a long call is judged again by policies that came after it began', () => {
   const snapshots = new Snapshots()
   snapshots.publish(policySlot, policies('allow'))
-  const stage = createPolicyStage(snapshots, clock)
+  const stage = createPolicyStage({ snapshots, clock })
   const call = callIn(snapshots)
   const decided = { ...call, facts: { ...call.facts, decision: stage.skipped.decision } }
   assert.equal(stage.still?.(decided), null)
@@ -106,7 +106,7 @@ test('a long call is judged again by policies that came after it began', () => {
 test('a call that passed unasked ends when it would need an approval now; one that was held for one stays', () => {
   const snapshots = new Snapshots()
   snapshots.publish(policySlot, policies('allow'))
-  const stage = createPolicyStage(snapshots, clock)
+  const stage = createPolicyStage({ snapshots, clock })
   const call = callIn(snapshots)
   const decided = (action: 'allow' | 'require_approval') => {
     const decision = { ...stage.skipped.decision, action }
@@ -119,7 +119,7 @@ test('a call that passed unasked ends when it would need an approval now; one th
 
 test('an answer to a server is judged as the call that it belongs to, whose arguments are gone and whose approval counts', () => {
   const snapshots = new Snapshots()
-  const stage = createPolicyStage(snapshots, clock)
+  const stage = createPolicyStage({ snapshots, clock })
   const judged = (action: 'allow' | 'deny' | 'require_approval', parentOperation: 'mcp.call' | 'mcp.listen') => {
     snapshots.publish(policySlot, policies(action))
     const answer: Call<'identity' | 'target' | 'taints'> = {
@@ -146,7 +146,7 @@ test('an answer to a server is judged as the call that it belongs to, whose argu
 test('an answer ends with the policies that deny its call, not with those that would ask a person', () => {
   const snapshots = new Snapshots()
   snapshots.publish(policySlot, policies('allow'))
-  const stage = createPolicyStage(snapshots, clock)
+  const stage = createPolicyStage({ snapshots, clock })
   const call = { ...callIn(snapshots), operation: 'mcp.answer', parentOperation: 'mcp.call' } as const
   const answer = { ...call, facts: { ...call.facts, decision: stage.skipped.decision } }
   snapshots.publish(policySlot, policies('require_approval'))

@@ -10,6 +10,7 @@ import {
 } from '../../call/index.ts'
 import { type Stage, stage } from '../../pipeline/stage.ts'
 import { noPolicies, type PolicySet } from './compile.ts'
+import type { Rego } from './engines/rego.ts'
 import { judge } from './judge.ts'
 import { questionOf } from './question.ts'
 
@@ -28,14 +29,29 @@ const BY_SCOPE: Decision = {
   rates: [],
 }
 
+export interface PolicyStageOptions {
+  readonly snapshots: Snapshots
+  readonly clock: Clock
+  /** Null: no engine beside the gateway is asked. */
+  readonly rego?: Rego | null
+  /** `plat_gateway_dryrun_decisions_total`: what a policy that is only tried out would have said of a call. */
+  readonly tried?: (policy: string, would: string) => void
+}
+
 /**
- * Judges the call by the policies of its pass. While the call lasts it is judged again whenever other policies are
- * published; one that passed without an approval ends when it would need one now.
+ * Judges the call by the policies of its pass, and by the engine beside the gateway. While the call lasts it is judged again whenever other policies are
+ * published; one that passed without an approval ends when it would need one now. The engine is asked once a pass.
  */
-export function createPolicyStage(
-  snapshots: Snapshots,
-  clock: Clock,
-): Stage<'policy', 'identity' | 'target' | 'taints', 'decision'> {
+export function createPolicyStage({
+  snapshots,
+  clock,
+  rego = null,
+  tried = () => {},
+}: PolicyStageOptions): Stage<'policy', 'identity' | 'target' | 'taints', 'decision'> {
+  const admitted = (call: Call, decision: Decision) => {
+    for (const { policy, action } of decision.wouldBe) tried(policy, action)
+    return refusal(decision) ?? { decision: call.operation === 'mcp.answer' ? answered(decision) : decision }
+  }
   return stage({
     name: 'policy',
     needs: ['identity', 'target', 'taints'],
@@ -43,11 +59,10 @@ export function createPolicyStage(
     skipped: { decision: BY_SCOPE },
     admit(call) {
       if (followsUnjudged(call)) return { decision: BY_SCOPE }
-      const decision = judge(call.snapshot.get(policySlot), questionOf(call, clock.now()))
-      const no = refusal(decision)
-      if (no !== null) return no
-      // Whoever had to approve the call that asks has done so: its answer needs no approval of its own.
-      return { decision: call.operation === 'mcp.answer' ? { ...decision, action: 'allow' } : decision }
+      const question = questionOf(call, clock.now())
+      const decision = judge(call.snapshot.get(policySlot), question)
+      if (rego === null) return admitted(call, decision)
+      return rego.judge(question, decision).then((joined) => admitted(call, joined))
     },
     still(call: Call<'identity' | 'target' | 'taints' | 'decision'>) {
       if (snapshots.current === call.snapshot) return null
@@ -67,6 +82,11 @@ const JUDGED: ReadonlySet<Operation | null | undefined> = new Set<Operation>(['m
 /** An answer to what a server asked where no policy is asked, such as in a stream that only listens. */
 function followsUnjudged({ operation, parentOperation }: Call): boolean {
   return operation === 'mcp.answer' && !JUDGED.has(parentOperation)
+}
+
+/** Whoever had to approve the call that asks has done so: its answer needs no approval of its own. */
+function answered(decision: Decision): Decision {
+  return { ...decision, action: 'allow' }
 }
 
 /** What needs an approval goes on to the stage `approval`; without a grant from there the runner lets nothing pass. */

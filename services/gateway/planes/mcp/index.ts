@@ -29,7 +29,7 @@ import { listTools } from './tools.ts'
 
 export { KNOWN_METHODS, KNOWN_REVISIONS } from './classify.ts'
 export type { McpUpstream } from './forward.ts'
-export { createListReview, createPinReview, type JudgeTool, type ListCall } from './frames/list-review.ts'
+export { createListReview, createPinReview, type JudgeTools, type ListCall } from './frames/list-review.ts'
 export { loadSealKeys, type SealKeyOptions } from './seal/key.ts'
 export { createSealer, type Sealer } from './seal/seal.ts'
 

@@ -14,8 +14,8 @@ import { keepElements } from '../capabilities.ts'
 import { McpFrame, mentions } from './frame.ts'
 import { privately } from './seals.ts'
 
-/** Whether a list shows a tool to this caller. Asked once a tool; a throw hides the whole list. */
-export type JudgeTool = (call: ListCall, tool: string) => boolean
+/** Whether a list shows its tools to this caller, by their names. Asked once a list; a throw hides the whole of it. */
+export type JudgeTools = (call: ListCall, tools: readonly string[]) => Shows
 
 /** What a judge sees of a list call. */
 export interface ListCall {
@@ -23,15 +23,24 @@ export interface ListCall {
   readonly facts: { readonly identity: Identity; readonly target: Target }
 }
 
-/** Which of the tools of a list are shown, in their order; `json` holds the whole message. */
-type JudgeList = (call: ListCall, tools: readonly unknown[], json: Uint8Array) => readonly boolean[]
+/** Which of the tools are shown, in their order. */
+type Shows = readonly boolean[] | Promise<readonly boolean[]>
+
+/** The same of what a list holds, whether it has a name or not; `json` holds the whole message. */
+type JudgeList = (call: ListCall, tools: readonly unknown[], json: Uint8Array) => Shows
 
 /** Filters `tools/list` by policy: what a caller may not call, it does not see. Bytes of the tools that stay are untouched. */
-export function createListReview(judge: JudgeTool): Review<'identity' | 'target'> {
-  return listReview('policy', (call, tools) =>
+export function createListReview(judge: JudgeTools): Review<'identity' | 'target'> {
+  return listReview('policy', (call, tools) => {
+    const names = tools.map((tool) => (isObject(tool) && typeof tool.name === 'string' ? tool.name : null))
     // A tool without a name cannot be judged, and is hidden.
-    tools.map((tool) => isObject(tool) && typeof tool.name === 'string' && judge(call, tool.name)),
-  )
+    const hidden = (shown: readonly boolean[]) => names.map((name, at) => name !== null && shown[at] === true)
+    const shown = judge(
+      call,
+      names.map((name) => name ?? ''),
+    )
+    return shown instanceof Promise ? shown.then(hidden) : hidden(shown)
+  })
 }
 
 /** Filters `tools/list` by pins. `judge` is given the tools with the source text of their numbers. */
@@ -85,11 +94,16 @@ class ListFilter implements Running {
       return deny('upstream_error', 'the server sent a tool list that is not strict JSON')
     }
     const shown = this.#judge(this.#call, tools, json)
-    const span = findSpan(json, ['result', 'tools'])
-    if (span === null) return [frame]
-    const kept = keepElements(json, span, (index) => shown[index] === true)
-    // Whatever it shows, the list was made for this caller.
-    const told = member(member(frame.value, 'result'), 'cacheScope') === undefined ? kept : privately(kept)
-    return [told === json ? frame : frame.withJson(told)]
+    return shown instanceof Promise ? shown.then((all) => only(all, frame, json)) : only(shown, frame, json)
   }
+}
+
+/** The message with the tools that are shown. */
+function only(shown: readonly boolean[], frame: McpFrame, json: Uint8Array): readonly Frame[] {
+  const span = findSpan(json, ['result', 'tools'])
+  if (span === null) return [frame]
+  const kept = keepElements(json, span, (index) => shown[index] === true)
+  // Whatever it shows, the list was made for this caller.
+  const told = member(member(frame.value, 'result'), 'cacheScope') === undefined ? kept : privately(kept)
+  return [told === json ? frame : frame.withJson(told)]
 }

@@ -48,7 +48,7 @@ export async function startPlane({ servers, allows = () => true, options = {} }:
   })
   const runner = createRunner({
     stages: [revoked, resolver((name) => named(name) !== null), policy(allows)],
-    reviews: [createListReview((_, tool) => allows(tool))],
+    reviews: [createListReview((_, tools) => tools.map(allows))],
     matrix,
     authenticate: ({ wire }) => {
       const session = wire.headers.authorization?.replace('Bearer ', '')

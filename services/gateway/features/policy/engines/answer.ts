@@ -1,0 +1,81 @@
+import { parseStrict } from '@plat/core'
+import type { Decision } from '../../../call/index.ts'
+import type { Verdict } from './verdict.ts'
+
+/** Longest reason that goes on to callers and records, in characters. */
+const MAX_REASON_CHARS = 1024
+
+const ACTIONS: ReadonlyMap<unknown, Decision['action']> = new Map<unknown, Decision['action']>([
+  [true, 'allow'],
+  [false, 'deny'],
+  ['allow', 'allow'],
+  ['deny', 'deny'],
+  ['require_approval', 'require_approval'],
+])
+
+const SILENT: Verdict = { action: 'deny', reason: 'the policy engine allows nothing for this' }
+
+/**
+ * The `result` of an answer of OPA's Data API. Absent, which is how an undefined rule reads: null.
+ * @throws JsonError, TypeError: the answer is no JSON object.
+ */
+function resultOf(bytes: Uint8Array): unknown {
+  const answer = parseStrict(bytes)
+  if (!isObject(answer)) throw new TypeError('no object')
+  return answer.result ?? null
+}
+
+/**
+ * The verdict of one answer: a boolean, an action, or an object with `action` (a boolean or an action) and, if it likes, `reason`; its
+ * other members are the policy's own affair. An undefined result denies. Null: it is no verdict.
+ */
+export function verdictIn(bytes: Uint8Array): Verdict | null {
+  const result = read(bytes)
+  if (result === undefined) return null
+  return result === null ? SILENT : verdictOf(result)
+}
+
+/**
+ * The verdicts of one answer over a list: `tools` of the result, by name. A tool without a verdict is not in it. Null: the answer speaks of no
+ * tools; an undefined result does, and of none of them.
+ */
+export function verdictsIn(bytes: Uint8Array): ReadonlyMap<string, Verdict> | null {
+  const result = read(bytes)
+  if (result === null) return new Map()
+  if (!isObject(result) || !isObject(result.tools)) return null
+  const verdicts = new Map<string, Verdict>()
+  for (const [tool, value] of Object.entries(result.tools)) {
+    const verdict = verdictOf(value)
+    if (verdict !== null) verdicts.set(tool, verdict)
+  }
+  return verdicts
+}
+
+/** Undefined: no answer of the Data API. */
+function read(bytes: Uint8Array): unknown {
+  try {
+    return resultOf(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+function verdictOf(result: unknown): Verdict | null {
+  const action = ACTIONS.get(isObject(result) ? result.action : result)
+  if (action === undefined) return null
+  const said = isObject(result) && typeof result.reason === 'string' ? result.reason : ''
+  return { action, reason: plain(said) || `the policy engine says ${action}` }
+}
+
+/** On one line, and no longer than anybody reads. */
+function plain(text: string): string {
+  return text
+    .toWellFormed()
+    .replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
+    .trim()
+    .slice(0, MAX_REASON_CHARS)
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

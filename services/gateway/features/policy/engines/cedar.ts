@@ -1,0 +1,73 @@
+import type { Cedar, CedarAnswer, CedarPolicies, CedarQuestion } from '@plat/resources/cedar'
+import type { Decision } from '../../../call/index.ts'
+import type { PolicyInput } from '../question.ts'
+import { cedarQuestion } from './input.ts'
+import type { Verdict } from './verdict.ts'
+
+/** The Cedar text of one policy. */
+export interface CedarText {
+  /** Name of the policy. */
+  readonly policy: string
+  /** Null: it cannot be judged, and denies. */
+  readonly policies: CedarPolicies | null
+  /** Why it cannot be judged; empty where it can. */
+  readonly fault: string
+}
+
+/** Makes a text ready; `cedar` null: the engine cannot be loaded. */
+export function cedarText(policy: string, text: string, cedar: Cedar | null): CedarText {
+  const compiled = cedar === null ? 'the Cedar engine cannot be loaded' : cedar.compile(text)
+  return typeof compiled === 'string'
+    ? { policy, policies: null, fault: compiled }
+    : { policy, policies: compiled, fault: '' }
+}
+
+/** What the Cedar texts of one agent say together: one that forbids or cannot be judged wins over one that permits. */
+export interface CedarVerdict extends Verdict, Pick<Decision, 'policy' | 'rule'> {
+  readonly action: 'allow' | 'deny'
+}
+
+export function judgeCedar(texts: readonly CedarText[], input: PolicyInput): CedarVerdict {
+  const broken = texts.find(({ policies }) => policies === null)
+  if (broken !== undefined) return denied(broken, null, `the Cedar text of policy ${broken.policy} cannot be judged`)
+  let question: CedarQuestion
+  try {
+    question = cedarQuestion(input)
+  } catch (error) {
+    // The message of a SyntaxError would quote them.
+    const why = error instanceof TypeError ? error.message : 'no JSON'
+    return denied(texts[0], null, `the arguments cannot be told to Cedar: ${why}`)
+  }
+  let permitted: CedarVerdict | null = null
+  for (const text of texts) {
+    const answer = answerOf(text, input, question)
+    if (answer.action === 'deny') return denied(text, answer.policy, refusal(text, answer))
+    if (answer.action === 'allow') permitted ??= allowed(text, answer)
+  }
+  return permitted ?? denied(texts[0], null, `no Cedar policy of ${texts[0]?.policy} permits this`)
+}
+
+/** Where nobody knows the arguments, as in a list, a policy that asks for them hides nothing. */
+function answerOf({ policies }: CedarText, { args }: PolicyInput, question: CedarQuestion): CedarAnswer {
+  const failed: CedarAnswer = { action: 'deny', policy: null, failed: true }
+  if (policies === null) return failed
+  try {
+    return args === 'unknown' ? policies.decideEntry(question) : policies.decide(question)
+  } catch {
+    return failed
+  }
+}
+
+function refusal({ policy }: CedarText, answer: CedarAnswer): string {
+  if (answer.policy === null) return `the Cedar text of policy ${policy} cannot be judged`
+  const named = `Cedar policy ${answer.policy} of ${policy}`
+  return answer.failed ? `${named} cannot be evaluated, and forbids` : `${named} forbids this`
+}
+
+function allowed({ policy }: CedarText, answer: CedarAnswer): CedarVerdict {
+  return { action: 'allow', policy, rule: answer.policy, reason: `Cedar policy ${answer.policy} of ${policy}` }
+}
+
+function denied(text: CedarText | undefined, rule: string | null, reason: string): CedarVerdict {
+  return { action: 'deny', policy: text?.policy ?? null, rule, reason }
+}

@@ -1,0 +1,94 @@
+import { type CedarQuestion, type CedarValue, cedarFromJson } from '@plat/resources/cedar'
+import { type PolicyInput, skillOf } from '../question.ts'
+
+/** Everything but the arguments, in the words of a rule's `when`. */
+type Told = Omit<ReturnType<typeof told>, 'now'>
+
+function told({ operation, method, identity, target, tool, taints, sinks, now }: PolicyInput) {
+  return {
+    operation,
+    method,
+    identity: {
+      namespace: identity.namespace,
+      agent: identity.agent,
+      session: identity.session,
+      user: identity.user,
+      groups: identity.groups,
+      tier: identity.tier,
+      scopes: [...identity.scopes],
+      verified: identity.verified,
+      chain: identity.chain,
+    },
+    target: {
+      server: target.server,
+      tool,
+      skill: skillOf(tool),
+      route: target.kind === 'model' ? target.key : null,
+      model: target.kind === 'model' ? tool : null,
+      dataClass: target.dataClass,
+      trust: target.trust,
+      jurisdiction: target.jurisdiction,
+    },
+    taints,
+    sinks,
+    now: new Date(now).toISOString(),
+  }
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/**
+ * The body of a question to an engine that takes JSON: `{"input": …}`. The arguments stand in it as the caller wrote them, so that no
+ * number changes; where they are unknown, `args` is absent.
+ * @throws TypeError: the arguments are no UTF-8.
+ */
+export function jsonQuestion(input: PolicyInput): string {
+  const rest = JSON.stringify(told(input))
+  if (input.args === 'unknown') return `{"input":${rest}}`
+  const args = input.args === null ? 'null' : utf8.decode(input.args)
+  return `{"input":${rest.slice(0, -1)},"args":${args}}}`
+}
+
+/** The one question for all tools of a list: `target.tool` is null, and `tools` names them. */
+export function jsonListQuestion(input: PolicyInput, tools: readonly string[]): string {
+  return JSON.stringify({ input: { ...told(input), tools } })
+}
+
+/**
+ * The same for Cedar: principal `Agent::"<ns>/<agent>"`, action `Action::"<operation>"`, resource `Tool::"<server>/<tool>"`
+ * (`Tool::"<server>"` where no tool is named), the rest as context. Cedar has no null: what is not known is absent.
+ * @throws SyntaxError, TypeError: the arguments cannot be told to Cedar.
+ */
+export function cedarQuestion(input: PolicyInput): CedarQuestion {
+  const { now, ...rest } = told(input)
+  const { identity, target, tool, operation } = input
+  return {
+    principal: `${identity.namespace}/${identity.agent}`,
+    action: operation,
+    resource: tool === null ? target.server : `${target.server}/${tool}`,
+    context: {
+      ...contextOf(rest),
+      now: { __extn: { fn: 'datetime', arg: now } },
+      ...(input.args instanceof Uint8Array && { args: cedarFromJson(input.args) }),
+    },
+  }
+}
+
+function contextOf({ operation, method, identity, target, taints, sinks }: Told): Record<string, CedarValue> {
+  return {
+    operation,
+    method,
+    identity: known(identity),
+    target: known(target),
+    taints: [...taints],
+    sinks: [...sinks],
+  }
+}
+
+function known(members: Readonly<Record<string, string | readonly string[] | null>>): Record<string, CedarValue> {
+  const out: Record<string, CedarValue> = {}
+  for (const [name, value] of Object.entries(members)) {
+    if (value !== null) out[name] = typeof value === 'string' ? value : [...value]
+  }
+  return out
+}

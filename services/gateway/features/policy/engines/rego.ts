@@ -1,0 +1,179 @@
+import { hash } from 'node:crypto'
+import { type FileWatch, watchFile } from '@plat/config'
+import type { Clock } from '@plat/core'
+import { type Dialer, dialFault } from '@plat/http'
+import type { Log } from '@plat/process'
+import type { Decision } from '../../../call/index.ts'
+import type { PolicyInput } from '../question.ts'
+import { verdictIn, verdictsIn } from './answer.ts'
+import { jsonListQuestion, jsonQuestion } from './input.ts'
+import { type Deciding, joined, type Verdict } from './verdict.ts'
+
+/** Largest answer of the engine, in bytes: one verdict for each of 10,000 tools. */
+const MAX_ANSWER_BYTES = 4 * 1024 * 1024
+/** A bearer token: visible ASCII without spaces. */
+const TOKEN = /^[\x21-\x7e]{1,16384}$/
+
+/** What the policy is called in decisions, denials and metrics. */
+const NAME = 'rego'
+
+export interface RegoOptions {
+  readonly config: { readonly policy: { readonly rego: RegoConfig }; readonly policyReloadSeconds: number }
+  /** CA bundle beside the system's; null: none. */
+  readonly extraCA: string | null
+  readonly dialer: Pick<Dialer, 'fetchBytes'>
+  readonly clock: Clock
+  readonly log: Log
+  /** `plat_gateway_rego_evaluations_total`. */
+  readonly evaluated: (outcome: 'ok' | 'error') => void
+}
+
+/** Document 3, `policy.rego`. */
+interface RegoConfig {
+  readonly url: string
+  readonly timeoutMs: number
+  readonly enforcement: 'enforce' | 'dryRun'
+  readonly bearerTokenFile: string
+}
+
+/** An engine beside the gateway that is asked by OPA's Data API: `POST <url>` with `{"input": …}`, answered by `{"result": …}`. */
+export interface Rego {
+  /** The decision with the engine's verdict. Never rejects: an engine that fails denies. */
+  judge(input: PolicyInput, decision: Decision): Promise<Decision>
+  /** Which of the tools the engine shows, by one question. `input` asks of none of them. Never rejects. */
+  shows(input: PolicyInput, tools: readonly string[]): Promise<(tool: string) => boolean>
+  /** Reads the token now. */
+  check(): Promise<void>
+  close(): void
+}
+
+/** Builds what asks the engine; null: none is configured. */
+export function createRego(options: RegoOptions): Rego | null {
+  return options.config.policy.rego.url === '' ? null : new RemoteRego(options)
+}
+
+class RemoteRego implements Rego {
+  readonly #options: RegoOptions
+  readonly #config: RegoConfig
+  readonly #by: Deciding
+  readonly #token: TokenFile | null
+  /** Told already. */
+  #fault: string | null = null
+
+  constructor(options: RegoOptions) {
+    const { bearerTokenFile, url } = options.config.policy.rego
+    this.#options = options
+    this.#config = options.config.policy.rego
+    // Who approves a call because the engine asks for it approves it under this engine alone.
+    this.#by = { policy: NAME, rule: null, ruleSha256: hash('sha256', JSON.stringify([NAME, url]), 'hex') }
+    this.#token = bearerTokenFile === '' ? null : new TokenFile(bearerTokenFile, options)
+  }
+
+  async judge(input: PolicyInput, decision: Decision): Promise<Decision> {
+    const verdict = await this.#ask(() => jsonQuestion(input), verdictIn)
+    const said: Verdict = typeof verdict === 'string' ? { action: 'deny', reason: verdict } : verdict
+    if (this.#config.enforcement === 'enforce') return joined(decision, NAME, said, this.#by)
+    return { ...decision, wouldBe: [...decision.wouldBe, { action: said.action, policy: NAME }] }
+  }
+
+  async shows(input: PolicyInput, tools: readonly string[]): Promise<(tool: string) => boolean> {
+    // A list is no decision: an engine that is only tried out hides nothing and need not be asked.
+    if (this.#config.enforcement === 'dryRun') return () => true
+    const verdicts = await this.#ask(() => jsonListQuestion(input, tools), verdictsIn)
+    if (typeof verdicts === 'string') return () => false
+    return (tool) => (verdicts.get(tool)?.action ?? 'deny') !== 'deny'
+  }
+
+  async check(): Promise<void> {
+    await this.#token?.check()
+  }
+
+  close(): void {
+    this.#token?.close()
+  }
+
+  /** The answer as `read` understands it; a text says in one line why there is none. */
+  async #ask<T extends object>(question: () => string, read: (bytes: Uint8Array) => T | null): Promise<T | string> {
+    const answer = await this.#exchange(question).catch(faultOf)
+    const understood = typeof answer === 'string' ? null : read(answer)
+    const fault = typeof answer === 'string' ? answer : understood === null ? 'gave an answer that is no verdict' : null
+    this.#options.evaluated(fault === null ? 'ok' : 'error')
+    this.#tell(fault)
+    return understood ?? `the policy engine (policy.rego) ${fault}`
+  }
+
+  async #exchange(question: () => string): Promise<Uint8Array | string> {
+    const { dialer, extraCA } = this.#options
+    const { url, timeoutMs } = this.#config
+    const token = this.#token === null ? null : this.#token.value
+    if (token === null && this.#token !== null) return 'cannot be asked: bearerTokenFile holds no token'
+    const { status, bytes } = await dialer.fetchBytes(url, 'policy', {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json',
+        'user-agent': 'plat-gateway',
+        ...(token !== null && { authorization: `Bearer ${token}` }),
+      },
+      body: question(),
+      maxBytes: MAX_ANSWER_BYTES,
+      timeoutMs,
+      ...(extraCA !== null && { caPEM: extraCA }),
+    })
+    return status === 200 ? bytes : `answered ${status}`
+  }
+
+  /** Logged when it begins, when it changes and when it is over, and not with each call. */
+  #tell(fault: string | null): void {
+    if (fault === this.#fault) return
+    const { log } = this.#options
+    const { url } = this.#config
+    this.#fault = fault
+    if (fault === null) log.info({ url }, 'the policy engine answers again')
+    else log.error({ url, fault }, 'the policy engine gives no verdict, which denies')
+  }
+}
+
+function faultOf(error: unknown): string {
+  if (error instanceof TypeError) return 'cannot be told the arguments'
+  const fault = dialFault(error)
+  return fault === 'timeout' ? 'did not answer in time' : `cannot be reached (${fault})`
+}
+
+/** `bearerTokenFile`, read again while the gateway runs. */
+class TokenFile {
+  readonly #watch: FileWatch
+  #value: string | null = null
+
+  constructor(path: string, { config, clock, log }: RegoOptions) {
+    const failed = () =>
+      log.error({ path }, 'policy.rego.bearerTokenFile holds no token, so the engine cannot be asked')
+    this.#watch = watchFile({
+      path,
+      everyMs: config.policyReloadSeconds * 1000,
+      clock,
+      onBytes: (bytes) => {
+        const text = bytes === null ? '' : Buffer.from(bytes).toString('utf8').trim()
+        this.#value = TOKEN.test(text) ? text : null
+        if (this.#value === null) failed()
+      },
+      onError: () => {
+        this.#value = null
+        failed()
+      },
+    })
+  }
+
+  /** Null: there is none that a header can carry. */
+  get value(): string | null {
+    return this.#value
+  }
+
+  check(): Promise<void> {
+    return this.#watch.check()
+  }
+
+  close(): void {
+    this.#watch.stop()
+  }
+}

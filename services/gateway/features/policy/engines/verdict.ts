@@ -1,0 +1,30 @@
+import type { Decision } from '../../../call/index.ts'
+
+/** What an engine says of a call. */
+export interface Verdict {
+  readonly action: Decision['action']
+  readonly reason: string
+}
+
+const STRICTNESS: Readonly<Record<Decision['action'], number>> = { allow: 1, require_approval: 2, deny: 3 }
+
+export function isStricter(action: Decision['action'], than: Decision['action']): boolean {
+  return STRICTNESS[action] > STRICTNESS[than]
+}
+
+/** What stands in a decision that an engine made, beside its verdict. */
+export type Deciding = Pick<Decision, 'policy' | 'rule' | 'ruleSha256'>
+
+/** The stricter of what was decided so far and what one more engine says; between equals the first stays. */
+export function joined(
+  decision: Decision,
+  engine: Decision['engines'][number]['name'],
+  verdict: Verdict,
+  by: Deciding,
+): Decision {
+  const { action, reason } = verdict
+  const engines = [...decision.engines, { action, name: engine }]
+  if (!isStricter(action, decision.action)) return { ...decision, engines }
+  const { ruleSha256: _, code: __, ...rest } = decision
+  return { ...rest, ...by, action, reason, engines, rates: action === 'deny' ? [] : decision.rates }
+}
