@@ -125,7 +125,7 @@ async function judged(prefix: string, setUp: SetUp): Promise<() => void> {
 }
 
 /** The servers of this bench are shown nothing. */
-const noCredentials = { missing: () => false, follow: async () => {} }
+const noCredentials = { missing: () => null, follow: async () => {} }
 
 /** The time stands still, so that asking for it costs nothing. */
 const stillClock: Clock = { ...systemClock, now: () => 1_700_000_000_000 }

@@ -5,7 +5,15 @@ export type UpstreamAuth =
   | { readonly type: 'headerSecret'; readonly credentialKey: string; readonly headerName: string }
   | { readonly type: 'oauthClientCredentials'; readonly credentialKey: string; readonly oauth: OAuthGrant }
   | { readonly type: 'tokenExchange'; readonly audience: string }
-  | { readonly type: 'mtls'; readonly credentialKey: string }
+  | MtlsAuth
+  /** The token that the calling user has connected at a provider (`auth.perUser`), with or without a client certificate. */
+  | { readonly type: 'perUser'; readonly provider: string; readonly mtls: MtlsAuth | null }
+
+/** A client certificate. */
+export interface MtlsAuth {
+  readonly type: 'mtls'
+  readonly credentialKey: string
+}
 
 /** A client credentials grant (RFC 6749, section 4.4). */
 export interface OAuthGrant {

@@ -6,6 +6,8 @@ import {
   type Denial,
   deny,
   type Identity,
+  isDenial,
+  type MtlsAuth,
   NO_CREDENTIAL,
   type UpstreamAuth,
 } from '../../call/index.ts'
@@ -23,6 +25,8 @@ export interface CredentialsOptions {
   }
   /** CA bundle for every server; null: none. */
   readonly extraCA: string | null
+  /** The tokens that users have connected; null: `tokenVault` is off. */
+  readonly userTokens?: UserTokens | null
   /** The token that a caller has shown; null: it is not one of the broker's. */
   readonly sessionToken: (identity: Identity) => string | null
   readonly dialer: Pick<Dialer, 'fetchBytes'>
@@ -30,16 +34,23 @@ export interface CredentialsOptions {
   readonly log: Log
 }
 
+/** Users' own tokens, by `<ns>/<name>` of the server and provider. */
+export interface UserTokens {
+  missing(server: string, provider: string, identity: Identity): Denial | null
+  of(server: string, provider: string, identity: Identity): Credential | Denial | Promise<Credential | Denial>
+  renewed(server: string, provider: string, identity: Identity, refused: Credential): Promise<Credential | Denial>
+}
+
 /** What the gateway shows its servers (document 2, MCPServer `auth`). The caller's own token is never among it. */
 export interface Credentials {
   /** Reads what these servers need, and forgets everything else. */
   follow(auths: readonly UpstreamAuth[]): Promise<void>
-  /** Whether it is plain already that no call of the server can be made. */
-  missing(auth: UpstreamAuth): boolean
+  /** Why it is plain already that this caller can make no call of the server; null: nothing is known against it. */
+  missing(server: Pick<Shown, 'key' | 'auth'>, identity: Identity): Denial | null
   /** What a call shows its server: a plain value when it is known, `upstream_credential` when there is none. */
   of(server: Shown, identity: Identity): Credential | Denial | Promise<Credential | Denial>
-  /** What to show instead of what the server has just refused; null: there is nothing else. */
-  renewed(server: Shown, identity: Identity, refused: Credential): Promise<Credential | null>
+  /** What to show instead of what the server has just refused; null: there is nothing else; a denial says what its user can do. */
+  renewed(server: Shown, identity: Identity, refused: Credential): Promise<Credential | Denial | null>
   close(): void
 }
 
@@ -71,34 +82,43 @@ class UpstreamCredentials implements Credentials {
   }
 
   async follow(auths: readonly UpstreamAuth[]): Promise<void> {
-    const filed = auths.filter((auth) => 'credentialKey' in auth)
+    const filed = auths.map(withoutUser).filter((auth) => auth !== null && 'credentialKey' in auth)
     this.#sources.keep(new Set(filed.map((auth) => auth.credentialKey)))
     await this.#folder.follow(filed)
   }
 
-  missing(auth: UpstreamAuth): boolean {
+  missing({ key, auth }: Pick<Shown, 'key' | 'auth'>, identity: Identity): Denial | null {
     switch (auth.type) {
       case 'none':
-        return false
+        return null
+      case 'perUser':
+        if (auth.mtls !== null && this.#folder.credential(auth.mtls.credentialKey) === null) return noCredential
+        return this.#options.userTokens?.missing(key, auth.provider, identity) ?? this.#noVault()
       case 'tokenExchange':
-        return this.#options.config.tokenExchangeURL === ''
+        return this.#options.config.tokenExchangeURL === '' ? noCredential : null
       case 'oauthClientCredentials':
-        return this.#folder.client(auth.credentialKey) === null
+        return this.#folder.client(auth.credentialKey) === null ? noCredential : null
       default:
-        return this.#folder.credential(auth.credentialKey) === null
+        return this.#folder.credential(auth.credentialKey) === null ? noCredential : null
     }
   }
 
   of(server: Shown, identity: Identity): Credential | Denial | Promise<Credential | Denial> {
     const { auth } = server
     if (auth.type === 'none') return NO_CREDENTIAL
+    if (auth.type === 'perUser') return this.#ofUser(server.key, auth, identity)
     if (!isFetched(auth)) return this.#folder.credential(auth.credentialKey) ?? noCredential
     const token = this.#token(server, auth, identity)?.get() ?? noCredential
     return token instanceof Promise ? token.then(orDenied) : orDenied(token)
   }
 
-  async renewed(server: Shown, identity: Identity, refused: Credential): Promise<Credential | null> {
+  async renewed(server: Shown, identity: Identity, refused: Credential): Promise<Credential | Denial | null> {
     const { auth } = server
+    if (auth.type === 'perUser') {
+      const { provider, mtls } = auth
+      const next = (await this.#options.userTokens?.renewed(server.key, provider, identity, refused)) ?? null
+      return next === null || isDenial(next) ? next : this.#withCertificate(next, mtls)
+    }
     if (auth.type === 'none' || auth.type === 'mtls') return null
     if (isFetched(auth)) return (await this.#token(server, auth, identity)?.renewed(refused)) ?? null
     const key = auth.credentialKey
@@ -112,6 +132,26 @@ class UpstreamCredentials implements Credentials {
     this.#stopReading()
   }
 
+  #ofUser(
+    server: string,
+    { provider, mtls }: PerUser,
+    identity: Identity,
+  ): Credential | Denial | Promise<Credential | Denial> {
+    const token = this.#options.userTokens?.of(server, provider, identity) ?? noVault
+    const shown = (found: Credential | Denial) => (isDenial(found) ? found : this.#withCertificate(found, mtls))
+    return token instanceof Promise ? token.then(shown) : shown(token)
+  }
+
+  #withCertificate(token: Credential, mtls: MtlsAuth | null): Credential | Denial {
+    if (mtls === null) return token
+    const clientCert = this.#folder.credential(mtls.credentialKey)?.clientCert ?? null
+    return clientCert === null ? noCredential : { headers: token.headers, clientCert }
+  }
+
+  #noVault(): Denial | null {
+    return this.#options.userTokens ? null : noVault
+  }
+
   #token(server: Shown, auth: Fetched, identity: Identity): Token | null {
     if (auth.type === 'oauthClientCredentials') return this.#sources.granted(server, auth)
     const subject = this.#options.sessionToken(identity)
@@ -119,6 +159,14 @@ class UpstreamCredentials implements Credentials {
   }
 }
 
+type PerUser = Extract<UpstreamAuth, { type: 'perUser' }>
+
+/** What of it stands in files. */
+function withoutUser(auth: UpstreamAuth): Exclude<UpstreamAuth, PerUser> | null {
+  return auth.type === 'perUser' ? auth.mtls : auth
+}
+
+const noVault = deny('upstream_credential', 'the gateway keeps no accounts of users: tokenVault.enabled is off')
 const noCredential = deny('upstream_credential', 'the gateway has no usable credential for this server')
 
 function isFetched(auth: UpstreamAuth): auth is Fetched {

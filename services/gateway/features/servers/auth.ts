@@ -3,6 +3,18 @@ import type { UpstreamAuth } from '../../call/index.ts'
 
 /** Registry entry `auth`, with everything that its type needs; a string says what is wrong, beginning with the member. */
 export function authOf(entry: AuthEntry, url: string): UpstreamAuth | string {
+  const { perUser = false, provider = '' } = entry
+  const auth = typedAuth(entry, url)
+  if (typeof auth === 'string') return auth
+  if (!perUser) return provider === '' ? auth : '.provider: goes with perUser alone'
+  if (provider === '') return required('provider')
+  if (auth.type === 'none') return { type: 'perUser', provider, mtls: null }
+  return auth.type === 'mtls'
+    ? { type: 'perUser', provider, mtls: auth }
+    : '.type: perUser goes with type none or mtls alone'
+}
+
+function typedAuth(entry: AuthEntry, url: string): Exclude<UpstreamAuth, { type: 'perUser' }> | string {
   const { type, credentialKey, headerName, oauth, tokenExchange } = entry
   if (type === 'none') return { type }
   if (type === 'tokenExchange') {

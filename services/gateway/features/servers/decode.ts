@@ -26,7 +26,6 @@ function unbuiltParts(file: UpstreamsFile): string[] {
 
 function unbuiltOfServer(server: ServerEntry): string[] {
   const out: string[] = []
-  if (server.auth.perUser === true) out.push('auth.perUser')
   if (server.dlpProfile !== undefined && server.dlpProfile !== 'none') out.push('dlpProfile')
   return out
 }
@@ -39,9 +38,10 @@ function misnamed(file: UpstreamsFile): string[] {
   const filed = new Map<string, { readonly key: string; readonly auth: string }>()
   for (const [key, { url, auth }] of Object.entries(file.servers)) {
     if (!URL.canParse(url)) out.push(`servers[${key}].url: not a URL`)
-    const how = authOf(auth, url)
+    const auths = authOf(auth, url)
+    const how = typeof auths !== 'string' && auths.type === 'perUser' ? auths.mtls : auths
     if (typeof how === 'string') out.push(`servers[${key}].auth${how}`)
-    else if ('credentialKey' in how) {
+    else if (how !== null && 'credentialKey' in how) {
       const mine = { key, auth: JSON.stringify(how) }
       const first = filed.getOrInsert(how.credentialKey, mine)
       // The same files cannot be shown in two ways.

@@ -138,13 +138,29 @@ test('what this version does not enforce refuses the file', () => {
     decodeUpstreams(Buffer.from(JSON.stringify({ ...file, servers: { 'a/b': entry('http://x', more) }, bindings: {} })))
   assert.ok(using({}).ok)
   assert.ok(using({ dlpProfile: 'none' }).ok)
-  const unbuilt: [Partial<ServerEntry>, string][] = [
-    [{ auth: { type: 'none', perUser: true, provider: 'github' } }, 'auth.perUser'],
-    [{ dlpProfile: 'strict' }, 'dlpProfile'],
-  ]
+  const unbuilt: [Partial<ServerEntry>, string][] = [[{ dlpProfile: 'strict' }, 'dlpProfile']]
   for (const [more, path] of unbuilt) {
     assert.deepEqual(using(more), { ok: false, problems: [`servers[a/b].${path}: not built yet in this version`] })
   }
+})
+
+test('a server for each user names its provider, and may ask for a certificate as well', () => {
+  // Shows D3.registry.auth.
+  const auth = (wish: ServerEntry['auth']) => {
+    const read = decodeUpstreams(
+      Buffer.from(JSON.stringify({ ...file, servers: { 'a/b': entry('https://x', { auth: wish }) }, bindings: {} })),
+    )
+    return read.ok ? buildRegistry(read.file, {}).upstream('a/b')?.auth : read.problems
+  }
+  const perUser = { perUser: true, provider: 'github' }
+  const mtls = { type: 'mtls', credentialKey: 'a.b' } as const
+  assert.deepEqual(auth({ type: 'none', ...perUser }), { type: 'perUser', provider: 'github', mtls: null })
+  assert.deepEqual(auth({ ...mtls, ...perUser }), { type: 'perUser', provider: 'github', mtls })
+  assert.deepEqual(auth({ type: 'none', perUser: true }), ['servers[a/b].auth.provider: Required value'])
+  assert.deepEqual(auth({ type: 'none', provider: 'github' }), ['servers[a/b].auth.provider: goes with perUser alone'])
+  assert.deepEqual(auth({ type: 'bearerSecret', credentialKey: 'a.b', ...perUser }), [
+    'servers[a/b].auth.type: perUser goes with type none or mtls alone',
+  ])
 })
 
 test('keys that are no names, reserved names, unknown fields and bad URLs refuse the file', () => {

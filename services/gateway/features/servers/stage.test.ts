@@ -6,10 +6,10 @@ import { Readable } from 'node:stream'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { silentLog } from '@plat/process'
-import { type Call, type Identity, isDenial, type Operation, Snapshots } from '../../call/index.ts'
+import { type Call, deny, type Identity, isDenial, type Operation, Snapshots } from '../../call/index.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
 import { createServers } from './index.ts'
-import { buildRegistry } from './registry.ts'
+import { buildRegistry, type Upstream } from './registry.ts'
 import { createResolveStage, registrySlot } from './stage.ts'
 
 const clock = new TestClock()
@@ -41,7 +41,7 @@ function callOf(snapshots: Snapshots, server: string, operation: Operation = 'mc
 function ready() {
   const snapshots = new Snapshots()
   snapshots.publish(registrySlot, buildRegistry(null, { notes: 'http://notes/mcp', hidden: 'http://hidden/mcp' }))
-  return { snapshots, stage: createResolveStage({ snapshots, credentials: { missing: () => false } }) }
+  return { snapshots, stage: createResolveStage({ snapshots, credentials: { missing: () => null } }) }
 }
 
 test('the scope is asked before the name is looked up, and the challenge names it', async () => {
@@ -69,13 +69,16 @@ test('a target names server, key and, for calls alone, the tool', async () => {
 test('a server whose credential is missing is refused before anything is asked or held, after its name is known', async () => {
   const { snapshots } = ready()
   const asked: string[] = []
-  const missing = ({ type }: { readonly type: string }) => asked.push(type) > 0
+  const missing = ({ key, auth: { type } }: Pick<Upstream, 'key' | 'auth'>, { agent }: Identity) => {
+    asked.push(`${key} ${type} ${agent}`)
+    return deny('upstream_credential', 'none')
+  }
   const stage = createResolveStage({ snapshots, credentials: { missing } })
   const answer = await stage.admit(callOf(snapshots, 'notes'))
   assert.ok(isDenial(answer) && answer.code === 'upstream_credential')
   const unknown = await stage.admit(callOf(snapshots, 'missing'))
   assert.ok(isDenial(unknown) && unknown.code === 'unknown_server')
-  assert.deepEqual(asked, ['none'])
+  assert.deepEqual(asked, [`notes none ${identity.agent}`])
 })
 
 test('operations of planes that are not built are refused', async () => {
@@ -105,7 +108,7 @@ test('the registry is read at start and on change; a missing or bad file keeps t
   const servers = createServers({
     config: { upstreamsFile, upstreams: { fixed: 'http://fixed/mcp' }, policyReloadSeconds: 2 },
     snapshots,
-    credentials: { missing: () => false, follow: async () => {} },
+    credentials: { missing: () => null, follow: async () => {} },
     clock,
     log: silentLog,
     metrics: { configured: (count) => told.push(count) },

@@ -28,8 +28,8 @@ const toolsScope: MissingScopes = ({ scopes }, server) => (scopes.has(`tools:${s
 export interface ServerCredentials {
   /** Reads what these servers need, and forgets everything else. */
   follow(auths: readonly UpstreamAuth[]): Promise<void>
-  /** Whether it is plain already that no call of such a server can be made. */
-  missing(auth: UpstreamAuth): boolean
+  /** Why it is plain already that this caller can make no call of the server; null: nothing is known against it. */
+  missing(server: Pick<Upstream, 'key' | 'auth'>, identity: Identity): Denial | null
 }
 
 export interface ResolveOptions {
@@ -60,10 +60,7 @@ export function createResolveStage({
       const upstream = call.snapshot.get(registrySlot).resolve(call.facts.identity, call.server)
       if (isDenial(upstream)) return upstream
       // Asked before anybody is asked and anything is held: a call that cannot be made costs nothing.
-      if (credentials.missing(upstream.auth)) {
-        return deny('upstream_credential', `the gateway has no usable credential for ${call.server}`)
-      }
-      return { target: targetOf(call, upstream) }
+      return credentials.missing(upstream, call.facts.identity) ?? { target: targetOf(call, upstream) }
     },
     still: (call) => stillThere(call, snapshots),
   })

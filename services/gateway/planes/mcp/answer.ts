@@ -7,7 +7,7 @@ import { idOf, type McpRequest, progressTokenOf } from './message.ts'
 import { serverName } from './read.ts'
 
 /** Members of a denial's `data` that clients see; whatever else stands there is for the plane. */
-const TOLD = ['supported', 'requested', 'approvalId'] as const
+const TOLD = ['supported', 'requested', 'approvalId', 'connectURL', 'provider'] as const
 
 /**
  * Whether a refusal is told by the HTTP status: what never became a call, what the error table says so, challenges, and everything

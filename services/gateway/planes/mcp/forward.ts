@@ -8,6 +8,7 @@ import {
   deny,
   type Head,
   type Identity,
+  isDenial,
   type Outcome,
   type Reply,
   type UpstreamAuth,
@@ -58,8 +59,8 @@ export interface McpUpstream {
 export interface Credentials {
   /** A plain value when it is known; `upstream_credential` when there is none. */
   of(upstream: McpUpstream, identity: Identity): Credential | Denial | Promise<Credential | Denial>
-  /** What to show instead of what the server has just refused; null: there is nothing else. */
-  renewed(upstream: McpUpstream, identity: Identity, refused: Credential): Promise<Credential | null>
+  /** What to show instead of what the server has just refused; null: there is nothing else; a denial says what to do about it. */
+  renewed(upstream: McpUpstream, identity: Identity, refused: Credential): Promise<Credential | Denial | null>
 }
 
 /** What forwarding needs beside the call. */
@@ -162,7 +163,9 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
     try {
       const head = await exchange.head
       const attempt = { endpoint: this.#origin, status: head.status, ms: clock.monotonic() - started }
-      if (head.status === UNAUTHORIZED && this.#refused === null && (await this.#renews())) {
+      const renews = head.status === UNAUTHORIZED && this.#refused === null ? await this.#renews() : false
+      if (isDenial(renews)) return this.#giveUp(renews)
+      if (renews) {
         this.#refused = attempt
         this.done()
         exchange.abort('what it was shown was refused')
@@ -187,11 +190,12 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
   }
 
   /** A server that refuses what it was shown has done nothing yet, so the same request may go again with a newer credential. */
-  async #renews(): Promise<boolean> {
+  async #renews(): Promise<boolean | Denial> {
     const { call, upstream } = this.#passage
     const next = await this.#forwarder.credentials.renewed(upstream, call.facts.identity, this.#credential)
-    if (next !== null) this.#credential = next
-    return next !== null
+    if (next === null || isDenial(next)) return next ?? false
+    this.#credential = next
+    return true
   }
 
   /** A frame of the upstream's stream as it goes on; null: it was for the gateway. Throws what ends the stream. */

@@ -12,8 +12,18 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const NO_SALT = new Uint8Array(0)
 
-/** What is sealed: ids of sessions, of server requests and of events, cursors of lists, states between two rounds of a call. */
-export const SEAL_KINDS = ['mcp-session', 'mcp-request', 'mcp-event', 'mcp-cursor', 'mcp-state'] as const
+/**
+ * What is sealed: ids of sessions, of server requests and of events, cursors of lists, states between two rounds of a call; and what a
+ * browser carries through the consent to a user's account.
+ */
+export const SEAL_KINDS = [
+  'mcp-session',
+  'mcp-request',
+  'mcp-event',
+  'mcp-cursor',
+  'mcp-state',
+  'connect-flow',
+] as const
 export type SealKind = (typeof SEAL_KINDS)[number]
 
 /** Who may use a sealed text, and where. Everything here is authenticated, nothing of it is in the text. */
