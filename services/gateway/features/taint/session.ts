@@ -54,6 +54,11 @@ export class TaintedSession {
     return true
   }
 
+  /** These were brought again: a call that began before does not clear them. */
+  again(labels: readonly string[], turn: number): void {
+    for (const label of labels) if (this.labels.has(label)) this.labels.set(label, turn)
+  }
+
   isArriving(label: string): boolean {
     return this.#arriving.has(label)
   }

@@ -6,12 +6,12 @@ import type { TaintEvent } from './events.ts'
 import { TaintedSession } from './session.ts'
 
 /** Sessions with labels in one gateway. One more is refused: none is forgotten before its time. */
-export const SESSIONS_MAX = 200_000
+const SESSIONS_MAX = 200_000
 /** Labels of one session. */
 export const LABELS_MAX = 256
 /** How often sessions that have ended are looked for, in milliseconds. */
 const SWEEP_EVERY_MS = 60_000
-/** Events after which the journal is written anew with what still counts. */
+/** Events after which the journal is written anew with what still counts; more when there are more sessions than that. */
 export const COMPACT_AFTER_EVENTS = 20_000
 /** The journal hears of a session's calls this many times in its retention; labels are kept that much longer. */
 const NOTES_PER_RETENTION = 24
@@ -24,6 +24,8 @@ export interface TaintsOptions {
   readonly clock: Clock
   /** How long labels are kept after the last call, in milliseconds; never less than until the last token expires. */
   readonly retentionMs: number
+  /** Default 200,000. */
+  readonly maxSessions?: number
   /** Told once of each label that this replica added or cleared, when it is durable. */
   readonly onChange: (op: 'added' | 'cleared', label: string) => void
   /** Told how many sessions have labels, after each change. */
@@ -45,6 +47,7 @@ export type Turn = number
 export class Taints {
   readonly #options: TaintsOptions
   readonly #noteEveryMs: number
+  readonly #maxSessions: number
   readonly #sessions = new ByCaller()
   /** Sessions by the `jti` of tokens that are not expired yet: what is delegated has the labels of whoever delegated it. */
   readonly #byToken = new Map<string, TaintedSession>()
@@ -58,6 +61,7 @@ export class Taints {
 
   private constructor(options: TaintsOptions) {
     this.#options = options
+    this.#maxSessions = options.maxSessions ?? SESSIONS_MAX
     this.#noteEveryMs = options.retentionMs / NOTES_PER_RETENTION
   }
 
@@ -103,12 +107,9 @@ export class Taints {
   /** Null: the session has these labels, and a restart does not change that. A plain value where it had them before. */
   add(identity: Identity, labels: readonly string[]): null | Denial | Promise<null | Denial> {
     const known = this.#sessions.get(identity)
-    if (known?.has(labels) === true) {
-      const turn = ++this.#turn
-      for (const label of labels) known.labels.set(label, turn)
-      return null
-    }
-    if (known === null && this.#sessions.size >= SESSIONS_MAX) return full('sessions with taint labels')
+    known?.again(labels, ++this.#turn)
+    if (known?.has(labels) === true) return null
+    if (known === null && this.#sessions.size >= this.#maxSessions) return full('sessions with taint labels')
     const session = known ?? this.#begin(identity)
     // Something is being written: it could be the removal of a label that seems to be there.
     const missing = session.writing > 0 ? labels : labels.filter((label) => !session.labels.has(label))
@@ -133,7 +134,7 @@ export class Taints {
     const inherited = (known?.inherited(identity) ?? identity.inheritedTaints).filter(names)
     const labels = own.map(([label]) => label)
     if (labels.length === 0 && inherited.length === 0) return []
-    if (known === null && this.#sessions.size >= SESSIONS_MAX) return []
+    if (known === null && this.#sessions.size >= this.#maxSessions) return []
     const session = known ?? this.#begin(identity)
     const { jti, expiresAt } = identity
     // A delegated token brings labels of somebody else, and the next one brings them anew.
@@ -181,7 +182,6 @@ export class Taints {
 
   #begin({ namespace, agent, session }: TaintedSession['caller']): TaintedSession {
     const begun = new TaintedSession({ namespace, agent, session })
-    begun.usedAt = this.#options.clock.now()
     this.#sessions.add(begun)
     return begun
   }
@@ -211,7 +211,8 @@ export class Taints {
     for (const jti of heardOf) if (session.tokens.has(jti)) this.#byToken.set(jti, session)
     this.#count(before, session.labels.size)
     this.#dropBlank(session)
-    if (this.#events >= COMPACT_AFTER_EVENTS && !this.#compacting) void this.#compact()
+    const isLong = this.#events >= Math.max(COMPACT_AFTER_EVENTS, this.#sessions.size)
+    if (isLong && !this.#compacting) void this.compact()
   }
 
   /** How many sessions have labels, when one went from so many labels to so many. */
@@ -242,11 +243,12 @@ export class Taints {
     }
   }
 
-  async #compact(): Promise<void> {
+  /** Writes the journal anew with what still counts. Never rejects. */
+  async compact(): Promise<void> {
     this.#compacting = true
     try {
       const known = [...this.#sessions].filter(({ version }) => version > 0)
-      this.#events = known.length
+      this.#events = 0
       const snapshot = known.map((session) => ({
         key: session.key,
         version: session.version,

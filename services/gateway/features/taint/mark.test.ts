@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
+import { type TestContext, test } from 'node:test'
+import { TestClock } from '@plat/core'
+import { createMemoryJournal, type Journal } from '@plat/state'
+import { type Call, type Frame, isDenial, Snapshots, type Target } from '../../call/index.ts'
+import { testIdentity } from '../../call/testing/identity.ts'
+import type { TaintEvent } from './events.ts'
+import { createMark } from './mark.ts'
+import { createTaintStage } from './stage.ts'
+import { Taints } from './taints.ts'
+
+const clock = new TestClock()
+const identity = { ...testIdentity, expiresAt: clock.now() + 3_600_000 }
+
+async function world(t: TestContext, append?: Journal<TaintEvent>['append']) {
+  const journal = createMemoryJournal<TaintEvent>(() => clock.now())
+  const taints = await Taints.open({
+    journal: {
+      append: append ?? ((key, events) => journal.append(key, events)),
+      read: (after) => journal.read(after),
+      follow: (after, apply, signal) => journal.follow(after, apply, signal),
+      compact: (upTo, snapshot) => journal.compact(upTo, snapshot),
+      health: 'ok',
+    },
+    clock,
+    retentionMs: 86_400_000,
+    onChange() {},
+    onSessions() {},
+    onFault() {},
+  })
+  t.after(() => taints.close())
+  return taints
+}
+
+function callOf(labels: Partial<Target['labels']>, taints: Taints): Call<'identity' | 'target' | 'taints'> {
+  const target: Target = {
+    kind: 'mcp',
+    key: 'default/notes',
+    server: 'notes',
+    tool: 'read',
+    trust: 'trusted',
+    dataClass: 'internal',
+    jurisdiction: null,
+    labels: { taints: [], clearTaints: [], sinks: [], ...labels },
+    builtin: false,
+  }
+  const wire = { method: 'POST', path: '/mcp/notes', query: '', headers: {}, body: Readable.from([]), remote: '' }
+  const call = {
+    id: 'c',
+    wire,
+    signal: new AbortController().signal,
+    receivedAt: clock.now(),
+    snapshot: new Snapshots().current,
+    operation: 'mcp.call',
+    method: 'tools/call',
+    server: 'notes',
+    name: 'read',
+    body: null,
+    parent: null,
+    pass: 1,
+  } as const
+  const unseen = { ...call, facts: { identity, target, taints: { labels: [] } } }
+  const verdict = createTaintStage(taints).admit(unseen)
+  assert.ok('taints' in verdict)
+  return { ...call, facts: { identity, target, taints: verdict.taints } }
+}
+
+const frame = (role: Frame['role'], value: unknown): Frame => ({ role, value, raw: Buffer.from('x') })
+const good = frame('final', { result: { content: [] } })
+
+const open = (taints: Taints, labels: Partial<Target['labels']>, clears = false) =>
+  createMark({ taints, clears: () => clears }).open(callOf(labels, taints))
+
+test('no frame passes before its label is durable, and none at all when it cannot be kept', async (t) => {
+  const gate = Promise.withResolvers<number>()
+  const taints = await world(t, () => gate.promise)
+  const running = open(taints, { taints: ['web'] }) ?? assert.fail()
+  let passed = false
+  const passing = Promise.resolve(running.frame(frame('progress', {}))).then((frames) => {
+    passed = true
+    return frames
+  })
+  await new Promise((resolve) => setImmediate(resolve))
+  assert.ok(!passed)
+  gate.reject(new Error('the disk is full'))
+  const verdict = await passing
+  assert.ok(isDenial(verdict))
+  assert.equal(verdict.code, 'state_unavailable')
+  assert.deepEqual(running.marking?.added, [])
+})
+
+test('a reply that brings nothing new costs no review, unless a label could be cleared meanwhile', async (t) => {
+  const taints = await world(t)
+  assert.equal(open(taints, {}), null)
+  assert.equal(open(taints, { sinks: ['mail'] }), null)
+  const first = open(taints, { taints: ['web'] }) ?? assert.fail()
+  assert.deepEqual(await first.frame(good), [good])
+  assert.deepEqual(first.marking?.added, ['web'])
+  assert.equal(open(taints, { taints: ['web'] }), null)
+  const again = open(taints, { taints: ['web'] }, true) ?? assert.fail()
+  assert.deepEqual(again.frame(good), [good])
+  assert.deepEqual(again.marking?.added, [])
+})
+
+test('only an answer without an error, and not another question, is a success that clears', async (t) => {
+  const taints = await world(t)
+  await taints.add(identity, ['web'])
+  const failures = [
+    { error: { code: -32000, message: 'no' } },
+    { result: { isError: true } },
+    { result: { resultType: 'input_required' } },
+    { result: null },
+    undefined,
+  ]
+  for (const value of failures) {
+    const running = open(taints, { clearTaints: ['*'] }) ?? assert.fail()
+    await running.frame(frame('final', value))
+    await running.marking?.sent?.()
+    assert.deepEqual(taints.labelsOf(identity), ['web'])
+  }
+  const running = open(taints, { clearTaints: ['*'] }) ?? assert.fail()
+  await running.frame(frame('final', { result: { resultType: 'complete' } }))
+  assert.deepEqual(taints.labelsOf(identity), ['web'])
+  await running.marking?.sent?.()
+  assert.deepEqual([taints.labelsOf(identity), running.marking?.cleared], [[], ['web']])
+})
+
+test('a tool that brings a label and clears all keeps the one that it brought', async (t) => {
+  const taints = await world(t)
+  await taints.add(identity, ['web'])
+  const running = open(taints, { taints: ['checked', 'web'], clearTaints: ['*'] }) ?? assert.fail()
+  await running.frame(good)
+  await running.marking?.sent?.()
+  assert.deepEqual([...taints.labelsOf(identity)].toSorted(), ['checked', 'web'])
+})

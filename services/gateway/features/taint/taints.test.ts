@@ -1,0 +1,301 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { TestClock } from '@plat/core'
+import { createMemoryJournal, type Journal, openFileJournal } from '@plat/state'
+import fc from 'fast-check'
+import type { Identity } from '../../call/index.ts'
+import { testIdentity } from '../../call/testing/identity.ts'
+import { decodeTaintEvent, type TaintEvent } from './events.ts'
+import { COMPACT_AFTER_EVENTS, LABELS_MAX, Taints } from './taints.ts'
+
+const HOUR_MS = 3_600_000
+
+interface World {
+  readonly clock: TestClock
+  readonly taints: Taints
+  readonly journal: Journal<TaintEvent>
+  readonly changes: string[]
+  readonly faults: unknown[]
+  /** How many sessions have labels. */
+  count(): number
+  /** Opens what the journal holds, as a restart does. */
+  again(): Promise<Taints>
+}
+
+async function world(
+  t: TestContext,
+  given: {
+    readonly journal?: (own: Journal<TaintEvent>) => Journal<TaintEvent>
+    readonly clock?: TestClock
+    readonly maxSessions?: number
+  } = {},
+): Promise<World> {
+  const clock = given.clock ?? new TestClock()
+  const own = createMemoryJournal<TaintEvent>(() => clock.now())
+  const journal = given.journal?.(own) ?? own
+  const changes: string[] = []
+  const faults: unknown[] = []
+  let count = 0
+  const open = async () => {
+    const taints = await Taints.open({
+      journal,
+      clock,
+      retentionMs: 24 * HOUR_MS,
+      ...(given.maxSessions !== undefined && { maxSessions: given.maxSessions }),
+      onChange: (op, label) => void changes.push(`${op} ${label}`),
+      onSessions: (sessions) => {
+        count = sessions
+      },
+      onFault: (error) => void faults.push(error),
+    })
+    t.after(() => taints.close())
+    return taints
+  }
+  return { clock, taints: await open(), journal, changes, faults, count: () => count, again: open }
+}
+
+const who = (clock: TestClock, change: Partial<Identity> = {}): Identity => ({
+  ...testIdentity,
+  expiresAt: clock.now() + HOUR_MS,
+  ...change,
+})
+
+/** A journal whose writes wait until the test lets them, or makes them fail. */
+function gated() {
+  const waiting: { readonly let: () => void; readonly fail: () => void }[] = []
+  const journal = (own: Journal<TaintEvent>): Journal<TaintEvent> => ({
+    append: async (key, events) => {
+      const gate = Promise.withResolvers<void>()
+      waiting.push({ let: gate.resolve, fail: () => gate.reject(new Error('the disk is full')) })
+      await gate.promise
+      return own.append(key, events)
+    },
+    read: (after) => own.read(after),
+    follow: (after, apply, signal) => own.follow(after, apply, signal),
+    compact: (upTo, snapshot) => own.compact(upTo, snapshot),
+    health: 'ok',
+  })
+  return { journal, waiting }
+}
+
+test('a label is in force at once and acknowledged when it is durable; of two calls that bring it, each waits', async (t) => {
+  const { journal, waiting } = gated()
+  const { taints, clock, changes, count } = await world(t, { journal })
+  const one = who(clock)
+  const first = taints.add(one, ['web'])
+  assert.ok(first instanceof Promise)
+  assert.deepEqual(taints.labelsOf(one), ['web'])
+  assert.ok(!taints.has(one, ['web']))
+  const second = taints.add(one, ['web'])
+  assert.ok(second instanceof Promise)
+  waiting[0]?.let()
+  assert.equal(await first, null)
+  waiting[1]?.let()
+  assert.equal(await second, null)
+  assert.equal(taints.add(one, ['web']), null)
+  assert.deepEqual([taints.labelsOf(one), changes[0], count()], [['web'], 'added web', 1])
+})
+
+test('a label that cannot be kept denies, and the session that never saw its answer goes without', async (t) => {
+  const { journal, waiting } = gated()
+  const { taints, clock, faults, count } = await world(t, { journal })
+  const adding = taints.add(who(clock), ['web'])
+  waiting[0]?.fail()
+  const denial = await adding
+  assert.equal(denial?.code, 'state_unavailable')
+  assert.deepEqual([taints.labelsOf(who(clock)), faults.length, count()], [[], 1, 0])
+})
+
+test('a call clears what was there when it began, and neither what came since nor what comes meanwhile', async (t) => {
+  // Shows D2.server.toolLabels.clearTaints.
+  const { journal, waiting } = gated()
+  const { taints, clock, changes } = await world(t, { journal })
+  const one = who(clock)
+  const done = async (adding: unknown) => {
+    waiting.at(-1)?.let()
+    await adding
+  }
+  await done(taints.add(one, ['web', 'mail', 'file']))
+  const { turn } = taints
+  taints.add(one, ['mail'])
+  const clearing = taints.clear(one, { wanted: ['*'], turn })
+  const meanwhile = taints.add(one, ['file'])
+  assert.deepEqual(new Set(taints.labelsOf(one)), new Set(['web', 'mail', 'file']))
+  waiting.at(-2)?.let()
+  assert.deepEqual(await clearing, ['web', 'file'])
+  assert.deepEqual(new Set(taints.labelsOf(one)), new Set(['mail', 'file']))
+  await done(meanwhile)
+  assert.deepEqual(new Set(taints.labelsOf(one)), new Set(['mail', 'file']))
+  assert.deepEqual(changes.slice(3), ['cleared web', 'cleared file', 'added file'])
+})
+
+test('only what is named is cleared, and nothing is when that cannot be kept', async (t) => {
+  const { journal, waiting } = gated()
+  const { taints, clock } = await world(t, { journal })
+  const one = who(clock)
+  const adding = taints.add(one, ['web', 'mail'])
+  waiting[0]?.let()
+  await adding
+  const failing = taints.clear(one, { wanted: ['web'], turn: taints.turn })
+  waiting[1]?.fail()
+  await assert.rejects(failing)
+  assert.deepEqual(taints.labelsOf(one), ['web', 'mail'])
+  const clearing = taints.clear(one, { wanted: ['web', 'other'], turn: taints.turn })
+  waiting[2]?.let()
+  assert.deepEqual(await clearing, ['web'])
+  assert.deepEqual(taints.labelsOf(one), ['mail'])
+})
+
+test('labels of a fork count until they are cleared, for every token of the session and after a restart', async (t) => {
+  const { taints, clock, again } = await world(t)
+  const fork = who(clock, { inheritedTaints: ['parent'], forkRoot: 'root' })
+  assert.deepEqual(taints.labelsOf(fork), ['parent'])
+  assert.equal(await taints.add(fork, ['web']), null)
+  assert.deepEqual(new Set(taints.seen(fork).labels), new Set(['web', 'parent']))
+  assert.deepEqual(new Set(await taints.clear(fork, { wanted: ['*'], turn: taints.turn })), new Set(['web', 'parent']))
+  const renewed = { ...fork, jti: 'j2' }
+  for (const book of [taints, await again()]) {
+    assert.deepEqual(book.labelsOf(fork), [])
+    assert.deepEqual(book.labelsOf(renewed), [])
+    assert.deepEqual(book.labelsOf({ ...fork, session: 'other' }), ['parent'])
+  }
+})
+
+test('what is delegated has the labels of whoever delegated it, and clearing holds for the one token', async (t) => {
+  const { taints, clock, again } = await world(t)
+  const delegator = who(clock, { agent: 'a', session: 's', jti: 'ja' })
+  const delegated = who(clock, {
+    agent: 'b',
+    session: 't',
+    jti: 'jb',
+    ancestors: ['ja'],
+    chain: ['default/a'],
+    inheritedTaints: ['told'],
+  })
+  assert.deepEqual(taints.labelsOf(delegated), ['told'])
+  await taints.add(delegator, ['web'])
+  await taints.add(delegator, ['mail'])
+  const renewed = { ...delegator, jti: 'ja2' }
+  taints.seen(renewed)
+  for (const book of [taints, await again()]) {
+    assert.deepEqual(new Set(book.labelsOf(delegated)), new Set(['told', 'web', 'mail']))
+    assert.deepEqual(book.labelsOf({ ...delegated, inheritedTaints: [], ancestors: ['ja2'] }), ['web', 'mail'])
+    assert.deepEqual(book.labelsOf({ ...delegated, inheritedTaints: [], ancestors: ['stranger'] }), [])
+  }
+  await taints.clear(delegated, { wanted: ['*'], turn: taints.turn })
+  assert.deepEqual(taints.labelsOf(delegated), ['web', 'mail'])
+  assert.deepEqual(new Set(taints.labelsOf({ ...delegated, jti: 'jb2' })), new Set(['told', 'web', 'mail']))
+})
+
+test('labels are kept for their retention after the last call, never less than a token lives, and a restart is no end', async (t) => {
+  // Shows D3.dlp.taintRetentionSeconds.
+  const { taints, clock, again, count } = await world(t)
+  const short = who(clock, { session: 'short' })
+  const long = who(clock, { session: 'long', expiresAt: clock.now() + 48 * HOUR_MS })
+  await taints.add(short, ['web'])
+  await taints.add(long, ['web'])
+  await clock.advance(20 * HOUR_MS)
+  taints.seen(short)
+  await clock.advance(23 * HOUR_MS)
+  for (const book of [taints, await again()]) {
+    assert.deepEqual(book.labelsOf(short), ['web'])
+    assert.deepEqual(book.labelsOf(long), ['web'])
+  }
+  await clock.advance(3 * HOUR_MS)
+  for (const book of [taints, await again()]) {
+    assert.deepEqual(book.labelsOf(short), [])
+    assert.deepEqual(book.labelsOf(long), ['web'])
+  }
+  await clock.advance(3 * HOUR_MS)
+  assert.deepEqual([taints.labelsOf(long), count()], [[], 0])
+  assert.deepEqual((await again()).labelsOf(long), [])
+})
+
+test('a session that calls often writes to the journal seldom', async (t) => {
+  const { taints, clock, journal } = await world(t)
+  const expiresAt = clock.now() + 3 * HOUR_MS
+  await taints.add(who(clock, { expiresAt }), ['web'])
+  for (let minute = 0; minute < 121; minute++) {
+    taints.seen(who(clock, { expiresAt }))
+    await clock.advance(60_000)
+  }
+  const entries = await Array.fromAsync(journal.read(0))
+  assert.deepEqual(
+    entries.map(({ event }) => event.t),
+    ['added', 'used', 'used'],
+  )
+})
+
+const steps = fc.array(
+  fc.record({
+    session: fc.constantFrom('s', 't'),
+    op: fc.constantFrom('add', 'clear', 'use', 'wait'),
+    labels: fc.subarray(['a', 'b', 'c', '*'], { minLength: 1 }),
+    inherited: fc.subarray(['a', 'x']),
+  }),
+  { maxLength: 30 },
+)
+
+test('whatever happened, a restart knows the same labels, before and after the journal was written anew', async (t) => {
+  await fc.assert(
+    fc.asyncProperty(steps, async (list) => {
+      const { taints, clock, again } = await world(t)
+      const caller = (session: string, inheritedTaints: readonly string[]) =>
+        who(clock, { session, inheritedTaints, expiresAt: Number.MAX_SAFE_INTEGER })
+      for (const { session, op, labels, inherited } of list) {
+        const one = caller(session, inherited)
+        if (op === 'add') await taints.add(one, labels)
+        else if (op === 'clear') await taints.clear(one, { wanted: labels, turn: taints.turn })
+        else if (op === 'use') taints.seen(one)
+        else await clock.advance(HOUR_MS)
+      }
+      const known = (book: Taints) =>
+        ['s', 't'].map((session) => [...book.labelsOf(caller(session, ['a', 'x']))].toSorted())
+      const expected = known(taints)
+      assert.deepEqual(known(await again()), expected)
+      await taints.compact()
+      assert.deepEqual(known(await again()), expected)
+    }),
+    { numRuns: 60 },
+  )
+})
+
+test('the journal is written anew when it has grown, and says the same', async (t) => {
+  const dir = await mkdtemp(path.join(os.tmpdir(), 'plat-'))
+  t.after(() => rm(dir, { recursive: true }))
+  const clock = new TestClock()
+  const file = path.join(dir, 'taints.jsonl')
+  const journal = await openFileJournal({ path: file, clock, decode: decodeTaintEvent })
+  t.after(() => journal.close())
+  const { taints, again } = await world(t, { journal: () => journal, clock })
+  const one = who(clock)
+  for (let at = 0; at < COMPACT_AFTER_EVENTS / 2; at += 100) {
+    const batch = Array.from({ length: 100 }, (_, n) => ({ ...one, session: `s${n}` }))
+    await Promise.all(batch.map((session) => taints.add(session, ['web'])))
+    await Promise.all(batch.map((session) => taints.clear(session, { wanted: ['*'], turn: taints.turn })))
+  }
+  await taints.add(one, ['mail'])
+  const lines = (await readFile(file, 'utf8')).trimEnd().split('\n')
+  assert.ok(lines.length < 1000, `${lines.length} lines`)
+  assert.deepEqual((await again()).labelsOf(one), ['mail'])
+})
+
+test('labels and sessions have a cap, and beyond it nothing is forgotten: the call is refused', async (t) => {
+  const maxSessions = 10
+  const { taints, clock } = await world(t, { maxSessions })
+  const one = who(clock)
+  const many = Array.from({ length: LABELS_MAX }, (_, n) => `l${n}`)
+  assert.equal(await taints.add(one, many), null)
+  assert.equal((await taints.add(one, ['more']))?.code, 'state_unavailable')
+  const adding = Array.from({ length: maxSessions - 1 }, (_, n) => taints.add({ ...one, session: `s${n}` }, ['web']))
+  await Promise.all(adding)
+  assert.equal((await taints.add({ ...one, session: 'more' }, ['web']))?.code, 'state_unavailable')
+  assert.deepEqual(taints.labelsOf({ ...one, session: 's0' }), ['web'])
+})
+
+test('an event that this version does not know refuses the journal', () => {
+  assert.throws(() => decodeTaintEvent({ t: 'forgotten' }), /"forgotten" is not known/)
+})
