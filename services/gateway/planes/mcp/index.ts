@@ -137,7 +137,8 @@ class McpPlane implements AskingPlane, Reader, Forwarder {
     const listed = await listTools(this, { call, request, upstream, credential })
     if (!isDenial(listed) || listed.code !== 'upstream_credential') return listed
     const renewed = await this.credentials.renewed(upstream, identity, credential)
-    return renewed === null ? listed : listTools(this, { call, request, upstream, credential: renewed })
+    if (renewed === null || isDenial(renewed)) return renewed ?? listed
+    return listTools(this, { call, request, upstream, credential: renewed })
   }
 
   held(call: Call<'identity'>, approvalId: string, leave: () => void): ReturnType<Plane['held']> {
