@@ -72,10 +72,10 @@ function readLine(text: string, path: string, offset: number): TailLine {
   return { seq: value.seq, rec: value.rec, text }
 }
 
-/** Byte at which the last `count` complete lines begin. */
-async function startOfLast(file: FileHandle, count: number): Promise<number> {
+/** Byte at which the last `count` complete lines before byte `before` begin; with 0 of them, where the last one ends. */
+export async function startOfLast(file: FileHandle, count: number, before?: number): Promise<number> {
   const block = Buffer.alloc(BLOCK_BYTES)
-  let end = (await file.stat()).size
+  let end = before ?? (await file.stat()).size
   // The LF of the last line ends it; so many more are passed, and the one before those is where to begin.
   for (let missing = count + 1; end > 0; ) {
     const start = Math.max(0, end - BLOCK_BYTES)

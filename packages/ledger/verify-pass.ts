@@ -1,11 +1,11 @@
 import { isUtf8 } from 'node:buffer'
 import { canonicalJson } from '@plat/core'
-import type { PublicKey } from '@plat/keys'
 import { isObject } from '@plat/tokens'
 import { Chain, type Damage, type Followed, type Wrong } from './chain.ts'
 import type { Head, RawLine } from './format.ts'
-import { type Checkpoint, isCheckpointSigned, readCheckpointRecord } from './proof/checkpoint.ts'
+import { type Checkpoint, readCheckpointRecord } from './proof/checkpoint.ts'
 import { leafHash, MerkleTree } from './proof/tree.ts'
+import { judgeCheckpoint, type Trust } from './proof/trust.ts'
 
 /** What was found. The exit code of each is a promise to scripts. */
 export const EXIT_CODES = { valid: 0, usage: 2, broken: 3, torn: 4, unproven: 4, forked: 5, truncated: 6 } as const
@@ -36,7 +36,7 @@ const MAX_CHECKPOINTS = 1_000_000
 
 /** A checkpoint, and where it was found. `seq` is null for one that was kept elsewhere. */
 export interface Claim {
-  readonly checkpoint: Checkpoint
+  readonly checkpoint: Pick<Checkpoint, 'ledgerId' | 'size' | 'head' | 'root'>
   readonly seq: number | null
   readonly signed: boolean
 }
@@ -44,8 +44,10 @@ export interface Claim {
 /** What one verification knows. */
 export class Pass {
   readonly chain = new Chain(null)
-  readonly keys: readonly PublicKey[] | null
-  readonly kept: Claim | null
+  /** Null: nothing was given to judge checkpoints by. */
+  readonly trust: Trust | null
+  /** Records that the largest of the kept checkpoints covers; 0 without one. */
+  readonly keptSize: number
   readonly strict: boolean
   readonly tree: MerkleTree | null
   /** Claims by the record that they bind. */
@@ -59,12 +61,12 @@ export class Pass {
   ledgerId: string | null = null
   bytes = 0
 
-  constructor(keys: readonly PublicKey[] | null, kept: Claim | null, strict: boolean) {
-    this.keys = keys
-    this.kept = kept
+  constructor(trust: Trust | null, kept: readonly Claim[], strict: boolean) {
+    this.trust = trust
+    this.keptSize = Math.max(0, ...kept.map(({ checkpoint }) => checkpoint.size))
     this.strict = strict
-    this.tree = strict || kept?.checkpoint.head === null ? new MerkleTree() : null
-    if (kept !== null) this.#add(kept)
+    this.tree = strict || kept.some(({ checkpoint }) => checkpoint.head === null) ? new MerkleTree() : null
+    for (const claim of kept) this.#add(claim)
   }
 
   /** Takes a checkpoint record of the first pass. */
@@ -75,10 +77,11 @@ export class Pass {
       this.#faults.set(seq, checkpoint)
     } else if (checkpoint.size > seq) {
       this.#faults.set(seq, `the checkpoint covers ${checkpoint.size} records, but only ${seq} came before it`)
-    } else if (this.keys !== null && !isCheckpointSigned(checkpoint, this.keys)) {
-      this.#faults.set(seq, 'the checkpoint is not signed by the given key')
     } else {
-      this.#add({ checkpoint, seq, signed: this.keys !== null })
+      const signed = this.trust !== null && judgeCheckpoint(checkpoint, this.trust)
+      const { ledgerId, size, head, root } = checkpoint
+      if (typeof signed === 'string') this.#faults.set(seq, signed)
+      else this.#add({ checkpoint: { ledgerId, size, head, root }, seq, signed })
     }
   }
 
@@ -142,7 +145,7 @@ export class Pass {
   finish(): Finding {
     const head = this.chain.head
     if (this.#isTruncated()) {
-      const message = `truncated: the kept checkpoint covers ${this.kept?.checkpoint.size} records, the ledger has ${this.#records}`
+      const message = `truncated: the kept checkpoint covers ${this.keptSize} records, the ledger has ${this.#records}`
       return this.#finding('truncated', message, null)
     }
     if (head === null) return this.#finding('broken', 'the ledger is empty: it has no genesis record', null)
@@ -160,12 +163,12 @@ export class Pass {
   }
 
   #isTruncated(): boolean {
-    return this.kept !== null && this.kept.checkpoint.size > this.#records
+    return this.keptSize > this.#records
   }
 
   /** The last checkpoint's own record needs no further one: its signature is inside. */
   #unproven(): number | null {
-    if (this.keys === null) return null
+    if (this.trust === null) return null
     const last = this.#records - 1
     const proven = this.#lastCheckpoint === this.#provenUpTo + 1 ? this.#lastCheckpoint : this.#provenUpTo
     return last - proven

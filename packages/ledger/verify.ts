@@ -1,17 +1,21 @@
+import type { KeyObject } from 'node:crypto'
 import { open, readFile, stat } from 'node:fs/promises'
 import { reasonOf } from '@plat/core'
-import { type PublicKey, readPublicKeys } from '@plat/keys'
+import { readPublicKeys } from '@plat/keys'
 import { isObject } from '@plat/tokens'
 import { type Followed, followChain } from './chain.ts'
 import { type Head, type RawLine, readRawLine } from './format.ts'
 import { scanLines } from './lines.ts'
-import { isCheckpointSigned, readCheckpointText } from './proof/checkpoint.ts'
+import { type Checkpoint, readCheckpointText } from './proof/checkpoint.ts'
+import { judgeCheckpoint, type Trust } from './proof/trust.ts'
 import { type Claim, type Finding, Pass, parsed, VerifyUsage } from './verify-pass.ts'
 
 export interface VerifyOptions {
-  /** PEM, JWK or JWK set of public keys that sign checkpoints. */
+  /** PEM, JWK or JWK set of public keys that sign checkpoints. With an ML-DSA key among them, only hybrid checkpoints prove. */
   readonly key?: string
-  /** A checkpoint kept elsewhere: what it covers must still be there. */
+  /** The key of HMAC checkpoints. */
+  readonly hmacKey?: KeyObject | null
+  /** A file of checkpoints kept elsewhere: what they cover must still be there. */
   readonly checkpoint?: string
   /** Parses every line, and checks canonical form and the tree as well. */
   readonly strict?: boolean
@@ -28,10 +32,10 @@ const CHECKPOINT_MARK = Buffer.from('"kind":"checkpoint"')
  */
 export async function verifyLedger(path: string | readonly string[], options: VerifyOptions = {}): Promise<Finding> {
   const paths = typeof path === 'string' ? [path] : path
-  const keys = options.key === undefined ? null : await readKeys(options.key)
-  const kept = options.checkpoint === undefined ? null : await readKept(options.checkpoint, keys)
+  const trust = await readTrust(options)
+  const kept = options.checkpoint === undefined ? [] : await readKept(options.checkpoint, trust)
   const progress = await progressOver(paths, options)
-  const pass = new Pass(keys, kept, options.strict === true)
+  const pass = new Pass(trust, kept, options.strict === true)
   for (const one of paths) await collect(one, pass)
   for (const one of paths) {
     const followed = await follow(one, pass, progress)
@@ -101,20 +105,31 @@ async function withFile<T>(path: string, work: (read: Read) => Promise<T>): Prom
   }
 }
 
-async function readKeys(path: string): Promise<readonly PublicKey[]> {
+/** What checkpoints are judged by; null when neither key was given. Throws `VerifyUsage` when the file is of no use. */
+export async function readTrust({
+  key,
+  hmacKey = null,
+}: Pick<VerifyOptions, 'key' | 'hmacKey'>): Promise<Trust | null> {
+  if (key === undefined) return hmacKey === null ? null : { keys: [], hmacKey }
   try {
-    return readPublicKeys(await readText(path), path)
+    return { keys: readPublicKeys(await readText(key), key), hmacKey }
   } catch (error) {
     throw new VerifyUsage(reasonOf(error))
   }
 }
 
-async function readKept(path: string, keys: readonly PublicKey[] | null): Promise<Claim> {
-  const checkpoint = readCheckpointText(await readText(path))
+async function readKept(path: string, trust: Trust | null): Promise<readonly Claim[]> {
+  const text = await readText(path)
+  // Checkpoints that were copied from beside a ledger are lines of it; anything else is one checkpoint.
+  const pieces = text.startsWith('{') ? text.trim().split('\n') : [text]
+  return pieces.map((piece) => claimOf(readCheckpointText(piece), path, trust))
+}
+
+function claimOf(checkpoint: Checkpoint | string, path: string, trust: Trust | null): Claim {
   if (typeof checkpoint === 'string') throw new VerifyUsage(`${path} holds no checkpoint: ${checkpoint}`)
-  const signed = keys !== null && isCheckpointSigned(checkpoint, keys)
-  if (keys !== null && !signed) throw new VerifyUsage(`${path} is not signed by the given key`)
-  return { checkpoint, seq: null, signed }
+  const signed = trust !== null && judgeCheckpoint(checkpoint, trust)
+  if (trust !== null && signed !== true) throw new VerifyUsage(`${path} is not signed by the given key`)
+  return { checkpoint, seq: null, signed: signed === true }
 }
 
 async function readText(path: string): Promise<string> {

@@ -1,7 +1,14 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { systemClock, systemIds } from '@plat/core'
 import type { Signer } from '@plat/keys'
-import { type CheckpointBody, leafHash, MerkleTree, openLedger, signCheckpoint } from '@plat/ledger'
+import {
+  type CheckpointBody,
+  type CheckpointKeys,
+  leafHash,
+  MerkleTree,
+  openLedger,
+  signCheckpoint,
+} from '@plat/ledger'
 
 /** Lines of a ledger file, without their LF. */
 export function ledgerLines(path: string): string[] {
@@ -39,8 +46,13 @@ export function checkpointBody(path: string): CheckpointBody {
 }
 
 /** Signs a checkpoint over all records and appends it. Answers the record. `change` makes it lie before it is signed. */
-export async function appendCheckpoint(path: string, signer: Signer, change: Partial<CheckpointBody> = {}) {
-  const rec = await signCheckpoint(signer, { ...checkpointBody(path), ...change })
+export async function appendCheckpoint(
+  path: string,
+  signer: Signer | CheckpointKeys,
+  change: Partial<CheckpointBody> = {},
+) {
+  const keys = 'sign' in signer ? { signer, pq: null, hmacKey: null } : signer
+  const rec = await signCheckpoint(keys, { ...checkpointBody(path), ...change })
   const ledger = await openLedger({
     path,
     tenant: '',

@@ -1,7 +1,9 @@
-import type { PublicKey, Signer } from '@plat/keys'
-import { isFault, isObject, parseJws, signJws } from '@plat/tokens'
+import { createHmac, type KeyObject } from 'node:crypto'
+import { encodeBase64url } from '@plat/core'
+import type { Signer } from '@plat/keys'
+import { isFault, isObject, type Jws, parseJws, signJws } from '@plat/tokens'
 import type { Rec } from '../types.ts'
-import { isSignedBy, type Note, readNote, signNote } from './note.ts'
+import { type Note, readNote, signNote } from './note.ts'
 
 /** What a checkpoint binds: the first `size` records of one ledger, by the chain's hash and by the tree's root (64 hex digits each). */
 export interface CheckpointBody {
@@ -13,49 +15,94 @@ export interface CheckpointBody {
   readonly root: string
 }
 
-/** A claim about a ledger, from a record of it or from a file. What a note alone does not say is null. */
+/** What signs checkpoints; at least one is there, and `pq` only beside `signer`. */
+export interface CheckpointKeys {
+  /** Ed25519, P-256 or RSA: `jws` and `note`. */
+  readonly signer: Signer | null
+  /** ML-DSA over the same statement: `pq`. */
+  readonly pq: Signer | null
+  /** `hmac`, a statement for whoever has the same key. */
+  readonly hmacKey: KeyObject | null
+}
+
+/** A claim about a ledger, from a record of it or from a file; its statements agree. What is not stated is null. */
 export interface Checkpoint {
   readonly ledgerId: string
   readonly size: number
   readonly head: string | null
   readonly root: string
-  /** Compact JWS, unverified. */
-  readonly jws: string | null
+  /** Unverified, like all of it. */
+  readonly jws: Jws | null
+  readonly pq: Jws | null
+  readonly hmac: Jws | null
   readonly note: Note | null
 }
 
-/** `typ` of the signed statement. */
+/** `typ` of the signed statements. */
 const JWS_TYPE = 'plat-checkpoint+jws'
 /** A note's origin, which is also the name of its key. */
 const ORIGIN = 'plat.dev/ledger/'
 const HASH = /^[0-9a-f]{64}$/
 
-/** Signs a checkpoint: the record that goes into the ledger, with a JWS and a C2SP note over the same size and root. */
-export async function signCheckpoint(signer: Signer, body: CheckpointBody): Promise<Rec> {
+/**
+ * Signs a checkpoint: the record that goes into the ledger, with a statement for each key. With a second signature the first one says
+ * so (`pq`, the other key's id): whoever takes it out breaks what the first one signed.
+ */
+export async function signCheckpoint({ signer, pq, hmacKey }: CheckpointKeys, body: CheckpointBody): Promise<Rec> {
   const { ledgerId, upTo, head, size, root } = body
-  const jws = await signJws(signer, { typ: JWS_TYPE }, { head, ledgerId, root, size, upTo })
-  const note = await signNote(signer, { origin: ORIGIN + ledgerId, size, root })
-  return { kind: 'checkpoint', upTo, head, size, root, jws, note }
+  const claims = { head, ledgerId, ...(pq !== null && { pq: pq.kid }), root, size, upTo }
+  const typ = JWS_TYPE
+  const origin = ORIGIN + ledgerId
+  return {
+    kind: 'checkpoint',
+    upTo,
+    head,
+    size,
+    root,
+    ...(signer !== null && {
+      jws: await signJws(signer, { typ }, claims),
+      note: await signNote(signer, { origin, size, root }),
+    }),
+    ...(pq !== null && { pq: await signJws(pq, { typ }, claims) }),
+    ...(hmacKey !== null && { hmac: hmacJws(hmacKey, claims) }),
+  }
 }
 
-/** Reads the record of a checkpoint, and checks that its three statements agree; a text says what is wrong. */
+/** A compact JWS with HMAC-SHA-256 (RFC 7518, section 3.2). */
+function hmacJws(key: KeyObject, claims: object): string {
+  const segments = [{ alg: 'HS256', typ: JWS_TYPE }, claims].map((part) =>
+    encodeBase64url(Buffer.from(JSON.stringify(part))),
+  )
+  const input = segments.join('.')
+  return `${input}.${encodeBase64url(createHmac('sha256', key).update(input).digest())}`
+}
+
+/** Reads the record of a checkpoint, and checks that its statements agree; a text says what is wrong. */
 export function readCheckpointRecord(rec: Readonly<Record<string, unknown>>): Checkpoint | string {
-  const { upTo, head, size, root, jws, note } = rec
-  if (typeof jws !== 'string' || typeof note !== 'string') return 'the checkpoint lacks "jws" or "note"'
-  const signed = readJws(jws)
-  const tree = readNote(note)
-  if (signed === null) return 'the checkpoint\'s "jws" is malformed'
-  if (tree === null) return 'the checkpoint\'s "note" is malformed'
-  const agree =
-    signed.upTo === upTo &&
-    signed.head === head &&
-    signed.size === size &&
-    signed.root === root &&
-    tree.size === size &&
-    tree.root === root &&
-    tree.origin === ORIGIN + signed.ledgerId
-  if (!agree) return 'the checkpoint\'s members, its "jws" and its "note" do not say the same'
-  return { ledgerId: signed.ledgerId, size: signed.size, head: signed.head, root: signed.root, jws, note: tree }
+  const { upTo, head, size, root } = rec
+  const jwss = [rec.jws, rec.pq, rec.hmac].map(readStatement)
+  const note = rec.note === undefined ? null : typeof rec.note === 'string' ? readNote(rec.note) : null
+  if (jwss.includes('malformed')) return 'a statement of the checkpoint ("jws", "pq", "hmac") is malformed'
+  if (rec.note !== undefined && note === null) return 'the checkpoint\'s "note" is malformed'
+  const [jws = null, pq = null, hmac = null] = jwss.map((one) => (one === 'malformed' ? null : one))
+  if ((jws === null) !== (note === null)) return 'the checkpoint lacks "jws" or "note"'
+  const stated = [jws, pq, hmac].filter((one) => one !== null)
+  const [first] = stated
+  if (first === undefined) return 'the checkpoint lacks "jws", "note" and "hmac"'
+  const agree = stated.every(
+    ({ body, signedBy }) =>
+      body.upTo === upTo &&
+      body.head === head &&
+      body.size === size &&
+      body.root === root &&
+      body.ledgerId === first.body.ledgerId &&
+      signedBy === (pq?.jws.header.kid ?? null),
+  )
+  const { ledgerId } = first.body
+  const noteAgrees = note === null || (note.size === size && note.root === root && note.origin === ORIGIN + ledgerId)
+  if (!agree || !noteAgrees) return "the checkpoint's members and statements do not say the same"
+  const { body } = first
+  return { ...body, jws: jws?.jws ?? null, pq: pq?.jws ?? null, hmac: hmac?.jws ?? null, note }
 }
 
 /** Reads a checkpoint that was kept elsewhere: a ledger line, its record, a compact JWS or a note; a text says what is wrong. */
@@ -72,43 +119,46 @@ export function readCheckpointText(text: string): Checkpoint | string {
     return isObject(rec) ? readCheckpointRecord(rec) : 'it is not a checkpoint record'
   }
   const note = readNote(`${trimmed}\n`)
+  const nothing = { jws: null, pq: null, hmac: null, note: null }
   if (note !== null) {
     if (!note.origin.startsWith(ORIGIN)) return `the note's origin is not ${ORIGIN}<ledgerId>`
-    return { ledgerId: note.origin.slice(ORIGIN.length), size: note.size, head: null, root: note.root, jws: null, note }
+    const ledgerId = note.origin.slice(ORIGIN.length)
+    return { ...nothing, ledgerId, size: note.size, head: null, root: note.root, note }
   }
-  const signed = readJws(trimmed)
-  if (signed === null) return 'it is neither a checkpoint record, nor a compact JWS, nor a signed note'
-  return {
-    ledgerId: signed.ledgerId,
-    size: signed.size,
-    head: signed.head,
-    root: signed.root,
-    jws: trimmed,
-    note: null,
+  const statement = readStatement(trimmed)
+  if (statement === null || statement === 'malformed') {
+    return 'it is neither a checkpoint record, nor a compact JWS, nor a signed note'
   }
+  const { jws, body } = statement
+  return { ...nothing, ...body, [memberOf(jws.header.alg)]: jws }
 }
 
-/** Every statement of the checkpoint is signed by one of the keys. */
-export function isCheckpointSigned(checkpoint: Checkpoint, keys: readonly PublicKey[]): boolean {
-  const { jws, note } = checkpoint
-  return (jws === null || isJwsSigned(jws, keys)) && (note === null || isSignedBy(note, keys))
+function memberOf(alg: string): 'jws' | 'pq' | 'hmac' {
+  if (alg === 'HS256') return 'hmac'
+  return isPostQuantum(alg) ? 'pq' : 'jws'
 }
 
-function isJwsSigned(text: string, keys: readonly PublicKey[]): boolean {
-  const jws = parseJws(text)
-  if (isFault(jws)) return false
-  return keys.some(
-    ({ kid, algorithm, key }) =>
-      jws.header.kid === kid && jws.header.alg === algorithm.name && algorithm.verify(jws.input, key, jws.signature),
-  )
+/** Is this the JOSE name of an algorithm for `pq`? */
+export function isPostQuantum(alg: string): boolean {
+  return alg.startsWith('ML-DSA-')
 }
 
-function readJws(text: string): CheckpointBody | null {
-  const jws = parseJws(text)
-  if (isFault(jws) || jws.header.typ !== JWS_TYPE) return null
-  const { ledgerId, upTo, head, size, root } = jws.payload
-  if (typeof ledgerId !== 'string' || typeof upTo !== 'number' || typeof size !== 'number') return null
-  if (typeof head !== 'string' || typeof root !== 'string' || !HASH.test(head) || !HASH.test(root)) return null
-  if (!Number.isSafeInteger(upTo) || upTo < 0 || size !== upTo + 1) return null
-  return { ledgerId, upTo, head, size, root }
+/** A signed statement, unverified. */
+interface Statement {
+  readonly jws: Jws
+  readonly body: CheckpointBody
+  /** The id of the second key that it says signed as well. */
+  readonly signedBy: string | null
+}
+
+function readStatement(text: unknown): Statement | 'malformed' | null {
+  if (text === undefined) return null
+  const jws = typeof text === 'string' ? parseJws(text) : null
+  if (jws === null || isFault(jws) || jws.header.typ !== JWS_TYPE) return 'malformed'
+  const { ledgerId, upTo, head, size, root, pq = null } = jws.payload
+  if (typeof ledgerId !== 'string' || typeof upTo !== 'number' || typeof size !== 'number') return 'malformed'
+  if (typeof head !== 'string' || typeof root !== 'string' || !HASH.test(head) || !HASH.test(root)) return 'malformed'
+  if (!Number.isSafeInteger(upTo) || upTo < 0 || size !== upTo + 1) return 'malformed'
+  if (pq !== null && typeof pq !== 'string') return 'malformed'
+  return { jws, body: { ledgerId, upTo, head, size, root }, signedBy: pq }
 }

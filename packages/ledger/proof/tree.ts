@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 
 const LEAF = 0x00
 const NODE = 0x01
-const HASH_BYTES = 32
+export const HASH_BYTES = 32
 
 /** Leaf of a ledger line (without its LF): SHA-256(0x00 ‖ line), RFC 6962 section 2.1. */
 export function leafHash(line: Uint8Array): Buffer {
@@ -12,11 +12,44 @@ export function leafHash(line: Uint8Array): Buffer {
   return hash('sha256', bytes, 'buffer')
 }
 
-/** The RFC 6962 tree over the lines of a ledger, of which only the roots of its full subtrees are kept: one hash for each bit of its size. */
+const pair = Buffer.alloc(1 + 2 * HASH_BYTES, NODE)
+
+/** A node above two others: SHA-256(0x01 ‖ left ‖ right). */
+export function joinHashes(left: Uint8Array, right: Uint8Array): Buffer {
+  pair.set(left, 1)
+  pair.set(right, 1 + HASH_BYTES)
+  return hash('sha256', pair, 'buffer')
+}
+
+/** The full subtrees of a tree of `size` leaves, from the left: the level of each, and its number among those of its level. */
+export function fullSubtrees(size: number): { level: number; index: number }[] {
+  const found: { level: number; index: number }[] = []
+  for (let level = 0, rest = size; rest > 0; level++, rest = Math.floor(rest / 2)) {
+    if (rest % 2 === 1) found.unshift({ level, index: rest - 1 })
+  }
+  return found
+}
+
+/** Where a tree goes on: its leaves so far, and the roots of its full subtrees from the left. */
+export interface TreeState {
+  readonly size: number
+  readonly subtrees: readonly Buffer[]
+}
+
+/**
+ * The RFC 6962 tree over the lines of a ledger, of which only the roots of its full subtrees are kept: one hash for each bit of its
+ * size. `onNode` sees each node when it is final: a leaf first, then the nodes above it that it completes.
+ */
 export class MerkleTree {
-  readonly #subtrees: Buffer[] = []
-  readonly #pair = Buffer.alloc(1 + 2 * HASH_BYTES, NODE)
-  #size = 0
+  readonly #subtrees: Buffer[]
+  readonly #onNode: ((node: Buffer) => void) | null
+  #size: number
+
+  constructor(from: TreeState = { size: 0, subtrees: [] }, onNode: ((node: Buffer) => void) | null = null) {
+    this.#size = from.size
+    this.#subtrees = [...from.subtrees]
+    this.#onNode = onNode
+  }
 
   get size(): number {
     return this.#size
@@ -24,8 +57,10 @@ export class MerkleTree {
 
   add(leaf: Buffer): void {
     let node = leaf
+    this.#onNode?.(node)
     for (let rest = this.#size; rest % 2 === 1; rest = (rest - 1) / 2) {
-      node = this.#join(this.#subtrees.pop() ?? node, node)
+      node = joinHashes(this.#subtrees.pop() ?? node, node)
+      this.#onNode?.(node)
     }
     this.#subtrees.push(node)
     this.#size++
@@ -34,15 +69,9 @@ export class MerkleTree {
   /** 64 hex digits. The root of no lines is the hash of nothing. */
   root(): string {
     const root = this.#subtrees.reduceRight<Buffer | null>(
-      (right, left) => (right === null ? left : this.#join(left, right)),
+      (right, left) => (right === null ? left : joinHashes(left, right)),
       null,
     )
     return root === null ? hash('sha256', '', 'hex') : root.toString('hex')
-  }
-
-  #join(left: Buffer, right: Buffer): Buffer {
-    this.#pair.set(left, 1)
-    this.#pair.set(right, 1 + HASH_BYTES)
-    return hash('sha256', this.#pair, 'buffer')
   }
 }

@@ -1,6 +1,7 @@
 import { type AppendHandle, lockPath, systemFiles } from '@plat/state'
 import { isObject } from '@plat/tokens'
 import { Chain, type Damage, followChain } from '../chain.ts'
+import { setKeptAside } from '../proof/kept.ts'
 import { moveDamaged } from './mend.ts'
 import { type OpenLedgerOptions, openLedger } from './open.ts'
 
@@ -40,6 +41,7 @@ export async function repairLedger(options: Omit<OpenLedgerOptions, 'tenant' | '
   } finally {
     unlock()
   }
+  if (repaired.aside !== null) await setKeptAside(path, repaired.kept)
   await (await openLedger({ ...options, ...names })).close()
   return repaired
 }

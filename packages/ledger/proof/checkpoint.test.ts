@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict'
+import { createSecretKey, generateKeyPairSync } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { ephemeralSigner, type Signer, signerOf } from '@plat/keys'
+import { appendCheckpoint, fillLedger, ledgerLines, writeLines } from '@plat/testkit/ledger'
+import { parseJws } from '@plat/tokens'
+import { lineOf } from '../testing/line.ts'
+import { verifyLedger } from '../verify.ts'
+import { readCheckpointRecord } from './checkpoint.ts'
+import { judgeCheckpoint } from './trust.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'plat-'))
+after(() => rmSync(folder, { recursive: true }))
+
+let files = 0
+async function ledgerOf(records: number): Promise<string> {
+  const path = join(folder, `ledger-${files++}.jsonl`)
+  await fillLedger(path, records)
+  return path
+}
+
+function keyFile(...signers: readonly Signer[]): string {
+  const path = join(folder, `keys-${files++}.json`)
+  writeFileSync(path, JSON.stringify({ keys: signers.map(({ publicJwk }) => publicJwk) }))
+  return path
+}
+
+const hmacKey = createSecretKey(Buffer.from('a key of the test that nobody knows'))
+const signer = ephemeralSigner()
+
+test('long signatures are kept whole: RSA with 4096 bits, and ML-DSA beside Ed25519', async () => {
+  const rsa = signerOf(generateKeyPairSync('rsa', { modulusLength: 4096 }).privateKey, 'test')
+  const pq = ephemeralSigner('ML-DSA-87')
+  for (const [keys, trusted] of [
+    [{ signer: rsa, pq: null, hmacKey: null }, [rsa]],
+    [{ signer, pq, hmacKey: null }, [signer, pq]],
+  ] as const) {
+    const path = await ledgerOf(20)
+    await appendCheckpoint(path, keys)
+    const found = await verifyLedger(path, { key: keyFile(...trusted), strict: true })
+    assert.equal(found.exitCode, 0, found.message)
+    assert.deepEqual(found.checkpoints, { found: 1, signed: 1 })
+  }
+})
+
+test('both signatures of a hybrid checkpoint are over the same words, and each is asked for', async () => {
+  // Shows D3.audit.auditCheckpointPQKey.
+  const pq = ephemeralSigner('ML-DSA-65')
+  const path = await ledgerOf(20)
+  const rec = await appendCheckpoint(path, { signer, pq, hmacKey: null })
+  const [one, two] = [parseJws(String(rec.jws)), parseJws(String(rec.pq))]
+  assert.ok('payload' in one && 'payload' in two)
+  assert.deepEqual(one.payload, two.payload)
+  assert.deepEqual([one.header.alg, two.header.alg], ['EdDSA', 'ML-DSA-65'])
+  const other = ephemeralSigner('ML-DSA-65')
+  for (const [keys, code] of [
+    [[signer], 0],
+    [[pq], 0],
+    [[signer, pq], 0],
+    [[signer, other], 3],
+    [[ephemeralSigner(), pq], 3],
+  ] as const) {
+    assert.equal((await verifyLedger(path, { key: keyFile(...keys) })).exitCode, code)
+  }
+})
+
+test('a second signature that was taken out is missed, by whoever trusts it and by whoever does not', async () => {
+  const pq = ephemeralSigner('ML-DSA-44')
+  const path = await ledgerOf(20)
+  await appendCheckpoint(path, { signer, pq, hmacKey: null })
+  const lines = ledgerLines(path)
+  const { pq: _taken, ...rest } = JSON.parse(lines.at(-1) ?? '').rec
+  const { prev, seq } = JSON.parse(lines.at(-1) ?? '')
+  writeLines(path, [...lines.slice(0, -1), lineOf(prev, JSON.stringify(rest), seq).text.trimEnd()])
+  const found = await verifyLedger(path, { key: keyFile(signer) })
+  assert.equal(found.exitCode, 3)
+  assert.match(found.message, /do not say the same/)
+})
+
+test('where an ML-DSA key is trusted, a checkpoint with one signature proves nothing', async () => {
+  const path = await ledgerOf(20)
+  await appendCheckpoint(path, signer)
+  const found = await verifyLedger(path, { key: keyFile(signer, ephemeralSigner('ML-DSA-44')) })
+  assert.equal(found.exitCode, 4)
+  assert.equal(found.verdict, 'unproven')
+})
+
+test('an HMAC checkpoint proves to whoever has the key, and is forged to whoever has another', async () => {
+  const path = await ledgerOf(20)
+  await appendCheckpoint(path, { signer: null, pq: null, hmacKey })
+  assert.equal((await verifyLedger(path, { hmacKey, strict: true })).exitCode, 0)
+  assert.equal((await verifyLedger(path)).exitCode, 0)
+  const other = await verifyLedger(path, { hmacKey: createSecretKey(Buffer.from('another')) })
+  assert.equal(other.exitCode, 3)
+  assert.match(other.message, /not of the given HMAC key/)
+  // Nothing contradicts a public key, and nothing proves by it.
+  assert.equal((await verifyLedger(path, { key: keyFile(signer) })).exitCode, 4)
+})
+
+test('a statement that chooses its algorithm is not judged by a key of another one', async () => {
+  // The public key's bytes as an HMAC key: what a verifier falls for that lets a statement choose.
+  const forger = createSecretKey(signer.publicKey.key.export({ format: 'der', type: 'spki' }))
+  const path = await ledgerOf(5)
+  const rec = await appendCheckpoint(path, { signer: null, pq: null, hmacKey: forger })
+  const forged = readCheckpointRecord(rec)
+  assert.ok(typeof forged !== 'string')
+  const trust = { keys: [signer.publicKey], hmacKey: null }
+  assert.match(String(judgeCheckpoint({ ...forged, jws: forged.hmac }, trust)), /not signed by the given key/)
+  assert.equal(judgeCheckpoint(forged, trust), false)
+  const checkpoint = join(folder, 'forged')
+  writeFileSync(checkpoint, String(rec.hmac))
+  await assert.rejects(verifyLedger(path, { key: keyFile(signer), checkpoint }), /not signed by the given key/)
+})
+
+test('several kept checkpoints are asked each, and the largest says how long the ledger must be', async () => {
+  const path = await ledgerOf(20)
+  await appendCheckpoint(path, signer)
+  await fillLedger(path, 10)
+  await appendCheckpoint(path, signer)
+  const lines = ledgerLines(path)
+  const checkpoint = join(folder, 'kept')
+  writeLines(
+    checkpoint,
+    lines.filter((line) => line.includes('"kind":"checkpoint"')),
+  )
+  const key = keyFile(signer)
+  assert.equal((await verifyLedger(path, { key, checkpoint })).exitCode, 0)
+  writeLines(path, lines.slice(0, 25))
+  assert.equal((await verifyLedger(path, { key, checkpoint })).exitCode, 6)
+  const other = await ledgerOf(50)
+  assert.equal((await verifyLedger(other, { key, checkpoint })).exitCode, 5)
+})

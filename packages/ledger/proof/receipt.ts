@@ -1,0 +1,151 @@
+import { open } from 'node:fs/promises'
+import { isObject } from '@plat/tokens'
+import { lineOfSeq } from '../find.ts'
+import { readRawLine } from '../format.ts'
+import { scanLines } from '../lines.ts'
+import { readCheckpointRecord } from './checkpoint.ts'
+import { inclusionPath, placesOfPath, type ReadNode, rootOfPath } from './inclusion.ts'
+import { isCheckpointLine, lastCheckpoint, treePath } from './kept.ts'
+import { leafHash, MerkleTree } from './tree.ts'
+import { TreeFile } from './tree-file.ts'
+import { judgeCheckpoint, type Trust } from './trust.ts'
+
+/** One record and what proves that it stands in a ledger: verifies without the ledger (admin API shapes, `/v1/audit/proof/{seq}`). */
+export interface Receipt {
+  readonly seq: number
+  /** The record's line, without its LF. */
+  readonly line: string
+  /** The record of a checkpoint that covers it. */
+  readonly checkpoint: Members
+  /** The hashes from the leaf up to the checkpoint's root, 64 hex digits each (RFC 6962, section 2.1.1). */
+  readonly inclusion: readonly string[]
+}
+
+type Members = Readonly<Record<string, unknown>>
+
+/** Why there is no receipt. */
+export type NoReceipt = 'no record' | 'no checkpoint'
+
+/** The receipt of record `seq` by what lies beside a ledger that is being written. Throws when that does not fit the ledger. */
+export async function receiptBeside(ledgerPath: string, seq: number): Promise<Receipt | NoReceipt> {
+  const checkpoint = (await lastCheckpoint(ledgerPath))?.rec ?? null
+  const ledger = await open(ledgerPath, 'r')
+  try {
+    const line = await lineOfSeq(ledger, seq)
+    if (line === null) return 'no record'
+    if (checkpoint === null || seq >= sizeOf(checkpoint)) return 'no checkpoint'
+    const tree = new TreeFile(treePath(ledgerPath), 'readOnly')
+    try {
+      return receiptOf(seq, line, checkpoint, tree.node)
+    } finally {
+      tree.close()
+    }
+  } finally {
+    await ledger.close()
+  }
+}
+
+/**
+ * The receipt of record `seq` by the ledger's file alone, which is read twice: first for its last checkpoint, then for the hashes.
+ * Throws when the ledger is not what the checkpoint says.
+ */
+export async function receiptFromLedger(ledgerPath: string, seq: number): Promise<Receipt | NoReceipt> {
+  const { records, checkpoint } = await lastCheckpointIn(ledgerPath)
+  if (seq >= records) return 'no record'
+  if (checkpoint === null || seq >= sizeOf(checkpoint)) return 'no checkpoint'
+  const size = sizeOf(checkpoint)
+  const needed = placesOfPath(seq, size)
+  const nodes = new Map<number, Buffer>()
+  let place = 0
+  const tree = new MerkleTree(undefined, (node) => {
+    if (needed.has(place)) nodes.set(place, node)
+    place++
+  })
+  let found = Buffer.alloc(0)
+  await scanFile(ledgerPath, (line) => {
+    if (tree.size === size) return false
+    if (tree.size === seq) found = Buffer.from(line)
+    tree.add(leafHash(line))
+    return true
+  })
+  return receiptOf(seq, found, checkpoint, (at) => nodes.get(at) ?? Buffer.alloc(0))
+}
+
+async function lastCheckpointIn(ledgerPath: string): Promise<{ records: number; checkpoint: Members | null }> {
+  let last = Buffer.alloc(0)
+  let records = 0
+  await scanFile(ledgerPath, (line) => {
+    records++
+    if (isCheckpointLine(line)) last = Buffer.from(line)
+    return true
+  })
+  return { records, checkpoint: last.length === 0 ? null : recordOf(last) }
+}
+
+async function scanFile(path: string, onLine: (line: Buffer) => boolean): Promise<void> {
+  const file = await open(path, 'r')
+  try {
+    const read = async (target: Uint8Array, position: number) =>
+      (await file.read(target, 0, target.length, position)).bytesRead
+    await scanLines({ read }, { onLine: (buffer, start, end) => onLine(buffer.subarray(start, end)) })
+  } finally {
+    await file.close()
+  }
+}
+
+/** A receipt that is wrong never leaves. */
+function receiptOf(seq: number, line: Buffer, checkpoint: Members, node: ReadNode): Receipt {
+  const size = sizeOf(checkpoint)
+  const path = inclusionPath(node, seq, size)
+  if (rootOfPath(leafHash(line), seq, size, path) !== checkpoint.root) {
+    throw new Error(`record ${seq} does not lead to the root of the last checkpoint; look with: plat audit verify`)
+  }
+  return { seq, line: line.toString(), checkpoint, inclusion: path.map((hash) => hash.toString('hex')) }
+}
+
+function sizeOf(checkpoint: Members): number {
+  return typeof checkpoint.size === 'number' ? checkpoint.size : 0
+}
+
+function recordOf(line: Buffer): Members | null {
+  const value: unknown = JSON.parse(line.toString())
+  return isObject(value) && isObject(value.rec) ? value.rec : null
+}
+
+/** What a receipt proves. */
+export interface ReceiptFinding {
+  readonly seq: number
+  readonly hash: string
+  readonly ledgerId: string
+  /** Records that its checkpoint covers. */
+  readonly size: number
+  /** Whether the given key signed the checkpoint; null without a key. */
+  readonly signed: boolean | null
+}
+
+/** Verifies a receipt with nothing but itself and the keys; a text says what is wrong. Never throws. */
+export function verifyReceipt(receipt: unknown, trust: Trust | null): ReceiptFinding | string {
+  if (!isReceipt(receipt)) return 'it is no receipt: {"seq", "line", "checkpoint", "inclusion"} are needed'
+  const { seq, inclusion } = receipt
+  const bytes = Buffer.from(receipt.line)
+  const line = readRawLine(Buffer.from(bytes), 0, bytes.length)
+  if (typeof line === 'string') return line
+  if (line.seq !== seq) return `the line is record ${line.seq}, not ${seq}`
+  const checkpoint = readCheckpointRecord(receipt.checkpoint)
+  if (typeof checkpoint === 'string') return checkpoint
+  const signed = trust === null ? null : judgeCheckpoint(checkpoint, trust)
+  if (typeof signed === 'string') return signed
+  const path = inclusion.map((hash) => Buffer.from(hash, 'hex'))
+  const root = rootOfPath(leafHash(bytes), seq, checkpoint.size, path)
+  if (root !== checkpoint.root) return 'the record does not lead to the root of the checkpoint'
+  return { seq, hash: line.hash, ledgerId: checkpoint.ledgerId, size: checkpoint.size, signed }
+}
+
+const HASH = /^[0-9a-f]{64}$/
+
+function isReceipt(value: unknown): value is Receipt {
+  if (!isObject(value)) return false
+  const { seq, line, checkpoint, inclusion } = value
+  const isPath = Array.isArray(inclusion) && inclusion.every((hash) => typeof hash === 'string' && HASH.test(hash))
+  return Number.isSafeInteger(seq) && typeof line === 'string' && isObject(checkpoint) && isPath
+}

@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict'
+import { hash } from 'node:crypto'
+import { mkdtempSync, rmSync, truncateSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { inclusionPath, nodeCount, placesOfPath, rootAt, rootOfPath, treeAt } from './inclusion.ts'
+import { leafHash, MerkleTree } from './tree.ts'
+import { TreeFile } from './tree-file.ts'
+
+const LEAVES = Array.from({ length: 70 }, (_, index) => leafHash(Buffer.from(`line ${index}`)))
+const sha256 = (...parts: Uint8Array[]) => hash('sha256', Buffer.concat(parts), 'buffer')
+
+/** The definitions of RFC 6962, section 2.1, as they stand there. */
+function mth(leaves: readonly Buffer[]): Buffer {
+  if (leaves.length === 1) return leaves[0] ?? Buffer.alloc(0)
+  const left = half(leaves.length)
+  return sha256(Buffer.of(1), mth(leaves.slice(0, left)), mth(leaves.slice(left)))
+}
+
+function path(index: number, leaves: readonly Buffer[]): Buffer[] {
+  if (leaves.length === 1) return []
+  const left = half(leaves.length)
+  const [below, above] = [leaves.slice(0, left), leaves.slice(left)]
+  return index < left ? [...path(index, below), mth(above)] : [...path(index - left, above), mth(below)]
+}
+
+function half(count: number): number {
+  let left = 1
+  while (left * 2 < count) left *= 2
+  return left
+}
+
+/** All nodes of a tree over `LEAVES`. */
+function nodes(): Buffer[] {
+  const made: Buffer[] = []
+  const tree = new MerkleTree(undefined, (node) => made.push(node))
+  for (const leaf of LEAVES) tree.add(leaf)
+  return made
+}
+
+const made = nodes()
+const node = (place: number) => made[place] ?? assert.fail(`no node ${place}`)
+
+test('roots and paths of every size and leaf are those of RFC 6962, and lead back to the root', () => {
+  for (let size = 1; size <= LEAVES.length; size++) {
+    const leaves = LEAVES.slice(0, size)
+    const root = mth(leaves).toString('hex')
+    assert.equal(rootAt(node, size), root)
+    for (let index = 0; index < size; index++) {
+      const found = inclusionPath(node, index, size)
+      assert.deepEqual(found, path(index, leaves))
+      assert.equal(rootOfPath(LEAVES[index] ?? Buffer.alloc(0), index, size, found), root)
+    }
+  }
+  assert.equal(nodeCount(LEAVES.length), made.length)
+})
+
+test('a leaf, a place, a size or a path that was changed leads to no root or to another one', () => {
+  const size = 53
+  const root = rootAt(node, size)
+  fc.assert(
+    fc.property(
+      fc.nat(size - 1),
+      fc.nat(size + 3),
+      fc.nat(69),
+      fc.nat(5),
+      fc.nat(31),
+      (index, other, leaf, step, byte) => {
+        const good = inclusionPath(node, index, size)
+        const at = LEAVES[index] ?? Buffer.alloc(0)
+        const bent = good.map((hash, height) => (height === step % good.length ? flipped(hash, byte) : hash))
+        assert.notEqual(rootOfPath(at, index, size, bent), root)
+        assert.notEqual(rootOfPath(at, index, size, good.slice(1)), root)
+        assert.notEqual(rootOfPath(at, index, size, [...good, at]), root)
+        if (other !== index) assert.notEqual(rootOfPath(at, other, size, good), root)
+        if (leaf !== index) assert.notEqual(rootOfPath(LEAVES[leaf] ?? at, index, size, good), root)
+      },
+    ),
+  )
+})
+
+function flipped(hash: Buffer, byte: number): Buffer {
+  const changed = Buffer.from(hash)
+  changed[byte] = (changed[byte] ?? 0) ^ 1
+  return changed
+}
+
+test('the places of a path are known before the leaves come', () => {
+  for (const [index, size] of [
+    [0, 1],
+    [0, 70],
+    [41, 64],
+    [69, 70],
+  ] as const) {
+    const read: number[] = []
+    inclusionPath((place) => (read.push(place) > 0 ? node(place) : assert.fail()), index, size)
+    assert.deepEqual([...placesOfPath(index, size)], read)
+  }
+})
+
+test('a tree on file goes on from any size whose root it is told, and from nothing where the file does not fit', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'plat-'))
+  const file = join(dir, 'tree')
+  const grown = (from: number, root: string) => {
+    const tree = new TreeFile(file)
+    const kept = tree.resume(from, root)
+    for (const leaf of LEAVES.slice(kept)) tree.add(leaf)
+    tree.sync()
+    assert.equal(tree.root(), rootAt(node, LEAVES.length))
+    assert.deepEqual(inclusionPath(tree.node, 3, 61), inclusionPath(node, 3, 61))
+    tree.close()
+    return kept
+  }
+  assert.equal(grown(0, ''), 0)
+  assert.equal(grown(33, rootAt(node, 33)), 33)
+  assert.equal(grown(33, rootAt(node, 34)), 0)
+  // A crash may leave less than was written, and half of a node.
+  truncateSync(file, nodeCount(40) * 32 + 7)
+  assert.equal(grown(33, rootAt(node, 33)), 33)
+  truncateSync(file, 100)
+  assert.equal(grown(33, rootAt(node, 33)), 0)
+  rmSync(dir, { recursive: true })
+})
+
+test('a tree goes on from what it was', () => {
+  const tree = new MerkleTree(treeAt(node, 37))
+  for (const leaf of LEAVES.slice(37)) tree.add(leaf)
+  assert.equal(tree.root(), mth(LEAVES).toString('hex'))
+})
