@@ -86,6 +86,11 @@ export class FileLedger implements Ledger {
     return this.#durable
   }
 
+  /** The last record that has its place in the chain; it may not be durable yet. */
+  get placed(): Head {
+    return this.#last ?? this.head()
+  }
+
   append(rec: Rec): Promise<Head> {
     return new Promise((resolve, reject) => this.enter(rec, { durable: resolve, failed: reject }))
   }

@@ -20,10 +20,10 @@ export interface OpenLedgerOptions {
   /** The machine's file system when absent. */
   readonly files?: Files
   /**
-   * Sees the bytes of every record that is there already, in order, as the chain is followed: whoever rebuilds from the ledger needs
-   * no second pass. They are only good until it returns.
+   * Sees the bytes of every record that is there already, in order, as the chain is followed, and its place in it: whoever rebuilds from
+   * the ledger needs no second pass. The bytes are only good until it returns.
    */
-  readonly onRecord?: (record: Buffer) => void
+  readonly onRecord?: (record: Buffer, place: Head) => void
 }
 
 /** Outcomes of lost calls that wait for one commit at a time at start-up. */
@@ -62,7 +62,7 @@ export async function openLedger(options: OpenLedgerOptions): Promise<FileLedger
       source: handle,
       chain: new Chain(null),
       onRecord(buffer, start, line, offset) {
-        options.onRecord?.(buffer.subarray(start + REC_START, start + line.recEnd))
+        options.onRecord?.(buffer.subarray(start + REC_START, start + line.recEnd), line)
         return calls.see(buffer, start, line, offset)
       },
     })

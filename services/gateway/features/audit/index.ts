@@ -15,12 +15,14 @@ export interface AuditOptions {
   readonly metrics: GatewayMetrics
   /** The machine's file system when absent. */
   readonly files?: Files
-  /** Sees the bytes of every record that the ledger holds already, in order; they are only good until it returns. */
-  readonly onRecord: (record: Buffer) => void
+  /** Sees the bytes of every record that the ledger holds already, in order, and its place; the bytes are only good until it returns. */
+  readonly onRecord: (record: Buffer, place: { readonly seq: number; readonly hash: string }) => void
 }
 
 export interface Audit {
   readonly ledgers: Ledgers
+  /** The last record that has its place in the chain, durable or not. */
+  placed(): { readonly seq: number; readonly hash: string }
   /** Commits what waits and gives the lock back. */
   close(): Promise<void>
 }
@@ -51,6 +53,7 @@ export async function createAudit({ config, clock, ids, log, metrics, files, onR
         return ledger
       },
     },
+    placed: () => ledger.placed,
     close: () => ledger.close(),
   }
 }
