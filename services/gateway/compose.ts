@@ -32,6 +32,7 @@ import { createPolicies, createRego, policySlot } from './features/policy/index.
 import { createRevocations } from './features/revocations/index.ts'
 import { createServers, registrySlot } from './features/servers/index.ts'
 import { createTaint } from './features/taint/index.ts'
+import { createTokenVault } from './features/token-vault/index.ts'
 import { createGatewayMetrics, type GatewayMetrics } from './metrics.ts'
 import {
   createLiveCalls,
@@ -51,6 +52,7 @@ import {
   createPinReview,
   createSealer,
   loadSealKeys,
+  type Sealer,
 } from './planes/mcp/index.ts'
 import { createDemand, createMeter, createModelPlane } from './planes/model/index.ts'
 
@@ -71,10 +73,14 @@ export interface Parts {
   readonly routes: readonly RawRoute[]
   /** Host names that a listener on loopback answers to, beside the loopback ones. */
   readonly hosts: readonly string[]
+  /** Origins of the gateway's own pages. */
+  readonly origins: readonly string[]
   readonly metrics: GatewayMetrics
   readonly live: LiveCalls
   /** Adds the admin API to the listener that serves it. */
   admin(app: FastifyInstance): void
+  /** Adds what people open in a browser to the main listener. */
+  pages(app: FastifyInstance): void
   /** How the tools of every server stand against their pins. */
   pins(): readonly ServerPins[]
   close(): Promise<void>
@@ -87,6 +93,7 @@ interface Shared extends GatewayOptions, OpeningLimits {
   readonly audit: Awaited<ReturnType<typeof createAudit>>
   readonly dialer: Dialer
   readonly live: LiveCalls
+  readonly sealer: Sealer
   /** `upstreamCAFile`, its PEM; null when empty. */
   readonly extraCA: string | null
   /** Closes the part when the gateway stops, after everything that was started later. */
@@ -112,22 +119,31 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
     prefix,
     handle: (exchange) => void runner.run(exchange, plane),
   })
-  const base = config.identity.resourceBaseURL
+  const { vault } = features
+  const urls = [config.identity.resourceBaseURL || null, vault.publicURL].filter((url) => url !== null)
   const started = starting.move()
   return {
     routes: [mount('/mcp/', mcp), mount('/llm/', model), features.authenticator.metadata],
-    hosts: base === '' ? [] : [new URL(base).hostname],
+    hosts: urls.map((url) => new URL(url).hostname),
+    origins: vault.publicURL === null ? [] : [vault.publicURL.origin],
     metrics,
     live,
     admin: (app) =>
-      admin.mount(app, [features.approvals.routes, features.revocations.routes, pins.routes, createProfiling(clock)]),
+      admin.mount(app, [
+        features.approvals.routes,
+        features.revocations.routes,
+        pins.routes,
+        vault.routes,
+        createProfiling(clock),
+      ]),
+    pages: (app) => vault.pages(app),
     pins: () => pins.reports(),
     close: () => started.disposeAsync(),
   }
 }
 
 async function openShared(options: GatewayOptions, started: AsyncDisposableStack): Promise<Shared> {
-  const { config, clock, log } = options
+  const { config, env, clock, ids, log } = options
   const keep: Shared['keep'] = (part) => started.adopt(part, async () => void (await part.close()))
   const metrics = createGatewayMetrics(options.build)
   const opening = openLimits({ clock, log })
@@ -140,6 +156,7 @@ async function openShared(options: GatewayOptions, started: AsyncDisposableStack
     audit: keep(await createAudit({ ...options, metrics, onRecord: opening.spending.see })),
     dialer: keep(createDialer({ clock, log })),
     live: keep(createLiveCalls(clock)),
+    sealer: createSealer(await loadSealKeys({ env, stateDir: path.dirname(config.auditPath), ids }), clock, ids),
     extraCA: config.upstreamCAFile === '' ? null : await readFile(config.upstreamCAFile, 'utf8'),
   }
 }
@@ -171,7 +188,9 @@ async function startFeatures(shared: Shared) {
   )
   const missingScopes = authenticator.scopes.missing
   const sessionToken: Authenticator['sessionToken'] = (caller) => authenticator.sessionToken(caller)
-  const credentials = keep(createCredentials({ ...shared, sessionToken }))
+  const { users: revokedUsers } = revocations
+  const vault = keep(await createTokenVault({ ...shared, revokedUsers, ledgers: shared.audit.ledgers }))
+  const credentials = keep(createCredentials({ ...shared, userTokens: vault.tokens, sessionToken }))
   const servers = keep(createServers({ ...shared, missingScopes, credentials, metrics: serverMetrics(metrics) }))
   const models = keep(createModels({ config, snapshots, clock, log, metrics: modelMetrics(metrics) }))
   const taint = keep(
@@ -190,7 +209,7 @@ async function startFeatures(shared: Shared) {
   const demandOf = createDemand(models.route)
   const budgets = keep(createBudgets({ ...shared, demandOf, metrics: budgetMetrics(metrics) }))
   await Promise.all([servers.check(), models.check(), policies.check(), budgets.check()])
-  return { authenticator, revocations, credentials, servers, models, taint, policies, approvals, budgets }
+  return { authenticator, revocations, vault, credentials, servers, models, taint, policies, approvals, budgets }
 }
 
 /** Pins ask servers for their tools, so they come after the plane that can. */
@@ -267,8 +286,7 @@ function modelPlane(shared: Shared, { models }: Features): Plane {
 }
 
 async function mcpPlane(shared: Shared, { servers, credentials }: Features): Promise<AskingPlane> {
-  const { config, env, clock, ids, log } = shared
-  const sealKeys = await loadSealKeys({ env, stateDir: path.dirname(config.auditPath), ids })
+  const { config, sealer, log } = shared
   return createMcpPlane({
     upstreams: {
       upstream: (snapshot, key) => servers.upstream(snapshot, key),
@@ -279,7 +297,7 @@ async function mcpPlane(shared: Shared, { servers, credentials }: Features): Pro
     },
     ...limitsOf(shared),
     credentials,
-    sealer: createSealer(sealKeys, clock, ids),
+    sealer,
     log,
     origins: new Set(config.corsOrigins),
     resourceBaseURL: config.identity.resourceBaseURL || null,

@@ -24,6 +24,7 @@ import { postureBlock } from './features/posture/config.ts'
 import { revocationMirrorBlock, revocationsBlock } from './features/revocations/config.ts'
 import { serversBlock } from './features/servers/config.ts'
 import { taintBlock } from './features/taint/config.ts'
+import { type TokenVaultConfig, tokenVaultBlock } from './features/token-vault/config.ts'
 import { unbuiltBlocks } from './unbuilt.ts'
 
 /** The tables of gateway.json (document 3), in the order of the reference. */
@@ -51,6 +52,7 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   adminBlock,
   adminOidcBlock,
   postureBlock,
+  tokenVaultBlock,
   ...unbuiltBlocks,
 ]
 
@@ -74,6 +76,7 @@ export type GatewayConfig = Readonly<
       modelRouting: Readonly<Static<typeof modelRoutingBlock.schema>>
       policy: { readonly rego: Readonly<Static<typeof regoBlock.schema>> }
       posture: Readonly<Static<typeof postureBlock.schema>>
+      tokenVault: TokenVaultConfig
     }
 >
 
@@ -139,7 +142,7 @@ export function readConfigFile(path: string): { kind: 'text'; text: string } | {
 
 /** Gives a checked configuration without errors its type; throws when tables and types disagree. */
 export function typedConfig(config: Record<string, unknown>): GatewayConfig {
-  const { tls, identity, dpop, adminAuth, approvalPreview, modelRouting, policy, posture } = config
+  const { tls, identity, dpop, adminAuth, approvalPreview, modelRouting, policy, posture, tokenVault } = config
   if (
     Check(listenersBlock.schema, config) &&
     Check(policyBlock.schema, config) &&
@@ -157,6 +160,7 @@ export function typedConfig(config: Record<string, unknown>): GatewayConfig {
     Check(dpopBlock.schema, dpop) &&
     Check(modelRoutingBlock.schema, modelRouting) &&
     Check(postureBlock.schema, posture) &&
+    Check(tokenVaultBlock.schema, tokenVault) &&
     typeof policy === 'object' &&
     policy !== null &&
     'rego' in policy &&
@@ -175,6 +179,7 @@ export function typedConfig(config: Record<string, unknown>): GatewayConfig {
       modelRouting,
       policy: { rego: policy.rego },
       posture,
+      tokenVault,
     }
   }
   throw new Error('the tables of gateway.json accept what their types refuse')

@@ -30,7 +30,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   }
   const listeners: Listener[] = []
   const tls = tlsOf(config.tls)
-  const origins = new Set(config.corsOrigins)
+  const origins = new Set([...config.corsOrigins, ...parts.origins])
   const open = async (more: Partial<ListenOptions> & { readonly address: string }) => {
     const listener = await listen({ clock, ids, log, hosts: parts.hosts, origins, ...more })
     listeners.push(listener)
@@ -42,7 +42,11 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       ...tls.main,
       address: config.listen,
       raw: parts.routes,
-      api: separate ? (app) => mountProbes(app, { ready, build }) : administered,
+      api(app) {
+        if (separate) mountProbes(app, { ready, build })
+        else administered(app)
+        parts.pages(app)
+      },
     })
     const admin = separate ? await open({ ...tls.admin, address: config.adminListen, api: administered }) : main
     log.info({ url: main.url, adminUrl: admin.url, auditPath: config.auditPath }, 'the gateway is listening')

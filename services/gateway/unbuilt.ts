@@ -24,7 +24,6 @@ import { sbxdBlock } from './features/sbxd/config.ts'
 import { activityBlock, sessionsBlock } from './features/sessions/config.ts'
 import { stateBackendBlock } from './features/state-backend/config.ts'
 import { tenantsBlock } from './features/tenants/config.ts'
-import { tokenVaultBlock } from './features/token-vault/config.ts'
 import { txnTokensBlock } from './features/txn-tokens/config.ts'
 import { webBlock } from './features/web/config.ts'
 
@@ -52,7 +51,6 @@ export const unbuiltBlocks: readonly ConfigBlock[] = [
   infraBlock,
   a2aBlock,
   txnTokensBlock,
-  tokenVaultBlock,
   cibaBlock,
   stateBackendBlock,
   configSyncBlock,
