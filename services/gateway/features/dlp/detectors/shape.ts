@@ -1,0 +1,107 @@
+import type { Look } from '../scan/look.ts'
+import type { Finder } from './detector.ts'
+
+/** The text does not have the shape. */
+const NO = -1
+/** The text ends before it is told. */
+const UNTOLD = -2
+
+const ZERO = 0x30
+const NINE = 0x39
+const A = 0x41
+const Z = 0x5a
+/** In a shape: a digit, a capital letter, one of both. Any other character stands for itself. */
+const DIGIT = 0x64
+const LETTER = 0x4c
+const EITHER = 0x78
+
+const POINT = 0x2e
+const HYPHEN = 0x2d
+
+export interface ShapeRule {
+  /** `ddd-dd-dddd`: `d` is a digit, `L` a capital letter, `x` one of both. */
+  readonly shapes: readonly string[]
+  /** Whether digits and letters, without what stands between them, are valid. */
+  readonly is: (text: string) => boolean
+  /** A word that must stand in the `LOOK_BACK_CHARS` before, where the check alone would find too much. */
+  readonly near?: RegExp
+}
+
+/** Numbers and codes of fixed shapes. */
+export function shaped(rule: ShapeRule): Finder {
+  const { shapes, is, near } = rule
+  const starts = shapes.map(startOf)
+  return {
+    digits: [...new Set(starts.flatMap(({ letters, digits }) => (letters === 0 ? digits : [])))],
+    letters: [...new Set(starts.flatMap(({ letters }) => (letters === 0 ? [] : [letters])))],
+    find(look, detector, at) {
+      for (const shape of shapes) {
+        const end = endOf(look, at, shape)
+        if (end === NO || (end !== UNTOLD && !is(plain(look.slice(at, end))))) continue
+        if (near !== undefined && !near.test(look.before(at))) return
+        if (end !== UNTOLD) return look.hit(detector, at, end)
+        look.open(at)
+      }
+    },
+  }
+}
+
+const PUNCTUATION = /[^0-9A-Z]/g
+
+function plain(text: string): string {
+  return text.replace(PUNCTUATION, '')
+}
+
+/** What stands before the first digit, and how many digits may follow in a row. */
+function startOf(shape: string): { readonly letters: number; readonly digits: readonly number[] } {
+  const [, letters = '', digits = '', more = ''] = /^(L*)(d*)(x*)/.exec(shape) ?? []
+  const counts = Array.from({ length: more.length + 1 }, (_, extra) => digits.length + extra)
+  return { letters: letters.length, digits: counts }
+}
+
+/** Where a text of this shape ends, if it stands there and nothing belongs to it behind. */
+function endOf(look: Look, at: number, shape: string): number {
+  for (let index = 0; index < shape.length; index++) {
+    const code = look.code(at + index)
+    if (code === -1) return look.isOpen ? UNTOLD : NO
+    if (!isOf(code, shape.charCodeAt(index))) return NO
+  }
+  return endAt(look, at + shape.length)
+}
+
+function isOf(code: number, wanted: number): boolean {
+  if (wanted === DIGIT) return isDigit(code)
+  if (wanted === LETTER) return code >= A && code <= Z
+  if (wanted === EITHER) return isDigit(code) || (code >= A && code <= Z)
+  return code === wanted
+}
+
+/** The place itself where a number may end there: no word goes on, and no further digits behind a point or hyphen. */
+export function endAt(look: Look, end: number): number {
+  const next = look.code(end)
+  if (next === -1) return look.isOpen ? UNTOLD : end
+  if (!look.ends(end)) return NO
+  if (next !== POINT && next !== HYPHEN) return end
+  const after = look.code(end + 1)
+  if (after === -1 && look.isOpen) return UNTOLD
+  return isDigit(after) ? NO : end
+}
+
+export function isUntold(end: number): boolean {
+  return end === UNTOLD
+}
+
+export function isEnd(end: number): boolean {
+  return end >= 0
+}
+
+export function isDigit(code: number): boolean {
+  return code >= ZERO && code <= NINE
+}
+
+/** A number that begins here goes on from digits before: a fraction, or one group of a longer one. */
+export function continues(look: Look, at: number): boolean {
+  const before = look.code(at - 1)
+  if (before !== POINT && before !== HYPHEN) return false
+  return isDigit(look.code(at - 2)) && !look.isHitEnd(at - 1)
+}

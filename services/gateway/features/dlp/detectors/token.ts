@@ -1,0 +1,82 @@
+import { type CharClass, classOf, isIn, type Look, NOWHERE } from '../scan/look.ts'
+import type { Detector, Finder } from './detector.ts'
+
+export const ALNUM = classOf('A-Za-z0-9')
+export const WORDS = classOf('A-Za-z0-9_')
+export const URLSAFE = classOf('A-Za-z0-9_-')
+export const BASE64 = classOf('A-Za-z0-9+/=')
+export const HEX = classOf('0-9a-f')
+
+/** Placeholders are written with few different characters: `xxxx`, `0000`, `your-key`. */
+const FEWEST_CHARACTERS = 8
+
+export interface TokenRule {
+  /** What the makers let their tokens begin with. */
+  readonly anchors: readonly string[]
+  /** What follows. */
+  readonly of: CharClass
+  /** Fewest characters behind the anchor. */
+  readonly least: number
+  /** Most; null: the token ends where its characters do, however far that is. */
+  readonly most?: number | null
+  /** Whether the characters behind the anchor can be a token's; of an endless one, its first `least`. */
+  readonly is?: (body: string) => boolean
+}
+
+/** A token with a prefix of its maker: the prefix, then so many characters of a class, then none that words have. */
+export function token({ anchors, of, least, most = least, is = looksRandom }: TokenRule): Finder {
+  return {
+    anchors,
+    find(look, detector, at, length) {
+      if (!begins(look, at)) return
+      const body = at + length
+      if (most === null) return endless(look, detector, { at, body, of, least, is })
+      const end = look.run(of, body, body + most + 1)
+      if (end - body > most) return
+      if (end === look.end && look.isOpen) return look.open(at)
+      if (end - body >= least && look.ends(end) && is(look.slice(body, end))) look.hit(detector, at, end)
+    },
+  }
+}
+
+/** Words begin where no other word goes on; an anchor that begins with another character may stand anywhere. */
+export function begins(look: Look, at: number): boolean {
+  return !isIn(WORDS, look.code(at)) || look.begins(at)
+}
+
+interface Endless {
+  readonly at: number
+  readonly body: number
+  readonly of: CharClass
+  readonly least: number
+  readonly is: (body: string) => boolean
+}
+
+/** Its first characters decide; what follows belongs to it in any case. */
+function endless(look: Look, detector: Detector, { at, body, of, least, is }: Endless): void {
+  if (look.isCovered(detector, at)) return
+  const end = look.run(of, body)
+  look.cover(detector, end)
+  const isLong = end - body >= least
+  if (isLong && !is(look.slice(body, body + least))) return
+  if (end === look.end && look.isOpen) look.open(at, isLong ? body + least : NOWHERE)
+  else if (isLong) look.hit(detector, at, end)
+}
+
+/** Whether a text is no placeholder. */
+export function looksRandom(text: string): boolean {
+  return differentCharacters(text) >= Math.min(FEWEST_CHARACTERS, text.length / 2)
+}
+
+function differentCharacters(text: string): number {
+  return new Set(text).size
+}
+
+/** Shannon's entropy in bits a character. */
+export function entropyOf(text: string): number {
+  const counts = new Map<string, number>()
+  for (const char of text) counts.set(char, (counts.get(char) ?? 0) + 1)
+  let bits = 0
+  for (const count of counts.values()) bits -= (count / text.length) * Math.log2(count / text.length)
+  return bits
+}

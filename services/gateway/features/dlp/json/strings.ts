@@ -1,0 +1,185 @@
+import type { Hit } from '../scan/look.ts'
+import type { Scanner } from '../scan/scanner.ts'
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const COLON = 0x3a
+const SPACES: ReadonlySet<number> = new Set([0x20, 0x09, 0x0a, 0x0d])
+
+/** A string without quotes, or what stands between two strings, with the hits in it. */
+export interface Found {
+  /** Bytes in the JSON text. */
+  readonly start: number
+  readonly end: number
+  /** Places count in `text` where it is there, else in the JSON text. */
+  readonly hits: readonly Hit[]
+  /** The string decoded, where its bytes do not stand for themselves. */
+  readonly text: string | null
+  /** `gap`: numbers and punctuation between strings. */
+  readonly kind: 'value' | 'name' | 'gap'
+}
+
+/** What there was to find in a JSON text. */
+export interface Findings {
+  readonly found: readonly Found[]
+  /** There was more text than may be scanned, and the rest was not looked at. */
+  readonly isCut: boolean
+}
+
+/** Shorter strings hold nothing that a detector looks for; an address of a private network has eight characters. */
+const SHORTEST_CHARS = 7
+/** Fewer characters between two strings hold no number that a detector looks for. */
+const SHORTEST_GAP_CHARS = 9
+const LONG_NUMBER = /\d{8}/
+
+/** A file in base64 of at least so many characters: no words, and by far the largest part of what has images in it. */
+const SHORTEST_FILE_CHARS = 4096
+const FILE = /^(?:data:[\w.+/;=-]{0,128},)?[A-Za-z0-9+/_-]+={0,2}$/
+
+/**
+ * Looks through the strings of a JSON text, names of members included, and the numbers between them. Never throws, whatever the
+ * bytes are: what is no JSON is read as far as it looks like it. One-byte text stands for the bytes, since no built-in detector
+ * knows a character beyond ASCII; only what is escaped, or what an expression of somebody's own may speak of, is decoded.
+ */
+export function findInJson(bytes: Uint8Array, scanner: Scanner, maxChars: number): Findings {
+  return new Strings(bytes, scanner, maxChars).find()
+}
+
+class Strings {
+  readonly #bytes: Buffer
+  readonly #text: string
+  readonly #scanner: Scanner
+  readonly #found: Found[] = []
+  #left: number
+  #isCut = false
+
+  constructor(bytes: Uint8Array, scanner: Scanner, maxChars: number) {
+    this.#bytes = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    this.#text = this.#bytes.latin1Slice()
+    this.#scanner = scanner
+    this.#left = maxChars
+  }
+
+  find(): Findings {
+    const text = this.#text
+    let at = 0
+    while (at < text.length && !this.#isCut) {
+      const quote = text.indexOf('"', at)
+      const open = quote === -1 ? text.length : quote
+      if (open - at >= SHORTEST_GAP_CHARS) this.#gap(at, open)
+      if (quote === -1) break
+      const close = this.#endOfString(open + 1)
+      if (close - open - 1 >= SHORTEST_CHARS) this.#string(open + 1, close)
+      at = close + 1
+    }
+    return { found: this.#found, isCut: this.#isCut }
+  }
+
+  /** The closing quote; the end of the text where there is none. */
+  #endOfString(from: number): number {
+    const text = this.#text
+    for (let quote = text.indexOf('"', from); quote !== -1; quote = text.indexOf('"', quote + 1)) {
+      let first = quote
+      while (first > from && text.charCodeAt(first - 1) === BACKSLASH) first--
+      if ((quote - first) % 2 === 0) return quote
+    }
+    return text.length
+  }
+
+  #gap(start: number, end: number): void {
+    if (!LONG_NUMBER.test(this.#text.slice(start, end)) || !this.#takes(end - start)) return
+    const hits = this.#scanner.scan(this.#text, start, end)
+    if (hits.length > 0) this.#found.push({ start, end, hits, text: null, kind: 'gap' })
+  }
+
+  #string(start: number, end: number): void {
+    const isLong = end - start >= SHORTEST_FILE_CHARS
+    if ((isLong && FILE.test(this.#text.slice(start, end))) || !this.#takes(end - start)) return
+    const escape = this.#text.indexOf('\\', start)
+    const isPlain = (escape === -1 || escape >= end) && !this.#scanner.needsText
+    const text = isPlain ? null : decoded(this.#bytes.utf8Slice(start, end))
+    const context = { text: this.#text, end: start - 1 }
+    const hits =
+      text === null
+        ? this.#scanner.scan(this.#text, start, end, { context })
+        : this.#scanner.scan(text, 0, text.length, { context })
+    if (hits.length > 0) this.#found.push({ start, end, hits, text, kind: this.#kindAt(end + 1) })
+  }
+
+  /** A name stands before a colon. */
+  #kindAt(behind: number): 'value' | 'name' {
+    let at = behind
+    while (SPACES.has(this.#text.charCodeAt(at))) at++
+    return this.#text.charCodeAt(at) === COLON ? 'name' : 'value'
+  }
+
+  /** Whether so many characters may still be scanned. */
+  #takes(chars: number): boolean {
+    this.#left -= chars
+    this.#isCut = this.#left < 0
+    return !this.#isCut
+  }
+}
+
+/** The text of a string; of one that is no JSON the characters as they stand. */
+function decoded(inside: string): string {
+  try {
+    const text: unknown = JSON.parse(`"${inside}"`)
+    return typeof text === 'string' ? text : inside
+  } catch {
+    return inside
+  }
+}
+
+/** What stands in place of a hit. */
+export function marker({ detector }: Hit): string {
+  return `[REDACTED:${detector.id}]`
+}
+
+/** A text with its hits replaced; they are in order and do not overlap. */
+export function redacted(text: string, hits: readonly Hit[], mark: (hit: Hit) => string = marker): string {
+  let out = ''
+  let at = 0
+  for (const hit of hits) {
+    out += text.slice(at, hit.start) + mark(hit)
+    at = hit.end
+  }
+  return out + text.slice(at)
+}
+
+/** The same JSON with the hits replaced. Every byte outside the strings and numbers that hold one stays as it was. */
+export function redactedJson(bytes: Uint8Array, found: readonly Found[]): Buffer {
+  const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const parts: Buffer[] = []
+  let at = 0
+  for (const one of found) {
+    for (const { start, end, json } of replacements(buffer, one)) {
+      parts.push(buffer.subarray(at, start), Buffer.from(json))
+      at = end
+    }
+  }
+  parts.push(buffer.subarray(at))
+  return Buffer.concat(parts)
+}
+
+interface Replacement {
+  readonly start: number
+  readonly end: number
+  readonly json: string
+}
+
+function replacements(bytes: Buffer, { start, end, hits, text, kind }: Found): readonly Replacement[] {
+  if (text !== null) return [{ start, end, json: JSON.stringify(redacted(text, hits)).slice(1, -1) }]
+  if (kind !== 'gap') return hits.map((hit) => ({ start: hit.start, end: hit.end, json: marker(hit) }))
+  return hits.map((hit) => ({ ...numberAround(bytes, hit), json: `"${marker(hit)}"` }))
+}
+
+const IN_NUMBER: ReadonlySet<number> = new Set(Buffer.from('0123456789+-.eE'))
+
+/** A number can only be replaced as a whole. */
+function numberAround(bytes: Buffer, hit: Hit): { readonly start: number; readonly end: number } {
+  let { start, end } = hit
+  while (IN_NUMBER.has(bytes[start - 1] ?? QUOTE)) start--
+  while (IN_NUMBER.has(bytes[end] ?? QUOTE)) end++
+  return { start, end }
+}

@@ -1,0 +1,194 @@
+import type { Detector } from '../detectors/detector.ts'
+import { continues } from '../detectors/shape.ts'
+import { Automaton } from './automaton.ts'
+import type { Custom } from './custom.ts'
+import { classOf, type Hit, isIn, LOOK_BACK_CHARS, Look, type Manner } from './look.ts'
+
+/** No shape begins with more digits in a row, or with more letters. */
+const MOST_DIGITS = 20
+const MOST_LETTERS = 6
+
+const UPPER = classOf('A-Z')
+const DIGITS = classOf('0-9')
+const WORD = classOf('A-Za-z0-9_')
+const WIDTH_BITS = 7
+const LAST_ASCII = 0x7f
+const ZERO = 0x30
+const NINE = 0x39
+
+/** What a text that goes on holds so far. Places count from its own beginning. */
+export interface Begun {
+  readonly hits: readonly Hit[]
+  /** What begins here or later is not decided; the length of the text where everything is. */
+  readonly decidedTo: number
+  /** Whatever follows, a hit begins at `decidedTo`, and this place shows it; null: that is not certain. */
+  readonly sureAt: number | null
+}
+
+/** Where in a text that comes in pieces a scanner is. */
+export interface Piece {
+  /** What stood before, of which the last `LOOK_BACK_CHARS` count. */
+  readonly before: string
+  readonly text: string
+  /** A hit stood directly before. */
+  readonly afterHit: boolean
+}
+
+/** Finds everything that a profile looks for in one pass over a text. Keeps nothing of a text; not to be used by two at a time. */
+export class Scanner {
+  readonly #look = new Look()
+  readonly #automaton: Automaton<Detector>
+  readonly #byDigits: readonly (readonly Detector[])[]
+  readonly #byLetters: readonly (readonly Detector[])[]
+  readonly #sweeping: readonly Detector[]
+  readonly #tailing: readonly Detector[]
+  readonly #customs: readonly Custom[]
+  readonly #hasLetters: boolean
+
+  constructor(detectors: readonly Detector[], customs: readonly Custom[] = []) {
+    this.#automaton = new Automaton(
+      detectors.flatMap((detector) => (detector.finder.anchors ?? []).map((anchor) => [anchor, detector] as const)),
+    )
+    const where = (holds: (detector: Detector) => boolean) => detectors.filter(holds)
+    const upTo = (most: number, of: (detector: Detector) => readonly number[] | undefined) =>
+      Array.from({ length: most + 1 }, (_, count) => where((detector) => of(detector)?.includes(count) === true))
+    this.#byDigits = upTo(MOST_DIGITS, ({ finder }) => finder.digits)
+    this.#byLetters = upTo(MOST_LETTERS, ({ finder }) => finder.letters)
+    this.#hasLetters = this.#byLetters.some((list) => list.length > 0)
+    this.#sweeping = where(({ finder }) => finder.sweep !== undefined)
+    this.#tailing = where(({ finder }) => finder.tail !== undefined)
+    this.#customs = customs
+  }
+
+  /** Whether texts must be decoded before they are scanned: expressions of people may speak of any character. */
+  get needsText(): boolean {
+    return this.#customs.length > 0
+  }
+
+  /** Characters that were looked at beyond the first pass, since the scanner was made. */
+  get looked(): number {
+    return this.#look.looked
+  }
+
+  /** The hits between `start` and `end`, in order, none within another. */
+  scan(text: string, start = 0, end = text.length, manner: Manner = PLAIN): readonly Hit[] {
+    const look = this.#look
+    look.begin(text, start, end, manner)
+    this.#pass(look)
+    for (const custom of this.#customs) custom.find(text, manner.floor ?? start, end, look.hits)
+    return look.hits.length === 0 ? NO_HITS : inOrder(look.hits)
+  }
+
+  /** The last piece of a text. */
+  ended({ before, text, afterHit }: Piece): readonly Hit[] {
+    const past = before.slice(-LOOK_BACK_CHARS)
+    const whole = past + text
+    return this.scan(whole, 0, whole.length, { floor: past.length, afterHit }).map((hit) => moved(hit, past.length))
+  }
+
+  /** A text that goes on. `keep`: how many characters at its end stay undecided where a custom detector looks. */
+  begun({ before, text, afterHit }: Piece, keep: number): Begun {
+    const past = before.slice(-LOOK_BACK_CHARS)
+    const whole = past + text
+    const found = this.scan(whole, 0, whole.length, { floor: past.length, afterHit, isOpen: true })
+    const hits = found.map((hit) => moved(hit, past.length))
+    const { openAt, sureAt } = this.#look
+    const decidedTo = Math.min(openAt - past.length, text.length)
+    const kept = this.#customs.length === 0 ? text.length : Math.max(0, text.length - keep)
+    if (kept < decidedTo) return { hits, decidedTo: kept, sureAt: null }
+    return { hits, decidedTo, sureAt: sureAt < whole.length ? sureAt - past.length : null }
+  }
+
+  /** One step a character; what an anchor or a number begins is looked at by those whose it is. */
+  #pass(look: Look): void {
+    const { text, start, end } = look
+    const { next, marks } = this.#automaton
+    let state = 0
+    let inDigits = false
+    for (let at = start; at < end; at++) {
+      const code = text.charCodeAt(at)
+      if (code > LAST_ASCII) {
+        state = 0
+        inDigits = false
+        continue
+      }
+      state = next[(state << WIDTH_BITS) | code] ?? 0
+      if (code >= ZERO && code <= NINE) {
+        if (!inDigits) this.#number(look, at)
+        inDigits = true
+      } else inDigits = false
+      if (marks[state] === 1) this.#anchors(look, state, at + 1)
+    }
+    for (const detector of this.#sweeping) detector.finder.sweep?.(look, detector)
+    if (look.isOpen) this.#leaveOpen(look, state)
+  }
+
+  #anchors(look: Look, state: number, end: number): void {
+    for (const { length, owner } of this.#automaton.found(state)) {
+      owner.finder.find?.(look, owner, end - length, length)
+    }
+  }
+
+  /** At the first digit of some. */
+  #number(look: Look, at: number): void {
+    const word = this.#hasLetters ? look.runBack(UPPER, at, MOST_LETTERS + 1) : at
+    if (!look.begins(word)) return
+    const letters = at - word
+    if (letters > 0) {
+      find(look, word, this.#byLetters[letters])
+      return
+    }
+    if (continues(look, at)) return
+    const end = look.run(DIGITS, at)
+    if (end - at > MOST_DIGITS) return
+    if (end === look.end && look.isOpen) look.open(at)
+    else find(look, at, this.#byDigits[end - at])
+  }
+
+  /** What the text ends with may be the beginning of an anchor, or the letters of a code. */
+  #leaveOpen(look: Look, state: number): void {
+    for (const length of this.#automaton.begun(state)) {
+      const at = look.end - length
+      if (isIn(WORD, look.code(at)) && !look.begins(at)) continue
+      look.open(at)
+      break
+    }
+    if (this.#hasLetters) {
+      const word = look.runBack(UPPER, look.end, MOST_LETTERS + 1)
+      if (look.end - word <= MOST_LETTERS && word < look.end && look.begins(word)) look.open(word)
+    }
+    for (const { finder } of this.#tailing) finder.tail?.(look)
+  }
+}
+
+const NO_HITS: readonly Hit[] = []
+const PLAIN: Manner = {}
+
+function find(look: Look, at: number, detectors: readonly Detector[] | undefined): void {
+  if (detectors === undefined) return
+  for (const detector of detectors) detector.finder.find?.(look, detector, at, 0)
+}
+
+function moved({ detector, start, end }: Hit, by: number): Hit {
+  return { detector, start: start - by, end: end - by }
+}
+
+/** In the order of the text; hits that overlap become one, which is a secret if one of them is. */
+function inOrder(hits: readonly Hit[]): readonly Hit[] {
+  if (hits.length === 1) return [...hits]
+  const sorted = hits.toSorted(
+    (one, other) => one.start - other.start || other.end - one.end || one.detector.place - other.detector.place,
+  )
+  const out: Hit[] = []
+  for (const hit of sorted) {
+    const last = out.at(-1)
+    if (last === undefined || hit.start >= last.end) out.push(hit)
+    else out[out.length - 1] = joined(last, hit)
+  }
+  return out
+}
+
+function joined(one: Hit, other: Hit): Hit {
+  const detector = other.detector.secret && !one.detector.secret ? other.detector : one.detector
+  return { detector, start: one.start, end: Math.max(one.end, other.end) }
+}

@@ -1,0 +1,112 @@
+import { marker, redacted } from './json/strings.ts'
+import { type Hit, LOOK_BACK_CHARS } from './scan/look.ts'
+import type { Piece, Scanner } from './scan/scanner.ts'
+
+/** What a piece of a text lets go. */
+export interface Released {
+  readonly text: string
+  readonly hits: readonly Hit[]
+}
+
+/** Of a hit that is certain and goes on: so many characters at its end are kept, since there its own end is told. */
+const KEPT_TAIL_CHARS = 128
+
+/**
+ * A text that comes in pieces. What may still become a hit is held back until it is told, and nothing else is: for any pieces, what is
+ * let go in all is what the whole text would be. At most `carry` characters are held back for what is not certain; negative: none,
+ * and each piece is scanned alone.
+ */
+export class TextStream {
+  readonly #scanner: Scanner
+  readonly #carry: number
+  #before = ''
+  #held = ''
+  #afterHit = false
+  /** The text is JSON: outside of its strings a mark needs quotes. */
+  readonly #quotes: Quotes | null
+
+  constructor(scanner: Scanner, carry: number, isJson: boolean) {
+    this.#scanner = scanner
+    this.#carry = carry
+    this.#quotes = isJson ? new Quotes() : null
+  }
+
+  get isHolding(): boolean {
+    return this.#held !== ''
+  }
+
+  push(piece: string): Released {
+    this.#held += piece
+    if (this.#carry < 0) return this.end()
+    const { hits, decidedTo, sureAt } = this.#scanner.begun(this.#piece, this.#carry)
+    const crossing = hits.find((hit) => hit.start < decidedTo && hit.end > decidedTo)
+    const limit = crossing?.start ?? decidedTo
+    if (this.#held.length - limit <= this.#carry) return this.#release(hits, limit)
+    if (sureAt === null || crossing !== undefined) return this.#force()
+    const released = this.#release(hits, limit)
+    this.#shorten(sureAt - limit)
+    return released
+  }
+
+  /** Whatever is held back, since nothing follows. */
+  end(): Released {
+    return this.#release(this.#scanner.ended(this.#piece), this.#held.length)
+  }
+
+  get #piece(): Piece {
+    return { before: this.#before, text: this.#held, afterHit: this.#afterHit }
+  }
+
+  /** More is undecided than may be held back: what is too long is judged as if nothing followed. */
+  #force(): Released {
+    const hits = this.#scanner.ended(this.#piece)
+    const from = this.#held.length - this.#carry
+    const crossing = hits.find((hit) => hit.start < from && hit.end > from)
+    return this.#release(hits, crossing?.end ?? from)
+  }
+
+  #release(hits: readonly Hit[], limit: number): Released {
+    const gone = hits.filter((hit) => hit.end <= limit)
+    const original = this.#held.slice(0, limit)
+    const text = gone.length === 0 ? original : redacted(original, gone, this.#marks(original))
+    this.#quotes?.take(original)
+    this.#before = (this.#before + original).slice(-LOOK_BACK_CHARS)
+    if (limit > 0) this.#afterHit = gone.at(-1)?.end === limit
+    this.#held = this.#held.slice(limit)
+    return { text, hits: gone }
+  }
+
+  /** Of what is certain to be a hit the middle is forgotten: it would not be let go, and may be long. */
+  #shorten(sureAt: number): void {
+    const least = sureAt + KEPT_TAIL_CHARS
+    if (this.#held.length > least) this.#held = this.#held.slice(0, sureAt) + this.#held.slice(-KEPT_TAIL_CHARS)
+  }
+
+  #marks(original: string): (hit: Hit) => string {
+    const quotes = this.#quotes
+    if (quotes === null) return marker
+    return (hit) => (quotes.areOpenAfter(original.slice(0, hit.start)) ? marker(hit) : `"${marker(hit)}"`)
+  }
+}
+
+/** Whether a JSON text that comes in pieces is within a string. */
+class Quotes {
+  #isOpen = false
+  #isEscaped = false
+
+  take(text: string): void {
+    for (const char of text) {
+      if (this.#isEscaped) this.#isEscaped = false
+      else if (char === '\\') this.#isEscaped = this.#isOpen
+      else if (char === '"') this.#isOpen = !this.#isOpen
+    }
+  }
+
+  areOpenAfter(text: string): boolean {
+    const later = new Quotes()
+    later.#isOpen = this.#isOpen
+    later.#isEscaped = this.#isEscaped
+    later.take(text)
+    return later.#isOpen
+  }
+}
