@@ -7,10 +7,11 @@ type Server = Manifest<'MCPServer'>
 
 /** `MCPServer.spec.auth` as the gateway's registry says it: never a secret, only the name of its files. */
 export function authEntry({ metadata, spec }: Server): AuthEntry {
-  const { type = 'none', headerName, oauth, tokenExchange } = spec.auth ?? {}
-  if (type === 'none') return { type }
+  const { type = 'none', headerName, oauth, tokenExchange, perUser, provider } = spec.auth ?? {}
+  const user = perUser === true ? { perUser, ...(provider !== undefined && { provider }) } : {}
+  if (type === 'none') return { type, ...user }
   if (type === 'tokenExchange') return { type, ...(tokenExchange !== undefined && { tokenExchange }) }
-  const filed = { type, credentialKey: `${metadata.namespace}.${metadata.name}` }
+  const filed = { type, credentialKey: `${metadata.namespace}.${metadata.name}`, ...user }
   if (type === 'headerSecret') return { ...filed, ...(headerName !== undefined && { headerName }) }
   if (type !== 'oauthClientCredentials' || oauth === undefined) return filed
   const { clientIdRef: _, clientSecretRef: __, ...grant } = oauth

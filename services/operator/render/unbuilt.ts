@@ -110,9 +110,8 @@ function labelFaults(toolLabels: NonNullable<Manifest<'MCPServer'>['spec']['tool
 type Auth = NonNullable<Manifest<'MCPServer'>['spec']['auth']>
 
 /** What the schema cannot say of `auth`: the gateway's registry would refuse it, or it would not arrive. */
-function authFaults({ type, perUser, secretRef, headerName, oauth, mtls }: Auth, url: string): Fault[] {
+function authFaults({ type, secretRef, headerName, oauth, mtls }: Auth, url: string): Fault[] {
   const faults: Fault[] = []
-  if (perUser === true) faults.push(notBuilt('auth.perUser'))
   if (headerName !== undefined && isWrittenHeader(headerName)) {
     faults.push({ path: 'auth.headerName', why: 'the gateway writes this header itself' })
   }
