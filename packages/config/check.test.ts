@@ -34,6 +34,9 @@ const feature = {
   schema: Type.Object({ enabled: Type.Boolean({ default: false }), depth: Type.Integer({ default: 2, minimum: 0 }) }),
 } satisfies ConfigBlock
 
+/** The object that holds the block of the feature, where nothing is said of either. */
+const deep = { feature: { enabled: false, depth: 2 } }
+
 function check(value: unknown, blocks: readonly ConfigBlock[] = [top, feature]) {
   const { config, problems } = checkConfig(JSON.stringify(value), blocks)
   return { config, lines: problems.map(formatProblem) }
@@ -42,7 +45,7 @@ function check(value: unknown, blocks: readonly ConfigBlock[] = [top, feature]) 
 describe('the walk', () => {
   test('defaults are filled in at every depth, optional keys stay absent, unbuilt blocks too', () => {
     assert.deepEqual(check({ items: [{ name: 'x' }] }), {
-      config: { mode: 'a', ratio: 1, items: [{ name: 'x', size: 3 }], names: {}, later: 7 },
+      config: { mode: 'a', ratio: 1, items: [{ name: 'x', size: 3 }], names: {}, later: 7, deep },
       lines: [],
     })
   })
@@ -91,7 +94,8 @@ describe('the walk', () => {
   })
 
   test('a wrong value is replaced by its default, so that rules see well-typed blocks', () => {
-    assert.deepEqual(check({ items: 'x', ratio: 5 }).config, { mode: 'a', ratio: 1, items: [], names: {}, later: 7 })
+    const filled = { mode: 'a', ratio: 1, items: [], names: {}, later: 7, deep }
+    assert.deepEqual(check({ items: 'x', ratio: 5 }).config, filled)
   })
 
   test('a misspelt key is read as the one that was meant, unless that one is there or the caller says no', () => {

@@ -46,8 +46,9 @@ export function joinSchema(blocks: readonly ConfigBlock[]): Node {
   return grow(root)
 }
 
+/** An object that only holds blocks may be absent like each of them. */
 function newTree(): Tree {
-  return { properties: {}, children: new Map(), base: { type: 'object' } }
+  return { properties: {}, children: new Map(), base: { type: 'object', default: {} } }
 }
 
 function treeAt(root: Tree, path: string): Tree {

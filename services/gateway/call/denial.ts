@@ -1,4 +1,6 @@
 import { type ErrorCode, errorTable } from './errors.ts'
+import type { Decision } from './facts.ts'
+import type { Outcome } from './outcome.ts'
 
 /** A refusal, as a value. A thrown error is a denial too (`internal`), made by the runner. */
 export interface Denial {
@@ -13,6 +15,10 @@ export interface Denial {
   readonly revoked: 'jti' | 'session' | 'user' | 'agent' | 'namespace' | 'tenant' | 'all' | null
   /** Challenge scope, versions of -32022, `approvalId`. */
   readonly data: Readonly<Record<string, unknown>> | null
+  /** The decision that refuses, for the record; absent: no policy does. */
+  readonly decision?: Decision
+  /** What was tried upstream before; absent: nothing. */
+  readonly attempts?: Outcome['attempts']
 }
 
 /** Builds a denial: `deny('policy_denied', 'rule keep', { rule: 'keep' })`. */

@@ -94,6 +94,7 @@ function refusal(decision: Decision): Denial | null {
   return decision.action === 'deny' ? denial(decision) : null
 }
 
-function denial({ reason, policy, rule, code }: Decision): Denial {
-  return deny(code ?? 'policy_denied', reason, { policy, rule })
+function denial(decision: Decision): Denial {
+  const { reason, policy, rule, code } = decision
+  return deny(code ?? 'policy_denied', reason, { policy, rule, decision })
 }

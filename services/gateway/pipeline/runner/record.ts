@@ -34,6 +34,7 @@ function openingRecord(call: GovernedCall, denial: Denial | null, revision: stri
   const { decision, hold } = call.facts
   const known = described(call)
   const { policy, rule, reason, code, policyRevision } = verdict(decision, denial, revision)
+  const { engines, wouldBe } = beside(denial?.decision ?? decision)
   return {
     kind: denial === null ? 'intent' : 'decision',
     call: known.call,
@@ -55,6 +56,8 @@ function openingRecord(call: GovernedCall, denial: Denial | null, revision: stri
     code,
     policyRevision,
     action: denial === null ? decision.action : 'deny',
+    engines,
+    wouldBe,
     holds: denial === null ? hold?.items.map(heldItem) : undefined,
   }
 }
@@ -70,6 +73,7 @@ export function outcomeRecord(call: GovernedCall, outcome: Outcome, denial: Deni
   const model = target.kind === 'model'
   const known = described(call)
   const { policy, rule, reason, code, policyRevision } = verdict(decision, denial, more.revision)
+  const { engines, wouldBe } = beside(denial?.decision ?? decision)
   const { costMicros, currency, priceId, settled } = money(call, outcome, more.prices)
   return {
     kind: 'outcome',
@@ -93,6 +97,8 @@ export function outcomeRecord(call: GovernedCall, outcome: Outcome, denial: Deni
     policyRevision,
     // An upstream that failed and a call that was cut have a code as well, but were allowed.
     action: outcome.result === 'denied' ? 'deny' : decision.action,
+    engines,
+    wouldBe,
     result: outcome.result,
     status: outcome.status,
     ms: Math.round(more.ms),
@@ -237,6 +243,19 @@ function knownFacts(identity: Identity, target: Target | null, taints: readonly 
     tier: identity.tier,
     trust: target?.trust,
     verified: identity.verified ?? undefined,
+  }
+}
+
+const RULES_ALONE = { engines: undefined, wouldBe: undefined }
+
+/** Who spoke beside the rules, and what policies that are only tried out would have said. */
+function beside({ engines, wouldBe }: Decision) {
+  const [first] = engines
+  const rulesAlone = engines.length === 0 || (engines.length === 1 && first?.name === 'native')
+  if (rulesAlone && wouldBe.length === 0) return RULES_ALONE
+  return {
+    engines: rulesAlone ? undefined : engines.map(({ action, name }) => ({ action, name })),
+    wouldBe: wouldBe.length === 0 ? undefined : wouldBe.map(({ action, policy }) => ({ action, policy })),
   }
 }
 

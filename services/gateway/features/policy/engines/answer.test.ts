@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { verdictIn, verdictsIn } from './answer.ts'
+
+const bytes = (text: string) => Buffer.from(text)
+const verdict = (result: string) => verdictIn(bytes(`{"result": ${result}}`))
+const verdicts = (result: string) => verdictsIn(bytes(`{"result": ${result}}`))
+
+test('a boolean, an action and an object with either are verdicts', () => {
+  const actions: readonly (readonly [string, string])[] = [
+    ['true', 'allow'],
+    ['false', 'deny'],
+    ['"allow"', 'allow'],
+    ['"require_approval"', 'require_approval'],
+    ['"deny"', 'deny'],
+    ['{"action": true}', 'allow'],
+    ['{"action": "deny", "reason": "closed on Sundays", "allow": true}', 'deny'],
+  ]
+  for (const [result, action] of actions) assert.equal(verdict(result)?.action, action, result)
+  assert.equal(verdict('{"action": "deny", "reason": "closed on Sundays"}')?.reason, 'closed on Sundays')
+  assert.equal(verdict('"deny"')?.reason, 'the policy engine says deny')
+})
+
+test('an undefined result denies: no default was written in the policy', () => {
+  for (const answer of ['{}', '{"decision_id": "x"}', '{"result": null}']) {
+    assert.deepEqual(verdictIn(bytes(answer))?.action, 'deny', answer)
+  }
+})
+
+test('what is no verdict is none', () => {
+  const wrong = [
+    '1',
+    '"ALLOW"',
+    '"yes"',
+    '[]',
+    '[true]',
+    '{}',
+    '{"action": 1}',
+    '{"allow": true}',
+    '{"action": {"action": "allow"}}',
+  ]
+  for (const result of wrong) assert.equal(verdict(result), null, result)
+  const broken = [
+    '',
+    'true',
+    '"allow"',
+    '[]',
+    '{"result": true',
+    '{"result": true, "result": false}',
+    '{"result": true} x',
+  ]
+  for (const answer of broken) assert.equal(verdictIn(bytes(answer)), null, answer)
+  assert.equal(verdictIn(Buffer.from([0x7b, 0xff, 0x7d])), null)
+})
+
+test('a reason is one line of at most 1,024 characters', () => {
+  assert.equal(verdict('{"action": "deny", "reason": " a\\n\\u0000b\\u2028c "}')?.reason, 'a b c')
+  assert.equal(verdict(`{"action": "deny", "reason": "${'x'.repeat(2000)}"}`)?.reason.length, 1024)
+  assert.equal(verdict('{"action": "deny", "reason": {"a": 1}}')?.reason, 'the policy engine says deny')
+})
+
+test('a list is answered tool by tool; a tool without a verdict has none', () => {
+  const all = verdicts(
+    '{"tools": {"a": true, "b": {"action": "require_approval"}, "c": "deny", "d": 1, "__proto__": "allow"}}',
+  )
+  assert.deepEqual([...(all ?? [])].map(([tool, { action }]) => [tool, action]).toSorted(), [
+    ['__proto__', 'allow'],
+    ['a', 'allow'],
+    ['b', 'require_approval'],
+    ['c', 'deny'],
+  ])
+  assert.deepEqual(verdicts('null'), new Map())
+  for (const wrong of ['true', '"allow"', '{"action": "allow"}', '{"tools": ["a"]}', '{"tools": true}']) {
+    assert.equal(verdicts(wrong), null, wrong)
+  }
+  assert.equal(verdictsIn(bytes('{"result"')), null)
+})
