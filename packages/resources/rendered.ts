@@ -159,21 +159,32 @@ export const upstreamsFileSchema = Type.Object(
   closed,
 )
 
+/** What a route and each of its fallbacks say of the endpoint that they stand for. */
+const endpointFields = () => ({
+  provider: Type.Optional(Type.String()),
+  mode: Type.Optional(Type.String()),
+  upstream: Type.String({ pattern: '^https?://[^/@\\s]+' }),
+  model: Type.Optional(Type.String({ maxLength: 256 })),
+  apiKeyFile: Type.Optional(Type.String()),
+  jurisdiction: Type.Optional(Type.String()),
+  region: Type.Optional(Type.String()),
+  project: Type.Optional(Type.String()),
+  apiVersion: Type.Optional(Type.String()),
+  requestsPerMinute: Type.Optional(Type.Integer({ minimum: 0 })),
+})
+
+const endpointSchema = Type.Object(endpointFields(), closed)
+
 const routeSchema = Type.Object(
   {
-    provider: Type.Optional(Type.String()),
-    upstream: Type.String({ pattern: '^https?://[^/@\\s]+' }),
-    model: Type.Optional(Type.String({ maxLength: 256 })),
+    ...endpointFields(),
     aliases: Type.Optional(mapOf(Type.String({ minLength: 1, maxLength: 256 }))),
     namespaces: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 63 }))),
     agents: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 317 }))),
-    apiKeyFile: Type.Optional(Type.String()),
     reasoning: Type.Optional(Type.Boolean()),
     dlpProfile: Type.Optional(Type.String()),
-    jurisdiction: Type.Optional(Type.String()),
-    requestsPerMinute: Type.Optional(Type.Integer({ minimum: 0 })),
-    providerTools: Type.Optional(Type.Array(Type.String())),
-    fallbacks: Type.Optional(Type.Array(Type.Object({}))),
+    providerTools: Type.Optional(Type.Array(Type.String(), { maxItems: 16 })),
+    fallbacks: Type.Optional(Type.Array(endpointSchema, { maxItems: 8 })),
     maxTokensPerRequest: Type.Optional(Type.Integer({ minimum: 0 })),
     tokensPerMinute: Type.Optional(Type.Integer({ minimum: 0 })),
     agent: Type.Optional(Type.String({ pattern: '^[^/]+/[^/]+$' })),
@@ -233,6 +244,7 @@ export type ModelsFile = Static<typeof modelsFileSchema>
 export type BudgetsFile = Static<typeof budgetsFileSchema>
 export type BudgetEntry = BudgetsFile['budgets'][number]
 export type ModelRouteEntry = ModelsFile['models'][string]
+export type ModelEndpointEntry = Static<typeof endpointSchema>
 
 /** Variables of a rule's `when`. */
 export const WHEN_VARIABLES = ['args', 'identity', 'target', 'taints', 'method', 'now'] as const

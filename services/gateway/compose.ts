@@ -10,6 +10,7 @@ import type { GatewayConfig } from './config.ts'
 import {
   authMetrics,
   budgetMetrics,
+  failoverMetrics,
   modelMetrics,
   pinMetrics,
   policyMetrics,
@@ -192,7 +193,7 @@ async function startFeatures(shared: Shared) {
   const vault = keep(await createTokenVault({ ...shared, revokedUsers, ledgers: shared.audit.ledgers }))
   const credentials = keep(createCredentials({ ...shared, userTokens: vault.tokens, sessionToken }))
   const servers = keep(createServers({ ...shared, missingScopes, credentials, metrics: serverMetrics(metrics) }))
-  const models = keep(createModels({ config, snapshots, clock, log, metrics: modelMetrics(metrics) }))
+  const models = keep(createModels({ ...shared, metrics: modelMetrics(metrics) }))
   const taint = keep(
     await createTaint({ ...shared, clears: (snapshot) => servers.clears(snapshot), metrics: taintMetrics(metrics) }),
   )
@@ -282,7 +283,14 @@ function limitsOf({ config, dialer, clock, extraCA }: Shared) {
 }
 
 function modelPlane(shared: Shared, { models }: Features): Plane {
-  return createModelPlane({ ...limitsOf(shared), routes: models })
+  const { config, metrics } = shared
+  const attemptTimeoutMs = (config.modelRouting.attemptTimeoutSeconds || config.upstreamTimeoutSeconds) * 1000
+  return createModelPlane({
+    ...limitsOf(shared),
+    attemptTimeoutMs,
+    routes: models,
+    metrics: failoverMetrics(metrics),
+  })
 }
 
 async function mcpPlane(shared: Shared, { servers, credentials }: Features): Promise<AskingPlane> {

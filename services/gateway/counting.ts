@@ -9,6 +9,7 @@ import type { ServersOptions } from './features/servers/index.ts'
 import type { TaintParts } from './features/taint/index.ts'
 import type { GatewayMetrics } from './metrics.ts'
 import type { RunnerMetrics } from './pipeline/index.ts'
+import type { FailoverMetrics } from './planes/model/index.ts'
 
 /** What the runner counts, as rows of the metric table. */
 export function runnerMetrics(metrics: GatewayMetrics): RunnerMetrics {
@@ -74,6 +75,19 @@ export function modelMetrics(metrics: GatewayMetrics): ModelsOptions['metrics'] 
       tokens.inc({ route, kind: 'prompt' }, usage.prompt)
       tokens.inc({ route, kind: 'completion' }, usage.completion)
     },
+    circuitsOpen: (count) => metrics.gauge('plat_gateway_model_circuits_open').set({}, count),
+    endpointFailed: (route, endpoint) =>
+      metrics.counter('plat_gateway_model_endpoint_failures_total').inc({ route, endpoint }),
+  }
+}
+
+/** What the choice of an endpoint counts. */
+export function failoverMetrics(metrics: GatewayMetrics): FailoverMetrics {
+  const failovers = metrics.counter('plat_gateway_model_failovers_total')
+  const skips = metrics.counter('plat_gateway_model_endpoint_skipped_total')
+  return {
+    movedOn: (route, from, to) => failovers.inc({ route, from, to }),
+    skipped: (route, endpoint, reason) => skips.inc({ route, endpoint, reason }),
   }
 }
 

@@ -2,7 +2,7 @@ import type { BuildInfo } from '@plat/core'
 import { createRegistry, type MetricRow, NAMES, type Registry } from '@plat/metrics'
 import { errorTable } from './call/index.ts'
 import { KNOWN_METHODS } from './planes/mcp/classify.ts'
-import { MODEL_METHODS } from './planes/model/methods.ts'
+import { MODEL_METHODS, SKIP_REASONS } from './planes/model/methods.ts'
 
 /** Every status that an answer can stand for: success, and the statuses of the error table. */
 const CODES = [...new Set(['200', '202', '204', ...Object.values(errorTable).map((row) => String(row.status))])]
@@ -253,6 +253,34 @@ export const gatewayMetricRows = [
     help: 'Ledger records that could not be made durable',
   },
   {
+  {
+    ...models,
+    name: 'plat_gateway_model_failovers_total',
+    type: 'counter',
+    labels: { route: NAMES, from: NAMES, to: NAMES },
+    help: 'Calls that were sent to another endpoint of their route because one failed',
+  },
+  {
+    ...models,
+    name: 'plat_gateway_model_endpoint_failures_total',
+    type: 'counter',
+    labels: { route: NAMES, endpoint: NAMES },
+    help: 'Failures of the endpoints of model routes: no answer in time, a broken one, 5xx, 408 or 429',
+  },
+  {
+    ...models,
+    name: 'plat_gateway_model_endpoint_skipped_total',
+    type: 'counter',
+    labels: { route: NAMES, endpoint: NAMES, reason: SKIP_REASONS },
+    help: 'Endpoints of model routes that a call passed over, by reason',
+  },
+  {
+    ...models,
+    name: 'plat_gateway_model_circuits_open',
+    type: 'gauge',
+    labels: {},
+    help: 'Endpoints of model routes that failed too often and have not answered since',
+  },
     ...audit,
     name: 'plat_gateway_audit_commit_seconds',
     type: 'histogram',

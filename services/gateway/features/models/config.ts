@@ -7,38 +7,47 @@ const ROUTE_NAME = '^(?!plat-)[A-Za-z0-9][A-Za-z0-9._-]{0,62}$'
 const unbuilt = { built: false } as const
 const names = (description: string) => Type.Array(Type.String({ minLength: 1 }), { default: [], description })
 
-const route = Type.Object({
+/** What a route and each of its fallbacks say of the endpoint that they stand for. */
+const endpointKeys = () => ({
   provider: Type.String({ default: 'openai', ...unbuilt, description: 'Wire format of the upstream.' }),
+  mode: Type.String({ default: '', ...unbuilt, description: 'Variant of the provider.' }),
   upstream: Type.String({ minLength: 1, format: 'http-url', description: 'Base URL including `/v1`.' }),
   model: Type.String({ default: '', description: 'Forced into each request that names no alias.' }),
+  apiKeyFile: Type.String({
+    default: '',
+    file: 'warning',
+    description: 'Key presented as bearer credential, re-read each reload; the session token is always stripped.',
+  }),
+  jurisdiction: Type.String({ default: '', ...unbuilt, description: 'Where the endpoint runs.' }),
+  region: Type.String({ default: '', ...unbuilt, description: 'Provider region.' }),
+  project: Type.String({ default: '', ...unbuilt, description: 'Cloud project.' }),
+  apiVersion: Type.String({ default: '', ...unbuilt, description: 'Version of the provider API.' }),
+  requestsPerMinute: Type.Integer({ default: 0, minimum: 0, ...unbuilt, description: '0 unlimited.' }),
+  auth: Type.Record(Type.String(), Type.Unknown(), {
+    default: {},
+    ...unbuilt,
+    description: 'Upstream authentication.',
+  }),
+})
+
+const route = Type.Object({
+  ...endpointKeys(),
   aliases: Type.Record(Type.String(), Type.String({ minLength: 1 }), {
     default: {},
     description: 'Model names that agents send, mapped to those of the provider.',
   }),
   namespaces: names('Namespaces that may use the route; default any.'),
   agents: names('Agents that may use the route, as `<ns>/<agent>` or `<agent>`; default any.'),
-  apiKeyFile: Type.String({
-    default: '',
-    file: 'warning',
-    description: 'Key presented as bearer credential, re-read each reload; the session token is always stripped.',
-  }),
   reasoning: Type.Optional(Type.Boolean({ description: 'Takes `max_completion_tokens`; default detected.' })),
   maxTokensPerRequest: Type.Integer({ default: 0, minimum: 0, description: 'Clamp for `max_tokens`; 0 unlimited.' }),
-  tokensPerMinute: Type.Integer({ default: 0, minimum: 0, ...unbuilt, description: 'Per session; 0 unlimited.' }),
-  requestsPerMinute: Type.Integer({ default: 0, minimum: 0, ...unbuilt, description: '0 unlimited.' }),
+  tokensPerMinute: Type.Integer({ default: 0, minimum: 0, description: 'Per session; 0 unlimited.' }),
   dlpProfile: Type.String({ default: 'none', ...unbuilt, description: '`none` disables.' }),
-  jurisdiction: Type.String({ default: '', ...unbuilt, description: 'Where the endpoint runs.' }),
   preferJurisdiction: Type.String({ default: '', ...unbuilt, description: 'Endpoints there are tried first.' }),
   providerTools: Type.Array(Type.String(), { default: [], ...unbuilt, description: 'Allowed provider-hosted tools.' }),
-  fallbacks: Type.Array(Type.Unknown(), { default: [], ...unbuilt, description: 'Tried in order.' }),
-  mode: Type.String({ default: '', ...unbuilt, description: 'Variant of the provider.' }),
-  region: Type.String({ default: '', ...unbuilt, description: 'Provider region.' }),
-  project: Type.String({ default: '', ...unbuilt, description: 'Cloud project.' }),
-  apiVersion: Type.String({ default: '', ...unbuilt, description: 'Version of the provider API.' }),
-  auth: Type.Record(Type.String(), Type.Unknown(), {
-    default: {},
-    ...unbuilt,
-    description: 'Upstream authentication.',
+  fallbacks: Type.Array(Type.Object(endpointKeys()), {
+    default: [],
+    maxItems: 8,
+    description: 'Tried in order when an endpoint fails; a fallback inherits nothing.',
   }),
 })
 
@@ -61,18 +70,23 @@ export const modelsBlock = {
 export const modelRoutingBlock = {
   path: 'modelRouting',
   feature: 'models',
-  built: false,
+  built: true,
   schema: Type.Object({
     failureThreshold: key.whole('Consecutive failures that open a circuit.', 3, 1),
     cooldownSeconds: key.seconds('Time that a circuit stays open.', 30),
     attemptTimeoutSeconds: key.seconds('Time for one attempt; default `upstreamTimeoutSeconds`.', 0, 0),
     probeIntervalSeconds: key.seconds('Active GET of `<base>/models`; 0 passive.', 0, 0),
-    tierJurisdictions: key.map(Type.String(), 'Tier to jurisdiction.'),
+    tierJurisdictions: Type.Record(Type.String(), Type.String(), {
+      default: {},
+      ...unbuilt,
+      description: 'Tier to jurisdiction.',
+    }),
     dataClassModels: Type.Record(
       Type.String({ pattern: '^(?:public|internal|confidential|restricted)$' }),
       Type.Array(Type.String({ minLength: 1 })),
       {
         default: {},
+        ...unbuilt,
         description: 'Data class to model globs; a class without an entry inherits the next lower class.',
       },
     ),

@@ -1,6 +1,7 @@
 import {
   type Decoded,
   decodeRendered,
+  type ModelEndpointEntry,
   type ModelRouteEntry,
   type ModelsFile,
   modelsFileSchema,
@@ -13,9 +14,12 @@ const ROUTE_KEY = /^[a-z0-9][a-z0-9-]*\.[a-z0-9][a-z0-9.-]*$/
 export function decodeModels(bytes: Uint8Array): Decoded<ModelsFile> {
   const decoded = decodeRendered(modelsFileSchema, bytes, unbuiltParts)
   if (!decoded.ok) return decoded
-  const problems = Object.entries(decoded.file.models).flatMap(([key, { upstream }]) => [
+  const problems = Object.entries(decoded.file.models).flatMap(([key, { upstream, fallbacks = [] }]) => [
     ...(ROUTE_KEY.test(key) ? [] : [`models[${key}]: must read <namespace>.<agent>`]),
     ...(URL.canParse(upstream) ? [] : [`models[${key}].upstream: not a URL`]),
+    ...fallbacks.flatMap((fallback, index) =>
+      URL.canParse(fallback.upstream) ? [] : [`models[${key}].fallbacks[${index}].upstream: not a URL`],
+    ),
   ])
   return problems.length > 0 ? { ok: false, problems } : decoded
 }
@@ -25,13 +29,19 @@ function unbuiltParts({ models }: ModelsFile): string[] {
 }
 
 function unbuiltOf(route: ModelRouteEntry): string[] {
-  const out: string[] = []
-  if ((route.provider ?? 'openai') !== 'openai') out.push('provider')
+  const out = unbuiltOfEndpoint(route)
   if ((route.dlpProfile ?? 'none') !== 'none') out.push('dlpProfile')
-  if ((route.jurisdiction ?? '') !== '') out.push('jurisdiction')
-  if ((route.requestsPerMinute ?? 0) > 0) out.push('requestsPerMinute')
-  if ((route.tokensPerMinute ?? 0) > 0) out.push('tokensPerMinute')
   if ((route.providerTools ?? []).length > 0) out.push('providerTools')
-  if ((route.fallbacks ?? []).length > 0) out.push('fallbacks')
+  for (const [index, fallback] of (route.fallbacks ?? []).entries())
+    out.push(...unbuiltOfEndpoint(fallback).map((part) => `fallbacks[${index}].${part}`))
+  return out
+}
+
+function unbuiltOfEndpoint(entry: ModelEndpointEntry): string[] {
+  const out: string[] = []
+  if ((entry.provider ?? 'openai') !== 'openai') out.push('provider')
+  for (const key of ['mode', 'jurisdiction', 'region', 'project', 'apiVersion'] as const)
+    if ((entry[key] ?? '') !== '') out.push(key)
+  if ((entry.requestsPerMinute ?? 0) > 0) out.push('requestsPerMinute')
   return out
 }

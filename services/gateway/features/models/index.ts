@@ -1,22 +1,31 @@
 import { watchFile } from '@plat/config'
 import type { Clock } from '@plat/core'
+import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
+import type { ModelRouteEntry } from '@plat/resources/rendered'
 import type { Outcome, Snapshot, Snapshots } from '../../call/index.ts'
 import type { Stage } from '../../pipeline/stage.ts'
+import { Circuits } from './circuits.ts'
 import { decodeModels } from './decode.ts'
 import { KeyFiles } from './keys.ts'
-import { buildRoutes, type Route, type Routes, type StaticRoute } from './registry.ts'
+import { startProbes } from './probes.ts'
+import { buildRoutes, type Route, type Routes } from './registry.ts'
 import { createModelResolve, routesSlot } from './stage.ts'
 
+export type { RouteEndpoint } from './endpoint.ts'
 export type { Route } from './registry.ts'
 
 export interface ModelsOptions {
   readonly config: {
     /** Empty: only static routes. */
     readonly modelsFile: string
-    readonly models: Readonly<Record<string, StaticRoute>>
+    readonly models: Readonly<Record<string, ModelRouteEntry>>
     readonly policyReloadSeconds: number
+    readonly modelRouting: Readonly<Record<'failureThreshold' | 'cooldownSeconds' | 'probeIntervalSeconds', number>>
   }
+  /** For probes. */
+  readonly dialer: Pick<Dialer, 'fetchBytes'>
+  readonly extraCA: string | null
   readonly snapshots: Snapshots
   readonly clock: Clock
   readonly log: Log
@@ -25,6 +34,10 @@ export interface ModelsOptions {
     routes(count: number): void
     /** `plat_gateway_model_requests_total`, `plat_gateway_model_tokens_total` */
     settled(route: string, outcome: Outcome): void
+    /** `plat_gateway_model_circuits_open` */
+    circuitsOpen(count: number): void
+    /** `plat_gateway_model_endpoint_failures_total` */
+    endpointFailed(route: string, endpoint: string): void
   }
 }
 
@@ -32,8 +45,10 @@ export interface Models {
   readonly stage: Stage<'resolve', 'identity', 'target'>
   /** The route that a target names, as this snapshot knows it; null once it is gone. */
   route(snapshot: Snapshot, key: string): Route | null
-  /** The key that a route presents to its upstream; null: its file holds none that can be read. */
+  /** The key that an endpoint is presented; null: its file holds none that can be read. */
   apiKey(path: string): string | null
+  /** Which endpoints calls stay away from. */
+  readonly circuits: Circuits
   /** Reads the file and the keys now; the first check comes before the gateway serves. */
   check(): Promise<void>
   close(): void
@@ -43,14 +58,25 @@ export interface Models {
  * Model routes of `modelsFile` and `models` (document 3, "Model routes"), read again every `policyReloadSeconds` together with
  * their API keys. A bad file later leaves the good one in force.
  */
-export function createModels({ config, snapshots, clock, log, metrics }: ModelsOptions): Models {
+export function createModels(options: ModelsOptions): Models {
+  const { config, snapshots, clock, log, metrics } = options
   const path = config.modelsFile
   const everyMs = config.policyReloadSeconds * 1000
   const keys = new KeyFiles(log)
+  const apiKey = (file: string) => keys.key(file)
+  const { failureThreshold, cooldownSeconds, probeIntervalSeconds } = config.modelRouting
+  const circuits = new Circuits({
+    clock,
+    failureThreshold,
+    cooldownMs: cooldownSeconds * 1000,
+    open: (count) => metrics.circuitsOpen(count),
+    failed: (route, endpoint) => metrics.endpointFailed(route, endpoint),
+  })
   const publish = async (routes: Routes) => {
     // Keys first: a route is not served before its key is there.
     await keys.follow(routes.keyFiles)
     snapshots.publish(routesSlot, routes)
+    circuits.keep(new Set(routes.endpoints.map(({ key }) => key)))
     metrics.routes(routes.size)
   }
   const failed = (problems: readonly string[]) =>
@@ -63,19 +89,23 @@ export function createModels({ config, snapshots, clock, log, metrics }: ModelsO
   }
   const onError = (error: unknown) => failed([error instanceof Error ? error.message : 'cannot be read'])
   const watch = path === '' ? null : watchFile({ path, everyMs, clock, onBytes, onError })
+  const endpoints = () => snapshots.current.get(routesSlot).endpoints
+  const stopProbing = startProbes({ ...options, apiKey, circuits, endpoints, everyMs: probeIntervalSeconds * 1000 })
   const stopReading = clock.every(everyMs, () => void keys.refresh())
   snapshots.publish(routesSlot, buildRoutes(null, config.models))
   metrics.routes(snapshots.current.get(routesSlot).size)
   return {
-    stage: createModelResolve({ snapshots, apiKey: (path) => keys.key(path), settled: metrics.settled }),
+    stage: createModelResolve({ snapshots, apiKey, settled: metrics.settled }),
     route: (snapshot, key) => snapshot.get(routesSlot).route(key),
-    apiKey: (path) => keys.key(path),
+    apiKey,
+    circuits,
     async check() {
       await keys.follow(snapshots.current.get(routesSlot).keyFiles)
       await watch?.check()
     },
     close() {
       stopReading()
+      stopProbing()
       watch?.stop()
     },
   }

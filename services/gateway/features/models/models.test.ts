@@ -6,14 +6,15 @@ import { Readable } from 'node:stream'
 import { type TestContext, test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { type Log, silentLog } from '@plat/process'
+import type { ModelRouteEntry } from '@plat/resources/rendered'
 import { until } from '@plat/testkit/until'
 import { type Body, type Call, type Identity, isDenial, type Operation, Snapshots } from '../../call/index.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
 import { decodeModels } from './decode.ts'
 import { createModels, type ModelsOptions } from './index.ts'
-import { buildRoutes, modelOf, type StaticRoute } from './registry.ts'
+import { buildRoutes } from './registry.ts'
 
-const fixed: StaticRoute = {
+const fixed: ModelRouteEntry = {
   upstream: 'http://static.example/v1/',
   model: '',
   aliases: {},
@@ -72,9 +73,16 @@ async function started(t: TestContext, { models = {}, file, log = silentLog }: S
   const clock = new TestClock()
   const snapshots = new Snapshots()
   const counts: number[] = []
-  const metrics = { routes: (count: number) => void counts.push(count), settled() {} }
-  const config = { modelsFile, models, policyReloadSeconds: 2 }
-  const made = createModels({ config, snapshots, clock, log, metrics })
+  const metrics = {
+    routes: (count: number) => void counts.push(count),
+    settled() {},
+    circuitsOpen() {},
+    endpointFailed() {},
+  }
+  const modelRouting = { failureThreshold: 3, cooldownSeconds: 30, probeIntervalSeconds: 0 }
+  const config = { modelsFile, models, policyReloadSeconds: 2, modelRouting }
+  const dialer = { fetchBytes: () => assert.fail('nothing is probed') }
+  const made = createModels({ config, snapshots, clock, log, metrics, dialer, extraCA: null })
   t.after(async () => {
     made.close()
     await rm(dir, { recursive: true })
@@ -112,7 +120,7 @@ test('the target of a call is its route and the model that the provider is asked
     [target.kind, target.key, target.server, target.tool, target.trust, target.dataClass],
     ['model', 'open', 'llm/open', 'm', 'trusted', 'internal'],
   )
-  assert.equal(made.route(snapshots.current, 'open')?.upstream, 'http://static.example/v1')
+  assert.equal(made.route(snapshots.current, 'open')?.endpoints[0].upstream, 'http://static.example/v1')
   assert.equal(await ask('open', { name: null }), 'invalid_request')
   const info = await ask('open', { name: null, operation: 'model.info' })
   assert.ok(typeof info === 'object' && info.tool === null)
@@ -120,16 +128,44 @@ test('the target of a call is its route and the model that the provider is asked
 
 test('a name is translated first, then replaced by the model of the route', () => {
   // Shows D3.route.model, D3.route.aliases, D2.model.aliases, D2.model.name
-  const routeOf = (more: Partial<StaticRoute>) => {
+  const modelOf = (asked: string | null, more: Partial<ModelRouteEntry> = {}, at = 0) => {
     const route = buildRoutes(null, { r: { ...fixed, ...more } }).route('r')
-    return route ?? assert.fail('no route')
+    const endpoint = route?.endpoints[at] ?? assert.fail('no endpoint')
+    return endpoint.modelFor(asked)
   }
-  assert.equal(modelOf(routeOf({}), 'asked'), 'asked')
-  assert.equal(modelOf(routeOf({}), null), null)
-  assert.equal(modelOf(routeOf({ model: 'forced' }), 'asked'), 'forced')
-  assert.equal(modelOf(routeOf({ model: 'forced' }), null), 'forced')
-  assert.equal(modelOf(routeOf({ model: 'forced', aliases: { asked: 'real' } }), 'asked'), 'real')
-  assert.equal(modelOf(routeOf({ aliases: { toString: 'real' } }), 'constructor'), 'constructor')
+  assert.equal(modelOf('asked'), 'asked')
+  assert.equal(modelOf(null), null)
+  assert.equal(modelOf('asked', { model: 'forced' }), 'forced')
+  assert.equal(modelOf(null, { model: 'forced' }), 'forced')
+  const aliases = { asked: 'real', toString: 'real' }
+  assert.equal(modelOf('asked', { model: 'forced', aliases }), 'real')
+  assert.equal(modelOf('constructor', { aliases: { toString: 'real' } }), 'constructor')
+})
+
+test('a fallback inherits nothing, so its own model comes before a translated name', () => {
+  // Shows D3.route.fallbacks.nothingInherited
+  const upstream = 'http://other.example/v1/'
+  const route = buildRoutes(null, {
+    r: {
+      ...fixed,
+      model: 'forced',
+      apiKeyFile: '/key',
+      aliases: { fast: 'real' },
+      fallbacks: [{ upstream }, { upstream, model: 'own' }],
+    },
+  }).route('r')
+  const [first, free, own] = route?.endpoints ?? assert.fail('no route')
+  assert.deepEqual(
+    [first, free, own].map((endpoint) => [endpoint?.upstream, endpoint?.apiKeyFile, endpoint?.modelFor('fast')]),
+    [
+      ['http://static.example/v1', '/key', 'real'],
+      ['http://other.example/v1', null, 'real'],
+      ['http://other.example/v1', null, 'own'],
+    ],
+  )
+  assert.deepEqual([first?.modelFor('x'), free?.modelFor('x'), own?.modelFor('x')], ['forced', 'x', 'own'])
+  assert.equal(free?.modelFor(null), null)
+  assert.equal(new Set([first?.key, free?.key, own?.key]).size, 3)
 })
 
 test('reasoning models are told by their names unless the route says so itself', () => {
@@ -172,11 +208,14 @@ test('file routes win over static ones, belong to their agent, and a missing fil
   const models = { open: fixed, 'default.a': fixed }
   const file = { version: 1, models: { 'default.a': entry, 'default.b': { ...entry, agent: 'default/b' } } }
   const { ask, made, snapshots, counts } = await started(t, { models, file })
-  assert.equal(made.route(snapshots.current, 'default.a')?.upstream, 'http://file.example/v1')
+  assert.equal(made.route(snapshots.current, 'default.a')?.endpoints[0].upstream, 'http://file.example/v1')
   assert.equal(await ask('default.b'), 'forbidden')
   assert.equal(counts.at(-1), 3)
   const without = await started(t, { models, file: null })
-  assert.equal(without.made.route(without.snapshots.current, 'default.a')?.upstream, 'http://static.example/v1')
+  assert.equal(
+    without.made.route(without.snapshots.current, 'default.a')?.endpoints[0].upstream,
+    'http://static.example/v1',
+  )
 })
 
 test('a changed file counts at the next look, a bad one leaves the good one in force and is told', async (t) => {
@@ -210,13 +249,24 @@ test('each part of a route that is not built refuses the file, by its name', () 
     requestsPerMinute: 1,
     tokensPerMinute: 1,
     providerTools: ['web_search'],
-    fallbacks: [{}],
+    mode: 'native',
+    region: 'eu-1',
+    project: 'p',
+    apiVersion: '1',
   }
   for (const [part, value] of Object.entries(parts)) {
     const file = { version: 1, models: { 'default.a': { ...entry, [part]: value } } }
     const decoded = decodeModels(Buffer.from(JSON.stringify(file)))
     assert.deepEqual(decoded, { ok: false, problems: [`models[default.a].${part}: not built yet in this version`] })
   }
+  const fallbacks = [{ upstream: 'http://x/v1', provider: 'bedrock' }]
+  const nested = decodeModels(
+    Buffer.from(JSON.stringify({ version: 1, models: { 'default.a': { ...entry, fallbacks } } })),
+  )
+  assert.deepEqual(nested, {
+    ok: false,
+    problems: ['models[default.a].fallbacks[0].provider: not built yet in this version'],
+  })
   const off = { provider: 'openai', dlpProfile: 'none', jurisdiction: '', requestsPerMinute: 0, fallbacks: [] }
   const file = { version: 1, models: { 'default.a': { ...entry, ...off } } }
   assert.ok(decodeModels(Buffer.from(JSON.stringify(file))).ok)

@@ -1,5 +1,6 @@
 import type { ModelRouteEntry, ModelsFile } from '@plat/resources/rendered'
 import { type Denial, deny, type Identity } from '../../call/index.ts'
+import { endpointOf, type RouteEndpoint } from './endpoint.ts'
 
 /** One model route as the gateway serves it. */
 export interface Route {
@@ -8,34 +9,18 @@ export interface Route {
   readonly scope: string
   /** The route as policies match it and records name it: `llm/<name>`. */
   readonly server: string
-  readonly provider: 'openai'
-  /** Base URL including `/v1`, without a slash at its end. */
-  readonly upstream: string
-  /** Forced into each request that names no alias; null: the caller chooses. */
-  readonly model: string | null
-  readonly aliases: ReadonlyMap<string, string>
+  /** The route's own first, then its fallbacks in order. */
+  readonly endpoints: readonly [RouteEndpoint, ...RouteEndpoint[]]
   /** Empty: any. */
   readonly namespaces: ReadonlySet<string>
   /** `<ns>/<agent>` or `<agent>`; empty: any. */
   readonly agents: ReadonlySet<string>
-  /** Null: the upstream takes no key. */
-  readonly apiKeyFile: string | null
   /** Null: unlimited. */
   readonly maxTokensPerRequest: number | null
+  /** Of each session; null: unlimited. */
+  readonly tokensPerMinute: number | null
   /** Whether output is limited by `max_completion_tokens`: as the route says, else by the model's name. */
   takesCompletionTokens(model: string): boolean
-}
-
-/** A static route of gateway.json, its defaults filled in. */
-export interface StaticRoute {
-  readonly upstream: string
-  readonly model: string
-  readonly aliases: Readonly<Record<string, string>>
-  readonly namespaces: readonly string[]
-  readonly agents: readonly string[]
-  readonly apiKeyFile: string
-  readonly reasoning?: boolean
-  readonly maxTokensPerRequest: number
 }
 
 /** Model routes by name. */
@@ -51,10 +36,13 @@ export class Routes {
     return this.#routes.size
   }
 
+  get endpoints(): readonly RouteEndpoint[] {
+    return [...this.#routes.values()].flatMap(({ endpoints }) => endpoints)
+  }
+
   /** Files with keys, each once. */
   get keyFiles(): ReadonlySet<string> {
-    const files = [...this.#routes.values()].flatMap(({ apiKeyFile }) => (apiKeyFile === null ? [] : [apiKeyFile]))
-    return new Set(files)
+    return new Set(this.endpoints.map(({ apiKeyFile }) => apiKeyFile).filter((file) => file !== null))
   }
 
   route(name: string): Route | null {
@@ -76,8 +64,8 @@ export class Routes {
 const REASONING = /^(?:[^/]+\/)*(?:o[1-9]|gpt-[5-9])/
 
 /** The routes of one modelsFile (null: none) over the static ones of gateway.json. */
-export function buildRoutes(file: ModelsFile | null, statics: Readonly<Record<string, StaticRoute>>): Routes {
-  const fixed = Object.entries(statics).map(([name, route]): [string, Route] => [name, staticRoute(name, route)])
+export function buildRoutes(file: ModelsFile | null, statics: Readonly<Record<string, ModelRouteEntry>>): Routes {
+  const fixed = Object.entries(statics).map(([name, route]): [string, Route] => [name, routeOf(name, route)])
   const rendered = Object.entries(file?.models ?? {}).map(([name, entry]): [string, Route] => [
     name,
     routeOf(name, entry),
@@ -85,39 +73,21 @@ export function buildRoutes(file: ModelsFile | null, statics: Readonly<Record<st
   return new Routes(new Map([...fixed, ...rendered]))
 }
 
-function staticRoute(name: string, route: StaticRoute): Route {
-  return routeOf(name, {
-    upstream: route.upstream,
-    model: route.model,
-    aliases: { ...route.aliases },
-    namespaces: [...route.namespaces],
-    agents: [...route.agents],
-    apiKeyFile: route.apiKeyFile,
-    maxTokensPerRequest: route.maxTokensPerRequest,
-    ...(route.reasoning !== undefined && { reasoning: route.reasoning }),
-  })
-}
-
 function routeOf(name: string, entry: ModelRouteEntry): Route {
   const owner = entry.agent === undefined ? [] : [entry.agent]
+  const aliases = new Map(Object.entries(entry.aliases ?? {}))
+  const first = endpointOf({ route: name, aliases, isFallback: false }, entry)
+  const others = (entry.fallbacks ?? []).map((one) => endpointOf({ route: name, aliases, isFallback: true }, one))
   return {
     name,
     // Put together once, and in one piece: each call looks them up and writes them down.
     scope: ['models', name].join(':'),
     server: ['llm', name].join('/'),
-    provider: 'openai',
-    upstream: entry.upstream.replace(/\/+$/, ''),
-    model: entry.model || null,
-    aliases: new Map(Object.entries(entry.aliases ?? {})),
+    endpoints: [first, ...others],
     namespaces: new Set(entry.namespaces),
     agents: new Set([...owner, ...(entry.agents ?? [])]),
-    apiKeyFile: entry.apiKeyFile || null,
     maxTokensPerRequest: entry.maxTokensPerRequest || null,
+    tokensPerMinute: entry.tokensPerMinute || null,
     takesCompletionTokens: (model) => entry.reasoning ?? REASONING.test(model),
   }
-}
-
-/** The model that the provider is asked for: a translated name, else the route's own, else as asked; null: nobody names one. */
-export function modelOf(route: Route, asked: string | null): string | null {
-  return (asked === null ? undefined : route.aliases.get(asked)) ?? route.model ?? asked
 }

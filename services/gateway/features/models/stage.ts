@@ -11,7 +11,7 @@ import {
 } from '../../call/index.ts'
 import { type Stage, stage } from '../../pipeline/stage.ts'
 import { hostedTool } from './hosted-tools.ts'
-import { buildRoutes, modelOf, type Route, type Routes } from './registry.ts'
+import { buildRoutes, type Route, type Routes } from './registry.ts'
 
 /** Where the routes stand in the snapshot. */
 export const routesSlot: Slot<Routes> = { name: 'models', initial: buildRoutes(null, {}) }
@@ -41,7 +41,7 @@ export function createModelResolve({
       const route = routes.resolve(call.facts.identity, call.server)
       if (isDenial(route)) return route
       // Asked before anything is held or sent: a call that cannot be made costs nothing.
-      if (route.apiKeyFile !== null && apiKey(route.apiKeyFile) === null)
+      if (!route.endpoints.some(({ apiKeyFile }) => apiKeyFile === null || apiKey(apiKeyFile) !== null))
         return deny('upstream_credential', `the model route ${call.server} has no readable API key`)
       const target = targetOf(call, route)
       return isDenial(target) ? target : { target }
@@ -58,13 +58,18 @@ function stillThere(call: Call<'identity' | 'target'>, snapshots: Snapshots): De
   if (routes === began) return null
   const route = routes.resolve(call.facts.identity, call.server)
   if (isDenial(route)) return route
-  const moved = route.upstream !== began.route(call.server)?.upstream
-  return moved ? deny('unknown_route', `the model route ${call.server} has moved`) : null
+  return leadsTo(route) !== leadsTo(began.route(call.server))
+    ? deny('unknown_route', `the model route ${call.server} has moved`)
+    : null
+}
+
+function leadsTo(route: Route | null): string {
+  return route?.endpoints.map(({ key }) => key).join() ?? ''
 }
 
 function targetOf(call: Call<'identity'>, route: Route): Target | Denial {
   const generates = call.operation === 'model.generate'
-  const model = generates ? modelOf(route, call.name) : null
+  const model = generates ? route.endpoints[0].modelFor(call.name) : null
   if (generates && model === null) return deny('invalid_request', 'model is required', { data: { param: 'model' } })
   const hosted = generates ? hostedTool(call.body?.value) : null
   if (hosted !== null) return deny('provider_hosted_tool', `${hosted} would run at the provider; the route allows none`)

@@ -233,7 +233,10 @@ class PipelineRunner implements Runner {
 
   #relay(call: GovernedCall, plane: Plane, reply: Forwarded): Ended | Promise<Ended> {
     if (reply === stopped) return stoppedBy(call.stopper)
-    if (!isReply(reply)) return unanswered(reply)
+    if (!isReply(reply)) {
+      if (isDenial(reply) && reply.attempts !== undefined) call.attempts = reply.attempts
+      return unanswered(reply)
+    }
     if (reply.kind !== call.plan.row.reply) {
       discard(reply)
       return died(deny('internal', `${call.operation} cannot be answered by ${reply.kind}`))

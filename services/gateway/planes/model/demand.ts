@@ -1,9 +1,11 @@
 import type { Body, Call, Snapshot } from '../../call/index.ts'
+import type { ModelEndpoint } from './endpoint.ts'
+import { Answering } from './failover.ts'
 import { ModelBody, withMaxTokens } from './request.ts'
 
 /** What bounds a model call: for whoever holds money for it before it is forwarded. */
 export interface ModelDemand {
-  /** `<provider>/<model>`, the model as the provider is asked for it. */
+  /** `<provider>/<model>`, the model as the provider is asked for it: of the endpoint that answered, before that of the first. */
   readonly priceKey: string
   readonly inputTokens: number
   readonly bounded: boolean
@@ -11,14 +13,17 @@ export interface ModelDemand {
   readonly maxTokens: number | null
   /** `maxTokensPerRequest` of the route; null: none. */
   readonly routeMaxTokens: number | null
+  /** Tokens that a session may use on this route in a minute; null: unlimited. */
+  readonly tokensPerMinute: number | null
   /** The body with another limit of output tokens in it. */
   clamp(maxTokens: number): Body
 }
 
 /** What the routes say of it. */
 export interface DemandRoute {
-  readonly provider: string
+  readonly endpoints: readonly [ModelEndpoint, ...ModelEndpoint[]]
   readonly maxTokensPerRequest: number | null
+  readonly tokensPerMinute: number | null
   /** Whether this model takes `max_completion_tokens`. */
   takesCompletionTokens(model: string): boolean
 }
@@ -30,15 +35,22 @@ export function createDemand(route: (snapshot: Snapshot, key: string) => DemandR
     const { key, tool } = call.facts.target
     const way = body instanceof ModelBody && tool !== null ? route(snapshot, key) : null
     if (!(body instanceof ModelBody) || tool === null || way === null) return null
+    const { note } = call.wire
+    const answering = note instanceof Answering ? note.endpoint : null
     const { inputTokensAtMost, bounded, choices, maxTokens } = body.request
     return {
-      priceKey: `${way.provider}/${tool}`,
+      priceKey: answering === null ? `${way.endpoints[0].provider}/${tool}` : priceKeyOf(answering, call),
       inputTokens: inputTokensAtMost,
       bounded,
       choices,
       maxTokens,
       routeMaxTokens: way.maxTokensPerRequest,
+      tokensPerMinute: way.tokensPerMinute,
       clamp: (tokens) => withMaxTokens(body, tokens, way.takesCompletionTokens(tool)),
     }
   }
+}
+
+function priceKeyOf(endpoint: ModelEndpoint, { name }: Call): string {
+  return `${endpoint.provider}/${endpoint.modelFor(name) ?? ''}`
 }

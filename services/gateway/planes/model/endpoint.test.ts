@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Endpoints } from './endpoint.ts'
+import { Addresses } from './endpoint.ts'
 
 const chat = { method: 'chat/completions', name: 'm', operation: 'model.generate' } as const
 const models = { method: 'models', name: null, operation: 'model.info' } as const
@@ -10,14 +10,14 @@ const model = { ...models, name: 'vendor/m:free' }
 const UPSTREAMS = ['https://a.example/v1', 'https://b.example:8443/v1', 'http://127.0.0.1:1/x/../v1?key=1&to=']
 
 test('each upstream and each endpoint has its own address, the first time and later', () => {
-  const endpoints = new Endpoints()
+  const addresses = new Addresses()
   for (const [way, added] of [...UPSTREAMS, ...UPSTREAMS].flatMap((upstream) => [
     [{ upstream, call: chat }, '/chat/completions'] as const,
     [{ upstream, call: models }, '/models'] as const,
     [{ upstream, call: model }, '/models/vendor/m:free'] as const,
   ])) {
     const { origin, pathname, search } = new URL(way.upstream + added)
-    assert.deepEqual(endpoints.of(way.upstream, way.call), { origin, path: pathname + search })
+    assert.deepEqual(addresses.of(way.upstream, way.call), { origin, path: pathname + search })
   }
-  assert.throws(() => endpoints.of('no address', chat), TypeError)
+  assert.throws(() => addresses.of('no address', chat), TypeError)
 })

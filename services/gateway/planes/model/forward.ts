@@ -1,12 +1,12 @@
 import type { Clock } from '@plat/core'
 import type { Dialer } from '@plat/http'
-import { type Call, type Denial, deny, type FrameRun, type Head, type Reply } from '../../call/index.ts'
+import { type Call, type Denial, deny, type FrameRun, type Head, type Outcome, type Reply } from '../../call/index.ts'
 import { EventFrames, type EventGate } from '../wire/events.ts'
 import { GivenUp, UpstreamExchange, type UpstreamHead } from '../wire/exchange.ts'
 import { failure } from '../wire/failure.ts'
 import { copyHeader, isJsonType, isStreamType, STREAM_HEADERS } from '../wire/headers.ts'
 import { isObject, member } from '../wire/json.ts'
-import type { Endpoint } from './endpoint.ts'
+import type { Address, ModelEndpoint } from './endpoint.ts'
 import { ModelFrame, mayFail, runOf } from './frame.ts'
 import { withMember } from './members.ts'
 import { ModelBody } from './request.ts'
@@ -20,15 +20,32 @@ const MAX_PAUSE_MS = 600_000
 export interface Forwarder {
   readonly dialer: Pick<Dialer, 'client'>
   readonly clock: Clock
-  readonly upstreamTimeoutMs: number
+  /** Document 3: `modelRouting.attemptTimeoutSeconds`, in milliseconds. */
+  readonly attemptTimeoutMs: number
+  readonly circuits: Circuits
   /** CA bundle trusted beside the system roots; null: none. */
   readonly extraCA: string | null
 }
 
-/** One call on its way through. */
+/** What is known of the health of endpoints. */
+export interface Circuits {
+  isOpen(endpoint: ModelEndpoint): boolean
+  /** A call is about to try the endpoint. */
+  enter(endpoint: ModelEndpoint): void
+  succeeded(endpoint: ModelEndpoint): void
+  failed(endpoint: ModelEndpoint): void
+}
+
+/** One call on its way to one endpoint. */
 export interface Passage {
   readonly call: Call<'target'>
-  readonly endpoint: Endpoint
+  readonly endpoint: ModelEndpoint
+  /** Where the request goes. */
+  readonly address: Address
+  /** What the endpoint is asked for; null: a request that names no model. */
+  readonly model: string | null
+  /** Another endpoint can be asked instead: an answer that says "later" is a failure then. */
+  readonly spare: boolean
   /** Presented as bearer credential; null: the upstream takes none. */
   readonly apiKey: string | null
   /** The limit of output tokens that the gateway wrote into the request, for the caller to see; null: none. */
@@ -50,7 +67,11 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   readonly #forwarder: Forwarder
   readonly #passage: Passage
   #exchange: UpstreamExchange | null = null
+  #started = 0
+  #status = 0
   #done = false
+  #late = false
+  #failed = false
 
   constructor(forwarder: Forwarder, passage: Passage) {
     this.#forwarder = forwarder
@@ -59,26 +80,47 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
 
   async run(): Promise<Reply | Denial> {
     const { clock } = this.#forwarder
-    const { call, endpoint } = this.#passage
-    const started = clock.monotonic()
+    const { call, spare } = this.#passage
+    this.#started = clock.monotonic()
     const exchange = this.#send()
     try {
       const head = await exchange.head
-      const attempts = [{ endpoint: endpoint.origin, status: head.status, ms: clock.monotonic() - started }]
-      const refusal = unusable(call.server, head)
+      this.#status = head.status
+      const attempts = [this.attempt]
+      const refusal = unusable(call.server, head, spare)
       if (refusal !== null) return this.#giveUp(refusal)
       if (isStream(head))
         return { kind: 'frames', head: this.#streamHead(head), attempts, frames: new EventFrames(exchange, this) }
       const all = exchange.readAll(MAX_ANSWER_BYTES)
       const bytes = all instanceof Promise ? await all : all
-      if (bytes === null) return this.#giveUp(deny('upstream_error', `${call.server} sent an answer that is too large`))
-      this.#unlisten()
+      if (bytes === null) return this.#end(deny('upstream_error', `${call.server} sent an answer that is too large`))
       const frame = this.#whole(head, bytes)
-      if (frame instanceof ModelFrame) return { kind: 'frames', head: this.#wholeHead(head), attempts, frames: [frame] }
-      return frame
+      if (!(frame instanceof ModelFrame)) return this.#giveUp(frame)
+      this.#unlisten()
+      this.#answered(head.status)
+      return { kind: 'frames', head: this.#wholeHead(head), attempts, frames: [frame] }
     } catch (error) {
+      if (this.#late)
+        return this.#giveUp(deny('upstream_timeout', `the upstream of ${call.server} did not answer in time`))
       return this.#giveUp(failure(`the upstream of ${call.server}`, error))
     }
+  }
+
+  /** As it stands now; status 0: no head came. */
+  get attempt(): Outcome['attempts'][number] {
+    const ms = this.#forwarder.clock.monotonic() - this.#started
+    return { endpoint: this.#passage.address.origin, status: this.#status, ms }
+  }
+
+  /** The endpoint failed, so that another may do better: it is not about the caller, nor about the gateway's key. */
+  get failed(): boolean {
+    return this.#failed
+  }
+
+  /** Its time is up. */
+  expire(): void {
+    this.#late = true
+    this.#exchange?.abort('its time is up')
   }
 
   /** Throws where the upstream reports an error in the stream: the call has failed, however it goes on. */
@@ -98,6 +140,7 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   ended(): void {
     this.#unlisten()
     if (!this.#done) throw new GivenUp('the stream ended too early')
+    this.#forwarder.circuits.succeeded(this.#passage.endpoint)
   }
 
   /** The call was stopped. */
@@ -106,7 +149,8 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   }
 
   /** Nobody reads the answer any more, and whatever is generated from here on is paid for nothing. */
-  stop(): void {
+  stop(error?: unknown): void {
+    if (error !== undefined) this.#fail()
     this.#unlisten()
     this.#exchange?.abort(String(this.#passage.call.signal.reason ?? 'the answer is not wanted'))
   }
@@ -116,21 +160,39 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   }
 
   #giveUp(denial: Denial): Denial {
+    if (denial.code !== 'upstream_credential') this.#fail()
+    return this.#end(denial)
+  }
+
+  #end(denial: Denial): Denial {
     this.#unlisten()
     this.#exchange?.abort(denial.reason)
-    return denial
+    return { ...denial, attempts: [this.attempt] }
+  }
+
+  /** Whoever ends a call from outside says nothing about its endpoint. */
+  #fail(): void {
+    const { call, endpoint } = this.#passage
+    if (this.#failed || call.signal.aborted) return
+    this.#failed = true
+    this.#forwarder.circuits.failed(endpoint)
+  }
+
+  #answered(status: number): void {
+    if (isBusy(status)) this.#fail()
+    else this.#forwarder.circuits.succeeded(this.#passage.endpoint)
   }
 
   #send(): UpstreamExchange {
-    const { dialer, extraCA, upstreamTimeoutMs } = this.#forwarder
-    const { call, endpoint } = this.#passage
-    const client = dialer.client(endpoint.origin, 'model', extraCA === null ? undefined : { caPEM: extraCA })
+    const { dialer, extraCA, attemptTimeoutMs } = this.#forwarder
+    const { call, address, model } = this.#passage
+    const client = dialer.client(address.origin, 'model', extraCA === null ? undefined : { caPEM: extraCA })
     const exchange = new UpstreamExchange(client, {
       method: call.wire.method,
-      path: endpoint.path,
+      path: address.path,
       headers: this.#upstreamHeaders(),
-      body: call.body instanceof ModelBody ? upstreamBody(call.body, call.facts.target.tool) : null,
-      headersTimeoutMs: upstreamTimeoutMs,
+      body: call.body instanceof ModelBody ? upstreamBody(call.body, model) : null,
+      headersTimeoutMs: attemptTimeoutMs,
       pauseTimeoutMs: MAX_PAUSE_MS,
     })
     this.#exchange = exchange
@@ -202,11 +264,16 @@ function isStream({ status, headers }: UpstreamHead): boolean {
 }
 
 /** Heads that say nothing a caller may hear: a refused key is the gateway's own affair, and may stand in the answer. */
-function unusable(server: string, { status, headers }: UpstreamHead): Denial | null {
+function unusable(server: string, { status, headers }: UpstreamHead, spare: boolean): Denial | null {
   const encoding = headers['content-encoding'] ?? 'identity'
   if (encoding !== 'identity') return deny('upstream_error', `the upstream of ${server} sent an encoded answer`)
   const refused = status === 401 || status === 403 || status === 407
   if (refused) return deny('upstream_credential', `the upstream of ${server} does not accept the gateway's key`)
-  const odd = status < 200 || (status >= 300 && status < 400) || status >= 500
+  const odd = status < 200 || (status >= 300 && status < 400) || status >= 500 || (spare && isBusy(status))
   return odd ? deny('upstream_error', `the upstream of ${server} answered ${status}`) : null
+}
+
+/** The endpoint does not answer this now, but might later; another might now. */
+function isBusy(status: number): boolean {
+  return status === 429 || status === 408
 }

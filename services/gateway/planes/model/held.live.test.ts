@@ -10,6 +10,7 @@ import { testIdentity } from '../../call/testing/identity.ts'
 import type { Plane } from '../../pipeline/plane.ts'
 import { createModelPlane } from './index.ts'
 import { readModelBody } from './request.ts'
+import { alwaysClosed, endpointAt } from './testing.ts'
 
 let upstream: ModelServer
 let dialer: Dialer
@@ -23,9 +24,10 @@ before(async () => {
     clock: systemClock,
     maxBodyBytes: 10_000,
     bodyReadTimeoutMs: 60_000,
-    upstreamTimeoutMs: 60_000,
+    attemptTimeoutMs: 60_000,
     extraCA: null,
-    routes: { route: () => ({ upstream: upstream.url, apiKeyFile: null }), apiKey: () => null },
+    routes: { route: () => ({ endpoints: [endpointAt(upstream.url)] }), apiKey: () => null, circuits: alwaysClosed },
+    metrics: { movedOn() {}, skipped() {} },
   })
 })
 

@@ -14,22 +14,22 @@ import type { BodyLimits } from '../wire/body.ts'
 import { STREAM_HEADERS } from '../wire/headers.ts'
 import { commentEvent } from '../wire/sse.ts'
 import { refusal, terminalError } from './answer.ts'
-import { Endpoints } from './endpoint.ts'
-import { type Forwarder, Forwarding } from './forward.ts'
+import { Addresses, type ModelEndpoint } from './endpoint.ts'
+import { type Failover, type FailoverMetrics, type SkipReason, type Turn, tryInTurn } from './failover.ts'
+import { type Circuits, type Forwarder, Forwarding } from './forward.ts'
 import { ModelFrame } from './frame.ts'
 import { read } from './read.ts'
 import { ModelBody } from './request.ts'
 
 export { createDemand } from './demand.ts'
+export type { FailoverMetrics } from './failover.ts'
 export { createMeter, type Price } from './meter.ts'
 export { ModelBody, type ModelRequest, withMaxTokens } from './request.ts'
 
 /** A route as the plane needs it. */
 export interface ModelRoute {
-  /** Base URL including `/v1`, without a slash at its end. */
-  readonly upstream: string
-  /** Null: the upstream takes no key. */
-  readonly apiKeyFile: string | null
+  /** In the order in which they are asked. */
+  readonly endpoints: readonly [ModelEndpoint, ...ModelEndpoint[]]
 }
 
 /** Where the plane finds routes. */
@@ -38,10 +38,12 @@ export interface ModelRoutes {
   route(snapshot: Snapshot, key: string): ModelRoute | null
   /** The key in a file; null: it holds none that can be read. */
   apiKey(path: string): string | null
+  readonly circuits: Circuits
 }
 
-export interface ModelPlaneOptions extends BodyLimits, Forwarder {
+export interface ModelPlaneOptions extends BodyLimits, Omit<Forwarder, 'circuits'> {
   readonly routes: ModelRoutes
+  readonly metrics: FailoverMetrics
 }
 
 /** The plane of `/llm/<route>/v1`: OpenAI's chat completions and models, relayed and never translated. */
@@ -49,20 +51,24 @@ export function createModelPlane(options: ModelPlaneOptions): Plane {
   return new ModelPlane(options)
 }
 
-class ModelPlane implements Plane, BodyLimits, Forwarder {
+class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
   readonly clock: Clock
   readonly dialer: Forwarder['dialer']
-  readonly upstreamTimeoutMs: number
+  readonly attemptTimeoutMs: number
+  readonly circuits: Circuits
+  readonly metrics: FailoverMetrics
   readonly extraCA: string | null
   readonly maxBodyBytes: number
   readonly bodyReadTimeoutMs: number
   readonly #routes: ModelRoutes
-  readonly #endpoints = new Endpoints()
+  readonly #addresses = new Addresses()
 
   constructor(options: ModelPlaneOptions) {
     this.clock = options.clock
     this.dialer = options.dialer
-    this.upstreamTimeoutMs = options.upstreamTimeoutMs
+    this.attemptTimeoutMs = options.attemptTimeoutMs
+    this.circuits = options.routes.circuits
+    this.metrics = options.metrics
     this.extraCA = options.extraCA
     this.maxBodyBytes = options.maxBodyBytes
     this.bodyReadTimeoutMs = options.bodyReadTimeoutMs
@@ -76,12 +82,35 @@ class ModelPlane implements Plane, BodyLimits, Forwarder {
   forward(call: Call<'identity' | 'target' | 'hold'>, head: 'unsent' | 'sent'): Denial | Promise<Reply | Denial> {
     const route = this.#routes.route(call.snapshot, call.facts.target.key)
     if (route === null) return deny('unknown_route', `no model route named ${call.server}`)
-    const apiKey = route.apiKeyFile === null ? null : this.#routes.apiKey(route.apiKeyFile)
-    if (route.apiKeyFile !== null && apiKey === null)
+    const { endpoints } = route
+    const sent = head === 'sent'
+    if (endpoints.length > 1) return tryInTurn(this, { call, endpoints, sent })
+    const [endpoint] = endpoints
+    const apiKey = this.#apiKey(endpoint)
+    if (apiKey === undefined)
       return deny('upstream_credential', `the model route ${call.server} has no readable API key`)
+    const address = this.#addresses.of(endpoint.upstream, call)
     const clampedTo = call.body?.maxTokens ?? null
-    const endpoint = this.#endpoints.of(route.upstream, call)
-    return new Forwarding(this, { call, endpoint, apiKey, clampedTo, sent: head === 'sent' }).run()
+    const model = call.facts.target.tool
+    return new Forwarding(this, { call, endpoint, address, apiKey, model, clampedTo, sent, spare: false }).run()
+  }
+
+  unfit(endpoint: ModelEndpoint, call: Call<'target'>): SkipReason | null {
+    if (this.#apiKey(endpoint) === undefined) return 'credential'
+    return call.facts.target.tool === null || endpoint.modelFor(call.name) !== null ? null : 'model'
+  }
+
+  attempt({ call, endpoint, sent, spare }: Turn): Forwarding {
+    const address = this.#addresses.of(endpoint.upstream, call)
+    const apiKey = this.#apiKey(endpoint) ?? null
+    const model = call.facts.target.tool === null ? null : endpoint.modelFor(call.name)
+    const clampedTo = call.body?.maxTokens ?? null
+    return new Forwarding(this, { call, endpoint, address, apiKey, model, clampedTo, sent, spare })
+  }
+
+  /** Null: the endpoint takes none. Undefined: it takes one that cannot be read. */
+  #apiKey({ apiKeyFile }: ModelEndpoint): string | null | undefined {
+    return apiKeyFile === null ? null : (this.#routes.apiKey(apiKeyFile) ?? undefined)
   }
 
   held(call: Call<'identity'>): ReturnType<Plane['held']> {

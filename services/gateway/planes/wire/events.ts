@@ -13,8 +13,8 @@ export interface EventGate<F extends Frame> {
   together?(events: Uint8Array): FrameRun | null
   /** The upstream has ended its stream. Throws where that is too early. */
   ended(): void
-  /** Nobody reads on: the reader has left, or the stream failed. */
-  stop(): void
+  /** Nobody reads on: the reader has left, or the stream failed by `error`. */
+  stop(error?: unknown): void
 }
 
 const LF = 10
@@ -55,7 +55,7 @@ export class EventFrames<F extends Frame> implements AsyncIterableIterator<reado
       this.#gate.ended()
     } catch (error) {
       this.#over = true
-      this.#gate.stop()
+      this.#gate.stop(error)
       throw error
     }
     return { done: true, value: undefined }

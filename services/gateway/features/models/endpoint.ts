@@ -1,0 +1,47 @@
+import type { ModelEndpointEntry } from '@plat/resources/rendered'
+
+/** One place that answers the calls of a route: the route's own, or one of its fallbacks. */
+export interface RouteEndpoint {
+  /** Tells it from every other endpoint of every route: what is known of its health is kept under it. */
+  readonly key: string
+  /** The origin: how metrics and records name it. */
+  readonly label: string
+  /** Name of the route. */
+  readonly route: string
+  readonly provider: 'openai'
+  /** Base URL including `/v1`, without a slash at its end. */
+  readonly upstream: string
+  /** Null: it takes no key. */
+  readonly apiKeyFile: string | null
+  /** The model that it is asked for where the caller asked for this one (null: for none); null: nobody names one. */
+  modelFor(asked: string | null): string | null
+}
+
+/** What an endpoint is told of the route that it is for. */
+interface Place {
+  readonly route: string
+  readonly aliases: ReadonlyMap<string, string>
+  readonly isFallback: boolean
+}
+
+/**
+ * A fallback inherits nothing: whatever an endpoint does not say itself has its default (document 3, `fallbacks`). The first endpoint is
+ * asked for a translated name, else for its own, else as the caller asked. A fallback has other names for its models, so its own comes
+ * before a translated one.
+ */
+export function endpointOf({ route, aliases, isFallback }: Place, entry: ModelEndpointEntry): RouteEndpoint {
+  const upstream = entry.upstream.replace(/\/+$/, '')
+  const model = entry.model || null
+  return {
+    key: [route, upstream, model ?? ''].join(' '),
+    label: new URL(upstream).origin,
+    route,
+    provider: 'openai',
+    upstream,
+    apiKeyFile: entry.apiKeyFile || null,
+    modelFor(asked) {
+      const translated = asked === null ? null : (aliases.get(asked) ?? null)
+      return (isFallback ? (model ?? translated) : (translated ?? model)) ?? asked
+    },
+  }
+}

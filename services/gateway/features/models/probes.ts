@@ -1,0 +1,69 @@
+import type { Clock } from '@plat/core'
+import type { Dialer } from '@plat/http'
+import type { Circuits } from './circuits.ts'
+import type { RouteEndpoint } from './endpoint.ts'
+
+/** How long one probe may take, in milliseconds. */
+const PROBE_TIMEOUT_MS = 10_000
+/** Largest list of models that is read, in bytes. */
+const MAX_LIST_BYTES = 4 * 1024 * 1024
+/** Endpoints that are asked at the same time. */
+const PROBES_AT_ONCE = 8
+
+export interface ProbeOptions {
+  readonly clock: Clock
+  readonly dialer: Pick<Dialer, 'fetchBytes'>
+  /** CA bundle trusted beside the system roots; null: none. */
+  readonly extraCA: string | null
+  /** 0: never. */
+  readonly everyMs: number
+  readonly circuits: Circuits
+  /** The endpoints that are served now. */
+  readonly endpoints: () => readonly RouteEndpoint[]
+  readonly apiKey: (path: string) => string | null
+}
+
+/**
+ * Asks every endpoint for its models again and again (document 3, `probeIntervalSeconds`), so that a dead one is known before a call
+ * finds it. A round that takes longer than the interval is not overtaken. The answer stops it.
+ */
+export function startProbes(options: ProbeOptions): () => void {
+  const { clock, everyMs } = options
+  if (everyMs === 0) return () => {}
+  let running = false
+  return clock.every(everyMs, () => {
+    if (running) return
+    running = true
+    void round(options).finally(() => {
+      running = false
+    })
+  })
+}
+
+async function round(options: ProbeOptions): Promise<void> {
+  const waiting = options.endpoints().values()
+  const lane = async () => {
+    for (const endpoint of waiting) {
+      if (await lives(endpoint, options)) options.circuits.lives(endpoint)
+      else options.circuits.failed(endpoint)
+    }
+  }
+  await Promise.all(Array.from({ length: PROBES_AT_ONCE }, lane))
+}
+
+/** Whether an endpoint answers at all: a refusal is an answer, trouble and too many requests are not. */
+async function lives({ upstream, apiKeyFile }: RouteEndpoint, options: ProbeOptions): Promise<boolean> {
+  const key = apiKeyFile === null ? null : options.apiKey(apiKeyFile)
+  const headers = { accept: 'application/json', ...(key !== null && { authorization: `Bearer ${key}` }) }
+  const limits = { maxBytes: MAX_LIST_BYTES, timeoutMs: PROBE_TIMEOUT_MS, headers }
+  const { dialer, extraCA } = options
+  try {
+    const { status } = await dialer.fetchBytes(`${upstream}/models`, 'model', {
+      ...limits,
+      ...(extraCA !== null && { caPEM: extraCA }),
+    })
+    return status < 500 && status !== 408 && status !== 429
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,172 @@
+import type { Clock } from '@plat/core'
+import { type Call, type Denial, deny, type Frame, isDenial, type Outcome, type Reply } from '../../call/index.ts'
+import { EventFrames } from '../wire/events.ts'
+import type { ModelEndpoint } from './endpoint.ts'
+import type { Circuits, Forwarding } from './forward.ts'
+import type { SKIP_REASONS } from './methods.ts'
+
+/** Why an endpoint was not asked. */
+export type SkipReason = (typeof SKIP_REASONS)[number]
+
+export interface FailoverMetrics {
+  /** `plat_gateway_model_failovers_total`: one endpoint failed and the next one was asked. */
+  movedOn(route: string, from: string, to: string): void
+  /** `plat_gateway_model_endpoint_skipped_total` */
+  skipped(route: string, endpoint: string, reason: SkipReason): void
+}
+
+/** What trying endpoints needs beside the call. */
+export interface Failover {
+  readonly clock: Clock
+  readonly circuits: Circuits
+  readonly attemptTimeoutMs: number
+  readonly metrics: FailoverMetrics
+  /** Why the endpoint cannot take this call at all; null: it can. */
+  unfit(endpoint: ModelEndpoint, call: Call<'target' | 'hold'>): SkipReason | null
+  /** One attempt, not begun yet. */
+  attempt(turn: Turn): Forwarding
+}
+
+/** A call, and the endpoints of its route. */
+export interface Ways {
+  readonly call: Call<'target' | 'hold'>
+  readonly endpoints: readonly ModelEndpoint[]
+  /** A wait has opened an event stream already. */
+  readonly sent: boolean
+}
+
+/** One attempt. */
+export interface Turn extends Pick<Ways, 'call' | 'sent'> {
+  readonly endpoint: ModelEndpoint
+  /** Another endpoint can be asked instead. */
+  readonly spare: boolean
+}
+
+/** Which endpoint of a route with fallbacks answered, where it is not the first: what it used has that one's price. */
+export class Answering {
+  readonly endpoint: ModelEndpoint
+
+  constructor(endpoint: ModelEndpoint) {
+    this.endpoint = endpoint
+  }
+}
+
+/**
+ * Asks one endpoint of a route after another (document 3, `fallbacks` and `modelRouting`) until one answers. An endpoint has answered when
+ * the first part of a stream, or a whole JSON body, is there: the caller has heard nothing before that, and from then on this answer is
+ * the one that it gets.
+ */
+export function tryInTurn(failover: Failover, ways: Ways): Promise<Reply | Denial> {
+  return new Turns(failover, ways).run()
+}
+
+class Turns {
+  readonly #failover: Failover
+  readonly #call: Ways['call']
+  readonly #endpoints: Ways['endpoints']
+  readonly #sent: boolean
+  readonly #attempts: Outcome['attempts'][number][] = []
+  /** The one that failed last, and how. */
+  #last: { readonly endpoint: ModelEndpoint; readonly denial: Denial } | null = null
+
+  constructor(failover: Failover, { call, endpoints, sent }: Ways) {
+    this.#failover = failover
+    this.#call = call
+    this.#endpoints = endpoints
+    this.#sent = sent
+  }
+
+  async run(): Promise<Reply | Denial> {
+    for (const [at, endpoint] of this.#endpoints.entries()) {
+      const reason = this.#reason(endpoint)
+      if (reason !== null) {
+        this.#failover.metrics.skipped(endpoint.route, endpoint.label, reason)
+        continue
+      }
+      const spare = this.#endpoints.slice(at + 1).some((other) => this.#reason(other) === null)
+      const answer = await this.#try(endpoint, spare)
+      if (answer !== null) return answer
+    }
+    // Open circuits keep calls away as long as there is somewhere else to go.
+    const resort = this.#endpoints.find((one) => this.#failover.unfit(one, this.#call) === null)
+    const answer = this.#last === null && resort !== undefined ? await this.#try(resort, false) : null
+    return answer ?? this.#refusal()
+  }
+
+  /** Why it is not the endpoint's turn; null: it is. */
+  #reason(endpoint: ModelEndpoint): SkipReason | null {
+    const reason = this.#failover.unfit(endpoint, this.#call)
+    return reason === null && this.#failover.circuits.isOpen(endpoint) ? 'circuit' : reason
+  }
+
+  /** Null: it failed, and another may be asked. */
+  async #try(endpoint: ModelEndpoint, spare: boolean): Promise<Reply | Denial | null> {
+    const { clock, circuits, attemptTimeoutMs, metrics } = this.#failover
+    if (this.#last !== null) metrics.movedOn(endpoint.route, this.#last.endpoint.label, endpoint.label)
+    circuits.enter(endpoint)
+    const forwarding = this.#failover.attempt({ call: this.#call, sent: this.#sent, endpoint, spare })
+    const cancel = clock.after(attemptTimeoutMs, () => forwarding.expire())
+    const answer = await begun(forwarding, this.#call.server)
+    cancel()
+    this.#attempts.push(forwarding.attempt)
+    if (!isDenial(answer)) return this.#won(endpoint, answer)
+    this.#last = { endpoint, denial: answer }
+    return forwarding.failed && !this.#call.signal.aborted ? null : this.#refusal()
+  }
+
+  #won(endpoint: ModelEndpoint, reply: Reply): Reply {
+    if (endpoint !== this.#endpoints[0]) this.#call.wire.note = new Answering(endpoint)
+    return reply.kind === 'frames' ? { ...reply, attempts: this.#attempts } : reply
+  }
+
+  #refusal(): Denial {
+    const denial = this.#last?.denial ?? this.#unfit()
+    return { ...denial, attempts: this.#attempts }
+  }
+
+  /** No endpoint could be asked at all. */
+  #unfit(): Denial {
+    const { server } = this.#call
+    const reasons = this.#endpoints.map((one) => this.#failover.unfit(one, this.#call))
+    if (reasons.includes('credential'))
+      return deny('upstream_credential', `the model route ${server} has no readable API key`)
+    return deny('upstream_error', `no endpoint of the model route ${server} can take this call`)
+  }
+}
+
+/** Waits for the first part of a stream as well: a stream that breaks before it has not begun. */
+async function begun(forwarding: Forwarding, server: string): Promise<Reply | Denial> {
+  const reply = await forwarding.run()
+  if (isDenial(reply) || reply.kind !== 'frames' || !(reply.frames instanceof EventFrames)) return reply
+  const { frames } = reply
+  try {
+    return { ...reply, frames: new Begun(await frames.next(), frames) }
+  } catch {
+    return deny('upstream_error', `the upstream of ${server} broke its stream before it had begun`)
+  }
+}
+
+/** A stream whose first part was read before the others. */
+class Begun implements AsyncIterableIterator<readonly Frame[]> {
+  #first: IteratorResult<readonly Frame[], undefined> | null
+  readonly #rest: EventFrames<Frame>
+
+  constructor(first: IteratorResult<readonly Frame[], undefined>, rest: EventFrames<Frame>) {
+    this.#first = first
+    this.#rest = rest
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  next(): Promise<IteratorResult<readonly Frame[], undefined>> {
+    const first = this.#first
+    this.#first = null
+    return first === null ? this.#rest.next() : Promise.resolve(first)
+  }
+
+  return(): Promise<IteratorResult<readonly Frame[], undefined>> {
+    return this.#rest.return()
+  }
+}
