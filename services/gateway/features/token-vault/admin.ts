@@ -7,8 +7,8 @@ import type { Vault } from './vault.ts'
 /** `/v1/accounts`: which users have connected what, and taking it from them. Never a token. */
 export function createAccountRoutes(vault: Vault, accounts: Accounts, log: Log): AdminRoutes {
   return {
-    mount(app, context) {
-      app.get('/v1/accounts', context.needs('viewer'), async ({ query }) => {
+    mount(context) {
+      context.on('GET /v1/accounts', async ({ query }) => {
         const user = queried(query, 'user')
         const provider = queried(query, 'provider')
         const wanted = accounts
@@ -17,10 +17,9 @@ export function createAccountRoutes(vault: Vault, accounts: Accounts, log: Log):
           .filter(({ account }) => provider === null || account.provider === provider)
         return page(wanted.map(accountView), query)
       })
-      app.delete('/v1/accounts/:id', context.needs('killswitch'), async (request, reply) => {
+      context.on('DELETE /v1/accounts/:id', async (request, reply, { by }) => {
         const kept = accounts.byId(parameter(request.params, 'id'))
         if (kept === null) throw new AdminFault('not_found', 'there is no account with this id')
-        const { by } = context.principal(request)
         const isGone = await vault.remove(kept.account, 'removed', by).catch((error: unknown) => {
           log.error({ account: kept.id, error: reasonOf(error) }, 'an account could not be removed')
           throw new AdminFault('state_unavailable', 'accounts cannot be kept now')

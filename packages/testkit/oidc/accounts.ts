@@ -1,0 +1,72 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import type { Browser, Shown } from '../browser.ts'
+
+/** Pages of interaction that one flow has at most. */
+const MAX_PAGES = 5
+
+export interface AccountsSetup {
+  /** As RFC 7591 says them. */
+  readonly clients: readonly Readonly<Record<string, unknown>>[]
+  readonly accessTokenSeconds?: number
+  readonly idTokenSeconds?: number
+  /** Gives identity assertions for this client of another authorization server. */
+  readonly vouches?: { readonly clientId: string }
+  /** Takes identity assertions of this issuer. */
+  readonly believes?: { readonly issuer: string }
+}
+
+/** `oidc-provider` in a process of its own, where people log in with any name and consent. */
+export interface AccountsProvider {
+  /** Its issuer, `http://127.0.0.1:<port>`. */
+  readonly url: string
+  /** What its token endpoint answered so far: `granted <grant_type>` or `refused <grant_type> <error>`. */
+  said(): readonly string[]
+  close(): Promise<void>
+}
+
+/** Starts it on a free port; answers when it listens. */
+export async function startAccountsProvider({
+  accessTokenSeconds = 3600,
+  idTokenSeconds = 3600,
+  ...setup
+}: AccountsSetup): Promise<AccountsProvider> {
+  const file = fileURLToPath(new URL('../fixtures/oidc-accounts.mjs', import.meta.url))
+  const wish = JSON.stringify({ accessTokenSeconds, idTokenSeconds, ...setup })
+  const child = spawn(process.execPath, [file, wish], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const complaints: string[] = []
+  const lines: string[] = []
+  createInterface({ input: child.stderr }).on('line', (line) => complaints.push(line))
+  const url = await new Promise<string>((resolve, reject) => {
+    createInterface({ input: child.stdout })
+      .on('line', (line) => (line.startsWith('http://') ? resolve(line) : lines.push(line)))
+      .on('close', () => reject(new Error(`the provider did not start:\n${complaints.join('\n')}`)))
+  })
+  return {
+    url,
+    said: () => lines,
+    async close() {
+      const ended = child.exitCode === null && child.signalCode === null ? once(child, 'exit') : null
+      child.kill('SIGTERM')
+      await ended
+    },
+  }
+}
+
+/** Logs in as `person` and consents, on whatever pages the provider shows; answers where it leads then. */
+export async function passAs(
+  browser: Browser,
+  provider: Pick<AccountsProvider, 'url'>,
+  person: string,
+  stopAt?: (url: URL) => boolean,
+): Promise<Shown> {
+  let shown = browser.page
+  for (let pages = 0; pages < MAX_PAGES && shown.status !== 0 && shown.url.origin === provider.url; pages++) {
+    if (!shown.text.includes('<form')) break
+    const asksName = shown.text.includes('name="login"')
+    shown = await browser.submit(asksName ? { login: person, password: 'any' } : {}, stopAt)
+  }
+  return shown
+}
