@@ -239,21 +239,6 @@ export const gatewayMetricRows = [
     help: 'Tokens of model calls by route, as reported by the upstream or else estimated',
   },
   {
-    ...audit,
-    name: 'plat_gateway_audit_head_seq',
-    type: 'gauge',
-    labels: {},
-    help: 'Sequence number of the last durable ledger record',
-  },
-  {
-    ...audit,
-    name: 'plat_gateway_audit_errors_total',
-    type: 'counter',
-    labels: {},
-    help: 'Ledger records that could not be made durable',
-  },
-  {
-  {
     ...models,
     name: 'plat_gateway_model_failovers_total',
     type: 'counter',
@@ -281,6 +266,21 @@ export const gatewayMetricRows = [
     labels: {},
     help: 'Endpoints of model routes that failed too often and have not answered since',
   },
+  {
+    ...audit,
+    name: 'plat_gateway_audit_head_seq',
+    type: 'gauge',
+    labels: {},
+    help: 'Sequence number of the last durable ledger record',
+  },
+  {
+    ...audit,
+    name: 'plat_gateway_audit_errors_total',
+    type: 'counter',
+    labels: {},
+    help: 'Ledger records that could not be made durable',
+  },
+  {
     ...audit,
     name: 'plat_gateway_audit_commit_seconds',
     type: 'histogram',
