@@ -134,6 +134,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
         features.approvals.routes,
         features.revocations.routes,
         pins.routes,
+        features.budgets.routes,
         vault.routes,
         createProfiling(clock),
       ]),
@@ -147,7 +148,7 @@ async function openShared(options: GatewayOptions, started: AsyncDisposableStack
   const { config, env, clock, ids, log } = options
   const keep: Shared['keep'] = (part) => started.adopt(part, async () => void (await part.close()))
   const metrics = createGatewayMetrics(options.build)
-  const opening = openLimits({ clock, log })
+  const opening = await openLimits({ config, clock, log })
   return {
     ...options,
     ...opening,
@@ -208,7 +209,10 @@ async function startFeatures(shared: Shared) {
     }),
   )
   const demandOf = createDemand(models.route)
-  const budgets = keep(createBudgets({ ...shared, demandOf, metrics: budgetMetrics(metrics) }))
+  const { ledgers, placed } = shared.audit
+  const budgets = keep(
+    await createBudgets({ ...shared, ledgers, placed, demandOf, metrics: budgetMetrics(metrics) }),
+  )
   await Promise.all([servers.check(), models.check(), policies.check(), budgets.check()])
   return { authenticator, revocations, vault, credentials, servers, models, taint, policies, approvals, budgets }
 }

@@ -117,7 +117,14 @@ export function regoMetrics(metrics: GatewayMetrics): Pick<Parameters<typeof cre
 export function budgetMetrics(metrics: GatewayMetrics): BudgetMetrics {
   const total = metrics.gauge('plat_gateway_metered_cost_usd')
   const denied = metrics.counter('plat_gateway_budget_denied_total')
-  return { metered: (cost) => total.set({}, cost), denied: (scope) => denied.inc({ scope }) }
+  const alerts = metrics.counter('plat_gateway_budget_alerts_total')
+  const rateLimited = metrics.counter('plat_gateway_rate_limited_total')
+  return {
+    metered: (cost) => total.set({}, cost),
+    denied: (scope) => denied.inc({ scope }),
+    alerted: (scope, percent) => alerts.inc({ scope, percent: String(percent) }),
+    rateLimited: () => rateLimited.inc({}),
+  }
 }
 
 /** What revocations count. */

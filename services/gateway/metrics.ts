@@ -1,6 +1,7 @@
 import type { BuildInfo } from '@plat/core'
 import { createRegistry, type MetricRow, NAMES, type Registry } from '@plat/metrics'
 import { errorTable } from './call/index.ts'
+import { SCOPES as BUDGET_SCOPES } from './features/budgets/caps/budget.ts'
 import { KNOWN_METHODS } from './planes/mcp/classify.ts'
 import { MODEL_METHODS, SKIP_REASONS } from './planes/model/methods.ts'
 
@@ -214,8 +215,22 @@ export const gatewayMetricRows = [
     ...cost,
     name: 'plat_gateway_budget_denied_total',
     type: 'counter',
-    labels: { scope: ['session'] },
+    labels: { scope: BUDGET_SCOPES },
     help: 'Calls refused because a budget is used up, by its scope',
+  },
+  {
+    ...cost,
+    name: 'plat_gateway_budget_alerts_total',
+    type: 'counter',
+    labels: { scope: BUDGET_SCOPES, percent: { cap: 100 } },
+    help: 'Alerts that so many percent of a budget are spent, by its scope',
+  },
+  {
+    ...cost,
+    name: 'plat_gateway_rate_limited_total',
+    type: 'counter',
+    labels: {},
+    help: 'Model calls refused because their session has used the tokens of its minute',
   },
   {
     ...models,

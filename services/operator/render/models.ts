@@ -30,6 +30,7 @@ function routeOf(agent: Manifest<'Agent'>, model: Model & { endpoint: string }, 
     ...(secret !== undefined && { apiKeyFile: join(secretsDir, secret.name, secret.key) }),
     ...(model.reasoning !== undefined && { reasoning: model.reasoning }),
     ...(model.maxTokensPerRequest !== undefined && { maxTokensPerRequest: model.maxTokensPerRequest }),
+    ...(model.tokensPerMinute !== undefined && { tokensPerMinute: model.tokensPerMinute }),
     agent: keyOf(agent),
   }
 }

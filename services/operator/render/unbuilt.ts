@@ -64,9 +64,7 @@ function modelFaults(model: Model): Fault[] {
   for (const key of ['adapterMode', 'apiVersion', 'jurisdiction', 'region', 'project'] as const) {
     if (model[key] !== undefined) faults.push(notBuilt(key))
   }
-  for (const key of ['requestsPerMinute', 'tokensPerMinute'] as const) {
-    if ((model[key] ?? 0) > 0) faults.push(notBuilt(key))
-  }
+  if ((model.requestsPerMinute ?? 0) > 0) faults.push(notBuilt('requestsPerMinute'))
   for (const key of ['providerTools', 'fallbacks'] as const) {
     if ((model[key] ?? []).length > 0) faults.push(notBuilt(key))
   }

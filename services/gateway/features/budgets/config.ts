@@ -34,22 +34,20 @@ export const budgetsBlock = {
     }),
     budgetsFile: Type.String({
       default: '',
-      built: false,
-      description: 'Budgets rendered from BudgetPolicy and `Agent.spec.budget`.',
+      file: 'fails closed',
+      description: 'Budgets rendered from BudgetPolicy and `Agent.spec.budget`, hot-reloaded.',
     }),
-    budgetTimezone: Type.String({ default: 'UTC', built: false, description: 'IANA zone of day and month windows.' }),
+    budgetTimezone: Type.String({ default: 'UTC', description: 'IANA zone of day and month windows.' }),
     budgetCurrency: Type.String({
       default: '',
       pattern: '^(?:[A-Z]{3})?$',
-      built: false,
       description: 'ISO 4217; default the currency of the prices, else USD; budgets in another are rejected.',
     }),
     finopsStatePath: Type.String({
       default: '',
-      built: false,
       description: 'Metered totals, rebuilt from the ledger; default `<auditPath>.finops.json`.',
     }),
-    finopsSaveSeconds: Type.Integer({ default: 10, minimum: 1, built: false, description: 'Save cadence.' }),
+    finopsSaveSeconds: Type.Integer({ default: 10, minimum: 1, description: 'Save cadence.' }),
   }),
   rules: [zoneIsKnown],
 } satisfies ConfigBlock

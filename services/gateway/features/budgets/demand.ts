@@ -14,6 +14,8 @@ export interface ModelDemand {
   readonly maxTokens: number | null
   /** `maxTokensPerRequest` of the route; null: none. */
   readonly routeMaxTokens: number | null
+  /** Tokens that a session may use on this route in a minute; null: unlimited. */
+  readonly tokensPerMinute: number | null
   /** The body with another limit of output tokens in it. */
   clamp(maxTokens: number): Body
 }

@@ -1,12 +1,21 @@
-import { type Clock, quantityToMicros } from '@plat/core'
+import { type Clock, quantityToMicros, reasonOf } from '@plat/core'
+import { type Ledgers, tailLedger } from '@plat/ledger'
 import type { Log } from '@plat/process'
-import { LocalLimits } from '@plat/state'
+import { Calendar, LocalLimits } from '@plat/state'
+import type { AdminRoutes } from '../../admin/index.ts'
 import type { Call, Snapshots, Usage } from '../../call/index.ts'
 import type { Review, Stage } from '../../pipeline/stage.ts'
+import { Alerts } from './alerts.ts'
+import { keepTotals } from './book/keeper.ts'
+import { Spending } from './book/spending.ts'
+import { readTotals, type SavedTotals } from './book/totals.ts'
+import { type Cap, everySession, type Scope } from './caps/budget.ts'
+import { watchBudgets } from './caps/watch.ts'
 import type { DemandOf } from './demand.ts'
 import { createPrice, createToolMeter } from './meter.ts'
-import { watchPricing } from './pricing/pricing.ts'
-import { Spending } from './spending.ts'
+import { pricingSlot, watchPricing } from './pricing/pricing.ts'
+import { alertRecord } from './record.ts'
+import { createBudgetRoutes } from './routes.ts'
 import { createReserveStage } from './stage.ts'
 
 export { budgetsBlock } from './config.ts'
@@ -19,35 +28,59 @@ export interface BudgetMetrics {
   /** `plat_gateway_metered_cost_usd`: all that was ever metered, in the currency. */
   metered(total: number): void
   /** `plat_gateway_budget_denied_total{scope}`. */
-  denied(scope: 'session'): void
+  denied(scope: Scope): void
+  /** `plat_gateway_budget_alerts_total{scope, percent}`. */
+  alerted(scope: Scope, percent: number): void
+  /** `plat_gateway_rate_limited_total`. */
+  rateLimited(): void
 }
 
-export interface SpendingOptions {
-  readonly clock: Clock
-  readonly log: Log
+interface BudgetsConfig {
+  readonly auditPath: string
+  readonly sessionBudgetUSD: number
+  readonly pricingFile: string
+  readonly budgetsFile: string
+  readonly budgetTimezone: string
+  readonly budgetCurrency: string
+  readonly finopsStatePath: string
+  readonly finopsSaveSeconds: number
+  readonly policyReloadSeconds: number
 }
 
 /** Limits before the ledger is open: what `see` is shown of it is counted in. */
 export interface OpeningLimits {
   readonly limits: LocalLimits
   readonly spending: Spending
+  readonly alerts: Alerts
 }
 
-/** Open the ledger with `spending.see` as its `onRecord`, then give both to `createBudgets`. */
-export function openLimits({ clock, log }: SpendingOptions): OpeningLimits {
+/** Open the ledger with `spending.see` as its `onRecord`, then give all of it to `createBudgets`. */
+export async function openLimits(using: {
+  readonly config: BudgetsConfig
+  readonly clock: Clock
+  readonly log: Log
+}): Promise<OpeningLimits> {
+  const { config, clock, log } = using
+  const path = statePath(config)
+  const saved = await readTotals(path)
+  if (typeof saved === 'string')
+    log.warn({ path, reason: saved }, 'the saved totals cannot be used: the ledger is read')
+  const zone = config.budgetTimezone
+  const alerts = new Alerts({ now: () => clock.now(), zone })
   const limits = new LocalLimits({
     clock,
+    zone,
+    onSpent: alerts.spent,
     onOverrun: (overrun) => log.warn({ ...overrun }, 'a call cost more than was held for it; the whole cost counts'),
   })
-  return { limits, spending: new Spending(limits) }
+  return { limits, alerts, spending: new Spending({ limits, alerts, saved: typeof saved === 'string' ? null : saved }) }
 }
 
 export interface BudgetsOptions extends OpeningLimits {
-  readonly config: {
-    readonly sessionBudgetUSD: number
-    readonly pricingFile: string
-    readonly policyReloadSeconds: number
-  }
+  readonly config: BudgetsConfig
+  readonly ledgers: Ledgers
+  /** The last record that the ledger has a place for. */
+  readonly placed: () => SavedTotals['ledger']
   readonly demandOf: DemandOf
   readonly snapshots: Snapshots
   readonly clock: Clock
@@ -60,39 +93,94 @@ export interface Budgets {
   /** Prices the usage of a model call, in micro-units. */
   readonly price: (call: Call<'target'>, usage: Usage) => number
   readonly toolMeter: Review<'target'>
-  /** Reads the prices now; the first check comes before the gateway serves. */
+  readonly routes: AdminRoutes
+  /** Reads prices and budgets now; the first check comes before the gateway serves. */
   check(): Promise<void>
-  close(): void
+  /** Saves the totals: after the last call, before the ledger is closed. */
+  close(): Promise<void>
 }
 
 /** Budgets, rates and prices (document 3, "Revocations, budgets, cost"). */
-export function createBudgets(options: BudgetsOptions): Budgets {
-  const { config, limits, spending, demandOf, snapshots, clock, log, metrics } = options
+export async function createBudgets(options: BudgetsOptions): Promise<Budgets> {
+  const { config, limits, demandOf, snapshots, clock, log, metrics } = options
   const pricing = watchPricing({ config, snapshots, clock, log })
-  let totalMicros = spending.finish()
-  metrics.metered(totalMicros / 1e6)
+  const budgets = watchBudgets({ config, session: capOf(config.sessionBudgetUSD), snapshots, clock, log })
+  const calendar = new Calendar(config.budgetTimezone)
+  const currency = () => snapshots.current.get(pricingSlot).currency
+  let totalMicros = await totalOf(options)
   const metered = (micros: number) => {
     totalMicros += micros
     metrics.metered(totalMicros / 1e6)
   }
-  const sessionCapMicros = capOf(config.sessionBudgetUSD)
+  metered(0)
+  tellAlerts(options, currency)
+  const path = statePath(config)
+  const everyMs = config.finopsSaveSeconds * 1000
+  const keeper = keepTotals({ ...options, path, everyMs, totalMicros: () => totalMicros })
   return {
     stage: createReserveStage({
       limits,
-      sessionCapMicros,
+      budgetsOf: budgets.of,
+      calendar,
       demandOf,
       clock,
       denied: (scope) => metrics.denied(scope),
+      rateLimited: () => metrics.rateLimited(),
       metered,
     }),
     price: createPrice(demandOf),
     toolMeter: createToolMeter(),
-    check: () => pricing.check(),
-    close: () => pricing.stop(),
+    routes: createBudgetRoutes({
+      limits,
+      table: () => budgets.of(snapshots.current),
+      calendar,
+      currency,
+      now: () => clock.now(),
+    }),
+    async check() {
+      // Prices first: budgets may be in their currency.
+      await pricing.check()
+      await budgets.check()
+    },
+    async close() {
+      pricing.stop()
+      budgets.stop()
+      await keeper.close()
+    },
   }
 }
 
+/** All that was ever metered, in micro-units; totals of another ledger are forgotten, and the whole of this one is read. */
+async function totalOf({ config, limits, alerts, spending, log }: BudgetsOptions): Promise<number> {
+  if (!spending.mustReadAgain) return spending.finish()
+  const path = statePath(config)
+  log.warn({ path }, 'the saved totals are not of this ledger: the whole of it is read')
+  const again = new Spending({ limits, alerts, saved: null })
+  for await (const { seq, rec } of tailLedger(config.auditPath))
+    again.see(Buffer.from(JSON.stringify(rec)), { seq, hash: '' })
+  return again.finish()
+}
+
+function tellAlerts({ ledgers, alerts, log, metrics }: BudgetsOptions, currency: () => string): void {
+  alerts.begin(async (alert) => {
+    const { budget, percent } = alert
+    const record = alertRecord(alert, currency())
+    try {
+      await ledgers.of('').append(record)
+    } catch (error) {
+      log.error({ budget: budget.id, percent, error: reasonOf(error) }, 'an alert could not be recorded in the ledger')
+      throw error
+    }
+    metrics.alerted(budget.scope, percent)
+    log.warn({ budget: budget.id, percent, window: alert.window }, 'a budget is spent to this percentage')
+  })
+}
+
 /** 0 is no limit; a limit below a micro-unit is one of nothing; one beyond what can be counted can never be reached. */
-function capOf(budget: number): number | null {
-  return budget === 0 ? null : (quantityToMicros(String(budget)) ?? Number.MAX_SAFE_INTEGER)
+function capOf(budget: number): Cap | null {
+  return budget === 0 ? null : everySession(quantityToMicros(String(budget)) ?? Number.MAX_SAFE_INTEGER)
+}
+
+function statePath({ finopsStatePath, auditPath }: Pick<BudgetsConfig, 'finopsStatePath' | 'auditPath'>): string {
+  return finopsStatePath || `${auditPath}.finops.json`
 }

@@ -4,12 +4,12 @@ import { canonicalJson, rfc3339Micros, TestClock } from '@plat/core'
 import { type Hold, LocalLimits } from '@plat/state'
 import fc from 'fast-check'
 import { isDenial, Snapshots } from '../../call/index.ts'
+import { Spending } from './book/spending.ts'
 import { decodePricing } from './pricing/decode.ts'
 import { costOf } from './pricing/price.ts'
 import { pricingSlot } from './pricing/pricing.ts'
-import { Spending } from './spending.ts'
 import { createReserveStage } from './stage.ts'
-import { callOf, demandOf, modelTarget, outcomeOf } from './testing.ts'
+import { budgetParts, callOf, demandOf, modelTarget, outcomeOf } from './testing.ts'
 
 const KEY = 'usd/session/default/assistant/s'
 const CAP = 20_000
@@ -53,7 +53,7 @@ class Gateway {
 
   stage(demand: Parameters<typeof demandOf>[0]) {
     const { limits, clock } = this
-    const options = { limits, clock, sessionCapMicros: CAP, denied() {}, metered() {} }
+    const options = { limits, clock, ...budgetParts(CAP), denied() {}, metered() {}, rateLimited() {} }
     return createReserveStage({ ...options, demandOf: () => demandOf(demand) })
   }
 
@@ -83,7 +83,11 @@ class Gateway {
       hold,
       tokens: { input: inputTokens, output: limit * choices },
     })
-    this.#write({ kind: 'intent', call: call.id, holds: hold.items })
+    this.#write({
+      kind: 'intent',
+      call: call.id,
+      holds: hold.items.map(({ key, window, cap, amount, unit }) => ({ key, window, cap, amount, unit })),
+    })
   }
 
   /** Ends one call; answers what it must have cost at least and at most. */
@@ -113,8 +117,8 @@ class Gateway {
 
   crash(): void {
     this.limits = new LocalLimits({ clock: this.clock })
-    const spending = new Spending(this.limits)
-    for (const record of this.ledger) spending.see(Buffer.from(canonicalJson(record)))
+    const spending = new Spending({ limits: this.limits, alerts: { restore() {} }, saved: null })
+    for (const record of this.ledger) spending.see(Buffer.from(canonicalJson(record)), { seq: 0, hash: '' })
     spending.finish()
     for (const { call, hold } of this.open) {
       this.#write({ kind: 'outcome', call: call.id, settled: { [KEY]: hold.items[0]?.amount } })

@@ -3,16 +3,18 @@ import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { type Hold, type HoldItem, LocalLimits, windowOf } from '@plat/state'
 import { type Body, type Denial, type Facts, isDenial, type Outcome, Snapshots } from '../../call/index.ts'
+import type { Selecting } from './caps/table.ts'
 import type { ModelDemand } from './demand.ts'
 import { decodePricing } from './pricing/decode.ts'
 import { pricingSlot } from './pricing/pricing.ts'
 import { createReserveStage } from './stage.ts'
-import { callOf, decision, demandOf, modelTarget, outcomeOf } from './testing.ts'
+import { budgetParts, callOf, decision, demandOf, modelTarget, outcomeOf } from './testing.ts'
 
 const KEY = 'usd/session/default/assistant/s'
 
 interface World {
   readonly capMicros?: number | null
+  readonly budgets?: readonly Selecting[]
   /** Absent: the call is one of a tool. */
   readonly demand?: Partial<ModelDemand>
   readonly prices?: object
@@ -21,7 +23,7 @@ interface World {
 /** One micro-unit a token of input, ten for one of output. */
 const plain = { 'openai/m': { input: '1', output: '10' } }
 
-function world({ capMicros = 10_000, demand, prices = { models: plain } }: World) {
+function world({ capMicros = 10_000, budgets = [], demand, prices = { models: plain } }: World) {
   const clock = new TestClock()
   const snapshots = new Snapshots()
   const decoded = decodePricing(Buffer.from(JSON.stringify({ version: 1, currency: 'USD', id: 'p', ...prices })))
@@ -30,12 +32,14 @@ function world({ capMicros = 10_000, demand, prices = { models: plain } }: World
   const limits = new LocalLimits({ clock })
   let metered = 0
   let denied = 0
+  let rateLimited = 0
   const stage = createReserveStage({
     limits,
-    sessionCapMicros: capMicros,
+    ...budgetParts(capMicros, budgets),
     demandOf: () => (demand === undefined ? null : demandOf(demand)),
     clock,
     denied: () => denied++,
+    rateLimited: () => rateLimited++,
     metered(micros) {
       metered += micros
     },
@@ -68,6 +72,9 @@ function world({ capMicros = 10_000, demand, prices = { models: plain } }: World
     get metered() {
       return metered
     },
+    get rateLimited() {
+      return rateLimited
+    },
     get denied() {
       return denied
     },
@@ -96,7 +103,9 @@ test('a model call holds its prompt and all the output that it asks for, and set
   const it = world({ demand: { maxTokens: 200 } })
   const admitted = ok(await it.admit())
   assert.equal(admitted.body, null)
-  assert.deepEqual(admitted.hold?.items, [{ key: KEY, window: 'life', cap: 10_000, amount: 2_100, unit: 'micros' }])
+  assert.partialDeepStrictEqual(admitted.hold?.items, [
+    { key: KEY, window: 'life', cap: 10_000, amount: 2_100, unit: 'micros' },
+  ])
   await admitted.settle(reported(150))
   assert.deepEqual(await it.used(), { spent: 150, held: 0 })
   assert.deepEqual(admitted.hold?.settled, new Map([[KEY, 150]]))
@@ -241,15 +250,14 @@ test('limits that answer later are waited for, and limits that cannot be asked l
     take: async (...args: Parameters<LocalLimits['take']>) => it.limits.take(...args),
     used: it.limits.used,
   }
-  const options = { sessionCapMicros: 1_000, clock: it.clock, denied() {}, metered() {}, demandOf: () => demandOf({}) }
+  const options = { ...budgetParts(null), clock: it.clock, denied() {}, rateLimited() {}, metered() {} }
   const snapshot = new Snapshots().current
   const rates = rated(it.clock, 1)
-  const stage = createReserveStage({ ...options, limits: later, sessionCapMicros: null, demandOf: () => null })
+  const stage = createReserveStage({ ...options, limits: later, demandOf: () => null })
   const verdict = stage.admit(callOf('later', { clock: it.clock, snapshot, facts: rates }))
   assert.ok(verdict instanceof Promise && !isDenial(await verdict))
   const broken = createReserveStage({
     ...options,
-    sessionCapMicros: null,
     demandOf: () => null,
     limits: { take: () => Promise.reject(new Error('gone')), used: it.limits.used },
   })

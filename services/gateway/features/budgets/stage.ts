@@ -1,10 +1,21 @@
 import type { Clock } from '@plat/core'
-import { type Hold, type HoldItem, isShort, type Limits, type Short } from '@plat/state'
-import { type Body, type Call, type Denial, deny, type Outcome } from '../../call/index.ts'
+import { type Calendar, type Hold, type HoldItem, isShort, type Limits, type Short, windowOf } from '@plat/state'
+import { type Body, type Call, type Denial, isDenial, type Outcome, type Snapshot } from '../../call/index.ts'
 import { type Stage, stage, type Verdict } from '../../pipeline/stage.ts'
+import { type Applied, BudgetItem, type Scope } from './caps/budget.ts'
+import type { BudgetTable } from './caps/table.ts'
 import type { DemandOf, ModelDemand } from './demand.ts'
 import { costAtMost, type ModelPrice, outputThatFits } from './pricing/price.ts'
 import { pricingSlot } from './pricing/pricing.ts'
+import {
+  beyondMinute,
+  budgetUsedUp,
+  foreignBudgets,
+  limitUsedUp,
+  unbounded,
+  unpriced,
+  unreadBudgets,
+} from './refusals.ts'
 
 /** Output tokens that a model call holds when neither its caller nor its route says how many. */
 const DEFAULT_MAX_TOKENS = 4096
@@ -12,15 +23,19 @@ const DEFAULT_MAX_TOKENS = 4096
 const FEWEST_TOKENS = 64
 /** How long a hold without an owner lasts, in milliseconds: longer than any call. */
 const HOLD_LIFE_MS = 24 * 3_600_000
+const MINUTE_SECONDS = 60
 
 export interface ReserveOptions {
   readonly limits: Limits
-  /** Micro-units that one session may spend; null: no limit. */
-  readonly sessionCapMicros: number | null
+  /** Null: `budgetsFile` could not be read yet. */
+  readonly budgetsOf: (snapshot: Snapshot) => BudgetTable | null
+  readonly calendar: Calendar
   readonly demandOf: DemandOf
   readonly clock: Clock
-  /** A call was refused because a cap of this scope is used up. */
-  readonly denied: (scope: 'session') => void
+  /** A call was refused because a budget of this scope is used up. */
+  readonly denied: (scope: Scope) => void
+  /** A model call was refused because its session has used the tokens of this minute. */
+  readonly rateLimited: () => void
   /** So many micro-units were spent. */
   readonly metered: (micros: number) => void
 }
@@ -30,12 +45,21 @@ const NOTHING_ELSE: ReadonlyMap<string, number> = new Map()
 
 type Judged = Call<'identity' | 'target' | 'decision'>
 type Reserved = Verdict<'hold'>
-/** What comes of a cap that was too short. */
-type Otherwise = (short: Short) => Reserved | Promise<Reserved>
+
+/** A model call with all that bounds it. */
+interface Asked {
+  readonly demand: ModelDemand
+  readonly budgets: readonly Applied[]
+  readonly price: ModelPrice
+  /** Output tokens of each choice. */
+  readonly maxTokens: number
+  /** How often less was asked for already. */
+  readonly again: number
+}
 
 /**
- * Holds what a call may cost and the rates that its policy names, all in one step before anything is forwarded, and settles when
- * it is over. A model call that asks for more output than is left is cut down to what fits; the cut is written into its body.
+ * Holds what a call may cost and use, and the rates that its policy names, all in one step before anything is forwarded, and settles
+ * when it is over. A model call that asks for more output than is left is cut down to what fits; the cut is written into its body.
  */
 export function createReserveStage(
   options: ReserveOptions,
@@ -60,114 +84,202 @@ class Reserve {
 
   admit(call: Judged): Reserved | Promise<Reserved> {
     const demand = this.#options.demandOf(call)
-    if (demand !== null) return this.#admitModel(call, demand)
+    return demand === null ? this.#admitTool(call) : this.#admitModel(call, demand)
+  }
+
+  #admitTool(call: Judged): Reserved | Promise<Reserved> {
+    const { rates } = call.facts.decision
     const { key, tool } = call.facts.target
     const micros = tool === null ? 0 : call.snapshot.get(pricingSlot).tool(`${key}/${tool}`)
-    const items = this.#items(call, micros)
-    return items.length === 0 ? { hold: null } : this.#take(call.id, items, (short) => this.#refuse(call, short))
+    if (micros === 0) return rates.length === 0 ? NOTHING_HELD : this.#take(call, rates, null)
+    const found = this.#budgetsOf(call)
+    if (isDenial(found)) return found
+    const items = this.#items(call, found, { micros, tokens: 0 })
+    return items.length === 0 ? NOTHING_HELD : this.#take(call, items, null)
   }
 
   #admitModel(call: Judged, demand: ModelDemand): Reserved | Promise<Reserved> {
+    const budgets = this.#budgetsOf(call)
+    if (isDenial(budgets)) return budgets
     const limit = smaller(demand.maxTokens, demand.routeMaxTokens)
-    const { rates } = call.facts.decision
-    if (this.#options.sessionCapMicros === null) {
+    if (budgets.length === 0 && demand.tokensPerMinute === null) {
+      const { rates } = call.facts.decision
       const body = limit === null ? null : clamped(demand, limit)
-      return rates.length === 0
-        ? given(null, body)
-        : this.#take(call.id, rates, (short) => this.#refuse(call, short), body)
+      return rates.length === 0 ? given(null, body) : this.#take(call, rates, null, body)
     }
-    const price = call.snapshot.get(pricingSlot).model(demand.priceKey)
-    const maxTokens = limit ?? DEFAULT_MAX_TOKENS
-    const most =
-      price === null || !demand.bounded ? null : costAtMost(price, demand.inputTokens, maxTokens * demand.choices)
-    if (price === null || most === null) return priceUnknown(demand)
-    const items = this.#items(call, most)
-    const again = (short: Short) => this.#takeLess(call, { demand, price, maxTokens, short })
-    return this.#take(call.id, items, again, clamped(demand, maxTokens))
+    if (budgets.length > 0 && !demand.bounded) return unbounded()
+    const price = budgets.some(isMoney) ? call.snapshot.get(pricingSlot).model(demand.priceKey) : FREE
+    if (price === null) return unpriced(demand)
+    const maxTokens = withinMinute(demand, limit ?? DEFAULT_MAX_TOKENS)
+    if (maxTokens === null) return this.#tooLong(demand)
+    return this.#ask(call, { demand, budgets, price, maxTokens, again: 0 })
   }
 
-  /** One second take with what is left, when enough output fits into it. */
-  #takeLess(
+  /** What the caller's calls count in, or why nothing that costs may pass. */
+  #budgetsOf(call: Judged): readonly Applied[] | Denial {
+    const table = this.#options.budgetsOf(call.snapshot)
+    if (table === null) return unreadBudgets()
+    const found = table.matching(call.facts.identity)
+    if (found.length === 0 || table.currency === null) return found
+    const { currency } = call.snapshot.get(pricingSlot)
+    return currency !== table.currency && found.some(isMoney) ? foreignBudgets(table.currency, currency) : found
+  }
+
+  #ask(call: Judged, asked: Asked): Reserved | Promise<Reserved> {
+    const { demand, budgets, price, maxTokens } = asked
+    const output = maxTokens * demand.choices
+    const micros = costAtMost(price, demand.inputTokens, output)
+    if (micros === null) return unpriced(demand)
+    const tokens = demand.inputTokens + output
+    const items = this.#items(call, budgets, { micros, tokens }, demand.tokensPerMinute)
+    return items.length === 0
+      ? given(null, clamped(demand, maxTokens))
+      : this.#take(call, items, asked, clamped(demand, maxTokens))
+  }
+
+  /** The rates of the policy, and what the call may take of each budget. */
+  #items(
     call: Judged,
-    { demand, price, maxTokens, short }: { demand: ModelDemand; price: ModelPrice; maxTokens: number; short: Short },
-  ): Reserved | Promise<Reserved> {
-    const refuse = (why: Short) => this.#refuse(call, why)
-    if (short.key !== sessionKey(call)) return refuse(short)
-    const fits = Math.floor(outputThatFits(price, demand.inputTokens, short.left) / demand.choices)
-    if (fits < Math.min(FEWEST_TOKENS, maxTokens)) return refuse(short)
-    const less = Math.min(fits, maxTokens)
-    const most = costAtMost(price, demand.inputTokens, less * demand.choices)
-    if (most === null) return priceUnknown(demand)
-    const items = this.#items(call, most)
-    return this.#take(`${call.id}/2`, items, refuse, clamped(demand, less))
+    budgets: readonly Applied[],
+    { micros, tokens }: { readonly micros: number; readonly tokens: number },
+    tokensPerMinute: number | null = null,
+  ): readonly HoldItem[] {
+    const { rates } = call.facts.decision
+    const items = [...rates]
+    const now = this.#options.clock.now()
+    for (const applied of budgets) {
+      const { budget } = applied
+      const amount = budget.unit === 'micros' ? micros : tokens
+      if (amount > 0) items.push(new BudgetItem(applied, budget.windowAt(now, this.#options.calendar), amount))
+    }
+    if (tokensPerMinute !== null) items.push(minuteItem(call, now, tokensPerMinute, tokens))
+    return items
   }
 
-  /** A plain value where the limits answer at once. */
+  /** A plain value where the limits answer at once. `asked`: null where less cannot be asked for. */
   #take(
-    id: string,
+    call: Judged,
     items: readonly HoldItem[],
-    otherwise: Otherwise,
+    asked: Asked | null,
     body: Body | null = null,
   ): Reserved | Promise<Reserved> {
-    const answer = this.#options.limits.take(id, items, this.#options.clock.now() + HOLD_LIFE_MS)
-    return answer instanceof Promise ? takenLate(answer, otherwise, body) : taken(answer, otherwise, body)
+    const answer = this.#options.limits.take(call.id, items, this.#options.clock.now() + HOLD_LIFE_MS)
+    if (answer instanceof Promise) return answer.then((late) => this.#taken(call, late, { items, asked, body }))
+    return isShort(answer) ? this.#short(call, answer, items, asked) : given(answer, body)
   }
 
-  /** The rates of the policy, and what the call may cost of its session's budget. */
-  #items(call: Judged, micros: number): readonly HoldItem[] {
-    const { rates } = call.facts.decision
-    const cap = this.#options.sessionCapMicros
-    if (cap === null || micros === 0) return rates
-    const money: HoldItem = { key: sessionKey(call), window: 'life', cap, amount: micros, unit: 'micros' }
-    return rates.length === 0 ? [money] : [...rates, money]
+  #taken(
+    call: Judged,
+    answer: Hold | Short,
+    { items, asked, body }: { items: readonly HoldItem[]; asked: Asked | null; body: Body | null },
+  ): Reserved | Promise<Reserved> {
+    return isShort(answer) ? this.#short(call, answer, items, asked) : given(answer, body)
   }
 
-  #refuse(call: Judged, short: Short): Denial {
-    const { policy, rule } = call.facts.decision
-    if (short.key !== sessionKey(call)) {
-      const retryAfterMs = short.resetsAt === null ? null : Math.max(0, short.resetsAt - this.#options.clock.now())
-      return deny('rate_limited', `the limit ${short.key} is used up for now`, { policy, rule, retryAfterMs })
-    }
-    this.#options.denied('session')
+  /** Asks again for what is left of the budget that was too short, as long as enough output fits into it; each may be the next one. */
+  #short(call: Judged, short: Short, items: readonly HoldItem[], asked: Asked | null): Reserved | Promise<Reserved> {
+    const item = items.find(({ key }) => key === short.key)
+    if (!(item instanceof BudgetItem)) return this.#limited(call, item, short)
+    const maxTokens = asked === null ? null : fits(asked, item, short.left)
+    if (asked === null || maxTokens === null) return this.#usedUp(call, item, short)
+    return this.#ask(call, { ...asked, maxTokens, again: asked.again + 1 })
+  }
+
+  /** A rate of the policy, or the tokens of the minute. */
+  #limited({ facts: { decision } }: Judged, item: HoldItem | undefined, short: Short): Denial {
+    if (item?.unit === 'tokens') this.#options.rateLimited()
+    return limitUsedUp(short, { policy: decision.policy, rule: decision.rule, now: this.#options.clock.now() })
+  }
+
+  #usedUp(call: Judged, { budget }: BudgetItem, short: Short): Denial {
+    this.#options.denied(budget.scope)
     const { currency } = call.snapshot.get(pricingSlot)
-    const left = (short.left / 1e6).toFixed(6)
-    return deny('budget_exceeded', `the call may cost more than the ${left} ${currency} left of the session's budget`)
+    return budgetUsedUp(budget, short, { currency, now: this.#options.clock.now() })
+  }
+
+  #tooLong(demand: ModelDemand): Denial {
+    this.#options.rateLimited()
+    return beyondMinute(demand)
   }
 
   settle(call: Call<'target' | 'hold'>, outcome: Outcome): void | Promise<void> {
     const { hold } = call.facts
     if (!outcome.forwarded) return hold?.release()
-    const held = hold?.items.find((item) => item.unit === 'micros')
-    const spent = held === undefined ? outcome.costMicros : this.#spent(call, held, outcome)
-    if (spent > 0) this.#options.metered(spent)
+    const held = hold?.items.find(({ unit }) => unit === 'micros')
+    const micros = held === undefined ? outcome.costMicros : this.#spent(call, held.amount, outcome)
+    if (micros > 0) this.#options.metered(micros)
+    if (hold === null) return
     // Rates have spent what they held.
-    return hold?.settle(held === undefined ? NOTHING_ELSE : new Map<string, number>().set(held.key, spent))
+    if (held === undefined && !hold.items.some(({ unit }) => unit === 'tokens')) return hold.settle(NOTHING_ELSE)
+    const spent = new Map<string, number>()
+    for (const { key, unit, amount } of hold.items) {
+      if (unit === 'micros') spent.set(key, micros)
+      else if (unit === 'tokens') spent.set(key, this.#used(call, amount, outcome))
+    }
+    return hold.settle(spent)
   }
 
   /** What a forwarded call cost: as reported; else what was seen of it; at least its prompt, which the upstream has read. */
-  #spent(call: Call<'target' | 'hold'>, held: HoldItem, { usageSource, costMicros, result, code }: Outcome): number {
-    if (usageSource === 'reported') return costMicros
-    if (usageSource === 'estimated') return Math.min(held.amount, costMicros)
-    // The plane refused it itself, or the upstream did not take the gateway's key: nothing was begun.
-    if (result === 'denied' || code === 'upstream_credential') return Math.min(held.amount, costMicros)
+  #spent(call: Call<'target' | 'hold'>, held: number, outcome: Outcome): number {
+    if (outcome.usageSource === 'reported') return outcome.costMicros
+    if (isCounted(outcome)) return Math.min(held, outcome.costMicros)
     const demand = this.#options.demandOf(call)
     const price = demand === null ? null : call.snapshot.get(pricingSlot).model(demand.priceKey)
-    if (demand === null || price === null) return held.amount
-    return Math.min(held.amount, costAtMost(price, demand.inputTokens, 0) ?? held.amount)
+    if (demand === null || price === null) return held
+    return Math.min(held, costAtMost(price, demand.inputTokens, 0) ?? held)
+  }
+
+  /** The tokens of a forwarded call, likewise. */
+  #used(call: Call<'target' | 'hold'>, held: number, outcome: Outcome): number {
+    const { usage } = outcome
+    const tokens = usage === null ? 0 : usage.prompt + usage.completion
+    if (outcome.usageSource === 'reported') return tokens
+    if (isCounted(outcome)) return Math.min(held, tokens)
+    return Math.min(held, this.#options.demandOf(call)?.inputTokens ?? held)
   }
 }
 
-function taken(answer: Hold | Short, otherwise: Otherwise, body: Body | null): Reserved | Promise<Reserved> {
-  return isShort(answer) ? otherwise(answer) : given(answer, body)
+/** Nothing has a price that nobody asks for. */
+const FREE: ModelPrice = {
+  base: { input: 0n, output: 0n, cachedRead: 0n, cachedWrite: 0n, reasoning: 0n },
+  tiers: [],
+  perCall: 0,
 }
 
-async function takenLate(answer: Promise<Hold | Short>, otherwise: Otherwise, body: Body | null): Promise<Reserved> {
-  return taken(await answer, otherwise, body)
+const NOTHING_HELD = { hold: null } as const
+
+function isMoney({ budget }: Applied): boolean {
+  return budget.unit === 'micros'
 }
 
-function sessionKey({ facts: { identity } }: Judged): string {
-  // Joined, the text lies in one piece, as the record that says it asks for.
-  return ['usd/session', identity.namespace, identity.agent, identity.session].join('/')
+/** What was used of an unreported call is known: it was seen, or the plane refused it itself, or the upstream did not take the gateway's key. */
+function isCounted({ usageSource, result, code }: Outcome): boolean {
+  return usageSource === 'estimated' || result === 'denied' || code === 'upstream_credential'
+}
+
+/** Output tokens of each choice that what is left of a budget allows; null: too few, or others were faster again and again. */
+function fits(
+  { demand, budgets, price, maxTokens, again }: Asked,
+  { budget }: BudgetItem,
+  left: number,
+): number | null {
+  if (again >= budgets.length) return null
+  const output = budget.unit === 'micros' ? outputThatFits(price, demand.inputTokens, left) : left - demand.inputTokens
+  return enough(Math.floor(output / demand.choices), maxTokens)
+}
+
+/** A call asks for no more than its session may use in a whole minute; null: the prompt alone leaves too little. */
+function withinMinute({ tokensPerMinute, inputTokens, choices }: ModelDemand, maxTokens: number): number | null {
+  return tokensPerMinute === null ? maxTokens : enough(Math.floor((tokensPerMinute - inputTokens) / choices), maxTokens)
+}
+
+function enough(output: number, wanted: number): number | null {
+  return output < Math.min(FEWEST_TOKENS, wanted) ? null : Math.min(output, wanted)
+}
+
+function minuteItem({ facts: { identity, target } }: Judged, now: number, cap: number, amount: number): HoldItem {
+  const key = ['tpm', identity.namespace, identity.agent, identity.session, target.key].join('/')
+  return { key, window: windowOf(now, MINUTE_SECONDS), cap, amount, unit: 'tokens' }
 }
 
 /** Of two limits; null is none. */
@@ -182,11 +294,4 @@ function clamped(demand: ModelDemand, maxTokens: number): Body | null {
 
 function given(hold: Hold | null, body: Body | null): Reserved {
   return body === null ? { hold } : { kind: 'replace', body, facts: { hold } }
-}
-
-function priceUnknown({ priceKey, bounded }: ModelDemand): Denial {
-  const why = bounded
-    ? `no price is known for ${priceKey}`
-    : 'nothing bounds what images, sound, files and predicted output cost'
-  return deny('price_unknown', `${why}, and the session has a budget`)
 }

@@ -1,7 +1,10 @@
 import { Readable } from 'node:stream'
 import type { TestClock } from '@plat/core'
+import { Calendar } from '@plat/state'
 import type { Body, Call, Facts, Identity, Outcome, Snapshot, Target } from '../../call/index.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
+import { everySession } from './caps/budget.ts'
+import { BudgetTable, type Selecting } from './caps/table.ts'
 import type { ModelDemand } from './demand.ts'
 
 /** A call by `default/assistant` in session `s`, as far as the stage reads it. */
@@ -96,7 +99,15 @@ export function demandOf(more: Partial<ModelDemand>): ModelDemand {
     choices: 1,
     maxTokens: null,
     routeMaxTokens: null,
+    tokensPerMinute: null,
     clamp: cutBody,
     ...more,
   }
+}
+
+/** What the stage needs beside limits and prices: a cap for each session (null: none), and other budgets. */
+export function budgetParts(capMicros: number | null, more: readonly Selecting[] = []) {
+  const session = capMicros === null ? [] : [{ cap: everySession(capMicros), match: {} }]
+  const table = new BudgetTable(null, [...session, ...more])
+  return { budgetsOf: () => table, calendar: new Calendar('UTC') }
 }

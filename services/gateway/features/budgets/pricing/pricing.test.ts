@@ -189,7 +189,7 @@ test('prices are read again when the file changes, and a bad file leaves the goo
     const path = join(folder, 'prices.json')
     const clock = new TestClock()
     const snapshots = new Snapshots()
-    const config = { pricingFile: path, policyReloadSeconds: 2 }
+    const config = { budgetCurrency: '', pricingFile: path, policyReloadSeconds: 2 }
     const watch = watchPricing({ config, snapshots, clock, log: silentLog })
     const inForce = () => snapshots.current.get(pricingSlot).id
     await watch.check()

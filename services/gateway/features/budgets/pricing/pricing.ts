@@ -10,7 +10,10 @@ export const pricingSlot: Slot<PriceTable> = { name: 'pricing', initial: noPrice
 
 export interface PricingOptions {
   readonly config: {
-    /** Empty: nothing has a price. */ readonly pricingFile: string
+    /** Empty: nothing has a price. */
+    readonly pricingFile: string
+    /** Empty: what the prices are in. */
+    readonly budgetCurrency: string
     readonly policyReloadSeconds: number
   }
   readonly snapshots: Snapshots
@@ -37,6 +40,10 @@ export function watchPricing({ config, snapshots, clock, log }: PricingOptions):
     onBytes(bytes) {
       const decoded = bytes === null ? { problems: ['no such file'] } : decodePricing(bytes)
       if ('problems' in decoded) return failed(decoded.problems)
+      const { currency } = decoded.table
+      if (config.budgetCurrency !== '' && currency !== config.budgetCurrency) {
+        return failed([`currency: ${currency}, but budgetCurrency is ${config.budgetCurrency}; nothing is converted`])
+      }
       snapshots.publish(pricingSlot, decoded.table)
       log.info({ path, priceId: decoded.table.id, currency: decoded.table.currency }, 'prices loaded')
     },

@@ -35,7 +35,7 @@ const outcome = (call: string, costMicros: number, settled?: Record<string, numb
 /** Opens the ledger as a gateway does, and adds records; answers what was spent before. */
 async function run(...records: readonly Rec[]) {
   const limits = new LocalLimits({ clock })
-  const spending = new Spending(limits)
+  const spending = new Spending({ limits, alerts: { restore() {} }, saved: null })
   const options = { path, tenant: '', replica: 'r', clock, ids: systemIds(clock) }
   const ledger = await openLedger({ ...options, onRecord: spending.see })
   const total = spending.finish()

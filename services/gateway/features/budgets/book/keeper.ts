@@ -1,0 +1,76 @@
+import { type Clock, reasonOf } from '@plat/core'
+import type { Log } from '@plat/process'
+import type { HoldItem, LocalLimits } from '@plat/state'
+import type { Alerts } from '../alerts.ts'
+import { type SavedTotals, writeTotals } from './totals.ts'
+
+export interface KeeperOptions {
+  readonly path: string
+  readonly everyMs: number
+  /** The last record that the ledger has a place for. */
+  readonly placed: () => SavedTotals['ledger']
+  readonly totalMicros: () => number
+  readonly limits: LocalLimits
+  readonly alerts: Alerts
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** Saves the totals while they change, and when the gateway stops. */
+export interface Keeper {
+  /** Never rejects: without the file a start reads the ledger. */
+  save(): Promise<void>
+  close(): Promise<void>
+}
+
+/**
+ * Keeps `finopsStatePath`. A call settles in the same turn in which its outcome gets its place in the ledger, so between turns the
+ * totals are exactly what the ledger says up to the last record that was placed.
+ */
+export function keepTotals(options: KeeperOptions): Keeper {
+  const { path, everyMs, clock, log } = options
+  let savedSeq = -1
+  let saving: Promise<void> = Promise.resolve()
+  const write = async () => {
+    const totals = totalsOf(options)
+    if (totals.ledger.seq === savedSeq) return
+    try {
+      await writeTotals(path, totals)
+      savedSeq = totals.ledger.seq
+    } catch (error) {
+      log.warn(
+        { path, error: reasonOf(error) },
+        'finopsStatePath cannot be written: the next start reads the whole ledger',
+      )
+    }
+  }
+  const save = () => {
+    saving = saving.then(write)
+    return saving
+  }
+  const stop = clock.every(everyMs, () => void save())
+  return {
+    save,
+    close() {
+      stop()
+      return save()
+    },
+  }
+}
+
+function totalsOf({ placed, totalMicros, limits, alerts, clock }: KeeperOptions): SavedTotals {
+  const at = clock.now()
+  return {
+    ledger: { seq: placed().seq, hash: placed().hash },
+    totalMicros: totalMicros(),
+    open: limits.open().map(({ id, items }) => ({ call: id, at, items: items.map(plainItem) })),
+    told: alerts.told(),
+    counted: [...limits.counted()]
+      .filter(({ spent }) => spent > 0)
+      .map(({ key, window, spent, usedAt }) => ({ key, window, spent, usedAt })),
+  }
+}
+
+function plainItem({ key, window, cap, amount, unit }: HoldItem) {
+  return { key, window, cap, amount, unit }
+}

@@ -1,0 +1,136 @@
+import { holdsOf, settledOf } from '@plat/ledger'
+import type { HoldItem, LocalLimits } from '@plat/state'
+import { type Alerts, BUDGET_THRESHOLD } from '../alerts.ts'
+import type { OpenCall, SavedTotals } from './totals.ts'
+
+const KIND = Buffer.from('"kind":"')
+const INTENT = 'i'.charCodeAt(0)
+const OUTCOME = 'o'.charCodeAt(0)
+const ALERT = 'a'.charCodeAt(0)
+const ZERO = '0'.charCodeAt(0)
+const HOLDS = Buffer.from('"holds":[')
+const SETTLED = Buffer.from('"settled":{')
+const COST = Buffer.from('"costMicros":')
+const THRESHOLD = Buffer.from(`"alert":"${BUDGET_THRESHOLD}"`)
+/** Keys of which the windows never end: known without their intent. */
+const LIFE_KEY = /^(?:usd|tokens)\/session\//
+
+export interface SpendingParts {
+  readonly limits: LocalLimits
+  readonly alerts: Pick<Alerts, 'restore'>
+  /** Totals up to some record of the ledger, from which on records are read; null: every record is read. */
+  readonly saved: SavedTotals | null
+}
+
+/**
+ * Rebuilds limits, alerts and the metered total from a ledger while it is opened: what outcomes settled is spent, and an intent without an
+ * outcome, or whose outcome does not say, is spent whole. Keeps what is held by the calls that are open at one moment; most records
+ * are not parsed. (A quote inside a string is escaped, so the marks can only be members; no kind but these three begins with its letter
+ * and has its mark, and canonical order puts `holds` before `kind` and `settled` after it.)
+ */
+export class Spending {
+  readonly #parts: SpendingParts
+  readonly #open = new Map<string, OpenCall>()
+  /** Records up to that of the saved totals are passed over until these prove to belong to this ledger. */
+  #state: 'before' | 'foreign' | 'reading'
+  #totalMicros = 0
+
+  constructor(parts: SpendingParts) {
+    this.#parts = parts
+    this.#state = parts.saved === null ? 'reading' : 'before'
+  }
+
+  /** True after the last record: the saved totals are of another ledger, or of records that it has lost; all are to be read again. */
+  get mustReadAgain(): boolean {
+    return this.#state !== 'reading'
+  }
+
+  /** One record of the ledger, in order. */
+  readonly see = (record: Buffer, place: SavedTotals['ledger']): void => {
+    if (this.#state !== 'reading') this.#meet(place)
+    else this.#read(record)
+  }
+
+  #read(record: Buffer): void {
+    const kind = record.indexOf(KIND)
+    const initial = record[kind + KIND.length]
+    if (initial === INTENT) {
+      if (record.subarray(0, kind).includes(HOLDS)) this.#begin(readRecord(record))
+    } else if (initial === OUTCOME) {
+      const cost = record.indexOf(COST)
+      const costs = cost >= 0 && record[cost + COST.length] !== ZERO
+      if (costs || this.#open.size > 0 || record.includes(SETTLED, kind)) this.#end(readRecord(record))
+    } else if (initial === ALERT && record.includes(THRESHOLD)) this.#alert(readRecord(record))
+  }
+
+  /** Call once, after the last record: counts what is still open as spent. Answers all that was ever metered, in micro-units. */
+  finish(): number {
+    for (const { items, at } of this.#open.values()) this.#totalMicros += this.#count(items, new Map(), at)
+    this.#open.clear()
+    return this.#totalMicros
+  }
+
+  #meet({ seq, hash }: SavedTotals['ledger']): void {
+    const { saved, limits, alerts } = this.#parts
+    if (this.#state === 'foreign' || saved === null || seq < saved.ledger.seq) return
+    if (hash !== saved.ledger.hash) {
+      this.#state = 'foreign'
+      return
+    }
+    this.#state = 'reading'
+    this.#totalMicros = saved.totalMicros
+    for (const { key, window, spent, usedAt } of saved.counted) limits.restore({ key, window }, spent, usedAt)
+    for (const call of saved.open) this.#open.set(call.call, call)
+    for (const { key, window, percents } of saved.told)
+      for (const percent of percents) alerts.restore(key, window, percent)
+  }
+
+  #begin(rec: Readonly<Record<string, unknown>>): void {
+    if (typeof rec.call !== 'string') return
+    this.#open.set(rec.call, { call: rec.call, items: holdsOf(rec), at: timeOf(rec) })
+  }
+
+  #end(rec: Readonly<Record<string, unknown>>): void {
+    const settled = settledOf(rec) ?? new Map<string, number>()
+    const call = typeof rec.call === 'string' ? rec.call : ''
+    const items = this.#open.get(call)?.items ?? withoutIntent(settled)
+    this.#open.delete(call)
+    const spent = this.#count(items, settled, timeOf(rec))
+    this.#totalMicros += typeof rec.costMicros === 'number' ? rec.costMicros : spent
+  }
+
+  #alert({ key, window, percent }: Readonly<Record<string, unknown>>): void {
+    if (typeof key !== 'string' || typeof window !== 'string' || typeof percent !== 'number') return
+    this.#parts.alerts.restore(key, window, percent)
+  }
+
+  /** Answers the money among it, in micro-units. */
+  #count(items: readonly HoldItem[], settled: ReadonlyMap<string, number>, at: number): number {
+    let money = 0
+    for (const item of items) {
+      const spent = settled.get(item.key) ?? item.amount
+      this.#parts.limits.restore(item, spent, at)
+      if (item.unit === 'micros') money = Math.max(money, spent)
+    }
+    return money
+  }
+}
+
+/** The intent could not be written, and the call went on all the same (`auditFailurePolicy` `open`). */
+function withoutIntent(settled: ReadonlyMap<string, number>): readonly HoldItem[] {
+  return [...settled]
+    .filter(([key]) => LIFE_KEY.test(key))
+    .map(([key, amount]) => ({ key, window: 'life', cap: amount, amount, unit: unitOf(key) }))
+}
+
+function unitOf(key: string): HoldItem['unit'] {
+  return key.startsWith('usd/') ? 'micros' : 'tokens'
+}
+
+function readRecord(record: Buffer): Readonly<Record<string, unknown>> {
+  return JSON.parse(record.toString())
+}
+
+function timeOf(rec: Readonly<Record<string, unknown>>): number {
+  return typeof rec.at === 'string' ? Date.parse(rec.at) : 0
+}

@@ -1,0 +1,92 @@
+import { createHash } from 'node:crypto'
+import { createWriteStream } from 'node:fs'
+import { readFile, rename, stat } from 'node:fs/promises'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { reasonOf } from '@plat/core'
+import type { Counted, HoldItem } from '@plat/state'
+import { Type } from 'typebox'
+import { Value } from 'typebox/value'
+import type { Told } from '../alerts.ts'
+
+/** Largest file of totals that is read, in bytes; without it the ledger is read. */
+const MAX_TOTALS_BYTES = 256 * 1024 * 1024
+/** Entries that are written at once, so that calls go on while many are. */
+const WRITTEN_AT_ONCE = 500
+
+const whole = () => Type.Integer({ minimum: 0 })
+const itemSchema = Type.Object({
+  key: Type.String(),
+  window: Type.String(),
+  cap: whole(),
+  amount: whole(),
+  unit: Type.Enum(['micros', 'tokens', 'calls'], { type: 'string' }),
+})
+
+const totalsSchema = Type.Object({
+  version: Type.Literal(1),
+  ledger: Type.Object({ seq: whole(), hash: Type.String() }),
+  totalMicros: whole(),
+  open: Type.Array(Type.Object({ call: Type.String(), at: whole(), items: Type.Array(itemSchema) })),
+  told: Type.Array(Type.Object({ key: Type.String(), window: Type.String(), percents: Type.Array(whole()) })),
+  counted: Type.Array(Type.Object({ key: Type.String(), window: Type.String(), spent: whole(), usedAt: whole() })),
+  /** Of everything before it in the file. */
+  sha256: Type.String(),
+})
+
+/** Everything that a ledger says of money, tokens and rates up to one of its records (document 3, `finopsStatePath`). */
+export interface SavedTotals {
+  /** The last record that the totals know of. */
+  readonly ledger: { readonly seq: number; readonly hash: string }
+  readonly totalMicros: number
+  readonly open: readonly OpenCall[]
+  readonly told: readonly Told[]
+  readonly counted: readonly Omit<Counted, 'held'>[]
+}
+
+/** A call that holds something. */
+export interface OpenCall {
+  readonly call: string
+  /** Milliseconds since the epoch: when it began, or later. */
+  readonly at: number
+  readonly items: readonly HoldItem[]
+}
+
+/** What the file says; null: there is none; a text says why it cannot be used. Whether it belongs to a ledger is not asked here. */
+export async function readTotals(path: string): Promise<SavedTotals | string | null> {
+  try {
+    if ((await stat(path)).size > MAX_TOTALS_BYTES) return `larger than ${MAX_TOTALS_BYTES} bytes`
+    const text = await readFile(path, 'utf8')
+    const end = text.lastIndexOf(CHECKSUM)
+    const value: unknown = JSON.parse(text)
+    if (end < 0 || !Value.Check(totalsSchema, value)) return 'not a file of totals'
+    return createHash('sha256').update(text.slice(0, end)).digest('hex') === value.sha256 ? value : 'it was changed'
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null
+    return error instanceof SyntaxError ? 'not JSON' : reasonOf(error)
+  }
+}
+
+/** Writes the file whole, or leaves the one before. */
+export async function writeTotals(path: string, totals: SavedTotals): Promise<void> {
+  const temporary = `${path}.tmp`
+  await pipeline(Readable.from(textOf(totals)), createWriteStream(temporary, { mode: 0o600 }))
+  await rename(temporary, path)
+}
+
+const CHECKSUM = ',"sha256":"'
+
+function* textOf({ counted, ...rest }: SavedTotals): Generator<string> {
+  const hash = createHash('sha256')
+  const piece = (text: string) => {
+    hash.update(text)
+    return text
+  }
+  yield piece(`${JSON.stringify({ version: 1, ...rest }).slice(0, -1)},"counted":[`)
+  for (let from = 0; from < counted.length; from += WRITTEN_AT_ONCE) {
+    const entries = counted.slice(from, from + WRITTEN_AT_ONCE).map((entry) => JSON.stringify(entry))
+    yield piece(`${from === 0 ? '' : ','}${entries.join(',')}`)
+  }
+  yield piece(']')
+  yield `${CHECKSUM}${hash.digest('hex')}"}\n`
+}

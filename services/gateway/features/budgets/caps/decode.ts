@@ -1,0 +1,49 @@
+import { type BudgetEntry, type BudgetsFile, budgetsFileSchema, decodeRendered } from '@plat/resources/rendered'
+import type { Scope } from './budget.ts'
+import type { Match, Selecting } from './table.ts'
+
+/** What a budgetsFile says. */
+export interface DecodedBudgets {
+  /** ISO 4217. */
+  readonly currency: string
+  readonly entries: readonly Selecting[]
+}
+
+/** Decodes a budgetsFile strictly, or lists every problem with its path. */
+export function decodeBudgets(bytes: Uint8Array): DecodedBudgets | { readonly problems: readonly string[] } {
+  const decoded = decodeRendered(budgetsFileSchema, bytes, () => [])
+  if (!decoded.ok) return { problems: decoded.problems }
+  const { currency, budgets } = decoded.file
+  const problems = problemsOf(decoded.file)
+  if (problems.length > 0) return { problems }
+  return { currency, entries: budgets.map(entryOf) }
+}
+
+function problemsOf({ budgets }: BudgetsFile): string[] {
+  const problems: string[] = []
+  const ids = new Set<string>()
+  for (const [at, { id, source, capMicros, tokens }] of budgets.entries()) {
+    const path = `budgets[${at}]`
+    if (ids.has(id)) problems.push(`${path}.id: ${id} is there twice`)
+    ids.add(id)
+    if (!id.startsWith(`${source}/`)) problems.push(`${path}.id: must begin with its source, ${source}/`)
+    if ((capMicros === undefined) === (tokens === undefined))
+      problems.push(`${path}: needs capMicros or tokens, not both`)
+  }
+  return problems
+}
+
+function entryOf({ id, source, match, window, capMicros, tokens, alerts }: BudgetEntry): Selecting {
+  const unit = capMicros === undefined ? 'tokens' : 'micros'
+  const amount = capMicros ?? tokens ?? 0
+  return { cap: { id, source, scope: scopeOf(match, window), window, unit, amount, alerts }, match }
+}
+
+/** What tells the callers of a budget apart from others first. */
+function scopeOf({ agents, users, groups, namespaces }: Match, window: BudgetEntry['window']): Scope {
+  if (window === 'session') return 'session'
+  if (agents !== undefined) return 'agent'
+  if (users !== undefined) return 'user'
+  if (groups !== undefined) return 'group'
+  return namespaces === undefined ? 'all' : 'namespace'
+}

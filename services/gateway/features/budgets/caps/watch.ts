@@ -1,0 +1,92 @@
+import { watchFile } from '@plat/config'
+import { type Clock, reasonOf } from '@plat/core'
+import type { Log } from '@plat/process'
+import type { Slot, Snapshot, Snapshots } from '../../../call/index.ts'
+import { DEFAULT_CURRENCY } from '../currency.ts'
+import { pricingSlot } from '../pricing/pricing.ts'
+import type { Cap } from './budget.ts'
+import { type DecodedBudgets, decodeBudgets } from './decode.ts'
+import { BudgetTable } from './table.ts'
+
+/** Where the budgets of `budgetsFile` stand in the snapshot; null: none were read yet, and nothing that costs may pass. */
+const budgetsSlot: Slot<BudgetTable | null> = { name: 'budgets', initial: null }
+
+export interface BudgetsWatchOptions {
+  readonly config: {
+    /** Empty: only the cap of every session. */
+    readonly budgetsFile: string
+    /** Empty: what the prices are in. */
+    readonly budgetCurrency: string
+    readonly policyReloadSeconds: number
+  }
+  /** `sessionBudgetUSD`; null: no such cap. */
+  readonly session: Cap | null
+  readonly snapshots: Snapshots
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface BudgetsWatch {
+  /** The budgets of a snapshot; null: `budgetsFile` could not be read yet. */
+  of(snapshot: Snapshot): BudgetTable | null
+  check(): Promise<void>
+  stop(): void
+}
+
+/** Budgets of `budgetsFile`, read again every `policyReloadSeconds`; a bad file leaves the good one in force. */
+export function watchBudgets({ config, session, snapshots, clock, log }: BudgetsWatchOptions): BudgetsWatch {
+  const path = config.budgetsFile
+  const ofSessions = session === null ? [] : [{ cap: session, match: {} }]
+  if (path === '') {
+    const table = new BudgetTable(null, ofSessions)
+    return { of: () => table, check: async () => {}, stop() {} }
+  }
+  const refuse = (problems: readonly string[]) => {
+    const known = snapshots.current.get(budgetsSlot) !== null
+    const meanwhile = known ? 'the budgets read before stay in force' : 'no call that costs anything passes'
+    log.error({ path, problems }, `budgetsFile is refused: ${meanwhile}`)
+  }
+  let read: DecodedBudgets | null = null
+  /** Prices may bring another currency: what the file says is right or wrong anew by then. */
+  const publish = () => {
+    if (read === null) return
+    const { currency, entries } = read
+    const counted = countedIn(config, snapshots.current)
+    if (currency !== counted) return refuse([`currency: ${currency}, but the gateway counts in ${counted}; ${FIX}`])
+    snapshots.publish(budgetsSlot, new BudgetTable(currency, [...ofSessions, ...entries]))
+    log.info({ path, budgets: entries.length, currency }, 'budgets loaded')
+  }
+  const watch = watchFile({
+    path,
+    everyMs: config.policyReloadSeconds * 1000,
+    clock,
+    onBytes(bytes) {
+      const decoded = bytes === null ? { problems: ['no such file'] } : decodeBudgets(bytes)
+      read = 'problems' in decoded ? null : decoded
+      if ('problems' in decoded) refuse(decoded.problems)
+      else publish()
+    },
+    onError: (error) => refuse([reasonOf(error)]),
+  })
+  let prices = snapshots.current.get(pricingSlot)
+  const unlisten = snapshots.onChange((snapshot) => {
+    if (snapshot.get(pricingSlot) === prices) return
+    prices = snapshot.get(pricingSlot)
+    publish()
+  })
+  return {
+    of: (snapshot) => snapshot.get(budgetsSlot),
+    check: () => watch.check(),
+    stop() {
+      unlisten()
+      watch.stop()
+    },
+  }
+}
+
+const FIX = 'nothing is converted: set budgetCurrency, or write the budgets in the currency of the prices'
+
+/** Document 3, `budgetCurrency`. */
+function countedIn({ budgetCurrency }: { readonly budgetCurrency: string }, snapshot: Snapshot): string {
+  return budgetCurrency || snapshot.get(pricingSlot).currency || DEFAULT_CURRENCY
+}

@@ -1,0 +1,62 @@
+import { rfc3339 } from '@plat/core'
+import type { Short } from '@plat/state'
+import { type Denial, deny } from '../../call/index.ts'
+import type { Budget } from './caps/budget.ts'
+import type { ModelDemand } from './demand.ts'
+
+/** A budget is used up: which, how much is left of it, and when it begins anew. `now`: milliseconds since the epoch. */
+export function budgetUsedUp(
+  { id, unit, source, window }: Budget,
+  { left, resetsAt }: Short,
+  { currency, now }: { readonly currency: string; readonly now: number },
+): Denial {
+  const amount = unit === 'micros' ? `${(left / 1e6).toFixed(6)} ${currency}` : `${left} tokens`
+  const whose =
+    source === null ? "the session's budget" : `the budget ${id}${window === 'session' ? ' of this session' : ''}`
+  const until = resetsAt === null ? '' : `; it begins anew at ${rfc3339(resetsAt)}`
+  const verb = unit === 'micros' ? 'cost' : 'use'
+  return deny('budget_exceeded', `the call may ${verb} more than the ${amount} left of ${whose}${until}`, {
+    retryAfterMs: waitOf(resetsAt, now),
+  })
+}
+
+/** A rate of the policy, or the tokens of a minute, is used up. */
+export function limitUsedUp(
+  { key, resetsAt }: Short,
+  { policy, rule, now }: Pick<Denial, 'policy' | 'rule'> & { readonly now: number },
+): Denial {
+  return deny('rate_limited', `the limit ${key} is used up for now`, {
+    policy,
+    rule,
+    retryAfterMs: waitOf(resetsAt, now),
+  })
+}
+
+/** No minute is long enough for the call. */
+export function beyondMinute({ inputTokens, tokensPerMinute }: ModelDemand): Denial {
+  const reason = `the prompt may have ${inputTokens} tokens, and the model route allows ${tokensPerMinute} a minute`
+  return deny('rate_limited', reason)
+}
+
+export function unpriced({ priceKey }: ModelDemand): Denial {
+  return deny('price_unknown', `no price is known for ${priceKey}, and the call has a budget`)
+}
+
+export function unbounded(): Denial {
+  const reason = 'nothing bounds what images, sound, files and predicted output cost, and the call has a budget'
+  return deny('price_unknown', reason)
+}
+
+/** Prices and budgets were read, and speak of different money. */
+export function foreignBudgets(budgets: string, prices: string): Denial {
+  return deny('price_unknown', `the prices are in ${prices}, and the budgets of the call in ${budgets}`)
+}
+
+/** What is not known yet cannot be kept: nothing that costs may pass. */
+export function unreadBudgets(): Denial {
+  return deny('state_unavailable', 'the budgets could not be read yet')
+}
+
+function waitOf(resetsAt: number | null, now: number): number | null {
+  return resetsAt === null ? null : Math.max(0, resetsAt - now)
+}

@@ -1,0 +1,94 @@
+import { rfc3339 } from '@plat/core'
+import { type Calendar, type LocalLimits, windowEnd } from '@plat/state'
+import { AdminFault, type AdminRoutes, page } from '../../admin/index.ts'
+import type { Budget } from './caps/budget.ts'
+import type { BudgetTable } from './caps/table.ts'
+import type { BudgetAmount, BudgetView } from './view.ts'
+
+export interface BudgetRoutesOptions {
+  readonly limits: LocalLimits
+  /** Null: `budgetsFile` could not be read yet. */
+  readonly table: () => BudgetTable | null
+  readonly calendar: Calendar
+  /** ISO 4217. */
+  readonly currency: () => string
+  readonly now: () => number
+}
+
+/** `GET /v1/budgets`: what is spent and left of every budget. */
+export function createBudgetRoutes(options: BudgetRoutesOptions): AdminRoutes {
+  return {
+    mount(context) {
+      context.on('GET /v1/budgets', async ({ query }) => page(await viewsOf(options), query))
+    },
+  }
+}
+
+/** Descending by id, as pages want them. */
+async function viewsOf(options: BudgetRoutesOptions): Promise<readonly BudgetView[]> {
+  const table = options.table()
+  if (table === null) throw new AdminFault('state_unavailable', 'budgetsFile could not be read yet: see the log')
+  const views = table.budgets.map(async (budget) =>
+    budget.window === 'session' ? sessionsOf(budget, options) : [await windowNow(budget, options)],
+  )
+  return (await Promise.all(views)).flat().toSorted((one, other) => (one.id < other.id ? 1 : -1))
+}
+
+async function windowNow(budget: Budget, options: BudgetRoutesOptions): Promise<BudgetView> {
+  const window = budget.windowAt(options.now(), options.calendar)
+  const used = await options.limits.used(budget.prefix, window)
+  const end = windowEnd(window, options.calendar.zone)
+  return viewOf(
+    budget,
+    { id: budget.id, period: window, resetsAt: end === null ? null : rfc3339(end), ...used },
+    options,
+  )
+}
+
+/** Sessions that have used a budget which each of them has for itself. */
+function sessionsOf(budget: Budget, options: BudgetRoutesOptions): BudgetView[] {
+  const views: BudgetView[] = []
+  const begin = `${budget.prefix}/`
+  for (const { key, window, spent, held } of options.limits.counted()) {
+    if (window !== 'life' || !key.startsWith(begin) || spent + held === 0) continue
+    const session = key.slice(begin.length)
+    if (!SESSION.test(session)) continue
+    views.push(viewOf(budget, { id: `${budget.id}:${session}`, period: session, resetsAt: null, spent, held }, options))
+  }
+  return views
+}
+
+/** `<namespace>/<agent>/<session>`: keys of other budgets may begin alike. */
+const SESSION = /^[^/]+\/[^/]+\/[^/]+$/
+
+interface Standing {
+  readonly id: string
+  readonly period: string
+  readonly resetsAt: string | null
+  readonly spent: number
+  readonly held: number
+}
+
+function viewOf(
+  budget: Budget,
+  { id, period, resetsAt, spent, held }: Standing,
+  options: BudgetRoutesOptions,
+): BudgetView {
+  const currency = options.currency()
+  const amount = (value: number): BudgetAmount =>
+    budget.unit === 'micros' ? { micros: value, currency } : { tokens: value }
+  return {
+    id,
+    budget: budget.id,
+    source: budget.source,
+    scope: budget.scope,
+    window: budget.window,
+    period,
+    cap: amount(budget.amount),
+    spent: amount(spent),
+    held: amount(held),
+    left: amount(Math.max(0, budget.amount - spent - held)),
+    resetsAt,
+    alerts: budget.alerts,
+  }
+}
