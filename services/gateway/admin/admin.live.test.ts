@@ -27,14 +27,12 @@ const ledgers: Ledgers = {
 }
 
 const routes: AdminRoutes = {
-  mount(app, context) {
-    app.get('/v1/things', context.needs('viewer'), async ({ query }) =>
-      page([{ id: 'c' }, { id: 'b' }, { id: 'a' }], query),
-    )
-    app.post('/v1/things/:id', context.needs('killswitch'), async (request) => {
+  mount(context) {
+    context.on('GET /v1/pins', async ({ query }) => page([{ id: 'c' }, { id: 'b' }, { id: 'a' }], query))
+    context.on('POST /v1/approvals/:id/deny', async (request, _reply, { by }) => {
       const { name } = bodyAs(Type.Object({ name: Type.String() }, { additionalProperties: false }), request.body)
       if (name === 'taken') throw new AdminFault('conflict', 'the name is taken')
-      return { id: parameter(request.params, 'id'), by: context.principal(request).by }
+      return { id: parameter(request.params, 'id'), by }
     })
   },
 }
@@ -74,7 +72,7 @@ const as = (name: string) => ({
 test('only the exact token is let in, and the answer says how to come back', async () => {
   // Shows D3.adminAuth.mode.token.
   for (const wrong of [undefined, TOKEN, 'Bearer ', `Bearer ${TOKEN}x`, `Bearer ${TOKEN.slice(1)}`, `Basic ${TOKEN}`]) {
-    const response = await ask('/v1/things', { headers: { ...(wrong !== undefined && { authorization: wrong }) } })
+    const response = await ask('/v1/pins', { headers: { ...(wrong !== undefined && { authorization: wrong }) } })
     assert.equal(response.status, 401, String(wrong))
     assert.match(response.headers.get('www-authenticate') ?? '', /^Bearer/)
     const body = await told(response)
@@ -82,33 +80,33 @@ test('only the exact token is let in, and the answer says how to come back', asy
     assert.equal(body.error, 'unauthenticated')
     assert.equal(body.requestId, response.headers.get('x-plat-request-id'))
   }
-  const response = await ask('/v1/things', { headers: { authorization } })
+  const response = await ask('/v1/pins', { headers: { authorization } })
   assert.equal(response.status, 200)
   assert.equal(response.headers.get('cache-control'), 'no-store')
 })
 
 test('a list is paged by limit and cursor, and both are checked', async () => {
   const read = async (path: string) => (await ask(path, { headers: { authorization } })).json()
-  assert.deepEqual(await read('/v1/things?limit=2'), { items: [{ id: 'c' }, { id: 'b' }], nextCursor: 'b' })
-  assert.deepEqual(await read('/v1/things?limit=2&cursor=b'), { items: [{ id: 'a' }], nextCursor: null })
+  assert.deepEqual(await read('/v1/pins?limit=2'), { items: [{ id: 'c' }, { id: 'b' }], nextCursor: 'b' })
+  assert.deepEqual(await read('/v1/pins?limit=2&cursor=b'), { items: [{ id: 'a' }], nextCursor: null })
   for (const query of ['limit=0', 'limit=1001', 'limit=x', 'limit=1&limit=2']) {
-    const refused = await told(await ask(`/v1/things?${query}`, { headers: { authorization } }))
+    const refused = await told(await ask(`/v1/pins?${query}`, { headers: { authorization } }))
     assert.match(refused.message ?? '', /^limit:/, query)
   }
 })
 
 test('a change is recorded with who, what and how it went; a read and a stranger leave no record', async () => {
   records.length = 0
-  assert.deepEqual(await (await ask('/v1/things/x', as('y'))).json(), { id: 'x', by: 'token:admin' })
-  assert.equal((await ask('/v1/things/x', as('taken'))).status, 409)
-  await ask('/v1/things', { headers: { authorization } })
-  assert.equal((await ask('/v1/things/x', { method: 'POST' })).status, 401)
+  assert.deepEqual(await (await ask('/v1/approvals/x/deny', as('y'))).json(), { id: 'x', by: 'token:admin' })
+  assert.equal((await ask('/v1/approvals/x/deny', as('taken'))).status, 409)
+  await ask('/v1/pins', { headers: { authorization } })
+  assert.equal((await ask('/v1/approvals/x/deny', { method: 'POST' })).status, 401)
   assert.deepEqual(
     records.map(({ kind, action, path, by, status }) => ({ kind, action, path, by, status })),
     [200, 409].map((status) => ({
       kind: 'admin',
-      action: 'POST /v1/things/:id',
-      path: '/v1/things/x',
+      action: 'POST /v1/approvals/:id/deny',
+      path: '/v1/approvals/x/deny',
       by: 'token:admin',
       status,
     })),
@@ -116,19 +114,19 @@ test('a change is recorded with who, what and how it went; a read and a stranger
 })
 
 test('a body that does not fit names its field, and one that is not JSON is refused', async () => {
-  const wrong = await ask('/v1/things/x', { ...as('y'), body: '{"name":7}' })
+  const wrong = await ask('/v1/approvals/x/deny', { ...as('y'), body: '{"name":7}' })
   assert.equal(wrong.status, 400)
   assert.match((await told(wrong)).message ?? '', /^name: /)
-  const extra = await ask('/v1/things/x', { ...as('y'), body: '{"name":"y","more":1}' })
+  const extra = await ask('/v1/approvals/x/deny', { ...as('y'), body: '{"name":"y","more":1}' })
   assert.equal(extra.status, 400)
-  const twice = await ask('/v1/things/x', { ...as('y'), body: '{"name":"y","name":"z"}' })
+  const twice = await ask('/v1/approvals/x/deny', { ...as('y'), body: '{"name":"y","name":"z"}' })
   assert.equal((await told(twice)).error, 'invalid_request')
 })
 
 test('without the token there is no admin API: every path is 404', async () => {
   // Shows D3.error.adminToken.
   const none = await served({})
-  assert.equal((await none('/v1/things', { headers: { authorization } })).status, 404)
+  assert.equal((await none('/v1/pins', { headers: { authorization } })).status, 404)
 })
 
 test('a token in a file counts, and one that stands in both places does not start', async () => {

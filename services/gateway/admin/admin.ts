@@ -2,29 +2,31 @@ import { readSecret } from '@plat/config'
 import { reasonOf } from '@plat/core'
 import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify'
 import { authentication, type People } from './auth.ts'
+import { Caller } from './caller.ts'
 import { AdminFault } from './fault.ts'
-import { may, type Principal, type Role, type RoleTable } from './roles.ts'
+import type { Grants, Principal } from './roles.ts'
+import { type AdminRoute, adminRoutes } from './routes.ts'
 
 /** The routes of one feature. */
 export interface AdminRoutes {
-  /** Adds routes below `/v1/`; each names its role: `app.get('/v1/approvals', context.needs('viewer'), handler)`. */
-  mount(app: FastifyInstance, context: AdminContext): void
+  /** Adds routes; the table (`routes.ts`) says who may call them: `context.on('GET /v1/approvals', handler)`. */
+  mount(context: AdminContext): void
 }
 
 /** What the frame gives to a feature's routes. */
 export interface AdminContext {
-  /** Route options: the caller is authenticated and has the role, before any body is read. */
-  needs(role: Role): { readonly onRequest: (request: FastifyRequest) => Promise<void> }
-  /** Who calls; known in every handler behind `needs`. */
-  principal(request: FastifyRequest): Principal
+  /** The handler meets callers with the role that the route's row asks for, before any body is read. */
+  on(route: AdminRoute, handler: AdminHandler): void
 }
 
+/** Throws `AdminFault`; what it answers is sent as JSON. */
+export type AdminHandler = (request: FastifyRequest, reply: FastifyReply, caller: Caller) => unknown
+
 /** The keys of `adminAuth` that the frame reads. */
-export interface AdminConfig {
+export interface AdminConfig extends Grants {
   readonly mode: 'token' | 'oidc' | 'both'
-  readonly roles: RoleTable
   readonly oidc: { readonly issuer: string; readonly clientID: string; readonly scopes: readonly string[] }
 }
 
@@ -54,36 +56,39 @@ const READS: ReadonlySet<string> = new Set(['GET', 'HEAD'])
  * twice, empty or unreadable.
  */
 export function createAdmin({ env, config, people, ledgers, log }: AdminOptions): Admin {
-  const { mode, roles } = config
+  const { mode } = config
   const token = mode === 'oidc' ? null : readSecret(env, 'PLAT_ADMIN_TOKEN')
   if (token === null && people === null) {
     log.warn({}, 'the admin API is disabled: PLAT_ADMIN_TOKEN is not set')
     return { mount() {} }
   }
-  const authenticate = authentication({ token, people, roles })
-  const principals = new WeakMap<FastifyRequest, Principal>()
-  const context: AdminContext = {
-    needs: (role) => ({
+  const authenticate = authentication({ token, people, grants: config })
+  const callers = new WeakMap<FastifyRequest, Caller>()
+  const on = (scope: FastifyInstance, route: AdminRoute, handler: AdminHandler) => {
+    const row = adminRoutes[route]
+    scope.route({
+      ...partsOf(route),
       async onRequest(request) {
-        const principal = await authenticate(request.headers.authorization)
-        principals.set(request, principal)
-        if (!may(principal, role)) throw new AdminFault('forbidden', `this needs the role ${role}`)
+        const isOpen = row.needs === 'nobody'
+        const caller = new Caller(isOpen ? NOBODY : await authenticate(request.headers.authorization), row)
+        callers.set(request, caller)
+        caller.admit()
       },
-    }),
-    principal(request) {
-      const principal = principals.get(request)
-      if (principal === undefined) throw new Error('the route names no role')
-      return principal
-    },
+      handler(request, reply) {
+        const caller = callers.get(request)
+        if (caller === undefined) throw new Error(`nobody was met at ${route}`)
+        return handler(request, reply, caller)
+      },
+    })
   }
   /** What somebody with a name tried to change is recorded, with how it went, before it is answered. */
   const record = async (request: FastifyRequest, reply: FastifyReply) => {
-    const principal = principals.get(request)
-    if (principal === undefined || READS.has(request.method)) return
+    const caller = callers.get(request)
+    if (caller === undefined || READS.has(request.method)) return
     const action = `${request.method} ${request.routeOptions.url ?? ''}`
     const path = request.url.split('?', 1)[0] ?? ''
     try {
-      const rec = { action, path, by: principal.by, status: reply.statusCode, requestId: request.id }
+      const rec = { action, path, by: caller.by, status: reply.statusCode, requestId: request.id }
       await ledgers.of('').append({ kind: 'admin', ...rec })
     } catch (error) {
       log.error({ action, error: reasonOf(error) }, 'an admin action could not be recorded')
@@ -97,11 +102,29 @@ export function createAdmin({ env, config, people, ledgers, log }: AdminOptions)
         scope.addHook('onRequest', async (_request, reply) => {
           reply.header('cache-control', 'no-store')
         })
-        scope.get('/v1/auth/config', async () => loginOf(config))
-        for (const feature of features) feature.mount(scope, context)
+        const context: AdminContext = { on: (route, handler) => on(scope, route, handler) }
+        context.on('GET /v1/auth/config', async () => loginOf(config))
+        context.on('GET /v1/whoami', async (_request, _reply, { principal }) => whoOf(principal))
+        for (const feature of features) feature.mount(context)
       })
     },
   }
+}
+
+/** Method and path of a row. */
+function partsOf(route: AdminRoute): { method: HTTPMethods; url: string } {
+  const [method, url = ''] = route.split(' ')
+  if (method === 'GET' || method === 'POST' || method === 'DELETE') return { method, url }
+  throw new Error(`${route} has a method that no route of the admin API has`)
+}
+
+/** Whoever calls a route that needs no token. */
+const NOBODY: Principal = { by: '', roles: new Set(), namespaceRoles: new Map(), byToken: false }
+
+/** What a caller may know of itself. */
+function whoOf({ by, roles, namespaceRoles }: Principal): object {
+  const within = [...namespaceRoles].map(([namespace, here]) => [namespace, [...here]])
+  return { by, roles: [...roles], namespaceRoles: Object.fromEntries(within) }
 }
 
 /** What a console needs before anybody has logged in; all of it is public. */

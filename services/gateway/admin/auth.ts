@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { AdminFault } from './fault.ts'
-import { ALL_ROLES, type Person, type Principal, principalOf, type RoleTable } from './roles.ts'
+import { ALL_ROLES, type Grants, type Person, type Principal, principalOf } from './roles.ts'
 
 /** Longest token that is looked at, in characters; longer ones are refused unread. */
 const TOKEN_MAX_CHARS = 16_384
@@ -21,11 +21,11 @@ export interface AuthenticationOptions {
   readonly token: string | null
   /** Whose OIDC bearer tokens count; null: nobody's. */
   readonly people: People | null
-  readonly roles: RoleTable
+  readonly grants: Grants
 }
 
 /** The static token has every role; people have those of their groups. */
-export function authentication({ token, people, roles }: AuthenticationOptions): AdminAuthentication {
+export function authentication({ token, people, grants }: AuthenticationOptions): AdminAuthentication {
   const isStatic = token === null ? () => false : staticToken(token)
   return (authorization) => {
     if (authorization === undefined) throw new AdminFault('unauthenticated', 'a bearer token is required')
@@ -34,20 +34,25 @@ export function authentication({ token, people, roles }: AuthenticationOptions):
     if (isStatic(given)) return TOKEN_PRINCIPAL
     if (people === null) throw invalid()
     const person = people.identify(given)
-    return person instanceof Promise ? person.then((one) => known(one, roles)) : known(person, roles)
+    return person instanceof Promise ? person.then((one) => known(one, grants)) : known(person, grants)
   }
 }
 
-function known(person: Person | { readonly kind: 'fault' }, roles: RoleTable): Principal {
+function known(person: Person | { readonly kind: 'fault' }, grants: Grants): Principal {
   if ('kind' in person) throw invalid()
-  return principalOf(person, roles)
+  return principalOf(person, grants)
 }
 
 function invalid(): AdminFault {
   return new AdminFault('unauthenticated', 'the bearer token is not valid here')
 }
 
-const TOKEN_PRINCIPAL: Principal = { by: 'token:admin', roles: new Set(ALL_ROLES), byToken: true }
+const TOKEN_PRINCIPAL: Principal = {
+  by: 'token:admin',
+  roles: new Set(ALL_ROLES),
+  namespaceRoles: new Map(),
+  byToken: true,
+}
 
 /** Hashes are compared, in constant time, so neither length nor prefix leaks. */
 function staticToken(token: string): (given: string) => boolean {

@@ -1,6 +1,6 @@
-export { type Admin, type AdminContext, type AdminOptions, type AdminRoutes, createAdmin } from './admin.ts'
+export { type Admin, type AdminOptions, type AdminRoutes, createAdmin } from './admin.ts'
+export type { Caller } from './caller.ts'
 export { adminBlock, adminOidcBlock } from './config.ts'
 export { AdminFault } from './fault.ts'
 export { type Page, page } from './page.ts'
 export { bodyAs, parameter, queried } from './read.ts'
-export { may, type Principal, type Role } from './roles.ts'

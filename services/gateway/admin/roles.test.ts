@@ -1,18 +1,42 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { may, type Role } from './roles.ts'
+import { ALL_ROLES, may, mayAnywhere, principalOf, type Role } from './roles.ts'
+
+const nobody = { by: 'user:ada', roles: new Set<Role>(), namespaceRoles: new Map<string, Set<Role>>(), byToken: false }
 
 test('each role may do its own, deciders also see, admin may do all, and nobody reads the audit by chance', () => {
-  const all: readonly Role[] = ['viewer', 'approver', 'auditor', 'admin', 'killswitch', 'audit-forwarder']
-  const allowed = (role: Role) =>
-    all.filter((wanted) => may({ by: 'user:ada', roles: new Set([role]), byToken: false }, wanted))
-  assert.deepEqual(Object.fromEntries(all.map((role) => [role, allowed(role)])), {
+  const allowed = (role: Role) => ALL_ROLES.filter((wanted) => may({ ...nobody, roles: new Set([role]) }, wanted, null))
+  assert.deepEqual(Object.fromEntries(ALL_ROLES.map((role) => [role, allowed(role)])), {
     viewer: ['viewer'],
     approver: ['viewer', 'approver'],
     auditor: ['auditor'],
-    admin: all,
+    admin: ALL_ROLES,
     killswitch: ['viewer', 'killswitch'],
     'audit-forwarder': ['audit-forwarder'],
   })
-  assert.equal(may({ by: 'user:ada', roles: new Set(), byToken: false }, 'viewer'), false)
+  assert.equal(may(nobody, 'viewer', null), false)
+})
+
+test('a role in a namespace holds there, in no other and not everywhere; one that holds everywhere holds there too', () => {
+  const grants = {
+    roles: { viewer: ['staff'] },
+    namespaceRoles: { shop: { approver: ['shop-team', 'user:ada'] }, bank: { admin: ['bank-team'] } },
+  }
+  const ada = principalOf({ user: 'ada', groups: ['staff', 'user:bob'] }, grants)
+  for (const [role, namespace, expected] of [
+    ['approver', 'shop', true],
+    ['approver', 'bank', false],
+    ['approver', null, false],
+    ['viewer', 'bank', true],
+    ['viewer', null, true],
+    ['killswitch', 'shop', false],
+  ] as const) {
+    assert.equal(may(ada, role, namespace), expected, `${role} in ${namespace}`)
+  }
+  assert.deepEqual([mayAnywhere(ada, 'approver'), mayAnywhere(ada, 'killswitch')], [true, false])
+  const bob = principalOf({ user: 'bob', groups: ['bank-team', 'constructor'] }, grants)
+  assert.deepEqual(
+    [may(bob, 'killswitch', 'bank'), may(bob, 'viewer', 'shop'), mayAnywhere(bob, 'auditor')],
+    [true, false, true],
+  )
 })

@@ -4,35 +4,52 @@ export type Role = 'viewer' | 'approver' | 'auditor' | 'admin' | 'killswitch' | 
 /** Every role: what the static token has. */
 export const ALL_ROLES: readonly Role[] = ['viewer', 'approver', 'auditor', 'admin', 'killswitch', 'audit-forwarder']
 
+type Roles = ReadonlySet<Role>
+
 /** Who calls the admin API. */
 export interface Principal {
   /** The name in the ledger and in votes: `token:admin`. */
   readonly by: string
-  readonly roles: ReadonlySet<Role>
+  /** Roles that hold everywhere. */
+  readonly roles: Roles
+  /** Roles that hold in one namespace, by its name. */
+  readonly namespaceRoles: ReadonlyMap<string, Roles>
   /** Came with the static token: there is no person behind it that a record could name. */
   readonly byToken: boolean
 }
 
+/** May the caller do what `role` stands for in this namespace? null: everywhere. */
+export function may({ roles, namespaceRoles }: Principal, role: Role, namespace: string | null): boolean {
+  if (allows(roles, role)) return true
+  const here = namespace === null ? undefined : namespaceRoles.get(namespace)
+  return here !== undefined && allows(here, role)
+}
+
+/** May the caller do it everywhere or in some namespace? */
+export function mayAnywhere({ roles, namespaceRoles }: Principal, role: Role): boolean {
+  return allows(roles, role) || [...namespaceRoles.values()].some((here) => allows(here, role))
+}
+
 /**
- * May the caller do what `role` stands for? `admin` may do all of it. Who decides or revokes must see what there is, so
- * `approver` and `killswitch` read what `viewer` reads; audit records stay with `auditor`.
+ * `admin` may do all of it. Who decides or revokes must see what there is, so `approver` and `killswitch` read what `viewer`
+ * reads; audit records stay with `auditor`.
  */
-export function may({ roles }: Principal, role: Role): boolean {
+export function allows(roles: Roles, role: Role): boolean {
   if (roles.has('admin') || roles.has(role)) return true
   return role === 'viewer' && (roles.has('approver') || roles.has('killswitch'))
 }
 
-/** Groups and `user:<name>` by the role that they have everywhere (document 3, `adminAuth.roles`). */
+/** Groups and `user:<name>` by the role that they have (document 3, `adminAuth.roles`). */
 export type RoleTable = Readonly<Record<string, readonly string[]>>
+
+/** Who has which role: everywhere, and by namespace (document 3, `adminAuth.roles` and `adminAuth.namespaceRoles`). */
+export interface Grants {
+  readonly roles: RoleTable
+  readonly namespaceRoles: Readonly<Record<string, RoleTable>>
+}
 
 /** What begins an entry that grants one user. A group whose name begins so grants nothing. */
 const USER_PREFIX = 'user:'
-
-/** The roles of a person. */
-export function rolesOf(table: RoleTable, { user, groups }: Person): ReadonlySet<Role> {
-  const mine = new Set([...groups.filter((group) => !group.startsWith(USER_PREFIX)), `${USER_PREFIX}${user}`])
-  return new Set(ALL_ROLES.filter((role) => table[role]?.some((entry) => mine.has(entry)) === true))
-}
 
 /** Whom an identity provider names. */
 export interface Person {
@@ -41,6 +58,17 @@ export interface Person {
 }
 
 /** Who somebody is in the ledger and in votes; no name of a person reads like the static token's `token:admin`. */
-export function principalOf(person: Person, table: RoleTable): Principal {
-  return { by: `${USER_PREFIX}${person.user}`, roles: rolesOf(table, person), byToken: false }
+export function principalOf({ user, groups }: Person, grants: Grants): Principal {
+  const name = `${USER_PREFIX}${user}`
+  const mine = new Set([...groups.filter((group) => !group.startsWith(USER_PREFIX)), name])
+  const namespaceRoles = new Map<string, Roles>()
+  for (const [namespace, table] of Object.entries(grants.namespaceRoles)) {
+    const here = rolesOf(table, mine)
+    if (here.size > 0) namespaceRoles.set(namespace, here)
+  }
+  return { by: name, roles: rolesOf(grants.roles, mine), namespaceRoles, byToken: false }
+}
+
+function rolesOf(table: RoleTable, mine: ReadonlySet<string>): Roles {
+  return new Set(ALL_ROLES.filter((role) => table[role]?.some((entry) => mine.has(entry)) === true))
 }

@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { AdminFault, type AdminRoutes, bodyAs, type Principal, page, parameter, queried } from '../../admin/index.ts'
+import { AdminFault, type AdminRoutes, bodyAs, type Caller, page, parameter, queried } from '../../admin/index.ts'
 import type { Approvals } from './approvals.ts'
 import type { Approval, Vote } from './events.ts'
 import { approvalView } from './view.ts'
@@ -19,39 +19,42 @@ export interface ApprovalRoutesOptions {
 
 /** `/v1/approvals`: list, get, approve, deny. */
 export function createApprovalRoutes({ approvals, devTokenApprovers, onFault }: ApprovalRoutesOptions): AdminRoutes {
-  const found = (id: string): Approval => {
+  const found = (id: string, caller: Caller): Approval => {
     const approval = approvals.get(id)
-    if (approval === null) throw new AdminFault('not_found', 'there is no approval with this id')
+    if (approval === null || !caller.sees(approval.question.namespace))
+      throw new AdminFault('not_found', 'there is no approval with this id')
     return approval
   }
-  const decide = async (id: string, vote: Omit<Vote, 'at'>) => {
+  const decide = async (id: string, vote: Omit<Vote, 'at'>, caller: Caller) => {
     const decided = await approvals.decide(id, vote).catch((error: unknown) => {
       onFault(error)
       throw new AdminFault('state_unavailable', 'approvals cannot be kept now')
     })
     if ('approval' in decided) return approvalView(decided.approval)
     if (decided.refused === 'unknown') throw new AdminFault('not_found', 'there is no approval with this id')
-    throw new AdminFault('conflict', `the approval is ${found(id).state} already, or its time is over`)
+    throw new AdminFault('conflict', `the approval is ${found(id, caller).state} already, or its time is over`)
   }
-  const mayApprove = ({ byToken }: Principal) => {
+  const mayApprove = ({ byToken }: Caller) => {
     if (byToken && !devTokenApprovers) {
       throw new AdminFault('forbidden', 'the static token cannot approve: adminAuth.devTokenApprovers is off')
     }
   }
   return {
-    mount(app, context) {
-      app.get('/v1/approvals', context.needs('viewer'), async ({ query }) =>
-        page(approvals.list().filter(wanted(query)).map(approvalView), query),
-      )
-      app.get('/v1/approvals/:id', context.needs('viewer'), async ({ params }) =>
-        approvalView(found(parameter(params, 'id'))),
+    mount(context) {
+      context.on('GET /v1/approvals', async ({ query }, _reply, caller) => {
+        const seen = approvals.list().filter(({ question }) => caller.sees(question.namespace))
+        return page(seen.filter(wanted(query)).map(approvalView), query)
+      })
+      context.on('GET /v1/approvals/:id', async ({ params }, _reply, caller) =>
+        approvalView(found(parameter(params, 'id'), caller)),
       )
       for (const verdict of ['approve', 'deny'] as const) {
-        app.post(`/v1/approvals/:id/${verdict}`, context.needs('approver'), async (request) => {
-          const principal = context.principal(request)
-          if (verdict === 'approve') mayApprove(principal)
+        context.on(`POST /v1/approvals/:id/${verdict}`, async (request, _reply, caller) => {
+          if (verdict === 'approve') mayApprove(caller)
+          const { id, namespace } = found(parameter(request.params, 'id'), caller).question
+          caller.demand(namespace)
           const { reason = '' } = bodyAs(decisionSchema, request.body ?? {})
-          return decide(parameter(request.params, 'id'), { by: principal.by, verdict, reason })
+          return decide(id, { by: caller.by, verdict, reason }, caller)
         })
       }
     },

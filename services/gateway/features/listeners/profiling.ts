@@ -28,9 +28,9 @@ export function createProfiling(clock: Clock): AdminRoutes {
     }
   }
   return {
-    mount(app, context) {
-      app.get('/debug/profile', context.needs('admin'), ({ query }) => profiled(secondsOf(query), cpu))
-      app.get('/debug/heap', context.needs('admin'), ({ query }) => profiled(secondsOf(query), allocations))
+    mount(context) {
+      context.on('GET /debug/profile', ({ query }) => profiled(secondsOf(query), cpu))
+      context.on('GET /debug/heap', ({ query }) => profiled(secondsOf(query), allocations))
     },
   }
 }

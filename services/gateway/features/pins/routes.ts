@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { AdminFault, type AdminRoutes, bodyAs, page, parameter, queried } from '../../admin/index.ts'
+import { AdminFault, type AdminRoutes, bodyAs, type Caller, page, parameter, queried } from '../../admin/index.ts'
 import { type PinBook, TOOLS_PER_SERVER_MAX } from './book.ts'
 import type { PinReports } from './report.ts'
 import type { ServerPinsDetail, ToolDefinitions, ToolPinView } from './view.ts'
@@ -32,31 +32,38 @@ const acceptSchema = Type.Object(
 
 /** `/v1/pins`: how the tools of servers stand against their pins, and accepting a changed definition. */
 export function createPinRoutes({ book, reports, onAccepted, onFault }: PinRoutesOptions): AdminRoutes {
-  const found = (params: unknown): ServerPinsDetail => {
-    const one = reports.one(`${parameter(params, 'namespace')}/${parameter(params, 'name')}`)
+  const found = (params: unknown, caller: Caller): ServerPinsDetail => {
+    const namespace = parameter(params, 'namespace')
+    const one = caller.sees(namespace) ? reports.one(`${namespace}/${parameter(params, 'name')}`) : null
     if (one !== null) return one
     throw new AdminFault('not_found', 'there is no such server, or its tools are not pinned (mode off)')
   }
   return {
-    mount(app, context) {
-      app.get('/v1/pins', context.needs('viewer'), async ({ query }) => page(reports.all(), query))
-      app.get('/v1/pins/:namespace/:name', context.needs('viewer'), async ({ params }) => found(params))
-      app.get('/v1/pins/:namespace/:name/definition', context.needs('viewer'), async ({ params, query }) => {
-        const tool = toolOf(found(params), queried(query, 'tool') ?? '')
+    mount(context) {
+      context.on('GET /v1/pins', async ({ query }, _reply, caller) =>
+        page(
+          reports.all().filter(({ id }) => caller.sees(id.split('/', 1)[0] ?? null)),
+          query,
+        ),
+      )
+      context.on('GET /v1/pins/:namespace/:name', async ({ params }, _reply, caller) => found(params, caller))
+      context.on('GET /v1/pins/:namespace/:name/definition', async ({ params, query }, _reply, caller) => {
+        const tool = toolOf(found(params, caller), queried(query, 'tool') ?? '')
         const words = (digest: string | null) => (digest === null ? null : book.definition(digest))
         return { ...tool, offered: words(tool.digest), pinned: tool.pins.map(words) } satisfies ToolDefinitions
       })
-      app.post('/v1/pins/:namespace/:name/accept', context.needs('admin'), async (request) => {
-        const server = found(request.params)
+      context.on('POST /v1/pins/:namespace/:name/accept', async (request, _reply, caller) => {
+        const server = found(request.params, caller)
+        caller.demand(parameter(request.params, 'namespace'))
         const { tool, digest } = bodyAs(acceptSchema, request.body)
         acceptable(server, tool, digest)
-        const acceptance = { server: server.id, tool, digest, by: context.principal(request).by }
+        const acceptance = { server: server.id, tool, digest, by: caller.by }
         await book.accept(server.id, { tool, digest, by: acceptance.by }).catch((fault: unknown) => {
           onFault(fault)
           throw new AdminFault('state_unavailable', 'the journal of pins cannot be written: nothing was accepted')
         })
         onAccepted(acceptance)
-        return found(request.params)
+        return found(request.params, caller)
       })
     },
   }

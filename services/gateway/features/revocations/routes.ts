@@ -31,26 +31,40 @@ export function createRevocationRoutes({ revocations, clock, ids, onFault }: Rev
     return revocation
   }
   return {
-    mount(app, context) {
-      app.get('/v1/revocations', context.needs('viewer'), async ({ query }) => page(revocations.list(), query))
-      app.post('/v1/revocations', context.needs('killswitch'), async (request, reply) => {
+    mount(context) {
+      context.on('GET /v1/revocations', async ({ query }, _reply, caller) =>
+        page(
+          revocations.list().filter(({ target }) => caller.sees(namespaceOf(target))),
+          query,
+        ),
+      )
+      context.on('POST /v1/revocations', async (request, reply, caller) => {
         const revocation = made(request.body)
-        const { by } = context.principal(request)
-        const { cut, fault } = await revocations.revoke(revocation, by).catch(full)
+        caller.demand(namespaceOf(revocation.target))
+        const { cut, fault } = await revocations.revoke(revocation, caller.by).catch(full)
         if (fault !== null) throw unkept(fault, 'it is in force on this replica, and lost when the process ends')
         reply.code(201)
         return { ...revocation, cut }
       })
-      app.delete('/v1/revocations/:id', context.needs('killswitch'), async (request, reply) => {
+      context.on('DELETE /v1/revocations/:id', async (request, reply, caller) => {
         const id = parameter(request.params, 'id')
-        const { by } = context.principal(request)
-        const lifted = await revocations.lift(id, by).catch((fault: unknown) => {
+        const known = revocations.list().find((one) => one.id === id)
+        if (known === undefined || !caller.sees(namespaceOf(known.target))) throw unknown()
+        caller.demand(namespaceOf(known.target))
+        const lifted = await revocations.lift(id, caller.by).catch((fault: unknown) => {
           throw unkept(fault, 'it stays in force')
         })
-        if (lifted === 'unknown') throw new AdminFault('not_found', 'there is no revocation with this id')
+        if (lifted === 'unknown') throw unknown()
         if (lifted === 'listed') throw new AdminFault('conflict', 'it stands in revocationsFile: remove it there')
         return reply.code(204).send()
       })
     },
   }
+}
+
+const unknown = () => new AdminFault('not_found', 'there is no revocation with this id')
+
+/** The namespace that all whom it names are of; null where they may be of any. */
+function namespaceOf({ session, agent, namespace }: Revocation['target']): string | null {
+  return (session ?? agent ?? namespace)?.split('/', 1)[0] ?? null
 }

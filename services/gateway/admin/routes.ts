@@ -1,0 +1,59 @@
+/** Every route of the admin API and who may call it. No other can be mounted. @table */
+import type { Role } from './roles.ts'
+
+export interface RouteRow {
+  /** The role that is needed; `person`: anybody with a valid token; `nobody`: no token. */
+  readonly needs: Role | 'person' | 'nobody'
+  /**
+   * `namespace`: a role in one namespace lets its holder in, who then sees and changes what is of that namespace alone.
+   * `cluster`: the role is needed everywhere.
+   */
+  readonly within: 'namespace' | 'cluster'
+  /** One sentence. */
+  readonly does: string
+}
+
+export const adminRoutes = {
+  'GET /v1/auth/config': { needs: 'nobody', within: 'cluster', does: 'Where a console logs people in.' },
+  'GET /v1/whoami': { needs: 'person', within: 'cluster', does: 'Who the caller is, and the roles of it.' },
+  'GET /v1/approvals': { needs: 'viewer', within: 'namespace', does: 'Approvals, the newest first.' },
+  'GET /v1/approvals/:id': { needs: 'viewer', within: 'namespace', does: 'One approval.' },
+  'POST /v1/approvals/:id/approve': { needs: 'approver', within: 'namespace', does: 'Lets a call pass, once.' },
+  'POST /v1/approvals/:id/deny': { needs: 'approver', within: 'namespace', does: 'Refuses a call.' },
+  'GET /v1/revocations': { needs: 'viewer', within: 'namespace', does: 'Revocations in force.' },
+  'POST /v1/revocations': {
+    needs: 'killswitch',
+    within: 'namespace',
+    does: 'Revokes. In one namespace: a session, an agent or the namespace.',
+  },
+  'DELETE /v1/revocations/:id': { needs: 'killswitch', within: 'namespace', does: 'Lifts a revocation.' },
+  'GET /v1/pins': { needs: 'viewer', within: 'namespace', does: 'Servers, and how their tools stand to their pins.' },
+  'GET /v1/pins/:namespace/:name': { needs: 'viewer', within: 'namespace', does: 'One server with its tools.' },
+  'GET /v1/pins/:namespace/:name/definition': {
+    needs: 'viewer',
+    within: 'namespace',
+    does: 'The words of a tool, offered and pinned.',
+  },
+  'POST /v1/pins/:namespace/:name/accept': {
+    needs: 'admin',
+    within: 'namespace',
+    does: 'Pins the definition that is offered.',
+  },
+  'GET /v1/budgets': { needs: 'viewer', within: 'cluster', does: 'What is spent and left of every budget.' },
+  'GET /v1/accounts': { needs: 'viewer', within: 'cluster', does: 'Connected accounts of users.' },
+  'DELETE /v1/accounts/:id': { needs: 'killswitch', within: 'cluster', does: 'Takes a connected account away.' },
+  'GET /v1/audit/head': { needs: 'auditor', within: 'namespace', does: 'The last record and the last checkpoint.' },
+  'GET /v1/audit/records': { needs: 'auditor', within: 'namespace', does: 'Records of the ledger.' },
+  'GET /v1/audit/proof/:seq': {
+    needs: 'auditor',
+    within: 'namespace',
+    does: 'A record with the proof that it stands in the ledger.',
+  },
+  'GET /v1/audit/checkpoints': { needs: 'auditor', within: 'namespace', does: 'Signed checkpoints, the newest first.' },
+  'GET /v1/audit/jwks': { needs: 'nobody', within: 'cluster', does: 'The public keys of checkpoints.' },
+  'GET /debug/profile': { needs: 'admin', within: 'cluster', does: 'A CPU profile.' },
+  'GET /debug/heap': { needs: 'admin', within: 'cluster', does: 'A profile of allocations.' },
+} as const satisfies Record<string, RouteRow>
+
+/** A row of the table: method and path. */
+export type AdminRoute = keyof typeof adminRoutes
