@@ -33,6 +33,7 @@ function defaults(home: Home, addresses: Addresses, own: Keys): Keys {
     upstreamCredentialsDir: home.credentials,
     tokenExchangeURL: `${addresses.identityURL}/v1/exchange`,
     modelsFile: join(home.rendered, 'models.json'),
+    budgetsFile: join(home.rendered, 'budgets.json'),
     ...(existsSync(prices) && { pricingFile: prices }),
     auditPath: join(home.state, 'audit.jsonl'),
     auditFailurePolicy: 'closed',
