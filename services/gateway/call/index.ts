@@ -18,6 +18,7 @@ export {
 } from './facts.ts'
 export type { Operation } from './operation.ts'
 export type { Outcome, Usage } from './outcome.ts'
+export type { Pieces, Redactor, Where } from './redactor.ts'
 export type { Ending, Frame, Head, Message, Passed, Reply } from './reply.ts'
 export { FrameRun } from './run.ts'
 export { type Slot, type Snapshot, Snapshots } from './snapshot.ts'

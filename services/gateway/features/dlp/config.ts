@@ -1,54 +1,140 @@
-import { type ConfigBlock, key } from '@plat/config'
+import { type ConfigBlock, key, type Problem, type Rule } from '@plat/config'
+import { closest } from '@plat/core'
 import Type from 'typebox'
+import { DETECTOR_IDS } from './detectors/table.ts'
+import { expressionFault } from './scan/custom.ts'
 
-const ACTIONS = ['off', 'audit', 'redact', 'deny'] as const
+/** The binding that switches detection off; no profile can have this name. */
+export const NO_PROFILE = 'none'
 
-const profile = Type.Object({
-  detectors: key.texts(
-    'Default every validated detector except `email`, `phone_e164`, `ipv4_private`, `high_entropy_secret`.',
+const action = (options: { readonly default?: string; readonly description: string }) =>
+  Type.Enum(['off', 'audit', 'redact', 'deny'], options)
+
+export const profileSchema = Type.Object({
+  detectors: Type.Optional(
+    Type.Array(Type.String({ minLength: 1 }), {
+      description:
+        'Default every validated detector: all but `email`, `phone_e164`, `ipv4_private`, `high_entropy_secret`. [detectors.md](detectors.md) lists them.',
+    }),
   ),
   custom: key.groups(
     {
       id: key.needed('Name of the detector.', '^[a-z0-9_]{1,40}$'),
-      regex: key.needed('Linear-time regular expression.'),
+      regex: key.needed('Linear-time regular expression (RE2).'),
       secret: key.flag('Counts as a secret for `onSecret`.'),
     },
     'Own detectors.',
   ),
-  requestAction: key.choice(ACTIONS, 'redact', 'What a hit in arguments does.'),
-  responseAction: key.choice(ACTIONS, 'redact', 'What a hit in an answer does.'),
-  onSecret: Type.Optional(Type.Enum([...ACTIONS], { description: 'What a secret does, in both directions.' })),
+  requestAction: action({ default: 'redact', description: 'What a hit in arguments does.' }),
+  responseAction: action({ default: 'redact', description: 'What a hit in an answer does.' }),
+  onSecret: Type.Optional(action({ description: 'What a secret does, in both directions, where it is stricter.' })),
   maxScanBytes: key.whole('Bytes that are read of one message.', 1024 * 1024, 1),
   onOversize: Type.Optional(
     Type.Enum(['audit', 'deny'], { description: 'Larger messages; default `deny` where enforcing, else `audit`.' }),
   ),
   streamCarryBytes: key.whole('Bytes kept between two frames of a stream; -1 disables.', 256, -1, 65_536),
-  entropyMinLength: key.whole('Shortest text that can be a random secret.', 32, 1),
+  entropyMinLength: key.whole('Shortest text that can be a random secret.', 32, 1, 512),
   entropyThreshold: key.ratio('Bits per character from which text is random.', 4.3, 0, 8),
 })
+
+/** What detectors a profile may name, and that its own ones work. */
+const detectorsWork: Rule = ({ dlpProfiles }) =>
+  Object.entries(objectOf(dlpProfiles)).flatMap(([name, profile]) =>
+    [...detectorProblems(profile), ...customProblems(profile)].map(({ path, message }) =>
+      problem(`dlpProfiles.${name}${path}`, message),
+    ),
+  )
+
+type Found = Pick<Problem, 'path' | 'message'>
+
+function detectorProblems(profile: unknown): Found[] {
+  return listOf(memberOf(profile, 'detectors')).flatMap((id, index) => {
+    if (typeof id !== 'string' || DETECTOR_IDS.includes(id)) return []
+    const near = closest(id, DETECTOR_IDS)
+    const message = near === null ? `unknown detector ${id}` : `unknown detector ${id}, did you mean ${near}?`
+    return [{ path: `.detectors[${index}]`, message }]
+  })
+}
+
+function customProblems(profile: unknown): Found[] {
+  const seen = new Set(DETECTOR_IDS)
+  return listOf(memberOf(profile, 'custom')).flatMap((custom, index): Found[] => {
+    const [id, regex] = [memberOf(custom, 'id'), memberOf(custom, 'regex')]
+    const path = `.custom[${index}]`
+    const fault = typeof regex === 'string' && regex !== '' ? expressionFault(regex) : null
+    const isTaken = typeof id === 'string' && seen.has(id)
+    if (typeof id === 'string') seen.add(id)
+    return [
+      ...(isTaken ? [{ path: `${path}.id`, message: `there is a detector ${id} already: choose another name` }] : []),
+      ...(fault === null ? [] : [{ path: `${path}.regex`, message: `is no expression that can be used: ${fault}` }]),
+    ]
+  })
+}
+
+const nameIsFree: Rule = ({ dlpProfiles }) =>
+  Object.hasOwn(objectOf(dlpProfiles), NO_PROFILE)
+    ? [problem(`dlpProfiles.${NO_PROFILE}`, 'none switches detection off: choose another name')]
+    : []
 
 /** Named profiles of data-loss prevention (document 3). */
 export const dlpProfilesBlock = {
   path: '',
   feature: 'dlp',
-  built: false,
+  built: true,
   schema: Type.Object({
-    dlpProfiles: Type.Record(Type.String({ pattern: '^[a-z0-9](?:[-a-z0-9]{0,38}[a-z0-9])?$' }), profile, {
+    dlpProfiles: Type.Record(Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' }), profileSchema, {
       default: {},
       description: 'Named profiles.',
     }),
   }),
+  rules: [detectorsWork, nameIsFree],
 } satisfies ConfigBlock
+
+/** Every binding of gateway.json names a profile that is there. */
+const profilesExist: Rule = (dlp, { dlpProfiles, models }) => {
+  const known = Object.keys(objectOf(dlpProfiles))
+  const bindings = [
+    ['dlp.defaultProfile', dlp.defaultProfile] as const,
+    ...['namespaces', 'servers', 'models'].flatMap((kind) =>
+      Object.entries(objectOf(dlp[kind])).map(([name, profile]) => [`dlp.${kind}["${name}"]`, profile] as const),
+    ),
+    ...Object.entries(objectOf(models)).map(
+      ([name, route]) => [`models.${name}.dlpProfile`, memberOf(route, 'dlpProfile')] as const,
+    ),
+  ]
+  return bindings.flatMap(([path, profile]) => {
+    if (typeof profile !== 'string' || profile === '' || profile === NO_PROFILE || known.includes(profile)) return []
+    const near = closest(profile, known)
+    return [problem(path, `no profile ${profile} in dlpProfiles${near === null ? '' : `, did you mean ${near}?`}`)]
+  })
+}
 
 /** `dlp` (document 3): which profile reads what; a server or route may name its own. */
 export const dlpBlock = {
   path: 'dlp',
   feature: 'dlp',
-  built: false,
+  built: true,
   schema: Type.Object({
     defaultProfile: key.text('Profile of everything that has no nearer one.'),
-    namespaces: key.map(Type.String(), 'Namespace to profile.'),
-    servers: key.map(Type.String(), 'Server to profile; before `namespaces`.'),
+    namespaces: key.map(Type.String(), "Caller's namespace to profile."),
+    servers: key.map(Type.String(), 'Server to profile, as `<namespace>/<name>` or `<name>`; before `namespaces`.'),
     models: key.map(Type.String(), 'Route to profile; before `namespaces`.'),
   }),
+  rules: [profilesExist],
 } satisfies ConfigBlock
+
+function problem(path: string, message: string): Problem {
+  return { path, message, severity: 'error' }
+}
+
+function objectOf(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {}
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  return objectOf(value)[name]
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
+}

@@ -11,6 +11,16 @@ export interface Released {
 /** Of a hit that is certain and goes on: so many characters at its end are kept, since there its own end is told. */
 const KEPT_TAIL_CHARS = 128
 
+export interface TextStreamParts {
+  readonly scanner: Scanner
+  /** Most characters that are held back for what is not certain. */
+  readonly carry: number
+  /** Whether a hit is replaced; others are only told. */
+  readonly isRedacted: (hit: Hit) => boolean
+  /** The text is JSON: outside of its strings a mark needs quotes. */
+  readonly isJson: boolean
+}
+
 /**
  * A text that comes in pieces. What may still become a hit is held back until it is told, and nothing else is: for any pieces, what is
  * let go in all is what the whole text would be. At most `carry` characters are held back for what is not certain; negative: none,
@@ -19,15 +29,16 @@ const KEPT_TAIL_CHARS = 128
 export class TextStream {
   readonly #scanner: Scanner
   readonly #carry: number
+  readonly #isRedacted: (hit: Hit) => boolean
   #before = ''
   #held = ''
   #afterHit = false
-  /** The text is JSON: outside of its strings a mark needs quotes. */
   readonly #quotes: Quotes | null
 
-  constructor(scanner: Scanner, carry: number, isJson: boolean) {
+  constructor({ scanner, carry, isRedacted, isJson }: TextStreamParts) {
     this.#scanner = scanner
     this.#carry = carry
+    this.#isRedacted = isRedacted
     this.#quotes = isJson ? new Quotes() : null
   }
 
@@ -68,7 +79,8 @@ export class TextStream {
   #release(hits: readonly Hit[], limit: number): Released {
     const gone = hits.filter((hit) => hit.end <= limit)
     const original = this.#held.slice(0, limit)
-    const text = gone.length === 0 ? original : redacted(original, gone, this.#marks(original))
+    const replaced = gone.filter(this.#isRedacted)
+    const text = replaced.length === 0 ? original : redacted(original, replaced, this.#marks(original))
     this.#quotes?.take(original)
     this.#before = (this.#before + original).slice(-LOOK_BACK_CHARS)
     if (limit > 0) this.#afterHit = gone.at(-1)?.end === limit
@@ -83,9 +95,14 @@ export class TextStream {
   }
 
   #marks(original: string): (hit: Hit) => string {
-    const quotes = this.#quotes
-    if (quotes === null) return marker
-    return (hit) => (quotes.areOpenAfter(original.slice(0, hit.start)) ? marker(hit) : `"${marker(hit)}"`)
+    const within = this.#quotes?.copy()
+    if (within === undefined) return marker
+    let at = 0
+    return (hit) => {
+      within.take(original.slice(at, hit.start))
+      at = hit.start
+      return within.areOpen ? marker(hit) : `"${marker(hit)}"`
+    }
   }
 }
 
@@ -102,11 +119,14 @@ class Quotes {
     }
   }
 
-  areOpenAfter(text: string): boolean {
-    const later = new Quotes()
-    later.#isOpen = this.#isOpen
-    later.#isEscaped = this.#isEscaped
-    later.take(text)
-    return later.#isOpen
+  get areOpen(): boolean {
+    return this.#isOpen
+  }
+
+  copy(): Quotes {
+    const same = new Quotes()
+    same.#isOpen = this.#isOpen
+    same.#isEscaped = this.#isEscaped
+    return same
   }
 }

@@ -114,6 +114,17 @@ export function upstreamHeaders(headers: IncomingHttpHeaders, request: McpReques
   return upstream
 }
 
+/** The values of mirrored parameters, decoded. */
+export function mirroredParameters(headers: IncomingHttpHeaders): readonly string[] {
+  const texts: string[] = []
+  for (const name in headers) {
+    if (!name.startsWith(PARAMETER_PREFIX)) continue
+    const value = header(headers, name) ?? ''
+    texts.push(decodeMirrored(value) ?? value)
+  }
+  return texts
+}
+
 function copyParameters(headers: IncomingHttpHeaders, upstream: RequestHeaders): void {
   for (const name in headers) {
     if (name.startsWith(PARAMETER_PREFIX)) upstream[name] = header(headers, name) ?? undefined

@@ -1,6 +1,6 @@
 import { findSpan, type Span } from '@plat/core'
 import type { Body } from '../../call/index.ts'
-import { member } from '../wire/json.ts'
+import { member, parsedOrUndefined } from '../wire/json.ts'
 import type { Era } from './classify.ts'
 import type { Origin, Sealed } from './seal/seal.ts'
 
@@ -64,6 +64,11 @@ export class McpBody implements Body {
     this.bytes = bytes
     this.value = value
     this.#argumentsOnly = argumentsOnly
+  }
+
+  /** The same message with other bytes, which passed the strict scanner as well. */
+  rewritten(bytes: Uint8Array): McpBody {
+    return new McpBody(bytes, parsedOrUndefined(bytes), this.#argumentsOnly)
   }
 
   /** Looked for once: policy, record and redaction all ask. */

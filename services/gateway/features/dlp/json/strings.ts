@@ -52,10 +52,11 @@ class Strings {
   readonly #found: Found[] = []
   #left: number
   #isCut = false
+  #backslash = -1
 
   constructor(bytes: Uint8Array, scanner: Scanner, maxChars: number) {
     this.#bytes = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-    this.#text = this.#bytes.latin1Slice()
+    this.#text = this.#bytes.toString('latin1')
     this.#scanner = scanner
     this.#left = maxChars
   }
@@ -95,15 +96,23 @@ class Strings {
   #string(start: number, end: number): void {
     const isLong = end - start >= SHORTEST_FILE_CHARS
     if ((isLong && FILE.test(this.#text.slice(start, end))) || !this.#takes(end - start)) return
-    const escape = this.#text.indexOf('\\', start)
-    const isPlain = (escape === -1 || escape >= end) && !this.#scanner.needsText
-    const text = isPlain ? null : decoded(this.#bytes.utf8Slice(start, end))
+    const isPlain = this.#backslashAfter(start) >= end && !this.#scanner.needsText
+    const text = isPlain ? null : decoded(this.#bytes.toString('utf8', start, end))
     const context = { text: this.#text, end: start - 1 }
     const hits =
       text === null
         ? this.#scanner.scan(this.#text, start, end, { context })
         : this.#scanner.scan(text, 0, text.length, { context })
     if (hits.length > 0) this.#found.push({ start, end, hits, text, kind: this.#kindAt(end + 1) })
+  }
+
+  /** The first backslash from here on. Found once, however many strings stand before it. */
+  #backslashAfter(start: number): number {
+    if (this.#backslash < start) {
+      const next = this.#text.indexOf('\\', start)
+      this.#backslash = next === -1 ? this.#text.length : next
+    }
+    return this.#backslash
   }
 
   /** A name stands before a colon. */
@@ -154,6 +163,8 @@ export function redactedJson(bytes: Uint8Array, found: readonly Found[]): Buffer
   let at = 0
   for (const one of found) {
     for (const { start, end, json } of replacements(buffer, one)) {
+      // Two hits in one number.
+      if (start < at) continue
       parts.push(buffer.subarray(at, start), Buffer.from(json))
       at = end
     }

@@ -1,0 +1,36 @@
+import { type Call, type Denial, isDenial, type Redactor } from '../../call/index.ts'
+import type { Stage } from '../../pipeline/stage.ts'
+import { Bindings, type BindingsConfig } from './bindings.ts'
+import { type CountHit, Redaction } from './redaction.ts'
+import { createRedactStage, type RedactOptions } from './stage.ts'
+
+export type { CountHit } from './redaction.ts'
+export type { RequestTexts } from './stage.ts'
+
+export interface DlpOptions extends Pick<RedactOptions, 'texts'> {
+  readonly config: BindingsConfig
+  /** `dlpProfile` of the server or route that a call goes to; null: it names none. */
+  readonly ownProfile: (call: Call<'target'>) => string | null
+  readonly count: CountHit
+}
+
+/** Data-loss prevention (document 3): profiles of detectors over what agents send and what they are sent. */
+export interface Dlp {
+  readonly stage: Stage<'redact', 'identity' | 'target', 'redacted'>
+  /** For the answer of one call; null: nothing looks at it. */
+  redactor(call: Call<'identity' | 'target'>): Redactor | Denial | null
+}
+
+export function createDlp({ config, ownProfile, texts, count }: DlpOptions): Dlp {
+  const bindings = new Bindings(config)
+  const profileOf = (call: Call<'identity' | 'target'>) =>
+    bindings.profileOf(call.facts.target, ownProfile(call), call.facts.identity.namespace)
+  return {
+    stage: createRedactStage({ profileOf, texts, count }),
+    redactor(call) {
+      const profile = profileOf(call)
+      if (profile === null || isDenial(profile)) return profile
+      return profile.response === null ? null : new Redaction(profile, profile.response, 'response', count)
+    },
+  }
+}

@@ -1,0 +1,83 @@
+import type { Static } from 'typebox'
+import type { profileSchema } from './config.ts'
+import type { Detector, Row } from './detectors/detector.ts'
+import { detectorRows } from './detectors/table.ts'
+import { createCustom } from './scan/custom.ts'
+import { Scanner } from './scan/scanner.ts'
+
+/** A profile as gateway.json writes it, defaults filled in. */
+export type ProfileConfig = Static<typeof profileSchema>
+
+/** What is done about a hit. */
+export type Action = 'audit' | 'redact' | 'deny'
+
+const ORDER = ['off', 'audit', 'redact', 'deny'] as const
+
+/** What a profile does in one direction. */
+export interface Direction {
+  readonly scanner: Scanner
+  /** For personal data, and for secrets. */
+  readonly action: Readonly<Record<'personal' | 'secret', Action>>
+  readonly onOversize: 'audit' | 'deny'
+}
+
+/** A profile, ready to be used. */
+export interface Profile {
+  readonly name: string
+  /** Null: nothing is looked at in this direction. */
+  readonly arguments: Direction | null
+  readonly response: Direction | null
+  readonly maxScanBytes: number
+  readonly streamCarryBytes: number
+}
+
+export function actionFor({ action }: Direction, { secret }: Pick<Detector, 'secret'>): Action {
+  return secret ? action.secret : action.personal
+}
+
+/** Compiles a checked profile. */
+export function compileProfile(name: string, config: ProfileConfig): Profile {
+  const { requestAction, responseAction, maxScanBytes, streamCarryBytes } = config
+  const request = directionOf(config, requestAction)
+  const isSame = requestAction === responseAction
+  return {
+    name,
+    arguments: request,
+    response: isSame ? request : directionOf(config, responseAction),
+    maxScanBytes,
+    streamCarryBytes,
+  }
+}
+
+type Said = (typeof ORDER)[number]
+
+function directionOf(config: ProfileConfig, said: Said): Direction | null {
+  const forSecrets = stricter(said, config.onSecret ?? 'off')
+  const isWanted = ({ secret }: Pick<Row, 'secret'>) => (secret ? forSecrets : said) !== 'off'
+  if (forSecrets === 'off') return null
+  const enforces = [said, forSecrets].some((action) => action === 'redact' || action === 'deny')
+  return {
+    scanner: scannerOf(config, isWanted),
+    action: { personal: said === 'off' ? 'audit' : said, secret: forSecrets },
+    onOversize: config.onOversize ?? (enforces ? 'deny' : 'audit'),
+  }
+}
+
+function stricter(one: Said, other: Said): Said {
+  return ORDER[Math.max(ORDER.indexOf(one), ORDER.indexOf(other))] ?? one
+}
+
+function scannerOf(config: ProfileConfig, isWanted: (row: Pick<Row, 'secret'>) => boolean): Scanner {
+  const { detectors: named, entropyMinLength: minLength, entropyThreshold: threshold } = config
+  const isNamed = ({ id, byDefault }: Row) => named?.includes(id) ?? byDefault
+  const rows = detectorRows({ minLength, threshold }).filter((row) => isNamed(row) && isWanted(row))
+  const customs = config.custom.filter(isWanted).map(({ id, regex, secret }, index) => {
+    return createCustom({ ...UNDESCRIBED, id, secret, place: rows.length + index }, regex)
+  })
+  return new Scanner(
+    rows.map((row, place) => ({ ...row, place })),
+    customs,
+  )
+}
+
+const UNDESCRIBED = { byDefault: false, finds: '', validated: '', finder: {} } as const

@@ -1,0 +1,195 @@
+import { checkJson, findSpan, JsonError, type Span } from '@plat/core'
+import { type Denial, deny, isDenial, type Pieces, type Redactor, type Where } from '../../call/index.ts'
+import type { Detector } from './detectors/detector.ts'
+import { type Found, findInJson, redactedJson } from './json/strings.ts'
+import { type Action, actionFor, type Direction, type Profile } from './profile.ts'
+import type { Hit } from './scan/look.ts'
+import { type Released, TextStream } from './stream.ts'
+
+/** Counts one hit: `plat_gateway_dlp_hits_total`. */
+export type CountHit = (detector: string, direction: DirectionName, action: Action) => void
+
+export type DirectionName = 'arguments' | 'response'
+
+/** What is counted when a message has more text than its profile reads. */
+export const OVERSIZE = 'oversize'
+
+const WORDS = { arguments: 'the arguments hold', response: 'the answer holds' } as const
+
+/** A message as it may go on. */
+export interface Judged {
+  /** The input itself when nothing in it is replaced. */
+  readonly bytes: Uint8Array
+  /** With every hit replaced, also those that pass: for people and classifiers. */
+  readonly shown: Uint8Array
+  readonly hits: number
+}
+
+/** What one profile makes of the texts of one message, or of one answer in pieces. */
+export class Redaction implements Redactor {
+  readonly #profile: Profile
+  readonly #direction: Direction
+  readonly #name: DirectionName
+  readonly #count: CountHit
+  /** Characters of pieces that may still be scanned. */
+  #left: number
+
+  constructor(profile: Profile, direction: Direction, name: DirectionName, count: CountHit) {
+    this.#profile = profile
+    this.#direction = direction
+    this.#name = name
+    this.#count = count
+    this.#left = profile.maxScanBytes
+  }
+
+  json(json: Uint8Array, where: Where): Uint8Array | Denial {
+    const judged = this.judge(json, where)
+    return isDenial(judged) ? judged : judged.bytes
+  }
+
+  judge(json: Uint8Array, where: Where): Judged | Denial {
+    const { found, isCut } = findInJson(json, this.#direction.scanner, this.#profile.maxScanBytes)
+    const tooLong = isCut ? this.#tooLong() : null
+    if (tooLong !== null) return tooLong
+    if (found.length === 0) return { bytes: json, shown: json, hits: 0 }
+    try {
+      // Two members of one name would be two messages.
+      checkJson(json)
+      return this.#judgeFound(json, found.filter(allowedBy(json, where)), where)
+    } catch (error) {
+      if (!(error instanceof JsonError)) throw error
+      return deny('upstream_error', 'the server sent what is not strict JSON')
+    }
+  }
+
+  #judgeFound(json: Uint8Array, found: readonly Found[], where: Where): Judged | Denial {
+    const hits = found.flatMap((one) => one.hits)
+    const denial = this.#tell(hits)
+    if (denial !== null) return denial
+    const enforced = found.flatMap((one) => {
+      const replaced = one.hits.filter(this.isRedacted)
+      return replaced.length === 0 ? [] : [{ ...one, hits: replaced }]
+    })
+    const fixed = spansOf(json, where.fixed)
+    const unchangeable = enforced.filter((one) => fixed.some((span) => isWithin(one, span)))
+    if (unchangeable.length > 0) return this.#refuse(unchangeable.flatMap((one) => one.hits))
+    const bytes = enforced.length === 0 ? json : redactedJson(json, enforced)
+    if (enforced.some(({ kind }) => kind === 'name') && !isStrict(bytes)) return this.#refuse(hits)
+    const isAll = enforced.length === found.length && hits.every(this.isRedacted)
+    return { bytes, shown: isAll ? bytes : redactedJson(json, found), hits: hits.length }
+  }
+
+  /** A text that is not JSON, such as the value of a header, and cannot be changed: refused where it would be. */
+  fixedText(text: string): Denial | null {
+    const hits = this.#direction.scanner.scan(text)
+    const denial = this.#tell(hits)
+    if (denial !== null) return denial
+    const enforced = hits.filter(this.isRedacted)
+    return enforced.length === 0 ? null : this.#refuse(enforced)
+  }
+
+  pieces(isJson: boolean): Pieces {
+    const { scanner } = this.#direction
+    const carry = this.#profile.streamCarryBytes
+    return new RedactedPieces(this, new TextStream({ scanner, carry, isRedacted: this.isRedacted, isJson }))
+  }
+
+  /** Whether so many more characters of pieces may pass: null; else what is done about it. */
+  takes(chars: number): 'scanned' | 'unscanned' | Denial {
+    if (this.#left < 0) return 'unscanned'
+    this.#left -= chars
+    return this.#left >= 0 ? 'scanned' : (this.#tooLong() ?? 'unscanned')
+  }
+
+  /** What was let go of a text in pieces. */
+  released({ text, hits }: Released): string | Denial {
+    return (hits.length === 0 ? null : this.#tell(hits)) ?? text
+  }
+
+  readonly isRedacted = (hit: Hit): boolean => actionFor(this.#direction, hit.detector) === 'redact'
+
+  /** Counts hits; a denial where one of them must not pass. */
+  #tell(hits: readonly Hit[]): Denial | null {
+    for (const { detector } of hits) this.#count(detector.id, this.#name, actionFor(this.#direction, detector))
+    const refused = hits.filter(({ detector }) => actionFor(this.#direction, detector) === 'deny')
+    return refused.length === 0 ? null : this.#refuse(refused)
+  }
+
+  #refuse(hits: readonly { readonly detector: Pick<Detector, 'id'> }[]): Denial {
+    const ids = [...new Set(hits.map(({ detector }) => detector.id))].join(', ')
+    return deny('dlp_denied', `${WORDS[this.#name]} ${ids}, which the DLP profile ${this.#profile.name} refuses`)
+  }
+
+  /** Null: it passes unread. */
+  #tooLong(): Denial | null {
+    const { onOversize } = this.#direction
+    this.#count(OVERSIZE, this.#name, onOversize)
+    if (onOversize === 'audit') return null
+    const { name, maxScanBytes } = this.#profile
+    const reason = `${WORDS[this.#name]} more text than the ${maxScanBytes} bytes that the DLP profile ${name} reads`
+    return deny('dlp_denied', reason)
+  }
+}
+
+class RedactedPieces implements Pieces {
+  readonly #redaction: Redaction
+  readonly #stream: TextStream
+
+  constructor(redaction: Redaction, stream: TextStream) {
+    this.#redaction = redaction
+    this.#stream = stream
+  }
+
+  push(piece: string): string | Denial {
+    const takes = this.#redaction.takes(piece.length)
+    if (isDenial(takes)) return takes
+    if (takes === 'scanned') return this.#redaction.released(this.#stream.push(piece))
+    const held = this.end()
+    return isDenial(held) ? held : held + piece
+  }
+
+  end(): string | Denial {
+    return this.#redaction.released(this.#stream.end())
+  }
+}
+
+function allowedBy(json: Uint8Array, { within, except, left }: Where): (found: Found) => boolean {
+  const inside = within === undefined ? null : spansOf(json, within)
+  const outside = spansOf(json, except)
+  return (found) =>
+    (inside === null || inside.some((span) => isWithin(found, span))) &&
+    !outside.some((span) => isWithin(found, span)) &&
+    left?.includes(nameBefore(json, found) ?? '') !== true
+}
+
+function spansOf(json: Uint8Array, paths: Where['within']): readonly Span[] {
+  return (paths ?? []).flatMap((path) => {
+    const span = findSpan(json, path)
+    return span === null ? [] : [span]
+  })
+}
+
+/** What stands between strings may reach further than the value that it belongs to; its hits say where they are. */
+function isWithin({ start, end, hits, kind }: Found, [first, last]: Span): boolean {
+  if (kind === 'gap') return hits.every((hit) => hit.start >= first && hit.end <= last)
+  return start > first && end < last
+}
+
+/** Longest name of a member that is left as it is, with what stands between it and its value. */
+const NAME_CHARS = 48
+
+/** The plain name of the member whose value a string is; null: it is none, or has another name. */
+function nameBefore(json: Uint8Array, { start, kind }: Found): string | null {
+  if (kind !== 'value') return null
+  const before = Buffer.from(json.subarray(Math.max(0, start - 1 - NAME_CHARS), start - 1)).toString('latin1')
+  return /(?<!\\)"([A-Za-z]+)"\s*:\s*$/.exec(before)?.[1] ?? null
+}
+
+function isStrict(json: Uint8Array): boolean {
+  try {
+    checkJson(json)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,96 @@
+import {
+  type Body,
+  type Call,
+  type Denial,
+  isDenial,
+  type RedactedView,
+  type Target,
+  type Where,
+} from '../../call/index.ts'
+import { type Stage, stage, type Verdict } from '../../pipeline/stage.ts'
+import type { Profile } from './profile.ts'
+import { type CountHit, Redaction } from './redaction.ts'
+
+/** What a plane says of its requests. */
+export interface RequestTexts {
+  readonly where: Where
+  /** The same body with other bytes. */
+  rewritten(body: Body, bytes: Uint8Array): Body | Denial
+  /** Texts of the body that headers repeat: they cannot be changed with it. */
+  repeated(call: Pick<Call, 'wire'>): readonly string[]
+}
+
+export interface RedactOptions {
+  readonly profileOf: (call: Call<'identity' | 'target'>) => Profile | null | Denial
+  /** By the kind of the target; undefined: its requests are looked at as a whole, and cannot be changed. */
+  readonly texts: Readonly<Partial<Record<Target['kind'], RequestTexts>>>
+  readonly count: CountHit
+}
+
+const NOTHING = { redacted: null } as const
+
+/** The stage `redact`: what must not leave is taken out of the arguments, or refused, before anybody sees them. */
+export function createRedactStage({
+  profileOf,
+  texts,
+  count,
+}: RedactOptions): Stage<'redact', 'identity' | 'target', 'redacted'> {
+  return stage({
+    name: 'redact',
+    needs: ['identity', 'target'],
+    gives: ['redacted'],
+    skipped: NOTHING,
+    admit(call) {
+      const profile = profileOf(call)
+      if (profile === null) return NOTHING
+      if (isDenial(profile)) return profile
+      const { body } = call
+      if (profile.arguments === null || body === null) return NOTHING
+      const redaction = new Redaction(profile, profile.arguments, 'arguments', count)
+      return redact({ call, body, redaction, texts: texts[call.facts.target.kind] })
+    },
+  })
+}
+
+interface Work {
+  readonly call: Call<'identity' | 'target'>
+  readonly body: Body
+  readonly redaction: Redaction
+  readonly texts: RequestTexts | undefined
+}
+
+function redact({ call, body, redaction, texts = UNKNOWN }: Work): Verdict<'redacted'> {
+  for (const text of texts.repeated(call)) {
+    const denial = redaction.fixedText(text)
+    if (denial !== null) return denial
+  }
+  const judged = redaction.judge(body.bytes, texts.where)
+  if (isDenial(judged)) return judged
+  const { bytes, shown, hits } = judged
+  if (hits === 0) return { redacted: new View(body, 0) }
+  const next = bytes === body.bytes ? body : texts.rewritten(body, bytes)
+  const view = shown === bytes ? next : texts.rewritten(body, shown)
+  if (isDenial(next)) return next
+  if (isDenial(view)) return view
+  const facts = { redacted: new View(view, hits) }
+  return next === body ? facts : { kind: 'replace', body: next, facts }
+}
+
+/** Nothing of such a body can be written anew. */
+const UNKNOWN: RequestTexts = { where: { fixed: [[]] }, rewritten: (body) => body, repeated: () => [] }
+
+/** The arguments with every hit replaced; a text only for who asks. */
+class View implements RedactedView {
+  readonly hits: number
+  readonly #body: Body
+
+  constructor(body: Body, hits: number) {
+    this.#body = body
+    this.hits = hits
+  }
+
+  get text(): string {
+    const { args } = this.#body
+    return args === null ? '' : Buffer.from(args.buffer, args.byteOffset, args.byteLength).toString('utf8')
+  }
+}

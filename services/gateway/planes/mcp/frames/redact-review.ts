@@ -1,0 +1,78 @@
+import {
+  type Call,
+  type Denial,
+  deny,
+  type Frame,
+  isDenial,
+  type Passed,
+  type Redactor,
+  type Where,
+} from '../../../call/index.ts'
+import type { Review, Running } from '../../../pipeline/stage.ts'
+import { isJsonObject, McpFrame } from './frame.ts'
+
+/** What of a message may be changed on its way to the client: not what the protocol says, and not what is under seal. */
+const MESSAGE: Where = {
+  within: [['result'], ['error'], ['params']],
+  except: [
+    ['result', 'nextCursor'],
+    ['result', 'requestState'],
+    ['params', 'progressToken'],
+    ['params', 'requestId'],
+  ],
+}
+
+/** Of a list also not the names by which the client asks. */
+const LIST: Where = { ...MESSAGE, left: ['name', 'uri', 'uriTemplate'] }
+
+/** Redacts what servers send: results, descriptions in lists, notifications, and what they ask of the client. */
+export function createRedactReview(
+  redactorOf: (call: Call<'identity' | 'target'>) => Redactor | Denial | null,
+): Review<'identity' | 'target'> {
+  return {
+    name: 'redact',
+    needs: ['identity', 'target'],
+    open(call) {
+      if (call.facts.target.kind !== 'mcp') return null
+      const redactor = redactorOf(call)
+      if (redactor === null) return null
+      return new MessageReview(redactor, call.operation === 'mcp.list' ? LIST : MESSAGE)
+    },
+  }
+}
+
+class MessageReview implements Running {
+  readonly #redactor: Redactor | Denial
+  readonly #where: Where
+
+  constructor(redactor: Redactor | Denial, where: Where) {
+    this.#redactor = redactor
+    this.#where = where
+  }
+
+  frame(frame: Frame): Passed {
+    const redactor = this.#redactor
+    if (isDenial(redactor)) return redactor
+    if (!(frame instanceof McpFrame)) return deny('internal', 'a message came in a form that cannot be redacted')
+    const { json } = frame
+    if (json === null) return [frame]
+    const told = isJsonObject(json) ? redactor.json(json, this.#where) : plainText(redactor, json)
+    if (isDenial(told)) return told
+    return [told === json ? frame : frame.withJson(told)]
+  }
+
+  end(): Passed {
+    return []
+  }
+}
+
+/** The body of an error that is no JSON. */
+function plainText(redactor: Redactor, bytes: Uint8Array): Uint8Array | Denial {
+  const pieces = redactor.pieces(false)
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
+  const first = pieces.push(text)
+  if (isDenial(first)) return first
+  const last = pieces.end()
+  if (isDenial(last)) return last
+  return first + last === text ? bytes : Buffer.from(first + last)
+}

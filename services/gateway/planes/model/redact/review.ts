@@ -1,0 +1,107 @@
+import { parseLossless } from '@plat/core'
+import {
+  type Call,
+  type Denial,
+  type Frame,
+  isDenial,
+  type Passed,
+  type Redactor,
+  type Where,
+} from '../../../call/index.ts'
+import type { Review, Running } from '../../../pipeline/stage.ts'
+import { isObject, member } from '../../wire/json.ts'
+import { eventData, withEventData } from '../../wire/sse.ts'
+import { ModelFrame } from '../frame.ts'
+import { ChunkTexts } from './chunk-texts.ts'
+
+/** What of an answer may be changed: what was generated, and what an error says. */
+const ANSWER: Where = { within: [['choices'], ['error']] }
+
+/** Redacts what models generate: whole answers, and streams whose chunks are held back while they may be part of something. */
+export function createRedactReview(
+  redactorOf: (call: Call<'identity' | 'target'>) => Redactor | Denial | null,
+): Review<'identity' | 'target'> {
+  return {
+    name: 'redact',
+    needs: ['identity', 'target'],
+    open(call) {
+      if (call.facts.target.kind !== 'model') return null
+      const redactor = redactorOf(call)
+      return redactor === null ? null : new AnswerReview(redactor)
+    },
+  }
+}
+
+class AnswerReview implements Running {
+  readonly #redactor: Redactor | Denial
+  readonly #chunks: ChunkTexts | null
+
+  constructor(redactor: Redactor | Denial) {
+    this.#redactor = redactor
+    this.#chunks = isDenial(redactor) ? null : new ChunkTexts(redactor)
+  }
+
+  frame(frame: Frame): Passed {
+    if (isDenial(this.#redactor)) return this.#redactor
+    const { raw, role } = frame
+    if (raw === null || role === 'progress') return [frame]
+    const data = eventData(raw)
+    if (data === null) return this.#whole(this.#redactor, frame, raw)
+    if (role !== 'final') return this.#chunk(frame, raw, data)
+    const held = this.#held()
+    return isDenial(held) ? held : [...held, frame]
+  }
+
+  end(): Passed {
+    return this.#held()
+  }
+
+  #whole(redactor: Redactor, frame: Frame, json: Uint8Array): Passed {
+    const told = redactor.json(json, ANSWER)
+    if (isDenial(told)) return told
+    if (told === json) return [frame]
+    return [ModelFrame.body(frame.role === 'error' ? 'error' : 'final', withoutLogprobs(told))]
+  }
+
+  #chunk(frame: Frame, raw: Uint8Array, data: Uint8Array): Passed {
+    const chunk = parsed(data)
+    if (!isObject(chunk)) return [frame]
+    const told = this.#chunks?.take(chunk) ?? null
+    if (told === null) return [frame]
+    if (isDenial(told)) return told
+    return [...told.before.map(eventOf), ModelFrame.event(withEventData(raw, jsonOf(told.chunk)))]
+  }
+
+  /** What is still held back, once nothing follows. */
+  #held(): readonly Frame[] | Denial {
+    const held = this.#chunks?.end() ?? []
+    return isDenial(held) ? held : held.map(eventOf)
+  }
+}
+
+function parsed(data: Uint8Array): unknown {
+  try {
+    return parseLossless(data)
+  } catch {
+    // No reader can make a chunk of it.
+    return undefined
+  }
+}
+
+function eventOf(chunk: object): ModelFrame {
+  return ModelFrame.event(Buffer.from(`data: ${JSON.stringify(chunk)}\n\n`))
+}
+
+function jsonOf(chunk: object): Uint8Array {
+  return Buffer.from(JSON.stringify(chunk))
+}
+
+/** The tokens that were generated, one by one, would say what was taken out. */
+function withoutLogprobs(json: Uint8Array): Uint8Array {
+  const answer = parseLossless(json)
+  const choices = member(answer, 'choices')
+  if (!isObject(answer) || !Array.isArray(choices) || !choices.some((one) => isObject(member(one, 'logprobs'))))
+    return json
+  const told = choices.map((one: unknown) => (isObject(one) ? { ...one, logprobs: null } : one))
+  return jsonOf({ ...answer, choices: told })
+}

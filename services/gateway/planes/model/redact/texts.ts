@@ -1,0 +1,9 @@
+import type { Body, Denial } from '../../../call/index.ts'
+import { readModelBody } from '../request.ts'
+
+/** Where the texts of this plane's requests stand: everywhere but in the name of the model, which routes and policies go by. */
+export const modelTexts = {
+  where: { except: [['model']] },
+  rewritten: (_: Body, bytes: Uint8Array): Body | Denial => readModelBody(bytes),
+  repeated: () => [],
+}
