@@ -1,15 +1,9 @@
 export type { Damage } from './chain.ts'
 export { holdsOf, settledOf } from './holds.ts'
-export { type LedgerPage, type LedgerQuery, ledgerPage, newestFirst } from './page.ts'
+export { type LedgerMoment, ledgerPage, newestFirst } from './page.ts'
 export { type CheckpointBody, type CheckpointKeys, signCheckpoint } from './proof/checkpoint.ts'
 export { TreeKeeper } from './proof/keeper.ts'
-export {
-  checkpointsPath,
-  type KeptCheckpoint,
-  LedgerRolledBack,
-  lastCheckpoint,
-  refuseRolledBack,
-} from './proof/kept.ts'
+export { checkpointsPath, lastCheckpoint, refuseRolledBack } from './proof/kept.ts'
 export { type NoReceipt, type Receipt, receiptBeside, receiptFromLedger, verifyReceipt } from './proof/receipt.ts'
 export { leafHash, MerkleTree } from './proof/tree.ts'
 export { type TailLine, type TailOptions, tailLedger } from './tail.ts'

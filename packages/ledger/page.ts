@@ -9,16 +9,23 @@ import { startOfLast } from './tail.ts'
 const PAGE_BYTES = 32 * 1024 * 1024
 
 /** A ledger line as JSON. */
-export type LedgerLine = Readonly<Record<string, unknown>>
+export interface LedgerLine {
+  readonly seq: number
+  readonly rec: Readonly<Record<string, unknown>>
+  readonly [member: string]: unknown
+}
+
+/** A place in a ledger: the number of a record, or a time as records tell theirs. */
+export type LedgerMoment = number | { readonly at: string }
 
 export interface LedgerQuery {
-  /** The first record; 0 when absent. */
-  readonly from?: number
-  /** The last record. */
-  readonly to?: number
+  /** The first record. By a time it is found as long as the clock of the ledger was not set back. */
+  readonly from: LedgerMoment
+  /** The last record; null: the ledger's. */
+  readonly to: LedgerMoment | null
   readonly limit: number
-  /** Which records are wanted; all when absent. */
-  readonly wants?: (rec: Readonly<Record<string, unknown>>) => boolean
+  /** Which records are wanted. */
+  readonly wants: (rec: Readonly<Record<string, unknown>>) => boolean
 }
 
 export interface LedgerPage {
@@ -28,28 +35,40 @@ export interface LedgerPage {
 }
 
 /** Records of a ledger in their order. They are found without an index and not verified. */
-export async function ledgerPage(path: string, { from = 0, to, limit, wants }: LedgerQuery): Promise<LedgerPage> {
+export async function ledgerPage(path: string, { from, to, limit, wants }: LedgerQuery): Promise<LedgerPage> {
   return await withFile(path, async (file) => {
-    const start = await firstLine(file, (line) => (seqOf(line) ?? -1) >= from)
+    const start = await firstLine(file, (line) => isReached(line, from))
     const items: LedgerLine[] = []
     let next: number | null = null
     await scanLines(readerOf(file), {
       from: start,
       onLine(buffer, begin, end, offset) {
-        const line = buffer.subarray(begin, end)
-        const seq = seqOf(line)
-        if (seq === null || (to !== undefined && seq > to)) return false
+        const line = jsonOf(buffer.subarray(begin, end))
+        if (line === null || (to !== null && isPast(line, to))) return false
         if (items.length === limit || offset - start >= PAGE_BYTES) {
-          next = seq
+          next = line.seq
           return false
         }
-        const value = jsonOf(line)
-        if (value !== null && isObject(value.rec) && wants?.(value.rec) !== false) items.push(value)
+        if (wants(line.rec)) items.push(line)
         return true
       },
     })
     return { items, next }
   })
+}
+
+function isReached(line: Buffer, moment: LedgerMoment): boolean {
+  if (typeof moment === 'number') return (seqOf(line) ?? -1) >= moment
+  return timeOf(jsonOf(line)) >= moment.at
+}
+
+function isPast(line: LedgerLine, moment: LedgerMoment): boolean {
+  return typeof moment === 'number' ? line.seq > moment : timeOf(line) > moment.at
+}
+
+/** RFC 3339 with six digits of a second, in UTC: such texts are in the order of their times. */
+function timeOf(line: LedgerLine | null): string {
+  return typeof line?.rec.at === 'string' ? line.rec.at : ''
 }
 
 /** Lines of a file of checkpoints, the newest first: `limit` of those before record `before`, or of all. No file: none. */
@@ -68,8 +87,7 @@ export async function newestFirst(path: string, limit: number, before: number | 
           return items.length < limit
         },
       })
-      const oldest = items.at(-1)?.seq
-      return { items, next: start > 0 && typeof oldest === 'number' ? oldest : null }
+      return { items, next: start > 0 ? (items.at(-1)?.seq ?? null) : null }
     })
   } catch (error) {
     if (isMissing(error)) return { items: [], next: null }
@@ -93,11 +111,15 @@ function readerOf(file: FileHandle) {
   }
 }
 
-function jsonOf(line: Buffer): LedgerLine | null {
+function jsonOf(text: Buffer): LedgerLine | null {
   try {
-    const value: unknown = JSON.parse(line.toString())
-    return isObject(value) ? value : null
+    const value: unknown = JSON.parse(text.toString())
+    return isLine(value) ? value : null
   } catch {
     return null
   }
+}
+
+function isLine(value: unknown): value is LedgerLine {
+  return isObject(value) && typeof value.seq === 'number' && isObject(value.rec)
 }

@@ -2,5 +2,5 @@ export { type Admin, type AdminOptions, type AdminRoutes, createAdmin } from './
 export type { Caller } from './caller.ts'
 export { adminBlock, adminOidcBlock } from './config.ts'
 export { AdminFault } from './fault.ts'
-export { type Page, page } from './page.ts'
+export { limitOf, type Page, page } from './page.ts'
 export { bodyAs, parameter, queried } from './read.ts'

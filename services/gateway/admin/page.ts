@@ -25,7 +25,8 @@ export function page<T extends { readonly id: string }>(items: readonly T[], que
   return { items: shown, nextCursor: after.length > limit ? (shown.at(-1)?.id ?? null) : null }
 }
 
-function limitOf(query: unknown): number {
+/** `limit` of the query. Throws `invalid_request`. */
+export function limitOf(query: unknown): number {
   const text = queried(query, 'limit')
   if (text === null) return PAGE_DEFAULT
   const limit = /^[1-9]\d{0,3}$/.test(text) ? Number(text) : 0
