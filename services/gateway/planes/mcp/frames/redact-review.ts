@@ -26,7 +26,7 @@ const MESSAGE: Where = {
 const LIST: Where = { ...MESSAGE, left: ['name', 'uri', 'uriTemplate'] }
 
 /** Redacts what servers send: results, descriptions in lists, notifications, and what they ask of the client. */
-export function createRedactReview(
+export function createMessageRedactReview(
   redactorOf: (call: Call<'identity' | 'target'>) => Redactor | Denial | null,
 ): Review<'identity' | 'target'> {
   return {

@@ -18,7 +18,7 @@ import { ChunkTexts } from './chunk-texts.ts'
 const ANSWER: Where = { within: [['choices'], ['error']] }
 
 /** Redacts what models generate: whole answers, and streams whose chunks are held back while they may be part of something. */
-export function createRedactReview(
+export function createAnswerRedactReview(
   redactorOf: (call: Call<'identity' | 'target'>) => Redactor | Denial | null,
 ): Review<'identity' | 'target'> {
   return {
