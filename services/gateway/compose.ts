@@ -9,6 +9,7 @@ import { isDenial, Snapshots } from './call/index.ts'
 import type { GatewayConfig } from './config.ts'
 import {
   authMetrics,
+  dlpMetrics,
   budgetMetrics,
   failoverMetrics,
   modelMetrics,
@@ -27,6 +28,7 @@ import { createBudgets, type OpeningLimits, openLimits, pricingSlot } from './fe
 import { createCredentials } from './features/credentials/index.ts'
 import { type Authenticator, createAuthenticator, openPeople, type People } from './features/identity/index.ts'
 import { bindToSvid, createProfiling } from './features/listeners/index.ts'
+import { createDlp } from './features/dlp/index.ts'
 import { createModels } from './features/models/index.ts'
 import { createPins, type PinsFeature, type ServerPins } from './features/pins/index.ts'
 import { createPolicies, createRego, policySlot } from './features/policy/index.ts'
@@ -50,12 +52,14 @@ import {
   type AskingPlane,
   createListReview,
   createMcpPlane,
+  createMessageRedactReview,
   createPinReview,
   createSealer,
   loadSealKeys,
+  mcpTexts,
   type Sealer,
 } from './planes/mcp/index.ts'
-import { createDemand, createMeter, createModelPlane } from './planes/model/index.ts'
+import { createAnswerRedactReview, createDemand, createMeter, createModelPlane, modelTexts } from './planes/model/index.ts'
 
 /** What a gateway is made of, beside its own parts. */
 export interface GatewayOptions {
@@ -231,6 +235,19 @@ async function startPins(shared: Shared, { servers }: Features, mcp: AskingPlane
   )
 }
 
+/** What must not pass, by the profiles of the configuration and the names that servers and routes give. */
+function createRedaction({ config, metrics }: Shared, { servers, models }: Features) {
+  return createDlp({
+    config,
+    ownProfile({ snapshot, facts: { target } }) {
+      const place = target.kind === 'model' ? models.route(snapshot, target.key) : servers.upstream(snapshot, target.key)
+      return place?.dlpProfile ?? null
+    },
+    texts: { mcp: mcpTexts, model: modelTexts },
+    count: dlpMetrics(metrics),
+  })
+}
+
 /** The order of the governed call: the request's stages, the reply's reviews. */
 function createPipeline(shared: Shared, features: Features & { readonly pins: PinsFeature }): Runner {
   const { authenticator, revocations, servers, models, taint, policies, approvals, budgets, pins } = features
@@ -239,6 +256,7 @@ function createPipeline(shared: Shared, features: Features & { readonly pins: Pi
   const { svidMode: mode, svidTrustDomains: trustDomains } = config.tls
   const svids = { mode, trustDomains, clock, ...svidMetrics(metrics) }
   const meters = [createMeter(budgets.price), budgets.toolMeter]
+  const dlp = createRedaction(shared, features)
   return keep(
     createRunner({
       stages: stages([
@@ -247,11 +265,14 @@ function createPipeline(shared: Shared, features: Features & { readonly pins: Pi
         pins.stage,
         taint.stage,
         policies.stage,
+        dlp.stage,
         approvals.stage,
         budgets.stage,
       ]),
       reviews: [
         createPinReview(pins.shows),
+        createMessageRedactReview(dlp.redactor),
+        createAnswerRedactReview(dlp.redactor),
         createListReview(({ snapshot, facts: { identity, target } }, tools) => {
           const sinksOf = (tool: string) => servers.labels(snapshot, target, tool).sinks
           return policies.shows(snapshot, { identity, target, taints: taint.labelsOf(identity), sinksOf }, tools)

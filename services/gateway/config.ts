@@ -15,6 +15,7 @@ import { adminBlock, adminOidcBlock } from './admin/config.ts'
 import { approvalPreviewBlock, approvalQuorumBlock, approvalsBlock } from './features/approvals/config.ts'
 import { auditBlock, transparencyLogBlock } from './features/audit/config.ts'
 import { budgetsBlock } from './features/budgets/config.ts'
+import { dlpBlock, dlpProfilesBlock } from './features/dlp/config.ts'
 import { dpopBlock, identityBlock } from './features/identity/config.ts'
 import { listenersBlock, tlsBlock } from './features/listeners/config.ts'
 import { cloudCredentialsBlock, modelRoutingBlock, modelsBlock } from './features/models/config.ts'
@@ -48,6 +49,8 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   approvalsBlock,
   approvalPreviewBlock,
   approvalQuorumBlock,
+  dlpProfilesBlock,
+  dlpBlock,
   taintBlock,
   adminBlock,
   adminOidcBlock,
@@ -66,11 +69,13 @@ export type GatewayConfig = Readonly<
     Static<typeof auditBlock.schema> &
     Static<typeof budgetsBlock.schema> &
     Static<typeof approvalsBlock.schema> &
+    Static<typeof dlpProfilesBlock.schema> &
     Static<typeof taintBlock.schema> &
     Static<typeof revocationsBlock.schema> & {
       tls: Readonly<Static<typeof tlsBlock.schema>>
       identity: Readonly<Static<typeof identityBlock.schema>>
       dpop: Readonly<Static<typeof dpopBlock.schema>>
+      dlp: Readonly<Static<typeof dlpBlock.schema>>
       approvalPreview: Readonly<Static<typeof approvalPreviewBlock.schema>>
       adminAuth: Readonly<Static<typeof adminBlock.schema> & { oidc: Static<typeof adminOidcBlock.schema> }>
       modelRouting: Readonly<Static<typeof modelRoutingBlock.schema>>
@@ -142,7 +147,7 @@ export function readConfigFile(path: string): { kind: 'text'; text: string } | {
 
 /** Gives a checked configuration without errors its type; throws when tables and types disagree. */
 export function typedConfig(config: Record<string, unknown>): GatewayConfig {
-  const { tls, identity, dpop, adminAuth, approvalPreview, modelRouting, policy, posture, tokenVault } = config
+  const { tls, identity, dpop, dlp, adminAuth, approvalPreview, modelRouting, policy, posture, tokenVault } = config
   if (
     Check(listenersBlock.schema, config) &&
     Check(policyBlock.schema, config) &&
@@ -152,12 +157,14 @@ export function typedConfig(config: Record<string, unknown>): GatewayConfig {
     Check(auditBlock.schema, config) &&
     Check(budgetsBlock.schema, config) &&
     Check(approvalsBlock.schema, config) &&
+    Check(dlpProfilesBlock.schema, config) &&
     Check(taintBlock.schema, config) &&
     Check(revocationsBlock.schema, config) &&
     Check(tlsBlock.schema, tls) &&
     Check(approvalPreviewBlock.schema, approvalPreview) &&
     Check(identityBlock.schema, identity) &&
     Check(dpopBlock.schema, dpop) &&
+    Check(dlpBlock.schema, dlp) &&
     Check(modelRoutingBlock.schema, modelRouting) &&
     Check(postureBlock.schema, posture) &&
     Check(tokenVaultBlock.schema, tokenVault) &&
@@ -174,6 +181,7 @@ export function typedConfig(config: Record<string, unknown>): GatewayConfig {
       tls,
       identity,
       dpop,
+      dlp,
       adminAuth: { ...adminAuth, oidc: adminAuth.oidc },
       approvalPreview,
       modelRouting,

@@ -1,4 +1,5 @@
 import type { BudgetMetrics } from './features/budgets/index.ts'
+import type { CountHit } from './features/dlp/index.ts'
 import type { AuthMetrics } from './features/identity/index.ts'
 import type { SvidOptions } from './features/listeners/index.ts'
 import type { ModelsOptions } from './features/models/index.ts'
@@ -125,6 +126,12 @@ export function budgetMetrics(metrics: GatewayMetrics): BudgetMetrics {
     alerted: (scope, percent) => alerts.inc({ scope, percent: String(percent) }),
     rateLimited: () => rateLimited.inc({}),
   }
+}
+
+/** What data-loss prevention counts. */
+export function dlpMetrics(metrics: GatewayMetrics): CountHit {
+  const hits = metrics.counter('plat_gateway_dlp_hits_total')
+  return (detector, direction, action) => hits.inc({ detector, direction, action })
 }
 
 /** What revocations count. */

@@ -157,6 +157,13 @@ export const gatewayMetricRows = [
   },
   {
     ...policy,
+    name: 'plat_gateway_dlp_hits_total',
+    type: 'counter',
+    labels: { detector: NAMES, direction: ['arguments', 'response'], action: ['audit', 'redact', 'deny'] },
+    help: 'What profiles of data-loss prevention found, by detector, and what was done about it; oversize is a message with more text than is read',
+  },
+  {
+    ...policy,
     name: 'plat_gateway_taint_events_total',
     type: 'counter',
     labels: { op: ['added', 'cleared'], label: NAMES },

@@ -8,7 +8,6 @@ import { configBundleBlock } from './features/config-bundle/config.ts'
 import { configSyncBlock } from './features/config-sync/config.ts'
 import { energyBlock, sandboxUsageBlock } from './features/costs/config.ts'
 import { ctxengineBlock } from './features/ctxengine/config.ts'
-import { dlpBlock, dlpProfilesBlock } from './features/dlp/config.ts'
 import { evidenceBlock } from './features/evidence/config.ts'
 import { guardsBlock } from './features/guards/config.ts'
 import { infraBlock } from './features/infra/config.ts'
@@ -35,8 +34,6 @@ export const unbuiltBlocks: readonly ConfigBlock[] = [
   notificationsBlock,
   energyBlock,
   sandboxUsageBlock,
-  dlpBlock,
-  dlpProfilesBlock,
   guardsBlock,
   captureArgsBlock,
   activityBlock,

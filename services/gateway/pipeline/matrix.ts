@@ -70,8 +70,8 @@ export const matrix = {
     covers: 'lists, server/discover',
     built: true,
     filters: ['taints', 'policy'],
-    reviews: ['redact', 'pins', 'policy'],
-    note: 'redact: descriptions',
+    reviews: ['pins', 'policy', 'redact'],
+    note: 'pins: the definitions as the server gives them; redact: descriptions',
   },
   'mcp.get': {
     ...plain,

@@ -41,7 +41,7 @@ const route = Type.Object({
   reasoning: Type.Optional(Type.Boolean({ description: 'Takes `max_completion_tokens`; default detected.' })),
   maxTokensPerRequest: Type.Integer({ default: 0, minimum: 0, description: 'Clamp for `max_tokens`; 0 unlimited.' }),
   tokensPerMinute: Type.Integer({ default: 0, minimum: 0, description: 'Per session; 0 unlimited.' }),
-  dlpProfile: Type.String({ default: 'none', ...unbuilt, description: '`none` disables.' }),
+  dlpProfile: Type.String({ default: '', description: 'Profile of `dlpProfiles`; before `dlp.models`; `none` disables.' }),
   preferJurisdiction: Type.String({ default: '', ...unbuilt, description: 'Endpoints there are tried first.' }),
   providerTools: Type.Array(Type.String(), { default: [], ...unbuilt, description: 'Allowed provider-hosted tools.' }),
   fallbacks: Type.Array(Type.Object(endpointKeys()), {

@@ -30,7 +30,6 @@ function unbuiltParts({ models }: ModelsFile): string[] {
 
 function unbuiltOf(route: ModelRouteEntry): string[] {
   const out = unbuiltOfEndpoint(route)
-  if ((route.dlpProfile ?? 'none') !== 'none') out.push('dlpProfile')
   if ((route.providerTools ?? []).length > 0) out.push('providerTools')
   for (const [index, fallback] of (route.fallbacks ?? []).entries())
     out.push(...unbuiltOfEndpoint(fallback).map((part) => `fallbacks[${index}].${part}`))

@@ -17,6 +17,8 @@ export interface Route {
   readonly agents: ReadonlySet<string>
   /** Null: unlimited. */
   readonly maxTokensPerRequest: number | null
+  /** `dlpProfile`; null: it names none. */
+  readonly dlpProfile: string | null
   /** Of each session; null: unlimited. */
   readonly tokensPerMinute: number | null
   /** Whether output is limited by `max_completion_tokens`: as the route says, else by the model's name. */
@@ -87,6 +89,7 @@ function routeOf(name: string, entry: ModelRouteEntry): Route {
     namespaces: new Set(entry.namespaces),
     agents: new Set([...owner, ...(entry.agents ?? [])]),
     maxTokensPerRequest: entry.maxTokensPerRequest || null,
+    dlpProfile: entry.dlpProfile || null,
     tokensPerMinute: entry.tokensPerMinute || null,
     takesCompletionTokens: (model) => entry.reasoning ?? REASONING.test(model),
   }

@@ -21,6 +21,8 @@ export interface Upstream {
   readonly auth: UpstreamAuth
   /** What tool definitions are held against; null: mode `off`. */
   readonly pins: Pins | null
+  /** Its own profile of data-loss prevention; null: it names none. */
+  readonly dlpProfile: string | null
   /** Taint labels of its tools. */
   readonly labels: TaintRules
 }
@@ -177,6 +179,7 @@ function upstreamOf(key: string, entry: ServerEntry): Upstream {
     jurisdiction: entry.jurisdiction ?? null,
     auth,
     pins: entry.pins === undefined ? null : pinsOf(entry.pins),
+    dlpProfile: entry.dlpProfile ?? null,
     labels: taintRules(entry.trust, entry.toolLabels),
   }
 }
@@ -200,6 +203,7 @@ function staticUpstream(name: string, url: string): Upstream {
     jurisdiction: null,
     auth: { type: 'none' },
     pins: null,
+    dlpProfile: null,
     labels: UNTRUSTED,
   }
 }

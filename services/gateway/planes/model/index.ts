@@ -24,6 +24,8 @@ import { ModelBody } from './request.ts'
 export { createDemand } from './demand.ts'
 export type { FailoverMetrics } from './failover.ts'
 export { createMeter, type Price } from './meter.ts'
+export { createAnswerRedactReview } from './redact/review.ts'
+export { modelTexts } from './redact/texts.ts'
 export { ModelBody, type ModelRequest, withMaxTokens } from './request.ts'
 
 /** A route as the plane needs it. */
