@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { TestClock } from '@plat/core'
+import { isShort, LocalLimits } from '@plat/state'
+import { Alerts, type BudgetAlert } from './alerts.ts'
+import { Budget, BudgetItem } from './caps/budget.ts'
+import { alertRecord } from './record.ts'
+
+function world(amount = 100, zone = 'UTC') {
+  const clock = new TestClock()
+  const told: string[] = []
+  const alerts = new Alerts({ now: () => clock.now(), zone })
+  const limits = new LocalLimits({ clock, zone, onSpent: alerts.spent })
+  let broken = false
+  alerts.begin(async ({ percent, window, spent }: BudgetAlert) => {
+    if (broken) throw new Error('the disk is full')
+    told.push(`${window} ${percent} ${spent}`)
+  })
+  const budgetOf = (cap: number) =>
+    new Budget({
+      id: 'Agent/default/a/day',
+      source: 'Agent/default/a',
+      scope: 'agent',
+      window: 'day',
+      unit: 'micros',
+      amount: cap,
+      alerts: [50, 80, 100],
+    })
+  let calls = 0
+  const spend = (micros: number, { cap = amount, window = '2026-01-01' } = {}) => {
+    const budget = budgetOf(cap)
+    const item = new BudgetItem({ budget, key: budget.prefix }, window, micros)
+    const hold = limits.take(`${calls++}`, [item], clock.now() + 1)
+    if (hold instanceof Promise || isShort(hold)) assert.fail('no hold')
+    hold.settle(new Map([[item.key, micros]]))
+    return told.splice(0)
+  }
+  return { clock, alerts, spend, breaks: (now: boolean) => (broken = now), budgetOf, told }
+}
+
+test('each percentage of a window is told once, all that were passed in one step, and the next window begins anew', () => {
+  const { spend } = world()
+  assert.deepEqual(spend(49), [])
+  assert.deepEqual(spend(1), ['2026-01-01 50 50'])
+  assert.deepEqual(spend(10), [])
+  assert.deepEqual(spend(40), ['2026-01-01 80 100', '2026-01-01 100 100'])
+  assert.deepEqual(spend(50, { window: '2026-01-02' }), ['2026-01-02 50 50'])
+})
+
+test('a cap that was lowered is told of with the next call, one that was raised is not told of again', () => {
+  const { spend } = world()
+  assert.deepEqual(spend(50), ['2026-01-01 50 50'])
+  assert.deepEqual(spend(1, { cap: 60 }), ['2026-01-01 80 51'])
+  assert.deepEqual(spend(34, { cap: 100 }), [])
+  assert.deepEqual(spend(15), ['2026-01-01 100 100'])
+})
+
+test('what an earlier process told is not told again, and an alert that could not be kept is', async () => {
+  const { spend, alerts, breaks, told } = world()
+  alerts.restore('usd/Agent/default/a/day', '2026-01-01', 50)
+  assert.deepEqual(spend(60), [])
+  breaks(true)
+  assert.deepEqual(spend(20), [])
+  await new Promise((done) => setImmediate(done))
+  breaks(false)
+  assert.deepEqual(spend(1), ['2026-01-01 80 81'])
+  assert.deepEqual(told, [])
+})
+
+test('windows that are over in their zone are forgotten', async () => {
+  const { spend, alerts, clock } = world(100, 'America/New_York')
+  spend(50)
+  await clock.advance(25 * 3_600_000)
+  assert.equal(alerts.told().length, 1, 'it is still the first of January in New York')
+  await clock.advance(4 * 3_600_000)
+  assert.equal(alerts.told().length, 0)
+})
+
+test('the record of an alert says which budget, how much of it and in which window', () => {
+  const { budgetOf } = world()
+  const budget = budgetOf(100)
+  assert.deepEqual(alertRecord({ budget, key: budget.prefix, window: '2026-01-01', percent: 80, spent: 81 }, 'EUR'), {
+    kind: 'alert',
+    alert: 'budget.threshold',
+    budget: 'Agent/default/a/day',
+    source: 'Agent/default/a',
+    scope: 'agent',
+    key: 'usd/Agent/default/a/day',
+    window: '2026-01-01',
+    percent: 80,
+    spent: 81,
+    cap: 100,
+    unit: 'micros',
+    currency: 'EUR',
+  })
+})

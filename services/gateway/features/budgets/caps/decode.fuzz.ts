@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict'
+import { systemClock } from '@plat/core'
+import fc from 'fast-check'
+import { testIdentity } from '../../../call/testing/identity.ts'
+import { decodeBudgets } from './decode.ts'
+import { BudgetTable } from './table.ts'
+
+/** Cases between two looks at the clock. */
+const BATCH = 500
+
+const name = fc.oneof(
+  fc.constantFrom('a', 'default', 'default/a', '*', 'a*b*', '', '__proto__'),
+  fc.string({ maxLength: 8 }),
+)
+const names = fc.oneof({ weight: 4, arbitrary: fc.array(name, { maxLength: 3 }) }, fc.anything({ maxDepth: 1 }))
+const match = fc.dictionary(fc.constantFrom('namespaces', 'agents', 'users', 'groups', 'x'), names, { maxKeys: 3 })
+const amount = fc.oneof(fc.constantFrom(0, 1, -1, 0.5, 2 ** 53, Number.MAX_SAFE_INTEGER), fc.nat())
+const entry = fc.record(
+  {
+    id: fc.constantFrom('Agent/default/a/day', 'Agent/default/a/', 'BudgetPolicy/n/p/x', 'x'),
+    source: fc.constantFrom('Agent/default/a', 'BudgetPolicy/n/p', 'Agent/a'),
+    match,
+    window: fc.constantFrom('session', 'day', 'month', 'year'),
+    capMicros: amount,
+    tokens: amount,
+    alerts: fc.array(fc.integer({ min: -1, max: 101 }), { maxLength: 3 }),
+  },
+  { requiredKeys: ['id', 'source', 'match', 'window', 'alerts'] },
+)
+const file = fc.record({
+  version: fc.constantFrom(1, 1, 2),
+  currency: fc.constantFrom('USD', 'EUR', 'usd'),
+  budgets: fc.array(entry, { maxLength: 3 }),
+})
+const bytes = fc.oneof(
+  file.map((one) => Buffer.from(JSON.stringify(one))),
+  fc.tuple(file, fc.nat(), fc.uint8Array({ minLength: 1, maxLength: 3 })).map(([one, at, noise]) => {
+    const whole = Buffer.from(JSON.stringify(one))
+    const place = at % whole.length
+    return Buffer.concat([whole.subarray(0, place), noise, whole.subarray(place + 1)])
+  }),
+)
+
+/** What was accepted can be counted in: ids are told apart, amounts are whole, thresholds lie within the cap. */
+function tryBudgets(text: Uint8Array): void {
+  const decoded = decodeBudgets(text)
+  if ('problems' in decoded) {
+    assert.ok(decoded.problems.length > 0)
+    return
+  }
+  const table = new BudgetTable(decoded.currency, decoded.entries)
+  const found = table.matching({ ...testIdentity, user: 'a', groups: ['default'] })
+  assert.equal(new Set(found.map(({ key }) => key)).size, found.length)
+  for (const { budget } of found) {
+    assert.ok(Number.isSafeInteger(budget.amount) && budget.amount >= 0)
+    for (const { amount: at } of budget.thresholds) assert.ok(at >= 0 && at <= budget.amount)
+  }
+}
+
+/** No file makes the strict decoder throw, and what it takes can be counted in. */
+export const target = {
+  name: 'gateway: budgetsFile',
+  async run(seconds: number, seed: number): Promise<{ cases: number }> {
+    const end = systemClock.monotonic() + seconds * 1000
+    let cases = 0
+    for (let round = 0; systemClock.monotonic() < end; round++) {
+      fc.assert(
+        fc.property(bytes, (text) => {
+          cases++
+          tryBudgets(text)
+        }),
+        { seed: seed + round, numRuns: BATCH },
+      )
+    }
+    return { cases }
+  },
+}

@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { TestClock } from '@plat/core'
+import type { Log } from '@plat/process'
+import { Snapshots } from '../../../call/index.ts'
+import { budgetCurrencyOf } from '../currency.ts'
+import { watchPricing } from '../pricing/pricing.ts'
+import { everySession } from './budget.ts'
+import { watchBudgets } from './watch.ts'
+
+const budget = {
+  id: 'Agent/default/a/day',
+  source: 'Agent/default/a',
+  match: {},
+  window: 'day',
+  capMicros: 5,
+  alerts: [],
+}
+const file = (currency: string, more: object = {}) =>
+  JSON.stringify({ version: 1, currency, budgets: [{ ...budget, ...more }] })
+const prices = (currency: string, id: string) => JSON.stringify({ version: 1, currency, id, models: {} })
+
+function world(t: TestContext, config: { readonly budgetCurrency?: string; readonly without?: boolean } = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'plat-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  const clock = new TestClock()
+  const snapshots = new Snapshots()
+  const said: string[] = []
+  const log: Log = {
+    debug() {},
+    info() {},
+    warn() {},
+    error: (fields, message) => said.push(`${message}: ${'problems' in fields ? String(fields.problems) : ''}`),
+    child: () => log,
+  }
+  const paths = { budgets: join(folder, 'budgets.json'), prices: join(folder, 'prices.json') }
+  const keys = {
+    budgetsFile: config.without === true ? '' : paths.budgets,
+    pricingFile: paths.prices,
+    budgetCurrency: config.budgetCurrency ?? '',
+    policyReloadSeconds: 2,
+  }
+  const pricing = watchPricing({ config: keys, snapshots, clock, log })
+  const watch = watchBudgets({ config: keys, session: everySession(7), snapshots, clock, log })
+  t.after(() => {
+    pricing.stop()
+    watch.stop()
+  })
+  const check = async () => {
+    await pricing.check()
+    await watch.check()
+    return said.splice(0)
+  }
+  const amounts = () => watch.of(snapshots.current)?.budgets.map(({ amount }) => amount) ?? null
+  return { paths, keys, check, amounts }
+}
+
+test('budgets are read again when the file changes, and a bad file leaves the good ones in force', async (t) => {
+  // Shows D3.cost.budgetsFile.
+  const { paths, check, amounts } = world(t)
+  assert.match((await check()).join(), /budgetsFile is refused: no call that costs anything passes: no such file/)
+  assert.equal(amounts(), null)
+  writeFileSync(paths.budgets, file('USD'))
+  assert.deepEqual([await check(), amounts()], [[], [7, 5]])
+  writeFileSync(paths.budgets, file('USD', { capMicros: -1 }))
+  assert.match((await check()).join(), /the budgets read before stay in force: budgets\[0\].capMicros/)
+  assert.deepEqual(amounts(), [7, 5])
+  rmSync(paths.budgets)
+  assert.match((await check()).join(), /stay in force: no such file/)
+  writeFileSync(paths.budgets, JSON.stringify({ version: 1, currency: 'USD', budgets: [] }))
+  assert.deepEqual([await check(), amounts()], [[], [7]])
+})
+
+test('without a file there is the cap of every session, whatever its currency', async (t) => {
+  const { check, amounts } = world(t, { without: true })
+  await check()
+  assert.deepEqual(amounts(), [7])
+})
+
+test('budgets in another currency than that of the prices, else USD, are refused', async (t) => {
+  // Shows D3.cost.budgetCurrency, D3.error.budgetCurrency.
+  const { paths, keys, check, amounts } = world(t)
+  writeFileSync(paths.budgets, file('EUR'))
+  assert.match((await check()).join('\n'), /currency: EUR, but the gateway counts in USD; nothing is converted/)
+  assert.equal(amounts(), null)
+  assert.equal(await budgetCurrencyOf(keys), 'USD')
+  writeFileSync(paths.prices, prices('EUR', 'one'))
+  assert.equal(await budgetCurrencyOf(keys), 'EUR')
+  await check()
+  assert.deepEqual(amounts(), [7, 5], 'the prices brought the currency of the budgets')
+  writeFileSync(paths.prices, prices('CHF', 'two'))
+  assert.match((await check()).join('\n'), /currency: EUR, but the gateway counts in CHF/)
+})
+
+test('budgetCurrency rules: budgets and prices in another are refused', async (t) => {
+  const { paths, keys, check, amounts } = world(t, { budgetCurrency: 'EUR' })
+  writeFileSync(paths.budgets, file('USD'))
+  writeFileSync(paths.prices, prices('USD', 'one'))
+  const said = (await check()).join('\n')
+  assert.match(said, /pricingFile is refused: nothing has a price: currency: USD, but budgetCurrency is EUR/)
+  assert.match(said, /budgetsFile is refused: .*currency: USD, but the gateway counts in EUR/)
+  assert.equal(amounts(), null)
+  writeFileSync(paths.budgets, file('EUR'))
+  await check()
+  assert.deepEqual(amounts(), [7, 5])
+  assert.equal(await budgetCurrencyOf(keys), 'EUR')
+})
+
+test('who renders budgets before a gateway runs counts in USD where nothing readable says otherwise', async () => {
+  assert.equal(await budgetCurrencyOf({}), 'USD')
+  assert.equal(await budgetCurrencyOf({ pricingFile: '/does/not/exist' }), 'USD')
+  assert.equal(await budgetCurrencyOf({ budgetCurrency: 'JPY', pricingFile: '/does/not/exist' }), 'JPY')
+})
