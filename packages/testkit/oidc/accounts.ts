@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Browser, Shown } from '../browser.ts'
+import { until } from '../until.ts'
 
 /** Pages of interaction that one flow has at most. */
 const MAX_PAGES = 5
@@ -10,8 +11,8 @@ const MAX_PAGES = 5
 export interface AccountsSetup {
   /** As RFC 7591 says them. */
   readonly clients: readonly Readonly<Record<string, unknown>>[]
-  readonly accessTokenSeconds?: number
-  readonly idTokenSeconds?: number
+  /** A client whose access tokens live for two seconds; those of others for an hour. */
+  readonly brief?: string
   /** Gives identity assertions for this client of another authorization server. */
   readonly vouches?: { readonly clientId: string }
   /** Takes identity assertions of this issuer. */
@@ -24,18 +25,15 @@ export interface AccountsProvider {
   readonly url: string
   /** What its token endpoint answered so far: `granted <grant_type>` or `refused <grant_type> <error>`. */
   said(): readonly string[]
+  /** Ends the account of a person: none of its tokens is good for anything any more. */
+  end(person: string): Promise<void>
   close(): Promise<void>
 }
 
 /** Starts it on a free port; answers when it listens. */
-export async function startAccountsProvider({
-  accessTokenSeconds = 3600,
-  idTokenSeconds = 3600,
-  ...setup
-}: AccountsSetup): Promise<AccountsProvider> {
+export async function startAccountsProvider(setup: AccountsSetup): Promise<AccountsProvider> {
   const file = fileURLToPath(new URL('../fixtures/oidc-accounts.mjs', import.meta.url))
-  const wish = JSON.stringify({ accessTokenSeconds, idTokenSeconds, ...setup })
-  const child = spawn(process.execPath, [file, wish], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [file, JSON.stringify(setup)], { stdio: ['pipe', 'pipe', 'pipe'] })
   const complaints: string[] = []
   const lines: string[] = []
   createInterface({ input: child.stderr }).on('line', (line) => complaints.push(line))
@@ -47,6 +45,10 @@ export async function startAccountsProvider({
   return {
     url,
     said: () => lines,
+    async end(person) {
+      child.stdin.write(`${person}\n`)
+      await until(() => lines.includes(`ended ${person}`), `${person} to be ended`)
+    },
     async close() {
       const ended = child.exitCode === null && child.signalCode === null ? once(child, 'exit') : null
       child.kill('SIGTERM')

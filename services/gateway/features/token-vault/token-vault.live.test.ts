@@ -1,18 +1,171 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { PUBLIC, vaultGround } from './testing/ground.ts'
+import { randomBytes } from 'node:crypto'
+import { after, test } from 'node:test'
+import { until } from '@plat/testkit/until'
+import { PUBLIC, startProviders, VaultGround } from './testing/ground.ts'
+
+const CONNECT = `${PUBLIC}/v1/connect/hub`
+
+const providers = await startProviders()
+after(() => providers.close())
 
 test('a user without an account is told where to connect it, connects it, and the server sees his token and nobody else’s', async (t) => {
   // Shows D2.auth.perUser, D3.endpoint.connect, D3.tokenVault.enabled, D3.tokenVault.publicBaseURL, D3.tokenVault.login.issuer,
   // D3.tokenVault.login.clientID, D3.tokenVault.login.clientSecretFile, D3.tokenVault.providers.name, D3.tokenVault.providers.clientID,
-  // D3.tokenVault.providers.clientSecretFile, D3.tokenVault.providers.issuer.
-  const ground = await vaultGround(t)
+  // D3.tokenVault.providers.clientSecretFile, D3.tokenVault.storePath, D3.tokenVault.keyURI.
+  const ground = await VaultGround.start(t, providers)
   const before = await ground.callAs('ada')
-  assert.deepEqual([before.error, before.connectURL], ['upstream_credential', `${PUBLIC}/v1/connect/hub`])
+  assert.deepEqual([before.error, before.connectURL], ['upstream_credential', CONNECT])
   assert.match(before.reason, /your hub account is not connected: open https:\/\/gateway.example\/v1\/connect\/hub/)
-  const browser = ground.browser()
-  const done = await ground.connect(browser, 'ada', 'ada-at-hub')
+  const done = await ground.connect(ground.browser(), 'ada', 'ada-at-hub')
   assert.match(done.text, /hub is connected[\s\S]*<strong>ada<\/strong>/)
   assert.equal((await ground.callAs('ada')).as, 'ada-at-hub')
-  assert.equal((await ground.callAs('bob')).connectURL, `${PUBLIC}/v1/connect/hub`)
+  assert.equal((await ground.callAs('bob')).connectURL, CONNECT)
+  await ground.connect(ground.browser(), 'bob', 'bob-at-hub')
+  const both = await Promise.all(['ada', 'bob', 'ada', 'bob'].map((user) => ground.callAs(user)))
+  assert.deepEqual(
+    both.map(({ as }) => as),
+    ['ada-at-hub', 'bob-at-hub', 'ada-at-hub', 'bob-at-hub'],
+  )
+  const { body } = await ground.admin('GET', '/v1/accounts?user=ada')
+  assert.ok(typeof body === 'object' && body !== null && 'items' in body && Array.isArray(body.items))
+  const [{ id: _, connectedAt: __, expiresAt: ___, ...told }, ...others] = body.items
+  assert.deepEqual(told, { user: 'ada', realm: ground.idp.url, provider: 'hub', scopes: ['openid', 'read'] })
+  assert.deepEqual(others, [])
+  const written = `${await ground.written()}${await ground.store()}`
+  assert.match(written, /"action":"account.connected"/)
+  for (const secret of ground.seen()) assert.ok(!written.includes(secret), 'a token stands in a file')
+})
+
+test('a session that acts for nobody, or whose user nobody has verified, may use no account', async (t) => {
+  const ground = await VaultGround.start(t, providers)
+  await ground.connect(ground.browser(), 'ada', 'ada-at-hub')
+  const nobody = await ground.callAs(null)
+  assert.deepEqual([nobody.error, nobody.connectURL], ['upstream_credential', null])
+  const unverified = await ground.callAs('ada', { plat_principal_verified: undefined })
+  assert.deepEqual([unverified.error, unverified.connectURL], ['upstream_credential', null])
+  assert.match(unverified.reason, /nobody has verified that the session acts for its user/)
+})
+
+test('a token is renewed before it ends, by one call however many wait, and the next refresh token is the one that is used then', async (t) => {
+  // Half of a life that is shorter than two minutes is used, so these tokens are renewed each second. The provider takes everything
+  // back when a refresh token is shown twice.
+  const ground = await VaultGround.start(t, providers, { clientID: 'vault-brief' })
+  await ground.connect(ground.browser(), 'ada', 'ada-at-hub')
+  const before = ground.hub.said().length
+  const said = (word: string) =>
+    ground.hub
+      .said()
+      .slice(before)
+      .filter((line) => line.startsWith(word))
+  for (let round = 1; round <= 2; round++) {
+    await until(async () => {
+      const called = await Promise.all(Array.from({ length: 8 }, () => ground.callAs('ada')))
+      assert.deepEqual([...new Set(called.map(({ as }) => as))], ['ada-at-hub'])
+      return said('granted refresh_token').length >= round
+    }, `renewal ${round}`)
+  }
+  assert.deepEqual(said('refused'), [])
+})
+
+test('a user disconnects his own account: the provider takes the tokens back, and calls ask for the account again', async (t) => {
+  // Shows D3.tokenVault.providers.revocationURL.
+  const ground = await VaultGround.start(t, providers)
+  const browser = ground.browser()
+  await ground.connect(browser, 'ada', 'ada-at-hub')
+  assert.equal((await ground.callAs('ada')).as, 'ada-at-hub')
+  const [token = ''] = ground.seen()
+  const asked = await ground.login(browser, 'ada')
+  assert.match(asked.text, /Connect again[\s\S]*Disconnect/)
+  const done = await browser.submit({ action: 'disconnect' })
+  assert.match(done.text, /hub is disconnected/)
+  assert.equal((await ground.callAs('ada')).connectURL, CONNECT)
+  await until(async () => (await ground.askHub(token)) === 401, 'the provider to have taken the token back')
+  assert.doesNotMatch(await ground.store(), /"t":"kept"/, 'what was removed is written over')
+})
+
+test('what the provider has ended is removed, and the user is asked again', async (t) => {
+  const ground = await VaultGround.start(t, providers, { clientID: 'vault-brief' })
+  await ground.connect(ground.browser(), 'ada', 'ada-who-ends')
+  await ground.hub.end('ada-who-ends')
+  const isRemoved = async () => (await ground.written()).includes('"action":"account.invalid_grant"')
+  await until(isRemoved, 'the account to be removed', async () => {
+    assert.equal((await ground.callAs('ada')).connectURL, CONNECT)
+  })
+  assert.deepEqual((await ground.admin('GET', '/v1/accounts')).body, { items: [], nextCursor: null })
+})
+
+test('the kill switch on a user removes his accounts and nobody else’s, and keeps him from connecting new ones', async (t) => {
+  // Shows D3.tokenVault.keepOnKillSwitch.
+  const ground = await VaultGround.start(t, providers)
+  const browser = ground.browser()
+  await ground.connect(browser, 'ada', 'ada-at-hub')
+  await ground.connect(ground.browser(), 'bob', 'bob-at-hub')
+  const revoked = await ground.admin('POST', '/v1/revocations', { target: { user: 'ada' } })
+  assert.equal(revoked.status, 201)
+  await until(async () => (await ground.written()).includes('"action":"account.revoked"'), 'the account to be removed')
+  const { body } = await ground.admin('GET', '/v1/accounts')
+  assert.match(JSON.stringify(body), /"user":"bob"/)
+  assert.doesNotMatch(JSON.stringify(body), /"user":"ada"/)
+  assert.equal((await ground.login(browser, 'ada')).status, 403)
+  assert.equal((await ground.callAs('bob')).as, 'bob-at-hub')
+})
+
+test('keepOnKillSwitch leaves the account in place for when the revocation is lifted', async (t) => {
+  // Shows D3.tokenVault.keepOnKillSwitch.
+  const ground = await VaultGround.start(t, providers, { vault: { keepOnKillSwitch: true } })
+  await ground.connect(ground.browser(), 'ada', 'ada-at-hub')
+  const { body } = await ground.admin('POST', '/v1/revocations', { target: { user: 'ada' } })
+  assert.ok(typeof body === 'object' && body !== null && 'id' in body)
+  assert.notEqual((await ground.callAs('ada')).error, null)
+  await ground.admin('DELETE', `/v1/revocations/${body.id}`)
+  assert.equal((await ground.callAs('ada')).as, 'ada-at-hub')
+})
+
+test('an admin sees accounts without tokens, and removes one', async (t) => {
+  const ground = await VaultGround.start(t, providers)
+  await ground.connect(ground.browser(), 'ada', 'ada-at-hub')
+  const { body } = await ground.admin('GET', '/v1/accounts?provider=hub')
+  const id = /"id":"([^"]+)"/.exec(JSON.stringify(body))?.[1]
+  assert.equal((await ground.admin('DELETE', `/v1/accounts/${id}`)).status, 204)
+  assert.equal((await ground.admin('DELETE', `/v1/accounts/${id}`)).status, 404)
+  assert.equal((await ground.callAs('ada')).connectURL, CONNECT)
+  assert.match(await ground.written(), /"action":"account.removed".*"by":"token:admin"/)
+})
+
+test('a token that the server does not accept leads to the page where a fresh one is had', async (t) => {
+  const ground = await VaultGround.start(t, providers)
+  await ground.connect(ground.browser(), 'ada', 'ada-who-leaves')
+  await ground.hub.end('ada-who-leaves')
+  const called = await ground.callAs('ada')
+  assert.deepEqual([called.error, called.connectURL], ['upstream_credential', CONNECT])
+  assert.match(called.reason, /the server does not accept your hub account/)
+})
+
+test('accounts survive a restart, under a new key as well while the old one is listed; without it the gateway does not start', async (t) => {
+  // Shows D3.tokenVault.keyURI, D3.tokenVault.retiredKeyURIs.
+  const ground = await VaultGround.start(t, providers)
+  await ground.connect(ground.browser(), 'ada', 'ada-at-hub')
+  await ground.restart({})
+  assert.equal((await ground.callAs('ada')).as, 'ada-at-hub')
+  const keyURI = await ground.file('next.key', randomBytes(32).toString('hex'))
+  await assert.rejects(ground.restart({ keyURI }), (error) => {
+    assert.ok(error instanceof Error)
+    assert.match(error.message, /tokenVault.retiredKeyURIs: 1 accounts are sealed with a key that is not listed/)
+    return true
+  })
+  const old = { retiredKeyURIs: [ground.keyURI] }
+  await ground.restart({ keyURI, ...old })
+  assert.equal((await ground.callAs('ada')).as, 'ada-at-hub')
+  // It was sealed anew when it was used, so the old key can go.
+  await ground.restart({ keyURI })
+  assert.equal((await ground.callAs('ada')).as, 'ada-at-hub')
+})
+
+test('without a vault a server for each user refuses every call, and there is nothing to connect', async (t) => {
+  const ground = await VaultGround.start(t, providers, { vault: { enabled: false } })
+  const called = await ground.callAs('ada')
+  assert.deepEqual([called.error, called.connectURL], ['upstream_credential', null])
+  assert.match(called.reason, /tokenVault.enabled is off/)
+  assert.equal((await fetch(`${ground.url}/v1/connect/hub`)).status, 404)
 })

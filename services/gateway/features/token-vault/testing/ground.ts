@@ -3,15 +3,17 @@ import { randomBytes } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
+import type { Log } from '@plat/process'
+import type { AuthEntry } from '@plat/resources/rendered'
 import { Browser } from '@plat/testkit/browser'
 import { startScriptedUpstream } from '@plat/testkit/mcp-upstream'
-import { type AccountsProvider, type AccountsSetup, passAs, startAccountsProvider } from '@plat/testkit/oidc/accounts'
-import { type RegistryGround, registryGround } from '../../../testing/registered.ts'
-import { folder, TOKEN } from '../../../testing/started.ts'
+import { type AccountsProvider, passAs, startAccountsProvider } from '@plat/testkit/oidc/accounts'
+import { folder, type Ground, started, TOKEN } from '../../../testing/started.ts'
 
 /** Where browsers reach the gateway of these tests. */
 export const PUBLIC = 'https://gateway.example'
 const CONNECT = `${PUBLIC}/v1/connect`
+const CALL = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{}}}'
 
 /** What a call of the server for each user came to. */
 export interface Called {
@@ -22,142 +24,261 @@ export interface Called {
   readonly reason: string
 }
 
-/** A gateway with a vault, an identity provider where users log in, and a provider `hub` where they have accounts. */
-export interface VaultGround extends RegistryGround {
+export interface VaultWish {
+  /** Of the gateway at the hub; default `vault`. */
+  readonly clientID?: string
+  /** Laid over `tokenVault.providers[0]`. */
+  readonly provider?: object
+  /** Laid over `tokenVault`. */
+  readonly vault?: object
+  /** Laid over gateway.json. */
+  readonly config?: object
+  readonly auth?: AuthEntry
+}
+
+/** An identity provider where users log in, and a provider where they have accounts; each in a process of its own. */
+export interface Providers {
   readonly idp: AccountsProvider
   readonly hub: AccountsProvider
-  /** `<auditPath>.vault.jsonl` as it stands. */
-  store(): Promise<string>
-  /** A browser of somebody's own. */
-  browser(): Browser
-  /** Logs in as `user` and answers the page that asks whether to go on. */
-  login(browser: Browser, user: string, provider?: string): ReturnType<Browser['open']>
-  /** Connects the account that `user` has as `person` at the provider, to the last page. */
-  connect(browser: Browser, user: string, person: string): ReturnType<Browser['open']>
-  /** Calls the server in a session that acts for `user`. */
-  callAs(user: string | null, claims?: Readonly<Record<string, unknown>>): Promise<Called>
-  admin(method: string, path: string, body?: object): Promise<{ readonly status: number; readonly body: unknown }>
+  close(): Promise<unknown>
 }
 
-export interface VaultWish {
-  readonly provider?: object
-  readonly vault?: object
-  readonly config?: object
-  readonly hub?: Partial<AccountsSetup>
-  readonly idp?: Partial<AccountsSetup>
-  readonly key?: string
-}
-
-const client = (id: string, redirect: string, more: object = {}) => ({
-  client_id: id,
-  client_secret: `${id}-secret-of-the-tests-of-the-vault`,
-  redirect_uris: [redirect],
-  grant_types: ['authorization_code', 'refresh_token'],
-  ...more,
-})
-
-/** Starts all of it. `wish` is laid over the vault's configuration, and over what the providers are told. */
-export async function vaultGround(t: TestContext, wish: VaultWish = {}): Promise<VaultGround> {
-  const dir = await folder(t)
-  const idp = await started(t, { clients: [client('login', `${CONNECT}/callback`)], ...wish.idp })
+/** Starts both, for all tests of a file. Client `vault-brief` of the hub gets tokens that live for two seconds. */
+export async function startProviders(more: { readonly idp?: object; readonly hub?: object } = {}): Promise<Providers> {
+  const redirect = `${CONNECT}/hub/callback`
   const post = { token_endpoint_auth_method: 'client_secret_post' }
-  const hub = await started(t, { clients: [client('vault', `${CONNECT}/hub/callback`, post)], ...wish.hub })
-  const upstream = await askingServer(t, hub.url)
-  const file = async (name: string, text: string) => {
-    await writeFile(join(dir, name), text)
-    return join(dir, name)
-  }
-  const auth = { type: 'none', perUser: true, provider: 'hub' } as const
-  const storePath = join(dir, 'vault.jsonl')
-  const ground = await registryGround(t, {
-    servers: { notes: { url: upstream, auth } },
-    config: {
-      tokenVault: {
-        enabled: true,
-        keyURI: await file('vault.key', wish.key ?? randomBytes(32).toString('base64')),
-        storePath,
-        publicBaseURL: PUBLIC,
-        login: { issuer: idp.url, clientID: 'login', clientSecretFile: await file('login', secretOf('login')) },
-        providers: [
-          {
-            name: 'hub',
-            issuer: hub.url,
-            clientID: 'vault',
-            clientSecretFile: await file('hub', secretOf('vault')),
-            scopes: ['openid', 'read'],
-            allowedServers: ['default/notes'],
-            ...wish.provider,
-          },
-        ],
-        ...wish.vault,
-      },
-      ...wish.config,
-    },
-  })
-  return { ...ground, ...people(ground, { idp, hub }), store: () => readFile(storePath, 'utf8') }
+  const clients = [
+    clientOf('vault', redirect, post),
+    clientOf('vault-brief', redirect, post),
+    clientOf('vault-basic', redirect),
+  ]
+  const idp = await startAccountsProvider({ clients: [clientOf('login', `${CONNECT}/callback`)], ...more.idp })
+  const hub = await startAccountsProvider({ clients, brief: 'vault-brief', ...more.hub })
+  return { idp, hub, close: () => Promise.all([idp.close(), hub.close()]) }
 }
 
-async function started(t: TestContext, setup: AccountsSetup): Promise<AccountsProvider> {
-  const provider = await startAccountsProvider(setup)
-  t.after(() => provider.close())
-  return provider
+/** One client of the providers of these tests. */
+export function clientOf(id: string, redirect: string, more: object = {}): Readonly<Record<string, unknown>> {
+  return {
+    client_id: id,
+    client_secret: secretOf(id),
+    redirect_uris: [redirect],
+    grant_types: ['authorization_code', 'refresh_token'],
+    ...more,
+  }
 }
 
 function secretOf(id: string): string {
-  return `${id}-secret-of-the-tests-of-the-vault\n`
+  return `${id}-secret-of-the-tests-of-the-vault`
 }
 
-/** A server that asks the provider whose token it sees, and refuses those that the provider does not know any more. */
-async function askingServer(t: TestContext, provider: string): Promise<string> {
+/**
+ * A gateway with a vault, an identity provider `idp` where users log in, a provider `hub` where they have accounts, and a server
+ * `notes` that asks the hub whose token it sees.
+ */
+export class VaultGround {
+  readonly idp: AccountsProvider
+  readonly hub: AccountsProvider
+  readonly dir: string
+  readonly #t: TestContext
+  readonly #config: object
+  readonly #vault: object
+  readonly #server: HubServer
+  readonly #lines: string[] = []
+  #running: Ground
+
+  private constructor(t: TestContext, parts: Parts) {
+    this.idp = parts.idp
+    this.hub = parts.hub
+    this.#t = t
+    this.dir = parts.dir
+    this.#config = parts.config
+    this.#vault = parts.vault
+    this.#server = parts.server
+    this.#running = parts.running
+    this.#lines = parts.lines
+  }
+
+  static async start(t: TestContext, { idp, hub }: Providers, wish: VaultWish = {}): Promise<VaultGround> {
+    const dir = await folder(t)
+    const server = await hubServer(t, hub.url)
+    const put = (name: string, text: string) => written(dir, name, text)
+    const auth = wish.auth ?? { type: 'none', perUser: true, provider: 'hub' }
+    const entry = { url: server.url, namespaces: [], implicit: false, trust: 'trusted', dataClass: 'internal', auth }
+    const registry = { version: 1, servers: { 'default/notes': entry }, bindings: {}, agentWeb: {} }
+    const { clientID = 'vault' } = wish
+    const provider = {
+      name: 'hub',
+      issuer: hub.url,
+      clientID,
+      clientSecretFile: await put('hub.secret', secretOf(clientID)),
+      scopes: ['openid', 'read'],
+      allowedServers: ['default/notes'],
+      ...wish.provider,
+    }
+    const vault = {
+      enabled: true,
+      keyURI: await put('vault.key', randomBytes(32).toString('base64')),
+      storePath: join(dir, 'vault.jsonl'),
+      publicBaseURL: PUBLIC,
+      login: { issuer: idp.url, clientID: 'login', clientSecretFile: await put('login.secret', secretOf('login')) },
+      providers: [provider],
+      ...wish.vault,
+    }
+    const config = {
+      upstreams: {},
+      upstreamsFile: await put('upstreams.json', JSON.stringify(registry)),
+      auditPath: join(dir, 'audit.jsonl'),
+      ...wish.config,
+    }
+    const lines: string[] = []
+    const running = await started(t, { ...config, tokenVault: vault }, true, logTo(lines))
+    const ground = new VaultGround(t, { dir, idp, hub, server, config, vault, running, lines })
+    t.after(() => ground.#running.gateway.drain())
+    return ground
+  }
+
+  get url(): string {
+    return this.#running.gateway.url
+  }
+
+  get keyURI(): string {
+    return join(this.dir, 'vault.key')
+  }
+
+  /** Ends the gateway and starts it on the same files, with these keys laid over `tokenVault`. */
+  async restart(vault: object, between: () => Promise<void> = async () => {}): Promise<void> {
+    await this.#running.gateway.drain()
+    await between()
+    const config = { ...this.#config, tokenVault: { ...this.#vault, ...vault } }
+    this.#running = await started(this.#t, config, true, logTo(this.#lines))
+  }
+
+  /** Writes a file of the test; answers its path. */
+  file(name: string, text: string): Promise<string> {
+    return written(this.dir, name, text)
+  }
+
+  store(): Promise<string> {
+    return readFile(join(this.dir, 'vault.jsonl'), 'utf8')
+  }
+
+  /** Everything that was logged and recorded so far. */
+  async written(): Promise<string> {
+    return this.#lines.join('\n') + (await readFile(join(this.dir, 'audit.jsonl'), 'utf8'))
+  }
+
+  /** Every token that the server saw. */
+  seen(): readonly string[] {
+    return [...this.#server.tokens]
+  }
+
+  /** The status of what the hub says to a token. */
+  async askHub(token: string): Promise<number> {
+    return (await fetch(`${this.hub.url}/me`, { headers: { authorization: `Bearer ${token}` } })).status
+  }
+
+  /** A browser of somebody's own. */
+  browser(): Browser {
+    return new Browser({ [PUBLIC]: this.url })
+  }
+
+  /** Logs in as `user` and answers the page that asks whether to go on. */
+  async login(browser: Browser, user: string, provider = 'hub'): ReturnType<Browser['open']> {
+    await browser.open(`${CONNECT}/${provider}`)
+    return passAs(browser, this.idp, user)
+  }
+
+  /** Connects the account that `user` has as `person` at the hub, up to the last page, or up to `stopAt`. */
+  async connect(
+    browser: Browser,
+    user: string,
+    person: string,
+    stopAt?: (url: URL) => boolean,
+  ): ReturnType<Browser['open']> {
+    const asked = await this.login(browser, user)
+    assert.match(asked.text, /Connect your hub account\?/, asked.text)
+    const shown = await browser.submit({ action: 'connect' }, stopAt)
+    return shown.status === 0 ? shown : passAs(browser, this.hub, person, stopAt)
+  }
+
+  /** Calls the server in a session that acts for `user`. */
+  async callAs(user: string | null, claims: Readonly<Record<string, unknown>> = {}): Promise<Called> {
+    const act = user === null ? undefined : { sub: `user:${user}` }
+    const more = { act, plat_principal_verified: 'requester', scope: 'tools:notes', ...claims }
+    const response = await fetch(`${this.url}/mcp/notes`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${this.#running.issuer.token(more)}`,
+        accept: 'application/json, text/event-stream',
+        'content-type': 'application/json',
+      },
+      body: CALL,
+    })
+    const answer = JSON.parse(await response.text())
+    const said = answer.result?.content[0].text
+    return {
+      as: said === undefined ? null : JSON.parse(said).sub,
+      error: answer.error?.data.error ?? null,
+      connectURL: answer.error?.data.connectURL ?? null,
+      reason: answer.error?.message ?? '',
+    }
+  }
+
+  /** Asks the admin API. */
+  async admin(
+    method: string,
+    path: string,
+    body?: object,
+  ): Promise<{ readonly status: number; readonly body: unknown }> {
+    const sent = body === undefined ? {} : { body: JSON.stringify(body) }
+    const type = body === undefined ? {} : { 'content-type': 'application/json' }
+    const headers = { authorization: `Bearer ${TOKEN}`, ...type }
+    const response = await fetch(this.url + path, { method, headers, ...sent })
+    const text = await response.text()
+    return { status: response.status, body: text === '' ? null : JSON.parse(text) }
+  }
+}
+
+interface Parts {
+  readonly dir: string
+  readonly idp: AccountsProvider
+  readonly hub: AccountsProvider
+  readonly server: HubServer
+  readonly config: object
+  readonly vault: object
+  readonly running: Ground
+  readonly lines: string[]
+}
+
+async function written(dir: string, name: string, text: string): Promise<string> {
+  await writeFile(join(dir, name), `${text}\n`)
+  return join(dir, name)
+}
+
+function logTo(lines: string[]): Log {
+  const line = (fields: object, message: string) => void lines.push(JSON.stringify({ ...fields, message }))
+  const log: Log = { debug: line, info: line, warn: line, error: line, child: () => log }
+  return log
+}
+
+interface HubServer {
+  readonly url: string
+  readonly tokens: ReadonlySet<string>
+}
+
+/** A server that asks the hub whose token it sees, and refuses those that the hub does not know any more. */
+async function hubServer(t: TestContext, hub: string): Promise<HubServer> {
   const upstream = await startScriptedUpstream()
   t.after(() => upstream.close())
-  upstream.answers(async ({ headers }, response) => {
-    const asked = await fetch(`${provider}/me`, { headers: { authorization: headers.authorization ?? '' } })
-    const text = await asked.text()
-    const result = { content: [{ type: 'text', text }] }
+  const tokens = new Set<string>()
+  upstream.answers(async ({ headers: { authorization = '' } }, response) => {
+    tokens.add(authorization.replace('Bearer ', ''))
+    const asked = await fetch(`${hub}/me`, { headers: { authorization } })
+    const result = { content: [{ type: 'text', text: await asked.text() }] }
     response
       .writeHead(asked.status === 200 ? 200 : 401, { 'content-type': 'application/json' })
       .end(JSON.stringify({ jsonrpc: '2.0', id: 1, result }))
   })
-  return upstream.url
-}
-
-function people(ground: RegistryGround, { idp, hub }: Pick<VaultGround, 'idp' | 'hub'>) {
-  const login: VaultGround['login'] = async (browser, user, provider = 'hub') => {
-    await browser.open(`${CONNECT}/${provider}`)
-    return passAs(browser, idp, user)
-  }
-  return {
-    idp,
-    hub,
-    browser: () => new Browser({ [PUBLIC]: ground.url }),
-    login,
-    async connect(browser: Browser, user: string, person: string) {
-      const asked = await login(browser, user)
-      assert.match(asked.text, /Connect your hub account\?/, asked.text)
-      await browser.submit({ action: 'connect' })
-      return passAs(browser, hub, person)
-    },
-    async callAs(user: string | null, claims: Readonly<Record<string, unknown>> = {}): Promise<Called> {
-      const act = user === null ? undefined : { sub: `user:${user}` }
-      const more = { act, plat_principal_verified: 'requester', scope: 'tools:notes', ...claims }
-      const { text, error } = await ground.call('notes', ground.issuer.token(more))
-      const answer = JSON.parse(text)
-      const said = answer.result?.content[0].text
-      return {
-        as: said === undefined ? null : JSON.parse(said).sub,
-        error,
-        connectURL: answer.error?.data.connectURL ?? null,
-        reason: answer.error?.message ?? '',
-      }
-    },
-    async admin(method: string, path: string, body?: object) {
-      const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' }
-      const sent = body === undefined ? {} : { body: JSON.stringify(body) }
-      const init = { method, headers: body === undefined ? { authorization: headers.authorization } : headers, ...sent }
-      const response = await fetch(ground.url + path, init)
-      const text = await response.text()
-      return { status: response.status, body: text === '' ? null : JSON.parse(text) }
-    },
-  }
+  return { url: upstream.url, tokens }
 }

@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict'
+import { readFile, writeFile } from 'node:fs/promises'
+import { after, test } from 'node:test'
+import { crc32 } from 'node:zlib'
+import { PUBLIC, startProviders, VaultGround } from './testing/ground.ts'
+
+const CONNECT = `${PUBLIC}/v1/connect/hub`
+
+const providers = await startProviders()
+after(() => providers.close())
+
+const isBack = (url: URL) => url.href.startsWith(`${CONNECT}/callback`)
+const isBackFromLogin = (url: URL) => url.href.startsWith(`${PUBLIC}/v1/connect/callback`)
+const STRANGE = /This was not begun in this browser, was done already, or took too long/
+
+test('what came back from the provider is good in the browser that began alone, and once', async (t) => {
+  const ground = await VaultGround.start(t, providers)
+  const mine = ground.browser()
+  const { url: back } = await ground.connect(mine, 'mallory', 'ada-at-hub', isBack)
+  const theirs = ground.browser()
+  const early = await theirs.open(back)
+  assert.deepEqual([early.status, STRANGE.test(early.text)], [400, true])
+  // A browser that is in a flow of its own has a cookie of its own.
+  await ground.login(theirs, 'ada')
+  assert.equal((await theirs.open(back)).status, 400)
+  assert.equal((await ground.callAs('ada')).connectURL, CONNECT)
+  assert.equal((await mine.open(back)).status, 200)
+  const again = await mine.open(back)
+  assert.deepEqual([again.status, STRANGE.test(again.text)], [400, true])
+  assert.equal((await ground.callAs('mallory')).as, 'ada-at-hub')
+})
+
+test('a login is good in the browser that began alone, and once, and so is the question after it', async (t) => {
+  const ground = await VaultGround.start(t, providers)
+  const mine = ground.browser()
+  await mine.open(CONNECT)
+  const login = await mine.submit({ login: 'mallory', password: 'any' }, isBackFromLogin)
+  const back = login.status === 0 ? login.url : (await mine.submit({}, isBackFromLogin)).url
+  assert.ok(isBackFromLogin(back))
+  const theirs = ground.browser()
+  assert.equal((await theirs.open(back)).status, 400)
+  await theirs.open(CONNECT, (url) => url.origin === ground.idp.url)
+  assert.equal((await theirs.open(back)).status, 400)
+  assert.match((await mine.open(back)).text, /You are logged in as<\/dt><dd>mallory/)
+  const form = mine.page
+  await mine.submit({ action: 'connect' }, (url) => url.origin === ground.hub.url)
+  assert.match((await mine.open(back)).text, /The login or hub did not agree/, 'the code is spent')
+  // The page of another browser, with its form: sent by a victim it would connect the victim's account to mallory.
+  const victim = ground.browser()
+  await ground.login(victim, 'ada')
+  const flow = /name="flow" value="([^"]+)"/.exec(form.text)?.[1] ?? ''
+  assert.equal((await victim.submit({ flow, action: 'connect' })).status, 400)
+})
+
+test('a code of another flow, another issuer and no issuer are refused, and nothing is connected', async (t) => {
+  // Shows D3.tokenVault.providers.issuer.
+  const ground = await VaultGround.start(t, providers)
+  const { url: others } = await ground.connect(ground.browser(), 'mallory', 'mallory-at-hub', isBack)
+  const changes: [(url: URL) => void, RegExp][] = [
+    [(url) => url.searchParams.set('code', others.searchParams.get('code') ?? ''), /invalid_grant/],
+    [(url) => url.searchParams.set('iss', 'https://evil.example'), /refused/],
+    [(url) => url.searchParams.delete('iss'), /refused/],
+    [(url) => url.searchParams.append('iss', ground.hub.url), /did not agree/],
+    [(url) => url.searchParams.append('state', 'other'), STRANGE],
+    [(url) => url.searchParams.set('state', others.searchParams.get('state') ?? ''), STRANGE],
+  ]
+  for (const [change, why] of changes) {
+    const browser = ground.browser()
+    const { url } = await ground.connect(browser, 'ada', 'ada-at-hub', isBack)
+    change(url)
+    const shown = await browser.open(url)
+    assert.ok(shown.status >= 400, String(url))
+    assert.match(shown.text, why)
+    assert.match(shown.text, /Nothing was connected/)
+  }
+  assert.equal((await ground.callAs('ada')).connectURL, CONNECT)
+  assert.equal((await ground.admin('GET', '/v1/accounts')).body instanceof Object, true)
+  assert.deepEqual((await ground.admin('GET', '/v1/accounts')).body, { items: [], nextCursor: null })
+})
+
+test('whoever opens somebody else’s link connects an account of his own', async (t) => {
+  const ground = await VaultGround.start(t, providers)
+  const link = (await ground.callAs('mallory')).connectURL ?? ''
+  const victim = ground.browser()
+  await victim.open(link)
+  await ground.connect(victim, 'ada', 'ada-at-hub')
+  assert.equal((await ground.callAs('mallory')).connectURL, CONNECT)
+  assert.equal((await ground.callAs('ada')).as, 'ada-at-hub')
+})
+
+test('a flow leads to the login and to the provider, whatever the link says, and no page runs a script or stands in a frame', async (t) => {
+  const ground = await VaultGround.start(t, providers)
+  const browser = ground.browser()
+  const begun = await browser.open(
+    `${CONNECT}?return_to=https://evil.example&redirect_uri=https://evil.example&next=//evil.example`,
+    (url) => url.origin !== PUBLIC,
+  )
+  assert.equal(begun.url.origin, ground.idp.url)
+  assert.doesNotMatch(begun.url.href, /evil/)
+  assert.equal(begun.url.searchParams.get('redirect_uri'), `${PUBLIC}/v1/connect/callback`)
+  assert.equal(begun.url.searchParams.get('code_challenge_method'), 'S256')
+  const done = await ground.connect(browser, 'ada', 'ada-at-hub')
+  const places = new Set(done.way.map((address) => new URL(address).origin))
+  assert.deepEqual(
+    [...places].filter((origin) => origin !== PUBLIC && origin !== ground.hub.url),
+    [],
+  )
+  const failed = await ground.browser().open(`${CONNECT}/callback?state=x&error=<script>alert(1)</script>`)
+  const unknown = await browser.open(`${PUBLIC}/v1/connect/%3Cscript%3E`)
+  for (const { headers, text } of [done, failed, unknown]) {
+    assert.match(
+      headers['content-security-policy']?.toString() ?? '',
+      /^default-src 'none'; style-src 'sha256-[^ ]+'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'$/,
+    )
+    assert.equal(headers['cache-control'], 'no-store')
+    assert.equal(headers['x-frame-options'], 'DENY')
+    assert.doesNotMatch(text, /<script|javascript:|\son[a-z]+=/)
+    assert.match(text, /<html lang="en">[\s\S]*<title>[\s\S]*<main><h1>/)
+  }
+})
+
+test('the cookie of a flow is for this host over TLS alone, and no script reads it', async (t) => {
+  const ground = await VaultGround.start(t, providers)
+  const response = await fetch(`${ground.url}/v1/connect/hub`, { redirect: 'manual' })
+  assert.match(
+    response.headers.get('set-cookie') ?? '',
+    /^__Host-plat-connect=[A-Za-z0-9_-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=600; Secure$/,
+  )
+  const plain = await VaultGround.start(t, providers, { vault: { publicBaseURL: 'http://127.0.0.1:8080/gateway/' } })
+  const begun = await fetch(`${plain.url}/v1/connect/hub`, { redirect: 'manual' })
+  assert.match(
+    begun.headers.get('set-cookie') ?? '',
+    /^plat-connect=[A-Za-z0-9_-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=600$/,
+  )
+  const to = new URL(begun.headers.get('location') ?? '')
+  assert.equal(to.searchParams.get('redirect_uri'), 'http://127.0.0.1:8080/gateway/v1/connect/callback')
+})
+
+test('a page of another site cannot send the form', async (t) => {
+  const ground = await VaultGround.start(t, providers)
+  const body = new URLSearchParams({ flow: 'x', action: 'connect' })
+  const send = (origin: string) => fetch(`${ground.url}/v1/connect/hub`, { method: 'POST', body, headers: { origin } })
+  assert.equal((await send('https://evil.example')).status, 403)
+  assert.equal((await send(PUBLIC)).status, 400, 'nor can one of ours that holds no flow')
+})
+
+test('an account whose seal is broken is nobody’s: its user is asked to connect it again', async (t) => {
+  const ground = await VaultGround.start(t, providers)
+  await ground.connect(ground.browser(), 'ada', 'ada-at-hub')
+  await ground.connect(ground.browser(), 'mallory', 'mallory-at-hub')
+  await ground.restart({}, async () => {
+    const path = `${ground.dir}/vault.jsonl`
+    const lines = (await readFile(path, 'utf8')).trimEnd().split('\n').map(eventOf)
+    const [ada, mallory] = lines
+    assert.ok(ada !== undefined && mallory !== undefined)
+    // Whoever can write the file gives ada's tokens to mallory, and flips a bit of her own.
+    const stolen = { ...mallory, events: [{ ...mallory.events[0], sealed: ada.events[0].sealed }] }
+    const [event] = ada.events
+    const flipped = { ...event, sealed: { ...event.sealed, data: flip(event.sealed.data) } }
+    await writeFile(path, [{ ...ada, events: [flipped] }, stolen].map(lineOf).join(''))
+  })
+  for (const user of ['ada', 'mallory']) {
+    const called = await ground.callAs(user)
+    assert.deepEqual([called.as, called.connectURL], [null, CONNECT])
+    assert.match(called.reason, /cannot be opened any more/)
+  }
+  await ground.connect(ground.browser(), 'ada', 'ada-at-hub')
+  assert.equal((await ground.callAs('ada')).as, 'ada-at-hub')
+})
+
+/** A line of the journal without its sum. */
+function eventOf(line: string) {
+  const { sum: _, ...event } = JSON.parse(line)
+  return event
+}
+
+function lineOf(event: object): string {
+  const body = JSON.stringify(event).slice(1)
+  return `{"sum":"${crc32(body).toString(16).padStart(8, '0')}",${body}\n`
+}
+
+function flip(data: string): string {
+  const bytes = Buffer.from(data, 'base64url')
+  bytes[0] = (bytes[0] ?? 0) ^ 1
+  return bytes.toString('base64url')
+}
