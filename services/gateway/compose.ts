@@ -11,6 +11,7 @@ import {
   authMetrics,
   dlpMetrics,
   budgetMetrics,
+  guardMetrics,
   failoverMetrics,
   modelMetrics,
   pinMetrics,
@@ -26,6 +27,7 @@ import { createApprovals } from './features/approvals/index.ts'
 import { createAudit } from './features/audit/index.ts'
 import { createBudgets, type OpeningLimits, openLimits, pricingSlot } from './features/budgets/index.ts'
 import { createCredentials } from './features/credentials/index.ts'
+import { createGuards } from './features/guards/index.ts'
 import { type Authenticator, createAuthenticator, openPeople, type People } from './features/identity/index.ts'
 import { bindToSvid, createProfiling } from './features/listeners/index.ts'
 import { createDlp } from './features/dlp/index.ts'
@@ -202,6 +204,15 @@ async function startFeatures(shared: Shared) {
   const taint = keep(
     await createTaint({ ...shared, clears: (snapshot) => servers.clears(snapshot), metrics: taintMetrics(metrics) }),
   )
+  const guards = keep(
+    createGuards({
+      ...shared,
+      taint: (identity, labels) => taint.add(identity, labels),
+      labelsOf: (identity) => taint.labelsOf(identity),
+      ledgers: shared.audit.ledgers,
+      metrics: guardMetrics(metrics),
+    }),
+  )
   const rego = createRego({ ...shared, ...regoMetrics(metrics) })
   const policies = keep(createPolicies({ config, snapshots, clock, log, rego, metrics: policyMetrics(metrics) }))
   const pending = metrics.gauge('plat_gateway_approvals_pending')
@@ -217,8 +228,20 @@ async function startFeatures(shared: Shared) {
   const budgets = keep(
     await createBudgets({ ...shared, ledgers, placed, demandOf, metrics: budgetMetrics(metrics) }),
   )
-  await Promise.all([servers.check(), models.check(), policies.check(), budgets.check()])
-  return { authenticator, revocations, vault, credentials, servers, models, taint, policies, approvals, budgets }
+  await Promise.all([servers.check(), models.check(), guards.check(), policies.check(), budgets.check()])
+  return {
+    authenticator,
+    revocations,
+    vault,
+    credentials,
+    servers,
+    models,
+    taint,
+    guards,
+    policies,
+    approvals,
+    budgets,
+  }
 }
 
 /** Pins ask servers for their tools, so they come after the plane that can. */
@@ -250,7 +273,7 @@ function createRedaction({ config, metrics }: Shared, { servers, models }: Featu
 
 /** The order of the governed call: the request's stages, the reply's reviews. */
 function createPipeline(shared: Shared, features: Features & { readonly pins: PinsFeature }): Runner {
-  const { authenticator, revocations, servers, models, taint, policies, approvals, budgets, pins } = features
+  const { authenticator, revocations, servers, models, taint, guards, policies, approvals, budgets, pins } = features
   const { config, audit, live, snapshots, clock, log, metrics, keep } = shared
   const resolve = resolveByPlane({ mcp: servers.stage, model: models.stage })
   const { svidMode: mode, svidTrustDomains: trustDomains } = config.tls
@@ -265,11 +288,13 @@ function createPipeline(shared: Shared, features: Features & { readonly pins: Pi
         pins.stage,
         taint.stage,
         policies.stage,
+        guards.stage,
         dlp.stage,
         approvals.stage,
         budgets.stage,
       ]),
       reviews: [
+        guards.review,
         createPinReview(pins.shows),
         createMessageRedactReview(dlp.redactor),
         createAnswerRedactReview(dlp.redactor),

@@ -16,6 +16,7 @@ import { approvalPreviewBlock, approvalQuorumBlock, approvalsBlock } from './fea
 import { auditBlock, transparencyLogBlock } from './features/audit/config.ts'
 import { budgetsBlock } from './features/budgets/config.ts'
 import { dlpBlock, dlpProfilesBlock } from './features/dlp/config.ts'
+import { guardsBlock } from './features/guards/config.ts'
 import { dpopBlock, identityBlock } from './features/identity/config.ts'
 import { listenersBlock, tlsBlock } from './features/listeners/config.ts'
 import { cloudCredentialsBlock, modelRoutingBlock, modelsBlock } from './features/models/config.ts'
@@ -52,6 +53,7 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   dlpProfilesBlock,
   dlpBlock,
   taintBlock,
+  guardsBlock,
   adminBlock,
   adminOidcBlock,
   postureBlock,
@@ -71,6 +73,7 @@ export type GatewayConfig = Readonly<
     Static<typeof approvalsBlock.schema> &
     Static<typeof dlpProfilesBlock.schema> &
     Static<typeof taintBlock.schema> &
+    Static<typeof guardsBlock.schema> &
     Static<typeof revocationsBlock.schema> & {
       tls: Readonly<Static<typeof tlsBlock.schema>>
       identity: Readonly<Static<typeof identityBlock.schema>>
@@ -159,6 +162,7 @@ export function typedConfig(config: Record<string, unknown>): GatewayConfig {
     Check(approvalsBlock.schema, config) &&
     Check(dlpProfilesBlock.schema, config) &&
     Check(taintBlock.schema, config) &&
+    Check(guardsBlock.schema, config) &&
     Check(revocationsBlock.schema, config) &&
     Check(tlsBlock.schema, tls) &&
     Check(approvalPreviewBlock.schema, approvalPreview) &&

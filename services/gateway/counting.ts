@@ -1,5 +1,6 @@
 import type { BudgetMetrics } from './features/budgets/index.ts'
 import type { CountHit } from './features/dlp/index.ts'
+import type { GuardsParts } from './features/guards/index.ts'
 import type { AuthMetrics } from './features/identity/index.ts'
 import type { SvidOptions } from './features/listeners/index.ts'
 import type { ModelsOptions } from './features/models/index.ts'
@@ -61,6 +62,18 @@ export function taintMetrics(metrics: GatewayMetrics): TaintParts['metrics'] {
   return {
     changed: (op, label) => events.inc({ op, label }),
     sessions: (count) => sessions.set({}, count),
+  }
+}
+
+/** What guards count. */
+export function guardMetrics(metrics: GatewayMetrics): GuardsParts['metrics'] {
+  const checks = metrics.counter('plat_gateway_guard_checks_total')
+  const blocked = metrics.counter('plat_gateway_guard_blocked_total')
+  const latency = metrics.summary('plat_gateway_guard_latency_seconds')
+  return {
+    checked: (guard, target, outcome) => checks.inc({ guard, target, outcome }),
+    blocked: (guard, target) => blocked.inc({ guard, target }),
+    took: (guard, seconds) => latency.observe({ guard }, seconds),
   }
 }
 

@@ -14,6 +14,9 @@ const METHODS = [...KNOWN_METHODS, 'GET', 'DELETE', 'response', ...MODEL_METHODS
 /** Bounds in seconds of what an upstream takes (document 3: 0.005 to 30 s). */
 const UPSTREAM_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
+/** What guards read. */
+const GUARDED = ['toolResult', 'toolArgs', 'llmPrompt']
+
 /** Bounds in seconds of one durable commit; the shipped alert asks for the part above 0.05. */
 const COMMIT_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
@@ -175,6 +178,27 @@ export const gatewayMetricRows = [
     type: 'gauge',
     labels: {},
     help: 'Sessions with taint labels',
+  },
+  {
+    ...policy,
+    name: 'plat_gateway_guard_checks_total',
+    type: 'counter',
+    labels: { guard: NAMES, target: GUARDED, outcome: ['clean', 'flagged', 'unavailable'] },
+    help: 'Texts that guards read, by what they are and what came of it',
+  },
+  {
+    ...policy,
+    name: 'plat_gateway_guard_blocked_total',
+    type: 'counter',
+    labels: { guard: NAMES, target: GUARDED },
+    help: 'Texts that went no further because of a guard',
+  },
+  {
+    ...policy,
+    name: 'plat_gateway_guard_latency_seconds',
+    type: 'summary',
+    labels: { guard: NAMES },
+    help: 'Time that guards take to read a text',
   },
   {
     ...revocation,

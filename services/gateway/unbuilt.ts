@@ -9,7 +9,6 @@ import { configSyncBlock } from './features/config-sync/config.ts'
 import { energyBlock, sandboxUsageBlock } from './features/costs/config.ts'
 import { ctxengineBlock } from './features/ctxengine/config.ts'
 import { evidenceBlock } from './features/evidence/config.ts'
-import { guardsBlock } from './features/guards/config.ts'
 import { infraBlock } from './features/infra/config.ts'
 import { k8sOpsBlock } from './features/k8s-ops/config.ts'
 import { licenceBlock } from './features/licence/config.ts'
@@ -34,7 +33,6 @@ export const unbuiltBlocks: readonly ConfigBlock[] = [
   notificationsBlock,
   energyBlock,
   sandboxUsageBlock,
-  guardsBlock,
   captureArgsBlock,
   activityBlock,
   sessionsBlock,

@@ -1,5 +1,6 @@
-import { type ConfigBlock, key, uniqueNames } from '@plat/config'
-import Type from 'typebox'
+import { type ConfigBlock, key, type Problem, type Rule, uniqueNames } from '@plat/config'
+import Type, { type Static } from 'typebox'
+import { appliesGuardrail, regionIn } from './types/bedrock-guardrail.ts'
 
 const guard = Type.Object({
   name: key.needed('Unique name.'),
@@ -7,14 +8,14 @@ const guard = Type.Object({
     description: 'Protocol of the classifier.',
   }),
   url: Type.String({ minLength: 1, format: 'http-url', description: 'Where it stands; checked for residency.' }),
-  model: key.text('Model that it shall use.'),
+  model: key.text('Model that it shall use; for `lakera` the project.'),
   apiKeyFile: key.file('Its key.'),
   on: Type.Array(Type.Enum(['toolResult', 'toolArgs', 'llmPrompt']), {
     default: ['toolResult'],
     description: 'What it reads.',
   }),
-  namespaces: key.texts('Default all.'),
-  servers: key.texts('Default all; may name `llm/<route>`.'),
+  namespaces: key.texts('Globs; default all.'),
+  servers: key.texts('Globs; default all; may name `llm/<route>`.'),
   tools: key.texts('Globs; default all.'),
   threshold: Type.Number({
     default: 0.5,
@@ -33,13 +34,54 @@ const guard = Type.Object({
   region: key.text('Cloud region.'),
 })
 
+/** One guard of gateway.json, defaults filled in. */
+export type GuardConfig = Readonly<Static<typeof guard>>
+/** What a guard can read. */
+export type GuardTarget = GuardConfig['on'][number]
+
 /** Injection classifiers (document 3). */
 export const guardsBlock = {
   path: '',
   feature: 'guards',
-  built: false,
+  built: true,
   schema: Type.Object({
     guards: Type.Array(guard, { default: [], description: 'Injection classifiers.' }),
   }),
-  rules: [uniqueNames('guards')],
+  rules: [uniqueNames('guards'), each(labelFault), each(guardrailFault)],
 } satisfies ConfigBlock
+
+type Entry = Readonly<Record<string, unknown>>
+
+/** A rule for each guard: which of its keys cannot be, and why. */
+function each(fault: (entry: Entry) => readonly [key: string, message: string] | null): Rule {
+  return ({ guards }) =>
+    (Array.isArray(guards) ? guards : []).flatMap((entry: unknown, index): Problem[] => {
+      const found = isEntry(entry) ? fault(entry) : null
+      if (found === null) return []
+      const [key, message] = found
+      return [{ path: `guards[${index}].${key}`, message, severity: 'error' }]
+    })
+}
+
+function isEntry(entry: unknown): entry is Entry {
+  return typeof entry === 'object' && entry !== null
+}
+
+/** Tokens carry labels with spaces between them, and `*` stands for all. */
+function labelFault({ label }: Entry) {
+  const isLabel = label === undefined || (typeof label === 'string' && /^(?!\*$)[\x21-\x7e]{1,64}$/.test(label))
+  return isLabel ? null : (['label', 'must be 1 to 64 printable ASCII characters without spaces, and not *'] as const)
+}
+
+function guardrailFault({ type, url: text, region }: Entry) {
+  const url = typeof text === 'string' ? URL.parse(text) : null
+  if (type !== 'bedrock-guardrail' || url === null) return null
+  if (!appliesGuardrail(url)) {
+    return [
+      'url',
+      'must be that of a guardrail: https://bedrock-runtime.<region>.amazonaws.com/guardrail/<id>/version/<version>/apply',
+    ] as const
+  }
+  const isNamed = regionIn(url) !== '' || (typeof region === 'string' && region !== '')
+  return isNamed ? null : (['region', 'is required: the URL does not name one'] as const)
+}

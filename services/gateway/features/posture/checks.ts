@@ -17,6 +17,7 @@ export interface Posture {
   readonly approvalStorePath: string
   readonly pinStorePath: string
   readonly taintStorePath: string
+  readonly guards: readonly { readonly url: string; readonly failOpen: boolean }[]
   readonly approvalPreview: { readonly mode: string }
   readonly revocationsFile: string
   readonly sessionBudgetUSD: number
@@ -100,6 +101,18 @@ export const checks: readonly Check[] = [
     risk: 'a restart forgets which sessions are tainted',
     fix: 'set taintStorePath',
     applies: (config) => config.taintStorePath === '',
+  },
+  {
+    id: 'guards-fail-open',
+    risk: 'texts pass unread while a classifier does not answer',
+    fix: 'set failOpen of every guard to false',
+    applies: (config) => config.guards.some(({ failOpen }) => failOpen),
+  },
+  {
+    id: 'guards-in-the-clear',
+    risk: 'arguments and answers cross the network in the clear on their way to a classifier',
+    fix: 'use https in the url of every guard',
+    applies: (config) => config.guards.some(({ url }) => isPlainAway(url)),
   },
   {
     id: 'raw-arguments-kept',

@@ -13,6 +13,7 @@ const careful = {
   auditFailurePolicy: 'closed',
   approvalStorePath: '/approvals.jsonl',
   pinStorePath: '/pins.jsonl',
+  taintStorePath: '/taints.jsonl',
   revocationsFile: '/revocations.json',
   identity: { jwksURL: 'http://127.0.0.1:8081/jwks', issuer: 'plat-identity' },
   dpop: { require: true, publicURL: 'https://gateway.example' },
@@ -32,6 +33,8 @@ function configOf(own: object): GatewayConfig {
 
 const ids = (own: object) => findings(configOf(own)).map(({ id }) => id)
 
+const guard = { name: 'g', type: 'lakera', url: 'https://guard.example/v2', failOpen: false }
+
 /** What brings each check about, over the careful configuration. */
 const risky: Readonly<Record<string, object>> = {
   'plain-http': { listen: ':8080', adminListen: '127.0.0.1:9090' },
@@ -43,6 +46,9 @@ const risky: Readonly<Record<string, object>> = {
   'audit-unsigned': { posture: { accept: ['admin-static-token'] } },
   'approvals-in-memory': { approvalStorePath: '' },
   'pins-in-memory': { pinStorePath: '' },
+  'taints-in-memory': { taintStorePath: '' },
+  'guards-fail-open': { guards: [{ ...guard, failOpen: true }] },
+  'guards-in-the-clear': { guards: [{ ...guard, url: 'http://guard.example/v2' }] },
   'raw-arguments-kept': { approvalPreview: { mode: 'full' } },
   'no-revocation-list': { revocationsFile: '' },
   'slow-reload': { policyReloadSeconds: 60 },

@@ -1,0 +1,133 @@
+import { type Clock, glob, parseStrict, reasonOf } from '@plat/core'
+import type { Dialer, DialOptions } from '@plat/http'
+import type { Log } from '@plat/process'
+import type { Identity, Target } from '../../call/index.ts'
+import type { GuardConfig, GuardTarget } from './config.ts'
+import type { Asked, GuardType } from './types/type.ts'
+import { windowsOf } from './windows.ts'
+
+/** Largest answer of a classifier, in bytes. */
+const MAX_ANSWER_BYTES = 262_144
+/** Windows of one text that are asked about at once. */
+const WINDOWS_AT_ONCE = 8
+/** Texts that one guard reads at once; what comes while it is as busy counts as unanswered. */
+const TEXTS_AT_ONCE = 256
+
+/** What a guard says of a text: `flagged` is bad, `unavailable` is not known. */
+export type Judgement = 'clean' | 'flagged' | 'unavailable'
+
+export interface GuardParts {
+  readonly config: GuardConfig
+  readonly type: GuardType
+  readonly dialer: Pick<Dialer, 'fetchBytes'>
+  /** Whom its connections believe, and where they may lead. */
+  readonly connection: DialOptions
+  readonly clock: Clock
+  readonly log: Log
+  /** Seconds that one text took. */
+  readonly onTook: (seconds: number) => void
+}
+
+/** One classifier of injections (document 3, `guards[]`). */
+export class Guard {
+  readonly config: GuardConfig
+  /** Content of `apiKeyFile`; null when there is none. */
+  key: string | null = null
+  readonly #parts: GuardParts
+  readonly #url: URL
+  readonly #on: ReadonlySet<GuardTarget>
+  readonly #namespaces: Names
+  readonly #servers: Names
+  readonly #tools: Names
+  #busy = 0
+
+  constructor(parts: GuardParts) {
+    const { config } = parts
+    this.config = config
+    this.#parts = parts
+    this.#url = new URL(config.url)
+    this.#on = new Set(config.on)
+    this.#namespaces = namesOf(config.namespaces)
+    this.#servers = namesOf(config.servers)
+    this.#tools = namesOf(config.tools)
+  }
+
+  /** Whether it reads texts of this kind at all. */
+  reads(target: GuardTarget): boolean {
+    return this.#on.has(target)
+  }
+
+  /** Whether it reads what this caller sends there, or gets from there. */
+  guards({ namespace }: Identity, { server, tool }: Target): boolean {
+    return fits(this.#namespaces, namespace) && fits(this.#servers, server) && fits(this.#tools, tool)
+  }
+
+  /** Reads a text, in windows where it is long. Never rejects. */
+  async judge(text: string, target: GuardTarget): Promise<Judgement> {
+    if (this.#busy >= TEXTS_AT_ONCE) return 'unavailable'
+    const { clock, onTook } = this.#parts
+    const began = clock.monotonic()
+    this.#busy++
+    try {
+      return await this.#read(text, target)
+    } finally {
+      this.#busy--
+      onTook((clock.monotonic() - began) / 1000)
+    }
+  }
+
+  /** One bad window is enough; without one, one that nobody could read leaves the whole open. */
+  async #read(text: string, target: GuardTarget): Promise<Judgement> {
+    const { parts, whole } = windowsOf(text, this.config.maxBytes)
+    let judged: Judgement = whole ? 'clean' : 'unavailable'
+    for (let at = 0; at < parts.length; at += WINDOWS_AT_ONCE) {
+      const asked = parts.slice(at, at + WINDOWS_AT_ONCE).map((part) => this.#score(part, target))
+      for (const score of await Promise.all(asked)) {
+        if (score === null) judged = 'unavailable'
+        else if (score >= this.config.threshold) return 'flagged'
+      }
+    }
+    return judged
+  }
+
+  /** Null: there is no answer that can be read. */
+  async #score(text: string, target: GuardTarget): Promise<number | null> {
+    const { config, key } = this
+    const { type, dialer, connection, clock, log } = this.#parts
+    const failed = (error: string) => {
+      log.warn({ guard: config.name, error }, 'a guard gave no answer')
+      return null
+    }
+    try {
+      if (config.apiKeyFile !== '' && key === null) return failed('its apiKeyFile cannot be read')
+      const { url, headers, body }: Asked = type.ask({ config, url: this.#url, text, target, key, now: clock.now() })
+      const request = {
+        method: 'POST',
+        headers,
+        body,
+        maxBytes: MAX_ANSWER_BYTES,
+        timeoutMs: config.timeoutMs,
+      } as const
+      const { status, bytes } = await dialer.fetchBytes(url, 'guard', { ...request, ...connection })
+      if (status !== 200) return failed(`it answered with status ${status}`)
+      return type.score(parseStrict(bytes), config) ?? failed('its answer holds no score')
+    } catch (error) {
+      return failed(reasonOf(error))
+    }
+  }
+}
+
+/** Tests of which one must hold; null: everything fits. */
+type Names = readonly ((name: string) => boolean)[] | null
+
+function namesOf(patterns: readonly string[]): Names {
+  return patterns.length === 0 ? null : patterns.map(glob)
+}
+
+/** What has no name fits only where none is asked for. */
+function fits(names: Names, name: string | null): boolean {
+  if (names === null) return true
+  if (name === null) return false
+  for (const test of names) if (test(name)) return true
+  return false
+}

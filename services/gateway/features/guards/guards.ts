@@ -1,0 +1,80 @@
+import type { Denial, Identity, Target } from '../../call/index.ts'
+import { deny } from '../../call/index.ts'
+import type { GuardTarget } from './config.ts'
+import type { Guard, Judgement } from './guard.ts'
+
+/** What a call is, as far as guards ask. */
+export interface GuardedCall {
+  readonly id: string
+  readonly facts: { readonly identity: Identity; readonly target: Target }
+}
+
+export interface GuardsOptions {
+  readonly guards: readonly Guard[]
+  /** Null: the session has these labels, durably. */
+  readonly taint: (identity: Identity, labels: readonly string[]) => null | Denial | Promise<null | Denial>
+  readonly labelsOf: (identity: Identity) => readonly string[]
+  /** A text passed that a guard could not read: audited. */
+  readonly onUnread: (call: GuardedCall, guard: string, target: GuardTarget) => void
+  readonly metrics: {
+    /** `plat_gateway_guard_checks_total`. */
+    checked(guard: string, target: GuardTarget, outcome: Judgement): void
+    /** `plat_gateway_guard_blocked_total`. */
+    blocked(guard: string, target: GuardTarget): void
+  }
+}
+
+const WORDS: Readonly<Record<GuardTarget, string>> = {
+  toolResult: 'the answer',
+  toolArgs: 'the arguments',
+  llmPrompt: 'the prompt',
+}
+
+const NOTHING: readonly string[] = []
+
+/** All guards of gateway.json. */
+export class Guards {
+  readonly #options: GuardsOptions
+
+  constructor(options: GuardsOptions) {
+    this.#options = options
+  }
+
+  /** Those that read texts of this kind of this call. */
+  of({ facts: { identity, target } }: GuardedCall, what: GuardTarget): readonly Guard[] {
+    return this.#options.guards.filter((guard) => guard.reads(what) && guard.guards(identity, target))
+  }
+
+  /** Asks all of them at once: the labels that the session took on for it, durably, or why the text goes no further. */
+  async judge(
+    call: GuardedCall,
+    guards: readonly Guard[],
+    { text, target }: { readonly text: string; readonly target: GuardTarget },
+  ): Promise<readonly string[] | Denial> {
+    const judged = await Promise.all(guards.map((guard) => guard.judge(text, target)))
+    let no: Denial | null = null
+    const labels = new Set<string>()
+    for (const [at, { config }] of guards.entries()) {
+      const judgement = judged[at] ?? 'unavailable'
+      this.#options.metrics.checked(config.name, target, judgement)
+      if (judgement === 'flagged' && config.action === 'block') no = this.#block(config.name, target)
+      else if (judgement === 'flagged') labels.add(config.label)
+      else if (judgement === 'unavailable' && config.failOpen) this.#options.onUnread(call, config.name, target)
+      else if (judgement === 'unavailable')
+        no ??= deny('guard_unavailable', `guard ${config.name} cannot read ${WORDS[target]} now`)
+    }
+    return no ?? this.#taint(call.facts.identity, [...labels])
+  }
+
+  #block(guard: string, target: GuardTarget): Denial {
+    this.#options.metrics.blocked(guard, target)
+    return deny('guard_blocked', `guard ${guard} holds ${WORDS[target]} for an attack`)
+  }
+
+  async #taint(identity: Identity, labels: readonly string[]): Promise<readonly string[] | Denial> {
+    if (labels.length === 0) return NOTHING
+    const before = this.#options.labelsOf(identity)
+    const no = await this.#options.taint(identity, labels)
+    return no ?? labels.filter((label) => !before.includes(label))
+  }
+}

@@ -1,0 +1,111 @@
+import { watchFile } from '@plat/config'
+import type { Clock } from '@plat/core'
+import { reasonOf } from '@plat/core'
+import type { Dialer } from '@plat/http'
+import type { Ledgers } from '@plat/ledger'
+import type { Log } from '@plat/process'
+import type { Review, Stage } from '../../pipeline/stage.ts'
+import type { GuardConfig } from './config.ts'
+import { Guard } from './guard.ts'
+import { type GuardedCall, Guards, type GuardsOptions } from './guards.ts'
+import { createGuardReview } from './review.ts'
+import { type Brought, createGuardStage } from './stage.ts'
+import { typeOf } from './types/types.ts'
+
+export { guardsBlock } from './config.ts'
+
+export interface GuardsParts extends Pick<GuardsOptions, 'taint' | 'labelsOf'> {
+  readonly config: { readonly guards: readonly GuardConfig[]; readonly policyReloadSeconds: number }
+  readonly env: NodeJS.ProcessEnv
+  readonly dialer: Dialer
+  /** `upstreamCAFile`, its PEM; null when empty. */
+  readonly extraCA: string | null
+  readonly ledgers: Ledgers
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: GuardsOptions['metrics'] & {
+    /** `plat_gateway_guard_latency_seconds`. */
+    took(guard: string, seconds: number): void
+  }
+}
+
+/** Classifiers that read what tools answer and what agents say. */
+export interface GuardsFeature {
+  readonly stage: Stage<'guard', 'identity' | 'target', never>
+  readonly review: Review<'identity' | 'target'>
+  /** Reads their keys now; the first check comes before the gateway serves. */
+  check(): Promise<void>
+  close(): void
+}
+
+/** Injection classifiers (document 3, `guards[]`). */
+export function createGuards(parts: GuardsParts): GuardsFeature {
+  const { config, env, dialer, extraCA, ledgers, clock, log, metrics, taint, labelsOf } = parts
+  const connection = extraCA === null ? {} : { caPEM: extraCA }
+  const guards = config.guards.map(
+    (one) =>
+      new Guard({
+        config: one,
+        type: typeOf(one.type, env),
+        dialer,
+        connection,
+        clock,
+        log,
+        onTook: (seconds) => metrics.took(one.name, seconds),
+      }),
+  )
+  const onUnread: GuardsOptions['onUnread'] = (call, guard, target) => {
+    const failed = (error: unknown) => log.error({ error: reasonOf(error) }, 'an unread text could not be recorded')
+    ledgers
+      .of(call.facts.identity.tenant)
+      .append(unreadRecord(call, guard, target))
+      .catch(failed)
+  }
+  const all = new Guards({ guards, taint, labelsOf, onUnread, metrics })
+  const brought: Brought = new WeakMap()
+  const watches = guards.filter((guard) => guard.config.apiKeyFile !== '').map((guard) => watchKey(guard, parts))
+  return {
+    stage: createGuardStage(all, brought),
+    review: createGuardReview(all, brought),
+    check: async () => void (await Promise.all(watches.map((watch) => watch.check()))),
+    close() {
+      for (const watch of watches) watch.stop()
+    },
+  }
+}
+
+/** Keeps a guard's key as its file has it, so that a rotated one counts without a restart. */
+function watchKey(guard: Guard, { config, clock, log }: Pick<GuardsParts, 'config' | 'clock' | 'log'>) {
+  const { name, apiKeyFile: path } = guard.config
+  return watchFile({
+    path,
+    everyMs: config.policyReloadSeconds * 1000,
+    clock,
+    onBytes(bytes) {
+      guard.key = bytes === null ? null : Buffer.from(bytes).toString('utf8').trim() || null
+      if (guard.key === null) log.error({ guard: name, path }, 'the key of a guard cannot be read')
+    },
+    onError(error) {
+      guard.key = null
+      log.error({ guard: name, path, error: reasonOf(error) }, 'the key of a guard cannot be read')
+    },
+  })
+}
+
+function unreadRecord({ id, facts: { identity, target } }: GuardedCall, guard: string, what: string) {
+  const { namespace, agent, session, user, jti } = identity
+  return {
+    kind: 'alert',
+    alert: 'guard_unavailable',
+    call: id,
+    namespace,
+    agent,
+    session,
+    user: user ?? undefined,
+    jti,
+    server: target.server,
+    tool: target.tool ?? undefined,
+    guard,
+    target: what,
+  } as const
+}

@@ -1,0 +1,36 @@
+import { type Call, isDenial } from '../../call/index.ts'
+import { admitted, type Stage, stage } from '../../pipeline/stage.ts'
+import type { GuardTarget } from './config.ts'
+import type { Guards } from './guards.ts'
+import { textOf } from './texts.ts'
+
+/** Labels that a call's own words brought, until its reply tells them in the record. Empty for nearly all calls. */
+export type Brought = WeakMap<object, readonly string[]>
+
+/** Has guards read what a call says before it is sent: arguments of tools, prompts of models. */
+export function createGuardStage(guards: Guards, brought: Brought): Stage<'guard', 'identity' | 'target', never> {
+  return stage({
+    name: 'guard',
+    needs: ['identity', 'target'],
+    gives: [],
+    skipped: {},
+    admit(call) {
+      const target: GuardTarget = call.facts.target.kind === 'model' ? 'llmPrompt' : 'toolArgs'
+      const reading = guards.of(call, target)
+      const text = reading.length === 0 ? '' : textSent(call)
+      if (text === '') return admitted
+      return guards.judge(call, reading, { text, target }).then((judged) => {
+        if (isDenial(judged)) return judged
+        if (judged.length > 0) brought.set(call, judged)
+        return admitted
+      })
+    },
+  })
+}
+
+/** What the call says, in words. */
+function textSent({ body }: Call): string {
+  if (body === null) return ''
+  if (body.args === null) return textOf(body.value)
+  return textOf(body.argsValue ?? JSON.parse(Buffer.from(body.args).toString('utf8')))
+}

@@ -1,0 +1,29 @@
+import { at } from './json.ts'
+import { type GuardType, posted } from './type.ts'
+
+/**
+ * Lakera Guard (`POST /v2/guard`): its project, which `model` names, decides what is bad; the answer is yes or no. With a `category` only
+ * its detectors count, such as `prompt_attack`, or all of `moderated_content/…`.
+ */
+export const lakera: GuardType = {
+  ask(question) {
+    const { model, category } = question.config
+    return posted(question, {
+      messages: [{ role: 'user', content: question.text }],
+      ...(model !== '' && { project_id: model }),
+      ...(category !== '' && { breakdown: true }),
+    })
+  },
+  score(answer, { category }) {
+    const flagged = at(answer, 'flagged')
+    if (typeof flagged !== 'boolean') return null
+    if (category === '') return flagged ? 1 : 0
+    const breakdown = at(answer, 'breakdown')
+    if (!Array.isArray(breakdown)) return null
+    return breakdown.some((one) => at(one, 'detected') === true && isOf(at(one, 'detector_type'), category)) ? 1 : 0
+  },
+}
+
+function isOf(detector: unknown, category: string): boolean {
+  return typeof detector === 'string' && (detector === category || detector.startsWith(`${category}/`))
+}

@@ -1,0 +1,14 @@
+import { at, scoreOf } from './json.ts'
+import { type GuardType, modelOf, posted } from './type.ts'
+
+/** OpenAI's moderation endpoint (`POST /v1/moderations`): a score for each category, of which `category` counts, or the highest. */
+export const openaiModeration: GuardType = {
+  ask: (question) => posted(question, { ...modelOf(question.config), input: question.text }),
+  score(answer, { category }) {
+    const scores = at(answer, 'results', 0, 'category_scores')
+    if (category !== '') return scoreOf(at(scores, category))
+    const all = typeof scores === 'object' && scores !== null ? Object.values(scores).map(scoreOf) : []
+    const known = all.filter((score) => score !== null)
+    return known.length === 0 ? null : Math.max(...known)
+  },
+}

@@ -1,0 +1,25 @@
+import type { GuardConfig } from '../config.ts'
+import { bedrockGuardrail, credentialsOf } from './bedrock-guardrail.ts'
+import { httpJson } from './http-json.ts'
+import { lakera } from './lakera.ts'
+import { llamaPromptGuard } from './llama-prompt-guard.ts'
+import { openaiModeration } from './openai-moderation.ts'
+import type { GuardType } from './type.ts'
+
+export type { Asked, GuardType } from './type.ts'
+
+/** The protocol of a guard, by `guards[].type` (document 3). */
+export function typeOf(type: GuardConfig['type'], env: NodeJS.ProcessEnv): GuardType {
+  switch (type) {
+    case 'openai-moderation':
+      return openaiModeration
+    case 'llama-prompt-guard':
+      return llamaPromptGuard
+    case 'lakera':
+      return lakera
+    case 'bedrock-guardrail':
+      return bedrockGuardrail(credentialsOf(env))
+    case 'http-json':
+      return httpJson
+  }
+}
