@@ -48,3 +48,31 @@ test('names that would lead out of the folder of secrets give no route', () => {
 test('without an endpoint there is no route', () => {
   assert.equal(routeOf({ name: 'informational' }), undefined)
 })
+
+test('each fallback is rendered in order with its own key, and the name of the model where it says none', () => {
+  // Shows D2.fallback.endpoint, D2.fallback.name, D2.fallback.name.default, D2.fallback.apiKeySecretRef, D2.model.apiKeySecretRef.notInherited,
+  // D2.model.fallbacks
+  const route = routeOf({
+    name: 'large-1',
+    endpoint: 'https://llm.example',
+    apiKeySecretRef: { name: 'llm', key: 'api.key' },
+    fallbacks: [
+      { endpoint: 'https://other.example' },
+      {
+        endpoint: 'https://third.example/v1/chat/completions',
+        name: 'own',
+        apiKeySecretRef: { name: 'third', key: 'k' },
+      },
+    ],
+  })
+  assert.deepEqual(route, {
+    upstream: 'https://llm.example/v1',
+    model: 'large-1',
+    apiKeyFile: '/secrets/team/llm/api.key',
+    fallbacks: [
+      { upstream: 'https://other.example/v1', model: 'large-1' },
+      { upstream: 'https://third.example/v1', model: 'own', apiKeyFile: '/secrets/team/third/k' },
+    ],
+    agent: 'team/a',
+  })
+})

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { Manifest } from '@plat/resources'
-import type { ModelRouteEntry, ModelsFile } from '@plat/resources/rendered'
+import type { ModelEndpointEntry, ModelRouteEntry, ModelsFile } from '@plat/resources/rendered'
 import { type Declared, keyOf, sorted } from './declared.ts'
 import { agentFaults } from './unbuilt.ts'
 
@@ -22,16 +22,35 @@ export function renderModels(declared: Declared, secretsDir: string): { file: Mo
 type Model = NonNullable<Manifest<'Agent'>['spec']['model']>
 
 function routeOf(agent: Manifest<'Agent'>, model: Model & { endpoint: string }, secretsDir: string): ModelRouteEntry {
-  const { apiKeySecretRef: secret, aliases } = model
+  const { aliases, fallbacks = [] } = model
   return {
-    upstream: baseURL(model.endpoint),
-    ...(model.name !== undefined && { model: model.name }),
+    ...endpointOf(model, secretsDir),
     ...(aliases !== undefined && { aliases }),
-    ...(secret !== undefined && { apiKeyFile: join(secretsDir, secret.name, secret.key) }),
     ...(model.reasoning !== undefined && { reasoning: model.reasoning }),
     ...(model.maxTokensPerRequest !== undefined && { maxTokensPerRequest: model.maxTokensPerRequest }),
     ...(model.tokensPerMinute !== undefined && { tokensPerMinute: model.tokensPerMinute }),
+    ...(fallbacks.length > 0 && {
+      fallbacks: fallbacks.map((fallback) =>
+        endpointOf({ ...fallback, ...nameOf(fallback.name ?? model.name) }, secretsDir),
+      ),
+    }),
     agent: keyOf(agent),
+  }
+}
+
+/** What the model and each of its fallbacks say of an endpoint. */
+type Endpoint = NonNullable<Model['fallbacks']>[number]
+
+/** A fallback has the name of the model where it says none, and nothing else of it: least of all its key. */
+function nameOf(name: string | undefined): Pick<Endpoint, 'name'> {
+  return name === undefined ? {} : { name }
+}
+
+function endpointOf({ endpoint, name, apiKeySecretRef: secret }: Endpoint, secretsDir: string): ModelEndpointEntry {
+  return {
+    upstream: baseURL(endpoint),
+    ...(name !== undefined && { model: name }),
+    ...(secret !== undefined && { apiKeyFile: join(secretsDir, secret.name, secret.key) }),
   }
 }
 

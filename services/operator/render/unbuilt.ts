@@ -54,20 +54,27 @@ type Model = NonNullable<Manifest<'Agent'>['spec']['model']>
 
 /** Without an endpoint there is no route, and nothing that would have to be enforced. */
 function modelFaults(model: Model): Fault[] {
+  const faults = endpointFaults(model)
+  if (model.provider === 'ctxengine') faults.push(notBuilt('provider'))
+  if (model.dlpProfile !== undefined && model.dlpProfile !== 'none') faults.push(notBuilt('dlpProfile'))
+  if ((model.providerTools ?? []).length > 0) faults.push(notBuilt('providerTools'))
+  for (const [index, fallback] of (model.fallbacks ?? []).entries()) {
+    for (const { path, why } of endpointFaults(fallback)) faults.push({ path: `fallbacks[${index}].${path}`, why })
+  }
+  return faults
+}
+
+/** What a model and each of its fallbacks say of an endpoint. */
+function endpointFaults(model: Omit<NonNullable<Model['fallbacks']>[number], 'endpoint'> & Pick<Model, 'endpoint'>) {
   const faults: Fault[] = []
   const { adapter, endpoint, apiKeySecretRef: secret } = model
-  if (model.provider === 'ctxengine') faults.push(notBuilt('provider'))
   if (adapter !== undefined && adapter !== 'openai') faults.push(notBuilt('adapter'))
   if (endpoint !== undefined) faults.push(...[urlFault('endpoint', endpoint)].filter((fault) => fault !== null))
   if (secret !== undefined) faults.push(...fileNames('apiKeySecretRef', secret))
-  if (model.dlpProfile !== undefined && model.dlpProfile !== 'none') faults.push(notBuilt('dlpProfile'))
   for (const key of ['adapterMode', 'apiVersion', 'jurisdiction', 'region', 'project'] as const) {
     if (model[key] !== undefined) faults.push(notBuilt(key))
   }
   if ((model.requestsPerMinute ?? 0) > 0) faults.push(notBuilt('requestsPerMinute'))
-  for (const key of ['providerTools', 'fallbacks'] as const) {
-    if ((model[key] ?? []).length > 0) faults.push(notBuilt(key))
-  }
   return faults
 }
 

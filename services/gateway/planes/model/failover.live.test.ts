@@ -1,0 +1,277 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { createServer, type RequestListener } from 'node:http'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { closed, listening } from '@plat/testkit/local'
+import { type ModelServer, startModelServer } from '@plat/testkit/model-server'
+import { until } from '@plat/testkit/until'
+import { folder, started } from '../../testing/started.ts'
+
+const chat = { model: 'small-1', messages: [{ role: 'user', content: 'hi' }] }
+
+/** A gateway with one route over these endpoints, in this order. */
+async function routeOver(t: TestContext, endpoints: readonly object[], more: object = {}) {
+  const [first, ...fallbacks] = endpoints
+  const dir = await folder(t)
+  const auditPath = join(dir, 'audit.jsonl')
+  const models = { r: { ...first, fallbacks } }
+  const { gateway, issuer } = await started(t, { models, auditPath, ...more })
+  const token = issuer.token({ scope: 'models:r' })
+  const ask = async (body: object = chat, signal?: AbortSignal) => {
+    const response = await fetch(`${gateway.url}/llm/r/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+      ...(signal !== undefined && { signal }),
+    })
+    return { status: response.status, headers: response.headers, text: await response.text() }
+  }
+  const outcomes = async () =>
+    (await readFile(auditPath, 'utf8'))
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line).rec)
+      .filter((record) => record.kind === 'outcome')
+  const series = async (name: string) =>
+    (await (await fetch(`${gateway.url}/metrics`)).text())
+      .split('\n')
+      .filter((line) => line.startsWith(`plat_gateway_model_${name}`))
+  return { ask, outcomes, series }
+}
+
+async function model(t: TestContext): Promise<ModelServer> {
+  const server = await startModelServer()
+  t.after(() => server.close())
+  return server
+}
+
+/** An upstream that answers as it is told; `/v1` of its address. */
+async function scripted(t: TestContext, answer: RequestListener): Promise<string> {
+  const server = createServer((request, response) => {
+    request.resume().once('end', () => answer(request, response))
+  })
+  const port = await listening(server)
+  t.after(() => closed(server))
+  return `http://127.0.0.1:${port}/v1`
+}
+
+const json = { 'content-type': 'application/json' }
+const events = { 'content-type': 'text/event-stream' }
+
+/** Every way in which an endpoint fails before its caller has heard anything, and the status of the attempt. */
+const failures: Readonly<Record<string, readonly [status: number, answer: RequestListener]>> = {
+  'it hangs up': [0, (request) => request.socket.destroy()],
+  'it answers 500': [500, (_, response) => response.writeHead(500, json).end('{}')],
+  'it answers 529': [529, (_, response) => response.writeHead(529, json).end('{}')],
+  'it answers 429': [429, (_, response) => response.writeHead(429, json).end('{}')],
+  'it answers 408': [408, (_, response) => response.writeHead(408, json).end('{}')],
+  'it redirects': [302, (_, response) => response.writeHead(302, { location: 'http://127.0.0.1:9/' }).end()],
+  'it answers without JSON': [200, (_, response) => response.writeHead(200, { 'content-type': 'text/html' }).end('x')],
+  'it dies in its answer': [
+    200,
+    (request, response) => {
+      response.writeHead(200, { ...json, 'content-length': '100' }).write('{"a"')
+      setImmediate(() => request.socket.destroy())
+    },
+  ],
+  'its stream ends before it has begun': [200, (_, response) => response.writeHead(200, events).end()],
+  'its stream breaks before it has begun': [
+    200,
+    (request, response) => {
+      response.writeHead(200, events).flushHeaders()
+      setImmediate(() => request.socket.destroy())
+    },
+  ],
+  'its stream begins with an error': [
+    200,
+    (_, response) => response.writeHead(200, events).end('data: {"error":{"message":"overloaded"}}\n\n'),
+  ],
+}
+
+for (const [how, [status, answer]] of Object.entries(failures)) {
+  test(`where an endpoint fails because ${how}, the next one answers`, async (t) => {
+    // Shows D3.route.fallbacks, D2.model.fallbacks.order
+    const dead = await scripted(t, answer)
+    const alive = await model(t)
+    const { ask, outcomes } = await routeOver(t, [{ upstream: dead }, { upstream: alive.url, model: 'large-1' }])
+    const stream = how.includes('stream')
+    const answered = await ask({ ...chat, stream })
+    assert.equal(answered.status, 200, answered.text)
+    assert.match(answered.text, stream ? /Hello[\s\S]*world[\s\S]*\[DONE\]/ : /Hello world\./)
+    await until(async () => (await outcomes()).length === 1, 'the outcome')
+    const [outcome] = await outcomes()
+    assert.deepEqual(
+      [outcome.result, outcome.endpoint, outcome.attempts.map((one: { status: number }) => one.status)],
+      ['completed', new URL(alive.url).origin, [status, 200]],
+    )
+    assert.equal(JSON.parse(alive.calls[0]?.body ?? '').model, 'large-1', 'a fallback is asked for its own model')
+    assert.equal(outcome.usage.completion, 3)
+  })
+}
+
+test('an endpoint that cannot be reached, and one that says nothing in its time, are passed over', async (t) => {
+  // Shows D3.modelRouting.attemptTimeoutSeconds
+  const silent = await scripted(t, () => {})
+  const slow = await scripted(t, (_, response) => void response.writeHead(200, events).flushHeaders())
+  const alive = await model(t)
+  const endpoints = ['http://127.0.0.1:9/v1', silent, slow, alive.url].map((upstream) => ({ upstream }))
+  const { ask, outcomes, series } = await routeOver(t, endpoints, { modelRouting: { attemptTimeoutSeconds: 1 } })
+  assert.equal((await ask({ ...chat, stream: true })).status, 200)
+  await until(async () => (await outcomes()).length === 1, 'the outcome')
+  const [{ attempts }] = await outcomes()
+  assert.deepEqual(
+    attempts.map((one: { endpoint: string; status: number }) => [`${one.endpoint}/v1`, one.status]),
+    [
+      [endpoints[0]?.upstream, 0],
+      [silent, 0],
+      [slow, 200],
+      [alive.url, 200],
+    ],
+  )
+  // Shows D3.metric.plat_gateway_model_failovers_total, D3.metric.plat_gateway_model_endpoint_failures_total
+  const [from, to] = [new URL(slow).origin, new URL(alive.url).origin]
+  assert.ok(
+    (await series('failovers_total')).includes(
+      `plat_gateway_model_failovers_total{route="r",from="${from}",to="${to}"} 1`,
+    ),
+  )
+  assert.equal((await series('endpoint_failures_total')).length, 3)
+})
+
+test('what a request is refused for, the gateway key included, is no reason to ask another endpoint', async (t) => {
+  for (const [status, code] of [
+    [400, 400],
+    [404, 404],
+    [422, 422],
+    [401, 502],
+    [403, 502],
+  ]) {
+    const refusing = await scripted(t, (_, response) => response.writeHead(status ?? 0, json).end('{"error":{}}'))
+    const alive = await model(t)
+    const { ask, series } = await routeOver(t, [{ upstream: refusing }, { upstream: alive.url }])
+    assert.equal((await ask()).status, code)
+    assert.equal(alive.calls.length, 0)
+    assert.deepEqual(await series('endpoint_failures_total'), [])
+  }
+})
+
+test('after the first part of a stream nobody else is asked, and what broke counts against the endpoint', async (t) => {
+  const breaking = await model(t)
+  breaking.answers({ text: ['Hello', ' world'], split: [64], diesAfter: 700 })
+  const alive = await model(t)
+  const { ask, series } = await routeOver(t, [{ upstream: breaking.url }, { upstream: alive.url }])
+  const answered = await ask({ ...chat, stream: true })
+  assert.equal(answered.status, 200)
+  assert.match(answered.text, /upstream_error/)
+  assert.equal(alive.calls.length, 0)
+  assert.equal((await series('endpoint_failures_total')).length, 1)
+})
+
+test('the last endpoint that can be asked says its own 429, and when to come again', async (t) => {
+  const busy: RequestListener = (_, response) =>
+    response.writeHead(429, { ...json, 'retry-after': '7' }).end('{"error":{"message":"slow down"}}')
+  const { ask, outcomes } = await routeOver(t, [
+    { upstream: await scripted(t, busy) },
+    { upstream: await scripted(t, busy) },
+  ])
+  const answered = await ask()
+  assert.deepEqual([answered.status, answered.headers.get('retry-after')], [429, '7'])
+  assert.match(answered.text, /slow down/)
+  await until(async () => (await outcomes()).length === 1, 'the outcome')
+  assert.equal((await outcomes())[0].attempts.length, 2)
+})
+
+test('where every endpoint fails the caller is told once, and the record names every attempt', async (t) => {
+  const dead = await scripted(t, (_, response) => response.writeHead(503, json).end('{}'))
+  const { ask, outcomes } = await routeOver(t, [{ upstream: dead }, { upstream: 'http://127.0.0.1:9/v1' }])
+  const answered = await ask()
+  assert.deepEqual([answered.status, JSON.parse(answered.text).error.code], [502, 'upstream_error'])
+  await until(async () => (await outcomes()).length === 1, 'the outcome')
+  const [outcome] = await outcomes()
+  assert.deepEqual(
+    [outcome.result, outcome.attempts.map((one: { status: number }) => one.status)],
+    ['failed', [503, 0]],
+  )
+})
+
+test('a caller that leaves ends the attempt, and trips no circuit', async (t) => {
+  let came = () => {}
+  const arrived = new Promise<void>((resolve) => {
+    came = resolve
+  })
+  const gone = Promise.withResolvers<void>()
+  const silent = await scripted(t, (request) => {
+    request.socket.once('close', gone.resolve)
+    came()
+  })
+  const alive = await model(t)
+  const { ask, outcomes, series } = await routeOver(t, [{ upstream: silent }, { upstream: alive.url }], {
+    modelRouting: { failureThreshold: 1 },
+  })
+  const leaving = new AbortController()
+  const asking = ask(chat, leaving.signal)
+  await arrived
+  leaving.abort()
+  await assert.rejects(asking)
+  await gone.promise
+  await until(async () => (await outcomes()).length === 1, 'the outcome')
+  assert.equal((await outcomes())[0].result, 'cancelled')
+  assert.deepEqual([alive.calls.length, await series('endpoint_failures_total')], [0, []])
+})
+
+test('three failures keep calls away from an endpoint, for as long as there is another', async (t) => {
+  // Shows D3.models.modelRouting, D3.limit.failover, D3.metric.plat_gateway_model_endpoint_skipped_total, D3.metric.plat_gateway_model_circuits_open
+  let asked = 0
+  let healthy = false
+  const shaky = await scripted(t, (_, response) => {
+    asked++
+    if (healthy) response.writeHead(200, json).end('{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}')
+    else response.writeHead(500, json).end('{}')
+  })
+  const alive = await model(t)
+  const { ask, series } = await routeOver(t, [{ upstream: shaky }, { upstream: alive.url }], {
+    modelRouting: { cooldownSeconds: 1 },
+  })
+  for (let count = 0; count < 4; count++) assert.equal((await ask()).status, 200)
+  assert.deepEqual([asked, alive.calls.length], [3, 4])
+  const label = new URL(shaky).origin
+  const skipped = `plat_gateway_model_endpoint_skipped_total{route="r",endpoint="${label}",reason="circuit"} 1`
+  assert.ok((await series('endpoint_skipped_total')).includes(skipped))
+  assert.deepEqual(await series('circuits_open'), ['plat_gateway_model_circuits_open 1'])
+  healthy = true
+  await until(async () => {
+    await ask()
+    return asked === 4
+  }, 'the end of the cooldown')
+  assert.deepEqual(await series('circuits_open'), ['plat_gateway_model_circuits_open 0'])
+})
+
+test('an open circuit refuses no call: where there is nothing else, the endpoint is asked all the same', async (t) => {
+  let asked = 0
+  const dead = await scripted(t, (_, response) => {
+    asked++
+    response.writeHead(500, json).end('{}')
+  })
+  const modelRouting = { failureThreshold: 1 }
+  const alone = await routeOver(t, [{ upstream: dead }], { modelRouting })
+  await alone.ask()
+  await alone.ask()
+  assert.deepEqual([asked, await alone.series('circuits_open')], [2, ['plat_gateway_model_circuits_open 1']])
+  const both = await routeOver(t, [{ upstream: dead }, { upstream: 'http://127.0.0.1:9/v1' }], { modelRouting })
+  await both.ask()
+  assert.equal((await both.ask()).status, 502)
+  assert.equal(asked, 4)
+})
+
+test('an endpoint whose key cannot be read is passed over', async (t) => {
+  const [locked, alive] = [await model(t), await model(t)]
+  const dir = await folder(t)
+  const { ask, series } = await routeOver(t, [
+    { upstream: locked.url, apiKeyFile: join(dir, 'missing') },
+    { upstream: alive.url },
+  ])
+  assert.equal((await ask()).status, 200)
+  assert.deepEqual([locked.calls.length, alive.calls[0]?.headers.authorization], [0, undefined])
+  assert.match((await series('endpoint_skipped_total')).join('\n'), /reason="credential"} 1/)
+})
