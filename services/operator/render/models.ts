@@ -27,6 +27,7 @@ function routeOf(agent: Manifest<'Agent'>, model: Model & { endpoint: string }, 
     ...endpointOf(model, secretsDir),
     ...(aliases !== undefined && { aliases }),
     ...(model.reasoning !== undefined && { reasoning: model.reasoning }),
+    ...(model.dlpProfile !== undefined && { dlpProfile: model.dlpProfile }),
     ...(model.maxTokensPerRequest !== undefined && { maxTokensPerRequest: model.maxTokensPerRequest }),
     ...(model.tokensPerMinute !== undefined && { tokensPerMinute: model.tokensPerMinute }),
     ...(fallbacks.length > 0 && {

@@ -56,7 +56,6 @@ type Model = NonNullable<Manifest<'Agent'>['spec']['model']>
 function modelFaults(model: Model): Fault[] {
   const faults = endpointFaults(model)
   if (model.provider === 'ctxengine') faults.push(notBuilt('provider'))
-  if (model.dlpProfile !== undefined && model.dlpProfile !== 'none') faults.push(notBuilt('dlpProfile'))
   if ((model.providerTools ?? []).length > 0) faults.push(notBuilt('providerTools'))
   for (const [index, fallback] of (model.fallbacks ?? []).entries()) {
     for (const { path, why } of endpointFaults(fallback)) faults.push({ path: `fallbacks[${index}].${path}`, why })
@@ -90,7 +89,6 @@ export function serverFaults({ metadata, spec }: Manifest<'MCPServer'>): Fault[]
   const url = urlFault('url', spec.url)
   if (url !== null) faults.push(url)
   if (spec.auth !== undefined) faults.push(...authFaults(spec.auth, spec.url))
-  if (spec.dlpProfile !== undefined && spec.dlpProfile !== 'none') faults.push(notBuilt('dlpProfile'))
   if (spec.caBundleRef !== undefined) faults.push(...fileNames('caBundleRef', spec.caBundleRef))
   if (spec.toolPins !== undefined) faults.push(...pinFaults('toolPins', spec.toolPins))
   faults.push(...labelFaults(spec.toolLabels ?? {}))

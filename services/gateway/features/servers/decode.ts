@@ -1,7 +1,6 @@
 import {
   type Decoded,
   decodeRendered,
-  type ServerEntry,
   type UpstreamsFile,
   upstreamsFileSchema,
 } from '@plat/resources/rendered'
@@ -15,19 +14,8 @@ export function decodeUpstreams(bytes: Uint8Array): Decoded<UpstreamsFile> {
   return problems.length > 0 ? { ok: false, problems } : decoded
 }
 
-function unbuiltParts(file: UpstreamsFile): string[] {
-  const out: string[] = []
-  for (const [key, server] of Object.entries(file.servers)) {
-    for (const member of unbuiltOfServer(server)) out.push(`servers[${key}].${member}`)
-  }
-  for (const agent of Object.keys(file.agentWeb)) out.push(`agentWeb[${agent}]`)
-  return out
-}
-
-function unbuiltOfServer(server: ServerEntry): string[] {
-  const out: string[] = []
-  if (server.dlpProfile !== undefined && server.dlpProfile !== 'none') out.push('dlpProfile')
-  return out
+function unbuiltParts({ agentWeb }: UpstreamsFile): string[] {
+  return Object.keys(agentWeb).map((agent) => `agentWeb[${agent}]`)
 }
 
 const SERVER_KEY = /^[^/]+\/[^/]+$/
