@@ -244,7 +244,6 @@ test('a changed file counts at the next look, a bad one leaves the good one in f
 test('each part of a route that is not built refuses the file, by its name', () => {
   const parts = {
     provider: 'bedrock',
-    dlpProfile: 'pii',
     jurisdiction: 'EU',
     requestsPerMinute: 1,
     tokensPerMinute: 1,
@@ -267,7 +266,7 @@ test('each part of a route that is not built refuses the file, by its name', () 
     ok: false,
     problems: ['models[default.a].fallbacks[0].provider: not built yet in this version'],
   })
-  const off = { provider: 'openai', dlpProfile: 'none', jurisdiction: '', requestsPerMinute: 0, fallbacks: [] }
+  const off = { provider: 'openai', dlpProfile: 'pii', jurisdiction: '', requestsPerMinute: 0, fallbacks: [] }
   const file = { version: 1, models: { 'default.a': { ...entry, ...off } } }
   assert.ok(decodeModels(Buffer.from(JSON.stringify(file))).ok)
   for (const models of [

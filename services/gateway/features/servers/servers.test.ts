@@ -127,6 +127,7 @@ test('a target finds its server again by key, with what the file says of it', ()
     jurisdiction: 'DE',
     auth: { type: 'bearerSecret', credentialKey: 'default.notes' },
     pins: null,
+    dlpProfile: null,
   })
   assert.equal(registry.upstream('fixed')?.url, 'http://static/mcp')
   assert.equal(registry.upstream('default/missing'), null)
