@@ -17,6 +17,7 @@ import {
   pinMetrics,
   policyMetrics,
   regoMetrics,
+  residencyMetrics,
   revocationMetrics,
   runnerMetrics,
   serverMetrics,
@@ -34,6 +35,7 @@ import { createDlp } from './features/dlp/index.ts'
 import { createModels } from './features/models/index.ts'
 import { createPins, type PinsFeature, type ServerPins } from './features/pins/index.ts'
 import { createPolicies, createRego, policySlot } from './features/policy/index.ts'
+import { createResidency, type ResidencyFeature } from './features/residency/index.ts'
 import { createRevocations } from './features/revocations/index.ts'
 import { createServers, registrySlot } from './features/servers/index.ts'
 import { createTaint } from './features/taint/index.ts'
@@ -105,6 +107,7 @@ interface Shared extends GatewayOptions, OpeningLimits {
   readonly extraCA: string | null
   /** Closes the part when the gateway stops, after everything that was started later. */
   keep<T extends { close(): unknown }>(part: T): T
+  readonly residency: ResidencyFeature
 }
 
 /**
@@ -154,15 +157,19 @@ async function openShared(options: GatewayOptions, started: AsyncDisposableStack
   const { config, env, clock, ids, log } = options
   const keep: Shared['keep'] = (part) => started.adopt(part, async () => void (await part.close()))
   const metrics = createGatewayMetrics(options.build)
+  const snapshots = new Snapshots()
+  const residency = keep(createResidency({ config, snapshots, clock, log, ...residencyMetrics(metrics) }))
+  await residency.check()
   const opening = await openLimits({ config, clock, log })
   return {
     ...options,
     ...opening,
     keep,
     metrics,
-    snapshots: new Snapshots(),
+    snapshots,
+    residency,
     audit: keep(await createAudit({ ...options, metrics, onRecord: opening.spending.see })),
-    dialer: keep(createDialer({ clock, log })),
+    dialer: keep(residency.dialer(createDialer({ clock, log }))),
     live: keep(createLiveCalls(clock)),
     sealer: createSealer(await loadSealKeys({ env, stateDir: path.dirname(config.auditPath), ids }), clock, ids),
     extraCA: config.upstreamCAFile === '' ? null : await readFile(config.upstreamCAFile, 'utf8'),
@@ -274,8 +281,8 @@ function createRedaction({ config, metrics }: Shared, { servers, models }: Featu
 /** The order of the governed call: the request's stages, the reply's reviews. */
 function createPipeline(shared: Shared, features: Features & { readonly pins: PinsFeature }): Runner {
   const { authenticator, revocations, servers, models, taint, guards, policies, approvals, budgets, pins } = features
-  const { config, audit, live, snapshots, clock, log, metrics, keep } = shared
-  const resolve = resolveByPlane({ mcp: servers.stage, model: models.stage })
+  const { config, audit, residency, live, snapshots, clock, log, metrics, keep } = shared
+  const resolve = residency.resolve(resolveByPlane({ mcp: servers.stage, model: models.stage }), models.places)
   const { svidMode: mode, svidTrustDomains: trustDomains } = config.tls
   const svids = { mode, trustDomains, clock, ...svidMetrics(metrics) }
   const meters = [createMeter(budgets.price), budgets.toolMeter]
@@ -345,6 +352,7 @@ function modelPlane(shared: Shared, { models }: Features): Plane {
 
 async function mcpPlane(shared: Shared, { servers, credentials }: Features): Promise<AskingPlane> {
   const { config, sealer, log } = shared
+    residencyFault: shared.residency.fault,
   return createMcpPlane({
     upstreams: {
       upstream: (snapshot, key) => servers.upstream(snapshot, key),

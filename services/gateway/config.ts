@@ -23,6 +23,7 @@ import { cloudCredentialsBlock, modelRoutingBlock, modelsBlock } from './feature
 import { pinsBlock } from './features/pins/config.ts'
 import { policyBlock, regoBlock } from './features/policy/config.ts'
 import { postureBlock } from './features/posture/config.ts'
+import { residencyBlock } from './features/residency/config.ts'
 import { revocationMirrorBlock, revocationsBlock } from './features/revocations/config.ts'
 import { serversBlock } from './features/servers/config.ts'
 import { taintBlock } from './features/taint/config.ts'
@@ -37,6 +38,7 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   dpopBlock,
   policyBlock,
   regoBlock,
+  residencyBlock,
   serversBlock,
   pinsBlock,
   modelsBlock,
@@ -65,6 +67,7 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
 export type GatewayConfig = Readonly<
   Static<typeof listenersBlock.schema> &
     Static<typeof policyBlock.schema> &
+    Static<typeof residencyBlock.schema> &
     Static<typeof serversBlock.schema> &
     Static<typeof pinsBlock.schema> &
     Static<typeof modelsBlock.schema> &
@@ -154,6 +157,7 @@ export function typedConfig(config: Record<string, unknown>): GatewayConfig {
   if (
     Check(listenersBlock.schema, config) &&
     Check(policyBlock.schema, config) &&
+    Check(residencyBlock.schema, config) &&
     Check(serversBlock.schema, config) &&
     Check(pinsBlock.schema, config) &&
     Check(modelsBlock.schema, config) &&

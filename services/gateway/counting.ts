@@ -6,6 +6,7 @@ import type { SvidOptions } from './features/listeners/index.ts'
 import type { ModelsOptions } from './features/models/index.ts'
 import type { PinsParts } from './features/pins/index.ts'
 import type { createRego, PolicyMetrics } from './features/policy/index.ts'
+import type { ResidencyOptions } from './features/residency/index.ts'
 import type { RevocationMetrics } from './features/revocations/index.ts'
 import type { ServersOptions } from './features/servers/index.ts'
 import type { TaintParts } from './features/taint/index.ts'
@@ -125,6 +126,12 @@ export function policyMetrics(metrics: GatewayMetrics): PolicyMetrics {
 export function regoMetrics(metrics: GatewayMetrics): Pick<Parameters<typeof createRego>[0], 'evaluated'> {
   const evaluations = metrics.counter('plat_gateway_rego_evaluations_total')
   return { evaluated: (outcome) => evaluations.inc({ outcome }) }
+}
+
+/** What the rules of sovereignty say of the audit ledger. */
+export function residencyMetrics(metrics: GatewayMetrics): Pick<ResidencyOptions, 'retentionBelowLaw'> {
+  const below = metrics.gauge('plat_gateway_audit_retention_below_ai_act')
+  return { retentionBelowLaw: (is) => below.set({}, Number(is)) }
 }
 
 /** What budgets count. */

@@ -314,6 +314,13 @@ export const gatewayMetricRows = [
   },
   {
     ...audit,
+    name: 'plat_gateway_audit_retention_below_ai_act',
+    type: 'gauge',
+    labels: {},
+    help: 'Whether the sovereignty policy keeps audit records for less than the six months of the EU AI Act',
+  },
+  {
+    ...audit,
     name: 'plat_gateway_audit_head_seq',
     type: 'gauge',
     labels: {},

@@ -30,6 +30,15 @@ export function createAddressCheck(allowedCIDRs: readonly string[]): AddressChec
   }
 }
 
+/** Answers whether an address lies in one of the ranges, however a network reads it. Throws on a malformed range. */
+export function createRangeCheck(cidrs: readonly string[]): (address: string) => boolean {
+  const known = ranges(cidrs)
+  return (text) => {
+    if (isIP(text) === 0 || !ipaddr.isValid(text)) return false
+    return readings(ipaddr.parse(text)).every((one) => within(one, known))
+  }
+}
+
 function ranges(cidrs: readonly string[]): Range[] {
   return cidrs.map((cidr) => {
     if (!isPlainCIDR(cidr)) throw new Error(`"${cidr}" is no address range: write it like 10.0.0.0/8 or fd00::/8.`)

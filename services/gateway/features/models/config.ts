@@ -18,7 +18,11 @@ const endpointKeys = () => ({
     file: 'warning',
     description: 'Key presented as bearer credential, re-read each reload; the session token is always stripped.',
   }),
-  jurisdiction: Type.String({ default: '', ...unbuilt, description: 'Where the endpoint runs.' }),
+  jurisdiction: Type.String({
+    default: '',
+    pattern: '^(?:[A-Za-z]{2}(?:-[A-Za-z0-9]{1,8})*)?$',
+    description: 'Where the endpoint runs: ISO 3166 code.',
+  }),
   region: Type.String({ default: '', ...unbuilt, description: 'Provider region.' }),
   project: Type.String({ default: '', ...unbuilt, description: 'Cloud project.' }),
   apiVersion: Type.String({ default: '', ...unbuilt, description: 'Version of the provider API.' }),

@@ -39,8 +39,7 @@ function unbuiltOf(route: ModelRouteEntry): string[] {
 function unbuiltOfEndpoint(entry: ModelEndpointEntry): string[] {
   const out: string[] = []
   if ((entry.provider ?? 'openai') !== 'openai') out.push('provider')
-  for (const key of ['mode', 'jurisdiction', 'region', 'project', 'apiVersion'] as const)
-    if ((entry[key] ?? '') !== '') out.push(key)
+  for (const key of ['mode', 'region', 'project', 'apiVersion'] as const) if ((entry[key] ?? '') !== '') out.push(key)
   if ((entry.requestsPerMinute ?? 0) > 0) out.push('requestsPerMinute')
   return out
 }

@@ -13,6 +13,8 @@ export interface RouteEndpoint {
   readonly upstream: string
   /** Null: it takes no key. */
   readonly apiKeyFile: string | null
+  /** Where it runs; null: nobody says. */
+  readonly jurisdiction: string | null
   /** The model that it is asked for where the caller asked for this one (null: for none); null: nobody names one. */
   modelFor(asked: string | null): string | null
 }
@@ -39,6 +41,7 @@ export function endpointOf({ route, aliases, isFallback }: Place, entry: ModelEn
     provider: 'openai',
     upstream,
     apiKeyFile: entry.apiKeyFile || null,
+    jurisdiction: entry.jurisdiction || null,
     modelFor(asked) {
       const translated = asked === null ? null : (aliases.get(asked) ?? null)
       return (isFallback ? (model ?? translated) : (translated ?? model)) ?? asked

@@ -3,7 +3,7 @@ import type { Clock } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
 import type { ModelRouteEntry } from '@plat/resources/rendered'
-import type { Outcome, Snapshot, Snapshots } from '../../call/index.ts'
+import type { Outcome, Snapshot, Snapshots, Target } from '../../call/index.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { Circuits } from './circuits.ts'
 import { decodeModels } from './decode.ts'
@@ -45,6 +45,8 @@ export interface Models {
   readonly stage: Stage<'resolve', 'identity', 'target'>
   /** The route that a target names, as this snapshot knows it; null once it is gone. */
   route(snapshot: Snapshot, key: string): Route | null
+  /** Where the calls of a target may be answered: at any endpoint of its route; of any other target, where it says itself. */
+  places(snapshot: Snapshot, target: Target): readonly Pick<Target, 'jurisdiction' | 'dataClass'>[]
   /** The key that an endpoint is presented; null: its file holds none that can be read. */
   apiKey(path: string): string | null
   /** Which endpoints calls stay away from. */
@@ -97,6 +99,11 @@ export function createModels(options: ModelsOptions): Models {
   return {
     stage: createModelResolve({ snapshots, apiKey, settled: metrics.settled }),
     route: (snapshot, key) => snapshot.get(routesSlot).route(key),
+    places(snapshot, target) {
+      const route = target.kind === 'model' ? snapshot.get(routesSlot).route(target.key) : null
+      if (route === null) return [target]
+      return route.endpoints.map(({ jurisdiction }) => ({ jurisdiction, dataClass: target.dataClass }))
+    },
     apiKey,
     circuits,
     async check() {

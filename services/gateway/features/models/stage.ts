@@ -81,5 +81,6 @@ function targetOf(call: Call<'identity'>, route: Route): Target | Denial {
     tool: model,
     trust: 'trusted',
     dataClass: 'internal',
+    jurisdiction: route.endpoints[0].jurisdiction,
   }
 }

@@ -18,12 +18,6 @@ export const policyBlock = {
       default: 'scope-only',
       description: '`scope-only` or `policy` (evaluates policy with server `llm/<route>`).',
     }),
-    sovereigntyPolicyFile: Type.String({
-      default: '',
-      built: false,
-      description:
-        'SovereigntyPolicy spec; when set every upstream must comply and all egress uses a residency-checking dialer.',
-    }),
   }),
 } satisfies ConfigBlock
 

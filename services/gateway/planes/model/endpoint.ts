@@ -13,6 +13,8 @@ export interface ModelEndpoint {
   readonly upstream: string
   /** Null: it takes no key. */
   readonly apiKeyFile: string | null
+  /** Where it runs; null: nobody says. */
+  readonly jurisdiction: string | null
   /** The model that it is asked for where the caller asked for this one; null: nobody names one. */
   modelFor(asked: string | null): string | null
 }

@@ -27,6 +27,7 @@ before(async () => {
     attemptTimeoutMs: 60_000,
     extraCA: null,
     routes: { route: () => ({ endpoints: [endpointAt(upstream.url)] }), apiKey: () => null, circuits: alwaysClosed },
+    residencyFault: () => null,
     metrics: { movedOn() {}, skipped() {} },
   })
 })

@@ -8,6 +8,7 @@ import {
   type Parsed,
   type Reply,
   type Snapshot,
+  type Target,
 } from '../../call/index.ts'
 import type { Plane } from '../../pipeline/plane.ts'
 import type { BodyLimits } from '../wire/body.ts'
@@ -46,6 +47,8 @@ export interface ModelRoutes {
 export interface ModelPlaneOptions extends BodyLimits, Omit<Forwarder, 'circuits'> {
   readonly routes: ModelRoutes
   readonly metrics: FailoverMetrics
+  /** Why the data of a call must not go to a place; null: it may. */
+  readonly residencyFault: (snapshot: Snapshot, place: Pick<Target, 'jurisdiction' | 'dataClass'>) => string | null
 }
 
 /** The plane of `/llm/<route>/v1`: OpenAI's chat completions and models, relayed and never translated. */
@@ -63,6 +66,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
   readonly maxBodyBytes: number
   readonly bodyReadTimeoutMs: number
   readonly #routes: ModelRoutes
+  readonly #residencyFault: ModelPlaneOptions['residencyFault']
   readonly #addresses = new Addresses()
 
   constructor(options: ModelPlaneOptions) {
@@ -75,6 +79,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
     this.maxBodyBytes = options.maxBodyBytes
     this.bodyReadTimeoutMs = options.bodyReadTimeoutMs
     this.#routes = options.routes
+    this.#residencyFault = options.residencyFault
   }
 
   read(arrival: Arrival): Parsed | Denial | Promise<Parsed | Denial> {
@@ -99,6 +104,9 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
 
   unfit(endpoint: ModelEndpoint, call: Call<'target'>): SkipReason | null {
     if (this.#apiKey(endpoint) === undefined) return 'credential'
+    const { jurisdiction } = endpoint
+    const { dataClass } = call.facts.target
+    if (this.#residencyFault(call.snapshot, { jurisdiction, dataClass }) !== null) return 'residency'
     return call.facts.target.tool === null || endpoint.modelFor(call.name) !== null ? null : 'model'
   }
 

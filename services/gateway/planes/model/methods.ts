@@ -1,4 +1,4 @@
 /** The endpoints that the plane serves, as metrics and records name them. */
 export const MODEL_METHODS = ['chat/completions', 'models'] as const
 /** Why an endpoint of a route was not asked, as metrics name it. */
-export const SKIP_REASONS = ['circuit', 'credential', 'model', 'price'] as const
+export const SKIP_REASONS = ['circuit', 'credential', 'model', 'price', 'residency'] as const

@@ -10,6 +10,7 @@ export function endpointAt(upstream: string): ModelEndpoint {
     provider: 'openai',
     upstream,
     apiKeyFile: null,
+    jurisdiction: null,
     modelFor: (asked) => asked,
   }
 }

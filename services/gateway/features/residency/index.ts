@@ -1,0 +1,87 @@
+import { watchFile } from '@plat/config'
+import type { Clock } from '@plat/core'
+import type { Dialer } from '@plat/http'
+import type { Log } from '@plat/process'
+import type { Place } from '@plat/resources/sovereignty'
+import type { Snapshot, Snapshots } from '../../call/index.ts'
+import type { Stage } from '../../pipeline/stage.ts'
+import { residentDialer } from './dialer.ts'
+import { closedRules, type Rules, readRules, residencySlot } from './rules.ts'
+import { type PlacesOf, residentResolve } from './stage.ts'
+
+/** Least time for which logs of a high-risk AI system are kept (Regulation (EU) 2024/1689, articles 19 and 26: six months), in days. */
+const LEAST_RETENTION_DAYS = 184
+
+export interface ResidencyOptions {
+  readonly config: {
+    /** Empty: data may go anywhere. */
+    readonly sovereigntyPolicyFile: string
+    readonly policyReloadSeconds: number
+  }
+  readonly snapshots: Snapshots
+  readonly clock: Clock
+  readonly log: Log
+  /** `plat_gateway_audit_retention_below_ai_act`. */
+  readonly retentionBelowLaw: (below: boolean) => void
+}
+
+type Resolve = Stage<'resolve', 'identity', 'target'>
+
+/** Where data may go (document 3, `sovereigntyPolicyFile`). */
+export interface ResidencyFeature {
+  /** The dialer, by which nothing is reached that the rules do not admit. */
+  dialer(inner: Dialer): Dialer
+  /** The resolve stage, after which only what complies is reached. */
+  resolve(inner: Resolve, placesOf: PlacesOf): Resolve
+  /** Why data must not go to a place, by the rules of this snapshot; null: it may. */
+  fault(snapshot: Snapshot, place: Place): string | null
+  /** Reads the file now; the first check comes before anything is dialled. */
+  check(): Promise<void>
+  close(): void
+}
+
+/** Builds the feature. Without a file it hands everything back as it is. */
+export function createResidency(options: ResidencyOptions): ResidencyFeature {
+  return options.config.sovereigntyPolicyFile === '' ? unbound : boundTo(options)
+}
+
+const unbound: ResidencyFeature = {
+  dialer: (inner) => inner,
+  resolve: (inner) => inner,
+  fault: () => null,
+  check: async () => {},
+  close() {},
+}
+
+/** Data may go nowhere until the file was read; a bad file later leaves the good one in force. */
+function boundTo({ config, snapshots, clock, log, retentionBelowLaw }: ResidencyOptions): ResidencyFeature {
+  const path = config.sovereigntyPolicyFile
+  const publish = (rules: Rules) => snapshots.publish(residencySlot, rules)
+  const failed = (problems: readonly string[]) => {
+    const closed = snapshots.current.get(residencySlot) === closedRules
+    const meanwhile = closed ? 'nothing may be reached' : 'the rules read before stay in force'
+    log.error({ path, problems }, `sovereigntyPolicyFile is refused: ${meanwhile}`)
+  }
+  const watch = watchFile({
+    path,
+    everyMs: config.policyReloadSeconds * 1000,
+    clock,
+    onBytes(bytes) {
+      const read = readRules(bytes)
+      if ('problems' in read) return failed(read.problems)
+      publish(read.rules)
+      const { auditRetentionDays: days } = read.rules
+      retentionBelowLaw(days !== null && days < LEAST_RETENTION_DAYS)
+      log.info({ path }, 'sovereignty rules loaded')
+    },
+    onError: (error) => failed([error instanceof Error ? error.message : 'cannot be read']),
+  })
+  publish(closedRules)
+  return {
+    dialer: (inner) => residentDialer(inner, () => snapshots.current.get(residencySlot)?.dial ?? null),
+    resolve: (inner, placesOf) => residentResolve(inner, snapshots, placesOf),
+    fault: (snapshot, place) => snapshot.get(residencySlot)?.fault(place) ?? null,
+    check: () => watch.check(),
+    close: () => watch.stop(),
+  }
+}

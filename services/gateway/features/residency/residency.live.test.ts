@@ -1,0 +1,187 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { readFile, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { createDialer, createRangeCheck, dialFault, type Residency } from '@plat/http'
+import { silentLog } from '@plat/process'
+import { json, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
+import { until } from '@plat/testkit/until'
+import { folder, started } from '../../testing/started.ts'
+import { residentDialer } from './dialer.ts'
+
+const LIMITS = { maxBytes: 1000, timeoutMs: 60_000 }
+
+/** A server on an address of the loopback, with the connections that it took. */
+async function serverOn(t: TestContext, address: string) {
+  const server = createServer((_, response) => response.end('here'))
+  let connections = 0
+  server.on('connection', () => connections++)
+  server.listen(0, address)
+  await once(server, 'listening')
+  t.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const bound = server.address()
+  assert.ok(bound !== null && typeof bound === 'object')
+  return { url: `http://${address}:${bound.port}/`, connections: () => connections }
+}
+
+test('whatever a connection is for, it keeps to the rules in force when it is asked for; one of other rules is not used again', async (t) => {
+  const server = await serverOn(t, '127.0.0.1')
+  let rules: Residency | null = null
+  const dialer = residentDialer(createDialer({ log: silentLog }), () => rules)
+  t.after(() => dialer.close())
+  const fetched = (purpose: 'jwks' | 'guard') =>
+    dialer.fetchBytes(server.url, purpose, LIMITS).then(({ status }) => String(status), dialFault)
+  const sent = (options?: { caPEM: string }) =>
+    new Promise<string>((resolve) => {
+      const request = { method: 'GET', path: '/', headers: {}, body: null, headersTimeoutMs: 0, pauseTimeoutMs: 0 }
+      dialer.client(server.url, 'mcp', options).send(request, {
+        onHead: (status) => resolve(String(status)),
+        onData() {},
+        onEnd() {},
+        onFailure: (error) => resolve(dialFault(error)),
+      })
+    })
+  assert.deepEqual([await fetched('jwks'), await sent()], ['200', '200'])
+  rules = { mark: 'elsewhere', admits: createRangeCheck(['127.0.0.2/32']) }
+  assert.deepEqual(
+    [await fetched('jwks'), await fetched('guard'), await sent()],
+    ['residency', 'residency', 'residency'],
+  )
+  rules = { mark: 'here', admits: createRangeCheck(['127.0.0.0/8']) }
+  const before = server.connections()
+  assert.deepEqual([await fetched('jwks'), await sent(), await sent()], ['200', '200', '200'])
+  assert.equal(server.connections(), before + 2)
+  rules = null
+  assert.equal(await sent(), '200')
+})
+
+const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'add', arguments: {} } }
+
+interface Ground {
+  /** The error code of one call of a server or a route; `ok` when it was answered. */
+  ask(path: string): Promise<string>
+  /** The rules, in force when it resolves. */
+  rules(rules: object): Promise<void>
+  records(): Promise<Readonly<Record<string, unknown>>[]>
+}
+
+const BARS = { requireJurisdiction: true, allowedJurisdictions: ['DE'] }
+
+async function ground(t: TestContext): Promise<Ground> {
+  const dir = await folder(t)
+  const upstream = await startScriptedUpstream()
+  t.after(() => upstream.close())
+  upstream.answers((request, response) => {
+    const model = request.body.includes('"messages"')
+    const completion = {
+      id: 'c',
+      object: 'chat.completion',
+      choices: [],
+      usage: { prompt_tokens: 1, completion_tokens: 1 },
+    }
+    const body = model ? completion : { jsonrpc: '2.0', id: 1, result: { content: [] } }
+    return json(JSON.stringify(body))(request, response)
+  })
+  const server = (jurisdiction: string) => ({
+    url: upstream.url,
+    namespaces: [],
+    implicit: false,
+    trust: 'trusted',
+    dataClass: 'internal',
+    jurisdiction,
+    auth: { type: 'none' },
+  })
+  const servers = { 'default/near': server('DE'), 'default/far': server('US') }
+  const file = (name: string) => join(dir, name)
+  await writeFile(file('upstreams.json'), JSON.stringify({ version: 1, servers, bindings: {}, agentWeb: {} }))
+  await writeFile(file('sovereignty.json'), '{}')
+  const route = (jurisdiction: string) => ({ upstream: upstream.url, jurisdiction })
+  const { gateway, issuer } = await started(t, {
+    policyReloadSeconds: 1,
+    upstreams: { static: upstream.url },
+    upstreamsFile: file('upstreams.json'),
+    models: { near: route('DE'), far: route('US'), both: { ...route('US'), fallbacks: [route('DE')] } },
+    sovereigntyPolicyFile: file('sovereignty.json'),
+    auditPath: file('audit.jsonl'),
+  })
+  const scope = 'tools:near tools:far tools:static models:near models:far models:both'
+  const headers = {
+    authorization: `Bearer ${issuer.token({ scope })}`,
+    accept: 'application/json, text/event-stream',
+    'content-type': 'application/json',
+  }
+  const ask = async (path: string) => {
+    const body = path.startsWith('/llm/') ? { model: 'm', messages: [{ role: 'user', content: 'x' }] } : call
+    const response = await fetch(gateway.url + path, { method: 'POST', headers, body: JSON.stringify(body) })
+    const text = await response.text()
+    return /"(?:error|code)":"([a-z_]+)"/.exec(text)?.[1] ?? (response.ok ? 'ok' : text)
+  }
+  return {
+    ask,
+    async rules(rules) {
+      const probe = { ...rules, auditRetentionDays: marked++ % 2 === 0 ? 1 : 1000 }
+      await writeFile(file('sovereignty.json'), JSON.stringify(probe))
+      const wanted = `plat_gateway_audit_retention_below_ai_act ${Number(probe.auditRetentionDays === 1)}`
+      const told = async () => (await (await fetch(`${gateway.adminUrl}/metrics`)).text()).includes(`\n${wanted}\n`)
+      await until(told, 'the rules to be read')
+    },
+    async records() {
+      const lines = (await readFile(file('audit.jsonl'), 'utf8')).trim().split('\n')
+      return lines.map((line) => Object(JSON.parse(line)).rec)
+    },
+  }
+}
+
+/** Tells one set of rules from the next. */
+let marked = 0
+
+const LLM = '/v1/chat/completions'
+
+test('servers and model routes are reached only where they comply, and every refusal is on record', async (t) => {
+  // Shows D3.policy.sovereigntyPolicyFile, D3.route.jurisdiction, D2.server.jurisdiction.
+  const { ask, rules, records } = await ground(t)
+  const all = ['/mcp/near', '/mcp/far', '/mcp/static', `/llm/near${LLM}`, `/llm/far${LLM}`, `/llm/both${LLM}`]
+  const asked = async () => Promise.all(all.map(ask))
+  assert.deepEqual(await asked(), ['ok', 'ok', 'ok', 'ok', 'ok', 'ok'])
+  await rules(BARS)
+  const no = 'residency_denied'
+  assert.deepEqual(await asked(), ['ok', no, no, 'ok', no, 'ok'])
+  const denied = (await records()).filter(({ code }) => code === no)
+  assert.deepEqual(denied.map(({ kind, reason }) => `${kind}: ${reason}`).toSorted(), [
+    'decision: far runs in US, which is not allowed',
+    'decision: llm/far runs in US, which is not allowed',
+    'decision: static does not say where it runs, which is required',
+  ])
+  await rules({ allowedCIDRs: ['127.0.0.2/32'] })
+  assert.deepEqual(new Set(await asked()), new Set([no]))
+  await rules({ allowedCIDRs: ['127.0.0.0/8'] })
+  assert.deepEqual(new Set(await asked()), new Set(['ok']))
+})
+
+test('a gateway whose file is missing starts, reaches nothing, and goes on when it is there', async (t) => {
+  const dir = await folder(t)
+  const upstream = await startScriptedUpstream()
+  t.after(() => upstream.close())
+  upstream.answers(json('{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'))
+  const sovereigntyPolicyFile = join(dir, 'sovereignty.json')
+  const own = { sovereigntyPolicyFile, policyReloadSeconds: 1, upstreams: { notes: upstream.url } }
+  const { gateway, issuer } = await started(t, own)
+  const headers = {
+    authorization: `Bearer ${issuer.token()}`,
+    accept: 'application/json',
+    'content-type': 'application/json',
+  }
+  const refused = async () => {
+    const response = await fetch(`${gateway.url}/mcp/notes`, { method: 'POST', headers, body: JSON.stringify(call) })
+    return (await response.text()).includes('"residency_denied"')
+  }
+  assert.equal(await refused(), true)
+  assert.equal(upstream.received.length, 0)
+  await writeFile(sovereigntyPolicyFile, '{"version": 1}')
+  await until(async () => !(await refused()), 'the file to be read')
+})
