@@ -8,8 +8,11 @@ export interface Released {
   readonly hits: readonly Hit[]
 }
 
-/** Of a hit that is certain and goes on: so many characters at its end are kept, since there its own end is told. */
-const KEPT_TAIL_CHARS = 128
+/**
+ * Of a hit that is certain and goes on so many characters at its end are kept: there its own end is told. It is more than the longest run
+ * that can look random, so that a longer one does not look shorter.
+ */
+const KEPT_TAIL_CHARS = 640
 
 export interface TextStreamParts {
   readonly scanner: Scanner

@@ -4,6 +4,8 @@ import type { Look } from '../scan/look.ts'
 export interface Finder {
   /** Words that begin what is looked for; `find` is asked where one stands. */
   readonly anchors?: readonly string[]
+  /** What is found begins with its anchor, and within a word. */
+  readonly isInWords?: true
   /** Numbers whose first digits in a row are so many; `find` is asked where one begins. */
   readonly digits?: readonly number[]
   /** Words in which so many capital letters stand before the first digit; `find` is asked where one begins. */

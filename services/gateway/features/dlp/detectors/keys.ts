@@ -189,6 +189,7 @@ const AZURE_CLIENT = classOf('A-Za-z0-9_~.-')
 /** Three characters, a digit, `Q~` and 31 to 34 more: what is found begins with the digit, which an anchor can tell. */
 const azureClientSecret: Finder = {
   anchors: [...'0123456789'].map((digit) => `${digit}Q~`),
+  isInWords: true,
   find(look, detector, at, length) {
     if (look.runBack(AZURE_CLIENT, at, 3) !== at - 3) return
     const body = at + length

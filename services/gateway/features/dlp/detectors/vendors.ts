@@ -44,7 +44,7 @@ export const vendorRows = [
     is: (body) => body.endsWith('==') && looksRandom(body),
   }),
   vendor('azure_sas_token', 'Signatures of shared access signatures', {
-    anchors: ['&sig=', '?sig='],
+    anchors: ['sig='],
     of: URL_ENCODED,
     least: 43,
     most: 80,
@@ -171,7 +171,7 @@ export const vendorRows = [
   vendor(
     'terraform_token',
     'API tokens of HCP Terraform',
-    { anchors: ['.atlasv1.'], of: URLSAFE, least: 60, most: 70 },
+    { anchors: ['atlasv1.'], of: URLSAFE, least: 60, most: 70 },
     'infix, length behind it',
   ),
   vendor('doppler_token', 'Tokens of Doppler', {

@@ -44,6 +44,8 @@ export class Scanner {
   readonly #tailing: readonly Detector[]
   readonly #customs: readonly Custom[]
   readonly #hasLetters: boolean
+  /** Beginnings of the anchors that count within words. */
+  readonly #inWords: ReadonlySet<string>
 
   constructor(detectors: readonly Detector[], customs: readonly Custom[] = []) {
     this.#automaton = new Automaton(
@@ -58,6 +60,11 @@ export class Scanner {
     this.#sweeping = where(({ finder }) => finder.sweep !== undefined)
     this.#tailing = where(({ finder }) => finder.tail !== undefined)
     this.#customs = customs
+    this.#inWords = new Set(
+      where(({ finder }) => finder.isInWords === true).flatMap(({ finder }) =>
+        (finder.anchors ?? []).flatMap(beginnings),
+      ),
+    )
   }
 
   /** Whether texts must be decoded before they are scanned: expressions of people may speak of any character. */
@@ -149,7 +156,7 @@ export class Scanner {
   #leaveOpen(look: Look, state: number): void {
     for (const length of this.#automaton.begun(state)) {
       const at = look.end - length
-      if (isIn(WORD, look.code(at)) && !look.begins(at)) continue
+      if (isIn(WORD, look.code(at)) && !look.begins(at) && !this.#inWords.has(look.slice(at, look.end))) continue
       look.open(at)
       break
     }
@@ -159,6 +166,10 @@ export class Scanner {
     }
     for (const { finder } of this.#tailing) finder.tail?.(look)
   }
+}
+
+function beginnings(word: string): readonly string[] {
+  return Array.from(word, (_, at) => word.slice(0, at + 1))
 }
 
 const NO_HITS: readonly Hit[] = []

@@ -56,9 +56,9 @@ export const samples: readonly Sample[] = [
   },
   {
     id: 'azure_sas_token',
-    near: 'https://a.blob.core.windows.net/c?sv=2024-11-04',
-    finds: `&sig=${random(43)}%3D`,
-    misses: `&sig=${random(20)}`,
+    near: 'https://a.blob.core.windows.net/c?sv=2024-11-04&',
+    finds: `sig=${random(43)}%3D`,
+    misses: `sig=${random(20)}`,
   },
   { id: 'github_token', finds: `ghp_${random(36)}`, misses: `ghp_${'x'.repeat(36)}` },
   {
@@ -101,7 +101,7 @@ export const samples: readonly Sample[] = [
   { id: 'replicate_token', finds: `r8_${random(37)}`, misses: `r8_${random(36)}` },
   { id: 'databricks_token', finds: `dapi${hex(32)}`, misses: `dapi${hex(31)}` },
   { id: 'vault_token', finds: `hvs.${random(91)}`, misses: 'hvs.config' },
-  { id: 'terraform_token', near: random(14), finds: `.atlasv1.${random(67)}`, misses: `.atlasv1.${random(12)}` },
+  { id: 'terraform_token', near: `${random(14)}.`, finds: `atlasv1.${random(67)}`, misses: `atlasv1.${random(12)}` },
   { id: 'doppler_token', finds: `dp.pt.${random(43)}`, misses: `dp.pt.${random(12)}` },
   { id: 'pulumi_token', finds: `pul-${hex(40)}`, misses: `pul-${hex(39)}` },
   { id: 'digitalocean_token', finds: `dop_v1_${hex(64)}`, misses: `dop_v1_${hex(63)}` },

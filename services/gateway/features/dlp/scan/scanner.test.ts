@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { Detector } from '../detectors/detector.ts'
+import { detectorRows } from '../detectors/table.ts'
+import { samples } from '../testing/samples.ts'
+import { createCustom, expressionFault } from './custom.ts'
+import { Scanner } from './scanner.ts'
+
+const rows = detectorRows().map((row, place): Detector => ({ ...row, place }))
+const validated = new Scanner(rows.filter(({ byDefault }) => byDefault))
+const everything = new Scanner(rows)
+
+const found = (scanner: Scanner, text: string) =>
+  scanner.scan(text).map(({ detector, start, end }) => `${detector.id}: ${text.slice(start, end)}`)
+
+test('every anchor is found wherever it stands, also where one begins another', () => {
+  const words = ['he', 'she', 'his', 'hers', 'ushers', 'sk-', 'sk-ant-', '://', 'aab', 'ab']
+  fc.assert(
+    fc.property(fc.array(fc.constantFrom(...words, 'h', 's', 'u', 'a', 'é', ' '), { maxLength: 12 }), (parts) => {
+      const text = parts.join('')
+      const seen: string[] = []
+      const detectors = words.map((word, place): Detector => {
+        const find = (_: unknown, __: unknown, at: number, length: number) => void seen.push(`${at}+${length}`)
+        return { ...NAMELESS, id: word, place, finder: { anchors: [word], find } }
+      })
+      new Scanner(detectors).scan(text)
+      const expected = words.flatMap((word) => placesOf(text, word).map((at) => `${at}+${word.length}`))
+      assert.deepEqual(seen.sort(), expected.sort())
+    }),
+  )
+})
+
+const NAMELESS = { secret: false, byDefault: true, finds: '', validated: '' }
+
+function placesOf(text: string, word: string): number[] {
+  const places: number[] = []
+  for (let at = text.indexOf(word); at !== -1; at = text.indexOf(word, at + 1)) places.push(at)
+  return places
+}
+
+test('all samples are found in one text, each by its own detector, and nothing else is', () => {
+  const parts = samples.filter(({ id }) => rows.find((row) => row.id === id)?.byDefault)
+  const text = parts.map(({ near = '', after = '', finds }) => `${near}${finds}${after}`).join(' \n ; ')
+  // One stands for two: a token behind its scheme, a key that is a member.
+  const expected = parts.map(({ id }) => id)
+  assert.deepEqual(new Set(validated.scan(text).map(({ detector }) => detector.id)), new Set(expected))
+})
+
+test('what is no number of its own is left alone: fractions, parts of identifiers, longer numbers', () => {
+  for (const text of [
+    '0.4111111111111111',
+    'a4111111111111111',
+    '4111111111111111b',
+    '14111111111111111',
+    '4111111111111111.5',
+    '1-4111-1111-1111-1111',
+    '4111-1111-1111-1111-1',
+    '8f14e45f-4111-4111-9111-111111111111',
+    '1763763000000',
+    '2026-11-21T22:15:30.123456789Z',
+    '2026-11-2215',
+    '20261121T101500',
+    '123-45-6789',
+    'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855',
+    'sha512-/P6FNnLbHjXJMRF1dPoZoVTyHvFcuVhbDpzml9DPMlbeErYlZ18GueAaG9GhYhAm/9AN7i7Y6crmDrLX0DeJ4Q==',
+    'http://localhost:8080/path:with@sign',
+    'sk-learn scikit-learn ask-me-anything-you-like-to-know',
+    'eyJ hello eyJhbGciOiJ.x.y',
+    'Basic usage: Bearer of good news',
+    'ISBN 978-3-16-148410-0, tel. 030 123456, order 4000000000',
+  ]) {
+    assert.deepEqual(found(validated, text), [], text)
+  }
+})
+
+test('numbers near words are found only there, as is a value whose member says what it is', () => {
+  assert.deepEqual(found(validated, 'count 86095742719'), [])
+  assert.deepEqual(found(validated, 'Steuer-ID: 86095742719'), ['de_tax_id: 86095742719'])
+  const json = '{"steuerId":"86095742719"}'
+  const start = json.indexOf('8')
+  const context = { text: json, end: start - 1 }
+  assert.equal(validated.scan(json, start, json.length - 2, { context }).length, 1)
+  assert.equal(validated.scan(json, start, json.length - 2).length, 0)
+})
+
+test('of hits that overlap one counts, and a secret before personal data', () => {
+  const text = 'postgres://alice.b:s3cret@mail.example.com/db'
+  const both = everything.scan(text)
+  assert.equal(both.length, 1)
+  assert.equal(both[0]?.detector.id, 'url_credentials')
+})
+
+test('the work grows with the text and not with its square, whatever the text is', () => {
+  const pieces = samples.flatMap(({ near = '', finds, misses }) => [
+    finds,
+    misses,
+    near + finds.slice(0, 9),
+    finds.slice(0, 7),
+  ])
+  const odd = [
+    'sk-',
+    'eyJ',
+    'eyJ-',
+    'eyJhbGciOiJub25lIn0.',
+    '-----BEGIN ',
+    '-----BEGIN PRIVATE KEY-----',
+    '://',
+    'ya29.',
+    '@',
+    'a@',
+    '+1',
+    '1 ',
+    '12345678901 ',
+    'AAAAAA1',
+    '.',
+    '-',
+    'A',
+    '1',
+    'DE89 ',
+    'Q~',
+    'a1Q~',
+    'pypi-AgEI',
+    'Bearer ',
+    'sig=',
+  ]
+  for (const piece of [...new Set([...pieces, ...odd])]) {
+    const short = work(piece, 4_000)
+    const long = work(piece, 32_000)
+    assert.ok(long <= 12 * short + 20_000, `${JSON.stringify(piece)}: ${short} steps, then ${long}`)
+  }
+})
+
+/** Characters that were looked at beyond the one pass. */
+function work(piece: string, length: number): number {
+  const scanner = new Scanner(rows)
+  scanner.scan(piece.repeat(Math.ceil(length / piece.length)).slice(0, length))
+  return scanner.looked
+}
+
+test('an expression that goes back and forth elsewhere takes time in proportion to the text', () => {
+  const detector: Detector = { ...NAMELESS, id: 'own', place: 0, finder: {} }
+  const scanner = new Scanner([], [createCustom(detector, '(a+)+$|(x|xx)*y')])
+  const time = (length: number) => {
+    const text = `${'a'.repeat(length)}!${'x'.repeat(length)}`
+    const began = process.cpuUsage()
+    scanner.scan(text)
+    return process.cpuUsage(began).user
+  }
+  time(1000)
+  const [short, long] = [time(2_000), time(16_000)]
+  // Eight times the text; going back would take more than sixty times.
+  assert.ok(long < 40 * (short + 2_000), `${short} µs, then ${long}`)
+})
+
+test('what is no linear expression is refused in words', () => {
+  assert.equal(expressionFault('acct-[0-9]{6}'), null)
+  for (const regex of ['(?=a)', '(a)\\1', '(?<!b)c', '[', 'a*', ''])
+    assert.notEqual(expressionFault(regex), null, regex)
+})

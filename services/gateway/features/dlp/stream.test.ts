@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { detectorRows } from './detectors/table.ts'
+import { redacted } from './json/strings.ts'
+import { createCustom } from './scan/custom.ts'
+import { Scanner } from './scan/scanner.ts'
+import { TextStream } from './stream.ts'
+import { PEM, samples } from './testing/samples.ts'
+
+const rows = detectorRows().map((row, place) => ({ ...row, place }))
+const validated = new Scanner(rows.filter(({ byDefault }) => byDefault))
+const everything = new Scanner(rows)
+const always = () => true
+
+function streamed(scanner: Scanner, pieces: readonly string[], carry = 256) {
+  const stream = new TextStream({ scanner, carry, isRedacted: always, isJson: false })
+  let text = ''
+  const ids: string[] = []
+  for (const released of [...pieces.map((piece) => () => stream.push(piece)), () => stream.end()]) {
+    const { text: told, hits } = released()
+    text += told
+    ids.push(...hits.map(({ detector }) => detector.id))
+  }
+  return { text, ids }
+}
+
+const whole = (scanner: Scanner, text: string) => {
+  const hits = scanner.scan(text)
+  return { text: redacted(text, hits), ids: hits.map(({ detector }) => detector.id) }
+}
+
+const cutAt = (text: string, places: readonly number[]) => {
+  const cuts = [0, ...places.toSorted((one, other) => one - other), text.length]
+  return cuts.slice(1).map((end, at) => text.slice(cuts[at], end))
+}
+
+for (const { id, near = '', after = '', finds } of samples) {
+  test(`${id} is found over every boundary between two pieces, and in single characters`, () => {
+    // Shows D3.dlp.profile.streamCarryBytes.
+    const scanner = rows.find((row) => row.id === id)?.byDefault === true ? validated : everything
+    const text = `It says: ${near}${finds}${after} and goes on.`
+    const expected = whole(scanner, text)
+    assert.ok(expected.ids.length > 0)
+    assert.ok(!expected.text.includes(finds))
+    for (let at = 1; at < text.length; at++)
+      assert.deepEqual(streamed(scanner, cutAt(text, [at])), expected, `cut at ${at}`)
+    assert.deepEqual(streamed(scanner, [...text]), expected)
+  })
+}
+
+/** Texts in which much nearly is something. */
+const part = fc.oneof(
+  fc.constantFrom(
+    ...samples.flatMap(({ near = '', after = '', finds, misses }) => [`${near}${finds}${after}`, misses]),
+  ),
+  fc.constantFrom(
+    ' ',
+    '\n',
+    '\\n',
+    '.',
+    '-',
+    ',',
+    '_',
+    'a',
+    'Z',
+    '7',
+    '"',
+    '4111',
+    '+',
+    '@',
+    'sk-',
+    'eyJ',
+    '-----',
+    '://',
+    'ä',
+    '\ud83d\ude00',
+  ),
+)
+const text = fc.array(part, { maxLength: 10 }).map((parts) => parts.join(''))
+
+test('for any pieces, what is let go is what the whole text would be', () => {
+  fc.assert(
+    fc.property(text, fc.array(fc.nat(3000), { maxLength: 12 }), fc.boolean(), (given, places, all) => {
+      const scanner = all ? everything : validated
+      const pieces = cutAt(
+        given,
+        places.map((place) => place % (given.length + 1)),
+      )
+      assert.deepEqual(streamed(scanner, pieces, 512), whole(scanner, given))
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+test('text that nothing can become of is not held back', () => {
+  const stream = new TextStream({ scanner: validated, carry: 256, isRedacted: always, isJson: false })
+  const told = ['The', ' quick', ' brown fox', ' jumps over', ' 13 lazy dogs', '.', ' It is a test of'].map(
+    (piece) => stream.push(piece).text,
+  )
+  assert.deepEqual(told, ['The', ' quick', ' brown fox', ' jumps over', ' 13 lazy dogs', '.', ' It is a test of'])
+})
+
+test('a key of any length is held in little room, and nothing of it passes', () => {
+  const lines = `${'q7Zp2mXw9KcR4tYb'.repeat(4)}\n`.repeat(2000)
+  const text = `here: ${PEM.replace(/\n[^-]+\n/, `\n${lines}`)} end`
+  const stream = new TextStream({ scanner: validated, carry: 256, isRedacted: always, isJson: false })
+  let told = ''
+  for (let at = 0; at < text.length; at += 997) told += stream.push(text.slice(at, at + 997)).text
+  told += stream.end().text
+  assert.equal(told, 'here: [REDACTED:private_key] end')
+  assert.ok(validated.looked < 40 * text.length, String(validated.looked))
+})
+
+test('without carry each piece stands alone; with little of it no more is held back', () => {
+  const token = `ghp_${'q7Zp2mXw9KcR4tYb6NvL8sHd3JfG5kQa1ThW'}`
+  assert.deepEqual(streamed(validated, [`a ${token} b`], -1), {
+    text: 'a [REDACTED:github_token] b',
+    ids: ['github_token'],
+  })
+  assert.equal(streamed(validated, [token.slice(0, 10), token.slice(10)], -1).text, token)
+  const stream = new TextStream({ scanner: validated, carry: 16, isRedacted: always, isJson: false })
+  assert.equal(stream.push(token.slice(0, 30)).text.length, 14)
+  assert.equal(streamed(validated, [`a ${token} b`], 16).text, 'a [REDACTED:github_token] b')
+})
+
+test('a custom expression is found over boundaries as far as the carry goes', () => {
+  const detector = {
+    id: 'case_number',
+    secret: false,
+    byDefault: false,
+    finds: '',
+    validated: '',
+    finder: {},
+    place: 0,
+  }
+  const scanner = new Scanner([], [createCustom(detector, '(?i)case [0-9]{4}-\\p{Lu}{2,8}')])
+  const given = 'Ä😀 see Case 1234-ÄÖÜ, and case 99-X.'
+  const expected = { text: 'Ä😀 see [REDACTED:case_number], and case 99-X.', ids: ['case_number'] }
+  assert.deepEqual(whole(scanner, given), expected)
+  for (let at = 1; at < given.length; at++) assert.deepEqual(streamed(scanner, cutAt(given, [at]), 32), expected)
+  assert.deepEqual(streamed(scanner, [...given], 32), expected)
+})
+
+test('pieces of JSON stay JSON: outside of strings a mark stands in quotes', () => {
+  const given = '{"a":4111111111111111,"b":"x\\"4111 1111 1111 1111","c":[4111111111111111]}'
+  for (let at = 1; at < given.length; at++) {
+    const stream = new TextStream({ scanner: validated, carry: 256, isRedacted: always, isJson: true })
+    const told =
+      cutAt(given, [at])
+        .map((piece) => stream.push(piece).text)
+        .join('') + stream.end().text
+    const mark = '[REDACTED:credit_card]'
+    assert.deepEqual(JSON.parse(told), { a: mark, b: `x"${mark}`, c: [mark] })
+  }
+})
