@@ -16,9 +16,12 @@ const ASK_AGAIN_MS = 1_000
 /** A token younger than this, in milliseconds, is not replaced because a server refuses it: the next one would be refused as well. */
 const LEAST_AGE_MS = 10_000
 
+/** What the vault asks of a provider. */
+export type VaultProvider = Pick<Provider, 'name' | 'title' | 'serves' | 'isFor' | 'renews' | 'renew' | 'revoke'>
+
 export interface VaultParts {
   readonly accounts: Accounts
-  readonly providers: ReadonlyMap<string, Provider>
+  readonly providers: ReadonlyMap<string, VaultProvider>
   readonly rules: OwnerRules
   /** Where a user connects an account of this provider. */
   readonly connectURL: (provider: string) => string
@@ -140,7 +143,7 @@ export class Vault implements UserTokens {
     return { key, kept, provider }
   }
 
-  #connect({ name }: Provider, why: string): Denial {
+  #connect({ name }: VaultProvider, why: string): Denial {
     const connectURL = this.#parts.connectURL(name)
     return deny('upstream_credential', `${why}: open ${connectURL} in a browser to connect it`, {
       data: { connectURL, provider: name },
@@ -179,7 +182,7 @@ export class Vault implements UserTokens {
     return this.#connect(provider, `your ${provider.title} account is not connected`)
   }
 
-  async #open(kept: Kept, provider: Provider): Promise<Held | null> {
+  async #open(kept: Kept, provider: VaultProvider): Promise<Held | null> {
     const { accounts, log } = this.#parts
     const tokens = await accounts.tokens(kept)
     if (tokens === null) {
@@ -195,7 +198,7 @@ export class Vault implements UserTokens {
   }
 
   /** Null: the account has changed meanwhile. What cannot be kept is used all the same: the provider has taken the one before back. */
-  async #keep(kept: Kept, provider: Provider, tokens: Tokens): Promise<Held | null> {
+  async #keep(kept: Kept, provider: VaultProvider, tokens: Tokens): Promise<Held | null> {
     const { accounts, log } = this.#parts
     try {
       const after = await accounts.renew(kept, tokens)
@@ -206,7 +209,7 @@ export class Vault implements UserTokens {
     }
   }
 
-  #hold(kept: Kept, provider: Provider, tokens: Tokens): Held {
+  #hold(kept: Kept, provider: VaultProvider, tokens: Tokens): Held {
     const held: Held = {
       tokens,
       credential: { headers: { authorization: `Bearer ${tokens.accessToken}` }, clientCert: null },
@@ -217,7 +220,7 @@ export class Vault implements UserTokens {
     return held
   }
 
-  async #ended(kept: Kept, provider: Provider): Promise<Denial> {
+  async #ended(kept: Kept, provider: VaultProvider): Promise<Denial> {
     await this.#remove(kept, 'invalid_grant')
     return this.#connect(provider, `${provider.title} has ended the connection of your account`)
   }
@@ -239,7 +242,7 @@ export class Vault implements UserTokens {
     return true
   }
 
-  #revoke(provider: Provider, tokens: Tokens): void {
+  #revoke(provider: VaultProvider, tokens: Tokens): void {
     const { log } = this.#parts
     const told = provider.revoke(tokens).then((fault) => {
       this.#leaving.delete(told)
@@ -259,7 +262,7 @@ export class Vault implements UserTokens {
 interface Found {
   readonly key: string
   readonly kept: Kept
-  readonly provider: Provider
+  readonly provider: VaultProvider
 }
 
 function refused(why: string): Denial {

@@ -1,0 +1,124 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { systemIds, TestClock } from '@plat/core'
+import type { Rec } from '@plat/ledger'
+import { silentLog } from '@plat/process'
+import { createMemoryJournal } from '@plat/state'
+import type { Identity } from '../../../call/index.ts'
+import { testIdentity } from '../../../call/testing/identity.ts'
+import type { OwnerRules } from '../owner.ts'
+import { type Refusal, refusal } from '../providers/client.ts'
+import type { Tokens, VaultEvent } from '../store/account.ts'
+import { Accounts } from '../store/accounts.ts'
+import { openEnvelope } from '../store/envelope.ts'
+import { Vault, type VaultProvider } from '../vault.ts'
+
+/** Minute of tokens in these tests, in milliseconds. */
+export const MINUTE_MS = 60_000
+
+export const ada: Identity = {
+  ...testIdentity,
+  tenant: '',
+  namespace: 'default',
+  user: 'ada',
+  verified: 'requester',
+  issuer: 'broker',
+}
+
+export const openRules: OwnerRules = {
+  realm: 'https://login.example',
+  trustedIssuers: new Set(['https://customer.example', 'https://other.example']),
+  externalUserIssuers: new Set(['https://customer.example']),
+  isolateExternalIssuers: false,
+  allowUnverifiedPrincipal: false,
+}
+
+/** A provider whose answers the test gives. */
+export class ScriptedProvider implements VaultProvider {
+  readonly name = 'hub'
+  readonly title = 'Hub'
+  renewals = 0
+  readonly revoked: string[] = []
+  servers = ['default/notes']
+  namespaces = ['default']
+  /** The next answer to a renewal; null: tokens that live for an hour more. */
+  answer: Promise<Tokens | Refusal> | Refusal | null = null
+  readonly #clock: TestClock
+
+  constructor(clock: TestClock) {
+    this.#clock = clock
+  }
+
+  serves(server: string): boolean {
+    return this.servers.includes(server)
+  }
+
+  isFor(namespace: string): boolean {
+    return this.namespaces.includes(namespace)
+  }
+
+  renews({ refreshToken }: Tokens): boolean {
+    return refreshToken !== null
+  }
+
+  async renew(): Promise<Tokens | Refusal> {
+    this.renewals++
+    return (
+      this.answer ??
+      tokensOf(this.#clock, { accessToken: `renewed-${this.renewals}`, refreshToken: `r-${this.renewals}` })
+    )
+  }
+
+  async revoke({ accessToken }: Tokens): Promise<null> {
+    this.revoked.push(accessToken)
+    return null
+  }
+}
+
+/** Tokens that live for an hour from now. */
+export function tokensOf(clock: TestClock, own: Partial<Tokens> = {}): Tokens {
+  const obtainedAt = clock.now()
+  return {
+    accessToken: 'first',
+    refreshToken: 'r-0',
+    expiresAt: obtainedAt + 60 * MINUTE_MS,
+    obtainedAt,
+    scopes: ['read'],
+    login: null,
+    ...own,
+  }
+}
+
+/** A vault on a journal in memory, by a clock that the test moves. */
+export async function scriptedVault(t: TestContext, rules: Partial<OwnerRules> = {}) {
+  const clock = new TestClock()
+  const ids = systemIds(clock)
+  const dir = await mkdtemp(join(tmpdir(), 'plat-'))
+  t.after(() => rm(dir, { recursive: true }))
+  const keyURI = join(dir, 'vault.key')
+  await writeFile(keyURI, randomBytes(32).toString('base64'))
+  const journal = createMemoryJournal<VaultEvent>(() => clock.now())
+  const faults: unknown[] = []
+  const envelope = await openEnvelope({ keyURI, retiredKeyURIs: [] }, ids)
+  const accounts = new Accounts({ journal, envelope, onFault: (fault) => faults.push(fault) })
+  await accounts.open()
+  const provider = new ScriptedProvider(clock)
+  const records: Rec[] = []
+  const vault = new Vault({
+    accounts,
+    providers: new Map([['hub', provider]]),
+    rules: { ...openRules, ...rules },
+    connectURL: (name) => `https://gateway.example/v1/connect/${name}`,
+    record: (_, record) => records.push(record),
+    clock,
+    log: silentLog,
+  })
+  const owner = { tenant: '', realm: openRules.realm, user: 'ada', provider: 'hub' }
+  return { clock, journal, accounts, provider, vault, records, owner, faults }
+}
+
+export const gone = refusal('invalid_grant', 'the provider answered invalid_grant')
+export const silent = refusal(null, 'the provider gave no answer (timeout)')

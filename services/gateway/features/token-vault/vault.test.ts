@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Credential, Denial, Identity } from '../../call/index.ts'
+import { isDenial } from '../../call/index.ts'
+import type { Tokens } from './store/account.ts'
+import { ada, gone, MINUTE_MS, scriptedVault, silent, tokensOf } from './testing/vault.ts'
+
+const SERVER = 'default/notes'
+
+function shown(answer: Credential | Denial): string {
+  return isDenial(answer) ? answer.reason : String(answer.headers.authorization)
+}
+
+test('an account is its user’s alone: no other user, realm, tenant, namespace, server or provider finds it', async (t) => {
+  // Shows D3.tokenVault.providers.allowedServers, D3.tokenVault.providers.allowedNamespaces.
+  const { vault, owner, clock, provider } = await scriptedVault(t)
+  await vault.connect(owner, tokensOf(clock))
+  assert.equal(shown(await vault.of(SERVER, 'hub', ada)), 'Bearer first')
+  assert.equal(vault.missing(SERVER, 'hub', ada), null)
+  provider.namespaces = ['default', 'other']
+  const asked: [string, string, Identity, RegExp][] = [
+    [SERVER, 'hub', { ...ada, user: 'Ada' }, /not connected/],
+    [SERVER, 'hub', { ...ada, user: 'bob' }, /not connected/],
+    [SERVER, 'hub', { ...ada, user: null }, /acts for no user/],
+    [SERVER, 'hub', { ...ada, tenant: 'acme' }, /not connected/],
+    [SERVER, 'hub', { ...ada, verified: null }, /nobody has verified/],
+    [SERVER, 'hub', { ...ada, namespace: 'third' }, /not for agents of this namespace/],
+    ['evil/notes', 'hub', ada, /not for this server/],
+    [SERVER, 'nub', ada, /has no provider nub/],
+    [SERVER, 'hub', { ...ada, issuer: 'https://other.example' }, /users of this issuer may use no connected accounts/],
+  ]
+  for (const [server, name, identity, why] of asked) {
+    assert.match(shown(await vault.of(server, name, identity)), why)
+    assert.match(vault.missing(server, name, identity)?.reason ?? '', why)
+  }
+  assert.equal(shown(await vault.of(SERVER, 'hub', { ...ada, namespace: 'other' })), 'Bearer first')
+})
+
+test('users of an external issuer find accounts where it is listed, and only their own issuer’s when issuers are apart', async (t) => {
+  // Shows D3.tokenVault.externalUserIssuers, D3.tokenVault.isolateExternalIssuers, D3.tokenVault.userRealm.
+  const external = { ...ada, verified: null, issuer: 'https://customer.example' }
+  const together = await scriptedVault(t)
+  await together.vault.connect(together.owner, tokensOf(together.clock))
+  assert.equal(shown(await together.vault.of(SERVER, 'hub', external)), 'Bearer first')
+  const apart = await scriptedVault(t, { isolateExternalIssuers: true })
+  await apart.vault.connect(apart.owner, tokensOf(apart.clock))
+  assert.match(shown(await apart.vault.of(SERVER, 'hub', external)), /not connected/)
+  assert.equal(shown(await apart.vault.of(SERVER, 'hub', ada)), 'Bearer first')
+  await apart.vault.connect(
+    { ...apart.owner, realm: external.issuer },
+    tokensOf(apart.clock, { accessToken: 'theirs' }),
+  )
+  assert.equal(shown(await apart.vault.of(SERVER, 'hub', external)), 'Bearer theirs')
+})
+
+test('allowUnverifiedPrincipal takes sessions whose user nobody has verified', async (t) => {
+  // Shows D3.tokenVault.allowUnverifiedPrincipal.
+  const { vault, owner, clock } = await scriptedVault(t, { allowUnverifiedPrincipal: true })
+  await vault.connect(owner, tokensOf(clock))
+  assert.equal(shown(await vault.of(SERVER, 'hub', { ...ada, verified: null })), 'Bearer first')
+})
+
+test('a token is used until a minute before its end; then one call asks for the next, and all that wait get it', async (t) => {
+  const { vault, owner, clock, provider } = await scriptedVault(t)
+  await vault.connect(owner, tokensOf(clock))
+  clock.advance(59 * MINUTE_MS - 1)
+  assert.equal(shown(await vault.of(SERVER, 'hub', ada)), 'Bearer first')
+  clock.advance(1)
+  const answers = await Promise.all(Array.from({ length: 20 }, async () => shown(await vault.of(SERVER, 'hub', ada))))
+  assert.deepEqual([...new Set(answers)], ['Bearer renewed-1'])
+  assert.equal(provider.renewals, 1)
+  assert.ok(!(vault.of(SERVER, 'hub', ada) instanceof Promise), 'a token in hand costs no wait')
+})
+
+test('while the provider gives no answer the old token is used to its end, and nobody asks more than once a second', async (t) => {
+  const { vault, owner, clock, provider } = await scriptedVault(t)
+  await vault.connect(owner, tokensOf(clock))
+  provider.answer = silent
+  clock.advance(59 * MINUTE_MS)
+  for (let asked = 0; asked < 5; asked++) assert.equal(shown(await vault.of(SERVER, 'hub', ada)), 'Bearer first')
+  assert.equal(provider.renewals, 1)
+  clock.advance(1_000)
+  assert.equal(shown(await vault.of(SERVER, 'hub', ada)), 'Bearer first')
+  assert.equal(provider.renewals, 2)
+  clock.advance(MINUTE_MS)
+  const denial = await vault.of(SERVER, 'hub', ada)
+  assert.ok(isDenial(denial) && denial.data === null && denial.retryAfterMs === 1_000, shown(denial))
+  provider.answer = null
+  clock.advance(1_000)
+  assert.equal(shown(await vault.of(SERVER, 'hub', ada)), 'Bearer renewed-4')
+})
+
+test('a grant that the provider has ended takes the account with it, and its user is asked to connect again', async (t) => {
+  const { vault, owner, clock, provider, records } = await scriptedVault(t)
+  await vault.connect(owner, tokensOf(clock))
+  provider.answer = gone
+  clock.advance(59 * MINUTE_MS)
+  const denial = await vault.of(SERVER, 'hub', ada)
+  assert.ok(isDenial(denial))
+  assert.deepEqual(denial.data, { connectURL: 'https://gateway.example/v1/connect/hub', provider: 'hub' })
+  assert.equal(vault.account(owner), null)
+  assert.deepEqual(provider.revoked, [], 'there is nothing to take back')
+  assert.deepEqual(
+    records.map(({ action }) => action),
+    ['account.connected', 'account.invalid_grant'],
+  )
+})
+
+test('a token without a refresh token is used to its end, one without an end for good', async (t) => {
+  const { vault, owner, clock } = await scriptedVault(t)
+  await vault.connect(owner, tokensOf(clock, { refreshToken: null }))
+  clock.advance(60 * MINUTE_MS - 1)
+  assert.equal(shown(await vault.of(SERVER, 'hub', ada)), 'Bearer first')
+  clock.advance(1)
+  assert.match(shown(await vault.of(SERVER, 'hub', ada)), /has expired: open https/)
+  await vault.connect(owner, tokensOf(clock, { refreshToken: null, expiresAt: null, accessToken: 'for good' }))
+  clock.advance(100_000 * MINUTE_MS)
+  assert.equal(shown(await vault.of(SERVER, 'hub', ada)), 'Bearer for good')
+})
+
+test('a token that a server refuses is replaced once it is ten seconds old, and before that its user is asked', async (t) => {
+  const { vault, owner, clock, provider } = await scriptedVault(t)
+  await vault.connect(owner, tokensOf(clock))
+  const first = await vault.of(SERVER, 'hub', ada)
+  assert.ok(!isDenial(first))
+  clock.advance(9_999)
+  assert.match(shown(await vault.renewed(SERVER, 'hub', ada, first)), /does not accept your Hub account: open/)
+  clock.advance(1)
+  assert.equal(shown(await vault.renewed(SERVER, 'hub', ada, first)), 'Bearer renewed-1')
+  assert.equal(shown(await vault.renewed(SERVER, 'hub', ada, first)), 'Bearer renewed-1', 'somebody else has got it')
+  assert.equal(provider.renewals, 1)
+})
+
+test('an account that is connected anew or taken away while its token is renewed stays so', async (t) => {
+  const { vault, owner, clock, provider } = await scriptedVault(t)
+  const renewing = async (meanwhile: () => Promise<unknown>) => {
+    const { promise, resolve } = Promise.withResolvers<Tokens>()
+    provider.answer = promise
+    await vault.connect(owner, tokensOf(clock))
+    clock.advance(59 * MINUTE_MS)
+    const waiting = vault.of(SERVER, 'hub', ada)
+    // The provider is asked once the account is open.
+    while (provider.renewals === 0) await new Promise(setImmediate)
+    await meanwhile()
+    resolve(tokensOf(clock, { accessToken: 'of the grant before' }))
+    provider.renewals = 0
+    return shown(await waiting)
+  }
+  const again = await renewing(() => vault.connect(owner, tokensOf(clock, { accessToken: 'of the new grant' })))
+  assert.equal(again, 'Bearer of the new grant')
+  assert.match(await renewing(() => vault.remove(owner, 'disconnected')), /not connected/)
+  assert.equal(vault.account(owner), null)
+})
+
+test('the kill switch removes what a user has in every realm and tenant, and has the provider take it back', async (t) => {
+  const { vault, owner, clock, provider, accounts } = await scriptedVault(t)
+  await vault.connect(owner, tokensOf(clock, { accessToken: 'one' }))
+  await vault.connect({ ...owner, realm: 'https://customer.example' }, tokensOf(clock, { accessToken: 'two' }))
+  await vault.connect({ ...owner, tenant: 'acme' }, tokensOf(clock, { accessToken: 'three' }))
+  await vault.connect({ ...owner, user: 'bob' }, tokensOf(clock, { accessToken: 'bob’s' }))
+  await vault.removeUser('ada')
+  await vault.close()
+  assert.deepEqual(
+    accounts.list().map(({ account }) => account.user),
+    ['bob'],
+  )
+  assert.deepEqual(provider.revoked.toSorted(), ['one', 'three', 'two'])
+})
