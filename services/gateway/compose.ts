@@ -339,14 +339,16 @@ function limitsOf({ config, dialer, clock, extraCA }: Shared) {
   }
 }
 
-function modelPlane(shared: Shared, { models }: Features): Plane {
+function modelPlane(shared: Shared, { models, budgets }: Features): Plane {
   const { config, metrics } = shared
   const attemptTimeoutMs = (config.modelRouting.attemptTimeoutSeconds || config.upstreamTimeoutSeconds) * 1000
   return createModelPlane({
     ...limitsOf(shared),
     attemptTimeoutMs,
     routes: models,
+    residencyFault: shared.residency.fault,
     metrics: failoverMetrics(metrics),
+    affords: budgets.affords,
   })
 }
 

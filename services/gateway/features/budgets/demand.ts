@@ -4,6 +4,8 @@ import type { Body, Call } from '../../call/index.ts'
 export interface ModelDemand {
   /** `<provider>/<model>`, the model as the provider is asked for it. */
   readonly priceKey: string
+  /** The same for the other endpoints that may answer instead. */
+  readonly otherPriceKeys: readonly string[]
   /** The prompt has at most so many tokens. */
   readonly inputTokens: number
   /** False: nothing bounds the tokens of the prompt, such as those of an image. */

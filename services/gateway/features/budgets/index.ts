@@ -13,6 +13,7 @@ import { type Cap, everySession, type Scope } from './caps/budget.ts'
 import { watchBudgets } from './caps/watch.ts'
 import type { DemandOf } from './demand.ts'
 import { createPrice, createToolMeter } from './meter.ts'
+import { createAffords } from './pricing/dearest.ts'
 import { pricingSlot, watchPricing } from './pricing/pricing.ts'
 import { alertRecord } from './record.ts'
 import { createBudgetRoutes } from './routes.ts'
@@ -92,6 +93,8 @@ export interface Budgets {
   readonly stage: Stage<'reserve', 'identity' | 'target' | 'decision', 'hold'>
   /** Prices the usage of a model call, in micro-units. */
   readonly price: (call: Call<'target'>, usage: Usage) => number
+  /** Whether what is held for a model call covers it at the price `<provider>/<model>`. */
+  readonly affords: (call: Call<'target' | 'hold'>, priceKey: string) => boolean
   readonly toolMeter: Review<'target'>
   readonly routes: AdminRoutes
   /** Reads prices and budgets now; the first check comes before the gateway serves. */
@@ -129,6 +132,7 @@ export async function createBudgets(options: BudgetsOptions): Promise<Budgets> {
       metered,
     }),
     price: createPrice(demandOf),
+    affords: createAffords(demandOf),
     toolMeter: createToolMeter(),
     routes: createBudgetRoutes({
       limits,

@@ -5,6 +5,7 @@ import { type Stage, stage, type Verdict } from '../../pipeline/stage.ts'
 import { type Applied, BudgetItem, type Scope } from './caps/budget.ts'
 import type { BudgetTable } from './caps/table.ts'
 import type { DemandOf, ModelDemand } from './demand.ts'
+import { dearestFirst } from './pricing/dearest.ts'
 import { costAtMost, type ModelPrice, outputThatFits } from './pricing/price.ts'
 import { pricingSlot } from './pricing/pricing.ts'
 import {
@@ -50,7 +51,8 @@ type Reserved = Verdict<'hold'>
 interface Asked {
   readonly demand: ModelDemand
   readonly budgets: readonly Applied[]
-  readonly price: ModelPrice
+  /** Of the endpoints that may answer, the dearest first: so much is held. At least one. */
+  readonly prices: readonly [ModelPrice, ...ModelPrice[]]
   /** Output tokens of each choice. */
   readonly maxTokens: number
   /** How often less was asked for already. */
@@ -108,11 +110,10 @@ class Reserve {
       return rates.length === 0 ? given(null, body) : this.#take(call, rates, null, body)
     }
     if (budgets.length > 0 && !demand.bounded) return unbounded()
-    const price = budgets.some(isMoney) ? call.snapshot.get(pricingSlot).model(demand.priceKey) : FREE
-    if (price === null) return unpriced(demand)
     const maxTokens = withinMinute(demand, limit ?? DEFAULT_MAX_TOKENS)
     if (maxTokens === null) return this.#tooLong(demand)
-    return this.#ask(call, { demand, budgets, price, maxTokens, again: 0 })
+    const prices = budgets.some(isMoney) ? dearestFirst(call.snapshot.get(pricingSlot), demand, maxTokens) : FREE
+    return prices === null ? unpriced(demand) : this.#ask(call, { demand, budgets, prices, maxTokens, again: 0 })
   }
 
   /** What the caller's calls count in, or why nothing that costs may pass. */
@@ -126,7 +127,8 @@ class Reserve {
   }
 
   #ask(call: Judged, asked: Asked): Reserved | Promise<Reserved> {
-    const { demand, budgets, price, maxTokens } = asked
+    const { demand, budgets, prices, maxTokens } = asked
+    const [price] = prices
     const output = maxTokens * demand.choices
     const micros = costAtMost(price, demand.inputTokens, output)
     if (micros === null) return unpriced(demand)
@@ -180,6 +182,8 @@ class Reserve {
   #short(call: Judged, short: Short, items: readonly HoldItem[], asked: Asked | null): Reserved | Promise<Reserved> {
     const item = items.find(({ key }) => key === short.key)
     if (!(item instanceof BudgetItem)) return this.#limited(call, item, short)
+    const cheaper = item.unit === 'micros' ? withoutDearest(asked) : null
+    if (cheaper !== null) return this.#ask(call, cheaper)
     const maxTokens = asked === null ? null : fits(asked, item, short.left)
     if (asked === null || maxTokens === null) return this.#usedUp(call, item, short)
     return this.#ask(call, { ...asked, maxTokens, again: asked.again + 1 })
@@ -240,11 +244,9 @@ class Reserve {
 }
 
 /** Nothing has a price that nobody asks for. */
-const FREE: ModelPrice = {
-  base: { input: 0n, output: 0n, cachedRead: 0n, cachedWrite: 0n, reasoning: 0n },
-  tiers: [],
-  perCall: 0,
-}
+const FREE: Asked['prices'] = [
+  { base: { input: 0n, output: 0n, cachedRead: 0n, cachedWrite: 0n, reasoning: 0n }, tiers: [], perCall: 0 },
+]
 
 const NOTHING_HELD = { hold: null } as const
 
@@ -257,13 +259,20 @@ function isCounted({ usageSource, result, code }: Outcome): boolean {
   return usageSource === 'estimated' || result === 'denied' || code === 'upstream_credential'
 }
 
+/** What is left is too little for the dearest endpoint: another one may still answer, and this one is passed over then. Null: there is none. */
+function withoutDearest(asked: Asked | null): Asked | null {
+  const [, next, ...rest] = asked?.prices ?? []
+  return asked === null || next === undefined ? null : { ...asked, prices: [next, ...rest] }
+}
+
 /** Output tokens of each choice that what is left of a budget allows; null: too few, or others were faster again and again. */
 function fits(
-  { demand, budgets, price, maxTokens, again }: Asked,
+  { demand, budgets, prices, maxTokens, again }: Asked,
   { budget }: BudgetItem,
   left: number,
 ): number | null {
   if (again >= budgets.length) return null
+  const [price] = prices
   const output = budget.unit === 'micros' ? outputThatFits(price, demand.inputTokens, left) : left - demand.inputTokens
   return enough(Math.floor(output / demand.choices), maxTokens)
 }

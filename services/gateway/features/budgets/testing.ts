@@ -94,6 +94,7 @@ export function cutBody(maxTokens: number): Body {
 export function demandOf(more: Partial<ModelDemand>): ModelDemand {
   return {
     priceKey: 'openai/m',
+    otherPriceKeys: [],
     inputTokens: 100,
     bounded: true,
     choices: 1,

@@ -7,6 +7,8 @@ import { ModelBody, withMaxTokens } from './request.ts'
 export interface ModelDemand {
   /** `<provider>/<model>`, the model as the provider is asked for it: of the endpoint that answered, before that of the first. */
   readonly priceKey: string
+  /** The same for the other endpoints that may answer instead. */
+  readonly otherPriceKeys: readonly string[]
   readonly inputTokens: number
   readonly bounded: boolean
   readonly choices: number
@@ -28,6 +30,8 @@ export interface DemandRoute {
   takesCompletionTokens(model: string): boolean
 }
 
+const NO_OTHERS: readonly string[] = []
+
 /** Null: not a call that generates tokens, or one whose route has gone. */
 export function createDemand(route: (snapshot: Snapshot, key: string) => DemandRoute | null) {
   return (call: Call<'target'>): ModelDemand | null => {
@@ -40,6 +44,8 @@ export function createDemand(route: (snapshot: Snapshot, key: string) => DemandR
     const { inputTokensAtMost, bounded, choices, maxTokens } = body.request
     return {
       priceKey: answering === null ? `${way.endpoints[0].provider}/${tool}` : priceKeyOf(answering, call),
+      otherPriceKeys:
+        way.endpoints.length === 1 ? NO_OTHERS : way.endpoints.slice(1).map((one) => priceKeyOf(one, call)),
       inputTokens: inputTokensAtMost,
       bounded,
       choices,
@@ -51,6 +57,7 @@ export function createDemand(route: (snapshot: Snapshot, key: string) => DemandR
   }
 }
 
-function priceKeyOf(endpoint: ModelEndpoint, { name }: Call): string {
+/** How prices name the model that an endpoint is asked for. */
+export function priceKeyOf(endpoint: ModelEndpoint, { name }: Pick<Call, 'name'>): string {
   return `${endpoint.provider}/${endpoint.modelFor(name) ?? ''}`
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { createServer, type RequestListener } from 'node:http'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -274,4 +274,37 @@ test('an endpoint whose key cannot be read is passed over', async (t) => {
   assert.equal((await ask()).status, 200)
   assert.deepEqual([locked.calls.length, alive.calls[0]?.headers.authorization], [0, undefined])
   assert.match((await series('endpoint_skipped_total')).join('\n'), /reason="credential"} 1/)
+})
+
+/** A gateway whose sessions may spend so much, with an endpoint at 100 and one at 1 per million tokens of output. */
+async function priced(t: TestContext, budget: number, first: string, second: string) {
+  const dir = await folder(t)
+  const pricingFile = join(dir, 'prices.json')
+  const price = (output: string) => ({ input: '0', output })
+  const models = { 'openai/dear': price('100'), 'openai/cheap': price('1') }
+  await writeFile(pricingFile, JSON.stringify({ version: 1, currency: 'USD', id: 'p', models }))
+  const endpoints = [
+    { upstream: first, model: 'cheap' },
+    { upstream: second, model: 'dear' },
+  ]
+  return routeOver(t, endpoints, { pricingFile, sessionBudgetUSD: budget, auditFailurePolicy: 'closed' })
+}
+
+test('the dearest endpoint that may answer is held for, and the one that answers is paid', async (t) => {
+  const dead = await scripted(t, (_, response) => response.writeHead(503, json).end('{}'))
+  const alive = await model(t)
+  const { ask, outcomes } = await priced(t, 1, dead, alive.url)
+  assert.equal((await ask({ ...chat, max_tokens: 1000 })).status, 200)
+  await until(async () => (await outcomes()).length === 1, 'the outcome')
+  const [outcome] = await outcomes()
+  assert.deepEqual([outcome.costMicros, Object.values(outcome.settled)], [300, [300]])
+})
+
+test('an endpoint that is dearer than what is left is passed over', async (t) => {
+  const dead = await scripted(t, (_, response) => response.writeHead(503, json).end('{}'))
+  const alive = await model(t)
+  const { ask, series } = await priced(t, 0.01, dead, alive.url)
+  assert.equal((await ask({ ...chat, max_tokens: 1000 })).status, 502)
+  assert.equal(alive.calls.length, 0)
+  assert.match((await series('endpoint_skipped_total')).join('\n'), /reason="price"} 1/)
 })

@@ -29,6 +29,7 @@ before(async () => {
     routes: { route: () => ({ endpoints: [endpointAt(upstream.url)] }), apiKey: () => null, circuits: alwaysClosed },
     residencyFault: () => null,
     metrics: { movedOn() {}, skipped() {} },
+    affords: () => true,
   })
 })
 

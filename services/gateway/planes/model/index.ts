@@ -15,6 +15,7 @@ import type { BodyLimits } from '../wire/body.ts'
 import { STREAM_HEADERS } from '../wire/headers.ts'
 import { commentEvent } from '../wire/sse.ts'
 import { refusal, terminalError } from './answer.ts'
+import { priceKeyOf } from './demand.ts'
 import { Addresses, type ModelEndpoint } from './endpoint.ts'
 import { type Failover, type FailoverMetrics, type SkipReason, type Turn, tryInTurn } from './failover.ts'
 import { type Circuits, type Forwarder, Forwarding } from './forward.ts'
@@ -49,6 +50,8 @@ export interface ModelPlaneOptions extends BodyLimits, Omit<Forwarder, 'circuits
   readonly metrics: FailoverMetrics
   /** Why the data of a call must not go to a place; null: it may. */
   readonly residencyFault: (snapshot: Snapshot, place: Pick<Target, 'jurisdiction' | 'dataClass'>) => string | null
+  /** Whether what is held for a call covers it at the price `<provider>/<model>`. */
+  readonly affords: (call: Call<'target' | 'hold'>, priceKey: string) => boolean
 }
 
 /** The plane of `/llm/<route>/v1`: OpenAI's chat completions and models, relayed and never translated. */
@@ -66,6 +69,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
   readonly maxBodyBytes: number
   readonly bodyReadTimeoutMs: number
   readonly #routes: ModelRoutes
+  readonly #affords: ModelPlaneOptions['affords']
   readonly #residencyFault: ModelPlaneOptions['residencyFault']
   readonly #addresses = new Addresses()
 
@@ -75,6 +79,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
     this.attemptTimeoutMs = options.attemptTimeoutMs
     this.circuits = options.routes.circuits
     this.metrics = options.metrics
+    this.#affords = options.affords
     this.extraCA = options.extraCA
     this.maxBodyBytes = options.maxBodyBytes
     this.bodyReadTimeoutMs = options.bodyReadTimeoutMs
@@ -102,12 +107,14 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
     return new Forwarding(this, { call, endpoint, address, apiKey, model, clampedTo, sent, spare: false }).run()
   }
 
-  unfit(endpoint: ModelEndpoint, call: Call<'target'>): SkipReason | null {
+  unfit(endpoint: ModelEndpoint, call: Call<'target' | 'hold'>): SkipReason | null {
     if (this.#apiKey(endpoint) === undefined) return 'credential'
     const { jurisdiction } = endpoint
     const { dataClass } = call.facts.target
     if (this.#residencyFault(call.snapshot, { jurisdiction, dataClass }) !== null) return 'residency'
-    return call.facts.target.tool === null || endpoint.modelFor(call.name) !== null ? null : 'model'
+    if (call.facts.target.tool === null) return null
+    if (endpoint.modelFor(call.name) === null) return 'model'
+    return call.facts.hold === null || this.#affords(call, priceKeyOf(endpoint, call)) ? null : 'price'
   }
 
   attempt({ call, endpoint, sent, spare }: Turn): Forwarding {
