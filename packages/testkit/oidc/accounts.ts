@@ -11,7 +11,7 @@ const MAX_PAGES = 5
 export interface AccountsSetup {
   /** As RFC 7591 says them. */
   readonly clients: readonly Readonly<Record<string, unknown>>[]
-  /** A client whose access tokens live for two seconds; those of others for an hour. */
+  /** A client whose access tokens and ID tokens live for two seconds; those of others for an hour. */
   readonly brief?: string
   /** Gives identity assertions for this client of another authorization server. */
   readonly vouches?: { readonly clientId: string }

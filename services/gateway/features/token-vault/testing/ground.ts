@@ -29,6 +29,8 @@ export interface VaultWish {
   readonly clientID?: string
   /** Laid over `tokenVault.providers[0]`. */
   readonly provider?: object
+  /** Laid over `tokenVault.login`. */
+  readonly login?: object
   /** Laid over `tokenVault`. */
   readonly vault?: object
   /** Laid over gateway.json. */
@@ -44,17 +46,35 @@ export interface Providers {
 }
 
 /** Starts both, for all tests of a file. Client `vault-brief` of the hub gets tokens that live for two seconds. */
-export async function startProviders(more: { readonly idp?: object; readonly hub?: object } = {}): Promise<Providers> {
-  const redirect = `${CONNECT}/hub/callback`
-  const post = { token_endpoint_auth_method: 'client_secret_post' }
-  const clients = [
-    clientOf('vault', redirect, post),
-    clientOf('vault-brief', redirect, post),
-    clientOf('vault-basic', redirect),
-  ]
-  const idp = await startAccountsProvider({ clients: [clientOf('login', `${CONNECT}/callback`)], ...more.idp })
-  const hub = await startAccountsProvider({ clients, brief: 'vault-brief', ...more.hub })
+export async function startProviders(): Promise<Providers> {
+  const idp = await startAccountsProvider({ clients: [clientOf('login', `${CONNECT}/callback`)] })
+  const hub = await startAccountsProvider({ clients: hubClients(), brief: 'vault-brief' })
   return { idp, hub, close: () => Promise.all([idp.close(), hub.close()]) }
+}
+
+/**
+ * The same, where the identity provider vouches for its users at the hub (draft ID-JAG). Its ID tokens live for two seconds, so that
+ * each assertion but the first needs the login's refresh token.
+ */
+export async function startVouchingProviders(): Promise<Providers> {
+  const exchanges = { grant_types: ['authorization_code', 'refresh_token', TOKEN_EXCHANGE] }
+  const idp = await startAccountsProvider({
+    clients: [clientOf('login', `${CONNECT}/callback`, exchanges)],
+    brief: 'login',
+    vouches: { clientId: 'vault-brief' },
+  })
+  const clients = hubClients({ grant_types: ['authorization_code', JWT_BEARER] })
+  const hub = await startAccountsProvider({ clients, brief: 'vault-brief', believes: { issuer: idp.url } })
+  return { idp, hub, close: () => Promise.all([idp.close(), hub.close()]) }
+}
+
+const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
+const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
+
+function hubClients(more: object = {}) {
+  const redirect = `${CONNECT}/hub/callback`
+  const post = { token_endpoint_auth_method: 'client_secret_post', ...more }
+  return [clientOf('vault', redirect, post), clientOf('vault-brief', redirect, post), clientOf('vault-basic', redirect)]
 }
 
 /** One client of the providers of these tests. */
@@ -121,7 +141,12 @@ export class VaultGround {
       keyURI: await put('vault.key', randomBytes(32).toString('base64')),
       storePath: join(dir, 'vault.jsonl'),
       publicBaseURL: PUBLIC,
-      login: { issuer: idp.url, clientID: 'login', clientSecretFile: await put('login.secret', secretOf('login')) },
+      login: {
+        issuer: idp.url,
+        clientID: 'login',
+        clientSecretFile: await put('login.secret', secretOf('login')),
+        ...wish.login,
+      },
       providers: [provider],
       ...wish.vault,
     }

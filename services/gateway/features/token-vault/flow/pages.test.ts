@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { confirmPage, connectedPage, failedPage, leavingPage } from './pages.ts'
+
+test('what people and providers are called can put nothing into a page but text', () => {
+  const evil = `"><script>alert('&')</script>`
+  const provider = { name: 'hub', title: evil, scopes: [evil] }
+  const pages = [
+    confirmPage({ user: evil, provider, isConnected: true, flow: evil, action: evil }),
+    leavingPage(evil, new URL(`https://hub.example/?a=${evil}`)),
+    connectedPage(evil, evil),
+    failedPage(400, evil, evil),
+  ]
+  for (const { html } of pages) {
+    assert.doesNotMatch(html, /<script|alert\('/)
+    assert.match(html, /&lt;script&gt;|%3Cscript%3E/)
+  }
+})

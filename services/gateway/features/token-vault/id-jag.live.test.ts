@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { until } from '@plat/testkit/until'
+import { startVouchingProviders, VaultGround } from './testing/ground.ts'
+
+const providers = await startVouchingProviders()
+after(() => providers.close())
+
+const grant = { grant: 'id-jag', scopes: ['read'] }
+
+test('with grant id-jag a user logs in and says yes, and the identity provider vouches for him at the hub, again and again', async (t) => {
+  // Shows D3.tokenVault.providers.grant, D3.tokenVault.providers.idJag.audience, D3.tokenVault.providers.idJag.scopes,
+  // D3.tokenVault.providers.idJag.idpTokenURL, D3.tokenVault.providers.idJag.idpClientID, D3.tokenVault.login.scopes,
+  // D3.tokenVault.providers.idJag.idpClientSecretFile.
+  const { idp, hub } = providers
+  const ground = await VaultGround.start(t, providers, {
+    clientID: 'vault-brief',
+    provider: {
+      ...grant,
+      clientAuth: 'post',
+      idJag: { idpTokenURL: `${idp.url}/token`, audience: hub.url, scopes: ['read'] },
+    },
+    login: { scopes: ['offline_access'] },
+  })
+  const browser = ground.browser()
+  await ground.login(browser, 'ada')
+  const done = await browser.submit({ action: 'connect' })
+  assert.match(done.text, /hub is connected/)
+  assert.deepEqual(
+    done.way.filter((address) => address.startsWith(hub.url)),
+    [],
+    'the browser goes nowhere for it',
+  )
+  assert.equal((await ground.callAs('ada')).as, 'ada')
+  assert.equal((await ground.callAs('bob')).connectURL, 'https://gateway.example/v1/connect/hub')
+  const granted = () =>
+    hub.said().filter((line) => line.startsWith('granted urn:ietf:params:oauth:grant-type:jwt-bearer'))
+  await until(
+    async () => granted().length > 2,
+    () => `more tokens: ${hub.said()} ${idp.said()}`,
+    async () => assert.equal((await ground.callAs('ada')).as, 'ada'),
+  )
+  assert.ok(idp.said().includes('granted refresh_token'), 'the login was renewed')
+})
+
+test('a user for whom the identity provider vouches no more is asked to connect again', async (t) => {
+  const ground = await VaultGround.start(t, providers, {
+    clientID: 'vault-brief',
+    provider: { ...grant, idJag: { audience: providers.hub.url } },
+    login: { scopes: ['offline_access'] },
+  })
+  const browser = ground.browser()
+  await ground.login(browser, 'ada-who-leaves')
+  await browser.submit({ action: 'connect' })
+  assert.equal((await ground.callAs('ada-who-leaves')).as, 'ada-who-leaves')
+  await providers.idp.end('ada-who-leaves')
+  await until(async () => (await ground.callAs('ada-who-leaves')).connectURL !== null, 'the account to end')
+  assert.deepEqual((await ground.admin('GET', '/v1/accounts')).body, { items: [], nextCursor: null })
+})

@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { systemIds, TestClock } from '@plat/core'
+import { openFileJournal } from '@plat/state'
+import { decodeEvent, type Owner, ownerKey, type Tokens } from './account.ts'
+import { Accounts } from './accounts.ts'
+import { openEnvelope } from './envelope.ts'
+
+const clock = new TestClock()
+const ids = systemIds(clock)
+const ada: Owner = { tenant: '', realm: 'https://login.example', user: 'ada', provider: 'hub' }
+const bob: Owner = { ...ada, user: 'bob' }
+
+function tokens(accessToken: string): Tokens {
+  return {
+    accessToken,
+    refreshToken: 'refresh',
+    expiresAt: null,
+    obtainedAt: clock.now(),
+    scopes: ['read'],
+    login: null,
+  }
+}
+
+async function folder(t: TestContext): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), 'plat-'))
+  t.after(() => rm(dir, { recursive: true }))
+  for (const name of ['first', 'second']) await writeFile(join(dir, name), randomBytes(32).toString('hex'))
+  return dir
+}
+
+/** The accounts of a folder, with keys by the names of their files. */
+async function opened(dir: string, key = 'first', retired: readonly string[] = []) {
+  const journal = await openFileJournal({ path: join(dir, 'vault.jsonl'), clock, decode: decodeEvent })
+  const keys = { keyURI: join(dir, key), retiredKeyURIs: retired.map((name) => join(dir, name)) }
+  const faults: unknown[] = []
+  const accounts = new Accounts({
+    journal,
+    envelope: await openEnvelope(keys, ids),
+    onFault: (fault) => faults.push(fault),
+  })
+  const close = async () => {
+    await accounts.close()
+    await journal.close()
+    assert.deepEqual(faults, [])
+  }
+  try {
+    await accounts.open()
+  } catch (error) {
+    await close()
+    throw error
+  }
+  return { accounts, close, stored: () => readFile(join(dir, 'vault.jsonl'), 'utf8') }
+}
+
+const kept = (accounts: Accounts, owner: Owner) => {
+  const found = accounts.get(ownerKey(owner))
+  assert.ok(found !== null)
+  return found
+}
+
+test('what is kept survives a restart, sealed: neither a token nor a key stands in the file', async (t) => {
+  const dir = await folder(t)
+  const first = await opened(dir)
+  await first.accounts.connect(ada, tokens('secret-of-ada'))
+  await first.accounts.connect(bob, tokens('secret-of-bob'))
+  await first.close()
+  const second = await opened(dir)
+  assert.deepEqual(await second.accounts.tokens(kept(second.accounts, ada)), tokens('secret-of-ada'))
+  assert.deepEqual(await second.accounts.tokens(kept(second.accounts, bob)), tokens('secret-of-bob'))
+  const text = await second.stored()
+  assert.doesNotMatch(text, /secret-of|refresh"/)
+  assert.ok(!text.includes((await readFile(join(dir, 'first'), 'utf8')).trim()))
+  await second.close()
+})
+
+test('what is removed or replaced is not in the file any more, and comes back by no restart', async (t) => {
+  const dir = await folder(t)
+  const first = await opened(dir)
+  await first.accounts.connect(ada, tokens('one'))
+  await first.accounts.connect(bob, tokens('two'))
+  const { data } = kept(first.accounts, ada).sealed
+  assert.ok((await first.stored()).includes(data))
+  assert.equal(await first.accounts.remove(kept(first.accounts, ada), 'disconnected'), true)
+  await first.close()
+  assert.ok(!(await first.stored()).includes(data))
+  const second = await opened(dir)
+  assert.equal(second.accounts.get(ownerKey(ada)), null)
+  assert.deepEqual(await second.accounts.tokens(kept(second.accounts, bob)), tokens('two'))
+  await second.close()
+})
+
+test('a seal opens for its account alone, under its key alone, and not with a bit changed', async (t) => {
+  const dir = await folder(t)
+  const mine = await openEnvelope({ keyURI: join(dir, 'first'), retiredKeyURIs: [] }, ids)
+  const other = await openEnvelope({ keyURI: join(dir, 'second'), retiredKeyURIs: [] }, ids)
+  const sealed = await mine.seal(ada, tokens('secret'))
+  assert.deepEqual(await mine.open(ada, sealed), tokens('secret'))
+  for (const owner of [bob, { ...ada, tenant: 'acme' }, { ...ada, realm: 'x' }, { ...ada, provider: 'nub' }]) {
+    assert.equal(await mine.open(owner, sealed), null)
+  }
+  assert.equal(await other.open(ada, sealed), null)
+  for (const part of ['key', 'nonce', 'data'] as const) {
+    const bytes = Buffer.from(sealed[part], 'base64url')
+    for (let at = 0; at < bytes.length; at++) {
+      const changed = Buffer.from(bytes)
+      changed[at] = (changed[at] ?? 0) ^ 0x80
+      assert.equal(await mine.open(ada, { ...sealed, [part]: changed.toString('base64url') }), null)
+    }
+    for (const odd of ['', 'A', '!', sealed[part].slice(4)]) {
+      assert.equal(await mine.open(ada, { ...sealed, [part]: odd }), null)
+    }
+  }
+})
+
+test('a key that is missing refuses the start and says how many accounts need it; a retired key opens what it sealed', async (t) => {
+  // Shows D3.tokenVault.retiredKeyURIs.
+  const dir = await folder(t)
+  const first = await opened(dir)
+  await first.accounts.connect(ada, tokens('one'))
+  await first.close()
+  await assert.rejects(opened(dir, 'second'), /^Error: tokenVault.retiredKeyURIs: 1 accounts are sealed with a key/)
+  const second = await opened(dir, 'second', ['first'])
+  const before = kept(second.accounts, ada)
+  assert.ok(second.accounts.isStale(before))
+  const after = await second.accounts.renew(before, tokens('one'))
+  assert.ok(after !== null && !second.accounts.isStale(after))
+  await second.close()
+  const third = await opened(dir, 'second')
+  assert.deepEqual(await third.accounts.tokens(kept(third.accounts, ada)), tokens('one'))
+  await third.close()
+})
+
+test('every key that cannot be used is told, each by its field', async (t) => {
+  const dir = await folder(t)
+  await writeFile(join(dir, 'short'), 'AAAA')
+  const keys = { keyURI: join(dir, 'nothing'), retiredKeyURIs: [join(dir, 'first'), join(dir, 'short')] }
+  await assert.rejects(openEnvelope(keys, ids), (error) => {
+    assert.ok(error instanceof Error)
+    assert.match(
+      error.message,
+      /^tokenVault.keyURI: .*nothing: cannot be read \(ENOENT\)\ntokenVault.retiredKeyURIs\[1\]: .*short: holds no AES-256 key/,
+    )
+    return true
+  })
+})
+
+test('a journal with an event of another version refuses to open', () => {
+  for (const event of [
+    { t: 'shared' },
+    { t: 'removed', why: 'bored' },
+    { t: 'kept', account: { ...ada }, sealed: {} },
+    null,
+  ]) {
+    assert.throws(() => decodeEvent(event), /not known in this version/)
+  }
+})
