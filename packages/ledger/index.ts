@@ -8,7 +8,7 @@ export { type NoReceipt, type Receipt, receiptBeside, receiptFromLedger, verifyR
 export { leafHash, MerkleTree } from './proof/tree.ts'
 export { type TailLine, type TailOptions, tailLedger } from './tail.ts'
 export type { Ledger, Ledgers, Rec, RecKind, RecordWaiter, RecValue } from './types.ts'
-export { readTrust, type VerifyOptions, verifyLedger } from './verify.ts'
+export { hmacKeyOf, readTrust, type VerifyOptions, verifyLedger } from './verify.ts'
 export { EXIT_CODES, type Finding, VerifyUsage } from './verify-pass.ts'
 export { FileLedger, type LedgerMeter, LedgerUnavailable } from './writer/ledger.ts'
 export { LedgerDamaged, type OpenLedgerOptions, openLedger } from './writer/open.ts'

@@ -1,4 +1,4 @@
-import type { KeyObject } from 'node:crypto'
+import { createSecretKey, type KeyObject } from 'node:crypto'
 import { open, readFile, stat } from 'node:fs/promises'
 import { reasonOf } from '@plat/core'
 import { readPublicKeys } from '@plat/keys'
@@ -103,6 +103,11 @@ async function withFile<T>(path: string, work: (read: Read) => Promise<T>): Prom
   } finally {
     await file.close()
   }
+}
+
+/** The key of HMAC checkpoints, from the text of a secret. */
+export function hmacKeyOf(secret: string | null): KeyObject | null {
+  return secret === null ? null : createSecretKey(Buffer.from(secret))
 }
 
 /** What checkpoints are judged by; null when neither key was given. Throws `VerifyUsage` when the file is of no use. */

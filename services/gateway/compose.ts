@@ -9,10 +9,10 @@ import { isDenial, Snapshots } from './call/index.ts'
 import type { GatewayConfig } from './config.ts'
 import {
   authMetrics,
-  dlpMetrics,
   budgetMetrics,
-  guardMetrics,
+  dlpMetrics,
   failoverMetrics,
+  guardMetrics,
   modelMetrics,
   pinMetrics,
   policyMetrics,
@@ -28,10 +28,10 @@ import { createApprovals } from './features/approvals/index.ts'
 import { createAudit } from './features/audit/index.ts'
 import { createBudgets, type OpeningLimits, openLimits, pricingSlot } from './features/budgets/index.ts'
 import { createCredentials } from './features/credentials/index.ts'
+import { createDlp } from './features/dlp/index.ts'
 import { createGuards } from './features/guards/index.ts'
 import { type Authenticator, createAuthenticator, openPeople, type People } from './features/identity/index.ts'
 import { bindToSvid, createProfiling } from './features/listeners/index.ts'
-import { createDlp } from './features/dlp/index.ts'
 import { createModels } from './features/models/index.ts'
 import { createPins, type PinsFeature, type ServerPins } from './features/pins/index.ts'
 import { createPolicies, createRego, policySlot } from './features/policy/index.ts'
@@ -63,7 +63,13 @@ import {
   mcpTexts,
   type Sealer,
 } from './planes/mcp/index.ts'
-import { createAnswerRedactReview, createDemand, createMeter, createModelPlane, modelTexts } from './planes/model/index.ts'
+import {
+  createAnswerRedactReview,
+  createDemand,
+  createMeter,
+  createModelPlane,
+  modelTexts,
+} from './planes/model/index.ts'
 
 /** What a gateway is made of, beside its own parts. */
 export interface GatewayOptions {
@@ -101,13 +107,13 @@ interface Shared extends GatewayOptions, OpeningLimits {
   readonly snapshots: Snapshots
   readonly audit: Awaited<ReturnType<typeof createAudit>>
   readonly dialer: Dialer
+  readonly residency: ResidencyFeature
   readonly live: LiveCalls
   readonly sealer: Sealer
   /** `upstreamCAFile`, its PEM; null when empty. */
   readonly extraCA: string | null
   /** Closes the part when the gateway stops, after everything that was started later. */
   keep<T extends { close(): unknown }>(part: T): T
-  readonly residency: ResidencyFeature
 }
 
 /**
@@ -145,6 +151,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
         pins.routes,
         features.budgets.routes,
         vault.routes,
+        audit.routes,
         createProfiling(clock),
       ]),
     pages: (app) => vault.pages(app),
@@ -156,7 +163,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
 async function openShared(options: GatewayOptions, started: AsyncDisposableStack): Promise<Shared> {
   const { config, env, clock, ids, log } = options
   const keep: Shared['keep'] = (part) => started.adopt(part, async () => void (await part.close()))
-  const metrics = createGatewayMetrics(options.build)
+  const metrics = createGatewayMetrics(options.build, config)
   const snapshots = new Snapshots()
   const residency = keep(createResidency({ config, snapshots, clock, log, ...residencyMetrics(metrics) }))
   await residency.check()
@@ -232,9 +239,7 @@ async function startFeatures(shared: Shared) {
   )
   const demandOf = createDemand(models.route)
   const { ledgers, placed } = shared.audit
-  const budgets = keep(
-    await createBudgets({ ...shared, ledgers, placed, demandOf, metrics: budgetMetrics(metrics) }),
-  )
+  const budgets = keep(await createBudgets({ ...shared, ledgers, placed, demandOf, metrics: budgetMetrics(metrics) }))
   await Promise.all([servers.check(), models.check(), guards.check(), policies.check(), budgets.check()])
   return {
     authenticator,
@@ -270,7 +275,8 @@ function createRedaction({ config, metrics }: Shared, { servers, models }: Featu
   return createDlp({
     config,
     ownProfile({ snapshot, facts: { target } }) {
-      const place = target.kind === 'model' ? models.route(snapshot, target.key) : servers.upstream(snapshot, target.key)
+      const place =
+        target.kind === 'model' ? models.route(snapshot, target.key) : servers.upstream(snapshot, target.key)
       return place?.dlpProfile ?? null
     },
     texts: { mcp: mcpTexts, model: modelTexts },
@@ -295,8 +301,8 @@ function createPipeline(shared: Shared, features: Features & { readonly pins: Pi
         pins.stage,
         taint.stage,
         policies.stage,
-        guards.stage,
         dlp.stage,
+        guards.stage,
         approvals.stage,
         budgets.stage,
       ]),
@@ -354,7 +360,6 @@ function modelPlane(shared: Shared, { models, budgets }: Features): Plane {
 
 async function mcpPlane(shared: Shared, { servers, credentials }: Features): Promise<AskingPlane> {
   const { config, sealer, log } = shared
-    residencyFault: shared.residency.fault,
   return createMcpPlane({
     upstreams: {
       upstream: (snapshot, key) => servers.upstream(snapshot, key),

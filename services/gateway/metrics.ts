@@ -321,6 +321,14 @@ export const gatewayMetricRows = [
   },
   {
     ...audit,
+    feature: 'auditCheckpointKey',
+    name: 'plat_gateway_audit_signed_checkpoint_seq',
+    type: 'gauge',
+    labels: {},
+    help: 'The last record that a signed checkpoint covers',
+  },
+  {
+    ...audit,
     name: 'plat_gateway_audit_head_seq',
     type: 'gauge',
     labels: {},
@@ -353,6 +361,12 @@ export const gatewayMetricRows = [
 export type GatewayMetrics = Registry<typeof gatewayMetricRows>
 
 /** The gateway's registry; one per process. */
-export function createGatewayMetrics(build: BuildInfo): GatewayMetrics {
-  return createRegistry(gatewayMetricRows, { component: 'gateway', build })
+export function createGatewayMetrics(build: BuildInfo, config: FeatureKeys): GatewayMetrics {
+  const features = new Set(config.auditCheckpointKey === '' ? [] : ['auditCheckpointKey'])
+  return createRegistry(gatewayMetricRows, { component: 'gateway', build, features })
+}
+
+/** Keys of gateway.json without which a feature's series are not there. */
+export interface FeatureKeys {
+  readonly auditCheckpointKey: string
 }

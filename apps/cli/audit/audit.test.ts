@@ -4,8 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, test } from 'node:test'
 import { systemClock, systemIds } from '@plat/core'
-import { openLedger } from '@plat/ledger'
-import { fillLedger, ledgerLines } from '@plat/testkit/ledger'
+import { ephemeralSigner } from '@plat/keys'
+import { hmacKeyOf, openLedger } from '@plat/ledger'
+import { appendCheckpoint, fillLedger, ledgerLines } from '@plat/testkit/ledger'
+import { auditProof, auditVerifyProof } from './proof.ts'
 import { auditRepair } from './repair.ts'
 import { auditTail } from './tail.ts'
 import { auditVerify } from './verify.ts'
@@ -88,4 +90,50 @@ test('repair keeps the damaged part and leaves a valid ledger; a running writer 
   const ledger = await openLedger({ path, tenant: '', replica: 'r', clock: systemClock, ids: systemIds(systemClock) })
   await assert.rejects(auditRepair({ path }, output), /in use by another process.*stop the gateway first/)
   await ledger.close()
+})
+
+test('verify takes the key of HMAC checkpoints from the environment, and several kept checkpoints', async () => {
+  const secret = 'a key of the test that nobody knows'
+  await appendCheckpoint(path, { signer: null, pq: null, hmacKey: hmacKeyOf(secret) })
+  const verified = (env: NodeJS.ProcessEnv) => auditVerify({ path, output: 'table' }, output, { env })
+  assert.equal(await verified({ PLAT_AUDIT_HMAC_KEY: secret }), 0)
+  assert.match(printed.join(), /all covered by signed checkpoints/)
+  assert.equal(await verified({ PLAT_AUDIT_HMAC_KEY: 'another' }), 3)
+  await fillLedger(path, 2)
+  assert.equal(await verified({ PLAT_AUDIT_HMAC_KEY: secret }), 4)
+})
+
+test('proof prints what verify-proof proves, with the public key alone', async () => {
+  const signer = ephemeralSigner()
+  await appendCheckpoint(path, signer)
+  await fillLedger(path, 2)
+  const [key, other, receipt] = ['key', 'other', 'receipt'].map((name) => join(folder, name))
+  assert.ok(key !== undefined && other !== undefined && receipt !== undefined)
+  writeFileSync(key, JSON.stringify(signer.publicJwk))
+  writeFileSync(other, JSON.stringify(ephemeralSigner().publicJwk))
+  assert.equal(await auditProof({ path, seq: '7', output: 'table' }, output), 0)
+  writeFileSync(receipt, printed.join('\n'))
+  const judged = (options: { key?: string }, env = {}) => {
+    printed = []
+    return auditVerifyProof({ file: receipt, output: 'table', ...options }, output, env)
+  }
+  assert.equal(await judged({ key }), 0)
+  assert.match(
+    printed.join(),
+    /^valid: record 7, hash [0-9a-f]{64}, stands in ledger [0-9a-f-]{36}, signed with its first 11 records$/,
+  )
+  assert.equal(await judged({ key: other }), 3)
+  assert.equal(await judged({}, { PLAT_AUDIT_HMAC_KEY: 'any' }), 4)
+  assert.equal(await judged({}), 2)
+  assert.match(complained.join(), /name the public key of the checkpoints with -key/)
+  writeFileSync(receipt, readFileSync(receipt, 'utf8').replace('alice', 'mallo'))
+  assert.equal(await judged({ key }), 3)
+  assert.equal(await judged({ key: receipt }), 2)
+  for (const [seq, exitCode] of [
+    ['12', 4],
+    ['99', 2],
+    ['x', 2],
+  ] as const) {
+    await assert.rejects(auditProof({ path, seq, output: 'json' }, output), { exitCode })
+  }
 })

@@ -2,6 +2,10 @@ import type { Command } from 'commander'
 import { dir, exitWith, format } from '../shared/options.ts'
 import { terminal } from '../shared/output.ts'
 
+const KEY =
+  'public keys (PEM, JWK or JWK set) of the checkpoints; with an ML-DSA key only hybrid ones count. ' +
+  'The key of HMAC checkpoints is PLAT_AUDIT_HMAC_KEY'
+
 /** How `plat audit` is written. */
 export function addAudit(plat: Command): void {
   const audit = plat.command('audit').description('the tamper-evident ledger')
@@ -19,8 +23,8 @@ export function addAudit(plat: Command): void {
         '  6  truncated below a checkpoint',
     )
     .addOption(dir())
-    .option('--key <file>', 'public key (PEM or JWK) of the checkpoints')
-    .option('--checkpoint <file>', 'a checkpoint kept elsewhere, which the ledger must still contain')
+    .option('--key <file>', KEY)
+    .option('--checkpoint <file>', 'checkpoints kept elsewhere, which the ledger must still contain')
     .option('--strict', 'also parse every record, check its canonical form and build the tree')
     .addOption(format())
     .action(async (path: string | undefined, options) => {
@@ -47,6 +51,7 @@ export function addAudit(plat: Command): void {
       ])
       await exitWith(auditTail({ ...options, path: await ledgerPath(path, options.dir) }, terminal))
     })
+  addProof(audit)
   audit
     .command('repair')
     .argument('<path>', 'the ledger file; the gateway must not be running')
@@ -54,5 +59,37 @@ export function addAudit(plat: Command): void {
     .action(async (path: string) => {
       const { auditRepair } = await import('./repair.ts')
       await exitWith(auditRepair({ path }, terminal))
+    })
+}
+
+function addProof(audit: Command): void {
+  audit
+    .command('proof')
+    .argument('<seq>', 'the number of the record, as tail shows it')
+    .argument('[path]', 'the ledger file (default: that of the running plat)')
+    .summary('print a record with the proof that it stands in the ledger')
+    .description(
+      'Prints a record, a signed checkpoint that covers it, and the hashes between them. Whoever has the public key can\n' +
+        'check it without the ledger: plat audit verify-proof.',
+    )
+    .addOption(dir())
+    .addOption(format())
+    .action(async (seq: string, path: string | undefined, options) => {
+      const [{ auditProof }, { ledgerPath }] = await Promise.all([
+        import('./proof.ts'),
+        import('../shared/ledger-path.ts'),
+      ])
+      await exitWith(auditProof({ ...options, seq, path: await ledgerPath(path, options.dir) }, terminal))
+    })
+  audit
+    .command('verify-proof')
+    .argument('<file>', 'what proof printed')
+    .summary('check a record and its proof, without the ledger')
+    .description('Exit codes: 0 proven, 2 a file cannot be read, 3 forged, 4 not signed by the given key.')
+    .option('--key <file>', KEY)
+    .addOption(format())
+    .action(async (file: string, options) => {
+      const { auditVerifyProof } = await import('./proof.ts')
+      await exitWith(auditVerifyProof({ ...options, file }, terminal))
     })
 }

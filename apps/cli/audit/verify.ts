@@ -1,4 +1,5 @@
-import { EXIT_CODES, type Finding, VerifyUsage, verifyLedger } from '@plat/ledger'
+import { readSecret } from '@plat/config'
+import { EXIT_CODES, type Finding, hmacKeyOf, VerifyUsage, verifyLedger } from '@plat/ledger'
 import { type Format, type Output, printObject } from '../shared/output.ts'
 
 export interface AuditVerifyOptions {
@@ -15,6 +16,13 @@ export interface AuditVerifyOptions {
 export interface ProgressScreen {
   readonly isTTY?: boolean
   write(text: string): unknown
+}
+
+/** What a verification looks at beside its options. */
+export interface VerifyAround {
+  readonly screen?: ProgressScreen
+  /** Where the key of HMAC checkpoints is read from. */
+  readonly env?: NodeJS.ProcessEnv
 }
 
 /** A ledger that takes longer than a blink, in bytes. */
@@ -37,13 +45,14 @@ const ADVICE: Readonly<Record<Finding['verdict'], string>> = {
 export async function auditVerify(
   options: AuditVerifyOptions,
   output: Output,
-  screen: ProgressScreen = process.stderr,
+  { screen = process.stderr, env = process.env }: VerifyAround = {},
 ): Promise<number> {
   const { path, key, checkpoint, strict = false } = options
   const bar = progressBar(screen)
   try {
     const files = { ...(key === undefined ? {} : { key }), ...(checkpoint === undefined ? {} : { checkpoint }) }
-    const found = await verifyLedger(path, { ...files, strict, onProgress: bar.show })
+    const hmacKey = hmacKeyOf(readSecret(env, 'PLAT_AUDIT_HMAC_KEY'))
+    const found = await verifyLedger(path, { ...files, hmacKey, strict, onProgress: bar.show })
     bar.clear()
     print(found, options.output, output)
     return found.exitCode

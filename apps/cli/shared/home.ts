@@ -28,6 +28,8 @@ export interface Home {
   readonly env: string
   readonly gatewayConfig: string
   readonly keys: string
+  /** The key pair that signs checkpoints of the ledger. */
+  readonly auditKeys: string
   readonly rendered: string
   /** What the gateway shows MCP servers, copied from Secrets. */
   readonly credentials: string
@@ -49,6 +51,7 @@ export function homeOf(dir: string): Home {
     env: at('env'),
     gatewayConfig: at('gateway.json'),
     keys: at('keys'),
+    auditKeys: at('keys', 'audit'),
     rendered: at('rendered'),
     credentials: at('credentials'),
     secrets: at('secrets'),

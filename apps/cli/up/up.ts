@@ -73,7 +73,9 @@ async function startParts(context: {
   const logTo = (service: string) =>
     createLog({ service, ...(options.log === 'file' && { destination: join(home.logs, `${service}.jsonl`) }) })
   const tokens = await tokensOf(home, ids)
-  if (!existsSync(join(home.keys, 'key.pem'))) await generateKeyFiles(home.keys)
+  for (const folder of [home.keys, home.auditKeys]) {
+    if (!existsSync(join(folder, 'key.pem'))) await generateKeyFiles(folder)
+  }
 
   const exchange = join(home.dir, 'exchange.json')
   const identity = await startIdentity({

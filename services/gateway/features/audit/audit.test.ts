@@ -20,11 +20,18 @@ async function opened(faults: readonly DiskFault[]) {
     error: (_fields, message) => void told.push(message),
     child: () => log,
   }
-  const metrics = createGatewayMetrics(buildInfo('gateway'))
   const clock = new TestClock()
   const files = new MemoryDisk(new Map(), faults)
-  const config = { auditPath: join(dir, 'audit.jsonl') }
-  const audit = await createAudit({ config, clock, ids: systemIds(clock), log, metrics, files, onRecord() {} })
+  const config = {
+    auditPath: join(dir, 'audit.jsonl'),
+    auditCheckpointKey: '',
+    auditCheckpointPQKey: '',
+    auditCheckpointPublicKeyFiles: [],
+    auditCheckpointIntervalSeconds: 60,
+    auditCheckpointEvery: 1000,
+  }
+  const metrics = createGatewayMetrics(buildInfo('gateway'), config)
+  const audit = await createAudit({ config, env: {}, clock, ids: systemIds(clock), log, metrics, files, onRecord() {} })
   const series = (name: string) => {
     const found = new RegExp(`^plat_gateway_audit_${name} (\\S+)$`, 'm').exec(metrics.expose())
     return Number(found?.[1])

@@ -1,4 +1,6 @@
-import { type ConfigBlock, key, requires, requiresTop, uniqueNames } from '@plat/config'
+import { type ConfigBlock, key, type Rule, requires, requiresTop, uniqueNames } from '@plat/config'
+import { reasonOf } from '@plat/core'
+import { keyFilePath } from '@plat/keys'
 import Type from 'typebox'
 
 const MIB = 1024 * 1024
@@ -45,6 +47,19 @@ const sink = Type.Object({
   deadLetterMaxBytes: key.whole('When full, delivery stops instead of dropping.', 64 * MIB, 1),
 })
 
+/** A key URI of a scheme that is not built, or of none, is refused before anything starts. */
+const keysOpen: Rule = (block) =>
+  (['auditCheckpointKey', 'auditCheckpointPQKey'] as const).flatMap((path) => {
+    const uri = block[path]
+    if (typeof uri !== 'string' || uri === '') return []
+    try {
+      keyFilePath(uri)
+      return []
+    } catch (error) {
+      return [{ path, message: reasonOf(error), severity: 'error' as const }]
+    }
+  })
+
 /** Audit ledger (document 3). */
 export const auditBlock = {
   path: '',
@@ -57,32 +72,14 @@ export const auditBlock = {
       description:
         '`open`: failed append logged, call proceeds; `closed`: intent record must be durable before an allowed call is forwarded.',
     }),
-    auditCheckpointKey: Type.String({
-      default: '',
-      built: false,
-      description:
-        'Key URI (`file:///`, `kms://`, `azurekv://`, `pkcs11:`) signing checkpoints (JWS; Ed25519, P-256 or RSA); public JWKS at `/v1/audit/jwks`.',
-    }),
-    auditCheckpointPQKey: Type.String({
-      default: '',
-      built: false,
-      description: 'ML-DSA-44/65/87 key URI; hybrid checkpoints; requires `auditCheckpointKey`.',
-    }),
-    auditCheckpointIntervalSeconds: Type.Integer({
-      default: 60,
-      minimum: 1,
-      built: false,
-      description: 'Checkpoint interval.',
-    }),
-    auditCheckpointEvery: Type.Integer({
-      default: 1000,
-      minimum: 1,
-      built: false,
-      description: 'Also checkpoint after this many records; cadence of HMAC checkpoints.',
-    }),
-    auditCheckpointPublicKeyFiles: Type.Array(Type.String(), {
+    auditCheckpointKey: key.text(
+      'Key URI (`file:///`, `kms://`, `azurekv://`, `pkcs11:`) signing checkpoints (JWS; Ed25519, P-256 or RSA); public JWKS at `/v1/audit/jwks`.',
+    ),
+    auditCheckpointPQKey: key.text('ML-DSA-44/65/87 key URI; hybrid checkpoints; requires `auditCheckpointKey`.'),
+    auditCheckpointIntervalSeconds: key.seconds('Checkpoint interval.', 60),
+    auditCheckpointEvery: key.whole('Also checkpoint after this many records; cadence of HMAC checkpoints.', 1000, 1),
+    auditCheckpointPublicKeyFiles: Type.Array(Type.String({ minLength: 1, file: 'error' }), {
       default: [],
-      built: false,
       description: 'Retired public keys still published.',
     }),
     auditSinks: Type.Array(sink, { default: [], built: false, description: 'SIEM streaming.' }),
@@ -99,6 +96,7 @@ export const auditBlock = {
       ({ auditCheckpointPQKey }) => auditCheckpointPQKey !== '',
       'with auditCheckpointPQKey',
     ),
+    keysOpen,
     uniqueNames('auditSinks'),
   ],
 } satisfies ConfigBlock

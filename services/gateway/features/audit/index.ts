@@ -1,14 +1,24 @@
 import { hostname } from 'node:os'
 import type { Clock, Ids } from '@plat/core'
-import { type LedgerMeter, type Ledgers, openLedger } from '@plat/ledger'
+import { type FileLedger, type LedgerMeter, type Ledgers, ledgerPage, openLedger, refuseRolledBack } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { Files } from '@plat/state'
+import type { AdminRoutes } from '../../admin/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
+import { Checkpoints } from './checkpoints.ts'
+import { type Keyring, type KeyringOptions, openKeyring } from './keyring.ts'
+import { createAuditRoutes } from './routes.ts'
 
 export { auditBlock, transparencyLogBlock } from './config.ts'
 
 export interface AuditOptions {
-  readonly config: { readonly auditPath: string }
+  readonly config: KeyringOptions['config'] & {
+    readonly auditPath: string
+    readonly auditCheckpointIntervalSeconds: number
+    readonly auditCheckpointEvery: number
+  }
+  /** Where `PLAT_AUDIT_HMAC_KEY` is read from. */
+  readonly env: NodeJS.ProcessEnv
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
@@ -23,29 +33,37 @@ export interface Audit {
   readonly ledgers: Ledgers
   /** The last record that has its place in the chain, durable or not. */
   placed(): { readonly seq: number; readonly hash: string }
-  /** Commits what waits and gives the lock back. */
+  /** `/v1/audit` of the admin API. */
+  readonly routes: AdminRoutes
+  /** Signs and commits what waits and gives the lock back. */
   close(): Promise<void>
 }
 
 /**
  * Opens the ledger of `auditPath` (document 3, "Audit"): the gateway does not start without it, whatever `auditFailurePolicy` says.
- * Throws one line when another process writes it, when it is damaged, and when it cannot be written.
+ * Throws one line when another process writes it, when it is damaged or was put back to an older state, when it cannot be written, and
+ * when a key of its checkpoints cannot be used.
  */
-export async function createAudit({ config, clock, ids, log, metrics, files, onRecord }: AuditOptions): Promise<Audit> {
+export async function createAudit(options: AuditOptions): Promise<Audit> {
+  const { config, clock, ids, log, metrics, files, onRecord } = options
   const path = config.auditPath
+  const keyring = await openKeyring(options)
+  await refuseRolledBack(path)
+  let checkpoints: Checkpoints | null = null
   const ledger = await openLedger({
     path,
     tenant: '',
     replica: hostname(),
     clock,
     ids,
-    meter: meterOf(metrics, log),
+    meter: meterOf(metrics, log, (seq) => checkpoints?.committed(seq)),
     onRecord,
     ...(files !== undefined && { files }),
   })
   const head = ledger.head()
   metrics.gauge('plat_gateway_audit_head_seq').set({}, head.seq)
   log.info({ path, seq: head.seq, hash: head.hash }, 'the audit ledger is open')
+  checkpoints = await openCheckpoints(ledger, keyring, options)
   return {
     ledgers: {
       of(tenant) {
@@ -54,12 +72,40 @@ export async function createAudit({ config, clock, ids, log, metrics, files, onR
       },
     },
     placed: () => ledger.placed,
-    close: () => ledger.close(),
+    routes: createAuditRoutes({ path, head: () => ledger.head(), keyring, log }),
+    async close() {
+      await checkpoints?.close()
+      await ledger.close()
+    },
   }
 }
 
+/** Null when there is no key: nothing is signed then. HMAC checkpoints alone are made by records and not by time. */
+async function openCheckpoints(
+  ledger: FileLedger,
+  keyring: Keyring,
+  { config, metrics, clock, log }: AuditOptions,
+): Promise<Checkpoints | null> {
+  const keys = await keyring.current()
+  if (keys === null) return null
+  const path = config.auditPath
+  const [genesis] = (await ledgerPage(path, { from: 0, to: null, limit: 1, wants: () => true })).items
+  const signedSeq = metrics.gauge('plat_gateway_audit_signed_checkpoint_seq').labels({})
+  return Checkpoints.open({
+    ledger,
+    path,
+    ledgerId: String(genesis?.rec.ledgerId),
+    keyring,
+    everyRecords: config.auditCheckpointEvery,
+    everyMs: keys.signer === null ? null : config.auditCheckpointIntervalSeconds * 1000,
+    clock,
+    log,
+    onSigned: (upTo) => signedSeq.set(upTo),
+  })
+}
+
 /** The series `plat_gateway_audit_*`; a disk that fails and comes back is told in the log as well. */
-function meterOf(metrics: GatewayMetrics, log: Log): LedgerMeter {
+function meterOf(metrics: GatewayMetrics, log: Log, onHead: (seq: number) => void): LedgerMeter {
   const seconds = metrics.histogram('plat_gateway_audit_commit_seconds').labels({})
   const records = metrics.counter('plat_gateway_audit_committed_records_total').labels({})
   const errors = metrics.counter('plat_gateway_audit_errors_total').labels({})
@@ -69,6 +115,7 @@ function meterOf(metrics: GatewayMetrics, log: Log): LedgerMeter {
       seconds.observe(commit.seconds)
       records.inc(commit.records)
       headSeq.set(seq)
+      onHead(seq)
     },
     missed: () => errors.inc(),
     poisoned: (reason, retryMs) =>

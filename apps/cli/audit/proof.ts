@@ -1,0 +1,77 @@
+import { readFile } from 'node:fs/promises'
+import { readSecret } from '@plat/config'
+import { reasonOf } from '@plat/core'
+import { EXIT_CODES, hmacKeyOf, readTrust, receiptFromLedger, VerifyUsage, verifyReceipt } from '@plat/ledger'
+import { CommandError, type Format, type Output, printData, printObject } from '../shared/output.ts'
+
+export interface AuditProofOptions {
+  readonly path: string
+  /** The record's number, as typed. */
+  readonly seq: string
+  readonly output: Format
+}
+
+/** Prints one record with what proves that it stands in the ledger; whoever has the public key needs nothing else. */
+export async function auditProof({ path, seq, output: format }: AuditProofOptions, output: Output): Promise<number> {
+  if (!/^\d{1,15}$/.test(seq)) throw new CommandError(`${seq}: give the number of a record`, EXIT_CODES.usage)
+  const receipt = await receiptFromLedger(path, Number(seq)).catch((error: unknown) => {
+    throw new CommandError(reasonOf(error), EXIT_CODES.broken)
+  })
+  if (receipt === 'no record') throw new CommandError(`${path} has no record ${seq}`, EXIT_CODES.usage)
+  if (receipt === 'no checkpoint') {
+    throw new CommandError(
+      `no checkpoint covers record ${seq} yet; the gateway makes them with auditCheckpointKey`,
+      EXIT_CODES.unproven,
+    )
+  }
+  printData(output, format === 'yaml' ? 'yaml' : 'json', receipt)
+  return 0
+}
+
+export interface VerifyProofOptions {
+  /** What `plat audit proof` or `/v1/audit/proof/{seq}` answered. */
+  readonly file: string
+  readonly key?: string
+  readonly output: Format
+}
+
+/** Checks a record and its proof without any ledger: 0 proven, 3 forged, 4 not signed by what was given. */
+export async function auditVerifyProof(
+  { file, key, output: format }: VerifyProofOptions,
+  output: Output,
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<number> {
+  const hmacKey = hmacKeyOf(readSecret(env, 'PLAT_AUDIT_HMAC_KEY'))
+  try {
+    const trust = await readTrust({ ...(key !== undefined && { key }), hmacKey })
+    if (trust === null) throw new VerifyUsage('name the public key of the checkpoints with -key')
+    const found = verifyReceipt(await readReceipt(file), trust)
+    if (typeof found === 'string') {
+      output.out(`broken: ${found}`)
+      return EXIT_CODES.broken
+    }
+    const { seq, hash, ledgerId, size, signed } = found
+    if (signed !== true) {
+      output.out('unproven: nothing that was given signed the checkpoint')
+      return EXIT_CODES.unproven
+    }
+    if (format === 'table') {
+      output.out(
+        `valid: record ${seq}, hash ${hash}, stands in ledger ${ledgerId}, signed with its first ${size} records`,
+      )
+    } else printObject(output, format, { verdict: 'valid', seq, hash, ledgerId, size })
+    return EXIT_CODES.valid
+  } catch (error) {
+    if (!(error instanceof VerifyUsage)) throw error
+    output.err(`plat: ${error.message}`)
+    return EXIT_CODES.usage
+  }
+}
+
+async function readReceipt(file: string): Promise<unknown> {
+  try {
+    return JSON.parse(await readFile(file, 'utf8'))
+  } catch (error) {
+    throw new VerifyUsage(`${file} holds no receipt that can be read: ${reasonOf(error)}`)
+  }
+}

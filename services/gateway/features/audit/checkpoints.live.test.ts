@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict'
+import { createSecretKey } from 'node:crypto'
+import { rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { buildInfo, systemIds, TestClock } from '@plat/core'
+import { lastCheckpoint, type Rec, verifyLedger } from '@plat/ledger'
+import { silentLog } from '@plat/process'
+import { ledgerLines, writeLines } from '@plat/testkit/ledger'
+import { until } from '@plat/testkit/until'
+import { createGatewayMetrics } from '../../metrics.ts'
+import { folder } from '../../testing/started.ts'
+import { type Audit, type AuditOptions, createAudit } from './index.ts'
+import { keyFiles } from './testing/keys.ts'
+
+const HMAC_KEY = 'a key of the test that is known to nobody else'
+
+/** A ledger with checkpoints, on a clock that stands until it is turned. */
+async function ground(t: TestContext, own: Partial<AuditOptions['config']>, env: NodeJS.ProcessEnv = {}) {
+  const dir = await folder(t)
+  const path = join(dir, 'audit.jsonl')
+  const clock = new TestClock()
+  const config = {
+    auditPath: path,
+    auditCheckpointKey: '',
+    auditCheckpointPQKey: '',
+    auditCheckpointPublicKeyFiles: [],
+    auditCheckpointIntervalSeconds: 60,
+    auditCheckpointEvery: 1000,
+    ...own,
+  }
+  const metrics = createGatewayMetrics(buildInfo('gateway'), config)
+  const open = async (more: Partial<AuditOptions['config']> = {}) => {
+    const shared = { clock, ids: systemIds(clock), log: silentLog, metrics, onRecord() {} }
+    const audit = await createAudit({ ...shared, env, config: { ...config, ...more } })
+    t.after(() => audit.close())
+    return audit
+  }
+  const checkpoints = (): Rec[] =>
+    ledgerLines(path).flatMap((line) => (line.includes('"kind":"checkpoint"') ? [JSON.parse(line).rec] : []))
+  const told = () => Number(/^plat_gateway_audit_signed_checkpoint_seq (\S+)$/m.exec(metrics.expose())?.[1])
+  return { dir, path, clock, metrics, open, checkpoints, told }
+}
+
+async function record(audit: Audit, count: number): Promise<void> {
+  for (let index = 0; index < count; index++) await audit.ledgers.of('').append({ kind: 'alert' })
+}
+
+test('a checkpoint is signed when its interval is over, and not again while nothing happened', async (t) => {
+  // Shows D3.audit.auditCheckpointKey, D3.audit.auditCheckpointIntervalSeconds,
+  // D3.metric.plat_gateway_audit_signed_checkpoint_seq and D3.event.checkpointsSigned.
+  const { uri, pub } = await keyFiles(t)
+  const { path, clock, open, checkpoints, told } = await ground(t, { auditCheckpointKey: uri })
+  const audit = await open()
+  await record(audit, 5)
+  clock.advance(59_999)
+  assert.deepEqual(checkpoints(), [])
+  clock.advance(1)
+  await until(async () => (await lastCheckpoint(path)) !== null, 'the checkpoint beside the ledger')
+  const [first] = checkpoints()
+  assert.deepEqual([first?.upTo, first?.size, told()], [5, 6, 5])
+  for (let minute = 0; minute < 3; minute++) clock.advance(60_000)
+  await record(audit, 1)
+  clock.advance(60_000)
+  await until(() => checkpoints().length === 2, 'the second one')
+  assert.equal(checkpoints()[1]?.upTo, 7)
+  await audit.close()
+  const found = await verifyLedger(path, { key: pub, strict: true })
+  assert.deepEqual([found.exitCode, found.unproven], [0, 0], found.message)
+})
+
+test('by default a checkpoint comes every 60 s or 1,000 records, whichever is first', async (t) => {
+  // Shows D3.audit.auditCheckpointEvery and D3.limit.checkpoints.
+  const { uri } = await keyFiles(t)
+  const { open, checkpoints } = await ground(t, { auditCheckpointKey: uri })
+  const audit = await open()
+  await record(audit, 998)
+  assert.deepEqual(checkpoints(), [])
+  await record(audit, 1)
+  await until(() => checkpoints().length === 1, 'the checkpoint of the thousandth record')
+  assert.equal(checkpoints()[0]?.upTo, 999)
+})
+
+test('the last checkpoint is made at the end, and a restart goes on from it', async (t) => {
+  const { uri, pub } = await keyFiles(t)
+  const { path, clock, open, checkpoints } = await ground(t, { auditCheckpointKey: uri })
+  for (const run of [1, 2, 3]) {
+    const audit = await open()
+    await record(audit, 20)
+    if (run === 2) {
+      clock.advance(60_000)
+      await until(() => checkpoints().length === 2, 'the checkpoint in between')
+    }
+    await audit.close()
+    const found = await verifyLedger(path, { key: pub, strict: true })
+    assert.deepEqual([found.exitCode, found.checkpoints.signed], [0, run], found.message)
+  }
+  // Nothing happened: nothing to sign.
+  await (await open()).close()
+  assert.equal(checkpoints().length, 3)
+})
+
+test('HMAC checkpoints come by records and not by time, and verify with the same key', async (t) => {
+  // Shows D3.load.secret.auditHmacKey.
+  const env = { PLAT_AUDIT_HMAC_KEY: HMAC_KEY }
+  const { path, clock, open, checkpoints, metrics } = await ground(t, { auditCheckpointEvery: 10 }, env)
+  const audit = await open()
+  await record(audit, 5)
+  clock.advance(600_000)
+  await record(audit, 5)
+  await until(() => checkpoints().length === 1, 'the checkpoint of ten records')
+  assert.deepEqual(
+    Object.keys(checkpoints()[0] ?? {}).filter((name) => /jws|note|pq|hmac/.test(name)),
+    ['hmac'],
+  )
+  assert.doesNotMatch(metrics.expose(), /signed_checkpoint/)
+  await audit.close()
+  const hmacKey = createSecretKey(Buffer.from(HMAC_KEY))
+  assert.equal((await verifyLedger(path, { hmacKey })).exitCode, 0)
+  assert.equal((await verifyLedger(path, { hmacKey: createSecretKey(Buffer.from('another')) })).exitCode, 3)
+})
+
+test('an HMAC key is read from a file as well, and one that stands twice does not start', async (t) => {
+  const file = join(await folder(t), 'hmac')
+  await writeFile(file, `${HMAC_KEY}\n`)
+  const { path, open } = await ground(t, {}, { PLAT_AUDIT_HMAC_KEY_FILE: file })
+  await (await open()).close()
+  assert.equal((await verifyLedger(path, { hmacKey: createSecretKey(Buffer.from(HMAC_KEY)) })).exitCode, 0)
+  const twice = await ground(t, {}, { PLAT_AUDIT_HMAC_KEY_FILE: file, PLAT_AUDIT_HMAC_KEY: HMAC_KEY })
+  await assert.rejects(twice.open(), /PLAT_AUDIT_HMAC_KEY/)
+})
+
+test('a new key on disk signs the next checkpoint; the old ledger verifies with both, and with neither alone', async (t) => {
+  const old = await keyFiles(t)
+  const { dir, path, clock, open, checkpoints } = await ground(t, { auditCheckpointKey: old.uri })
+  const audit = await open()
+  await record(audit, 3)
+  clock.advance(60_000)
+  await until(() => checkpoints().length === 1, 'the first checkpoint')
+  const next = await keyFiles(t, 'ES256')
+  await rename(next.path, old.path)
+  await record(audit, 3)
+  await audit.close()
+  assert.equal(checkpoints().length, 2)
+  assert.equal((await verifyLedger(path, { key: old.pub })).exitCode, 3)
+  assert.equal((await verifyLedger(path, { key: next.pub })).exitCode, 3)
+  const both = join(dir, 'both.json')
+  const keys = [old, next].map(({ signer }) => signer.publicJwk)
+  await writeFile(both, JSON.stringify({ keys }))
+  assert.equal((await verifyLedger(path, { key: both, strict: true })).exitCode, 0)
+})
+
+test('a key that vanishes or breaks leaves the last one signing', async (t) => {
+  const { uri, path: file, pub } = await keyFiles(t)
+  const { path, open } = await ground(t, { auditCheckpointKey: uri })
+  const audit = await open()
+  await writeFile(file, 'no key')
+  await record(audit, 3)
+  await audit.close()
+  assert.equal((await verifyLedger(path, { key: pub })).exitCode, 0)
+})
+
+test('RSA and hybrid checkpoints are made and verify', async (t) => {
+  const [rsa, pq] = [await keyFiles(t, 'RS256'), await keyFiles(t, 'ML-DSA-65')]
+  const keys = { auditCheckpointKey: rsa.uri, auditCheckpointPQKey: pq.uri }
+  const { dir, path, open } = await ground(t, keys)
+  await (await open()).close()
+  const both = join(dir, 'both.json')
+  await writeFile(both, JSON.stringify({ keys: [rsa, pq].map(({ signer }) => signer.publicJwk) }))
+  assert.equal((await verifyLedger(path, { key: both })).exitCode, 0)
+})
+
+test('keys that cannot be used do not start, in one line that names the configuration key', async (t) => {
+  const [ed, pq] = [await keyFiles(t), await keyFiles(t, 'ML-DSA-44')]
+  const cases: readonly (readonly [Partial<AuditOptions['config']>, RegExp])[] = [
+    [{ auditCheckpointKey: '/gone/key.pem' }, /^auditCheckpointKey: .*cannot be read \(ENOENT\)$/],
+    [{ auditCheckpointKey: pq.uri }, /^auditCheckpointKey: holds an ML-DSA-44 key; use Ed25519, P-256 or RSA$/],
+    [
+      { auditCheckpointKey: ed.uri, auditCheckpointPQKey: ed.uri },
+      /^auditCheckpointPQKey: holds an EdDSA key; use ML-DSA$/,
+    ],
+    [{ auditCheckpointPublicKeyFiles: [ed.pub, '/gone'] }, /^auditCheckpointPublicKeyFiles\[1\]: /],
+  ]
+  for (const [own, message] of cases) {
+    const { open } = await ground(t, own)
+    await assert.rejects(open(), { message })
+  }
+})
+
+test('a ledger that was put back to an older copy does not start', async (t) => {
+  const { uri } = await keyFiles(t)
+  const { path, open } = await ground(t, { auditCheckpointKey: uri })
+  const audit = await open()
+  await record(audit, 30)
+  await audit.close()
+  const lines = ledgerLines(path)
+  writeLines(path, lines.slice(0, 20))
+  await assert.rejects(open(), /has no record 31, which was a checkpoint: an older or another file stands in its place/)
+  writeLines(path, lines)
+  await (await open()).close()
+})
+
+test('a file that is changed beneath the gateway is not signed', async (t) => {
+  const { uri, pub } = await keyFiles(t)
+  const { path, clock, open, checkpoints } = await ground(t, { auditCheckpointKey: uri })
+  const audit = await open()
+  await record(audit, 10)
+  const lines = ledgerLines(path)
+  writeLines(path, lines.toSpliced(4, 1))
+  clock.advance(60_000)
+  await audit.close()
+  assert.deepEqual(checkpoints(), [])
+  assert.equal((await verifyLedger(path, { key: pub })).exitCode, 3)
+})

@@ -1,0 +1,99 @@
+import { reasonOf, rfc3339Micros } from '@plat/core'
+import {
+  checkpointsPath,
+  type LedgerMoment,
+  lastCheckpoint,
+  ledgerPage,
+  type NoReceipt,
+  newestFirst,
+  receiptBeside,
+} from '@plat/ledger'
+import type { Log } from '@plat/process'
+import { AdminFault, type AdminRoutes, type Caller, limitOf, parameter, queried } from '../../admin/index.ts'
+import type { Keyring } from './keyring.ts'
+
+export interface AuditRoutesOptions {
+  readonly path: string
+  /** The last durable record. */
+  readonly head: () => { readonly seq: number; readonly hash: string }
+  readonly keyring: Keyring
+  readonly log: Log
+}
+
+/** Members of a record that a query may name. */
+const FILTERS = ['namespace', 'agent', 'session', 'call', 'kind'] as const
+
+/** `/v1/audit`: head, records, proofs, checkpoints and their public keys (admin API shapes). */
+export function createAuditRoutes({ path, head, keyring, log }: AuditRoutesOptions): AdminRoutes {
+  return {
+    mount(context) {
+      context.on('GET /v1/audit/head', async () => {
+        const { seq, hash } = head()
+        return { seq, hash, checkpoint: (await lastCheckpoint(path))?.rec ?? null }
+      })
+      context.on('GET /v1/audit/records', async ({ query }, _reply, caller) => {
+        const cursor = queried(query, 'cursor')
+        const from = cursor === null ? momentOf(query, 'from') : seqOf(cursor, 'cursor')
+        const range = { from: from ?? 0, to: momentOf(query, 'to') }
+        const { items, next } = await ledgerPage(path, {
+          ...range,
+          limit: limitOf(query),
+          wants: wanted(query, caller),
+        })
+        return { items, nextCursor: next === null ? null : String(next) }
+      })
+      context.on('GET /v1/audit/proof/:seq', async ({ params }, _reply, caller) => {
+        const seq = seqOf(parameter(params, 'seq'), 'seq')
+        const receipt = await receiptBeside(path, seq).catch((error: unknown) => {
+          log.error({ seq, error: reasonOf(error) }, 'a proof could not be made')
+          throw new AdminFault('state_unavailable', 'the tree of the ledger cannot be read now')
+        })
+        if (typeof receipt === 'string') throw new AdminFault('not_found', WHY_NOT[receipt])
+        if (!caller.sees(namespaceOf(receipt.line))) throw new AdminFault('not_found', WHY_NOT['no record'])
+        return receipt
+      })
+      context.on('GET /v1/audit/checkpoints', async ({ query }) => {
+        const cursor = queried(query, 'cursor')
+        const before = cursor === null ? null : seqOf(cursor, 'cursor')
+        const { items, next } = await newestFirst(checkpointsPath(path), limitOf(query), before)
+        return { items, nextCursor: next === null ? null : String(next) }
+      })
+      context.on('GET /v1/audit/jwks', async () => ({ keys: await keyring.published() }))
+    },
+  }
+}
+
+const WHY_NOT: Readonly<Record<NoReceipt, string>> = {
+  'no record': 'there is no record of this number',
+  'no checkpoint': 'no checkpoint covers this record yet: auditCheckpointIntervalSeconds says when the next one does',
+}
+
+/** A record of one namespace is seen there; one of none, such as a checkpoint's own, by whoever sees everything. */
+function wanted(query: unknown, caller: Caller): (rec: Readonly<Record<string, unknown>>) => boolean {
+  const asked = FILTERS.map((name) => [name, queried(query, name)] as const).filter(([, value]) => value !== null)
+  return (rec) => caller.sees(ofNamespace(rec)) && asked.every(([name, value]) => rec[name] === value)
+}
+
+function ofNamespace({ namespace }: Readonly<Record<string, unknown>>): string | null {
+  return typeof namespace === 'string' ? namespace : null
+}
+
+function namespaceOf(line: string): string | null {
+  return ofNamespace(JSON.parse(line).rec)
+}
+
+/** A record's number, or a time (RFC 3339). */
+function momentOf(query: unknown, name: 'from' | 'to'): LedgerMoment | null {
+  const text = queried(query, name)
+  if (text === null) return null
+  if (/^\d+$/.test(text)) return seqOf(text, name)
+  const time = /^\d{4}-\d\d-\d\dT/.test(text) ? Date.parse(text) : Number.NaN
+  if (Number.isNaN(time))
+    throw new AdminFault('invalid_request', `${name}: must be a record's number or an RFC 3339 time`)
+  return { at: rfc3339Micros(time) }
+}
+
+function seqOf(text: string, name: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text)
+  throw new AdminFault('invalid_request', `${name}: must be a record's number`)
+}
