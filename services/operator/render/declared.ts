@@ -1,4 +1,5 @@
 import type { Kind, Manifest } from '@plat/resources'
+import type { Cedar } from '@plat/resources/cedar'
 
 /** The resources that are rendered, all namespaces together, defaults filled in. */
 export interface Declared {
@@ -6,15 +7,18 @@ export interface Declared {
   readonly servers: readonly Manifest<'MCPServer'>[]
   readonly policies: readonly Manifest<'ToolPolicy'>[]
   readonly budgets: readonly Manifest<'BudgetPolicy'>[]
+  readonly sovereignty: readonly Manifest<'SovereigntyPolicy'>[]
   /** ISO 4217: what the gateway counts in. Budgets in another are refused. */
   readonly currency: string
+  /** Checks Cedar texts; null: nobody has one, or the engine cannot be loaded and the gateway denies by them. */
+  readonly cedar: Cedar | null
   /** CA bundles of ConfigMaps, by `<namespace>/<name>/<key>`. */
   readonly bundles: ReadonlyMap<string, string>
 }
 
-/** `<namespace>/<name>`. */
-export function keyOf({ metadata }: Manifest): string {
-  return `${metadata.namespace}/${metadata.name}`
+/** `<namespace>/<name>`, or the name alone where the kind has no namespaces. */
+export function keyOf({ metadata: { namespace, name } }: Manifest): string {
+  return namespace === '' ? name : `${namespace}/${name}`
 }
 
 /** By namespace and name, so that the same resources always give the same bytes. */

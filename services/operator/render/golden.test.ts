@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { isKind, type Manifest, parseResource } from '@plat/resources'
+import { loadCedar } from '@plat/resources/cedar'
 import {
   budgetsFileSchema,
   decodeRendered,
@@ -10,22 +11,27 @@ import {
   policyFileSchema,
   upstreamsFileSchema,
 } from '@plat/resources/rendered'
+import { decodeSovereignty } from '@plat/resources/sovereignty'
 import fc from 'fast-check'
 import { renderBudgets } from './budgets.ts'
 import type { Declared } from './declared.ts'
 import { renderModels } from './models.ts'
 import { renderPolicies } from './policies.ts'
+import { renderSovereignty } from './sovereignty.ts'
 import { renderUpstreams } from './upstreams.ts'
 
 const FIXTURES = join(import.meta.dirname, 'fixtures')
 /** `PLAT_UPDATE_GOLDEN=1 node --test …` writes what is rendered now; read the difference before it is committed. */
 const UPDATE = process.env.PLAT_UPDATE_GOLDEN === '1'
 
+const cedar = await loadCedar()
+
 function declaredIn(text: string): Declared {
   const agents: Manifest<'Agent'>[] = []
   const servers: Manifest<'MCPServer'>[] = []
   const policies: Manifest<'ToolPolicy'>[] = []
   const budgets: Manifest<'BudgetPolicy'>[] = []
+  const sovereignty: Manifest<'SovereigntyPolicy'>[] = []
   const take = <T>(list: T[], { object, problems }: { object: T | null; problems: readonly string[] }) => {
     if (object === null) assert.fail(problems.join('\n'))
     list.push(object)
@@ -36,21 +42,26 @@ function declaredIn(text: string): Declared {
     if (kind === 'Agent') take(agents, parseResource(kind, part))
     else if (kind === 'MCPServer') take(servers, parseResource(kind, part))
     else if (kind === 'BudgetPolicy') take(budgets, parseResource(kind, part))
+    else if (kind === 'SovereigntyPolicy') take(sovereignty, parseResource(kind, part))
     else take(policies, parseResource('ToolPolicy', part))
   }
-  return { agents, servers, policies, budgets, currency: 'USD', bundles: new Map() }
+  return { agents, servers, policies, budgets, sovereignty, cedar, currency: 'USD', bundles: new Map() }
 }
 
 function rendered(declared: Declared): Record<string, string> {
   const policies = renderPolicies(declared, null)
   const upstreams = renderUpstreams(declared)
   const budgets = renderBudgets(declared)
+  const sovereignty = renderSovereignty(declared)
   return {
     'policies.json': `${JSON.stringify(policies.file, null, 2)}\n`,
     'upstreams.json': `${JSON.stringify(upstreams.file, null, 2)}\n`,
     'models.json': `${JSON.stringify(renderModels(declared, '/secrets').file, null, 2)}\n`,
     'budgets.json': `${JSON.stringify(budgets.file, null, 2)}\n`,
-    'refused.txt': [...policies.refused, ...upstreams.refused, ...budgets.refused].map((line) => `${line}\n`).join(''),
+    'sovereignty.json': `${JSON.stringify(sovereignty.file, null, 2)}\n`,
+    'refused.txt': [policies, upstreams, budgets, sovereignty]
+      .flatMap(({ refused }) => refused.map((line) => `${line}\n`))
+      .join(''),
   }
 }
 
@@ -75,12 +86,15 @@ for (const scenario of scenarios) {
     assert.ok(decodeRendered(upstreamsFileSchema, Buffer.from(files['upstreams.json'] ?? ''), unbuilt).ok)
     assert.ok(decodeRendered(budgetsFileSchema, Buffer.from(files['budgets.json'] ?? ''), unbuilt).ok)
     assert.ok(decodeRendered(modelsFileSchema, Buffer.from(files['models.json'] ?? ''), unbuilt).ok)
+    assert.ok(decodeSovereignty(Buffer.from(files['sovereignty.json'] ?? '')).ok)
     const shuffled = <T>(list: readonly T[]) => fc.shuffledSubarray([...list], { minLength: list.length })
     const orders = fc.record({
       agents: shuffled(declared.agents),
       servers: shuffled(declared.servers),
       policies: shuffled(declared.policies),
       budgets: shuffled(declared.budgets),
+      sovereignty: shuffled(declared.sovereignty),
+      cedar: fc.constant(cedar),
       currency: fc.constant(declared.currency),
       bundles: fc.constant(declared.bundles),
     })

@@ -10,7 +10,15 @@ function agentWith(model: object): Manifest<'Agent'> {
   return object ?? assert.fail(problems.join('\n'))
 }
 
-const nothingDeclared = { servers: [], policies: [], budgets: [], currency: 'USD', bundles: new Map() }
+const nothingDeclared = {
+  servers: [],
+  policies: [],
+  budgets: [],
+  sovereignty: [],
+  cedar: null,
+  currency: 'USD',
+  bundles: new Map(),
+}
 
 function routeOf(model: object) {
   return renderModels({ ...nothingDeclared, agents: [agentWith(model)] }, '/secrets').file.models['team.a']

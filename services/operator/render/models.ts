@@ -47,11 +47,13 @@ function nameOf(name: string | undefined): Pick<Endpoint, 'name'> {
   return name === undefined ? {} : { name }
 }
 
-function endpointOf({ endpoint, name, apiKeySecretRef: secret }: Endpoint, secretsDir: string): ModelEndpointEntry {
+function endpointOf(model: Endpoint, secretsDir: string): ModelEndpointEntry {
+  const { endpoint, name, apiKeySecretRef: secret, jurisdiction } = model
   return {
     upstream: baseURL(endpoint),
     ...(name !== undefined && { model: name }),
     ...(secret !== undefined && { apiKeyFile: join(secretsDir, secret.name, secret.key) }),
+    ...(jurisdiction !== undefined && { jurisdiction }),
   }
 }
 

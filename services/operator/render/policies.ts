@@ -3,7 +3,7 @@ import { canonicalJson } from '@plat/core'
 import type { Manifest } from '@plat/resources'
 import type { PolicyEntry, PolicyFile, RuleEntry } from '@plat/resources/rendered'
 import { type Declared, keyOf, sorted } from './declared.ts'
-import { agentFaults, faultLine, policyFaults } from './unbuilt.ts'
+import { agentFaults, type Fault, faultLine, policyFaults } from './unbuilt.ts'
 
 /**
  * Agents and ToolPolicies as the gateway's policyFile. What cannot be enforced becomes a policy that denies everything
@@ -29,7 +29,10 @@ export function renderPolicies(
     const lines = policyFaults(policy).map((fault) => faultLine(policy, fault))
     refused.push(...lines)
     if (lines.length > 0) entries.push(denying(keyOf(policy), policy.metadata.namespace, agents, lines))
-    else entries.push(entryOf(policy, agents))
+    else {
+      refused.push(...cedarFaults(policy, declared.cedar).map((fault) => faultLine(policy, fault)))
+      entries.push(entryOf(policy, agents))
+    }
   }
   const revision = `sha256:${createHash('sha256').update(canonicalJson(entries)).digest('hex')}`
   const generation = previous?.revision === revision ? previous.generation : (previous?.generation ?? 0) + 1
@@ -49,14 +52,20 @@ function govern(agent: Manifest<'Agent'>, governed: ReadonlyMap<string, string[]
   return []
 }
 
+/** A Cedar text that is none goes on as it is: the gateway denies by it, and counts it. */
+function cedarFaults({ spec: { cedar = '' } }: Manifest<'ToolPolicy'>, engine: Declared['cedar']): Fault[] {
+  const compiled = cedar === '' ? null : engine?.compile(cedar)
+  return typeof compiled === 'string' ? [{ path: 'cedar', why: `${compiled}: the policy denies` }] : []
+}
+
 function entryOf({ metadata, spec }: Manifest<'ToolPolicy'>, agents: readonly string[]): PolicyEntry {
   return {
     name: `${metadata.namespace}/${metadata.name}`,
     namespace: metadata.namespace,
     agents: [...agents],
-    mode: 'enforce',
+    mode: spec.mode ?? 'enforce',
     defaultAction: 'deny',
-    cedar: '',
+    cedar: spec.cedar ?? '',
     rules: (spec.rules ?? []).map(ruleOf),
   }
 }

@@ -72,6 +72,22 @@ test('resources are rendered at start and again on change, with private modes, a
   assert.equal((await stat(join(outDir, 'upstreams.json'))).ino, ino)
 })
 
+test('the SovereigntyPolicy and Cedar texts are followed as well', async (t) => {
+  const { put, json, until, start } = await ground(t)
+  const render = await start()
+  assert.deepEqual(await json('sovereignty'), { version: 1 })
+  const sovereignty = 'apiVersion: plat.dev/v1alpha1\nkind: SovereigntyPolicy\nmetadata: {name: eu}\nspec: '
+  await put('resources/sovereigntypolicies/eu.yaml', `${sovereignty}{allowedJurisdictions: [EU]}\n`)
+  await until(async () => (await json('sovereignty')).allowedJurisdictions?.[0] === 'EU')
+  await put('resources/sovereigntypolicies/eu.yaml', `${sovereignty}{allowedCIDRs: [10.0.0.0/99]}\n`)
+  await until(async () => (await json('sovereignty')).allowedJurisdictions?.[0] === 'ZZ')
+  await put('resources/toolpolicies/default/a.yaml', `${head('ToolPolicy')}  cedar: permit(\n`)
+  await until(() => render.refused().some((line) => line.startsWith('ToolPolicy default/a cedar: not Cedar at line 1')))
+  const range = 'SovereigntyPolicy eu allowedCIDRs[0]: not an address range: every upstream is refused'
+  assert.ok(render.refused().includes(range))
+  assert.equal((await json('policies')).policies[0].cedar, 'permit(')
+})
+
 test('Secrets that servers refer to become credential files, follow every change, and go with their server', async (t) => {
   // Shows D2.auth.secretRef.name, D2.auth.secretRef.key, D2.auth.oauth.clientIdRef, D2.auth.oauth.clientSecretRef and
   // D2.auth.mtls.certSecretRef.

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Clock } from '@plat/core'
 import type { Log } from '@plat/process'
 import { type Kind, type Manifest, type ResourceStore, writeWhole } from '@plat/resources'
+import { loadCedar } from '@plat/resources/cedar'
 import { decodeRendered, type PolicyFile, policyFileSchema } from '@plat/resources/rendered'
 import { renderCredentials } from './auth.ts'
 import { renderBudgets } from './budgets.ts'
@@ -10,6 +11,7 @@ import type { Declared } from './declared.ts'
 import { renderModels } from './models.ts'
 import { renderPolicies } from './policies.ts'
 import { type Referenced, readReferenced, writeCredentials } from './referenced.ts'
+import { renderSovereignty } from './sovereignty.ts'
 import { renderUpstreams } from './upstreams.ts'
 
 /** Pause after a failed look or write, in milliseconds. */
@@ -20,7 +22,7 @@ const LOOK_EVERY_MS = 2000
 export interface RenderOptions {
   /** A file store also tells which files do not load. */
   readonly store: ResourceStore & { problems?(): readonly string[] }
-  /** Gets `policies.json`, `upstreams.json`, `models.json` and `budgets.json` (modes 0700 and 0600). */
+  /** Gets `policies.json`, `upstreams.json`, `models.json`, `budgets.json` and `sovereignty.json` (modes 0700 and 0600). */
   readonly outDir: string
   /** Gets the credential files of servers; the gateway reads them as `upstreamCredentialsDir`. */
   readonly credentialsDir: string
@@ -79,7 +81,13 @@ export async function startRender(options: RenderOptions): Promise<Render> {
     }
   }
   await renderAgain()
-  const following = [follow('Agent'), follow('MCPServer'), follow('ToolPolicy'), follow('BudgetPolicy')]
+  const following = [
+    follow('Agent'),
+    follow('MCPServer'),
+    follow('ToolPolicy'),
+    follow('BudgetPolicy'),
+    follow('SovereigntyPolicy'),
+  ]
   let looking: Promise<void> | null = null
   const stopLooking = clock.every(LOOK_EVERY_MS, () => {
     looking ??= look().finally(() => {
@@ -108,27 +116,32 @@ async function renderOnce(options: RenderOptions, before: readonly string[]): Pr
   const { store, outDir, credentialsDir, secretsDir, log } = options
   const servers = await all(store, 'MCPServer')
   const referenced = await readReferenced(servers, options)
+  const policies = await all(store, 'ToolPolicy')
   const declared: Declared = {
     agents: await all(store, 'Agent'),
     servers,
-    policies: await all(store, 'ToolPolicy'),
+    policies,
+    cedar: policies.some(({ spec }) => (spec.cedar ?? '') !== '') ? await loadCedar() : null,
     budgets: await all(store, 'BudgetPolicy'),
+    sovereignty: await all(store, 'SovereigntyPolicy'),
     currency: options.currency,
     bundles: referenced.bundles,
   }
   const policiesPath = join(outDir, 'policies.json')
   const upstreamsPath = join(outDir, 'upstreams.json')
-  const policies = renderPolicies(declared, await readPrevious(policiesPath))
+  const toolPolicies = renderPolicies(declared, await readPrevious(policiesPath))
   const upstreams = renderUpstreams(declared)
   const budgets = renderBudgets(declared)
+  const sovereignty = renderSovereignty(declared)
   const credentials = renderCredentials(servers, referenced.secrets)
-  // Policies, budgets and credentials first: a server is not found before the rules for it are there, and what it is shown.
+  // Rules and credentials first: a server is not found before the rules for it are there, and what it is shown.
+  await writeChanged(join(outDir, 'sovereignty.json'), sovereignty.file, log)
   await writeCredentials(credentialsDir, credentials.files)
-  await writeChanged(policiesPath, policies.file, log)
+  await writeChanged(policiesPath, toolPolicies.file, log)
   await writeChanged(join(outDir, 'budgets.json'), budgets.file, log)
   await writeChanged(upstreamsPath, upstreams.file, log)
   await writeChanged(join(outDir, 'models.json'), renderModels(declared, secretsDir).file, log)
-  const refused = [...policies.refused, ...upstreams.refused, ...budgets.refused, ...credentials.refused]
+  const refused = [toolPolicies, upstreams, budgets, sovereignty, credentials].flatMap((rendered) => rendered.refused)
   for (const line of refused) if (!before.includes(line)) log.error({ refused: line }, 'resource refused')
   return { refused, servers, referenced: textOf(referenced) }
 }

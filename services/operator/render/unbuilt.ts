@@ -1,5 +1,6 @@
 import { compileExpression, type Manifest } from '@plat/resources'
 import { isWrittenHeader, WHEN_VARIABLES } from '@plat/resources/rendered'
+import { keyOf } from './declared.ts'
 import { pinFaults } from './pins.ts'
 
 /**
@@ -17,8 +18,8 @@ const NOT_BUILT = 'not built yet in this version'
 const notBuilt = (path: string): Fault => ({ path, why: NOT_BUILT })
 
 /** One line: `ToolPolicy default/x rules[2].action: not built yet in this version`. */
-export function faultLine({ kind, metadata }: Manifest, fault: Fault): string {
-  return `${kind} ${metadata.namespace}/${metadata.name} ${fault.path}: ${fault.why}`
+export function faultLine(object: Manifest, fault: Fault): string {
+  return `${object.kind} ${keyOf(object)} ${fault.path}: ${fault.why}`
 }
 
 /** `currency`: what the gateway counts in. */
@@ -70,7 +71,7 @@ function endpointFaults(model: Omit<NonNullable<Model['fallbacks']>[number], 'en
   if (adapter !== undefined && adapter !== 'openai') faults.push(notBuilt('adapter'))
   if (endpoint !== undefined) faults.push(...[urlFault('endpoint', endpoint)].filter((fault) => fault !== null))
   if (secret !== undefined) faults.push(...fileNames('apiKeySecretRef', secret))
-  for (const key of ['adapterMode', 'apiVersion', 'jurisdiction', 'region', 'project'] as const) {
+  for (const key of ['adapterMode', 'apiVersion', 'region', 'project'] as const) {
     if (model[key] !== undefined) faults.push(notBuilt(key))
   }
   if ((model.requestsPerMinute ?? 0) > 0) faults.push(notBuilt('requestsPerMinute'))
@@ -151,8 +152,6 @@ export function reservedName(path: string): Fault {
 
 export function policyFaults({ spec }: Manifest<'ToolPolicy'>): Fault[] {
   const faults: Fault[] = []
-  if (spec.mode === 'dryRun') faults.push(notBuilt('mode'))
-  if (spec.cedar !== undefined && spec.cedar !== '') faults.push(notBuilt('cedar'))
   for (const [server, pins] of Object.entries(spec.toolPins ?? {})) {
     faults.push(...pinFaults(`toolPins[${server}]`, pins))
   }

@@ -175,3 +175,54 @@ test('a status that breaks the promises of its kind is refused by the store, and
   const other = await store.get('MCPServer', { namespace: 'default', name: 'b' })
   assert.equal(other?.status?.gatewayKey, 'default/b')
 })
+
+test('SovereigntyCompliant follows the SovereigntyPolicy: of a server where it runs, of an agent everything that it relies on', async () => {
+  // Shows D2.state.server.SovereigntyCompliant and D2.state.agent.SovereigntyCompliant.
+  const sovereignty = (spec: string | null) =>
+    spec === null ? rm(policyFile) : writeFile(policyFile, `${plain('SovereigntyPolicy', 'eu')}spec: ${spec}\n`)
+  const plain = (kind: string, name: string) =>
+    `apiVersion: plat.dev/v1alpha1\nkind: ${kind}\nmetadata: {name: ${name}}\n`
+  const policyFile = join(root, 'resources', 'sovereigntypolicies', 'eu.yaml')
+  await mkdir(dirname(policyFile), { recursive: true })
+  const found = async (kind: Kind) => {
+    const one = await condition(kind, 'SovereigntyCompliant')
+    return one === undefined ? undefined : `${one.status} ${one.reason} ${one.message}`.trim()
+  }
+  const model =
+    '{endpoint: https://m.example, jurisdiction: DE, fallbacks: [{endpoint: https://f.example, jurisdiction: US}]}'
+  await server(', jurisdiction: US')
+  await put(
+    'Agent',
+    'agents',
+    `{image: i, tier: t, tools: [{name: a}, {name: b, upstreamURL: 'https://b.example'}], model: ${model}}`,
+  )
+  assert.deepEqual([await found('MCPServer'), await found('Agent')], [undefined, undefined])
+  await sovereignty('{allowedJurisdictions: [EU], requireJurisdiction: true}')
+  assert.equal(await found('MCPServer'), 'False NotCompliant runs in US, which is not allowed')
+  assert.equal(
+    await found('Agent'),
+    'False NotCompliant model.fallbacks[0]: runs in US, which is not allowed; ' +
+      'tools[a]: runs in US, which is not allowed; tools[b]: does not say where it runs, which is required',
+  )
+  await sovereignty('{allowedJurisdictions: [EU, US]}')
+  assert.deepEqual([await found('MCPServer'), await found('Agent')], ['True Compliant', 'True Compliant'])
+  await sovereignty('{dataClassRules: {internal: {deniedJurisdictions: [US]}}}')
+  assert.equal(await found('MCPServer'), 'False NotCompliant runs in US, which is denied for internal data')
+  await sovereignty(null)
+  const gone = 'Unknown NoSovereigntyPolicy there is no SovereigntyPolicy'
+  assert.deepEqual([await found('MCPServer'), await found('Agent')], [gone, gone])
+})
+
+test('a SovereigntyPolicy is Ready or says why not', async () => {
+  const path = join(root, 'resources', 'sovereigntypolicies', 'a.yaml')
+  await mkdir(dirname(path), { recursive: true })
+  await writeFile(path, 'apiVersion: plat.dev/v1alpha1\nkind: SovereigntyPolicy\nmetadata: {name: a}\nspec: {}\n')
+  const ready = async () => {
+    await status.check()
+    const object = await store.get('SovereigntyPolicy', { namespace: '', name: 'a' })
+    return object?.status?.conditions?.find(({ type }) => type === 'Ready')
+  }
+  assert.equal((await ready())?.status, 'True')
+  refused = ['SovereigntyPolicy a metadata.name: there is more than one', 'SovereigntyPolicy ab metadata.name: another']
+  assert.equal((await ready())?.message, 'metadata.name: there is more than one')
+})

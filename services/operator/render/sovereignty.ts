@@ -1,0 +1,48 @@
+import { createRangeCheck } from '@plat/http'
+import type { Manifest } from '@plat/resources'
+import type { Sovereignty } from '@plat/resources/sovereignty'
+import { type Declared, sorted } from './declared.ts'
+import { type Fault, faultLine } from './unbuilt.ts'
+
+/** Whatever says where it runs is elsewhere (ZZ is a place that ISO 3166 gives to nobody), and whatever does not is refused as well. */
+const NOWHERE: Sovereignty = { version: 1, requireJurisdiction: true, allowedJurisdictions: ['ZZ'] }
+
+/**
+ * The SovereigntyPolicy as the gateway's sovereigntyPolicyFile. Where there is none, nothing is asked. There can be one: of several,
+ * as of one that cannot be enforced, none can be left out, so no upstream complies.
+ */
+export function renderSovereignty({ sovereignty }: Pick<Declared, 'sovereignty'>): {
+  file: Sovereignty
+  refused: string[]
+} {
+  const [only, ...others] = sorted(sovereignty)
+  if (only === undefined) return { file: { version: 1 }, refused: [] }
+  const faults = others.length > 0 ? severalFaults(sovereignty) : rangeFaults(only)
+  return faults.length > 0 ? { file: NOWHERE, refused: faults } : { file: { version: 1, ...only.spec }, refused: [] }
+}
+
+/** The rules that upstreams are held against, as the file says them; null: nobody declared any. */
+export function sovereigntyInForce(declared: Pick<Declared, 'sovereignty'>): Sovereignty | null {
+  return declared.sovereignty.length === 0 ? null : renderSovereignty(declared).file
+}
+
+function severalFaults(all: Declared['sovereignty']): string[] {
+  const why = 'there is more than one SovereigntyPolicy: every upstream is refused until there is one'
+  return sorted(all).map((policy) => faultLine(policy, { path: 'metadata.name', why }))
+}
+
+function rangeFaults(policy: Manifest<'SovereigntyPolicy'>): string[] {
+  const faults: Fault[] = (policy.spec.allowedCIDRs ?? []).flatMap((range, index) =>
+    isRange(range) ? [] : [{ path: `allowedCIDRs[${index}]`, why: 'not an address range: every upstream is refused' }],
+  )
+  return faults.map((fault) => faultLine(policy, fault))
+}
+
+function isRange(text: string): boolean {
+  try {
+    createRangeCheck([text])
+    return true
+  } catch {
+    return false
+  }
+}

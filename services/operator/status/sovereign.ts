@@ -1,0 +1,60 @@
+import type { Manifest, Resource } from '@plat/resources'
+import { type Place, residencyFault, type Sovereignty } from '@plat/resources/sovereignty'
+import type { Finding } from './conditions.ts'
+
+/** What the data of an upstream is taken for where nobody says. */
+const DEFAULT_CLASS = 'internal'
+
+/** What an object relies on: where it is said, and the place. */
+type Relied = readonly (readonly [field: string, place: Place])[]
+
+/** The place of a server. */
+export function reliedOnByServer({ spec }: Manifest<'MCPServer'>): Relied {
+  return [['', placeOf(spec)]]
+}
+
+/** The endpoints of an agent's model, and the servers of its tools by `<namespace>/<name>`, as far as there are such. */
+export function reliedOnByAgent(
+  { metadata, spec: { model, tools = [] } }: Manifest<'Agent'>,
+  servers: ReadonlyMap<string, Manifest<'MCPServer'>>,
+): Relied {
+  const relied: [string, Place][] = []
+  if (model?.endpoint !== undefined) relied.push(['model', placeOf(model)])
+  for (const [index, fallback] of (model?.fallbacks ?? []).entries()) {
+    relied.push([`model.fallbacks[${index}]`, placeOf(fallback)])
+  }
+  for (const { name, serverRef, upstreamURL } of tools) {
+    const key = `${serverRef?.namespace ?? metadata.namespace}/${serverRef?.name ?? name}`
+    const server = servers.get(key)
+    if (server !== undefined) relied.push([`tools[${name}]`, placeOf(server.spec)])
+    else if (upstreamURL !== undefined) relied.push([`tools[${name}]`, placeOf({})])
+  }
+  return relied
+}
+
+function placeOf(spec: { readonly jurisdiction?: string; readonly dataClass?: Place['dataClass'] }): Place {
+  return { jurisdiction: spec.jurisdiction, dataClass: spec.dataClass ?? DEFAULT_CLASS }
+}
+
+/**
+ * The condition `SovereigntyCompliant` (document 2): whether everything that an object relies on complies with the SovereigntyPolicy.
+ * Null: there is none, and nothing was ever said.
+ */
+export function sovereignFinding(
+  rules: Sovereignty | null,
+  relied: Relied,
+  before: Resource<'Agent' | 'MCPServer'>['status'],
+): Finding | null {
+  const type = 'SovereigntyCompliant'
+  if (rules === null) {
+    const said = before?.conditions?.some((condition) => condition.type === type) === true
+    const message = 'there is no SovereigntyPolicy'
+    return said ? { type, status: 'Unknown', reason: 'NoSovereigntyPolicy', message } : null
+  }
+  const faults = relied.flatMap(([field, place]) => {
+    const fault = residencyFault(rules, place)
+    return fault === null ? [] : [field === '' ? fault : `${field}: ${fault}`]
+  })
+  if (faults.length === 0) return { type, status: 'True', reason: 'Compliant', message: '' }
+  return { type, status: 'False', reason: 'NotCompliant', message: faults.join('; ') }
+}
