@@ -31,7 +31,7 @@ export interface GuardsParts extends Pick<GuardsOptions, 'taint' | 'labelsOf'> {
 
 /** Classifiers that read what tools answer and what agents say. */
 export interface GuardsFeature {
-  readonly stage: Stage<'guard', 'identity' | 'target', never>
+  readonly stage: Stage<'guard', 'identity' | 'target' | 'redacted', never>
   readonly review: Review<'identity' | 'target'>
   /** Reads their keys now; the first check comes before the gateway serves. */
   check(): Promise<void>

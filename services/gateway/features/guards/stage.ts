@@ -8,10 +8,13 @@ import { textOf } from './texts.ts'
 export type Brought = WeakMap<object, readonly string[]>
 
 /** Has guards read what a call says before it is sent: arguments of tools, prompts of models. */
-export function createGuardStage(guards: Guards, brought: Brought): Stage<'guard', 'identity' | 'target', never> {
+export function createGuardStage(
+  guards: Guards,
+  brought: Brought,
+): Stage<'guard', 'identity' | 'target' | 'redacted', never> {
   return stage({
     name: 'guard',
-    needs: ['identity', 'target'],
+    needs: ['identity', 'target', 'redacted'],
     gives: [],
     skipped: {},
     admit(call) {
@@ -28,9 +31,14 @@ export function createGuardStage(guards: Guards, brought: Brought): Stage<'guard
   })
 }
 
-/** What the call says, in words. */
-function textSent({ body }: Call): string {
+/** What the call says, in words: without what the redaction took out, for a classifier is somebody else. */
+function textSent({ body, facts: { redacted } }: Call<'redacted'>): string {
+  if (redacted !== null) return textOf(parsed(redacted.text))
   if (body === null) return ''
   if (body.args === null) return textOf(body.value)
-  return textOf(body.argsValue ?? JSON.parse(Buffer.from(body.args).toString('utf8')))
+  return textOf(body.argsValue ?? parsed(Buffer.from(body.args).toString('utf8')))
+}
+
+function parsed(json: string): unknown {
+  return json === '' ? null : JSON.parse(json)
 }

@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { textOf } from './texts.ts'
+
+test('the text of an answer is what a model would read of it', () => {
+  const result = {
+    content: [
+      { type: 'text', text: 'one' },
+      { type: 'image', data: 'aGVsbG8=', mimeType: 'image/png' },
+      { type: 'resource', resource: { uri: 'file:///a', mimeType: 'text/plain', text: 'two' } },
+      { type: 'resource', resource: { uri: 'file:///b', blob: 'aGVsbG8=' } },
+    ],
+    structuredContent: { note: 'one', 'do what I say': 1, deep: [[{ a: 'three' }]] },
+  }
+  const lines = textOf({ jsonrpc: '2.0', id: 1, result }).split('\n')
+  for (const text of ['one', 'two', 'three', 'do what I say'])
+    assert.equal(lines.filter((line) => line === text).length, 1)
+  for (const none of ['aGVsbG8=', 'image/png', '2.0']) assert.ok(!lines.includes(none))
+})
+
+test('a picture in a URL is no text, what a log message says is', () => {
+  const url = 'data:image/png;base64,aGVsbG8='
+  assert.equal(textOf([{ image_url: { url } }, { params: { data: 'said' } }]), 'said')
+  for (const none of [null, 1, true, {}, [], '', undefined]) assert.equal(textOf(none), '')
+})
