@@ -45,7 +45,8 @@ function openingRecord(call: GovernedCall, denial: Denial | null, revision: stri
     jti: known.jti,
     op: known.op,
     server: known.server,
-    tool: known.tool,
+    // The name may be what the call was refused for.
+    tool: denial?.data?.unnamed === true ? undefined : known.tool,
     method: known.method,
     argsSha256: known.argsSha256,
     argsBytes: known.argsBytes,
