@@ -30,17 +30,20 @@ const HINT = /(?:^|[,\t ])timeout=(\d{1,6})(?:$|[,\t ])/i
 
 const SPACE = 32
 const TAB = 9
+const [DIGIT_0, DIGIT_9] = [48, 57]
+/** Digits of a length that is read without a text of it: every such number is exact. */
+const MAX_LENGTH_DIGITS = 15
 
 /** Longest head that is remembered, in characters: each connection holds one. */
 const MAX_KNOWN_LENGTH = 2048
 
-/** A head, cut at its length. */
+/** A head with its empty line, cut at its length. */
 interface Known {
   readonly head: ResponseHead
   /** Up to the colon of `Content-Length`, or all of it. */
-  readonly before: string
+  readonly before: Uint8Array
   /** From the CR LF of that line on; null: it says no length. */
-  readonly after: string | null
+  readonly after: Uint8Array | null
 }
 
 /**
@@ -49,13 +52,36 @@ interface Known {
  */
 export class HeadReader {
   #known: Known | null = null
+  /** Where the head ends that was known again, its empty line included. */
+  end = 0
   /** Where the value of `Content-Length` begins in the head that is being read; 0: nowhere. */
   #lengthAt = 0
 
+  /** The head that begins at `from`, where it is the last one but for its length; null: it is another, or `bytes` end before it does. */
+  again(bytes: Uint8Array, from: number): ResponseHead | null {
+    if (this.#known === null) return null
+    const { head, before, after } = this.#known
+    if (!holds(bytes, from, before)) return null
+    let at = from + before.length
+    let { length } = head
+    const headers = { ...head.headers }
+    if (after !== null) {
+      while (isBlank(bytes[at])) at++
+      const digits = countDigits(bytes, at)
+      // A zero in front is part of what the header says, so it is read the long way.
+      if (digits === 0 || (digits > 1 && bytes[at] === DIGIT_0)) return null
+      length = numberOf(bytes, at, digits)
+      at += digits
+      if (!holds(bytes, at, after)) return null
+      at += after.length
+      headers['content-length'] = String(length)
+    }
+    this.end = at
+    return { status: head.status, headers, length, keeps: head.keeps, hintMs: head.hintMs }
+  }
+
   /** Takes status line and headers, each line with its CR LF; throws a `BadResponse`. */
   read(text: string): ResponseHead {
-    const again = this.#known === null ? null : readAgain(this.#known, text)
-    if (again !== null) return again
     const head = this.#read(text)
     // A list could be changed by whoever gets it.
     const isKept = text.length <= MAX_KNOWN_LENGTH && head.headers['set-cookie'] === undefined
@@ -99,19 +125,32 @@ export class HeadReader {
 /** `from` has been read out of `text`. Headers are copied, here and below: whoever gets them may change them. */
 function cut(from: ResponseHead, text: string, lengthAt: number): Known {
   const head = { ...from, headers: { ...from.headers } }
-  if (lengthAt === 0) return { head, before: text, after: null }
-  return { head, before: text.slice(0, lengthAt), after: text.slice(text.indexOf('\r\n', lengthAt)) }
+  const bytes = Buffer.from(`${text}\r\n`, 'latin1')
+  if (lengthAt === 0) return { head, before: bytes, after: null }
+  return { head, before: bytes.subarray(0, lengthAt), after: bytes.subarray(text.indexOf('\r\n', lengthAt)) }
 }
 
-/** Null: it is another head. */
-function readAgain({ head, before, after }: Known, text: string): ResponseHead | null {
-  const { status, headers, length, keeps, hintMs } = head
-  if (after === null) return text === before ? { status, headers: { ...headers }, length, keeps, hintMs } : null
-  const end = text.length - after.length
-  if (text.slice(0, before.length) !== before || text.slice(end) !== after) return null
-  const told = trimmed(text, before.length, end)
-  if (!LENGTH.test(told)) return null
-  return { status, headers: { ...headers, 'content-length': told }, length: Number(told), keeps, hintMs }
+/** Byte by byte: a head is short, and a native comparison takes as long to be called. */
+function holds(bytes: Uint8Array, at: number, part: Uint8Array): boolean {
+  if (bytes.length - at < part.length) return false
+  for (let index = 0; index < part.length; index++) if (bytes[at + index] !== part[index]) return false
+  return true
+}
+
+function countDigits(bytes: Uint8Array, at: number): number {
+  let count = 0
+  while (count < MAX_LENGTH_DIGITS && isDigit(bytes[at + count])) count++
+  return count
+}
+
+function numberOf(bytes: Uint8Array, at: number, digits: number): number {
+  let value = 0
+  for (let index = at; index < at + digits; index++) value = value * 10 + (bytes[index] ?? 0) - DIGIT_0
+  return value
+}
+
+function isDigit(byte: number | undefined): boolean {
+  return byte !== undefined && byte >= DIGIT_0 && byte <= DIGIT_9
 }
 
 /** Without the spaces and tabs around it; `String.trim` would take away more than RFC 9110, section 5.5, allows. */
@@ -123,7 +162,7 @@ function trimmed(text: string, from: number, to: number): string {
   return text.slice(start, end)
 }
 
-function isBlank(code: number): boolean {
+function isBlank(code: number | undefined): boolean {
   return code === SPACE || code === TAB
 }
 

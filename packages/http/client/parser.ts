@@ -152,6 +152,12 @@ export class ResponseParser {
   }
 
   #readHead(bytes: Buffer): void {
+    const again = this.#filled === 0 ? this.#heads.again(bytes, this.#at) : null
+    if (again !== null) {
+      this.#at = this.#heads.end
+      this.#opened(again)
+      return
+    }
     const end = this.#filled === 0 ? bytes.indexOf(HEAD_END, this.#at) : -1
     if (end === -1) {
       this.#collectHead(bytes)
