@@ -36,7 +36,7 @@ export interface Dialer {
   close(): void
 }
 
-/** Clients that are kept; beyond it the one unused for longest is closed after its requests. */
+/** Clients that are kept for each purpose; beyond it the one unused for longest is closed after its requests. */
 const MAX_KEPT = 512
 
 /** Builds the dialer. Throws when an allowed range is malformed. */
@@ -47,7 +47,7 @@ export function createDialer(options: DialerOptions): Dialer {
 class GuardedDialer implements Dialer {
   readonly #guard: Guard
   readonly #clock: Clock
-  readonly #clients = new Shelf<OriginClient>(MAX_KEPT, (client) => client.retire())
+  readonly #clients = new Map<Purpose, Shelf<OriginClient>>()
   readonly #marks = new TrustMarks()
   #closed = false
 
@@ -59,12 +59,14 @@ class GuardedDialer implements Dialer {
 
   client(origin: URL | string, purpose: Purpose, options?: DialOptions): HttpClient {
     const text = typeof origin === 'string' ? origin : origin.origin
-    const key = this.#keyOf(text, purpose, options)
-    const kept = this.#clients.get(key)
+    const shelf = this.#clients.get(purpose) ?? this.#newShelf(purpose)
+    // Where there are no options the origin is the key: a text that is put together for each request is hashed anew each time.
+    const key = options === undefined ? text : this.#keyOf(text, options)
+    const kept = shelf.get(key)
     if (kept !== undefined) return kept
     const exact = httpOrigin(text)
     if (exact !== text) return this.client(exact, purpose, options)
-    return this.#clients.put(key, this.#openClient(new URL(exact), purpose, options))
+    return shelf.put(key, this.#openClient(new URL(exact), purpose, options))
   }
 
   fetchBytes(url: URL | string, purpose: Purpose, options: FetchOptions & DialOptions): Promise<Fetched> {
@@ -74,12 +76,17 @@ class GuardedDialer implements Dialer {
 
   close(): void {
     this.#closed = true
-    for (const client of this.#clients.clear()) client.destroy()
+    for (const shelf of this.#clients.values()) for (const client of shelf.clear()) client.destroy()
   }
 
-  #keyOf(origin: string, purpose: Purpose, options: DialOptions | undefined): string {
-    if (options === undefined) return `${purpose} ${origin}`
-    return `${purpose} ${origin} ${this.#marks.of(options)} ${options.residency?.mark ?? ''}`
+  #newShelf(purpose: Purpose): Shelf<OriginClient> {
+    const shelf = new Shelf<OriginClient>(MAX_KEPT, (client) => client.retire())
+    this.#clients.set(purpose, shelf)
+    return shelf
+  }
+
+  #keyOf(origin: string, options: DialOptions): string {
+    return `${origin} ${this.#marks.of(options)} ${options.residency?.mark ?? ''}`
   }
 
   #openClient(origin: URL, purpose: Purpose, options: DialOptions | undefined): OriginClient {
