@@ -24,18 +24,25 @@ function exactNumber(_name: string, value: unknown, context: { readonly source?:
   return typeof value === 'number' ? numberFrom(context.source ?? String(value), value) : value
 }
 
+/** Members are gone through by name, here and below: a list of them would have to be made for each object first. */
 function holdsNumber(value: unknown): boolean {
   if (typeof value === 'number') return true
-  return typeof value === 'object' && value !== null && Object.values(value).some(holdsNumber)
+  if (!isObject(value)) return false
+  for (const name in value) if (holdsNumber(value[name])) return true
+  return false
+}
+
+function isObject(value: unknown): value is { readonly [name: string]: unknown } {
+  return typeof value === 'object' && value !== null
 }
 
 function toCel(value: unknown): CelInput {
   if (typeof value === 'string' || typeof value === 'boolean') return value
   if (typeof value === 'number' || typeof value === 'bigint') return value
   if (Array.isArray(value)) return value.map(toCel)
-  if (typeof value !== 'object' || value === null) return null
+  if (!isObject(value)) return null
   const members = new Map<string, CelInput>()
-  for (const [name, member] of Object.entries(value)) members.set(name, toCel(member))
+  for (const name in value) members.set(name, toCel(value[name]))
   return members
 }
 
