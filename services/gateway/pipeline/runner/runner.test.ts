@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'
 import type { Rec } from '@plat/ledger'
-import { type Denial, deny, type Frame } from '../../call/index.ts'
+import { type Denial, deny, type Frame, type Reply } from '../../call/index.ts'
 import type { Plane } from '../plane.ts'
 import { Stopper, stopped } from './stopper.ts'
 import { ada, args, eventStream, frame, json, only, world } from './testing/world.ts'
@@ -149,6 +149,54 @@ test('an answer that comes after the stop is for nobody, and a call that was sto
   assert.equal(await waiting.answer<string>((told) => told('at once')), stopped)
 })
 
+test('an answer that comes after its caller left is let go, and the call ends without it', async () => {
+  const answer = Promise.withResolvers<Reply>()
+  const letGo = Promise.withResolvers<void>()
+  const forward = () => {
+    setImmediate(() => call.stopper.stop('client', null))
+    return answer.promise
+  }
+  const call = world({ plane: { forward } })
+  await call.done
+  assert.deepEqual(
+    call.records.map(({ kind, result }) => [kind, result]),
+    [
+      ['intent', undefined],
+      ['outcome', 'cancelled'],
+    ],
+  )
+  const done = { done: true, value: undefined } as const
+  const iterator = {
+    next: async () => done,
+    async return() {
+      letGo.resolve()
+      return done
+    },
+  }
+  answer.resolve({ kind: 'frames', head: json, attempts: [], frames: { [Symbol.asyncIterator]: () => iterator } })
+  await letGo.promise
+})
+
+test('a plane that fails while it forwards is broken, and says so in one way', async () => {
+  const rejects = async () => Promise.reject(new Error('a secret'))
+  const throws = () => {
+    throw new Error('a secret')
+  }
+  for (const forward of [rejects, throws]) {
+    const { done, wire, records, logged } = world({ plane: { forward } })
+    await done
+    assert.deepEqual(wire, ['200 internal'])
+    assert.deepEqual(logged, ['forwarding failed {"call":"c1","error":"a secret"}'])
+    assert.deepEqual(
+      records.map(({ kind, result, reason }) => [kind, result, reason]),
+      [
+        ['intent', undefined, 'scope'],
+        ['outcome', 'failed', 'forwarding failed'],
+      ],
+    )
+  }
+})
+
 test('who listens for the stop of a call hears it once, and not after it has left', () => {
   const stopper = new Stopper()
   const heard: string[] = []
@@ -161,6 +209,11 @@ test('who listens for the stop of a call hears it once, and not after it has lef
   stopper.stop('drain', null)
   stopper.addEventListener('abort', gone)
   assert.deepEqual(heard, ['first true client', 'second'])
+  const alone = new Stopper()
+  alone.addEventListener('abort', gone)
+  alone.removeEventListener('abort', () => {})
+  alone.stop('client', null)
+  assert.deepEqual(heard, ['first true client', 'second', 'gone'])
 })
 
 test('a wait sends no head for two seconds, then beats every fifteen, and the grant begins the second pass', async () => {

@@ -115,8 +115,14 @@ class PipelineRunner implements Runner {
         if (ended === null && this.#needsIntent(call)) ended = this.#recorded(call, await this.#closing.intend(call))
         if (ended === null) {
           const began = this.#clock.monotonic()
-          const forwarding = this.#forward(call, plane)
-          const reply = forwarding instanceof Promise ? await forwarding : forwarding
+          let reply: Forwarded
+          try {
+            const forwarding = this.#forward(call, plane)
+            reply = forwarding instanceof Promise ? await call.stopper.until(forwarding) : forwarding
+            if (reply === stopped && forwarding instanceof Promise) forwarding.then(discard, ignore)
+          } catch (error) {
+            reply = incoming.broke('forwarding', error)
+          }
           call.upstreamMs += this.#clock.monotonic() - began
           const relaying = this.#relay(call, plane, reply)
           ended = relaying instanceof Promise ? await relaying : relaying
@@ -254,18 +260,11 @@ class PipelineRunner implements Runner {
     return deny('audit_unavailable', 'the audit ledger cannot be written')
   }
 
-  /** A plane that throws is broken, and so says a denial. */
-  #forward(call: GovernedCall, plane: Plane): Forwarded | Promise<Forwarded> {
+  #forward(call: GovernedCall, plane: Plane): ReturnType<Plane['forward']> {
     this.#options.metrics.decided('allow', call.facts.target.server)
     call.forwarded = true
     call.bytesUp = call.body?.bytes.byteLength ?? 0
-    const broke = (error: unknown) => call.incoming.broke('forwarding', error)
-    try {
-      const work = plane.forward(call, call.sink.headSent ? 'sent' : 'unsent')
-      return work instanceof Promise ? call.stopper.until(work, discard, broke) : work
-    } catch (error) {
-      return broke(error)
-    }
+    return plane.forward(call, call.sink.headSent ? 'sent' : 'unsent')
   }
 }
 
@@ -289,11 +288,10 @@ function unapproved({ decision, approval }: Facts): Denial | null {
 function discard(reply: Reply | Denial): void {
   if (!isReply(reply)) return
   if (reply.kind === 'tunnel') reply.socket.destroy()
-  else if (Symbol.asyncIterator in reply.frames)
-    reply.frames[Symbol.asyncIterator]()
-      .return?.()
-      .then(undefined, () => {})
+  else if (Symbol.asyncIterator in reply.frames) reply.frames[Symbol.asyncIterator]().return?.().then(undefined, ignore)
 }
+
+function ignore(): void {}
 
 function isReply(value: unknown): value is Reply {
   if (typeof value !== 'object' || value === null || !('kind' in value)) return false

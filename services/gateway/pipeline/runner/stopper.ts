@@ -27,11 +27,15 @@ export class Stopper implements StopSignal {
 
   /** There is one stop, so every listener hears at most once. Who comes after it hears nothing: ask `aborted` first. */
   addEventListener(_: 'abort', listener: StopListener): void {
-    if (this.reason === null) this.#listeners = [...this.#listeners, listener]
+    if (this.reason !== null) return
+    // Mostly there is one, and a list of one costs a quarter of a copy.
+    this.#listeners = this.#listeners === NOBODY ? [listener] : [...this.#listeners, listener]
   }
 
   removeEventListener(_: 'abort', listener: StopListener): void {
-    this.#listeners = this.#listeners.filter((one) => one !== listener)
+    const listeners = this.#listeners
+    if (listeners.length === 1 && listeners[0] === listener) this.#listeners = NOBODY
+    else this.#listeners = listeners.filter((one) => one !== listener)
   }
 
   /** The first reason counts. */
@@ -52,21 +56,16 @@ export class Stopper implements StopSignal {
    * Waits for `work` or for the stop, whichever comes first. The runner waits for one thing at a time, so one place to
    * wake is enough; `Promise.race` against one long-lived promise would keep a reaction for every frame of a long stream.
    * What arrives after the stop goes to `late`, so that nothing that was taken stays taken; a late error has nobody to tell.
-   * `broke` says what an error stands for; without it the wait rejects.
    */
-  until<T>(
-    work: PromiseLike<T>,
-    late?: (value: T) => void,
-    broke?: (error: unknown) => T,
-  ): Promise<T | typeof stopped> {
+  until<T>(work: PromiseLike<T>, late?: (value: T) => void): Promise<T | typeof stopped> {
     return new Promise((resolve, reject) => {
       this.#wake = resolve
       // What comes second does nothing to a promise, so where nobody asks for it nothing stands between.
-      if (late === undefined && broke === undefined) work.then(resolve, reject)
+      if (late === undefined) work.then(resolve, reject)
       else
         work.then(
-          (value) => (this.#leave(resolve) ? resolve(value) : late?.(value)),
-          (error) => this.#leave(resolve) && (broke === undefined ? reject(error) : resolve(broke(error))),
+          (value) => (this.#leave(resolve) ? resolve(value) : late(value)),
+          (error) => this.#leave(resolve) && reject(error),
         )
       if (this.reason !== null) this.#waken()
     })
