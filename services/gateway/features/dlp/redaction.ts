@@ -64,15 +64,16 @@ export class Redaction implements Redactor {
 
   #judgeFound(json: Uint8Array, found: readonly Found[], where: Where): Judged | Denial {
     const hits = found.flatMap((one) => one.hits)
+    const fixed = spansOf(json, where.fixed)
+    const inName = found.some((one) => fixed.some((span) => isWithin(one, span)))
     const denial = this.#tell(hits)
-    if (denial !== null) return denial
+    if (denial !== null) return inName ? unnamed(denial) : denial
     const enforced = found.flatMap((one) => {
       const replaced = one.hits.filter(this.isRedacted)
       return replaced.length === 0 ? [] : [{ ...one, hits: replaced }]
     })
-    const fixed = spansOf(json, where.fixed)
     const unchangeable = enforced.filter((one) => fixed.some((span) => isWithin(one, span)))
-    if (unchangeable.length > 0) return this.#refuse(unchangeable.flatMap((one) => one.hits))
+    if (unchangeable.length > 0) return unnamed(this.#refuse(unchangeable.flatMap((one) => one.hits)))
     const bytes = enforced.length === 0 ? json : redactedJson(json, enforced)
     if (enforced.some(({ kind }) => kind === 'name') && !isStrict(bytes)) return this.#refuse(hits)
     const isAll = enforced.length === found.length && hits.every(this.isRedacted)
@@ -129,6 +130,11 @@ export class Redaction implements Redactor {
     const reason = `${WORDS[this.#name]} more text than the ${maxScanBytes} bytes that the DLP profile ${name} reads`
     return deny('dlp_denied', reason)
   }
+}
+
+/** The record of such a refusal leaves out the name that the caller used: it holds what must not be kept. */
+function unnamed(denial: Denial): Denial {
+  return { ...denial, data: { unnamed: true } }
 }
 
 class RedactedPieces implements Pieces {

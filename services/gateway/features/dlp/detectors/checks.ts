@@ -81,5 +81,7 @@ export function isDate(month: string, day: string): boolean {
 
 /** Not one digit alone, as `000000000`. */
 export function isVaried(digits: string): boolean {
-  return new Set(digits).size > 1
+  const first = digits.charCodeAt(0)
+  for (let at = 1; at < digits.length; at++) if (digits.charCodeAt(at) !== first) return true
+  return false
 }

@@ -21,8 +21,8 @@ const ISSUERS: readonly (readonly [range: RegExp, lengths: readonly number[]])[]
 ]
 
 function isCard(number: string): boolean {
-  const isIssued = ISSUERS.some(([range, lengths]) => lengths.includes(number.length) && range.test(number))
-  return isIssued && isVaried(number) && luhn(number)
+  if (!luhn(number) || !isVaried(number)) return false
+  return ISSUERS.some(([range, lengths]) => lengths.includes(number.length) && range.test(number))
 }
 
 /** Lengths of an IBAN by country (SWIFT, IBAN Registry). */

@@ -72,9 +72,10 @@ function isPesel(number: string): boolean {
 
 /** Of the first ten digits one stands twice or three times, and all others once at most. */
 function isSteuerId(number: string): boolean {
+  if (number.startsWith('0') || !mod11to10(number)) return false
   const counts = [...'0123456789'].map((digit) => number.slice(0, 10).split(digit).length - 1)
   const repeated = counts.filter((count) => count > 1)
-  return !number.startsWith('0') && repeated.length === 1 && (repeated[0] ?? 0) <= 3 && mod11to10(number)
+  return repeated.length === 1 && (repeated[0] ?? 0) <= 3
 }
 
 function isPersonnummer(number: string): boolean {

@@ -46,10 +46,11 @@ export function shaped(rule: ShapeRule): Finder {
   }
 }
 
-const PUNCTUATION = /[^0-9A-Z]/g
+const PUNCTUATION = /[^0-9A-Z]/
+const ALL_PUNCTUATION = /[^0-9A-Z]/g
 
 function plain(text: string): string {
-  return text.replace(PUNCTUATION, '')
+  return PUNCTUATION.test(text) ? text.replace(ALL_PUNCTUATION, '') : text
 }
 
 /** What stands before the first digit, and how many digits may follow in a row. */
@@ -61,12 +62,11 @@ function startOf(shape: string): { readonly letters: number; readonly digits: re
 
 /** Where a text of this shape ends, if it stands there and nothing belongs to it behind. */
 function endOf(look: Look, at: number, shape: string): number {
-  for (let index = 0; index < shape.length; index++) {
-    const code = look.code(at + index)
-    if (code === -1) return look.isOpen ? UNTOLD : NO
-    if (!isOf(code, shape.charCodeAt(index))) return NO
-  }
-  return endAt(look, at + shape.length)
+  const { text, end } = look
+  const last = Math.min(at + shape.length, end)
+  for (let next = at; next < last; next++) if (!isOf(text.charCodeAt(next), shape.charCodeAt(next - at))) return NO
+  if (at + shape.length > end) return look.isOpen ? UNTOLD : NO
+  return endAt(look, last)
 }
 
 function isOf(code: number, wanted: number): boolean {

@@ -166,7 +166,8 @@ export class Look {
 
   /** What stands before a place, `LOOK_BACK_CHARS` at most; line ends of a JSON text in a text are spaces. */
   before(at: number): string {
-    return this.#before(at).replace(ESCAPES, ' ')
+    const before = this.#before(at)
+    return before.includes('\\') ? before.replace(ESCAPES, ' ') : before
   }
 
   #before(at: number): string {
