@@ -169,3 +169,33 @@ test('without a vault a server for each user refuses every call, and there is no
   assert.match(called.reason, /tokenVault.enabled is off/)
   assert.equal((await fetch(`${ground.url}/v1/connect/hub`)).status, 404)
 })
+
+test('the login’s addresses and the claim with the user can be said', async (t) => {
+  // Shows D3.tokenVault.login.authorizationURL, D3.tokenVault.login.tokenURL, D3.tokenVault.login.jwksURL,
+  // D3.tokenVault.login.usernameClaim, D3.tokenVault.userRealm.
+  const { url } = providers.idp
+  const addresses = { authorizationURL: `${url}/auth`, tokenURL: `${url}/token`, jwksURL: `${url}/jwks` }
+  const ground = await VaultGround.start(t, providers, {
+    clientID: 'vault-basic',
+    provider: { clientAuth: 'basic' },
+    login: { ...addresses, usernameClaim: 'nick' },
+    vault: { userRealm: 'people' },
+  })
+  const done = await ground.connect(ground.browser(), 'ada', 'ada-at-hub')
+  assert.match(done.text, /<strong>nick-of-ada<\/strong>/)
+  assert.equal((await ground.callAs('nick-of-ada')).as, 'ada-at-hub')
+  assert.match(JSON.stringify((await ground.admin('GET', '/v1/accounts')).body), /"realm":"people"/)
+  // Whose names these are is part of whose account it is.
+  await ground.restart({ userRealm: 'others' })
+  assert.equal((await ground.callAs('nick-of-ada')).connectURL, CONNECT)
+})
+
+test('an ID token that somebody else has signed logs nobody in', async (t) => {
+  // Shows D3.tokenVault.login.jwksURL.
+  const { idp, hub } = providers
+  const addresses = { authorizationURL: `${idp.url}/auth`, tokenURL: `${idp.url}/token`, jwksURL: `${hub.url}/jwks` }
+  const ground = await VaultGround.start(t, providers, { login: addresses })
+  const shown = await ground.login(ground.browser(), 'ada')
+  assert.equal(shown.status, 502)
+  assert.match(shown.text, /Nothing was connected/)
+})
