@@ -19,6 +19,9 @@ const asked = new Map<string, string[]>()
 /** Answers that wait for one another, and how many come together. */
 const pair: ServerResponse[] = []
 
+/** Resolved when the caller of a stream has seen its progress. */
+let progressed = Promise.withResolvers<void>()
+
 /** One classifier for all guards: the path names the guard, and ATTACK is an attack. */
 const classifier = createServer(async (request, response) => {
   const chunks: Buffer[] = []
@@ -53,8 +56,8 @@ before(async () => {
     const result = JSON.stringify({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text }] } })
     if (params?.name !== 'block_stream') return void response.writeHead(200, JSON_TYPE).end(result)
     const progress = { jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: 1, progress: 1 } }
-    response.writeHead(200, { 'content-type': 'text/event-stream' })
-    response.end(`data: ${JSON.stringify(progress)}\n\ndata: ${result}\n\n`)
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).write(`data: ${JSON.stringify(progress)}\n\n`)
+    progressed.promise.then(() => response.end(`data: ${result}\n\n`))
   })
   const at = (name: string) => ({ name, type: 'http-json', url: `http://127.0.0.1:${port}/${name}`, timeoutMs: 60_000 })
   const dead = (name: string) => ({ ...at(name), url: 'http://127.0.0.1:9/' })
@@ -100,8 +103,10 @@ after(async () => {
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 
-async function post(place: string, body: object): Promise<string> {
-  const response = await fetch(gateway.url + place, {
+const post = async (place: string, body: object) => (await send(place, body)).text()
+
+function send(place: string, body: object): Promise<Response> {
+  return fetch(gateway.url + place, {
     method: 'POST',
     headers: {
       authorization: `Bearer ${gateway.token}`,
@@ -110,11 +115,27 @@ async function post(place: string, body: object): Promise<string> {
     },
     body: JSON.stringify(body),
   })
-  return response.text()
 }
 
-const call = (name: string, says = 'done') =>
-  post('/mcp/notes', { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: { says } } })
+const callOf = (name: string, says: string) => ({
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'tools/call',
+  params: { name, arguments: { says } },
+})
+const call = (name: string, says = 'done') => post('/mcp/notes', callOf(name, says))
+
+/** What arrives of a stream, whose end is sent when its beginning has arrived. */
+async function streamed(says: string): Promise<string> {
+  progressed = Promise.withResolvers()
+  const { body } = await send('/mcp/notes', callOf('block_stream', says))
+  let text = ''
+  for await (const chunk of body ?? assert.fail()) {
+    text += Buffer.from(chunk).toString()
+    progressed.resolve()
+  }
+  return text
+}
 const errorIn = (text: string) => /"error":"(\w+)"/.exec(text)?.[1] ?? null
 const records = async () => (await gateway.ledger()).map((line) => JSON.parse(line).rec)
 const outcomesOf = async (tool: string) =>
@@ -138,10 +159,10 @@ test('a bad answer that is blocked never arrives, in a stream neither, while wha
   const whole = await call('block', 'ATTACK')
   assert.deepEqual([errorIn(whole), whole.includes('ATTACK')], ['guard_blocked', false])
   assert.equal(JSON.parse(whole).error.code, 403)
-  const streamed = await call('block_stream', 'ATTACK')
-  assert.ok(streamed.includes('notifications/progress'))
-  assert.deepEqual([errorIn(streamed), streamed.includes('ATTACK')], ['guard_blocked', false])
-  assert.ok((await call('block_stream', 'a recipe')).includes('a recipe'))
+  const bad = await streamed('ATTACK')
+  assert.ok(bad.includes('notifications/progress'))
+  assert.deepEqual([errorIn(bad), bad.includes('ATTACK')], ['guard_blocked', false])
+  assert.ok((await streamed('a recipe')).includes('a recipe'))
 })
 
 test('bad arguments are blocked before the tool sees them, or label the session that wrote them', async () => {

@@ -3,7 +3,7 @@ import { type Marking, type Review, type Running, review } from '../../pipeline/
 import type { Guard } from './guard.ts'
 import type { Guards } from './guards.ts'
 import type { Brought } from './stage.ts'
-import { textOf } from './texts.ts'
+import { textOfMessage } from './texts.ts'
 
 /** Has guards read what tools answer. Each message of a stream waits for them, so nothing bad leaves before it is known to be. */
 export function createGuardReview(guards: Guards, brought: Brought): Review<'identity' | 'target'> {
@@ -41,7 +41,7 @@ class Reading implements Running, Marking {
   }
 
   frame(frame: Frame): Passed {
-    const text = this.#reading.length === 0 ? '' : textOf(frame.value)
+    const text = this.#reading.length === 0 ? '' : textOfMessage(frame.value)
     return text === '' ? [frame] : this.#read(frame, text)
   }
 
