@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { deny, type Frame, isDenial, type Passed, type Pieces, type Redactor } from '../../../call/index.ts'
+import { testIdentity } from '../../../call/testing/identity.ts'
+import type { Running } from '../../../pipeline/stage.ts'
+import { ModelFrame } from '../frame.ts'
+import { createAnswerRedactReview } from './review.ts'
+
+/** Takes `secret` out, holding back what may be its beginning; `FORBIDDEN` is refused. */
+class Pen implements Pieces {
+  #held = ''
+
+  push(piece: string) {
+    const text = (this.#held + piece).replaceAll('secret', '[X]')
+    let keep = Math.min(5, text.length)
+    while (!'secret'.startsWith(text.slice(text.length - keep))) keep--
+    this.#held = text.slice(text.length - keep)
+    const told = text.slice(0, text.length - keep)
+    return told.includes('FORBIDDEN') ? deny('dlp_denied', 'no') : told
+  }
+
+  end() {
+    const held = this.#held
+    this.#held = ''
+    return held
+  }
+}
+
+const redactor: Redactor = {
+  json: (json) => Buffer.from(Buffer.from(json).toString().replaceAll('secret', '[X]')),
+  pieces: () => new Pen(),
+}
+
+function opened(): Running {
+  const facts = { identity: testIdentity, target: { kind: 'model' } }
+  const review = createAnswerRedactReview(() => redactor)
+  // Only the kind of the target is asked for.
+  const open: (call: never) => Running | null = review.open
+  const running = open(JSON.parse(JSON.stringify({ facts })) as never)
+  assert.ok(running !== null)
+  return running
+}
+
+const event = (data: object | string) =>
+  ModelFrame.event(Buffer.from(`data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`))
+const DONE = event('[DONE]')
+
+const chunk = (delta: object, more: object = {}) =>
+  event({
+    id: 'c1',
+    object: 'chat.completion.chunk',
+    created: 1.0,
+    model: 'm',
+    choices: [{ index: 0, delta, finish_reason: null, ...more }],
+  })
+
+function framesOf(passed: Passed): readonly Frame[] {
+  assert.ok(!(passed instanceof Promise) && !isDenial(passed))
+  return passed
+}
+
+/** What a client puts together of the frames: each member of each choice's delta, as one text. */
+function assembled(frames: readonly Frame[]): Record<string, string> {
+  const texts: Record<string, string> = {}
+  const add = (way: string, value: unknown): void => {
+    if (typeof value === 'string') texts[way] = (texts[way] ?? '') + value
+    else if (Array.isArray(value)) for (const one of value) add(`${way}[${one.index}]`, one)
+    else if (typeof value === 'object' && value !== null)
+      for (const [name, one] of Object.entries(value)) add(`${way}.${name}`, one)
+  }
+  for (const { raw } of frames) {
+    const data = Buffer.from(raw ?? [])
+      .toString()
+      .slice('data: '.length)
+    if (data.startsWith('[DONE]')) continue
+    for (const choice of JSON.parse(data).choices) add(`${choice.index}`, choice.delta)
+  }
+  return texts
+}
+
+test('texts of several choices and tool calls are told apart, however they are cut and mixed', () => {
+  const texts: readonly (readonly [string, (piece: string) => object, string])[] = [
+    ['0.content', (content) => ({ index: 0, delta: { content } }), 'it is secret and secre'],
+    ['0.reasoning_content', (piece) => ({ index: 0, delta: { reasoning_content: piece } }), 'a secret, s'],
+    ['1.content', (content) => ({ index: 1, delta: { content } }), 'secretsecret'],
+    [
+      '0.tool_calls[1].function.arguments',
+      (piece) => ({ index: 0, delta: { tool_calls: [{ index: 1, function: { arguments: piece } }] } }),
+      '{"a":"secret"}',
+    ],
+  ]
+  const turns = fc.array(fc.tuple(fc.nat(texts.length - 1), fc.integer({ min: 1, max: 6 })), { maxLength: 60 })
+  fc.assert(
+    fc.property(turns, fc.boolean(), (order, finishes) => {
+      const running = opened()
+      const left = texts.map(([, , text]) => text)
+      const frames: Frame[] = []
+      const send = (which: number, size: number) => {
+        const piece = left[which]?.slice(0, size) ?? ''
+        left[which] = left[which]?.slice(size) ?? ''
+        const choice = texts[which]?.[1](piece)
+        if (piece !== '') frames.push(...framesOf(running.frame(event({ id: 'c', choices: [choice] }))))
+      }
+      for (const [which, size] of order) send(which, size)
+      for (let which = 0; which < texts.length; which++) send(which, 1000)
+      if (finishes) {
+        for (const index of [0, 1])
+          frames.push(...framesOf(running.frame(event({ choices: [{ index, delta: {}, finish_reason: 'stop' }] }))))
+      }
+      frames.push(...framesOf(running.frame(DONE)), ...framesOf(running.end('complete')))
+      const expected = Object.fromEntries(texts.map(([way, , text]) => [way, text.replaceAll('secret', '[X]')]))
+      assert.deepEqual(assembled(frames), expected)
+      const last = Buffer.from(frames.at(-1)?.raw ?? []).toString()
+      assert.equal(last, 'data: [DONE]\n\n')
+    }),
+  )
+})
+
+test('what is held back goes before the end of its choice, under the same id, or with the last piece', () => {
+  const running = opened()
+  assert.deepEqual(assembled(framesOf(running.frame(chunk({ content: 'no secr' })))), { '0.content': 'no ' })
+  const [held, last] = framesOf(running.frame(chunk({}, { finish_reason: 'stop' })))
+  assert.deepEqual(
+    JSON.parse(
+      Buffer.from(held?.raw ?? [])
+        .toString()
+        .slice(6),
+    ),
+    {
+      id: 'c1',
+      object: 'chat.completion.chunk',
+      created: 1,
+      model: 'm',
+      choices: [{ index: 0, delta: { content: 'secr' }, finish_reason: null }],
+    },
+  )
+  assert.match(Buffer.from(last?.raw ?? []).toString(), /"finish_reason":"stop"/)
+  const both = framesOf(opened().frame(chunk({ content: 'a sec' }, { finish_reason: 'length' })))
+  assert.deepEqual(assembled(both), { '0.content': 'a sec' })
+})
+
+test('a chunk that nothing is taken out of is the frame that came; a changed one keeps its numbers, and loses its logprobs', () => {
+  const running = opened()
+  for (const frame of [
+    chunk({ role: 'assistant', content: '' }),
+    chunk({ content: 'hello ' }),
+    event({ choices: [], usage: {} }),
+    event(': comment'),
+    event('no json'),
+  ]) {
+    assert.equal(framesOf(running.frame(frame))[0], frame)
+  }
+  const raw =
+    'data: {"id":"c","created":1.50,"choices":[{"index":0,"delta":{"content":"a secret"},"logprobs":{"content":[{"token":"secret"}]}}]}\n\n'
+  const [told] = framesOf(running.frame(ModelFrame.event(Buffer.from(raw))))
+  assert.equal(
+    Buffer.from(told?.raw ?? []).toString(),
+    'data: {"id":"c","created":1.50,"choices":[{"index":0,"delta":{"content":"a [X]"},"logprobs":null}]}\n\n',
+  )
+})
+
+test('a whole answer loses the logprobs that would spell out what was taken', () => {
+  const body = '{"choices":[{"message":{"content":"secret"},"logprobs":{"content":[{"token":"sec"}]}}],"n":1.0}'
+  const [told] = framesOf(opened().frame(ModelFrame.body('final', Buffer.from(body))))
+  const text = Buffer.from(told?.raw ?? []).toString()
+  assert.equal(text, '{"choices":[{"message":{"content":"[X]"},"logprobs":null}],"n":1.0}')
+})
+
+test('what must not pass refuses the stream', () => {
+  const passed = opened().frame(chunk({ content: 'FORBIDDEN things' }))
+  assert.ok(isDenial(passed))
+})
