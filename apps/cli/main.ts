@@ -14,6 +14,7 @@ import { Exit } from './shared/options.ts'
 import { CommandError, terminal } from './shared/output.ts'
 import { addToken } from './token/command.ts'
 import { addUp } from './up/command.ts'
+import { addValidate } from './validate/command.ts'
 
 /** The whole command line in one table; what a command needs is loaded when it runs. */
 export function program(child: readonly string[] = []): Command {
@@ -48,6 +49,7 @@ Start here:
   addRevoke(plat)
   addPins(plat)
   addCosts(plat)
+  addValidate(plat)
   addConfig(plat)
   addPosture(plat)
   addKeys(plat)

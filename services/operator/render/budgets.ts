@@ -27,7 +27,7 @@ export function renderBudgets(declared: Declared): { file: BudgetsFile; refused:
     const faults = [...foreign, ...budgetFaults(policy.spec, currency)]
     refused.push(...faults.map((fault) => faultLine(policy, fault)))
     if (faults.length === 0) budgets.push(...policyBudgets(policy))
-    else if (foreign.length === 0) budgets.push(nothing(policy))
+    else if (foreign.length === 0) budgets.push(...nothing(policy))
   }
   return { file: { version: 1, currency, budgets }, refused }
 }
@@ -70,10 +70,13 @@ function moneyBudgets(
   return budgets
 }
 
-function nothing(policy: Manifest<'BudgetPolicy'>): BudgetEntry {
+function nothing(policy: Manifest<'BudgetPolicy'>): BudgetEntry[] {
   const source = sourceOf(policy)
-  const match = matchOf(policy)
-  return { id: `${source}/refused`, source, match, window: 'day', capMicros: 0, tokens: 0, alerts: [] }
+  const shared = { source, match: matchOf(policy), window: 'day' } as const
+  return [
+    { id: `${source}/refused`, ...shared, alerts: [], capMicros: 0 },
+    { id: `${source}/refused-tokens`, ...shared, alerts: [], tokens: 0 },
+  ]
 }
 
 function sourceOf(policy: Manifest<'BudgetPolicy'>): string {
