@@ -23,7 +23,7 @@ export const COMPACT_AFTER_EVENTS = 20_000
 const LOOK_AGAIN_MS = 20
 
 /** A call with a decision of policy. */
-export type JudgedCall = Call<'identity' | 'target' | 'pin' | 'decision'>
+export type JudgedCall = Call<'identity' | 'target' | 'pin' | 'decision' | 'redacted'>
 
 /** What a call was held for in its first pass. */
 interface Held {

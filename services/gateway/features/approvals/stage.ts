@@ -12,7 +12,7 @@ const NOT_NEEDED = { approval: null } as const
 export function createApprovalStage(
   approvals: Approvals,
   onFault: (error: unknown) => void,
-): Stage<'approval', 'identity' | 'target' | 'pin' | 'decision', 'approval'> {
+): Stage<'approval', 'identity' | 'target' | 'pin' | 'decision' | 'redacted', 'approval'> {
   const judge = async (call: JudgedCall): Promise<Verdict<'approval'>> => {
     const used = call.pass === 2 ? await approvals.release(call) : null
     if (used === null && isFree(call)) return NOT_NEEDED
@@ -25,7 +25,7 @@ export function createApprovalStage(
   }
   return stage({
     name: 'approval',
-    needs: ['identity', 'target', 'pin', 'decision'],
+    needs: ['identity', 'target', 'pin', 'decision', 'redacted'],
     gives: ['approval'],
     skipped: NOT_NEEDED,
     admit(call) {

@@ -30,6 +30,14 @@ test('redacted shows names, kinds and sizes', () => {
   )
 })
 
+test('redacted shows what data-loss prevention leaves, where it has looked', () => {
+  const view = { text: '{"to":"[REDACTED:email]"}', hits: 1 }
+  const shown = previewOf(bytes({ to: 'ada@example.com' }), { mode: 'redacted', maxBytes: 20 }, view)
+  assert.deepEqual(shown, { mode: 'redacted', text: '{"to":"[REDACTED:ema', truncated: true })
+  const hashed = previewOf(bytes({ to: 1 }), { mode: 'hash', maxBytes: 100 }, view)
+  assert.ok(hashed?.text.startsWith('sha256:'))
+})
+
 test('no text of the arguments is in a redacted preview, whatever they hold', () => {
   const secret = 'S3cr3t-that-must-not-show'
   const around = fc.letrec((tie) => ({

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { parseLossless } from '@plat/core'
+import type { RedactedView } from '../../../call/index.ts'
 import type { Preview } from '../events.ts'
 
 export interface PreviewOptions {
@@ -8,11 +9,19 @@ export interface PreviewOptions {
   readonly maxBytes: number
 }
 
-/** What approvers see of the arguments. Raw arguments are in the answer in mode `full` only. */
-export function previewOf(args: Uint8Array | null, { mode, maxBytes }: PreviewOptions): Preview {
+/**
+ * What approvers see of the arguments. In mode `redacted` that is what data-loss prevention leaves of them, and where it did not look
+ * (null) their shape alone; raw arguments are in the answer in mode `full` only.
+ */
+export function previewOf(
+  args: Uint8Array | null,
+  { mode, maxBytes }: PreviewOptions,
+  redacted: RedactedView | null = null,
+): Preview {
   if (mode === 'none' || args === null) return null
   if (mode === 'hash') return { mode, text: `sha256:${hash('sha256', args, 'hex')}`, truncated: false }
   if (mode === 'full') return { mode, ...cut(args, maxBytes) }
+  if (redacted !== null) return { mode, ...cut(Buffer.from(redacted.text), maxBytes) }
   const shape = new Shape(maxBytes)
   shape.add(parseLossless(args))
   return { mode, ...cut(Buffer.from(shape.text), maxBytes) }

@@ -9,11 +9,11 @@ const CHANGED = 'the definition of the tool is not the one that was pinned'
 
 /** What people are asked about this call. */
 export function questionOf(
-  call: Call<'identity' | 'target' | 'pin' | 'decision'>,
+  call: Call<'identity' | 'target' | 'pin' | 'decision' | 'redacted'>,
   digest: string,
   using: { readonly clock: Clock; readonly ids: Ids; readonly timeoutMs: number; readonly preview: PreviewOptions },
 ): Question {
-  const { identity, target, pin, decision } = call.facts
+  const { identity, target, pin, decision, redacted } = call.facts
   const now = using.clock.now()
   const args = call.body?.args ?? null
   return {
@@ -30,7 +30,7 @@ export function questionOf(
     method: call.method,
     argsSha256: args === null ? null : hash('sha256', args, 'hex'),
     argsBytes: args?.byteLength ?? 0,
-    preview: previewOf(args, using.preview),
+    preview: previewOf(args, using.preview, redacted),
     policy: decision.policy,
     rule: decision.rule,
     reason: pin?.approve === true ? CHANGED : decision.reason,

@@ -25,7 +25,7 @@ export interface Heldable extends JudgedCall {
   leave(reason: string): void
   /** The same call in its second pass, judged anew. */
   again(now?: Told): Heldable
-  with(given: Pick<Facts, 'approval'>): Call<'identity' | 'target' | 'pin' | 'decision' | 'approval'>
+  with(given: Pick<Facts, 'approval'>): Call<'identity' | 'target' | 'pin' | 'decision' | 'redacted' | 'approval'>
 }
 
 let count = 0
@@ -70,6 +70,7 @@ function partsOf(told: Told) {
       identity: identityOf(told),
       target: targetOf(told, tool),
       pin: told.pin ?? null,
+      redacted: null,
       decision: decisionOf(told),
     },
   }
