@@ -143,7 +143,7 @@ const outcomesOf = async (tool: string) =>
 const kept = () => readFile(path.join(dir, 'taints.jsonl'), 'utf8')
 
 test('a bad answer labels its session, durably before it arrives, and a policy sees the label', async () => {
-  // Shows D3.guards.name, D3.guards.on, D3.guards.label, D3.guards.action, D3.guards.servers, D3.guards.tools.
+  // Shows D3.dlp.guards, D3.guards.name, D3.guards.on, D3.guards.label, D3.guards.action, D3.guards.servers, D3.guards.tools.
   assert.ok((await call('look', 'a recipe')).includes('a recipe'))
   assert.ok(!(await kept()).includes('prompt-injection-suspected'))
   assert.equal(errorIn(await call('delete')), null)

@@ -269,7 +269,6 @@ test('an expression that cannot be compiled refuses the file and says where and 
   }
 })
 
-// Shows D2.server.toolLabels.sinks.
 test('a rule matches a session that has one of its taints and a tool that has one of its sinks', () => {
   const rules: RuleEntry[] = [allowAll, { name: 'no', action: 'deny', match: { taints: ['secret*'], sinks: ['mail'] } }]
   const action = (taints: string[], sinks: string[]) => ask(rules, {}, { taints, sinks }).action
