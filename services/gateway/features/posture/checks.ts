@@ -23,7 +23,26 @@ export interface Posture {
   readonly sessionBudgetUSD: number
   readonly pricingFile: string
   readonly adminAuth: { readonly devTokenApprovers: boolean; readonly mode: string }
+  readonly tokenVault: VaultPosture
   readonly posture: { readonly replicas: number; readonly accept: readonly string[] }
+}
+
+/** The same of `tokenVault`; nothing of it is a risk while it is off. */
+interface VaultPosture {
+  readonly enabled: boolean
+  readonly publicBaseURL: string
+  readonly allowUnverifiedPrincipal: boolean
+  readonly login: VaultAddresses
+  readonly providers: readonly (VaultAddresses & {
+    readonly allowAnyServer: boolean
+    readonly disablePKCE: boolean
+  })[]
+}
+
+interface VaultAddresses {
+  readonly issuer: string
+  readonly authorizationURL: string
+  readonly tokenURL: string
 }
 
 /** One risk that a valid configuration can have. */
@@ -157,6 +176,32 @@ export const checks: readonly Check[] = [
     applies: ({ dpop, tls }) => !dpop.require && tls.svidMode !== 'required',
   },
   {
+    id: 'vault-unverified-users',
+    risk: 'a session that only says for whom it acts uses the accounts of that user',
+    fix: 'set tokenVault.allowUnverifiedPrincipal to false',
+    applies: ({ tokenVault }) => tokenVault.enabled && tokenVault.allowUnverifiedPrincipal,
+  },
+  {
+    id: 'vault-any-server',
+    risk: 'whoever writes an MCPServer can have the tokens of users sent to it',
+    fix: 'list tokenVault.providers[].allowedServers instead of allowAnyServer',
+    applies: ({ tokenVault }) =>
+      tokenVault.enabled && tokenVault.providers.some(({ allowAnyServer }) => allowAnyServer),
+  },
+  {
+    id: 'vault-without-pkce',
+    risk: 'an authorization code that leaks can be put into the flow of somebody else',
+    fix: 'set disablePKCE to false in every tokenVault.providers entry',
+    applies: ({ tokenVault }) => tokenVault.enabled && tokenVault.providers.some(({ disablePKCE }) => disablePKCE),
+  },
+  {
+    id: 'vault-in-the-clear',
+    risk: 'logins, codes and tokens of users cross the network in the clear',
+    fix: 'use https in every address of tokenVault, publicBaseURL included',
+    applies: ({ tokenVault: { enabled, publicBaseURL, login, providers } }) =>
+      enabled && [publicBaseURL, ...[login, ...providers].flatMap(addressesOf)].some(isPlainAway),
+  },
+  {
     id: 'models-without-policy',
     risk: 'a scope alone lets an agent call a model',
     fix: 'set modelPolicy to policy',
@@ -207,6 +252,10 @@ export function idleAccepts(config: Posture): readonly string[] {
 
 function hasModels({ models, modelsFile }: Posture): boolean {
   return modelsFile !== '' || Object.keys(models).length > 0
+}
+
+function addressesOf({ issuer, authorizationURL, tokenURL }: VaultAddresses): string[] {
+  return [issuer, authorizationURL, tokenURL]
 }
 
 function isLoopback(address: string): boolean {

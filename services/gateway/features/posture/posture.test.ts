@@ -22,6 +22,20 @@ const careful = {
   posture: { accept: ['admin-static-token', 'audit-unsigned'] },
 }
 
+const hub = { name: 'hub', clientID: 'plat', issuer: 'https://hub.example', allowedServers: ['default/notes'] }
+
+const vault = {
+  enabled: true,
+  keyURI: '/k',
+  publicBaseURL: 'https://gateway.example',
+  login: { issuer: 'https://login.example', clientID: 'plat' },
+  providers: [hub],
+}
+
+const vaultOf = (own: object, provider: object = {}) => ({
+  tokenVault: { ...vault, providers: [{ ...hub, ...provider }], ...own },
+})
+
 function configOf(own: object): GatewayConfig {
   const { config, problems } = checkGatewayConfig(JSON.stringify({ ...careful, ...own }), { exists: () => true })
   assert.deepEqual(
@@ -56,6 +70,10 @@ const risky: Readonly<Record<string, object>> = {
   'keys-in-the-clear': { identity: { jwksURL: 'http://identity.example/jwks', issuer: 'plat-identity' } },
   'wide-leeway': { identity: { publicKeyFiles: ['/pub.pem'], issuer: 'plat-identity', leewaySeconds: 600 } },
   'bearer-tokens': { dpop: { require: false } },
+  'vault-unverified-users': vaultOf({ allowUnverifiedPrincipal: true }),
+  'vault-any-server': vaultOf({}, { allowAnyServer: true }),
+  'vault-without-pkce': vaultOf({}, { disablePKCE: true }),
+  'vault-in-the-clear': vaultOf({}, { tokenURL: 'http://hub.example/token' }),
   'models-without-policy': { modelsFile: '/m.json', modelPolicy: 'scope-only' },
   'models-without-budget': { modelsFile: '/m.json', sessionBudgetUSD: 0 },
   'static-upstreams': { upstreams: { notes: 'https://notes.example/mcp' } },
@@ -70,6 +88,7 @@ const risky: Readonly<Record<string, object>> = {
 test('a careful configuration has no finding, and each check finds its own risk alone', () => {
   // Shows D3.state.posture.replicas.
   assert.deepEqual(ids({}), [])
+  assert.deepEqual(ids(vaultOf({})), [])
   assert.deepEqual(
     Object.keys(risky),
     checks.map(({ id }) => id),
