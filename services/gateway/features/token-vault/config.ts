@@ -34,7 +34,7 @@ const idJag = key.group(
 const provider = Type.Object({
   name: key.needed(
     'Unique name, as MCPServers say it in `auth.provider`; not `callback`.',
-    '^(?!callback$)[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$',
+    '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$',
   ),
   preset: Type.Enum(['github', 'microsoft', 'google', 'salesforce', 'slack', 'generic'], {
     default: 'generic',

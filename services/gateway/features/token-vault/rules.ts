@@ -86,6 +86,7 @@ function providersAreWhole({ providers }: Members): (Problem | null)[] {
     const at = `providers[${index}]`
     const taken = OWN_PARAMETERS.filter((name) => Object.hasOwn(members(provider.extraAuthParams), name))
     return [
+      provider.name === 'callback' ? error(`${at}.name`, 'is an address of the gateway itself') : null,
       provider.clientID === '' ? error(`${at}.clientID`, 'is required') : null,
       serverProblem(provider, at),
       endpointProblem(provider, at),
