@@ -32,7 +32,7 @@ export interface ApprovalsParts {
 
 /** Asking people before a call passes. */
 export interface ApprovalsFeature {
-  readonly stage: Stage<'approval', 'identity' | 'target' | 'pin' | 'decision', 'approval'>
+  readonly stage: Stage<'approval', 'identity' | 'target' | 'pin' | 'decision' | 'redacted', 'approval'>
   readonly routes: AdminRoutes
   close(): Promise<void>
 }
