@@ -32,6 +32,7 @@ export class Checkpoints {
   #tried = -1
   #running: Promise<void> | null = null
   #failed = false
+  #closed = false
   readonly #stopTimer: () => void
 
   private constructor(options: CheckpointsOptions) {
@@ -55,12 +56,14 @@ export class Checkpoints {
 
   /** The last durable record is `seq` now. */
   committed(seq: number): void {
+    if (this.#closed) return
     if (seq - this.#tried >= this.#options.everyRecords) this.#start()
   }
 
   /** Signs what is not covered yet, and stops. */
   async close(): Promise<void> {
     this.#stopTimer()
+    this.#closed = true
     await this.#running
     await this.#options.ledger.flush()
     await this.#start()
@@ -70,6 +73,8 @@ export class Checkpoints {
   #start(): Promise<void> {
     this.#running ??= this.#try().finally(() => {
       this.#running = null
+      // What was committed meanwhile may be enough for the next one.
+      this.committed(this.#options.ledger.head().seq)
     })
     return this.#running
   }

@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { readPublicKeys } from '@plat/keys'
+import { verifyLedger, verifyReceipt } from '@plat/ledger'
+import { ledgerLines } from '@plat/testkit/ledger'
+import { until } from '@plat/testkit/until'
+import { folder, started, TOKEN } from '../../testing/started.ts'
+import { keyFiles } from './testing/keys.ts'
+
+/** A gateway whose ledger is signed after every ten records, and a way to ask for its audit. */
+async function ground(t: TestContext, own: object) {
+  const auditPath = join(await folder(t), 'audit.jsonl')
+  const { gateway } = await started(t, { auditPath, auditCheckpointEvery: 10, ...own })
+  const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' }
+  const ask = async (path: string) => {
+    const response = await fetch(`${gateway.adminUrl}/v1/audit/${path}`, { headers })
+    return { status: response.status, body: JSON.parse(await response.text()) }
+  }
+  /** Leaves two records a time. */
+  const act = async (count: number) => {
+    for (let index = 0; index < count; index++) {
+      const body = JSON.stringify({ target: { agent: `shop/a${index}` } })
+      assert.equal((await fetch(`${gateway.adminUrl}/v1/revocations`, { method: 'POST', headers, body })).status, 201)
+    }
+  }
+  /** Waits until no further checkpoint is due. */
+  const signed = () =>
+    until(async () => {
+      const { seq, checkpoint } = (await ask('head')).body
+      return checkpoint !== null && seq - checkpoint.upTo < 10
+    }, 'the checkpoints')
+  return { gateway, auditPath, ask, act, signed }
+}
+
+test('whoever has the answers of the admin API verifies a record without the ledger', async (t) => {
+  // Shows D3.endpoint.audit.jwks.
+  const { uri } = await keyFiles(t)
+  const { gateway, auditPath, ask, act, signed } = await ground(t, { auditCheckpointKey: uri })
+  assert.equal((await ask('proof/0')).status, 404)
+  await act(6)
+  await signed()
+  const { body: head } = await ask('head')
+  const lines = ledgerLines(auditPath)
+  assert.deepEqual([head.seq, head.hash], [lines.length - 1, JSON.parse(lines.at(-1) ?? '').hash])
+  const [kept] = (await ask('checkpoints')).body.items
+  assert.deepEqual(head.checkpoint, kept.rec)
+  assert.equal(lines[kept.seq], JSON.stringify(kept))
+
+  // The keys are public: no token.
+  const jwks = await (await fetch(`${gateway.adminUrl}/v1/audit/jwks`)).text()
+  const trust = { keys: readPublicKeys(jwks, 'jwks'), hmacKey: null }
+  for (let seq = 0; seq < kept.rec.size; seq++) {
+    const { status, body } = await ask(`proof/${seq}`)
+    assert.equal(status, 200)
+    assert.deepEqual(Object.keys(body), ['seq', 'line', 'checkpoint', 'inclusion'])
+    assert.equal(body.line, lines[seq])
+    const found = verifyReceipt(body, trust)
+    assert.ok(typeof found !== 'string' && found.signed, String(found))
+  }
+  const [uncovered, missing, odd] = [await ask(`proof/${kept.seq}`), await ask('proof/999'), await ask('proof/-1')]
+  assert.deepEqual([uncovered.status, missing.status, odd.status], [404, 404, 400])
+  assert.match(uncovered.body.message, /no checkpoint covers this record yet/)
+  assert.match(missing.body.message, /no record of this number/)
+})
+
+test('retired keys are published with the one that signs, and together they verify the whole ledger', async (t) => {
+  // Shows D3.audit.auditCheckpointPublicKeyFiles.
+  const [old, next] = [await keyFiles(t, 'ES256'), await keyFiles(t)]
+  const auditPath = join(await folder(t), 'audit.jsonl')
+  const first = await ground(t, { auditPath, auditCheckpointKey: old.uri })
+  await first.act(1)
+  await first.gateway.drain()
+  const { ask, act, gateway } = await ground(t, {
+    auditPath,
+    auditCheckpointKey: next.uri,
+    auditCheckpointPublicKeyFiles: [old.pub],
+  })
+  await act(1)
+  const { body } = await ask('jwks')
+  assert.deepEqual(
+    body.keys.map(({ kid, alg, use }: Record<string, string>) => [kid, alg, use]),
+    [next, old].map(({ signer }) => [signer.kid, signer.alg, 'sig']),
+  )
+  await gateway.drain()
+  const key = join(await folder(t), 'jwks.json')
+  await writeFile(key, JSON.stringify(body))
+  const found = await verifyLedger(auditPath, { key, strict: true })
+  assert.deepEqual([found.exitCode, found.checkpoints.signed], [0, 2], found.message)
+})
+
+test('records and checkpoints come page by page, by number, by time and by what they are about', async (t) => {
+  const { uri } = await keyFiles(t)
+  const { auditPath, ask, act, signed } = await ground(t, { auditCheckpointKey: uri })
+  await act(20)
+  await signed()
+  const all = ledgerLines(auditPath).map((line) => JSON.parse(line))
+  const paged = async (path: string) => {
+    const found = []
+    let cursor = ''
+    for (;;) {
+      const { body } = await ask(`${path}&cursor=${cursor}`.replace(/&cursor=$/, ''))
+      found.push(...body.items)
+      if (body.nextCursor === null) return found
+      cursor = body.nextCursor
+    }
+  }
+  assert.deepEqual(await paged('records?limit=7'), all)
+  assert.deepEqual(await paged('records?limit=7&from=5&to=20'), all.slice(5, 21))
+  const at = new Date(Date.parse(all[10].rec.at) + 0).toISOString()
+  const since = (await paged(`records?limit=1000&from=${at}`)).map(({ seq }) => seq)
+  assert.deepEqual(
+    since,
+    all.filter(({ rec }) => rec.at >= at.replace('Z', '000Z')).map(({ seq }) => seq),
+  )
+  assert.ok(since.length > 20 && since.length < all.length)
+  assert.equal((await ask('records?to=2020-01-01T00:00:00Z')).body.items.length, 0)
+  const ofAgent = (await ask('records?namespace=shop&agent=a3')).body.items
+  assert.deepEqual(
+    ofAgent.map(({ rec }: (typeof all)[0]) => rec.target),
+    ['shop/a3'],
+  )
+  const checkpoints = all.filter(({ rec }) => rec.kind === 'checkpoint').toReversed()
+  assert.deepEqual(await paged('checkpoints?limit=3'), checkpoints)
+  assert.deepEqual(await paged('checkpoints?limit=1'), checkpoints)
+  for (const query of [
+    'records?from=x',
+    'records?to=2026-13-01T00:00:00Z',
+    'records?limit=0',
+    'checkpoints?cursor=x',
+  ]) {
+    assert.equal((await ask(query)).status, 400, query)
+  }
+})
+
+test('without a key there are no checkpoints, no keys and no proofs, and everything else is there', async (t) => {
+  const { ask, act } = await ground(t, {})
+  await act(1)
+  assert.equal((await ask('head')).body.checkpoint, null)
+  assert.deepEqual((await ask('checkpoints')).body, { items: [], nextCursor: null })
+  assert.deepEqual((await ask('jwks')).body, { keys: [] })
+  assert.equal((await ask('proof/0')).status, 404)
+  assert.equal((await ask('records')).body.items.length, 3)
+})
