@@ -21,6 +21,7 @@ export interface Posture {
   readonly approvalPreview: { readonly mode: string }
   readonly revocationsFile: string
   readonly sessionBudgetUSD: number
+  readonly budgetsFile: string
   readonly pricingFile: string
   readonly adminAuth: { readonly devTokenApprovers: boolean; readonly mode: string }
   readonly tokenVault: VaultPosture
@@ -210,8 +211,8 @@ export const checks: readonly Check[] = [
   {
     id: 'models-without-budget',
     risk: 'a looping agent spends without end',
-    fix: 'set sessionBudgetUSD and pricingFile',
-    applies: (config) => config.sessionBudgetUSD === 0 && hasModels(config),
+    fix: 'set sessionBudgetUSD or budgetsFile, and pricingFile',
+    applies: (config) => config.sessionBudgetUSD === 0 && config.budgetsFile === '' && hasModels(config),
   },
   {
     id: 'static-upstreams',

@@ -122,3 +122,10 @@ test('an id that no check has is an error', () => {
     [['posture.accept[0]', 'error']],
   )
 })
+
+test('rendered budgets are budgets as well', () => {
+  const models = { modelsFile: '/m.json', sessionBudgetUSD: 0 }
+  const told = (more: object) => findings(configOf({ ...models, ...more })).map(({ id }) => id)
+  assert.deepEqual(told({ budgetsFile: '/b.json' }), [])
+  assert.deepEqual(told({}), ['models-without-budget'])
+})

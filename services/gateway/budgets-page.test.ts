@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { test } from 'node:test'
+import { formatProblem } from '@plat/config'
+import { isKind, type Kind, type Manifest, parseResource } from '@plat/resources'
+import { parse } from 'yaml'
+import { checkGatewayConfig } from './config.ts'
+import { decodePricing } from './features/budgets/pricing/decode.ts'
+import { REPOSITORY } from './reference.ts'
+
+const page = readFileSync(path.join(REPOSITORY, 'docs/budgets.md'), 'utf8')
+const least = {
+  policyFile: '/policies.json',
+  auditPath: '/audit.jsonl',
+  upstreamsFile: '/upstreams.json',
+  identity: { publicKeyFiles: ['/pub.pem'] },
+}
+
+function examples(language: string): string[] {
+  return [...page.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm'))].map(([, text = '']) => text)
+}
+
+test('the prices and the gateway.json of docs/budgets.md are valid', () => {
+  const [prices = '', config = ''] = examples('json')
+  const decoded = decodePricing(Buffer.from(prices))
+  if ('problems' in decoded) assert.fail(decoded.problems.join())
+  assert.equal(decoded.table.id, '2026-11')
+  const whole = JSON.stringify({ ...least, ...JSON.parse(config) })
+  const { problems } = checkGatewayConfig(whole, { exists: () => true })
+  assert.deepEqual(problems.map(formatProblem), [])
+  assert.ok('budgetsFile' in JSON.parse(config))
+})
+
+test('the resources and the rule of docs/budgets.md are valid', () => {
+  const found = new Map<string, Manifest>()
+  const take = <K extends Kind>(kind: K, text: string) => {
+    const { object, problems } = parseResource(kind, text)
+    assert.deepEqual(problems, [], text)
+    if (object !== null) found.set(kind, object)
+  }
+  for (const text of examples('yaml')) {
+    const value: unknown = parse(text)
+    if (Array.isArray(value)) {
+      const head = {
+        apiVersion: 'plat.dev/v1alpha1',
+        kind: 'ToolPolicy',
+        metadata: { name: 'a', namespace: 'default' },
+      }
+      take('ToolPolicy', JSON.stringify({ ...head, spec: { rules: value } }))
+    } else {
+      const kind = typeof value === 'object' && value !== null && 'kind' in value ? value.kind : null
+      if (isKind(kind)) take(kind, text)
+    }
+  }
+  assert.deepEqual([...found.keys()].toSorted(), ['Agent', 'BudgetPolicy', 'ToolPolicy'])
+})
