@@ -133,6 +133,7 @@ async function configured(t: TestContext, tls: object): Promise<object> {
     upstreamsFile: join(dir, 'upstreams.json'),
     policyFile: join(dir, 'policies.json'),
     approvalTimeoutSeconds: 1,
+    guards: [{ name: 'away', type: 'http-json', url: 'http://127.0.0.1:9/', tools: ['read'] }],
     models: { open: { upstream: model.url } },
   }
 }
@@ -155,7 +156,7 @@ function upstreamsFile(url: string): object {
   const plain = { namespaces: [], implicit: false, trust: 'trusted', dataClass: 'internal', auth: { type: 'none' } }
   const enforce = { mode: 'enforce', allowUnpinned: false, pins: { read: [`sha256:${'0'.repeat(64)}`] } }
   const servers = {
-    'default/notes': { url, ...plain },
+    'default/notes': { url, ...plain, toolLabels: { read: { taints: ['seen'] } } },
     'default/dead': { url: 'http://127.0.0.1:9/mcp', ...plain },
     'default/strict': { url, ...plain, pins: { ...enforce, onChange: 'hide' } },
     'default/asking': { url, ...plain, pins: { ...enforce, onChange: 'approve' } },

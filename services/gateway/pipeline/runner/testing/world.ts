@@ -15,7 +15,7 @@ import { testIdentity } from '../../../call/testing/identity.ts'
 import { createLiveCalls } from '../../live.ts'
 import { matrix } from '../../matrix.ts'
 import type { Plane } from '../../plane.ts'
-import { type AnyStage, admitted, type Verdict } from '../../stage.ts'
+import { type AnyReview, type AnyStage, admitted, type Verdict } from '../../stage.ts'
 import { Incoming } from '../call.ts'
 import type { Sink } from '../exchange.ts'
 import { createRunner } from '../runner.ts'
@@ -65,6 +65,7 @@ interface Setup {
   readonly plane?: Partial<Plane>
   readonly head?: Head
   readonly batches?: readonly (readonly Frame[])[]
+  readonly reviews?: readonly AnyReview[]
   /** Says which records the ledger cannot write. */
   readonly unwritable?: (rec: Rec) => boolean
 }
@@ -87,7 +88,7 @@ export function world(setup: Setup = {}) {
   const log = { error: (fields: object, message: string) => void logged.push(`${message} ${JSON.stringify(fields)}`) }
   const runner = createRunner({
     stages: fakeStages(setup),
-    reviews: [],
+    reviews: setup.reviews ?? [],
     matrix,
     authenticate: setup.authenticate ?? (() => ada),
     ledgers: { of: () => ledger(records, setup.unwritable) },
