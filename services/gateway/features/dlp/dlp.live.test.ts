@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { hash } from 'node:crypto'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
@@ -12,6 +13,29 @@ const PAGE = new URL('../../../../docs/dlp.md', import.meta.url)
 const CARD = '4111 1111 1111 1111'
 const TOKEN = `ghp_${random(36)}`
 const SERVERS = ['notes', 'payments', 'crm', 'public', 'lost', 'own']
+
+const ADMIN = 'a-token-of-the-test'
+
+/** Everything is allowed, but to pay a person has to say yes. */
+const policies = {
+  version: 1,
+  generation: 1,
+  revision: 'sha256:test',
+  policies: [
+    {
+      name: 'default/all',
+      namespace: 'default',
+      agents: ['assistant'],
+      mode: 'enforce',
+      defaultAction: 'deny',
+      cedar: '',
+      rules: [
+        { name: 'all', action: 'allow' },
+        { name: 'ask', action: 'require_approval', match: { tools: ['pay'] } },
+      ],
+    },
+  ],
+}
 
 let dir: string
 let upstream: ScriptedUpstream
@@ -29,9 +53,12 @@ before(async () => {
   )
   const upstreamsFile = path.join(dir, 'upstreams.json')
   await writeFile(upstreamsFile, JSON.stringify({ version: 1, servers, bindings: {}, agentWeb: {} }))
+  const policyFile = path.join(dir, 'policies.json')
+  await writeFile(policyFile, JSON.stringify(policies))
   gateway = await startGatewayProcess({
     servers: Object.fromEntries(SERVERS.map((name) => [name, upstream.url])),
-    config: { ...example, upstreamsFile },
+    env: { PLAT_ADMIN_TOKEN: ADMIN },
+    config: { ...example, upstreamsFile, policyFile, adminAuth: { devTokenApprovers: true } },
   })
 })
 
@@ -213,6 +240,29 @@ test('events of a stream are redacted one by one: progress, logs, questions, the
   assert.equal(messages[1].params.data.text, mark)
   assert.equal(messages[2].params.message, mark)
   assert.equal(messages[3].result.content[0].text, mark)
+})
+
+test('people see and approve the arguments as they are forwarded', async () => {
+  answers('{"content":[]}')
+  const args = `{"card":"${CARD}","amount":12}`
+  const paying = ask('notes', call(args).replace('"add"', '"pay"'))
+  const admin = async (way: string, body?: object) => {
+    const headers = { authorization: `Bearer ${ADMIN}`, ...(body && { 'content-type': 'application/json' }) }
+    const more = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
+    return await (await fetch(`${gateway.url}/v1/approvals${way}`, { headers, ...more })).json()
+  }
+  let pending: { id: string; preview: unknown; argsSha256: string } | undefined
+  await until(async () => {
+    const { items } = Object(await admin('?state=pending'))
+    pending = items[0]
+    return pending !== undefined
+  }, 'the approval')
+  const redacted = args.replace(CARD, '[REDACTED:credit_card]')
+  assert.deepEqual(pending?.preview, { mode: 'redacted', text: redacted, truncated: false })
+  assert.equal(pending?.argsSha256, hash('sha256', redacted))
+  await admin(`/${pending?.id}/approve`, {})
+  assert.match(await paying, /"result":\{"content":\[\]\}/)
+  assert.ok(sent().includes(redacted))
 })
 
 test('an answer that must not pass is refused, in the middle of a stream too', async () => {
