@@ -194,6 +194,7 @@ type Features = Awaited<ReturnType<typeof startFeatures>>
 
 async function startFeatures(shared: Shared) {
   const { config, snapshots, clock, log, metrics, keep } = shared
+  const { ledgers, placed } = shared.audit
   const keepsTokens = config.tokenExchangeURL !== ''
   const { identity, dpop } = config
   const authenticator = keep(
@@ -201,17 +202,12 @@ async function startFeatures(shared: Shared) {
   )
   const forgetTokens = () => authenticator.clear()
   const revocations = keep(
-    await createRevocations({
-      ...shared,
-      forgetTokens,
-      ledgers: shared.audit.ledgers,
-      metrics: revocationMetrics(metrics),
-    }),
+    await createRevocations({ ...shared, forgetTokens, ledgers, metrics: revocationMetrics(metrics) }),
   )
   const missingScopes = authenticator.scopes.missing
   const sessionToken: Authenticator['sessionToken'] = (caller) => authenticator.sessionToken(caller)
   const { users: revokedUsers } = revocations
-  const vault = keep(await createTokenVault({ ...shared, revokedUsers, ledgers: shared.audit.ledgers }))
+  const vault = keep(await createTokenVault({ ...shared, revokedUsers, ledgers }))
   const credentials = keep(createCredentials({ ...shared, userTokens: vault.tokens, sessionToken }))
   const servers = keep(createServers({ ...shared, missingScopes, credentials, metrics: serverMetrics(metrics) }))
   const models = keep(createModels({ ...shared, metrics: modelMetrics(metrics) }))
@@ -223,7 +219,7 @@ async function startFeatures(shared: Shared) {
       ...shared,
       taint: (identity, labels) => taint.add(identity, labels),
       labelsOf: (identity) => taint.labelsOf(identity),
-      ledgers: shared.audit.ledgers,
+      ledgers,
       metrics: guardMetrics(metrics),
     }),
   )
@@ -231,14 +227,9 @@ async function startFeatures(shared: Shared) {
   const policies = keep(createPolicies({ config, snapshots, clock, log, rego, metrics: policyMetrics(metrics) }))
   const pending = metrics.gauge('plat_gateway_approvals_pending')
   const approvals = keep(
-    await createApprovals({
-      ...shared,
-      ledgers: shared.audit.ledgers,
-      metrics: { pending: (count) => pending.set({}, count) },
-    }),
+    await createApprovals({ ...shared, ledgers, metrics: { pending: (count) => pending.set({}, count) } }),
   )
   const demandOf = createDemand(models.route)
-  const { ledgers, placed } = shared.audit
   const budgets = keep(await createBudgets({ ...shared, ledgers, placed, demandOf, metrics: budgetMetrics(metrics) }))
   await Promise.all([servers.check(), models.check(), guards.check(), policies.check(), budgets.check()])
   return {
