@@ -27,17 +27,20 @@ export {
   audienceClaim,
   BadClaim,
   boundKeyClaim,
+  claimAt,
   isText,
   isThumbprint,
   type Members,
   optionalClaim,
+  plainClaim,
   readingClaims,
   secondsClaim,
   textClaim,
+  textClaimAt,
+  userClaim,
   wordsClaim,
 } from './members.ts'
 export { type PemSourceOptions, pemSource } from './pem-source.ts'
-export { claimAt, plainClaim, textClaimAt, userClaim } from './person.ts'
 export { ShownToken } from './shown-token.ts'
 export {
   createJwtVerifier,

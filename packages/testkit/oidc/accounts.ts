@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import type { Browser, Shown } from '../browser.ts'
 import { until } from '../until.ts'
+import type { Browser, Shown } from './browser.ts'
 
 /** Pages of interaction that one flow has at most. */
 const MAX_PAGES = 5

@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import type { Log } from '@plat/process'
 import type { AuthEntry } from '@plat/resources/rendered'
-import { Browser } from '@plat/testkit/browser'
 import { startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { type AccountsProvider, passAs, startAccountsProvider } from '@plat/testkit/oidc/accounts'
+import { Browser } from '@plat/testkit/oidc/browser'
 import { folder, type Ground, started, TOKEN } from '../../../testing/started.ts'
 
 /** Where browsers reach the gateway of these tests. */
