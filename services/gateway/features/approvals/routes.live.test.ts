@@ -5,7 +5,7 @@ import { type Listener, listen } from '@plat/http'
 import type { Ledgers, Rec, RecordWaiter } from '@plat/ledger'
 import { silentLog } from '@plat/process'
 import { createAdmin } from '../../admin/index.ts'
-import { tokenMode } from '../../testing/admin.ts'
+import { inNamespaces, tokenMode } from '../../testing/admin.ts'
 import { createApprovals } from './index.ts'
 import { callOf } from './testing/call.ts'
 import { isApprovalView } from './view.ts'
@@ -16,7 +16,15 @@ after(async () => {
   for (const close of closers.reverse()) await close()
 })
 
-async function served({ devTokenApprovers }: { readonly devTokenApprovers: boolean }) {
+type Frame = typeof tokenMode
+
+async function served({
+  devTokenApprovers,
+  frame = tokenMode,
+}: {
+  readonly devTokenApprovers: boolean
+  readonly frame?: Frame
+}) {
   const records: Rec[] = []
   const head = { seq: 1, hash: '' }
   const append = async (rec: Rec) => {
@@ -41,7 +49,7 @@ async function served({ devTokenApprovers }: { readonly devTokenApprovers: boole
     metrics: { pending: (count) => pending.push(count) },
   })
   closers.push(() => approvals.close())
-  const admin = createAdmin({ ...tokenMode, env: { PLAT_ADMIN_TOKEN: TOKEN }, ledgers, log: silentLog })
+  const admin = createAdmin({ ...frame, env: { PLAT_ADMIN_TOKEN: TOKEN }, ledgers, log: silentLog })
   const listener: Listener = await listen({
     ...parts,
     address: '127.0.0.1:0',
@@ -59,8 +67,8 @@ async function served({ devTokenApprovers }: { readonly devTokenApprovers: boole
     return { status: response.status, answer: Object.fromEntries(Object.entries(answer)) }
   }
   /** Holds a call; answers the id of its approval. */
-  const hold = async (name: string): Promise<string> => {
-    const verdict = await approvals.stage.admit(callOf({ args: JSON.stringify({ name }) }))
+  const hold = async (name: string, namespace = 'default'): Promise<string> => {
+    const verdict = await approvals.stage.admit(callOf({ args: JSON.stringify({ name }), namespace }))
     assert.ok('until' in verdict)
     return verdict.approvalId
   }
@@ -122,4 +130,26 @@ test('without devTokenApprovers the static token cannot approve, but it can deny
   assert.match(String(answer.message), /adminAuth\.devTokenApprovers/)
   assert.equal((await ask('GET', `/${id}`)).answer.state, 'pending')
   assert.equal((await ask('POST', `/${id}/deny`)).answer.state, 'denied')
+})
+
+test('whoever has a role in one namespace sees and decides what waits there; the rest is as if it were not', async () => {
+  const frame = inNamespaces({ shop: { approver: ['user:ada'] }, bank: { viewer: ['user:ada'] } })
+  const { ask, hold } = await served({ devTokenApprovers: false, frame })
+  const ids = { shop: await hold('a', 'shop'), bank: await hold('b', 'bank'), farm: await hold('c', 'farm') }
+  const { answer } = await ask('GET', '', undefined, 'ada')
+  assert.ok(Array.isArray(answer.items))
+  assert.deepEqual(answer.items.map(({ id }) => id).toSorted(), [ids.shop, ids.bank].toSorted())
+  const hidden = { error: 'not_found', message: 'there is no approval with this id' }
+  for (const [id, seen, decided] of [
+    [ids.shop, 200, 200],
+    [ids.bank, 200, 403],
+    [ids.farm, 404, 404],
+    ['no-such-id', 404, 404],
+  ] as const) {
+    const shown = await ask('GET', `/${id}`, undefined, 'ada')
+    const verdict = await ask('POST', `/${id}/approve`, {}, 'ada')
+    assert.deepEqual([shown.status, verdict.status], [seen, decided], id)
+    if (seen === 404) for (const { answer } of [shown, verdict]) assert.partialDeepStrictEqual(answer, hidden)
+  }
+  assert.equal((await ask('GET', `/${ids.farm}`)).answer.state, 'pending')
 })
