@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { type Denial, isDenial, type Where } from '../../call/index.ts'
+import { target } from './dlp.fuzz.ts'
+import { findInJson } from './json/strings.ts'
+import { compileProfile, type ProfileConfig } from './profile.ts'
+import { Redaction } from './redaction.ts'
+import { DEFAULTS } from './testing/profiles.ts'
+import { JWT, PEM, random } from './testing/samples.ts'
+
+const CARD = '4111 1111 1111 1111'
+const TOKEN = `ghp_${random(36)}`
+
+/** What a profile makes of a message of arguments, and what it counts. */
+function judged(json: string, own: Partial<ProfileConfig> = {}, where: Where = {}) {
+  const counted: string[] = []
+  const profile = compileProfile('p', { ...DEFAULTS, ...own })
+  if (profile.arguments === null) return { text: json, shown: json, hits: 0, counted, denial: null }
+  const redaction = new Redaction(profile, profile.arguments, 'arguments', (...one) => counted.push(one.join(' ')))
+  const result = redaction.judge(Buffer.from(json), where)
+  if (isDenial(result)) return { text: '', shown: '', hits: 0, counted, denial: result }
+  const { bytes, shown, hits } = result
+  return {
+    text: Buffer.from(bytes).toString(),
+    shown: Buffer.from(shown).toString(),
+    hits,
+    counted,
+    denial: null as Denial | null,
+  }
+}
+
+test('what stands in strings is read decoded, and a string that changes is written anew', () => {
+  const escaped = [...CARD].map((char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`).join('')
+  assert.equal(judged(`{"a":"${escaped}","b":"\\u0041"}`).text, '{"a":"[REDACTED:credit_card]","b":"\\u0041"}')
+  assert.equal(judged(`["\\"${CARD}\\"\\n\\u00e9"]`).text, '["\\"[REDACTED:credit_card]\\"\\né"]')
+  assert.equal(judged(`["${CARD}é","é${CARD}"]`).text, '["[REDACTED:credit_card]é","é[REDACTED:credit_card]"]')
+  assert.equal(judged(JSON.stringify([PEM, JWT])).text, '["[REDACTED:private_key]","[REDACTED:jwt]"]')
+  // JSON in a string, and JSON in a string of JSON in a string.
+  const nested = JSON.stringify(JSON.stringify({ key: PEM, t: `a\n${TOKEN}` }))
+  assert.deepEqual(JSON.parse(JSON.parse(judged(nested).text)), {
+    key: '[REDACTED:private_key]',
+    t: 'a\n[REDACTED:github_token]',
+  })
+  assert.ok(!judged(JSON.stringify(nested)).text.includes('ghp_'))
+})
+
+test('numbers are read where they stand alone, and replaced as a whole', () => {
+  assert.equal(judged('[4111111111111111, 1.5, 41e15]').text, '["[REDACTED:credit_card]", 1.5, 41e15]')
+  assert.equal(judged('{"a":-4111111111111111}').text, '{"a":"[REDACTED:credit_card]"}')
+  assert.equal(judged('[0.4111111111111111,4111111111111111.0]').text, '[0.4111111111111111,4111111111111111.0]')
+  assert.equal(judged('{"steuerId":86095742719}').text, '{"steuerId":86095742719}')
+})
+
+test('any message without a hit is the very same bytes', () => {
+  const profile = compileProfile('p', DEFAULTS)
+  assert.ok(profile.arguments !== null)
+  const redaction = new Redaction(profile, profile.arguments, 'arguments', () => {})
+  fc.assert(
+    fc.property(fc.jsonValue(), (value) => {
+      const bytes = Buffer.from(JSON.stringify(value))
+      const told = redaction.judge(bytes, {})
+      assert.ok(!isDenial(told))
+      if (told.hits === 0) assert.equal(told.bytes, bytes)
+    }),
+  )
+})
+
+test('of actions the strictest decides; what only is audited is shown without it all the same', () => {
+  const text = JSON.stringify({ card: CARD, token: TOKEN })
+  const audit = judged(text, { requestAction: 'audit' })
+  assert.equal(audit.text, text)
+  assert.equal(audit.shown, '{"card":"[REDACTED:credit_card]","token":"[REDACTED:github_token]"}')
+  assert.deepEqual(audit.counted, ['credit_card arguments audit', 'github_token arguments audit'])
+  const mixed = judged(text, { requestAction: 'audit', onSecret: 'redact' })
+  assert.equal(mixed.text, `{"card":"${CARD}","token":"[REDACTED:github_token]"}`)
+  assert.equal(mixed.shown, audit.shown)
+  assert.equal(judged(text, { requestAction: 'redact', onSecret: 'audit' }).text, audit.shown)
+  const denied = judged(text, { requestAction: 'audit', onSecret: 'deny' })
+  assert.equal(denied.denial?.code, 'dlp_denied')
+  assert.match(denied.denial?.reason ?? '', /github_token/)
+  assert.ok(!/credit_card|4111/.test(denied.denial?.reason ?? ''))
+  assert.equal(judged(text, { requestAction: 'off' }).text, text)
+  const secretsOnly = judged(text, { requestAction: 'off', onSecret: 'redact' })
+  assert.equal(secretsOnly.text, mixed.text)
+  assert.deepEqual(secretsOnly.counted, ['github_token arguments redact'])
+})
+
+test('named detectors replace the default ones, and own ones are always there', () => {
+  // Shows D3.dlp.profile.detectors, D3.dlp.profile.entropyMinLength, D3.dlp.profile.entropyThreshold.
+  const text = JSON.stringify(['a@example.com', CARD, 'order AB-77', random(40)])
+  const marks = (own: Partial<ProfileConfig>) => judged(text, own).counted.map((line) => line.split(' ')[0])
+  assert.deepEqual(marks({}), ['credit_card'])
+  assert.deepEqual(marks({ detectors: ['email', 'high_entropy_secret'] }), ['email', 'high_entropy_secret'])
+  assert.deepEqual(marks({ detectors: ['high_entropy_secret'], entropyMinLength: 41 }), [])
+  assert.deepEqual(marks({ detectors: ['high_entropy_secret'], entropyThreshold: 6 }), [])
+  const custom = [{ id: 'order', regex: 'AB-[0-9]{2}', secret: false }]
+  assert.deepEqual(marks({ detectors: [], custom }), ['order'])
+  const unicode = [{ id: 'word', regex: 'grüße', secret: false }]
+  assert.equal(judged('["😀 grüße \\ud83d\\ude00"]', { custom: unicode }).text, '["😀 [REDACTED:word] 😀"]')
+})
+
+test('only what may be looked at counts, and what names the call is refused', () => {
+  const text = JSON.stringify({ id: CARD, params: { name: CARD, arguments: { a: CARD }, cursor: CARD } })
+  const where: Where = { within: [['params']], except: [['params', 'cursor']] }
+  const { text: told, hits } = judged(text, {}, where)
+  assert.equal(hits, 2)
+  assert.deepEqual(JSON.parse(told), {
+    id: CARD,
+    params: { name: '[REDACTED:credit_card]', arguments: { a: '[REDACTED:credit_card]' }, cursor: CARD },
+  })
+  const { denial } = judged(text, {}, { ...where, fixed: [['params', 'name']] })
+  assert.deepEqual([denial?.code, denial?.data], ['dlp_denied', { unnamed: true }])
+  assert.equal(judged(text, { requestAction: 'audit' }, { ...where, fixed: [['params', 'name']] }).hits, 2)
+  const left = judged(`{"name" : "${CARD}","other\\"name":"${CARD}","b":["${CARD}"]}`, {}, { left: ['name'] }).text
+  assert.equal(left, `{"name" : "${CARD}","other\\"name":"[REDACTED:credit_card]","b":["[REDACTED:credit_card]"]}`)
+})
+
+test('more text than is read is refused where something is enforced, else it passes and is counted', () => {
+  // Shows D3.dlp.profile.maxScanBytes, D3.dlp.profile.onOversize.
+  const text = JSON.stringify(['a'.repeat(60), 'b'.repeat(60), CARD])
+  assert.equal(judged(text, { maxScanBytes: 100 }).denial?.code, 'dlp_denied')
+  const lax = judged(text, { maxScanBytes: 100, onOversize: 'audit' })
+  assert.deepEqual([lax.text, lax.counted], [text, ['oversize arguments audit']])
+  assert.equal(judged(text, { maxScanBytes: 100, requestAction: 'audit' }).denial, null)
+  assert.equal(
+    judged(text, { maxScanBytes: 100, requestAction: 'audit', onOversize: 'deny' }).denial?.code,
+    'dlp_denied',
+  )
+  const file = 'q7Zp2mXw'.repeat(1000)
+  assert.equal(judged(JSON.stringify([file, `data:image/png;base64,${file}`, CARD]), { maxScanBytes: 100 }).hits, 1)
+})
+
+test('a message of many strings, of many escapes or of no JSON at all costs time in proportion to it', () => {
+  const profile = compileProfile('p', DEFAULTS)
+  assert.ok(profile.arguments !== null)
+  const { scanner } = profile.arguments
+  const time = (text: string) => {
+    const bytes = Buffer.from(text)
+    const began = process.cpuUsage()
+    findInJson(bytes, scanner, 10_000_000)
+    return process.cpuUsage(began).user
+  }
+  for (const piece of ['"abcdefgh",', '"\\"', '\\"', '"a\\\\', '"', '\\', '"4111 1111 1111 1111",', '12345678,']) {
+    time(piece.repeat(1000))
+    const short = Math.min(...[1, 2, 3].map(() => time(piece.repeat(4_000))))
+    const long = Math.min(...[1, 2, 3].map(() => time(piece.repeat(64_000))))
+    // Sixteen times the text; a square would be 256 times.
+    assert.ok(long < 80 * (short + 2_000), `${piece}: ${short} µs, then ${long}`)
+  }
+})
+
+test('the promises of the fuzz target hold for a moment', async () => {
+  assert.deepEqual((await target.run(1, 7)).failures, [])
+})

@@ -1,0 +1,12 @@
+import type { ProfileConfig } from '../profile.ts'
+
+/** A profile in which nothing was set. */
+export const DEFAULTS: ProfileConfig = {
+  custom: [],
+  requestAction: 'redact',
+  responseAction: 'redact',
+  maxScanBytes: 1024 * 1024,
+  streamCarryBytes: 256,
+  entropyMinLength: 32,
+  entropyThreshold: 4.3,
+}
