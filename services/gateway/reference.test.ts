@@ -43,12 +43,14 @@ test("the chart's schema holds no expression that Go cannot read", () => {
 })
 
 test("the chart's values are the contract's, and the gateway knows every one of them", () => {
-  // Shows D3.chart.policyFile, D3.chart.auditPath, D3.chart.shutdownDelaySeconds, D3.chart.publicKeyFiles.
+  // Shows D3.chart.policyFile, D3.chart.auditPath, D3.chart.checkpointKey, D3.chart.shutdownDelaySeconds and
+  // D3.chart.publicKeyFiles.
   const values = readFileSync(path.join(REPOSITORY, 'deploy/chart/values.yaml'), 'utf8')
   const { gateway } = parse(values)
   assert.deepEqual(gateway.config, {
     policyFile: '/etc/plat/policies/policies.json',
     auditPath: '/var/lib/plat/audit/ledger.jsonl',
+    auditCheckpointKey: 'file:///var/run/plat-audit-key/audit-signing.pem',
     shutdownDelaySeconds: 5,
     identity: { publicKeyFiles: ['/var/run/plat-identity/pub.pem'] },
   })

@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { jsonSchema, markdownReference } from '@plat/config'
+import { adminReference } from './admin/reference.ts'
 import { chartFiles } from './chart.ts'
 import { gatewayBlocks, gatewaySchema } from './config.ts'
 
@@ -20,6 +21,7 @@ export function referencePages(): Readonly<Record<string, string>> {
   const { values, schema } = chartFiles(gatewaySchema())
   return {
     'docs/reference/gateway.md': INTRODUCTION + markdownReference(gatewayBlocks),
+    'docs/reference/admin-api.md': adminReference(),
     'docs/reference/gateway.schema.json': printJson(jsonSchema(gatewaySchema(), 'gateway.json')),
     'deploy/chart/values.yaml': values,
     'deploy/chart/values.schema.json': printJson(schema),
