@@ -4,6 +4,7 @@ import { jsonSchema, markdownReference } from '@plat/config'
 import { adminReference } from './admin/reference.ts'
 import { chartFiles } from './chart.ts'
 import { gatewayBlocks, gatewaySchema } from './config.ts'
+import { detectorsReference } from './features/dlp/reference.ts'
 
 /** The root of the repository, below which the written files stand. */
 export const REPOSITORY = path.resolve(import.meta.dirname, '../..')
@@ -20,6 +21,7 @@ problem of a file at once.
 export function referencePages(): Readonly<Record<string, string>> {
   const { values, schema } = chartFiles(gatewaySchema())
   return {
+    'docs/reference/detectors.md': detectorsReference(),
     'docs/reference/gateway.md': INTRODUCTION + markdownReference(gatewayBlocks),
     'docs/reference/admin-api.md': adminReference(),
     'docs/reference/gateway.schema.json': printJson(jsonSchema(gatewaySchema(), 'gateway.json')),
