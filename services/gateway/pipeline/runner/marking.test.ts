@@ -6,7 +6,8 @@ import { frame, world } from './testing/world.ts'
 
 /** A review that marks, and writes down what reached the caller when it was told that all of it did. */
 function marking(sent: () => void | Promise<void>) {
-  const marks = { added: ['web'], cleared: [] as string[], sent } satisfies Marking
+  const cleared: string[] = []
+  const marks = { added: ['web'], cleared, sent } satisfies Marking
   const running: Running = { marking: marks, frame: (one: Frame) => [one], end: () => [] }
   return { marks, review: { name: 'mark', needs: [], open: () => running } as const }
 }

@@ -6,8 +6,6 @@ import { llamaPromptGuard } from './llama-prompt-guard.ts'
 import { openaiModeration } from './openai-moderation.ts'
 import type { GuardType } from './type.ts'
 
-export type { Asked, GuardType } from './type.ts'
-
 /** The protocol of a guard, by `guards[].type` (document 3). */
 export function typeOf(type: GuardConfig['type'], env: NodeJS.ProcessEnv): GuardType {
   switch (type) {
