@@ -1,4 +1,4 @@
-import { type ConfigBlock, key, type Problem, type Rule } from '@plat/config'
+import { type ConfigBlock, key, memberPath, type Problem, type Rule } from '@plat/config'
 import { closest } from '@plat/core'
 import Type from 'typebox'
 import { DETECTOR_IDS } from './detectors/table.ts'
@@ -96,10 +96,10 @@ const profilesExist: Rule = (dlp, { dlpProfiles, models }) => {
   const bindings = [
     ['dlp.defaultProfile', dlp.defaultProfile] as const,
     ...['namespaces', 'servers', 'models'].flatMap((kind) =>
-      Object.entries(objectOf(dlp[kind])).map(([name, profile]) => [`dlp.${kind}["${name}"]`, profile] as const),
+      Object.entries(objectOf(dlp[kind])).map(([name, profile]) => [memberPath(`dlp.${kind}`, name), profile] as const),
     ),
     ...Object.entries(objectOf(models)).map(
-      ([name, route]) => [`models.${name}.dlpProfile`, memberOf(route, 'dlpProfile')] as const,
+      ([name, route]) => [`${memberPath('models', name)}.dlpProfile`, memberOf(route, 'dlpProfile')] as const,
     ),
   ]
   return bindings.flatMap(([path, profile]) => {

@@ -1,0 +1,17 @@
+import { detectorRows } from './detectors/table.ts'
+
+/** The page of the detectors, out of their table. */
+export function detectorsReference(): string {
+  const rows = detectorRows().map(({ id, secret, byDefault, finds, validated }) => {
+    const kind = secret ? 'secret' : 'personal'
+    return `| \`${id}\` | ${kind} | ${byDefault ? 'yes' : 'no'} | ${finds} | ${validated} |`
+  })
+  return `# Detectors
+
+Written from the gateway's tables by \`node services/gateway/reference.ts\`; do not edit. [dlp.md](../dlp.md) says how profiles use them.
+
+| id | kind | default | finds | validated by |
+|---|---|---|---|---|
+${rows.join('\n')}
+`
+}
