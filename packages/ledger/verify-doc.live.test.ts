@@ -4,7 +4,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { fillLedger, ledgerLines, writeLines } from '@plat/testkit/ledger'
+import { ephemeralSigner } from '@plat/keys'
+import { appendCheckpoint, fillLedger, ledgerLines, writeLines } from '@plat/testkit/ledger'
+import { receiptFromLedger } from './index.ts'
 
 let folder = ''
 let script = ''
@@ -14,7 +16,9 @@ before(async () => {
   script = join(folder, 'verify.mjs')
   path = join(folder, 'audit.jsonl')
   const page = readFileSync(new URL('../../docs/verify.md', import.meta.url), 'utf8')
-  writeFileSync(script, /```js\n(.*?)```/s.exec(page)?.[1] ?? '')
+  const [first = '', second = ''] = Array.from(page.matchAll(/```js\n(.*?)```/gs), ([, code]) => code)
+  writeFileSync(script, first)
+  writeFileSync(join(folder, 'proof.mjs'), second)
   await fillLedger(path, 199)
 })
 after(() => rmSync(folder, { recursive: true }))
@@ -66,4 +70,39 @@ test('the script finds a missing line, a doubled line and a torn tail', () => {
   const { code, said } = verify(file)
   assert.equal(code, 4)
   assert.match(said, /valid up to record 198, /)
+})
+
+test('the second script proves a record by its receipt and the public key, and nothing that was changed', async () => {
+  for (const algorithm of ['EdDSA', 'ES256', 'RS256'] as const) {
+    const ledger = join(folder, `${algorithm}.jsonl`)
+    await fillLedger(ledger, 44)
+    const signer = ephemeralSigner(algorithm)
+    await appendCheckpoint(ledger, signer)
+    const files = ['receipt', 'jwks', 'pem'].map((name) => join(folder, `${name}-${algorithm}`))
+    const [receiptFile = '', jwks = '', pem = ''] = files
+    writeFileSync(jwks, JSON.stringify({ keys: [{ ...signer.publicJwk, kid: signer.kid }] }))
+    writeFileSync(pem, signer.publicKey.key.export({ format: 'pem', type: 'spki' }))
+    const proven = (receipt: object, key: string) => {
+      writeFileSync(receiptFile, JSON.stringify(receipt))
+      const run = spawnSync(process.execPath, [join(folder, 'proof.mjs'), receiptFile, key], { encoding: 'utf8' })
+      assert.equal(run.stderr, '')
+      return run.stdout.trim()
+    }
+    for (const seq of algorithm === 'EdDSA' ? [0, 17, 44] : [17]) {
+      const receipt = await receiptFromLedger(ledger, seq)
+      assert.ok(typeof receipt !== 'string')
+      assert.match(
+        proven(receipt, seq === 17 ? pem : jwks),
+        new RegExp(`^record ${seq} stands among the 45 records of`),
+      )
+      const forged = { ...receipt, line: receipt.line.replace(/"kind":"\w+"/, '"kind":"other"') }
+      assert.match(proven(forged, pem), /is not in the tree/)
+      assert.match(proven({ ...receipt, inclusion: receipt.inclusion.slice(1) }, pem), /is not in the tree/)
+    }
+    const other = await receiptFromLedger(ledger, 3)
+    assert.ok(typeof other !== 'string')
+    const stranger = ephemeralSigner(algorithm).publicKey.key.export({ format: 'pem', type: 'spki' })
+    writeFileSync(pem, stranger)
+    assert.equal(proven(other, pem), 'the checkpoint is not signed by this key')
+  }
 })
