@@ -200,9 +200,12 @@ test('a day or a month that still runs in its zone is kept, also when it is over
   for (const window of windows) limits.restore({ key: 'usd/a', window }, 4, own.now())
   await own.advance(5 * 3_600_000)
   // It is the first of December in UTC: restoring and new windows, which make room, keep what is of November.
-  for (const window of windows) limits.restore({ key: 'usd/a', window }, 1, own.now())
+  for (const window of windows) limits.restore({ key: 'usd/late', window }, 1, own.now() - 1)
   for (let at = 0; at < 10; at++) take(limits, `${at}`, item(`usd/n${at}`, 1, 1)).release()
-  for (const window of windows) assert.equal((await limits.used('usd/a', window)).spent, 5, window)
+  for (const window of windows) {
+    assert.equal((await limits.used('usd/a', window)).spent, 4, window)
+    assert.equal((await limits.used('usd/late', window)).spent, 1, window)
+  }
   await own.advance(3_600_000)
   for (const window of windows) limits.restore({ key: 'usd/b', window }, 1, own.now())
   for (let at = 0; at < 10; at++) take(limits, `m${at}`, item(`usd/m${at}`, 1, 1)).release()
