@@ -99,7 +99,7 @@ async function everyCall(send: Send, issuer: TestIssuer): Promise<void> {
   for (const tool of ['forbidden', 'careful']) await send('/mcp/notes', as(token, callOf(tool)))
   await send('/mcp/notes', as(token, { jsonrpc: '2.0', method: 'notifications/initialized' }))
   await send('/mcp/notes', as(token, { jsonrpc: '2.0', id: 3, method: 'of/nobody' }))
-  const chat = { model: 'small-1', messages: [{ role: 'user', content: 'hi' }] }
+  const chat = { model: 'small-1', messages: [{ role: 'user', content: 'my card is 4111 1111 1111 1111' }] }
   await send('/llm/open/v1/chat/completions', as(token, chat))
 }
 
@@ -135,6 +135,8 @@ async function configured(t: TestContext, tls: object): Promise<object> {
     approvalTimeoutSeconds: 1,
     guards: [{ name: 'away', type: 'http-json', url: 'http://127.0.0.1:9/', tools: ['read'] }],
     models: { open: { upstream: model.url } },
+    dlpProfiles: { watch: { requestAction: 'audit' } },
+    dlp: { models: { open: 'watch' } },
   }
 }
 
