@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { auditVerify } from '../audit/verify.ts'
 import { revocationsList } from '../revoke/revoke.ts'
 import { screen, startUp } from './up.ts'
 
@@ -24,4 +25,31 @@ test('with an adminListen of its own, plat up and the commands find the admin AP
   const write = (text: string) => void lines.push(text)
   assert.equal(await revocationsList({ dir, output: 'json' }, { out: write, err: write }), 0)
   assert.deepEqual(JSON.parse(lines.join('\n')), [])
+})
+
+test('plat up signs the ledger with a key that it makes once, and a second start goes on with it', async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), 'plat-'))
+  t.after(() => rm(dir, { recursive: true }))
+  await mkdir(join(dir, 'resources'))
+  const { home } = await run()
+  const key = await readFile(join(home.auditKeys, 'key.pem'), 'utf8')
+  await run()
+  assert.equal(await readFile(join(home.auditKeys, 'key.pem'), 'utf8'), key)
+  assert.equal((await stat(join(home.auditKeys, 'key.pem'))).mode & 0o777, 0o600)
+  const [path, pub] = [join(home.state, 'audit.jsonl'), join(home.auditKeys, 'pub.pem')]
+  const lines: string[] = []
+  const write = (text: string) => void lines.push(text)
+  assert.equal(await auditVerify({ path, key: pub, output: 'table' }, { out: write, err: write }), 0)
+  assert.match(lines.join('\n'), /, 2 checkpoints, 2 with a verified signature/)
+
+  /** Starts it, leaves a record, and stops it. */
+  async function run() {
+    const up = await startUp({ dir, listen: '127.0.0.1:0', identityListen: '127.0.0.1:0', log: 'file' })
+    const headers = { authorization: `Bearer ${up.env.PLAT_ADMIN_TOKEN}`, 'content-type': 'application/json' }
+    const body = JSON.stringify({ target: { agent: 'default/nobody' } })
+    const revoked = await fetch(`${up.env.PLAT_ADMIN_URL}/v1/revocations`, { method: 'POST', headers, body })
+    assert.equal(revoked.status, 201)
+    await up.stop()
+    return up
+  }
 })
