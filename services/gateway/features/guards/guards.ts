@@ -35,9 +35,12 @@ const NOTHING: readonly string[] = []
 /** All guards of gateway.json. */
 export class Guards {
   readonly #options: GuardsOptions
+  /** Nothing is ever read: most gateways, whose calls then pay nothing for it. */
+  readonly none: boolean
 
   constructor(options: GuardsOptions) {
     this.#options = options
+    this.none = options.guards.length === 0
   }
 
   /** Those that read texts of this kind of this call. */

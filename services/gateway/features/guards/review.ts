@@ -11,6 +11,7 @@ export function createGuardReview(guards: Guards, brought: Brought): Review<'ide
     name: 'guard',
     needs: ['identity', 'target'],
     open(call) {
+      if (guards.none) return null
       const reading = call.facts.target.kind === 'model' ? [] : guards.of(call, 'toolResult')
       const before = brought.get(call) ?? []
       return reading.length === 0 && before.length === 0 ? null : new Reading(guards, call, { reading, before })

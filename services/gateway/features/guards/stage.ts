@@ -18,6 +18,7 @@ export function createGuardStage(
     gives: [],
     skipped: {},
     admit(call) {
+      if (guards.none) return admitted
       const target: GuardTarget = call.facts.target.kind === 'model' ? 'llmPrompt' : 'toolArgs'
       const reading = guards.of(call, target)
       const text = reading.length === 0 ? '' : textSent(call)
