@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
+import { test } from 'node:test'
+import { TestClock } from '@plat/core'
+import { silentLog } from '@plat/process'
+import { type Body, type Call, type RedactedView, Snapshots, unresolved } from '../../call/index.ts'
+import { testIdentity } from '../../call/testing/identity.ts'
+import { admitted } from '../../pipeline/stage.ts'
+import type { GuardConfig } from './config.ts'
+import { Guard } from './guard.ts'
+import { Guards } from './guards.ts'
+import { createGuardStage } from './stage.ts'
+import { typeOf } from './types/types.ts'
+
+const config: GuardConfig = {
+  name: 'g',
+  type: 'http-json',
+  url: 'https://guard.example/judge',
+  model: '',
+  apiKeyFile: '',
+  on: ['toolArgs', 'llmPrompt'],
+  namespaces: [],
+  servers: [],
+  tools: [],
+  threshold: 0.5,
+  label: 'l',
+  action: 'taint',
+  timeoutMs: 300,
+  failOpen: true,
+  maxBytes: 16_384,
+  scorePath: 'score',
+  category: '',
+  positiveIndex: 1,
+  region: '',
+}
+
+/** What a guard is asked about a call with this body. */
+async function askedAbout(body: Body | null, redacted: RedactedView | null, kind: 'mcp' | 'model' = 'mcp') {
+  const asked: string[] = []
+  const guard = new Guard({
+    config,
+    type: typeOf('http-json', {}),
+    dialer: {
+      fetchBytes: async (_, __, { body: text }) => {
+        asked.push(JSON.parse(text ?? '').text)
+        return { status: 200, headers: {}, bytes: Buffer.from('{"score":0}') }
+      },
+    },
+    connection: {},
+    clock: new TestClock(),
+    log: silentLog,
+    onTook() {},
+  })
+  const guards = new Guards({
+    guards: [guard],
+    taint: () => null,
+    labelsOf: () => [],
+    onUnread() {},
+    metrics: { checked() {}, blocked() {} },
+  })
+  const call: Call<'identity' | 'target' | 'redacted'> = {
+    id: 'c',
+    wire: { method: 'POST', path: '/', query: '', headers: {}, body: Readable.from([]), remote: '' },
+    signal: new AbortController().signal,
+    receivedAt: 0,
+    snapshot: new Snapshots().current,
+    operation: 'mcp.call',
+    method: 'tools/call',
+    server: 'notes',
+    name: 'send',
+    body,
+    parent: null,
+    pass: 1,
+    facts: { identity: testIdentity, target: { ...unresolved, kind }, redacted },
+  }
+  assert.equal(await createGuardStage(guards, new WeakMap()).admit(call), admitted)
+  return asked
+}
+
+const bodyOf = (args: object | null, value: object): Body => ({
+  bytes: Buffer.from(JSON.stringify(value)),
+  value,
+  args: args === null ? null : Buffer.from(JSON.stringify(args)),
+})
+
+test('guards read the arguments, and what the redaction left of them where there was one', async () => {
+  const body = bodyOf({ to: 'ada', says: 'key AKIA' }, { params: { name: 'send' } })
+  assert.deepEqual(await askedAbout(body, null), ['ada\nkey AKIA'])
+  const redacted = { text: '{"to":"ada","says":"key [REDACTED:aws]"}', hits: 1 }
+  assert.deepEqual(await askedAbout(body, redacted), ['ada\nkey [REDACTED:aws]'])
+})
+
+test('guards read the whole of a request without arguments, and nothing of one without text', async () => {
+  const messages = [{ content: 'do this' }]
+  assert.deepEqual(await askedAbout(bodyOf(null, { messages }), null, 'model'), ['do this'])
+  for (const body of [null, bodyOf({}, {}), bodyOf({ n: 1 }, {})]) assert.deepEqual(await askedAbout(body, null), [])
+  assert.deepEqual(await askedAbout(bodyOf({ says: 'x' }, {}), { text: '', hits: 0 }), [])
+})
