@@ -59,6 +59,13 @@ async function refusal(): Promise<string | null> {
   return answer.error === undefined ? null : `${answer.error.code}: ${answer.error.message}`
 }
 
+/** By id: micro-units, or tokens. */
+async function spent(): Promise<Record<string, number>> {
+  const items = JSON.parse((await shown('json')).text)
+  const amount = ({ spent: { micros, tokens } }: { spent: { micros?: number; tokens?: number } }) => micros ?? tokens
+  return Object.fromEntries(items.map((item: { id: string; spent: object }) => [item.id, amount(item)]))
+}
+
 test('budgets of resources are validated, kept, shown, and told in conditions where they are refused', async () => {
   // Shows D2.budget.currency, D2.budget.currency.equalsGateway, D2.budget.perSessionUSD, D2.budget.perDayUSD,
   // D2.budget.perMonthUSD, D2.agent.budget, D2.error.budgetCurrency, D2.model.tokensPerMinute.
@@ -67,12 +74,6 @@ test('budgets of resources are validated, kept, shown, and told in conditions wh
   up = await startUp({ dir, listen: '127.0.0.1:0', identityListen: '127.0.0.1:0', log: 'file' })
   try {
     assert.equal(await refusal(), null)
-    const spent = async (): Promise<Record<string, number>> => {
-      const items = JSON.parse((await shown('json')).text)
-      const amount = ({ spent: { micros, tokens } }: { spent: { micros?: number; tokens?: number } }) =>
-        micros ?? tokens
-      return Object.fromEntries(items.map((item: { id: string; spent: object }) => [item.id, amount(item)]))
-    }
     await until(async () => (await spent())['Agent/default/assistant/day'] === 500, 'the call settled')
     assert.deepEqual(await spent(), {
       'Agent/default/assistant/session:default/assistant/s': 500,

@@ -39,7 +39,7 @@ export const adminRoutes = {
     within: 'namespace',
     does: 'Pins the definition that is offered.',
   },
-  'GET /v1/budgets': { needs: 'viewer', within: 'cluster', does: 'What is spent and left of every budget.' },
+  'GET /v1/budgets': { needs: 'viewer', within: 'namespace', does: 'What is spent and left of every budget.' },
   'GET /v1/accounts': { needs: 'viewer', within: 'cluster', does: 'Connected accounts of users.' },
   'DELETE /v1/accounts/:id': { needs: 'killswitch', within: 'cluster', does: 'Takes a connected account away.' },
   'GET /v1/audit/head': { needs: 'auditor', within: 'namespace', does: 'The last record and the last checkpoint.' },

@@ -19,7 +19,13 @@ export interface BudgetRoutesOptions {
 export function createBudgetRoutes(options: BudgetRoutesOptions): AdminRoutes {
   return {
     mount(context) {
-      context.on('GET /v1/budgets', async ({ query }) => page(await viewsOf(options), query))
+      context.on('GET /v1/budgets', async ({ query }, _reply, caller) => {
+        const views = await viewsOf(options)
+        return page(
+          views.filter((view) => caller.sees(namespaceOf(view))),
+          query,
+        )
+      })
     },
   }
 }
@@ -32,6 +38,12 @@ async function viewsOf(options: BudgetRoutesOptions): Promise<readonly BudgetVie
     budget.window === 'session' ? sessionsOf(budget, options) : [await windowNow(budget, options)],
   )
   return (await Promise.all(views)).flat().toSorted((one, other) => (one.id < other.id ? 1 : -1))
+}
+
+/** Whose budget it is: of the resource that it comes from, else of the session. */
+function namespaceOf({ source, period }: BudgetView): string {
+  const [, namespace = ''] = source === null ? ['', ...period.split('/')] : source.split('/')
+  return namespace
 }
 
 async function windowNow(budget: Budget, options: BudgetRoutesOptions): Promise<BudgetView> {

@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { TestClock } from '@plat/core'
+import { silentLog } from '@plat/process'
+import { Calendar, LocalLimits } from '@plat/state'
+import fastify from 'fastify'
+import { createAdmin } from '../../admin/index.ts'
+import { inNamespaces } from '../../testing/admin.ts'
+import { everySession } from './caps/budget.ts'
+import { BudgetTable, type Selecting } from './caps/table.ts'
+import { createBudgetRoutes } from './routes.ts'
+
+const dayOf = (namespace: string): Selecting => {
+  const source = `BudgetPolicy/${namespace}/team`
+  const kind = { scope: 'namespace', window: 'day', unit: 'micros' } as const
+  return { cap: { id: `${source}/day`, source, ...kind, amount: 9, alerts: [] }, match: { namespaces: [namespace] } }
+}
+
+function served(table: BudgetTable | null) {
+  const clock = new TestClock()
+  const limits = new LocalLimits({ clock })
+  const now = () => clock.now()
+  const routes = createBudgetRoutes({
+    limits,
+    table: () => table,
+    calendar: new Calendar('UTC'),
+    currency: () => 'EUR',
+    now,
+  })
+  const frame = inNamespaces({ shop: { viewer: ['user:ada'] } })
+  const ledgers = {
+    of: () => {
+      throw new Error('nothing is recorded')
+    },
+  }
+  const env = { PLAT_ADMIN_TOKEN: 'the-admin-token-of-this-test-1234567890' }
+  const app = fastify()
+  createAdmin({ env, ...frame, ledgers, log: silentLog }).mount(app, [routes])
+  const ask = async (token: string) => {
+    const answer = await app.inject({ url: '/v1/budgets', headers: { authorization: `Bearer ${token}` } })
+    return { status: answer.statusCode, ...answer.json() }
+  }
+  return { limits, clock, ask, admin: env.PLAT_ADMIN_TOKEN }
+}
+
+test('whoever sees one namespace sees its budgets and its sessions, and nothing else', async () => {
+  const table = new BudgetTable('EUR', [
+    { cap: everySession(100), match: {} },
+    ...['bank', 'shop', 'plat-system'].map(dayOf),
+  ])
+  const { limits, clock, ask, admin } = served(table)
+  for (const session of ['shop/a/s', 'bank/a/s']) {
+    limits.restore({ key: `usd/session/${session}`, window: 'life' }, 7, clock.now())
+  }
+  limits.restore({ key: 'usd/BudgetPolicy/shop/team/day', window: '2026-01-01' }, 12, clock.now())
+  const idsOf = ({ items }: { items: readonly { id: string }[] }) => items.map(({ id }) => id)
+  assert.deepEqual(idsOf(await ask(admin)), [
+    'sessionBudgetUSD:shop/a/s',
+    'sessionBudgetUSD:bank/a/s',
+    'BudgetPolicy/shop/team/day',
+    'BudgetPolicy/plat-system/team/day',
+    'BudgetPolicy/bank/team/day',
+  ])
+  const seen = await ask('ada')
+  assert.deepEqual(idsOf(seen), ['sessionBudgetUSD:shop/a/s', 'BudgetPolicy/shop/team/day'])
+  assert.partialDeepStrictEqual(seen.items[1], {
+    period: '2026-01-01',
+    spent: { micros: 12, currency: 'EUR' },
+    left: { micros: 0, currency: 'EUR' },
+    resetsAt: '2026-01-02T00:00:00Z',
+  })
+  assert.partialDeepStrictEqual(seen.items[0], {
+    budget: 'sessionBudgetUSD',
+    source: null,
+    period: 'shop/a/s',
+    resetsAt: null,
+  })
+  assert.equal((await ask('eve')).status, 403)
+})
+
+test('while budgets could not be read, the list says so', async () => {
+  const { ask, admin } = served(null)
+  const { status, error } = await ask(admin)
+  assert.deepEqual([status, error], [503, 'state_unavailable'])
+})
