@@ -12,8 +12,16 @@ import { JWT, PEM, random } from './testing/samples.ts'
 const CARD = '4111 1111 1111 1111'
 const TOKEN = `ghp_${random(36)}`
 
+interface Outcome {
+  readonly text: string
+  readonly shown: string
+  readonly hits: number
+  readonly counted: readonly string[]
+  readonly denial: Denial | null
+}
+
 /** What a profile makes of a message of arguments, and what it counts. */
-function judged(json: string, own: Partial<ProfileConfig> = {}, where: Where = {}) {
+function judged(json: string, own: Partial<ProfileConfig> = {}, where: Where = {}): Outcome {
   const counted: string[] = []
   const profile = compileProfile('p', { ...DEFAULTS, ...own })
   if (profile.arguments === null) return { text: json, shown: json, hits: 0, counted, denial: null }
@@ -26,7 +34,7 @@ function judged(json: string, own: Partial<ProfileConfig> = {}, where: Where = {
     shown: Buffer.from(shown).toString(),
     hits,
     counted,
-    denial: null as Denial | null,
+    denial: null,
   }
 }
 

@@ -2,6 +2,9 @@ import { marker, redacted } from './json/strings.ts'
 import { type Hit, LOOK_BACK_CHARS } from './scan/look.ts'
 import type { Piece, Scanner } from './scan/scanner.ts'
 
+/** Hits that overlap one another without end are held back so far, in characters. */
+const MAX_HELD_CHARS = 16_384
+
 /** What a piece of a text lets go. */
 export interface Released {
   readonly text: string
@@ -35,7 +38,8 @@ export class TextStream {
   readonly #isRedacted: (hit: Hit) => boolean
   #before = ''
   #held = ''
-  #afterHit = false
+  /** Characters since the last hit; undefined: there was none. */
+  #sinceHit: number | undefined
   readonly #quotes: Quotes | null
 
   constructor({ scanner, carry, isRedacted, isJson }: TextStreamParts) {
@@ -55,7 +59,9 @@ export class TextStream {
     const { hits, decidedTo, sureAt } = this.#scanner.begun(this.#piece, this.#carry)
     const crossing = hits.find((hit) => hit.start < decidedTo && hit.end > decidedTo)
     const limit = crossing?.start ?? decidedTo
-    if (this.#held.length - limit <= this.#carry) return this.#release(hits, limit)
+    // What is a hit already is held for what overlaps it, and is not among what is uncertain.
+    const isLittle = this.#held.length - decidedTo <= this.#carry && this.#held.length - limit <= MAX_HELD_CHARS
+    if (isLittle) return this.#release(hits, limit)
     if (sureAt === null || crossing !== undefined) return this.#force()
     const released = this.#release(hits, limit)
     this.#shorten(sureAt - limit)
@@ -68,7 +74,7 @@ export class TextStream {
   }
 
   get #piece(): Piece {
-    return { before: this.#before, text: this.#held, afterHit: this.#afterHit }
+    return { before: this.#before, text: this.#held, sinceHit: this.#sinceHit }
   }
 
   /** More is undecided than may be held back: what is too long is judged as if nothing followed. */
@@ -86,7 +92,9 @@ export class TextStream {
     const text = replaced.length === 0 ? original : redacted(original, replaced, this.#marks(original))
     this.#quotes?.take(original)
     this.#before = (this.#before + original).slice(-LOOK_BACK_CHARS)
-    if (limit > 0) this.#afterHit = gone.at(-1)?.end === limit
+    const last = gone.at(-1)
+    if (last !== undefined) this.#sinceHit = limit - last.end
+    else if (this.#sinceHit !== undefined) this.#sinceHit += limit
     this.#held = this.#held.slice(limit)
     return { text, hits: gone }
   }

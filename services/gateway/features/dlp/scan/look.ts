@@ -59,8 +59,8 @@ export interface Manner {
   readonly floor?: number
   /** More text may follow. */
   readonly isOpen?: boolean
-  /** What was found stood directly before the floor. */
-  readonly afterHit?: boolean
+  /** How many characters before the floor the last hit ended; absent: there was none. */
+  readonly sinceHit?: number | undefined
   /** What stands before the text, such as the name of a JSON member. */
   readonly context?: Context | null
 }
@@ -100,7 +100,7 @@ export class Look {
     this.sureAt = NOWHERE
     this.#floor = manner.floor ?? start
     this.#context = manner.context ?? null
-    this.#hitEnd = manner.afterHit === true ? this.#floor : -1
+    this.#hitEnd = manner.sinceHit === undefined ? -1 : this.#floor - manner.sinceHit
     this.#runs.length = 0
     this.#covered.length = 0
   }
@@ -179,7 +179,8 @@ export class Look {
   }
 
   hit(detector: Detector, start: number, end: number): void {
-    if (start >= this.#floor) this.hits.push({ detector, start, end })
+    if (start < this.#floor) return
+    this.hits.push({ detector, start, end })
     this.#hitEnd = end
   }
 

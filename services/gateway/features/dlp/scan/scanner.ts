@@ -30,8 +30,8 @@ export interface Piece {
   /** What stood before, of which the last `LOOK_BACK_CHARS` count. */
   readonly before: string
   readonly text: string
-  /** A hit stood directly before. */
-  readonly afterHit: boolean
+  /** How many characters before the text the last hit ended; undefined: there was none. */
+  readonly sinceHit: number | undefined
 }
 
 /** Finds everything that a profile looks for in one pass over a text. Keeps nothing of a text; not to be used by two at a time. */
@@ -87,17 +87,17 @@ export class Scanner {
   }
 
   /** The last piece of a text. */
-  ended({ before, text, afterHit }: Piece): readonly Hit[] {
+  ended({ before, text, sinceHit }: Piece): readonly Hit[] {
     const past = before.slice(-LOOK_BACK_CHARS)
     const whole = past + text
-    return this.scan(whole, 0, whole.length, { floor: past.length, afterHit }).map((hit) => moved(hit, past.length))
+    return this.scan(whole, 0, whole.length, { floor: past.length, sinceHit }).map((hit) => moved(hit, past.length))
   }
 
   /** A text that goes on. `keep`: how many characters at its end stay undecided where a custom detector looks. */
-  begun({ before, text, afterHit }: Piece, keep: number): Begun {
+  begun({ before, text, sinceHit }: Piece, keep: number): Begun {
     const past = before.slice(-LOOK_BACK_CHARS)
     const whole = past + text
-    const found = this.scan(whole, 0, whole.length, { floor: past.length, afterHit, isOpen: true })
+    const found = this.scan(whole, 0, whole.length, { floor: past.length, sinceHit, isOpen: true })
     const hits = found.map((hit) => moved(hit, past.length))
     const { openAt, sureAt } = this.#look
     const decidedTo = Math.min(openAt - past.length, text.length)

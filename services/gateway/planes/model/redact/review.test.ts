@@ -1,7 +1,17 @@
 import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { deny, type Frame, isDenial, type Passed, type Pieces, type Redactor } from '../../../call/index.ts'
+import {
+  deny,
+  type Frame,
+  isDenial,
+  type Passed,
+  type Pieces,
+  type Redactor,
+  Snapshots,
+  unresolved,
+} from '../../../call/index.ts'
 import { testIdentity } from '../../../call/testing/identity.ts'
 import type { Running } from '../../../pipeline/stage.ts'
 import { ModelFrame } from '../frame.ts'
@@ -33,11 +43,21 @@ const redactor: Redactor = {
 }
 
 function opened(): Running {
-  const facts = { identity: testIdentity, target: { kind: 'model' } }
-  const review = createAnswerRedactReview(() => redactor)
-  // Only the kind of the target is asked for.
-  const open: (call: never) => Running | null = review.open
-  const running = open(JSON.parse(JSON.stringify({ facts })) as never)
+  const running = createAnswerRedactReview(() => redactor).open({
+    id: 'c1',
+    wire: { method: 'POST', path: '/', query: '', headers: {}, body: Readable.from([]), remote: '' },
+    signal: new AbortController().signal,
+    receivedAt: 0,
+    snapshot: new Snapshots().current,
+    operation: 'model.generate',
+    method: 'chat/completions',
+    server: 'small',
+    name: 'm',
+    body: null,
+    parent: null,
+    pass: 1,
+    facts: { identity: testIdentity, target: { ...unresolved, kind: 'model' } },
+  })
   assert.ok(running !== null)
   return running
 }
