@@ -1,6 +1,6 @@
 /** One amount against one cap in one window: money, tokens or calls. */
 export interface HoldItem {
-  /** `usd/session/<ns>/<agent>/<s>`, `rate/<policy>/<rule>/<subject>`, `tpm/<session>`. */
+  /** `usd/session/<ns>/<agent>/<s>`, `usd/<budget>`, `tokens/<budget>`, `rate/<policy>/<rule>/<subject>`, `tpm/<session>/<route>`. */
   readonly key: string
   /** `2026-11-20`, `2026-11`, `life`, an epoch minute, or `<start>+<length>` in epoch seconds: see `windowEnd`. */
   readonly window: string
