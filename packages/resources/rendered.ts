@@ -171,6 +171,9 @@ const endpointFields = () => ({
   project: Type.Optional(Type.String()),
   apiVersion: Type.Optional(Type.String()),
   requestsPerMinute: Type.Optional(Type.Integer({ minimum: 0 })),
+  auth: Type.Optional(
+    Type.Object({ type: Type.Optional(Type.String()), tokenFile: Type.Optional(Type.String()) }, closed),
+  ),
 })
 
 const endpointSchema = Type.Object(endpointFields(), closed)

@@ -106,7 +106,7 @@ export const matrix = {
   },
   'model.generate': {
     ...plain,
-    covers: 'chat/completions',
+    covers: 'chat/completions, completions, responses, messages',
     built: true,
     stages: ['taints', 'policy', 'redact', 'guard', 'approval', 'reserve'],
     reviews: ['redact', 'guard', 'meter'],
@@ -115,13 +115,14 @@ export const matrix = {
   'model.embed': {
     ...plain,
     covers: 'embeddings',
+    built: true,
     stages: ['taints', 'policy', 'redact', 'guard', 'reserve'],
     reviews: ['meter'],
     note: 'taints, policy: if `modelPolicy` is `policy`',
   },
   'model.info': {
     ...plain,
-    covers: 'models',
+    covers: 'models, messages/count_tokens',
     built: true,
     stages: ['redact', 'guard'],
     record: 'denials',

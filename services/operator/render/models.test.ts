@@ -57,6 +57,50 @@ test('without an endpoint there is no route', () => {
   assert.equal(routeOf({ name: 'informational' }), undefined)
 })
 
+test('the adapter and what belongs to it are rendered, for fallbacks too; what the gateway would refuse gives no route', () => {
+  // Shows D2.model.adapter.anthropic, D2.model.adapter.azure-openai, D2.model.adapterMode.azure-openai,
+  // D2.model.adapterMode.default, D2.model.apiVersion, D2.model.providerTools, D2.fallback.adapter, D2.fallback.adapterMode, D2.fallback.apiVersion
+  const route = routeOf({
+    endpoint: 'https://api.anthropic.com',
+    adapter: 'anthropic',
+    apiVersion: '2023-06-01',
+    providerTools: ['web_search'],
+    fallbacks: [
+      {
+        endpoint: 'https://x.openai.azure.com',
+        adapter: 'azure-openai',
+        adapterMode: 'deployments',
+        apiVersion: '2024-10-21',
+      },
+    ],
+  })
+  assert.deepEqual(route, {
+    provider: 'anthropic',
+    apiVersion: '2023-06-01',
+    upstream: 'https://api.anthropic.com/v1',
+    providerTools: ['web_search'],
+    fallbacks: [
+      {
+        provider: 'azure-openai',
+        mode: 'deployments',
+        apiVersion: '2024-10-21',
+        upstream: 'https://x.openai.azure.com/v1',
+      },
+    ],
+    agent: 'team/a',
+  })
+  const endpoint = 'https://llm.example'
+  for (const more of [
+    { adapter: 'bedrock' },
+    { adapter: 'anthropic', adapterMode: 'vertex' },
+    { adapterMode: 'v1' },
+    { apiVersion: '1' },
+  ]) {
+    assert.equal(routeOf({ endpoint, ...more }), undefined, JSON.stringify(more))
+    assert.equal(routeOf({ endpoint, fallbacks: [{ endpoint, ...more }] }), undefined, JSON.stringify(more))
+  }
+})
+
 test('each fallback is rendered in order with its own key, and the name of the model where it says none', () => {
   // Shows D2.fallback.endpoint, D2.fallback.name, D2.fallback.name.default, D2.fallback.apiKeySecretRef, D2.model.apiKeySecretRef.notInherited,
   // D2.model.fallbacks

@@ -26,6 +26,7 @@ function routeOf(agent: Manifest<'Agent'>, model: Model & { endpoint: string }, 
   return {
     ...endpointOf(model, secretsDir),
     ...(aliases !== undefined && { aliases }),
+    ...(model.providerTools !== undefined && { providerTools: model.providerTools }),
     ...(model.reasoning !== undefined && { reasoning: model.reasoning }),
     ...(model.dlpProfile !== undefined && { dlpProfile: model.dlpProfile }),
     ...(model.maxTokensPerRequest !== undefined && { maxTokensPerRequest: model.maxTokensPerRequest }),
@@ -48,8 +49,11 @@ function nameOf(name: string | undefined): Pick<Endpoint, 'name'> {
 }
 
 function endpointOf(model: Endpoint, secretsDir: string): ModelEndpointEntry {
-  const { endpoint, name, apiKeySecretRef: secret, jurisdiction } = model
+  const { adapter, adapterMode, apiVersion, endpoint, name, apiKeySecretRef: secret, jurisdiction } = model
   return {
+    ...(adapter !== undefined && { provider: adapter }),
+    ...(adapterMode !== undefined && { mode: adapterMode }),
+    ...(apiVersion !== undefined && { apiVersion }),
     upstream: baseURL(endpoint),
     ...(name !== undefined && { model: name }),
     ...(secret !== undefined && { apiKeyFile: join(secretsDir, secret.name, secret.key) }),

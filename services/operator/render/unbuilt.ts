@@ -57,7 +57,6 @@ type Model = NonNullable<Manifest<'Agent'>['spec']['model']>
 function modelFaults(model: Model): Fault[] {
   const faults = endpointFaults(model)
   if (model.provider === 'ctxengine') faults.push(notBuilt('provider'))
-  if ((model.providerTools ?? []).length > 0) faults.push(notBuilt('providerTools'))
   for (const [index, fallback] of (model.fallbacks ?? []).entries()) {
     for (const { path, why } of endpointFaults(fallback)) faults.push({ path: `fallbacks[${index}].${path}`, why })
   }
@@ -67,14 +66,40 @@ function modelFaults(model: Model): Fault[] {
 /** What a model and each of its fallbacks say of an endpoint. */
 function endpointFaults(model: Omit<NonNullable<Model['fallbacks']>[number], 'endpoint'> & Pick<Model, 'endpoint'>) {
   const faults: Fault[] = []
-  const { adapter, endpoint, apiKeySecretRef: secret } = model
-  if (adapter !== undefined && adapter !== 'openai') faults.push(notBuilt('adapter'))
+  const { endpoint, apiKeySecretRef: secret } = model
+  faults.push(...adapterFaults(model))
   if (endpoint !== undefined) faults.push(...[urlFault('endpoint', endpoint)].filter((fault) => fault !== null))
   if (secret !== undefined) faults.push(...fileNames('apiKeySecretRef', secret))
-  for (const key of ['adapterMode', 'apiVersion', 'region', 'project'] as const) {
+  for (const key of ['region', 'project'] as const) {
     if (model[key] !== undefined) faults.push(notBuilt(key))
   }
   if ((model.requestsPerMinute ?? 0) > 0) faults.push(notBuilt('requestsPerMinute'))
+  return faults
+}
+
+/** The modes of each adapter that are built, the default first; an adapter that is not here is not built. */
+const ADAPTER_MODES: Readonly<Record<string, readonly string[]>> = {
+  openai: [],
+  'azure-openai': ['v1', 'deployments'],
+  anthropic: ['direct'],
+}
+
+/** What the gateway would refuse of an endpoint, and with it the whole file. */
+function adapterFaults({
+  adapter = 'openai',
+  adapterMode: mode,
+  apiVersion,
+}: Pick<Model, 'adapter' | 'adapterMode' | 'apiVersion'>): Fault[] {
+  const modes = ADAPTER_MODES[adapter]
+  if (modes === undefined) return [notBuilt('adapter')]
+  const faults: Fault[] = []
+  const isLater = adapter === 'anthropic' && (mode === 'vertex' || mode === 'bedrock')
+  if (mode !== undefined && !modes.includes(mode))
+    faults.push(
+      isLater ? notBuilt('adapterMode') : { path: 'adapterMode', why: `is no mode of the adapter ${adapter}` },
+    )
+  if (apiVersion !== undefined && modes.length === 0)
+    faults.push({ path: 'apiVersion', why: `has no meaning for the adapter ${adapter}` })
   return faults
 }
 

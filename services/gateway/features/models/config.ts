@@ -1,5 +1,7 @@
-import { type ConfigBlock, key } from '@plat/config'
+import { type ConfigBlock, key, memberPath, type Problem, type Rule } from '@plat/config'
 import Type from 'typebox'
+import { Check } from 'typebox/value'
+import { endpointFaults, NOT_BUILT } from './providers.ts'
 
 /** The name of a static route; it stands in `/llm/<route>/v1` and in the scope `models:<route>`. */
 const ROUTE_NAME = '^(?!plat-)[A-Za-z0-9][A-Za-z0-9._-]{0,62}$'
@@ -9,8 +11,14 @@ const names = (description: string) => Type.Array(Type.String({ minLength: 1 }),
 
 /** What a route and each of its fallbacks say of the endpoint that they stand for. */
 const endpointKeys = () => ({
-  provider: Type.String({ default: 'openai', ...unbuilt, description: 'Wire format of the upstream.' }),
-  mode: Type.String({ default: '', ...unbuilt, description: 'Variant of the provider.' }),
+  provider: Type.Enum(
+    ['openai', 'anthropic', 'azure-openai', 'bedrock', 'vertex', 'gemini', 'oci-genai', 'ctxengine'],
+    {
+      default: 'openai',
+      description: 'Wire format of the upstream.',
+    },
+  ),
+  mode: key.text('Variant of the provider; default its first.'),
   upstream: Type.String({ minLength: 1, format: 'http-url', description: 'Base URL including `/v1`.' }),
   model: Type.String({ default: '', description: 'Forced into each request that names no alias.' }),
   apiKeyFile: Type.String({
@@ -23,16 +31,36 @@ const endpointKeys = () => ({
     pattern: '^(?:[A-Za-z]{2}(?:-[A-Za-z0-9]{1,8})*)?$',
     description: 'Where the endpoint runs: ISO 3166 code.',
   }),
-  region: Type.String({ default: '', ...unbuilt, description: 'Provider region.' }),
-  project: Type.String({ default: '', ...unbuilt, description: 'Cloud project.' }),
-  apiVersion: Type.String({ default: '', ...unbuilt, description: 'Version of the provider API.' }),
+  region: key.text('Provider region.'),
+  project: key.text('Cloud project.'),
+  apiVersion: key.text(
+    'Version of the provider API; default `2024-10-21` for azure-openai, `2023-06-01` for anthropic.',
+    '',
+    '^[A-Za-z0-9._-]{0,40}$',
+  ),
   requestsPerMinute: Type.Integer({ default: 0, minimum: 0, ...unbuilt, description: '0 unlimited.' }),
-  auth: Type.Record(Type.String(), Type.Unknown(), {
-    default: {},
-    ...unbuilt,
-    description: 'Upstream authentication.',
-  }),
+  auth: key.group(
+    {
+      type: Type.Enum(['', 'api-key', 'bearer', 'aws-sigv4', 'gcp', 'azure-entra', 'oci', 'none'], {
+        default: '',
+        description: 'Default `api-key` when `apiKeyFile` is set.',
+      }),
+      tokenFile: key.file('Token of type `bearer`, re-read each reload.'),
+      tokenEnv: Type.String({ default: '', ...unbuilt, description: 'Variable of the environment with the token.' }),
+      accessKeyIdFile: Type.String({ default: '', ...unbuilt, description: 'Of type `aws-sigv4`.' }),
+      secretAccessKeyFile: Type.String({ default: '', ...unbuilt, description: 'Of type `aws-sigv4`.' }),
+      sessionTokenFile: Type.String({ default: '', ...unbuilt, description: 'Of type `aws-sigv4`.' }),
+      signingService: Type.String({ default: '', ...unbuilt, description: 'Of type `aws-sigv4`; default `bedrock`.' }),
+    },
+    'Upstream authentication.',
+  ),
 })
+
+const { upstream: _, ...others } = endpointKeys()
+/** What is judged of an endpoint, also while its upstream is missing. */
+const judged = Type.Object(others)
+
+const endpoint = Type.Object(endpointKeys())
 
 const route = Type.Object({
   ...endpointKeys(),
@@ -45,15 +73,47 @@ const route = Type.Object({
   reasoning: Type.Optional(Type.Boolean({ description: 'Takes `max_completion_tokens`; default detected.' })),
   maxTokensPerRequest: Type.Integer({ default: 0, minimum: 0, description: 'Clamp for `max_tokens`; 0 unlimited.' }),
   tokensPerMinute: Type.Integer({ default: 0, minimum: 0, description: 'Per session; 0 unlimited.' }),
-  dlpProfile: Type.String({ default: '', description: 'Profile of `dlpProfiles`; before `dlp.models`; `none` disables.' }),
+  dlpProfile: Type.String({
+    default: '',
+    description: 'Profile of `dlpProfiles`; before `dlp.models`; `none` disables.',
+  }),
   preferJurisdiction: Type.String({ default: '', ...unbuilt, description: 'Endpoints there are tried first.' }),
-  providerTools: Type.Array(Type.String(), { default: [], ...unbuilt, description: 'Allowed provider-hosted tools.' }),
-  fallbacks: Type.Array(Type.Object(endpointKeys()), {
+  providerTools: Type.Array(Type.String({ minLength: 1 }), {
+    default: [],
+    maxItems: 16,
+    description: 'Provider-hosted tools that requests may name, by word or by version; default none.',
+  }),
+  fallbacks: Type.Array(endpoint, {
     default: [],
     maxItems: 8,
     description: 'Tried in order when an endpoint fails; a fallback inherits nothing.',
   }),
 })
+
+/** What the schema cannot say of endpoints: which keys a provider takes, and which of them are built. */
+const endpointsAreBuilt: Rule = ({ models }) => {
+  if (!isRecord(models)) return []
+  return Object.entries(models).flatMap(([name, one]) => {
+    const path = memberPath('models', name)
+    const fallbacks = isRecord(one) && Array.isArray(one.fallbacks) ? one.fallbacks : []
+    return [
+      ...problemsOf(path, one),
+      ...fallbacks.flatMap((fallback: unknown, index) => problemsOf(`${path}.fallbacks[${index}]`, fallback)),
+    ]
+  })
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null
+}
+
+function problemsOf(path: string, entry: unknown): Problem[] {
+  if (!Check(judged, entry)) return []
+  return endpointFaults(entry).map(([name, message]): Problem => {
+    const kind = message === NOT_BUILT ? ({ kind: 'not_built' } as const) : {}
+    return { path: `${path}.${name}`, message, severity: 'error', ...kind }
+  })
+}
 
 /** Model routes (document 3). */
 export const modelsBlock = {
@@ -68,6 +128,7 @@ export const modelsBlock = {
     }),
     models: Type.Record(Type.String({ pattern: ROUTE_NAME }), route, { default: {}, description: 'Static routes.' }),
   }),
+  rules: [endpointsAreBuilt],
 } satisfies ConfigBlock
 
 /** `modelRouting` (document 3): failover between endpoints. */

@@ -1,4 +1,5 @@
 import type { ModelEndpointEntry } from '@plat/resources/rendered'
+import { baseOf, credentialFile, type Wire, wireOf } from './providers.ts'
 
 /** One place that answers the calls of a route: the route's own, or one of its fallbacks. */
 export interface RouteEndpoint {
@@ -8,11 +9,13 @@ export interface RouteEndpoint {
   readonly label: string
   /** Name of the route. */
   readonly route: string
-  readonly provider: 'openai'
+  /** Its name, as prices know it. */
+  readonly provider: string
   /** Base URL including `/v1`, without a slash at its end. */
   readonly upstream: string
-  /** Null: it takes no key. */
+  /** The file of the key or token that it is presented; null: it takes none. */
   readonly apiKeyFile: string | null
+  readonly wire: Wire
   /** Where it runs; null: nobody says. */
   readonly jurisdiction: string | null
   /** The model that it is asked for where the caller asked for this one (null: for none); null: nobody names one. */
@@ -32,15 +35,17 @@ interface Place {
  * before a translated one.
  */
 export function endpointOf({ route, aliases, isFallback }: Place, entry: ModelEndpointEntry): RouteEndpoint {
-  const upstream = entry.upstream.replace(/\/+$/, '')
+  const upstream = baseOf(entry)
   const model = entry.model || null
+  const wire = wireOf(entry)
   return {
     key: [route, upstream, model ?? ''].join(' '),
     label: new URL(upstream).origin,
     route,
-    provider: 'openai',
+    provider: wire.provider,
     upstream,
-    apiKeyFile: entry.apiKeyFile || null,
+    apiKeyFile: credentialFile(entry),
+    wire,
     jurisdiction: entry.jurisdiction || null,
     modelFor(asked) {
       const translated = asked === null ? null : (aliases.get(asked) ?? null)

@@ -1,17 +1,45 @@
 /** Tools that the agent itself runs. Any other runs at the provider, where nobody governs it. */
 const OWN_TOOLS: ReadonlySet<unknown> = new Set(['function', 'custom'])
+/** Anthropic's own definitions of tools that the agent runs. */
+const OWN_DEFINITIONS = /^(?:bash|text_editor|memory)_\d{8}$/
+
+/** Words of document 2 for types that providers name otherwise. */
+const WORDS: Readonly<Record<string, string>> = {
+  computer: 'computer_use',
+  computer_use_preview: 'computer_use',
+  web_search_preview: 'web_search',
+  google_search_retrieval: 'google_search',
+}
 
 /**
- * The first provider-hosted tool that a chat completion asks for; null: none. Document 2, `model.providerTools`: what a route does not
- * list is refused, and lists are not built yet.
+ * The first provider-hosted tool that a request asks for and its route does not allow (document 2, `model.providerTools`); null: none.
+ * A list names tools by their word, `web_search`, which stands for each of its versions, or by one version, `web_search_20250305`. What
+ * connects the provider to MCP servers is never allowed: its calls would pass no gateway.
  */
-export function hostedTool(body: unknown): string | null {
+export function hostedTool(body: unknown, allowed: ReadonlySet<string>, method: string): string | null {
   if (typeof body !== 'object' || body === null) return null
-  if ('web_search_options' in body && body.web_search_options !== null) return 'web_search'
+  if ('mcp_servers' in body && body.mcp_servers !== null) return 'mcp'
+  if ('web_search_options' in body && body.web_search_options !== null && !allowed.has('web_search'))
+    return 'web_search'
   if (!('tools' in body) || !Array.isArray(body.tools)) return null
+  const isAnthropic = method.startsWith('messages')
   for (const tool of body.tools) {
     const type: unknown = typeof tool === 'object' && tool !== null && 'type' in tool ? tool.type : undefined
-    if (!OWN_TOOLS.has(type)) return typeof type === 'string' ? type.slice(0, 64) : 'a tool without a type'
+    if (isAnthropic ? isOwnOfAnthropic(tool, type) : OWN_TOOLS.has(type)) continue
+    if (typeof type !== 'string') return 'a tool without a type'
+    if (!isAllowed(type, allowed)) return type.slice(0, 64)
   }
   return null
+}
+
+/** There a tool without a type is the agent's own, and says its schema. */
+function isOwnOfAnthropic(tool: unknown, type: unknown): boolean {
+  if (typeof type === 'string') return type === 'custom' || OWN_DEFINITIONS.test(type)
+  return type === undefined && typeof tool === 'object' && tool !== null && 'input_schema' in tool
+}
+
+function isAllowed(type: string, allowed: ReadonlySet<string>): boolean {
+  if (type.startsWith('mcp')) return false
+  const word = type.replace(/_(?:\d{8}|\d{4}_\d{2}_\d{2})$/, '')
+  return allowed.has(type) || allowed.has(word) || allowed.has(WORDS[word] ?? word)
 }

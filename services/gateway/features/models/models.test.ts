@@ -39,7 +39,7 @@ interface Asks {
 
 function callOf(snapshots: Snapshots, server: string, asks: Asks = {}): Call<'identity'> {
   const { name = 'm', operation = 'model.generate', value = {} } = asks
-  const body: Body = { bytes: new Uint8Array(0), value, args: null }
+  const body: Body | null = operation === 'model.info' ? null : { bytes: new Uint8Array(0), value, args: null }
   return {
     id: 'c',
     wire: { method: 'POST', path: '', query: '', headers: {}, body: Readable.from([]), remote: '' },
@@ -242,21 +242,24 @@ test('a changed file counts at the next look, a bad one leaves the good one in f
 })
 
 test('each part of a route that is not built refuses the file, by its name', () => {
-  const parts = {
-    provider: 'bedrock',
-    jurisdiction: 'EU',
-    requestsPerMinute: 1,
-    tokensPerMinute: 1,
-    providerTools: ['web_search'],
-    mode: 'native',
-    region: 'eu-1',
-    project: 'p',
-    apiVersion: '1',
-  }
-  for (const [part, value] of Object.entries(parts)) {
-    const file = { version: 1, models: { 'default.a': { ...entry, [part]: value } } }
+  const notBuilt = 'not built yet in this version'
+  const parts: readonly (readonly [more: object, problem: string])[] = [
+    [{ provider: 'bedrock' }, `provider: ${notBuilt}`],
+    [{ requestsPerMinute: 1 }, `requestsPerMinute: ${notBuilt}`],
+    [{ provider: 'anthropic', mode: 'vertex' }, `mode: ${notBuilt}`],
+    [{ auth: { type: 'gcp' } }, `auth.type: ${notBuilt}`],
+    [{ mode: 'native' }, 'mode: is no variant of the provider openai'],
+    [{ region: 'eu-1' }, 'region: has no meaning for the provider openai'],
+    [{ project: 'p' }, 'project: has no meaning for the provider openai'],
+    [{ apiVersion: '1' }, 'apiVersion: has no meaning for the provider openai'],
+    [{ auth: { type: 'api-key' } }, 'apiKeyFile: is required with auth.type api-key'],
+    [{ auth: { type: 'bearer' } }, 'auth.tokenFile: this or apiKeyFile is required with auth.type bearer'],
+    [{ auth: { type: 'none' }, apiKeyFile: '/k' }, 'apiKeyFile: is presented to nobody with auth.type none'],
+  ]
+  for (const [more, problem] of parts) {
+    const file = { version: 1, models: { 'default.a': { ...entry, ...more } } }
     const decoded = decodeModels(Buffer.from(JSON.stringify(file)))
-    assert.deepEqual(decoded, { ok: false, problems: [`models[default.a].${part}: not built yet in this version`] })
+    assert.deepEqual(decoded, { ok: false, problems: [`models[default.a].${problem}`] })
   }
   const fallbacks = [{ upstream: 'http://x/v1', provider: 'bedrock' }]
   const nested = decodeModels(
@@ -266,7 +269,7 @@ test('each part of a route that is not built refuses the file, by its name', () 
     ok: false,
     problems: ['models[default.a].fallbacks[0].provider: not built yet in this version'],
   })
-  const off = { provider: 'openai', dlpProfile: 'pii', jurisdiction: '', requestsPerMinute: 0, fallbacks: [] }
+  const off = { provider: 'openai', dlpProfile: 'pii', jurisdiction: 'DE', requestsPerMinute: 0, fallbacks: [] }
   const file = { version: 1, models: { 'default.a': { ...entry, ...off } } }
   assert.ok(decodeModels(Buffer.from(JSON.stringify(file))).ok)
   for (const models of [

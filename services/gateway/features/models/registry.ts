@@ -15,6 +15,8 @@ export interface Route {
   readonly namespaces: ReadonlySet<string>
   /** `<ns>/<agent>` or `<agent>`; empty: any. */
   readonly agents: ReadonlySet<string>
+  /** Provider-hosted tools that a request may name. */
+  readonly providerTools: ReadonlySet<string>
   /** Null: unlimited. */
   readonly maxTokensPerRequest: number | null
   /** `dlpProfile`; null: it names none. */
@@ -88,6 +90,7 @@ function routeOf(name: string, entry: ModelRouteEntry): Route {
     endpoints: [first, ...others],
     namespaces: new Set(entry.namespaces),
     agents: new Set([...owner, ...(entry.agents ?? [])]),
+    providerTools: new Set(entry.providerTools),
     maxTokensPerRequest: entry.maxTokensPerRequest || null,
     dlpProfile: entry.dlpProfile || null,
     tokensPerMinute: entry.tokensPerMinute || null,

@@ -68,11 +68,20 @@ function leadsTo(route: Route | null): string {
 }
 
 function targetOf(call: Call<'identity'>, route: Route): Target | Denial {
-  const generates = call.operation === 'model.generate'
+  // Whatever has a body names a model: what is generated, embedded or counted.
+  const generates = call.body !== null
+  if (!route.endpoints.some((endpoint) => endpoint.wire.methods.has(call.method))) {
+    const { provider } = route.endpoints[0]
+    return deny('not_built', `${call.method} is not built yet in this version for the provider ${provider}`)
+  }
   const model = generates ? route.endpoints[0].modelFor(call.name) : null
   if (generates && model === null) return deny('invalid_request', 'model is required', { data: { param: 'model' } })
-  const hosted = generates ? hostedTool(call.body?.value) : null
-  if (hosted !== null) return deny('provider_hosted_tool', `${hosted} would run at the provider; the route allows none`)
+  const hosted = generates ? hostedTool(call.body?.value, route.providerTools, call.method) : null
+  if (hosted !== null)
+    return deny(
+      'provider_hosted_tool',
+      `${hosted} would run at the provider, and providerTools of the route does not list it`,
+    )
   return {
     ...unresolved,
     kind: 'model',

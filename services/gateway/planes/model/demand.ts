@@ -1,7 +1,7 @@
 import type { Body, Call, Snapshot } from '../../call/index.ts'
-import type { ModelEndpoint } from './endpoint.ts'
-import { Answering } from './failover.ts'
 import { ModelBody, withMaxTokens } from './request.ts'
+import type { ModelEndpoint } from './upstream/endpoint.ts'
+import { Answering } from './upstream/failover.ts'
 
 /** What bounds a model call: for whoever holds money for it before it is forwarded. */
 export interface ModelDemand {

@@ -36,6 +36,11 @@ export class ModelFrame implements Frame {
     return new ModelFrame(raw[0] === COLON ? 'progress' : isDone(raw) ? 'final' : 'partial', raw, true)
   }
 
+  /** One event of a stream whose events are told apart by their names. */
+  static named(role: 'progress' | 'partial' | 'final', raw: Uint8Array): ModelFrame {
+    return new ModelFrame(role, raw, true)
+  }
+
   /** The terminal error of a stream. */
   static errorEvent(raw: Uint8Array): ModelFrame {
     return new ModelFrame('error', raw, true)

@@ -8,6 +8,7 @@ import { type ModelServer, startModelServer } from '@plat/testkit/model-server'
 import { type Call, deny, type Frame, isDenial, Snapshots, type Target } from '../../call/index.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
 import type { Plane } from '../../pipeline/plane.ts'
+import { chat as chatDialect } from './dialects/chat.ts'
 import { createModelPlane } from './index.ts'
 import { readModelBody } from './request.ts'
 import { alwaysClosed, endpointAt } from './testing.ts'
@@ -51,7 +52,7 @@ const target: Target = {
 }
 
 function callOf(stream: boolean): Call<'identity' | 'target' | 'hold'> {
-  const body = readModelBody(Buffer.from(JSON.stringify({ model: 'small-1', messages: [], stream })))
+  const body = readModelBody(Buffer.from(JSON.stringify({ model: 'small-1', messages: [], stream })), chatDialect)
   if (isDenial(body)) return assert.fail(body.reason)
   return {
     id: 'c',

@@ -16,19 +16,21 @@ import { STREAM_HEADERS } from '../wire/headers.ts'
 import { commentEvent } from '../wire/sse.ts'
 import { refusal, terminalError } from './answer.ts'
 import { priceKeyOf } from './demand.ts'
-import { Addresses, type ModelEndpoint } from './endpoint.ts'
-import { type Failover, type FailoverMetrics, type SkipReason, type Turn, tryInTurn } from './failover.ts'
-import { type Circuits, type Forwarder, Forwarding } from './forward.ts'
+import { dialectOfPath } from './dialects/all.ts'
+import { chat } from './dialects/chat.ts'
 import { ModelFrame } from './frame.ts'
 import { read } from './read.ts'
 import { ModelBody } from './request.ts'
+import { Addresses, type ModelEndpoint } from './upstream/endpoint.ts'
+import { type Failover, type FailoverMetrics, type SkipReason, type Turn, tryInTurn } from './upstream/failover.ts'
+import { type Circuits, type Forwarder, Forwarding } from './upstream/forward.ts'
 
 export { createDemand } from './demand.ts'
-export type { FailoverMetrics } from './failover.ts'
 export { createMeter, type Price } from './meter.ts'
 export { createAnswerRedactReview } from './redact/review.ts'
 export { modelTexts } from './redact/texts.ts'
 export { ModelBody, type ModelRequest, withMaxTokens } from './request.ts'
+export type { FailoverMetrics } from './upstream/failover.ts'
 
 /** A route as the plane needs it. */
 export interface ModelRoute {
@@ -101,13 +103,14 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
     const apiKey = this.#apiKey(endpoint)
     if (apiKey === undefined)
       return deny('upstream_credential', `the model route ${call.server} has no readable API key`)
-    const address = this.#addresses.of(endpoint.upstream, call)
-    const clampedTo = call.body?.maxTokens ?? null
     const model = call.facts.target.tool
+    const address = this.#addresses.of(endpoint, call, model)
+    const clampedTo = call.body?.maxTokens ?? null
     return new Forwarding(this, { call, endpoint, address, apiKey, model, clampedTo, sent, spare: false }).run()
   }
 
   unfit(endpoint: ModelEndpoint, call: Call<'target' | 'hold'>): SkipReason | null {
+    if (!endpoint.wire.methods.has(call.method)) return 'dialect'
     if (this.#apiKey(endpoint) === undefined) return 'credential'
     const { jurisdiction } = endpoint
     const { dataClass } = call.facts.target
@@ -118,9 +121,9 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
   }
 
   attempt({ call, endpoint, sent, spare }: Turn): Forwarding {
-    const address = this.#addresses.of(endpoint.upstream, call)
     const apiKey = this.#apiKey(endpoint) ?? null
     const model = call.facts.target.tool === null ? null : endpoint.modelFor(call.name)
+    const address = this.#addresses.of(endpoint, call, model)
     const clampedTo = call.body?.maxTokens ?? null
     return new Forwarding(this, { call, endpoint, address, apiKey, model, clampedTo, sent, spare })
   }
@@ -136,12 +139,12 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
     return { head: { status: 200, headers: STREAM_HEADERS }, beat }
   }
 
-  refuse(_: Arrival, __: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
-    return refusal(denial)
+  refuse({ wire }: Arrival, _: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
+    return refusal(denial, dialectOfPath(wire.path))
   }
 
-  abort(_: Call, denial: Denial): readonly Frame[] {
-    return [terminalError(denial)]
+  abort({ body }: Call, denial: Denial): readonly Frame[] {
+    return [terminalError(denial, body instanceof ModelBody ? body.dialect : chat)]
   }
 
   /** Frames of this plane carry their bytes; only what others made has none, and stands for a JSON body. */

@@ -3,6 +3,10 @@ import { Readable } from 'node:stream'
 import { test } from 'node:test'
 import type { Call, Frame, Target } from '../../call/index.ts'
 import { isDenial, Snapshots } from '../../call/index.ts'
+import { chat as chatDialect } from './dialects/chat.ts'
+import type { Dialect } from './dialects/dialect.ts'
+import { messages } from './dialects/messages.ts'
+import { responses } from './dialects/responses.ts'
 import { ModelFrame, runOf } from './frame.ts'
 import { createMeter } from './meter.ts'
 import { readModelBody } from './request.ts'
@@ -20,7 +24,7 @@ const target: Target = {
 }
 
 function callOf(text: string | null): Call<'target' | 'hold'> {
-  const body = text === null ? null : readModelBody(Buffer.from(text))
+  const body = text === null ? null : readModelBody(Buffer.from(text), chatDialect)
   if (body !== null && isDenial(body)) return assert.fail(body.reason)
   return {
     id: 'c',
@@ -138,4 +142,44 @@ test('events are taken one by one from where one may end the stream, fail it, co
     assert.equal(runOf(Buffer.from(event + text)), null, event)
   }
   assert.deepEqual(runOf(Buffer.from(`${text}data: {`))?.raw, Buffer.from(text), 'not whole')
+})
+
+/** What a meter of a dialect makes of the events of a stream. */
+function meteredNamed(dialect: Dialect, request: string, events: readonly object[]) {
+  const body = readModelBody(Buffer.from(request), dialect)
+  if (isDenial(body)) return assert.fail(body.reason)
+  const running = createMeter(() => 0).open({ ...callOf(null), body })
+  for (const one of events) {
+    const name = 'type' in one ? String(one.type) : ''
+    const raw = Buffer.from(`event: ${name}\ndata: ${JSON.stringify(one)}\n\n`)
+    assert.ok(running?.frame(dialect.events.frame(raw)))
+  }
+  return running?.tally?.()
+}
+
+const begun = {
+  type: 'message_start',
+  message: { usage: { input_tokens: 5, cache_read_input_tokens: 3, output_tokens: 1 } },
+}
+const delta = { type: 'content_block_delta', delta: { text: 'x'.repeat(300) } }
+const over = { type: 'message_delta', usage: { output_tokens: 40 } }
+
+test('the usage of a message is its beginning with the count of its end; a broken one is estimated on top of its beginning', () => {
+  const ask = '{"model":"m","max_tokens":9,"stream":true,"messages":[]}'
+  const whole = meteredNamed(messages, ask, [begun, delta, over, { type: 'message_stop' }])
+  const used = { prompt: 8, completion: 40, cachedRead: 3, cachedWrite: 0, reasoning: 0 }
+  assert.deepEqual([whole?.usage, whole?.usageSource], [used, 'reported'])
+  const broken = meteredNamed(messages, ask, [begun, delta, delta])
+  assert.deepEqual([broken?.usage?.prompt, broken?.usageSource], [8, 'estimated'])
+  assert.ok((broken?.usage?.completion ?? 0) > 100)
+})
+
+test('the usage of a response is in its last event', () => {
+  const usage = { input_tokens: 7, input_tokens_details: { cached_tokens: 2 }, output_tokens: 9 }
+  const tally = meteredNamed(responses, '{"model":"m","input":"x","stream":true}', [
+    { type: 'response.created', response: { usage: null } },
+    { type: 'response.output_text.delta', delta: '"usage":{"input_tokens":1}' },
+    { type: 'response.completed', response: { usage } },
+  ])
+  assert.deepEqual(tally?.usage, { prompt: 7, completion: 9, cachedRead: 2, cachedWrite: 0, reasoning: 0 })
 })

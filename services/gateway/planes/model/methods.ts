@@ -1,4 +1,12 @@
 /** The endpoints that the plane serves, as metrics and records name them. */
-export const MODEL_METHODS = ['chat/completions', 'models'] as const
+export const MODEL_METHODS = [
+  'chat/completions',
+  'completions',
+  'responses',
+  'embeddings',
+  'messages',
+  'messages/count_tokens',
+  'models',
+] as const
 /** Why an endpoint of a route was not asked, as metrics name it. */
-export const SKIP_REASONS = ['circuit', 'credential', 'model', 'price', 'residency'] as const
+export const SKIP_REASONS = ['circuit', 'credential', 'model', 'price', 'residency', 'dialect'] as const

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { fuzzTarget, near } from '../../../../test/fuzz/target.ts'
 import { isDenial } from '../../call/index.ts'
+import { chat as chatDialect } from './dialects/chat.ts'
 import { ModelFrame } from './frame.ts'
 import { readModelBody, withMaxTokens } from './request.ts'
 
@@ -20,9 +21,9 @@ const event = near([
 
 export const target = fuzzTarget('model', {
   'any request is read or refused, and a limit written into it is the only change': fc.property(request, (text) => {
-    const body = readModelBody(Buffer.from(text))
+    const body = readModelBody(Buffer.from(text), chatDialect)
     if (isDenial(body)) return
-    const limited = readModelBody(withMaxTokens(body, 77, true).bytes)
+    const limited = readModelBody(withMaxTokens(body, 77, true).bytes, chatDialect)
     assert.ok(!isDenial(limited), 'what was accepted stays acceptable')
     assert.equal(limited.request.maxTokens, 77)
     const { max_tokens: _, max_completion_tokens: __, ...others } = body.value

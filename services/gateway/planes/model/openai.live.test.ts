@@ -263,8 +263,6 @@ test('each refusal has its status, code and type', async () => {
   const error = await failure(nobody.chat.completions.create({ model: 'small-1', messages }))
   assert.deepEqual([error.status, error.code, error.type], [401, 'unauthenticated', 'authentication_error'])
   assert.match(error.headers?.get('www-authenticate') ?? '', /^Bearer /)
-  const embedded = await failure(client().embeddings.create({ model: 'small-1', input: 'x' }))
-  assert.deepEqual([embedded.status, embedded.code], [501, 'not_built'])
   const hosted: OpenAI.ChatCompletionTool = JSON.parse('{"type":"web_search"}')
   const tools = await failure(client().chat.completions.create({ model: 'small-1', messages, tools: [hosted] }))
   assert.deepEqual([tools.status, tools.code], [403, 'provider_hosted_tool'])

@@ -50,7 +50,8 @@ test('what is no route, no endpoint or no method of it is refused', async () => 
     ['GET', '/llm/a%2Fb/v1/models', 'unknown_route'],
     ['GET', '/llm/small/v1/chat/completions', 'method_not_allowed'],
     ['DELETE', '/llm/small/v1/models/m', 'method_not_allowed'],
-    ['POST', '/llm/small/v1/embeddings', 'not_built'],
+    ['GET', '/llm/small/v1/messages/count_tokens', 'method_not_allowed'],
+    ['POST', '/llm/small/v1/messages/batches', 'not_found'],
     ['POST', '/llm/small/v1/files', 'not_found'],
   ]
   for (const [method, path, code] of cases) assert.equal(await answer(method, path), code, path)

@@ -2,13 +2,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { isDenial } from '../../call/index.ts'
+import { chat as chatDialect } from './dialects/chat.ts'
 import { withMember } from './members.ts'
 import { ModelBody, readModelBody, withMaxTokens } from './request.ts'
 
 const messages = [{ role: 'user', content: 'hi' }]
 
 function bodyOf(text: string): ModelBody {
-  const body = readModelBody(Buffer.from(text))
+  const body = readModelBody(Buffer.from(text), chatDialect)
   return isDenial(body) ? assert.fail(body.reason) : body
 }
 
@@ -51,7 +52,7 @@ test('a refusal names the member to mend', () => {
     ['{"stream_options":[]}', 'stream_options'],
   ]
   for (const [text, param] of cases) {
-    const denial = readModelBody(Buffer.from(text))
+    const denial = readModelBody(Buffer.from(text), chatDialect)
     assert.ok(isDenial(denial), text)
     assert.deepEqual([denial.code, denial.data?.param], ['invalid_request', param], text)
   }
@@ -97,7 +98,7 @@ test('for any object a member is set, and nothing else changes', () => {
 test('whatever the bytes are, the reader answers and does not throw', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 60 }), (bytes) => {
-      const body = readModelBody(bytes)
+      const body = readModelBody(bytes, chatDialect)
       assert.ok(body instanceof ModelBody || isDenial(body))
     }),
   )

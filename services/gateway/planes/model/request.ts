@@ -1,12 +1,13 @@
 import { JsonError, parseStrict } from '@plat/core'
 import { type Body, type Denial, deny } from '../../call/index.ts'
-import { isObject, type JsonObject, member } from '../wire/json.ts'
+import { isObject, type JsonObject } from '../wire/json.ts'
+import type { Dialect } from './dialects/dialect.ts'
 import { withMember } from './members.ts'
 
-/** How callers name the limit of what is generated; reasoning models take the second. */
-export type MaxTokensMember = 'max_tokens' | 'max_completion_tokens'
+/** How callers name the limit of what is generated; reasoning models take the second, `responses` the third. */
+export type MaxTokensMember = 'max_tokens' | 'max_completion_tokens' | 'max_output_tokens'
 
-/** What the gateway has to know of a chat completion; everything else passes unread. */
+/** What the gateway has to know of a request; everything else passes unread. */
 export interface ModelRequest {
   /** As the caller named it; null: the route has to say. */
   readonly model: string | null
@@ -28,17 +29,19 @@ export interface ModelRequest {
   readonly bounded: boolean
 }
 
-/** A chat completion whose bytes passed the strict scanner. */
+/** A request whose bytes passed the strict scanner. */
 export class ModelBody implements Body {
   readonly bytes: Uint8Array
   readonly value: JsonObject
   readonly request: ModelRequest
+  readonly dialect: Dialect
   readonly maxTokens: number | null
 
-  constructor(bytes: Uint8Array, value: JsonObject, request: ModelRequest, maxTokens: number | null = null) {
-    this.bytes = bytes
-    this.value = value
-    this.request = request
+  constructor(parts: Pick<ModelBody, 'bytes' | 'value' | 'request' | 'dialect'>, maxTokens: number | null = null) {
+    this.bytes = parts.bytes
+    this.value = parts.value
+    this.request = parts.request
+    this.dialect = parts.dialect
     this.maxTokens = maxTokens
   }
 
@@ -47,8 +50,8 @@ export class ModelBody implements Body {
   }
 }
 
-/** Reads a chat completion; a refusal names the member to mend in `data.param`. */
-export function readModelBody(bytes: Uint8Array): ModelBody | Denial {
+/** Reads a request; a refusal names the member to mend in `data.param`. */
+export function readModelBody(bytes: Uint8Array, dialect: Dialect): ModelBody | Denial {
   let value: unknown
   try {
     value = parseStrict(bytes)
@@ -57,8 +60,8 @@ export function readModelBody(bytes: Uint8Array): ModelBody | Denial {
     return deny('invalid_request', `the body is not strict JSON: ${error.message}`)
   }
   if (!isObject(value)) return deny('invalid_request', 'the body is no JSON object')
-  const fault = faultOf(value)
-  return fault ?? new ModelBody(bytes, value, requestOf(bytes, value))
+  const fault = dialect.fault(value)
+  return fault ?? new ModelBody({ bytes, value, request: dialect.request(bytes, value), dialect })
 }
 
 /**
@@ -66,73 +69,11 @@ export function readModelBody(bytes: Uint8Array): ModelBody | Denial {
  * other byte stays as it was.
  */
 export function withMaxTokens(body: ModelBody, maxTokens: number, reasoning: boolean): ModelBody {
-  const name = body.request.maxTokensMember ?? (reasoning ? 'max_completion_tokens' : 'max_tokens')
+  const { dialect } = body
+  const name = body.request.maxTokensMember ?? dialect.maxTokensMember(reasoning)
+  if (name === null) return body
   const request = { ...body.request, maxTokens, maxTokensMember: name }
   const value = { ...body.value, [name]: maxTokens }
-  return new ModelBody(withMember(body, name, String(maxTokens)), value, request, maxTokens)
+  const bytes = withMember(body, name, String(maxTokens))
+  return new ModelBody({ bytes, value, request, dialect }, maxTokens)
 }
-
-/** Most choices that one call may ask for, as OpenAI limits it. */
-const MAX_CHOICES = 128
-
-function faultOf(value: JsonObject): Denial | null {
-  const { model, stream, n } = value
-  if (isSet(model) && (typeof model !== 'string' || model === '')) return wrong('model', 'must be a string')
-  if (isSet(stream) && typeof stream !== 'boolean') return wrong('stream', 'must be true or false')
-  if (isSet(n) && !isCount(n, MAX_CHOICES)) return wrong('n', `must be a whole number from 1 to ${MAX_CHOICES}`)
-  for (const name of ['max_tokens', 'max_completion_tokens']) {
-    const limit = value[name]
-    if (isSet(limit) && !isCount(limit, Number.MAX_SAFE_INTEGER)) return wrong(name, 'must be a whole number above 0')
-  }
-  if (isSet(value.max_tokens) && isSet(value.max_completion_tokens))
-    return wrong('max_tokens', 'and max_completion_tokens exclude one another')
-  if (isSet(value.stream_options) && !isObject(value.stream_options))
-    return wrong('stream_options', 'must be an object')
-  return null
-}
-
-function wrong(param: string, why: string): Denial {
-  return deny('invalid_request', `${param} ${why}`, { data: { param } })
-}
-
-/** Providers read null as absent. */
-function isSet(value: unknown): boolean {
-  return value !== undefined && value !== null
-}
-
-function isCount(value: unknown, most: number): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 1 && value <= most
-}
-
-function requestOf(bytes: Uint8Array, value: JsonObject): ModelRequest {
-  const maxTokensMember = isSet(value.max_completion_tokens)
-    ? 'max_completion_tokens'
-    : isSet(value.max_tokens)
-      ? 'max_tokens'
-      : null
-  const maxTokens = maxTokensMember === null ? null : value[maxTokensMember]
-  return {
-    model: typeof value.model === 'string' ? value.model : null,
-    stream: value.stream === true,
-    usageAsked: member(value.stream_options, 'include_usage') === true,
-    maxTokens: typeof maxTokens === 'number' ? maxTokens : null,
-    maxTokensMember,
-    choices: typeof value.n === 'number' ? value.n : 1,
-    inputTokensAtMost: bytes.byteLength,
-    bounded: isBounded(value),
-  }
-}
-
-function isBounded(value: JsonObject): boolean {
-  if (isSet(value.prediction) || isSet(value.audio)) return false
-  return !Array.isArray(value.messages) || value.messages.every(isText)
-}
-
-/** Whether a message holds text alone. */
-function isText(message: unknown): boolean {
-  if (isSet(member(message, 'audio'))) return false
-  const content = member(message, 'content')
-  return !Array.isArray(content) || content.every((part) => TEXT_PARTS.has(member(part, 'type')))
-}
-
-const TEXT_PARTS: ReadonlySet<unknown> = new Set(['text', 'refusal'])

@@ -1,5 +1,16 @@
-import type { ModelEndpoint } from './endpoint.ts'
-import type { Circuits } from './forward.ts'
+import { readFile } from 'node:fs/promises'
+import type { EndpointWire, ModelEndpoint } from './upstream/endpoint.ts'
+import type { Circuits } from './upstream/forward.ts'
+
+/** A provider that speaks OpenAI's API as it is. */
+export const openaiWire: EndpointWire = {
+  methods: new Set(['chat/completions', 'models']),
+  keyHeader: ['authorization', 'Bearer '],
+  headers: {},
+  defaults: {},
+  perModel: false,
+  pathOf: (method) => `/${method}`,
+}
 
 /** An endpoint that takes no key and is asked for whatever the caller asked for. */
 export function endpointAt(upstream: string): ModelEndpoint {
@@ -10,6 +21,7 @@ export function endpointAt(upstream: string): ModelEndpoint {
     provider: 'openai',
     upstream,
     apiKeyFile: null,
+    wire: openaiWire,
     jurisdiction: null,
     modelFor: (asked) => asked,
   }
@@ -17,3 +29,9 @@ export function endpointAt(upstream: string): ModelEndpoint {
 
 /** Circuits that never open. */
 export const alwaysClosed: Circuits = { isOpen: () => false, enter() {}, succeeded() {}, failed() {} }
+
+/** The outcomes in a ledger, in their order. */
+export async function outcomesOf(auditPath: string) {
+  const lines = (await readFile(auditPath, 'utf8')).split('\n').slice(0, -1)
+  return lines.map((line) => JSON.parse(line).rec).filter((record) => record.kind === 'outcome')
+}

@@ -115,6 +115,7 @@ function* lines(event: Uint8Array): Generator<Uint8Array> {
 
 const DATA = Buffer.from('data')
 const ID = Buffer.from('id')
+const EVENT = Buffer.from('event')
 
 function isField(line: Uint8Array, name: Buffer): boolean {
   if (line.length < name.length || name.compare(line, 0, name.length) !== 0) return false
@@ -164,6 +165,13 @@ export function eventId(event: Uint8Array): string | null {
   let id: string | null = null
   for (const line of lines(event)) if (isField(line, ID)) id = Buffer.from(fieldValue(line, ID)).toString('utf8')
   return id === '' ? null : id
+}
+
+/** The name of an event; null where it has none. */
+export function eventName(event: Uint8Array): string | null {
+  let name: string | null = null
+  for (const line of lines(event)) if (isField(line, EVENT)) name = Buffer.from(fieldValue(line, EVENT)).toString('utf8')
+  return name === '' ? null : name
 }
 
 /** The same event under another id, or under none. All else stays as it is. */

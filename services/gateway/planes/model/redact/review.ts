@@ -2,6 +2,7 @@ import { parseLossless } from '@plat/core'
 import {
   type Call,
   type Denial,
+  deny,
   type Frame,
   isDenial,
   type Passed,
@@ -11,11 +12,11 @@ import {
 import type { Review, Running } from '../../../pipeline/stage.ts'
 import { isObject, member } from '../../wire/json.ts'
 import { eventData, withEventData } from '../../wire/sse.ts'
+import { chat } from '../dialects/chat.ts'
+import type { Dialect } from '../dialects/dialect.ts'
 import { ModelFrame } from '../frame.ts'
+import { ModelBody } from '../request.ts'
 import { ChunkTexts } from './chunk-texts.ts'
-
-/** What of an answer may be changed: what was generated, and what an error says. */
-const ANSWER: Where = { within: [['choices'], ['error']] }
 
 /** Redacts what models generate: whole answers, and streams whose chunks are held back while they may be part of something. */
 export function createAnswerRedactReview(
@@ -27,17 +28,29 @@ export function createAnswerRedactReview(
     open(call) {
       if (call.facts.target.kind !== 'model') return null
       const redactor = redactorOf(call)
-      return redactor === null ? null : new AnswerReview(redactor)
+      if (redactor === null) return null
+      const { body } = call
+      const dialect = body instanceof ModelBody ? body.dialect : chat
+      // Pieces of a text are put together by their choice, which other streams do not have.
+      const isUnread = body instanceof ModelBody && body.request.stream && !dialect.generated.includes('choices')
+      return new AnswerReview(isUnread ? unread(dialect) : redactor, dialect)
     },
   }
 }
 
+function unread({ method }: Dialect): Denial {
+  return deny('not_built', `streams of ${method} are not redacted yet in this version: ask without stream`)
+}
+
 class AnswerReview implements Running {
   readonly #redactor: Redactor | Denial
+  /** What of an answer may be changed: what was generated, and what an error says. */
+  readonly #where: Where
   readonly #chunks: ChunkTexts | null
 
-  constructor(redactor: Redactor | Denial) {
+  constructor(redactor: Redactor | Denial, dialect: Dialect) {
     this.#redactor = redactor
+    this.#where = { within: dialect.generated.map((name) => [name]) }
     this.#chunks = isDenial(redactor) ? null : new ChunkTexts(redactor)
   }
 
@@ -57,7 +70,7 @@ class AnswerReview implements Running {
   }
 
   #whole(redactor: Redactor, frame: Frame, json: Uint8Array): Passed {
-    const told = redactor.json(json, ANSWER)
+    const told = redactor.json(json, this.#where)
     if (isDenial(told)) return told
     if (told === json) return [frame]
     return [ModelFrame.body(frame.role === 'error' ? 'error' : 'final', withoutLogprobs(told))]

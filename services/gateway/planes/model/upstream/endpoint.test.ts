@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { openaiWire } from '../testing.ts'
 import { Addresses } from './endpoint.ts'
 
 const chat = { method: 'chat/completions', name: 'm', operation: 'model.generate' } as const
@@ -17,7 +18,10 @@ test('each upstream and each endpoint has its own address, the first time and la
     [{ upstream, call: model }, '/models/vendor/m:free'] as const,
   ])) {
     const { origin, pathname, search } = new URL(way.upstream + added)
-    assert.deepEqual(addresses.of(way.upstream, way.call), { origin, path: pathname + search })
+    assert.deepEqual(addresses.of({ upstream: way.upstream, wire: openaiWire }, way.call, 'm'), {
+      origin,
+      path: pathname + search,
+    })
   }
-  assert.throws(() => addresses.of('no address', chat), TypeError)
+  assert.throws(() => addresses.of({ upstream: 'no address', wire: openaiWire }, chat, 'm'), TypeError)
 })

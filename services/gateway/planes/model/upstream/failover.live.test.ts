@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test'
 import { closed, listening } from '@plat/testkit/local'
 import { type ModelServer, startModelServer } from '@plat/testkit/model-server'
 import { until } from '@plat/testkit/until'
-import { folder, started } from '../../testing/started.ts'
+import { folder, started } from '../../../testing/started.ts'
 
 const chat = { model: 'small-1', messages: [{ role: 'user', content: 'hi' }] }
 

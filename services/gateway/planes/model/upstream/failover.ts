@@ -1,9 +1,9 @@
 import type { Clock } from '@plat/core'
-import { type Call, type Denial, deny, type Frame, isDenial, type Outcome, type Reply } from '../../call/index.ts'
-import { EventFrames } from '../wire/events.ts'
+import { type Call, type Denial, deny, type Frame, isDenial, type Outcome, type Reply } from '../../../call/index.ts'
+import { EventFrames } from '../../wire/events.ts'
+import type { SKIP_REASONS } from '../methods.ts'
 import type { ModelEndpoint } from './endpoint.ts'
 import type { Circuits, Forwarding } from './forward.ts'
-import type { SKIP_REASONS } from './methods.ts'
 
 /** Why an endpoint was not asked. */
 export type SkipReason = (typeof SKIP_REASONS)[number]

@@ -1,15 +1,25 @@
 import type { Clock } from '@plat/core'
 import type { Dialer } from '@plat/http'
-import { type Call, type Denial, deny, type FrameRun, type Head, type Outcome, type Reply } from '../../call/index.ts'
-import { EventFrames, type EventGate } from '../wire/events.ts'
-import { GivenUp, UpstreamExchange, type UpstreamHead } from '../wire/exchange.ts'
-import { failure } from '../wire/failure.ts'
-import { copyHeader, isJsonType, isStreamType, STREAM_HEADERS } from '../wire/headers.ts'
-import { isObject, member } from '../wire/json.ts'
+import {
+  type Call,
+  type Denial,
+  deny,
+  type FrameRun,
+  type Head,
+  type Outcome,
+  type Reply,
+} from '../../../call/index.ts'
+import { EventFrames, type EventGate } from '../../wire/events.ts'
+import { GivenUp, UpstreamExchange, type UpstreamHead } from '../../wire/exchange.ts'
+import { failure } from '../../wire/failure.ts'
+import { copyHeader, isJsonType, isStreamType, STREAM_HEADERS } from '../../wire/headers.ts'
+import { isObject } from '../../wire/json.ts'
+import { chat } from '../dialects/chat.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+import { ModelFrame } from '../frame.ts'
+import { withMember } from '../members.ts'
+import { ModelBody } from '../request.ts'
 import type { Address, ModelEndpoint } from './endpoint.ts'
-import { ModelFrame, mayFail, runOf } from './frame.ts'
-import { withMember } from './members.ts'
-import { ModelBody } from './request.ts'
 
 /** Largest JSON answer of an upstream, in bytes. */
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024
@@ -57,7 +67,14 @@ export interface Passage {
 /** Headers of a caller that an upstream sees as they came. Whatever is not named here stays behind. */
 const UP = ['accept', 'traceparent', 'tracestate'] as const
 /** Headers of an answer that the caller sees as they came: what clients use for retries and in bug reports. */
-const DOWN = ['retry-after', 'retry-after-ms', 'x-should-retry', 'x-request-id', 'openai-processing-ms'] as const
+const DOWN = [
+  'retry-after',
+  'retry-after-ms',
+  'x-should-retry',
+  'x-request-id',
+  'request-id',
+  'openai-processing-ms',
+] as const
 
 /**
  * Sends one request to a provider that speaks OpenAI's API and hands its answer out in frames. Bytes that nobody changed arrive as they
@@ -66,6 +83,7 @@ const DOWN = ['retry-after', 'retry-after-ms', 'x-should-retry', 'x-request-id',
 export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   readonly #forwarder: Forwarder
   readonly #passage: Passage
+  readonly #dialect: Dialect
   #exchange: UpstreamExchange | null = null
   #started = 0
   #status = 0
@@ -76,6 +94,7 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   constructor(forwarder: Forwarder, passage: Passage) {
     this.#forwarder = forwarder
     this.#passage = passage
+    this.#dialect = passage.call.body instanceof ModelBody ? passage.call.body.dialect : chat
   }
 
   async run(): Promise<Reply | Denial> {
@@ -125,18 +144,18 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
 
   /** Throws where the upstream reports an error in the stream: the call has failed, however it goes on. */
   pass(event: Uint8Array): ModelFrame {
-    const frame = ModelFrame.event(event)
+    const { events } = this.#dialect
+    const frame = events.frame(event)
     if (frame.role === 'final') this.#done = true
-    else if (mayFail(event) && isObject(member(frame.value, 'error')))
-      throw new GivenUp('the upstream reported an error')
+    else if (events.fails(event, frame)) throw new GivenUp('the upstream reported an error')
     return frame
   }
 
   together(events: Uint8Array): FrameRun | null {
-    return runOf(events)
+    return this.#dialect.events.together(events)
   }
 
-  /** Only `[DONE]` says that an answer is whole. */
+  /** Only the last event of the dialect says that an answer is whole. */
   ended(): void {
     this.#unlisten()
     if (!this.#done) throw new GivenUp('the stream ended too early')
@@ -202,11 +221,15 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   }
 
   #upstreamHeaders(): Record<string, string> {
-    const { call, apiKey } = this.#passage
+    const { call, apiKey, endpoint } = this.#passage
+    const { keyHeader, headers: own, defaults } = endpoint.wire
     const headers: Record<string, string> = { 'user-agent': 'plat-gateway', 'accept-encoding': 'identity' }
     if (call.body !== null) headers['content-type'] = 'application/json'
-    if (apiKey !== null) headers.authorization = `Bearer ${apiKey}`
+    if (apiKey !== null) headers[keyHeader[0]] = keyHeader[1] + apiKey
+    for (const name in defaults) headers[name] = defaults[name] ?? ''
     for (const name of UP) copyHeader(call.wire.headers, headers, name)
+    for (const name of this.#dialect.headers) copyHeader(call.wire.headers, headers, name)
+    for (const name in own) headers[name] = own[name] ?? ''
     return headers
   }
 
@@ -235,25 +258,25 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
     if (!isJsonType(headers))
       return deny('upstream_error', `the upstream of ${call.server} answered ${status} without JSON`)
     if (!sent) return ModelFrame.body(failed ? 'error' : 'final', bytes)
-    if (failed) return ModelFrame.errorEvent(asEvent(bytes))
+    if (failed) return ModelFrame.errorEvent(asEvent(bytes, this.#dialect))
     return deny('upstream_error', `the upstream of ${call.server} sent no stream`)
   }
 }
 
-/** A JSON text on one line, as one event. */
-function asEvent(json: Uint8Array): Uint8Array {
+/** An error that came as a JSON text, as one event. */
+function asEvent(json: Uint8Array, dialect: Dialect): Uint8Array {
   const line = Buffer.from(json)
     .toString('utf8')
     .replace(/[\r\n]+/g, ' ')
-  return Buffer.from(`data: ${line}\n\n`)
+  return Buffer.from(dialect.errorEvent(line))
 }
 
 /** The request as the provider gets it: with the model that the route chose, and in a stream with the wish to be told the usage. */
 function upstreamBody(body: ModelBody, model: string | null): Uint8Array {
   let { bytes } = body
-  const { value, request } = body
+  const { value, request, dialect } = body
   if (model !== null && model !== request.model) bytes = withMember(body, 'model', JSON.stringify(model))
-  if (!request.stream || request.usageAsked) return bytes
+  if (!request.stream || request.usageAsked || !dialect.asksUsage) return bytes
   const { stream_options: options } = value
   const wish = { ...(isObject(options) ? options : null), include_usage: true }
   return withMember({ bytes, value }, 'stream_options', JSON.stringify(wish))

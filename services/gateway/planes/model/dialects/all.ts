@@ -1,0 +1,20 @@
+import { chat } from './chat.ts'
+import { completions } from './completions.ts'
+import type { Dialect } from './dialect.ts'
+import { embeddings } from './embeddings.ts'
+import { countTokens, messages } from './messages.ts'
+import { responses } from './responses.ts'
+
+const DIALECTS: ReadonlyMap<string, Dialect> = new Map(
+  [chat, completions, responses, embeddings, messages, countTokens].map((dialect) => [dialect.method, dialect]),
+)
+
+/** The dialect of an endpoint below `/v1/`; null: it has no body, or there is none such. */
+export function dialectOf(method: string): Dialect | null {
+  return DIALECTS.get(method) ?? null
+}
+
+/** The dialect in which a request that was not read is refused. */
+export function dialectOfPath(path: string): Dialect {
+  return path.includes('/v1/messages') ? messages : chat
+}

@@ -1,0 +1,41 @@
+import { type Denial, deny } from '../../../call/index.ts'
+import { isObject, type JsonObject } from '../../wire/json.ts'
+
+/** What every dialect asks of a body; a refusal names the member to mend in `data.param`. */
+export function commonFault({ model, stream }: JsonObject): Denial | null {
+  if (isSet(model) && (typeof model !== 'string' || model === '')) return wrong('model', 'must be a string')
+  return isSet(stream) && typeof stream !== 'boolean' ? wrong('stream', 'must be true or false') : null
+}
+
+/** A limit of output tokens. */
+export function limitFault(value: JsonObject, name: string): Denial | null {
+  const limit = value[name]
+  const ok = !isSet(limit) || isCount(limit, Number.MAX_SAFE_INTEGER)
+  return ok ? null : wrong(name, 'must be a whole number above 0')
+}
+
+export function objectFault(value: JsonObject, name: string): Denial | null {
+  return isSet(value[name]) && !isObject(value[name]) ? wrong(name, 'must be an object') : null
+}
+
+export function wrong(param: string, why: string): Denial {
+  return deny('invalid_request', `${param} ${why}`, { data: { param } })
+}
+
+/** Providers read null as absent. */
+export function isSet(value: unknown): boolean {
+  return value !== undefined && value !== null
+}
+
+export function isCount(value: unknown, most: number): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 1 && value <= most
+}
+
+/** A number of tokens as providers report it; 0: nobody says. */
+export function tokens(value: unknown): number {
+  return isTokens(value) ? value : 0
+}
+
+export function isTokens(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+}

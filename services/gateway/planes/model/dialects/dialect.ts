@@ -1,0 +1,47 @@
+import type { Denial, Frame, FrameRun, Operation, Usage } from '../../../call/index.ts'
+import type { JsonObject } from '../../wire/json.ts'
+import type { ModelFrame } from '../frame.ts'
+import type { MaxTokensMember, ModelRequest } from '../request.ts'
+
+/** What an answer says that was used. */
+export interface Report {
+  readonly usage: Usage
+  /** False: more may have been generated than it says, as at the beginning of a stream. */
+  readonly whole: boolean
+}
+
+/** How the events of a stream are told apart. */
+export interface Events {
+  frame(event: Uint8Array): ModelFrame
+  /** Whole events that need no look, as one frame; null: the first one needs it. */
+  together(events: Uint8Array): FrameRun | null
+  /** Whether the upstream reports an error in this event, which is not the end. */
+  fails(event: Uint8Array, frame: ModelFrame): boolean
+}
+
+/** One endpoint of OpenAI's or Anthropic's API that has a body: how it is read, what its answers mean, and how it is refused. */
+export interface Dialect {
+  /** Below `/v1/`, as metrics and records name it. */
+  readonly method: string
+  readonly operation: Operation
+  /** What is wrong with a body; null: nothing that the gateway has to know. */
+  fault(value: JsonObject): Denial | null
+  request(bytes: Uint8Array, value: JsonObject): ModelRequest
+  /** Where a limit of output tokens is written when the caller wrote none; null: nothing is generated. */
+  maxTokensMember(reasoning: boolean): MaxTokensMember | null
+  /** Headers of a caller that go on, beside those that every request has. */
+  readonly headers: readonly string[]
+  /** The usage of a stream has to be asked for. */
+  readonly asksUsage: boolean
+  readonly events: Events
+  /** What a frame reports, on top of what others have before; null: nothing. */
+  report(frame: Frame, before: Report | null): Report | null
+  /** A frame that came because the gateway asked for it. */
+  hides(frame: Frame, request: ModelRequest): boolean
+  /** Members of an answer that hold what was generated, or quote it. */
+  readonly generated: readonly string[]
+  /** The error object, with plat's code. */
+  errorBody(denial: Denial, status: number): object
+  /** An error as the last event of a stream. */
+  errorEvent(json: string): string
+}

@@ -1,0 +1,29 @@
+import { isObject } from '../../wire/json.ts'
+import { usageOfBody } from '../frame.ts'
+import { commonFault, isSet, wrong } from './checks.ts'
+import type { Dialect } from './dialect.ts'
+import { openai, reportOf } from './openai.ts'
+
+/** `embeddings` of OpenAI's API: nothing is generated, and nothing streams. */
+export const embeddings: Dialect = {
+  ...openai,
+  method: 'embeddings',
+  operation: 'model.embed',
+  asksUsage: false,
+  fault: (value) => (isSet(value.stream) ? wrong('stream', 'is not a member of this request') : commonFault(value)),
+  request: (bytes, { model }) => ({
+    model: typeof model === 'string' ? model : null,
+    stream: false,
+    usageAsked: false,
+    maxTokens: 0,
+    maxTokensMember: null,
+    choices: 1,
+    inputTokensAtMost: bytes.byteLength,
+    bounded: true,
+  }),
+  maxTokensMember: () => null,
+  report({ raw }) {
+    const usage = raw === null ? undefined : usageOfBody(raw)
+    return isObject(usage) ? reportOf({ completion_tokens: 0, ...usage }) : null
+  },
+}

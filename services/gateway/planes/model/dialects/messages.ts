@@ -1,0 +1,95 @@
+import type { Denial, Frame, Usage } from '../../../call/index.ts'
+import { isObject, type JsonObject, member } from '../../wire/json.ts'
+import { mayReport } from '../frame.ts'
+import { commonFault, isSet, isTokens, limitFault, tokens } from './checks.ts'
+import type { Dialect, Report } from './dialect.ts'
+import { namedEvents } from './named.ts'
+
+/** `messages` of Anthropic's API. */
+export const messages: Dialect = {
+  method: 'messages',
+  operation: 'model.generate',
+  headers: ['anthropic-version', 'anthropic-beta'],
+  asksUsage: false,
+  generated: ['content', 'error'],
+  fault: (value) => commonFault(value) ?? limitFault(value, 'max_tokens'),
+  request(bytes, value) {
+    const { model, max_tokens: maxTokens } = value
+    return {
+      model: typeof model === 'string' ? model : null,
+      stream: value.stream === true,
+      usageAsked: true,
+      maxTokens: typeof maxTokens === 'number' ? maxTokens : null,
+      maxTokensMember: isSet(maxTokens) ? 'max_tokens' : null,
+      choices: 1,
+      inputTokensAtMost: bytes.byteLength,
+      bounded: isBounded(value),
+    }
+  },
+  maxTokensMember: () => 'max_tokens',
+  events: namedEvents(new Set(['message_stop'])),
+  report(frame: Frame, before: Report | null): Report | null {
+    if (frame.raw === null || !mayReport(frame.raw)) return null
+    const { value } = frame
+    const begun = member(member(value, 'message'), 'usage')
+    const usage = usageOf(isSet(begun) ? begun : member(value, 'usage'), before?.usage ?? NOTHING)
+    // Only the event before the last one says what was generated in all.
+    return usage === null ? null : { usage, whole: !isSet(begun) }
+  },
+  hides: () => false,
+  errorBody: ({ code, reason, data }: Denial, status: number) => {
+    const approval = typeof data?.approvalId === 'string' ? { approval_id: data.approvalId } : null
+    return { type: 'error', error: { type: typeOf(status), message: reason, code, ...approval } }
+  },
+  errorEvent: (json) => `event: error\ndata: ${json}\n\n`,
+}
+
+/** `messages/count_tokens`: the same request, of which nothing is generated. */
+export const countTokens: Dialect = { ...messages, method: 'messages/count_tokens', operation: 'model.info' }
+
+/** Anthropic's word for what went wrong, by status. */
+function typeOf(status: number): string {
+  return ERRORS[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error')
+}
+
+const ERRORS: Readonly<Record<number, string>> = {
+  401: 'authentication_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  413: 'request_too_large',
+  429: 'rate_limit_error',
+  504: 'timeout_error',
+}
+
+const NOTHING: Usage = { prompt: 0, completion: 0, cachedRead: 0, cachedWrite: 0, reasoning: 0 }
+
+/** Tokens that were read from a cache or written to it are not in `input_tokens`. What a report leaves out stands in the one before. */
+function usageOf(usage: unknown, before: Usage): Usage | null {
+  if (!isObject(usage) || !isTokens(usage.output_tokens)) return null
+  const cachedRead = isSet(usage.cache_read_input_tokens) ? tokens(usage.cache_read_input_tokens) : before.cachedRead
+  const cachedWrite = isSet(usage.cache_creation_input_tokens)
+    ? tokens(usage.cache_creation_input_tokens)
+    : before.cachedWrite
+  const plain = isSet(usage.input_tokens)
+    ? tokens(usage.input_tokens)
+    : before.prompt - before.cachedRead - before.cachedWrite
+  return {
+    prompt: plain + cachedRead + cachedWrite,
+    completion: usage.output_tokens,
+    cachedRead,
+    cachedWrite,
+    reasoning: 0,
+  }
+}
+
+/** Images and documents have tokens that the bytes of the request do not bound. */
+function isBounded(value: JsonObject): boolean {
+  return !Array.isArray(value.messages) || value.messages.every((message) => isText(member(message, 'content')))
+}
+
+function isText(content: unknown): boolean {
+  if (!Array.isArray(content)) return true
+  return content.every((part) => TEXT_PARTS.has(member(part, 'type')) && isText(member(part, 'content')))
+}
+
+const TEXT_PARTS: ReadonlySet<unknown> = new Set(['text', 'thinking', 'redacted_thinking', 'tool_use', 'tool_result'])

@@ -1,0 +1,59 @@
+import type { Denial, Frame } from '../../../call/index.ts'
+import { isObject, member } from '../../wire/json.ts'
+import { ModelFrame, mayFail, mayReport, runOf, usageOfBody } from '../frame.ts'
+import type { ModelRequest } from '../request.ts'
+import { isTokens, tokens } from './checks.ts'
+import type { Dialect, Report } from './dialect.ts'
+
+/** What the endpoints of OpenAI's API have in common: streams of chunks that end with `[DONE]`, `usage` and errors. */
+export const openai = {
+  headers: [],
+  asksUsage: true,
+  generated: ['choices', 'error'],
+  events: {
+    frame: (event: Uint8Array) => ModelFrame.event(event),
+    together: runOf,
+    fails: (event: Uint8Array, frame: ModelFrame) => mayFail(event) && isObject(member(frame.value, 'error')),
+  },
+  report(frame: Frame): Report | null {
+    const { raw, role } = frame
+    if (role !== 'final' && raw !== null && !mayReport(raw)) return null
+    return reportOf(role === 'final' && raw !== null ? usageOfBody(raw) : member(frame.value, 'usage'))
+  },
+  hides: ({ role, value }: Frame, { usageAsked }: ModelRequest) =>
+    role === 'partial' && !usageAsked && hasNoChoices(value),
+  errorBody: (denial: Denial, status: number) => ({ error: errorOf(denial, status) }),
+  errorEvent: (json: string) => `data: ${json}\n\n`,
+} satisfies Partial<Dialect>
+
+/** OpenAI's error object. */
+export function errorOf(denial: Denial, status: number) {
+  const { code, reason, data } = denial
+  const param = typeof data?.param === 'string' ? data.param : null
+  const approval = typeof data?.approvalId === 'string' ? { approval_id: data.approvalId } : null
+  return { message: reason, type: typeOf(denial, status), param, code, ...approval }
+}
+
+/** OpenAI's word for what went wrong, by status; clients choose their exceptions by the status itself. */
+function typeOf({ code }: Denial, status: number): string {
+  if (code === 'budget_exceeded') return 'insufficient_quota'
+  if (status === 401) return 'authentication_error'
+  if (status === 403) return 'permission_error'
+  if (status === 429) return 'rate_limit_error'
+  return status >= 500 ? 'server_error' : 'invalid_request_error'
+}
+
+function hasNoChoices(chunk: unknown): boolean {
+  const choices = member(chunk, 'choices')
+  return Array.isArray(choices) && choices.length === 0
+}
+
+/** `usage` as OpenAI reports it: `prompt` has the cached tokens in it, `completion` those of reasoning. Null: no such report. */
+export function reportOf(usage: unknown): Report | null {
+  if (!isObject(usage)) return null
+  const { prompt_tokens: prompt, completion_tokens: completion } = usage
+  if (!isTokens(prompt) || !isTokens(completion)) return null
+  const cachedRead = tokens(member(usage.prompt_tokens_details, 'cached_tokens'))
+  const reasoning = tokens(member(usage.completion_tokens_details, 'reasoning_tokens'))
+  return { usage: { prompt, completion, cachedRead, cachedWrite: 0, reasoning }, whole: true }
+}

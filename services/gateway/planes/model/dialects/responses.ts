@@ -1,0 +1,82 @@
+import type { Denial, Frame, Usage } from '../../../call/index.ts'
+import { isObject, type JsonObject, member } from '../../wire/json.ts'
+import { mayReport } from '../frame.ts'
+import { commonFault, isSet, isTokens, limitFault, tokens, wrong } from './checks.ts'
+import type { Dialect, Report } from './dialect.ts'
+import { namedEvents } from './named.ts'
+import { errorOf } from './openai.ts'
+
+/** `responses` of OpenAI's API. */
+export const responses: Dialect = {
+  method: 'responses',
+  operation: 'model.generate',
+  headers: [],
+  asksUsage: false,
+  generated: ['output', 'output_text', 'error', 'incomplete_details'],
+  fault(value) {
+    if (value.background === true) return wrong('background', 'must be false: nobody would see what comes of it')
+    return commonFault(value) ?? limitFault(value, 'max_output_tokens')
+  },
+  request(bytes, value) {
+    const { model, max_output_tokens: maxTokens } = value
+    return {
+      model: typeof model === 'string' ? model : null,
+      stream: value.stream === true,
+      usageAsked: true,
+      maxTokens: typeof maxTokens === 'number' ? maxTokens : null,
+      maxTokensMember: isSet(maxTokens) ? 'max_output_tokens' : null,
+      choices: 1,
+      inputTokensAtMost: bytes.byteLength,
+      bounded: isBounded(value),
+    }
+  },
+  maxTokensMember: () => 'max_output_tokens',
+  events: namedEvents(new Set(['response.completed', 'response.incomplete', 'response.failed'])),
+  report(frame: Frame): Report | null {
+    if (frame.role !== 'final' || frame.raw === null || !mayReport(frame.raw)) return null
+    const { value } = frame
+    const usage = usageOf(member(isObject(member(value, 'response')) ? member(value, 'response') : value, 'usage'))
+    return usage === null ? null : { usage, whole: true }
+  },
+  hides: () => false,
+  errorBody: (denial: Denial, status: number) => ({ error: errorOf(denial, status) }),
+  errorEvent: (json) => `event: error\ndata: ${flat(json)}\n\n`,
+}
+
+/** In a stream the members of an error stand in the event itself. */
+function flat(json: string): string {
+  const error: unknown = member(JSON.parse(json), 'error')
+  return JSON.stringify({ ...(isObject(error) ? error : { message: 'the upstream failed' }), type: 'error' })
+}
+
+/** What stands at the provider, and images and files, have tokens that the bytes of the request do not bound. */
+function isBounded(value: JsonObject): boolean {
+  if (isSet(value.previous_response_id) || isSet(value.conversation) || isSet(value.prompt)) return false
+  return !Array.isArray(value.input) || value.input.every(isText)
+}
+
+function isText(item: unknown): boolean {
+  if (ELSEWHERE.has(member(item, 'type'))) return false
+  const parts = [member(item, 'content'), member(item, 'output')]
+  return parts.every((part) => !Array.isArray(part) || part.every((one) => TEXT_PARTS.has(member(one, 'type'))))
+}
+
+/** Items that only name what the provider keeps, or hold what was seen. */
+const ELSEWHERE: ReadonlySet<unknown> = new Set(['item_reference', 'computer_call_output', 'image_generation_call'])
+const TEXT_PARTS: ReadonlySet<unknown> = new Set([
+  'input_text',
+  'output_text',
+  'refusal',
+  'summary_text',
+  'reasoning_text',
+])
+
+/** `usage` of a response: the input has the cached tokens in it, the output those of reasoning. */
+function usageOf(usage: unknown): Usage | null {
+  if (!isObject(usage)) return null
+  const { input_tokens: prompt, output_tokens: completion } = usage
+  if (!isTokens(prompt) || !isTokens(completion)) return null
+  const cachedRead = tokens(member(usage.input_tokens_details, 'cached_tokens'))
+  const reasoning = tokens(member(usage.output_tokens_details, 'reasoning_tokens'))
+  return { prompt, completion, cachedRead, cachedWrite: 0, reasoning }
+}

@@ -1,0 +1,73 @@
+import type { Call } from '../../../call/index.ts'
+
+/** One endpoint of a route, as the plane needs it. */
+export interface ModelEndpoint {
+  /** Tells it from all others. */
+  readonly key: string
+  /** How metrics and records name it. */
+  readonly label: string
+  /** Name of the route. */
+  readonly route: string
+  readonly provider: string
+  /** Base URL including `/v1`, without a slash at its end. */
+  readonly upstream: string
+  /** Null: it takes no key. */
+  readonly apiKeyFile: string | null
+  /** Where it runs; null: nobody says. */
+  readonly jurisdiction: string | null
+  readonly wire: EndpointWire
+  /** The model that it is asked for where the caller asked for this one; null: nobody names one. */
+  modelFor(asked: string | null): string | null
+}
+
+/** What of an endpoint depends on its provider. */
+export interface EndpointWire {
+  /** Endpoints below `/v1/` that it serves. */
+  readonly methods: ReadonlySet<string>
+  readonly keyHeader: readonly [name: string, prefix: string]
+  /** Sent with every request, over what the caller sent. */
+  readonly headers: Readonly<Record<string, string>>
+  /** Sent where the caller sent none. */
+  readonly defaults: Readonly<Record<string, string>>
+  /** The path names the model. */
+  readonly perModel: boolean
+  /** Path and query below the base URL. */
+  pathOf(method: string, model: string | null): string
+}
+
+/** Where a request goes. */
+export interface Address {
+  readonly origin: string
+  /** Path and query. */
+  readonly path: string
+}
+
+/** Upstreams that are remembered; a gateway has fewer routes. Beyond it all are forgotten. */
+const MAX_KNOWN = 1000
+const COMPLETIONS = 'chat/completions'
+
+/** The addresses of endpoints. That of completions is parsed once for each. */
+export class Addresses {
+  readonly #completions = new Map<string, Address>()
+
+  /** Throws on a base URL that is none. */
+  of(endpoint: Reached, call: Asked, model: string | null): Address {
+    const { upstream, wire } = endpoint
+    if (call.method !== COMPLETIONS || wire.perModel) return addressOf(endpoint, call, model)
+    const known = this.#completions.get(upstream)
+    if (known !== undefined) return known
+    const address = addressOf(endpoint, call, model)
+    if (this.#completions.size >= MAX_KNOWN) this.#completions.clear()
+    this.#completions.set(upstream, address)
+    return address
+  }
+}
+
+type Reached = Pick<ModelEndpoint, 'upstream' | 'wire'>
+type Asked = Pick<Call, 'method' | 'name' | 'operation'>
+
+function addressOf({ upstream, wire }: Reached, { method, name, operation }: Asked, model: string | null): Address {
+  const isModel = operation === 'model.info' && name !== null && method === 'models'
+  const { origin, pathname, search } = new URL(upstream + wire.pathOf(isModel ? `${method}/${name}` : method, model))
+  return { origin, path: pathname + search }
+}
