@@ -19,6 +19,8 @@ export interface Posture {
   readonly taintStorePath: string
   readonly guards: readonly { readonly url: string; readonly failOpen: boolean }[]
   readonly approvalPreview: { readonly mode: string }
+  readonly dlpProfiles: Readonly<Record<string, { readonly onOversize?: string; readonly streamCarryBytes: number }>>
+  readonly dlp: { readonly defaultProfile: string }
   readonly revocationsFile: string
   readonly sessionBudgetUSD: number
   readonly budgetsFile: string
@@ -133,6 +135,25 @@ export const checks: readonly Check[] = [
     risk: 'arguments and answers cross the network in the clear on their way to a classifier',
     fix: 'use https in the url of every guard',
     applies: (config) => config.guards.some(({ url }) => isPlainAway(url)),
+  },
+  {
+    id: 'dlp-without-default',
+    risk: 'calls that no binding names pass unread by data-loss prevention',
+    fix: 'set dlp.defaultProfile',
+    applies: ({ dlp, dlpProfiles }) =>
+      Object.keys(dlpProfiles).length > 0 && (dlp.defaultProfile === '' || dlp.defaultProfile === 'none'),
+  },
+  {
+    id: 'dlp-oversize-passes',
+    risk: 'a secret passes in a message that is too long to be read',
+    fix: 'set onOversize of the profile to deny, and maxScanBytes to what is needed',
+    applies: ({ dlpProfiles }) => Object.values(dlpProfiles).some(({ onOversize }) => onOversize === 'audit'),
+  },
+  {
+    id: 'dlp-streams-unheld',
+    risk: 'a secret passes in two pieces of a stream',
+    fix: 'set streamCarryBytes of the profile to 256',
+    applies: ({ dlpProfiles }) => Object.values(dlpProfiles).some(({ streamCarryBytes }) => streamCarryBytes < 0),
   },
   {
     id: 'raw-arguments-kept',
