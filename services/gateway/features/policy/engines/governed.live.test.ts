@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { json, type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
+import { folder, started } from '../../../testing/started.ts'
+
+type Members = Readonly<Record<string, unknown>>
+
+const policy = (more: Members) => ({
+  name: 'default/all',
+  namespace: 'default',
+  agents: ['assistant'],
+  mode: 'enforce',
+  defaultAction: 'deny',
+  cedar: '',
+  rules: [{ name: 'all', action: 'allow' }],
+  ...more,
+})
+
+interface Ground {
+  readonly engine: ScriptedUpstream
+  readonly upstream: ScriptedUpstream
+  /** What a call is answered: `result`, or the error's `data`. */
+  call(tool: string): Promise<Members>
+  /** Names of the tools that are shown. */
+  list(): Promise<readonly string[]>
+  records(kind: string): Promise<readonly Members[]>
+  metrics(): Promise<string>
+}
+
+async function ground(t: TestContext, policies: readonly Members[], rego: Members | null): Promise<Ground> {
+  const dir = await folder(t)
+  const [engine, upstream] = [await startScriptedUpstream(), await startScriptedUpstream()]
+  t.after(() => Promise.all([engine.close(), upstream.close()]))
+  upstream.answers((request, response) => {
+    const tools = ['read', 'write', 'odd'].map((name) => ({ name, inputSchema: { type: 'object' } }))
+    const result = request.body.includes('tools/list') ? { tools } : { content: [] }
+    return json(JSON.stringify({ jsonrpc: '2.0', id: 1, result }))(request, response)
+  })
+  const policyFile = join(dir, 'policies.json')
+  await writeFile(policyFile, JSON.stringify({ version: 1, generation: 1, revision: 'sha256:1', policies }))
+  const auditPath = join(dir, 'audit.jsonl')
+  const { gateway, issuer } = await started(t, {
+    policyFile,
+    auditPath,
+    upstreams: { notes: upstream.url },
+    ...(rego !== null && { policy: { rego: { url: engine.url, ...rego } } }),
+  })
+  const headers = {
+    authorization: `Bearer ${issuer.token()}`,
+    accept: 'application/json',
+    'content-type': 'application/json',
+  }
+  const ask = async (method: string, params: Members) => {
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })
+    return Object(await (await fetch(`${gateway.url}/mcp/notes`, { method: 'POST', headers, body })).json())
+  }
+  return {
+    engine,
+    upstream,
+    async call(name) {
+      const { result, error } = await ask('tools/call', { name, arguments: { n: 1 } })
+      return error?.data ?? result
+    },
+    async list() {
+      const { result } = await ask('tools/list', {})
+      return result.tools.map(({ name }: { name: string }) => name)
+    },
+    async records(kind) {
+      const lines = (await readFile(auditPath, 'utf8')).trim().split('\n')
+      return lines.map((line) => Object(JSON.parse(line)).rec).filter((rec) => rec.kind === kind)
+    },
+    metrics: async () => (await fetch(`${gateway.adminUrl}/metrics`)).text(),
+  }
+}
+
+test('an engine that denies is obeyed: the caller, the record and the metrics say so', async (t) => {
+  // Shows D3.metric.plat_gateway_rego_evaluations_total.
+  const { engine, upstream, call, records, metrics } = await ground(t, [policy({})], {})
+  engine.answers(json('{"result": {"action": "deny", "reason": "not on Sundays"}}'))
+  const { error, policy: by } = await call('read')
+  assert.deepEqual([error, by, upstream.received.length], ['policy_denied', 'rego', 0])
+  const [denied] = await records('decision')
+  assert.deepEqual([denied?.policy, denied?.reason, denied?.rule], ['rego', 'not on Sundays', undefined])
+  assert.deepEqual(denied?.engines, [
+    { action: 'allow', name: 'native' },
+    { action: 'deny', name: 'rego' },
+  ])
+  engine.answers((_, response) => void response.writeHead(500).end())
+  assert.equal((await call('read')).error, 'policy_denied')
+  engine.answers(json('{"result": true}'))
+  assert.deepEqual(await call('read'), { content: [] })
+  const text = await metrics()
+  assert.match(text, /^plat_gateway_rego_evaluations_total\{outcome="ok"\} 2$/m)
+  assert.match(text, /^plat_gateway_rego_evaluations_total\{outcome="error"\} 1$/m)
+  const [, second] = await records('decision')
+  assert.equal(second?.reason, 'the policy engine (policy.rego) answered 500')
+})
+
+test('a list asks the engine once, whatever it holds, and hides what has no verdict', async (t) => {
+  const hidden = { name: 'no', action: 'deny', match: { tools: ['write'] } }
+  const { engine, list } = await ground(t, [policy({ rules: [{ name: 'all', action: 'allow' }, hidden] })], {})
+  engine.answers(json('{"result": {"tools": {"read": true, "write": true}}}'))
+  assert.deepEqual(await list(), ['read'])
+  assert.equal(engine.received.length, 1)
+  assert.deepEqual(JSON.parse(engine.received[0]?.body ?? '').input.tools, ['read', 'write', 'odd'])
+  engine.answers((_, response) => void response.writeHead(503).end())
+  assert.deepEqual(await list(), [])
+})
+
+test('what is only tried out changes nothing, is counted by policy and verdict, and stands in the records', async (t) => {
+  // Shows D3.metric.plat_gateway_dryrun_decisions_total.
+  const dry = policy({ name: 'default/dry', mode: 'dryRun', rules: [{ name: 'no', action: 'require_approval' }] })
+  const { engine, call, list, records, metrics } = await ground(t, [policy({}), dry], { enforcement: 'dryRun' })
+  engine.answers(json('{"result": false}'))
+  assert.deepEqual(await call('read'), { content: [] })
+  assert.deepEqual(await list(), ['read', 'write', 'odd'])
+  const text = await metrics()
+  assert.match(text, /^plat_gateway_dryrun_decisions_total\{policy="default\/dry",would="require_approval"\} 1$/m)
+  assert.match(text, /^plat_gateway_dryrun_decisions_total\{policy="rego",would="deny"\} 1$/m)
+  const [outcome] = (await records('outcome')).filter(({ method }) => method === 'tools/call')
+  assert.deepEqual(outcome?.wouldBe, [
+    { action: 'require_approval', policy: 'default/dry' },
+    { action: 'deny', policy: 'rego' },
+  ])
+  assert.ok(outcome !== undefined && !('engines' in outcome))
+})
+
+test('a Cedar text of a policy decides beside its rules', async (t) => {
+  const cedar = '@id("small") permit(principal, action, resource == Tool::"notes/read") when { context.args.n < 2 };'
+  const { call, list, records, metrics } = await ground(t, [policy({ cedar })], null)
+  assert.deepEqual(await call('read'), { content: [] })
+  assert.equal((await call('write')).error, 'policy_denied')
+  assert.deepEqual(await list(), ['read'])
+  const [denied] = await records('decision')
+  assert.equal(denied?.reason, 'no Cedar policy of default/all permits this')
+  assert.deepEqual(denied?.engines, [
+    { action: 'allow', name: 'native' },
+    { action: 'deny', name: 'cedar' },
+  ])
+  const text = await metrics()
+  assert.match(text, /^plat_gateway_cedar_available 1$/m)
+  assert.match(text, /^plat_gateway_cedar_policies_unavailable 0$/m)
+})
