@@ -78,6 +78,29 @@ test('a code of another flow, another issuer and no issuer are refused, and noth
   assert.deepEqual((await ground.admin('GET', '/v1/accounts')).body, { items: [], nextCursor: null })
 })
 
+test('what came back to the address of another provider is refused: a code goes to nobody but the provider that gave it', async (t) => {
+  const provider = (name: string) => ({
+    name,
+    issuer: providers.hub.url,
+    clientID: 'vault',
+    allowedServers: ['default/notes'],
+  })
+  const ground = await VaultGround.start(t, providers, { vault: { providers: [provider('hub'), provider('nub')] } })
+  const browser = ground.browser()
+  await ground.login(browser, 'ada', 'nub')
+  const [, other = ''] = /name="flow" value="([^"]+)"/.exec(browser.page.text) ?? []
+  await ground.login(browser, 'ada', 'hub')
+  assert.equal((await browser.submit({ flow: other, action: 'disconnect' })).status, 400)
+  await ground.login(browser, 'ada', 'nub')
+  const { url: asked } = await browser.submit({ action: 'connect' }, (url) => url.href.includes('redirect_uri'))
+  const back = new URL(`${CONNECT}/callback`)
+  for (const [name, value] of Object.entries({ code: 'of-hub', state: asked.searchParams.get('state') ?? '' })) {
+    back.searchParams.set(name, value)
+  }
+  const shown = await browser.open(back)
+  assert.deepEqual([shown.status, STRANGE.test(shown.text)], [400, true])
+})
+
 test('whoever opens somebody else’s link connects an account of his own', async (t) => {
   const ground = await VaultGround.start(t, providers)
   const link = (await ground.callAs('mallory')).connectURL ?? ''

@@ -145,7 +145,7 @@ test('each preset leads to its provider, and what is configured leads elsewhere'
 })
 
 test('a code, a refresh token and a revocation are sent as the provider wants its client: secret, PKCE, resource, over its own authority', async (t) => {
-  // Shows D3.tokenVault.providers.clientAuth, D3.tokenVault.providers.disablePKCE, D3.tokenVault.providers.resource,
+  // Shows D3.tokenVault.providers.issuer, D3.tokenVault.providers.clientAuth, D3.tokenVault.providers.disablePKCE, D3.tokenVault.providers.resource,
   // D3.tokenVault.providers.caFile, D3.tokenVault.providers.tokenURL, D3.tokenVault.providers.revocationURL.
   const server = await authorizationServer(t)
   const { url, asked, outside, login, common } = server
@@ -181,6 +181,10 @@ test('a code, a refresh token and a revocation are sent as the provider wants it
   assert.ok(!isRefusal(untold), JSON.stringify(untold))
   assert.equal(untold.expiresAt, null)
   await basic.revoke(untold)
+  // Where nothing is discovered either, an issuer that is configured must be said.
+  const said = providerOf({ ...common, ...addresses, issuer: url }, { ...outside, login })
+  assert.ok(isRefusal(await said.redeem('code=the-code&state=the-state', CONSENT)))
+  assert.ok(isRefusal(await said.redeem('code=the-code&state=the-state&iss=whoever', CONSENT)))
   const authorization = `Basic ${Buffer.from('plat:s3cret%26%3D').toString('base64')}`
   assert.deepEqual(asked, [
     { path: '/elsewhere', authorization, form: { grant_type: 'authorization_code', code: 'the-code', redirect_uri } },

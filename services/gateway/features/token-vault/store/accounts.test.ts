@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { systemIds, TestClock } from '@plat/core'
 import { openFileJournal } from '@plat/state'
+import { until } from '@plat/testkit/until'
 import { decodeEvent, type Owner, ownerKey, type Tokens } from './account.ts'
 import { Accounts } from './accounts.ts'
 import { openEnvelope } from './envelope.ts'
@@ -92,6 +93,21 @@ test('what is removed or replaced is not in the file any more, and comes back by
   assert.equal(second.accounts.get(ownerKey(ada)), null)
   assert.deepEqual(await second.accounts.tokens(kept(second.accounts, bob)), tokens('two'))
   await second.close()
+})
+
+test('what was got for an account that is gone changes nothing of the one that came after it', async (t) => {
+  const { accounts, stored, close } = await opened(await folder(t))
+  await accounts.connect(ada, tokens('one'))
+  const gone = kept(accounts, ada)
+  await accounts.remove(gone, 'disconnected')
+  // Once the journal is written anew the versions of the key begin anew.
+  await until(async () => !(await stored()).includes(gone.sealed.data), 'the journal to be written anew')
+  await accounts.connect(ada, tokens('two'))
+  assert.equal(kept(accounts, ada).version, gone.version)
+  assert.equal(await accounts.renew(gone, tokens('stale')), null)
+  assert.equal(await accounts.remove(gone, 'invalid_grant'), false)
+  assert.deepEqual(await accounts.tokens(kept(accounts, ada)), tokens('two'))
+  await close()
 })
 
 test('a seal opens for its account alone, under its key alone, and not with a bit changed', async (t) => {
