@@ -12,6 +12,8 @@ const LF = 0x0a
 export interface ScanOptions {
   /** Byte to begin at, the start of a line; 0 when absent. */
   readonly from?: number
+  /** What is read into (`scanBuffer`); one of its own when absent. */
+  readonly buffer?: Buffer
   /**
    * Called for each line that has its LF, which `end` excludes. `offset` is the line's place in the file. The buffer is only valid
    * during the call. False stops the scan.
@@ -32,9 +34,14 @@ export interface Rest {
   readonly tooLong: boolean
 }
 
+/** For whoever scans again and again. */
+export function scanBuffer(): Buffer {
+  return Buffer.allocUnsafeSlow(CHUNK_BYTES + MAX_LINE_BYTES)
+}
+
 /** Hands out every line of a file in order, without copying lines. */
 export async function scanLines(source: ReadAt, options: ScanOptions): Promise<Rest> {
-  const buffer = Buffer.allocUnsafe(CHUNK_BYTES + MAX_LINE_BYTES)
+  const buffer = options.buffer ?? scanBuffer()
   let position = options.from ?? 0
   let kept = 0
   for (;;) {

@@ -1,7 +1,7 @@
 import { type FileHandle, open } from 'node:fs/promises'
 import { offsetOf, seqOf } from '../find.ts'
 import type { Head } from '../format.ts'
-import { scanLines } from '../lines.ts'
+import { scanBuffer, scanLines } from '../lines.ts'
 import { startOfLast } from '../tail.ts'
 import { checkpointsPath, isCheckpointLine, lastCheckpoint, treePath } from './kept.ts'
 import { leafHash } from './tree.ts'
@@ -20,6 +20,7 @@ export class TreeGrower {
   readonly #ledger: FileHandle
   readonly #checkpoints: FileHandle
   readonly #tree: TreeFile
+  readonly #buffer = scanBuffer()
   /** Byte of the ledger at which the next leaf begins. */
   #offset: number
   /** Checkpoints up to this record stand beside the ledger. */
@@ -63,7 +64,7 @@ export class TreeGrower {
     }
     const read = async (target: Uint8Array, position: number) =>
       (await this.#ledger.read(target, 0, target.length, position)).bytesRead
-    if (this.#tree.size <= to.seq) await scanLines({ read }, { from: this.#offset, onLine })
+    if (this.#tree.size <= to.seq) await scanLines({ read }, { from: this.#offset, buffer: this.#buffer, onLine })
     if (this.#tree.size !== to.seq + 1 || (head !== '' && head !== to.hash)) {
       throw new Error(`the ledger file no longer holds record ${to.seq} as it was written`)
     }
