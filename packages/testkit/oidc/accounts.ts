@@ -23,7 +23,7 @@ export interface AccountsSetup {
 export interface AccountsProvider {
   /** Its issuer, `http://127.0.0.1:<port>`. */
   readonly url: string
-  /** What its token endpoint answered so far: `granted <grant_type>` or `refused <grant_type> <error>`. */
+  /** What its token endpoint answered so far: `granted <grant_type>`, `refused <grant_type> <error>`, `believed <person> at <resource>`. */
   said(): readonly string[]
   /** Ends the account of a person: none of its tokens is good for anything any more. */
   end(person: string): Promise<void>

@@ -9,7 +9,7 @@ after(() => providers.close())
 const grant = { grant: 'id-jag', scopes: ['read'] }
 
 test('with grant id-jag a user logs in and says yes, and the identity provider vouches for him at the hub, again and again', async (t) => {
-  // Shows D3.tokenVault.providers.grant, D3.tokenVault.providers.idJag.audience, D3.tokenVault.providers.idJag.scopes,
+  // Shows D3.tokenVault.providers.idJag.resource, D3.tokenVault.providers.grant, D3.tokenVault.providers.idJag.audience, D3.tokenVault.providers.idJag.scopes,
   // D3.tokenVault.providers.idJag.idpTokenURL, D3.tokenVault.providers.idJag.idpClientID, D3.tokenVault.login.scopes,
   // D3.tokenVault.providers.idJag.idpClientSecretFile.
   const { idp, hub } = providers
@@ -18,7 +18,12 @@ test('with grant id-jag a user logs in and says yes, and the identity provider v
     provider: {
       ...grant,
       clientAuth: 'post',
-      idJag: { idpTokenURL: `${idp.url}/token`, audience: hub.url, scopes: ['read'] },
+      idJag: {
+        idpTokenURL: `${idp.url}/token`,
+        audience: hub.url,
+        scopes: ['read'],
+        resource: 'https://notes.example/mcp',
+      },
     },
     login: { scopes: ['offline_access'] },
   })
@@ -41,6 +46,7 @@ test('with grant id-jag a user logs in and says yes, and the identity provider v
     async () => assert.equal((await ground.callAs('ada')).as, 'ada'),
   )
   assert.ok(idp.said().includes('granted refresh_token'), 'the login was renewed')
+  assert.ok(hub.said().includes('believed ada at https://notes.example/mcp'))
 })
 
 test('a user for whom the identity provider vouches no more is asked to connect again', async (t) => {
