@@ -1,5 +1,6 @@
 export { type Algorithm, type AlgorithmName, algorithms, type MldsaName } from './algorithms.ts'
 export { CIPHER_KEY_BYTES, type Cipher, openCipher } from './cipher.ts'
+export { openBytes, type SealedBytes, sealBytes } from './envelope.ts'
 export {
   ensureKeyFiles,
   generateKeyFiles,

@@ -10,6 +10,7 @@ import type { GatewayConfig } from './config.ts'
 import {
   authMetrics,
   budgetMetrics,
+  captureMetrics,
   dlpMetrics,
   failoverMetrics,
   guardMetrics,
@@ -27,8 +28,9 @@ import {
 import { createApprovals } from './features/approvals/index.ts'
 import { createAudit } from './features/audit/index.ts'
 import { createBudgets, type OpeningLimits, openLimits, pricingSlot } from './features/budgets/index.ts'
+import { createCaptures } from './features/captures/index.ts'
 import { createCredentials } from './features/credentials/index.ts'
-import { createDlp } from './features/dlp/index.ts'
+import { createDlp, createEraser } from './features/dlp/index.ts'
 import { createGuards } from './features/guards/index.ts'
 import { type Authenticator, createAuthenticator, openPeople, type People } from './features/identity/index.ts'
 import { bindToSvid, createProfiling } from './features/listeners/index.ts'
@@ -214,6 +216,8 @@ async function startFeatures(shared: Shared) {
   const taint = keep(
     await createTaint({ ...shared, clears: (snapshot) => servers.clears(snapshot), metrics: taintMetrics(metrics) }),
   )
+  const redact = createEraser(config.dlpProfiles, config.captureArgs.dlpProfile)
+  const captures = keep(await createCaptures({ ...shared, redact, metrics: captureMetrics(metrics) }))
   const guards = keep(
     createGuards({
       ...shared,
@@ -240,6 +244,7 @@ async function startFeatures(shared: Shared) {
     servers,
     models,
     taint,
+    captures,
     guards,
     policies,
     approvals,
@@ -319,6 +324,7 @@ function createPipeline(shared: Shared, features: Features & { readonly pins: Pi
       metrics: runnerMetrics(metrics),
       policyRevision: (snapshot) => snapshot.get(policySlot).revision,
       prices: (snapshot) => snapshot.get(pricingSlot),
+      onArguments: features.captures.onArguments,
       log,
     }),
   )

@@ -15,6 +15,7 @@ import { adminBlock, adminOidcBlock } from './admin/config.ts'
 import { approvalPreviewBlock, approvalQuorumBlock, approvalsBlock } from './features/approvals/config.ts'
 import { auditBlock, transparencyLogBlock } from './features/audit/config.ts'
 import { budgetsBlock } from './features/budgets/config.ts'
+import { captureArgsBlock } from './features/captures/config.ts'
 import { dlpBlock, dlpProfilesBlock } from './features/dlp/config.ts'
 import { guardsBlock } from './features/guards/config.ts'
 import { dpopBlock, identityBlock } from './features/identity/config.ts'
@@ -56,6 +57,7 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   dlpBlock,
   taintBlock,
   guardsBlock,
+  captureArgsBlock,
   adminBlock,
   adminOidcBlock,
   postureBlock,
@@ -82,6 +84,7 @@ export type GatewayConfig = Readonly<
       identity: Readonly<Static<typeof identityBlock.schema>>
       dpop: Readonly<Static<typeof dpopBlock.schema>>
       dlp: Readonly<Static<typeof dlpBlock.schema>>
+      captureArgs: Readonly<Static<typeof captureArgsBlock.schema>>
       approvalPreview: Readonly<Static<typeof approvalPreviewBlock.schema>>
       adminAuth: Readonly<Static<typeof adminBlock.schema> & { oidc: Static<typeof adminOidcBlock.schema> }>
       modelRouting: Readonly<Static<typeof modelRoutingBlock.schema>>
@@ -153,7 +156,8 @@ export function readConfigFile(path: string): { kind: 'text'; text: string } | {
 
 /** Gives a checked configuration without errors its type; throws when tables and types disagree. */
 export function typedConfig(config: Record<string, unknown>): GatewayConfig {
-  const { tls, identity, dpop, dlp, adminAuth, approvalPreview, modelRouting, policy, posture, tokenVault } = config
+  const { tls, identity, dpop, dlp, captureArgs, adminAuth, approvalPreview } = config
+  const { modelRouting, policy, posture, tokenVault } = config
   if (
     Check(listenersBlock.schema, config) &&
     Check(policyBlock.schema, config) &&
@@ -173,6 +177,7 @@ export function typedConfig(config: Record<string, unknown>): GatewayConfig {
     Check(identityBlock.schema, identity) &&
     Check(dpopBlock.schema, dpop) &&
     Check(dlpBlock.schema, dlp) &&
+    Check(captureArgsBlock.schema, captureArgs) &&
     Check(modelRoutingBlock.schema, modelRouting) &&
     Check(postureBlock.schema, posture) &&
     Check(tokenVaultBlock.schema, tokenVault) &&
@@ -190,6 +195,7 @@ export function typedConfig(config: Record<string, unknown>): GatewayConfig {
       identity,
       dpop,
       dlp,
+      captureArgs,
       adminAuth: { ...adminAuth, oidc: adminAuth.oidc },
       approvalPreview,
       modelRouting,

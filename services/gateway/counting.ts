@@ -1,4 +1,5 @@
 import type { BudgetMetrics } from './features/budgets/index.ts'
+import type { CapturesParts } from './features/captures/index.ts'
 import type { CountHit } from './features/dlp/index.ts'
 import type { GuardsParts } from './features/guards/index.ts'
 import type { AuthMetrics } from './features/identity/index.ts'
@@ -64,6 +65,12 @@ export function taintMetrics(metrics: GatewayMetrics): TaintParts['metrics'] {
     changed: (op, label) => events.inc({ op, label }),
     sessions: (count) => sessions.set({}, count),
   }
+}
+
+/** What captures count. */
+export function captureMetrics(metrics: GatewayMetrics): CapturesParts['metrics'] {
+  const captures = metrics.counter('plat_gateway_arg_captures_total')
+  return { captured: (outcome) => captures.inc({ outcome }) }
 }
 
 /** What guards count. */

@@ -201,6 +201,13 @@ export const gatewayMetricRows = [
     help: 'Time that guards take to read a text',
   },
   {
+    ...policy,
+    name: 'plat_gateway_arg_captures_total',
+    type: 'counter',
+    labels: { outcome: ['written', 'dropped', 'failed'] },
+    help: 'Arguments that were to be captured, by what came of it',
+  },
+  {
     ...revocation,
     name: 'plat_gateway_revoked_total',
     type: 'counter',

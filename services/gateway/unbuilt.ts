@@ -1,7 +1,6 @@
 import type { ConfigBlock } from '@plat/config'
 import { a2aBlock } from './features/a2a/config.ts'
 import { auditCollectorBlock } from './features/audit-collector/config.ts'
-import { captureArgsBlock } from './features/captures/config.ts'
 import { cibaBlock } from './features/ciba/config.ts'
 import { clientAuditBlock } from './features/client-audit/config.ts'
 import { configBundleBlock } from './features/config-bundle/config.ts'
@@ -33,7 +32,6 @@ export const unbuiltBlocks: readonly ConfigBlock[] = [
   notificationsBlock,
   energyBlock,
   sandboxUsageBlock,
-  captureArgsBlock,
   activityBlock,
   sessionsBlock,
   memoryBlock,

@@ -1,11 +1,22 @@
-import { type ConfigBlock, key, requires } from '@plat/config'
+import { type ConfigBlock, key, type Problem, type Rule, requires } from '@plat/config'
 import Type from 'typebox'
+
+/** The profile that needs no configuration: every detector, and every hit taken out. */
+export const REDACT_ALL = 'redact-all'
+
+/** What is captured is redacted by a profile that there is. */
+const profileExists: Rule = ({ dlpProfile }, { dlpProfiles }): Problem[] => {
+  if (typeof dlpProfile !== 'string' || dlpProfile === '' || dlpProfile === REDACT_ALL) return []
+  const isThere = typeof dlpProfiles === 'object' && dlpProfiles !== null && Object.hasOwn(dlpProfiles, dlpProfile)
+  const message = `dlpProfiles has no profile ${dlpProfile}; ${REDACT_ALL} is built in`
+  return isThere ? [] : [{ path: 'captureArgs.dlpProfile', message, severity: 'error' }]
+}
 
 /** `captureArgs` (document 3): encrypted copies of redacted arguments. */
 export const captureArgsBlock = {
   path: 'captureArgs',
   feature: 'captures',
-  built: false,
+  built: true,
   schema: Type.Object({
     enabled: key.flag('Encrypted redacted argument captures.'),
     dir: key.text('Required when enabled; `<dir>/<namespace>/<xx>/<argsSha256>.cap`.'),
@@ -14,5 +25,8 @@ export const captureArgsBlock = {
     retentionDays: key.whole('Days that a capture is kept.', 30, 1),
     dlpProfile: key.text('Default built-in redact-all.'),
   }),
-  rules: [requires('captureArgs', ['dir', 'key'], ({ enabled }) => enabled === true, 'with captureArgs.enabled')],
+  rules: [
+    requires('captureArgs', ['dir', 'key'], ({ enabled }) => enabled === true, 'with captureArgs.enabled'),
+    profileExists,
+  ],
 } satisfies ConfigBlock

@@ -4,6 +4,7 @@ import { Bindings, type BindingsConfig } from './bindings.ts'
 import { type CountHit, Redaction } from './redaction.ts'
 import { createRedactStage, type RedactOptions } from './stage.ts'
 
+export { createEraser } from './eraser.ts'
 export type { CountHit } from './redaction.ts'
 export type { RequestTexts } from './stage.ts'
 

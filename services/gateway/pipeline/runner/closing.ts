@@ -42,6 +42,9 @@ export const rewound: Outcome = {
 /** Status of a call whose caller left before it was answered; no such answer is ever sent. */
 const CALLER_LEFT = 499
 
+/** Who sent which arguments, as they came; the hash is that of the records. */
+export type OnArguments = (identity: Identity, sent: { readonly args: Uint8Array; readonly argsSha256: string }) => void
+
 /** What the end of a call needs. */
 export interface ClosingParts {
   readonly ledgers: Ledgers
@@ -53,6 +56,8 @@ export interface ClosingParts {
   readonly policyRevision?: (snapshot: Snapshot) => string
   /** The prices of a snapshot, for the records of calls that cost something. */
   readonly prices?: (snapshot: Snapshot) => Prices
+  /** Told the arguments of each call that was recorded by their hash. */
+  readonly onArguments?: OnArguments | undefined
 }
 
 /** The second half of the runner: tells the caller, gives back what stages took, and leaves the one record. */
@@ -138,7 +143,10 @@ export class Closing {
   #record(call: GovernedCall, outcome: Outcome, denial: Denial | null, now: number): void {
     const record = this.#closingRecord(call, outcome, denial, now)
     // Nobody waits for this record: the answer has left, and the ledger's own queue is durable in order.
-    if (record !== null) this.#append(call.identity, record, ignore)
+    if (record !== null) {
+      this.#append(call.identity, record, ignore)
+      if (this.#parts.onArguments !== undefined) tellArguments(call, this.#parts.onArguments)
+    }
     this.#count(call, outcome)
     this.#parts.live.remove(call)
   }
@@ -276,6 +284,12 @@ class Entry implements RecordWaiter {
     this.#log.error({ kind: this.#kind, error: reasonOf(error) }, 'a record could not be made durable')
     this.#tell(false)
   }
+}
+
+function tellArguments({ identity, received, described }: GovernedCall, tell: OnArguments): void {
+  const args = received?.args ?? null
+  const argsSha256 = described?.argsSha256
+  if (args !== null && argsSha256 !== undefined) tell(identity, { args, argsSha256 })
 }
 
 /** Nobody waits. */

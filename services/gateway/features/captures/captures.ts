@@ -1,0 +1,118 @@
+import { mkdir, opendir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import path from 'node:path'
+import type { Clock, Ids } from '@plat/core'
+import type { Cipher } from '@plat/keys'
+import { type Capture, capturePath, sealCapture } from '@plat/ledger'
+
+/** Captures that wait to be written; further ones are dropped. */
+export const WAITING_MAX = 1024
+/** Bytes of arguments that wait to be written. */
+export const WAITING_MAX_BYTES = 67_108_864
+/** How often captures are looked for that have grown old, in milliseconds. */
+const SWEEP_EVERY_MS = 3_600_000
+const DAY_MS = 86_400_000
+
+export type CaptureOutcome = 'written' | 'dropped' | 'failed'
+
+export interface CapturesOptions {
+  readonly dir: string
+  readonly cipher: Cipher
+  readonly retentionDays: number
+  /** What may be kept of arguments; null: nothing. */
+  readonly redact: (args: Uint8Array) => Uint8Array | null
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly onOutcome: (outcome: CaptureOutcome) => void
+  readonly onFault: (error: unknown) => void
+}
+
+/** Writes captures one after another, behind the calls that they are of: nothing waits for them, and what is too much is dropped. */
+export class Captures {
+  readonly #options: CapturesOptions
+  readonly #waiting: Capture[] = []
+  #waitingBytes = 0
+  #working: Promise<void> | null = null
+  readonly #stopSweep: () => void
+
+  constructor(options: CapturesOptions) {
+    this.#options = options
+    this.#stopSweep = options.clock.every(SWEEP_EVERY_MS, () => void this.sweep())
+  }
+
+  add(capture: Capture): void {
+    const bytes = this.#waitingBytes + capture.args.byteLength
+    if (this.#waiting.length >= WAITING_MAX || bytes > WAITING_MAX_BYTES) {
+      this.#options.onOutcome('dropped')
+      return
+    }
+    this.#waiting.push(capture)
+    this.#waitingBytes = bytes
+    this.#working ??= this.#work()
+  }
+
+  /** Forgets captures that nobody called for again in `retentionDays`. Never rejects. */
+  async sweep(): Promise<void> {
+    const { dir, clock, retentionDays, onFault } = this.#options
+    const oldest = clock.now() - retentionDays * DAY_MS
+    try {
+      for await (const entry of await opendir(dir, { recursive: true })) {
+        if (!entry.isFile() || !entry.name.includes('.cap')) continue
+        const file = path.join(entry.parentPath, entry.name)
+        if ((await stat(file)).mtimeMs < oldest) await rm(file, { force: true })
+      }
+    } catch (error) {
+      if (!isMissing(error)) onFault(error)
+    }
+  }
+
+  /** What waits is still written. */
+  async close(): Promise<void> {
+    this.#stopSweep()
+    await this.#working
+  }
+
+  async #work(): Promise<void> {
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      this.#waitingBytes -= next.args.byteLength
+      let outcome: CaptureOutcome
+      try {
+        outcome = await this.#write(next)
+      } catch (error) {
+        this.#options.onFault(error)
+        outcome = 'failed'
+      }
+      this.#options.onOutcome(outcome)
+    }
+    this.#working = null
+  }
+
+  async #write(capture: Capture): Promise<CaptureOutcome> {
+    const { dir, cipher, clock, ids, redact } = this.#options
+    const file = capturePath(dir, capture)
+    if (file === null) throw new Error('the namespace of a capture is no name of a folder')
+    if (await isThereAgain(file, clock.now())) return 'written'
+    const args = redact(capture.args)
+    if (args === null) return 'dropped'
+    const text = await sealCapture({ ...capture, args }, { cipher, random: (bytes) => ids.random(bytes) })
+    await mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
+    const temporary = `${file}.${ids.uuid()}`
+    await writeFile(temporary, text, { mode: 0o600 })
+    await rename(temporary, file)
+    return 'written'
+  }
+}
+
+/** The same arguments again count as young. */
+async function isThereAgain(file: string, now: number): Promise<boolean> {
+  try {
+    await utimes(file, now / 1000, now / 1000)
+    return true
+  } catch (error) {
+    if (isMissing(error)) return false
+    throw error
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT'
+}

@@ -1,0 +1,68 @@
+import { type Clock, glob, type Ids, reasonOf } from '@plat/core'
+import { openCipher } from '@plat/keys'
+import type { Capture } from '@plat/ledger'
+import type { Log } from '@plat/process'
+import type { Identity } from '../../call/index.ts'
+import { type CaptureOutcome, Captures } from './captures.ts'
+
+export { captureArgsBlock, REDACT_ALL } from './config.ts'
+
+export interface CapturesParts {
+  readonly config: {
+    readonly captureArgs: {
+      readonly enabled: boolean
+      readonly dir: string
+      readonly key: string
+      readonly namespaces: readonly string[]
+      readonly retentionDays: number
+    }
+  }
+  /** By `captureArgs.dlpProfile`. */
+  readonly redact: (args: Uint8Array) => Uint8Array | null
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+  /** `plat_gateway_arg_captures_total`. */
+  readonly metrics: { captured(outcome: CaptureOutcome): void }
+}
+
+/** Copies of the arguments of calls, for whoever holds the key. */
+export interface CapturesFeature {
+  /** Undefined: nothing is captured. */
+  readonly onArguments: ((caller: Identity, sent: Omit<Capture, 'namespace'>) => void) | undefined
+  close(): Promise<void>
+}
+
+/** Argument captures (document 3, `captureArgs`). Rejects with one line when the key cannot be used. */
+export async function createCaptures(parts: CapturesParts): Promise<CapturesFeature> {
+  const { config, redact, clock, ids, log, metrics } = parts
+  const { enabled, dir, key, namespaces, retentionDays } = config.captureArgs
+  if (!enabled) return { onArguments: undefined, close: async () => {} }
+  const captures = new Captures({
+    dir,
+    cipher: await openKey(key),
+    retentionDays,
+    redact,
+    clock,
+    ids,
+    onOutcome: (outcome) => metrics.captured(outcome),
+    onFault: (error) => log.error({ error: reasonOf(error) }, 'arguments could not be captured'),
+  })
+  void captures.sweep()
+  const wanted = namespaces.map(glob)
+  return {
+    onArguments({ namespace }, { args, argsSha256 }) {
+      if (wanted.length > 0 && !wanted.some((fits) => fits(namespace))) return
+      captures.add({ namespace, argsSha256, args })
+    },
+    close: () => captures.close(),
+  }
+}
+
+async function openKey(uri: string) {
+  try {
+    return await openCipher(uri)
+  } catch (error) {
+    throw new Error(`captureArgs.key: ${reasonOf(error)}`)
+  }
+}

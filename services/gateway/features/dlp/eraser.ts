@@ -1,0 +1,34 @@
+import { isDenial } from '../../call/index.ts'
+import { DETECTOR_IDS } from './detectors/table.ts'
+import { compileProfile, type ProfileConfig } from './profile.ts'
+import { Redaction } from './redaction.ts'
+
+/** Every detector, those included that a profile has to name. */
+const EVERYTHING: ProfileConfig = {
+  detectors: [...DETECTOR_IDS],
+  custom: [],
+  requestAction: 'redact',
+  responseAction: 'off',
+  maxScanBytes: 1024 * 1024,
+  streamCarryBytes: 0,
+  entropyMinLength: 32,
+  entropyThreshold: 4.3,
+}
+
+/**
+ * Takes out of arguments whatever a profile finds, whatever it would do about it in a call. Without a profile of that name every detector
+ * looks. Null: there is more of it than is read, or it is no strict JSON.
+ */
+export function createEraser(
+  profiles: Readonly<Record<string, ProfileConfig>>,
+  name: string,
+): (args: Uint8Array) => Uint8Array | null {
+  const { onSecret: _, ...named } = (Object.hasOwn(profiles, name) ? profiles[name] : undefined) ?? EVERYTHING
+  const profile = compileProfile(name, { ...named, requestAction: 'redact', onOversize: 'deny' })
+  const direction = profile.arguments
+  return (args) => {
+    if (direction === null) return null
+    const judged = new Redaction(profile, direction, 'arguments', () => {}).judge(args, {})
+    return isDenial(judged) ? null : judged.bytes
+  }
+}
