@@ -31,7 +31,7 @@ export interface RevocationsOptions {
 
 /** The kill switch, as it concerns what users left here. */
 export interface RevokedUsers {
-  /** By name or with everybody; not while a revocation only suspends. */
+  /** By name; a suspension does not count. */
   revoked(user: string): boolean
   /** Is told of every user whom an entry revokes by name from now on. */
   follow(tell: (user: string) => void): void

@@ -59,10 +59,10 @@ export class RevocationList {
     return [...this.#byId.values()].filter(({ until }) => now < until).map(({ revocation }) => revocation)
   }
 
-  /** Whether this user, or everybody, is revoked; a suspension is meant to be lifted, and does not count. */
+  /** Whether this user is revoked by name; a suspension is meant to be lifted, and does not count. */
   hasRevoked(user: string, clock: Pick<Clock, 'now'>): boolean {
-    const entries = [...(this.#byScope.get('user')?.get(user) ?? []), ...(this.#byScope.get('all')?.get('') ?? [])]
-    return entries.some(({ revocation, until }) => revocation.mode === 'revoke' && clock.now() < until)
+    const entries = this.#byScope.get('user')?.get(user) ?? new Set()
+    return [...entries].some(({ revocation, until }) => revocation.mode === 'revoke' && clock.now() < until)
   }
 
   /** The denial of the narrowest entry that matches; null when none does. The time is asked only where an entry names the caller. */

@@ -141,3 +141,21 @@ test('the reason that people wrote is not told to the caller', async () => {
   await revocations.revoke(entry({ all: true }), 'me')
   assert.doesNotMatch(JSON.stringify(revocations.judge(ada)), /laptop/)
 })
+
+test('whoever keeps things of users is told who is revoked by name, and not who is suspended or one of all', async () => {
+  const { revocations, clock } = await world()
+  const told: string[] = []
+  revocations.followUsers((user) => told.push(user))
+  const later = new Date(clock.now() + 1_000).toISOString()
+  await revocations.revoke(entry({ user: 'ada' }, { expiresAt: later }), 'me')
+  await revocations.revoke(entry({ user: 'bob' }, { mode: 'suspend' }), 'me')
+  await revocations.revoke(entry({ all: true }), 'me')
+  await revocations.revoke(entry({ agent: 'default/assistant' }), 'me')
+  assert.deepEqual(told, ['ada'])
+  assert.deepEqual(
+    ['ada', 'bob', 'eve'].map((user) => revocations.hasRevoked(user)),
+    [true, false, false],
+  )
+  clock.advance(1_000)
+  assert.equal(revocations.hasRevoked('ada'), false)
+})

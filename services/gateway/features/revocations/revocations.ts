@@ -102,7 +102,7 @@ export class Revocations {
     return this.#listed?.judge(who, clock) ?? this.#kept.list.judge(who, clock)
   }
 
-  /** Whether this user is revoked, by name or with everybody; not while a revocation only suspends. */
+  /** Whether this user is revoked by name; a suspension does not count. */
   hasRevoked(user: string): boolean {
     const { clock } = this.#parts
     return this.#listed?.hasRevoked(user, clock) === true || this.#kept.list.hasRevoked(user, clock)
