@@ -44,6 +44,7 @@ test('a login is good in the browser that began alone, and once, and so is the q
   assert.match((await mine.open(back)).text, /You are logged in as<\/dt><dd>mallory/)
   const form = mine.page
   await mine.submit({ action: 'connect' }, (url) => url.origin === ground.hub.url)
+  assert.equal((await mine.submit({ action: 'connect' })).status, 400, 'the question is answered')
   assert.match((await mine.open(back)).text, /The login or hub did not agree/, 'the code is spent')
   // The page of another browser, with its form: sent by a victim it would connect the victim's account to mallory.
   const victim = ground.browser()
