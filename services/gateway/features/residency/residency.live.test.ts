@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { createDialer, createRangeCheck, dialFault, type Residency } from '@plat/http'
 import { silentLog } from '@plat/process'
-import { json, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
+import { json, type Script, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { until } from '@plat/testkit/until'
 import { folder, started } from '../../testing/started.ts'
 import { residentDialer } from './dialer.ts'
@@ -72,21 +72,24 @@ interface Ground {
 
 const BARS = { requireJurisdiction: true, allowedJurisdictions: ['DE'] }
 
+/** An upstream that is a server and a model in one. */
+const answered: Script = (request, response) => {
+  const model = request.body.includes('"messages"')
+  const completion = {
+    id: 'c',
+    object: 'chat.completion',
+    choices: [],
+    usage: { prompt_tokens: 1, completion_tokens: 1 },
+  }
+  const body = model ? completion : { jsonrpc: '2.0', id: 1, result: { content: [] } }
+  return json(JSON.stringify(body))(request, response)
+}
+
 async function ground(t: TestContext): Promise<Ground> {
   const dir = await folder(t)
   const upstream = await startScriptedUpstream()
   t.after(() => upstream.close())
-  upstream.answers((request, response) => {
-    const model = request.body.includes('"messages"')
-    const completion = {
-      id: 'c',
-      object: 'chat.completion',
-      choices: [],
-      usage: { prompt_tokens: 1, completion_tokens: 1 },
-    }
-    const body = model ? completion : { jsonrpc: '2.0', id: 1, result: { content: [] } }
-    return json(JSON.stringify(body))(request, response)
-  })
+  upstream.answers(answered)
   const server = (jurisdiction: string) => ({
     url: upstream.url,
     namespaces: [],
@@ -151,7 +154,9 @@ test('servers and model routes are reached only where they comply, and every ref
   await rules(BARS)
   const no = 'residency_denied'
   assert.deepEqual(await asked(), ['ok', no, no, 'ok', no, 'ok'])
-  const denied = (await records()).filter(({ code }) => code === no)
+  const refusals = async () => (await records()).filter(({ code }) => code === no)
+  await until(async () => (await refusals()).length >= 3, 'the records of the refusals')
+  const denied = await refusals()
   assert.deepEqual(denied.map(({ kind, reason }) => `${kind}: ${reason}`).toSorted(), [
     'decision: far runs in US, which is not allowed',
     'decision: llm/far runs in US, which is not allowed',

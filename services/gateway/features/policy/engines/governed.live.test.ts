@@ -3,6 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { json, type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
+import { until } from '@plat/testkit/until'
 import { folder, started } from '../../../testing/started.ts'
 
 type Members = Readonly<Record<string, unknown>>
@@ -25,7 +26,8 @@ interface Ground {
   call(tool: string): Promise<Members>
   /** Names of the tools that are shown. */
   list(): Promise<readonly string[]>
-  records(kind: string): Promise<readonly Members[]>
+  /** The first `count` records of a kind, of `tools/call` alone, once they are written. */
+  records(kind: string, count: number): Promise<readonly Members[]>
   metrics(): Promise<string>
 }
 
@@ -67,9 +69,16 @@ async function ground(t: TestContext, policies: readonly Members[], rego: Member
       const { result } = await ask('tools/list', {})
       return result.tools.map(({ name }: { name: string }) => name)
     },
-    async records(kind) {
-      const lines = (await readFile(auditPath, 'utf8')).trim().split('\n')
-      return lines.map((line) => Object(JSON.parse(line)).rec).filter((rec) => rec.kind === kind)
+    async records(kind, count) {
+      let found: readonly Members[] = []
+      const look = async () => {
+        const lines = (await readFile(auditPath, 'utf8')).trim().split('\n')
+        const all = lines.map((line) => Object(JSON.parse(line)).rec)
+        found = all.filter((rec) => rec.kind === kind && rec.method === 'tools/call')
+        return found.length >= count
+      }
+      await until(look, `${count} records of kind ${kind}`)
+      return found
     },
     metrics: async () => (await fetch(`${gateway.adminUrl}/metrics`)).text(),
   }
@@ -81,7 +90,7 @@ test('an engine that denies is obeyed: the caller, the record and the metrics sa
   engine.answers(json('{"result": {"action": "deny", "reason": "not on Sundays"}}'))
   const { error, policy: by } = await call('read')
   assert.deepEqual([error, by, upstream.received.length], ['policy_denied', 'rego', 0])
-  const [denied] = await records('decision')
+  const [denied] = await records('decision', 1)
   assert.deepEqual([denied?.policy, denied?.reason, denied?.rule], ['rego', 'not on Sundays', undefined])
   assert.deepEqual(denied?.engines, [
     { action: 'allow', name: 'native' },
@@ -94,7 +103,7 @@ test('an engine that denies is obeyed: the caller, the record and the metrics sa
   const text = await metrics()
   assert.match(text, /^plat_gateway_rego_evaluations_total\{outcome="ok"\} 2$/m)
   assert.match(text, /^plat_gateway_rego_evaluations_total\{outcome="error"\} 1$/m)
-  const [, second] = await records('decision')
+  const [, second] = await records('decision', 2)
   assert.equal(second?.reason, 'the policy engine (policy.rego) answered 500')
 })
 
@@ -119,7 +128,7 @@ test('what is only tried out changes nothing, is counted by policy and verdict, 
   const text = await metrics()
   assert.match(text, /^plat_gateway_dryrun_decisions_total\{policy="default\/dry",would="require_approval"\} 1$/m)
   assert.match(text, /^plat_gateway_dryrun_decisions_total\{policy="rego",would="deny"\} 1$/m)
-  const [outcome] = (await records('outcome')).filter(({ method }) => method === 'tools/call')
+  const [outcome] = await records('outcome', 1)
   assert.deepEqual(outcome?.wouldBe, [
     { action: 'require_approval', policy: 'default/dry' },
     { action: 'deny', policy: 'rego' },
@@ -133,7 +142,7 @@ test('a Cedar text of a policy decides beside its rules', async (t) => {
   assert.deepEqual(await call('read'), { content: [] })
   assert.equal((await call('write')).error, 'policy_denied')
   assert.deepEqual(await list(), ['read'])
-  const [denied] = await records('decision')
+  const [denied] = await records('decision', 1)
   assert.equal(denied?.reason, 'no Cedar policy of default/all permits this')
   assert.deepEqual(denied?.engines, [
     { action: 'allow', name: 'native' },

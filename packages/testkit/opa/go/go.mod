@@ -1,4 +1,4 @@
-module plat.dev/test/opa
+module plat.dev/testkit/opa
 
 go 1.26.0
 

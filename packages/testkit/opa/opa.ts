@@ -3,11 +3,11 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs'
 import path from 'node:path'
-import { freePort } from '@plat/testkit/local'
-import { until } from '@plat/testkit/until'
+import { freePort } from '../local.ts'
+import { until } from '../until.ts'
 
 const MODULE = path.join(import.meta.dirname, 'go')
-const CACHE = path.resolve(import.meta.dirname, '../../node_modules/.cache/plat-opa')
+const CACHE = path.resolve(import.meta.dirname, '../../../node_modules/.cache/plat-opa')
 
 /** An Open Policy Agent of this test's own. */
 export interface Opa {
