@@ -25,37 +25,37 @@ export type PublishedKey = PublicJwk & { readonly kid: string; readonly alg: str
 
 /** The keys of checkpoints. */
 export interface Keyring {
-  /** What signs now; null: nothing does. Key files are read anew, so that a new key signs the next checkpoint. */
+  /** What signs now; null: nothing does. All files are read anew, so that a new key signs the next checkpoint. */
   current(): Promise<CheckpointKeys | null>
-  /** What signs now, what signed since the start, and what is retired. */
-  published(): Promise<readonly PublishedKey[]>
+  /** What signs now, what signed since the start, and what is retired. Reads nothing: anybody may ask. */
+  published(): readonly PublishedKey[]
 }
 
 /** Rejects with one line that names the configuration key when a key cannot be used. */
 export async function openKeyring({ config, env, log }: KeyringOptions): Promise<Keyring> {
   const hmacKey = hmacKeyOf(readSecret(env, 'PLAT_AUDIT_HMAC_KEY'))
   tellShort(hmacKey, log)
-  const seen = new Map<string, PublicKey>()
-  const slots = [
-    await openSlot('auditCheckpointKey', config.auditCheckpointKey, log),
-    await openSlot('auditCheckpointPQKey', config.auditCheckpointPQKey, log),
-  ] as const
+  const signer = await openSlot('auditCheckpointKey', config.auditCheckpointKey, log)
+  const pq = await openSlot('auditCheckpointPQKey', config.auditCheckpointPQKey, log)
+  const signed = new Map<string, PublicKey>()
+  let retired = await retiredKeys(config.auditCheckpointPublicKeyFiles)
   const current = async (): Promise<CheckpointKeys> => {
-    const [signer, pq] = await Promise.all(slots.map((slot) => slot()))
-    for (const one of [signer, pq]) if (one) seen.set(one.kid, one.publicKey)
-    return { signer: signer ?? null, pq: pq ?? null, hmacKey }
+    const keys = { signer: await signer(), pq: await pq(), hmacKey }
+    for (const one of [keys.signer, keys.pq]) if (one !== null) signed.set(one.kid, one.publicKey)
+    return keys
   }
-  const retired = retiredKeys(config.auditCheckpointPublicKeyFiles)
-  await retired()
+  await current()
   return {
     async current() {
+      retired = await retiredKeys(config.auditCheckpointPublicKeyFiles).catch((error: unknown) => {
+        log.error({ error: reasonOf(error) }, 'the retired keys that were read before stay published')
+        return retired
+      })
       const keys = await current()
       return keys.signer === null && keys.hmacKey === null ? null : keys
     },
-    async published() {
-      await current()
-      const keys = new Map(seen)
-      for (const key of await retired()) keys.set(key.kid, key)
+    published() {
+      const keys = new Map([...signed.values(), ...retired].map((key) => [key.kid, key]))
       return [...keys.values()].map(({ kid, algorithm, jwk }) => ({ ...jwk, kid, alg: algorithm.name, use: 'sig' }))
     },
   }
@@ -94,17 +94,15 @@ async function openSlot(name: 'auditCheckpointKey' | 'auditCheckpointPQKey', uri
   }
 }
 
-function retiredKeys(files: readonly string[]): () => Promise<readonly PublicKey[]> {
-  return async () => {
-    const keys = await Promise.all(
-      files.map(async (file, index) => {
-        try {
-          return readPublicKeys(await readFile(file, 'utf8'), file)
-        } catch (error) {
-          throw new Error(`auditCheckpointPublicKeyFiles[${index}]: ${reasonOf(error)}`)
-        }
-      }),
-    )
-    return keys.flat()
-  }
+async function retiredKeys(files: readonly string[]): Promise<readonly PublicKey[]> {
+  const keys = await Promise.all(
+    files.map(async (file, index) => {
+      try {
+        return readPublicKeys(await readFile(file, 'utf8'), file)
+      } catch (error) {
+        throw new Error(`auditCheckpointPublicKeyFiles[${index}]: ${reasonOf(error)}`)
+      }
+    }),
+  )
+  return keys.flat()
 }

@@ -58,7 +58,7 @@ export function createAuditRoutes({ path, head, keyring, log }: AuditRoutesOptio
         const { items, next } = await newestFirst(checkpointsPath(path), limitOf(query), before)
         return { items, nextCursor: next === null ? null : String(next) }
       })
-      context.on('GET /v1/audit/jwks', async () => ({ keys: await keyring.published() }))
+      context.on('GET /v1/audit/jwks', () => ({ keys: keyring.published() }))
     },
   }
 }

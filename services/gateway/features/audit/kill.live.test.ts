@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { receiptBeside, verifyLedger } from '@plat/ledger'
+import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
+import { ledgerLines } from '@plat/testkit/ledger'
+import { until } from '@plat/testkit/until'
+import { folder } from '../../testing/started.ts'
+import { keyFiles } from './testing/keys.ts'
+
+const TOKEN = 'a-token-of-the-test'
+
+/** Leaves records as fast as it can, until the gateway is gone. */
+async function act({ url }: GatewayProcess): Promise<void> {
+  const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' }
+  const body = JSON.stringify({ target: { agent: 'shop/a' } })
+  for (;;) {
+    const sent = await fetch(`${url}/v1/revocations`, { method: 'POST', headers, body }).catch(() => null)
+    if (sent === null) return
+  }
+}
+
+test('a gateway that is killed between its checkpoints leaves a ledger that the next one proves whole', async (t) => {
+  const { uri, pub } = await keyFiles(t)
+  const auditPath = join(await folder(t), 'audit.jsonl')
+  const config = { auditPath, auditCheckpointKey: uri, auditCheckpointEvery: 3 }
+  const start = () =>
+    startGatewayProcess({ servers: { notes: 'http://127.0.0.1:9' }, config, env: { PLAT_ADMIN_TOKEN: TOKEN } })
+  const kept = () => (existsSync(`${auditPath}.checkpoints`) ? ledgerLines(`${auditPath}.checkpoints`).length : 0)
+  const gateway = await start()
+  const acting = act(gateway)
+  await until(() => kept() > 3, 'some checkpoints')
+  await gateway.kill()
+  await acting
+  await gateway.close()
+  const last = await start()
+  await last.close()
+  const found = await verifyLedger(auditPath, { key: pub, strict: true, checkpoint: `${auditPath}.checkpoints` })
+  assert.deepEqual([found.exitCode, found.unproven], [0, 0], found.message)
+  const lines = ledgerLines(auditPath)
+  const checkpoints = lines.filter((line) => line.includes('"kind":"checkpoint"'))
+  assert.equal(readFileSync(`${auditPath}.checkpoints`, 'utf8'), checkpoints.map((line) => `${line}\n`).join(''))
+  for (let seq = 0; seq < lines.length - 1; seq += 7) {
+    const receipt = await receiptBeside(auditPath, seq)
+    assert.ok(typeof receipt !== 'string' && receipt.line === lines[seq])
+  }
+})
