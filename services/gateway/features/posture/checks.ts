@@ -9,6 +9,7 @@ export interface Posture {
   readonly dpop: { readonly require: boolean }
   readonly policyReloadSeconds: number
   readonly modelPolicy: string
+  readonly policy: { readonly rego: { readonly url: string; readonly enforcement: string } }
   readonly models: Readonly<Record<string, { readonly upstream: string }>>
   readonly modelsFile: string
   readonly upstreams: Readonly<Record<string, string>>
@@ -222,6 +223,18 @@ export const checks: readonly Check[] = [
     fix: 'use https in every address of tokenVault, publicBaseURL included',
     applies: ({ tokenVault: { enabled, publicBaseURL, login, providers } }) =>
       enabled && [publicBaseURL, ...[login, ...providers].flatMap(addressesOf)].some(isPlainAway),
+  },
+  {
+    id: 'policy-engine-tried-out',
+    risk: 'what the policy engine denies passes',
+    fix: 'set policy.rego.enforcement to enforce',
+    applies: ({ policy }) => policy.rego.url !== '' && policy.rego.enforcement === 'dryRun',
+  },
+  {
+    id: 'policy-engine-in-the-clear',
+    risk: 'arguments and verdicts cross the network in the clear, and whoever stands between can change them',
+    fix: 'use https in policy.rego.url',
+    applies: ({ policy }) => isPlainAway(policy.rego.url),
   },
   {
     id: 'models-without-policy',

@@ -77,6 +77,8 @@ const risky: Readonly<Record<string, object>> = {
   'vault-any-server': vaultOf({}, { allowAnyServer: true }),
   'vault-without-pkce': vaultOf({}, { disablePKCE: true }),
   'vault-in-the-clear': vaultOf({}, { tokenURL: 'http://hub.example/token' }),
+  'policy-engine-tried-out': { policy: { rego: { url: 'https://opa.example/v1/data/p', enforcement: 'dryRun' } } },
+  'policy-engine-in-the-clear': { policy: { rego: { url: 'http://opa.example/v1/data/p' } } },
   'models-without-policy': { modelsFile: '/m.json', modelPolicy: 'scope-only' },
   'models-without-budget': { modelsFile: '/m.json', sessionBudgetUSD: 0 },
   'static-upstreams': { upstreams: { notes: 'https://notes.example/mcp' } },

@@ -146,7 +146,8 @@ let marked = 0
 const LLM = '/v1/chat/completions'
 
 test('servers and model routes are reached only where they comply, and every refusal is on record', async (t) => {
-  // Shows D3.policy.sovereigntyPolicyFile, D3.route.jurisdiction, D2.server.jurisdiction.
+  // Shows D3.policy.sovereigntyPolicyFile, D3.route.jurisdiction, D2.server.jurisdiction, D2.model.jurisdiction.
+  // Shows D2.model.fallbacks.sovereignty.
   const { ask, rules, records } = await ground(t)
   const all = ['/mcp/near', '/mcp/far', '/mcp/static', `/llm/near${LLM}`, `/llm/far${LLM}`, `/llm/both${LLM}`]
   const asked = async () => Promise.all(all.map(ask))
