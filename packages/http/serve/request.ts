@@ -33,6 +33,17 @@ const knownNames = new WeakMap<Socket, KnownNames>()
  */
 export class Request extends IncomingMessage {
   #taker: BodyTaker | null = null
+  /** A taker has all of the body: nobody waits for events of a stream, which would take Node three ticks and as many objects. */
+  #taken = false
+
+  static {
+    // Node lets go of a request that has ended. Its types have a member here, which no accessor of a class may override.
+    Object.defineProperty(Request.prototype, 'readableEnded', {
+      get(this: Request): boolean {
+        return this.#taken || Reflect.get(IncomingMessage.prototype, 'readableEnded', this)
+      },
+    })
+  }
 
   /** Makes `headers`, before anybody asks for them: Node looks each name up letter by letter, and adds it by a new text. */
   readHead(): void {
@@ -64,11 +75,10 @@ export class Request extends IncomingMessage {
       return true
     }
     this.#taker = null
-    const more = super.push(null)
-    // A stream ends when its end is read, and Node lets go of a request that has ended.
-    this.read()
+    this.#taken = true
+    this.destroyed = true
     taker.end()
-    return more
+    return true
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
