@@ -65,16 +65,16 @@ test('the labels and rules of docs/taint-and-guards.md do what the page says', (
   assert.equal(said('delete_note', 'document'), 'allow')
 })
 
-test('the guards of docs/taint-and-guards.md are valid', () => {
+test('the guards and captures of docs/taint-and-guards.md are valid', () => {
   const least = {
     policyFile: '/policies.json',
     auditPath: '/audit.jsonl',
     upstreamsFile: '/upstreams.json',
     identity: { publicKeyFiles: ['/pub.pem'] },
   }
-  const [config = ''] = examples('json')
-  const whole = JSON.stringify({ ...least, ...JSON.parse(config) })
-  const { problems } = checkGatewayConfig(whole, { exists: () => true })
+  const [guards = '', captures = ''] = examples('json')
+  const whole = { ...least, ...JSON.parse(guards), ...JSON.parse(captures) }
+  const { problems } = checkGatewayConfig(JSON.stringify(whole), { exists: () => true })
   assert.deepEqual(problems.map(formatProblem), [])
-  assert.equal(JSON.parse(config).guards.length, 3)
+  assert.deepEqual([whole.guards.length, whole.captureArgs.enabled], [3, true])
 })

@@ -52,6 +52,7 @@ export function addAudit(plat: Command): void {
       await exitWith(auditTail({ ...options, path: await ledgerPath(path, options.dir) }, terminal))
     })
   addProof(audit)
+  addArguments(audit)
   audit
     .command('repair')
     .argument('<path>', 'the ledger file; the gateway must not be running')
@@ -59,6 +60,19 @@ export function addAudit(plat: Command): void {
     .action(async (path: string) => {
       const { auditRepair } = await import('./repair.ts')
       await exitWith(auditRepair({ path }, terminal))
+    })
+}
+
+function addArguments(audit: Command): void {
+  audit
+    .command('arguments')
+    .argument('<file>', 'a file of captureArgs.dir: <namespace>/<xx>/<argsSha256>.cap')
+    .summary('show the arguments of a call as they were captured')
+    .requiredOption('--key <uri>', 'the key that captureArgs.key names')
+    .addOption(format())
+    .action(async (file: string, options) => {
+      const { auditArguments } = await import('./arguments.ts')
+      await exitWith(auditArguments({ file, key: options.key, output: options.output }, terminal))
     })
 }
 

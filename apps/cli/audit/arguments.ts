@@ -1,0 +1,48 @@
+import { readFile } from 'node:fs/promises'
+import { openCipher } from '@plat/keys'
+import { openCapture } from '@plat/ledger'
+import { CommandError, type Format, type Output } from '../shared/output.ts'
+
+export interface AuditArgumentsOptions {
+  /** A file of `captureArgs.dir`. */
+  readonly file: string
+  /** URI or path of the key that it was captured under. */
+  readonly key: string
+  readonly output: Format
+}
+
+/** Shows the arguments of a call as they were captured: what the redaction left of them. */
+export async function auditArguments(
+  { file, key, output: format }: AuditArgumentsOptions,
+  output: Output,
+): Promise<number> {
+  const [text, cipher] = await Promise.all([readCapture(file), openKey(key)])
+  const capture = await openCapture(text, cipher)
+  if (capture === null) {
+    output.err(`${file}: not a capture, changed since, or under another key than ${key}`)
+    return 1
+  }
+  const { namespace, argsSha256, args } = capture
+  const said = Buffer.from(args).toString('utf8')
+  output.out(format === 'table' ? said : JSON.stringify({ namespace, argsSha256, args: said }))
+  return 0
+}
+
+async function readCapture(file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8')
+  } catch {
+    throw new CommandError(
+      `${file}: cannot be read; captures stand in <captureArgs.dir>/<namespace>/<xx>/<argsSha256>.cap`,
+      2,
+    )
+  }
+}
+
+async function openKey(key: string) {
+  try {
+    return await openCipher(key)
+  } catch (error) {
+    throw new CommandError(`--key ${error instanceof Error ? error.message : 'cannot be opened'}`, 2)
+  }
+}

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict'
+import { hash, randomBytes } from 'node:crypto'
+import { mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { systemIds, TestClock } from '@plat/core'
+import { openCipher } from '@plat/keys'
+import { openCapture } from '@plat/ledger'
+import { createEraser } from '../dlp/eraser.ts'
+import { Captures, WAITING_MAX } from './captures.ts'
+
+const DAY_MS = 86_400_000
+
+async function world(t: TestContext, redact = createEraser({}, '')) {
+  const root = await mkdtemp(path.join(os.tmpdir(), 'plat-'))
+  t.after(() => rm(root, { recursive: true }))
+  await writeFile(path.join(root, 'key'), randomBytes(32).toString('hex'))
+  const cipher = await openCipher(path.join(root, 'key'))
+  const clock = new TestClock(Date.now())
+  const outcomes: string[] = []
+  const faults: unknown[] = []
+  const dir = path.join(root, 'captures')
+  const captures = new Captures({
+    dir,
+    cipher,
+    retentionDays: 30,
+    redact,
+    clock,
+    ids: systemIds(clock),
+    onOutcome: (outcome) => void outcomes.push(outcome),
+    onFault: (fault) => void faults.push(fault),
+  })
+  const add = (text: string, namespace = 'default') => {
+    const args = Buffer.from(text)
+    const argsSha256 = hash('sha256', args, 'hex')
+    captures.add({ namespace, argsSha256, args })
+    return path.join(dir, namespace, argsSha256.slice(0, 2), `${argsSha256}.cap`)
+  }
+  const opened = async (file: string) => {
+    const capture = await openCapture(await readFile(file, 'utf8'), cipher)
+    return capture === null ? null : Buffer.from(capture.args).toString()
+  }
+  const files = () => readdir(dir, { recursive: true }).then((names) => names.filter((name) => name.includes('.')))
+  return { clock, captures, outcomes, faults, dir, add, opened, files }
+}
+
+test('arguments are written redacted, for nobody else to read, and once however often they come', async (t) => {
+  // Shows D3.captureArgs.dir, D3.captureArgs.key, D3.captureArgs.dlpProfile.
+  const { captures, outcomes, add, opened, files } = await world(t)
+  const text = '{"to":"ada@example.com","n":12345678901234567890}'
+  const file = add(text)
+  add(text)
+  await captures.close()
+  assert.deepEqual(outcomes, ['written', 'written'])
+  assert.equal(await opened(file), text.replace('ada@example.com', '[REDACTED:email]'))
+  assert.ok(!(await readFile(file, 'utf8')).includes('REDACTED'))
+  assert.equal((await stat(file)).mode & 0o077, 0)
+  assert.equal((await files()).length, 1)
+})
+
+test('what cannot be redacted is dropped, and what cannot be written has failed', async (t) => {
+  const { captures, outcomes, faults, add, dir } = await world(t)
+  add(`{"says":"${'hello world '.repeat(200_000)}"}`)
+  add('{"a":1}', '..')
+  await captures.close()
+  assert.deepEqual([outcomes, faults.length], [['dropped', 'failed'], 1])
+  assert.match(String(faults[0]), /namespace/)
+  await assert.rejects(readdir(dir), /ENOENT/)
+})
+
+test('more than may wait is dropped', async (t) => {
+  const { captures, outcomes, add } = await world(t, () => null)
+  for (let n = 0; n < WAITING_MAX + 10; n++) add(`{"n":${n}}`)
+  assert.equal(outcomes.length, 9)
+  add(`"${'x'.repeat(70_000_000)}"`)
+  assert.equal(outcomes.length, 10)
+  await captures.close()
+  assert.equal(outcomes.length, WAITING_MAX + 11)
+})
+
+test('captures go when nobody has sent the same for as long as they are kept', async (t) => {
+  // Shows D3.captureArgs.retentionDays.
+  const { captures, clock, add, files } = await world(t)
+  await captures.sweep()
+  const [old, again, young] = ['{"n":1}', '{"n":2}', '{"n":3}'].map((text) => add(text))
+  await captures.close()
+  const before = (clock.now() - 31 * DAY_MS) / 1000
+  for (const file of [old, again]) await utimes(file ?? '', before, before)
+  add('{"n":2}')
+  await captures.close()
+  await captures.sweep()
+  const kept = (await files()).map((name) => path.basename(name)).toSorted()
+  assert.deepEqual(kept, [again, young].map((file) => path.basename(file ?? '')).toSorted())
+})
