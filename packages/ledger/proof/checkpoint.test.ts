@@ -8,8 +8,9 @@ import { ephemeralSigner, type Signer, signerOf } from '@plat/keys'
 import { appendCheckpoint, fillLedger, ledgerLines, writeLines } from '@plat/testkit/ledger'
 import { parseJws } from '@plat/tokens'
 import { lineOf } from '../testing/line.ts'
+import type { Rec } from '../types.ts'
 import { verifyLedger } from '../verify.ts'
-import { readCheckpointRecord } from './checkpoint.ts'
+import { readCheckpointRecord, signCheckpoint } from './checkpoint.ts'
 import { judgeCheckpoint } from './trust.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'plat-'))
@@ -114,6 +115,26 @@ test('a statement that chooses its algorithm is not judged by a key of another o
   writeFileSync(checkpoint, String(rec.hmac))
   await assert.rejects(verifyLedger(path, { key: keyFile(signer), checkpoint }), /not signed by the given key/)
 })
+
+test('both the jws and the note must be signed: neither stands for the other', async () => {
+  const [path, other] = [await ledgerOf(5), ephemeralSigner()]
+  const bodied = await appendCheckpoint(path, signer)
+  const lines = ledgerLines(path)
+  const { prev, seq } = JSON.parse(lines.at(-1) ?? '')
+  const theirs = await signCheckpoint({ signer: other, pq: null, hmacKey: null }, bodyOf(bodied, lines))
+  for (const changed of [{ note: theirs.note }, { jws: theirs.jws }]) {
+    const rec = { at: 'x', ...bodied, ...changed }
+    writeLines(path, [...lines.slice(0, -1), lineOf(prev, JSON.stringify(rec), seq).text.trimEnd()])
+    const found = await verifyLedger(path, { key: keyFile(signer) })
+    assert.equal(found.exitCode, 3)
+    assert.match(found.message, /not signed by the given key/)
+  }
+})
+
+function bodyOf({ upTo, head, size, root }: Rec, lines: readonly string[]) {
+  const { ledgerId } = JSON.parse(lines[0] ?? '').rec
+  return { ledgerId, upTo: Number(upTo), head: String(head), size: Number(size), root: String(root) }
+}
 
 test('several kept checkpoints are asked each, and the largest says how long the ledger must be', async () => {
   const path = await ledgerOf(20)
