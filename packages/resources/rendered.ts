@@ -186,6 +186,7 @@ const routeSchema = Type.Object(
     agents: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 317 }))),
     reasoning: Type.Optional(Type.Boolean()),
     dlpProfile: Type.Optional(Type.String()),
+    preferJurisdiction: Type.Optional(Type.String()),
     providerTools: Type.Optional(Type.Array(Type.String(), { maxItems: 16 })),
     fallbacks: Type.Optional(Type.Array(endpointSchema, { maxItems: 8 })),
     maxTokensPerRequest: Type.Optional(Type.Integer({ minimum: 0 })),

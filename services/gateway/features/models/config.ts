@@ -9,6 +9,8 @@ const ROUTE_NAME = '^(?!plat-)[A-Za-z0-9][A-Za-z0-9._-]{0,62}$'
 const unbuilt = { built: false } as const
 const names = (description: string) => Type.Array(Type.String({ minLength: 1 }), { default: [], description })
 
+const JURISDICTION = '^(?:[A-Za-z]{2}(?:-[A-Za-z0-9]{1,8})*)?$'
+
 /** What a route and each of its fallbacks say of the endpoint that they stand for. */
 const endpointKeys = () => ({
   provider: Type.Enum(
@@ -28,7 +30,7 @@ const endpointKeys = () => ({
   }),
   jurisdiction: Type.String({
     default: '',
-    pattern: '^(?:[A-Za-z]{2}(?:-[A-Za-z0-9]{1,8})*)?$',
+    pattern: JURISDICTION,
     description: 'Where the endpoint runs: ISO 3166 code.',
   }),
   region: key.text('Provider region.'),
@@ -38,7 +40,7 @@ const endpointKeys = () => ({
     '',
     '^[A-Za-z0-9._-]{0,40}$',
   ),
-  requestsPerMinute: Type.Integer({ default: 0, minimum: 0, ...unbuilt, description: '0 unlimited.' }),
+  requestsPerMinute: Type.Integer({ default: 0, minimum: 0, description: 'Of all sessions together; 0 unlimited.' }),
   auth: key.group(
     {
       type: Type.Enum(['', 'api-key', 'bearer', 'aws-sigv4', 'gcp', 'azure-entra', 'oci', 'none'], {
@@ -77,7 +79,11 @@ const route = Type.Object({
     default: '',
     description: 'Profile of `dlpProfiles`; before `dlp.models`; `none` disables.',
   }),
-  preferJurisdiction: Type.String({ default: '', ...unbuilt, description: 'Endpoints there are tried first.' }),
+  preferJurisdiction: Type.String({
+    default: '',
+    pattern: JURISDICTION,
+    description: 'Endpoints there are tried first; default as `modelRouting.tierJurisdictions` says.',
+  }),
   providerTools: Type.Array(Type.String({ minLength: 1 }), {
     default: [],
     maxItems: 16,
@@ -141,17 +147,15 @@ export const modelRoutingBlock = {
     cooldownSeconds: key.seconds('Time that a circuit stays open.', 30),
     attemptTimeoutSeconds: key.seconds('Time for one attempt; default `upstreamTimeoutSeconds`.', 0, 0),
     probeIntervalSeconds: key.seconds('Active GET of `<base>/models`; 0 passive.', 0, 0),
-    tierJurisdictions: Type.Record(Type.String(), Type.String(), {
+    tierJurisdictions: Type.Record(Type.String(), Type.String({ pattern: JURISDICTION }), {
       default: {},
-      ...unbuilt,
-      description: 'Tier to jurisdiction.',
+      description: 'Tier to the jurisdiction whose endpoints are tried first.',
     }),
     dataClassModels: Type.Record(
       Type.String({ pattern: '^(?:public|internal|confidential|restricted)$' }),
       Type.Array(Type.String({ minLength: 1 })),
       {
         default: {},
-        ...unbuilt,
         description: 'Data class to model globs; a class without an entry inherits the next lower class.',
       },
     ),

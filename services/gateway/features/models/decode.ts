@@ -26,6 +26,5 @@ export function decodeModels(bytes: Uint8Array): Decoded<ModelsFile> {
 
 function faultsOf(entry: ModelEndpointEntry): string[] {
   const url = URL.canParse(entry.upstream) ? [] : ['upstream: not a URL']
-  const rate = (entry.requestsPerMinute ?? 0) > 0 ? ['requestsPerMinute: not built yet in this version'] : []
-  return [...url, ...rate, ...endpointFaults(entry).map(([name, message]) => `${name}: ${message}`)]
+  return [...url, ...endpointFaults(entry).map(([name, message]) => `${name}: ${message}`)]
 }

@@ -15,6 +15,8 @@ export interface RouteEndpoint {
   readonly upstream: string
   /** The file of the key or token that it is presented; null: it takes none. */
   readonly apiKeyFile: string | null
+  /** Requests that it may be sent in a minute; null: unlimited. */
+  readonly requestsPerMinute: number | null
   readonly wire: Wire
   /** Where it runs; null: nobody says. */
   readonly jurisdiction: string | null
@@ -45,6 +47,7 @@ export function endpointOf({ route, aliases, isFallback }: Place, entry: ModelEn
     provider: wire.provider,
     upstream,
     apiKeyFile: credentialFile(entry),
+    requestsPerMinute: entry.requestsPerMinute || null,
     wire,
     jurisdiction: entry.jurisdiction || null,
     modelFor(asked) {

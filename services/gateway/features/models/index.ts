@@ -5,8 +5,10 @@ import type { Log } from '@plat/process'
 import type { ModelRouteEntry } from '@plat/resources/rendered'
 import type { Outcome, Snapshot, Snapshots, Target } from '../../call/index.ts'
 import type { Stage } from '../../pipeline/stage.ts'
+import { Choice, type ChoiceOptions } from './choice.ts'
 import { Circuits } from './circuits.ts'
 import { decodeModels } from './decode.ts'
+import type { RouteEndpoint } from './endpoint.ts'
 import { KeyFiles } from './keys.ts'
 import { startProbes } from './probes.ts'
 import { buildRoutes, type Route, type Routes } from './registry.ts'
@@ -21,7 +23,8 @@ export interface ModelsOptions {
     readonly modelsFile: string
     readonly models: Readonly<Record<string, ModelRouteEntry>>
     readonly policyReloadSeconds: number
-    readonly modelRouting: Readonly<Record<'failureThreshold' | 'cooldownSeconds' | 'probeIntervalSeconds', number>>
+    readonly modelRouting: Readonly<Record<'failureThreshold' | 'cooldownSeconds' | 'probeIntervalSeconds', number>> &
+      ChoiceOptions
   }
   /** For probes. */
   readonly dialer: Pick<Dialer, 'fetchBytes'>
@@ -49,6 +52,10 @@ export interface Models {
   places(snapshot: Snapshot, target: Target): readonly Pick<Target, 'jurisdiction' | 'dataClass'>[]
   /** The key that an endpoint is presented; null: its file holds none that can be read. */
   apiKey(path: string): string | null
+  /** Whether data of this class may go to a model. */
+  allows(dataClass: Target['dataClass'], model: string): boolean
+  /** The endpoints of a route in the order in which a session of this tier asks them. */
+  inOrder(route: Route, tier: string): readonly RouteEndpoint[]
   /** Which endpoints calls stay away from. */
   readonly circuits: Circuits
   /** Reads the file and the keys now; the first check comes before the gateway serves. */
@@ -67,6 +74,7 @@ export function createModels(options: ModelsOptions): Models {
   const keys = new KeyFiles(log)
   const apiKey = (file: string) => keys.key(file)
   const { failureThreshold, cooldownSeconds, probeIntervalSeconds } = config.modelRouting
+  const choice = new Choice(config.modelRouting)
   const circuits = new Circuits({
     clock,
     failureThreshold,
@@ -97,7 +105,7 @@ export function createModels(options: ModelsOptions): Models {
   snapshots.publish(routesSlot, buildRoutes(null, config.models))
   metrics.routes(snapshots.current.get(routesSlot).size)
   return {
-    stage: createModelResolve({ snapshots, apiKey, settled: metrics.settled }),
+    stage: createModelResolve({ snapshots, apiKey, settled: metrics.settled, choice }),
     route: (snapshot, key) => snapshot.get(routesSlot).route(key),
     places(snapshot, target) {
       const route = target.kind === 'model' ? snapshot.get(routesSlot).route(target.key) : null
@@ -105,6 +113,8 @@ export function createModels(options: ModelsOptions): Models {
       return route.endpoints.map(({ jurisdiction }) => ({ jurisdiction, dataClass: target.dataClass }))
     },
     apiKey,
+    allows: (dataClass, model) => choice.allows(dataClass, model),
+    inOrder: (route, tier) => choice.inOrder(route, tier),
     circuits,
     async check() {
       await keys.follow(snapshots.current.get(routesSlot).keyFiles)

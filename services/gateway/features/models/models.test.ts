@@ -62,9 +62,10 @@ interface Setup {
   /** Content of the modelsFile; null: it is missing. */
   readonly file?: object | null
   readonly log?: Log
+  readonly routing?: Partial<ModelsOptions['config']['modelRouting']>
 }
 
-async function started(t: TestContext, { models = {}, file, log = silentLog }: Setup) {
+async function started(t: TestContext, { models = {}, file, log = silentLog, routing = {} }: Setup) {
   const dir = await mkdtemp(path.join(os.tmpdir(), 'plat-'))
   const modelsFile = file === undefined ? '' : path.join(dir, 'models.json')
   const write = (content: object | string) =>
@@ -79,7 +80,14 @@ async function started(t: TestContext, { models = {}, file, log = silentLog }: S
     circuitsOpen() {},
     endpointFailed() {},
   }
-  const modelRouting = { failureThreshold: 3, cooldownSeconds: 30, probeIntervalSeconds: 0 }
+  const modelRouting = {
+    failureThreshold: 3,
+    cooldownSeconds: 30,
+    probeIntervalSeconds: 0,
+    tierJurisdictions: {},
+    dataClassModels: {},
+    ...routing,
+  }
   const config = { modelsFile, models, policyReloadSeconds: 2, modelRouting }
   const dialer = { fetchBytes: () => assert.fail('nothing is probed') }
   const made = createModels({ config, snapshots, clock, log, metrics, dialer, extraCA: null })
@@ -245,7 +253,6 @@ test('each part of a route that is not built refuses the file, by its name', () 
   const notBuilt = 'not built yet in this version'
   const parts: readonly (readonly [more: object, problem: string])[] = [
     [{ provider: 'bedrock' }, `provider: ${notBuilt}`],
-    [{ requestsPerMinute: 1 }, `requestsPerMinute: ${notBuilt}`],
     [{ provider: 'anthropic', mode: 'vertex' }, `mode: ${notBuilt}`],
     [{ auth: { type: 'gcp' } }, `auth.type: ${notBuilt}`],
     [{ mode: 'native' }, 'mode: is no variant of the provider openai'],
@@ -299,4 +306,16 @@ test('a key is read from its file, again when it changes, and never guessed', as
   await until(() => made.apiKey(good) === 'sk-second', 'the second key')
   assert.equal(told.length, 1, 'an unreadable key is told once')
   assert.ok(!told.join('').includes('two words'))
+})
+
+test('a model that the class of the data may not go to is refused, unless another endpoint has one that it may', async (t) => {
+  const fallbacks = [{ upstream: 'http://other.example/v1', model: 'own' }]
+  const models = { open: fixed, mine: { ...fixed, fallbacks } }
+  const { ask } = await started(t, {
+    models,
+    routing: { dataClassModels: { public: ['*'], internal: ['own', 'eu-*'] } },
+  })
+  assert.equal(await ask('open', { name: 'gpt-5' }), 'model_not_allowed')
+  assert.equal(typeof (await ask('open', { name: 'eu-1' })), 'object')
+  assert.equal(typeof (await ask('mine', { name: 'gpt-5' })), 'object')
 })

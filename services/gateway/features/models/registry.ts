@@ -15,6 +15,8 @@ export interface Route {
   readonly namespaces: ReadonlySet<string>
   /** `<ns>/<agent>` or `<agent>`; empty: any. */
   readonly agents: ReadonlySet<string>
+  /** Where its endpoints are asked first; null: the tier of the session says. */
+  readonly preferJurisdiction: string | null
   /** Provider-hosted tools that a request may name. */
   readonly providerTools: ReadonlySet<string>
   /** Null: unlimited. */
@@ -90,6 +92,7 @@ function routeOf(name: string, entry: ModelRouteEntry): Route {
     endpoints: [first, ...others],
     namespaces: new Set(entry.namespaces),
     agents: new Set([...owner, ...(entry.agents ?? [])]),
+    preferJurisdiction: entry.preferJurisdiction || null,
     providerTools: new Set(entry.providerTools),
     maxTokensPerRequest: entry.maxTokensPerRequest || null,
     dlpProfile: entry.dlpProfile || null,

@@ -10,6 +10,7 @@ import {
   unresolved,
 } from '../../call/index.ts'
 import { type Stage, stage } from '../../pipeline/stage.ts'
+import type { Choice } from './choice.ts'
 import { hostedTool } from './hosted-tools.ts'
 import { buildRoutes, type Route, type Routes } from './registry.ts'
 
@@ -21,11 +22,13 @@ export function createModelResolve({
   snapshots,
   apiKey,
   settled,
+  choice,
 }: {
   readonly snapshots: Snapshots
   /** Null: there is no readable key in the file. */
   readonly apiKey: (path: string) => string | null
   readonly settled: (route: string, outcome: Outcome) => void
+  readonly choice: Pick<Choice, 'allows'>
 }): Stage<'resolve', 'identity', 'target'> {
   return stage({
     name: 'resolve',
@@ -43,7 +46,7 @@ export function createModelResolve({
       // Asked before anything is held or sent: a call that cannot be made costs nothing.
       if (!route.endpoints.some(({ apiKeyFile }) => apiKeyFile === null || apiKey(apiKeyFile) !== null))
         return deny('upstream_credential', `the model route ${call.server} has no readable API key`)
-      const target = targetOf(call, route)
+      const target = targetOf(call, route, choice)
       return isDenial(target) ? target : { target }
     },
     settle: (call: Call<'identity' | 'target'>, outcome) => settled(call.facts.target.key, outcome),
@@ -63,11 +66,14 @@ function stillThere(call: Call<'identity' | 'target'>, snapshots: Snapshots): De
     : null
 }
 
+/** What passes through a model route is at least what the company keeps to itself. */
+const DATA_CLASS = 'internal'
+
 function leadsTo(route: Route | null): string {
   return route?.endpoints.map(({ key }) => key).join() ?? ''
 }
 
-function targetOf(call: Call<'identity'>, route: Route): Target | Denial {
+function targetOf(call: Call<'identity'>, route: Route, choice: Pick<Choice, 'allows'>): Target | Denial {
   // Whatever has a body names a model: what is generated, embedded or counted.
   const generates = call.body !== null
   if (!route.endpoints.some((endpoint) => endpoint.wire.methods.has(call.method))) {
@@ -76,6 +82,8 @@ function targetOf(call: Call<'identity'>, route: Route): Target | Denial {
   }
   const model = generates ? route.endpoints[0].modelFor(call.name) : null
   if (generates && model === null) return deny('invalid_request', 'model is required', { data: { param: 'model' } })
+  if (model !== null && !route.endpoints.some((one) => choice.allows(DATA_CLASS, one.modelFor(call.name) ?? '')))
+    return deny('model_not_allowed', `the model ${model.slice(0, 128)} may not be given ${DATA_CLASS} data`)
   const hosted = generates ? hostedTool(call.body?.value, route.providerTools, call.method) : null
   if (hosted !== null)
     return deny(
@@ -89,7 +97,7 @@ function targetOf(call: Call<'identity'>, route: Route): Target | Denial {
     server: route.server,
     tool: model,
     trust: 'trusted',
-    dataClass: 'internal',
+    dataClass: DATA_CLASS,
     jurisdiction: route.endpoints[0].jurisdiction,
   }
 }

@@ -22,8 +22,16 @@ import { ModelFrame } from './frame.ts'
 import { read } from './read.ts'
 import { ModelBody } from './request.ts'
 import { Addresses, type ModelEndpoint } from './upstream/endpoint.ts'
-import { type Failover, type FailoverMetrics, type SkipReason, type Turn, tryInTurn } from './upstream/failover.ts'
+import {
+  askedTooOften,
+  type Failover,
+  type FailoverMetrics,
+  type SkipReason,
+  type Turn,
+  tryInTurn,
+} from './upstream/failover.ts'
 import { type Circuits, type Forwarder, Forwarding } from './upstream/forward.ts'
+import { EndpointRates } from './upstream/rates.ts'
 
 export { createDemand } from './demand.ts'
 export { createMeter, type Price } from './meter.ts'
@@ -45,6 +53,10 @@ export interface ModelRoutes {
   /** The key in a file; null: it holds none that can be read. */
   apiKey(path: string): string | null
   readonly circuits: Circuits
+  /** Whether data of this class may go to a model. */
+  allows(dataClass: Target['dataClass'], model: string): boolean
+  /** The endpoints in the order in which a session of this tier asks them. */
+  inOrder(route: ModelRoute, tier: string): readonly ModelEndpoint[]
 }
 
 export interface ModelPlaneOptions extends BodyLimits, Omit<Forwarder, 'circuits'> {
@@ -66,6 +78,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
   readonly dialer: Forwarder['dialer']
   readonly attemptTimeoutMs: number
   readonly circuits: Circuits
+  readonly rates: EndpointRates
   readonly metrics: FailoverMetrics
   readonly extraCA: string | null
   readonly maxBodyBytes: number
@@ -80,6 +93,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
     this.dialer = options.dialer
     this.attemptTimeoutMs = options.attemptTimeoutMs
     this.circuits = options.routes.circuits
+    this.rates = new EndpointRates(options.clock)
     this.metrics = options.metrics
     this.#affords = options.affords
     this.extraCA = options.extraCA
@@ -96,13 +110,17 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
   forward(call: Call<'identity' | 'target' | 'hold'>, head: 'unsent' | 'sent'): Denial | Promise<Reply | Denial> {
     const route = this.#routes.route(call.snapshot, call.facts.target.key)
     if (route === null) return deny('unknown_route', `no model route named ${call.server}`)
-    const { endpoints } = route
     const sent = head === 'sent'
-    if (endpoints.length > 1) return tryInTurn(this, { call, endpoints, sent })
-    const [endpoint] = endpoints
+    const [endpoint] = route.endpoints
+    if (route.endpoints.length > 1) {
+      const endpoints = this.#routes.inOrder(route, call.facts.identity.tier)
+      return tryInTurn(this, { call, endpoints, sent })
+    }
     const apiKey = this.#apiKey(endpoint)
     if (apiKey === undefined)
       return deny('upstream_credential', `the model route ${call.server} has no readable API key`)
+    const waitMs = this.rates.take(endpoint)
+    if (waitMs > 0) return askedTooOften(call.server, waitMs)
     const model = call.facts.target.tool
     const address = this.#addresses.of(endpoint, call, model)
     const clampedTo = call.body?.maxTokens ?? null
@@ -116,7 +134,8 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
     const { dataClass } = call.facts.target
     if (this.#residencyFault(call.snapshot, { jurisdiction, dataClass }) !== null) return 'residency'
     if (call.facts.target.tool === null) return null
-    if (endpoint.modelFor(call.name) === null) return 'model'
+    const model = endpoint.modelFor(call.name)
+    if (model === null || !this.#routes.allows(dataClass, model)) return 'model'
     return call.facts.hold === null || this.#affords(call, priceKeyOf(endpoint, call)) ? null : 'price'
   }
 

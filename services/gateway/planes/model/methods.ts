@@ -9,4 +9,4 @@ export const MODEL_METHODS = [
   'models',
 ] as const
 /** Why an endpoint of a route was not asked, as metrics name it. */
-export const SKIP_REASONS = ['circuit', 'credential', 'model', 'price', 'residency', 'dialect'] as const
+export const SKIP_REASONS = ['circuit', 'credential', 'model', 'price', 'rate', 'residency', 'dialect', 'rate'] as const

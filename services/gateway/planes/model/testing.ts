@@ -21,6 +21,7 @@ export function endpointAt(upstream: string): ModelEndpoint {
     provider: 'openai',
     upstream,
     apiKeyFile: null,
+    requestsPerMinute: null,
     wire: openaiWire,
     jurisdiction: null,
     modelFor: (asked) => asked,

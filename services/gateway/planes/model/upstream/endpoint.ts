@@ -13,6 +13,8 @@ export interface ModelEndpoint {
   readonly upstream: string
   /** Null: it takes no key. */
   readonly apiKeyFile: string | null
+  /** Requests that it may be sent in a minute; null: unlimited. */
+  readonly requestsPerMinute: number | null
   /** Where it runs; null: nobody says. */
   readonly jurisdiction: string | null
   readonly wire: EndpointWire

@@ -308,3 +308,62 @@ test('an endpoint that is dearer than what is left is passed over', async (t) =>
   assert.equal(alive.calls.length, 0)
   assert.match((await series('endpoint_skipped_total')).join('\n'), /reason="price"} 1/)
 })
+
+/** What came of calls within one minute of the clock on the wall; once more where the minute has ended in between. */
+async function inOneMinute<T>(calls: () => Promise<T>): Promise<T> {
+  const minute = () => Math.floor(Date.now() / 60_000)
+  for (;;) {
+    const began = minute()
+    const answers = await calls()
+    if (minute() === began) return answers
+  }
+}
+
+test('an endpoint that has had the requests of its minute is passed over; when none is left the caller hears until when', async (t) => {
+  // Shows D3.route.requestsPerMinute, D2.model.requestsPerMinute, D2.model.requestsPerMinute.failsOver, D2.fallback.requestsPerMinute.
+  const [first, second] = [await model(t), await model(t)]
+  const endpoints = [first, second].map(({ url }) => ({ upstream: url, requestsPerMinute: 1 }))
+  const { ask, series } = await routeOver(t, endpoints)
+  const [one, two, three] = await inOneMinute(async () => [await ask(), await ask(), await ask()])
+  assert.deepEqual([one?.status, two?.status, three?.status], [200, 200, 429])
+  assert.equal(JSON.parse(three?.text ?? '').error.code, 'rate_limited')
+  const seconds = Number(three?.headers.get('retry-after'))
+  assert.ok(seconds >= 1 && seconds <= 60)
+  assert.ok(first.calls.length >= 1 && second.calls.length >= 1)
+  const skipped = (await series('endpoint_skipped_total')).join('\n')
+  assert.match(skipped, /reason="rate"\} [1-9]/)
+})
+
+test('a route of one endpoint refuses above its requests of a minute, and asks nobody', async (t) => {
+  const only = await model(t)
+  const { ask, outcomes } = await routeOver(t, [{ upstream: only.url, requestsPerMinute: 2 }])
+  let before = 0
+  const answers = await inOneMinute(async () => {
+    before = only.calls.length
+    return [await ask(), await ask(), await ask()]
+  })
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [200, 200, 429],
+  )
+  assert.equal(only.calls.length - before, 2)
+  await until(async () => (await outcomes()).some(({ code }) => code === 'rate_limited'), 'the record of the refusal')
+})
+
+test('a session is answered in the jurisdiction of its tier, by a model that its data may go to', async (t) => {
+  const [near, far, own] = [await model(t), await model(t), await model(t)]
+  const endpoints = [
+    { upstream: far.url, jurisdiction: 'US', model: 'gpt' },
+    { upstream: near.url, jurisdiction: 'DE', model: 'gpt' },
+    { upstream: own.url, jurisdiction: 'US', model: 'own' },
+  ]
+  const tierJurisdictions = { 'tier-0': 'DE' }
+  const preferred = await routeOver(t, endpoints, { modelRouting: { tierJurisdictions } })
+  assert.equal((await preferred.ask()).status, 200)
+  assert.deepEqual([near.calls.length, far.calls.length], [1, 0])
+  const dataClassModels = { internal: ['own'] }
+  const classed = await routeOver(t, endpoints, { modelRouting: { tierJurisdictions, dataClassModels } })
+  assert.equal((await classed.ask()).status, 200)
+  assert.deepEqual([near.calls.length, far.calls.length, own.calls.length], [1, 0, 1])
+  assert.match((await classed.series('endpoint_skipped_total')).join('\n'), /reason="model"} 1/)
+})

@@ -4,6 +4,7 @@ import { EventFrames } from '../../wire/events.ts'
 import type { SKIP_REASONS } from '../methods.ts'
 import type { ModelEndpoint } from './endpoint.ts'
 import type { Circuits, Forwarding } from './forward.ts'
+import type { EndpointRates } from './rates.ts'
 
 /** Why an endpoint was not asked. */
 export type SkipReason = (typeof SKIP_REASONS)[number]
@@ -19,6 +20,7 @@ export interface FailoverMetrics {
 export interface Failover {
   readonly clock: Clock
   readonly circuits: Circuits
+  readonly rates: EndpointRates
   readonly attemptTimeoutMs: number
   readonly metrics: FailoverMetrics
   /** Why the endpoint cannot take this call at all; null: it can. */
@@ -42,7 +44,7 @@ export interface Turn extends Pick<Ways, 'call' | 'sent'> {
   readonly spare: boolean
 }
 
-/** Which endpoint of a route with fallbacks answered, where it is not the first: what it used has that one's price. */
+/** Which endpoint of a route with fallbacks answered: what was used has its price. */
 export class Answering {
   readonly endpoint: ModelEndpoint
 
@@ -88,22 +90,26 @@ class Turns {
       if (answer !== null) return answer
     }
     // Open circuits keep calls away as long as there is somewhere else to go.
-    const resort = this.#endpoints.find((one) => this.#failover.unfit(one, this.#call) === null)
+    const resort = this.#fit().find((one) => this.#failover.rates.wait(one) === 0)
     const answer = this.#last === null && resort !== undefined ? await this.#try(resort, false) : null
     return answer ?? this.#refusal()
   }
 
   /** Why it is not the endpoint's turn; null: it is. */
   #reason(endpoint: ModelEndpoint): SkipReason | null {
+    const { circuits, rates } = this.#failover
     const reason = this.#failover.unfit(endpoint, this.#call)
-    return reason === null && this.#failover.circuits.isOpen(endpoint) ? 'circuit' : reason
+    if (reason !== null) return reason
+    if (circuits.isOpen(endpoint)) return 'circuit'
+    return rates.wait(endpoint) > 0 ? 'rate' : null
   }
 
   /** Null: it failed, and another may be asked. */
   async #try(endpoint: ModelEndpoint, spare: boolean): Promise<Reply | Denial | null> {
-    const { clock, circuits, attemptTimeoutMs, metrics } = this.#failover
+    const { clock, circuits, rates, attemptTimeoutMs, metrics } = this.#failover
     if (this.#last !== null) metrics.movedOn(endpoint.route, this.#last.endpoint.label, endpoint.label)
     circuits.enter(endpoint)
+    rates.take(endpoint)
     const forwarding = this.#failover.attempt({ call: this.#call, sent: this.#sent, endpoint, spare })
     const cancel = clock.after(attemptTimeoutMs, () => forwarding.expire())
     const answer = await begun(forwarding, this.#call.server)
@@ -114,8 +120,13 @@ class Turns {
     return forwarding.failed && !this.#call.signal.aborted ? null : this.#refusal()
   }
 
+  /** Endpoints that can take the call, sooner or later. */
+  #fit(): readonly ModelEndpoint[] {
+    return this.#endpoints.filter((one) => this.#failover.unfit(one, this.#call) === null)
+  }
+
   #won(endpoint: ModelEndpoint, reply: Reply): Reply {
-    if (endpoint !== this.#endpoints[0]) this.#call.wire.note = new Answering(endpoint)
+    this.#call.wire.note = new Answering(endpoint)
     return reply.kind === 'frames' ? { ...reply, attempts: this.#attempts } : reply
   }
 
@@ -127,11 +138,19 @@ class Turns {
   /** No endpoint could be asked at all. */
   #unfit(): Denial {
     const { server } = this.#call
+    const waits = this.#fit().map((one) => this.#failover.rates.wait(one))
+    if (waits.length > 0) return askedTooOften(server, Math.min(...waits))
     const reasons = this.#endpoints.map((one) => this.#failover.unfit(one, this.#call))
     if (reasons.includes('credential'))
       return deny('upstream_credential', `the model route ${server} has no readable API key`)
     return deny('upstream_error', `no endpoint of the model route ${server} can take this call`)
   }
+}
+
+/** `requestsPerMinute` is used up; `waitMs`: until the next minute. */
+export function askedTooOften(server: string, waitMs: number): Denial {
+  const reason = `the model route ${server} has used up the requests of this minute (requestsPerMinute)`
+  return deny('rate_limited', reason, { retryAfterMs: waitMs })
 }
 
 /** Waits for the first part of a stream as well: a stream that breaks before it has not begun. */

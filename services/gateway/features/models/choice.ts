@@ -1,0 +1,59 @@
+import { glob } from '@plat/core'
+import type { Target } from '../../call/index.ts'
+import type { RouteEndpoint } from './endpoint.ts'
+import type { Route } from './registry.ts'
+
+type DataClass = Target['dataClass']
+
+export interface ChoiceOptions {
+  /** Tier to jurisdiction. */
+  readonly tierJurisdictions: Readonly<Record<string, string>>
+  /** Data class to globs of models. */
+  readonly dataClassModels: Readonly<Partial<Record<DataClass, readonly string[]>>>
+}
+
+/** From the lowest to the highest. */
+const CLASSES: readonly DataClass[] = ['public', 'internal', 'confidential', 'restricted']
+
+/** Which models a data class may go to, and which endpoints of a route are asked first (document 3, `modelRouting`). */
+export class Choice {
+  readonly #tierJurisdictions: ReadonlyMap<string, string>
+  readonly #allowed: ReadonlyMap<DataClass, readonly ((model: string) => boolean)[]>
+
+  constructor({ tierJurisdictions, dataClassModels }: ChoiceOptions) {
+    this.#tierJurisdictions = new Map(Object.entries(tierJurisdictions))
+    this.#allowed = allowedModels(dataClassModels)
+  }
+
+  /** A class without globs of its own has those of the next lower one; where no class at or below it has any, each model is right. */
+  allows(dataClass: DataClass, model: string): boolean {
+    const globs = this.#allowed.get(dataClass)
+    return globs === undefined || globs.some((matches) => matches(model))
+  }
+
+  /** The endpoints in the preferred jurisdiction first, otherwise as the route names them. The route's preference comes before the tier's. */
+  inOrder({ endpoints, preferJurisdiction }: Route, tier: string): readonly RouteEndpoint[] {
+    const preferred = preferJurisdiction ?? this.#tierJurisdictions.get(tier) ?? null
+    if (preferred === null || endpoints.length === 1) return endpoints
+    const near = endpoints.filter(({ jurisdiction }) => isWithin(jurisdiction, preferred))
+    return [...near, ...endpoints.filter((endpoint) => !near.includes(endpoint))]
+  }
+}
+
+function allowedModels(
+  classes: ChoiceOptions['dataClassModels'],
+): Map<DataClass, readonly ((model: string) => boolean)[]> {
+  const allowed = new Map<DataClass, readonly ((model: string) => boolean)[]>()
+  let lower: readonly ((model: string) => boolean)[] | undefined
+  for (const name of CLASSES) {
+    lower = classes[name]?.map(glob) ?? lower
+    if (lower !== undefined) allowed.set(name, lower)
+  }
+  return allowed
+}
+
+/** A part of a country is in it: `DE-BY` in `DE`. */
+function isWithin(jurisdiction: string | null, place: string): boolean {
+  const [one, other] = [jurisdiction?.toUpperCase() ?? '', place.toUpperCase()]
+  return one === other || one.startsWith(`${other}-`)
+}
