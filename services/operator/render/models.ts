@@ -49,7 +49,16 @@ function nameOf(name: string | undefined): Pick<Endpoint, 'name'> {
 }
 
 function endpointOf(model: Endpoint, secretsDir: string): ModelEndpointEntry {
-  const { adapter, adapterMode, apiVersion, endpoint, name, apiKeySecretRef: secret, jurisdiction } = model
+  const {
+    adapter,
+    adapterMode,
+    apiVersion,
+    endpoint,
+    name,
+    apiKeySecretRef: secret,
+    jurisdiction,
+    requestsPerMinute,
+  } = model
   return {
     ...(adapter !== undefined && { provider: adapter }),
     ...(adapterMode !== undefined && { mode: adapterMode }),
@@ -58,6 +67,7 @@ function endpointOf(model: Endpoint, secretsDir: string): ModelEndpointEntry {
     ...(name !== undefined && { model: name }),
     ...(secret !== undefined && { apiKeyFile: join(secretsDir, secret.name, secret.key) }),
     ...(jurisdiction !== undefined && { jurisdiction }),
+    ...(requestsPerMinute !== undefined && { requestsPerMinute }),
   }
 }
 

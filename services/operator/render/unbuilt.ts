@@ -73,7 +73,6 @@ function endpointFaults(model: Omit<NonNullable<Model['fallbacks']>[number], 'en
   for (const key of ['region', 'project'] as const) {
     if (model[key] !== undefined) faults.push(notBuilt(key))
   }
-  if ((model.requestsPerMinute ?? 0) > 0) faults.push(notBuilt('requestsPerMinute'))
   return faults
 }
 
