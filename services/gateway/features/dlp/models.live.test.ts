@@ -1,28 +1,42 @@
 import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
 import { after, before, test } from 'node:test'
+import Anthropic from '@anthropic-ai/sdk'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
+import { type AnthropicServer, startAnthropicServer } from '@plat/testkit/model/anthropic'
 import { type ModelServer, startModelServer } from '@plat/testkit/model-server'
 import OpenAI from 'openai'
 import { PEM, random } from './testing/samples.ts'
 
+const KEY = `sk-ant-${random(40)}`
 const CARD = '4111 1111 1111 1111'
 const TOKEN = `ghp_${random(36)}`
 
 let upstream: ModelServer
 let gateway: GatewayProcess
+let anthropic: AnthropicServer
+let dir: string
 
 before(async () => {
   upstream = await startModelServer()
+  anthropic = await startAnthropicServer(KEY)
+  dir = await mkdtemp(path.join(os.tmpdir(), 'plat-'))
+  await writeFile(path.join(dir, 'key'), KEY)
   const route = { upstream: upstream.url }
+  const claude = { provider: 'anthropic', upstream: anthropic.url, apiKeyFile: path.join(dir, 'key') }
   gateway = await startGatewayProcess({
     servers: {},
-    scopes: ['plain', 'own', 'free', 'strict'].map((name) => `models:${name}`),
+    scopes: ['plain', 'own', 'free', 'strict', 'claude', 'sealed'].map((name) => `models:${name}`),
     config: {
       models: {
         plain: route,
         own: { ...route, dlpProfile: 'strict' },
         free: { ...route, dlpProfile: 'none' },
         strict: route,
+        claude,
+        sealed: { ...claude, dlpProfile: 'strict' },
       },
       dlpProfiles: { standard: {}, strict: { onSecret: 'deny' } },
       dlp: { namespaces: { default: 'standard' }, models: { strict: 'strict' } },
@@ -33,6 +47,8 @@ before(async () => {
 after(async () => {
   await gateway.close()
   await upstream.close()
+  await anthropic.close()
+  await rm(dir, { recursive: true })
 })
 
 const client = (route: string) =>
@@ -77,6 +93,37 @@ test('a stream is redacted however its text is cut, and nothing else of it chang
   }
   const untouched = await streamed('plain', ['Hello', ' world', '.'])
   assert.equal(untouched.text, 'Hello world.')
+})
+
+test('streams of the messages API are redacted for its official client, and end with its error', async () => {
+  const text = `Key ${TOKEN}, card ${CARD}.`
+  const models = new Anthropic({
+    baseURL: `${gateway.url}/llm/claude`,
+    authToken: gateway.token,
+    apiKey: null,
+    maxRetries: 0,
+  })
+  const asked = {
+    model: 'claude-test',
+    max_tokens: 100,
+    messages: [{ role: 'user' as const, content: `Mine is ${CARD}` }],
+  }
+  for (const size of [1, 7, 40]) {
+    anthropic.answers({ text: text.match(new RegExp(`[\\s\\S]{1,${size}}`, 'g')) ?? [] })
+    const message = await models.messages.stream(asked).finalMessage()
+    const [block] = message.content
+    assert.equal(block?.type === 'text' && block.text, 'Key [REDACTED:github_token], card [REDACTED:credit_card].')
+    assert.equal(message.stop_reason, 'end_turn')
+  }
+  assert.match(JSON.stringify(anthropic.calls.at(-1)?.body), /Mine is \[REDACTED:credit_card\]/)
+  const strict = new Anthropic({
+    baseURL: `${gateway.url}/llm/sealed`,
+    authToken: gateway.token,
+    apiKey: null,
+    maxRetries: 0,
+  })
+  const refused = strict.messages.stream({ ...asked, messages: [{ role: 'user', content: 'Tell me.' }] }).finalMessage()
+  await assert.rejects(refused, /github_token/)
 })
 
 test('a secret that must not pass ends the stream with an error, and none of it is sent', async () => {

@@ -2,40 +2,12 @@ import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import {
-  deny,
-  type Frame,
-  isDenial,
-  type Passed,
-  type Pieces,
-  type Redactor,
-  Snapshots,
-  unresolved,
-} from '../../../call/index.ts'
+import { type Frame, isDenial, type Passed, type Redactor, Snapshots, unresolved } from '../../../call/index.ts'
 import { testIdentity } from '../../../call/testing/identity.ts'
 import type { Running } from '../../../pipeline/stage.ts'
 import { ModelFrame } from '../frame.ts'
 import { createAnswerRedactReview } from './review.ts'
-
-/** Takes `secret` out, holding back what may be its beginning; `FORBIDDEN` is refused. */
-class Pen implements Pieces {
-  #held = ''
-
-  push(piece: string) {
-    const text = (this.#held + piece).replaceAll('secret', '[X]')
-    let keep = Math.min(5, text.length)
-    while (!'secret'.startsWith(text.slice(text.length - keep))) keep--
-    this.#held = text.slice(text.length - keep)
-    const told = text.slice(0, text.length - keep)
-    return told.includes('FORBIDDEN') ? deny('dlp_denied', 'no') : told
-  }
-
-  end() {
-    const held = this.#held
-    this.#held = ''
-    return held
-  }
-}
+import { Pen } from './testing.ts'
 
 const redactor: Redactor = {
   json: (json) => Buffer.from(Buffer.from(json).toString().replaceAll('secret', '[X]')),

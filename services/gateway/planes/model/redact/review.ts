@@ -10,13 +10,14 @@ import {
   type Where,
 } from '../../../call/index.ts'
 import type { Review, Running } from '../../../pipeline/stage.ts'
-import { isObject, member } from '../../wire/json.ts'
+import { isObject, type JsonObject, member } from '../../wire/json.ts'
 import { eventData, withEventData } from '../../wire/sse.ts'
 import { chat } from '../dialects/chat.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { ModelFrame } from '../frame.ts'
 import { ModelBody } from '../request.ts'
 import { ChunkTexts } from './chunk-texts.ts'
+import { EventTexts, nameOf } from './event-texts.ts'
 
 /** Redacts what models generate: whole answers, and streams whose chunks are held back while they may be part of something. */
 export function createAnswerRedactReview(
@@ -31,11 +32,18 @@ export function createAnswerRedactReview(
       if (redactor === null) return null
       const { body } = call
       const dialect = body instanceof ModelBody ? body.dialect : chat
-      // Pieces of a text are put together by their choice, which other streams do not have.
-      const isUnread = body instanceof ModelBody && body.request.stream && !dialect.generated.includes('choices')
-      return new AnswerReview(isUnread ? unread(dialect) : redactor, dialect)
+      if (isDenial(redactor) || !(body instanceof ModelBody) || !body.request.stream || isByChoice(dialect)) {
+        return new AnswerReview(redactor, dialect)
+      }
+      const texts = EventTexts.of(dialect.method, redactor)
+      return texts === null ? new AnswerReview(unread(dialect), dialect) : new EventReview(redactor, dialect, texts)
     },
   }
+}
+
+/** Pieces of a text are put together by their choice, which other streams do not have. */
+function isByChoice({ generated }: Dialect): boolean {
+  return generated.includes('choices')
 }
 
 function unread({ method }: Dialect): Denial {
@@ -89,6 +97,44 @@ class AnswerReview implements Running {
   #held(): readonly Frame[] | Denial {
     const held = this.#chunks?.end() ?? []
     return isDenial(held) ? held : held.map(eventOf)
+  }
+}
+
+/** A stream of named events; an answer that is none, such as an error, is looked at as a whole. */
+class EventReview implements Running {
+  readonly #whole: AnswerReview
+  readonly #dialect: Dialect
+  readonly #texts: EventTexts
+
+  constructor(redactor: Redactor, dialect: Dialect, texts: EventTexts) {
+    this.#whole = new AnswerReview(redactor, dialect)
+    this.#dialect = dialect
+    this.#texts = texts
+  }
+
+  frame(frame: Frame): Passed {
+    const { raw, role } = frame
+    const data = raw === null ? null : eventData(raw)
+    if (raw === null || data === null) return this.#whole.frame(frame)
+    const event = role === 'progress' ? null : parsed(data)
+    if (!isObject(event)) return [frame]
+    const told = this.#texts.take(event, data)
+    if (isDenial(told)) return told
+    const held = role === 'final' ? this.#texts.end() : []
+    if (isDenial(held)) return held
+    const before = [...told.before, ...held]
+    if (told.json === null && before.length === 0) return [frame]
+    const next = told.json === null ? frame : this.#dialect.events.frame(withEventData(raw, told.json))
+    return [...before.map((one) => this.#eventOf(one)), next]
+  }
+
+  end(): Passed {
+    const held = this.#texts.end()
+    return isDenial(held) ? held : held.map((one) => this.#eventOf(one))
+  }
+
+  #eventOf(event: JsonObject): Frame {
+    return this.#dialect.events.frame(Buffer.from(`event: ${nameOf(event)}\ndata: ${JSON.stringify(event)}\n\n`))
   }
 }
 
