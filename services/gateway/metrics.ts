@@ -321,6 +321,7 @@ export const gatewayMetricRows = [
   },
   {
     ...audit,
+    feature: 'sovereigntyPolicyFile',
     name: 'plat_gateway_audit_retention_below_ai_act',
     type: 'gauge',
     labels: {},
@@ -369,11 +370,10 @@ export type GatewayMetrics = Registry<typeof gatewayMetricRows>
 
 /** The gateway's registry; one per process. */
 export function createGatewayMetrics(build: BuildInfo, config: FeatureKeys): GatewayMetrics {
-  const features = new Set(config.auditCheckpointKey === '' ? [] : ['auditCheckpointKey'])
+  const features = new Set(FEATURE_KEYS.filter((key) => (config[key] ?? '') !== ''))
   return createRegistry(gatewayMetricRows, { component: 'gateway', build, features })
 }
 
 /** Keys of gateway.json without which a feature's series are not there. */
-export interface FeatureKeys {
-  readonly auditCheckpointKey: string
-}
+const FEATURE_KEYS = ['auditCheckpointKey', 'sovereigntyPolicyFile'] as const
+type FeatureKeys = Readonly<Partial<Record<(typeof FEATURE_KEYS)[number], string>>>
