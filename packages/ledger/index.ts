@@ -1,4 +1,4 @@
-export { type Capture, capturePath, openCapture, sealCapture } from './capture.ts'
+export { type Capture, capturePath, openCapture, sealCapture } from './capture/capture.ts'
 export type { Damage } from './chain.ts'
 export { holdsOf, settledOf } from './holds.ts'
 export { type LedgerMoment, ledgerPage, newestFirst } from './page.ts'
