@@ -6,6 +6,7 @@ import { readPublicKeys } from '@plat/keys'
 import { verifyLedger, verifyReceipt } from '@plat/ledger'
 import { ledgerLines } from '@plat/testkit/ledger'
 import { until } from '@plat/testkit/until'
+import { AUDIENCE, provider } from '../../testing/people.ts'
 import { folder, started, TOKEN } from '../../testing/started.ts'
 import { keyFiles } from './testing/keys.ts'
 
@@ -131,6 +132,29 @@ test('records and checkpoints come page by page, by number, by time and by what 
     'checkpoints?cursor=x',
   ]) {
     assert.equal((await ask(query)).status, 400, query)
+  }
+})
+
+test('an auditor of one namespace gets proofs of its records alone', async (t) => {
+  const [{ uri }, people] = [await keyFiles(t), await provider(t)]
+  const { gateway, auditPath, act, signed } = await ground(t, {
+    auditCheckpointKey: uri,
+    adminAuth: {
+      mode: 'both',
+      namespaceRoles: { shop: { auditor: ['user:ada'] }, bank: { auditor: ['user:bob'] } },
+      oidc: { issuer: people.state.issuer, audience: AUDIENCE },
+    },
+  })
+  await act(6)
+  await signed()
+  const status = async (user: string, seq: number) => {
+    const token = await people.token({ preferred_username: user })
+    const headers = { authorization: `Bearer ${token}` }
+    return (await fetch(`${gateway.adminUrl}/v1/audit/proof/${seq}`, { headers })).status
+  }
+  for (const [seq, line] of ledgerLines(auditPath).slice(0, 8).entries()) {
+    const isOfShop = JSON.parse(line).rec.namespace === 'shop'
+    assert.deepEqual([await status('ada', seq), await status('bob', seq)], [isOfShop ? 200 : 404, 404], line)
   }
 })
 
