@@ -107,7 +107,8 @@ export class Redaction implements Redactor {
     return (hits.length === 0 ? null : this.#tell(hits)) ?? text
   }
 
-  readonly isRedacted = (hit: Hit): boolean => actionFor(this.#direction, hit.detector) === 'redact'
+  readonly isRedacted = ({ detector }: Pick<Hit, 'detector'>): boolean =>
+    actionFor(this.#direction, detector) === 'redact'
 
   /** Counts hits; a denial where one of them must not pass. */
   #tell(hits: readonly Hit[]): Denial | null {

@@ -112,6 +112,29 @@ test('a key of any length is held in little room, and nothing of it passes', () 
   assert.ok(validated.looked < 40 * text.length, String(validated.looked))
 })
 
+test('what is only audited goes on as it came, whatever its length, and is counted', () => {
+  const lines = `${'q7Zp2mXw9KcR4tYb'.repeat(4)}\n`.repeat(100)
+  const text = `here: ${PEM.replace(/\n[^-]+\n/, `\n${lines}`)} and 4111 1111 1111 1111 end`
+  for (const size of [1, 50, 977]) {
+    const stream = new TextStream({
+      scanner: validated,
+      carry: 256,
+      isRedacted: ({ detector }) => !detector.secret,
+      isJson: false,
+    })
+    let told = ''
+    const ids = new Set<string>()
+    for (let at = 0; at <= text.length; at += size) {
+      const released = at < text.length ? stream.push(text.slice(at, at + size)) : stream.end()
+      told += released.text
+      for (const { detector } of released.hits) ids.add(detector.id)
+    }
+    told += stream.end().text
+    assert.equal(told, text.replace('4111 1111 1111 1111', '[REDACTED:credit_card]'))
+    assert.deepEqual([...ids], ['private_key', 'credit_card'])
+  }
+})
+
 test('without carry each piece stands alone; with little of it no more is held back', () => {
   const token = `ghp_${'q7Zp2mXw9KcR4tYb6NvL8sHd3JfG5kQa1ThW'}`
   assert.deepEqual(streamed(validated, [`a ${token} b`], -1), {

@@ -22,7 +22,7 @@ export interface TextStreamParts {
   /** Most characters that are held back for what is not certain. */
   readonly carry: number
   /** Whether a hit is replaced; others are only told. */
-  readonly isRedacted: (hit: Hit) => boolean
+  readonly isRedacted: (hit: Pick<Hit, 'detector'>) => boolean
   /** The text is JSON: outside of its strings a mark needs quotes. */
   readonly isJson: boolean
 }
@@ -35,7 +35,7 @@ export interface TextStreamParts {
 export class TextStream {
   readonly #scanner: Scanner
   readonly #carry: number
-  readonly #isRedacted: (hit: Hit) => boolean
+  readonly #isRedacted: (hit: Pick<Hit, 'detector'>) => boolean
   #before = ''
   #held = ''
   /** Characters since the last hit; undefined: there was none. */
@@ -49,22 +49,19 @@ export class TextStream {
     this.#quotes = isJson ? new Quotes() : null
   }
 
-  get isHolding(): boolean {
-    return this.#held !== ''
-  }
-
   push(piece: string): Released {
     this.#held += piece
     if (this.#carry < 0) return this.end()
-    const { hits, decidedTo, sureAt } = this.#scanner.begun(this.#piece, this.#carry)
+    const { hits, decidedTo, sure } = this.#scanner.begun(this.#piece, this.#carry)
     const crossing = hits.find((hit) => hit.start < decidedTo && hit.end > decidedTo)
     const limit = crossing?.start ?? decidedTo
     // What is a hit already is held for what overlaps it, and is not among what is uncertain.
     const isLittle = this.#held.length - decidedTo <= this.#carry && this.#held.length - limit <= MAX_HELD_CHARS
     if (isLittle) return this.#release(hits, limit)
-    if (sureAt === null || crossing !== undefined) return this.#force()
+    // What is only audited goes on in any case, and what is refused need not be waited for.
+    if (sure === null || crossing !== undefined || !this.#isRedacted(sure)) return this.#force()
     const released = this.#release(hits, limit)
-    this.#shorten(sureAt - limit)
+    this.#shorten(sure.at - limit)
     return released
   }
 
@@ -99,7 +96,7 @@ export class TextStream {
     return { text, hits: gone }
   }
 
-  /** Of what is certain to be a hit the middle is forgotten: it would not be let go, and may be long. */
+  /** Of what is certain to be replaced the middle is forgotten: it may be long. */
   #shorten(sureAt: number): void {
     const least = sureAt + KEPT_TAIL_CHARS
     if (this.#held.length > least) this.#held = this.#held.slice(0, sureAt) + this.#held.slice(-KEPT_TAIL_CHARS)

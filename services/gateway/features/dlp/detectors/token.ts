@@ -1,4 +1,4 @@
-import { type CharClass, classOf, isIn, type Look, NOWHERE } from '../scan/look.ts'
+import { type CharClass, classOf, isIn, type Look } from '../scan/look.ts'
 import type { Detector, Finder } from './detector.ts'
 
 export const ALNUM = classOf('A-Za-z0-9')
@@ -59,7 +59,7 @@ function endless(look: Look, detector: Detector, { at, body, of, least, is }: En
   look.cover(detector, end)
   const isLong = end - body >= least
   if (isLong && !is(look.slice(body, body + least))) return
-  if (end === look.end && look.isOpen) look.open(at, isLong ? body + least : NOWHERE)
+  if (end === look.end && look.isOpen) look.open(at, isLong ? { detector, at: body + least } : null)
   else if (isLong) look.hit(detector, at, end)
 }
 

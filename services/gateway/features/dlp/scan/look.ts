@@ -7,6 +7,13 @@ export interface Hit {
   readonly end: number
 }
 
+/** What makes certain that something becomes a hit, though its end has not come. */
+export interface Sure {
+  readonly detector: Detector
+  /** Whatever stands behind this place cannot undo it. */
+  readonly at: number
+}
+
 /** Characters of which a decision may look back: local parts of addresses, and words near a number. */
 export const LOOK_BACK_CHARS = 80
 
@@ -78,8 +85,8 @@ export class Look {
   readonly hits: Hit[] = []
   /** From here on nothing is decided. */
   openAt = NOWHERE
-  /** Behind this nothing could undo the hit that is open; `NOWHERE` where it is not certain yet. */
-  sureAt = NOWHERE
+  /** What is open is certain to become a hit; null: it may not. */
+  sure: Sure | null = null
   /** Characters that were looked at beyond the first pass: the measure of work. */
   looked = 0
   #floor = 0
@@ -97,7 +104,7 @@ export class Look {
     this.isOpen = manner.isOpen === true
     this.hits.length = 0
     this.openAt = NOWHERE
-    this.sureAt = NOWHERE
+    this.sure = null
     this.#floor = manner.floor ?? start
     this.#context = manner.context ?? null
     this.#hitEnd = manner.sinceHit === undefined ? -1 : this.#floor - manner.sinceHit
@@ -189,10 +196,10 @@ export class Look {
     if (this.isOpen) this.open(at)
   }
 
-  /** What begins here may become a hit with what follows; from `sure` on whatever follows cannot undo it. */
-  open(at: number, sure = NOWHERE): void {
+  /** What begins here may become a hit with what follows; `sure`: it will, whatever follows. */
+  open(at: number, sure: Sure | null = null): void {
     if (at >= this.openAt || at < this.#floor) return
     this.openAt = at
-    this.sureAt = sure
+    this.sure = sure
   }
 }

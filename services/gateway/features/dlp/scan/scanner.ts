@@ -2,7 +2,7 @@ import type { Detector } from '../detectors/detector.ts'
 import { continues } from '../detectors/shape.ts'
 import { Automaton } from './automaton.ts'
 import type { Custom } from './custom.ts'
-import { classOf, type Hit, isIn, LOOK_BACK_CHARS, Look, type Manner } from './look.ts'
+import { classOf, type Hit, isIn, LOOK_BACK_CHARS, Look, type Manner, type Sure } from './look.ts'
 
 /** No shape begins with more digits in a row, or with more letters. */
 const MOST_DIGITS = 20
@@ -21,8 +21,8 @@ export interface Begun {
   readonly hits: readonly Hit[]
   /** What begins here or later is not decided; the length of the text where everything is. */
   readonly decidedTo: number
-  /** Whatever follows, a hit begins at `decidedTo`, and this place shows it; null: that is not certain. */
-  readonly sureAt: number | null
+  /** Whatever follows, a hit begins at `decidedTo`; null: that is not certain. */
+  readonly sure: Sure | null
 }
 
 /** Where in a text that comes in pieces a scanner is. */
@@ -99,11 +99,11 @@ export class Scanner {
     const whole = past + text
     const found = this.scan(whole, 0, whole.length, { floor: past.length, sinceHit, isOpen: true })
     const hits = found.map((hit) => moved(hit, past.length))
-    const { openAt, sureAt } = this.#look
+    const { openAt, sure } = this.#look
     const decidedTo = Math.min(openAt - past.length, text.length)
     const kept = this.#customs.length === 0 ? text.length : Math.max(0, text.length - keep)
-    if (kept < decidedTo) return { hits, decidedTo: kept, sureAt: null }
-    return { hits, decidedTo, sureAt: sureAt < whole.length ? sureAt - past.length : null }
+    if (kept < decidedTo) return { hits, decidedTo: kept, sure: null }
+    return { hits, decidedTo, sure: sure === null ? null : { ...sure, at: sure.at - past.length } }
   }
 
   /** One step a character; what an anchor or a number begins is looked at by those whose it is. */
