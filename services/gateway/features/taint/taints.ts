@@ -57,7 +57,8 @@ export class Taints {
   #turn: Turn = 0
   #lastSeq = 0
   #events = 0
-  #compacting = false
+  /** Nothing is written before everything was read. */
+  #compacting = true
 
   private constructor(options: TaintsOptions) {
     this.#options = options
@@ -72,6 +73,7 @@ export class Taints {
     options.journal
       .follow(taints.#lastSeq, (entry) => taints.#follow(entry), taints.#stop.signal)
       .catch(options.onFault)
+    taints.#compacting = false
     taints.#sweep()
     taints.#stopSweep = options.clock.every(SWEEP_EVERY_MS, () => taints.#sweep())
     return taints
