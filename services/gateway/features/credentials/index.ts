@@ -93,7 +93,8 @@ class UpstreamCredentials implements Credentials {
         return null
       case 'perUser':
         if (auth.mtls !== null && this.#folder.credential(auth.mtls.credentialKey) === null) return noCredential
-        return this.#options.userTokens?.missing(key, auth.provider, identity) ?? this.#noVault()
+        if (!this.#options.userTokens) return noVault
+        return this.#options.userTokens.missing(key, auth.provider, identity)
       case 'tokenExchange':
         return this.#options.config.tokenExchangeURL === '' ? noCredential : null
       case 'oauthClientCredentials':
@@ -146,10 +147,6 @@ class UpstreamCredentials implements Credentials {
     if (mtls === null) return token
     const clientCert = this.#folder.credential(mtls.credentialKey)?.clientCert ?? null
     return clientCert === null ? noCredential : { headers: token.headers, clientCert }
-  }
-
-  #noVault(): Denial | null {
-    return this.#options.userTokens ? null : noVault
   }
 
   #token(server: Shown, auth: Fetched, identity: Identity): Token | null {

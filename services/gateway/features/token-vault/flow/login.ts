@@ -47,10 +47,13 @@ export class Login implements LoginRenewal {
 
   /** Where a browser asks its user to log in. */
   loginURL({ state, nonce, verifier, redirectURI }: LoginFlow): Promise<URL | Refusal> {
+    const scopes = new Set(['openid', ...this.#config.scopes])
     return this.#client.ask(async (client) =>
       oidc.buildAuthorizationUrl(client, {
         redirect_uri: redirectURI,
-        scope: [...new Set(['openid', ...this.#config.scopes])].join(' '),
+        scope: [...scopes].join(' '),
+        // OpenID Connect Core, section 11: without it the scope is ignored.
+        ...(scopes.has('offline_access') && { prompt: 'consent' }),
         state,
         nonce,
         code_challenge: await oidc.calculatePKCECodeChallenge(verifier),
