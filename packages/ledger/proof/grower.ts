@@ -12,6 +12,12 @@ const FILE_MODE = 0o600
 const HASH_START = 9
 const HASH_END = HASH_START + 64
 
+interface GrowerFiles {
+  readonly ledger: FileHandle
+  readonly checkpoints: FileHandle
+  readonly tree: TreeFile
+}
+
 /**
  * Grows the tree of a ledger by what was written to it, read from its file, and puts the lines of checkpoints that it meets beside it.
  * It begins where the last checkpoint ends, and from nothing when what lies beside the ledger does not fit it.
@@ -26,12 +32,12 @@ export class TreeGrower {
   /** Checkpoints up to this record stand beside the ledger. */
   #told: number
 
-  private constructor(files: { ledger: FileHandle; checkpoints: FileHandle; tree: TreeFile }, from: Head) {
+  private constructor(files: GrowerFiles, offset: number, told: number) {
     this.#ledger = files.ledger
     this.#checkpoints = files.checkpoints
     this.#tree = files.tree
-    this.#offset = 0
-    this.#told = from.seq
+    this.#offset = offset
+    this.#told = told
   }
 
   static async open(ledgerPath: string): Promise<TreeGrower> {
@@ -43,9 +49,7 @@ export class TreeGrower {
     const tree = new TreeFile(treePath(ledgerPath))
     const { size, root } = last?.rec ?? {}
     const kept = typeof size === 'number' && typeof root === 'string' ? tree.resume(size, root) : tree.resume(0, '')
-    const grower = new TreeGrower({ ledger, checkpoints, tree }, { seq: last?.seq ?? -1, hash: '' })
-    grower.#offset = await offsetOf(ledger, kept)
-    return grower
+    return new TreeGrower({ ledger, checkpoints, tree }, await offsetOf(ledger, kept), last?.seq ?? -1)
   }
 
   /** Answers the root over all records up to `to`, which is durable. Throws when the file holds something else there. */

@@ -24,7 +24,10 @@ async function served() {
     book.observe(server, rules, [{ name: 'open', digest: digestOf('a'), text: '{"name":"open"}' }])
   }
   const reports = createPinReports(book, (server) => (server.endsWith('none') ? null : rules))
-  const frame = inNamespaces({ shop: { admin: ['user:ada'], viewer: ['user:vic'] } })
+  const frame = inNamespaces({
+    shop: { admin: ['user:ada'], viewer: ['user:vic', 'user:kit'] },
+    bank: { admin: ['user:kit'] },
+  })
   const head = { seq: 1, hash: '' }
   const ledgers: Ledgers = {
     of: () => ({ append: async () => head, enter() {}, head: () => head, health: 'ok', close: async () => {} }),
@@ -64,5 +67,7 @@ test('pins of a server are seen and accepted by whoever has a role in its namesp
   }
   assert.deepEqual([(await accept('ada', 'bank/vault')).status, (await accept('vic', 'bank/vault')).status], [404, 403])
   assert.equal((await accept('vic', 'shop/till')).status, 403)
+  // `kit` accepts in bank, and sees shop.
+  assert.equal((await accept('kit', 'shop/till')).status, 403)
   assert.equal((await accept('ada', 'shop/till')).status, 200)
 })
