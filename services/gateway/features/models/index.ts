@@ -107,11 +107,7 @@ export function createModels(options: ModelsOptions): Models {
   return {
     stage: createModelResolve({ snapshots, apiKey, settled: metrics.settled, choice }),
     route: (snapshot, key) => snapshot.get(routesSlot).route(key),
-    places(snapshot, target) {
-      const route = target.kind === 'model' ? snapshot.get(routesSlot).route(target.key) : null
-      if (route === null) return [target]
-      return route.endpoints.map(({ jurisdiction }) => ({ jurisdiction, dataClass: target.dataClass }))
-    },
+    places: placesOf,
     apiKey,
     allows: (dataClass, model) => choice.allows(dataClass, model),
     inOrder: (route, tier) => choice.inOrder(route, tier),
@@ -126,4 +122,10 @@ export function createModels(options: ModelsOptions): Models {
       watch?.stop()
     },
   }
+}
+
+function placesOf(snapshot: Snapshot, target: Target): readonly Pick<Target, 'jurisdiction' | 'dataClass'>[] {
+  const route = target.kind === 'model' ? snapshot.get(routesSlot).route(target.key) : null
+  if (route === null) return [target]
+  return route.endpoints.map(({ jurisdiction }) => ({ jurisdiction, dataClass: target.dataClass }))
 }
