@@ -139,6 +139,25 @@ test('more text than is read is refused where something is enforced, else it pas
   assert.equal(judged(JSON.stringify([file, `data:image/png;base64,${file}`, CARD]), { maxScanBytes: 100 }).hits, 1)
 })
 
+test('of a streamed answer so much is read in all its texts together, and no more', () => {
+  const made = (onOversize: 'audit' | 'deny') => {
+    const profile = compileProfile('p', { ...DEFAULTS, maxScanBytes: 30, onOversize })
+    assert.ok(profile.response !== null)
+    return new Redaction(profile, profile.response, 'response', () => {})
+  }
+  const lax = made('audit')
+  const [one, other] = [lax.pieces(false), lax.pieces(false)]
+  assert.deepEqual([one.push('card 4111 1111'), other.push('fine')], ['card ', 'fine'])
+  // What was held back goes on before what is not read any more.
+  assert.equal(one.push(' 1111 1111 and so on'), '4111 1111 1111 1111 and so on')
+  assert.equal(other.push(CARD), CARD)
+  const strict = made('deny').pieces(false)
+  assert.equal(strict.push('fine, fine, fine, fine, '), 'fine, fine, fine, fine, ')
+  const refused = strict.push('fine, fine')
+  assert.ok(isDenial(refused))
+  assert.match(refused.reason, /more text than the 30 bytes/)
+})
+
 test('a message of many strings, of many escapes or of no JSON at all costs time in proportion to it', () => {
   const profile = compileProfile('p', DEFAULTS)
   assert.ok(profile.arguments !== null)

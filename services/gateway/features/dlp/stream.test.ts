@@ -6,7 +6,7 @@ import { redacted } from './json/strings.ts'
 import { createCustom } from './scan/custom.ts'
 import { Scanner } from './scan/scanner.ts'
 import { TextStream } from './stream.ts'
-import { PEM, samples } from './testing/samples.ts'
+import { PEM, random, samples } from './testing/samples.ts'
 
 const rows = detectorRows().map((row, place) => ({ ...row, place }))
 const validated = new Scanner(rows.filter(({ byDefault }) => byDefault))
@@ -110,6 +110,14 @@ test('a key of any length is held in little room, and nothing of it passes', () 
   told += stream.end().text
   assert.equal(told, 'here: [REDACTED:private_key] end')
   assert.ok(validated.looked < 40 * text.length, String(validated.looked))
+})
+
+test('a long key does not look like a shorter one for being held in little room', () => {
+  const given = `ops_eyJ${random(600)}_`
+  assert.deepEqual(streamed(everything, cutAt(given, [513]), 512), whole(everything, given))
+  // What begins within a hit that is held may be another one.
+  const both = `01019040035 ops_eyJ${random(600)}+sk_live_${random(24)} end`
+  assert.deepEqual(streamed(validated, cutAt(both, [630]), 256), whole(validated, both))
 })
 
 test('what is only audited goes on as it came, whatever its length, and is counted', () => {
