@@ -27,6 +27,10 @@ export interface ModelsOptions {
       ChoiceOptions
   }
   /** For probes. */
+  /** Where credentials and the region of AWS may stand. */
+  readonly env: NodeJS.ProcessEnv
+  /** Nothing is probed where data must not go. */
+  readonly residency?: { fault(snapshot: Snapshot, place: Pick<Target, 'jurisdiction' | 'dataClass'>): string | null }
   readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly extraCA: string | null
   readonly snapshots: Snapshots
@@ -99,7 +103,7 @@ export function createModels(options: ModelsOptions): Models {
   }
   const onError = (error: unknown) => failed([error instanceof Error ? error.message : 'cannot be read'])
   const watch = path === '' ? null : watchFile({ path, everyMs, clock, onBytes, onError })
-  const endpoints = () => snapshots.current.get(routesSlot).endpoints
+  const endpoints = () => reachable(snapshots.current, options)
   const stopProbing = startProbes({ ...options, apiKey, circuits, endpoints, everyMs: probeIntervalSeconds * 1000 })
   const stopReading = clock.every(everyMs, () => void keys.refresh())
   snapshots.publish(routesSlot, buildRoutes(null, config.models))
@@ -128,4 +132,13 @@ function placesOf(snapshot: Snapshot, target: Target): readonly Pick<Target, 'ju
   const route = target.kind === 'model' ? snapshot.get(routesSlot).route(target.key) : null
   if (route === null) return [target]
   return route.endpoints.map(({ jurisdiction }) => ({ jurisdiction, dataClass: target.dataClass }))
+}
+
+/** The endpoints to which the data of calls may go. */
+function reachable(snapshot: Snapshot, { residency }: ModelsOptions): readonly RouteEndpoint[] {
+  const { endpoints } = snapshot.get(routesSlot)
+  if (residency === undefined) return endpoints
+  return endpoints.filter(
+    ({ jurisdiction }) => residency.fault(snapshot, { jurisdiction, dataClass: 'internal' }) === null,
+  )
 }

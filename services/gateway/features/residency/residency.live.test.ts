@@ -13,10 +13,13 @@ import { residentDialer } from './dialer.ts'
 
 const LIMITS = { maxBytes: 1000, timeoutMs: 60_000 }
 
-/** A server on an address of the loopback, with the connections that it took. */
+/** A server on an address of the loopback, with how many connections and requests it took. */
 async function serverOn(t: TestContext, address: string) {
-  const server = createServer((_, response) => response.end('here'))
-  let connections = 0
+  let [connections, requests] = [0, 0]
+  const server = createServer((_, response) => {
+    requests++
+    response.end('here')
+  })
   server.on('connection', () => connections++)
   server.listen(0, address)
   await once(server, 'listening')
@@ -26,7 +29,7 @@ async function serverOn(t: TestContext, address: string) {
   })
   const bound = server.address()
   assert.ok(bound !== null && typeof bound === 'object')
-  return { url: `http://${address}:${bound.port}/`, connections: () => connections }
+  return { url: `http://${address}:${bound.port}/`, connections: () => connections, requests: () => requests }
 }
 
 test('whatever a connection is for, it keeps to the rules in force when it is asked for; one of other rules is not used again', async (t) => {
@@ -190,4 +193,19 @@ test('a gateway whose file is missing starts, reaches nothing, and goes on when 
   assert.equal(upstream.received.length, 0)
   await writeFile(sovereigntyPolicyFile, '{"version": 1}')
   await until(async () => !(await refused()), 'the file to be read')
+})
+
+test('an endpoint that does not comply is not even asked whether it lives', async (t) => {
+  const dir = await folder(t)
+  const [near, far] = [await serverOn(t, '127.0.0.1'), await serverOn(t, '127.0.0.1')]
+  const sovereigntyPolicyFile = join(dir, 'sovereignty.json')
+  await writeFile(sovereigntyPolicyFile, JSON.stringify({ allowedJurisdictions: ['DE'] }))
+  const route = ({ url }: { url: string }, jurisdiction: string) => ({ upstream: `${url}v1`, jurisdiction })
+  await started(t, {
+    sovereigntyPolicyFile,
+    models: { near: route(near, 'DE'), far: route(far, 'US') },
+    modelRouting: { probeIntervalSeconds: 1 },
+  })
+  await until(() => near.requests() > 1, 'the endpoint that complies to be asked twice')
+  assert.equal(far.requests(), 0)
 })
