@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Detector } from '../detectors/detector.ts'
 import { detectorRows } from '../detectors/table.ts'
-import { samples } from '../testing/samples.ts'
+import { random, samples } from '../testing/samples.ts'
 import { createCustom, expressionFault } from './custom.ts'
 import { Scanner } from './scanner.ts'
 
@@ -89,6 +89,8 @@ test('of hits that overlap one counts, and a secret before personal data', () =>
   const both = everything.scan(text)
   assert.equal(both.length, 1)
   assert.equal(both[0]?.detector.id, 'url_credentials')
+  const within = `x+ghp_${random(36)}@example.com`
+  assert.deepEqual(found(everything, within), [`github_token: ${within}`])
 })
 
 test('the work grows with the text and not with its square, whatever the text is', () => {
