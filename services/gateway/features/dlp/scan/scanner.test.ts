@@ -90,7 +90,8 @@ test('of hits that overlap one counts, and a secret before personal data', () =>
   assert.equal(both.length, 1)
   assert.equal(both[0]?.detector.id, 'url_credentials')
   const within = `x+ghp_${random(36)}@example.com`
-  assert.deepEqual(found(everything, within), [`github_token: ${within}`])
+  const two = new Scanner(rows.filter(({ id }) => id === 'email' || id === 'github_token'))
+  assert.deepEqual(found(two, within), [`github_token: ${within}`])
 })
 
 test('the work grows with the text and not with its square, whatever the text is', () => {
