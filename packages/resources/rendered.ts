@@ -172,7 +172,18 @@ const endpointFields = () => ({
   apiVersion: Type.Optional(Type.String()),
   requestsPerMinute: Type.Optional(Type.Integer({ minimum: 0 })),
   auth: Type.Optional(
-    Type.Object({ type: Type.Optional(Type.String()), tokenFile: Type.Optional(Type.String()) }, closed),
+    Type.Object(
+      {
+        type: Type.Optional(Type.String()),
+        tokenFile: Type.Optional(Type.String()),
+        tokenEnv: Type.Optional(Type.String()),
+        accessKeyIdFile: Type.Optional(Type.String()),
+        secretAccessKeyFile: Type.Optional(Type.String()),
+        sessionTokenFile: Type.Optional(Type.String()),
+        signingService: Type.Optional(Type.String()),
+      },
+      closed,
+    ),
   ),
 })
 

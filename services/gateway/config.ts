@@ -88,6 +88,7 @@ export type GatewayConfig = Readonly<
       approvalPreview: Readonly<Static<typeof approvalPreviewBlock.schema>>
       adminAuth: Readonly<Static<typeof adminBlock.schema> & { oidc: Static<typeof adminOidcBlock.schema> }>
       modelRouting: Readonly<Static<typeof modelRoutingBlock.schema>>
+      cloudCredentials: Readonly<Static<typeof cloudCredentialsBlock.schema>>
       policy: { readonly rego: Readonly<Static<typeof regoBlock.schema>> }
       posture: Readonly<Static<typeof postureBlock.schema>>
       tokenVault: TokenVaultConfig
@@ -157,7 +158,7 @@ export function readConfigFile(path: string): { kind: 'text'; text: string } | {
 /** Gives a checked configuration without errors its type; throws when tables and types disagree. */
 export function typedConfig(config: Record<string, unknown>): GatewayConfig {
   const { tls, identity, dpop, dlp, captureArgs, adminAuth, approvalPreview } = config
-  const { modelRouting, policy, posture, tokenVault } = config
+  const { modelRouting, cloudCredentials, policy, posture, tokenVault } = config
   if (
     Check(listenersBlock.schema, config) &&
     Check(policyBlock.schema, config) &&
@@ -179,6 +180,7 @@ export function typedConfig(config: Record<string, unknown>): GatewayConfig {
     Check(dlpBlock.schema, dlp) &&
     Check(captureArgsBlock.schema, captureArgs) &&
     Check(modelRoutingBlock.schema, modelRouting) &&
+    Check(cloudCredentialsBlock.schema, cloudCredentials) &&
     Check(postureBlock.schema, posture) &&
     Check(tokenVaultBlock.schema, tokenVault) &&
     typeof policy === 'object' &&
@@ -199,6 +201,7 @@ export function typedConfig(config: Record<string, unknown>): GatewayConfig {
       adminAuth: { ...adminAuth, oidc: adminAuth.oidc },
       approvalPreview,
       modelRouting,
+      cloudCredentials,
       policy: { rego: policy.rego },
       posture,
       tokenVault,

@@ -90,8 +90,14 @@ test('the adapter and what belongs to it are rendered, for fallbacks too; what t
     agent: 'team/a',
   })
   const endpoint = 'https://llm.example'
+  // Shows D2.model.adapter.openai
+  assert.equal(routeOf({ endpoint, adapter: 'openai' })?.provider, 'openai')
   for (const more of [
+    { adapter: 'gemini' },
     { adapter: 'bedrock' },
+    { adapter: 'bedrock', adapterMode: 'openai', project: 'my-project' },
+    { adapter: 'vertex', adapterMode: 'openai', region: 'eu-1' },
+    { region: 'eu-1' },
     { adapter: 'anthropic', adapterMode: 'vertex' },
     { adapterMode: 'v1' },
     { apiVersion: '1' },
@@ -99,6 +105,26 @@ test('the adapter and what belongs to it are rendered, for fallbacks too; what t
     assert.equal(routeOf({ endpoint, ...more }), undefined, JSON.stringify(more))
     assert.equal(routeOf({ endpoint, fallbacks: [{ endpoint, ...more }] }), undefined, JSON.stringify(more))
   }
+})
+
+test('the region and the project of a cloud are rendered', () => {
+  // Shows D2.model.region, D2.model.project, D2.fallback.region, D2.fallback.project
+  const endpoint = 'https://llm.example/v1'
+  const vertex = { endpoint, adapter: 'vertex', adapterMode: 'openai', region: 'europe-west4', project: 'my-project' }
+  const bedrock = { endpoint, adapter: 'bedrock', adapterMode: 'openai', region: 'eu-central-1' }
+  const route = routeOf({ ...vertex, fallbacks: [bedrock, vertex] })
+  const rendered = {
+    provider: 'vertex',
+    mode: 'openai',
+    region: 'europe-west4',
+    project: 'my-project',
+    upstream: endpoint,
+  }
+  assert.deepEqual(route, {
+    ...rendered,
+    fallbacks: [{ provider: 'bedrock', mode: 'openai', region: 'eu-central-1', upstream: endpoint }, rendered],
+    agent: 'team/a',
+  })
 })
 
 test('each fallback is rendered in order with its own key, and the name of the model where it says none', () => {

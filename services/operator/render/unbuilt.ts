@@ -70,35 +70,44 @@ function endpointFaults(model: Omit<NonNullable<Model['fallbacks']>[number], 'en
   faults.push(...adapterFaults(model))
   if (endpoint !== undefined) faults.push(...[urlFault('endpoint', endpoint)].filter((fault) => fault !== null))
   if (secret !== undefined) faults.push(...fileNames('apiKeySecretRef', secret))
-  for (const key of ['region', 'project'] as const) {
-    if (model[key] !== undefined) faults.push(notBuilt(key))
-  }
   return faults
 }
 
-/** The modes of each adapter that are built, the default first; an adapter that is not here is not built. */
-const ADAPTER_MODES: Readonly<Record<string, readonly string[]>> = {
-  openai: [],
-  'azure-openai': ['v1', 'deployments'],
-  anthropic: ['direct'],
+/** The modes of each adapter, the default first, and those that are not built; an adapter that is not here is not built. */
+const ADAPTER_MODES: Readonly<
+  Record<string, { readonly modes: readonly string[]; readonly later: readonly string[] }>
+> = {
+  openai: { modes: [], later: [] },
+  'azure-openai': { modes: ['v1', 'deployments'], later: [] },
+  anthropic: { modes: ['direct', 'vertex', 'bedrock'], later: ['vertex', 'bedrock'] },
+  bedrock: { modes: ['converse', 'openai'], later: ['converse'] },
+  vertex: { modes: ['native', 'openai'], later: ['native'] },
 }
 
+/** Which adapters a key has a meaning for. */
+const ADAPTERS_WITH = {
+  apiVersion: ['azure-openai', 'anthropic'],
+  region: ['bedrock', 'vertex'],
+  project: ['vertex'],
+} as const
+
 /** What the gateway would refuse of an endpoint, and with it the whole file. */
-function adapterFaults({
-  adapter = 'openai',
-  adapterMode: mode,
-  apiVersion,
-}: Pick<Model, 'adapter' | 'adapterMode' | 'apiVersion'>): Fault[] {
-  const modes = ADAPTER_MODES[adapter]
-  if (modes === undefined) return [notBuilt('adapter')]
+function adapterFaults(model: Pick<Model, 'adapter' | 'adapterMode' | 'apiVersion' | 'region' | 'project'>): Fault[] {
+  const { adapter = 'openai' } = model
+  const known = ADAPTER_MODES[adapter]
+  if (known === undefined) return [notBuilt('adapter')]
   const faults: Fault[] = []
-  const isLater = adapter === 'anthropic' && (mode === 'vertex' || mode === 'bedrock')
-  if (mode !== undefined && !modes.includes(mode))
-    faults.push(
-      isLater ? notBuilt('adapterMode') : { path: 'adapterMode', why: `is no mode of the adapter ${adapter}` },
-    )
-  if (apiVersion !== undefined && modes.length === 0)
-    faults.push({ path: 'apiVersion', why: `has no meaning for the adapter ${adapter}` })
+  const mode = model.adapterMode ?? known.modes[0]
+  if (mode !== undefined && !known.modes.includes(mode))
+    faults.push({ path: 'adapterMode', why: `is no mode of the adapter ${adapter}` })
+  else if (mode !== undefined && known.later.includes(mode)) faults.push(notBuilt('adapterMode'))
+  for (const key of ['apiVersion', 'region', 'project'] as const) {
+    const isMeant = ADAPTERS_WITH[key].some((one) => one === adapter)
+    if (model[key] !== undefined && !isMeant)
+      faults.push({ path: key, why: `has no meaning for the adapter ${adapter}` })
+    if (model[key] === undefined && isMeant && adapter === 'vertex')
+      faults.push({ path: key, why: 'is required with adapter vertex' })
+  }
   return faults
 }
 

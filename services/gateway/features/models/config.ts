@@ -21,7 +21,7 @@ const endpointKeys = () => ({
     },
   ),
   mode: key.text('Variant of the provider; default its first.'),
-  upstream: Type.String({ minLength: 1, format: 'http-url', description: 'Base URL including `/v1`.' }),
+  upstream: key.url('Base URL including `/v1`; bedrock and vertex have one for each region.'),
   model: Type.String({ default: '', description: 'Forced into each request that names no alias.' }),
   apiKeyFile: Type.String({
     default: '',
@@ -48,19 +48,17 @@ const endpointKeys = () => ({
         description: 'Default `api-key` when `apiKeyFile` is set.',
       }),
       tokenFile: key.file('Token of type `bearer`, re-read each reload.'),
-      tokenEnv: Type.String({ default: '', ...unbuilt, description: 'Variable of the environment with the token.' }),
-      accessKeyIdFile: Type.String({ default: '', ...unbuilt, description: 'Of type `aws-sigv4`.' }),
-      secretAccessKeyFile: Type.String({ default: '', ...unbuilt, description: 'Of type `aws-sigv4`.' }),
-      sessionTokenFile: Type.String({ default: '', ...unbuilt, description: 'Of type `aws-sigv4`.' }),
-      signingService: Type.String({ default: '', ...unbuilt, description: 'Of type `aws-sigv4`; default `bedrock`.' }),
+      tokenEnv: key.text(
+        'Variable with the token of type `bearer` or `gcp`; default `GOOGLE_OAUTH_ACCESS_TOKEN` for gcp.',
+      ),
+      accessKeyIdFile: key.file('Of type `aws-sigv4`; default the environment.'),
+      secretAccessKeyFile: key.file('Of type `aws-sigv4`; default the environment.'),
+      sessionTokenFile: key.file('Of type `aws-sigv4`.'),
+      signingService: key.text('Of type `aws-sigv4`; default `bedrock`.'),
     },
     'Upstream authentication.',
   ),
 })
-
-const { upstream: _, ...others } = endpointKeys()
-/** What is judged of an endpoint, also while its upstream is missing. */
-const judged = Type.Object(others)
 
 const endpoint = Type.Object(endpointKeys())
 
@@ -114,7 +112,7 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 function problemsOf(path: string, entry: unknown): Problem[] {
-  if (!Check(judged, entry)) return []
+  if (!Check(endpoint, entry)) return []
   return endpointFaults(entry).map(([name, message]): Problem => {
     const kind = message === NOT_BUILT ? ({ kind: 'not_built' } as const) : {}
     return { path: `${path}.${name}`, message, severity: 'error', ...kind }
@@ -166,26 +164,36 @@ export const modelRoutingBlock = {
 export const cloudCredentialsBlock = {
   path: 'cloudCredentials',
   feature: 'models',
-  built: false,
+  built: true,
   schema: Type.Object({
     aws: key.group(
       {
         region: key.text('Default `$AWS_REGION`, then `$AWS_DEFAULT_REGION`.'),
-        imds: key.flag('Ask the metadata service of the machine.'),
-        partitionDNSSuffix: key.text('Suffix of a partition that is not known.'),
-        stsEndpoint: key.url('Instead of the usual one.'),
+        imds: Type.Boolean({ default: false, ...unbuilt, description: 'Ask the metadata service of the machine.' }),
+        partitionDNSSuffix: Type.String({
+          default: '',
+          ...unbuilt,
+          description: 'Suffix of a partition that is not known.',
+        }),
+        stsEndpoint: Type.String({ default: '', ...unbuilt, description: 'Instead of the usual one.' }),
       },
       'AWS.',
     ),
     azure: key.group(
       {
-        managedIdentity: key.flag('The identity of the machine.'),
-        identityBinding: key.flag('Identity bindings of the cluster.'),
+        managedIdentity: Type.Boolean({ default: false, ...unbuilt, description: 'The identity of the machine.' }),
+        identityBinding: Type.Boolean({ default: false, ...unbuilt, description: 'Identity bindings of the cluster.' }),
       },
       'Azure.',
     ),
     gcp: key.group(
-      { metadataHost: key.text('Default `$GCE_METADATA_HOST`, else `169.254.169.254`.') },
+      {
+        metadataHost: Type.String({
+          default: '',
+          ...unbuilt,
+          description: 'Default `$GCE_METADATA_HOST`, else `169.254.169.254`.',
+        }),
+      },
       'Google Cloud.',
     ),
   }),

@@ -1,5 +1,5 @@
 import type { ModelEndpointEntry } from '@plat/resources/rendered'
-import { baseOf, credentialFile, type Wire, wireOf } from './providers.ts'
+import { type AwsSigning, baseOf, credentialSources, type Wire, wireOf } from './providers.ts'
 
 /** One place that answers the calls of a route: the route's own, or one of its fallbacks. */
 export interface RouteEndpoint {
@@ -13,8 +13,10 @@ export interface RouteEndpoint {
   readonly provider: string
   /** Base URL including `/v1`, without a slash at its end. */
   readonly upstream: string
-  /** The file of the key or token that it is presented; null: it takes none. */
+  /** Where the key or token that it is presented stands: a file, or `env:` and a variable; null: it takes none. */
   readonly apiKeyFile: string | null
+  /** Null: requests are not signed. */
+  readonly signing: AwsSigning | null
   /** Requests that it may be sent in a minute; null: unlimited. */
   readonly requestsPerMinute: number | null
   readonly wire: Wire
@@ -29,6 +31,8 @@ interface Place {
   readonly route: string
   readonly aliases: ReadonlyMap<string, string>
   readonly isFallback: boolean
+  /** Region of AWS where an entry names none. */
+  readonly awsRegion: string
 }
 
 /**
@@ -36,8 +40,10 @@ interface Place {
  * asked for a translated name, else for its own, else as the caller asked. A fallback has other names for its models, so its own comes
  * before a translated one.
  */
-export function endpointOf({ route, aliases, isFallback }: Place, entry: ModelEndpointEntry): RouteEndpoint {
-  const upstream = baseOf(entry)
+export function endpointOf({ route, aliases, isFallback, awsRegion }: Place, entry: ModelEndpointEntry): RouteEndpoint {
+  const region = entry.region || awsRegion
+  const upstream = baseOf(entry, region)
+  const { key, signing } = credentialSources(entry, region)
   const model = entry.model || null
   const wire = wireOf(entry)
   return {
@@ -46,7 +52,8 @@ export function endpointOf({ route, aliases, isFallback }: Place, entry: ModelEn
     route,
     provider: wire.provider,
     upstream,
-    apiKeyFile: credentialFile(entry),
+    apiKeyFile: key,
+    signing,
     requestsPerMinute: entry.requestsPerMinute || null,
     wire,
     jurisdiction: entry.jurisdiction || null,

@@ -23,14 +23,15 @@ export interface ModelsOptions {
     readonly modelsFile: string
     readonly models: Readonly<Record<string, ModelRouteEntry>>
     readonly policyReloadSeconds: number
+    readonly cloudCredentials: { readonly aws: { readonly region: string } }
     readonly modelRouting: Readonly<Record<'failureThreshold' | 'cooldownSeconds' | 'probeIntervalSeconds', number>> &
       ChoiceOptions
   }
-  /** For probes. */
   /** Where credentials and the region of AWS may stand. */
   readonly env: NodeJS.ProcessEnv
   /** Nothing is probed where data must not go. */
   readonly residency?: { fault(snapshot: Snapshot, place: Pick<Target, 'jurisdiction' | 'dataClass'>): string | null }
+  /** For probes. */
   readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly extraCA: string | null
   readonly snapshots: Snapshots
@@ -75,9 +76,10 @@ export function createModels(options: ModelsOptions): Models {
   const { config, snapshots, clock, log, metrics } = options
   const path = config.modelsFile
   const everyMs = config.policyReloadSeconds * 1000
-  const keys = new KeyFiles(log)
+  const keys = new KeyFiles(log, options.env)
   const apiKey = (file: string) => keys.key(file)
   const { failureThreshold, cooldownSeconds, probeIntervalSeconds } = config.modelRouting
+  const awsRegion = config.cloudCredentials.aws.region || options.env.AWS_REGION || options.env.AWS_DEFAULT_REGION || ''
   const choice = new Choice(config.modelRouting)
   const circuits = new Circuits({
     clock,
@@ -98,7 +100,7 @@ export function createModels(options: ModelsOptions): Models {
   const onBytes = async (bytes: Uint8Array | null) => {
     const decoded = bytes === null ? null : decodeModels(bytes)
     if (decoded !== null && !decoded.ok) return failed(decoded.problems)
-    await publish(buildRoutes(decoded?.file ?? null, config.models))
+    await publish(buildRoutes(decoded?.file ?? null, config.models, awsRegion))
     log.info({ path, routes: snapshots.current.get(routesSlot).size }, 'model routes loaded')
   }
   const onError = (error: unknown) => failed([error instanceof Error ? error.message : 'cannot be read'])
@@ -106,7 +108,7 @@ export function createModels(options: ModelsOptions): Models {
   const endpoints = () => reachable(snapshots.current, options)
   const stopProbing = startProbes({ ...options, apiKey, circuits, endpoints, everyMs: probeIntervalSeconds * 1000 })
   const stopReading = clock.every(everyMs, () => void keys.refresh())
-  snapshots.publish(routesSlot, buildRoutes(null, config.models))
+  snapshots.publish(routesSlot, buildRoutes(null, config.models, awsRegion))
   metrics.routes(snapshots.current.get(routesSlot).size)
   return {
     stage: createModelResolve({ snapshots, apiKey, settled: metrics.settled, choice }),

@@ -1,5 +1,6 @@
 import { readText } from '@plat/config'
 import type { Log } from '@plat/process'
+import { VARIABLE } from './providers.ts'
 
 /** What a header can carry: visible ASCII without spaces. */
 const KEY = /^[\x21-\x7e]+$/
@@ -9,18 +10,22 @@ const MAX_FILE_BYTES = 16 * 1024
 /** API keys of routes, held in memory and read again with every reload, so that a rotated key counts without a restart. */
 export class KeyFiles {
   readonly #log: Log
+  readonly #env: NodeJS.ProcessEnv
   #paths: ReadonlySet<string> = new Set()
   #keys: ReadonlyMap<string, string> = new Map()
   /** Files that have been told about. */
   #unreadable: ReadonlySet<string> = new Set()
 
-  constructor(log: Log) {
+  constructor(log: Log, env: NodeJS.ProcessEnv) {
     this.#log = log
+    this.#env = env
   }
 
-  /** Null: there is no readable key in the file. */
-  key(path: string): string | null {
-    return this.#keys.get(path) ?? null
+  /** Null: there is no readable key in the file, or in the variable of `env:<name>`. */
+  key(source: string): string | null {
+    if (!source.startsWith(VARIABLE)) return this.#keys.get(source) ?? null
+    const text = this.#env[source.slice(VARIABLE.length)] ?? ''
+    return KEY.test(text) ? text : null
   }
 
   /** Reads these files and forgets all others. */

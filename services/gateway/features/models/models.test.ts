@@ -88,9 +88,9 @@ async function started(t: TestContext, { models = {}, file, log = silentLog, rou
     dataClassModels: {},
     ...routing,
   }
-  const config = { modelsFile, models, policyReloadSeconds: 2, modelRouting }
+  const config = { modelsFile, models, policyReloadSeconds: 2, modelRouting, cloudCredentials: { aws: { region: '' } } }
   const dialer = { fetchBytes: () => assert.fail('nothing is probed') }
-  const made = createModels({ config, snapshots, clock, log, metrics, dialer, extraCA: null })
+  const made = createModels({ config, snapshots, clock, log, metrics, dialer, extraCA: null, env: {} })
   t.after(async () => {
     made.close()
     await rm(dir, { recursive: true })
@@ -236,7 +236,7 @@ test('a changed file counts at the next look, a bad one leaves the good one in f
   await made.check()
   const call = { ...callOf(snapshots, 'default.a') }
   assert.equal(typeof (await ask('default.a')), 'object')
-  await write('{"version":1,"models":{"default.a":{"upstream":"http://x/v1","provider":"bedrock"}}}')
+  await write('{"version":1,"models":{"default.a":{"upstream":"http://x/v1","provider":"gemini"}}}')
   await made.check()
   assert.equal(typeof (await ask('default.a')), 'object')
   assert.match(JSON.stringify(told), /models\[default\.a\]\.provider: not built yet in this version/)
@@ -252,15 +252,20 @@ test('a changed file counts at the next look, a bad one leaves the good one in f
 test('each part of a route that is not built refuses the file, by its name', () => {
   const notBuilt = 'not built yet in this version'
   const parts: readonly (readonly [more: object, problem: string])[] = [
-    [{ provider: 'bedrock' }, `provider: ${notBuilt}`],
+    [{ provider: 'gemini' }, `provider: ${notBuilt}`],
+    [{ provider: 'bedrock' }, `mode: ${notBuilt}`],
     [{ provider: 'anthropic', mode: 'vertex' }, `mode: ${notBuilt}`],
-    [{ auth: { type: 'gcp' } }, `auth.type: ${notBuilt}`],
+    [{ auth: { type: 'oci' } }, `auth.type: ${notBuilt}`],
+    [{ auth: { type: 'gcp' } }, 'auth.type: has no meaning for the provider openai'],
     [{ mode: 'native' }, 'mode: is no variant of the provider openai'],
     [{ region: 'eu-1' }, 'region: has no meaning for the provider openai'],
     [{ project: 'p' }, 'project: has no meaning for the provider openai'],
     [{ apiVersion: '1' }, 'apiVersion: has no meaning for the provider openai'],
     [{ auth: { type: 'api-key' } }, 'apiKeyFile: is required with auth.type api-key'],
-    [{ auth: { type: 'bearer' } }, 'auth.tokenFile: this or apiKeyFile is required with auth.type bearer'],
+    [
+      { auth: { type: 'bearer' } },
+      'auth.tokenFile: this, auth.tokenEnv or apiKeyFile is required with auth.type bearer',
+    ],
     [{ auth: { type: 'none' }, apiKeyFile: '/k' }, 'apiKeyFile: is presented to nobody with auth.type none'],
   ]
   for (const [more, problem] of parts) {
@@ -268,7 +273,7 @@ test('each part of a route that is not built refuses the file, by its name', () 
     const decoded = decodeModels(Buffer.from(JSON.stringify(file)))
     assert.deepEqual(decoded, { ok: false, problems: [`models[default.a].${problem}`] })
   }
-  const fallbacks = [{ upstream: 'http://x/v1', provider: 'bedrock' }]
+  const fallbacks = [{ upstream: 'http://x/v1', provider: 'gemini' }]
   const nested = decodeModels(
     Buffer.from(JSON.stringify({ version: 1, models: { 'default.a': { ...entry, fallbacks } } })),
   )
@@ -318,4 +323,39 @@ test('a model that the class of the data may not go to is refused, unless anothe
   assert.equal(await ask('open', { name: 'gpt-5' }), 'model_not_allowed')
   assert.equal(typeof (await ask('open', { name: 'eu-1' })), 'object')
   assert.equal(typeof (await ask('mine', { name: 'gpt-5' })), 'object')
+})
+
+test('clouds have a base URL for each region', () => {
+  // Shows D3.route.region, D3.route.project
+  const upstreamOf = (entry: Partial<ModelRouteEntry>) =>
+    buildRoutes(null, { r: { upstream: '', mode: 'openai', ...entry } }, 'eu-north-1').route('r')?.endpoints[0].upstream
+  const bedrock = 'https://bedrock-runtime.eu-north-1.amazonaws.com/openai/v1'
+  assert.equal(upstreamOf({ provider: 'bedrock' }), bedrock)
+  assert.equal(upstreamOf({ provider: 'bedrock', region: 'us-east-1' }), bedrock.replace('eu-north-1', 'us-east-1'))
+  const place = (region: string) => `v1/projects/p/locations/${region}/endpoints/openapi`
+  const vertex = (region: string) => upstreamOf({ provider: 'vertex', region, project: 'p' })
+  assert.equal(vertex('europe-west4'), `https://europe-west4-aiplatform.googleapis.com/${place('europe-west4')}`)
+  assert.equal(vertex('global'), `https://aiplatform.googleapis.com/${place('global')}`)
+})
+
+test('a route has at most eight fallbacks and sixteen provider-hosted tools', () => {
+  // Shows D3.limit.fallbacks, D3.limit.providerTools
+  const decoded = (fallbacks: number, tools: number) => {
+    const more = {
+      fallbacks: Array(fallbacks).fill({ upstream: 'http://x/v1' }),
+      providerTools: Array(tools).fill('web_search'),
+    }
+    return decodeModels(Buffer.from(JSON.stringify({ version: 1, models: { 'default.a': { ...entry, ...more } } }))).ok
+  }
+  assert.deepEqual([decoded(8, 16), decoded(9, 0), decoded(0, 17)], [true, false, false])
+})
+
+test('MCP servers of the provider are never allowed, whatever the list says', async (t) => {
+  const { ask } = await started(t, {
+    models: { open: { ...fixed, providerTools: ['mcp', 'mcp_toolset', 'web_search'] } },
+  })
+  for (const type of ['mcp', 'mcp_toolset'])
+    assert.equal(await ask('open', { value: { tools: [{ type }] } }), 'provider_hosted_tool')
+  assert.equal(typeof (await ask('open', { value: { tools: [{ type: 'web_search_2025_08_26' }] } })), 'object')
+  assert.equal(await ask('open', { value: { tools: [{ type: 'web_search_x' }] } }), 'provider_hosted_tool')
 })

@@ -34,7 +34,7 @@ test('probes ask each endpoint for its models with its key, open the circuit of 
   }
   const circuits = new Circuits({ clock, failureThreshold: 2, cooldownMs: 60_000, open: tell, failed() {} })
   const entry = { upstream: `http://127.0.0.1:${port}/v1`, apiKeyFile: '/key' }
-  const endpoint = endpointOf({ route: 'r', aliases: new Map(), isFallback: false }, entry)
+  const endpoint = endpointOf({ route: 'r', aliases: new Map(), isFallback: false, awsRegion: '' }, entry)
   const endpoints = () => [endpoint]
   const stop = startProbes({
     clock,

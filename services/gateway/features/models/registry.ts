@@ -1,6 +1,7 @@
 import type { ModelRouteEntry, ModelsFile } from '@plat/resources/rendered'
 import { type Denial, deny, type Identity } from '../../call/index.ts'
 import { endpointOf, type RouteEndpoint } from './endpoint.ts'
+import { VARIABLE } from './providers.ts'
 
 /** One model route as the gateway serves it. */
 export interface Route {
@@ -48,7 +49,12 @@ export class Routes {
 
   /** Files with keys, each once. */
   get keyFiles(): ReadonlySet<string> {
-    return new Set(this.endpoints.map(({ apiKeyFile }) => apiKeyFile).filter((file) => file !== null))
+    const sources = this.endpoints.flatMap(({ apiKeyFile, signing }) => [
+      apiKeyFile ?? '',
+      signing?.secret ?? '',
+      signing?.session ?? '',
+    ])
+    return new Set(sources.filter((source) => source !== '' && !source.startsWith(VARIABLE)))
   }
 
   route(name: string): Route | null {
@@ -70,20 +76,26 @@ export class Routes {
 const REASONING = /^(?:[^/]+\/)*(?:o[1-9]|gpt-[5-9])/
 
 /** The routes of one modelsFile (null: none) over the static ones of gateway.json. */
-export function buildRoutes(file: ModelsFile | null, statics: Readonly<Record<string, ModelRouteEntry>>): Routes {
-  const fixed = Object.entries(statics).map(([name, route]): [string, Route] => [name, routeOf(name, route)])
+export function buildRoutes(
+  file: ModelsFile | null,
+  statics: Readonly<Record<string, ModelRouteEntry>>,
+  awsRegion = '',
+): Routes {
+  const fixed = Object.entries(statics).map(([name, route]): [string, Route] => [name, routeOf(name, route, awsRegion)])
   const rendered = Object.entries(file?.models ?? {}).map(([name, entry]): [string, Route] => [
     name,
-    routeOf(name, entry),
+    routeOf(name, entry, awsRegion),
   ])
   return new Routes(new Map([...fixed, ...rendered]))
 }
 
-function routeOf(name: string, entry: ModelRouteEntry): Route {
+function routeOf(name: string, entry: ModelRouteEntry, awsRegion: string): Route {
   const owner = entry.agent === undefined ? [] : [entry.agent]
   const aliases = new Map(Object.entries(entry.aliases ?? {}))
-  const first = endpointOf({ route: name, aliases, isFallback: false }, entry)
-  const others = (entry.fallbacks ?? []).map((one) => endpointOf({ route: name, aliases, isFallback: true }, one))
+  const first = endpointOf({ route: name, aliases, isFallback: false, awsRegion }, entry)
+  const others = (entry.fallbacks ?? []).map((one) =>
+    endpointOf({ route: name, aliases, isFallback: true, awsRegion }, one),
+  )
   return {
     name,
     // Put together once, and in one piece: each call looks them up and writes them down.

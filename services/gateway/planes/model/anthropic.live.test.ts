@@ -34,7 +34,7 @@ async function ground(t: TestContext, more: object = {}, config: object = {}) {
 const USED = { prompt: 16, completion: 2, cachedRead: 4, cachedWrite: 2, reasoning: 0 }
 
 test('the official client gets its message, and the upstream the same bytes with the route own key', async (t) => {
-  // Shows D3.route.provider.anthropic, D3.route.mode.anthropic, D3.route.apiVersion, D3.route.auth.type.default
+  // Shows D3.route.provider.anthropic, D3.route.apiVersion, D3.route.auth.type.default
   const { upstream, client, outcome, token } = await ground(t)
   const { data, response } = await client()
     .messages.create(asked, { headers: { 'anthropic-beta': 'b-1' } })

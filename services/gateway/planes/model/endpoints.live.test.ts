@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
+import { createServer, type IncomingHttpHeaders } from 'node:http'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { signAws } from '@plat/http'
+import { startGatewayProcess } from '@plat/testkit/gateway'
 import { closed, listening } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import OpenAI from 'openai'
@@ -164,4 +166,85 @@ test('Azure is reached below its modes, with its key where it looks for it', asy
     '/openai/deployments/my%20gpt/chat/completions?api-version=2024-10-21 Bearer secret',
     '/openai/deployments/gpt/chat/completions?api-version=2025-01-01 nothing',
   ])
+})
+
+/** What a server that answers every chat completion was asked, with the variables of the environment that a gateway starts with. */
+async function asked(t: TestContext, route: object, env: Readonly<Record<string, string>> = {}) {
+  const seen: { url: string; headers: IncomingHttpHeaders; body: string }[] = []
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk)
+    const { url = '', headers } = request
+    seen.push({ url, headers, body: Buffer.concat(chunks).toString() })
+    response.writeHead(200, JSON_TYPE).end('{"choices":[]}')
+  })
+  const port = await listening(server)
+  t.after(() => closed(server))
+  const upstream = `http://127.0.0.1:${port}/openai/v1`
+  const gateway = await startGatewayProcess({
+    servers: {},
+    scopes: ['models:r'],
+    env,
+    config: { models: { r: { upstream, ...route } }, cloudCredentials: { aws: { region: 'eu-central-1' } } },
+  })
+  t.after(() => gateway.close())
+  const client = new OpenAI({ baseURL: `${gateway.url}/llm/r/v1`, apiKey: gateway.token, maxRetries: 0 })
+  await client.chat.completions.create({ model: 'openai.gpt-oss-20b', messages: [{ role: 'user', content: 'hé' }] })
+  return { origin: `http://127.0.0.1:${port}`, ...(seen[0] ?? assert.fail()) }
+}
+
+test('Bedrock gets a signed request: with the keys of the environment, or with those of files', async (t) => {
+  // Shows D3.route.auth.type.aws-sigv4, D3.route.auth.accessKeyIdFile, D3.route.auth.secretAccessKeyFile, D3.route.auth.sessionTokenFile,
+  // D3.route.auth.signingService, D3.cloudCredentials.aws.region
+  const env = { AWS_ACCESS_KEY_ID: 'AKIDENV', AWS_SECRET_ACCESS_KEY: 'of-env', AWS_SESSION_TOKEN: 'session-of-env' }
+  const dir = await folder(t)
+  for (const name of ['id', 'secret', 'session']) await writeFile(join(dir, name), `${name}-of-file\n`)
+  const files = {
+    type: 'aws-sigv4',
+    accessKeyIdFile: join(dir, 'id'),
+    secretAccessKeyFile: join(dir, 'secret'),
+    sessionTokenFile: join(dir, 'session'),
+    signingService: 'other',
+  }
+  const bedrock = { provider: 'bedrock', mode: 'openai' }
+  const cases = [
+    [
+      {},
+      'eu-central-1',
+      'bedrock',
+      { accessKeyId: 'AKIDENV', secretAccessKey: 'of-env', sessionToken: 'session-of-env' },
+    ],
+    [
+      { auth: files, region: 'us-east-1' },
+      'us-east-1',
+      'other',
+      { accessKeyId: 'id-of-file', secretAccessKey: 'secret-of-file', sessionToken: 'session-of-file' },
+    ],
+  ] as const
+  for (const [more, region, service, credentials] of cases) {
+    const { origin, url, headers, body } = await asked(t, { ...bedrock, ...more }, env)
+    assert.equal(url, '/openai/v1/chat/completions')
+    const date = String(headers['x-amz-date'])
+    const at = Date.parse(date.replace(/^(....)(..)(..T..)(..)(..)Z$/, '$1-$2-$3:$4:$5Z'))
+    const signed = signAws({ method: 'POST', url: new URL(origin + url), body, region, service, at }, credentials)
+    assert.deepEqual(
+      [headers.authorization, headers['x-amz-security-token']],
+      [signed.authorization, credentials.sessionToken],
+    )
+  }
+})
+
+test('Vertex AI gets the token of the environment, or that of a file', async (t) => {
+  // Shows D3.route.auth.tokenEnv
+  const dir = await folder(t)
+  await writeFile(join(dir, 'token'), 'of-file')
+  const vertex = { provider: 'vertex', mode: 'openai', region: 'europe-west4', project: 'p' }
+  const env = { GOOGLE_OAUTH_ACCESS_TOKEN: 'of-env', OTHER: 'of-other' }
+  for (const [auth, token] of [
+    [{}, 'of-env'],
+    [{ type: 'gcp', tokenEnv: 'OTHER' }, 'of-other'],
+    [{ type: 'gcp', tokenFile: join(dir, 'token') }, 'of-file'],
+  ] as const) {
+    assert.equal((await asked(t, { ...vertex, auth }, env)).headers.authorization, `Bearer ${token}`)
+  }
 })

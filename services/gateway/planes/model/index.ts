@@ -1,4 +1,5 @@
 import type { Clock } from '@plat/core'
+import type { AwsCredentials } from '@plat/http'
 import {
   type Arrival,
   type Call,
@@ -124,7 +125,8 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
     const model = call.facts.target.tool
     const address = this.#addresses.of(endpoint, call, model)
     const clampedTo = call.body?.maxTokens ?? null
-    return new Forwarding(this, { call, endpoint, address, apiKey, model, clampedTo, sent, spare: false }).run()
+    const signer = this.#signer(endpoint, apiKey)
+    return new Forwarding(this, { call, endpoint, address, apiKey, signer, model, clampedTo, sent, spare: false }).run()
   }
 
   unfit(endpoint: ModelEndpoint, call: Call<'target' | 'hold'>): SkipReason | null {
@@ -144,12 +146,22 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
     const model = call.facts.target.tool === null ? null : endpoint.modelFor(call.name)
     const address = this.#addresses.of(endpoint, call, model)
     const clampedTo = call.body?.maxTokens ?? null
-    return new Forwarding(this, { call, endpoint, address, apiKey, model, clampedTo, sent, spare })
+    const signer = this.#signer(endpoint, apiKey)
+    return new Forwarding(this, { call, endpoint, address, apiKey, signer, model, clampedTo, sent, spare })
   }
 
   /** Null: the endpoint takes none. Undefined: it takes one that cannot be read. */
-  #apiKey({ apiKeyFile }: ModelEndpoint): string | null | undefined {
-    return apiKeyFile === null ? null : (this.#routes.apiKey(apiKeyFile) ?? undefined)
+  #apiKey({ apiKeyFile, signing }: ModelEndpoint): string | null | undefined {
+    if (apiKeyFile === null) return null
+    if (signing !== null && this.#routes.apiKey(signing.secret) === null) return undefined
+    return this.#routes.apiKey(apiKeyFile) ?? undefined
+  }
+
+  /** Null: the endpoint wants no signature. */
+  #signer({ signing }: ModelEndpoint, accessKeyId: string | null): AwsCredentials | null {
+    if (signing === null || accessKeyId === null) return null
+    const secretAccessKey = this.#routes.apiKey(signing.secret) ?? ''
+    return { accessKeyId, secretAccessKey, sessionToken: this.#routes.apiKey(signing.session) }
   }
 
   held(call: Call<'identity'>): ReturnType<Plane['held']> {

@@ -21,6 +21,7 @@ export function endpointAt(upstream: string): ModelEndpoint {
     provider: 'openai',
     upstream,
     apiKeyFile: null,
+    signing: null,
     requestsPerMinute: null,
     wire: openaiWire,
     jurisdiction: null,

@@ -17,9 +17,20 @@ export interface ModelEndpoint {
   readonly requestsPerMinute: number | null
   /** Where it runs; null: nobody says. */
   readonly jurisdiction: string | null
+  /** Null: requests are not signed. Sources are read as that of the key is. */
+  readonly signing: EndpointSigning | null
   readonly wire: EndpointWire
   /** The model that it is asked for where the caller asked for this one; null: nobody names one. */
   modelFor(asked: string | null): string | null
+}
+
+/** What a signature of AWS needs beside the id of the access key. */
+export interface EndpointSigning {
+  readonly region: string
+  readonly service: string
+  readonly secret: string
+  /** Of temporary credentials; there may be none. */
+  readonly session: string
 }
 
 /** What of an endpoint depends on its provider. */

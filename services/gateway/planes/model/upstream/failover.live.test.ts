@@ -367,3 +367,25 @@ test('a session is answered in the jurisdiction of its tier, by a model that its
   assert.deepEqual([near.calls.length, far.calls.length, own.calls.length], [1, 0, 1])
   assert.match((await classed.series('endpoint_skipped_total')).join('\n'), /reason="model"} 1/)
 })
+
+test('after the cooldown one call alone tries the endpoint, and the others go elsewhere meanwhile', async (t) => {
+  let asked = 0
+  const held = Promise.withResolvers<void>()
+  const shaky = await scripted(t, async (_, response) => {
+    asked++
+    if (asked > 1) await held.promise
+    response.writeHead(500, json).end('{}')
+  })
+  const alive = await model(t)
+  const modelRouting = { failureThreshold: 1, cooldownSeconds: 1 }
+  const { ask } = await routeOver(t, [{ upstream: shaky }, { upstream: alive.url }], { modelRouting })
+  const answers = [ask()]
+  await until(async () => {
+    answers.push(ask())
+    return asked === 2
+  }, 'the call that tries it again')
+  assert.equal((await ask()).status, 200)
+  assert.equal(asked, 2)
+  held.resolve()
+  for (const { status } of await Promise.all(answers)) assert.equal(status, 200)
+})

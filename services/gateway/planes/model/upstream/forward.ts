@@ -1,5 +1,5 @@
 import type { Clock } from '@plat/core'
-import type { Dialer } from '@plat/http'
+import { type AwsCredentials, type Dialer, signAws } from '@plat/http'
 import {
   type Call,
   type Denial,
@@ -58,6 +58,8 @@ export interface Passage {
   readonly spare: boolean
   /** Presented as bearer credential; null: the upstream takes none. */
   readonly apiKey: string | null
+  /** Signs the request in place of presenting the key; null: the endpoint wants no signature. */
+  readonly signer: AwsCredentials | null
   /** The limit of output tokens that the gateway wrote into the request, for the caller to see; null: none. */
   readonly clampedTo: number | null
   /** A wait has opened an event stream already. */
@@ -206,11 +208,12 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
     const { dialer, extraCA, attemptTimeoutMs } = this.#forwarder
     const { call, address, model } = this.#passage
     const client = dialer.client(address.origin, 'model', extraCA === null ? undefined : { caPEM: extraCA })
+    const body = call.body instanceof ModelBody ? upstreamBody(call.body, model) : null
     const exchange = new UpstreamExchange(client, {
       method: call.wire.method,
       path: address.path,
-      headers: this.#upstreamHeaders(),
-      body: call.body instanceof ModelBody ? upstreamBody(call.body, model) : null,
+      headers: this.#upstreamHeaders(body),
+      body,
       headersTimeoutMs: attemptTimeoutMs,
       pauseTimeoutMs: MAX_PAUSE_MS,
     })
@@ -220,17 +223,33 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
     return exchange
   }
 
-  #upstreamHeaders(): Record<string, string> {
-    const { call, apiKey, endpoint } = this.#passage
+  #upstreamHeaders(body: Uint8Array | null): Record<string, string> {
+    const { call, apiKey, endpoint, signer } = this.#passage
     const { keyHeader, headers: own, defaults } = endpoint.wire
     const headers: Record<string, string> = { 'user-agent': 'plat-gateway', 'accept-encoding': 'identity' }
     if (call.body !== null) headers['content-type'] = 'application/json'
-    if (apiKey !== null) headers[keyHeader[0]] = keyHeader[1] + apiKey
+    if (signer !== null) Object.assign(headers, this.#signature(signer, body))
+    else if (apiKey !== null) headers[keyHeader[0]] = keyHeader[1] + apiKey
     for (const name in defaults) headers[name] = defaults[name] ?? ''
     for (const name of UP) copyHeader(call.wire.headers, headers, name)
     for (const name of this.#dialect.headers) copyHeader(call.wire.headers, headers, name)
     for (const name in own) headers[name] = own[name] ?? ''
     return headers
+  }
+
+  #signature(credentials: AwsCredentials, body: Uint8Array | null): Record<string, string> {
+    const { call, endpoint, address } = this.#passage
+    return signAws(
+      {
+        method: call.wire.method,
+        url: new URL(address.origin + address.path),
+        body: Buffer.from(body ?? []).toString('utf8'),
+        region: endpoint.signing?.region ?? '',
+        service: endpoint.signing?.service ?? '',
+        at: this.#forwarder.clock.now(),
+      },
+      credentials,
+    )
   }
 
   #streamHead({ status, headers }: UpstreamHead): Head {
