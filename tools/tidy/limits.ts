@@ -22,9 +22,7 @@ export const MAY_ASSERT: ReadonlyMap<string, string> = new Map([
 ])
 
 /** Folders whose files are all alike, one thing each: they may hold more than `folderFiles`. */
-export const UNIFORM_FOLDERS: ReadonlyMap<string, string> = new Map([
-  ['docs/decisions', 'one file per decision'],
-])
+export const UNIFORM_FOLDERS: ReadonlyMap<string, string> = new Map([['docs/decisions', 'one file per decision']])
 
 /** What runs on the machine's own time and randomness: the clock itself, and what is no product code. */
 export const OWN_TIME = /^(?:packages\/core\/(?:clock|ids)\.ts|(?:tools|bench|test|examples)\/|packages\/testkit\/)/

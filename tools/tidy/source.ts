@@ -43,7 +43,7 @@ export function readSource(path: string, text: string): Source {
     text,
     program: root,
     comments,
-    isTest: /\.test\.ts$|(?:^|\/)testing\//.test(path),
+    isTest: /\.(?:test|fuzz)\.ts$|(?:^|\/)testing\//.test(path),
     isTable: comments[0]?.value.includes('@table') === true,
   }
 }

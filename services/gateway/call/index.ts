@@ -1,5 +1,4 @@
-export type { Body } from './body.ts'
-export type { Arrival, Call, Parsed, StopListener, StopReason, StopSignal, WireRequest } from './call.ts'
+export type { Arrival, Body, Call, Parsed, StopListener, StopReason, StopSignal, WireRequest } from './call.ts'
 export { type Credential, type MtlsAuth, NO_CREDENTIAL, type OAuthGrant, type UpstreamAuth } from './credential.ts'
 export { type Denial, deny, isDenial, kindOf, statusOf } from './denial.ts'
 export { type ErrorCode, type ErrorRow, errorTable } from './errors.ts'

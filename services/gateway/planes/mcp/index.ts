@@ -30,10 +30,10 @@ import { listTools } from './tools.ts'
 export { KNOWN_METHODS, KNOWN_REVISIONS } from './classify.ts'
 export type { McpUpstream } from './forward.ts'
 export { createListReview, createPinReview, type JudgeTools, type ListCall } from './frames/list-review.ts'
-export { createMessageRedactReview } from './frames/redact-review.ts'
+export { createMessageRedactReview } from './redact/review.ts'
+export { mcpTexts } from './redact/texts.ts'
 export { loadSealKeys, type SealKeyOptions } from './seal/key.ts'
 export { createSealer, type Sealer } from './seal/seal.ts'
-export { mcpTexts } from './texts.ts'
 
 /** Where the plane finds servers. */
 export interface Upstreams {

@@ -1,7 +1,7 @@
-import type { Body, Call, Denial, Where } from '../../call/index.ts'
-import { parsedOrUndefined } from '../wire/json.ts'
-import { mirroredParameters } from './headers.ts'
-import { McpBody } from './message.ts'
+import type { Body, Call, Denial, Where } from '../../../call/index.ts'
+import { parsedOrUndefined } from '../../wire/json.ts'
+import { mirroredParameters } from '../headers.ts'
+import { McpBody } from '../message.ts'
 
 /** What of a request may be looked at and changed: what it asks with, not what the protocol says. */
 const REQUEST: Where = {

@@ -9,7 +9,7 @@ import {
   type Where,
 } from '../../../call/index.ts'
 import type { Review, Running } from '../../../pipeline/stage.ts'
-import { isJsonObject, McpFrame } from './frame.ts'
+import { isJsonObject, McpFrame } from '../frames/frame.ts'
 
 /** What of a message may be changed on its way to the client: not what the protocol says, and not what is under seal. */
 const MESSAGE: Where = {
