@@ -170,7 +170,8 @@ export function eventId(event: Uint8Array): string | null {
 /** The name of an event; null where it has none. */
 export function eventName(event: Uint8Array): string | null {
   let name: string | null = null
-  for (const line of lines(event)) if (isField(line, EVENT)) name = Buffer.from(fieldValue(line, EVENT)).toString('utf8')
+  for (const line of lines(event))
+    if (isField(line, EVENT)) name = Buffer.from(fieldValue(line, EVENT)).toString('utf8')
   return name === '' ? null : name
 }
 
