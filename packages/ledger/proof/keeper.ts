@@ -64,6 +64,8 @@ export class TreeKeeper {
   async #end(): Promise<void> {
     const worker = this.#worker
     this.#worker = null
+    // Whoever waits for its end must not be left waiting by a process that has nothing else to do.
+    worker?.ref()
     await worker?.terminate()
   }
 }
