@@ -1,9 +1,4 @@
-import {
-  type Decoded,
-  decodeRendered,
-  type UpstreamsFile,
-  upstreamsFileSchema,
-} from '@plat/resources/rendered'
+import { type Decoded, decodeRendered, type UpstreamsFile, upstreamsFileSchema } from '@plat/resources/rendered'
 import { authOf } from './auth.ts'
 
 /** Decodes an upstreamsFile strictly; parts that this version does not enforce refuse the file. */
