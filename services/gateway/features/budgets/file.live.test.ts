@@ -215,6 +215,10 @@ test('what was spent and told survives a stop, a kill -9, and totals that are wr
   await session(stop, { finopsStatePath: elsewhere })
   assert.equal(JSON.parse(await readFile(elsewhere, 'utf8')).totalMicros, calls * HOLD)
   assert.deepEqual(await alerts(), [`${MONTH} 50 5`])
+  // What is reached already when a gateway starts is told without another call.
+  await budgets({ day: calls, month: 10 })
+  await (await start()).close()
+  assert.deepEqual((await alerts()).slice(1), [`${DAY} 50 ${calls}`, `${DAY} 100 ${calls}`])
   assert.equal((await verifyLedger(join(dir, 'audit.jsonl'))).verdict, 'valid')
 })
 

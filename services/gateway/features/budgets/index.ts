@@ -9,7 +9,8 @@ import { Alerts } from './alerts.ts'
 import { keepTotals } from './book/keeper.ts'
 import { Spending } from './book/spending.ts'
 import { readTotals, type SavedTotals } from './book/totals.ts'
-import { type Cap, everySession, type Scope } from './caps/budget.ts'
+import { BudgetItem, type Cap, everySession, type Scope } from './caps/budget.ts'
+import type { BudgetTable } from './caps/table.ts'
 import { watchBudgets } from './caps/watch.ts'
 import type { DemandOf } from './demand.ts'
 import { createPrice, createToolMeter } from './meter.ts'
@@ -145,6 +146,7 @@ export async function createBudgets(options: BudgetsOptions): Promise<Budgets> {
       // Prices first: budgets may be in their currency.
       await pricing.check()
       await budgets.check()
+      await tellReached(options, budgets.of(snapshots.current), calendar)
     },
     async close() {
       pricing.stop()
@@ -163,6 +165,16 @@ async function totalOf({ config, limits, alerts, spending, log }: BudgetsOptions
   for await (const { seq, rec } of tailLedger(config.auditPath))
     again.see(Buffer.from(JSON.stringify(rec)), { seq, hash: '' })
   return again.finish()
+}
+
+/** What the last process reached and had no time to tell: of a budget that is used up nothing more is spent. */
+async function tellReached({ limits, alerts, clock }: BudgetsOptions, table: BudgetTable | null, calendar: Calendar) {
+  for (const budget of table?.budgets ?? []) {
+    if (budget.window === 'session') continue
+    const window = budget.windowAt(clock.now(), calendar)
+    const { spent } = await limits.used(budget.prefix, window)
+    alerts.spent(new BudgetItem({ budget, key: budget.prefix }, window, 0), spent)
+  }
 }
 
 function tellAlerts({ ledgers, alerts, log, metrics }: BudgetsOptions, currency: () => string): void {
