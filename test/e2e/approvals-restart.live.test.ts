@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import { startUp, type Up } from '@plat/cli'
 import { startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 
@@ -12,9 +12,8 @@ const SESSIONS = 20
 const AT_ONCE = 50
 
 /** A directory whose one agent needs an approval for everything. */
-async function directory(t: TestContext, url: string): Promise<string> {
+async function directory(url: string): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'plat-'))
-  t.after(() => rm(dir, { recursive: true, force: true }))
   const put = async (plural: string, kind: string, spec: object) => {
     const file = join(dir, 'resources', plural, 'default', 'a.yaml')
     await mkdir(dirname(file), { recursive: true })
@@ -115,7 +114,13 @@ test('1,000 calls held over a restart: none is lost, none passes twice, and each
     response.writeHead(200, { 'content-type': 'application/json' })
     response.end(JSON.stringify({ jsonrpc: '2.0', id, result: { content: [] } }))
   })
-  const dir = await directory(t, upstream.url)
+  const dir = await directory(upstream.url)
+  let second: Run | null = null
+  t.after(async () => {
+    // What still runs in the directory would write into it while it is removed.
+    await second?.up.stop()
+    await rm(dir, { recursive: true, force: true })
+  })
   const numbers = Array.from({ length: CALLS }, (_, n) => n)
 
   const first = await Run.start(dir)
@@ -124,8 +129,7 @@ test('1,000 calls held over a restart: none is lost, none passes twice, and each
   await first.up.stop()
   assert.deepEqual(count(await held), { state_unavailable: CALLS })
 
-  const second = await Run.start(dir)
-  t.after(() => second.up.stop())
+  second = await Run.start(dir)
   const waiting = await second.ids('pending')
   assert.equal(waiting.length, CALLS)
   await each(waiting, (id) => second.api('POST', `/v1/approvals/${id}/approve`))
