@@ -1,0 +1,106 @@
+import {
+  authMetrics,
+  budgetMetrics,
+  captureMetrics,
+  guardMetrics,
+  modelMetrics,
+  pinMetrics,
+  policyMetrics,
+  regoMetrics,
+  revocationMetrics,
+  serverMetrics,
+  taintMetrics,
+} from '../counting.ts'
+import { createApprovals } from '../features/approvals/index.ts'
+import { createBudgets } from '../features/budgets/index.ts'
+import { createCaptures } from '../features/captures/index.ts'
+import { createCredentials } from '../features/credentials/index.ts'
+import { createEraser } from '../features/dlp/index.ts'
+import { createGuards } from '../features/guards/index.ts'
+import { type Authenticator, createAuthenticator } from '../features/identity/index.ts'
+import { createModels } from '../features/models/index.ts'
+import { createPins } from '../features/pins/index.ts'
+import { createPolicies, createRego } from '../features/policy/index.ts'
+import { createRevocations } from '../features/revocations/index.ts'
+import { createServers } from '../features/servers/index.ts'
+import { createTaint } from '../features/taint/index.ts'
+import { createTokenVault } from '../features/token-vault/index.ts'
+import type { AskingPlane } from '../planes/mcp/index.ts'
+import { createDemand } from '../planes/model/index.ts'
+import type { Shared } from './shared.ts'
+
+/** Every feature of a gateway, by its folder's name. */
+export type Features = Awaited<ReturnType<typeof startFeatures>>
+
+/** Starts the features, each after those whose interfaces it is handed. Rejects when one cannot start. */
+export async function startFeatures(shared: Shared) {
+  const { config, snapshots, clock, log, metrics, keep } = shared
+  const { ledgers, placed } = shared.audit
+  const keepsTokens = config.tokenExchangeURL !== ''
+  const { identity, dpop } = config
+  const authenticator = keep(
+    await createAuthenticator({ ...shared, config: identity, dpop, keepsTokens, metrics: authMetrics(metrics) }),
+  )
+  const forgetTokens = () => authenticator.clear()
+  const revocations = keep(
+    await createRevocations({ ...shared, forgetTokens, ledgers, metrics: revocationMetrics(metrics) }),
+  )
+  const missingScopes = authenticator.scopes.missing
+  const sessionToken: Authenticator['sessionToken'] = (caller) => authenticator.sessionToken(caller)
+  const { users: revokedUsers } = revocations
+  const vault = keep(await createTokenVault({ ...shared, revokedUsers, ledgers }))
+  const credentials = keep(createCredentials({ ...shared, userTokens: vault.tokens, sessionToken }))
+  const servers = keep(createServers({ ...shared, missingScopes, credentials, metrics: serverMetrics(metrics) }))
+  const models = keep(createModels({ ...shared, metrics: modelMetrics(metrics) }))
+  const taint = keep(
+    await createTaint({ ...shared, clears: (snapshot) => servers.clears(snapshot), metrics: taintMetrics(metrics) }),
+  )
+  const redact = createEraser(config.dlpProfiles, config.captureArgs.dlpProfile)
+  const captures = keep(await createCaptures({ ...shared, redact, metrics: captureMetrics(metrics) }))
+  const guards = keep(
+    createGuards({
+      ...shared,
+      taint: (identity, labels) => taint.add(identity, labels),
+      labelsOf: (identity) => taint.labelsOf(identity),
+      ledgers,
+      metrics: guardMetrics(metrics),
+    }),
+  )
+  const rego = createRego({ ...shared, ...regoMetrics(metrics) })
+  const policies = keep(createPolicies({ config, snapshots, clock, log, rego, metrics: policyMetrics(metrics) }))
+  const pending = metrics.gauge('plat_gateway_approvals_pending')
+  const approvals = keep(
+    await createApprovals({ ...shared, ledgers, metrics: { pending: (count) => pending.set({}, count) } }),
+  )
+  const demandOf = createDemand(models.route)
+  const budgets = keep(await createBudgets({ ...shared, ledgers, placed, demandOf, metrics: budgetMetrics(metrics) }))
+  await Promise.all([servers.check(), models.check(), guards.check(), policies.check(), budgets.check()])
+  return {
+    authenticator,
+    revocations,
+    vault,
+    credentials,
+    servers,
+    models,
+    taint,
+    captures,
+    guards,
+    policies,
+    approvals,
+    budgets,
+  }
+}
+
+/** Pins ask servers for their tools, so they come after the plane that can. */
+export async function startPins(shared: Shared, { servers }: Features, mcp: AskingPlane) {
+  const { audit, metrics, keep } = shared
+  return keep(
+    await createPins({
+      ...shared,
+      rules: (snapshot, key) => servers.upstream(snapshot, key)?.pins ?? null,
+      list: (call) => mcp.listTools(call),
+      ledgers: audit.ledgers,
+      metrics: pinMetrics(metrics),
+    }),
+  )
+}

@@ -1,0 +1,75 @@
+import { dlpMetrics, runnerMetrics, svidMetrics } from '../counting.ts'
+import { pricingSlot } from '../features/budgets/index.ts'
+import { createDlp } from '../features/dlp/index.ts'
+import { bindToSvid } from '../features/listeners/index.ts'
+import type { PinsFeature } from '../features/pins/index.ts'
+import { policySlot } from '../features/policy/index.ts'
+import { createRunner, matrix, type Runner, resolveByPlane, scopeOnlyModels, stages } from '../pipeline/index.ts'
+import { createListReview, createMessageRedactReview, createPinReview, mcpTexts } from '../planes/mcp/index.ts'
+import { createAnswerRedactReview, createMeter, modelTexts } from '../planes/model/index.ts'
+import type { Features } from './features.ts'
+import type { Shared } from './shared.ts'
+
+/** The order of the governed call: the request's stages, the reply's reviews. */
+export function createPipeline(shared: Shared, features: Features & { readonly pins: PinsFeature }): Runner {
+  const { authenticator, revocations, servers, models, taint, guards, policies, approvals, budgets, pins } = features
+  const { config, audit, residency, live, snapshots, clock, log, metrics, keep } = shared
+  const resolve = residency.resolve(resolveByPlane({ mcp: servers.stage, model: models.stage }), models.places)
+  const { svidMode: mode, svidTrustDomains: trustDomains } = config.tls
+  const svids = { mode, trustDomains, clock, ...svidMetrics(metrics) }
+  const meters = [createMeter(budgets.price), budgets.toolMeter]
+  const dlp = createRedaction(shared, features)
+  return keep(
+    createRunner({
+      stages: stages([
+        revocations.stage,
+        resolve,
+        pins.stage,
+        taint.stage,
+        policies.stage,
+        dlp.stage,
+        guards.stage,
+        approvals.stage,
+        budgets.stage,
+      ]),
+      reviews: [
+        guards.review,
+        createPinReview(pins.shows),
+        createMessageRedactReview(dlp.redactor),
+        createAnswerRedactReview(dlp.redactor),
+        createListReview(({ snapshot, facts: { identity, target } }, tools) => {
+          const sinksOf = (tool: string) => servers.labels(snapshot, target, tool).sinks
+          return policies.shows(snapshot, { identity, target, taints: taint.labelsOf(identity), sinksOf }, tools)
+        }),
+        taint.review,
+        ...meters,
+      ],
+      matrix: config.modelPolicy === 'policy' ? matrix : scopeOnlyModels,
+      authenticate: bindToSvid((arrival) => authenticator.authenticate(arrival.wire), svids),
+      ledgers: audit.ledgers,
+      auditFailurePolicy: config.auditFailurePolicy,
+      live,
+      snapshots,
+      clock,
+      metrics: runnerMetrics(metrics),
+      policyRevision: (snapshot) => snapshot.get(policySlot).revision,
+      prices: (snapshot) => snapshot.get(pricingSlot),
+      onArguments: features.captures.onArguments,
+      log,
+    }),
+  )
+}
+
+/** What must not pass, by the profiles of the configuration and the names that servers and routes give. */
+function createRedaction({ config, metrics }: Shared, { servers, models }: Features) {
+  return createDlp({
+    config,
+    ownProfile({ snapshot, facts: { target } }) {
+      const place =
+        target.kind === 'model' ? models.route(snapshot, target.key) : servers.upstream(snapshot, target.key)
+      return place?.dlpProfile ?? null
+    },
+    texts: { mcp: mcpTexts, model: modelTexts },
+    count: dlpMetrics(metrics),
+  })
+}

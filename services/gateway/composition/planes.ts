@@ -1,0 +1,54 @@
+import { isDenial } from '../call/index.ts'
+import { failoverMetrics } from '../counting.ts'
+import { registrySlot } from '../features/servers/index.ts'
+import type { Plane } from '../pipeline/index.ts'
+import { type AskingPlane, createMcpPlane } from '../planes/mcp/index.ts'
+import { createModelPlane } from '../planes/model/index.ts'
+import type { Features } from './features.ts'
+import type { Shared } from './shared.ts'
+
+/** `/llm/<route>/v1`. */
+export function modelPlane(shared: Shared, { models, budgets }: Features): Plane {
+  const { config, metrics } = shared
+  const attemptTimeoutMs = (config.modelRouting.attemptTimeoutSeconds || config.upstreamTimeoutSeconds) * 1000
+  return createModelPlane({
+    ...limitsOf(shared),
+    attemptTimeoutMs,
+    routes: models,
+    residencyFault: shared.residency.fault,
+    metrics: failoverMetrics(metrics),
+    affords: budgets.affords,
+  })
+}
+
+/** `/mcp/<name>`. */
+export async function mcpPlane(shared: Shared, { servers, credentials }: Features): Promise<AskingPlane> {
+  const { config, sealer, log } = shared
+  return createMcpPlane({
+    upstreams: {
+      upstream: (snapshot, key) => servers.upstream(snapshot, key),
+      named(snapshot, identity, server) {
+        const found = snapshot.get(registrySlot).resolve(identity, server)
+        return isDenial(found) ? null : found
+      },
+    },
+    ...limitsOf(shared),
+    credentials,
+    sealer,
+    log,
+    origins: new Set(config.corsOrigins),
+    resourceBaseURL: config.identity.resourceBaseURL || null,
+  })
+}
+
+/** What every plane reads and connects under. */
+function limitsOf({ config, dialer, clock, extraCA }: Shared) {
+  return {
+    dialer,
+    clock,
+    extraCA,
+    maxBodyBytes: config.maxBodyBytes,
+    bodyReadTimeoutMs: config.bodyReadTimeoutSeconds * 1000,
+    upstreamTimeoutMs: config.upstreamTimeoutSeconds * 1000,
+  }
+}

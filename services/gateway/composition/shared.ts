@@ -1,0 +1,65 @@
+import { readFile } from 'node:fs/promises'
+import path from 'node:path'
+import type { BuildInfo, Clock, Ids } from '@plat/core'
+import { createDialer, type Dialer } from '@plat/http'
+import type { Log } from '@plat/process'
+import { Snapshots } from '../call/index.ts'
+import type { GatewayConfig } from '../config.ts'
+import { residencyMetrics } from '../counting.ts'
+import { createAudit } from '../features/audit/index.ts'
+import { type OpeningLimits, openLimits } from '../features/budgets/index.ts'
+import { createResidency, type ResidencyFeature } from '../features/residency/index.ts'
+import { createGatewayMetrics, type GatewayMetrics } from '../metrics.ts'
+import { createLiveCalls, type LiveCalls } from '../pipeline/index.ts'
+import { createSealer, loadSealKeys, type Sealer } from '../planes/mcp/index.ts'
+
+/** What a gateway is made of, beside its own parts. */
+export interface GatewayOptions {
+  /** As `loadGatewayConfig` gives it. */
+  readonly config: GatewayConfig
+  /** Where secrets come from (document 3, "Secrets that never go in the file"). */
+  readonly env: NodeJS.ProcessEnv
+  readonly build: BuildInfo
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+}
+
+/** What every feature may be given. */
+export interface Shared extends GatewayOptions, OpeningLimits {
+  readonly metrics: GatewayMetrics
+  readonly snapshots: Snapshots
+  readonly audit: Awaited<ReturnType<typeof createAudit>>
+  readonly dialer: Dialer
+  readonly residency: ResidencyFeature
+  readonly live: LiveCalls
+  readonly sealer: Sealer
+  /** `upstreamCAFile`, its PEM; null when empty. */
+  readonly extraCA: string | null
+  /** Closes the part when the gateway stops, after everything that was started later. */
+  keep<T extends { close(): unknown }>(part: T): T
+}
+
+/** Opens what every feature may be given. `started` closes it all, the last first. */
+export async function openShared(options: GatewayOptions, started: AsyncDisposableStack): Promise<Shared> {
+  const { config, env, clock, ids, log } = options
+  const keep: Shared['keep'] = (part) => started.adopt(part, async () => void (await part.close()))
+  const metrics = createGatewayMetrics(options.build, config)
+  const snapshots = new Snapshots()
+  const residency = keep(createResidency({ config, snapshots, clock, log, ...residencyMetrics(metrics) }))
+  await residency.check()
+  const opening = await openLimits({ config, clock, log })
+  return {
+    ...options,
+    ...opening,
+    keep,
+    metrics,
+    snapshots,
+    residency,
+    audit: keep(await createAudit({ ...options, metrics, onRecord: opening.spending.see })),
+    dialer: keep(residency.dialer(createDialer({ clock, log }))),
+    live: keep(createLiveCalls(clock)),
+    sealer: createSealer(await loadSealKeys({ env, stateDir: path.dirname(config.auditPath), ids }), clock, ids),
+    extraCA: config.upstreamCAFile === '' ? null : await readFile(config.upstreamCAFile, 'utf8'),
+  }
+}
