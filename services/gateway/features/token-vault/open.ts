@@ -1,0 +1,95 @@
+import { reasonOf } from '@plat/core'
+import { openFileJournal } from '@plat/state'
+import { createAccountRoutes } from './admin.ts'
+import { browserCookie } from './flow/browser.ts'
+import { Flows } from './flow/flows.ts'
+import { Login } from './flow/login.ts'
+import type { RevokedUsers, TokenVault, TokenVaultOptions } from './index.ts'
+import { ownerRules } from './owner.ts'
+import { Provider } from './providers/provider.ts'
+import { ConnectRoutes } from './routes.ts'
+import { decodeEvent } from './store/account.ts'
+import { Accounts } from './store/accounts.ts'
+import { openEnvelope } from './store/envelope.ts'
+import { Vault } from './vault.ts'
+
+/** Opens the vault. Rejects when a key or the journal cannot be used, and when accounts are sealed with a key that is not listed. */
+export async function openTokenVault(options: TokenVaultOptions): Promise<TokenVault> {
+  const { config, clock, ids, log } = options
+  const vault = config.tokenVault
+  const envelope = await openEnvelope(vault, ids)
+  const path = vault.storePath || `${config.auditPath}.vault.jsonl`
+  const journal = await openFileJournal({ path, clock, decode: decodeEvent })
+  const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'the journal of the token vault failed')
+  const accounts = new Accounts({ journal, envelope, onFault })
+  try {
+    await accounts.open()
+    return await opened(options, accounts, () => journal.close())
+  } catch (error) {
+    await journal.close()
+    throw error
+  }
+}
+
+async function opened(
+  options: TokenVaultOptions,
+  accounts: Accounts,
+  closeJournal: () => Promise<void>,
+): Promise<TokenVault> {
+  const { config, ledgers, revokedUsers, clock, ids, log } = options
+  const { tokenVault: settings, identity } = config
+  const publicURL = new URL(settings.publicBaseURL || identity.resourceBaseURL)
+  const base = `${publicURL.origin}${publicURL.pathname.replace(/\/$/, '')}/v1/connect`
+  const login = new Login(settings.login, options)
+  const providers = new Map(
+    settings.providers.map((provider, index) => [
+      provider.name,
+      new Provider(provider, `tokenVault.providers[${index}]`, { ...options, login }),
+    ]),
+  )
+  const rules = ownerRules(
+    settings,
+    identity.trustedIssuers.map(({ issuer }) => issuer),
+  )
+  const unrecorded = (error: unknown) =>
+    log.error({ error: reasonOf(error) }, 'a change of an account could not be recorded in the ledger')
+  const vault = new Vault({
+    accounts,
+    providers,
+    rules,
+    connectURL: (provider) => `${base}/${provider}`,
+    record: (tenant, record) => void ledgers.of(tenant).append(record).catch(unrecorded),
+    clock,
+    log,
+  })
+  if (!settings.keepOnKillSwitch) await followRevoked(revokedUsers, vault, accounts)
+  const pages = new ConnectRoutes({
+    vault,
+    providers,
+    login,
+    flows: new Flows({ sealer: options.sealer, clock, ids, ttlMs: settings.flowTTLSeconds * 1000 }),
+    cookie: browserCookie({ isSecure: publicURL.protocol === 'https:', ttlSeconds: settings.flowTTLSeconds }),
+    base,
+    realm: rules.realm,
+    isRevoked: (user) => revokedUsers.revoked(user),
+    log,
+  })
+  return {
+    tokens: vault,
+    publicURL,
+    pages: (app) => pages.mount(app),
+    routes: createAccountRoutes(vault, accounts, log),
+    async close() {
+      await vault.close()
+      await accounts.close()
+      await closeJournal()
+    },
+  }
+}
+
+/** The kill switch may have been pulled while nobody listened. */
+async function followRevoked(users: RevokedUsers, vault: Vault, accounts: Accounts): Promise<void> {
+  users.follow((user) => void vault.removeUser(user))
+  const revoked = new Set(accounts.list().flatMap(({ account: { user } }) => (users.revoked(user) ? [user] : [])))
+  await Promise.all([...revoked].map((user) => vault.removeUser(user)))
+}
