@@ -2,7 +2,7 @@ import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { CommandError, screen, startUp, tellRefused, terminal } from '@plat/cli'
 import { type FlagTable, parseFlags } from '@plat/config'
-import { onShutdown } from '@plat/process'
+import { giveBackStartMemory, onShutdown } from '@plat/process'
 import { startModel } from './model/server.ts'
 import { startNotes } from './notes/server.ts'
 
@@ -57,6 +57,7 @@ async function serve(values: {
   const servers = starting.move()
   for (const line of [...(await screen(plat)), ...commandsToTry(dir)]) console.log(line)
   const still = tellRefused(plat, terminal)
+  giveBackStartMemory()
   return new Promise((resolve) => {
     onShutdown(async () => {
       still()

@@ -1,6 +1,6 @@
 import { type FlagTable, formatProblem, parseFlags } from '@plat/config'
 import { buildInfo, systemClock, systemIds } from '@plat/core'
-import { createLog, onShutdown } from '@plat/process'
+import { createLog, giveBackStartMemory, onShutdown } from '@plat/process'
 import { type LoadedConfig, loadGatewayConfig } from './config.ts'
 import { startGateway } from './gateway.ts'
 
@@ -46,6 +46,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     ids: systemIds(systemClock),
     log,
   })
+  giveBackStartMemory()
   return new Promise((resolve) => {
     onShutdown(async () => {
       await gateway.drain()

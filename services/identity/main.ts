@@ -1,7 +1,7 @@
 import { parseFlags } from '@plat/config'
 import { buildInfo, reasonOf, systemClock, systemIds } from '@plat/core'
 import { createDialer } from '@plat/http'
-import { createLog, onShutdown } from '@plat/process'
+import { createLog, giveBackStartMemory, onShutdown } from '@plat/process'
 import { openCluster } from './bootstrap/cluster.ts'
 import { cloudProviders } from './exchange/providers/clouds.ts'
 import { flagProblems, identityFlags, settingsOf } from './flags.ts'
@@ -54,6 +54,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     await opened?.close()
     return refuse([reasonOf(error)])
   }
+  giveBackStartMemory()
   return stopped.promise
 }
 

@@ -6,7 +6,7 @@ import { budgetCurrencyOf, type GatewayConfig, loadGatewayConfig, startGateway }
 import { startIdentity } from '@plat/identity'
 import { generateKeyFiles } from '@plat/keys'
 import { startRender, startStatus } from '@plat/operator'
-import { createLog, type Log, onShutdown } from '@plat/process'
+import { createLog, giveBackStartMemory, type Log, onShutdown } from '@plat/process'
 import { createFileStore, type ResourceStore } from '@plat/resources'
 import {
   type Home,
@@ -167,6 +167,7 @@ export async function up(options: UpOptions, output: Output): Promise<number> {
   const running = await startUp(options)
   for (const line of await screen(running)) output.out(line)
   const still = tellRefused(running, output)
+  giveBackStartMemory()
   return new Promise((resolve) => {
     onShutdown(async () => {
       still()
