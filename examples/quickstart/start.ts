@@ -57,7 +57,6 @@ async function serve(values: {
   const servers = starting.move()
   for (const line of [...(await screen(plat)), ...commandsToTry(dir)]) console.log(line)
   const still = tellRefused(plat, terminal)
-  giveBackStartMemory()
   return new Promise((resolve) => {
     onShutdown(async () => {
       still()
@@ -65,6 +64,7 @@ async function serve(values: {
       await servers.disposeAsync()
       resolve(0)
     })
+    giveBackStartMemory()
   })
 }
 

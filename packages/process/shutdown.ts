@@ -9,6 +9,9 @@ const SECOND_SIGNAL_STATUS = { SIGTERM: 143, SIGINT: 130, SIGHUP: 129 } as const
 /** npm and the terminal both deliver one Ctrl-C: what comes this soon after the first is the same wish. In milliseconds. */
 const SAME_WISH_MS = 500
 
+/** Who started the process; asked for early, since a parent that is gone by the time somebody listens is missed as well. */
+const PARENT = process.ppid
+
 /** How often `process.ppid` is asked for, in milliseconds. */
 const PARENT_CHECK_MS = 1000
 
@@ -46,9 +49,8 @@ export function onShutdown(
 
 function watchParent(clock: Clock, onGone: () => void): () => void {
   if (process.env.npm_lifecycle_event === undefined) return () => {}
-  const parent = process.ppid
   const stop = clock.every(PARENT_CHECK_MS, () => {
-    if (process.ppid === parent) return
+    if (process.ppid === PARENT) return
     stop()
     onGone()
   })

@@ -7,7 +7,7 @@ type Collect = (options: { readonly type: 'major'; readonly flavor: 'last-resort
 /**
  * Gives back the memory that loading and starting took and serving does not need: source texts, what was parsed and thrown away, and the
  * room for new objects that the engine made for it. About 35 MB of a service at rest. The process stands still meanwhile, for up to
- * a tenth of a second, once.
+ * a tenth of a second, once: call it when the service listens and hears signals.
  */
 export function giveBackStartMemory(): void {
   setFlagsFromString('--expose-gc')

@@ -46,12 +46,12 @@ export async function main(argv: readonly string[]): Promise<number> {
     ids: systemIds(systemClock),
     log,
   })
-  giveBackStartMemory()
   return new Promise((resolve) => {
     onShutdown(async () => {
       await gateway.drain()
       resolve(0)
     })
+    giveBackStartMemory()
   })
 }
 

@@ -167,13 +167,13 @@ export async function up(options: UpOptions, output: Output): Promise<number> {
   const running = await startUp(options)
   for (const line of await screen(running)) output.out(line)
   const still = tellRefused(running, output)
-  giveBackStartMemory()
   return new Promise((resolve) => {
     onShutdown(async () => {
       still()
       await running.stop()
       resolve(0)
     })
+    giveBackStartMemory()
   })
 }
 
