@@ -1,6 +1,5 @@
 import { createCipheriv, createDecipheriv, hash } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
-import { keyFilePath } from './files.ts'
+import { readKeyFile } from './files.ts'
 
 /** Bytes of the keys that a cipher is made of, and of the keys that it wraps. */
 export const CIPHER_KEY_BYTES = 32
@@ -20,14 +19,7 @@ export interface Cipher {
  * quotes it; schemes other than files are not built.
  */
 export async function openCipher(uriOrPath: string): Promise<Cipher> {
-  const file = keyFilePath(uriOrPath)
-  let text: string
-  try {
-    text = await readFile(file, 'utf8')
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : 'unknown'
-    throw new Error(`${file}: cannot be read (${code})`)
-  }
+  const { file, text } = await readKeyFile(uriOrPath)
   const key = keyBytes(text.trim())
   if (key === null) throw new Error(`${file}: holds no AES-256 key; write ${CIPHER_KEY_BYTES} bytes in base64 or hex`)
   return cipherOf(key)

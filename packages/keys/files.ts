@@ -22,6 +22,17 @@ export function keyFilePath(uriOrPath: string): string {
   return uriOrPath
 }
 
+/** Reads the key file that a URI or path names. Throws one line that names it. */
+export async function readKeyFile(uriOrPath: string): Promise<{ readonly file: string; readonly text: string }> {
+  const file = keyFilePath(uriOrPath)
+  try {
+    return { file, text: await readFile(file, 'utf8') }
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : 'unknown'
+    throw new Error(`${file}: cannot be read (${code})`)
+  }
+}
+
 /** Reads a private key from PEM (PKCS8) or JWK text. `name` is for the message; the text never appears in it. */
 export function readPrivateKey(text: string, name: string): KeyObject {
   try {

@@ -1,7 +1,6 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
 import type { AlgorithmName } from './algorithms.ts'
-import { keyFilePath, readPrivateKey } from './files.ts'
+import { readKeyFile, readPrivateKey } from './files.ts'
 import { type PublicJwk, type PublicKey, publicKeyOf } from './jwk.ts'
 
 /** Something that signs. A key in a file answers at once; a remote one will answer a promise. */
@@ -21,14 +20,7 @@ export interface LocalSigner extends Signer {
 
 /** Opens the signing key that a URI or path names. Throws one line that names it; schemes other than files are not built. */
 export async function openSigner(uriOrPath: string): Promise<LocalSigner> {
-  const file = keyFilePath(uriOrPath)
-  let text: string
-  try {
-    text = await readFile(file, 'utf8')
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : 'unknown'
-    throw new Error(`${file}: cannot be read (${code})`)
-  }
+  const { file, text } = await readKeyFile(uriOrPath)
   return signerOf(readPrivateKey(text, file), file)
 }
 
