@@ -1,14 +1,6 @@
-import {
-  type Call,
-  type Denial,
-  deny,
-  type Frame,
-  isDenial,
-  type Passed,
-  type Redactor,
-  type Where,
-} from '../../../call/index.ts'
+import { type Denial, deny, type Frame, isDenial, type Passed, type Redactor, type Where } from '../../../call/index.ts'
 import type { Review, Running } from '../../../pipeline/stage.ts'
+import { createRedactReview, type RedactorOf } from '../../wire/redact.ts'
 import { isJsonObject, McpFrame } from '../frames/frame.ts'
 
 /** What of a message may be changed on its way to the client: not what the protocol says, and not what is under seal. */
@@ -26,19 +18,12 @@ const MESSAGE: Where = {
 const LIST: Where = { ...MESSAGE, left: ['name', 'uri', 'uriTemplate'] }
 
 /** Redacts what servers send: results, descriptions in lists, notifications, and what they ask of the client. */
-export function createMessageRedactReview(
-  redactorOf: (call: Call<'identity' | 'target'>) => Redactor | Denial | null,
-): Review<'identity' | 'target'> {
-  return {
-    name: 'redact',
-    needs: ['identity', 'target'],
-    open(call) {
-      if (call.facts.target.kind !== 'mcp') return null
-      const redactor = redactorOf(call)
-      if (redactor === null) return null
-      return new MessageReview(redactor, call.operation === 'mcp.list' ? LIST : MESSAGE)
-    },
-  }
+export function createMessageRedactReview(redactorOf: RedactorOf): Review<'identity' | 'target'> {
+  return createRedactReview(
+    'mcp',
+    redactorOf,
+    (redactor, { operation }) => new MessageReview(redactor, operation === 'mcp.list' ? LIST : MESSAGE),
+  )
 }
 
 class MessageReview implements Running {

@@ -1,16 +1,8 @@
 import { parseLossless } from '@plat/core'
-import {
-  type Call,
-  type Denial,
-  deny,
-  type Frame,
-  isDenial,
-  type Passed,
-  type Redactor,
-  type Where,
-} from '../../../call/index.ts'
+import { type Denial, deny, type Frame, isDenial, type Passed, type Redactor, type Where } from '../../../call/index.ts'
 import type { Review, Running } from '../../../pipeline/stage.ts'
 import { isObject, type JsonObject, member } from '../../wire/json.ts'
+import { createRedactReview, type RedactorOf } from '../../wire/redact.ts'
 import { eventData, withEventData } from '../../wire/sse.ts'
 import { chat } from '../dialects/chat.ts'
 import type { Dialect } from '../dialects/dialect.ts'
@@ -20,25 +12,15 @@ import { ChunkTexts } from './chunk-texts.ts'
 import { EventTexts, nameOf } from './event-texts.ts'
 
 /** Redacts what models generate: whole answers, and streams whose chunks are held back while they may be part of something. */
-export function createAnswerRedactReview(
-  redactorOf: (call: Call<'identity' | 'target'>) => Redactor | Denial | null,
-): Review<'identity' | 'target'> {
-  return {
-    name: 'redact',
-    needs: ['identity', 'target'],
-    open(call) {
-      if (call.facts.target.kind !== 'model') return null
-      const redactor = redactorOf(call)
-      if (redactor === null) return null
-      const { body } = call
-      const dialect = body instanceof ModelBody ? body.dialect : chat
-      if (isDenial(redactor) || !(body instanceof ModelBody) || !body.request.stream || isByChoice(dialect)) {
-        return new AnswerReview(redactor, dialect)
-      }
-      const texts = EventTexts.of(dialect.method, redactor)
-      return texts === null ? new AnswerReview(unread(dialect), dialect) : new EventReview(redactor, dialect, texts)
-    },
-  }
+export function createAnswerRedactReview(redactorOf: RedactorOf): Review<'identity' | 'target'> {
+  return createRedactReview('model', redactorOf, (redactor, { body }) => {
+    const dialect = body instanceof ModelBody ? body.dialect : chat
+    if (isDenial(redactor) || !(body instanceof ModelBody) || !body.request.stream || isByChoice(dialect)) {
+      return new AnswerReview(redactor, dialect)
+    }
+    const texts = EventTexts.of(dialect.method, redactor)
+    return texts === null ? new AnswerReview(unread(dialect), dialect) : new EventReview(redactor, dialect, texts)
+  })
 }
 
 /** Pieces of a text are put together by their choice, which other streams do not have. */
