@@ -1,7 +1,7 @@
-import { Readable } from 'node:stream'
 import type { TestClock } from '@plat/core'
 import { Calendar } from '@plat/state'
 import type { Body, Call, Facts, Identity, Outcome, Snapshot, Target } from '../../call/index.ts'
+import { testCall, testTarget } from '../../call/testing/call.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
 import { everySession } from './caps/budget.ts'
 import { BudgetTable, type Selecting } from './caps/table.ts'
@@ -12,21 +12,11 @@ export function callOf(
   id: string,
   { clock, snapshot, facts }: { clock: TestClock; snapshot: Snapshot; facts?: Partial<Facts> },
 ): Call<'identity' | 'target' | 'decision' | 'hold'> {
-  return {
-    id,
-    wire: { method: 'POST', path: '/', query: '', headers: {}, body: Readable.from([]), remote: '' },
-    signal: new AbortController().signal,
-    receivedAt: clock.now(),
-    snapshot,
-    operation: 'mcp.call',
-    method: 'tools/call',
-    server: 'search',
-    name: 'web',
-    body: null,
-    parent: null,
-    pass: 1,
-    facts: { identity, target: toolTarget, decision, hold: null, ...facts },
-  }
+  const own = { id, receivedAt: clock.now(), snapshot, server: 'search', name: 'web' }
+  return testCall<'identity' | 'target' | 'decision' | 'hold'>(
+    { identity, target: toolTarget, decision, hold: null, ...facts },
+    own,
+  )
 }
 
 export const identity: Identity = {
@@ -34,17 +24,7 @@ export const identity: Identity = {
   agent: 'assistant',
 }
 
-const toolTarget: Target = {
-  kind: 'mcp',
-  key: 'default/search',
-  server: 'search',
-  tool: 'web',
-  trust: 'untrusted',
-  dataClass: 'internal',
-  jurisdiction: null,
-  labels: { taints: [], clearTaints: [], sinks: [] },
-  builtin: false,
-}
+const toolTarget: Target = { ...testTarget, key: 'default/search', server: 'search', tool: 'web' }
 
 export const modelTarget: Target = {
   ...toolTarget,

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { Readable } from 'node:stream'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { silentLog } from '@plat/process'
-import { type Body, type Call, type RedactedView, Snapshots, unresolved } from '../../call/index.ts'
+import { type Body, type RedactedView, unresolved } from '../../call/index.ts'
+import { testCall } from '../../call/testing/call.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
 import { admitted } from '../../pipeline/stage.ts'
 import type { GuardConfig } from './config.ts'
@@ -58,21 +58,8 @@ async function askedAbout(body: Body | null, redacted: RedactedView | null, kind
     onUnread() {},
     metrics: { checked() {}, blocked() {} },
   })
-  const call: Call<'identity' | 'target' | 'redacted'> = {
-    id: 'c',
-    wire: { method: 'POST', path: '/', query: '', headers: {}, body: Readable.from([]), remote: '' },
-    signal: new AbortController().signal,
-    receivedAt: 0,
-    snapshot: new Snapshots().current,
-    operation: 'mcp.call',
-    method: 'tools/call',
-    server: 'notes',
-    name: 'send',
-    body,
-    parent: null,
-    pass: 1,
-    facts: { identity: testIdentity, target: { ...unresolved, kind }, redacted },
-  }
+  const facts = { identity: testIdentity, target: { ...unresolved, kind }, redacted }
+  const call = testCall(facts, { name: 'send', body })
   assert.equal(await createGuardStage(guards, new WeakMap()).admit(call), admitted)
   return asked
 }

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
-import { Readable } from 'node:stream'
 import { type TestContext, test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { type Log, silentLog } from '@plat/process'
 import type { ModelRouteEntry } from '@plat/resources/rendered'
 import { until } from '@plat/testkit/until'
 import { type Body, type Call, type Identity, isDenial, type Operation, Snapshots } from '../../call/index.ts'
+import { testCall } from '../../call/testing/call.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
 import { decodeModels } from './decode.ts'
 import { createModels, type ModelsOptions } from './index.ts'
@@ -40,21 +40,8 @@ interface Asks {
 function callOf(snapshots: Snapshots, server: string, asks: Asks = {}): Call<'identity'> {
   const { name = 'm', operation = 'model.generate', value = {} } = asks
   const body: Body | null = operation === 'model.info' ? null : { bytes: new Uint8Array(0), value, args: null }
-  return {
-    id: 'c',
-    wire: { method: 'POST', path: '', query: '', headers: {}, body: Readable.from([]), remote: '' },
-    signal: new AbortController().signal,
-    receivedAt: 0,
-    snapshot: snapshots.current,
-    operation,
-    method: 'chat/completions',
-    server,
-    name,
-    body,
-    parent: null,
-    pass: 1,
-    facts: { identity },
-  }
+  const own = { snapshot: snapshots.current, operation, method: 'chat/completions', server, name, body }
+  return testCall({ identity }, own)
 }
 
 interface Setup {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { Readable } from 'node:stream'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { createMemoryJournal } from '@plat/state'
-import { deny, isDenial, Snapshots, type Target, unresolved } from '../../call/index.ts'
+import { deny, isDenial } from '../../call/index.ts'
+import { testCall, testTarget } from '../../call/testing/call.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
 import { PinBook, SERVERS_MAX } from './book.ts'
 import { definitionDigest, offeredTools } from './definition.ts'
@@ -15,22 +15,7 @@ const CACHE_MS = 60_000
 const READ = { name: 'read' }
 
 function callOf(tool: string | null): PinnedCall {
-  const target: Target = { ...unresolved, kind: 'mcp', key: 'default/notes', server: 'notes', tool, builtin: false }
-  return {
-    id: 'c',
-    wire: { method: 'POST', path: '/mcp/notes', query: '', headers: {}, body: Readable.from([]), remote: '' },
-    signal: new AbortController().signal,
-    receivedAt: 0,
-    snapshot: new Snapshots().current,
-    operation: 'mcp.call',
-    method: 'tools/call',
-    server: 'notes',
-    name: tool,
-    body: null,
-    parent: null,
-    pass: 1,
-    facts: { identity: testIdentity, target },
-  }
+  return testCall({ identity: testIdentity, target: { ...testTarget, tool } }, { name: tool })
 }
 
 /** The stage over a server that offers `tools`, or fails while it is null. */

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { Readable } from 'node:stream'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import type { PolicyFile } from '@plat/resources/rendered'
-import { type Call, type Identity, isDenial, Snapshots, type Target } from '../../call/index.ts'
+import { type Call, isDenial, Snapshots } from '../../call/index.ts'
+import { testCall, testTarget } from '../../call/testing/call.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
 import { admitted } from '../../pipeline/stage.ts'
 import { compilePolicies } from './compile.ts'
@@ -25,37 +25,11 @@ function policies(action: 'allow' | 'deny' | 'require_approval') {
 }
 
 function callIn(snapshots: Snapshots): Call<'identity' | 'target' | 'taints'> {
-  const identity: Identity = {
-    ...testIdentity,
-    expiresAt: clock.now(),
-  }
-  const target: Target = {
-    kind: 'mcp',
-    key: 'default/notes',
-    server: 'notes',
-    tool: 'add',
-    trust: 'untrusted',
-    dataClass: 'internal',
-    jurisdiction: null,
-    labels: { taints: [], clearTaints: [], sinks: [] },
-    builtin: false,
-  }
   const bytes = Buffer.from('{"name":"x"}')
-  return {
-    id: 'c',
-    wire: { method: 'POST', path: '/mcp/notes', query: '', headers: {}, body: Readable.from([]), remote: '' },
-    signal: new AbortController().signal,
-    receivedAt: clock.now(),
-    snapshot: snapshots.current,
-    operation: 'mcp.call',
-    method: 'tools/call',
-    server: 'notes',
-    name: 'add',
-    body: { bytes, value: null, args: bytes },
-    parent: null,
-    pass: 1,
-    facts: { identity, target, taints: { labels: [] } },
-  }
+  return testCall(
+    { identity: { ...testIdentity, expiresAt: clock.now() }, target: testTarget, taints: { labels: [] } },
+    { receivedAt: clock.now(), snapshot: snapshots.current, body: { bytes, value: null, args: bytes } },
+  )
 }
 
 async function verdict(action: 'allow' | 'deny' | 'require_approval') {

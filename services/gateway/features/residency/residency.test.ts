@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
 import { type TestContext, test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { silentLog } from '@plat/process'
 import { type Call, deny, isDenial, Snapshots, type Target, unresolved } from '../../call/index.ts'
+import { testCall, testTarget } from '../../call/testing/call.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
 import { stage } from '../../pipeline/stage.ts'
 import { createResidency } from './index.ts'
@@ -15,31 +15,15 @@ import type { PlacesOf } from './stage.ts'
 const clock = new TestClock()
 
 const target = (jurisdiction: string | null, more: Partial<Target> = {}): Target => ({
-  ...unresolved,
-  kind: 'mcp',
-  key: 'default/notes',
-  server: 'notes',
+  ...testTarget,
+  tool: null,
   jurisdiction,
-  dataClass: 'internal',
   ...more,
 })
 
 function callIn(snapshots: Snapshots, resolved: Target): Call<'identity' | 'target'> {
-  return {
-    id: 'c',
-    wire: { method: 'POST', path: '/mcp/notes', query: '', headers: {}, body: Readable.from([]), remote: '' },
-    signal: new AbortController().signal,
-    receivedAt: clock.now(),
-    snapshot: snapshots.current,
-    operation: 'mcp.call',
-    method: 'tools/call',
-    server: 'notes',
-    name: 'add',
-    body: null,
-    parent: null,
-    pass: 1,
-    facts: { identity: testIdentity, target: resolved },
-  }
+  const own = { receivedAt: clock.now(), snapshot: snapshots.current }
+  return testCall({ identity: testIdentity, target: resolved }, own)
 }
 
 /** A resolve stage that finds what it is given. */

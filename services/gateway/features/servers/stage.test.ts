@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { silentLog } from '@plat/process'
 import { type Call, deny, type Identity, isDenial, type Operation, Snapshots } from '../../call/index.ts'
+import { testCall } from '../../call/testing/call.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
 import { createServers } from './index.ts'
 import { buildRegistry, type Upstream } from './registry.ts'
@@ -21,21 +21,7 @@ const identity: Identity = {
 }
 
 function callOf(snapshots: Snapshots, server: string, operation: Operation = 'mcp.call'): Call<'identity'> {
-  return {
-    id: 'c',
-    wire: { method: 'POST', path: `/mcp/${server}`, query: '', headers: {}, body: Readable.from([]), remote: '' },
-    signal: new AbortController().signal,
-    receivedAt: clock.now(),
-    snapshot: snapshots.current,
-    operation,
-    method: 'tools/call',
-    server,
-    name: 'add',
-    body: null,
-    parent: null,
-    pass: 1,
-    facts: { identity },
-  }
+  return testCall({ identity }, { receivedAt: clock.now(), snapshot: snapshots.current, operation, server })
 }
 
 function ready() {

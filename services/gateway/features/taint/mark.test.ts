@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { Readable } from 'node:stream'
 import { type TestContext, test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { createMemoryJournal, type Journal } from '@plat/state'
-import { type Call, type Frame, isDenial, Snapshots, type Target } from '../../call/index.ts'
+import { type Call, type Frame, isDenial, type Target } from '../../call/index.ts'
+import { testCall, testTarget } from '../../call/testing/call.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
 import type { TaintEvent } from './events.ts'
 import { createMark } from './mark.ts'
@@ -35,35 +35,15 @@ async function world(t: TestContext, append?: Journal<TaintEvent>['append']) {
 
 function callOf(labels: Partial<Target['labels']>, taints: Taints): Call<'identity' | 'target' | 'taints'> {
   const target: Target = {
-    kind: 'mcp',
-    key: 'default/notes',
-    server: 'notes',
+    ...testTarget,
     tool: 'read',
     trust: 'trusted',
-    dataClass: 'internal',
-    jurisdiction: null,
     labels: { taints: [], clearTaints: [], sinks: [], ...labels },
-    builtin: false,
   }
-  const wire = { method: 'POST', path: '/mcp/notes', query: '', headers: {}, body: Readable.from([]), remote: '' }
-  const call = {
-    id: 'c',
-    wire,
-    signal: new AbortController().signal,
-    receivedAt: clock.now(),
-    snapshot: new Snapshots().current,
-    operation: 'mcp.call',
-    method: 'tools/call',
-    server: 'notes',
-    name: 'read',
-    body: null,
-    parent: null,
-    pass: 1,
-  } as const
-  const unseen = { ...call, facts: { identity, target, taints: { labels: [] } } }
-  const verdict = createTaintStage(taints).admit(unseen)
+  const own = { receivedAt: clock.now(), name: 'read' }
+  const verdict = createTaintStage(taints).admit(testCall({ identity, target, taints: { labels: [] } }, own))
   assert.ok('taints' in verdict)
-  return { ...call, facts: { identity, target, taints: verdict.taints } }
+  return testCall({ identity, target, taints: verdict.taints }, own)
 }
 
 const frame = (role: Frame['role'], value: unknown): Frame => ({ role, value, raw: Buffer.from('x') })

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { Readable } from 'node:stream'
 import { after, before, test } from 'node:test'
 import { systemClock } from '@plat/core'
 import { createDialer, type Dialer } from '@plat/http'
 import { silentLog } from '@plat/process'
 import { type ModelServer, startModelServer } from '@plat/testkit/model-server'
-import { type Call, deny, type Frame, isDenial, Snapshots, type Target } from '../../call/index.ts'
+import { type Call, deny, type Frame, isDenial, type Target } from '../../call/index.ts'
+import { testCall, testTarget } from '../../call/testing/call.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
 import type { Plane } from '../../pipeline/plane.ts'
 import { chat as chatDialect } from './dialects/chat.ts'
@@ -45,36 +45,13 @@ after(async () => {
   await upstream.close()
 })
 
-const target: Target = {
-  kind: 'model',
-  key: 'r',
-  server: 'llm/r',
-  tool: 'small-1',
-  trust: 'trusted',
-  dataClass: 'internal',
-  jurisdiction: null,
-  labels: { taints: [], clearTaints: [], sinks: [] },
-  builtin: false,
-}
+const target: Target = { ...testTarget, kind: 'model', key: 'r', server: 'llm/r', tool: 'small-1', trust: 'trusted' }
+const asked = { operation: 'model.generate', method: 'chat/completions', server: 'r', name: 'small-1' } as const
 
 function callOf(stream: boolean): Call<'identity' | 'target' | 'hold'> {
   const body = readModelBody(Buffer.from(JSON.stringify({ model: 'small-1', messages: [], stream })), chatDialect)
   if (isDenial(body)) return assert.fail(body.reason)
-  return {
-    id: 'c',
-    wire: { method: 'POST', path: '', query: '', headers: {}, body: Readable.from([]), remote: '' },
-    signal: new AbortController().signal,
-    receivedAt: 0,
-    snapshot: new Snapshots().current,
-    operation: 'model.generate',
-    method: 'chat/completions',
-    server: 'r',
-    name: 'small-1',
-    body,
-    parent: null,
-    pass: 2,
-    facts: { identity: testIdentity, target, hold: null },
-  }
+  return testCall({ identity: testIdentity, target, hold: null }, { ...asked, body, pass: 2 })
 }
 
 async function textOf(call: ReturnType<typeof callOf>): Promise<string> {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { Readable } from 'node:stream'
 import { test } from 'node:test'
 import type { Call, Frame, Target } from '../../call/index.ts'
-import { isDenial, Snapshots } from '../../call/index.ts'
+import { isDenial } from '../../call/index.ts'
+import { testCall, testTarget } from '../../call/testing/call.ts'
 import { chat as chatDialect } from './dialects/chat.ts'
 import type { Dialect } from './dialects/dialect.ts'
 import { messages } from './dialects/messages.ts'
@@ -11,36 +11,13 @@ import { ModelFrame, runOf } from './frame.ts'
 import { createMeter } from './meter.ts'
 import { readModelBody } from './request.ts'
 
-const target: Target = {
-  kind: 'model',
-  key: 'r',
-  server: 'llm/r',
-  tool: 'm',
-  trust: 'trusted',
-  dataClass: 'internal',
-  jurisdiction: null,
-  labels: { taints: [], clearTaints: [], sinks: [] },
-  builtin: false,
-}
+const target: Target = { ...testTarget, kind: 'model', key: 'r', server: 'llm/r', tool: 'm', trust: 'trusted' }
+const asked = { operation: 'model.generate', method: 'chat/completions', server: 'r', name: 'm' } as const
 
 function callOf(text: string | null): Call<'target' | 'hold'> {
   const body = text === null ? null : readModelBody(Buffer.from(text), chatDialect)
   if (body !== null && isDenial(body)) return assert.fail(body.reason)
-  return {
-    id: 'c',
-    wire: { method: 'POST', path: '', query: '', headers: {}, body: Readable.from([]), remote: '' },
-    signal: new AbortController().signal,
-    receivedAt: 0,
-    snapshot: new Snapshots().current,
-    operation: 'model.generate',
-    method: 'chat/completions',
-    server: 'r',
-    name: 'm',
-    body,
-    parent: null,
-    pass: 1,
-    facts: { target, hold: null },
-  }
+  return testCall({ target, hold: null }, { ...asked, body })
 }
 
 const STREAM = '{"model":"m","stream":true}'

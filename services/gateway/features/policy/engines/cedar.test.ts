@@ -8,6 +8,7 @@ import { silentLog } from '@plat/process'
 import { loadCedar } from '@plat/resources/cedar'
 import type { PolicyEntry, PolicyFile, RuleEntry } from '@plat/resources/rendered'
 import { Snapshots } from '../../../call/index.ts'
+import { testTarget } from '../../../call/testing/call.ts'
 import { testIdentity } from '../../../call/testing/identity.ts'
 import { compilePolicies } from '../compile.ts'
 import { createPolicies } from '../index.ts'
@@ -37,17 +38,7 @@ async function setOf(...policies: PolicyEntry[]) {
 function question(args: unknown = {}, more: Partial<PolicyInput> = {}): PolicyInput {
   return {
     identity: testIdentity,
-    target: {
-      kind: 'mcp',
-      key: 'default/notes',
-      server: 'notes',
-      tool: 'add',
-      trust: 'untrusted',
-      dataClass: 'internal',
-      jurisdiction: null,
-      labels: { taints: [], clearTaints: [], sinks: [] },
-      builtin: false,
-    },
+    target: testTarget,
     tool: 'add',
     operation: 'mcp.call',
     method: 'tools/call',

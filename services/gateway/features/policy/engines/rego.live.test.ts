@@ -8,6 +8,7 @@ import { createDialer } from '@plat/http'
 import { silentLog } from '@plat/process'
 import { json, type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import type { Decision } from '../../../call/index.ts'
+import { testTarget } from '../../../call/testing/call.ts'
 import { testIdentity } from '../../../call/testing/identity.ts'
 import type { PolicyInput } from '../question.ts'
 import { createRego, type Rego } from './rego.ts'
@@ -16,17 +17,7 @@ const ARGS = '{"amount":12345678901234567890,"note":"\\u00e9"}'
 
 const input: PolicyInput = {
   identity: { ...testIdentity, namespace: 'default', agent: 'assistant', user: 'ada', groups: ['staff'] },
-  target: {
-    kind: 'mcp',
-    key: 'default/notes',
-    server: 'notes',
-    tool: 'add',
-    trust: 'untrusted',
-    dataClass: 'internal',
-    jurisdiction: 'DE',
-    labels: { taints: [], clearTaints: [], sinks: [] },
-    builtin: false,
-  },
+  target: { ...testTarget, jurisdiction: 'DE' },
   tool: 'add',
   operation: 'mcp.call',
   method: 'tools/call',

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { Readable } from 'node:stream'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { type Frame, isDenial, type Passed, type Redactor, Snapshots, unresolved } from '../../../call/index.ts'
+import { type Frame, isDenial, type Passed, type Redactor, unresolved } from '../../../call/index.ts'
+import { testCall } from '../../../call/testing/call.ts'
 import { testIdentity } from '../../../call/testing/identity.ts'
 import type { Running } from '../../../pipeline/stage.ts'
 import { ModelFrame } from '../frame.ts'
@@ -15,21 +15,10 @@ const redactor: Redactor = {
 }
 
 function opened(): Running {
-  const running = createAnswerRedactReview(() => redactor).open({
-    id: 'c1',
-    wire: { method: 'POST', path: '/', query: '', headers: {}, body: Readable.from([]), remote: '' },
-    signal: new AbortController().signal,
-    receivedAt: 0,
-    snapshot: new Snapshots().current,
-    operation: 'model.generate',
-    method: 'chat/completions',
-    server: 'small',
-    name: 'm',
-    body: null,
-    parent: null,
-    pass: 1,
-    facts: { identity: testIdentity, target: { ...unresolved, kind: 'model' } },
-  })
+  const facts = { identity: testIdentity, target: { ...unresolved, kind: 'model' as const } }
+  const running = createAnswerRedactReview(() => redactor).open(
+    testCall(facts, { operation: 'model.generate', method: 'chat/completions', server: 'small', name: 'm' }),
+  )
   assert.ok(running !== null)
   return running
 }

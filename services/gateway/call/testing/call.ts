@@ -1,0 +1,35 @@
+import { Readable } from 'node:stream'
+import { type Call, type Fact, type Facts, Snapshots, type Target, unresolved } from '../index.ts'
+
+/** Tool `add` of a server `notes` that nobody vouches for. */
+export const testTarget: Target = {
+  ...unresolved,
+  kind: 'mcp',
+  key: 'default/notes',
+  server: 'notes',
+  tool: 'add',
+  dataClass: 'internal',
+}
+
+/** A call of that tool in its first pass, without a body, with these facts: for tests that say only what matters to them. */
+export function testCall<F extends Fact>(
+  facts: Pick<Facts, F>,
+  own: Partial<Omit<Call<never>, 'facts'>> = {},
+): Call<F> {
+  return {
+    id: 'c',
+    wire: { method: 'POST', path: '/mcp/notes', query: '', headers: {}, body: Readable.from([]), remote: '' },
+    signal: new AbortController().signal,
+    receivedAt: 0,
+    snapshot: new Snapshots().current,
+    operation: 'mcp.call',
+    method: 'tools/call',
+    server: 'notes',
+    name: 'add',
+    body: null,
+    parent: null,
+    pass: 1,
+    ...own,
+    facts,
+  }
+}
