@@ -29,6 +29,16 @@ const matchSchema = Type.Object(
   closed,
 )
 
+/** Who must approve; absent members ask for no more than the gateway does. */
+const quorumSchema = Type.Object(
+  {
+    minApprovers: Type.Optional(Type.Integer({ minimum: 0, maximum: 10 })),
+    approverGroups: Type.Optional(names()),
+    userConfirmation: Type.Optional(Type.Enum(['ciba'], { type: 'string' })),
+  },
+  closed,
+)
+
 const ruleSchema = Type.Object(
   {
     name: Type.String({ minLength: 1, maxLength: 128 }),
@@ -36,6 +46,7 @@ const ruleSchema = Type.Object(
     match: Type.Optional(matchSchema),
     when: Type.Optional(Type.String({ maxLength: 4096 })),
     reason: Type.Optional(Type.String({ maxLength: 1024 })),
+    quorum: Type.Optional(quorumSchema),
     rateLimit: Type.Optional(
       Type.Object(
         {
@@ -210,6 +221,37 @@ const routeSchema = Type.Object(
 /** Format `modelsFile`. Keys of `models` are `<ns>.<agent>`, split at the first dot; `agent` is the one that may use the route. */
 export const modelsFileSchema = Type.Object({ version: Type.Literal(1), models: mapOf(routeSchema) }, closed)
 
+const skillSchema = Type.Object(
+  {
+    id: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$' }),
+    name: Type.String({ minLength: 1 }),
+    description: Type.Optional(Type.String({ maxLength: 8192 })),
+    examples: Type.Optional(Type.Array(Type.String())),
+    tags: Type.Optional(Type.Array(Type.String())),
+  },
+  closed,
+)
+
+const exposedSchema = Type.Object(
+  {
+    endpoint: Type.String({ pattern: '^https?://[^/@\\s]+' }),
+    description: Type.Optional(Type.String({ maxLength: 8192 })),
+    allowedCallers: Type.Array(Type.String({ minLength: 1, maxLength: 317 })),
+    skills: Type.Array(skillSchema),
+    streaming: Type.Boolean(),
+    timeoutSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 3600 })),
+    trust: Type.Enum(['trusted', 'untrusted'], { type: 'string' }),
+    version: Type.String({ minLength: 1, maxLength: 64 }),
+  },
+  closed,
+)
+
+/**
+ * Format `a2a.routesFile`. Keys of `agents` are `<ns>/<agent>`. No `allowedCallers`: agents of the same namespace; no `skills`: none is
+ * advertised and any may be asked for.
+ */
+export const agentsFileSchema = Type.Object({ version: Type.Literal(1), agents: mapOf(exposedSchema) }, closed)
+
 const budgetSchema = Type.Object(
   {
     id: Type.String({ minLength: 1, maxLength: 256 }),
@@ -256,6 +298,8 @@ export type PinsEntry = Static<typeof pinsSchema>
 export type ServerEntry = UpstreamsFile['servers'][string]
 export type AuthEntry = ServerEntry['auth']
 export type ModelsFile = Static<typeof modelsFileSchema>
+export type AgentsFile = Static<typeof agentsFileSchema>
+export type AgentEntry = AgentsFile['agents'][string]
 export type BudgetsFile = Static<typeof budgetsFileSchema>
 export type BudgetEntry = BudgetsFile['budgets'][number]
 export type ModelRouteEntry = ModelsFile['models'][string]

@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import { isKind, type Manifest, parseResource } from '@plat/resources'
 import { loadCedar } from '@plat/resources/cedar'
 import {
+  agentsFileSchema,
   budgetsFileSchema,
   decodeRendered,
   modelsFileSchema,
@@ -13,6 +14,7 @@ import {
 } from '@plat/resources/rendered'
 import { decodeSovereignty } from '@plat/resources/sovereignty'
 import fc from 'fast-check'
+import { renderAgents } from './agents.ts'
 import { renderBudgets } from './budgets.ts'
 import type { Declared } from './declared.ts'
 import { renderModels } from './models.ts'
@@ -57,6 +59,7 @@ function rendered(declared: Declared): Record<string, string> {
     'policies.json': `${JSON.stringify(policies.file, null, 2)}\n`,
     'upstreams.json': `${JSON.stringify(upstreams.file, null, 2)}\n`,
     'models.json': `${JSON.stringify(renderModels(declared, '/secrets').file, null, 2)}\n`,
+    'agents.json': `${JSON.stringify(renderAgents(declared).file, null, 2)}\n`,
     'budgets.json': `${JSON.stringify(budgets.file, null, 2)}\n`,
     'sovereignty.json': `${JSON.stringify(sovereignty.file, null, 2)}\n`,
     'refused.txt': [policies, upstreams, budgets, sovereignty]
@@ -86,6 +89,7 @@ for (const scenario of scenarios) {
     assert.ok(decodeRendered(upstreamsFileSchema, Buffer.from(files['upstreams.json'] ?? ''), unbuilt).ok)
     assert.ok(decodeRendered(budgetsFileSchema, Buffer.from(files['budgets.json'] ?? ''), unbuilt).ok)
     assert.ok(decodeRendered(modelsFileSchema, Buffer.from(files['models.json'] ?? ''), unbuilt).ok)
+    assert.ok(decodeRendered(agentsFileSchema, Buffer.from(files['agents.json'] ?? ''), unbuilt).ok)
     assert.ok(decodeSovereignty(Buffer.from(files['sovereignty.json'] ?? '')).ok)
     const shuffled = <T>(list: readonly T[]) => fc.shuffledSubarray([...list], { minLength: list.length })
     const orders = fc.record({

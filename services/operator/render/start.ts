@@ -5,6 +5,7 @@ import type { Log } from '@plat/process'
 import { type Kind, type Manifest, type ResourceStore, writeWhole } from '@plat/resources'
 import { loadCedar } from '@plat/resources/cedar'
 import { decodeRendered, type PolicyFile, policyFileSchema } from '@plat/resources/rendered'
+import { renderAgents } from './agents.ts'
 import { renderCredentials } from './auth.ts'
 import { renderBudgets } from './budgets.ts'
 import type { Declared } from './declared.ts'
@@ -22,7 +23,7 @@ const LOOK_EVERY_MS = 2000
 export interface RenderOptions {
   /** A file store also tells which files do not load. */
   readonly store: ResourceStore & { problems?(): readonly string[] }
-  /** Gets `policies.json`, `upstreams.json`, `models.json`, `budgets.json` and `sovereignty.json` (modes 0700 and 0600). */
+  /** Gets `policies.json`, `upstreams.json`, `models.json`, `agents.json`, `budgets.json` and `sovereignty.json` (modes 0700 and 0600). */
   readonly outDir: string
   /** Gets the credential files of servers; the gateway reads them as `upstreamCredentialsDir`. */
   readonly credentialsDir: string
@@ -141,6 +142,7 @@ async function renderOnce(options: RenderOptions, before: readonly string[]): Pr
   await writeChanged(join(outDir, 'budgets.json'), budgets.file, log)
   await writeChanged(upstreamsPath, upstreams.file, log)
   await writeChanged(join(outDir, 'models.json'), renderModels(declared, secretsDir).file, log)
+  await writeChanged(join(outDir, 'agents.json'), renderAgents(declared).file, log)
   const refused = [toolPolicies, upstreams, budgets, sovereignty, credentials].flatMap((rendered) => rendered.refused)
   for (const line of refused) if (!before.includes(line)) log.error({ refused: line }, 'resource refused')
   return { refused, servers, referenced: textOf(referenced) }

@@ -30,10 +30,21 @@ export function agentFaults({ spec }: Manifest<'Agent'>, currency: string): Faul
   if (spec.web !== undefined) paths.push('web')
   if (spec.browser !== undefined) paths.push('browser')
   if (spec.codeInterpreter !== undefined) paths.push('codeInterpreter')
-  if (spec.a2a?.expose === true) paths.push('a2a')
   const model = modelFaults(spec.model ?? {}).map(({ path, why }) => ({ path: `model.${path}`, why }))
   const budget = budgetFaults(spec.budget ?? {}, currency).map(({ path, why }) => ({ path: `budget.${path}`, why }))
-  return [...paths.map(notBuilt), ...model, ...budget]
+  return [...paths.map(notBuilt), ...model, ...budget, ...exposureFaults(spec.a2a)]
+}
+
+/** An agent's own name, or `<namespace>/<name>`; both may hold globs. */
+const CALLER = /^[^/\s]+(?:\/[^/\s]+)?$/
+
+/** What would be published and could not be called, or would let in nobody. */
+function exposureFaults(a2a: Manifest<'Agent'>['spec']['a2a']): Fault[] {
+  if (a2a?.expose !== true || a2a.endpoint === undefined) return []
+  const strange = (a2a.allowedCallers ?? []).flatMap((caller, index) =>
+    CALLER.test(caller) ? [] : [{ path: `a2a.allowedCallers[${index}]`, why: 'must read <name> or <namespace>/<name>' }],
+  )
+  return [...[urlFault('a2a.endpoint', a2a.endpoint)].filter((fault) => fault !== null), ...strange]
 }
 
 type Caps = Readonly<Record<string, unknown>> & { readonly currency?: string }
@@ -196,9 +207,15 @@ export function policyFaults({ spec }: Manifest<'ToolPolicy'>): Fault[] {
 
 type Rule = NonNullable<Manifest<'ToolPolicy'>['spec']['rules']>[number]
 
+function quorumFaults(action: Rule['action'], quorum: NonNullable<Rule['quorum']>): Fault[] {
+  if (action !== 'require_approval') return [{ path: 'quorum', why: 'only a rule that says require_approval has one' }]
+  if (quorum.minApprovers !== 0 || quorum.userConfirmation !== undefined) return []
+  return [{ path: 'quorum.minApprovers', why: '0 needs userConfirmation: somebody must agree' }]
+}
+
 function ruleFaults(rule: Rule): Fault[] {
   const faults: Fault[] = []
-  if (rule.quorum !== undefined) faults.push(notBuilt('quorum'))
+  if (rule.quorum !== undefined) faults.push(...quorumFaults(rule.action, rule.quorum))
   if (rule.when === undefined) return faults
   const when = compileExpression(rule.when, WHEN_VARIABLES)
   if (typeof when === 'string') faults.push({ path: 'when', why: when })

@@ -1,0 +1,31 @@
+import type { Manifest } from '@plat/resources'
+import type { AgentEntry, AgentsFile } from '@plat/resources/rendered'
+import { type Declared, keyOf, sorted } from './declared.ts'
+import { agentFaults } from './unbuilt.ts'
+
+/**
+ * `Agent.spec.a2a` as the gateway's `a2a.routesFile`: every agent that is exposed. What is refused of an Agent is told where its policy
+ * is rendered.
+ */
+export function renderAgents(declared: Declared): { file: AgentsFile } {
+  const agents: Record<string, AgentEntry> = {}
+  for (const agent of sorted(declared.agents)) {
+    const { a2a } = agent.spec
+    if (a2a?.expose !== true || a2a.endpoint === undefined || agentFaults(agent, declared.currency).length > 0) continue
+    agents[keyOf(agent)] = exposed(a2a, a2a.endpoint)
+  }
+  return { file: { version: 1, agents } }
+}
+
+function exposed(a2a: NonNullable<Manifest<'Agent'>['spec']['a2a']>, endpoint: string): AgentEntry {
+  return {
+    endpoint,
+    ...(a2a.description !== undefined && { description: a2a.description }),
+    allowedCallers: [...(a2a.allowedCallers ?? [])],
+    skills: (a2a.skills ?? []).map((skill) => ({ ...skill })),
+    streaming: a2a.streaming ?? false,
+    ...(a2a.timeoutSeconds !== undefined && { timeoutSeconds: a2a.timeoutSeconds }),
+    trust: a2a.trust ?? 'trusted',
+    version: a2a.version ?? '1.0.0',
+  }
+}
