@@ -67,3 +67,13 @@ export function near(samples: readonly string[]): fc.Arbitrary<string> {
     .array(fc.oneof({ weight: 3, arbitrary: piece }, odd, fc.string({ maxLength: 4 })), { maxLength: 8 })
     .map((parts) => parts.join(''))
 }
+
+/** Files that hold such a value as JSON, half of them with one byte replaced by others, and a few that hold anything. */
+export function filesNear(value: fc.Arbitrary<unknown>): fc.Arbitrary<Uint8Array> {
+  const file = value.map((one) => Buffer.from(JSON.stringify(one)))
+  const changed = fc.tuple(file, fc.nat(), fc.uint8Array({ minLength: 1, maxLength: 3 })).map(([whole, at, noise]) => {
+    const place = at % whole.length
+    return Buffer.concat([whole.subarray(0, place), noise, whole.subarray(place + 1)])
+  })
+  return fc.oneof({ weight: 4, arbitrary: file }, { weight: 4, arbitrary: changed }, fc.uint8Array({ maxLength: 200 }))
+}

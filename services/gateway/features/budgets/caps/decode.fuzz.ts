@@ -1,12 +1,9 @@
 import assert from 'node:assert/strict'
-import { systemClock } from '@plat/core'
 import fc from 'fast-check'
+import { filesNear, fuzzTarget } from '../../../../../test/fuzz/target.ts'
 import { testIdentity } from '../../../call/testing/identity.ts'
 import { decodeBudgets } from './decode.ts'
 import { BudgetTable } from './table.ts'
-
-/** Cases between two looks at the clock. */
-const BATCH = 500
 
 const name = fc.oneof(
   fc.constantFrom('a', 'default', 'default/a', '*', 'a*b*', '', '__proto__'),
@@ -32,14 +29,7 @@ const file = fc.record({
   currency: fc.constantFrom('USD', 'EUR', 'usd'),
   budgets: fc.array(entry, { maxLength: 3 }),
 })
-const bytes = fc.oneof(
-  file.map((one) => Buffer.from(JSON.stringify(one))),
-  fc.tuple(file, fc.nat(), fc.uint8Array({ minLength: 1, maxLength: 3 })).map(([one, at, noise]) => {
-    const whole = Buffer.from(JSON.stringify(one))
-    const place = at % whole.length
-    return Buffer.concat([whole.subarray(0, place), noise, whole.subarray(place + 1)])
-  }),
-)
+const bytes = filesNear(file)
 
 /** What was accepted can be counted in: ids are told apart, amounts are whole, thresholds lie within the cap. */
 function tryBudgets(text: Uint8Array): void {
@@ -58,20 +48,6 @@ function tryBudgets(text: Uint8Array): void {
 }
 
 /** No file makes the strict decoder throw, and what it takes can be counted in. */
-export const target = {
-  name: 'gateway: budgetsFile',
-  async run(seconds: number, seed: number): Promise<{ cases: number }> {
-    const end = systemClock.monotonic() + seconds * 1000
-    let cases = 0
-    for (let round = 0; systemClock.monotonic() < end; round++) {
-      fc.assert(
-        fc.property(bytes, (text) => {
-          cases++
-          tryBudgets(text)
-        }),
-        { seed: seed + round, numRuns: BATCH },
-      )
-    }
-    return { cases }
-  },
-}
+export const target = fuzzTarget('gateway: budgetsFile', {
+  'what is taken can be counted in': fc.property(bytes, tryBudgets),
+})

@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict'
-import { systemClock } from '@plat/core'
 import fc from 'fast-check'
+import { filesNear, fuzzTarget } from '../../../../../test/fuzz/target.ts'
 import { decodePricing } from './decode.ts'
 import { costAtMost, costOf, outputThatFits } from './price.ts'
-
-/** Cases between two looks at the clock. */
-const BATCH = 500
 
 const names = ['input', 'output', 'cachedRead', 'cachedWrite', 'reasoning', 'perCall', 'tiers', 'aboveInputTokens', 'x']
 const value = fc.oneof(
@@ -28,15 +25,7 @@ const file = fc.record(
   },
   { requiredKeys: ['version', 'currency', 'id'] },
 )
-const bytes = fc.oneof(
-  file.map((one) => Buffer.from(JSON.stringify(one))),
-  fc.tuple(file, fc.nat(), fc.uint8Array({ minLength: 1, maxLength: 3 })).map(([one, at, noise]) => {
-    const whole = Buffer.from(JSON.stringify(one))
-    const place = at % whole.length
-    return Buffer.concat([whole.subarray(0, place), noise, whole.subarray(place + 1)])
-  }),
-  fc.uint8Array({ maxLength: 200 }),
-)
+const bytes = filesNear(file)
 
 /** Every price of a table that was accepted gives amounts that can be counted. */
 function tryPrices(file: Uint8Array): void {
@@ -58,20 +47,6 @@ function tryPrices(file: Uint8Array): void {
 }
 
 /** No file makes the strict decoder throw, and what it takes can be counted with. */
-export const target = {
-  name: 'gateway: pricingFile',
-  async run(seconds: number, seed: number): Promise<{ cases: number }> {
-    const end = systemClock.monotonic() + seconds * 1000
-    let cases = 0
-    for (let round = 0; systemClock.monotonic() < end; round++) {
-      fc.assert(
-        fc.property(bytes, (text) => {
-          cases++
-          tryPrices(text)
-        }),
-        { seed: seed + round, numRuns: BATCH },
-      )
-    }
-    return { cases }
-  },
-}
+export const target = fuzzTarget('gateway: pricingFile', {
+  'what is taken can be counted with': fc.property(bytes, tryPrices),
+})
