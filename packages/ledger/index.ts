@@ -7,6 +7,28 @@ export { TreeKeeper } from './proof/keeper.ts'
 export { checkpointsPath, lastCheckpoint, refuseRolledBack } from './proof/kept.ts'
 export { type NoReceipt, type Receipt, receiptBeside, receiptFromLedger, verifyReceipt } from './proof/receipt.ts'
 export { leafHash, MerkleTree } from './proof/tree.ts'
+export { LedgerReader, type ReadLine } from './reader.ts'
+export { LineReader, type LinesWanted, type RawLines } from './segment/read.ts'
+export {
+  type Followed as FollowedSegment,
+  followSegment,
+  MAX_SEAL_BYTES,
+  NO_RECORD,
+  readSegment,
+  type Segment,
+  sealIdOf,
+  segmentBytes,
+} from './segment/segment.ts'
+export {
+  readSeal,
+  readSegmentReceipt,
+  type SegmentReceipt,
+  type SegmentSeal,
+  type Statement,
+  type StatementKeys,
+  signSeal,
+  signSegmentReceipt,
+} from './segment/statement.ts'
 export { type TailLine, type TailOptions, tailLedger } from './tail.ts'
 export type { Ledger, Ledgers, Rec, RecKind, RecordWaiter, RecValue } from './types.ts'
 export { hmacKeyOf, readTrust, type VerifyOptions, verifyLedger } from './verify.ts'

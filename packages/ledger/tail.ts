@@ -13,6 +13,7 @@ const LF = 0x0a
 /** A line for reading. It is not verified. */
 export interface TailLine {
   readonly seq: number
+  readonly hash: string
   readonly rec: Readonly<Record<string, unknown>>
   /** The line as it stands in the file, without its LF. */
   readonly text: string
@@ -59,17 +60,18 @@ export async function* tailLedger(path: string, options: TailOptions = {}): Asyn
 /** Lines held at once. */
 const BATCH_LINES = 1000
 
-function readLine(text: string, path: string, offset: number): TailLine {
+/** Throws when the text is no record; `offset` is its place in the file. */
+export function readLine(text: string, path: string, offset: number): TailLine {
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
     value = null
   }
-  if (!isObject(value) || !isObject(value.rec) || typeof value.seq !== 'number') {
+  if (!isObject(value) || !isObject(value.rec) || typeof value.seq !== 'number' || typeof value.hash !== 'string') {
     throw new Error(`${path}: byte ${offset} begins no record; look with: plat audit verify ${path}`)
   }
-  return { seq: value.seq, rec: value.rec, text }
+  return { seq: value.seq, hash: value.hash, rec: value.rec, text }
 }
 
 /** Byte at which the last `count` complete lines before byte `before` begin; with 0 of them, where the last one ends. */

@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict'
+import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { fillLedger } from '@plat/testkit/ledger'
+import { LedgerReader } from './reader.ts'
+
+async function ledger(t: TestContext, records: number) {
+  const dir = await mkdtemp(join(tmpdir(), 'plat-'))
+  t.after(() => rm(dir, { recursive: true }))
+  const path = join(dir, 'audit.jsonl')
+  await fillLedger(path, records)
+  const lines = (await readFile(path, 'utf8')).split('\n').slice(0, -1)
+  return { path, lines, last: lines.length - 1 }
+}
+
+test('records come in order, the same ones until they are taken, and never past what is durable', async (t) => {
+  const { path, lines, last } = await ledger(t, 20)
+  const reader = await LedgerReader.open(path, null)
+  t.after(() => reader.close())
+  const first = await reader.next({ upTo: last, count: 3 })
+  assert.deepEqual(
+    first.map(({ text }) => text),
+    lines.slice(0, 3),
+  )
+  assert.deepEqual(await reader.next({ upTo: last, count: 3 }), first)
+  const second = first[1]
+  assert.ok(second !== undefined)
+  reader.take(second)
+  const rest = await reader.next({ upTo: 6, count: 100 })
+  assert.deepEqual(
+    rest.map(({ seq }) => seq),
+    [2, 3, 4, 5, 6],
+  )
+  assert.deepEqual(await reader.next({ upTo: 1, count: 100 }), [])
+})
+
+test('a reader goes on after a record that it knows, and sees what is written later', async (t) => {
+  const { path, lines } = await ledger(t, 20)
+  const seven = JSON.parse(lines[7] ?? '')
+  const reader = await LedgerReader.open(path, seven)
+  t.after(() => reader.close())
+  const all = await reader.next({ upTo: 10_000, count: 10_000 })
+  assert.deepEqual(
+    all.map(({ text }) => text),
+    lines.slice(8),
+  )
+  const end = all.at(-1)
+  assert.ok(end !== undefined)
+  reader.take(end)
+  const next = JSON.stringify({ hash: 'f'.repeat(64), prev: end.hash, rec: { kind: 'alert' }, seq: end.seq + 1, v: 1 })
+  await appendFile(path, next.slice(0, 50))
+  assert.deepEqual(await reader.next({ upTo: 10_000, count: 10 }), [])
+  await appendFile(path, `${next.slice(50)}\n`)
+  assert.deepEqual(
+    (await reader.next({ upTo: 10_000, count: 10 })).map(({ text }) => text),
+    [next],
+  )
+})
+
+test('a ledger that does not hold the record after which to go on is refused', async (t) => {
+  const { path, lines, last } = await ledger(t, 5)
+  await assert.rejects(
+    LedgerReader.open(path, { seq: 3, hash: 'a'.repeat(64) }),
+    /does not hold record 3 with hash a+$/,
+  )
+  await assert.rejects(LedgerReader.open(path, { seq: last + 1, hash: 'a'.repeat(64) }), /does not hold record/)
+  const { seq, hash } = JSON.parse(lines[last] ?? '')
+  await writeFile(
+    path,
+    lines.slice(0, 2).map((line) => `${line}\n`),
+  )
+  await assert.rejects(LedgerReader.open(path, { seq, hash }), /does not hold record/)
+})
+
+test('a line that is no record is told and not passed over', async (t) => {
+  const { path } = await ledger(t, 2)
+  await appendFile(path, 'no record\n')
+  const reader = await LedgerReader.open(path, null)
+  t.after(() => reader.close())
+  await assert.rejects(reader.next({ upTo: 10_000, count: 100 }), /byte \d+ begins no record/)
+})

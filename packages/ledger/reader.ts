@@ -1,0 +1,87 @@
+import { type FileHandle, open } from 'node:fs/promises'
+import { lineOfSeq, offsetOf } from './find.ts'
+import { type ReadAt, scanBuffer, scanLines } from './lines.ts'
+import { readLine, type TailLine } from './tail.ts'
+
+/** How much is wanted at once. */
+export interface ReadLimits {
+  /** The last record that may be read: what is durable. */
+  readonly upTo: number
+  readonly count: number
+}
+
+/**
+ * Hands out the records of a ledger in their order, each time those after the ones that were taken, while another part of the
+ * process writes it. The file is opened once: a writer never puts another one in its place. Lines are not verified.
+ */
+export class LedgerReader {
+  readonly #path: string
+  readonly #file: FileHandle
+  readonly #source: ReadAt
+  /** Made when there is something to read. */
+  #buffer: Buffer | null = null
+  /** Byte after the last record that was taken. */
+  #position: number
+
+  private constructor(path: string, file: FileHandle, position: number) {
+    this.#path = path
+    this.#file = file
+    this.#source = { read: async (target, at) => (await file.read(target, 0, target.length, at)).bytesRead }
+    this.#position = position
+  }
+
+  /**
+   * Goes on after record `after`; null: at the first one. Throws when the ledger does not hold this very record: it is another
+   * ledger, or was put back to an older state.
+   */
+  static async open(
+    path: string,
+    after: { readonly seq: number; readonly hash: string } | null,
+  ): Promise<LedgerReader> {
+    const file = await open(path, 'r')
+    try {
+      if (after === null) return new LedgerReader(path, file, 0)
+      const line = await lineOfSeq(file, after.seq)
+      if (line === null || readLine(line.toString(), path, 0).hash !== after.hash) {
+        throw new Error(`${path} does not hold record ${after.seq} with hash ${after.hash}`)
+      }
+      return new LedgerReader(path, file, (await offsetOf(file, after.seq)) + line.length + 1)
+    } catch (error) {
+      await file.close()
+      throw error
+    }
+  }
+
+  /** The next records; the same ones again until they are taken. Throws when a line is no record. */
+  async next({ upTo, count }: ReadLimits): Promise<readonly ReadLine[]> {
+    const lines: ReadLine[] = []
+    this.#buffer ??= scanBuffer()
+    const rest = await scanLines(this.#source, {
+      from: this.#position,
+      buffer: this.#buffer,
+      onLine: (buffer, start, end, offset) => {
+        const line = readLine(buffer.toString('utf8', start, end), this.#path, offset)
+        if (line.seq > upTo) return false
+        lines.push({ ...line, end: offset + end - start + 1 })
+        return lines.length < count
+      },
+    })
+    if (rest.tooLong) throw new Error(`${this.#path}: byte ${rest.offset} begins no record; the line is too long`)
+    return lines
+  }
+
+  /** This record and those before it are not handed out again. */
+  take(line: ReadLine): void {
+    this.#position = line.end
+  }
+
+  close(): Promise<void> {
+    return this.#file.close()
+  }
+}
+
+/** A line and where the next one begins. */
+export interface ReadLine extends TailLine {
+  /** Byte after its LF. */
+  readonly end: number
+}
