@@ -72,13 +72,14 @@ function entryOf({ metadata, spec }: Manifest<'ToolPolicy'>, agents: readonly st
 
 type Rule = NonNullable<Manifest<'ToolPolicy'>['spec']['rules']>[number]
 
-function ruleOf({ name, action, match, when, reason, rateLimit }: Rule): RuleEntry {
+function ruleOf({ name, action, match, when, reason, quorum, rateLimit }: Rule): RuleEntry {
   return {
     name,
     action,
     ...(match !== undefined && { match }),
     ...(when !== undefined && { when }),
     ...(reason !== undefined && { reason }),
+    ...(quorum !== undefined && { quorum }),
     ...(rateLimit !== undefined && { rateLimit }),
   }
 }

@@ -57,10 +57,10 @@ test('resources are rendered at start and again on change, with private modes, a
   const { mode, ino } = await stat(join(outDir, 'upstreams.json'))
   assert.equal(mode & 0o777, 0o600)
 
-  await put('resources/toolpolicies/default/a.yaml', policy('require_approval, quorum: {minApprovers: 2}'))
+  await put('resources/toolpolicies/default/a.yaml', policy('require_approval, quorum: {minApprovers: 0}'))
   await until(async () => (await json('policies')).generation === 2)
   assert.equal((await json('policies')).policies[0].rules[0].name, 'refused')
-  const line = 'ToolPolicy default/a rules[0].quorum: not built yet in this version'
+  const line = 'ToolPolicy default/a rules[0].quorum.minApprovers: 0 needs userConfirmation: somebody must agree'
   await until(() => render.refused().includes(line))
 
   await put('resources/toolpolicies/default/a.yaml', 'broken: [')

@@ -42,7 +42,9 @@ const CALLER = /^[^/\s]+(?:\/[^/\s]+)?$/
 function exposureFaults(a2a: Manifest<'Agent'>['spec']['a2a']): Fault[] {
   if (a2a?.expose !== true || a2a.endpoint === undefined) return []
   const strange = (a2a.allowedCallers ?? []).flatMap((caller, index) =>
-    CALLER.test(caller) ? [] : [{ path: `a2a.allowedCallers[${index}]`, why: 'must read <name> or <namespace>/<name>' }],
+    CALLER.test(caller)
+      ? []
+      : [{ path: `a2a.allowedCallers[${index}]`, why: 'must read <name> or <namespace>/<name>' }],
   )
   return [...[urlFault('a2a.endpoint', a2a.endpoint)].filter((fault) => fault !== null), ...strange]
 }

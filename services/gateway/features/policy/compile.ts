@@ -4,7 +4,8 @@ import type { Cedar } from '@plat/resources/cedar'
 import { compileExpression, type Expression } from '@plat/resources/expression'
 import { type PolicyEntry, type PolicyFile, type RuleEntry, WHEN_VARIABLES } from '@plat/resources/rendered'
 import type { Decision } from '../../call/index.ts'
-import { conditionsOf } from './conditions.ts'
+import type { AskingRule } from './asking.ts'
+import { allOf, conditionsOf } from './conditions.ts'
 import { type CedarText, cedarText } from './engines/cedar.ts'
 import { Governance } from './governance.ts'
 import { type Rate, rateOf } from './rates.ts'
@@ -28,6 +29,8 @@ const STRICTNESS: Readonly<Record<Action, number>> = { allow: 1, require_approva
 export interface CompiledPolicy {
   readonly name: string
   readonly rules: RuleIndex<CompiledRule>
+  /** Those that ask for an approval, each with all that it matches: the index may leave out one that another makes needless. */
+  readonly asking: readonly AskingRule[]
   readonly byDefault: Decision
 }
 
@@ -80,14 +83,18 @@ interface Compiling {
 }
 
 function compilePolicy(entry: PolicyEntry, compiling: Compiling): CompiledPolicy {
+  const rules = entry.rules.map((rule, index) => ({
+    rule: compileRule(entry, rule, { ...compiling, at: `${compiling.at}.rules[${index}]` }),
+    conditions: conditionsOf(rule.match ?? {}),
+    quorum: rule.quorum ?? null,
+  }))
   return {
     name: entry.name,
-    rules: new RuleIndex(
-      entry.rules.map((rule, index) => ({
-        rule: compileRule(entry, rule, { ...compiling, at: `${compiling.at}.rules[${index}]` }),
-        conditions: conditionsOf(rule.match ?? {}),
-      })),
-    ),
+    rules: new RuleIndex(rules),
+    asking: rules.flatMap(({ rule: { action, when, decision }, conditions, quorum }) => {
+      const { policy, rule } = decision
+      return action === 'require_approval' ? [{ policy, rule, quorum, matches: allOf(conditions), when }] : []
+    }),
     byDefault: {
       ...undecided(compiling.revision),
       action: entry.defaultAction,

@@ -2,13 +2,14 @@ import { watchFile } from '@plat/config'
 import type { Clock } from '@plat/core'
 import type { Log } from '@plat/process'
 import { cedarInstalled, loadCedar } from '@plat/resources/cedar'
-import type { Snapshot, Snapshots } from '../../call/index.ts'
+import type { Call, Snapshot, Snapshots } from '../../call/index.ts'
 import type { Stage } from '../../pipeline/stage.ts'
+import { type AskingRule, askingRules } from './asking.ts'
 import { compilePolicies, noPolicies, type PolicySet } from './compile.ts'
 import { decodePolicies } from './decode.ts'
 import type { Rego } from './engines/rego.ts'
 import { judgeTool } from './judge.ts'
-import { type Listing, questionOfList } from './question.ts'
+import { type Listing, questionOf, questionOfList } from './question.ts'
 import { createPolicyStage, policySlot } from './stage.ts'
 
 export type { PolicySet } from './compile.ts'
@@ -49,6 +50,8 @@ export interface Policies {
     listing: Listing,
     tools: readonly string[],
   ): readonly boolean[] | Promise<readonly boolean[]>
+  /** Every rule that asks for an approval of this call, whichever of them the decision names. */
+  asking(call: Call<'identity' | 'target' | 'taints'>): readonly AskingRule[]
   /** Reads the file now; the first check comes before the gateway serves. */
   check(): Promise<void>
   close(): void
@@ -100,6 +103,7 @@ export function createPolicies(options: PoliciesOptions): Policies {
       const asked = rego.shows(questionOfList(listing, now), tools)
       return asked.then((shows) => tools.map((tool, at) => shown[at] === true && shows(tool)))
     },
+    asking: (call) => askingRules(call.snapshot.get(policySlot), questionOf(call, clock.now())),
     async check() {
       await Promise.all([watch.check(), rego?.check()])
     },

@@ -77,7 +77,7 @@ export function judgeTool(set: PolicySet, shown: Shown & { readonly now: number 
 }
 
 /** An error makes an allow not match and everything stricter match. */
-function holds(
+export function holds(
   action: CompiledRule['action'],
   when: NonNullable<CompiledRule['when']>,
   input: PolicyInput,

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { RuleEntry } from '@plat/resources/rendered'
+import { askingRules } from './asking.ts'
+import { compilePolicies } from './compile.ts'
+import type { PolicyInput } from './question.ts'
+
+const ask = (name: string, more: Partial<RuleEntry> = {}): RuleEntry => ({ name, action: 'require_approval', ...more })
+
+function asking(rules: readonly RuleEntry[], args = '{"n":1}'): string[] {
+  const policy = { name: 'default/p', namespace: 'default', agents: ['a'], mode: 'enforce', cedar: '' } as const
+  const compiled = compilePolicies({
+    version: 1,
+    generation: 1,
+    revision: 'sha256:r',
+    policies: [
+      { ...policy, defaultAction: 'deny', rules: [...rules] },
+      { ...policy, name: 'default/tried', mode: 'dryRun', defaultAction: 'deny', rules: [ask('tried')] },
+    ],
+  })
+  assert.ok('set' in compiled)
+  return askingRules(compiled.set, { ...input, args: Buffer.from(args) }).map(
+    ({ policy: of, rule, quorum }) => `${of}/${rule} ${quorum?.minApprovers ?? '-'}`,
+  )
+}
+
+const input: PolicyInput = {
+  identity: {
+    tenant: '',
+    namespace: 'default',
+    agent: 'a',
+    session: 's',
+    user: null,
+    groups: [],
+    verified: null,
+    tier: 't',
+    scopes: new Set(),
+    jti: 'j',
+    ancestors: [],
+    chain: [],
+    expiresAt: 0,
+    jkt: null,
+    issuer: '',
+    forkRoot: null,
+    inheritedTaints: [],
+  },
+  target: {
+    kind: 'mcp',
+    key: 'default/notes',
+    server: 'notes',
+    tool: 'wipe',
+    trust: 'trusted',
+    dataClass: 'internal',
+    jurisdiction: null,
+    labels: { taints: [], clearTaints: [], sinks: [] },
+    builtin: false,
+  },
+  tool: 'wipe',
+  operation: 'mcp.call',
+  method: 'tools/call',
+  taints: [],
+  sinks: [],
+  args: null,
+  now: 0,
+}
+
+test('every rule that asks is named, in whatever order, also where another asks of everything', () => {
+  const strict = ask('strict', { match: { tools: ['wipe'] }, quorum: { minApprovers: 2 } })
+  const loose = ask('loose')
+  const allowed: RuleEntry = { name: 'ok', action: 'allow' }
+  for (const rules of [
+    [loose, strict, allowed],
+    [allowed, strict, loose],
+  ]) {
+    assert.deepEqual(asking(rules).toSorted(), ['default/p/loose -', 'default/p/strict 2'])
+  }
+})
+
+test('a rule that does not match asks nothing; one whose expression fails asks', () => {
+  const rules = [
+    ask('other', { match: { tools: ['read'] } }),
+    ask('small', { when: 'args.n < 1' }),
+    ask('large', { when: 'args.n >= 1' }),
+    ask('broken', { when: 'args.missing == 1' }),
+  ]
+  assert.deepEqual(asking(rules), ['default/p/large -', 'default/p/broken -'])
+})
