@@ -1,12 +1,14 @@
 import { lookup as systemLookup } from 'node:dns/promises'
+import type { Socket } from 'node:net'
 import { type Clock, systemClock } from '@plat/core'
 import type { Log } from '@plat/process'
 import { type HttpClient, OriginClient } from '../client/client.ts'
 import { type Fetched, type FetchOptions, fetchBytes } from './fetch-bytes.ts'
 import { type Aim, Guard, type Lookup, type Residency } from './guard.ts'
 import type { Purpose } from './purpose.ts'
+import { RawSockets } from './raw.ts'
 import { Shelf } from './shelf.ts'
-import { opener } from './socket.ts'
+import { opener, type SocketOptions } from './socket.ts'
 import { TrustMarks, type TrustOptions } from './trust.ts'
 
 export interface DialerOptions {
@@ -32,6 +34,12 @@ export interface Dialer {
   client(origin: URL | string, purpose: Purpose, options?: DialOptions): HttpClient
   /** A small request with its whole answer, such as for a key set. Rejects like a request of a client, and with `ResponseTooLarge`. */
   fetchBytes(url: URL | string, purpose: Purpose, options: FetchOptions & DialOptions): Promise<Fetched>
+  /**
+   * A connection of its own to `tcp://host:port` or `tls://host:port`, for what speaks no HTTP: ready to be written to, over TLS with
+   * the certificate accepted, and open until both sides have closed it. Rejects with the socket's error, or with a `TimeoutError` when
+   * it takes longer than `timeoutMs`.
+   */
+  connect(target: URL, purpose: Purpose, options: DialOptions & { readonly timeoutMs: number }): Promise<Socket>
   /** Cuts every connection. */
   close(): void
 }
@@ -49,12 +57,14 @@ class GuardedDialer implements Dialer {
   readonly #clock: Clock
   readonly #clients = new Map<Purpose, Shelf<OriginClient>>()
   readonly #marks = new TrustMarks()
+  readonly #raw: RawSockets
   #closed = false
 
   constructor(options: DialerOptions) {
     const { allowedCIDRs = [], lookup = resolveBySystem, clock = systemClock, log } = options
     this.#guard = new Guard(allowedCIDRs, lookup, log)
     this.#clock = clock
+    this.#raw = new RawSockets(clock)
   }
 
   client(origin: URL | string, purpose: Purpose, options?: DialOptions): HttpClient {
@@ -74,8 +84,15 @@ class GuardedDialer implements Dialer {
     return fetchBytes(this.client(target, purpose, connectionOptions(options)), target, options, this.#clock)
   }
 
+  async connect(target: URL, purpose: Purpose, options: DialOptions & { readonly timeoutMs: number }): Promise<Socket> {
+    if (this.#closed) throw new Error('The dialer is closed.')
+    const checked = this.#checked({ purpose, residency: options.residency }, options)
+    return await this.#raw.open(target, checked, options.timeoutMs)
+  }
+
   close(): void {
     this.#closed = true
+    this.#raw.cut()
     for (const shelf of this.#clients.values()) for (const client of shelf.clear()) client.destroy()
   }
 
@@ -91,21 +108,29 @@ class GuardedDialer implements Dialer {
 
   #openClient(origin: URL, purpose: Purpose, options: DialOptions | undefined): OriginClient {
     if (this.#closed) throw new Error('The dialer is closed.')
-    const aim: Aim = { purpose, residency: options?.residency }
-    const open = opener(origin, {
+    const open = opener(origin, this.#checked({ purpose, residency: options?.residency }, options))
+    return new OriginClient({ host: origin.host, clock: this.#clock, open })
+  }
+
+  #checked(aim: Aim, options: DialOptions | undefined): SocketOptions {
+    return {
       ...options,
       lookup: (hostname, _options, done) => this.#guard.resolve(hostname, aim, done),
       faultOfLiteral: (hostname) => this.#guard.faultOfLiteral(hostname, aim),
-    })
-    return new OriginClient({ host: origin.host, clock: this.#clock, open })
+    }
   }
 }
 
 const resolveBySystem: Lookup = (hostname) => systemLookup(hostname, { all: true, verbatim: true })
 
 /** What of the options for a fetch is about its connection: the rest must not tell clients apart. */
-function connectionOptions({ caPEM, clientCert, residency }: DialOptions): DialOptions {
-  return { ...(caPEM && { caPEM }), ...(clientCert && { clientCert }), ...(residency && { residency }) }
+function connectionOptions({ caPEM, clientCert, serverName, residency }: DialOptions): DialOptions {
+  return {
+    ...(caPEM && { caPEM }),
+    ...(clientCert && { clientCert }),
+    ...(serverName && { serverName }),
+    ...(residency && { residency }),
+  }
 }
 
 function httpOrigin(text: string): string {

@@ -32,7 +32,7 @@ const shared = Buffer.allocUnsafeSlow(READ_BYTES)
 
 /** How connections to `origin` are opened. */
 export function opener(origin: URL, options: SocketOptions): OpenSocket {
-  const host = origin.hostname.replace(/^\[(.*)\]$/, '$1')
+  const host = hostOf(origin)
   const isTls = origin.protocol === 'https:'
   const port = Number(origin.port || (isTls ? 443 : 80))
   const open = isTls ? tlsOpener(host, options) : connect
@@ -53,6 +53,31 @@ export function opener(origin: URL, options: SocketOptions): OpenSocket {
   return Object.assign(openSocket, { ready: isTls ? 'secureConnect' : 'connect' } as const)
 }
 
+/**
+ * One connection to `tcp://host:port` or `tls://host:port`, for what speaks no HTTP. It may be closed on one side alone. Throws when
+ * the address must not be connected to.
+ */
+export function openRaw(target: URL, options: SocketOptions): Socket {
+  const host = hostOf(target)
+  const fault = options.faultOfLiteral(host)
+  if (fault !== null) throw fault
+  const how = {
+    host,
+    port: Number(target.port),
+    lookup: options.lookup,
+    autoSelectFamily: true,
+    allowHalfOpen: true,
+    keepAlive: true,
+    keepAliveInitialDelay: PROBE_AFTER_MS,
+  }
+  return target.protocol === 'tls:' ? connectTls({ ...how, ...tlsOptions(host, options) }) : connect(how)
+}
+
+/** Sockets want IPv6 addresses without their brackets. */
+function hostOf({ hostname }: URL): string {
+  return hostname.replace(/^\[(.*)\]$/, '$1')
+}
+
 function taken(size: number, read: (bytes: Buffer) => void): boolean {
   const bytes = Buffer.allocUnsafe(size)
   shared.copy(bytes, 0, 0, size)
@@ -61,17 +86,24 @@ function taken(size: number, read: (bytes: Buffer) => void): boolean {
 }
 
 /** The last session is offered to the next connection, which saves a round trip and a signature. */
-function tlsOpener(host: string, { caPEM, clientCert }: SocketOptions): (how: SocketConnectOpts) => Socket {
-  const identity = clientCert === undefined ? {} : { cert: clientCert.certPEM, key: clientCert.keyPEM }
-  const trust = caPEM === undefined ? {} : { ca: rootsWith(caPEM) }
+function tlsOpener(host: string, options: SocketOptions): (how: SocketConnectOpts) => Socket {
+  const tls = tlsOptions(host, options)
   let session: Buffer | undefined
   return (how) => {
-    const name = isIP(host) === 0 ? { servername: host } : {}
     const resumed = session === undefined ? {} : { session }
-    const socket = connectTls({ ...how, ...identity, ...trust, ...name, ...resumed, ALPNProtocols: ['http/1.1'] })
+    const socket = connectTls({ ...how, ...tls, ...resumed, ALPNProtocols: ['http/1.1'] })
     socket.on('session', (ticket) => {
       session = ticket
     })
     return socket
   }
+}
+
+/** Whom to believe, and as whom to come. */
+function tlsOptions(host: string, { caPEM, clientCert, serverName }: TrustOptions) {
+  const identity = clientCert === undefined ? {} : { cert: clientCert.certPEM, key: clientCert.keyPEM }
+  const trust = caPEM === undefined ? {} : { ca: rootsWith(caPEM) }
+  // An address is no name that could be asked for, but it is what the certificate must hold then.
+  const name = serverName ?? (isIP(host) === 0 ? host : undefined)
+  return { ...identity, ...trust, ...(name !== undefined && { servername: name }) }
 }

@@ -5,6 +5,8 @@ export interface TrustOptions {
   /** CA certificates (PEM) that are trusted beside the system's. */
   readonly caPEM?: string
   readonly clientCert?: { readonly certPEM: string; readonly keyPEM: string }
+  /** The name in the certificate of the other side, where it is not the one that is connected to. */
+  readonly serverName?: string
 }
 
 /** CA bundles as one; null where there is none. */
@@ -22,8 +24,9 @@ export class TrustMarks {
   readonly #withKey = new WeakMap<TrustOptions, string>()
 
   of(options: TrustOptions): string {
-    const { caPEM, clientCert } = options
+    const { caPEM, clientCert, serverName } = options
     if (clientCert !== undefined) return this.#keyed(options, clientCert)
+    if (serverName !== undefined) return hashOf([caPEM, serverName])
     if (caPEM === undefined) return ''
     const known = this.#known.get(caPEM)
     if (known !== undefined) return known
@@ -37,7 +40,7 @@ export class TrustMarks {
   #keyed(options: TrustOptions, { certPEM, keyPEM }: NonNullable<TrustOptions['clientCert']>): string {
     const known = this.#withKey.get(options)
     if (known !== undefined) return known
-    const mark = hashOf([options.caPEM, certPEM, keyPEM])
+    const mark = hashOf([options.caPEM, certPEM, keyPEM, options.serverName])
     this.#withKey.set(options, mark)
     return mark
   }

@@ -35,6 +35,7 @@ function parts(at: string, files: ReadonlyMap<string, Uint8Array> = new Map()) {
   const none = () => assert.fail('no connection is needed')
   const dialer: Dialer = {
     client: none,
+    connect: none,
     close: () => {},
     async fetchBytes(url) {
       const bytes = files.get(String(url))

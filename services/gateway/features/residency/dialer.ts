@@ -23,6 +23,10 @@ export function residentDialer(inner: Dialer, current: () => Residency | null): 
       const residency = current()
       return inner.fetchBytes(url, purpose, residency === null ? options : bound(options, residency))
     },
+    connect(target, purpose, options) {
+      const residency = current()
+      return inner.connect(target, purpose, residency === null ? options : bound(options, residency))
+    },
     close: () => inner.close(),
   }
 }

@@ -14,6 +14,7 @@ function setUp() {
   const none = () => assert.fail('only small documents are fetched')
   const dialer: Dialer = {
     client: none,
+    connect: none,
     close: () => {},
     async fetchBytes() {
       origin.asked++
