@@ -11,7 +11,7 @@ export interface FetchOptions {
   readonly method?: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   /** Names in lower case. */
   readonly headers?: Readonly<Record<string, string>>
-  readonly body?: string
+  readonly body?: string | Uint8Array
 }
 
 export interface Fetched {
@@ -31,7 +31,7 @@ export function fetchBytes(client: HttpClient, url: URL, options: FetchOptions, 
       method,
       path: `${url.pathname}${url.search}`,
       headers,
-      body: body === undefined ? null : Buffer.from(body),
+      body: body === undefined ? null : typeof body === 'string' ? Buffer.from(body) : body,
       // The one limit on the whole of it is enough.
       headersTimeoutMs: 0,
       pauseTimeoutMs: 0,
