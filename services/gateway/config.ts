@@ -12,7 +12,12 @@ import {
 import type { Static } from 'typebox'
 import { Check } from 'typebox/value'
 import { adminBlock, adminOidcBlock } from './admin/config.ts'
-import { approvalPreviewBlock, approvalQuorumBlock, approvalsBlock } from './features/approvals/config.ts'
+import {
+  type ApprovalQuorumConfig,
+  approvalPreviewBlock,
+  approvalQuorumBlock,
+  approvalsBlock,
+} from './features/approvals/config.ts'
 import { auditBlock, transparencyLogBlock } from './features/audit/config.ts'
 import { budgetsBlock } from './features/budgets/config.ts'
 import { captureArgsBlock } from './features/captures/config.ts'
@@ -86,6 +91,7 @@ export type GatewayConfig = Readonly<
       dlp: Readonly<Static<typeof dlpBlock.schema>>
       captureArgs: Readonly<Static<typeof captureArgsBlock.schema>>
       approvalPreview: Readonly<Static<typeof approvalPreviewBlock.schema>>
+      approvalQuorum: ApprovalQuorumConfig
       adminAuth: Readonly<Static<typeof adminBlock.schema> & { oidc: Static<typeof adminOidcBlock.schema> }>
       modelRouting: Readonly<Static<typeof modelRoutingBlock.schema>>
       cloudCredentials: Readonly<Static<typeof cloudCredentialsBlock.schema>>
@@ -157,7 +163,7 @@ export function readConfigFile(path: string): { kind: 'text'; text: string } | {
 
 /** Gives a checked configuration without errors its type; throws when tables and types disagree. */
 export function typedConfig(config: Record<string, unknown>): GatewayConfig {
-  const { tls, identity, dpop, dlp, captureArgs, adminAuth, approvalPreview } = config
+  const { tls, identity, dpop, dlp, captureArgs, adminAuth, approvalPreview, approvalQuorum } = config
   const { modelRouting, cloudCredentials, policy, posture, tokenVault } = config
   if (
     Check(listenersBlock.schema, config) &&
@@ -175,6 +181,7 @@ export function typedConfig(config: Record<string, unknown>): GatewayConfig {
     Check(revocationsBlock.schema, config) &&
     Check(tlsBlock.schema, tls) &&
     Check(approvalPreviewBlock.schema, approvalPreview) &&
+    Check(approvalQuorumBlock.schema, approvalQuorum) &&
     Check(identityBlock.schema, identity) &&
     Check(dpopBlock.schema, dpop) &&
     Check(dlpBlock.schema, dlp) &&
@@ -200,6 +207,7 @@ export function typedConfig(config: Record<string, unknown>): GatewayConfig {
       captureArgs,
       adminAuth: { ...adminAuth, oidc: adminAuth.oidc },
       approvalPreview,
+      approvalQuorum,
       modelRouting,
       cloudCredentials,
       policy: { rego: policy.rego },

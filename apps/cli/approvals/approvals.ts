@@ -90,9 +90,16 @@ function printApproval(output: Output, format: Format, approval: ApprovalView): 
   )
   const rows = { id, state, agent: who(approval), session, user: user ?? '-', call: wanted(approval) }
   const why = { policy: policy ?? '-', rule: rule ?? '-', reason, arguments: previewText(approval, PREVIEW_WHOLE) }
-  const when = { createdAt, expiresAt, votes: votes.join('; ') || '-' }
+  const when = { createdAt, expiresAt, quorum: missing(approval), votes: votes.join('; ') || '-' }
   const told = Object.entries({ ...rows, ...why, ...when }).map(([name, text]) => [name, plain(text)])
   printObject(output, format, Object.fromEntries(told))
+}
+
+/** How many of those who must approve have done so, and of which groups they must be. */
+export function missing({ quorum: { given, needed, approverGroups, userConfirmation } }: ApprovalView): string {
+  const of = approverGroups.length === 0 ? '' : ` of ${approverGroups.join(', ')}`
+  const user = userConfirmation === null ? '' : `, the user's own confirmation is ${userConfirmation.state}`
+  return plain(`${given} of ${needed} approvals${of}${user}`)
 }
 
 /** Characters of a preview in a column, and where it stands alone. */

@@ -22,7 +22,7 @@ function approval(id: string, more: Partial<ApprovalView> = {}): ApprovalView {
     argsSha256: null,
     argsBytes: 12,
     preview: { mode: 'full', text: `{"name":"${id}"}`, truncated: false },
-    quorum: { minApprovers: 1, approverGroups: [], votes: [] },
+    quorum: { minApprovers: 1, approverGroups: [], userConfirmation: null, needed: 1, given: 0, votes: [] },
     createdAt: '2026-01-01T00:00:00Z',
     expiresAt: '2026-01-01T00:05:00Z',
     ...more,
@@ -54,6 +54,18 @@ function watching() {
   const cards = new Cards(gateway, { line: (text) => screen.push(text), clock })
   return { clock, gateway, screen, cards, seen: () => screen.splice(0).join('\n') }
 }
+
+test('a question that needs several says so, and leaves when this person has done its part', async () => {
+  const { clock, gateway, cards, seen } = watching()
+  const quorum = { ...approval('one').quorum, minApprovers: 2, approverGroups: ['leads'], needed: 2 }
+  gateway.waiting = [approval('one', { quorum })]
+  gateway.decide = async (id) => approval(id, { quorum: { ...quorum, given: 1 } })
+  await cards.refresh()
+  assert.match(seen(), /quorum +0 of 2 approvals of leads/)
+  await clock.advance(1_000)
+  await cards.press('a')
+  assert.match(seen(), /approved by you; 1 of 2 approvals of leads/)
+})
 
 test('one question at a time, with everything one must know; one key decides it and shows the next', async () => {
   const { clock, gateway, cards, seen } = watching()

@@ -6,6 +6,7 @@ import {
   type ApprovalsOptions,
   type ApprovalView,
   decide,
+  missing,
   pending,
   previewText,
   secondsLeft,
@@ -141,8 +142,8 @@ export class Cards {
   async #decide(shown: ApprovalView, verdict: Verdict): Promise<void> {
     this.#busy = true
     try {
-      const { state } = await this.#source.decide(shown.id, verdict)
-      this.#leave(shown, state)
+      const decided = await this.#source.decide(shown.id, verdict)
+      this.#leave(shown, decided.state === 'pending' ? `approved by you; ${missing(decided)}` : decided.state)
     } catch (error) {
       if (error instanceof AdminRefusal) this.#leave(shown, error.message)
       else this.#line(told(error))
@@ -238,6 +239,7 @@ function card(approval: ApprovalView): string {
     `  for        ${plain(user ?? 'nobody')}, session ${plain(session)}`,
     `  rule       ${plain(`${policy ?? '-'}#${rule ?? '-'}`)}: ${plain(reason)}`,
     `  arguments  ${previewText(approval, ARGUMENTS_MAX)}`,
+    ...(approval.quorum.needed === 1 ? [] : [`  quorum     ${missing(approval)}`]),
   ].join('\n')
 }
 

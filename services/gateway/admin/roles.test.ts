@@ -2,7 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ALL_ROLES, may, mayAnywhere, principalOf, type Role } from './roles.ts'
 
-const nobody = { by: 'user:ada', roles: new Set<Role>(), namespaceRoles: new Map<string, Set<Role>>(), byToken: false }
+const nobody = {
+  by: 'user:ada',
+  groups: [],
+  roles: new Set<Role>(),
+  namespaceRoles: new Map<string, Set<Role>>(),
+  byToken: false,
+}
 
 test('each role may do its own, deciders also see, admin may do all, and nobody reads the audit by chance', () => {
   const allowed = (role: Role) => ALL_ROLES.filter((wanted) => may({ ...nobody, roles: new Set([role]) }, wanted, null))

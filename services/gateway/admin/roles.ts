@@ -10,6 +10,8 @@ type Roles = ReadonlySet<Role>
 export interface Principal {
   /** The name in the ledger and in votes: `token:admin`. */
   readonly by: string
+  /** Groups that the identity provider names; the static token has none. */
+  readonly groups: readonly string[]
   /** Roles that hold everywhere. */
   readonly roles: Roles
   /** Roles that hold in one namespace, by its name. */
@@ -66,7 +68,7 @@ export function principalOf({ user, groups }: Person, grants: Grants): Principal
     const here = rolesOf(table, mine)
     if (here.size > 0) namespaceRoles.set(namespace, here)
   }
-  return { by: name, roles: rolesOf(grants.roles, mine), namespaceRoles, byToken: false }
+  return { by: name, groups, roles: rolesOf(grants.roles, mine), namespaceRoles, byToken: false }
 }
 
 function rolesOf(table: RoleTable, mine: ReadonlySet<string>): Roles {

@@ -29,6 +29,7 @@ import type { AskingPlane } from '../planes/mcp/index.ts'
 import { createDemand } from '../planes/model/index.ts'
 import type { Shared } from './shared.ts'
 
+import { createSessions } from '../features/sessions/index.ts'
 /** Every feature of a gateway, by its folder's name. */
 export type Features = Awaited<ReturnType<typeof startFeatures>>
 

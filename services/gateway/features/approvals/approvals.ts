@@ -2,11 +2,14 @@ import type { Clock, Ids } from '@plat/core'
 import type { Journal, JournalEntry } from '@plat/state'
 import { type ApprovalUse, type Call, type Denial, deny, type ErrorCode } from '../../call/index.ts'
 import type { Wait } from '../../pipeline/stage.ts'
-import { Book, type Entry, sessionKey } from './book.ts'
-import type { Approval, ApprovalEvent, Question, Vote } from './events.ts'
+import { denialReason, NOBODY_IN_TIME, refusal, USED_BY_ANOTHER, useOf } from './answers.ts'
+import { Book, type Entry, type SessionName, sessionKey } from './book.ts'
+import type { Approval, ApprovalEvent } from './events.ts'
 import { digestOf } from './question/digest.ts'
 import type { PreviewOptions } from './question/preview.ts'
 import { questionOf } from './question/question.ts'
+import { type Ballot, type BallotFault, ballotFault, counted } from './quorum/ballot.ts'
+import type { AskingRule, Quorum, QuorumFloor } from './quorum/quorum.ts'
 import { Waiters } from './waiters.ts'
 
 /** Approvals that one session may have pending; further calls are told `backlog_full`. */
@@ -23,7 +26,7 @@ export const COMPACT_AFTER_EVENTS = 20_000
 const LOOK_AGAIN_MS = 20
 
 /** A call with a decision of policy. */
-export type JudgedCall = Call<'identity' | 'target' | 'pin' | 'decision' | 'redacted'>
+export type JudgedCall = Call<'identity' | 'target' | 'pin' | 'taints' | 'decision' | 'redacted'>
 
 /** What a call was held for in its first pass. */
 interface Held {
@@ -39,6 +42,12 @@ export interface ApprovalsOptions {
   /** Lifetime of a pending approval and of its grant, in milliseconds. */
   readonly timeoutMs: number
   readonly preview: PreviewOptions
+  /** The least that the gateway asks of every approval. */
+  readonly floor: QuorumFloor
+  /** Every rule that asks for an approval of this call. */
+  readonly asking: (call: JudgedCall) => readonly AskingRule[]
+  /** Whether users can be asked to confirm. */
+  readonly asksUsers: boolean
   /** Told once of each event that this replica made durable. */
   readonly onEvent: (event: ApprovalEvent, approval: Approval) => void
   /** Told how many are pending, after each change. */
@@ -47,7 +56,10 @@ export interface ApprovalsOptions {
   readonly onFault: (error: unknown) => void
 }
 
-export type Decided = { readonly approval: Approval } | { readonly refused: 'unknown' | 'decided' }
+/** Why nothing was decided. */
+export type Refused = 'unknown' | 'decided' | BallotFault
+
+export type Decided = { readonly approval: Approval } | { readonly refused: Refused }
 
 /**
  * Approvals: durable, single use, bound to a digest of what is asked. A held call waits here; whoever decides comes
@@ -94,6 +106,11 @@ export class Approvals {
     return this.#book.get(id)?.approval ?? null
   }
 
+  /** How many a session waits for. */
+  pendingOf(session: SessionName): number {
+    return this.#book.pendingOf(sessionKey(session))
+  }
+
   /** The verdict over a call that needs an approval: a grant that it used, a wait, or a refusal. Rejects with the journal. */
   async ask(call: JudgedCall): Promise<ApprovalUse | Wait | Denial> {
     const ruleSha256 = call.facts.decision.ruleSha256 ?? null
@@ -138,16 +155,36 @@ export class Approvals {
     }
   }
 
-  /** A person decides. Rejects when the journal cannot be written. */
-  async decide(id: string, vote: Omit<Vote, 'at'>): Promise<Decided> {
-    const verdict: ApprovalEvent = { t: vote.verdict === 'approve' ? 'granted' : 'denied' }
+  /** A person decides, or is one of those who must. Rejects when the journal cannot be written. */
+  decide(id: string, ballot: Ballot): Promise<Decided> {
+    const { groups: _, ...vote } = ballot
+    return this.advance(
+      id,
+      (approval) => ballotFault(approval, ballot) ?? counted(approval, { ...vote, at: this.#options.clock.now() }),
+    )
+  }
+
+  /** Appends what follows for an approval that is still pending. Rejects when the journal cannot be written. */
+  async advance(id: string, next: (approval: Approval) => readonly ApprovalEvent[] | BallotFault): Promise<Decided> {
     for (;;) {
       const entry = this.#book.get(id)
       if (entry === null) return { refused: 'unknown' }
       if (entry.approval.state !== 'pending' || this.#isOver(entry)) return { refused: 'decided' }
-      const events: ApprovalEvent[] = [{ t: 'vote', ...vote, at: this.#options.clock.now() }, verdict]
+      const events = next(entry.approval)
+      if (typeof events === 'string') return { refused: events }
       if (await this.#append(entry, events)) return { approval: entry.approval }
     }
+  }
+
+  /** Pending approvals whose user has neither confirmed nor been given up on. */
+  awaitingUsers(): Approval[] {
+    const opened = this.#book.opened().map(({ approval }) => approval)
+    return opened.filter(
+      ({ state, question, confirmation }) =>
+        state === 'pending' &&
+        question.quorum.userConfirmation !== undefined &&
+        (confirmation === undefined || confirmation.state === 'asked'),
+    )
   }
 
   close(): void {
@@ -177,7 +214,9 @@ export class Approvals {
     if (this.#isFull(session)) {
       return deny('backlog_full', 'too many approvals are pending', { retryAfterMs: BACKLOG_RETRY_MS })
     }
-    const question = questionOf(call, digest, this.#options)
+    const quorum = this.#quorumOf(call)
+    if (typeof quorum === 'string') return deny('policy_denied', quorum)
+    const question = questionOf(call, { digest, quorum }, this.#options)
     const { promise: done, resolve: written } = Promise.withResolvers<void>()
     this.#creating.set(digest, { session, done })
     try {
@@ -188,6 +227,16 @@ export class Approvals {
       written()
     }
     return this.#wait(call, question.id)
+  }
+
+  /** A text says why nobody could approve it. */
+  #quorumOf(call: JudgedCall): Quorum | string {
+    const { floor, asking, asksUsers } = this.#options
+    const { policy, rule } = call.facts.decision
+    const rules = asking(call)
+    const quorum = floor.over(rules.length > 0 ? rules : [{ policy, rule, quorum: null }])
+    if (typeof quorum === 'string' || quorum.userConfirmation === undefined || asksUsers) return quorum
+    return 'nobody can approve this: its user must confirm it, and ciba.enabled is off'
   }
 
   #isFull(session: string): boolean {
@@ -314,24 +363,6 @@ export class Approvals {
   }
 
   #refusal(code: ErrorCode, approvalId: string, reason: string): Denial {
-    const question: Question | undefined = this.get(approvalId)?.question
-    return deny(code, reason, {
-      policy: question?.policy ?? null,
-      rule: question?.rule ?? null,
-      data: { approvalId },
-    })
+    return refusal(code, reason, { approvalId, question: this.get(approvalId)?.question ?? null })
   }
-}
-
-const USED_BY_ANOTHER = 'another call of this session used the approval, or it was withdrawn; call again to ask anew'
-const NOBODY_IN_TIME = 'the approval expired before it was used'
-
-/** The approver's words are for the caller; who it was stands in the ledger. */
-function denialReason(votes: readonly Vote[]): string {
-  const reason = votes.at(-1)?.reason ?? ''
-  return reason === '' ? 'an approver denied this call' : `an approver denied this call: ${reason}`
-}
-
-function useOf({ question, votes }: Approval): ApprovalUse {
-  return { approvalId: question.id, by: votes.map((vote) => vote.by) }
 }

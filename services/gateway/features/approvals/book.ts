@@ -1,5 +1,6 @@
 import type { JournalEntry } from '@plat/state'
 import type { Approval, ApprovalEvent } from './events.ts'
+import { BY_CIBA } from './quorum/ballot.ts'
 
 /** Approvals that are decided, used or gone, and still shown; the oldest are forgotten first. */
 const FINISHED_MAX = 10_000
@@ -14,12 +15,12 @@ export interface Entry {
   readonly forgetAt: number
 }
 
-/** Whose approvals count together. */
 export function sessionKey({ tenant, namespace, agent, session }: SessionName): string {
   return `${tenant}/${namespace}/${agent}/${session}`
 }
 
-interface SessionName {
+/** Whose approvals count together. */
+export interface SessionName {
   readonly tenant: string
   readonly namespace: string
   readonly agent: string
@@ -149,9 +150,17 @@ type Change = Exclude<ApprovalEvent, { t: 'created' | 'snapshot' }>
 function next(approval: Approval, event: Change): Approval {
   switch (event.t) {
     case 'vote': {
-      const { by, verdict, reason, at } = event
-      return { ...approval, votes: [...approval.votes, { by, verdict, reason, at }] }
+      const { t: _, ...vote } = event
+      const votes = [...approval.votes, vote]
+      if (vote.via !== BY_CIBA || vote.verdict === 'deny') return { ...approval, votes }
+      return { ...approval, votes, confirmation: { state: 'confirmed', asked: approval.confirmation?.asked ?? null } }
     }
+    case 'asked': {
+      const { t: _, ...asked } = event
+      return { ...approval, confirmation: { state: 'asked', asked } }
+    }
+    case 'unconfirmed':
+      return { ...approval, confirmation: { state: 'waived', asked: approval.confirmation?.asked ?? null } }
     case 'granted':
       return { ...approval, state: 'approved' }
     case 'denied':

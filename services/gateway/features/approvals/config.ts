@@ -1,5 +1,5 @@
-import { type ConfigBlock, key, LONGEST_SECONDS } from '@plat/config'
-import Type from 'typebox'
+import { type ConfigBlock, key, LONGEST_SECONDS, memberPath, type Problem, type Rule } from '@plat/config'
+import Type, { type Static } from 'typebox'
 
 /** Approvals (document 3). */
 export const approvalsBlock = {
@@ -32,45 +32,61 @@ export const approvalPreviewBlock = {
   }),
 } satisfies ConfigBlock
 
-/** Who must approve. */
-const rule = Type.Object({
-  minApprovers: key.whole('Approvers needed.', 1, 0, 10),
-  approverGroups: key.texts('Groups of which approvers must be.'),
-  userConfirmation: Type.Optional(Type.Enum(['ciba'], { description: 'The delegating user confirms.' })),
-})
+const USER_CONFIRMATION = ['ciba'] as const
 
-/** `approvalQuorum` (document 3): one approver decides; everything else is not built. */
+/** Who must approve. */
+const quorum = {
+  minApprovers: key.whole('Distinct people who must approve; 0 only with `userConfirmation`.', 1, 0, 10),
+  approverGroups: key.texts('Groups, of one of which each of them must be; default none in particular.'),
+  userConfirmation: Type.Optional(
+    Type.Enum(USER_CONFIRMATION, {
+      description: 'The user that the session acts for confirms as well, by block `ciba`.',
+    }),
+  ),
+}
+
+/** Which quorums of the file nobody could fill. */
+const quorumsCanBeFilled: Rule = (block, file) => {
+  const all: readonly (readonly [string, unknown])[] = [
+    ['approvalQuorum.default', block.default],
+    ...(isObject(block.rules) ? Object.entries(block.rules) : []).map(
+      ([name, rule]) => [memberPath('approvalQuorum.rules', name), rule] as const,
+    ),
+  ]
+  const asksUsers = isObject(file.ciba) && file.ciba.enabled === true
+  return all.flatMap(([path, rule]) => (isObject(rule) ? faultsOf(path, rule, asksUsers) : []))
+}
+
+function faultsOf(path: string, rule: Record<string, unknown>, asksUsers: boolean): Problem[] {
+  if (rule.userConfirmation !== undefined) {
+    const message = 'needs ciba.enabled: nobody could ask the user'
+    return asksUsers ? [] : [{ path: `${path}.userConfirmation`, message, severity: 'error' }]
+  }
+  if (rule.minApprovers !== 0) return []
+  return [{ path: `${path}.minApprovers`, message: '0 needs userConfirmation: somebody must agree', severity: 'error' }]
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
+}
+
+/** `approvalQuorum` (document 3): the least that every approval needs; a rule of a ToolPolicy can only ask for more. */
 export const approvalQuorumBlock = {
   path: 'approvalQuorum',
   feature: 'approvals',
   built: true,
   schema: Type.Object({
-    default: Type.Object(
-      {
-        minApprovers: Type.Integer({
-          default: 1,
-          minimum: 0,
-          maximum: 10,
-          built: false,
-          description: 'Approvers needed.',
-        }),
-        approverGroups: Type.Array(Type.String(), {
-          default: [],
-          built: false,
-          description: 'Groups of which approvers must be.',
-        }),
-        userConfirmation: Type.String({
-          default: '',
-          built: false,
-          description: '`ciba`: the delegating user confirms.',
-        }),
-      },
-      { default: {}, description: 'Rule for every `require_approval`.' },
-    ),
-    rules: Type.Record(Type.String({ pattern: '^[^/]+/[^/]+$' }), rule, {
+    default: Type.Object(quorum, {
       default: {},
-      built: false,
-      description: 'Keys `<policy>/<rule>`, `<policy>/*`, `*/<rule>` (globs).',
+      description: 'For every `require_approval` that no entry of `rules` is for.',
+    }),
+    rules: Type.Record(Type.String({ pattern: '^([^/]+/)?[^/]+/[^/]+$' }), Type.Object(quorum), {
+      default: {},
+      description:
+        'By `<policy>/<rule>`, `<policy>/*` or `*/<rule>` (globs; the policy may be written `<namespace>/<name>`): the most exact key counts.',
     }),
   }),
+  rules: [quorumsCanBeFilled],
 } satisfies ConfigBlock
+
+export type ApprovalQuorumConfig = Readonly<Static<typeof approvalQuorumBlock.schema>>

@@ -35,7 +35,14 @@ const questionSchema = Type.Object(
     policy: orNull(Type.String()),
     rule: orNull(Type.String()),
     reason: Type.String(),
-    quorum: Type.Object({ minApprovers: Type.Integer(), approverGroups: Type.Array(Type.String()) }, closed),
+    quorum: Type.Object(
+      {
+        minApprovers: Type.Integer(),
+        approverGroups: Type.Array(Type.String()),
+        userConfirmation: Type.Optional(Type.Enum(['ciba'])),
+      },
+      closed,
+    ),
     policyRevision: Type.String(),
     createdAt: Type.Number(),
     expiresAt: Type.Number(),
@@ -44,7 +51,28 @@ const questionSchema = Type.Object(
 )
 
 const voteSchema = Type.Object(
-  { by: Type.String(), verdict: Type.Enum(['approve', 'deny']), reason: Type.String(), at: Type.Number() },
+  {
+    by: Type.String(),
+    verdict: Type.Enum(['approve', 'deny']),
+    reason: Type.String(),
+    at: Type.Number(),
+    /** `ciba`: the user that the session acts for; `notifier/<name>`: by a callback. Absent: the admin API. */
+    via: Type.Optional(Type.String()),
+  },
+  closed,
+)
+
+/** One question to the user, by CIBA. */
+const askedSchema = Type.Object(
+  {
+    /** `auth_req_id`: whoever has it still needs the client's secret. */
+    requestId: Type.String(),
+    /** What the user reads, to know which question it is. */
+    code: Type.String(),
+    /** When the provider forgets it. */
+    until: Type.Number(),
+    intervalMs: Type.Number(),
+  },
   closed,
 )
 
@@ -56,6 +84,13 @@ const approvalSchema = Type.Object(
     question: questionSchema,
     state: Type.Enum(STATES),
     votes: Type.Array(voteSchema),
+    /** How the user's confirmation stands; `waived`: nobody could ask. Absent until the user was asked. */
+    confirmation: Type.Optional(
+      Type.Object(
+        { state: Type.Enum(['asked', 'confirmed', 'waived']), asked: Type.Union([askedSchema, Type.Null()]) },
+        closed,
+      ),
+    ),
     /** The call that used the grant. */
     usedBy: orNull(Type.String()),
   },
@@ -64,6 +99,8 @@ const approvalSchema = Type.Object(
 
 const eventSchema = Type.Union([
   event('created', { question: questionSchema, call: Type.String() }),
+  event('asked', askedSchema.properties),
+  event('unconfirmed', { reason: Type.String() }),
   event('vote', voteSchema.properties),
   event('granted', {}),
   event('denied', {}),
@@ -83,6 +120,8 @@ export type Question = Static<typeof questionSchema>
 /** An approval as it stands. */
 export type Approval = Static<typeof approvalSchema>
 export type Vote = Static<typeof voteSchema>
+/** A question to the user that the session acts for. */
+export type Asked = Static<typeof askedSchema>
 
 /** What happened to one approval, in the order of its journal key: the approval's id. */
 export type ApprovalEvent = Static<typeof eventSchema>

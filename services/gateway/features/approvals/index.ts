@@ -3,13 +3,15 @@ import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import { createMemoryJournal, openFileJournal } from '@plat/state'
 import type { AdminRoutes } from '../../admin/index.ts'
-import type { Stage } from '../../pipeline/stage.ts'
-import { Approvals } from './approvals.ts'
+import { Approvals, type JudgedCall } from './approvals.ts'
+import type { SessionName } from './book.ts'
+import type { ApprovalQuorumConfig } from './config.ts'
 import { type ApprovalEvent, decodeEvent } from './events.ts'
 import type { PreviewOptions } from './question/preview.ts'
+import { type AskingRule, QuorumFloor } from './quorum/quorum.ts'
 import { approvalRecord } from './record.ts'
 import { createApprovalRoutes } from './routes.ts'
-import { createApprovalStage } from './stage.ts'
+import { type ApprovalStage, createApprovalStage } from './stage.ts'
 
 export { approvalPreviewBlock, approvalQuorumBlock, approvalsBlock } from './config.ts'
 
@@ -18,8 +20,11 @@ export interface ApprovalsParts {
     readonly approvalTimeoutSeconds: number
     readonly approvalStorePath: string
     readonly approvalPreview: PreviewOptions
+    readonly approvalQuorum: ApprovalQuorumConfig
     readonly adminAuth: { readonly devTokenApprovers: boolean }
   }
+  /** Every rule of the policies that asks for an approval of this call. */
+  readonly asking: (call: JudgedCall) => readonly AskingRule[]
   readonly ledgers: Ledgers
   readonly clock: Clock
   readonly ids: Ids
@@ -32,8 +37,10 @@ export interface ApprovalsParts {
 
 /** Asking people before a call passes. */
 export interface ApprovalsFeature {
-  readonly stage: Stage<'approval', 'identity' | 'target' | 'pin' | 'decision' | 'redacted', 'approval'>
+  readonly stage: ApprovalStage
   readonly routes: AdminRoutes
+  /** Approvals that a session waits for. */
+  pendingOf(session: Omit<SessionName, 'tenant'>): number
   close(): Promise<void>
 }
 
@@ -42,7 +49,7 @@ export interface ApprovalsFeature {
  * the journal cannot be read: nothing is decided on half a history.
  */
 export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsFeature> {
-  const { config, ledgers, clock, ids, log, metrics } = parts
+  const { config, asking, ledgers, clock, ids, log, metrics } = parts
   const path = config.approvalStorePath
   if (path === '') log.warn({}, 'approvals are kept in memory and lost at a restart: approvalStorePath is empty')
   if (config.adminAuth.devTokenApprovers) {
@@ -56,6 +63,9 @@ export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsF
     ids,
     timeoutMs: config.approvalTimeoutSeconds * 1000,
     preview: config.approvalPreview,
+    floor: new QuorumFloor(config.approvalQuorum),
+    asking,
+    asksUsers: false,
     onPending: (count) => metrics.pending(count),
     onEvent(event, approval) {
       const record = approvalRecord(event, approval)
@@ -69,6 +79,7 @@ export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsF
   return {
     stage: createApprovalStage(approvals, onFault),
     routes: createApprovalRoutes({ approvals, devTokenApprovers: config.adminAuth.devTokenApprovers, onFault }),
+    pendingOf: (session) => approvals.pendingOf({ ...session, tenant: '' }),
     async close() {
       approvals.close()
       await file?.close()

@@ -7,6 +7,7 @@ import { silentLog } from '@plat/process'
 import { createAdmin } from '../../admin/index.ts'
 import { inNamespaces, tokenMode } from '../../testing/admin.ts'
 import { createApprovals } from './index.ts'
+import type { Quorum } from './quorum/quorum.ts'
 import { callOf } from './testing/call.ts'
 import { isApprovalView } from './view.ts'
 
@@ -17,13 +18,16 @@ after(async () => {
 })
 
 type Frame = typeof tokenMode
+const ONE: Quorum = { minApprovers: 1, approverGroups: [] }
 
 async function served({
   devTokenApprovers,
   frame = tokenMode,
+  quorum = ONE,
 }: {
   readonly devTokenApprovers: boolean
   readonly frame?: Frame
+  readonly quorum?: Quorum
 }) {
   const records: Rec[] = []
   const head = { seq: 1, hash: '' }
@@ -44,8 +48,10 @@ async function served({
       approvalTimeoutSeconds: 300,
       approvalStorePath: '',
       approvalPreview: { mode: 'redacted', maxBytes: 4096 },
+      approvalQuorum: { default: quorum, rules: {} },
       adminAuth: { devTokenApprovers },
     },
+    asking: () => [],
     metrics: { pending: (count) => pending.push(count) },
   })
   closers.push(() => approvals.close())
@@ -96,7 +102,8 @@ test('approvals are listed newest first, by state, and shown in the promised sha
   assert.equal(one.state, 'pending')
   assert.deepEqual([one.server, one.tool, one.policy, one.rule], ['notes', 'delete_note', 'default/p', 'ask'])
   assert.deepEqual(one.preview, { mode: 'redacted', text: '{name: <string, 1 bytes>}', truncated: false })
-  assert.deepEqual(one.quorum, { minApprovers: 1, approverGroups: [], votes: [] })
+  const nobody = { userConfirmation: null, needed: 1, given: 0, votes: [] }
+  assert.deepEqual(one.quorum, { minApprovers: 1, approverGroups: [], ...nobody })
   assert.match(one.expiresAt, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
   assert.equal((await ask('GET', '/no-such-id')).status, 404)
 })
@@ -152,4 +159,30 @@ test('whoever has a role in one namespace sees and decides what waits there; the
     if (seen === 404) for (const { answer } of [shown, verdict]) assert.partialDeepStrictEqual(answer, hidden)
   }
   assert.equal((await ask('GET', `/${ids.farm}`)).answer.state, 'pending')
+})
+
+test('two people of the right group approve, each once, and the ledger has each of them', async () => {
+  const frame = {
+    ...inNamespaces({ default: { approver: ['user:ada', 'user:bob', 'user:eve', 'user:uma'] } }),
+    people: { identify: (token: string) => ({ user: token, groups: token === 'eve' ? [] : ['leads'] }) },
+  }
+  const quorum = { minApprovers: 2, approverGroups: ['leads'] }
+  const { ask, hold, records } = await served({ devTokenApprovers: true, frame, quorum })
+  const id = await hold('a')
+  const approve = async (token?: string) => {
+    const { status, answer } = await ask('POST', `/${id}/approve`, {}, token)
+    return `${status} ${answer.error ?? answer.state}`
+  }
+  assert.equal(await approve(), '403 forbidden', 'the static token is of no group')
+  assert.equal(await approve('eve'), '403 forbidden')
+  assert.equal(await approve('uma'), '403 forbidden', 'whom the call is for')
+  assert.equal(await approve('ada'), '200 pending')
+  assert.equal(await approve('ada'), '409 conflict')
+  const { answer } = await ask('GET', `/${id}`)
+  assert.partialDeepStrictEqual(answer.quorum, { ...quorum, needed: 2, given: 1, votes: [{ by: 'user:ada' }] })
+  assert.equal(await approve('bob'), '200 approved')
+  assert.deepEqual(
+    records.filter(({ kind }) => kind === 'approval').map(({ event, by }) => `${event} ${by ?? '-'}`),
+    ['created -', 'vote user:ada', 'vote user:bob', 'granted user:bob'],
+  )
 })

@@ -1,7 +1,9 @@
 import Type from 'typebox'
 import { AdminFault, type AdminRoutes, bodyAs, type Caller, page, parameter, queried } from '../../admin/index.ts'
-import type { Approvals } from './approvals.ts'
-import type { Approval, Vote } from './events.ts'
+import type { ErrorCode } from '../../call/index.ts'
+import type { Approvals, Refused } from './approvals.ts'
+import type { Approval } from './events.ts'
+import type { Ballot } from './quorum/ballot.ts'
 import { approvalView } from './view.ts'
 
 /** `{reason}`, which may be left out. */
@@ -9,6 +11,15 @@ const decisionSchema = Type.Object(
   { reason: Type.Optional(Type.String({ maxLength: 1024 })) },
   { additionalProperties: false },
 )
+
+/** What a decision is told that does not count. */
+export const refusals: Readonly<Record<Refused, readonly [ErrorCode, string]>> = {
+  unknown: ['not_found', 'there is no approval with this id'],
+  decided: ['conflict', 'the approval is decided already, or its time is over'],
+  voted: ['conflict', 'you have approved this already: somebody else must approve it as well'],
+  self: ['forbidden', 'nobody approves what is done for himself'],
+  group: ['forbidden', 'this needs an approver of another group (quorum.approverGroups)'],
+}
 
 export interface ApprovalRoutesOptions {
   readonly approvals: Approvals
@@ -25,14 +36,14 @@ export function createApprovalRoutes({ approvals, devTokenApprovers, onFault }: 
       throw new AdminFault('not_found', 'there is no approval with this id')
     return approval
   }
-  const decide = async (id: string, vote: Omit<Vote, 'at'>, caller: Caller) => {
-    const decided = await approvals.decide(id, vote).catch((error: unknown) => {
+  const decide = async (id: string, ballot: Ballot) => {
+    const decided = await approvals.decide(id, ballot).catch((error: unknown) => {
       onFault(error)
       throw new AdminFault('state_unavailable', 'approvals cannot be kept now')
     })
     if ('approval' in decided) return approvalView(decided.approval)
-    if (decided.refused === 'unknown') throw new AdminFault('not_found', 'there is no approval with this id')
-    throw new AdminFault('conflict', `the approval is ${found(id, caller).state} already, or its time is over`)
+    const [code, message] = refusals[decided.refused]
+    throw new AdminFault(code, message)
   }
   const mayApprove = ({ byToken }: Caller) => {
     if (byToken && !devTokenApprovers) {
@@ -54,7 +65,7 @@ export function createApprovalRoutes({ approvals, devTokenApprovers, onFault }: 
           const { id, namespace } = found(parameter(request.params, 'id'), caller).question
           caller.demand(namespace)
           const { reason = '' } = bodyAs(decisionSchema, request.body ?? {})
-          return decide(id, { by: caller.by, verdict, reason }, caller)
+          return decide(id, { by: caller.by, groups: caller.principal.groups, verdict, reason })
         })
       }
     },

@@ -2,6 +2,12 @@ import { type Denial, deny, isDenial } from '../../call/index.ts'
 import { type Stage, stage, type Verdict } from '../../pipeline/stage.ts'
 import type { Approvals, JudgedCall } from './approvals.ts'
 
+export type ApprovalStage = Stage<
+  'approval',
+  'identity' | 'target' | 'pin' | 'taints' | 'decision' | 'redacted',
+  'approval'
+>
+
 /** The call needs no approval. */
 const NOT_NEEDED = { approval: null } as const
 
@@ -9,10 +15,7 @@ const NOT_NEEDED = { approval: null } as const
  * The stage `approval`: what policy allows passes, what needs an approval uses a grant, once, or waits for one. It is the
  * only stage that lets a decision other than allow go on.
  */
-export function createApprovalStage(
-  approvals: Approvals,
-  onFault: (error: unknown) => void,
-): Stage<'approval', 'identity' | 'target' | 'pin' | 'decision' | 'redacted', 'approval'> {
+export function createApprovalStage(approvals: Approvals, onFault: (error: unknown) => void): ApprovalStage {
   const judge = async (call: JudgedCall): Promise<Verdict<'approval'>> => {
     const used = call.pass === 2 ? await approvals.release(call) : null
     if (used === null && isFree(call)) return NOT_NEEDED
@@ -25,7 +28,7 @@ export function createApprovalStage(
   }
   return stage({
     name: 'approval',
-    needs: ['identity', 'target', 'pin', 'decision', 'redacted'],
+    needs: ['identity', 'target', 'pin', 'taints', 'decision', 'redacted'],
     gives: ['approval'],
     skipped: NOT_NEEDED,
     admit(call) {

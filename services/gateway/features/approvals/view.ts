@@ -2,6 +2,7 @@ import { rfc3339 } from '@plat/core'
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
 import { type Approval, previewSchema, STATES } from './events.ts'
+import { progress } from './quorum/ballot.ts'
 
 const nullable = Type.Union([Type.String(), Type.Null()])
 
@@ -25,12 +26,21 @@ const viewSchema = Type.Object({
   quorum: Type.Object({
     minApprovers: Type.Integer(),
     approverGroups: Type.Array(Type.String()),
+    /** The user that the session acts for: what it was asked under this code; null: it is not asked. */
+    userConfirmation: Type.Union([
+      Type.Object({ state: Type.Enum(['waiting', 'asked', 'confirmed', 'waived']), code: nullable }),
+      Type.Null(),
+    ]),
+    /** Votes that are needed in all, and those that are there; the user's own counts with them. */
+    needed: Type.Integer(),
+    given: Type.Integer(),
     votes: Type.Array(
       Type.Object({
         by: Type.String(),
         verdict: Type.Enum(['approve', 'deny']),
         reason: Type.String(),
         at: Type.String(),
+        via: Type.Optional(Type.String()),
       }),
     ),
   }),
@@ -45,7 +55,8 @@ export function isApprovalView(value: unknown): value is ApprovalView {
   return Check(viewSchema, value)
 }
 
-export function approvalView({ question, state, votes }: Approval): ApprovalView {
+export function approvalView(approval: Approval): ApprovalView {
+  const { question, state, votes } = approval
   const { id, session, namespace, agent, user, server, tool, method, policy, rule, reason } = question
   const { argsSha256, argsBytes, preview, quorum, createdAt, expiresAt } = question
   return {
@@ -64,8 +75,19 @@ export function approvalView({ question, state, votes }: Approval): ApprovalView
     argsSha256,
     argsBytes,
     preview,
-    quorum: { ...quorum, votes: votes.map((vote) => ({ ...vote, at: rfc3339(vote.at) })) },
+    quorum: {
+      minApprovers: quorum.minApprovers,
+      approverGroups: quorum.approverGroups,
+      userConfirmation: confirmationView(approval),
+      ...progress(approval),
+      votes: votes.map((vote) => ({ ...vote, at: rfc3339(vote.at) })),
+    },
     createdAt: rfc3339(createdAt),
     expiresAt: rfc3339(expiresAt),
   }
+}
+
+function confirmationView({ question, confirmation }: Approval): ApprovalView['quorum']['userConfirmation'] {
+  if (question.quorum.userConfirmation === undefined) return null
+  return { state: confirmation?.state ?? 'waiting', code: confirmation?.asked?.code ?? null }
 }

@@ -8,14 +8,14 @@ import type { PolicyInput } from './question.ts'
 const ask = (name: string, more: Partial<RuleEntry> = {}): RuleEntry => ({ name, action: 'require_approval', ...more })
 
 function asking(rules: readonly RuleEntry[], args = '{"n":1}'): string[] {
-  const policy = { name: 'default/p', namespace: 'default', agents: ['a'], mode: 'enforce', cedar: '' } as const
+  const policy = { name: 'default/p', namespace: 'default', mode: 'enforce', cedar: '', defaultAction: 'deny' } as const
   const compiled = compilePolicies({
     version: 1,
     generation: 1,
     revision: 'sha256:r',
     policies: [
-      { ...policy, defaultAction: 'deny', rules: [...rules] },
-      { ...policy, name: 'default/tried', mode: 'dryRun', defaultAction: 'deny', rules: [ask('tried')] },
+      { ...policy, agents: ['a'], rules: [...rules] },
+      { ...policy, name: 'default/tried', agents: ['a'], mode: 'dryRun', rules: [ask('tried')] },
     ],
   })
   assert.ok('set' in compiled)

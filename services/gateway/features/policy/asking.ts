@@ -11,7 +11,7 @@ export interface AskingRule {
   readonly policy: string | null
   readonly rule: string | null
   /** Who must approve, as the rule says; null: it does not say. */
-  readonly quorum: RuleEntry['quorum'] | null
+  readonly quorum: NonNullable<RuleEntry['quorum']> | null
   /** Null: every message. */
   readonly matches: Matcher | null
   readonly when: Expression | null

@@ -10,7 +10,7 @@ const CHANGED = 'the definition of the tool is not the one that was pinned'
 /** What people are asked about this call. */
 export function questionOf(
   call: Call<'identity' | 'target' | 'pin' | 'decision' | 'redacted'>,
-  digest: string,
+  { digest, quorum }: Pick<Question, 'digest' | 'quorum'>,
   using: { readonly clock: Clock; readonly ids: Ids; readonly timeoutMs: number; readonly preview: PreviewOptions },
 ): Question {
   const { identity, target, pin, decision, redacted } = call.facts
@@ -34,7 +34,7 @@ export function questionOf(
     policy: decision.policy,
     rule: decision.rule,
     reason: pin?.approve === true ? CHANGED : decision.reason,
-    quorum: { minApprovers: 1, approverGroups: [] },
+    quorum,
     policyRevision: decision.revision,
     createdAt: now,
     expiresAt: now + using.timeoutMs,

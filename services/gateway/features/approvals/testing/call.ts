@@ -25,7 +25,9 @@ export interface Heldable extends JudgedCall {
   leave(reason: string): void
   /** The same call in its second pass, judged anew. */
   again(now?: Told): Heldable
-  with(given: Pick<Facts, 'approval'>): Call<'identity' | 'target' | 'pin' | 'decision' | 'redacted' | 'approval'>
+  with(
+    given: Pick<Facts, 'approval'>,
+  ): Call<'identity' | 'target' | 'pin' | 'taints' | 'decision' | 'redacted' | 'approval'>
 }
 
 let count = 0
@@ -71,6 +73,7 @@ function partsOf(told: Told) {
       target: targetOf(told, tool),
       pin: told.pin ?? null,
       redacted: null,
+      taints: { labels: [] },
       decision: decisionOf(told),
     },
   }
@@ -82,7 +85,7 @@ function identityOf({ tenant = '', namespace = 'default', agent = 'a', session =
     namespace,
     agent,
     session,
-    user: 'ada',
+    user: 'uma',
     groups: [],
     verified: null,
     tier: 'tier-0',

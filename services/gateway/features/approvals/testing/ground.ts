@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { systemIds, TestClock } from '@plat/core'
 import { createMemoryJournal, type Journal } from '@plat/state'
 import { Approvals } from '../approvals.ts'
+import type { ApprovalQuorumConfig } from '../config.ts'
 import type { ApprovalEvent } from '../events.ts'
+import { type AskingRule, QuorumFloor } from '../quorum/quorum.ts'
 import { createApprovalStage } from '../stage.ts'
 import type { Heldable } from './call.ts'
 
@@ -14,9 +16,17 @@ export interface Ground {
   readonly pending: () => number
 }
 
+/** What else a test says of it. */
+export interface Wish {
+  readonly quorum?: Partial<ApprovalQuorumConfig>
+  readonly asking?: readonly AskingRule[]
+  readonly asksUsers?: boolean
+}
+
 export async function ground(
   journal: Journal<ApprovalEvent> | null = null,
   clock: TestClock = new TestClock(),
+  wish: Wish = {},
 ): Promise<Ground> {
   const events: string[] = []
   let pending = 0
@@ -27,6 +37,9 @@ export async function ground(
     ids: systemIds(clock),
     timeoutMs: 300_000,
     preview: { mode: 'full', maxBytes: 100 },
+    floor: new QuorumFloor({ default: { minApprovers: 1, approverGroups: [] }, rules: {}, ...wish.quorum }),
+    asking: () => wish.asking ?? [],
+    asksUsers: wish.asksUsers ?? false,
     onEvent: (event) => events.push(event.t),
     onPending(count) {
       pending = count
@@ -42,8 +55,8 @@ export async function ground(
   }
 }
 
-export const yes = { by: 'ada', verdict: 'approve', reason: '' } as const
-export const no = { by: 'ada', verdict: 'deny', reason: 'not today' } as const
+export const yes = { by: 'ada', groups: [], verdict: 'approve', reason: '' } as const
+export const no = { by: 'ada', groups: [], verdict: 'deny', reason: 'not today' } as const
 
 /** A call that must be held. */
 export async function held({ stage }: Ground, call: Heldable) {

@@ -1,0 +1,26 @@
+import { type ApprovalUse, type Denial, deny, type ErrorCode } from '../../call/index.ts'
+import type { Approval, Question, Vote } from './events.ts'
+
+export const USED_BY_ANOTHER =
+  'another call of this session used the approval, or it was withdrawn; call again to ask anew'
+export const NOBODY_IN_TIME = 'the approval expired before it was used'
+
+/** A refusal that names the approval, and the rule that asked for it. */
+export function refusal(
+  code: ErrorCode,
+  reason: string,
+  { approvalId, question }: { readonly approvalId: string; readonly question: Question | null },
+): Denial {
+  const { policy = null, rule = null } = question ?? {}
+  return deny(code, reason, { policy, rule, data: { approvalId } })
+}
+
+/** The approver's words are for the caller; who it was stands in the ledger. */
+export function denialReason(votes: readonly Vote[]): string {
+  const reason = votes.at(-1)?.reason ?? ''
+  return reason === '' ? 'an approver denied this call' : `an approver denied this call: ${reason}`
+}
+
+export function useOf({ question, votes }: Approval): ApprovalUse {
+  return { approvalId: question.id, by: votes.map((vote) => vote.by) }
+}

@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { ApprovalQuorumConfig } from '../config.ts'
+import { callOf } from '../testing/call.ts'
+import { ground, held, no, type Wish } from '../testing/ground.ts'
+import type { Ballot } from './ballot.ts'
+import { type AskingRule, QuorumFloor } from './quorum.ts'
+
+const one = { minApprovers: 1, approverGroups: [] }
+const of = (minApprovers: number, ...approverGroups: string[]) => ({ minApprovers, approverGroups })
+const yes = (by: string, ...groups: string[]): Ballot => ({ by: `user:${by}`, groups, verdict: 'approve', reason: '' })
+
+/** An approval with this quorum, and how its votes are taken. */
+async function asked(quorum: Partial<ApprovalQuorumConfig>, wish: Wish = {}) {
+  const here = await ground(null, undefined, { quorum, ...wish })
+  const call = callOf({})
+  const wait = await held(here, call)
+  const vote = async (ballot: Ballot) => {
+    const decided = await here.approvals.decide(wait.approvalId, ballot)
+    return 'refused' in decided ? decided.refused : decided.approval.state
+  }
+  return { ...here, call, wait, vote }
+}
+
+test('several distinct people must approve; the same one counts once, and the call waits for the last', async () => {
+  // Shows D3.approvals.quorum.minApprovers, D3.limit.minApprovers.
+  const { vote, wait, approvals, stage, call, events } = await asked({ default: of(3) })
+  assert.equal(await vote(yes('ada')), 'pending')
+  assert.equal(await vote(yes('ada')), 'voted')
+  assert.equal(await vote(yes('bob')), 'pending')
+  assert.equal(await vote(yes('ada', 'another group')), 'voted')
+  assert.equal(await vote(yes('eve')), 'approved')
+  assert.equal(await wait.until, 'granted')
+  const used = await stage.admit(call.again())
+  assert.deepEqual(used, { approval: { approvalId: wait.approvalId, by: ['user:ada', 'user:bob', 'user:eve'] } })
+  assert.equal(approvals.get(wait.approvalId)?.votes.length, 3)
+  assert.deepEqual(events, ['created', 'vote', 'vote', 'vote', 'granted', 'used'])
+})
+
+test('nobody approves what is done for himself, but may withdraw it', async () => {
+  const { vote } = await asked({})
+  assert.equal(await vote(yes('uma')), 'self')
+  assert.equal(await vote({ ...yes('uma'), verdict: 'deny' }), 'denied')
+})
+
+test('an approver of no such group does not count; whoever may decide may deny, which ends it at once', async () => {
+  // Shows D3.approvals.quorum.approverGroups.
+  const { vote, wait } = await asked({ default: of(2, 'leads', 'security') })
+  assert.equal(await vote(yes('ada')), 'group')
+  assert.equal(await vote(yes('ada', 'staff')), 'group')
+  assert.equal(await vote(yes('ada', 'staff', 'leads')), 'pending')
+  assert.equal(await vote({ ...no, by: 'user:bob' }), 'denied')
+  const answer = await wait.until
+  assert.equal(answer === 'granted' ? '' : answer.code, 'approval_denied')
+  assert.equal(await vote(yes('eve', 'security')), 'decided')
+})
+
+test('after its time an approval takes no vote', async () => {
+  const { vote, clock } = await asked({ default: of(2) })
+  assert.equal(await vote(yes('ada')), 'pending')
+  await clock.advance(300_000)
+  assert.equal(await vote(yes('bob')), 'decided')
+})
+
+test('votes of several at the same time are all counted', async () => {
+  const { vote, approvals, wait, events } = await asked({ default: of(5) })
+  await Promise.all(['a', 'b', 'c', 'a', 'd', 'e'].map((name) => vote(yes(name))))
+  const votes = approvals.get(wait.approvalId)?.votes.map(({ by }) => by) ?? []
+  assert.deepEqual(votes.toSorted(), ['user:a', 'user:b', 'user:c', 'user:d', 'user:e'])
+  assert.equal(events.filter((t) => t === 'granted').length, 1)
+})
+
+test('the most exact key of approvalQuorum.rules counts, and the default where none matches', () => {
+  // Shows D3.approvals.approvalQuorum.rules.
+  const floor = new QuorumFloor({
+    default: of(9),
+    rules: {
+      '*/delete': of(4),
+      'ops/*': of(3),
+      'ops/delete': of(2),
+      'ops/del*': of(5),
+      'bank/ops/delete': of(7),
+      '*/wire*': of(6),
+    },
+  })
+  const needs = (policy: string | null, rule: string | null) => {
+    const quorum = floor.over([{ policy, rule, quorum: null }])
+    return typeof quorum === 'string' ? quorum : quorum.minApprovers
+  }
+  assert.equal(needs('shop/ops', 'delete'), 2)
+  assert.equal(needs('bank/ops', 'delete'), 7)
+  assert.equal(needs('shop/ops', 'delta'), 5)
+  assert.equal(needs('shop/ops', 'read'), 3)
+  assert.equal(needs('shop/dev', 'delete'), 4)
+  assert.equal(needs('shop/dev', 'wire-out'), 6)
+  assert.equal(needs('shop/dev', 'read'), 9)
+  assert.equal(needs(null, null), 9)
+})
+
+test('a rule of a policy can only ask for more: the most approvers, shared groups, the user where anybody wants that', () => {
+  const over = (floor: ApprovalQuorumConfig['default'], ...quorums: (AskingRule['quorum'] | null)[]) =>
+    new QuorumFloor({ default: floor, rules: {} }).over(
+      quorums.map((quorum) => ({ policy: 'default/p', rule: 'r', quorum })),
+    )
+  assert.deepEqual(over(of(2), { minApprovers: 1 }), of(2))
+  assert.deepEqual(over(of(1), { minApprovers: 3 }, null, { minApprovers: 2 }), of(3))
+  assert.deepEqual(over(of(1, 'a', 'b'), {}), of(1, 'a', 'b'))
+  assert.deepEqual(over(of(1), { approverGroups: ['b'] }), of(1, 'b'))
+  assert.deepEqual(over(of(1, 'a', 'b'), { approverGroups: ['b', 'c'] }), of(1, 'b'))
+  assert.match(String(over(of(1, 'a'), { approverGroups: ['c'] })), /no group in common/)
+  assert.deepEqual(over(one, { minApprovers: 0, userConfirmation: 'ciba' }), { ...one, userConfirmation: 'ciba' })
+  assert.deepEqual(over({ ...of(0), userConfirmation: 'ciba' }, { minApprovers: 0 }), {
+    ...of(0),
+    userConfirmation: 'ciba',
+  })
+})
+
+test('what nobody could ever approve is denied at once', async () => {
+  const asking = (quorum: AskingRule['quorum']) => [{ policy: 'default/p', rule: 'ask', quorum }]
+  const cases: readonly (readonly [Wish, RegExp])[] = [
+    [{ asking: asking({ approverGroups: ['b'] }), quorum: { default: of(1, 'a') } }, /no group in common/],
+    [{ asking: asking({ userConfirmation: 'ciba' }) }, /ciba\.enabled/],
+  ]
+  for (const [wish, reason] of cases) {
+    const here = await ground(null, undefined, wish)
+    const verdict = await here.stage.admit(callOf({}))
+    assert.ok('code' in verdict && verdict.code === 'policy_denied')
+    assert.match(verdict.reason, reason)
+    assert.equal(here.approvals.list().length, 0)
+  }
+})
