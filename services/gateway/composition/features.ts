@@ -29,7 +29,6 @@ import type { AskingPlane } from '../planes/mcp/index.ts'
 import { createDemand } from '../planes/model/index.ts'
 import type { Shared } from './shared.ts'
 
-import { createSessions } from '../features/sessions/index.ts'
 /** Every feature of a gateway, by its folder's name. */
 export type Features = Awaited<ReturnType<typeof startFeatures>>
 
@@ -71,7 +70,12 @@ export async function startFeatures(shared: Shared) {
   const policies = keep(createPolicies({ config, snapshots, clock, log, rego, metrics: policyMetrics(metrics) }))
   const pending = metrics.gauge('plat_gateway_approvals_pending')
   const approvals = keep(
-    await createApprovals({ ...shared, ledgers, metrics: { pending: (count) => pending.set({}, count) } }),
+    await createApprovals({
+      ...shared,
+      asking: (call) => policies.asking(call),
+      ledgers,
+      metrics: { pending: (count) => pending.set({}, count) },
+    }),
   )
   const demandOf = createDemand(models.route)
   const budgets = keep(await createBudgets({ ...shared, ledgers, placed, demandOf, metrics: budgetMetrics(metrics) }))
