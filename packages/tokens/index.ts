@@ -6,6 +6,7 @@ export {
   type PrincipalVerified,
   type SessionClaims,
 } from './claims.ts'
+export { type DiscoveryOptions, discoverIssuer, endpointOf, type IssuerKeysOptions, issuerKeys } from './discovery.ts'
 export { normalHtu } from './dpop/htu.ts'
 export {
   createProofVerifier,
@@ -37,6 +38,7 @@ export {
   secondsClaim,
   textClaim,
   textClaimAt,
+  timedClaims,
   userClaim,
   wordsClaim,
 } from './members.ts'

@@ -1,6 +1,7 @@
 import { decodeBase64url } from '@plat/core'
 import { fault, type TokenFault } from './fault.ts'
 import { isObject } from './jws.ts'
+import type { TimedClaims } from './verifier.ts'
 
 /** Audiences that a token names at most. */
 const MAX_AUDIENCES = 16
@@ -63,6 +64,17 @@ export function secondsClaim(members: Members, name: string): number {
     throw new BadClaim(`claim "${name}" is missing or no whole number of seconds`)
   }
   return value
+}
+
+/** What a token says of its own validity; one without `iat` may be of any age. */
+export function timedClaims(payload: Members): TimedClaims {
+  return {
+    issuer: textClaim(payload, 'iss'),
+    audiences: audienceClaim(payload.aud),
+    issuedAt: payload.iat === undefined ? 0 : secondsClaim(payload, 'iat'),
+    notBefore: payload.nbf === undefined ? null : secondsClaim(payload, 'nbf'),
+    expiresAt: secondsClaim(payload, 'exp'),
+  }
 }
 
 /** `aud`: one name, or a list of at most 16. */

@@ -73,6 +73,8 @@ export interface Authenticator {
   authenticate(wire: WireRequest): Identity | Denial | Promise<Identity | Denial>
   /** The broker's token that a caller has shown, for exchange at the broker alone; null: another issuer's. */
   sessionToken(identity: Identity): string | null
+  /** A caller as its session token names it, `act` as it stands there; null: another issuer's. */
+  subject(identity: Identity): { readonly id: string; readonly act: unknown } | null
   /** Which scopes a call needs, by who vouches for its caller. */
   readonly scopes: ScopeRules
   /** The metadata of the protected resources (RFC 9728). */
@@ -166,6 +168,11 @@ class TokenAuthenticator implements Authenticator {
 
   sessionToken(identity: Identity): string | null {
     return this.#parts.vouchers.sessionToken(identity)
+  }
+
+  subject(identity: Identity): ReturnType<Authenticator['subject']> {
+    const claims = this.#parts.vouchers.claims(identity)
+    return claims === null ? null : { id: claims.subject, act: claims.members.act }
   }
 
   clear(): void {

@@ -29,6 +29,7 @@ export class Vouchers {
   readonly #options: VouchersOptions
   /** A remembered token has its identity ready. */
   readonly #identities = new WeakMap<SessionClaims, Identity>()
+  readonly #claims = new WeakMap<Identity, SessionClaims>()
   readonly #tokens = new WeakMap<Identity, string>()
 
   constructor(options: VouchersOptions) {
@@ -56,6 +57,11 @@ export class Vouchers {
     return this.#tokens.get(identity) ?? null
   }
 
+  /** The claims of the broker's token that this caller has shown; null: another issuer's. */
+  claims(identity: Identity): SessionClaims | null {
+    return this.#claims.get(identity) ?? null
+  }
+
   /** Forgets verified tokens, so that each is verified again. */
   clear(): void {
     this.#options.sessions.clear()
@@ -68,6 +74,7 @@ export class Vouchers {
     if (known !== undefined) return known
     const identity = identityOf(claims, this.#options.leewaySeconds)
     this.#identities.set(claims, identity)
+    this.#claims.set(identity, claims)
     if (this.#options.keepsTokens === true) this.#tokens.set(identity, token)
     return identity
   }

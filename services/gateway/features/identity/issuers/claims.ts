@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto'
 import { base32 } from '@plat/core'
 import {
-  audienceClaim,
   BadClaim,
   boundKeyClaim,
   claimAt,
@@ -11,11 +10,11 @@ import {
   optionalClaim,
   plainClaim,
   readingClaims,
-  secondsClaim,
   type TimedClaims,
   type TokenFault,
   textClaim,
   textClaimAt,
+  timedClaims,
   userClaim,
 } from '@plat/tokens'
 import type { TrustedIssuerConfig } from '../config.ts'
@@ -60,16 +59,6 @@ export function decodePerson(
       groups: groupsOf(payload, groupsClaim),
     }
   })
-}
-
-function timedClaims(payload: Members): TimedClaims {
-  return {
-    issuer: textClaim(payload, 'iss'),
-    audiences: audienceClaim(payload.aud),
-    issuedAt: payload.iat === undefined ? 0 : secondsClaim(payload, 'iat'),
-    notBefore: payload.nbf === undefined ? null : secondsClaim(payload, 'nbf'),
-    expiresAt: secondsClaim(payload, 'exp'),
-  }
 }
 
 /** Reads the claims of a verified token as this issuer is configured to be read. */

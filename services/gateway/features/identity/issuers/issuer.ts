@@ -5,7 +5,7 @@ import {
   createJwtVerifier,
   fault,
   isFault,
-  jwksSource,
+  issuerKeys,
   type KeyFetcher,
   type KeySource,
   type ShownToken,
@@ -16,7 +16,6 @@ import {
 import type { Identity } from '../../../call/index.ts'
 import type { TrustedIssuerConfig } from '../config.ts'
 import { decodeExternal, type ExternalClaims } from './claims.ts'
-import { discoverKeys } from './discovery.ts'
 
 /** Access tokens (RFC 9068), and what providers that are older than it write. */
 export const ACCESS_TOKEN_TYPES: ReadonlySet<string | null> = new Set([null, 'jwt', 'at+jwt'])
@@ -46,7 +45,7 @@ export class TrustedIssuer {
     const algorithms = new Set(config.algorithms)
     this.config = config
     this.#leewaySeconds = config.leewaySeconds ?? options.leewaySeconds
-    this.keys = keysOf(options, caPEM)
+    this.keys = issuerKeys({ ...options, ...config, refreshSeconds: config.jwksRefreshSeconds, caPEM })
     this.#verifier = createJwtVerifier({
       keys: this.keys,
       issuer: config.issuer,
@@ -109,23 +108,6 @@ export class TrustedIssuer {
 export async function openTrustedIssuer(options: IssuerOptions): Promise<TrustedIssuer> {
   const { caFile } = options.config
   return new TrustedIssuer(options, caFile === '' ? null : await readFile(caFile, 'utf8'))
-}
-
-/** Where the keys of an issuer come from, and how its tokens are signed. */
-type KeysConfig = Pick<TrustedIssuerConfig, 'issuer' | 'jwksURL' | 'jwksRefreshSeconds'> & {
-  readonly algorithms: readonly TrustedIssuerConfig['algorithms'][number][]
-}
-
-/** The keys of an issuer, by `jwksURL` or else by discovery. */
-export function keysOf(
-  { config, dialer, clock, log }: Pick<IssuerOptions, 'dialer' | 'clock' | 'log'> & { readonly config: KeysConfig },
-  caPEM: string | null,
-): KeySource {
-  const { issuer, jwksURL, jwksRefreshSeconds: refreshSeconds } = config
-  const algorithms = new Set(config.algorithms)
-  const common = { refreshSeconds, dialer, clock, log, algorithms, ...(caPEM !== null && { caPEM }) }
-  if (jwksURL !== '') return jwksSource({ ...common, url: jwksURL })
-  return jwksSource({ ...common, url: issuer, locate: () => discoverKeys({ issuer, dialer, caPEM }) })
 }
 
 interface StepUp {

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
-import { createJwtVerifier, isFault, type TokenFault, type Verified } from '@plat/tokens'
+import { createJwtVerifier, isFault, issuerKeys, type TokenFault, type Verified } from '@plat/tokens'
 import { decodePerson, type PersonClaims } from './claims.ts'
-import { ACCESS_TOKEN_TYPES, type IssuerOptions, keysOf } from './issuer.ts'
+import { ACCESS_TOKEN_TYPES, type IssuerOptions } from './issuer.ts'
 
 /** An identity provider whose tokens name people (document 3, `adminAuth.oidc`). */
 export interface PeopleConfig {
@@ -35,7 +35,8 @@ export async function openPeople(
   { dialer, clock, log }: Pick<IssuerOptions, 'dialer' | 'clock' | 'log'>,
 ): Promise<People> {
   const { issuer, audience, caFile, leewaySeconds } = config
-  const keys = keysOf({ config, dialer, clock, log }, caFile === '' ? null : await readFile(caFile, 'utf8'))
+  const caPEM = caFile === '' ? null : await readFile(caFile, 'utf8')
+  const keys = issuerKeys({ ...config, refreshSeconds: config.jwksRefreshSeconds, dialer, clock, log, caPEM })
   const verifier = createJwtVerifier<PersonClaims>({
     keys,
     issuer,
