@@ -33,19 +33,25 @@ export function isUnset(value: unknown): boolean {
   )
 }
 
-/** A rule for a list of objects whose member `name` must differ: `tokenVault.providers`. */
-export function uniqueNames(path: string): Rule {
+/** A rule for a list of objects whose member `name`, or another one, must differ: `tokenVault.providers`. */
+export function uniqueNames(path: string, member = 'name'): Rule {
   const key = path.slice(path.lastIndexOf('.') + 1)
   return (block) => {
     const seen = new Set<unknown>()
     const list = block[key]
     return (Array.isArray(list) ? list : []).flatMap((item, index): Problem[] => {
-      const name: unknown = typeof item === 'object' && item !== null && 'name' in item ? item.name : undefined
+      const name: unknown = typeof item === 'object' && item !== null ? Reflect.get(item, member) : undefined
       if (name === undefined || !seen.has(name)) {
         seen.add(name)
         return []
       }
-      return [{ path: `${path}[${index}].name`, message: 'the name is taken by an entry before', severity: 'error' }]
+      return [
+        {
+          path: `${path}[${index}].${member}`,
+          message: `the ${member} is taken by an entry before`,
+          severity: 'error',
+        },
+      ]
     })
   }
 }

@@ -67,6 +67,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
         features.budgets.routes,
         vault.routes,
         audit.routes,
+        features.collector.routes,
         createProfiling(clock),
       ]),
     pages: (app) => vault.pages(app),

@@ -19,6 +19,7 @@ import {
   approvalsBlock,
 } from './features/approvals/config.ts'
 import { auditBlock, transparencyLogBlock } from './features/audit/config.ts'
+import { auditCollectorBlock } from './features/audit-collector/config.ts'
 import { budgetsBlock } from './features/budgets/config.ts'
 import { captureArgsBlock } from './features/captures/config.ts'
 import { dlpBlock, dlpProfilesBlock } from './features/dlp/config.ts'
@@ -26,6 +27,7 @@ import { guardsBlock } from './features/guards/config.ts'
 import { dpopBlock, identityBlock } from './features/identity/config.ts'
 import { listenersBlock, tlsBlock } from './features/listeners/config.ts'
 import { cloudCredentialsBlock, modelRoutingBlock, modelsBlock } from './features/models/config.ts'
+import { offlineBlock } from './features/offline/config.ts'
 import { pinsBlock } from './features/pins/config.ts'
 import { policyBlock, regoBlock } from './features/policy/config.ts'
 import { postureBlock } from './features/posture/config.ts'
@@ -67,6 +69,8 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   adminOidcBlock,
   postureBlock,
   tokenVaultBlock,
+  offlineBlock,
+  auditCollectorBlock,
   ...unbuiltBlocks,
 ]
 
@@ -97,6 +101,8 @@ export type GatewayConfig = Readonly<
       cloudCredentials: Readonly<Static<typeof cloudCredentialsBlock.schema>>
       policy: { readonly rego: Readonly<Static<typeof regoBlock.schema>> }
       posture: Readonly<Static<typeof postureBlock.schema>>
+      offline: Readonly<Static<typeof offlineBlock.schema>>
+      auditCollector: Readonly<Static<typeof auditCollectorBlock.schema>>
       tokenVault: TokenVaultConfig
     }
 >
@@ -164,7 +170,7 @@ export function readConfigFile(path: string): { kind: 'text'; text: string } | {
 /** Gives a checked configuration without errors its type; throws when tables and types disagree. */
 export function typedConfig(config: Record<string, unknown>): GatewayConfig {
   const { tls, identity, dpop, dlp, captureArgs, adminAuth, approvalPreview, approvalQuorum } = config
-  const { modelRouting, cloudCredentials, policy, posture, tokenVault } = config
+  const { modelRouting, cloudCredentials, policy, posture, offline, auditCollector, tokenVault } = config
   if (
     Check(listenersBlock.schema, config) &&
     Check(policyBlock.schema, config) &&
@@ -190,6 +196,8 @@ export function typedConfig(config: Record<string, unknown>): GatewayConfig {
     Check(cloudCredentialsBlock.schema, cloudCredentials) &&
     Check(postureBlock.schema, posture) &&
     Check(tokenVaultBlock.schema, tokenVault) &&
+    Check(offlineBlock.schema, offline) &&
+    Check(auditCollectorBlock.schema, auditCollector) &&
     typeof policy === 'object' &&
     policy !== null &&
     'rego' in policy &&
@@ -212,6 +220,8 @@ export function typedConfig(config: Record<string, unknown>): GatewayConfig {
       cloudCredentials,
       policy: { rego: policy.rego },
       posture,
+      offline,
+      auditCollector,
       tokenVault,
     }
   }

@@ -1,3 +1,4 @@
+import type { AuditCollectorOptions } from './features/audit-collector/index.ts'
 import type { BudgetMetrics } from './features/budgets/index.ts'
 import type { CapturesParts } from './features/captures/index.ts'
 import type { CountHit } from './features/dlp/index.ts'
@@ -5,6 +6,7 @@ import type { GuardsParts } from './features/guards/index.ts'
 import type { AuthMetrics } from './features/identity/index.ts'
 import type { SvidOptions } from './features/listeners/index.ts'
 import type { ModelsOptions } from './features/models/index.ts'
+import type { OfflineMetrics } from './features/offline/index.ts'
 import type { PinsParts } from './features/pins/index.ts'
 import type { createRego, PolicyMetrics } from './features/policy/index.ts'
 import type { ResidencyOptions } from './features/residency/index.ts'
@@ -139,6 +141,50 @@ export function regoMetrics(metrics: GatewayMetrics): Pick<Parameters<typeof cre
 export function residencyMetrics(metrics: GatewayMetrics): Pick<ResidencyOptions, 'retentionBelowLaw'> {
   const below = metrics.gauge('plat_gateway_audit_retention_below_ai_act')
   return { retentionBelowLaw: (is) => below.set({}, Number(is)) }
+}
+
+/** What an edge tells. */
+export function offlineMetrics(metrics: GatewayMetrics): OfflineMetrics {
+  const errors = metrics.counter('plat_gateway_audit_forward_errors_total')
+  const denials = metrics.counter('plat_gateway_offline_denials_total')
+  const gauge = (name: ForwardGauge, read: () => number) =>
+    metrics.gauge(`plat_gateway_audit_forward_${name}`).from(read)
+  return {
+    gauges(edge) {
+      gauge('unforwarded_records', () => edge.unforwardedRecords())
+      gauge('oldest_unforwarded_age_seconds', () => edge.oldestUnforwardedSeconds())
+      gauge('last_ack_timestamp_seconds', () => edge.lastAck())
+      gauge('acked_seq', () => edge.ackedSeq())
+      gauge('spool_bytes', () => edge.spoolBytes())
+      gauge('spool_max_bytes', () => edge.spoolMaxBytes())
+      gauge('spool_full', () => Number(edge.spoolFull()))
+      gauge('connected', () => Number(edge.connected()))
+    },
+    forwardFailed: () => errors.inc({}),
+    denied: (rule) => denials.inc({ rule }),
+  }
+}
+
+type ForwardGauge =
+  | 'unforwarded_records'
+  | 'oldest_unforwarded_age_seconds'
+  | 'last_ack_timestamp_seconds'
+  | 'acked_seq'
+  | 'spool_bytes'
+  | 'spool_max_bytes'
+  | 'spool_full'
+  | 'connected'
+
+/** What a collector counts. */
+export function collectorMetrics(metrics: GatewayMetrics): AuditCollectorOptions['metrics'] {
+  const segments = metrics.counter('plat_gateway_audit_collector_segments_total')
+  const refusals = metrics.counter('plat_gateway_audit_collector_refused_total')
+  const seqs = metrics.gauge('plat_gateway_audit_collector_edge_seq')
+  return {
+    segment: (result) => segments.inc({ result }),
+    refused: (reason) => refusals.inc({ reason }),
+    edgeSeq: (edge, seq) => seqs.set({ edge }, seq),
+  }
 }
 
 /** What budgets count. */

@@ -1,7 +1,9 @@
 import type { BuildInfo } from '@plat/core'
 import { createRegistry, type MetricRow, NAMES, type Registry } from '@plat/metrics'
 import { errorTable } from './call/index.ts'
+import { REASONS, RESULTS } from './features/audit-collector/collector.ts'
 import { SCOPES as BUDGET_SCOPES } from './features/budgets/caps/budget.ts'
+import { RULES as OFFLINE_RULES } from './features/offline/stage.ts'
 import { KNOWN_METHODS } from './planes/mcp/classify.ts'
 import { MODEL_METHODS, SKIP_REASONS } from './planes/model/methods.ts'
 
@@ -26,6 +28,8 @@ const revocation = { area: 'Revocation', feature: '' }
 const cost = { area: 'Cost', feature: '' }
 const models = { area: 'Models', feature: '' }
 const audit = { area: 'Audit', feature: '' }
+const forward = { area: 'Offline edge', feature: 'offline' }
+const collector = { area: 'Collector', feature: 'auditCollector' }
 
 /** The gateway's part of document 3's metric table, as far as this build feeds it. */
 export const gatewayMetricRows = [
@@ -364,16 +368,113 @@ export const gatewayMetricRows = [
     labels: {},
     help: 'Ledger records made durable',
   },
+  {
+    ...forward,
+    name: 'plat_gateway_audit_forward_unforwarded_records',
+    type: 'gauge',
+    labels: {},
+    help: 'Ledger records that no collector was given yet',
+  },
+  {
+    ...forward,
+    name: 'plat_gateway_audit_forward_oldest_unforwarded_age_seconds',
+    type: 'gauge',
+    labels: {},
+    help: 'Time for which the oldest of them waits',
+  },
+  {
+    ...forward,
+    name: 'plat_gateway_audit_forward_last_ack_timestamp_seconds',
+    type: 'gauge',
+    labels: {},
+    help: 'When a collector last acknowledged records, in seconds since the epoch; 0 before it did',
+  },
+  {
+    ...forward,
+    name: 'plat_gateway_audit_forward_acked_seq',
+    type: 'gauge',
+    labels: {},
+    help: 'The last record that a collector acknowledged; -1 before it did',
+  },
+  {
+    ...forward,
+    name: 'plat_gateway_audit_forward_spool_bytes',
+    type: 'gauge',
+    labels: {},
+    help: 'Bytes of segments in the spool',
+  },
+  {
+    ...forward,
+    name: 'plat_gateway_audit_forward_spool_max_bytes',
+    type: 'gauge',
+    labels: {},
+    help: 'Bytes that the spool may hold',
+  },
+  {
+    ...forward,
+    name: 'plat_gateway_audit_forward_spool_full',
+    type: 'gauge',
+    labels: {},
+    help: 'Whether the spool takes no further segment, so that tool calls are denied',
+  },
+  {
+    ...forward,
+    name: 'plat_gateway_audit_forward_connected',
+    type: 'gauge',
+    labels: {},
+    help: 'Whether a collector was heard within offline.disconnectedAfterSeconds',
+  },
+  {
+    ...forward,
+    name: 'plat_gateway_audit_forward_errors_total',
+    type: 'counter',
+    labels: {},
+    help: 'Attempts to forward segments or to take receipts that failed',
+  },
+  {
+    ...forward,
+    name: 'plat_gateway_offline_denials_total',
+    type: 'counter',
+    labels: { rule: OFFLINE_RULES },
+    help: 'Calls that the edge refused because it was on its own, by rule',
+  },
+  {
+    ...collector,
+    name: 'plat_gateway_audit_collector_segments_total',
+    type: 'counter',
+    labels: { result: RESULTS },
+    help: 'Segments that edges sent, by what became of them',
+  },
+  {
+    ...collector,
+    name: 'plat_gateway_audit_collector_refused_total',
+    type: 'counter',
+    labels: { reason: REASONS },
+    help: 'Segments that were refused, by reason',
+  },
+  {
+    ...collector,
+    name: 'plat_gateway_audit_collector_edge_seq',
+    type: 'gauge',
+    labels: { edge: NAMES },
+    help: 'The last record of each edge that is stored; -1 while none is',
+  },
 ] as const satisfies readonly MetricRow[]
 
 export type GatewayMetrics = Registry<typeof gatewayMetricRows>
 
 /** The gateway's registry; one per process. */
 export function createGatewayMetrics(build: BuildInfo, config: FeatureKeys): GatewayMetrics {
-  const features = new Set(FEATURE_KEYS.filter((key) => (config[key] ?? '') !== ''))
+  const features = new Set<string>(FEATURE_KEYS.filter((key) => (config[key] ?? '') !== ''))
+  for (const block of FEATURE_BLOCKS) if (config[block]?.enabled === true) features.add(block)
   return createRegistry(gatewayMetricRows, { component: 'gateway', build, features })
 }
 
 /** Keys of gateway.json without which a feature's series are not there. */
 const FEATURE_KEYS = ['auditCheckpointKey', 'sovereigntyPolicyFile'] as const
-type FeatureKeys = Readonly<Partial<Record<(typeof FEATURE_KEYS)[number], string>>>
+/** Blocks that are switched on by `enabled`. */
+const FEATURE_BLOCKS = ['offline', 'auditCollector'] as const
+type FeatureKeys = Readonly<
+  Partial<Record<(typeof FEATURE_KEYS)[number], string>> &
+    Partial<Record<(typeof FEATURE_BLOCKS)[number], { readonly enabled: boolean }>>
+>

@@ -1,6 +1,5 @@
 import type { ConfigBlock } from '@plat/config'
 import { a2aBlock } from './features/a2a/config.ts'
-import { auditCollectorBlock } from './features/audit-collector/config.ts'
 import { cibaBlock } from './features/ciba/config.ts'
 import { clientAuditBlock } from './features/client-audit/config.ts'
 import { configBundleBlock } from './features/config-bundle/config.ts'
@@ -13,7 +12,6 @@ import { k8sOpsBlock } from './features/k8s-ops/config.ts'
 import { licenceBlock } from './features/licence/config.ts'
 import { memoryBlock } from './features/memory/config.ts'
 import { notificationsBlock } from './features/notifications/config.ts'
-import { offlineBlock } from './features/offline/config.ts'
 import { otelBlock } from './features/otel/config.ts'
 import { resourceAPIBlock } from './features/resource-api/config.ts'
 import { egressBlock, execBlock, liveViewBlock } from './features/sandbox/config.ts'
@@ -52,8 +50,6 @@ export const unbuiltBlocks: readonly ConfigBlock[] = [
   licenceBlock,
   otelBlock,
   configBundleBlock,
-  offlineBlock,
-  auditCollectorBlock,
   ctxengineBlock,
   sbxdBlock,
   clientAuditBlock,

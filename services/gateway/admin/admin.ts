@@ -19,6 +19,8 @@ export interface AdminRoutes {
 export interface AdminContext {
   /** The handler meets callers with the role that the route's row asks for, before any body is read. */
   on(route: AdminRoute, handler: AdminHandler): void
+  /** Bodies of this media type, up to so many bytes, come to handlers as a Buffer. Only JSON is taken otherwise. */
+  takes(type: string, maxBytes: number): void
 }
 
 /** Throws `AdminFault`; what it answers is sent as JSON. */
@@ -84,7 +86,7 @@ export function createAdmin({ env, config, people, ledgers, log }: AdminOptions)
   /** What somebody with a name tried to change is recorded, with how it went, before it is answered. */
   const record = async (request: FastifyRequest, reply: FastifyReply) => {
     const caller = callers.get(request)
-    if (caller === undefined || READS.has(request.method)) return
+    if (caller === undefined || READS.has(request.method) || caller.leavesOwnRecord) return
     const action = `${request.method} ${request.routeOptions.url ?? ''}`
     const path = request.url.split('?', 1)[0] ?? ''
     try {
@@ -102,7 +104,15 @@ export function createAdmin({ env, config, people, ledgers, log }: AdminOptions)
         scope.addHook('onRequest', async (_request, reply) => {
           reply.header('cache-control', 'no-store')
         })
-        const context: AdminContext = { on: (route, handler) => on(scope, route, handler) }
+        const context: AdminContext = {
+          on: (route, handler) => on(scope, route, handler),
+          takes: (type, bodyLimit) =>
+            scope.addContentTypeParser(
+              type,
+              { parseAs: 'buffer', bodyLimit },
+              async (_: FastifyRequest, body: Buffer) => body,
+            ),
+        }
         context.on('GET /v1/auth/config', async () => loginOf(config))
         context.on('GET /v1/whoami', async (_request, _reply, { principal }) => whoOf(principal))
         for (const feature of features) feature.mount(context)

@@ -9,10 +9,14 @@ export class Caller {
 
   readonly #within: RouteRow['within']
 
-  constructor(principal: Principal, { needs, within }: RouteRow) {
+  /** What comes of the request stands in a record of the feature's own. */
+  readonly leavesOwnRecord: boolean
+
+  constructor(principal: Principal, { needs, within, ownRecord }: RouteRow) {
     this.#principal = principal
     this.#needs = needs === 'person' || needs === 'nobody' ? null : needs
     this.#within = within
+    this.leavesOwnRecord = ownRecord === true
   }
 
   /** Throws `forbidden` unless the caller has the route's role, anywhere if that is enough. */

@@ -16,16 +16,12 @@ const rolesAreKnown: Rule = ({ roles, namespaceRoles }) => [
 
 function rolesIn(path: string, table: unknown): readonly Problem[] {
   return Object.keys(isObject(table) ? table : {}).flatMap((role) => {
-    if (role === 'audit-forwarder') return [problem(`${path}.${role}`, FORWARDER_IS_IDLE, 'warning')]
     if (ALL_ROLES.some((known) => known === role)) return []
     const meant = closest(role, ALL_ROLES)
     const there = meant === null ? `there are ${ALL_ROLES.join(', ')}` : `did you mean ${meant}?`
     return [problem(`${path}.${role}`, `is no role: ${there}`, 'error')]
   })
 }
-
-const FORWARDER_IS_IDLE =
-  'may hand in ledger segments of an edge, which is not built yet in this version, and nothing else'
 
 function problem(path: string, message: string, severity: Problem['severity']): Problem {
   return { path, message, severity }

@@ -11,6 +11,8 @@ export interface RouteRow {
   readonly within: 'namespace' | 'cluster'
   /** One sentence. */
   readonly does: string
+  /** The feature records what comes of it; absent: the frame records every request that is no read. */
+  readonly ownRecord?: true
 }
 
 export const adminRoutes = {
@@ -51,6 +53,12 @@ export const adminRoutes = {
   },
   'GET /v1/audit/checkpoints': { needs: 'auditor', within: 'namespace', does: 'Signed checkpoints, the newest first.' },
   'GET /v1/audit/jwks': { needs: 'nobody', within: 'cluster', does: 'The public keys of checkpoints.' },
+  'POST /v1/audit/segments': {
+    needs: 'audit-forwarder',
+    within: 'cluster',
+    does: "Takes a segment of an edge's ledger, and answers how far it is stored.",
+    ownRecord: true,
+  },
   'GET /debug/profile': { needs: 'admin', within: 'cluster', does: 'A CPU profile.' },
   'GET /debug/heap': { needs: 'admin', within: 'cluster', does: 'A profile of allocations.' },
 } as const satisfies Record<string, RouteRow>

@@ -2,8 +2,10 @@ import {
   authMetrics,
   budgetMetrics,
   captureMetrics,
+  collectorMetrics,
   guardMetrics,
   modelMetrics,
+  offlineMetrics,
   pinMetrics,
   policyMetrics,
   regoMetrics,
@@ -12,6 +14,7 @@ import {
   taintMetrics,
 } from '../counting.ts'
 import { createApprovals } from '../features/approvals/index.ts'
+import { createAuditCollector } from '../features/audit-collector/index.ts'
 import { createBudgets } from '../features/budgets/index.ts'
 import { createCaptures } from '../features/captures/index.ts'
 import { createCredentials } from '../features/credentials/index.ts'
@@ -19,6 +22,7 @@ import { createEraser } from '../features/dlp/index.ts'
 import { createGuards } from '../features/guards/index.ts'
 import { type Authenticator, createAuthenticator } from '../features/identity/index.ts'
 import { createModels } from '../features/models/index.ts'
+import { createOffline } from '../features/offline/index.ts'
 import { createPins } from '../features/pins/index.ts'
 import { createPolicies, createRego } from '../features/policy/index.ts'
 import { createRevocations } from '../features/revocations/index.ts'
@@ -35,7 +39,7 @@ export type Features = Awaited<ReturnType<typeof startFeatures>>
 /** Starts the features, each after those whose interfaces it is handed. Rejects when one cannot start. */
 export async function startFeatures(shared: Shared) {
   const { config, snapshots, clock, log, metrics, keep } = shared
-  const { ledgers, placed } = shared.audit
+  const { ledgers, placed, signer } = shared.audit
   const keepsTokens = config.tokenExchangeURL !== ''
   const { identity, dpop } = config
   const authenticator = keep(
@@ -48,6 +52,8 @@ export async function startFeatures(shared: Shared) {
   const missingScopes = authenticator.scopes.missing
   const sessionToken: Authenticator['sessionToken'] = (caller) => authenticator.sessionToken(caller)
   const { users: revokedUsers } = revocations
+  const offline = keep(await createOffline({ ...shared, ledgers, signer, metrics: offlineMetrics(metrics) }))
+  const collector = keep(await createAuditCollector({ ...shared, ledgers, signer, metrics: collectorMetrics(metrics) }))
   const vault = keep(await createTokenVault({ ...shared, revokedUsers, ledgers }))
   const credentials = keep(createCredentials({ ...shared, userTokens: vault.tokens, sessionToken }))
   const servers = keep(createServers({ ...shared, missingScopes, credentials, metrics: serverMetrics(metrics) }))
@@ -73,6 +79,7 @@ export async function startFeatures(shared: Shared) {
     await createApprovals({
       ...shared,
       asking: (call) => policies.asking(call),
+      mayApprove: offline.mayApprove,
       ledgers,
       metrics: { pending: (count) => pending.set({}, count) },
     }),
@@ -83,6 +90,8 @@ export async function startFeatures(shared: Shared) {
   return {
     authenticator,
     revocations,
+    offline,
+    collector,
     vault,
     credentials,
     servers,

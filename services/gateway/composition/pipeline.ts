@@ -13,6 +13,7 @@ import type { Shared } from './shared.ts'
 /** The order of the governed call: the request's stages, the reply's reviews. */
 export function createPipeline(shared: Shared, features: Features & { readonly pins: PinsFeature }): Runner {
   const { authenticator, revocations, servers, models, taint, guards, policies, approvals, budgets, pins } = features
+  const { offline } = features
   const { config, audit, residency, live, snapshots, clock, log, metrics, keep } = shared
   const resolve = residency.resolve(resolveByPlane({ mcp: servers.stage, model: models.stage }), models.places)
   const { svidMode: mode, svidTrustDomains: trustDomains } = config.tls
@@ -27,6 +28,7 @@ export function createPipeline(shared: Shared, features: Features & { readonly p
         pins.stage,
         taint.stage,
         policies.stage,
+        offline.stage,
         dlp.stage,
         guards.stage,
         approvals.stage,

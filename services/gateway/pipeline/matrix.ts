@@ -8,6 +8,7 @@ export const requestOrder = [
   'pins',
   'taints',
   'policy',
+  'offline',
   'redact',
   'guard',
   'approval',
@@ -60,7 +61,7 @@ export const matrix = {
     ...plain,
     covers: 'tools/call',
     built: true,
-    stages: ['pins', 'taints', 'policy', 'redact', 'guard', 'approval', 'reserve'],
+    stages: ['pins', 'taints', 'policy', 'offline', 'redact', 'guard', 'approval', 'reserve'],
     reviews: ['redact', 'guard', 'mark', 'meter'],
     parent: true,
     note: 'parent: the round before, where there is one',
@@ -77,7 +78,7 @@ export const matrix = {
     ...plain,
     covers: 'resources/read, prompts/get, completion/complete',
     built: true,
-    stages: ['taints', 'policy', 'redact', 'guard', 'approval', 'reserve'],
+    stages: ['taints', 'policy', 'offline', 'redact', 'guard', 'approval', 'reserve'],
     reviews: ['redact', 'guard', 'mark', 'meter'],
     parent: true,
     note: 'policy: by method and name; parent: the round before, where there is one',
@@ -108,7 +109,7 @@ export const matrix = {
     ...plain,
     covers: 'chat/completions, completions, responses, messages',
     built: true,
-    stages: ['taints', 'policy', 'redact', 'guard', 'approval', 'reserve'],
+    stages: ['taints', 'policy', 'offline', 'redact', 'guard', 'approval', 'reserve'],
     reviews: ['redact', 'guard', 'meter'],
     note: 'taints, policy: if `modelPolicy` is `policy`',
   },
@@ -131,7 +132,7 @@ export const matrix = {
   'a2a.send': {
     ...plain,
     covers: 'message/send, message/stream',
-    stages: ['taints', 'policy', 'redact', 'guard', 'approval', 'reserve'],
+    stages: ['taints', 'policy', 'offline', 'redact', 'guard', 'approval', 'reserve'],
     reviews: ['redact', 'guard', 'bind', 'mark', 'meter'],
     note: 'policy: by skill',
   },
@@ -160,7 +161,7 @@ export const matrix = {
   exec: {
     ...plain,
     covers: 'code execution',
-    stages: ['taints', 'policy', 'redact', 'guard', 'approval', 'reserve'],
+    stages: ['taints', 'policy', 'offline', 'redact', 'guard', 'approval', 'reserve'],
     reviews: ['redact', 'mark', 'meter'],
     long: true,
     note: 'owner of the sandbox only; policy: server `plat-exec`',
@@ -186,7 +187,7 @@ export const matrix = {
   infra: {
     ...plain,
     covers: 'infrastructure changes',
-    stages: ['taints', 'policy', 'approval', 'reserve'],
+    stages: ['taints', 'policy', 'offline', 'approval', 'reserve'],
   },
 } as const satisfies Record<Operation, Row>
 

@@ -7,6 +7,7 @@ export type StepName =
   | 'pins'
   | 'taints'
   | 'policy'
+  | 'offline'
   | 'redact'
   | 'guard'
   | 'approval'

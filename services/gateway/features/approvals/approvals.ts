@@ -48,6 +48,8 @@ export interface ApprovalsOptions {
   readonly asking: (call: JudgedCall) => readonly AskingRule[]
   /** Whether users can be asked to confirm. */
   readonly asksUsers: boolean
+  /** Whether this person may approve anything now; absent: whoever may decide may. */
+  readonly mayApprove?: ((who: Pick<Ballot, 'by' | 'groups'>) => boolean) | undefined
   /** Told once of each event that this replica made durable. */
   readonly onEvent: (event: ApprovalEvent, approval: Approval) => void
   /** Told how many are pending, after each change. */
@@ -57,7 +59,7 @@ export interface ApprovalsOptions {
 }
 
 /** Why nothing was decided. */
-export type Refused = 'unknown' | 'decided' | BallotFault
+export type Refused = 'unknown' | 'decided' | 'offline' | BallotFault
 
 export type Decided = { readonly approval: Approval } | { readonly refused: Refused }
 
@@ -158,6 +160,9 @@ export class Approvals {
   /** A person decides, or is one of those who must. Rejects when the journal cannot be written. */
   decide(id: string, ballot: Ballot): Promise<Decided> {
     const { groups: _, ...vote } = ballot
+    if (ballot.verdict === 'approve' && this.#options.mayApprove?.(ballot) === false) {
+      return Promise.resolve({ refused: 'offline' })
+    }
     return this.advance(
       id,
       (approval) => ballotFault(approval, ballot) ?? counted(approval, { ...vote, at: this.#options.clock.now() }),

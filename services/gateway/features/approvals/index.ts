@@ -3,7 +3,7 @@ import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import { createMemoryJournal, openFileJournal } from '@plat/state'
 import type { AdminRoutes } from '../../admin/index.ts'
-import { Approvals, type JudgedCall } from './approvals.ts'
+import { Approvals, type ApprovalsOptions, type JudgedCall } from './approvals.ts'
 import type { SessionName } from './book.ts'
 import type { ApprovalQuorumConfig } from './config.ts'
 import { type ApprovalEvent, decodeEvent } from './events.ts'
@@ -25,6 +25,8 @@ export interface ApprovalsParts {
   }
   /** Every rule of the policies that asks for an approval of this call. */
   readonly asking: (call: JudgedCall) => readonly AskingRule[]
+  /** Whether this person may approve anything now; absent: whoever may decide may. */
+  readonly mayApprove?: ApprovalsOptions['mayApprove']
   readonly ledgers: Ledgers
   readonly clock: Clock
   readonly ids: Ids
@@ -49,7 +51,7 @@ export interface ApprovalsFeature {
  * the journal cannot be read: nothing is decided on half a history.
  */
 export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsFeature> {
-  const { config, asking, ledgers, clock, ids, log, metrics } = parts
+  const { config, asking, mayApprove, ledgers, clock, ids, log, metrics } = parts
   const path = config.approvalStorePath
   if (path === '') log.warn({}, 'approvals are kept in memory and lost at a restart: approvalStorePath is empty')
   if (config.adminAuth.devTokenApprovers) {
@@ -66,6 +68,7 @@ export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsF
     floor: new QuorumFloor(config.approvalQuorum),
     asking,
     asksUsers: false,
+    mayApprove,
     onPending: (count) => metrics.pending(count),
     onEvent(event, approval) {
       const record = approvalRecord(event, approval)

@@ -15,6 +15,7 @@ const decisionSchema = Type.Object(
 /** What a decision is told that does not count. */
 export const refusals: Readonly<Record<Refused, readonly [ErrorCode, string]>> = {
   unknown: ['not_found', 'there is no approval with this id'],
+  offline: ['offline', 'this edge is disconnected: offline.approvals and offline.localApprovers say who approves now'],
   decided: ['conflict', 'the approval is decided already, or its time is over'],
   voted: ['conflict', 'you have approved this already: somebody else must approve it as well'],
   self: ['forbidden', 'nobody approves what is done for himself'],

@@ -1,19 +1,22 @@
-import { type ConfigBlock, key, requiresTop } from '@plat/config'
+import { type ConfigBlock, key, requiresTop, uniqueNames } from '@plat/config'
 import Type from 'typebox'
 
 /** `auditCollector` (document 3): takes segments of edges. */
 export const auditCollectorBlock = {
   path: 'auditCollector',
   feature: 'audit-collector',
-  built: false,
+  built: true,
   schema: Type.Object({
     enabled: key.flag('Collect segments of edges; needs `auditCheckpointKey`.'),
     id: key.text('Default the host name.'),
     dir: key.text('Default `<auditPath>.edges`.'),
     edges: key.groups(
       {
-        id: key.needed('`offline.edgeId` of the edge.'),
-        publicKeyFiles: key.texts('Keys that its segments are signed with.'),
+        id: key.needed('`offline.edgeId` of the edge; also the name of its folder.', '^(?!\\.{1,2}$)[A-Za-z0-9._-]+$'),
+        publicKeyFiles: Type.Array(Type.String({ minLength: 1, file: 'error' }), {
+          minItems: 1,
+          description: 'Keys that its segments are signed with.',
+        }),
       },
       'Edges that may forward.',
     ),
@@ -21,5 +24,8 @@ export const auditCollectorBlock = {
     pollSeconds: key.seconds('How often.', 30),
     maxSegmentBytes: key.whole('Bytes of one segment.', 64 * 1024 * 1024, 1),
   }),
-  rules: [requiresTop('auditCheckpointKey', ({ enabled }) => enabled === true, 'with auditCollector.enabled')],
+  rules: [
+    requiresTop('auditCheckpointKey', ({ enabled }) => enabled === true, 'with auditCollector.enabled'),
+    uniqueNames('auditCollector.edges', 'id'),
+  ],
 } satisfies ConfigBlock

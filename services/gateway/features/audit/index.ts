@@ -1,5 +1,6 @@
 import { hostname } from 'node:os'
 import type { Clock, Ids } from '@plat/core'
+import type { Signer } from '@plat/keys'
 import { type FileLedger, type LedgerMeter, type Ledgers, ledgerPage, openLedger, refuseRolledBack } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { Files } from '@plat/state'
@@ -33,6 +34,8 @@ export interface Audit {
   readonly ledgers: Ledgers
   /** The last record that has its place in the chain, durable or not. */
   placed(): { readonly seq: number; readonly hash: string }
+  /** The key of `auditCheckpointKey` as it is now. Rejects without one. */
+  signer(): Promise<Signer>
   /** `/v1/audit` of the admin API. */
   readonly routes: AdminRoutes
   /** Signs and commits what waits and gives the lock back. */
@@ -72,6 +75,11 @@ export async function createAudit(options: AuditOptions): Promise<Audit> {
       },
     },
     placed: () => ledger.placed,
+    async signer() {
+      const signer = (await keyring.current())?.signer ?? null
+      if (signer === null) throw new Error('auditCheckpointKey is not set')
+      return signer
+    },
     routes: createAuditRoutes({ path, head: () => ledger.head(), keyring, log }),
     async close() {
       await checkpoints?.close()

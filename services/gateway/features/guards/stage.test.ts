@@ -42,7 +42,7 @@ async function askedAbout(body: Body | null, redacted: RedactedView | null, kind
     type: typeOf('http-json', {}),
     dialer: {
       fetchBytes: async (_, __, { body: text }) => {
-        asked.push(JSON.parse(text ?? '').text)
+        asked.push(JSON.parse(String(text)).text)
         return { status: 200, headers: {}, bytes: Buffer.from('{"score":0}') }
       },
     },

@@ -1,25 +1,49 @@
-import { type ConfigBlock, key, requires, requiresTop } from '@plat/config'
+import { type ConfigBlock, isUnset, key, type Rule, requires, requiresTop } from '@plat/config'
+import { isObject } from '@plat/tokens'
 import Type from 'typebox'
 
 const isOn = ({ enabled }: Record<string, unknown>) => enabled === true
+
+/** Without a key no receipt counts: the edge would never be connected, and its spool would only fill. */
+const receiptsCount: Rule = (block) => {
+  const { enabled, collectorKeyFiles, receiptDropDir, forward } = block
+  const expectsReceipts = receiptDropDir !== '' || (isObject(forward) && !isUnset(forward.url))
+  if (enabled !== true || !expectsReceipts || !isUnset(collectorKeyFiles)) return []
+  const message = 'is empty: no receipt counts, so this edge is always disconnected and its spool is never freed'
+  return [{ path: 'offline.collectorKeyFiles', message, severity: 'warning' }]
+}
+
+/** Whoever may approve while the edge is on its own is named. */
+const approversAreNamed = requires(
+  'offline',
+  ['localApprovers'],
+  ({ enabled, approvals }) => enabled === true && approvals === 'localApprovers',
+  'with offline.approvals localApprovers',
+)
 
 /** `offline` (document 3): an edge that spools signed ledger segments. */
 export const offlineBlock = {
   path: 'offline',
   feature: 'offline',
-  built: false,
+  built: true,
   schema: Type.Object({
     enabled: key.flag('Spool signed segments; needs `auditCheckpointKey`.'),
     edgeId: key.text('Letters, digits, `.`, `_`, `-`; required when enabled.', '', '^[A-Za-z0-9._-]*$'),
     spoolDir: key.text('Default `<auditPath>.spool`.'),
     spoolMaxBytes: key.whole('Bytes of the spool.', 1024 ** 3, 1),
-    fullPolicy: key.choice(['failClosed', 'dropOldestForwarded'], 'failClosed', 'What a full spool does.'),
+    fullPolicy: Type.Enum(['failClosed', 'dropOldestForwarded'], {
+      default: 'failClosed',
+      description: 'What a full spool does.',
+    }),
     segmentMaxRecords: key.whole('Records of one segment.', 1000, 1),
     sealIntervalSeconds: key.seconds('Longest time until a segment is sealed.', 60),
-    collectorKeyFiles: key.texts('Keys of collectors whose receipts count.'),
+    collectorKeyFiles: Type.Array(Type.String({ minLength: 1, file: 'error' }), {
+      default: [],
+      description: 'Keys of collectors whose receipts count.',
+    }),
     forward: key.group(
       {
-        url: key.url('The collector.'),
+        url: key.url('Admin API of the collector.'),
         tokenFile: key.file('Token for it.'),
         caFile: key.file('Its authorities.'),
         intervalSeconds: key.seconds('How often.', 10),
@@ -32,11 +56,16 @@ export const offlineBlock = {
     disconnectedAfterSeconds: key.seconds('Silence after which the edge is on its own.', 300),
     maxRevocationStalenessSeconds: key.whole('Oldest revocation list; 0 off.', 0),
     highRiskTools: key.texts('`server/tool` globs; default every tool.'),
-    approvals: key.choice(['deny', 'localApprovers'], 'deny', 'Who decides while disconnected.'),
+    approvals: Type.Enum(['deny', 'localApprovers'], {
+      default: 'deny',
+      description: 'Who decides while disconnected.',
+    }),
     localApprovers: key.texts('`user:<name>` or groups.'),
   }),
   rules: [
     requires('offline', ['edgeId'], isOn, 'with offline.enabled'),
     requiresTop('auditCheckpointKey', isOn, 'with offline.enabled'),
+    receiptsCount,
+    approversAreNamed,
   ],
 } satisfies ConfigBlock

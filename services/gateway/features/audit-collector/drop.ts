@@ -1,0 +1,95 @@
+import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Clock, reasonOf } from '@plat/core'
+import type { Log } from '@plat/process'
+import type { Collector } from './collector.ts'
+
+export interface DropOptions {
+  /** `auditCollector.dropDir` */
+  readonly dir: string
+  readonly everyMs: number
+  readonly maxSegmentBytes: number
+  readonly collector: Collector
+  readonly clock: Clock
+  readonly log: Log
+}
+
+const SEGMENT = /\.segment$/
+
+/**
+ * Takes segments that people carry: `<dir>/*.segment`. A segment that is taken goes away and its receipt is put under
+ * `<dir>/receipts/`; one that is refused goes to `<dir>/refused/`. What is incomplete, or comes too early, stays for the next look.
+ */
+export class DropFolder {
+  readonly #options: DropOptions
+  readonly #stop: () => void
+  #looking: Promise<void> | null = null
+
+  constructor(options: DropOptions) {
+    this.#options = options
+    this.#stop = options.clock.every(options.everyMs, () => void this.look())
+  }
+
+  /** Takes what is there. Never rejects; looks do not overlap. */
+  look(): Promise<void> {
+    const { dir, log } = this.#options
+    this.#looking ??= this.#look()
+      .catch((error: unknown) => log.error({ dir, error: reasonOf(error) }, 'auditCollector.dropDir cannot be used'))
+      .finally(() => {
+        this.#looking = null
+      })
+    return this.#looking
+  }
+
+  async close(): Promise<void> {
+    this.#stop()
+    await this.#looking
+  }
+
+  async #look(): Promise<void> {
+    const { dir } = this.#options
+    // The names that edges give are in the order of their records.
+    const names = (await readdir(dir)).filter((name) => SEGMENT.test(name)).toSorted()
+    for (const name of names) await this.#take(name)
+  }
+
+  async #take(name: string): Promise<void> {
+    const { dir, collector, maxSegmentBytes } = this.#options
+    const path = join(dir, name)
+    // One byte more than a segment may have is enough to be refused.
+    const taken = await collector.take(await readUpTo(path, maxSegmentBytes + 1))
+    if (taken.kind === 'incomplete') return
+    if (taken.kind === 'refused') {
+      if (taken.reason !== 'gap') await moveTo(join(dir, 'refused'), path, name)
+      return
+    }
+    const { edge, upTo } = taken.receipt
+    await putWhole(join(dir, 'receipts'), `${edge}-${String(upTo).padStart(16, '0')}.receipt`, taken.text)
+    await rm(path)
+  }
+}
+
+async function readUpTo(path: string, most: number): Promise<Buffer> {
+  await using file = await open(path, 'r')
+  const { size } = await file.stat()
+  const bytes = Buffer.allocUnsafeSlow(Math.min(size, most))
+  const { bytesRead } = await file.read(bytes, 0, bytes.length, 0)
+  return bytes.subarray(0, bytesRead)
+}
+
+async function moveTo(folder: string, path: string, name: string): Promise<void> {
+  await mkdir(folder, { recursive: true })
+  await rename(path, join(folder, name))
+}
+
+/** Whole or not at all, for whoever copies it meanwhile. */
+async function putWhole(folder: string, name: string, text: string): Promise<void> {
+  await mkdir(folder, { recursive: true })
+  const temporary = join(folder, `.${name}`)
+  {
+    await using file = await open(temporary, 'w')
+    await file.writeFile(`${text}\n`)
+    await file.sync()
+  }
+  await rename(temporary, join(folder, name))
+}

@@ -1,0 +1,78 @@
+import { hostname } from 'node:os'
+import type { Clock } from '@plat/core'
+import type { Signer } from '@plat/keys'
+import type { Ledgers } from '@plat/ledger'
+import type { Log } from '@plat/process'
+import { type KeySource, pemSource } from '@plat/tokens'
+import type { AdminRoutes } from '../../admin/index.ts'
+import { Collector, type CollectorMetrics, type KnownEdge } from './collector.ts'
+import { DropFolder } from './drop.ts'
+import { Places } from './places.ts'
+import { createCollectorRoutes } from './routes.ts'
+import { EdgeStore } from './store.ts'
+
+export { auditCollectorBlock } from './config.ts'
+
+export interface AuditCollectorOptions {
+  readonly config: {
+    readonly auditPath: string
+    readonly auditCollector: {
+      readonly enabled: boolean
+      readonly id: string
+      readonly dir: string
+      readonly edges: readonly { readonly id: string; readonly publicKeyFiles: readonly string[] }[]
+      readonly dropDir: string
+      readonly pollSeconds: number
+      readonly maxSegmentBytes: number
+    }
+  }
+  readonly ledgers: Ledgers
+  /** The key of `auditCheckpointKey`, as it is now. */
+  readonly signer: () => Promise<Signer>
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: CollectorMetrics
+}
+
+/** Takes segments of edges. */
+export interface AuditCollector {
+  /** `POST /v1/audit/segments` of the admin API; none while it is switched off. */
+  readonly routes: AdminRoutes
+  close(): Promise<void>
+}
+
+/**
+ * The collector (document 3, `auditCollector`), when it is switched on. Rejects when its journal, a key or a stored ledger cannot be
+ * read, when a stored ledger holds less than was acknowledged, and when another process collects into the same folder.
+ */
+export async function createAuditCollector(options: AuditCollectorOptions): Promise<AuditCollector> {
+  const { config, ledgers, signer, clock, log, metrics } = options
+  const { enabled, id, edges, dropDir, pollSeconds, maxSegmentBytes } = config.auditCollector
+  if (!enabled) return { routes: { mount() {} }, async close() {} }
+  await using started = new AsyncDisposableStack()
+  const dir = config.auditCollector.dir || `${config.auditPath}.edges`
+  const places = started.adopt(await Places.open({ path: `${dir}.jsonl`, clock, log }), (one) => one.close())
+  const known = new Map<string, KnownEdge>()
+  for (const edge of edges) {
+    const keys = started.adopt(pemSource(edge.publicKeyFiles, { clock, log }), (source: KeySource) => source.close())
+    await keys.start()
+    known.set(edge.id, { keys, store: await EdgeStore.open({ edge: edge.id, dir, places }) })
+  }
+  const collector = new Collector({
+    id: id || hostname(),
+    edges: known,
+    maxSegmentBytes,
+    signer,
+    ledger: ledgers.of(''),
+    clock,
+    log,
+    metrics,
+  })
+  if (dropDir !== '') {
+    const drop = new DropFolder({ dir: dropDir, everyMs: pollSeconds * 1000, maxSegmentBytes, collector, clock, log })
+    started.adopt(drop, (one) => one.close())
+    void drop.look()
+  }
+  const open = started.move()
+  return { routes: createCollectorRoutes(collector, maxSegmentBytes), close: () => open.disposeAsync() }
+}

@@ -1,0 +1,36 @@
+import { AdminFault, type AdminRoutes } from '../../admin/index.ts'
+import type { ErrorCode } from '../../call/index.ts'
+import type { Collector, RefusalReason } from './collector.ts'
+
+/** The media type of a segment. */
+export const SEGMENT_TYPE = 'application/vnd.plat.segment'
+
+const CODES: Readonly<Record<RefusalReason, ErrorCode>> = {
+  malformed: 'invalid_request',
+  size: 'body_too_large',
+  edge: 'forbidden',
+  signature: 'forbidden',
+  chain: 'invalid_request',
+  gap: 'conflict',
+  fork: 'conflict',
+}
+
+/** `POST /v1/audit/segments`: a segment as body; answers the receipt. */
+export function createCollectorRoutes(collector: Collector, maxSegmentBytes: number): AdminRoutes {
+  return {
+    mount(context) {
+      context.takes(SEGMENT_TYPE, maxSegmentBytes)
+      context.on('POST /v1/audit/segments', async ({ body }) => {
+        if (!Buffer.isBuffer(body)) throw new AdminFault('unsupported_media_type', `the body must be ${SEGMENT_TYPE}`)
+        const taken = await collector.take(body).catch(() => {
+          throw new AdminFault('state_unavailable', 'segments cannot be stored now')
+        })
+        if (taken.kind === 'incomplete')
+          throw new AdminFault('invalid_request', 'the segment is shorter than its seal says')
+        if (taken.kind === 'refused') throw new AdminFault(CODES[taken.reason], `${taken.reason}: ${taken.message}`)
+        const { edge, upTo } = taken.receipt
+        return { edge, upTo, receipt: taken.text }
+      })
+    },
+  }
+}

@@ -1,0 +1,91 @@
+import { mkdir, open, truncate } from 'node:fs/promises'
+import { join } from 'node:path'
+import { LineReader } from '@plat/ledger'
+import { isMissing } from '@plat/state'
+import type { Places, Stored } from './places.ts'
+
+const FILE_MODE = 0o600
+const FOLDER_MODE = 0o700
+
+export interface EdgeStoreParts {
+  readonly edge: string
+  /** `<dir>/<edge>/ledger.jsonl`: the edge's ledger as the edge wrote it. */
+  readonly dir: string
+  readonly places: Places
+}
+
+/**
+ * The ledger of one edge, as far as its segments came. Lines are durable before the journal of places says so, and only what it says is
+ * acknowledged: whatever a crash left behind it is cut off before the next lines are written.
+ */
+export class EdgeStore {
+  readonly #path: string
+  readonly #parts: EdgeStoreParts
+  readonly #reader: LineReader
+
+  private constructor(parts: EdgeStoreParts) {
+    this.#parts = parts
+    this.#path = join(parts.dir, parts.edge, 'ledger.jsonl')
+    this.#reader = new LineReader(this.#path)
+  }
+
+  /** Throws when less is there than was acknowledged. */
+  static async open(parts: EdgeStoreParts): Promise<EdgeStore> {
+    const store = new EdgeStore(parts)
+    await mkdir(join(parts.dir, parts.edge), { recursive: true, mode: FOLDER_MODE })
+    const { upTo, head } = store.stored
+    if (upTo >= 0 && (await store.hashOf(upTo)) !== head) {
+      throw new Error(
+        `${store.#path} does not hold record ${upTo}, which was acknowledged to edge ${parts.edge}: put the file back, or move it and its journal away to collect anew`,
+      )
+    }
+    return store
+  }
+
+  get stored(): Stored {
+    const { places, edge } = this.#parts
+    return places.of(edge)
+  }
+
+  /** Null: there is no such record. */
+  async hashOf(seq: number): Promise<string | null> {
+    try {
+      return await this.#reader.hashOf(seq)
+    } catch (error) {
+      if (isMissing(error)) return null
+      throw error
+    }
+  }
+
+  /** Stores lines behind those that are there. Durable when it resolves; after a failure nothing counts as stored. */
+  async append(lines: Uint8Array, after: Omit<Stored, 'bytes'>, beforeCounted: () => Promise<void>): Promise<void> {
+    const { places, edge } = this.#parts
+    const before = this.stored.bytes
+    await this.#cut(before)
+    {
+      await using file = await open(this.#path, 'a', FILE_MODE)
+      await file.writeFile(lines)
+      await file.datasync()
+    }
+    if (before === 0) await syncFolders(this.#parts)
+    await beforeCounted()
+    await places.keep(edge, { ...after, bytes: before + lines.length })
+  }
+
+  /** Takes away what was never acknowledged. */
+  async #cut(bytes: number): Promise<void> {
+    try {
+      await truncate(this.#path, bytes)
+    } catch (error) {
+      if (!isMissing(error) || bytes > 0) throw error
+    }
+  }
+}
+
+/** A new file survives power loss only once its folders were synced. */
+async function syncFolders({ dir, edge }: EdgeStoreParts): Promise<void> {
+  for (const folder of [join(dir, edge), dir]) {
+    await using handle = await open(folder, 'r')
+    await handle.sync()
+  }
+}

@@ -1,0 +1,24 @@
+/** Somebody who decides approvals, as the admin API knows them: `user:ada`, or `token:admin`. */
+interface Approver {
+  readonly by: string
+  readonly groups: readonly string[]
+}
+
+/** May they approve now, as far as the edge is concerned? */
+export type ApproverCheck = (approver: Approver) => boolean
+
+export interface ApproversOptions {
+  readonly connected: () => boolean
+  /** `offline.localApprovers`, `user:<name>` or groups; none while `offline.approvals` is `deny`. */
+  readonly local: readonly string[]
+}
+
+/** Who may approve while the edge is disconnected (document 3, `offline.approvals`). Anybody may deny. */
+export function createApproverCheck({ connected, local }: ApproversOptions): ApproverCheck {
+  const entries = new Set(local)
+  return ({ by, groups }) => {
+    if (connected() || entries.has(by)) return true
+    // A group whose name reads like a user is nobody.
+    return groups.some((group) => !group.startsWith('user:') && entries.has(group))
+  }
+}

@@ -1,0 +1,177 @@
+import { readText } from '@plat/config'
+import { type Clock, type Ids, parseStrict, reasonOf, rfc3339Micros } from '@plat/core'
+import type { Dialer } from '@plat/http'
+import type { Signer } from '@plat/keys'
+import { type SegmentSeal, sealIdOf, segmentBytes, signSeal } from '@plat/ledger'
+import type { Log } from '@plat/process'
+import { isObject } from '@plat/tokens'
+import type { Contact } from './contact.ts'
+import type { Spool, Spooled } from './spool.ts'
+
+/** Longest answer of a collector that is read, and longest token and bundle of authorities, in bytes. */
+const MAX_ANSWER_BYTES = 64 * 1024
+const MAX_TOKEN_BYTES = 16 * 1024
+const MAX_CA_BYTES = 1024 * 1024
+
+/** Block `offline.forward`. */
+export interface ForwardConfig {
+  readonly url: string
+  readonly tokenFile: string
+  readonly caFile: string
+  readonly intervalSeconds: number
+  readonly maxBackoffSeconds: number
+  readonly timeoutSeconds: number
+}
+
+export interface ForwarderOptions {
+  readonly config: ForwardConfig
+  readonly edge: string
+  readonly ledgerId: string
+  readonly spool: Spool
+  readonly contact: Contact
+  readonly signer: () => Promise<Signer>
+  readonly dialer: Dialer
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+  /** A round failed. */
+  readonly onError: () => void
+}
+
+/**
+ * Hands segments to the collector: each round asks how far it is, then sends what it lacks, in order. A round that fails is followed by
+ * a longer pause.
+ */
+export class Forwarder {
+  readonly #options: ForwarderOptions
+  readonly #url: string
+  #failures = 0
+  #told = ''
+  #cancel: () => void = () => {}
+  #round: Promise<void> | null = null
+  #closed = false
+
+  constructor(options: ForwarderOptions) {
+    this.#options = options
+    this.#url = `${options.config.url.replace(/\/+$/, '')}/v1/audit/segments`
+  }
+
+  /** Begins the rounds, the first one now. */
+  start(): void {
+    this.#round = this.#run().finally(() => {
+      this.#round = null
+      if (!this.#closed) this.#cancel = this.#options.clock.after(this.#pauseMs(), () => this.start())
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#cancel()
+    await this.#round
+  }
+
+  /** Doubles with each failure, a little apart for each edge, so that a collector that comes back is not met by all at once. */
+  #pauseMs(): number {
+    const { config, ids } = this.#options
+    const { intervalSeconds, maxBackoffSeconds } = config
+    if (this.#failures === 0) return intervalSeconds * 1000
+    const longest = Math.max(intervalSeconds, maxBackoffSeconds) * 1000
+    const [dice = 0] = ids.random(1)
+    return Math.min(longest, intervalSeconds * 1000 * 2 ** Math.min(this.#failures, 20)) * (1 - dice / 1024)
+  }
+
+  async #run(): Promise<void> {
+    const { log, onError } = this.#options
+    try {
+      await this.#ask()
+      for (const segment of this.#options.spool.waiting()) {
+        if (this.#closed) return
+        await this.#forward(segment)
+      }
+      if (this.#failures > 0) log.info({ url: this.#url }, 'segments are forwarded again')
+      this.#failures = 0
+      this.#told = ''
+    } catch (error) {
+      this.#failures++
+      onError()
+      const problem = reasonOf(error)
+      if (problem !== this.#told) log.error({ url: this.#url, problem }, 'segments cannot be forwarded')
+      this.#told = problem
+    }
+  }
+
+  /** A seal over nothing: its answer says how far the collector is, and that it is there. */
+  async #ask(): Promise<void> {
+    const { edge, ledgerId, spool, signer, clock } = this.#options
+    const { seq, hash } = spool.sealed
+    const at = rfc3339Micros(clock.now())
+    const seal: SegmentSeal = {
+      edge,
+      ledgerId,
+      from: seq + 1,
+      to: seq,
+      prev: hash,
+      head: hash,
+      bytes: 0,
+      since: at,
+      at,
+    }
+    const text = await signSeal(await signer(), seal)
+    await this.#send(text, segmentBytes(text, new Uint8Array()))
+  }
+
+  async #forward(segment: Spooled): Promise<void> {
+    const bytes = await this.#options.spool.read(segment)
+    if (bytes === null) return
+    const text = bytes.toString('latin1', 0, bytes.indexOf('\n'))
+    await this.#send(text, bytes, () => this.#options.spool.forwarded(segment.seal.to))
+  }
+
+  /** Throws unless the collector took it and its receipt counts; `taken` is done in between. */
+  async #send(seal: string, bytes: Buffer, taken: () => Promise<void> = async () => {}): Promise<void> {
+    const { config, dialer, contact } = this.#options
+    const answer = await dialer.fetchBytes(this.#url, 'sink', {
+      method: 'POST',
+      headers: { 'content-type': 'application/vnd.plat.segment', ...(await this.#authorization()) },
+      body: bytes,
+      maxBytes: MAX_ANSWER_BYTES,
+      timeoutMs: config.timeoutSeconds * 1000,
+      ...(await this.#authorities()),
+    })
+    const said = objectOf(answer.bytes)
+    if (answer.status !== 200) {
+      const why = typeof said.message === 'string' ? said.message : 'no reason given'
+      throw new Error(`the collector answered ${answer.status}: ${why}`)
+    }
+    await taken()
+    const problem =
+      typeof said.receipt === 'string' ? await contact.hear(said.receipt, sealIdOf(seal)) : 'there is no receipt in it'
+    if (problem !== null) throw new Error(`the answer of the collector does not count: ${problem}`)
+  }
+
+  /** Read for each request: whoever renews the token replaces the file. */
+  async #authorization(): Promise<Record<string, string>> {
+    const { tokenFile } = this.#options.config
+    if (tokenFile === '') return {}
+    const token = (await readText(tokenFile, MAX_TOKEN_BYTES))?.trim() ?? ''
+    if (token === '') throw new Error(`offline.forward.tokenFile ${tokenFile} cannot be read, or is empty`)
+    return { authorization: `Bearer ${token}` }
+  }
+
+  async #authorities(): Promise<{ caPEM?: string }> {
+    const { caFile } = this.#options.config
+    if (caFile === '') return {}
+    const caPEM = await readText(caFile, MAX_CA_BYTES)
+    if (caPEM === null) throw new Error(`offline.forward.caFile ${caFile} cannot be read`)
+    return { caPEM }
+  }
+}
+
+function objectOf(bytes: Uint8Array): Readonly<Record<string, unknown>> {
+  try {
+    const value = parseStrict(bytes)
+    return isObject(value) ? value : {}
+  } catch {
+    return {}
+  }
+}

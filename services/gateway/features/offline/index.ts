@@ -1,0 +1,175 @@
+import type { Clock, Ids } from '@plat/core'
+import type { Dialer } from '@plat/http'
+import type { Signer } from '@plat/keys'
+import { type Ledgers, ledgerPage } from '@plat/ledger'
+import type { Log } from '@plat/process'
+import { type KeySource, pemSource } from '@plat/tokens'
+import type { Stage } from '../../pipeline/stage.ts'
+import { type ApproverCheck, createApproverCheck } from './approvers.ts'
+import { Contact } from './contact.ts'
+import { Edge } from './edge.ts'
+import { type ForwardConfig, Forwarder } from './forwarder.ts'
+import { ReceiptFolder } from './receipts.ts'
+import { Sealer } from './sealer.ts'
+import { Spool } from './spool.ts'
+import { AT_EASE, createOfflineStage, type OfflineRule } from './stage.ts'
+
+export type { ApproverCheck } from './approvers.ts'
+export { offlineBlock } from './config.ts'
+
+/** What an edge tells metrics: each is asked whenever it is shown. */
+export interface OfflineGauges {
+  unforwardedRecords(): number
+  oldestUnforwardedSeconds(): number
+  /** Seconds since the epoch; 0: nothing was acknowledged yet. */
+  lastAck(): number
+  ackedSeq(): number
+  spoolBytes(): number
+  spoolMaxBytes(): number
+  spoolFull(): boolean
+  connected(): boolean
+}
+
+export interface OfflineMetrics {
+  gauges(gauges: OfflineGauges): void
+  forwardFailed(): void
+  denied(rule: OfflineRule): void
+}
+
+export interface OfflineOptions {
+  readonly config: {
+    readonly auditPath: string
+    readonly revocationsFile: string
+    readonly offline: {
+      readonly enabled: boolean
+      readonly edgeId: string
+      readonly spoolDir: string
+      readonly spoolMaxBytes: number
+      readonly fullPolicy: 'failClosed' | 'dropOldestForwarded'
+      readonly segmentMaxRecords: number
+      readonly sealIntervalSeconds: number
+      readonly collectorKeyFiles: readonly string[]
+      readonly forward: ForwardConfig
+      readonly receiptDropDir: string
+      readonly disconnectedAfterSeconds: number
+      readonly maxRevocationStalenessSeconds: number
+      readonly highRiskTools: readonly string[]
+      readonly approvals: 'deny' | 'localApprovers'
+      readonly localApprovers: readonly string[]
+    }
+  }
+  readonly ledgers: Ledgers
+  /** The key of `auditCheckpointKey`, as it is now. */
+  readonly signer: () => Promise<Signer>
+  readonly dialer: Dialer
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+  readonly metrics: OfflineMetrics
+}
+
+/** An edge that works while it is disconnected. */
+export interface OfflineFeature {
+  readonly stage: Stage<'offline', 'target' | 'pin' | 'decision', never>
+  /** Asked before somebody approves a call. */
+  readonly mayApprove: ApproverCheck
+  close(): Promise<void>
+}
+
+/**
+ * The edge (document 3, `offline`), when it is switched on. Rejects when the spool belongs to another ledger or cannot be read, and
+ * when a key of a collector cannot be.
+ */
+export async function createOffline(options: OfflineOptions): Promise<OfflineFeature> {
+  const { config, ledgers, signer, clock, log, metrics } = options
+  const { offline } = config
+  const staged = { highRiskTools: offline.highRiskTools, onDenied: (rule: OfflineRule) => metrics.denied(rule) }
+  if (!offline.enabled) {
+    return { stage: createOfflineStage({ ...staged, standing: AT_EASE }), mayApprove: () => true, async close() {} }
+  }
+  await using started = new AsyncDisposableStack()
+  const edge = offline.edgeId
+  const ledgerId = await idOf(config.auditPath)
+  const dir = offline.spoolDir || `${config.auditPath}.spool`
+  const spool = await Spool.open({ dir, edge, ledgerId, maxBytes: offline.spoolMaxBytes, log })
+  const head = () => ledgers.of('').head()
+  const sealer = new Sealer({
+    spool,
+    ledgerPath: config.auditPath,
+    ledgerId,
+    edge,
+    head,
+    signer,
+    maxRecords: offline.segmentMaxRecords,
+    intervalMs: offline.sealIntervalSeconds * 1000,
+    dropsForwarded: offline.fullPolicy === 'dropOldestForwarded',
+    clock,
+  })
+  const keys = started.adopt(pemSource(offline.collectorKeyFiles, { clock, log }), (source: KeySource) =>
+    source.close(),
+  )
+  await keys.start()
+  const contact = new Contact({ edge, ledgerId, keys, spool, hashOf: (seq) => sealer.hashOf(seq), clock, log })
+  const asksLocally = offline.approvals === 'localApprovers'
+  const here = new Edge({
+    sealer,
+    spool,
+    contact,
+    disconnectedAfterMs: offline.disconnectedAfterSeconds * 1000,
+    maxStalenessMs: offline.maxRevocationStalenessSeconds * 1000,
+    revocationsFile: config.revocationsFile,
+    asksLocally,
+    clock,
+    log,
+  })
+  started.adopt(here, (one) => one.close())
+  metrics.gauges(gaugesOf(here, spool, offline.spoolMaxBytes, () => head().seq))
+  await here.start()
+  startExchange(options, { ledgerId, spool, contact }, started)
+  const open = started.move()
+  const connected = () => here.connected
+  return {
+    stage: createOfflineStage({ ...staged, standing: here.standing }),
+    mayApprove: createApproverCheck({ connected, local: asksLocally ? offline.localApprovers : [] }),
+    close: () => open.disposeAsync(),
+  }
+}
+
+/** The ways in which segments leave and receipts come, as far as they are configured. */
+function startExchange(
+  { config: { offline }, signer, dialer, clock, ids, log, metrics }: OfflineOptions,
+  { ledgerId, spool, contact }: { ledgerId: string; spool: Spool; contact: Contact },
+  started: AsyncDisposableStack,
+): void {
+  const { edgeId: edge, forward, receiptDropDir } = offline
+  const onError = () => metrics.forwardFailed()
+  if (forward.url !== '') {
+    const parts = { config: forward, edge, ledgerId, spool, contact, signer, dialer, clock, ids, log, onError }
+    const forwarder = started.adopt(new Forwarder(parts), (one) => one.close())
+    forwarder.start()
+  }
+  if (receiptDropDir !== '') {
+    const everyMs = forward.intervalSeconds * 1000
+    const folder = new ReceiptFolder({ dir: receiptDropDir, everyMs, edge, contact, clock, log, onError })
+    started.adopt(folder, (one) => one.close())
+    void folder.look()
+  }
+}
+
+async function idOf(ledgerPath: string): Promise<string> {
+  const [genesis] = (await ledgerPage(ledgerPath, { from: 0, to: null, limit: 1, wants: () => true })).items
+  return String(genesis?.rec.ledgerId)
+}
+
+function gaugesOf(edge: Edge, spool: Spool, spoolMaxBytes: number, headSeq: () => number): OfflineGauges {
+  return {
+    unforwardedRecords: () => headSeq() - Math.max(spool.progress.forwarded, spool.progress.acked),
+    oldestUnforwardedSeconds: () => edge.oldestUnforwardedMs / 1000,
+    lastAck: () => spool.progress.ackedAt / 1000,
+    ackedSeq: () => spool.progress.acked,
+    spoolBytes: () => spool.bytes,
+    spoolMaxBytes: () => spoolMaxBytes,
+    spoolFull: () => edge.standing.full,
+    connected: () => edge.connected,
+  }
+}

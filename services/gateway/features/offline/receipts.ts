@@ -1,0 +1,71 @@
+import { readdir, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { readText } from '@plat/config'
+import { type Clock, reasonOf } from '@plat/core'
+import { readSegmentReceipt } from '@plat/ledger'
+import type { Log } from '@plat/process'
+import type { Contact } from './contact.ts'
+
+/** Longest receipt, in bytes. */
+const MAX_RECEIPT_BYTES = 16 * 1024
+
+export interface ReceiptFolderOptions {
+  /** `offline.receiptDropDir` */
+  readonly dir: string
+  readonly everyMs: number
+  readonly edge: string
+  readonly contact: Contact
+  readonly clock: Clock
+  readonly log: Log
+  readonly onError: () => void
+}
+
+/** Takes receipts that people carry: `<dir>/*.receipt`. One that counts goes away, one that does not is renamed; those of other edges stay. */
+export class ReceiptFolder {
+  readonly #options: ReceiptFolderOptions
+  readonly #stop: () => void
+  #looking: Promise<void> | null = null
+
+  constructor(options: ReceiptFolderOptions) {
+    this.#options = options
+    this.#stop = options.clock.every(options.everyMs, () => void this.look())
+  }
+
+  /** Never rejects; looks do not overlap. */
+  look(): Promise<void> {
+    const { dir, log, onError } = this.#options
+    this.#looking ??= this.#look()
+      .catch((error: unknown) => {
+        onError()
+        log.error({ dir, error: reasonOf(error) }, 'offline.receiptDropDir cannot be used')
+      })
+      .finally(() => {
+        this.#looking = null
+      })
+    return this.#looking
+  }
+
+  async close(): Promise<void> {
+    this.#stop()
+    await this.#looking
+  }
+
+  async #look(): Promise<void> {
+    const { dir, edge, contact, log, onError } = this.#options
+    const names = (await readdir(dir)).filter((name) => name.endsWith('.receipt') && !name.startsWith('.'))
+    for (const name of names.toSorted()) {
+      const path = join(dir, name)
+      const text = (await readText(path, MAX_RECEIPT_BYTES))?.trim() ?? ''
+      const receipt = readSegmentReceipt(text)
+      if (receipt !== null && receipt.says.edge !== edge) continue
+      const problem = await contact.hear(text, null)
+      if (problem === null) {
+        await rm(path, { force: true })
+      } else {
+        onError()
+        log.error({ path, problem }, 'a receipt does not count')
+        await rename(path, `${path}.refused`)
+      }
+    }
+  }
+}

@@ -1,0 +1,75 @@
+import { glob } from '@plat/core'
+import { type Call, type Denial, deny } from '../../call/index.ts'
+import { admitted, type Stage, stage } from '../../pipeline/stage.ts'
+
+/** Why an edge refuses a call (`plat_gateway_offline_denials_total`). */
+export const RULES = ['spool-full', 'revocation-stale', 'approval-offline'] as const
+export type OfflineRule = (typeof RULES)[number]
+
+/** How an edge stands. Changed in place, once a second: calls only read it. */
+export interface Standing {
+  /** Nothing of what follows holds: all that most calls look at. */
+  calm: boolean
+  /** The spool takes no further records. */
+  full: boolean
+  /** The revocation list is older than `offline.maxRevocationStalenessSeconds`. */
+  stale: boolean
+  /** Nobody may be asked while the edge is disconnected. */
+  unasked: boolean
+}
+
+/** How every gateway stands that is no edge. */
+export const AT_EASE: Readonly<Standing> = { calm: true, full: false, stale: false, unasked: false }
+
+export interface OfflineStageOptions {
+  readonly standing: Readonly<Standing>
+  /** `offline.highRiskTools`: `server/tool` globs; none: every tool. */
+  readonly highRiskTools: readonly string[]
+  readonly onDenied: (rule: OfflineRule) => void
+}
+
+type Known = 'target' | 'pin' | 'decision'
+
+/** The stage `offline`: what an edge refuses while it is on its own. */
+export function createOfflineStage({
+  standing,
+  highRiskTools,
+  onDenied,
+}: OfflineStageOptions): Stage<'offline', Known, never> {
+  const globs = highRiskTools.map(glob)
+  const isHighRisk = (tool: string) => globs.length === 0 || globs.some((matches) => matches(tool))
+  const broken = (call: Call<Known>): OfflineRule | null => {
+    const { target, pin, decision } = call.facts
+    const tool = target.kind === 'model' ? null : target.tool
+    if (tool !== null && standing.full) return 'spool-full'
+    if (tool !== null && standing.stale && isHighRisk(`${target.server}/${tool}`)) return 'revocation-stale'
+    // A call of the second pass was let through by somebody who could be asked.
+    const asks = decision.action === 'require_approval' || pin?.approve === true
+    return standing.unasked && asks && call.pass === 1 ? 'approval-offline' : null
+  }
+  return stage({
+    name: 'offline',
+    needs: ['target', 'pin', 'decision'],
+    gives: [],
+    skipped: {},
+    admit(call) {
+      if (standing.calm) return admitted
+      const rule = broken(call)
+      if (rule === null) return admitted
+      onDenied(rule)
+      return DENIALS[rule]
+    },
+  })
+}
+
+const DENIALS: Readonly<Record<OfflineRule, Denial>> = {
+  'spool-full': deny(
+    'offline',
+    'the spool of this edge is full: no tool is called until a collector takes its records',
+  ),
+  'revocation-stale': deny('offline', 'this edge is disconnected, and its revocation list is too old for this tool'),
+  'approval-offline': deny(
+    'offline',
+    'this edge is disconnected, and nobody can be asked for the approval that this call needs',
+  ),
+}
