@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { TEST_ISSUER, type TestIssuer, testIssuer } from './identity.ts'
+import { policiesFile, testPolicy } from './policies.ts'
 
 /** Complaints that are kept; a gateway that says more has said enough. */
 const MAX_COMPLAINTS = 100
@@ -59,7 +60,7 @@ export async function startGatewayProcess({
   const dir = await mkdtemp(join(tmpdir(), 'plat-'))
   const files = {
     'pub.pem': String(issuer.signer.publicKey.key.export({ type: 'spki', format: 'pem' })),
-    'policies.json': JSON.stringify(policyFile(denied)),
+    'policies.json': policyFile(denied),
     'upstreams.json': JSON.stringify(upstreamsFile(servers)),
     'gateway.json': JSON.stringify({
       listen: '127.0.0.1:0',
@@ -130,16 +131,10 @@ function linesOf({ stdout, stderr }: { stdout: Readable; stderr: Readable }) {
   return { url, complaints }
 }
 
-function policyFile(denied: readonly string[]) {
+function policyFile(denied: readonly string[]): string {
   const deny = { name: 'denied', action: 'deny', match: { tools: [...denied] }, reason: 'denied by the test' }
   const rules = [...(denied.length === 0 ? [] : [deny]), { name: 'all', action: 'allow' }]
-  const policy = { name: 'default/assistant', namespace: 'default', agents: ['assistant'], mode: 'enforce' }
-  return {
-    version: 1,
-    generation: 1,
-    revision: 'sha256:test',
-    policies: [{ ...policy, defaultAction: 'deny', cedar: '', rules }],
-  }
+  return policiesFile([testPolicy({ name: 'default/assistant', rules })])
 }
 
 function upstreamsFile(servers: Readonly<Record<string, string>>) {

@@ -6,6 +6,7 @@ import { type TestContext, test } from 'node:test'
 import { writeWhole } from '@plat/resources'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
 import { startScriptedUpstream } from '@plat/testkit/mcp-upstream'
+import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
 
 async function started(t: TestContext): Promise<GatewayProcess> {
@@ -125,19 +126,13 @@ test('policies in force are told by number and generation, and each load by its 
   const dir = await mkdtemp(join(tmpdir(), 'plat-'))
   t.after(() => rm(dir, { recursive: true }))
   const policyFile = join(dir, 'policies.json')
-  const policy = (name: string) => ({
-    name: `default/${name}`,
-    namespace: 'default',
-    agents: ['assistant'],
-    mode: 'enforce',
-    defaultAction: 'deny',
-    cedar: '',
-    rules: [{ name: 'all', action: 'allow' }],
-  })
   const put = (generation: number, ...names: string[]) =>
     writeWhole(
       policyFile,
-      JSON.stringify({ version: 1, generation, revision: `sha256:${generation}`, policies: names.map(policy) }),
+      policiesFile(
+        names.map((name) => testPolicy({ name: `default/${name}` })),
+        generation,
+      ),
     )
   await put(3, 'a')
   const gateway = await startGatewayProcess({

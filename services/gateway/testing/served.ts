@@ -8,6 +8,7 @@ import { testProver } from '@plat/testkit/dpop'
 import type { TestIssuer } from '@plat/testkit/identity'
 import { type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { startModelServer } from '@plat/testkit/model-server'
+import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { certified, keyOf } from './certified.ts'
 import { folder, started, TOKEN } from './started.ts'
 
@@ -125,7 +126,7 @@ async function configured(t: TestContext, tls: object): Promise<object> {
   const model = await startModelServer()
   t.after(() => model.close())
   await writeFile(join(dir, 'upstreams.json'), JSON.stringify(upstreamsFile(upstream.url)))
-  await writeFile(join(dir, 'policies.json'), JSON.stringify(policyFile()))
+  await writeFile(join(dir, 'policies.json'), policyFile())
   return {
     tls: { ...tls, svidMode: 'optional' },
     dpop: { publicURL: PUBLIC },
@@ -167,17 +168,11 @@ function upstreamsFile(url: string): object {
   return { version: 1, servers, bindings: {}, agentWeb: {} }
 }
 
-function policyFile(): object {
+function policyFile(): string {
   const rules = [
     { name: 'all', action: 'allow' },
     { name: 'no', action: 'deny', match: { tools: ['forbidden'] } },
     { name: 'ask', action: 'require_approval', match: { tools: ['careful'] } },
   ]
-  const policy = { name: 'default/all', namespace: 'default', agents: ['assistant'], mode: 'enforce', cedar: '', rules }
-  return {
-    version: 1,
-    generation: 1,
-    revision: 'sha256:test',
-    policies: [{ ...policy, defaultAction: 'deny' }],
-  }
+  return policiesFile([testPolicy({ rules })])
 }

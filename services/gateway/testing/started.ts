@@ -7,6 +7,7 @@ import { formatProblem } from '@plat/config'
 import { buildInfo, systemClock, systemIds } from '@plat/core'
 import { type Log, silentLog } from '@plat/process'
 import { type TestIssuer, testIssuer } from '@plat/testkit/identity'
+import { policiesFile } from '@plat/testkit/policies'
 import { loadGatewayConfig } from '../config.ts'
 import { type Gateway, startGateway } from '../gateway.ts'
 
@@ -38,28 +39,11 @@ export async function started(t: TestContext, own: object, drained = false, log:
     auditPath: join(dir, 'audit.jsonl'),
   }
   await writeFile(join(dir, 'gateway.json'), JSON.stringify({ ...least, ...own }))
-  await writeFile(join(dir, 'policies.json'), JSON.stringify(ALLOW_ALL))
+  await writeFile(join(dir, 'policies.json'), policiesFile())
   const loaded = loadGatewayConfig({ env: {}, flags: { config: join(dir, 'gateway.json'), listen: '' } })
   if (!loaded.ok) assert.fail(loaded.problems.map(formatProblem).join('\n'))
   const shared = { clock: systemClock, ids: systemIds(systemClock), log, build: buildInfo('gateway') }
   const gateway = await startGateway({ ...shared, config: loaded.config, env: { PLAT_ADMIN_TOKEN: TOKEN } })
   if (!drained) t.after(() => gateway.drain())
   return { gateway, issuer }
-}
-
-const ALLOW_ALL = {
-  version: 1,
-  generation: 1,
-  revision: 'sha256:test',
-  policies: [
-    {
-      name: 'default/all',
-      namespace: 'default',
-      agents: ['assistant'],
-      mode: 'enforce',
-      defaultAction: 'deny',
-      cedar: '',
-      rules: [{ name: 'all', action: 'allow' }],
-    },
-  ],
 }

@@ -7,17 +7,7 @@ import { verifyLedger } from '@plat/ledger'
 import { type GatewayProcess, ledgerLines, startGatewayProcess } from '@plat/testkit/gateway'
 import { type ModelServer, startModelServer } from '@plat/testkit/model-server'
 import { until } from '@plat/testkit/until'
-
-const MAX_TOKENS = 100
-const ask = JSON.stringify({
-  model: 'small-1',
-  messages: [{ role: 'user', content: 'Say hello.' }],
-  max_tokens: MAX_TOKENS,
-})
-/** The prompt is bounded by its bytes; a token of input costs one micro-unit, one of output ten. */
-const INPUT = Buffer.byteLength(ask)
-const HOLD = INPUT + 10 * MAX_TOKENS
-const prices = { version: 1, currency: 'USD', id: 'test', models: { 'openai/*': { input: '1', output: '10' } } }
+import { ask, HOLD, INPUT, MAX_TOKENS, PRICES } from './testing.ts'
 
 let upstream: ModelServer
 let dir = ''
@@ -25,7 +15,7 @@ let dir = ''
 beforeEach(async () => {
   upstream = await startModelServer()
   dir = await mkdtemp(join(tmpdir(), 'plat-'))
-  await writeFile(join(dir, 'prices.json'), JSON.stringify(prices))
+  await writeFile(join(dir, 'prices.json'), JSON.stringify(PRICES))
 })
 afterEach(async () => {
   await upstream.close()
@@ -220,7 +210,7 @@ test('under a budget a model without a price is refused, and prices that come la
     const refused = await complete(gateway)
     assert.deepEqual([refused.status, refused.code], [403, 'price_unknown'])
     assert.equal(upstream.calls.length, 0)
-    await writeFile(join(dir, 'prices.json'), JSON.stringify(prices))
+    await writeFile(join(dir, 'prices.json'), JSON.stringify(PRICES))
     await until(async () => (await complete(gateway)).status === 200, 'the price read')
   } finally {
     await gateway.close()

@@ -8,17 +8,9 @@ import { verifyLedger } from '@plat/ledger'
 import { type GatewayProcess, ledgerLines, startGatewayProcess } from '@plat/testkit/gateway'
 import { type ModelServer, startModelServer } from '@plat/testkit/model-server'
 import { until } from '@plat/testkit/until'
+import { ask, HOLD, INPUT, MAX_TOKENS, PRICES } from './testing.ts'
 
 const ADMIN = 'the-admin-token-of-this-test-1234567890'
-const MAX_TOKENS = 100
-const ask = JSON.stringify({
-  model: 'small-1',
-  messages: [{ role: 'user', content: 'Say hello.' }],
-  max_tokens: MAX_TOKENS,
-})
-/** The prompt is bounded by its bytes; a token of input costs one micro-unit, one of output ten. */
-const INPUT = Buffer.byteLength(ask)
-const HOLD = INPUT + 10 * MAX_TOKENS
 const DAY = 'Agent/default/assistant/day'
 const MONTH = 'BudgetPolicy/default/everybody/month'
 
@@ -31,8 +23,7 @@ beforeEach(async () => {
   // Each call costs what it holds, so that sums are simple.
   upstream.answers({ text: ['Hello'], usage: { prompt: INPUT, completion: MAX_TOKENS } })
   dir = await mkdtemp(join(tmpdir(), 'plat-'))
-  const models = { 'openai/*': { input: '1', output: '10' } }
-  await writeFile(join(dir, 'prices.json'), JSON.stringify({ version: 1, currency: 'USD', id: 'test', models }))
+  await writeFile(join(dir, 'prices.json'), JSON.stringify(PRICES))
 })
 afterEach(async () => {
   for (const gateway of running.splice(0)) await gateway.close()

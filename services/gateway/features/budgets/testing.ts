@@ -92,3 +92,17 @@ export function budgetParts(capMicros: number | null, more: readonly Selecting[]
   const table = new BudgetTable(null, [...session, ...more])
   return { budgetsOf: () => table, calendar: new Calendar('UTC') }
 }
+
+/** Output tokens that `ask` may have. */
+export const MAX_TOKENS = 100
+/** A call of a model, as agents send it. */
+export const ask = JSON.stringify({
+  model: 'small-1',
+  messages: [{ role: 'user', content: 'Say hello.' }],
+  max_tokens: MAX_TOKENS,
+})
+/** A pricing file by which a token of input costs one micro-unit, and one of output ten. */
+export const PRICES = { version: 1, currency: 'USD', id: 'test', models: { 'openai/*': { input: '1', output: '10' } } }
+/** What the prompt of `ask` can cost, bounded by its bytes, and what all of it can; in micro-units. */
+export const INPUT = Buffer.byteLength(ask)
+export const HOLD = INPUT + 10 * MAX_TOKENS

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
 import { type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
+import { policiesFile, testPolicy } from '@plat/testkit/policies'
 
 /** So long that no test meets its end, in seconds. */
 const A_LONG_WINDOW = 100_000_000
@@ -27,14 +28,9 @@ async function setUp(t: TestContext, rules: readonly object[], config: object = 
     const answer = { jsonrpc: '2.0', id, result: { content: [{ type: 'text', text: 'done' }] } }
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer))
   })
-  const policy = { name: 'default/p', namespace: 'default', agents: ['assistant'], mode: 'enforce', cedar: '', rules }
-  const policies = [{ ...policy, defaultAction: 'deny' }]
   const tools = { 'default/notes/*': { perCall: '0.002' } }
   await Promise.all([
-    writeFile(
-      join(dir, 'policies.json'),
-      JSON.stringify({ version: 1, generation: 1, revision: 'sha256:test', policies }),
-    ),
+    writeFile(join(dir, 'policies.json'), policiesFile([testPolicy({ rules })])),
     writeFile(join(dir, 'prices.json'), JSON.stringify({ version: 1, currency: 'EUR', id: 'p', tools })),
   ])
   const files = {

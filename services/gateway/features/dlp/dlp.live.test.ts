@@ -6,6 +6,7 @@ import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
 import { type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
+import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
 import { JWT, PEM, random } from './testing/samples.ts'
 
@@ -17,25 +18,14 @@ const SERVERS = ['notes', 'payments', 'crm', 'public', 'lost', 'own']
 const ADMIN = 'a-token-of-the-test'
 
 /** Everything is allowed, but to pay a person has to say yes. */
-const policies = {
-  version: 1,
-  generation: 1,
-  revision: 'sha256:test',
-  policies: [
-    {
-      name: 'default/all',
-      namespace: 'default',
-      agents: ['assistant'],
-      mode: 'enforce',
-      defaultAction: 'deny',
-      cedar: '',
-      rules: [
-        { name: 'all', action: 'allow' },
-        { name: 'ask', action: 'require_approval', match: { tools: ['pay'] } },
-      ],
-    },
-  ],
-}
+const policies = policiesFile([
+  testPolicy({
+    rules: [
+      { name: 'all', action: 'allow' },
+      { name: 'ask', action: 'require_approval', match: { tools: ['pay'] } },
+    ],
+  }),
+])
 
 let dir: string
 let upstream: ScriptedUpstream
@@ -54,7 +44,7 @@ before(async () => {
   const upstreamsFile = path.join(dir, 'upstreams.json')
   await writeFile(upstreamsFile, JSON.stringify({ version: 1, servers, bindings: {}, agentWeb: {} }))
   const policyFile = path.join(dir, 'policies.json')
-  await writeFile(policyFile, JSON.stringify(policies))
+  await writeFile(policyFile, policies)
   gateway = await startGatewayProcess({
     servers: Object.fromEntries(SERVERS.map((name) => [name, upstream.url])),
     env: { PLAT_ADMIN_TOKEN: ADMIN },

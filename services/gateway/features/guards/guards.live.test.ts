@@ -8,6 +8,7 @@ import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
 import { closed, listening } from '@plat/testkit/local'
 import { type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { type ModelServer, startModelServer } from '@plat/testkit/model-server'
+import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
 
 let dir: string
@@ -76,10 +77,8 @@ before(async () => {
     { ...dead('open'), tools: ['open'] },
   ]
   await writeFile(path.join(dir, 'key'), 'first\n')
-  const policy = { name: 'default/p', namespace: 'default', agents: ['assistant'], mode: 'enforce', cedar: '', rules }
   const policyFile = path.join(dir, 'policies.json')
-  const policies = [{ ...policy, defaultAction: 'deny' }]
-  await writeFile(policyFile, JSON.stringify({ version: 1, generation: 1, revision: 'sha256:t', policies }))
+  await writeFile(policyFile, policiesFile([testPolicy({ rules })]))
   gateway = await startGatewayProcess({
     servers: { notes: upstream.url },
     scopes: ['models:small', 'models:strict'],

@@ -3,16 +3,14 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { json, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
+import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
 import { folder, started } from '../../testing/started.ts'
 
 const CALL = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{}}}'
 
 function policies(generation: number, action: 'allow' | 'deny'): string {
-  const policy = { name: 'default/all', namespace: 'default', agents: ['assistant'], mode: 'enforce', cedar: '' }
-  const rules = [{ name: 'all', action }]
-  const revision = `sha256:${generation}`
-  return JSON.stringify({ version: 1, generation, revision, policies: [{ ...policy, defaultAction: 'deny', rules }] })
+  return policiesFile([testPolicy({ rules: [{ name: 'all', action }] })], generation)
 }
 
 test('policyFile decides, and is read again every policyReloadSeconds; a broken one leaves the last in force', async (t) => {

@@ -6,6 +6,7 @@ import { after, before, test } from 'node:test'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
 import { testIssuer } from '@plat/testkit/identity'
 import { type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
+import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
 
 const issuer = testIssuer()
@@ -40,11 +41,9 @@ async function start(): Promise<GatewayProcess> {
     'default/notes': { ...plain, trust: 'trusted', toolLabels },
     'default/web': { ...plain, trust: 'untrusted' },
   }
-  const policy = { name: 'default/p', namespace: 'default', agents: ['assistant'], mode: 'enforce', cedar: '', rules }
-  const policies = { version: 1, generation: 1, revision: 'sha256:t', policies: [{ ...policy, defaultAction: 'deny' }] }
   const files = { upstreamsFile: path.join(dir, 'upstreams.json'), policyFile: path.join(dir, 'policies.json') }
   await writeFile(files.upstreamsFile, JSON.stringify({ version: 1, servers, bindings: {}, agentWeb: {} }))
-  await writeFile(files.policyFile, JSON.stringify(policies))
+  await writeFile(files.policyFile, policiesFile([testPolicy({ rules })]))
   const kept = { taintStorePath: path.join(dir, 'taints.jsonl'), auditPath: path.join(dir, 'audit.jsonl') }
   return startGatewayProcess({ servers: {}, issuer, config: { ...files, ...kept } })
 }

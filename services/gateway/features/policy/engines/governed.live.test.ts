@@ -3,21 +3,11 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { json, type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
+import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
 import { folder, started } from '../../../testing/started.ts'
 
 type Members = Readonly<Record<string, unknown>>
-
-const policy = (more: Members) => ({
-  name: 'default/all',
-  namespace: 'default',
-  agents: ['assistant'],
-  mode: 'enforce',
-  defaultAction: 'deny',
-  cedar: '',
-  rules: [{ name: 'all', action: 'allow' }],
-  ...more,
-})
 
 interface Ground {
   readonly engine: ScriptedUpstream
@@ -41,7 +31,7 @@ async function ground(t: TestContext, policies: readonly Members[], rego: Member
     return json(JSON.stringify({ jsonrpc: '2.0', id: 1, result }))(request, response)
   })
   const policyFile = join(dir, 'policies.json')
-  await writeFile(policyFile, JSON.stringify({ version: 1, generation: 1, revision: 'sha256:1', policies }))
+  await writeFile(policyFile, policiesFile(policies))
   const auditPath = join(dir, 'audit.jsonl')
   const { gateway, issuer } = await started(t, {
     policyFile,
@@ -86,7 +76,7 @@ async function ground(t: TestContext, policies: readonly Members[], rego: Member
 
 test('an engine that denies is obeyed: the caller, the record and the metrics say so', async (t) => {
   // Shows D3.metric.plat_gateway_rego_evaluations_total.
-  const { engine, upstream, call, records, metrics } = await ground(t, [policy({})], {})
+  const { engine, upstream, call, records, metrics } = await ground(t, [testPolicy({})], {})
   engine.answers(json('{"result": {"action": "deny", "reason": "not on Sundays"}}'))
   const { error, policy: by } = await call('read')
   assert.deepEqual([error, by, upstream.received.length], ['policy_denied', 'rego', 0])
@@ -109,7 +99,7 @@ test('an engine that denies is obeyed: the caller, the record and the metrics sa
 
 test('a list asks the engine once, whatever it holds, and hides what has no verdict', async (t) => {
   const hidden = { name: 'no', action: 'deny', match: { tools: ['write'] } }
-  const { engine, list } = await ground(t, [policy({ rules: [{ name: 'all', action: 'allow' }, hidden] })], {})
+  const { engine, list } = await ground(t, [testPolicy({ rules: [{ name: 'all', action: 'allow' }, hidden] })], {})
   engine.answers(json('{"result": {"tools": {"read": true, "write": true}}}'))
   assert.deepEqual(await list(), ['read'])
   assert.equal(engine.received.length, 1)
@@ -120,8 +110,8 @@ test('a list asks the engine once, whatever it holds, and hides what has no verd
 
 test('what is only tried out changes nothing, is counted by policy and verdict, and stands in the records', async (t) => {
   // Shows D3.metric.plat_gateway_dryrun_decisions_total.
-  const dry = policy({ name: 'default/dry', mode: 'dryRun', rules: [{ name: 'no', action: 'require_approval' }] })
-  const { engine, call, list, records, metrics } = await ground(t, [policy({}), dry], { enforcement: 'dryRun' })
+  const dry = testPolicy({ name: 'default/dry', mode: 'dryRun', rules: [{ name: 'no', action: 'require_approval' }] })
+  const { engine, call, list, records, metrics } = await ground(t, [testPolicy({}), dry], { enforcement: 'dryRun' })
   engine.answers(json('{"result": false}'))
   assert.deepEqual(await call('read'), { content: [] })
   assert.deepEqual(await list(), ['read', 'write', 'odd'])
@@ -138,7 +128,7 @@ test('what is only tried out changes nothing, is counted by policy and verdict, 
 
 test('a Cedar text of a policy decides beside its rules', async (t) => {
   const cedar = '@id("small") permit(principal, action, resource == Tool::"notes/read") when { context.args.n < 2 };'
-  const { call, list, records, metrics } = await ground(t, [policy({ cedar })], null)
+  const { call, list, records, metrics } = await ground(t, [testPolicy({ cedar })], null)
   assert.deepEqual(await call('read'), { content: [] })
   assert.equal((await call('write')).error, 'policy_denied')
   assert.deepEqual(await list(), ['read'])
