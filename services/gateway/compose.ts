@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { createAdmin } from './admin/index.ts'
 import { startFeatures, startPins } from './composition/features.ts'
 import { createPipeline } from './composition/pipeline.ts'
-import { mcpPlane, modelPlane } from './composition/planes.ts'
+import { a2aPlane, mcpPlane, modelPlane } from './composition/planes.ts'
 import { type GatewayOptions, openShared, type Shared } from './composition/shared.ts'
 import { openPeople, type People } from './features/identity/index.ts'
 import { createProfiling } from './features/listeners/index.ts'
@@ -51,10 +51,17 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
     handle: (exchange) => void runner.run(exchange, plane),
   })
   const { vault } = features
+  const a2a = a2aPlane(shared, features)
+  const agents = features.agents.route((exchange) => void runner.run(exchange, a2a))
   const urls = [config.identity.resourceBaseURL || null, vault.publicURL].filter((url) => url !== null)
   const started = starting.move()
   return {
-    routes: [mount('/mcp/', mcp), mount('/llm/', model), features.authenticator.metadata],
+    routes: [
+      mount('/mcp/', mcp),
+      mount('/llm/', model),
+      ...(agents === null ? [] : [agents]),
+      features.authenticator.metadata,
+    ],
     hosts: urls.map((url) => new URL(url).hostname),
     origins: vault.publicURL === null ? [] : [vault.publicURL.origin],
     metrics,

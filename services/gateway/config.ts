@@ -12,6 +12,7 @@ import {
 import type { Static } from 'typebox'
 import { Check } from 'typebox/value'
 import { adminBlock, adminOidcBlock } from './admin/config.ts'
+import { type A2aConfig, a2aBlock } from './features/a2a/config.ts'
 import {
   type ApprovalQuorumConfig,
   approvalPreviewBlock,
@@ -69,6 +70,7 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   adminOidcBlock,
   postureBlock,
   tokenVaultBlock,
+  a2aBlock,
   offlineBlock,
   auditCollectorBlock,
   ...unbuiltBlocks,
@@ -104,6 +106,7 @@ export type GatewayConfig = Readonly<
       offline: Readonly<Static<typeof offlineBlock.schema>>
       auditCollector: Readonly<Static<typeof auditCollectorBlock.schema>>
       tokenVault: TokenVaultConfig
+      a2a: A2aConfig
     }
 >
 
@@ -170,7 +173,7 @@ export function readConfigFile(path: string): { kind: 'text'; text: string } | {
 /** Gives a checked configuration without errors its type; throws when tables and types disagree. */
 export function typedConfig(config: Record<string, unknown>): GatewayConfig {
   const { tls, identity, dpop, dlp, captureArgs, adminAuth, approvalPreview, approvalQuorum } = config
-  const { modelRouting, cloudCredentials, policy, posture, offline, auditCollector, tokenVault } = config
+  const { modelRouting, cloudCredentials, policy, posture, offline, auditCollector, tokenVault, a2a } = config
   if (
     Check(listenersBlock.schema, config) &&
     Check(policyBlock.schema, config) &&
@@ -196,6 +199,7 @@ export function typedConfig(config: Record<string, unknown>): GatewayConfig {
     Check(cloudCredentialsBlock.schema, cloudCredentials) &&
     Check(postureBlock.schema, posture) &&
     Check(tokenVaultBlock.schema, tokenVault) &&
+    Check(a2aBlock.schema, a2a) &&
     Check(offlineBlock.schema, offline) &&
     Check(auditCollectorBlock.schema, auditCollector) &&
     typeof policy === 'object' &&
@@ -223,6 +227,7 @@ export function typedConfig(config: Record<string, unknown>): GatewayConfig {
       offline,
       auditCollector,
       tokenVault,
+      a2a,
     }
   }
   throw new Error('the tables of gateway.json accept what their types refuse')

@@ -1,4 +1,5 @@
 import type { AuditCollectorOptions } from './features/audit-collector/index.ts'
+import type { AgentsOptions } from './features/a2a/index.ts'
 import type { BudgetMetrics } from './features/budgets/index.ts'
 import type { CapturesParts } from './features/captures/index.ts'
 import type { CountHit } from './features/dlp/index.ts'
@@ -112,6 +113,15 @@ export function failoverMetrics(metrics: GatewayMetrics): FailoverMetrics {
   return {
     movedOn: (route, from, to) => failovers.inc({ route, from, to }),
     skipped: (route, endpoint, reason) => skips.inc({ route, endpoint, reason }),
+  }
+}
+
+/** What calls between agents count. */
+export function agentMetrics(metrics: GatewayMetrics): AgentsOptions['metrics'] {
+  const calls = metrics.counter('plat_gateway_a2a_calls_total')
+  return {
+    routes: (count) => metrics.gauge('plat_gateway_a2a_routes').set({}, count),
+    called: (hop, kind, decision) => calls.inc({ hop, kind, decision }),
   }
 }
 

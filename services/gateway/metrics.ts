@@ -4,14 +4,15 @@ import { errorTable } from './call/index.ts'
 import { REASONS, RESULTS } from './features/audit-collector/collector.ts'
 import { SCOPES as BUDGET_SCOPES } from './features/budgets/caps/budget.ts'
 import { RULES as OFFLINE_RULES } from './features/offline/stage.ts'
+import { A2A_METHODS } from './planes/a2a/methods.ts'
 import { KNOWN_METHODS } from './planes/mcp/classify.ts'
 import { MODEL_METHODS, SKIP_REASONS } from './planes/model/methods.ts'
 
 /** Every status that an answer can stand for: success, and the statuses of the error table. */
 const CODES = [...new Set(['200', '202', '204', ...Object.values(errorTable).map((row) => String(row.status))])]
 
-/** Methods of MCP and endpoints of models, and what a request without one is counted as: a stream, the end of a session, an answer. */
-const METHODS = [...KNOWN_METHODS, 'GET', 'DELETE', 'response', ...MODEL_METHODS]
+/** Methods of MCP and A2A and endpoints of models, and what a request without one is counted as: a stream, the end of a session, an answer. */
+const METHODS = [...KNOWN_METHODS, 'GET', 'DELETE', 'response', ...MODEL_METHODS, ...A2A_METHODS]
 
 /** Bounds in seconds of what an upstream takes (document 3: 0.005 to 30 s). */
 const UPSTREAM_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
@@ -27,6 +28,7 @@ const policy = { area: 'Policy', feature: '' }
 const revocation = { area: 'Revocation', feature: '' }
 const cost = { area: 'Cost', feature: '' }
 const models = { area: 'Models', feature: '' }
+const agents = { area: 'A2A and sandbox tools', feature: 'a2a' }
 const audit = { area: 'Audit', feature: '' }
 const forward = { area: 'Offline edge', feature: 'offline' }
 const collector = { area: 'Collector', feature: 'auditCollector' }
@@ -324,6 +326,20 @@ export const gatewayMetricRows = [
     help: 'Endpoints of model routes that failed too often and have not answered since',
   },
   {
+    ...agents,
+    name: 'plat_gateway_a2a_calls_total',
+    type: 'counter',
+    labels: { hop: ['in', 'out'], kind: A2A_METHODS, decision: ['allow', 'deny', 'require_approval'] },
+    help: 'Calls between agents by their method: in as the gateway took them, out as agents answered them',
+  },
+  {
+    ...agents,
+    name: 'plat_gateway_a2a_routes',
+    type: 'gauge',
+    labels: {},
+    help: 'Agents that other agents can call',
+  },
+  {
     ...audit,
     feature: 'sovereigntyPolicyFile',
     name: 'plat_gateway_audit_retention_below_ai_act',
@@ -467,6 +483,7 @@ export type GatewayMetrics = Registry<typeof gatewayMetricRows>
 export function createGatewayMetrics(build: BuildInfo, config: FeatureKeys): GatewayMetrics {
   const features = new Set<string>(FEATURE_KEYS.filter((key) => (config[key] ?? '') !== ''))
   for (const block of FEATURE_BLOCKS) if (config[block]?.enabled === true) features.add(block)
+  if ((config.a2a?.routesFile ?? '') !== '') features.add('a2a')
   return createRegistry(gatewayMetricRows, { component: 'gateway', build, features })
 }
 
@@ -476,5 +493,7 @@ const FEATURE_KEYS = ['auditCheckpointKey', 'sovereigntyPolicyFile'] as const
 const FEATURE_BLOCKS = ['offline', 'auditCollector'] as const
 type FeatureKeys = Readonly<
   Partial<Record<(typeof FEATURE_KEYS)[number], string>> &
-    Partial<Record<(typeof FEATURE_BLOCKS)[number], { readonly enabled: boolean }>>
+    Partial<Record<(typeof FEATURE_BLOCKS)[number], { readonly enabled: boolean }>> & {
+      readonly a2a?: { readonly routesFile: string }
+    }
 >

@@ -1,5 +1,4 @@
 import type { ConfigBlock } from '@plat/config'
-import { a2aBlock } from './features/a2a/config.ts'
 import { cibaBlock } from './features/ciba/config.ts'
 import { clientAuditBlock } from './features/client-audit/config.ts'
 import { configBundleBlock } from './features/config-bundle/config.ts'
@@ -40,7 +39,6 @@ export const unbuiltBlocks: readonly ConfigBlock[] = [
   webBlock,
   k8sOpsBlock,
   infraBlock,
-  a2aBlock,
   txnTokensBlock,
   cibaBlock,
   stateBackendBlock,

@@ -1,4 +1,5 @@
 import {
+  agentMetrics,
   authMetrics,
   budgetMetrics,
   captureMetrics,
@@ -13,6 +14,7 @@ import {
   serverMetrics,
   taintMetrics,
 } from '../counting.ts'
+import { createAgents } from '../features/a2a/index.ts'
 import { createApprovals } from '../features/approvals/index.ts'
 import { createAuditCollector } from '../features/audit-collector/index.ts'
 import { createBudgets } from '../features/budgets/index.ts'
@@ -29,6 +31,7 @@ import { createRevocations } from '../features/revocations/index.ts'
 import { createServers } from '../features/servers/index.ts'
 import { createTaint } from '../features/taint/index.ts'
 import { createTokenVault } from '../features/token-vault/index.ts'
+import { namedInCall } from '../planes/a2a/index.ts'
 import type { AskingPlane } from '../planes/mcp/index.ts'
 import { createDemand } from '../planes/model/index.ts'
 import type { Shared } from './shared.ts'
@@ -58,6 +61,7 @@ export async function startFeatures(shared: Shared) {
   const credentials = keep(createCredentials({ ...shared, userTokens: vault.tokens, sessionToken }))
   const servers = keep(createServers({ ...shared, missingScopes, credentials, metrics: serverMetrics(metrics) }))
   const models = keep(createModels({ ...shared, metrics: modelMetrics(metrics) }))
+  const agents = keep(await createAgents({ ...shared, namedIn: namedInCall, metrics: agentMetrics(metrics) }))
   const taint = keep(
     await createTaint({ ...shared, clears: (snapshot) => servers.clears(snapshot), metrics: taintMetrics(metrics) }),
   )
@@ -86,7 +90,14 @@ export async function startFeatures(shared: Shared) {
   )
   const demandOf = createDemand(models.route)
   const budgets = keep(await createBudgets({ ...shared, ledgers, placed, demandOf, metrics: budgetMetrics(metrics) }))
-  await Promise.all([servers.check(), models.check(), guards.check(), policies.check(), budgets.check()])
+  await Promise.all([
+    servers.check(),
+    models.check(),
+    agents.check(),
+    guards.check(),
+    policies.check(),
+    budgets.check(),
+  ])
   return {
     authenticator,
     revocations,
@@ -96,6 +107,7 @@ export async function startFeatures(shared: Shared) {
     credentials,
     servers,
     models,
+    agents,
     taint,
     captures,
     guards,

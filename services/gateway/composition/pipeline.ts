@@ -5,6 +5,7 @@ import { bindToSvid } from '../features/listeners/index.ts'
 import type { PinsFeature } from '../features/pins/index.ts'
 import { policySlot } from '../features/policy/index.ts'
 import { createRunner, matrix, type Runner, resolveByPlane, scopeOnlyModels, stages } from '../pipeline/index.ts'
+import { a2aTexts, createAgentRedactReview, createBindReview } from '../planes/a2a/index.ts'
 import { createListReview, createMessageRedactReview, createPinReview, mcpTexts } from '../planes/mcp/index.ts'
 import { createAnswerRedactReview, createMeter, modelTexts } from '../planes/model/index.ts'
 import type { Features } from './features.ts'
@@ -12,10 +13,14 @@ import type { Shared } from './shared.ts'
 
 /** The order of the governed call: the request's stages, the reply's reviews. */
 export function createPipeline(shared: Shared, features: Features & { readonly pins: PinsFeature }): Runner {
-  const { authenticator, revocations, servers, models, taint, guards, policies, approvals, budgets, pins } = features
+  const { authenticator, revocations, servers, models, agents, taint, guards, policies, approvals, budgets, pins } =
+    features
   const { offline } = features
   const { config, audit, residency, live, snapshots, clock, log, metrics, keep } = shared
-  const resolve = residency.resolve(resolveByPlane({ mcp: servers.stage, model: models.stage }), models.places)
+  const resolve = residency.resolve(
+    resolveByPlane({ mcp: servers.stage, model: models.stage, a2a: agents.stage }),
+    models.places,
+  )
   const { svidMode: mode, svidTrustDomains: trustDomains } = config.tls
   const svids = { mode, trustDomains, clock, ...svidMetrics(metrics) }
   const meters = [createMeter(budgets.price), budgets.toolMeter]
@@ -39,6 +44,8 @@ export function createPipeline(shared: Shared, features: Features & { readonly p
         createPinReview(pins.shows),
         createMessageRedactReview(dlp.redactor),
         createAnswerRedactReview(dlp.redactor),
+        createAgentRedactReview(dlp.redactor),
+        createBindReview(agents.owners),
         createListReview(({ snapshot, facts: { identity, target } }, tools) => {
           const sinksOf = (tool: string) => servers.labels(snapshot, target, tool).sinks
           return policies.shows(snapshot, { identity, target, taints: taint.labelsOf(identity), sinksOf }, tools)
@@ -67,11 +74,12 @@ function createRedaction({ config, metrics }: Shared, { servers, models }: Featu
   return createDlp({
     config,
     ownProfile({ snapshot, facts: { target } }) {
+      if (target.kind === 'a2a') return null
       const place =
         target.kind === 'model' ? models.route(snapshot, target.key) : servers.upstream(snapshot, target.key)
       return place?.dlpProfile ?? null
     },
-    texts: { mcp: mcpTexts, model: modelTexts },
+    texts: { mcp: mcpTexts, model: modelTexts, a2a: a2aTexts },
     count: dlpMetrics(metrics),
   })
 }

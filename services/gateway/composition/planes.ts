@@ -2,7 +2,8 @@ import { isDenial } from '../call/index.ts'
 import { failoverMetrics } from '../counting.ts'
 import { registrySlot } from '../features/servers/index.ts'
 import type { Plane } from '../pipeline/index.ts'
-import { type AskingPlane, createMcpPlane } from '../planes/mcp/index.ts'
+import { createA2aPlane } from '../planes/a2a/index.ts'
+import { type AskingPlane, bindingOf, createMcpPlane } from '../planes/mcp/index.ts'
 import { createModelPlane } from '../planes/model/index.ts'
 import type { Features } from './features.ts'
 import type { Shared } from './shared.ts'
@@ -38,6 +39,19 @@ export async function mcpPlane(shared: Shared, { servers, credentials }: Feature
     log,
     origins: new Set(config.corsOrigins),
     resourceBaseURL: config.identity.resourceBaseURL || null,
+  })
+}
+
+/** `/a2a/<ns>/<agent>`. */
+export function a2aPlane(shared: Shared, { agents }: Features): Plane {
+  const { sealer } = shared
+  return createA2aPlane({
+    ...limitsOf(shared),
+    agents,
+    pages: {
+      seal: (caller, server, id) => sealer.seal(bindingOf('a2a-page', caller, server), { id, target: server }),
+      open: (caller, server, text) => sealer.open(bindingOf('a2a-page', caller, server), text)?.id ?? null,
+    },
   })
 }
 

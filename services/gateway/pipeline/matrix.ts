@@ -131,14 +131,16 @@ export const matrix = {
   },
   'a2a.send': {
     ...plain,
-    covers: 'message/send, message/stream',
+    covers: 'SendMessage, SendStreamingMessage',
+    built: true,
     stages: ['taints', 'policy', 'offline', 'redact', 'guard', 'approval', 'reserve'],
     reviews: ['redact', 'guard', 'bind', 'mark', 'meter'],
     note: 'policy: by skill',
   },
   'a2a.follow': {
     ...plain,
-    covers: 'tasks/resubscribe',
+    covers: 'SubscribeToTask',
+    built: true,
     reviews: ['redact', 'guard', 'mark'],
     long: true,
     parent: true,
@@ -146,7 +148,8 @@ export const matrix = {
   },
   'a2a.task': {
     ...plain,
-    covers: 'tasks/get, tasks/list, tasks/cancel, push configurations',
+    covers: 'GetTask, ListTasks, CancelTask, push notification configurations',
+    built: true,
     stages: ['taints', 'policy'],
     reviews: ['redact', 'guard'],
     parent: true,
@@ -155,6 +158,7 @@ export const matrix = {
   'a2a.card': {
     ...plain,
     covers: 'agent cards',
+    built: true,
     record: 'denials',
     note: 'without identity where `publicCards` says so',
   },

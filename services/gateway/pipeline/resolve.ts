@@ -4,16 +4,17 @@ import { type Stage, stage } from './stage.ts'
 type Resolve = Stage<'resolve', 'identity', 'target'>
 
 /** Stages by the word in front of the dot of their operations. */
-type ByPlane = Readonly<Record<'mcp' | 'model', Resolve>>
+type ByPlane = Readonly<Record<'mcp' | 'model' | 'a2a', Resolve>>
 
 /**
- * One resolve stage out of one for each plane: names of servers and routes are found by the features that know them. An operation of
+ * One resolve stage out of one for each plane: names of servers, routes and agents are found by the features that know them. An operation of
  * none of them is refused.
  */
 export function resolveByPlane(planes: ByPlane): Resolve {
   const of = (operation: Operation): Resolve | null => {
     if (operation.startsWith('mcp.')) return planes.mcp
-    return operation.startsWith('model.') ? planes.model : null
+    if (operation.startsWith('model.')) return planes.model
+    return operation.startsWith('a2a.') ? planes.a2a : null
   }
   return stage({
     name: 'resolve',

@@ -1,11 +1,11 @@
 import { type ConfigBlock, key, requires } from '@plat/config'
-import Type from 'typebox'
+import Type, { type Static } from 'typebox'
 
 /** `a2a` (document 3): agent-to-agent calls. */
 export const a2aBlock = {
   path: 'a2a',
   feature: 'a2a',
-  built: false,
+  built: true,
   schema: Type.Object({
     routesFile: key.file('A2A routing table.'),
     cardSigningKey: key.text(
@@ -19,3 +19,5 @@ export const a2aBlock = {
   }),
   rules: [requires('a2a', ['publicURL'], ({ cardSigningKey }) => cardSigningKey !== '', 'with a2a.cardSigningKey')],
 } satisfies ConfigBlock
+
+export type A2aConfig = Readonly<Static<typeof a2aBlock.schema>>

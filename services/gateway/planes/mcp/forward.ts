@@ -2,6 +2,7 @@ import { type Clock, checkJson, JsonError, withoutMembers } from '@plat/core'
 import { type ClientRequest, type Dialer, joinedBundles, type RequestHeaders, type TrustOptions } from '@plat/http'
 import type { Log } from '@plat/process'
 import {
+  type BuiltinServer,
   type Call,
   type Credential,
   type Denial,
@@ -19,6 +20,7 @@ import { failure } from '../wire/failure.ts'
 import { isJsonType, isStreamType, STREAM_HEADERS } from '../wire/headers.ts'
 import { member } from '../wire/json.ts'
 import { messageEvent } from '../wire/sse.ts'
+import { unusable } from '../wire/unusable.ts'
 import { asksForWithheld, isAsk, spokenRevisions, trimAnnouncement } from './capabilities.ts'
 import { isJsonObject, McpFrame } from './frames/frame.ts'
 import { ReplySeals } from './frames/seals.ts'
@@ -53,6 +55,8 @@ export interface McpUpstream {
   readonly protocolVersions: readonly string[] | null
   /** What the gateway shows it. */
   readonly auth: UpstreamAuth
+  /** Set: the gateway is the server itself, and nothing else here counts. */
+  readonly builtin?: BuiltinServer | null
 }
 
 /** What the gateway shows its servers. */
@@ -369,19 +373,6 @@ export function isStream({ status, headers }: UpstreamHead): boolean {
 /** A list of tools, by its result. */
 function isList(frame: McpFrame): boolean {
   return Array.isArray(member(member(frame.value, 'result'), 'tools'))
-}
-
-/**
- * Heads that say nothing a client may hear: refused credentials are the gateway's own affair, redirects are never followed, errors of a
- * server are its own, and what is encoded cannot be looked at.
- */
-export function unusable(server: string, { status, headers }: UpstreamHead): Denial | null {
-  const encoding = headers['content-encoding'] ?? 'identity'
-  if (encoding !== 'identity') return deny('upstream_error', `${server} sent an encoded answer`)
-  const refused = status === UNAUTHORIZED || status === 403 || status === 407
-  if (refused) return deny('upstream_credential', `${server} does not accept the gateway`)
-  const odd = status < 200 || (status >= 300 && status < 400) || status >= 500
-  return odd ? deny('upstream_error', `${server} answered ${status}`) : null
 }
 
 export function unusableAnswer(server: string): Denial {

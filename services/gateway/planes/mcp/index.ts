@@ -18,6 +18,7 @@ import {
 import type { Plane } from '../../pipeline/plane.ts'
 import { STREAM_HEADERS } from '../wire/headers.ts'
 import { Beats, refusal, takesStream, terminalError } from './answer.ts'
+import { answerBuiltin, shownTools } from './builtin/answer.ts'
 import { Cancellations } from './cancellation.ts'
 import { spokenRevisions } from './capabilities.ts'
 import { KNOWN_REVISIONS } from './classify.ts'
@@ -33,7 +34,7 @@ export { createListReview, createPinReview, type JudgeTools, type ListCall } fro
 export { createMessageRedactReview } from './redact/review.ts'
 export { mcpTexts } from './redact/texts.ts'
 export { loadSealKeys, type SealKeyOptions } from './seal/key.ts'
-export { createSealer, type Sealer } from './seal/seal.ts'
+export { bindingOf, createSealer, type Sealer } from './seal/seal.ts'
 
 /** Where the plane finds servers. */
 export interface Upstreams {
@@ -118,6 +119,8 @@ class McpPlane implements AskingPlane, Reader, Forwarder {
     this.#cancellations.over(call.wire)
     if (request.method === 'notifications/cancelled') this.#cancellations.cancelled(call, request)
     const sent = head === 'sent'
+    const server = upstream.builtin ?? null
+    if (server !== null) return answerBuiltin({ server, call, request, sent })
     const credential = this.credentials.of(upstream, call.facts.identity)
     if (credential instanceof Promise) {
       return credential.then((fetched) => this.#forward(fetched, { call, request, upstream, sent }))
@@ -133,6 +136,8 @@ class McpPlane implements AskingPlane, Reader, Forwarder {
     const request = noted(call.wire)
     const upstream = this.#upstreams.upstream(call.snapshot, call.facts.target.key)
     if (request === undefined || upstream === null) return deny('unknown_server', `no server named ${call.server}`)
+    if (upstream.builtin)
+      return shownTools(upstream.builtin, { identity: call.facts.identity, snapshot: call.snapshot })
     const { identity } = call.facts
     const credential = await this.credentials.of(upstream, identity)
     if (isDenial(credential)) return credential

@@ -5,6 +5,7 @@ import { EventFrames } from '../wire/events.ts'
 import type { UpstreamExchange } from '../wire/exchange.ts'
 import { isJsonType } from '../wire/headers.ts'
 import { isObject, member } from '../wire/json.ts'
+import { unusable } from '../wire/unusable.ts'
 import {
   type Forwarder,
   faultOf,
@@ -12,7 +13,6 @@ import {
   MAX_ANSWER_BYTES,
   type McpUpstream,
   openExchange,
-  unusable,
   unusableAnswer,
 } from './forward.ts'
 import { McpFrame } from './frames/frame.ts'

@@ -1,0 +1,90 @@
+import { createHash } from 'node:crypto'
+import type { LocalSigner } from '@plat/keys'
+import { type Denial, deny } from '../../../call/index.ts'
+import type { ExposedAgent } from '../registry.ts'
+import { cardOf } from './card.ts'
+import type { RemoteCard, RemoteCards } from './remote.ts'
+import { signedCard } from './sign.ts'
+
+/** Where the keys of signed cards are; no namespace can have this name. */
+export const KEYS_PATH = '/a2a/.well-known/jwks.json'
+
+export interface CardsOptions {
+  readonly remote: Pick<RemoteCards, 'of'>
+  /** Null: cards are not signed. */
+  readonly signer: LocalSigner | null
+  /** Document 3, `a2a.publicURL`, without a trailing slash; null: the host of the request. */
+  readonly publicURL: string | null
+  /** Of the gateway's own listener, for `publicURL` null. */
+  readonly scheme: 'http' | 'https'
+  readonly pushes: boolean
+  /** Document 3, `publicCards`: shared caches may keep what needs no token. */
+  readonly isPublic: boolean
+  readonly cacheSeconds: number
+}
+
+/** What is asked for. */
+export interface CardRequest {
+  /** Header `Host`. */
+  readonly host: string | undefined
+  /** Header `If-None-Match`. */
+  readonly ifNoneMatch: string | undefined
+}
+
+export interface CardAnswer {
+  readonly status: 200 | 304
+  readonly headers: Readonly<Record<string, string>>
+  /** Null with 304. */
+  readonly body: Uint8Array | null
+}
+
+/** What a host may look like that is repeated to others. */
+const HOST = /^(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/
+
+interface Written {
+  readonly remote: RemoteCard | null
+  readonly baseURL: string
+  readonly body: Uint8Array
+  readonly etag: string
+}
+
+/** Serves the cards of exposed agents: the same bytes for as long as nothing in them changes. */
+export class Cards {
+  readonly #options: CardsOptions
+  readonly #written = new WeakMap<ExposedAgent, Written>()
+
+  constructor(options: CardsOptions) {
+    this.#options = options
+  }
+
+  /** The public keys that cards are signed with, as a JWK set. */
+  get keys(): object {
+    const { signer } = this.#options
+    return { keys: signer === null ? [] : [{ ...signer.publicJwk, kid: signer.kid, alg: signer.alg, use: 'sig' }] }
+  }
+
+  async answer(agent: ExposedAgent, { host, ifNoneMatch }: CardRequest): Promise<CardAnswer | Denial> {
+    const { remote, publicURL, scheme, cacheSeconds, isPublic } = this.#options
+    if (publicURL === null && !HOST.test(host ?? '')) return deny('invalid_request', 'header Host names no host')
+    const written = this.#write(agent, publicURL ?? `${scheme}://${host}`, await remote.of(agent))
+    const headers = {
+      etag: written.etag,
+      'cache-control': `${isPublic ? 'public' : 'private'}, max-age=${cacheSeconds}`,
+      ...(publicURL === null && { vary: 'Host' }),
+    }
+    if (ifNoneMatch?.split(',').some((tag) => tag.trim() === written.etag)) return { status: 304, headers, body: null }
+    return { status: 200, headers: { 'content-type': 'application/json', ...headers }, body: written.body }
+  }
+
+  #write(agent: ExposedAgent, baseURL: string, remote: RemoteCard | null): Written {
+    const known = this.#written.get(agent)
+    if (known !== undefined && known.remote === remote && known.baseURL === baseURL) return known
+    const { signer, pushes } = this.#options
+    const card = cardOf(agent, { baseURL, remote, pushes })
+    const body = Buffer.from(JSON.stringify(signer === null ? card : signedCard(card, signer, baseURL + KEYS_PATH)))
+    const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`
+    const written = { remote, baseURL, body, etag }
+    this.#written.set(agent, written)
+    return written
+  }
+}

@@ -1,0 +1,130 @@
+import { type Clock, parseStrict, reasonOf } from '@plat/core'
+import type { Dialer } from '@plat/http'
+import type { Log } from '@plat/process'
+import { type Static, Type } from 'typebox'
+import { Value } from 'typebox/value'
+import type { ExposedAgent } from '../registry.ts'
+import { CARD_PATH, PROTOCOL_VERSION } from './card.ts'
+
+/** Largest card of an agent, in bytes. */
+const MAX_CARD_BYTES = 256 * 1024
+/** Wait for the whole of it, in milliseconds. */
+const CARD_TIMEOUT_MS = 5_000
+/** An agent whose card cannot be had is asked again after this long at the earliest, in milliseconds. */
+const ASK_AGAIN_MS = 10_000
+/** Agents whose cards are kept; the oldest goes. */
+const CARDS_MAX = 10_000
+
+const modes = Type.Array(Type.String({ minLength: 1, maxLength: 256 }), { minItems: 1, maxItems: 64 })
+
+/** What of a card is read: members that the gateway does not repeat may be anything. */
+const cardSchema = Type.Object({
+  supportedInterfaces: Type.Array(Type.Object({ protocolBinding: Type.String(), protocolVersion: Type.String() })),
+  capabilities: Type.Object({
+    pushNotifications: Type.Optional(Type.Boolean()),
+    extensions: Type.Optional(
+      Type.Array(
+        Type.Object({
+          uri: Type.String({ minLength: 1, maxLength: 1024 }),
+          description: Type.Optional(Type.String({ maxLength: 4096 })),
+          required: Type.Optional(Type.Boolean()),
+        }),
+        { maxItems: 64 },
+      ),
+    ),
+  }),
+  defaultInputModes: modes,
+  defaultOutputModes: modes,
+})
+
+/** What an agent says of itself that its resource does not. */
+export interface RemoteCard {
+  readonly pushNotifications: boolean
+  readonly extensions: readonly object[]
+  readonly defaultInputModes: readonly string[]
+  readonly defaultOutputModes: readonly string[]
+}
+
+interface Kept {
+  readonly endpoint: string
+  readonly card: Promise<RemoteCard | null>
+  /** Milliseconds since the epoch. */
+  until: number
+}
+
+export interface RemoteCardsOptions {
+  readonly dialer: Pick<Dialer, 'fetchBytes'>
+  /** CA bundle beside the system's roots; null: none. */
+  readonly extraCA: string | null
+  /** Document 3, `cardCacheSeconds`, in milliseconds. */
+  readonly cacheMs: number
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** The cards that agents serve themselves, read where they are called, checked, and kept for a while. Many ask, one looks. */
+export class RemoteCards {
+  readonly #options: RemoteCardsOptions
+  readonly #kept = new Map<string, Kept>()
+
+  constructor(options: RemoteCardsOptions) {
+    this.#options = options
+  }
+
+  /** Null: it has none, or one that does not describe this protocol. Never rejects. */
+  of(agent: ExposedAgent): Promise<RemoteCard | null> {
+    const { clock, cacheMs } = this.#options
+    const known = this.#kept.get(agent.server)
+    if (known !== undefined && known.endpoint === agent.endpoint && clock.now() < known.until) return known.card
+    // While it is being read, all wait for the same answer.
+    const asked: Kept = { endpoint: agent.endpoint, card: this.#read(agent), until: Number.POSITIVE_INFINITY }
+    this.#kept.delete(agent.server)
+    this.#kept.set(agent.server, asked)
+    const [oldest] = this.#kept.keys()
+    if (this.#kept.size > CARDS_MAX && oldest !== undefined) this.#kept.delete(oldest)
+    void asked.card.then((card) => {
+      asked.until = clock.now() + (card === null ? Math.min(cacheMs, ASK_AGAIN_MS) : cacheMs)
+    })
+    return asked.card
+  }
+
+  async #read({ server, endpoint }: ExposedAgent): Promise<RemoteCard | null> {
+    const { dialer, extraCA, log } = this.#options
+    try {
+      const { status, bytes } = await dialer.fetchBytes(new URL(CARD_PATH, endpoint), 'a2a', {
+        maxBytes: MAX_CARD_BYTES,
+        timeoutMs: CARD_TIMEOUT_MS,
+        headers: { accept: 'application/json', 'a2a-version': PROTOCOL_VERSION },
+        ...(extraCA !== null && { caPEM: extraCA }),
+      })
+      if (status !== 200) throw new Error(`it answered ${status}`)
+      return verified(bytes)
+    } catch (error) {
+      log.debug({ agent: server, error: reasonOf(error) }, 'the card of an agent could not be read')
+      return null
+    }
+  }
+}
+
+/** Throws where it is no card, or one of an agent that does not speak JSON-RPC of this version. */
+function verified(bytes: Uint8Array): RemoteCard {
+  const value = parseStrict(bytes)
+  if (!Value.Check(cardSchema, value)) throw new Error('it is no Agent Card')
+  if (!value.supportedInterfaces.some(speaks))
+    throw new Error(`it names no JSONRPC interface of version ${PROTOCOL_VERSION}`)
+  const { pushNotifications = false, extensions = [] } = value.capabilities
+  return {
+    pushNotifications,
+    extensions: extensions.map(({ uri, description = '', required }) => ({
+      uri,
+      ...(description !== '' && { description }),
+      ...(required === true && { required }),
+    })),
+    defaultInputModes: value.defaultInputModes,
+    defaultOutputModes: value.defaultOutputModes,
+  }
+}
+
+function speaks(one: Static<typeof cardSchema>['supportedInterfaces'][number]): boolean {
+  return one.protocolBinding === 'JSONRPC' && one.protocolVersion === PROTOCOL_VERSION
+}

@@ -1,0 +1,18 @@
+import { type AgentsFile, agentsFileSchema, type Decoded, decodeRendered } from '@plat/resources/rendered'
+
+/** Two names that can stand in a path. */
+const AGENT_KEY = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\/[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/
+
+/** Decodes a routes file strictly. */
+export function decodeAgents(bytes: Uint8Array): Decoded<AgentsFile> {
+  const decoded = decodeRendered(agentsFileSchema, bytes, () => [])
+  if (!decoded.ok) return decoded
+  const problems = Object.entries(decoded.file.agents).flatMap(([key, { endpoint, skills }]) => [
+    ...(AGENT_KEY.test(key) ? [] : [`agents[${key}]: must read <namespace>/<agent>`]),
+    ...(URL.canParse(endpoint) ? [] : [`agents[${key}].endpoint: not a URL`]),
+    ...(new Set(skills.map(({ id }) => id)).size === skills.length
+      ? []
+      : [`agents[${key}].skills: an id stands twice`]),
+  ])
+  return problems.length > 0 ? { ok: false, problems } : decoded
+}

@@ -1,0 +1,126 @@
+import { watchFile } from '@plat/config'
+import { type Clock, reasonOf } from '@plat/core'
+import type { Dialer, Exchange, RawRoute } from '@plat/http'
+import type { Log } from '@plat/process'
+import { createMemoryJournal, openFileJournal } from '@plat/state'
+import type { Call, Denial, Snapshot, Snapshots } from '../../call/index.ts'
+import type { Stage } from '../../pipeline/stage.ts'
+import { type CardAnswer, type CardRequest, Cards } from './card/cards.ts'
+import { RemoteCards } from './card/remote.ts'
+import { openCardSigner } from './card/sign.ts'
+import type { A2aConfig } from './config.ts'
+import { decodeAgents } from './decode.ts'
+import { createPushRule } from './push.ts'
+import { buildAgents, type ExposedAgent } from './registry.ts'
+import { createAgentRoute } from './route.ts'
+import { agentsSlot, type CountCall, createAgentResolve, type NamedIn } from './stage.ts'
+import { Bindings } from './tasks/bindings.ts'
+import { type BindingEvent, decodeBindingEvent } from './tasks/events.ts'
+
+export type { ExposedAgent } from './registry.ts'
+
+export interface AgentsOptions {
+  readonly config: {
+    readonly a2a: A2aConfig
+    readonly auditPath: string
+    readonly policyReloadSeconds: number
+    readonly tls: { readonly certFile: string }
+  }
+  /** What a request names, as its plane read it. */
+  readonly namedIn: (call: Call) => NamedIn
+  readonly snapshots: Snapshots
+  readonly dialer: Pick<Dialer, 'fetchBytes'>
+  readonly extraCA: string | null
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: {
+    /** `plat_gateway_a2a_routes` */
+    routes(count: number): void
+    /** `plat_gateway_a2a_calls_total` */
+    readonly called: CountCall
+  }
+}
+
+/** Agents that call one another through the gateway (document 3, `a2a`; document 2, `Agent.spec.a2a`). */
+export interface AgentsFeature {
+  readonly stage: Stage<'resolve', 'identity', 'target'>
+  /** Who owns tasks and contexts. */
+  readonly owners: Pick<Bindings, 'owns' | 'callOf' | 'bind'>
+  /** By `a2a/<ns>/<agent>`; null: it is gone from the snapshot. */
+  agent(snapshot: Snapshot, server: string): ExposedAgent | null
+  card(agent: ExposedAgent, request: CardRequest): Promise<CardAnswer | Denial>
+  /** `/a2a/`, in front of the plane; null: no routes file is configured. */
+  route(governed: (exchange: Exchange) => void): RawRoute | null
+  /** Reads the routes file now; the first check comes before the gateway serves. */
+  check(): Promise<void>
+  close(): Promise<void>
+}
+
+/**
+ * Rejects when the signing key or the journal of owners cannot be used. A bad routes file later leaves the good one in force; until there
+ * is a good one, no agent is known.
+ */
+export async function createAgents(options: AgentsOptions): Promise<AgentsFeature> {
+  const { config, snapshots, clock, log, metrics } = options
+  const { a2a } = config
+  const isOn = a2a.routesFile !== ''
+  const signer = a2a.cardSigningKey === '' ? null : await openCardSigner(a2a.cardSigningKey)
+  const path = `${config.auditPath}.bindings.jsonl`
+  const file = isOn ? await openFileJournal({ path, clock, decode: decodeBindingEvent }) : null
+  const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'owners of tasks could not be kept')
+  const journal = file ?? createMemoryJournal<BindingEvent>(() => clock.now())
+  const owners = await Bindings.open({ journal, clock, onFault })
+  const cards = new Cards({
+    remote: new RemoteCards({ ...options, cacheMs: a2a.cardCacheSeconds * 1000 }),
+    signer,
+    publicURL: a2a.publicURL === '' ? null : a2a.publicURL.replace(/\/+$/, ''),
+    scheme: config.tls.certFile === '' ? 'http' : 'https',
+    pushes: a2a.pushNotificationHosts.length > 0,
+    isPublic: a2a.publicCards,
+    cacheSeconds: a2a.cardCacheSeconds,
+  })
+  const watch = isOn ? followRoutes(options) : null
+  if (isOn) metrics.routes(0)
+  return {
+    stage: createAgentResolve({
+      snapshots,
+      namedIn: options.namedIn,
+      owns: (identity, server, kind, id) => owners.owns(identity, server, kind, id),
+      pushRule: createPushRule(a2a.pushNotificationHosts),
+      maxDelegationDepth: a2a.maxDelegationDepth,
+      count: metrics.called,
+    }),
+    owners,
+    agent: (snapshot, server) => snapshot.get(agentsSlot).agent(server),
+    card: (agent, request) => cards.answer(agent, request),
+    route: (governed) => (isOn ? createAgentRoute({ cards, snapshots, publicCards: a2a.publicCards }, governed) : null),
+    async check() {
+      await watch?.check()
+    },
+    async close() {
+      watch?.stop()
+      owners.close()
+      await file?.close()
+    },
+  }
+}
+
+function followRoutes({ config, snapshots, clock, log, metrics }: AgentsOptions) {
+  const path = config.a2a.routesFile
+  const failed = (problems: readonly string[]) =>
+    log.error({ path, problems }, 'a2a.routesFile is refused: the agents known before stay')
+  return watchFile({
+    path,
+    everyMs: config.policyReloadSeconds * 1000,
+    clock,
+    onBytes(bytes) {
+      const decoded = bytes === null ? null : decodeAgents(bytes)
+      if (decoded !== null && !decoded.ok) return failed(decoded.problems)
+      const agents = buildAgents(decoded?.file ?? null)
+      snapshots.publish(agentsSlot, agents)
+      metrics.routes(agents.size)
+      log.info({ path, agents: agents.size }, 'agents loaded')
+    },
+    onError: (error) => failed([error instanceof Error ? error.message : 'cannot be read']),
+  })
+}

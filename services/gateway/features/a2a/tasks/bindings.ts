@@ -1,0 +1,208 @@
+import type { Clock } from '@plat/core'
+import type { Journal, JournalEntry } from '@plat/state'
+import { type Denial, deny, type Identity } from '../../../call/index.ts'
+import type { BindingEvent, Owner } from './events.ts'
+
+/** Tasks and contexts that are kept at one time. One more is refused: none is forgotten before its time. */
+const BINDINGS_MAX = 400_000
+/** How long a task or a context is known after its last use, in milliseconds: 30 days. */
+export const KEPT_MS = 30 * 24 * 3600 * 1000
+/** The journal hears of its use at most this often, in milliseconds. */
+const NOTE_EVERY_MS = 3600 * 1000
+/** How often what was not used is looked for, in milliseconds. */
+const SWEEP_EVERY_MS = 3600 * 1000
+/** Events after which the journal is written anew with what still counts; more when more is kept than that. */
+const COMPACT_AFTER_EVENTS = 20_000
+/** Longest id of a task or context that is kept, in characters. */
+const MAX_ID_CHARS = 256
+
+/** What an agent gives its callers to come back with. */
+export type BoundKind = 'task' | 'context'
+
+export interface BindingsOptions {
+  readonly journal: Journal<BindingEvent>
+  readonly clock: Clock
+  /** Default 400,000. */
+  readonly max?: number
+  /** The journal could not be written. */
+  readonly onFault: (error: unknown) => void
+}
+
+class Binding {
+  readonly owner: Owner
+  readonly call: string
+  usedAt: number
+  notedAt: number
+  /** Events of its key so far. */
+  version = 0
+  /** Null: the owner is durable. */
+  writing: Promise<Denial | null> | null = null
+
+  constructor(owner: Owner, call: string, at: number) {
+    this.owner = owner
+    this.call = call
+    this.usedAt = at
+    this.notedAt = at
+  }
+}
+
+/** The call in which an id came back. */
+export interface Bringing {
+  readonly identity: Identity
+  /** `a2a/<ns>/<agent>`. */
+  readonly server: string
+  readonly call: string
+}
+
+/**
+ * Who owns the tasks and contexts of agents: a projection of the journal, and what is on its way there. Ids are the agents' own; what
+ * nobody owns is nobody's, so that no caller can claim a task by guessing its id.
+ */
+export class Bindings {
+  readonly #options: BindingsOptions
+  readonly #max: number
+  readonly #bindings = new Map<string, Binding>()
+  readonly #stop = new AbortController()
+  #stopSweep: () => void = () => {}
+  #lastSeq = 0
+  #events = 0
+  /** Nothing is written before everything was read. */
+  #compacting = true
+
+  private constructor(options: BindingsOptions) {
+    this.#options = options
+    this.#max = options.max ?? BINDINGS_MAX
+  }
+
+  /** Reads the journal, then answers. Rejects when it cannot be read. */
+  static async open(options: BindingsOptions): Promise<Bindings> {
+    const bindings = new Bindings(options)
+    for await (const entry of options.journal.read(0)) bindings.#follow(entry)
+    options.journal
+      .follow(bindings.#lastSeq, (entry) => bindings.#follow(entry), bindings.#stop.signal)
+      .catch(options.onFault)
+    bindings.#compacting = false
+    bindings.#sweep()
+    bindings.#stopSweep = options.clock.every(SWEEP_EVERY_MS, () => bindings.#sweep())
+    return bindings
+  }
+
+  close(): void {
+    this.#stopSweep()
+    this.#stop.abort()
+  }
+
+  get size(): number {
+    return this.#bindings.size
+  }
+
+  /** Whether the caller owns it. Notes that it is used. */
+  owns(identity: Identity, server: string, kind: BoundKind, id: string): boolean {
+    const key = keyOf(server, kind, id)
+    const binding = this.#bindings.get(key)
+    if (binding === undefined || !isOwner(binding.owner, identity)) return false
+    this.#use(key, binding)
+    return true
+  }
+
+  /** The call that brought it, whoever owns it; null: nobody knows it. */
+  callOf(server: string, kind: BoundKind, id: string): string | null {
+    return this.#bindings.get(keyOf(server, kind, id))?.call ?? null
+  }
+
+  /** Null: the caller owns it, and a restart does not change that. A plain value where it was so before. */
+  bind({ identity, server, call }: Bringing, kind: BoundKind, id: string): null | Denial | Promise<Denial | null> {
+    if (id.length > MAX_ID_CHARS) return deny('upstream_error', `${server} gave a ${kind} id that is too long`)
+    const key = keyOf(server, kind, id)
+    const known = this.#bindings.get(key)
+    if (known !== undefined) {
+      if (!isOwner(known.owner, identity))
+        return deny('upstream_error', `${server} answered with what is not the caller's`)
+      this.#use(key, known)
+      return known.writing
+    }
+    if (this.#bindings.size >= this.#max) return deny('state_unavailable', 'too many tasks of agents are kept')
+    const binding = new Binding(ownerOf(identity), call, this.#options.clock.now())
+    this.#bindings.set(key, binding)
+    binding.writing = this.#write(key, binding)
+    return binding.writing
+  }
+
+  async #write(key: string, binding: Binding): Promise<Denial | null> {
+    const { owner, call, usedAt: at } = binding
+    try {
+      await this.#options.journal.append(key, [{ t: 'bound', at, owner, call }])
+      return null
+    } catch (error) {
+      this.#options.onFault(error)
+      this.#bindings.delete(key)
+      return deny('state_unavailable', 'the owner of the task cannot be kept')
+    } finally {
+      binding.writing = null
+    }
+  }
+
+  #use(key: string, binding: Binding): void {
+    const now = this.#options.clock.now()
+    binding.usedAt = now
+    if (now - binding.notedAt < NOTE_EVERY_MS) return
+    binding.notedAt = now
+    this.#options.journal.append(key, [{ t: 'used', at: now }]).catch(this.#options.onFault)
+  }
+
+  /** A later owner counts only of what had been forgotten by then. */
+  #follow({ seq, key, version, event }: JournalEntry<BindingEvent>): void {
+    this.#lastSeq = Math.max(this.#lastSeq, seq)
+    this.#events++
+    let binding = this.#bindings.get(key)
+    if (event.t === 'bound' && (binding === undefined || binding.usedAt + KEPT_MS <= event.at)) {
+      binding = new Binding(event.owner, event.call, event.at)
+      this.#bindings.set(key, binding)
+    }
+    if (binding !== undefined) {
+      binding.version = version
+      binding.usedAt = Math.max(binding.usedAt, event.at)
+      binding.notedAt = Math.max(binding.notedAt, event.at)
+    }
+    const isLong = this.#events >= Math.max(COMPACT_AFTER_EVENTS, 2 * this.#bindings.size)
+    if (isLong && !this.#compacting) void this.compact()
+  }
+
+  #sweep(): void {
+    const now = this.#options.clock.now()
+    for (const [key, { usedAt, writing }] of this.#bindings)
+      if (writing === null && usedAt + KEPT_MS <= now) this.#bindings.delete(key)
+  }
+
+  /** Writes the journal anew with what still counts. Never rejects. */
+  async compact(): Promise<void> {
+    this.#compacting = true
+    try {
+      this.#events = 0
+      const kept = [...this.#bindings].filter(([, { version }]) => version > 0)
+      const snapshot = kept.map(([key, { version, usedAt, owner, call }]) => ({
+        key,
+        version,
+        event: { t: 'bound' as const, at: usedAt, owner, call },
+      }))
+      await this.#options.journal.compact(this.#lastSeq, snapshot)
+    } catch (error) {
+      this.#options.onFault(error)
+    } finally {
+      this.#compacting = false
+    }
+  }
+}
+
+/** `<kind>/<ns>/<agent>/<id>`: an id may hold anything, so it comes last. */
+function keyOf(server: string, kind: BoundKind, id: string): string {
+  return `${kind}${server.slice(server.indexOf('/'))}/${id}`
+}
+
+function ownerOf({ tenant, namespace, agent, user }: Identity): Owner {
+  return { tenant, namespace, agent, user }
+}
+
+function isOwner(owner: Owner, { tenant, namespace, agent, user }: Identity): boolean {
+  return owner.tenant === tenant && owner.namespace === namespace && owner.agent === agent && owner.user === user
+}

@@ -1,0 +1,67 @@
+import { type Arrival, type Denial, errorTable, type Head, statusOf } from '../../call/index.ts'
+import { refusalHeaders } from '../wire/refusal.ts'
+import { A2aFrame, eventOf } from './frame.ts'
+import { type A2aRequest, noted } from './request.ts'
+
+/** Errors that A2A itself defines (section 5.4), by their code: their reason and their domain are the protocol's. */
+const PROTOCOL_REASONS: Readonly<Record<number, string>> = {
+  [-32001]: 'TASK_NOT_FOUND',
+  [-32002]: 'TASK_NOT_CANCELABLE',
+  [-32003]: 'PUSH_NOTIFICATION_NOT_SUPPORTED',
+  [-32004]: 'UNSUPPORTED_OPERATION',
+  [-32006]: 'INVALID_AGENT_RESPONSE',
+  [-32009]: 'VERSION_NOT_SUPPORTED',
+}
+
+const PROTOCOL_DOMAIN = 'a2a-protocol.org'
+/** Of reasons that the gateway defines. */
+const OWN_DOMAIN = 'plat.dev'
+const ERROR_INFO = 'type.googleapis.com/google.rpc.ErrorInfo'
+
+/** The answer to a refused request while no head has been sent. */
+export function refusal(arrival: Arrival, denial: Denial): { readonly head: Head; readonly frame: A2aFrame } {
+  const request = noted(arrival.wire)
+  const headers = refusalHeaders(denial)
+  if (denial.code === 'method_not_allowed' && typeof denial.data?.allow === 'string') headers.allow = denial.data.allow
+  const status = isHttpLevel(request, denial) ? statusOf(denial) : 200
+  return { head: { status, headers }, frame: A2aFrame.body('error', errorMessage(arrival.id, request, denial)) }
+}
+
+/** Whether a refusal is told by the HTTP status: what never became a call, cards, challenges, and what the error table says so. */
+function isHttpLevel(request: A2aRequest | null, denial: Denial): boolean {
+  if (request === null || request.bytes === null) return true
+  const row = errorTable[denial.code]
+  return ('http' in row && row.http) || statusOf(denial) === 401
+}
+
+/** The terminal error of a stream whose head has been sent. */
+export function terminalError(decisionId: string, request: A2aRequest | null, denial: Denial): A2aFrame {
+  return A2aFrame.event(eventOf(errorMessage(decisionId, request, denial)))
+}
+
+/** The JSON-RPC error of a denial, as bytes: with the request's own id, byte for byte. */
+function errorMessage(decisionId: string, request: A2aRequest | null, denial: Denial): Uint8Array {
+  const row = errorTable[denial.code]
+  const named = denial.data?.rpc
+  const code = typeof named === 'number' ? named : 'rpc' in row ? row.rpc : statusOf(denial)
+  const error = { code, message: denial.reason, data: [errorInfo(decisionId, denial, code)] }
+  const id = request?.id ?? Buffer.from('null')
+  return Buffer.concat([Buffer.from('{"jsonrpc":"2.0","id":'), id, Buffer.from(`,"error":${JSON.stringify(error)}}`)])
+}
+
+/** google.rpc.ErrorInfo in ProtoJSON: values of `metadata` are strings. `error` is the gateway's own word. */
+function errorInfo(decisionId: string, denial: Denial, code: number): object {
+  const { policy, rule, retryAfterMs, data } = denial
+  const reason = PROTOCOL_REASONS[code]
+  const metadata: Record<string, string> = { error: denial.code, decisionId }
+  if (policy !== null) metadata.policy = policy
+  if (rule !== null) metadata.rule = rule
+  if (retryAfterMs !== null) metadata.retryAfterMs = String(retryAfterMs)
+  if (typeof data?.approvalId === 'string') metadata.approvalId = data.approvalId
+  return {
+    '@type': ERROR_INFO,
+    reason: reason ?? denial.code.toUpperCase(),
+    domain: reason === undefined ? OWN_DOMAIN : PROTOCOL_DOMAIN,
+    metadata,
+  }
+}

@@ -1,0 +1,51 @@
+import { type Call, type Denial, deny, type Frame, type Identity, isDenial, type Passed } from '../../call/index.ts'
+import type { Review, Running } from '../../pipeline/stage.ts'
+import { A2aFrame, namedIn, responseIn } from './frame.ts'
+
+/** Keeps who owns what agents give their callers to come back with. */
+export interface Owners {
+  /** Null: the caller owns it, durably. */
+  bind(
+    bringing: { readonly identity: Identity; readonly server: string; readonly call: string },
+    kind: 'task' | 'context',
+    id: string,
+  ): null | Denial | Promise<Denial | null>
+}
+
+/** Binds tasks and contexts to the caller whose message brought them: durable before the frame leaves that names them. */
+export function createBindReview(owners: Owners): Review<'identity' | 'target'> {
+  return {
+    name: 'bind',
+    needs: ['identity', 'target'],
+    open: (call) => (call.facts.target.kind === 'a2a' ? new Binder(owners, call) : null),
+  }
+}
+
+class Binder implements Running {
+  readonly #owners: Owners
+  readonly #call: Call<'identity' | 'target'>
+
+  constructor(owners: Owners, call: Call<'identity' | 'target'>) {
+    this.#owners = owners
+    this.#call = call
+  }
+
+  frame(frame: Frame): Passed {
+    if (!(frame instanceof A2aFrame)) return deny('internal', 'an answer came in a form that cannot be bound')
+    const response = frame.json === null ? null : responseIn(frame)
+    if (response === null) return [frame]
+    const { id, facts } = this.#call
+    const bringing = { identity: facts.identity, server: facts.target.server, call: id }
+    const { tasks = [], contexts = [] } = namedIn(response) ?? {}
+    const binding = [
+      ...tasks.map((task) => this.#owners.bind(bringing, 'task', task)),
+      ...contexts.map((context) => this.#owners.bind(bringing, 'context', context)),
+    ]
+    if (!binding.some((one) => one instanceof Promise)) return binding.find(isDenial) ?? [frame]
+    return Promise.all(binding).then((bound) => bound.find(isDenial) ?? [frame])
+  }
+
+  end(): Passed {
+    return []
+  }
+}

@@ -1,0 +1,246 @@
+import { findSpan, JsonError } from '@plat/core'
+import { type Dialer, joinedBundles, type RequestHeaders, type TrustOptions } from '@plat/http'
+import { type Call, type Denial, deny, type Identity, type Reply } from '../../call/index.ts'
+import { EventFrames, type EventGate } from '../wire/events.ts'
+import { GivenUp, UpstreamExchange, type UpstreamHead } from '../wire/exchange.ts'
+import { failure } from '../wire/failure.ts'
+import { header, isJsonType, isStreamType, STREAM_HEADERS } from '../wire/headers.ts'
+import { unusable } from '../wire/unusable.ts'
+import { A2aFrame, eventOf, namedIn, responseIn } from './frame.ts'
+import { type ListView, ownTasks } from './list.ts'
+import { VERSION } from './read.ts'
+import type { A2aRequest } from './request.ts'
+
+/** Largest JSON answer of an agent, in bytes. */
+const MAX_ANSWER_BYTES = 32 * 1024 * 1024
+
+/** A2A "invalid agent response". */
+const INVALID_AGENT_RESPONSE = -32006
+
+/** How an agent is reached. */
+export interface AgentPlace {
+  /** `a2a/<ns>/<agent>`. */
+  readonly server: string
+  readonly endpoint: string
+  /** Wait for response heads; null: the gateway's default. */
+  readonly timeoutSeconds: number | null
+}
+
+/** What forwarding needs beside the call. */
+export interface Forwarder {
+  readonly dialer: Pick<Dialer, 'client'>
+  readonly upstreamTimeoutMs: number
+  /** CA bundle for every agent; null: none. */
+  readonly extraCA: string | null
+  viewOf(identity: Identity, server: string): ListView
+}
+
+/** The parts of an endpoint that a request needs. */
+interface Way {
+  readonly origin: string
+  /** Path and query. */
+  readonly path: string
+  readonly trust: TrustOptions | undefined
+}
+
+/** Taken apart once: an agent lives as long as the table that holds it. */
+const ways = new WeakMap<AgentPlace, Way>()
+
+function wayTo(agent: AgentPlace, extraCA: string | null): Way {
+  const known = ways.get(agent)
+  if (known !== undefined) return known
+  const { protocol, host, pathname, search } = new URL(agent.endpoint)
+  const caPEM = joinedBundles([extraCA])
+  // The origin stands in each record: joined, it lies in one piece, unlike the one that a URL tells.
+  const way = {
+    origin: [protocol, host].join('//'),
+    path: pathname + search,
+    trust: caPEM === null ? undefined : { caPEM },
+  }
+  ways.set(agent, way)
+  return way
+}
+
+/** One call on its way to an agent. */
+export interface Passage {
+  readonly call: Call<'identity' | 'target' | 'hold'>
+  readonly request: A2aRequest
+  readonly agent: AgentPlace
+  /** A wait has opened an event stream already. */
+  readonly sent: boolean
+}
+
+/**
+ * Sends one request to an agent and hands its answer out in frames. Bytes that nobody changed arrive as they were sent, in both
+ * directions. Of the caller the agent hears its names, in `x-plat-*` headers that the gateway writes; never its token.
+ */
+export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
+  readonly #forwarder: Forwarder
+  readonly #passage: Passage
+  #exchange: UpstreamExchange | null = null
+
+  constructor(forwarder: Forwarder, passage: Passage) {
+    this.#forwarder = forwarder
+    this.#passage = passage
+  }
+
+  async run(monotonic: () => number): Promise<Reply | Denial> {
+    const { agent, request, sent } = this.#passage
+    const started = monotonic()
+    const { origin, exchange } = this.#send()
+    try {
+      const head = await exchange.head
+      const attempts = [{ endpoint: origin, status: head.status, ms: monotonic() - started }]
+      const refusal = unusable(agent.server, head)
+      if (refusal !== null) return this.#giveUp(refusal)
+      if (head.status < 300 && isStreamType(head.headers)) {
+        if (request.row?.streams !== true) return this.#giveUp(this.#invalid('a stream that was not asked for'))
+        const told = { status: head.status, headers: { ...STREAM_HEADERS } }
+        return { kind: 'frames', head: told, attempts, frames: new EventFrames(exchange, this) }
+      }
+      const bytes = await exchange.readAll(MAX_ANSWER_BYTES)
+      this.#done()
+      if (bytes === null) return this.#invalid('an answer that is too large')
+      const frame = this.#whole(head, bytes)
+      if (!(frame instanceof A2aFrame)) return frame
+      const frames = [sent ? A2aFrame.event(eventOf(frame.raw)) : frame]
+      return { kind: 'frames', head: { status: head.status, headers: JSON_HEADERS }, attempts, frames }
+    } catch (error) {
+      return this.#giveUp(
+        error instanceof JsonError ? this.#invalid('what is not strict JSON') : failure(agent.server, error),
+      )
+    }
+  }
+
+  /** An event as it goes on. Throws what ends the stream. */
+  pass(event: Uint8Array): A2aFrame {
+    const frame = A2aFrame.event(event)
+    if (frame.json === null) return frame
+    const response = responseIn(frame)
+    const named = response === null ? null : namedIn(response)
+    if (named === null) throw new GivenUp('the agent sent what is no event of its protocol')
+    this.#checkTask(named.tasks)
+    return frame
+  }
+
+  /** The call was stopped. */
+  handleEvent(): void {
+    this.stop()
+  }
+
+  /** Nobody reads the answer any more. The task goes on at its agent; its owner can come back for it. */
+  stop(): void {
+    this.#done()
+    this.#exchange?.abort(String(this.#passage.call.signal.reason ?? 'the answer is not wanted'))
+  }
+
+  ended(): void {
+    this.#done()
+  }
+
+  #done(): void {
+    this.#passage.call.signal.removeEventListener('abort', this)
+  }
+
+  #giveUp(denial: Denial): Denial {
+    this.#done()
+    this.#exchange?.abort(denial.reason)
+    return denial
+  }
+
+  #invalid(what: string): Denial {
+    const reason = `${this.#passage.agent.server} sent ${what}`
+    return deny('upstream_error', reason, { data: { rpc: INVALID_AGENT_RESPONSE } })
+  }
+
+  #send() {
+    const { call, request, agent } = this.#passage
+    const { dialer, extraCA, upstreamTimeoutMs } = this.#forwarder
+    const { origin, path, trust } = wayTo(agent, extraCA)
+    const { timeoutSeconds } = agent
+    const exchange = new UpstreamExchange(dialer.client(origin, 'a2a', trust), {
+      method: 'POST',
+      path,
+      headers: agentHeaders(call),
+      body: call.body === null ? null : withPage(call.body.bytes, request.pageToken),
+      headersTimeoutMs: timeoutSeconds === null ? upstreamTimeoutMs : timeoutSeconds * 1000,
+      pauseTimeoutMs: 0,
+    })
+    this.#exchange = exchange
+    if (call.signal.aborted) this.stop()
+    else call.signal.addEventListener('abort', this)
+    return { origin, exchange }
+  }
+
+  /** An answer that came whole, as it goes on. */
+  #whole({ status, headers }: UpstreamHead, bytes: Uint8Array): A2aFrame | Denial {
+    const { call, request } = this.#passage
+    if (!isJsonType(headers)) return this.#invalid('an answer that is not JSON')
+    const frame = A2aFrame.body(status >= 400 ? 'error' : 'final', bytes)
+    const response = responseIn(frame)
+    if (response === null) return this.#invalid('what is no JSON-RPC response')
+    if (Object.hasOwn(response, 'error')) return frame
+    if (request.row?.streams === true) return this.#invalid('an answer that is no stream')
+    if (request.row?.sends === true)
+      return namedIn(response) === null ? this.#invalid('a result of another method') : frame
+    if (request.method !== 'ListTasks') return this.#aboutTask(frame, response.result)
+    const view = this.#forwarder.viewOf(call.facts.identity, call.facts.target.server)
+    const own = ownTasks(bytes, view)
+    return own === null ? this.#invalid('a result of another method') : frame.withJson(own)
+  }
+
+  /** The result of a method about one task must be about that task. */
+  #aboutTask(frame: A2aFrame, result: unknown): A2aFrame | Denial {
+    const { method, named } = this.#passage.request
+    const id = method === 'GetTask' || method === 'CancelTask' ? taskIn(result) : undefined
+    return id === undefined || named.tasks.includes(id) ? frame : this.#invalid('another task than was asked for')
+  }
+
+  /** A stream about one task tells of no other. */
+  #checkTask(tasks: readonly string[]): void {
+    const { row, named } = this.#passage.request
+    if (row?.task === null || row?.task === undefined) return
+    if (!tasks.every((task) => named.tasks.includes(task))) throw new GivenUp('the agent told of another task')
+  }
+}
+
+const JSON_HEADERS = { 'content-type': 'application/json' }
+
+function taskIn(result: unknown): string {
+  return typeof result === 'object' && result !== null && 'id' in result ? String(result.id) : ''
+}
+
+/** The body with the page token that the agent knows. */
+function withPage(bytes: Uint8Array, token: string | null): Uint8Array {
+  const span = token === null ? null : findSpan(bytes, ['params', 'pageToken'])
+  if (span === null) return bytes
+  return Buffer.concat([bytes.subarray(0, span[0]), Buffer.from(JSON.stringify(token)), bytes.subarray(span[1])])
+}
+
+/** What a header can carry of a name: the rest is percent-encoded. */
+function headerText(text: string): string {
+  return text.replace(/[^\x21-\x24\x26-\x7e]/gu, (char) => encodeURIComponent(char.toWellFormed()))
+}
+
+/**
+ * The headers of the request to the agent. Of the caller's own only those named here go on. Who calls, and for whom, is said by the gateway:
+ * an agent that only the gateway can reach may believe it.
+ */
+function agentHeaders({ id, wire: { headers }, facts: { identity } }: Call<'identity'>): RequestHeaders {
+  const { namespace, agent, session, user } = identity
+  return {
+    'user-agent': 'plat-gateway',
+    'accept-encoding': 'identity',
+    accept: header(headers, 'accept') ?? undefined,
+    traceparent: header(headers, 'traceparent') ?? undefined,
+    tracestate: header(headers, 'tracestate') ?? undefined,
+    'content-type': 'application/json',
+    'a2a-version': VERSION,
+    'a2a-extensions': header(headers, 'a2a-extensions') ?? undefined,
+    'x-plat-decision-id': id,
+    'x-plat-namespace': namespace,
+    'x-plat-agent': agent,
+    'x-plat-session': session,
+    'x-plat-user': user === null ? undefined : headerText(user),
+  }
+}

@@ -1,0 +1,95 @@
+import { parseStrict } from '@plat/core'
+import type { Frame } from '../../call/index.ts'
+import { isObject, type JsonObject } from '../wire/json.ts'
+import { eventData, withEventData } from '../wire/sse.ts'
+
+/** A JSON answer, or one event of a stream. Each is read strictly: what it names decides who may come back for it. */
+export class A2aFrame implements Frame {
+  readonly role: Frame['role']
+  readonly raw: Uint8Array
+  /** The JSON-RPC response alone; null for comments and other events without data. */
+  readonly json: Uint8Array | null
+  readonly #inEvent: boolean
+  #value: unknown
+  #parsed = false
+
+  private constructor(
+    role: Frame['role'] | null,
+    bytes: { readonly raw: Uint8Array; readonly json: Uint8Array | null },
+    inEvent: boolean,
+  ) {
+    this.raw = bytes.raw
+    this.json = bytes.json
+    this.#inEvent = inEvent
+    this.role = role ?? (bytes.json === null ? 'progress' : 'partial')
+  }
+
+  /** A whole JSON body. */
+  static body(role: 'final' | 'error', json: Uint8Array): A2aFrame {
+    return new A2aFrame(role, { raw: json, json }, false)
+  }
+
+  /** One event of a stream. */
+  static event(raw: Uint8Array): A2aFrame {
+    const data = eventData(raw)
+    return new A2aFrame(null, { raw, json: data?.length === 0 ? null : data }, true)
+  }
+
+  /** The response, parsed on first use. Throws a `JsonError` where it is not strict JSON; undefined where there is none. */
+  get value(): unknown {
+    if (!this.#parsed) {
+      this.#value = this.json === null ? undefined : parseStrict(this.json)
+      this.#parsed = true
+    }
+    return this.#value
+  }
+
+  /** The same frame with another response; an event keeps its other fields. */
+  withJson(json: Uint8Array): A2aFrame {
+    const raw = this.#inEvent ? withEventData(this.raw, json) : json
+    return new A2aFrame(this.role, { raw, json }, this.#inEvent)
+  }
+}
+
+/** An event that carries one response, as agents write it. */
+export function eventOf(json: Uint8Array): Uint8Array {
+  return withEventData(Buffer.from('data: \n\n'), json)
+}
+
+/** The tasks and contexts that a result names. */
+export interface NamedInResult {
+  readonly tasks: readonly string[]
+  readonly contexts: readonly string[]
+}
+
+/** What the result of a send or an event of a stream can be, and where each names its task (A2A 1.0, section 4.1). */
+const KINDS = { task: 'id', message: 'taskId', statusUpdate: 'taskId', artifactUpdate: 'taskId' } as const
+type Kind = keyof typeof KINDS
+
+/** Null: the frame holds no response of JSON-RPC. */
+export function responseIn(frame: A2aFrame): JsonObject | null {
+  const { value } = frame
+  if (!isObject(value) || value.jsonrpc !== '2.0') return null
+  const answers = Object.hasOwn(value, 'result') !== Object.hasOwn(value, 'error')
+  return answers ? value : null
+}
+
+/** What a result of a send or an event names; null: it is none of those that the protocol knows. An error names nothing. */
+export function namedIn(response: JsonObject): NamedInResult | null {
+  if (Object.hasOwn(response, 'error')) return { tasks: [], contexts: [] }
+  const { result } = response
+  if (!isObject(result)) return null
+  const kinds = Object.keys(result).filter(isKind)
+  const [kind] = kinds
+  const content = kind === undefined || kinds.length !== 1 ? null : result[kind]
+  if (kind === undefined || !isObject(content)) return null
+  return { tasks: textsOf(content[KINDS[kind]]), contexts: textsOf(content.contextId) }
+}
+
+function isKind(name: string): name is Kind {
+  return Object.hasOwn(KINDS, name)
+}
+
+function textsOf(value: unknown): readonly string[] {
+  return typeof value === 'string' && value !== '' ? [value] : []
+}

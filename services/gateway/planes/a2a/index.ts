@@ -1,0 +1,150 @@
+import type { Clock } from '@plat/core'
+import {
+  type Arrival,
+  type Call,
+  type Denial,
+  deny,
+  type Frame,
+  type Identity,
+  isDenial,
+  type Parsed,
+  type Reply,
+  type Snapshot,
+} from '../../call/index.ts'
+import type { Plane } from '../../pipeline/plane.ts'
+import type { BodyLimits } from '../wire/body.ts'
+import { STREAM_HEADERS } from '../wire/headers.ts'
+import { commentEvent } from '../wire/sse.ts'
+import { refusal, terminalError } from './answer.ts'
+import { type AgentPlace, type Forwarder, Forwarding } from './forward.ts'
+import { A2aFrame } from './frame.ts'
+import type { ListView } from './list.ts'
+import { type Reader, read } from './read.ts'
+import { type NamedInRequest, NOTHING_NAMED, noted } from './request.ts'
+
+export { createBindReview } from './bind.ts'
+export { A2A_METHODS } from './methods.ts'
+export { a2aTexts, createAgentRedactReview } from './redact.ts'
+
+/** A card as it is served. */
+export interface ServedCard {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Uint8Array | null
+}
+
+/** Where the plane finds agents, and who owns what they give out. */
+export interface ExposedAgents<A extends AgentPlace> {
+  /** By `a2a/<ns>/<agent>`; null: it is gone from the snapshot. */
+  agent(snapshot: Snapshot, server: string): A | null
+  card(
+    agent: A,
+    request: { readonly host: string | undefined; readonly ifNoneMatch: string | undefined },
+  ): Promise<ServedCard | Denial>
+  readonly owners: {
+    owns(identity: Identity, server: string, kind: 'task', id: string): boolean
+    callOf(server: string, kind: 'task', id: string): string | null
+  }
+}
+
+/** Page tokens of agents, for one session at one agent. */
+export interface Pages {
+  seal(identity: Identity, server: string, token: string): string
+  /** Null: it was not sealed for this caller. */
+  open(identity: Identity, server: string, text: string): string | null
+}
+
+export interface A2aPlaneOptions<A extends AgentPlace> extends BodyLimits, Omit<Forwarder, 'viewOf'> {
+  readonly clock: Clock
+  readonly agents: ExposedAgents<A>
+  readonly pages: Pages
+}
+
+/** The plane of `/a2a/<ns>/<agent>`: A2A 1.0 over JSON-RPC, relayed and never translated. */
+export function createA2aPlane<A extends AgentPlace>(options: A2aPlaneOptions<A>): Plane {
+  return new A2aPlane(options)
+}
+
+/** What a call of this plane names: its tasks, its contexts, its webhooks. */
+export function namedInCall({ wire }: Pick<Call, 'wire'>): NamedInRequest {
+  return noted(wire)?.named ?? NOTHING_NAMED
+}
+
+class A2aPlane<A extends AgentPlace> implements Plane, Reader, Forwarder {
+  readonly clock: Clock
+  readonly dialer: Forwarder['dialer']
+  readonly extraCA: string | null
+  readonly upstreamTimeoutMs: number
+  readonly maxBodyBytes: number
+  readonly bodyReadTimeoutMs: number
+  readonly #agents: ExposedAgents<A>
+  readonly #pages: Pages
+  readonly #monotonic: () => number
+
+  constructor(options: A2aPlaneOptions<A>) {
+    this.clock = options.clock
+    this.dialer = options.dialer
+    this.extraCA = options.extraCA
+    this.upstreamTimeoutMs = options.upstreamTimeoutMs
+    this.maxBodyBytes = options.maxBodyBytes
+    this.bodyReadTimeoutMs = options.bodyReadTimeoutMs
+    this.#agents = options.agents
+    this.#pages = options.pages
+    this.#monotonic = () => options.clock.monotonic()
+  }
+
+  read(arrival: Arrival, identity: Identity): Parsed | Denial | Promise<Parsed | Denial> {
+    return read(this, arrival, identity)
+  }
+
+  forward(call: Call<'identity' | 'target' | 'hold'>, head: 'unsent' | 'sent'): Denial | Promise<Reply | Denial> {
+    const request = noted(call.wire)
+    const agent = this.#agents.agent(call.snapshot, call.facts.target.server)
+    if (request === null) return deny('internal', 'the request was not read')
+    if (agent === null) return deny('unknown_agent', `${call.server} is not exposed`)
+    if (call.operation === 'a2a.card') return this.#card(call, agent)
+    return new Forwarding(this, { call, request, agent, sent: head === 'sent' }).run(this.#monotonic)
+  }
+
+  async #card({ wire: { headers } }: Pick<Call, 'wire'>, agent: A): Promise<Reply | Denial> {
+    const { host, 'if-none-match': ifNoneMatch } = headers
+    const card = await this.#agents.card(agent, { host, ifNoneMatch })
+    if (isDenial(card)) return card
+    const frames = card.body === null ? [] : [A2aFrame.body('final', card.body)]
+    return { kind: 'frames', head: { status: card.status, headers: card.headers }, attempts: [], frames }
+  }
+
+  held(call: Call<'identity'>): ReturnType<Plane['held']> {
+    if (noted(call.wire)?.row?.streams !== true) return null
+    const beat = () => A2aFrame.event(commentEvent('waiting for approval'))
+    return { head: { status: 200, headers: STREAM_HEADERS }, beat }
+  }
+
+  refuse(arrival: Arrival, _: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
+    return refusal(arrival, denial)
+  }
+
+  abort(call: Call, denial: Denial): readonly Frame[] {
+    return [terminalError(call.id, noted(call.wire), denial)]
+  }
+
+  /** Frames of this plane carry their bytes; only what others made has none, and stands for a JSON body. */
+  encode(frame: Frame): Uint8Array {
+    return frame.raw ?? Buffer.from(JSON.stringify(frame.value))
+  }
+
+  openPage(identity: Identity, server: string, text: string): string | null {
+    return this.#pages.open(identity, server, text)
+  }
+
+  callOf(server: string, task: string): string | null {
+    return this.#agents.owners.callOf(server, 'task', task)
+  }
+
+  viewOf(identity: Identity, server: string): ListView {
+    return {
+      owns: (task) => this.#agents.owners.owns(identity, server, 'task', task),
+      sealPage: (token) => this.#pages.seal(identity, server, token),
+    }
+  }
+}

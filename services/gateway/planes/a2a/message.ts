@@ -1,0 +1,124 @@
+import { type Denial, deny } from '../../call/index.ts'
+import { isObject, type JsonObject } from '../wire/json.ts'
+import type { MethodRow } from './methods.ts'
+import type { NamedInRequest } from './request.ts'
+
+/** JSON-RPC "invalid params". */
+const INVALID_PARAMS = -32602
+
+/** Document 2, `a2a.skills[].id`. */
+const SKILL_ID = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/
+
+/** What parameters say that the gateway governs by. */
+export interface ReadParams extends NamedInRequest {
+  readonly skill: string | null
+  /** As the caller was given it. */
+  readonly pageToken: string | null
+}
+
+/**
+ * Reads the parameters of a request as every reader of ProtoJSON does: `null` and the empty string are absent. What another reader could
+ * take for one of the governed members is refused, since it would pass unseen: other spellings, other types, another tenant.
+ */
+export function readParams(params: unknown, row: MethodRow, method: string): ReadParams | Denial {
+  try {
+    if (!isObject(params)) throw new Invalid('params', 'must be an object')
+    plainly(params, 'params')
+    if (textIn(params, 'tenant', 'params') !== null) throw new Invalid('params.tenant', 'is not offered: leave it out')
+    return row.sends ? sent(params, row) : asked(params, row, method)
+  } catch (error) {
+    if (error instanceof Invalid) return deny('invalid_request', error.message, { data: { rpc: INVALID_PARAMS } })
+    throw error
+  }
+}
+
+class Invalid extends Error {
+  constructor(path: string, problem: string) {
+    super(`${path} ${problem}`)
+  }
+}
+
+/** Readers of ProtoJSON take `task_id` for `taskId` too. */
+function plainly(object: JsonObject, path: string): void {
+  for (const name of Object.keys(object))
+    if (name.includes('_')) throw new Invalid(`${path}.${name.slice(0, 64)}`, 'is not written in lowerCamelCase')
+}
+
+function textIn(object: JsonObject, name: string, path: string): string | null {
+  const value = Object.hasOwn(object, name) ? object[name] : undefined
+  if (value === undefined || value === null || value === '') return null
+  if (typeof value !== 'string') throw new Invalid(`${path}.${name}`, 'must be a string')
+  return value
+}
+
+function objectIn(object: JsonObject, name: string, path: string): JsonObject | null {
+  const value = Object.hasOwn(object, name) ? object[name] : undefined
+  if (value === undefined || value === null) return null
+  if (!isObject(value)) throw new Invalid(`${path}.${name}`, 'must be an object')
+  return value
+}
+
+function textsIn(object: JsonObject, name: string, path: string): readonly string[] {
+  const value = Object.hasOwn(object, name) ? object[name] : undefined
+  if (value === undefined || value === null) return []
+  const texts = Array.isArray(value) ? value.filter((one) => typeof one === 'string') : []
+  if (!Array.isArray(value) || texts.length !== value.length)
+    throw new Invalid(`${path}.${name}`, 'must be an array of strings')
+  return texts
+}
+
+function sent(params: JsonObject, { streams }: MethodRow): ReadParams {
+  const message = objectIn(params, 'message', 'params')
+  if (message === null) throw new Invalid('params.message', 'is required')
+  plainly(message, 'params.message')
+  const at = 'params.message'
+  const task = textIn(message, 'taskId', at)
+  const context = textIn(message, 'contextId', at)
+  const metadata = objectIn(message, 'metadata', at)
+  const skill = metadata === null ? null : textIn(metadata, 'skillId', `${at}.metadata`)
+  if (skill !== null && !SKILL_ID.test(skill)) throw new Invalid(`${at}.metadata.skillId`, 'is no id of a skill')
+  return {
+    skill,
+    tasks: [...(task === null ? [] : [task]), ...textsIn(message, 'referenceTaskIds', at)],
+    contexts: context === null ? [] : [context],
+    pushURLs: pushedTo(params),
+    streams,
+    pageToken: null,
+  }
+}
+
+/** A message can bring the webhook of its task along. */
+function pushedTo(params: JsonObject): readonly string[] {
+  const configuration = objectIn(params, 'configuration', 'params')
+  if (configuration === null) return []
+  const at = 'params.configuration'
+  plainly(configuration, at)
+  const name = 'taskPushNotificationConfig'
+  for (const other of Object.keys(configuration))
+    if (other !== name && other.toLowerCase().includes('push'))
+      throw new Invalid(`${at}.${other.slice(0, 64)}`, `is written ${name}`)
+  const push = objectIn(configuration, name, at)
+  return push === null ? [] : [urlIn(push, `${at}.${name}`)]
+}
+
+function urlIn(push: JsonObject, path: string): string {
+  plainly(push, path)
+  if (textIn(push, 'tenant', path) !== null) throw new Invalid(`${path}.tenant`, 'is not offered: leave it out')
+  const url = textIn(push, 'url', path)
+  if (url === null) throw new Invalid(`${path}.url`, 'is required')
+  return url
+}
+
+function asked(params: JsonObject, row: MethodRow, method: string): ReadParams {
+  const task = row.task === null ? null : textIn(params, row.task, 'params')
+  if (row.task !== null && task === null) throw new Invalid(`params.${row.task}`, 'is required')
+  const context = method === 'ListTasks' ? textIn(params, 'contextId', 'params') : null
+  return {
+    skill: null,
+    tasks: task === null ? [] : [task],
+    contexts: context === null ? [] : [context],
+    streams: row.streams,
+    pushURLs: method === 'CreateTaskPushNotificationConfig' ? [urlIn(params, 'params')] : [],
+    pageToken: method === 'ListTasks' ? textIn(params, 'pageToken', 'params') : null,
+  }
+}

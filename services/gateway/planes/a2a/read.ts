@@ -1,0 +1,131 @@
+import { JsonError, parseStrict } from '@plat/core'
+import { type Arrival, type Denial, deny, type Identity, isDenial, type Parsed } from '../../call/index.ts'
+import { type BodyLimits, useJsonBytes } from '../wire/body.ts'
+import { header } from '../wire/headers.ts'
+import { isObject, type JsonObject } from '../wire/json.ts'
+import { readParams } from './message.ts'
+import { EXTENDED_CARD, GET_CARD, methodRow } from './methods.ts'
+import { A2aBody, A2aRequest } from './request.ts'
+
+/** `/a2a/<ns>/<agent>`, and the card below it. */
+const PATH =
+  /^\/(a2a\/[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\/[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?)(\/\.well-known\/agent-card\.json)?$/
+
+/** The version that is spoken; a request without one means 0.3 (A2A 1.0, section 3.6). */
+export const VERSION = '1.0'
+
+/** Errors of JSON-RPC and of A2A. */
+const PARSE_ERROR = -32700
+const UNSUPPORTED_OPERATION = -32004
+const VERSION_NOT_SUPPORTED = -32009
+const INVALID_PARAMS = -32602
+
+/** What reading needs beside the request. */
+export interface Reader extends BodyLimits {
+  /** The agent's own page token in one that this caller was given; null: it was given none such. */
+  openPage(identity: Identity, server: string, text: string): string | null
+  /** The call that brought a task; null: nobody knows it. */
+  callOf(server: string, task: string): string | null
+}
+
+/** Names agent, operation, method and skill of a request. */
+export function read(reader: Reader, arrival: Arrival, identity: Identity): Parsed | Denial | Promise<Parsed | Denial> {
+  const { wire } = arrival
+  const [, server, card] = PATH.exec(wire.path) ?? []
+  if (server === undefined) return deny('unknown_agent', 'the path is /a2a/<namespace>/<agent>')
+  if (card !== undefined) {
+    if (wire.method !== 'GET') return only('GET', wire.method)
+    wire.note = new A2aRequest({ method: GET_CARD })
+    return { operation: 'a2a.card', method: GET_CARD, server, name: null, body: null, parent: null }
+  }
+  if (wire.method !== 'POST') return only('POST', wire.method)
+  return useJsonBytes(arrival, reader, (bytes) => new Post(reader, arrival, { identity, server }).parsed(bytes))
+}
+
+function only(allow: string, method: string): Denial {
+  return deny('method_not_allowed', `${method} is not a method of this address`, { data: { allow } })
+}
+
+/** A posted message on its way to being understood. */
+class Post {
+  readonly #reader: Reader
+  readonly #arrival: Arrival
+  readonly #identity: Identity
+  readonly #server: string
+
+  constructor(reader: Reader, arrival: Arrival, to: { readonly identity: Identity; readonly server: string }) {
+    this.#reader = reader
+    this.#arrival = arrival
+    this.#identity = to.identity
+    this.#server = to.server
+  }
+
+  parsed(bytes: Uint8Array): Parsed | Denial {
+    const { wire } = this.#arrival
+    const message = requestIn(bytes)
+    if (isDenial(message)) return message
+    const method = String(message.method)
+    // From here on a refusal answers with the request's id.
+    wire.note = new A2aRequest({ method, bytes })
+    return versionFault(this.#arrival) ?? this.#classified(bytes, message, method)
+  }
+
+  #classified(bytes: Uint8Array, message: JsonObject, method: string): Parsed | Denial {
+    const row = methodRow(method)
+    if (row === null) return unknown(method)
+    const named = readParams(message.params, row, method)
+    if (isDenial(named)) return named
+    const pageToken = named.pageToken === null ? null : this.#page(named.pageToken)
+    if (isDenial(pageToken)) return pageToken
+    this.#arrival.wire.note = new A2aRequest({ row, method, bytes, named, pageToken })
+    const [task] = row.task === null ? [] : named.tasks
+    return {
+      operation: row.operation,
+      method,
+      server: this.#server,
+      name: named.skill,
+      body: new A2aBody(bytes, message),
+      parent: task === undefined ? null : this.#reader.callOf(this.#server, task),
+    }
+  }
+
+  #page(text: string): string | Denial {
+    const token = this.#reader.openPage(this.#identity, this.#server, text)
+    return token ?? deny('invalid_request', 'params.pageToken is of no page', { data: { rpc: INVALID_PARAMS } })
+  }
+}
+
+/** The request, when its bytes are one of JSON-RPC 2.0 and no two readers can see different things in them. */
+export function requestIn(bytes: Uint8Array): JsonObject | Denial {
+  let message: unknown
+  try {
+    message = parseStrict(bytes)
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error
+    return deny('invalid_request', `the body is not strict JSON: ${error.message}`, { data: { rpc: PARSE_ERROR } })
+  }
+  if (!isObject(message) || message.jsonrpc !== '2.0')
+    return deny('invalid_request', 'the body is no JSON-RPC 2.0 request')
+  const { id, method } = message
+  if (typeof id !== 'string' && !Number.isInteger(id))
+    return deny('invalid_request', 'id must be a string or a whole number: notifications are not accepted')
+  return typeof method === 'string' ? message : deny('invalid_request', 'method must be a string')
+}
+
+function versionFault({ wire }: Arrival): Denial | null {
+  const asked = header(wire.headers, 'a2a-version') || new URLSearchParams(wire.query).get('A2A-Version') || '0.3'
+  if (asked === VERSION) return null
+  return deny(
+    'unsupported_version',
+    `A2A-Version ${JSON.stringify(asked.slice(0, 64))} is not supported: send ${VERSION}`,
+    {
+      data: { rpc: VERSION_NOT_SUPPORTED },
+    },
+  )
+}
+
+function unknown(method: string): Denial {
+  if (method !== EXTENDED_CARD)
+    return deny('unknown_method', `A2A ${VERSION} has no method ${JSON.stringify(method.slice(0, 128))}`)
+  return deny('unknown_method', 'there is no extended card', { data: { rpc: UNSUPPORTED_OPERATION } })
+}
