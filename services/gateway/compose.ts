@@ -77,7 +77,10 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
         features.collector.routes,
         createProfiling(clock),
       ]),
-    pages: (app) => vault.pages(app),
+    pages: (app) => {
+      vault.pages(app)
+      features.transactions?.pages(app)
+    },
     pins: () => pins.reports(),
     close: () => started.disposeAsync(),
   }

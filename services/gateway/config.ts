@@ -37,6 +37,7 @@ import { revocationMirrorBlock, revocationsBlock } from './features/revocations/
 import { serversBlock } from './features/servers/config.ts'
 import { taintBlock } from './features/taint/config.ts'
 import { type TokenVaultConfig, tokenVaultBlock } from './features/token-vault/config.ts'
+import { type TxnTokensConfig, txnTokensBlock } from './features/txn-tokens/config.ts'
 import { unbuiltBlocks } from './unbuilt.ts'
 
 /** The tables of gateway.json (document 3), in the order of the reference. */
@@ -73,6 +74,7 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   a2aBlock,
   offlineBlock,
   auditCollectorBlock,
+  txnTokensBlock,
   ...unbuiltBlocks,
 ]
 
@@ -106,6 +108,7 @@ export type GatewayConfig = Readonly<
       offline: Readonly<Static<typeof offlineBlock.schema>>
       auditCollector: Readonly<Static<typeof auditCollectorBlock.schema>>
       tokenVault: TokenVaultConfig
+      txnTokens: TxnTokensConfig
       a2a: A2aConfig
     }
 >
@@ -174,6 +177,7 @@ export function readConfigFile(path: string): { kind: 'text'; text: string } | {
 export function typedConfig(config: Record<string, unknown>): GatewayConfig {
   const { tls, identity, dpop, dlp, captureArgs, adminAuth, approvalPreview, approvalQuorum } = config
   const { modelRouting, cloudCredentials, policy, posture, offline, auditCollector, tokenVault, a2a } = config
+  const { txnTokens } = config
   if (
     Check(listenersBlock.schema, config) &&
     Check(policyBlock.schema, config) &&
@@ -199,6 +203,7 @@ export function typedConfig(config: Record<string, unknown>): GatewayConfig {
     Check(cloudCredentialsBlock.schema, cloudCredentials) &&
     Check(postureBlock.schema, posture) &&
     Check(tokenVaultBlock.schema, tokenVault) &&
+    Check(txnTokensBlock.schema, txnTokens) &&
     Check(a2aBlock.schema, a2a) &&
     Check(offlineBlock.schema, offline) &&
     Check(auditCollectorBlock.schema, auditCollector) &&
@@ -224,6 +229,7 @@ export function typedConfig(config: Record<string, unknown>): GatewayConfig {
       cloudCredentials,
       policy: { rego: policy.rego },
       posture,
+      txnTokens,
       offline,
       auditCollector,
       tokenVault,

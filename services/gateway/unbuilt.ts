@@ -18,7 +18,6 @@ import { sbxdBlock } from './features/sbxd/config.ts'
 import { activityBlock, sessionsBlock } from './features/sessions/config.ts'
 import { stateBackendBlock } from './features/state-backend/config.ts'
 import { tenantsBlock } from './features/tenants/config.ts'
-import { txnTokensBlock } from './features/txn-tokens/config.ts'
 import { webBlock } from './features/web/config.ts'
 
 /**
@@ -39,7 +38,6 @@ export const unbuiltBlocks: readonly ConfigBlock[] = [
   webBlock,
   k8sOpsBlock,
   infraBlock,
-  txnTokensBlock,
   cibaBlock,
   stateBackendBlock,
   configSyncBlock,

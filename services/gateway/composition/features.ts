@@ -31,6 +31,7 @@ import { createRevocations } from '../features/revocations/index.ts'
 import { createServers } from '../features/servers/index.ts'
 import { createTaint } from '../features/taint/index.ts'
 import { createTokenVault } from '../features/token-vault/index.ts'
+import { createTxnTokens } from '../features/txn-tokens/index.ts'
 import { namedInCall } from '../planes/a2a/index.ts'
 import type { AskingPlane } from '../planes/mcp/index.ts'
 import { createDemand } from '../planes/model/index.ts'
@@ -65,6 +66,11 @@ export async function startFeatures(shared: Shared) {
   const taint = keep(
     await createTaint({ ...shared, clears: (snapshot) => servers.clears(snapshot), metrics: taintMetrics(metrics) }),
   )
+  const transactions = await createTxnTokens({
+    ...shared,
+    subjectOf: (caller) => authenticator.subject(caller),
+    labelsOf: (caller) => taint.labelsOf(caller),
+  })
   const redact = createEraser(config.dlpProfiles, config.captureArgs.dlpProfile)
   const captures = keep(await createCaptures({ ...shared, redact, metrics: captureMetrics(metrics) }))
   const guards = keep(
@@ -109,6 +115,7 @@ export async function startFeatures(shared: Shared) {
     models,
     agents,
     taint,
+    transactions,
     captures,
     guards,
     policies,

@@ -1,24 +1,52 @@
-import { type ConfigBlock, key, requires } from '@plat/config'
-import Type from 'typebox'
+import { type ConfigBlock, key, type Rule, requires } from '@plat/config'
+import { isTrustDomain } from '@plat/core'
+import Type, { type Static } from 'typebox'
+
+/** Document 3, "Limits": a transaction token lives at most this long, in seconds. */
+const MAX_TTL_SECONDS = 300
+
+/** `aud` is the name of a trust domain, not a URL, and the default of `workloadID` is made of it. */
+const audienceIsTrustDomain: Rule = ({ mode, audience }) =>
+  mode === 'off' || audience === '' || (typeof audience === 'string' && isTrustDomain(audience))
+    ? []
+    : [
+        {
+          path: 'txnTokens.audience',
+          message: 'must be a trust domain such as plat.local: lower-case letters, digits, ".", "_" and "-"',
+          severity: 'error',
+        },
+      ]
+
+/** Only agents are shown transaction tokens. */
+const agentsAreExposed: Rule = ({ mode }, { a2a }) => {
+  const routes = typeof a2a === 'object' && a2a !== null && 'routesFile' in a2a ? a2a.routesFile : ''
+  return mode === 'off' || routes !== ''
+    ? []
+    : [{ path: 'txnTokens.mode', message: 'no agent can be called: a2a.routesFile is not set', severity: 'warning' }]
+}
 
 /** `txnTokens` (document 3): transaction tokens for agents that are called. */
 export const txnTokensBlock = {
   path: 'txnTokens',
   feature: 'txn-tokens',
-  built: false,
+  built: true,
   schema: Type.Object({
     mode: key.choice(
       ['off', 'add', 'replace'],
       'off',
-      '`add`: Txn-Token plus `X-Plat-*` headers; `replace`: instead of the session token.',
+      'What a called agent hears of its caller: `off`: `X-Plat-*` headers; `add`: Txn-Token plus `X-Plat-*` headers; `replace`: Txn-Token alone.',
     ),
     signingKey: key.text('URI of an Ed25519 key; required unless off.'),
     issuer: key.text('`iss`.', 'plat-gateway'),
-    audience: key.text('Trust domain; required unless off.'),
+    audience: key.text('Trust domain, the `aud`; required unless off.'),
     workloadID: key.text('`req_wl`; default `spiffe://<audience>/plat/gateway`.'),
-    ttlSeconds: key.whole('Lifetime.', 60, 1, 300),
+    ttlSeconds: key.whole('Lifetime.', 60, 1, MAX_TTL_SECONDS),
   }),
   rules: [
     requires('txnTokens', ['signingKey', 'audience'], ({ mode }) => mode !== 'off', 'unless txnTokens.mode is off'),
+    audienceIsTrustDomain,
+    agentsAreExposed,
   ],
 } satisfies ConfigBlock
+
+export type TxnTokensConfig = Readonly<Static<typeof txnTokensBlock.schema>>
