@@ -1,3 +1,13 @@
+export {
+  type BuiltinServer,
+  type BuiltinTool,
+  builtinTool,
+  type Caller,
+  type ToolCall,
+  type ToolResult,
+  toolFailure,
+  toolText,
+} from './builtin/server.ts'
 export type { Arrival, Body, Call, Parsed, StopListener, StopReason, StopSignal, WireRequest } from './call.ts'
 export { type Credential, type MtlsAuth, NO_CREDENTIAL, type OAuthGrant, type UpstreamAuth } from './credential.ts'
 export { type Denial, deny, isDenial, kindOf, statusOf } from './denial.ts'

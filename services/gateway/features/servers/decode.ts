@@ -1,16 +1,13 @@
+import { isDomain } from '@plat/resources/domains'
 import { type Decoded, decodeRendered, type UpstreamsFile, upstreamsFileSchema } from '@plat/resources/rendered'
 import { authOf } from './auth.ts'
 
-/** Decodes an upstreamsFile strictly; parts that this version does not enforce refuse the file. */
+/** Decodes an upstreamsFile strictly. */
 export function decodeUpstreams(bytes: Uint8Array): Decoded<UpstreamsFile> {
-  const decoded = decodeRendered(upstreamsFileSchema, bytes, unbuiltParts)
+  const decoded = decodeRendered(upstreamsFileSchema, bytes, () => [])
   if (!decoded.ok) return decoded
   const problems = misnamed(decoded.file)
   return problems.length > 0 ? { ok: false, problems } : decoded
-}
-
-function unbuiltParts({ agentWeb }: UpstreamsFile): string[] {
-  return Object.keys(agentWeb).map((agent) => `agentWeb[${agent}]`)
 }
 
 const SERVER_KEY = /^[^/]+\/[^/]+$/
@@ -37,6 +34,11 @@ function misnamed(file: UpstreamsFile): string[] {
   }
   for (const key of Object.keys(file.bindings)) {
     if (!BINDING_KEY.test(key)) out.push(`bindings[${key}]: must read <namespace>/<agent>/<server>`)
+  }
+  for (const [key, { allowedDomains = [], deniedDomains = [] }] of Object.entries(file.agentWeb)) {
+    if (!SERVER_KEY.test(key)) out.push(`agentWeb[${key}]: must read <namespace>/<agent>`)
+    const strange = [...allowedDomains, ...deniedDomains].filter((domain) => !isDomain(domain))
+    out.push(...strange.map((domain) => `agentWeb[${key}]: ${JSON.stringify(domain)} is no domain`))
   }
   return out
 }

@@ -1,13 +1,13 @@
 import { watchFile } from '@plat/config'
 import type { Clock } from '@plat/core'
 import type { Log } from '@plat/process'
-import type { Snapshot, Snapshots, Target, ToolLabels } from '../../call/index.ts'
+import type { BuiltinServer, Snapshot, Snapshots, Target, ToolLabels } from '../../call/index.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { decodeUpstreams } from './decode.ts'
 import { buildRegistry, type Registry, type Upstream } from './registry.ts'
 import { createResolveStage, type MissingScopes, registrySlot, type ServerCredentials } from './stage.ts'
 
-export type { Registry, Upstream } from './registry.ts'
+export type { AgentWeb, Registry, Upstream } from './registry.ts'
 export { createResolveStage, registrySlot } from './stage.ts'
 
 export interface ServersOptions {
@@ -21,6 +21,8 @@ export interface ServersOptions {
   /** Default: `tools:<name>` alone. */
   readonly missingScopes?: MissingScopes
   readonly credentials: ServerCredentials
+  /** What the gateway is itself; default: nothing. */
+  readonly builtins?: readonly BuiltinServer[]
   readonly clock: Clock
   readonly log: Log
   /** `plat_gateway_upstreams_configured`. */
@@ -45,7 +47,7 @@ export interface Servers {
  * Without a readable file at start only static upstreams are known; a bad file later leaves the good one in force.
  */
 export function createServers(options: ServersOptions): Servers {
-  const { config, snapshots, clock, log, metrics, missingScopes, credentials } = options
+  const { config, snapshots, clock, log, metrics, missingScopes, credentials, builtins } = options
   const path = config.upstreamsFile
   const publish = (registry: Registry) => {
     snapshots.publish(registrySlot, registry)
@@ -64,7 +66,7 @@ export function createServers(options: ServersOptions): Servers {
             const decoded =
               bytes === null ? ({ ok: false, problems: ['no such file'] } as const) : decodeUpstreams(bytes)
             if (!decoded.ok) return failed(decoded.problems)
-            const registry = buildRegistry(decoded.file, config.upstreams)
+            const registry = buildRegistry(decoded.file, config.upstreams, builtins)
             // Credentials first: a server is not served before its credential is there.
             await credentials.follow(registry.auths)
             publish(registry)
@@ -72,7 +74,7 @@ export function createServers(options: ServersOptions): Servers {
           },
           onError: (error) => failed([error instanceof Error ? error.message : 'cannot be read']),
         })
-  publish(buildRegistry(null, config.upstreams))
+  publish(buildRegistry(null, config.upstreams, builtins))
   return {
     stage: createResolveStage({ snapshots, missingScopes, credentials }),
     upstream: (snapshot, key) => snapshot.get(registrySlot).upstream(key),

@@ -1,5 +1,12 @@
 import type { PinsEntry, ServerEntry, UpstreamsFile } from '@plat/resources/rendered'
-import { type Denial, deny, type Identity, type Target, type UpstreamAuth } from '../../call/index.ts'
+import {
+  type BuiltinServer,
+  type Denial,
+  deny,
+  type Identity,
+  type Target,
+  type UpstreamAuth,
+} from '../../call/index.ts'
 import { authOf } from './auth.ts'
 import { type TaintRules, taintRules } from './labels.ts'
 
@@ -25,6 +32,8 @@ export interface Upstream {
   readonly dlpProfile: string | null
   /** Taint labels of its tools. */
   readonly labels: TaintRules
+  /** Set: the gateway is the server itself, and there is no URL. */
+  readonly builtin: BuiltinServer | null
 }
 
 /** `pins` of the file, ready to be asked. */
@@ -37,6 +46,8 @@ export interface Registry {
   resolve(identity: Pick<Identity, 'namespace' | 'agent'>, name: string): Upstream | Denial
   /** By `Target.key`. */
   upstream(key: string): Upstream | null
+  /** What the file says that an agent may read of the web; null: nothing. */
+  web(caller: Pick<Identity, 'namespace' | 'agent'>): AgentWeb | null
   /** What all of them are shown; those of gateway.json are shown nothing. */
   readonly auths: readonly UpstreamAuth[]
   /** Feeds `plat_gateway_upstreams_configured`. */
@@ -45,19 +56,28 @@ export interface Registry {
   readonly clears: boolean
 }
 
+/** `agentWeb` of the file: `Agent.spec.web` (document 2). */
+export type AgentWeb = UpstreamsFile['agentWeb'][string]
+
 const RESERVED_PREFIX = 'plat-'
 
 const emptyFile: UpstreamsFile = { version: 1, servers: {}, bindings: {}, agentWeb: {} }
 
-/** Builds the registry of one upstreamsFile (null: none) and the static `upstreams` of gateway.json. */
-export function buildRegistry(file: UpstreamsFile | null, statics: Readonly<Record<string, string>>): Registry {
-  const { servers, bindings } = file ?? emptyFile
+/** Builds the registry of one upstreamsFile (null: none), the static `upstreams` of gateway.json, and what is built in. */
+export function buildRegistry(
+  file: UpstreamsFile | null,
+  statics: Readonly<Record<string, string>>,
+  builtins: readonly BuiltinServer[] = [],
+): Registry {
+  const { servers, bindings, agentWeb } = file ?? emptyFile
   const entries = Object.entries(servers).map(([key, entry]) => ({ entry, upstream: upstreamOf(key, entry) }))
   return new NamedUpstreams({
     namespaces: namespacesOf(entries, bindings),
     servers: byKey(entries.filter(({ entry }) => !entry.implicit)),
     implicit: byKey(entries.filter(({ entry }) => entry.implicit)),
     statics: new Map(Object.entries(statics).map(([name, url]) => [name, staticUpstream(name, url)])),
+    builtins: new Map(builtins.map((server) => [server.name, builtinUpstream(server)])),
+    agentWeb: new Map(Object.entries(agentWeb)),
   })
 }
 
@@ -96,6 +116,10 @@ interface Tables {
   readonly implicit: ReadonlyMap<string, Upstream>
   /** `upstreams` of gateway.json by bare name. */
   readonly statics: ReadonlyMap<string, Upstream>
+  /** What the gateway is itself, by name. */
+  readonly builtins: ReadonlyMap<string, Upstream>
+  /** By `<ns>/<agent>`. */
+  readonly agentWeb: ReadonlyMap<string, AgentWeb>
 }
 
 class NamedUpstreams implements Registry {
@@ -115,12 +139,16 @@ class NamedUpstreams implements Registry {
   }
 
   upstream(key: string): Upstream | null {
-    const { servers, implicit, statics } = this.#tables
-    return servers.get(key) ?? implicit.get(key) ?? statics.get(key) ?? null
+    const { servers, implicit, statics, builtins } = this.#tables
+    return servers.get(key) ?? implicit.get(key) ?? statics.get(key) ?? builtins.get(key) ?? null
+  }
+
+  web({ namespace, agent }: Pick<Identity, 'namespace' | 'agent'>): AgentWeb | null {
+    return this.#tables.agentWeb.get(`${namespace}/${agent}`) ?? null
   }
 
   resolve({ namespace, agent }: Pick<Identity, 'namespace' | 'agent'>, name: string): Upstream | Denial {
-    if (name.startsWith(RESERVED_PREFIX)) return unknown(name)
+    if (name.startsWith(RESERVED_PREFIX)) return this.#tables.builtins.get(name) ?? unknown(name)
     const { own, shared, implicit, bindings, usable } = this.#tables.namespaces.get(namespace) ?? NOTHING_NAMED
     const binding = bindings.get(agent)?.get(name)
     if (binding !== undefined) {
@@ -181,6 +209,7 @@ function upstreamOf(key: string, entry: ServerEntry): Upstream {
     pins: entry.pins === undefined ? null : pinsOf(entry.pins),
     dlpProfile: entry.dlpProfile ?? null,
     labels: taintRules(entry.trust, entry.toolLabels),
+    builtin: null,
   }
 }
 
@@ -191,19 +220,26 @@ function pinsOf({ pins, ...rules }: PinsEntry): Pins {
 const UNTRUSTED = taintRules('untrusted')
 
 /** What gateway.json says nothing about stands as for an MCPServer that leaves it out. */
+const unsaid = {
+  timeoutSeconds: null,
+  caPEM: null,
+  protocolVersions: null,
+  trust: 'untrusted',
+  dataClass: 'internal',
+  jurisdiction: null,
+  auth: { type: 'none' },
+  pins: null,
+  dlpProfile: null,
+  labels: UNTRUSTED,
+  builtin: null,
+} as const
+
 function staticUpstream(name: string, url: string): Upstream {
-  return {
-    key: name,
-    url,
-    timeoutSeconds: null,
-    caPEM: null,
-    protocolVersions: null,
-    trust: 'untrusted',
-    dataClass: 'internal',
-    jurisdiction: null,
-    auth: { type: 'none' },
-    pins: null,
-    dlpProfile: null,
-    labels: UNTRUSTED,
-  }
+  return { ...unsaid, key: name, url }
+}
+
+function builtinUpstream(server: BuiltinServer): Upstream {
+  const { name, trust, dataClass } = server
+  const labels = { of: (tool: string | null) => server.labels(tool), clears: false }
+  return { ...unsaid, key: name, url: '', trust, dataClass, labels, builtin: server }
 }

@@ -128,16 +128,29 @@ test('a target finds its server again by key, with what the file says of it', ()
     auth: { type: 'bearerSecret', credentialKey: 'default.notes' },
     pins: null,
     dlpProfile: null,
+    builtin: null,
   })
   assert.equal(registry.upstream('fixed')?.url, 'http://static/mcp')
   assert.equal(registry.upstream('default/missing'), null)
   assert.equal(registry.size, 16)
 })
 
-test('what this version does not enforce refuses the file', () => {
-  const agentWeb = { 'default/a': { allowedDomains: ['example.com'] } }
-  const read = decodeUpstreams(Buffer.from(JSON.stringify({ ...file, agentWeb })))
-  assert.deepEqual(read, { ok: false, problems: ['agentWeb[default/a]: not built yet in this version'] })
+test('what an agent may read of the web is found by its name, and must be domains', () => {
+  const read = (agentWeb: object) => decodeUpstreams(Buffer.from(JSON.stringify({ ...file, agentWeb })))
+  const own = { allowedDomains: ['example.com'], deniedDomains: ['*.example.com'] }
+  const good = read({ 'default/assistant': own })
+  assert.ok(good.ok)
+  const built = buildRegistry(good.file, {})
+  assert.deepEqual(built.web(assistant), own)
+  assert.equal(built.web({ namespace: 'default', agent: 'other' }), null)
+  const bad = read({ assistant: {}, 'default/a': { deniedDomains: ['http://example.com'] } })
+  assert.deepEqual(bad, {
+    ok: false,
+    problems: [
+      'agentWeb[assistant]: must read <namespace>/<agent>',
+      'agentWeb[default/a]: "http://example.com" is no domain',
+    ],
+  })
 })
 
 test('a server for each user names its provider, and may ask for a certificate as well', () => {

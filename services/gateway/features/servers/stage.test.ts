@@ -5,7 +5,18 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { silentLog } from '@plat/process'
-import { type Call, deny, type Identity, isDenial, type Operation, Snapshots } from '../../call/index.ts'
+import Type from 'typebox'
+import {
+  type BuiltinServer,
+  builtinTool,
+  type Call,
+  deny,
+  type Identity,
+  isDenial,
+  type Operation,
+  Snapshots,
+  toolText,
+} from '../../call/index.ts'
 import { testCall } from '../../call/testing/call.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
 import { createServers } from './index.ts'
@@ -65,6 +76,66 @@ test('a server whose credential is missing is refused before anything is asked o
   const unknown = await stage.admit(callOf(snapshots, 'missing'))
   assert.ok(isDenial(unknown) && unknown.code === 'unknown_server')
   assert.deepEqual(asked, [`notes none ${identity.agent}`])
+})
+
+test('a server of the gateway itself judges its own calls, is nobody’s to replace, and asks for no credential', async () => {
+  const snapshots = new Snapshots()
+  const add = builtinTool({
+    name: 'add',
+    title: 'Add',
+    description: 'Adds.',
+    inputSchema: Type.Object({ n: Type.Integer() }),
+    annotations: {},
+    judge: ({ n }) => (n > 9 ? deny('policy_denied', 'too many') : null),
+    run: async () => toolText('added'),
+  })
+  const server: BuiltinServer = {
+    name: 'plat-sums',
+    title: 'Sums',
+    instructions: '',
+    trust: 'untrusted',
+    dataClass: 'public',
+    labels: (tool) => ({ taints: tool === null ? [] : ['sums'], clearTaints: [], sinks: [] }),
+    tools: ({ identity: { agent } }) => (agent === identity.agent ? [add] : []),
+  }
+  snapshots.publish(registrySlot, buildRegistry(null, { 'plat-sums': 'http://sly/mcp' }, [server]))
+  const stage = createResolveStage({ snapshots, credentials: { missing: () => deny('upstream_credential', 'none') } })
+  const asked = async (own: Partial<Call>, who: Partial<Identity> = {}) => {
+    const caller = { ...identity, scopes: new Set(['tools:plat-sums']), ...who }
+    const call = {
+      snapshot: snapshots.current,
+      server: 'plat-sums',
+      operation: 'mcp.call',
+      name: 'add',
+      ...own,
+    } as const
+    const answer = await stage.admit(testCall({ identity: caller }, call))
+    return isDenial(answer)
+      ? answer.code
+      : typeof answer === 'object' && 'target' in answer
+        ? answer.target
+        : assert.fail()
+  }
+  const body = (argsValue: unknown): Call['body'] => ({ bytes: Buffer.from('{}'), value: {}, args: null, argsValue })
+  const target = {
+    kind: 'builtin',
+    key: 'plat-sums',
+    server: 'plat-sums',
+    tool: 'add',
+    trust: 'untrusted',
+    dataClass: 'public',
+    jurisdiction: null,
+    labels: { taints: ['sums'], clearTaints: [], sinks: [] },
+    builtin: true,
+  }
+  assert.deepEqual(await asked({ body: body({ n: 1 }) }), target)
+  assert.equal(await asked({ body: body({ n: 10 }) }), 'policy_denied')
+  assert.deepEqual(await asked({ body: body({ n: 'no number' }) }), target)
+  assert.equal(await asked({ name: 'subtract' }), 'unknown_tool')
+  assert.equal(await asked({}, { agent: 'other' }), 'unknown_tool')
+  assert.equal(await asked({}, { scopes: new Set() }), 'insufficient_scope')
+  const none = { tool: null, labels: { taints: [], clearTaints: [], sinks: [] } }
+  assert.deepEqual(await asked({ operation: 'mcp.list' }, { agent: 'other' }), { ...target, ...none })
 })
 
 test('operations of planes that are not built are refused', async () => {

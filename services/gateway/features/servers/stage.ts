@@ -1,4 +1,5 @@
 import {
+  type BuiltinServer,
   type Call,
   type Denial,
   deny,
@@ -60,10 +61,21 @@ export function createResolveStage({
       const upstream = call.snapshot.get(registrySlot).resolve(call.facts.identity, call.server)
       if (isDenial(upstream)) return upstream
       // Asked before anybody is asked and anything is held: a call that cannot be made costs nothing.
-      return credentials.missing(upstream, call.facts.identity) ?? { target: targetOf(call, upstream) }
+      const no =
+        upstream.builtin === null ? credentials.missing(upstream, call.facts.identity) : judged(call, upstream.builtin)
+      return no ?? { target: targetOf(call, upstream) }
     },
     still: (call) => stillThere(call, snapshots),
   })
+}
+
+/** What a server of the gateway itself says of a call of its tools. */
+function judged(call: Call<'identity'>, server: BuiltinServer): Denial | null {
+  if (call.operation !== 'mcp.call') return null
+  const caller = { identity: call.facts.identity, snapshot: call.snapshot }
+  const tool = server.tools(caller).find(({ name }) => name === call.name)
+  if (tool === undefined) return deny('unknown_tool', `${server.name} has no such tool for this caller`)
+  return tool.judge(call.body?.argsValue ?? {}, caller)
 }
 
 /** A long call ends when its name has gone or leads to another server. */
@@ -80,7 +92,7 @@ function stillThere(call: Call<'identity' | 'target'>, snapshots: Snapshots): De
 function targetOf(call: Pick<Parsed, 'operation' | 'server' | 'name'>, upstream: Upstream): Target {
   const tool = toolOf(call)
   return {
-    kind: 'mcp',
+    kind: upstream.builtin === null ? 'mcp' : 'builtin',
     key: upstream.key,
     server: call.server,
     tool,
@@ -88,7 +100,7 @@ function targetOf(call: Pick<Parsed, 'operation' | 'server' | 'name'>, upstream:
     dataClass: upstream.dataClass,
     jurisdiction: upstream.jurisdiction,
     labels: upstream.labels.of(tool),
-    builtin: false,
+    builtin: upstream.builtin !== null,
   }
 }
 

@@ -1,0 +1,68 @@
+import { isIP } from 'node:net'
+
+/** What stands for a domain: no scheme, port, path, query, user or space. Brackets: an IPv6 address as URLs write it. */
+const NAME = /^(?:[^\s/:@?#[\]\\*%]+|\[[0-9A-Fa-f:.]+\])$/
+
+/** Longest host name of DNS, in characters. */
+const MAX_NAME = 253
+
+/**
+ * Whether a text names domains (`Agent.spec.web`, `web.allowedDomains`): `example.com` is the host and everything below it, `*.example.com`
+ * only what is below, `*` everything; an IP address is itself alone.
+ */
+export function isDomain(text: string): boolean {
+  return text === '*' || nameOf(text.startsWith('*.') ? text.slice(2) : text) !== null
+}
+
+/** Tells the hosts of a list of domains from all others. */
+export interface DomainSet {
+  /** Whether it names anything. */
+  readonly isEmpty: boolean
+  /** `host` as a URL has it: in lower case, without a port; names in their ASCII form. */
+  has(host: string): boolean
+}
+
+/** Builds the set. What is no domain names nothing: `isDomain` is asked before. */
+export function domainSet(domains: readonly string[]): DomainSet {
+  const hosts = new Set<string>()
+  const parents = new Set<string>()
+  for (const domain of domains) {
+    const below = domain.startsWith('*.')
+    const name = nameOf(below ? domain.slice(2) : domain)
+    if (name === null) continue
+    if (!below) hosts.add(name)
+    if (!isAddress(name)) parents.add(name)
+  }
+  const every = domains.includes('*')
+  return {
+    isEmpty: domains.length === 0,
+    has: (host) => every || hosts.has(bare(host)) || isBelow(bare(host), parents),
+  }
+}
+
+/** Each name above a host is looked up: a list of any length costs as many look-ups as the name has dots. */
+function isBelow(host: string, parents: ReadonlySet<string>): boolean {
+  if (parents.size === 0 || isAddress(host)) return false
+  for (let dot = host.indexOf('.'); dot !== -1; dot = host.indexOf('.', dot + 1)) {
+    if (parents.has(host.slice(dot + 1))) return true
+  }
+  return false
+}
+
+/** A name with the dot of the root at its end leads where the name without it does. */
+function bare(host: string): string {
+  return host.endsWith('.') ? host.slice(0, -1) : host
+}
+
+/** The host as a URL would have it; null: it is none. */
+function nameOf(text: string): string | null {
+  const written = isIP(text) === 6 ? `[${text}]` : text
+  if (!NAME.test(written) || written.length > MAX_NAME) return null
+  const url = URL.parse(`http://${written}/`)
+  return url === null || url.hostname === '' ? null : bare(url.hostname)
+}
+
+/** An address has numbers for names: nothing is below it. */
+function isAddress(host: string): boolean {
+  return host.startsWith('[') || isIP(host) !== 0
+}
