@@ -1,7 +1,7 @@
 import type { RawRoute } from '@plat/http'
 import type { FastifyInstance } from 'fastify'
 import { createAdmin } from './admin/index.ts'
-import { startFeatures, startPins } from './composition/features.ts'
+import { startFeatures, startPins, startSinks } from './composition/features.ts'
 import { createPipeline } from './composition/pipeline.ts'
 import { a2aPlane, mcpPlane, modelPlane } from './composition/planes.ts'
 import { type GatewayOptions, openShared, type Shared } from './composition/shared.ts'
@@ -38,6 +38,7 @@ export interface Parts {
 export async function compose(options: GatewayOptions): Promise<Parts> {
   await using starting = new AsyncDisposableStack()
   const shared = await openShared(options, starting)
+  await startSinks(shared)
   const features = await startFeatures(shared)
   const mcp = await mcpPlane(shared, features)
   const model = modelPlane(shared, features)

@@ -21,6 +21,7 @@ import {
 } from './features/approvals/config.ts'
 import { auditBlock, transparencyLogBlock } from './features/audit/config.ts'
 import { auditCollectorBlock } from './features/audit-collector/config.ts'
+import { auditSinksBlock } from './features/audit-sinks/config.ts'
 import { budgetsBlock } from './features/budgets/config.ts'
 import { captureArgsBlock } from './features/captures/config.ts'
 import { dlpBlock, dlpProfilesBlock } from './features/dlp/config.ts'
@@ -55,6 +56,7 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   modelRoutingBlock,
   cloudCredentialsBlock,
   auditBlock,
+  auditSinksBlock,
   transparencyLogBlock,
   revocationsBlock,
   revocationMirrorBlock,
@@ -87,6 +89,7 @@ export type GatewayConfig = Readonly<
     Static<typeof pinsBlock.schema> &
     Static<typeof modelsBlock.schema> &
     Static<typeof auditBlock.schema> &
+    Static<typeof auditSinksBlock.schema> &
     Static<typeof budgetsBlock.schema> &
     Static<typeof approvalsBlock.schema> &
     Static<typeof dlpProfilesBlock.schema> &
@@ -186,6 +189,7 @@ export function typedConfig(config: Record<string, unknown>): GatewayConfig {
     Check(pinsBlock.schema, config) &&
     Check(modelsBlock.schema, config) &&
     Check(auditBlock.schema, config) &&
+    Check(auditSinksBlock.schema, config) &&
     Check(budgetsBlock.schema, config) &&
     Check(approvalsBlock.schema, config) &&
     Check(dlpProfilesBlock.schema, config) &&

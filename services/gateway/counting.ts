@@ -1,5 +1,6 @@
-import type { AuditCollectorOptions } from './features/audit-collector/index.ts'
 import type { AgentsOptions } from './features/a2a/index.ts'
+import type { AuditCollectorOptions } from './features/audit-collector/index.ts'
+import type { SinkMetrics } from './features/audit-sinks/index.ts'
 import type { BudgetMetrics } from './features/budgets/index.ts'
 import type { CapturesParts } from './features/captures/index.ts'
 import type { CountHit } from './features/dlp/index.ts'
@@ -29,6 +30,20 @@ export function runnerMetrics(metrics: GatewayMetrics): RunnerMetrics {
     answered: (server, method, status) => requests.inc({ server, method, code: status }),
     upstream: (server, seconds) => latency.observe({ server }, seconds),
     upstreamFailed: (server) => upstreamErrors.inc({ server }),
+  }
+}
+
+/** What sinks of the ledger count. */
+export function sinkMetrics(metrics: GatewayMetrics): SinkMetrics {
+  const lag = metrics.gauge('plat_gateway_audit_sink_lag')
+  const delivered = metrics.counter('plat_gateway_audit_sink_delivered_total')
+  const errors = metrics.counter('plat_gateway_audit_sink_errors_total')
+  const deadLettered = metrics.counter('plat_gateway_audit_sink_dead_lettered_total')
+  return {
+    lag: (sink, records) => lag.set({ sink }, records),
+    delivered: (sink, records) => delivered.inc({ sink }, records),
+    failed: (sink) => errors.inc({ sink }),
+    deadLettered: (sink) => deadLettered.inc({ sink }),
   }
 }
 

@@ -1,3 +1,4 @@
+import { isUnset } from '@plat/config'
 import type { BuildInfo } from '@plat/core'
 import { createRegistry, type MetricRow, NAMES, type Registry } from '@plat/metrics'
 import { errorTable } from './call/index.ts'
@@ -30,6 +31,7 @@ const cost = { area: 'Cost', feature: '' }
 const models = { area: 'Models', feature: '' }
 const agents = { area: 'A2A and sandbox tools', feature: 'a2a' }
 const audit = { area: 'Audit', feature: '' }
+const sinks = { area: 'Audit', feature: 'auditSinks' }
 const forward = { area: 'Offline edge', feature: 'offline' }
 const collector = { area: 'Collector', feature: 'auditCollector' }
 
@@ -385,6 +387,34 @@ export const gatewayMetricRows = [
     help: 'Ledger records made durable',
   },
   {
+    ...sinks,
+    name: 'plat_gateway_audit_sink_lag',
+    type: 'gauge',
+    labels: { sink: NAMES },
+    help: 'Durable records that a sink is not done with',
+  },
+  {
+    ...sinks,
+    name: 'plat_gateway_audit_sink_delivered_total',
+    type: 'counter',
+    labels: { sink: NAMES },
+    help: 'Records that a sink took',
+  },
+  {
+    ...sinks,
+    name: 'plat_gateway_audit_sink_errors_total',
+    type: 'counter',
+    labels: { sink: NAMES },
+    help: 'Deliveries that failed or were refused; their records are sent again',
+  },
+  {
+    ...sinks,
+    name: 'plat_gateway_audit_sink_dead_lettered_total',
+    type: 'counter',
+    labels: { sink: NAMES },
+    help: 'Records that a sink will never take and that went to its dead letters',
+  },
+  {
     ...forward,
     name: 'plat_gateway_audit_forward_unforwarded_records',
     type: 'gauge',
@@ -481,18 +511,18 @@ export type GatewayMetrics = Registry<typeof gatewayMetricRows>
 
 /** The gateway's registry; one per process. */
 export function createGatewayMetrics(build: BuildInfo, config: FeatureKeys): GatewayMetrics {
-  const features = new Set<string>(FEATURE_KEYS.filter((key) => (config[key] ?? '') !== ''))
+  const features = new Set<string>(FEATURE_KEYS.filter((key) => !isUnset(config[key])))
   for (const block of FEATURE_BLOCKS) if (config[block]?.enabled === true) features.add(block)
   if ((config.a2a?.routesFile ?? '') !== '') features.add('a2a')
   return createRegistry(gatewayMetricRows, { component: 'gateway', build, features })
 }
 
 /** Keys of gateway.json without which a feature's series are not there. */
-const FEATURE_KEYS = ['auditCheckpointKey', 'sovereigntyPolicyFile'] as const
+const FEATURE_KEYS = ['auditCheckpointKey', 'auditSinks', 'sovereigntyPolicyFile'] as const
 /** Blocks that are switched on by `enabled`. */
 const FEATURE_BLOCKS = ['offline', 'auditCollector'] as const
 type FeatureKeys = Readonly<
-  Partial<Record<(typeof FEATURE_KEYS)[number], string>> &
+  Partial<Record<(typeof FEATURE_KEYS)[number], string | readonly unknown[]>> &
     Partial<Record<(typeof FEATURE_BLOCKS)[number], { readonly enabled: boolean }>> & {
       readonly a2a?: { readonly routesFile: string }
     }

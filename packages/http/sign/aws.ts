@@ -8,6 +8,13 @@ export interface AwsCredentials {
   readonly sessionToken: string | null
 }
 
+/** Those of the environment, by the names that every tool of AWS knows. Null: it has none. */
+export function awsCredentialsOf(env: NodeJS.ProcessEnv): AwsCredentials | null {
+  const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey, AWS_SESSION_TOKEN } = env
+  if (accessKeyId === undefined || secretAccessKey === undefined) return null
+  return { accessKeyId, secretAccessKey, sessionToken: AWS_SESSION_TOKEN ?? null }
+}
+
 export interface AwsRequest {
   readonly method: string
   readonly url: URL

@@ -12,11 +12,13 @@ import {
   regoMetrics,
   revocationMetrics,
   serverMetrics,
+  sinkMetrics,
   taintMetrics,
 } from '../counting.ts'
 import { createAgents } from '../features/a2a/index.ts'
 import { createApprovals } from '../features/approvals/index.ts'
 import { createAuditCollector } from '../features/audit-collector/index.ts'
+import { startAuditSinks } from '../features/audit-sinks/index.ts'
 import { createBudgets } from '../features/budgets/index.ts'
 import { createCaptures } from '../features/captures/index.ts'
 import { createCredentials } from '../features/credentials/index.ts'
@@ -122,6 +124,13 @@ export async function startFeatures(shared: Shared) {
     approvals,
     budgets,
   }
+}
+
+/** Streams the ledger to the sinks. They come first: what is recorded while everything else stops still goes out. */
+export async function startSinks(shared: Shared) {
+  const { audit, metrics, keep } = shared
+  const head = () => audit.ledgers.of('').head()
+  keep(await startAuditSinks({ ...shared, head, metrics: sinkMetrics(metrics) }))
 }
 
 /** Pins ask servers for their tools, so they come after the plane that can. */

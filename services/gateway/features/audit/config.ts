@@ -1,51 +1,7 @@
-import { type ConfigBlock, key, type Rule, requires, requiresTop, uniqueNames } from '@plat/config'
+import { type ConfigBlock, key, type Rule, requires, requiresTop } from '@plat/config'
 import { reasonOf } from '@plat/core'
 import { keyFilePath } from '@plat/keys'
 import Type from 'typebox'
-
-const MIB = 1024 * 1024
-
-/** One receiver of audit records. */
-const sink = Type.Object({
-  name: key.needed('Unique name.', '^[a-z0-9][a-z0-9-]{0,39}$'),
-  type: Type.Enum(['syslog', 'http', 'jsonl', 'sentinel', 'chronicle', 'cloudwatch', 'splunk-hec'], {
-    description: 'Protocol.',
-  }),
-  address: key.text('Of `syslog`: `tcp://host:port` or `tls://host:port`.', '', '^(?:(?:tcp|tls)://\\S+:\\d+)?$'),
-  url: key.url('Where records go; no credentials in it.'),
-  path: key.text('File of `jsonl`.'),
-  format: Type.Optional(
-    Type.Enum(['json', 'rfc5424-json', 'cef', 'ocsf'], {
-      description: 'Default rfc5424-json for syslog, ocsf for http, json for jsonl.',
-    }),
-  ),
-  caFile: key.file('Authorities of the receiver.'),
-  certFile: key.file('With `keyFile`: mutual TLS.'),
-  keyFile: key.file('With `certFile`: mutual TLS.'),
-  serverName: key.text('Name in the certificate of the receiver.'),
-  headersFile: key.file('`Name: value` lines.'),
-  batchSize: key.whole('Records of one delivery.', 100, 1),
-  pollIntervalMillis: key.millis('Time between two deliveries.', 1000),
-  facility: key.whole('Of syslog.', 13, 0, 23),
-  sdId: key.text('Of syslog.', 'plat@32473'),
-  timeoutSeconds: key.seconds('Time for one delivery.', 15),
-  tokenFile: key.file('Token of the receiver.'),
-  awsCredentialsDir: key.text('Folder of AWS credentials.'),
-  credentials: Type.Optional(Type.Enum(['aws', 'azure', 'gcp'], { description: 'Credentials of `cloudCredentials`.' })),
-  dcrImmutableId: key.text('Of `sentinel`.'),
-  streamName: key.text('Of `sentinel`.'),
-  chronicleMode: key.choice(['logs', 'udm'], 'logs', 'Of `chronicle`.'),
-  logType: key.text('Of `chronicle`.'),
-  region: key.text('Of `chronicle` and `cloudwatch`.'),
-  logGroup: key.text('Of `cloudwatch`.'),
-  logStream: key.text('Of `cloudwatch`.'),
-  index: key.text('Of `splunk-hec`.'),
-  source: key.text('Of `splunk-hec`.'),
-  sourceType: key.text('Of `splunk-hec`.', 'plat:audit'),
-  maxBatchBytes: Type.Optional(Type.Integer({ minimum: 1, description: 'Bytes of one delivery.' })),
-  deadLetterPath: key.text('Default `<cursor dir>/<name>.deadletter.jsonl`.'),
-  deadLetterMaxBytes: key.whole('When full, delivery stops instead of dropping.', 64 * MIB, 1),
-})
 
 /** A key URI of a scheme that is not built, or of none, is refused before anything starts. */
 const keysOpen: Rule = (block) =>
@@ -82,7 +38,6 @@ export const auditBlock = {
       default: [],
       description: 'Retired public keys still published.',
     }),
-    auditSinks: Type.Array(sink, { default: [], built: false, description: 'SIEM streaming.' }),
     auditAcceptDivergedMirror: Type.Boolean({
       default: false,
       built: false,
@@ -97,7 +52,6 @@ export const auditBlock = {
       'with auditCheckpointPQKey',
     ),
     keysOpen,
-    uniqueNames('auditSinks'),
   ],
 } satisfies ConfigBlock
 

@@ -67,10 +67,3 @@ function credentialsIn(text: string): AwsCredentials | null {
   }
   return { accessKeyId, secretAccessKey, sessionToken: typeof sessionToken === 'string' ? sessionToken : null }
 }
-
-/** Null: the environment has none. */
-export function credentialsOf(env: NodeJS.ProcessEnv): AwsCredentials | null {
-  const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey, AWS_SESSION_TOKEN } = env
-  if (accessKeyId === undefined || secretAccessKey === undefined) return null
-  return { accessKeyId, secretAccessKey, sessionToken: AWS_SESSION_TOKEN ?? null }
-}

@@ -1,5 +1,6 @@
+import { awsCredentialsOf } from '@plat/http'
 import type { GuardConfig } from '../config.ts'
-import { bedrockGuardrail, credentialsOf } from './bedrock-guardrail.ts'
+import { bedrockGuardrail } from './bedrock-guardrail.ts'
 import { httpJson } from './http-json.ts'
 import { lakera } from './lakera.ts'
 import { llamaPromptGuard } from './llama-prompt-guard.ts'
@@ -16,7 +17,7 @@ export function typeOf(type: GuardConfig['type'], env: NodeJS.ProcessEnv): Guard
     case 'lakera':
       return lakera
     case 'bedrock-guardrail':
-      return bedrockGuardrail(credentialsOf(env))
+      return bedrockGuardrail(awsCredentialsOf(env))
     case 'http-json':
       return httpJson
   }

@@ -1,0 +1,177 @@
+import { resolve } from 'node:path'
+import { type ConfigBlock, isUnset, key, type Problem, type Rule, uniqueNames } from '@plat/config'
+import Type, { type Static } from 'typebox'
+import { Check } from 'typebox/value'
+
+const MIB = 1024 * 1024
+
+const TYPES = ['syslog', 'http', 'jsonl', 'sentinel', 'chronicle', 'cloudwatch', 'splunk-hec'] as const
+
+/** One receiver of audit records. */
+const sink = Type.Object({
+  name: key.needed('Unique name.', '^[a-z0-9][a-z0-9-]{0,39}$'),
+  type: Type.Enum([...TYPES], { description: 'Protocol.' }),
+  address: key.text('Of `syslog`: `tcp://host:port` or `tls://host:port`.', '', '^(?:(?:tcp|tls)://[^\\s/@]+:\\d+)?$'),
+  url: key.url('Where records go; no credentials in it. Of `splunk-hec` and `sentinel` without a path.'),
+  path: key.text('File of `jsonl`.'),
+  format: Type.Optional(
+    Type.Enum(['json', 'rfc5424-json', 'cef', 'ocsf'], {
+      description: 'Default rfc5424-json for syslog, ocsf for http, json for the others.',
+    }),
+  ),
+  caFile: key.file('Authorities of the receiver, beside those of the system.'),
+  certFile: key.file('With `keyFile`: mutual TLS.'),
+  keyFile: key.file('With `certFile`: mutual TLS.'),
+  serverName: key.text('Name in the certificate of the receiver.'),
+  headersFile: key.file('`Name: value` lines.'),
+  batchSize: key.whole('Records of one delivery.', 100, 1, 10_000),
+  pollIntervalMillis: key.millis('Time between two looks at the ledger; a backlog is delivered without a pause.', 1000),
+  facility: key.whole('Of syslog.', 13, 0, 23),
+  sdId: key.text('Of syslog: name of the structured data.', 'plat@32473', '^[!#-<>-\\\\^-~]{1,32}$'),
+  timeoutSeconds: key.seconds('Time for one delivery.', 15),
+  tokenFile: key.file('Token of the receiver.'),
+  awsCredentialsDir: key.text('Folder with `access-key-id`, `secret-access-key` and, if need be, `session-token`.'),
+  credentials: Type.Optional(Type.Enum(['aws', 'azure', 'gcp'], { description: 'Credentials of `cloudCredentials`.' })),
+  dcrImmutableId: key.text('Of `sentinel`.'),
+  streamName: key.text('Of `sentinel`.'),
+  chronicleMode: key.choice(['logs', 'udm'], 'logs', 'Of `chronicle`.'),
+  logType: key.text('Of `chronicle`.'),
+  region: key.text('Of `chronicle` and `cloudwatch`.', '', '^(?:[a-z0-9-]{1,40})?$'),
+  logGroup: key.text('Of `cloudwatch`.'),
+  logStream: key.text('Of `cloudwatch`.'),
+  index: key.text('Of `splunk-hec`.'),
+  source: key.text('Of `splunk-hec`.'),
+  sourceType: key.text('Of `splunk-hec`.', 'plat:audit'),
+  maxBatchBytes: Type.Optional(Type.Integer({ minimum: 1, description: 'Bytes of one delivery; default 900000.' })),
+  deadLetterPath: key.text('Default `<cursor dir>/<name>.deadletter.jsonl`.'),
+  deadLetterMaxBytes: key.whole('When full, delivery stops instead of dropping.', 64 * MIB, 1),
+})
+
+/** A sink as gateway.json has it, defaults filled in; unset is `''` or absent. */
+export type SinkConfig = Static<typeof sink>
+export type SinkType = SinkConfig['type']
+
+/** Bytes of one delivery where `maxBatchBytes` does not say: below the megabyte that most receivers take. */
+const BATCH_BYTES = 900_000
+
+/** Bytes of one delivery at most, one record apart. */
+export function batchBytesOf({ maxBatchBytes }: SinkConfig): number {
+  return maxBatchBytes ?? BATCH_BYTES
+}
+
+const TLS = ['caFile', 'certFile', 'keyFile', 'serverName'] as const
+const HTTP = [...TLS, 'url', 'headersFile'] as const
+
+interface TypeRules {
+  readonly needs: readonly (keyof SinkConfig)[]
+  readonly takes: readonly (keyof SinkConfig)[]
+  /** Exactly one of them says who the gateway is. */
+  readonly shows?: readonly (keyof SinkConfig)[]
+  readonly cloud?: SinkConfig['credentials']
+}
+
+/** Which keys a type needs and takes; keys with a default of their own are not looked at. */
+const RULES: Readonly<Record<SinkType, TypeRules>> = {
+  syslog: { needs: ['address'], takes: TLS },
+  http: { needs: ['url'], takes: [...HTTP, 'tokenFile'] },
+  jsonl: { needs: ['path'], takes: [] },
+  sentinel: {
+    needs: ['url', 'dcrImmutableId', 'streamName'],
+    takes: HTTP,
+    shows: ['tokenFile', 'credentials'],
+    cloud: 'azure',
+  },
+  chronicle: {
+    needs: ['url'],
+    takes: [...HTTP, 'logType', 'region'],
+    shows: ['tokenFile', 'credentials'],
+    cloud: 'gcp',
+  },
+  cloudwatch: {
+    needs: ['region', 'logGroup', 'logStream'],
+    takes: HTTP,
+    shows: ['awsCredentialsDir', 'credentials'],
+    cloud: 'aws',
+  },
+  'splunk-hec': { needs: ['url', 'tokenFile'], takes: [...HTTP, 'index', 'source'] },
+}
+
+/** Keys of which each belongs to some types only. */
+const OF_A_TYPE: readonly (keyof SinkConfig)[] = [
+  ...new Set(Object.values(RULES).flatMap(({ needs, takes, shows = [] }) => [...needs, ...takes, ...shows])),
+]
+
+/** What the schema cannot say of a sink. */
+const sinksFit: Rule = ({ auditSinks }, { auditPath }) => {
+  if (!Array.isArray(auditSinks)) return []
+  return auditSinks.flatMap((one: unknown, index) =>
+    Check(sink, one)
+      ? faultsOf(one, auditPath).map(
+          ([name, message]): Problem => ({
+            path: `auditSinks[${index}].${name}`,
+            message,
+            severity: 'error',
+            ...(message.startsWith(NOT_BUILT) && { kind: 'not_built' }),
+          }),
+        )
+      : [],
+  )
+}
+
+type Fault = readonly [name: keyof SinkConfig, message: string]
+
+const NOT_BUILT = 'not built yet in this version'
+
+function faultsOf(one: SinkConfig, auditPath: unknown): readonly Fault[] {
+  const { needs, takes, shows = [], cloud } = RULES[one.type]
+  const ofType = `with type ${one.type}`
+  const known = new Set([...needs, ...takes, ...shows])
+  const set = (name: keyof SinkConfig) => !isUnset(one[name])
+  const faults: Fault[] = needs.filter((name) => !set(name)).map((name) => [name, `is required ${ofType}`])
+  for (const name of OF_A_TYPE) if (set(name) && !known.has(name)) faults.push([name, `has no meaning ${ofType}`])
+  const [first = 'name', second] = shows.filter(set)
+  if (shows.length > 0 && first === 'name') faults.push([shows[0] ?? first, `or ${shows[1]}: is required ${ofType}`])
+  if (second !== undefined) faults.push([second, `must not be set beside ${first}`])
+  if (one.credentials !== undefined && cloud !== undefined && one.credentials !== cloud)
+    faults.push(['credentials', `must be ${cloud} ${ofType}`])
+  else if (one.credentials === 'azure' || one.credentials === 'gcp')
+    faults.push(['credentials', `${NOT_BUILT}: have the token kept in a tokenFile`])
+  for (const [name, other] of [
+    ['certFile', 'keyFile'],
+    ['keyFile', 'certFile'],
+  ] as const)
+    if (set(other) && !set(name)) faults.push([name, `is required with ${other}`])
+  return [...faults, ...formatFaults(one), ...pathFaults(one, auditPath)]
+}
+
+function formatFaults({ type, format, chronicleMode, logType }: SinkConfig): readonly Fault[] {
+  if (type === 'sentinel' && format !== undefined && format !== 'json' && format !== 'ocsf')
+    return [['format', 'must be json or ocsf with type sentinel: its records are JSON']]
+  if (type !== 'chronicle') return []
+  if (chronicleMode === 'logs') return logType === '' ? [['logType', 'is required with chronicleMode logs']] : []
+  return [
+    ...(format === undefined ? [] : [['format', 'must not be set with chronicleMode udm'] as const]),
+    ...(logType === '' ? [] : [['logType', 'must not be set with chronicleMode udm'] as const]),
+  ]
+}
+
+/** The ledger is written by the ledger alone. */
+function pathFaults(one: SinkConfig, auditPath: unknown): readonly Fault[] {
+  if (typeof auditPath !== 'string') return []
+  const names = ['path', 'deadLetterPath'] as const
+  const ledger = resolve(auditPath)
+  return names
+    .filter((name) => one[name] !== '' && resolve(one[name]) === ledger)
+    .map((name) => [name, 'must not be auditPath'])
+}
+
+/** `auditSinks` (document 3): records streamed to whoever watches. */
+export const auditSinksBlock = {
+  path: '',
+  feature: 'audit-sinks',
+  built: true,
+  schema: Type.Object({
+    auditSinks: Type.Array(sink, { default: [], description: 'SIEM streaming.' }),
+  }),
+  rules: [uniqueNames('auditSinks'), sinksFit],
+} satisfies ConfigBlock

@@ -1,0 +1,41 @@
+import { open, readFile, rename } from 'node:fs/promises'
+import { isMissing } from '@plat/state'
+import Type, { type Static } from 'typebox'
+import { Check } from 'typebox/value'
+
+const schema = Type.Object(
+  { version: Type.Literal(1), seq: Type.Integer({ minimum: 0 }), hash: Type.String({ pattern: '^[0-9a-f]{64}$' }) },
+  { additionalProperties: false },
+)
+
+/** The last record that a sink is done with. */
+export type Place = Pick<Static<typeof schema>, 'seq' | 'hash'>
+
+const FILE_MODE = 0o600
+
+/** Where a sink stands; null: it has delivered nothing yet. Throws for a file that holds no place. */
+export async function readCursor(path: string): Promise<Place | null> {
+  let value: unknown
+  try {
+    value = JSON.parse(await readFile(path, 'utf8'))
+  } catch (error) {
+    if (isMissing(error)) return null
+    if (!(error instanceof SyntaxError)) throw error
+  }
+  if (Check(schema, value)) return value
+  throw new Error(`${path} holds no place in a ledger`)
+}
+
+/**
+ * Puts the place on disk as a whole. The folder is not synced: after a power cut an older place may come back, which delivers some
+ * records again and loses none.
+ */
+export async function writeCursor(path: string, { seq, hash }: Place): Promise<void> {
+  const temporary = `${path}.tmp`
+  {
+    await using file = await open(temporary, 'w', FILE_MODE)
+    await file.writeFile(`${JSON.stringify({ version: 1, seq, hash })}\n`)
+    await file.datasync()
+  }
+  await rename(temporary, path)
+}

@@ -1,0 +1,46 @@
+import { type AuditRecord, type Level, levelOf, textOf, titleOf } from './words.ts'
+
+const SEVERITIES: Readonly<Record<Level, string>> = {
+  information: 'INFORMATIONAL',
+  warning: 'MEDIUM',
+  error: 'HIGH',
+}
+
+/**
+ * An event of Google's Unified Data Model as JSON. All are `GENERIC_EVENT`: its types are of machines and not of agents. The whole
+ * record stands in `additional`.
+ */
+export function udm(record: AuditRecord): string {
+  const of = (member: string) => textOf(record, member) ?? undefined
+  const user = of('user') ?? of('by')
+  const { action } = record.rec
+  return JSON.stringify({
+    metadata: {
+      eventTimestamp: of('at'),
+      eventType: 'GENERIC_EVENT',
+      vendorName: 'plat',
+      productName: 'plat-gateway',
+      productEventType: of('kind'),
+      productLogId: record.hash,
+      description: titleOf(record),
+    },
+    // An event names at least one party.
+    principal: {
+      application: of('agent') ?? 'plat-gateway',
+      namespace: of('namespace'),
+      user: user === undefined ? undefined : { userid: user },
+      resource: of('session') === undefined ? undefined : { productObjectId: of('session') },
+    },
+    target: of('server') === undefined ? undefined : { application: of('server'), resource: { name: of('tool') } },
+    observer: { hostname: of('replica') },
+    securityResult: [
+      {
+        action: action === 'deny' ? ['BLOCK'] : action === 'allow' ? ['ALLOW'] : undefined,
+        severity: SEVERITIES[levelOf(record)],
+        ruleName: of('rule') ?? of('policy'),
+        summary: of('reason'),
+      },
+    ],
+    additional: { seq: record.seq, hash: record.hash, rec: record.rec },
+  })
+}

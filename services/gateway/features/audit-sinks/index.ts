@@ -1,0 +1,69 @@
+import { mkdir } from 'node:fs/promises'
+import type { Clock, Ids } from '@plat/core'
+import type { Dialer } from '@plat/http'
+import type { Log } from '@plat/process'
+import { environmentClouds } from './clouds.ts'
+import type { SinkConfig } from './config.ts'
+import { createReceiver } from './receivers/receivers.ts'
+import { Sink, type SinkMetrics } from './sink.ts'
+
+export { auditSinksBlock } from './config.ts'
+export type { SinkMetrics } from './sink.ts'
+
+/** How often the lag is told anew, in milliseconds: it grows while a receiver is silent. */
+const LAG_EVERY_MS = 1_000
+/** Cursors and dead letters say what agents did. */
+const FOLDER_MODE = 0o700
+
+export interface AuditSinksParts {
+  readonly config: { readonly auditPath: string; readonly auditSinks: readonly SinkConfig[] }
+  /** The last durable record of the ledger. */
+  readonly head: () => { readonly seq: number }
+  readonly dialer: Dialer
+  /** Where the credentials of clouds are. */
+  readonly env: NodeJS.ProcessEnv
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+  readonly metrics: SinkMetrics
+}
+
+/**
+ * Streams the ledger to every sink of `auditSinks` (document 3). Each has its own cursor in `<auditPath>.sinks` and waits for no other,
+ * and nobody waits for them. Rejects when a cursor is not one of this ledger.
+ */
+export async function startAuditSinks(parts: AuditSinksParts): Promise<{ close(): Promise<void> }> {
+  const { config, clock, dialer, env } = parts
+  const clouds = environmentClouds(env)
+  const dir = `${config.auditPath}.sinks`
+  if (config.auditSinks.length > 0) await mkdir(dir, { recursive: true, mode: FOLDER_MODE })
+  const sinks: Sink[] = []
+  const closeAll = async () => void (await Promise.all(sinks.map((sink) => sink.close())))
+  try {
+    for (const one of config.auditSinks) {
+      const { auditPath } = config
+      sinks.push(
+        await Sink.open({
+          ...parts,
+          auditPath,
+          config: one,
+          dir,
+          receiver: createReceiver(one, { dialer, clock, clouds }),
+        }),
+      )
+    }
+  } catch (error) {
+    await closeAll()
+    throw error
+  }
+  for (const sink of sinks) sink.start()
+  const stopLag = clock.every(LAG_EVERY_MS, () => {
+    for (const sink of sinks) sink.tellLag()
+  })
+  return {
+    async close() {
+      stopLag()
+      await closeAll()
+    },
+  }
+}

@@ -1,0 +1,87 @@
+import { join } from 'node:path'
+import { readText } from '@plat/config'
+import type { AwsCredentials, DialOptions } from '@plat/http'
+import type { SinkConfig } from './config.ts'
+
+/** Largest file, in bytes; bundles of authorities are the longest. */
+const MAX_FILE_BYTES = 1024 * 1024
+/** A bearer token (RFC 6750): visible ASCII without spaces. */
+const TOKEN = /^[\x21-\x7e]+$/
+/** `Name: value` (RFC 9110, section 5). */
+const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[\t ]*([\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)[\t ]*$/
+/** What the client says itself. */
+const OWN_HEADERS: ReadonlySet<string> = new Set(['host', 'content-length', 'transfer-encoding', 'connection'])
+
+/** A file that a delivery needs cannot be used; the message names the key and the file and quotes nothing of it. */
+export class Unusable extends Error {}
+
+/** The files of one sink. They are read with each delivery: a rotated one counts at once, and what is missing is never done without. */
+export class Material {
+  readonly #config: SinkConfig
+  /** The dialer tells connections apart by this very object. */
+  #trust: { readonly from: string; readonly options: DialOptions } | null = null
+
+  constructor(config: SinkConfig) {
+    this.#config = config
+  }
+
+  /** Whom to believe, and as whom to come. */
+  async trust(): Promise<DialOptions> {
+    const { caFile, certFile, keyFile, serverName } = this.#config
+    const caPEM = caFile === '' ? undefined : await this.#file('caFile', caFile)
+    const certPEM = certFile === '' ? undefined : await this.#file('certFile', certFile)
+    const keyPEM = keyFile === '' ? undefined : await this.#file('keyFile', keyFile)
+    const from = JSON.stringify([caPEM, certPEM, keyPEM])
+    if (this.#trust?.from !== from) {
+      const options = {
+        ...(caPEM !== undefined && { caPEM }),
+        ...(certPEM !== undefined && keyPEM !== undefined && { clientCert: { certPEM, keyPEM } }),
+        ...(serverName !== '' && { serverName }),
+      }
+      this.#trust = { from, options }
+    }
+    return this.#trust.options
+  }
+
+  /** Null: the configuration names none. */
+  async token(): Promise<string | null> {
+    const { tokenFile } = this.#config
+    if (tokenFile === '') return null
+    const token = await this.#file('tokenFile', tokenFile)
+    if (!TOKEN.test(token)) throw new Unusable(`tokenFile: ${tokenFile} holds no token that a header can carry`)
+    return token
+  }
+
+  /** Names in lower case. */
+  async headers(): Promise<Readonly<Record<string, string>>> {
+    const { headersFile } = this.#config
+    if (headersFile === '') return {}
+    const lines = (await this.#file('headersFile', headersFile)).split(/\r?\n/).filter((line) => line.trim() !== '')
+    const pairs = lines.map((line, index) => {
+      const [, name = '', value = ''] = HEADER.exec(line) ?? []
+      const header = name.toLowerCase()
+      if (header === '' || OWN_HEADERS.has(header))
+        throw new Unusable(`headersFile: line ${index + 1} of ${headersFile} is no "Name: value" that may be set`)
+      return [header, value] as const
+    })
+    return Object.fromEntries(pairs)
+  }
+
+  async aws(): Promise<AwsCredentials> {
+    const { awsCredentialsDir: dir } = this.#config
+    const file = (name: string) => this.#file('awsCredentialsDir', join(dir, name))
+    const sessionToken = (await readText(join(dir, 'session-token'), MAX_FILE_BYTES))?.trim() || null
+    return {
+      accessKeyId: await file('access-key-id'),
+      secretAccessKey: await file('secret-access-key'),
+      sessionToken,
+    }
+  }
+
+  async #file(key: string, path: string): Promise<string> {
+    const text = (await readText(path, MAX_FILE_BYTES))?.trim() ?? ''
+    if (text === '')
+      throw new Unusable(`${key}: ${path} is missing, unreadable, empty or larger than ${MAX_FILE_BYTES} bytes`)
+    return text
+  }
+}

@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Pace } from './pace.ts'
+
+const drawing = (byte: number) => ({ random: () => Uint8Array.of(byte) })
+
+test('pauses double to a minute, and are drawn from their upper half', () => {
+  const pauses = (byte: number) => {
+    const pace = new Pace(100, drawing(byte))
+    return Array.from({ length: 9 }, () => pace.failed())
+  }
+  assert.deepEqual(pauses(255), [1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000])
+  assert.deepEqual(pauses(0), [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000])
+})
+
+test('after a success the next pause is the first one again', () => {
+  const pace = new Pace(100, drawing(255))
+  pace.failed()
+  pace.failed()
+  assert.equal(pace.isFailing, true)
+  pace.succeeded()
+  assert.equal(pace.isFailing, false)
+  assert.equal(pace.failed(), 1000)
+})
+
+test('a refused batch is halved down to one record, and grows back to what was told', () => {
+  const pace = new Pace(100, drawing(0))
+  const limits = []
+  for (let size = pace.limit; size > 1; size = pace.limit) {
+    pace.narrow(size)
+    limits.push(pace.limit)
+  }
+  assert.deepEqual(limits, [50, 25, 13, 7, 4, 2, 1])
+  const grown = Array.from({ length: 8 }, () => {
+    pace.succeeded()
+    return pace.limit
+  })
+  assert.deepEqual(grown, [2, 4, 8, 16, 32, 64, 100, 100])
+})

@@ -1,0 +1,47 @@
+import type { SinkConfig } from '../config.ts'
+import { formatOf, isJson } from '../formats/format.ts'
+import { type AuditRecord, textOf, timeOf } from '../formats/words.ts'
+import { type Answer, deliveryOf, type HttpParts, memberOf, post } from './post.ts'
+import type { Receiver } from './receiver.ts'
+
+const EVENT_PATH = '/services/collector/event'
+/**
+ * Codes of the collector that are about the events: no data, a format that it cannot read, no event, an empty one, fields that it
+ * cannot index. All others, such as an index that does not exist, are about the token.
+ */
+const CONTENT_CODES: ReadonlySet<unknown> = new Set([5, 6, 12, 13, 15])
+
+/** Splunk's HTTP Event Collector. */
+export function splunkReceiver(parts: HttpParts): Receiver {
+  const { config, material } = parts
+  const url = new URL(config.url)
+  if (url.pathname === '/') url.pathname = EVENT_PATH
+  return {
+    write: eventWriter(config),
+    async deliver(batch) {
+      const headers = { 'content-type': 'application/json', authorization: `Splunk ${await material.token()}` }
+      const body = batch.map(({ text }) => text).join('\n')
+      return deliveryOf(await post(parts, { url, headers, body }), refusesEvents)
+    },
+  }
+}
+
+function refusesEvents({ status, json }: Answer): boolean {
+  return status === 413 || (status === 400 && CONTENT_CODES.has(memberOf(json, 'code')))
+}
+
+function eventWriter(config: SinkConfig): (record: AuditRecord) => string {
+  const { index, source, sourceType, format: name = 'json' } = config
+  const format = formatOf(name, config)
+  return (record) => {
+    const head = JSON.stringify({
+      time: timeOf(record) / 1000,
+      host: textOf(record, 'replica') ?? undefined,
+      source: source || undefined,
+      sourcetype: sourceType || undefined,
+      index: index || undefined,
+    })
+    const event = isJson(name) ? format(record) : JSON.stringify(format(record))
+    return `${head.slice(0, -1)},"event":${event}}`
+  }
+}

@@ -1,0 +1,220 @@
+import { type Clock, type Ids, reasonOf, rfc3339 } from '@plat/core'
+import { LedgerReader, type ReadLine } from '@plat/ledger'
+import type { Log } from '@plat/process'
+import { batchBytesOf, type SinkConfig } from './config.ts'
+import { type Place, readCursor, writeCursor } from './cursor.ts'
+import { type DeadLetter, DeadLetters } from './dead-letters.ts'
+import { Pace } from './pace.ts'
+import type { Delivery, Item, Receiver } from './receivers/receiver.ts'
+
+/** A record that is refused alone so many times, with pauses between, is given up: receivers refuse for passing reasons too. */
+const REFUSALS = 3
+/** When the gateway stops, what is left is delivered for so long, in milliseconds. */
+const LAST_WORDS_MS = 2_000
+
+/** What a sink counts (document 3, metrics). */
+export interface SinkMetrics {
+  lag(sink: string, records: number): void
+  delivered(sink: string, records: number): void
+  failed(sink: string): void
+  deadLettered(sink: string): void
+}
+
+export interface SinkParts {
+  readonly config: SinkConfig
+  readonly receiver: Receiver
+  readonly auditPath: string
+  /** Where cursors are, and dead letters unless told otherwise. */
+  readonly dir: string
+  /** The last durable record of the ledger. */
+  readonly head: () => { readonly seq: number }
+  readonly clock: Clock
+  readonly ids: Pick<Ids, 'random'>
+  readonly log: Log
+  readonly metrics: SinkMetrics
+}
+
+/**
+ * Streams the ledger to one receiver, in its order and from where the cursor stands. A record is passed only when the receiver has
+ * it, or when it lies in the dead letter file: after a crash the last batch may come again.
+ */
+export class Sink {
+  readonly #parts: SinkParts
+  readonly #cursor: string
+  readonly #reader: LedgerReader
+  readonly #deadLetters: DeadLetters
+  readonly #pace: Pace
+  /** The last record that the cursor covers. */
+  #done: number
+  /** What the receiver has taken and the disk does not know yet: letters to bury, and where the cursor goes after that. */
+  #owed: { readonly letters: DeadLetter[]; readonly last: ReadLine; readonly delivered: number } | null = null
+  #refusals = 0
+  #state: 'running' | 'closing' | 'closed' = 'running'
+  #wake: () => void = () => {}
+  #running: Promise<void> = Promise.resolve()
+
+  private constructor(parts: SinkParts, reader: LedgerReader, place: Place | null) {
+    const { config, dir, ids } = parts
+    this.#parts = parts
+    this.#reader = reader
+    this.#cursor = cursorOf(parts)
+    this.#deadLetters = new DeadLetters(
+      config.deadLetterPath || `${dir}/${config.name}.deadletter.jsonl`,
+      config.deadLetterMaxBytes,
+    )
+    this.#pace = new Pace(config.batchSize, ids)
+    this.#done = place?.seq ?? -1
+  }
+
+  /** Rejects when the cursor cannot be read, and when it stands at a record that the ledger does not hold. */
+  static async open(parts: SinkParts): Promise<Sink> {
+    const path = cursorOf(parts)
+    try {
+      const place = await readCursor(path)
+      return new Sink(parts, await LedgerReader.open(parts.auditPath, place), place)
+    } catch (error) {
+      const fix = `was the ledger replaced on purpose, remove ${path} to deliver all of it again`
+      throw new Error(`auditSinks "${parts.config.name}": ${reasonOf(error)}; ${fix}`)
+    }
+  }
+
+  start(): void {
+    this.tellLag()
+    this.#running = this.#run()
+  }
+
+  tellLag(): void {
+    const { config, head, metrics } = this.#parts
+    metrics.lag(config.name, Math.max(0, head().seq - this.#done))
+  }
+
+  /** Delivers what is left while the receiver takes it, and stops. */
+  async close(): Promise<void> {
+    this.#state = 'closing'
+    this.#wake()
+    const late = Promise.withResolvers<void>()
+    const cancel = this.#parts.clock.after(LAST_WORDS_MS, late.resolve)
+    await Promise.race([this.#running, late.promise])
+    cancel()
+    this.#state = 'closed'
+    await this.#reader.close()
+  }
+
+  async #run(): Promise<void> {
+    for (;;) {
+      const pauseMs = await this.#turn()
+      if (this.#state === 'closed' || (this.#state === 'closing' && pauseMs > 0)) return
+      if (pauseMs > 0) await this.#rest(pauseMs)
+      // Whoever does not listen will not hear the last words either.
+      if (this.#state !== 'running' && this.#pace.isFailing) return
+    }
+  }
+
+  #rest(ms: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const cancel = this.#parts.clock.after(ms, resolve)
+    this.#wake = () => {
+      cancel()
+      resolve()
+    }
+    return promise
+  }
+
+  /** One delivery. Answers the milliseconds until the next one; 0: there is more. */
+  async #turn(): Promise<number> {
+    const { config, head } = this.#parts
+    try {
+      if (this.#owed !== null) return await this.#settle()
+      const { limit } = this.#pace
+      const lines = await this.#reader.next({ upTo: head().seq, count: limit })
+      if (lines.length === 0) return config.pollIntervalMillis
+      const batch = this.#fitting(lines)
+      const delivery = await this.#parts.receiver.deliver(batch)
+      const pauseMs = await this.#judge(delivery, batch)
+      const isAll = lines.length < limit && batch.length === lines.length
+      return pauseMs === 0 && isAll && delivery.kind === 'accepted' ? config.pollIntervalMillis : pauseMs
+    } catch (error) {
+      return this.#failed(reasonOf(error))
+    }
+  }
+
+  /** As many of them as the bytes of one delivery allow, and one at least. */
+  #fitting(lines: readonly ReadLine[]): readonly (Item & { readonly record: ReadLine })[] {
+    const { config, receiver } = this.#parts
+    const batch: (Item & { readonly record: ReadLine })[] = []
+    let left = batchBytesOf(config)
+    for (const record of lines) {
+      const text = receiver.write(record)
+      left -= Buffer.byteLength(text)
+      if (left < 0 && batch.length > 0) break
+      batch.push({ record, text })
+    }
+    return batch
+  }
+
+  async #judge(delivery: Delivery, batch: readonly { readonly record: ReadLine }[]): Promise<number> {
+    const { clock } = this.#parts
+    const at = rfc3339(clock.now())
+    if (delivery.kind === 'failed') return this.#failed(delivery.reason, delivery.retryAfterMs)
+    if (delivery.kind === 'accepted') {
+      const { count = batch.length, refused = [] } = delivery
+      const letters = refused.map(({ item, reason }) => ({ record: item.record, reason, at }))
+      return await this.#passed(batch[count - 1]?.record, letters, count - letters.length)
+    }
+    if (batch.length > 1) {
+      this.#pace.narrow(batch.length)
+      this.#parts.metrics.failed(this.#parts.config.name)
+      return 0
+    }
+    if (++this.#refusals < REFUSALS) return this.#failed(delivery.reason)
+    const record = batch[0]?.record
+    return await this.#passed(record, record === undefined ? [] : [{ record, reason: delivery.reason, at }], 0)
+  }
+
+  async #passed(last: ReadLine | undefined, letters: DeadLetter[], delivered: number): Promise<number> {
+    this.#refusals = 0
+    if (last === undefined) throw new Error('the receiver took no record')
+    this.#owed = { letters, last, delivered }
+    return await this.#settle()
+  }
+
+  /** Brings to disk what became of a batch. What has failed here is done again without a further delivery. */
+  async #settle(): Promise<number> {
+    const { config, metrics, log } = this.#parts
+    const owed = this.#owed
+    if (owed === null || this.#state === 'closed') return 0
+    for (let letter = owed.letters[0]; letter !== undefined; letter = owed.letters[0]) {
+      if (!(await this.#deadLetters.add(letter)))
+        return this.#failed(`${this.#deadLetters.path} is full: look into it and move it away`)
+      owed.letters.shift()
+      metrics.deadLettered(config.name)
+      const { reason, record } = letter
+      log.error(
+        { sink: config.name, seq: record.seq, reason, path: this.#deadLetters.path },
+        'an audit record went to the dead letters',
+      )
+    }
+    await writeCursor(this.#cursor, owed.last)
+    this.#owed = null
+    this.#reader.take(owed.last)
+    this.#done = owed.last.seq
+    this.tellLag()
+    if (owed.delivered > 0) metrics.delivered(config.name, owed.delivered)
+    if (this.#pace.isFailing) log.info({ sink: config.name, seq: this.#done }, 'an audit sink takes records again')
+    this.#pace.succeeded()
+    return 0
+  }
+
+  #failed(reason: string, retryAfterMs = 0): number {
+    const { config, log, metrics } = this.#parts
+    if (this.#state === 'closed') return 0
+    metrics.failed(config.name)
+    if (!this.#pace.isFailing)
+      log.warn({ sink: config.name, reason }, 'an audit sink takes no records: they wait in the ledger')
+    return Math.max(this.#pace.failed(), retryAfterMs)
+  }
+}
+
+function cursorOf({ config, dir }: SinkParts): string {
+  return `${dir}/${config.name}.cursor.json`
+}

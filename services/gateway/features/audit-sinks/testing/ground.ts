@@ -1,0 +1,141 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { type Clock, systemClock, systemIds } from '@plat/core'
+import { type FileLedger, openLedger } from '@plat/ledger'
+import { silentLog } from '@plat/process'
+import { ledgerLines } from '@plat/testkit/ledger'
+import { folder } from '../../../testing/started.ts'
+import type { SinkConfig } from '../config.ts'
+import type { AuditRecord } from '../formats/words.ts'
+import type { Delivery, Item, Receiver } from '../receivers/receiver.ts'
+import { Sink, type SinkMetrics } from '../sink.ts'
+
+/** A sink as gateway.json fills it in. */
+export function sinkConfig(own: Partial<SinkConfig> & Pick<SinkConfig, 'type'>): SinkConfig {
+  return {
+    name: 'siem',
+    address: '',
+    url: '',
+    path: '',
+    caFile: '',
+    certFile: '',
+    keyFile: '',
+    serverName: '',
+    headersFile: '',
+    batchSize: 100,
+    pollIntervalMillis: 10,
+    facility: 13,
+    sdId: 'plat@32473',
+    timeoutSeconds: 15,
+    tokenFile: '',
+    awsCredentialsDir: '',
+    dcrImmutableId: '',
+    streamName: '',
+    chronicleMode: 'logs',
+    logType: '',
+    region: '',
+    logGroup: '',
+    logStream: '',
+    index: '',
+    source: '',
+    sourceType: 'plat:audit',
+    deadLetterPath: '',
+    deadLetterMaxBytes: 64 * 1024 * 1024,
+    ...own,
+  }
+}
+
+/** A record as the ledger's reader hands it out. */
+export function recordOf(rec: Readonly<Record<string, unknown>>, seq = 7): AuditRecord {
+  const whole = { at: '2026-03-01T12:00:00.123456Z', replica: 'gw-1', tenant: '', ...rec }
+  const hash = 'ab'.repeat(32)
+  const text = JSON.stringify({ hash, prev: 'cd'.repeat(32), rec: whole, seq, v: 1 })
+  return { seq, hash, rec: whole, text }
+}
+
+/** What came of the records of one sink. */
+export class Counted implements SinkMetrics {
+  lagging = Number.NaN
+  taken = 0
+  failures = 0
+  dead = 0
+  lag(_sink: string, records: number): void {
+    this.lagging = records
+  }
+  delivered(_sink: string, records: number): void {
+    this.taken += records
+  }
+  failed(): void {
+    this.failures++
+  }
+  deadLettered(): void {
+    this.dead++
+  }
+}
+
+/** A receiver that does what a test says; it takes everything until told otherwise. */
+export class ScriptedReceiver implements Receiver {
+  /** Numbers of the records of each delivery. */
+  readonly batches: number[][] = []
+  /** Numbers of the records that it took, as often as it took them. */
+  readonly taken: number[] = []
+  answers: (batch: readonly Item[]) => Delivery | Promise<Delivery> = () => ({ kind: 'accepted' })
+
+  write({ text }: AuditRecord): string {
+    return text
+  }
+
+  async deliver(batch: readonly Item[]): Promise<Delivery> {
+    const numbers = batch.map(({ record }) => record.seq)
+    this.batches.push(numbers)
+    const delivery = await this.answers(batch)
+    if (delivery.kind === 'accepted') {
+      const refused = new Set((delivery.refused ?? []).map(({ item }) => item.record.seq))
+      this.taken.push(...numbers.slice(0, delivery.count).filter((seq) => !refused.has(seq)))
+    }
+    return delivery
+  }
+}
+
+export interface SinkGround {
+  readonly auditPath: string
+  readonly dir: string
+  readonly ledger: FileLedger
+  /** Appends so many records; answers the number of the last. */
+  fill(count: number): Promise<number>
+  lines(): string[]
+  /** A sink on the ledger, started. */
+  sink(receiver: Receiver, own?: Partial<SinkConfig>, clock?: Clock): Promise<{ sink: Sink; counted: Counted }>
+}
+
+/** A ledger and what a sink needs beside it. */
+export async function sinkGround(t: TestContext): Promise<SinkGround> {
+  const auditPath = join(await folder(t), 'audit.jsonl')
+  const dir = `${auditPath}.sinks`
+  await mkdir(dir)
+  const ids = systemIds(systemClock)
+  const ledger = await openLedger({ path: auditPath, tenant: '', replica: 'gw-1', clock: systemClock, ids })
+  t.after(() => ledger.close())
+  return {
+    auditPath,
+    dir,
+    ledger,
+    async fill(count) {
+      const rec = (at: number) =>
+        ({ kind: 'outcome', op: 'mcp.call', server: 'notes', tool: `t${at}`, status: 200 }) as const
+      await Promise.all(Array.from({ length: count }, (_, at) => ledger.append(rec(at))))
+      return ledger.head().seq
+    },
+    lines: () => ledgerLines(auditPath),
+    async sink(receiver, own = {}, clock = systemClock) {
+      const counted = new Counted()
+      const config = sinkConfig({ type: 'jsonl', path: '/dev/null', ...own })
+      const parts = { config, receiver, auditPath, dir, head: () => ledger.head(), clock, ids, log: silentLog }
+      const sink = await Sink.open({ ...parts, metrics: counted })
+      t.after(() => sink.close())
+      sink.start()
+      return { sink, counted }
+    },
+  }
+}
