@@ -43,11 +43,12 @@ export async function mcpPlane(shared: Shared, { servers, credentials }: Feature
 }
 
 /** `/a2a/<ns>/<agent>`. */
-export function a2aPlane(shared: Shared, { agents }: Features): Plane {
+export function a2aPlane(shared: Shared, { agents, transactions }: Features): Plane {
   const { sealer } = shared
   return createA2aPlane({
     ...limitsOf(shared),
     agents,
+    transactions,
     pages: {
       seal: (caller, server, id) => sealer.seal(bindingOf('a2a-page', caller, server), { id, target: server }),
       open: (caller, server, text) => sealer.open(bindingOf('a2a-page', caller, server), text)?.id ?? null,

@@ -26,12 +26,22 @@ export interface AgentPlace {
   readonly timeoutSeconds: number | null
 }
 
+/** Says under the gateway's signature who calls (document 3, `txnTokens`). */
+export interface Transactions {
+  /** It stands instead of the `x-plat-*` headers, not beside them. */
+  readonly replaces: boolean
+  /** The value of header `Txn-Token` for this call. */
+  token(call: Call<'identity' | 'target'>): string | Denial
+}
+
 /** What forwarding needs beside the call. */
 export interface Forwarder {
   readonly dialer: Pick<Dialer, 'client'>
   readonly upstreamTimeoutMs: number
   /** CA bundle for every agent; null: none. */
   readonly extraCA: string | null
+  /** Null: agents are shown no transaction tokens. */
+  readonly transactions: Transactions | null
   viewOf(identity: Identity, server: string): ListView
 }
 
@@ -66,6 +76,8 @@ export interface Passage {
   readonly call: Call<'identity' | 'target' | 'hold'>
   readonly request: A2aRequest
   readonly agent: AgentPlace
+  /** Its transaction token; null: there are none. */
+  readonly transaction: string | null
   /** A wait has opened an event stream already. */
   readonly sent: boolean
 }
@@ -154,14 +166,14 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
   }
 
   #send() {
-    const { call, request, agent } = this.#passage
-    const { dialer, extraCA, upstreamTimeoutMs } = this.#forwarder
+    const { call, request, agent, transaction } = this.#passage
+    const { dialer, extraCA, upstreamTimeoutMs, transactions } = this.#forwarder
     const { origin, path, trust } = wayTo(agent, extraCA)
     const { timeoutSeconds } = agent
     const exchange = new UpstreamExchange(dialer.client(origin, 'a2a', trust), {
       method: 'POST',
       path,
-      headers: agentHeaders(call),
+      headers: agentHeaders(call, transaction, transactions?.replaces !== true),
       body: call.body === null ? null : withPage(call.body.bytes, request.pageToken),
       headersTimeoutMs: timeoutSeconds === null ? upstreamTimeoutMs : timeoutSeconds * 1000,
       pauseTimeoutMs: 0,
@@ -224,9 +236,13 @@ function headerText(text: string): string {
 
 /**
  * The headers of the request to the agent. Of the caller's own only those named here go on. Who calls, and for whom, is said by the gateway:
- * an agent that only the gateway can reach may believe it.
+ * an agent that only the gateway can reach may believe it, and any may believe a transaction token. `names`: it is said in plain headers.
  */
-function agentHeaders({ id, wire: { headers }, facts: { identity } }: Call<'identity'>): RequestHeaders {
+function agentHeaders(
+  { id, wire: { headers }, facts: { identity } }: Call<'identity'>,
+  transaction: string | null,
+  names: boolean,
+): RequestHeaders {
   const { namespace, agent, session, user } = identity
   return {
     'user-agent': 'plat-gateway',
@@ -237,10 +253,11 @@ function agentHeaders({ id, wire: { headers }, facts: { identity } }: Call<'iden
     'content-type': 'application/json',
     'a2a-version': VERSION,
     'a2a-extensions': header(headers, 'a2a-extensions') ?? undefined,
-    'x-plat-decision-id': id,
-    'x-plat-namespace': namespace,
-    'x-plat-agent': agent,
-    'x-plat-session': session,
-    'x-plat-user': user === null ? undefined : headerText(user),
+    'txn-token': transaction ?? undefined,
+    'x-plat-decision-id': names ? id : undefined,
+    'x-plat-namespace': names ? namespace : undefined,
+    'x-plat-agent': names ? agent : undefined,
+    'x-plat-session': names ? session : undefined,
+    'x-plat-user': names && user !== null ? headerText(user) : undefined,
   }
 }

@@ -75,6 +75,7 @@ class A2aPlane<A extends AgentPlace> implements Plane, Reader, Forwarder {
   readonly dialer: Forwarder['dialer']
   readonly extraCA: string | null
   readonly upstreamTimeoutMs: number
+  readonly transactions: Forwarder['transactions']
   readonly maxBodyBytes: number
   readonly bodyReadTimeoutMs: number
   readonly #agents: ExposedAgents<A>
@@ -86,6 +87,7 @@ class A2aPlane<A extends AgentPlace> implements Plane, Reader, Forwarder {
     this.dialer = options.dialer
     this.extraCA = options.extraCA
     this.upstreamTimeoutMs = options.upstreamTimeoutMs
+    this.transactions = options.transactions
     this.maxBodyBytes = options.maxBodyBytes
     this.bodyReadTimeoutMs = options.bodyReadTimeoutMs
     this.#agents = options.agents
@@ -103,7 +105,9 @@ class A2aPlane<A extends AgentPlace> implements Plane, Reader, Forwarder {
     if (request === null) return deny('internal', 'the request was not read')
     if (agent === null) return deny('unknown_agent', `${call.server} is not exposed`)
     if (call.operation === 'a2a.card') return this.#card(call, agent)
-    return new Forwarding(this, { call, request, agent, sent: head === 'sent' }).run(this.#monotonic)
+    const transaction = this.transactions?.token(call) ?? null
+    if (isDenial(transaction)) return transaction
+    return new Forwarding(this, { call, request, agent, transaction, sent: head === 'sent' }).run(this.#monotonic)
   }
 
   async #card({ wire: { headers } }: Pick<Call, 'wire'>, agent: A): Promise<Reply | Denial> {
