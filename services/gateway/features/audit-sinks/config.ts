@@ -130,7 +130,8 @@ function faultsOf(one: SinkConfig, auditPath: unknown): readonly Fault[] {
   const faults: Fault[] = needs.filter((name) => !set(name)).map((name) => [name, `is required ${ofType}`])
   for (const name of OF_A_TYPE) if (set(name) && !known.has(name)) faults.push([name, `has no meaning ${ofType}`])
   const [first = 'name', second] = shows.filter(set)
-  if (shows.length > 0 && first === 'name') faults.push([shows[0] ?? first, `or ${shows[1]}: is required ${ofType}`])
+  if (shows.length > 0 && first === 'name')
+    faults.push([shows[0] ?? first, `this or ${shows[1]} is required ${ofType}`])
   if (second !== undefined) faults.push([second, `must not be set beside ${first}`])
   if (one.credentials !== undefined && cloud !== undefined && one.credentials !== cloud)
     faults.push(['credentials', `must be ${cloud} ${ofType}`])
@@ -141,7 +142,14 @@ function faultsOf(one: SinkConfig, auditPath: unknown): readonly Fault[] {
     ['keyFile', 'certFile'],
   ] as const)
     if (set(other) && !set(name)) faults.push([name, `is required with ${other}`])
-  return [...faults, ...formatFaults(one), ...pathFaults(one, auditPath)]
+  return [...faults, ...urlFaults(one), ...formatFaults(one), ...pathFaults(one, auditPath)]
+}
+
+/** A file of a configuration is read by many; a secret stands in a file of its own. */
+function urlFaults({ url }: SinkConfig): readonly Fault[] {
+  if (url === '') return []
+  const { username, password } = new URL(url)
+  return username === '' && password === '' ? [] : [['url', 'must hold no credentials: use tokenFile or headersFile']]
 }
 
 function formatFaults({ type, format, chronicleMode, logType }: SinkConfig): readonly Fault[] {
