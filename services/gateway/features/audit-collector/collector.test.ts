@@ -1,0 +1,211 @@
+import assert from 'node:assert/strict'
+import { appendFileSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { systemIds, TestClock } from '@plat/core'
+import { ephemeralSigner, type PublicKey } from '@plat/keys'
+import { openLedger, readSegmentReceipt } from '@plat/ledger'
+import { silentLog } from '@plat/process'
+import { staticSource } from '@plat/tokens'
+import { folder } from '../../testing/started.ts'
+import { Collector, type CollectorParts, type Taken } from './collector.ts'
+import { Places } from './places.ts'
+import { EdgeStore } from './store.ts'
+import { type TestEdge, testEdge } from './testing/edge.ts'
+
+const hub = ephemeralSigner()
+
+/** A collector that is opened again and again over the same folder, and what it counted and recorded. */
+async function ground(t: TestContext, edges: Readonly<Record<string, PublicKey>>, more: Partial<CollectorParts> = {}) {
+  const dir = join(await folder(t), 'edges')
+  const clock = new TestClock()
+  const counted: string[] = []
+  const seqs: Record<string, number> = {}
+  const path = join(await folder(t), 'audit.jsonl')
+  const ledger = await openLedger({ path, tenant: '', replica: 'hub', clock, ids: systemIds(clock) })
+  t.after(() => ledger.close())
+  const opened: Places[] = []
+  t.after(() => Promise.all(opened.map((places) => places.close())))
+  const open = async () => {
+    await opened.pop()?.close()
+    const places = await Places.open({ path: `${dir}.jsonl`, clock, log: silentLog })
+    opened.push(places)
+    const known = Object.entries(edges).map(async ([edge, key]) => {
+      const store = await EdgeStore.open({ edge, dir, places })
+      return [edge, { keys: staticSource([key]), store }] as const
+    })
+    return new Collector({
+      id: 'hub',
+      edges: new Map(await Promise.all(known)),
+      maxSegmentBytes: 1_000_000,
+      signer: async () => hub,
+      ledger,
+      clock,
+      log: silentLog,
+      metrics: {
+        segment: (result) => void counted.push(result),
+        refused: (reason) => void counted.push(reason),
+        edgeSeq: (edge, seq) => {
+          seqs[edge] = seq
+        },
+      },
+      ...more,
+    })
+  }
+  const records = () =>
+    readFileSync(path, 'utf8')
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line).rec)
+  const stored = (edge = 'north') => readFileSync(join(dir, edge, 'ledger.jsonl'), 'utf8')
+  return { dir, open, counted, seqs, records, stored }
+}
+
+function upTo(taken: Taken): number {
+  assert.equal(taken.kind, 'receipt', JSON.stringify(taken))
+  return taken.kind === 'receipt' ? taken.receipt.upTo : Number.NaN
+}
+
+function reason(taken: Taken): string {
+  return taken.kind === 'refused' ? taken.reason : taken.kind
+}
+
+const text = (edge: TestEdge, to: number) =>
+  edge
+    .lines()
+    .slice(0, to + 1)
+    .map((line) => `${line}\n`)
+    .join('')
+
+test('segments are stored as they came, and each is answered by a receipt for its seal', async (t) => {
+  const edge = await testEdge(t, 30)
+  const { open, stored, counted, seqs, records } = await ground(t, { north: edge.signer.publicKey })
+  const collector = await open()
+  assert.deepEqual(seqs, { north: -1 })
+  assert.equal(upTo(await collector.take(await edge.question(29))), -1)
+  assert.equal(upTo(await collector.take(await edge.segment(0, 9))), 9)
+  const taken = await collector.take(await edge.segment(10, 24))
+  assert.equal(upTo(taken), 24)
+  assert.equal(stored(), text(edge, 24))
+  assert.equal(upTo(await collector.take(await edge.question(29))), 24)
+  assert.deepEqual([counted, seqs], [['taken', 'taken'], { north: 24 }])
+  const receipt = taken.kind === 'receipt' ? readSegmentReceipt(taken.text) : null
+  assert.equal(receipt?.isSignedBy(staticSource([hub.publicKey])), true)
+  assert.deepEqual([receipt?.says.collector, receipt?.says.head], ['hub', JSON.parse(edge.lines()[24] ?? '').hash])
+  const anchors = records().filter(({ kind }) => kind === 'anchor')
+  assert.deepEqual(
+    anchors.map(({ edge: of, upTo: to, head }) => [of, to, head]),
+    [9, 24].map((seq) => ['north', seq, JSON.parse(edge.lines()[seq] ?? '').hash]),
+  )
+})
+
+test('what is there already is acknowledged again and not stored twice; what overlaps adds what is new', async (t) => {
+  const edge = await testEdge(t, 30)
+  const { open, stored, counted } = await ground(t, { north: edge.signer.publicKey })
+  const collector = await open()
+  const first = await edge.segment(0, 9)
+  const copies = await Promise.all([first, first, first].map((bytes) => collector.take(Buffer.from(bytes))))
+  assert.deepEqual(copies.map(upTo), [9, 9, 9])
+  assert.equal(upTo(await collector.take(await edge.segment(3, 5))), 9)
+  assert.equal(upTo(await collector.take(await edge.segment(5, 14))), 14)
+  assert.equal(upTo(await collector.take(await edge.segment(0, 20))), 20)
+  assert.equal(stored(), text(edge, 20))
+  assert.deepEqual(counted.toSorted(), ['duplicate', 'duplicate', 'duplicate', 'taken', 'taken', 'taken'])
+})
+
+test('tampered, unsigned, unknown, reordered, cut and oversized segments are refused, and nothing of them is stored', async (t) => {
+  const [edge, south] = [await testEdge(t, 30), await testEdge(t, 9, 'south')]
+  const { open, stored, counted, records } = await ground(t, { north: edge.signer.publicKey })
+  const collector = await open()
+  await collector.take(await edge.segment(0, 4))
+  const good = await edge.segment(5, 9)
+  const tampered = Buffer.from(good)
+  tampered.write('MOTES', tampered.indexOf('notes', tampered.indexOf('\n')))
+  const cases: Readonly<Record<string, readonly [Buffer, string]>> = {
+    'a changed byte': [tampered, 'chain'],
+    'another prev': [await edge.segment(5, 9, { prev: 'a'.repeat(64) }), 'chain'],
+    'another head': [await edge.segment(5, 9, { head: 'a'.repeat(64) }), 'chain'],
+    'another number': [await edge.segment(5, 9, { to: 10 }), 'chain'],
+    'a key of somebody else': [await edge.segment(5, 9, {}, ephemeralSigner()), 'signature'],
+    'an edge that nobody knows': [await south.segment(0, 5), 'edge'],
+    'an edge under the name of another': [await south.segment(0, 5, { edge: 'north' }), 'signature'],
+    'a later segment': [await edge.segment(10, 14), 'gap'],
+    'no segment': [Buffer.from('hello\n'), 'malformed'],
+    'half of it': [good.subarray(0, good.length - 10), 'incomplete'],
+    'more than is sealed': [Buffer.concat([good, good.subarray(good.indexOf('\n') + 1)]), 'malformed'],
+    'too many bytes': [Buffer.alloc(1_000_001), 'size'],
+  }
+  for (const [name, [bytes, expected]] of Object.entries(cases)) {
+    assert.equal(reason(await collector.take(bytes)), expected, name)
+  }
+  assert.equal(stored(), text(edge, 4))
+  const refused = Object.values(cases).flatMap(([, why]) => (why === 'incomplete' ? [] : ['refused', why]))
+  assert.deepEqual(counted, ['taken', ...refused])
+  assert.equal(records().filter(({ kind }) => kind === 'alert').length, 0)
+  assert.equal(upTo(await collector.take(good)), 9)
+})
+
+test('a second history of an edge is a fork: refused wherever it meets the first, and recorded once', async (t) => {
+  const [one, two] = [await testEdge(t, 20), await testEdge(t, 20)]
+  const { open, stored, counted, records } = await ground(t, { north: one.signer.publicKey })
+  const collector = await open()
+  await collector.take(await one.segment(0, 9))
+  // The same key over another ledger, which may even claim the first one's id.
+  const claims = { ledgerId: one.ledgerId }
+  const forks = [
+    await two.segment(0, 9, {}, one.signer),
+    await two.segment(3, 7, claims, one.signer),
+    await two.segment(8, 12, claims, one.signer),
+    await two.segment(10, 12, claims, one.signer),
+    await two.segment(10, 12, claims, one.signer),
+  ]
+  for (const bytes of forks) assert.equal(reason(await collector.take(bytes)), 'fork')
+  assert.equal(stored(), text(one, 9))
+  assert.deepEqual(counted.slice(1, 3), ['refused', 'fork'])
+  const alerts = records().filter(({ kind }) => kind === 'alert')
+  assert.equal(alerts.length, 3)
+  assert.match(alerts[0].reason, /^fork: the stored ledger is /)
+  assert.equal(upTo(await collector.take(await one.segment(10, 19))), 19)
+})
+
+test('a collector that was killed goes on from what it acknowledged, whatever lies behind it', async (t) => {
+  const edge = await testEdge(t, 30)
+  const { dir, open, stored } = await ground(t, { north: edge.signer.publicKey })
+  await (await open()).take(await edge.segment(0, 9))
+  const path = join(dir, 'north', 'ledger.jsonl')
+  for (const torn of [text(edge, 14).slice(text(edge, 9).length), 'half a line', '\0\0\0\n']) {
+    appendFileSync(path, torn)
+    const collector = await open()
+    assert.equal(upTo(await collector.take(await edge.question(29))), 9)
+  }
+  assert.equal(upTo(await (await open()).take(await edge.segment(10, 19))), 19)
+  assert.equal(stored(), text(edge, 19))
+  // Half of the journal's last line: the segment was never acknowledged.
+  appendFileSync(`${dir}.jsonl`, '{"seq":3,"ver')
+  assert.equal(upTo(await (await open()).take(await edge.segment(20, 29))), 29)
+  assert.equal(stored(), text(edge, 29))
+})
+
+test('a stored ledger that holds less than was acknowledged does not start', async (t) => {
+  const edge = await testEdge(t, 30)
+  const { dir, open, stored } = await ground(t, { north: edge.signer.publicKey })
+  await (await open()).take(await edge.segment(0, 9))
+  const path = join(dir, 'north', 'ledger.jsonl')
+  const whole = stored()
+  truncateSync(path, whole.length - 1)
+  await assert.rejects(open(), /does not hold record 9, which was acknowledged to edge north/)
+  writeFileSync(path, whole.replace(/"seq":9/, '"seq":8'))
+  await assert.rejects(open(), /does not hold record 9/)
+  writeFileSync(path, whole)
+  assert.equal(upTo(await (await open()).take(await edge.segment(10, 12))), 12)
+})
+
+test('nothing is acknowledged that could not be recorded or signed for', async (t) => {
+  const edge = await testEdge(t, 30)
+  const broken = { ledger: { append: () => Promise.reject(new Error('the disk is full')) } }
+  const { open, counted, seqs } = await ground(t, { north: edge.signer.publicKey }, broken)
+  const collector = await open()
+  await assert.rejects(collector.take(await edge.segment(0, 9)), /the disk is full/)
+  assert.deepEqual([counted, seqs], [['failed'], { north: -1 }])
+  assert.equal(upTo(await (await open()).take(await edge.question(29))), -1)
+})
