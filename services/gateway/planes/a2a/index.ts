@@ -24,7 +24,8 @@ import { type NamedInRequest, NOTHING_NAMED, noted } from './request.ts'
 
 export { createBindReview } from './bind.ts'
 export { A2A_METHODS } from './methods.ts'
-export { a2aTexts, createAgentRedactReview } from './redact.ts'
+export { createAgentRedactReview } from './redact/review.ts'
+export { a2aTexts } from './redact/texts.ts'
 
 /** A card as it is served. */
 export interface ServedCard {

@@ -1,0 +1,121 @@
+import { parseLossless } from '@plat/core'
+import {
+  type Denial,
+  deny,
+  type Ending,
+  type Frame,
+  isDenial,
+  type Passed,
+  type Pieces,
+  type Redactor,
+} from '../../../call/index.ts'
+import type { Review, Running } from '../../../pipeline/stage.ts'
+import { isObject, type JsonObject, member } from '../../wire/json.ts'
+import { createRedactReview, type RedactorOf } from '../../wire/redact.ts'
+import { A2aFrame, eventOf } from '../frame.ts'
+import { joinedParts, redactedParts } from './parts.ts'
+import { RESPONSE } from './texts.ts'
+
+/** Artifacts of one answer whose text comes in pieces at one time. */
+const MAX_OPEN_ARTIFACTS = 64
+
+/** States after which nothing follows (A2A 1.0, section 4.1.3). */
+const TERMINAL: ReadonlySet<unknown> = new Set([
+  'TASK_STATE_COMPLETED',
+  'TASK_STATE_FAILED',
+  'TASK_STATE_CANCELED',
+  'TASK_STATE_REJECTED',
+])
+
+/** Redacts what agents answer, also where a text comes in pieces. */
+export function createAgentRedactReview(redactorOf: RedactorOf): Review<'identity' | 'target'> {
+  return createRedactReview('a2a', redactorOf, (redactor) =>
+    isDenial(redactor) ? refusing(redactor) : new AnswerReview(redactor),
+  )
+}
+
+function refusing(denial: Denial): Running {
+  return { frame: () => denial, end: () => [] }
+}
+
+/** An artifact of which more text may come. */
+interface Open {
+  readonly pieces: Pieces
+  /** The last update of it, to be told of what was held back. */
+  readonly update: JsonObject
+}
+
+class AnswerReview implements Running {
+  readonly #redactor: Redactor
+  readonly #open = new Map<string, Open>()
+  /** JSON-RPC id of the request, as the agent repeats it. */
+  #id: unknown = null
+
+  constructor(redactor: Redactor) {
+    this.#redactor = redactor
+  }
+
+  frame(frame: Frame): Passed {
+    if (!(frame instanceof A2aFrame)) return deny('internal', 'an answer came in a form that cannot be redacted')
+    if (frame.json === null) return [frame]
+    const response = parseLossless(frame.json)
+    const joined = isObject(response) ? this.#joined(response) : response
+    if (isDenial(joined)) return joined
+    const json = joined === response ? frame.json : Buffer.from(JSON.stringify(joined))
+    const told = this.#redactor.json(json, RESPONSE)
+    if (isDenial(told)) return told
+    const passed = told === frame.json ? frame : frame.withJson(told)
+    const state = member(member(member(member(response, 'result'), 'statusUpdate'), 'status'), 'state')
+    const rest = TERMINAL.has(state) ? this.#rest() : []
+    return isDenial(rest) ? rest : [...rest, passed]
+  }
+
+  end(how: Ending): Passed {
+    return how === 'complete' ? this.#rest() : []
+  }
+
+  #joined(response: JsonObject): unknown {
+    this.#id = response.id
+    const update = member(response.result, 'artifactUpdate')
+    const artifact = member(update, 'artifact')
+    const parts = member(artifact, 'parts')
+    const isChunk = isObject(update) && (update.append === true || update.lastChunk !== true)
+    if (!isChunk || !isObject(artifact) || !Array.isArray(parts))
+      return joinedParts(response, () => this.#redactor.pieces(false))
+    const told = this.#chunk(update, String(artifact.artifactId), parts)
+    return isDenial(told)
+      ? told
+      : { ...response, result: { artifactUpdate: { ...update, artifact: { ...artifact, parts: told } } } }
+  }
+
+  /** One more piece of an artifact. Without `append` it begins anew, and what was held back of it before is forgotten with it. */
+  #chunk(update: JsonObject, artifact: string, parts: readonly unknown[]): readonly unknown[] | Denial {
+    const known = update.append === true ? this.#open.get(artifact) : undefined
+    const pieces = known?.pieces ?? this.#redactor.pieces(false)
+    const ends = update.lastChunk === true
+    if (ends) this.#open.delete(artifact)
+    else this.#open.set(artifact, { pieces, update })
+    if (this.#open.size > MAX_OPEN_ARTIFACTS)
+      return deny('upstream_error', 'too many artifacts come in pieces at one time')
+    return redactedParts(parts, pieces, ends)
+  }
+
+  /** What is held back of all artifacts, as one last piece of each. */
+  #rest(): readonly A2aFrame[] | Denial {
+    const frames: A2aFrame[] = []
+    for (const { pieces, update } of this.#open.values()) {
+      const text = pieces.end()
+      if (isDenial(text)) return text
+      if (text !== '') frames.push(this.#lastPiece(update, text))
+    }
+    this.#open.clear()
+    return frames
+  }
+
+  #lastPiece({ taskId, contextId, artifact }: JsonObject, text: string): A2aFrame {
+    const last = { artifactId: member(artifact, 'artifactId'), parts: [{ text }] }
+    const artifactUpdate = { taskId, contextId, artifact: last, append: true, lastChunk: true }
+    const response = { jsonrpc: '2.0', id: this.#id, result: { artifactUpdate } }
+    return A2aFrame.event(eventOf(Buffer.from(JSON.stringify(response))))
+  }
+}

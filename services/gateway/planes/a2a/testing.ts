@@ -1,0 +1,126 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { type Client, ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client'
+import type { TestAgent } from '@plat/testkit/a2a-agent'
+import type { TestIssuer } from '@plat/testkit/identity'
+import { policiesFile, testPolicy } from '@plat/testkit/policies'
+import { folder, started } from '../../testing/started.ts'
+
+/** Members of a routes file's entry, laid over the least one. */
+export type Exposure = Readonly<Record<string, unknown>>
+
+/** A gateway in front of one agent, `default/helper`, unless `exposed` says more. */
+export interface A2aGround {
+  readonly url: string
+  readonly issuer: TestIssuer
+  readonly auditPath: string
+  /** Writes the routes file anew. */
+  publish(agents: Readonly<Record<string, Exposure>>): Promise<void>
+  /** A token of an agent with every scope that the tests need. */
+  token(change?: Readonly<Record<string, unknown>>): string
+  /** The SDK's own client, as the card of `agent` leads it. */
+  client(token?: string, agent?: string): Promise<Client>
+  /** Posts a body to an agent, and answers what came back. */
+  post(body: unknown, options?: PostOptions): Promise<Posted>
+}
+
+export interface PostOptions {
+  readonly token?: string
+  readonly agent?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export interface Posted {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  /** Of a JSON answer; null: it is none. */
+  readonly error: { readonly code: number; readonly message: string; readonly data: readonly ErrorInfo[] } | null
+}
+
+interface ErrorInfo {
+  readonly reason: string
+  readonly domain: string
+  readonly metadata: Readonly<Record<string, string>>
+}
+
+const SCOPE = 'agents:helper agents:team/other agents:hidden'
+
+/** Starts it. `config` is laid over gateway.json; `rules` are those of the policy of `default/assistant` and `team/stranger`. */
+export async function a2aGround(
+  t: TestContext,
+  agent: Pick<TestAgent, 'url'>,
+  {
+    exposed = { 'default/helper': {} },
+    config = {},
+    a2a = {},
+    rules = [{ name: 'all', action: 'allow' }],
+  }: {
+    readonly exposed?: Readonly<Record<string, Exposure>>
+    readonly config?: object
+    readonly a2a?: object
+    readonly rules?: readonly object[]
+  } = {},
+): Promise<A2aGround> {
+  const dir = await folder(t)
+  const routesFile = join(dir, 'agents.json')
+  const publish: A2aGround['publish'] = (agents) => {
+    const entries = Object.entries(agents).map(([key, own]) => [key, { endpoint: agent.url, ...LEAST, ...own }])
+    return writeFile(routesFile, JSON.stringify({ version: 1, agents: Object.fromEntries(entries) }))
+  }
+  await publish(exposed)
+  const strangers = testPolicy({ name: 'team/all', namespace: 'team', agents: ['stranger'], rules })
+  await writeFile(join(dir, 'policies.json'), policiesFile([testPolicy({ rules }), strangers]))
+  const auditPath = join(dir, 'audit.jsonl')
+  const own = { auditPath, policyFile: join(dir, 'policies.json'), policyReloadSeconds: 1, a2a: { routesFile, ...a2a } }
+  const { gateway, issuer } = await started(t, { ...own, ...config })
+  const token: A2aGround['token'] = (change = {}) => issuer.token({ scope: SCOPE, ...change })
+  return {
+    url: gateway.url,
+    issuer,
+    auditPath,
+    publish,
+    token,
+    client: (shown = token(), name = 'default/helper') => clientOf(`${gateway.url}/a2a/${name}`, shown),
+    async post(body, { token: shown = token(), agent: name = 'default/helper', headers = {} } = {}) {
+      const response = await fetch(`${gateway.url}/a2a/${name}`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${shown}`,
+          'content-type': 'application/json',
+          'a2a-version': '1.0',
+          ...headers,
+        },
+        body: typeof body === 'string' ? body : JSON.stringify(body),
+      })
+      const text = await response.text()
+      const error = text.startsWith('{') ? (JSON.parse(text).error ?? null) : null
+      return { status: response.status, headers: response.headers, text, error }
+    },
+  }
+}
+
+const LEAST = { allowedCallers: [], skills: [], streaming: true, trust: 'trusted', version: '1.0.0' }
+
+/** The caller of another namespace. */
+export const STRANGER = {
+  sub: 'spiffe://plat.local/ns/team/agent/stranger/session/s9',
+  plat_ns: 'team',
+  plat_agent: 'stranger',
+  plat_session: 's9',
+  scope: 'agents:default/helper',
+} as const
+
+function clientOf(base: string, token: string): Promise<Client> {
+  const fetchImpl: typeof fetch = (input, init) =>
+    fetch(input, {
+      ...init,
+      headers: { ...Object.fromEntries(new Headers(init?.headers)), authorization: `Bearer ${token}` },
+    })
+  const factory = new ClientFactory({
+    transports: [new JsonRpcTransportFactory({ fetchImpl })],
+    cardResolver: new DefaultAgentCardResolver({ fetchImpl }),
+  })
+  return factory.createFromUrl(`${base}/`, '.well-known/agent-card.json')
+}
