@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer, type RequestListener } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import { createServer as createSocketServer } from 'node:net'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { silentLog } from '@plat/process'
 import { createDialer, type Dialer, type DialerOptions } from './dialer.ts'
 import { dialFault } from './errors.ts'
+import type { FetchedHead } from './fetch-bytes.ts'
 
 /** A server on 127.0.0.1 and a dialer; both gone afterwards. */
 async function meeting(
@@ -157,6 +158,25 @@ test('an answer of exactly the limit is taken, a longer one is cut', async () =>
       assert.equal(dialFault(error), 'too_large')
     },
   )
+})
+
+test('a body that is not wanted is not read, and a request that is not wanted any more ends', async () => {
+  const endless = (request: IncomingMessage, response: ServerResponse) => {
+    if (request.url !== '/silent') response.writeHead(404, { 'x-word': 'no' }).write('and so on')
+  }
+  await meeting(endless, {}, async (dialer, port, connections) => {
+    const wants = ({ status }: FetchedHead) => status < 400
+    const unread = await dialer.fetchBytes(`http://127.0.0.1:${port}/`, 'jwks', { ...limits, wants })
+    assert.deepEqual([unread.status, unread.headers['x-word'], unread.bytes.length], [404, 'no', 0])
+    const stop = new AbortController()
+    const { signal } = stop
+    const ask = () => dialer.fetchBytes(`http://127.0.0.1:${port}/silent`, 'jwks', { ...limits, signal })
+    const stopped = ask().then(() => 'none', dialFault)
+    while (connections() < 2) await new Promise((resolve) => setImmediate(resolve))
+    stop.abort()
+    assert.equal(await stopped, 'aborted')
+    assert.equal(await ask().then(() => 'none', dialFault), 'aborted')
+  })
 })
 
 test('silence, a closed port, an unknown name and a server that speaks no HTTP are told apart', async () => {

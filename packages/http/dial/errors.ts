@@ -44,6 +44,14 @@ export class TimeUp extends Error {
   }
 }
 
+/** Whoever asked wants no answer, or no more of it. */
+export class Aborted extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'AbortError'
+  }
+}
+
 /** All connections that one origin may have are taken. */
 export class TooManyConnections extends Error {
   constructor(limit: number) {

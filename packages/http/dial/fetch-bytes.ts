@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Clock } from '@plat/core'
 import type { HttpClient } from '../client/client.ts'
-import { ResponseTooLarge, TimeUp } from './errors.ts'
+import { Aborted, ResponseTooLarge, TimeUp } from './errors.ts'
 
 export interface FetchOptions {
   readonly maxBytes: number
@@ -12,7 +12,20 @@ export interface FetchOptions {
   /** Names in lower case. */
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | Uint8Array
+  /** Asked with each head: where it says no the body is not read, and the answer has none. */
+  readonly wants?: (head: FetchedHead) => boolean
+  /** Ends the request when it aborts. */
+  readonly signal?: StopSignal
 }
+
+/** The part of an `AbortSignal` that is needed. */
+interface StopSignal {
+  readonly aborted: boolean
+  addEventListener(type: 'abort', listener: () => void): void
+  removeEventListener(type: 'abort', listener: () => void): void
+}
+
+export type FetchedHead = Pick<Fetched, 'status' | 'headers'>
 
 export interface Fetched {
   readonly status: number
@@ -22,11 +35,11 @@ export interface Fetched {
 
 /** Asks for `url` and reads the whole answer. A redirect is an answer like any other. Rejects with a `TimeoutError` when time is up. */
 export function fetchBytes(client: HttpClient, url: URL, options: FetchOptions, clock: Clock): Promise<Fetched> {
-  const { method = 'GET', headers = {}, body, maxBytes, timeoutMs } = options
+  const { method = 'GET', headers = {}, body, maxBytes, timeoutMs, wants, signal } = options
   return new Promise((resolve, reject) => {
     const chunks: Uint8Array[] = []
     let size = 0
-    let head: Pick<Fetched, 'status' | 'headers'> = { status: 0, headers: {} }
+    let head: FetchedHead = { status: 0, headers: {} }
     const request = {
       method,
       path: `${url.pathname}${url.search}`,
@@ -39,6 +52,9 @@ export function fetchBytes(client: HttpClient, url: URL, options: FetchOptions, 
     const sending = client.send(request, {
       onHead(status, answered) {
         head = { status, headers: answered }
+        if (wants === undefined || wants(head)) return
+        resolve({ ...head, bytes: new Uint8Array(0) })
+        sending.abort(new Aborted('Its body is not wanted.'))
       },
       onData(bytes) {
         size += bytes.length
@@ -46,14 +62,21 @@ export function fetchBytes(client: HttpClient, url: URL, options: FetchOptions, 
         else chunks.push(bytes)
       },
       onEnd() {
-        cancel()
+        over()
         resolve({ ...head, bytes: Buffer.concat(chunks, size) })
       },
       onFailure(error) {
-        cancel()
+        over()
         reject(error)
       },
     })
+    const stop = () => sending.abort(new Aborted('The request is not wanted any more.'))
     const cancel = clock.after(timeoutMs, () => sending.abort(new TimeUp(`No complete answer within ${timeoutMs} ms.`)))
+    const over = () => {
+      cancel()
+      signal?.removeEventListener('abort', stop)
+    }
+    if (signal?.aborted) queueMicrotask(stop)
+    else signal?.addEventListener('abort', stop)
   })
 }

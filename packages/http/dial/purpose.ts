@@ -14,6 +14,8 @@ export type Purpose =
   | 'policy'
   | 'sink'
   | 'cloud'
+  | 'search'
+  | 'metadata'
   | 'web'
   | 'egress'
   | 'push'
@@ -37,5 +39,7 @@ export const addressPolicies: Readonly<Record<Purpose, AddressPolicy>> = {
   web: 'public',
   egress: 'public',
   push: 'public',
+  search: 'configured',
+  metadata: 'metadata',
   card: 'public',
 }
