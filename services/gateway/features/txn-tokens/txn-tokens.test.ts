@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, type TestContext, test } from 'node:test'
 import { formatProblem } from '@plat/config'
 import { TestClock } from '@plat/core'
-import { ephemeralSigner, generateKeyFiles, readPublicKeys } from '@plat/keys'
+import { generateKeyFiles, readPublicKeys } from '@plat/keys'
 import { decodeProtectedHeader, importJWK, type JWTPayload, jwtVerify } from 'jose'
 import { type Identity, isDenial, unresolved } from '../../call/index.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
 import { checkGatewayConfig } from '../../config.ts'
+import { REPOSITORY } from '../../reference.ts'
 import type { Subject } from './claims.ts'
 import type { TxnTokensConfig } from './config.ts'
 import { createTxnTokens, type TxnTokens } from './index.ts'
@@ -21,7 +22,6 @@ let publicKey: Parameters<typeof importJWK>[0]
 before(async () => {
   const made = await generateKeyFiles(dir)
   keyPath = made.keyPath
-  const { readFile } = await import('node:fs/promises')
   const [found] = readPublicKeys(await readFile(made.pubPath, 'utf8'), 'pub')
   publicKey = { ...(found ?? assert.fail()).jwk }
 })
@@ -161,29 +161,36 @@ test('a key that is no Ed25519 key stops the start with its name', async (t: Tes
   t.after(() => rm(file))
   await assert.rejects(start({ config: { signingKey: file } }), /txnTokens\.signingKey: must be an Ed25519 key/)
   await assert.rejects(start({ config: { signingKey: path.join(dir, 'none.pem') } }), /none\.pem: cannot be read/)
-  assert.equal(ephemeralSigner('ES256').alg, 'ES256')
 })
 
+const least = {
+  policyFile: '/p',
+  auditPath: '/a',
+  upstreamsFile: '/u',
+  identity: { publicKeyFiles: ['/k'] },
+  a2a: { routesFile: '/routes.json' },
+}
+
+function problems(more: object): string[] {
+  const { problems: found } = checkGatewayConfig(JSON.stringify({ ...least, ...more }), { exists: () => true })
+  return found.map(formatProblem)
+}
+
 test('the configuration is checked before the start', () => {
-  const least = {
-    policyFile: '/p',
-    auditPath: '/a',
-    upstreamsFile: '/u',
-    identity: { publicKeyFiles: ['/k'] },
-    a2a: { routesFile: '/routes.json' },
-  }
-  const problems = (txnTokens: object, more: object = {}) =>
-    checkGatewayConfig(JSON.stringify({ ...least, ...more, txnTokens }), { exists: () => true }).problems.map(
-      formatProblem,
-    )
   const good = { mode: 'replace', signingKey: '/key.pem', audience: 'plat.local' }
-  assert.deepEqual(problems(good), [])
-  assert.deepEqual(problems({ ...good, audience: 'https://plat.local' }), [
+  assert.deepEqual(problems({ txnTokens: good }), [])
+  assert.deepEqual(problems({ txnTokens: { ...good, audience: 'https://plat.local' } }), [
     'txnTokens.audience: must be a trust domain such as plat.local: lower-case letters, digits, ".", "_" and "-"',
   ])
-  assert.deepEqual(problems({ ...good, ttlSeconds: 301 }), ['txnTokens.ttlSeconds: must be from 1 to 300, got 301'])
-  assert.match(
-    problems(good, { a2a: {} }).join(),
-    /txnTokens\.mode: no agent can be called: a2a\.routesFile is not set/,
-  )
+  assert.deepEqual(problems({ txnTokens: { ...good, ttlSeconds: 301 } }), [
+    'txnTokens.ttlSeconds: must be from 1 to 300, got 301',
+  ])
+  const unreachable = problems({ txnTokens: good, a2a: {} })
+  assert.deepEqual(unreachable, ['warning: txnTokens.mode: no agent can be called: a2a.routesFile is not set'])
+})
+
+test('the gateway.json of docs/transaction-tokens.md is valid', async () => {
+  const page = await readFile(path.join(REPOSITORY, 'docs/transaction-tokens.md'), 'utf8')
+  const [, example = ''] = /^```json\n([\s\S]*?)^```/m.exec(page) ?? []
+  assert.deepEqual(problems(JSON.parse(example)), [])
 })
