@@ -73,6 +73,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
         features.revocations.routes,
         pins.routes,
         features.budgets.routes,
+        features.sessions.routes,
         vault.routes,
         audit.routes,
         features.collector.routes,

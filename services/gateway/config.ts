@@ -36,6 +36,7 @@ import { postureBlock } from './features/posture/config.ts'
 import { residencyBlock } from './features/residency/config.ts'
 import { revocationMirrorBlock, revocationsBlock } from './features/revocations/config.ts'
 import { serversBlock } from './features/servers/config.ts'
+import { type SessionsConfig, sessionsBlock } from './features/sessions/config.ts'
 import { taintBlock } from './features/taint/config.ts'
 import { type TokenVaultConfig, tokenVaultBlock } from './features/token-vault/config.ts'
 import { type TxnTokensConfig, txnTokensBlock } from './features/txn-tokens/config.ts'
@@ -73,6 +74,7 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   adminOidcBlock,
   postureBlock,
   tokenVaultBlock,
+  sessionsBlock,
   a2aBlock,
   offlineBlock,
   auditCollectorBlock,
@@ -112,6 +114,7 @@ export type GatewayConfig = Readonly<
       auditCollector: Readonly<Static<typeof auditCollectorBlock.schema>>
       tokenVault: TokenVaultConfig
       txnTokens: TxnTokensConfig
+      sessions: SessionsConfig
       a2a: A2aConfig
     }
 >
@@ -179,7 +182,7 @@ export function readConfigFile(path: string): { kind: 'text'; text: string } | {
 /** Gives a checked configuration without errors its type; throws when tables and types disagree. */
 export function typedConfig(config: Record<string, unknown>): GatewayConfig {
   const { tls, identity, dpop, dlp, captureArgs, adminAuth, approvalPreview, approvalQuorum } = config
-  const { modelRouting, cloudCredentials, policy, posture, offline, auditCollector, tokenVault, a2a } = config
+  const { modelRouting, cloudCredentials, policy, posture, offline, auditCollector, sessions, tokenVault, a2a } = config
   const { txnTokens } = config
   if (
     Check(listenersBlock.schema, config) &&
@@ -206,11 +209,12 @@ export function typedConfig(config: Record<string, unknown>): GatewayConfig {
     Check(modelRoutingBlock.schema, modelRouting) &&
     Check(cloudCredentialsBlock.schema, cloudCredentials) &&
     Check(postureBlock.schema, posture) &&
+    Check(sessionsBlock.schema, sessions) &&
     Check(tokenVaultBlock.schema, tokenVault) &&
     Check(txnTokensBlock.schema, txnTokens) &&
-    Check(a2aBlock.schema, a2a) &&
     Check(offlineBlock.schema, offline) &&
     Check(auditCollectorBlock.schema, auditCollector) &&
+    Check(a2aBlock.schema, a2a) &&
     typeof policy === 'object' &&
     policy !== null &&
     'rego' in policy &&
@@ -233,6 +237,7 @@ export function typedConfig(config: Record<string, unknown>): GatewayConfig {
       cloudCredentials,
       policy: { rego: policy.rego },
       posture,
+      sessions,
       txnTokens,
       offline,
       auditCollector,

@@ -15,7 +15,7 @@ import { otelBlock } from './features/otel/config.ts'
 import { resourceAPIBlock } from './features/resource-api/config.ts'
 import { egressBlock, execBlock, liveViewBlock } from './features/sandbox/config.ts'
 import { sbxdBlock } from './features/sbxd/config.ts'
-import { activityBlock, sessionsBlock } from './features/sessions/config.ts'
+import { activityBlock } from './features/sessions/config.ts'
 import { stateBackendBlock } from './features/state-backend/config.ts'
 import { tenantsBlock } from './features/tenants/config.ts'
 import { webBlock } from './features/web/config.ts'
@@ -29,7 +29,6 @@ export const unbuiltBlocks: readonly ConfigBlock[] = [
   energyBlock,
   sandboxUsageBlock,
   activityBlock,
-  sessionsBlock,
   memoryBlock,
   egressBlock,
   execBlock,

@@ -1,10 +1,13 @@
 import { AdminFault } from './fault.ts'
 import { queried } from './read.ts'
 
-/** Items of a page when the caller does not say. */
-const PAGE_DEFAULT = 100
-/** Items of the largest page. */
-const PAGE_MAX = 1000
+/** How many items a page holds: when the caller does not say, and at most. */
+export interface PageSize {
+  readonly usual: number
+  readonly most: number
+}
+
+const PAGE: PageSize = { usual: 100, most: 1000 }
 
 /** How every list of the admin API answers. */
 export interface Page<T> {
@@ -17,8 +20,8 @@ export interface Page<T> {
  * One page of `items`, which stand in the descending order of their ids: `limit` and `cursor` of the query. The cursor
  * is the last id that was told, so that what is added or removed meanwhile moves no other item across pages.
  */
-export function page<T extends { readonly id: string }>(items: readonly T[], query: unknown): Page<T> {
-  const limit = limitOf(query)
+export function page<T extends { readonly id: string }>(items: readonly T[], query: unknown, size = PAGE): Page<T> {
+  const limit = limitOf(query, size)
   const cursor = queried(query, 'cursor')
   const after = cursor === null ? items : items.filter((item) => item.id < cursor)
   const shown = after.slice(0, limit)
@@ -26,10 +29,10 @@ export function page<T extends { readonly id: string }>(items: readonly T[], que
 }
 
 /** `limit` of the query. Throws `invalid_request`. */
-export function limitOf(query: unknown): number {
+export function limitOf(query: unknown, { usual, most } = PAGE): number {
   const text = queried(query, 'limit')
-  if (text === null) return PAGE_DEFAULT
+  if (text === null) return usual
   const limit = /^[1-9]\d{0,3}$/.test(text) ? Number(text) : 0
-  if (limit >= 1 && limit <= PAGE_MAX) return limit
-  throw new AdminFault('invalid_request', `limit: must be a whole number from 1 to ${PAGE_MAX}`)
+  if (limit >= 1 && limit <= most) return limit
+  throw new AdminFault('invalid_request', `limit: must be a whole number from 1 to ${most}`)
 }

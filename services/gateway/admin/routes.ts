@@ -41,6 +41,16 @@ export const adminRoutes = {
     within: 'namespace',
     does: 'Pins the definition that is offered.',
   },
+  'GET /v1/sessions': {
+    needs: 'viewer',
+    within: 'namespace',
+    does: 'Sessions that have called, with what stands against them.',
+  },
+  'GET /v1/sessions/:id/timeline': {
+    needs: 'auditor',
+    within: 'namespace',
+    does: 'What one session did: its records.',
+  },
   'GET /v1/budgets': { needs: 'viewer', within: 'namespace', does: 'What is spent and left of every budget.' },
   'GET /v1/accounts': { needs: 'viewer', within: 'cluster', does: 'Connected accounts of users.' },
   'DELETE /v1/accounts/:id': { needs: 'killswitch', within: 'cluster', does: 'Takes a connected account away.' },

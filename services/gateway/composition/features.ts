@@ -19,7 +19,7 @@ import { createAgents } from '../features/a2a/index.ts'
 import { createApprovals } from '../features/approvals/index.ts'
 import { createAuditCollector } from '../features/audit-collector/index.ts'
 import { startAuditSinks } from '../features/audit-sinks/index.ts'
-import { createBudgets } from '../features/budgets/index.ts'
+import { createBudgets, pricingSlot } from '../features/budgets/index.ts'
 import { createCaptures } from '../features/captures/index.ts'
 import { createCredentials } from '../features/credentials/index.ts'
 import { createEraser } from '../features/dlp/index.ts'
@@ -31,6 +31,7 @@ import { createPins } from '../features/pins/index.ts'
 import { createPolicies, createRego } from '../features/policy/index.ts'
 import { createRevocations } from '../features/revocations/index.ts'
 import { createServers } from '../features/servers/index.ts'
+import { createSessions } from '../features/sessions/index.ts'
 import { createTaint } from '../features/taint/index.ts'
 import { createTokenVault } from '../features/token-vault/index.ts'
 import { createTxnTokens } from '../features/txn-tokens/index.ts'
@@ -98,6 +99,15 @@ export async function startFeatures(shared: Shared) {
   )
   const demandOf = createDemand(models.route)
   const budgets = keep(await createBudgets({ ...shared, ledgers, placed, demandOf, metrics: budgetMetrics(metrics) }))
+  const sessions = keep(
+    createSessions({
+      ...shared,
+      placed,
+      pendingApprovals: (session) => approvals.pendingOf(session),
+      taints: (session) => taint.ownLabels(session),
+      currency: () => snapshots.current.get(pricingSlot).currency,
+    }),
+  )
   await Promise.all([
     servers.check(),
     models.check(),
@@ -123,6 +133,7 @@ export async function startFeatures(shared: Shared) {
     policies,
     approvals,
     budgets,
+    sessions,
   }
 }
 

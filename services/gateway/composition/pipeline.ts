@@ -64,6 +64,7 @@ export function createPipeline(shared: Shared, features: Features & { readonly p
       policyRevision: (snapshot) => snapshot.get(policySlot).revision,
       prices: (snapshot) => snapshot.get(pricingSlot),
       onArguments: features.captures.onArguments,
+      onClosed: features.sessions.see,
       log,
     }),
   )

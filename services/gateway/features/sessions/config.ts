@@ -1,5 +1,9 @@
 import { type ConfigBlock, key } from '@plat/config'
-import Type from 'typebox'
+import Type, { type Static } from 'typebox'
+
+/** Items of the largest pages (document 3, "Limits"). */
+export const LIST_MAX = 5000
+export const TIMELINE_MAX = 10_000
 
 /** `activity` (document 3): when a session was last used. */
 export const activityBlock = {
@@ -15,18 +19,21 @@ export const activityBlock = {
   }),
 } satisfies ConfigBlock
 
-/** `sessions` (document 3): the session list and timelines. */
+/** `sessions` (document 3): the session list and timelines. Records name no trace yet, so none is linked. */
 export const sessionsBlock = {
   path: 'sessions',
   feature: 'sessions',
-  built: false,
+  built: true,
   schema: Type.Object({
-    traceURLTemplate: key.text(
-      'Placeholders `{traceId}` (required), `{spanId}`, `{session}`, `{namespace}`.',
-      '',
-      '^$|\\{traceId\\}',
-    ),
-    timelineMaxItems: key.whole('Page size of `GET /v1/sessions/{id}/timeline`.', 1000, 1, 10_000),
-    listMaxSessions: key.whole('Page size of `GET /v1/sessions`.', 500, 1, 5000),
+    traceURLTemplate: Type.String({
+      default: '',
+      pattern: '^$|\\{traceId\\}',
+      description: 'Placeholders `{traceId}` (required), `{spanId}`, `{session}`, `{namespace}`.',
+      built: false,
+    }),
+    timelineMaxItems: key.whole('Page size of `GET /v1/sessions/{id}/timeline`.', 1000, 1, TIMELINE_MAX),
+    listMaxSessions: key.whole('Page size of `GET /v1/sessions`.', 500, 1, LIST_MAX),
   }),
 } satisfies ConfigBlock
+
+export type SessionsConfig = Readonly<Static<typeof sessionsBlock.schema>>

@@ -1,6 +1,6 @@
 import type { TaintedSession } from './session.ts'
 
-type Caller = TaintedSession['caller']
+export type Caller = TaintedSession['caller']
 
 /** Sessions by the three names of each: maps within maps, so that no call has to put a key together. */
 export class ByCaller {

@@ -3,6 +3,7 @@ import type { Log } from '@plat/process'
 import { createMemoryJournal, openFileJournal } from '@plat/state'
 import type { Denial, Identity } from '../../call/index.ts'
 import type { Review, Stage } from '../../pipeline/stage.ts'
+import type { Caller } from './by-caller.ts'
 import { decodeTaintEvent, type TaintEvent } from './events.ts'
 import { createMark, type MarkOptions } from './mark.ts'
 import { createTaintStage } from './stage.ts'
@@ -29,6 +30,8 @@ export interface TaintFeature {
   readonly review: Review<'identity' | 'target' | 'taints'>
   /** The labels of a caller now. */
   labelsOf(identity: Identity): readonly string[]
+  /** The labels that a session has of its own. */
+  ownLabels(session: Caller): readonly string[]
   /** Null: the caller's session has these labels, durably. */
   add(identity: Identity, labels: readonly string[]): null | Denial | Promise<null | Denial>
   close(): Promise<void>
@@ -53,6 +56,7 @@ export async function createTaint({ config, clears, clock, log, metrics }: Taint
     stage: createTaintStage(taints),
     review: createMark({ taints, clears }),
     labelsOf: (identity) => taints.labelsOf(identity),
+    ownLabels: (session) => taints.ownLabels(session),
     add: (identity, labels) => taints.add(identity, labels),
     async close() {
       taints.close()

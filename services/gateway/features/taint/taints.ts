@@ -1,7 +1,7 @@
 import type { Clock } from '@plat/core'
 import type { Journal, JournalEntry } from '@plat/state'
 import { type Denial, deny, type Identity, type TaintView } from '../../call/index.ts'
-import { ByCaller } from './by-caller.ts'
+import { ByCaller, type Caller } from './by-caller.ts'
 import type { TaintEvent } from './events.ts'
 import { TaintedSession } from './session.ts'
 
@@ -99,6 +99,11 @@ export class Taints {
   /** The same for somebody who only looks. */
   labelsOf(identity: Identity): readonly string[] {
     return this.#view(this.#sessions.get(identity), identity).labels
+  }
+
+  /** The labels that a session has of its own, whoever calls in it. */
+  ownLabels(session: Caller): readonly string[] {
+    return this.#sessions.get(session)?.view.labels ?? []
   }
 
   /** Whether all of these are the session's own and durable already. */

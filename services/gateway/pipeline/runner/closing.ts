@@ -58,6 +58,8 @@ export interface ClosingParts {
   readonly prices?: (snapshot: Snapshot) => Prices
   /** Told the arguments of each call that was recorded by their hash. */
   readonly onArguments?: OnArguments | undefined
+  /** Told the last record of each call that leaves one; `at` in milliseconds since the epoch. */
+  readonly onClosed?: (record: Rec, at: number) => void
 }
 
 /** The second half of the runner: tells the caller, gives back what stages took, and leaves the one record. */
@@ -94,7 +96,9 @@ export class Closing {
   turnAway(incoming: Incoming, identity: Identity, plane: Plane, denial: Denial): void {
     this.#parts.metrics.decided('deny', unresolved.server)
     this.refuse(incoming, null, plane, denial)
-    this.#append(identity, unreadRecord(incoming.id, identity, denial, this.#revision(incoming.snapshot)), ignore)
+    const record = unreadRecord(incoming.id, identity, denial, this.#revision(incoming.snapshot))
+    this.#append(identity, record, ignore)
+    this.#parts.onClosed?.(record, this.#clock.now())
   }
 
   refuse(incoming: Incoming, call: GovernedCall | null, plane: Plane, denial: Denial): void {
@@ -145,6 +149,7 @@ export class Closing {
     // Nobody waits for this record: the answer has left, and the ledger's own queue is durable in order.
     if (record !== null) {
       this.#append(call.identity, record, ignore)
+      this.#parts.onClosed?.(record, this.#clock.now())
       if (this.#parts.onArguments !== undefined) tellArguments(call, this.#parts.onArguments)
     }
     this.#count(call, outcome)

@@ -1,6 +1,6 @@
 import type { Clock } from '@plat/core'
 import type { Exchange } from '@plat/http'
-import type { Ledgers } from '@plat/ledger'
+import type { Ledgers, Rec } from '@plat/ledger'
 import {
   type Arrival,
   type Denial,
@@ -54,6 +54,8 @@ export interface RunnerOptions {
   readonly prices?: (snapshot: Snapshot) => Prices
   /** Told the arguments of each call that was recorded by their hash. */
   readonly onArguments?: OnArguments | undefined
+  /** Told the last record of each call that leaves one; `at` in milliseconds since the epoch. */
+  readonly onClosed?: (record: Rec, at: number) => void
 }
 
 /** Takes one call after another through the pipeline. Nothing else writes to a response of a plane. */

@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { MAX_SESSIONS, SessionBook } from './book.ts'
+
+const outcome = {
+  kind: 'outcome',
+  namespace: 'shop',
+  agent: 'buyer',
+  session: 's1',
+  user: 'alice',
+  facts: { tier: 'tier-1' },
+}
+
+test('a call counts once, by its last record, with what it cost and whether it was refused', () => {
+  const book = new SessionBook()
+  book.see({ ...outcome, kind: 'intent' }, 1000)
+  book.see({ ...outcome, costMicros: 7 }, 2000)
+  book.see({ ...outcome, kind: 'decision', action: 'deny' }, 3000)
+  book.see({ kind: 'checkpoint' }, 4000)
+  const [only, ...others] = book.sessions()
+  assert.deepEqual(others, [])
+  assert.deepEqual(only, {
+    namespace: 'shop',
+    agent: 'buyer',
+    session: 's1',
+    user: 'alice',
+    tier: 'tier-1',
+    startedAt: 2000,
+    lastActivity: 3000,
+    calls: 2,
+    denied: 1,
+    spentMicros: 7,
+  })
+})
+
+test('sessions of the same name are told apart by agent and namespace', () => {
+  const book = new SessionBook()
+  for (const own of [{}, { agent: 'seller' }, { namespace: 'bank' }, {}]) book.see({ ...outcome, ...own }, 1000)
+  assert.deepEqual(
+    [...book.sessions()].map(({ namespace, agent, calls }) => [namespace, agent, calls]),
+    [
+      ['shop', 'buyer', 2],
+      ['shop', 'seller', 1],
+      ['bank', 'buyer', 1],
+    ],
+  )
+})
+
+test('records of before a restart that are read late move the beginning and not the end', () => {
+  const book = new SessionBook()
+  book.see({ ...outcome, user: 'bob' }, 5000)
+  book.see({ ...outcome, user: 'alice' }, 1000)
+  const [{ startedAt, lastActivity, user, calls } = assert.fail()] = book.sessions()
+  assert.deepEqual(
+    { startedAt, lastActivity, user, calls },
+    { startedAt: 1000, lastActivity: 5000, user: 'bob', calls: 2 },
+  )
+})
+
+test('when there are too many, those that were idle for longest are forgotten', () => {
+  const book = new SessionBook()
+  for (let n = 0; n < MAX_SESSIONS; n++) book.see({ ...outcome, session: `s${n}` }, n)
+  book.see({ ...outcome, session: 's0' }, MAX_SESSIONS)
+  assert.equal(book.size, MAX_SESSIONS)
+  book.see({ ...outcome, session: 'new' }, MAX_SESSIONS + 1)
+  assert.equal(book.size, MAX_SESSIONS / 2 + 1)
+  const kept = new Set([...book.sessions()].map(({ session }) => session))
+  assert.ok(kept.has('new') && kept.has('s0') && !kept.has('s1'))
+})

@@ -1,0 +1,41 @@
+import { reasonOf } from '@plat/core'
+import type { Log } from '@plat/process'
+import type { AdminRoutes } from '../../admin/index.ts'
+import { SessionBook, type Told } from './book.ts'
+import { restore } from './restore.ts'
+import { createSessionRoutes, type SessionRoutesOptions } from './routes.ts'
+
+export type { SessionView } from './view.ts'
+
+export interface SessionsParts extends Omit<SessionRoutesOptions, 'book' | 'config' | 'auditPath'> {
+  readonly config: { readonly sessions: SessionRoutesOptions['config']; readonly auditPath: string }
+  /** The last record of the ledger when the gateway started: what comes after it is told by `see`. */
+  readonly placed: () => { readonly seq: number }
+  readonly log: Log
+}
+
+/** The sessions that have called, and what each did. */
+export interface SessionsFeature {
+  readonly routes: AdminRoutes
+  /** Takes a record into account that is on its way to the ledger. */
+  see(rec: Told, at: number): void
+  close(): Promise<void>
+}
+
+/** Sessions (document 3, "Sessions"): told by records, those of before a restart read again from the end of the ledger. */
+export function createSessions(parts: SessionsParts): SessionsFeature {
+  const { config, placed, log } = parts
+  const book = new SessionBook()
+  const stop = new AbortController()
+  const restored = restore(book, config.auditPath, placed().seq, stop.signal).catch((error: unknown) => {
+    log.error({ error: reasonOf(error) }, 'sessions of before this start are not listed: the ledger could not be read')
+  })
+  return {
+    routes: createSessionRoutes({ ...parts, book, config: config.sessions, auditPath: config.auditPath }),
+    see: (rec, at) => book.see(rec, at),
+    async close() {
+      stop.abort()
+      await restored
+    },
+  }
+}

@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import type { TestIssuer } from '@plat/testkit/identity'
+import { until } from '@plat/testkit/until'
+import type { Gateway } from '../../gateway.ts'
+import { AUDIENCE, provider } from '../../testing/people.ts'
+import { folder, started, TOKEN } from '../../testing/started.ts'
+
+/** Asks the admin API of a gateway. */
+async function ask({ adminUrl }: Gateway, path: string, token = TOKEN) {
+  const response = await fetch(`${adminUrl}/v1/sessions${path}`, { headers: { authorization: `Bearer ${token}` } })
+  return { status: response.status, body: JSON.parse(await response.text()) }
+}
+
+/** A session of `agent` in `namespace` calls a tool; the upstream is not there, and a call without the scope is refused. */
+async function call(
+  { url }: Gateway,
+  issuer: TestIssuer,
+  { who = 'default/assistant/s1', scope = 'tools:notes' } = {},
+) {
+  const [namespace, agent, session] = who.split('/')
+  const sub = `spiffe://plat.local/ns/${namespace}/agent/${agent}/session/${session}`
+  const names = { plat_ns: namespace, plat_agent: agent, plat_session: session }
+  const response = await fetch(`${url}/mcp/notes`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${issuer.token({ sub, scope, ...names })}`,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'read', arguments: {} } }),
+  })
+  await response.arrayBuffer()
+  return response.status
+}
+
+/** Waits until the list says that so many calls are over. */
+async function counted(gateway: Gateway, calls: number) {
+  const all = async () => (await ask(gateway, '')).body.items
+  const sum = (items: { calls: number }[]) => items.reduce((before, one) => before + one.calls, 0)
+  await until(async () => sum(await all()) === calls, 'the records of the calls')
+  return await all()
+}
+
+async function adminOf(t: TestContext, own: object) {
+  const { gateway, issuer } = await started(t, { upstreams: { notes: { url: 'http://127.0.0.1:9/mcp' } }, ...own })
+  return { gateway, issuer }
+}
+
+test('sessions are listed with what they did and what stands against them, also after a restart', async (t) => {
+  // Shows D3.endpoint.sessions.
+  const auditPath = join(await folder(t), 'audit.jsonl')
+  const first = await started(t, { auditPath }, true)
+  await call(first.gateway, first.issuer)
+  await call(first.gateway, first.issuer, { scope: 'tools:other' })
+  const [one, ...others] = await counted(first.gateway, 2)
+  assert.deepEqual(others, [])
+  const { startedAt, lastActivity, ...rest } = one
+  assert.ok(Date.parse(startedAt) <= Date.parse(lastActivity))
+  assert.deepEqual(rest, {
+    id: 'default/assistant/s1',
+    namespace: 'default',
+    agent: 'assistant',
+    session: 's1',
+    user: 'alice',
+    tier: 'tier-0',
+    calls: 2,
+    denied: 1,
+    pendingApprovals: 0,
+    taints: [],
+    spent: { micros: 0, currency: 'USD' },
+  })
+  await first.gateway.drain()
+  const second = await started(t, { auditPath })
+  assert.deepEqual(await counted(second.gateway, 2), [one])
+  await call(second.gateway, second.issuer)
+  assert.equal((await counted(second.gateway, 3))[0].startedAt, startedAt)
+})
+
+test('the list comes in pages of the configured size, and never of more than 5,000', async (t) => {
+  // Shows D3.sessions.listMaxSessions and D3.limit.sessionPage.
+  const { gateway, issuer } = await adminOf(t, { sessions: { listMaxSessions: 2 } })
+  for (const name of ['a', 'b', 'c']) await call(gateway, issuer, { who: `default/assistant/${name}` })
+  await until(async () => (await ask(gateway, '?limit=5000')).body.items.length === 3, 'three sessions')
+  const { body: page } = await ask(gateway, '')
+  assert.deepEqual(
+    page.items.map(({ session }: { session: string }) => session),
+    ['c', 'b'],
+  )
+  const { body: last } = await ask(gateway, `?cursor=${encodeURIComponent(page.nextCursor)}`)
+  assert.deepEqual([last.items.length, last.nextCursor], [1, null])
+  assert.equal((await ask(gateway, '?limit=5001')).status, 400)
+})
+
+test('a timeline holds the records of one session, in pages', async (t) => {
+  // Shows D3.endpoint.timeline, D3.sessions.timelineMaxItems and D3.limit.timelinePage.
+  const { gateway, issuer } = await adminOf(t, { sessions: { timelineMaxItems: 2 } })
+  for (const who of ['default/assistant/s1', 'default/assistant/s2', 'default/other/s1', 'default/assistant/s1']) {
+    await call(gateway, issuer, { who })
+  }
+  await counted(gateway, 4)
+  const own = encodeURIComponent('default/assistant/s1')
+  const records: string[] = []
+  let cursor = '0'
+  for (let pages = 0; ; pages++) {
+    assert.ok(pages < 10)
+    const { status, body } = await ask(gateway, `/${own}/timeline?cursor=${cursor}`)
+    assert.equal(status, 200)
+    assert.ok(body.items.length <= 2)
+    for (const { rec } of body.items) records.push(`${rec.agent}/${rec.session} ${rec.kind}`)
+    if (body.nextCursor === null) break
+    cursor = body.nextCursor
+  }
+  assert.ok(records.length >= 2 && records.every((one) => one.startsWith('assistant/s1 ')), records.join())
+  const { body: bothAgents } = await ask(gateway, '/s1/timeline?limit=10000')
+  const agents = new Set(bothAgents.items.map(({ rec }: { rec: { agent: string } }) => rec.agent))
+  assert.deepEqual([...agents].toSorted(), ['assistant', 'other'])
+  for (const wrong of ['a%2Fb', 'a%2Fb%2Fc%2Fd', '%2F'])
+    assert.equal((await ask(gateway, `/${wrong}/timeline`)).status, 400)
+  assert.equal((await ask(gateway, '/s1/timeline?limit=10001')).status, 400)
+  assert.equal((await ask(gateway, '/s1/timeline?cursor=x')).status, 400)
+})
+
+test('whoever has a role in one namespace sees the sessions and records of that one', async (t) => {
+  const people = await provider(t)
+  const { gateway, issuer } = await adminOf(t, {
+    adminAuth: {
+      mode: 'both',
+      oidc: { issuer: people.state.issuer, audience: AUDIENCE },
+      namespaceRoles: { bank: { viewer: ['bank'], auditor: ['bank'] } },
+    },
+  })
+  for (const who of ['default/assistant/s1', 'bank/assistant/s1']) await call(gateway, issuer, { who })
+  await counted(gateway, 2)
+  const banker = await people.token({ groups: ['bank'] })
+  const { body } = await ask(gateway, '', banker)
+  assert.deepEqual(
+    body.items.map(({ id }: { id: string }) => id),
+    ['bank/assistant/s1'],
+  )
+  const { body: timeline } = await ask(gateway, '/s1/timeline', banker)
+  assert.ok(timeline.items.length > 0)
+  for (const { rec } of timeline.items) assert.equal(rec.namespace, 'bank')
+})
+
+test('a link to traces is refused until records name them', async (t) => {
+  const sessions = { traceURLTemplate: 'https://traces.example/{traceId}' }
+  await assert.rejects(started(t, { sessions }), /sessions\.traceURLTemplate: not built yet in this version/)
+})

@@ -1,0 +1,82 @@
+import { rfc3339 } from '@plat/core'
+import { ledgerPage } from '@plat/ledger'
+import { AdminFault, type AdminRoutes, type Caller, limitOf, page, parameter, queried } from '../../admin/index.ts'
+import type { Session, SessionBook, SessionName } from './book.ts'
+import { LIST_MAX, TIMELINE_MAX } from './config.ts'
+import type { SessionView } from './view.ts'
+
+export interface SessionRoutesOptions {
+  readonly config: { readonly timelineMaxItems: number; readonly listMaxSessions: number }
+  readonly book: SessionBook
+  readonly auditPath: string
+  readonly pendingApprovals: (name: SessionName) => number
+  readonly taints: (name: SessionName) => readonly string[]
+  /** ISO 4217. */
+  readonly currency: () => string
+}
+
+/** `/v1/sessions`: who calls, and what each session did (admin API shapes). */
+export function createSessionRoutes(options: SessionRoutesOptions): AdminRoutes {
+  const { config, book, auditPath } = options
+  return {
+    mount(context) {
+      context.on('GET /v1/sessions', ({ query }, _reply, caller) => {
+        const views = [...book.sessions()]
+          .filter(({ namespace }) => caller.sees(namespace))
+          .map((one) => viewOf(one, options))
+        return page(views.toSorted(byId), query, { usual: config.listMaxSessions, most: LIST_MAX })
+      })
+      context.on('GET /v1/sessions/:id/timeline', async ({ params, query }, _reply, caller) => {
+        const wants = recordsOf(parameter(params, 'id'), caller)
+        const limit = limitOf(query, { usual: config.timelineMaxItems, most: TIMELINE_MAX })
+        const { items, next } = await ledgerPage(auditPath, { from: cursorOf(query), to: null, limit, wants })
+        return { items, nextCursor: next === null ? null : String(next) }
+      })
+    },
+  }
+}
+
+/** `<namespace>/<agent>/<session>`, or the session's name alone where one agent has it. */
+function recordsOf(id: string, caller: Caller): (rec: Readonly<Record<string, unknown>>) => boolean {
+  const parts = id.split('/')
+  const [session = '', agent, namespace] = parts.toReversed()
+  if (session === '' || parts.length === 2 || parts.length > 3) {
+    throw new AdminFault(
+      'invalid_request',
+      'id: must be a session, or <namespace>/<agent>/<session> with %2F for each slash',
+    )
+  }
+  return (rec) => {
+    if (rec.session !== session || typeof rec.namespace !== 'string' || !caller.sees(rec.namespace)) return false
+    return agent === undefined || (rec.agent === agent && rec.namespace === namespace)
+  }
+}
+
+function cursorOf(query: unknown): number {
+  const text = queried(query, 'cursor') ?? '0'
+  if (/^\d{1,15}$/.test(text)) return Number(text)
+  throw new AdminFault('invalid_request', 'cursor: must be the nextCursor of the page before')
+}
+
+function byId(one: SessionView, other: SessionView): number {
+  return one.id < other.id ? 1 : -1
+}
+
+function viewOf(one: Readonly<Session>, { pendingApprovals, taints, currency }: SessionRoutesOptions): SessionView {
+  const { namespace, agent, session, user, tier, startedAt, lastActivity, calls, denied } = one
+  return {
+    id: `${namespace}/${agent}/${session}`,
+    namespace,
+    agent,
+    session,
+    user,
+    tier,
+    startedAt: rfc3339(startedAt),
+    lastActivity: rfc3339(lastActivity),
+    calls,
+    denied,
+    pendingApprovals: pendingApprovals(one),
+    taints: taints(one),
+    spent: { micros: one.spentMicros, currency: currency() },
+  }
+}
