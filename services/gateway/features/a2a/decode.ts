@@ -9,10 +9,17 @@ export function decodeAgents(bytes: Uint8Array): Decoded<AgentsFile> {
   if (!decoded.ok) return decoded
   const problems = Object.entries(decoded.file.agents).flatMap(([key, { endpoint, skills }]) => [
     ...(AGENT_KEY.test(key) ? [] : [`agents[${key}]: must read <namespace>/<agent>`]),
-    ...(URL.canParse(endpoint) ? [] : [`agents[${key}].endpoint: not a URL`]),
+    ...endpointFaults(endpoint).map((fault) => `agents[${key}].endpoint: ${fault}`),
     ...(new Set(skills.map(({ id }) => id)).size === skills.length
       ? []
       : [`agents[${key}].skills: an id stands twice`]),
   ])
   return problems.length > 0 ? { ok: false, problems } : decoded
+}
+
+/** Who calls an agent is the gateway, and it shows no password. */
+function endpointFaults(endpoint: string): readonly string[] {
+  const url = URL.parse(endpoint)
+  if (url === null) return ['not a URL']
+  return url.username === '' && url.password === '' ? [] : ['must not hold credentials']
 }

@@ -1,22 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type StreamResponse, TaskState } from '@a2a-js/sdk'
-import { messageOf, startTestAgent } from '@plat/testkit/a2a-agent'
-import { a2aGround } from './testing.ts'
-
-const asking = (said: string, more: object = {}) => ({
-  tenant: '',
-  message: messageOf('', '', said),
-  configuration: undefined,
-  metadata: undefined,
-  ...more,
-})
-
-async function all(stream: AsyncIterable<StreamResponse>): Promise<StreamResponse[]> {
-  const events: StreamResponse[] = []
-  for await (const event of stream) events.push(event)
-  return events
-}
+import { TaskState } from '@a2a-js/sdk'
+import { startTestAgent } from '@plat/testkit/a2a-agent'
+import { a2aGround, asking, eventsOf } from './testing.ts'
 
 test('an agent calls another by the official SDK: a message, a task, a stream', async (t) => {
   const agent = await startTestAgent()
@@ -28,7 +14,7 @@ test('an agent calls another by the official SDK: a message, a task, a stream', 
   const task = await client.sendMessage(asking('work it is done'))
   assert.ok(!('messageId' in task))
   assert.equal(task.status?.state, TaskState.TASK_STATE_COMPLETED)
-  const events = await all(client.sendMessageStream(asking('work a|b')))
+  const events = await eventsOf(client.sendMessageStream(asking('work a|b'))).all
   assert.deepEqual(
     events.map(({ payload }) => payload?.$case),
     ['task', 'statusUpdate', 'artifactUpdate', 'artifactUpdate', 'statusUpdate'],

@@ -1,8 +1,9 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
+import type { StreamResponse } from '@a2a-js/sdk'
 import { type Client, ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client'
-import type { TestAgent } from '@plat/testkit/a2a-agent'
+import { messageOf, type TestAgent } from '@plat/testkit/a2a-agent'
 import type { TestIssuer } from '@plat/testkit/identity'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { folder, started } from '../../testing/started.ts'
@@ -123,4 +124,35 @@ function clientOf(base: string, token: string): Promise<Client> {
     cardResolver: new DefaultAgentCardResolver({ fetchImpl }),
   })
   return factory.createFromUrl(`${base}/`, '.well-known/agent-card.json')
+}
+
+/** The parameters of a message that says this, as the SDK's client takes them. */
+export function asking(said: string, more: object = {}) {
+  return { tenant: '', message: messageOf('', '', said), configuration: undefined, metadata: undefined, ...more }
+}
+
+/** A request of JSON-RPC. */
+export function rpc(method: string, params: object = {}, id: unknown = 1): object {
+  return { jsonrpc: '2.0', id, method, params }
+}
+
+/** The parameters of a message, as they go over the wire. */
+export function saying(text: string, more: object = {}): object {
+  return { message: { messageId: 'm1', role: 'ROLE_USER', parts: [{ text }], ...more } }
+}
+
+/** Reads a stream to its end; `first` resolves with its first event. */
+export function eventsOf(stream: AsyncIterable<StreamResponse>) {
+  const begun = Promise.withResolvers<StreamResponse>()
+  const read = async () => {
+    const events: StreamResponse[] = []
+    for await (const event of stream) {
+      begun.resolve(event)
+      events.push(event)
+    }
+    return events
+  }
+  const all = read()
+  all.catch(begun.reject)
+  return { first: begun.promise, all }
 }

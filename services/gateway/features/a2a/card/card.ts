@@ -21,7 +21,8 @@ export interface CardContext {
 
 /**
  * The Agent Card of an exposed agent (A2A 1.0, section 4.4): it leads to the gateway, and tells what the Agent resource tells. No member
- * is empty, so that its canonical form for signing is the same however a reader treats defaults.
+ * is empty, so that its canonical form for signing is the same however a reader treats defaults. It names no security scheme: the SDK of
+ * the protocol loses them before it checks a signature (1.3.0), and the challenge of a refused call says how to authenticate.
  */
 export function cardOf(agent: ExposedAgent, { baseURL, remote, pushes }: CardContext): object {
   const { namespace, name, server, description, version, streaming } = agent
@@ -38,8 +39,6 @@ export function cardOf(agent: ExposedAgent, { baseURL, remote, pushes }: CardCon
       pushNotifications: pushes && remote?.pushNotifications === true,
       ...(extensions.length > 0 && { extensions }),
     },
-    securitySchemes: { session: { httpAuthSecurityScheme: { scheme: 'Bearer', bearerFormat: 'JWT' } } },
-    securityRequirements: [{ schemes: { session: { list: [`agents:${namespace}/${name}`] } } }],
     defaultInputModes: remote?.defaultInputModes ?? TEXT,
     defaultOutputModes: remote?.defaultOutputModes ?? TEXT,
     skills: skillsOf(agent),

@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { TestClock } from '@plat/core'
+import { createMemoryJournal, type Journal } from '@plat/state'
+import { isDenial } from '../../../call/index.ts'
+import { testIdentity } from '../../../call/testing/identity.ts'
+import { Bindings, KEPT_MS } from './bindings.ts'
+import { type BindingEvent, decodeBindingEvent } from './events.ts'
+
+const SERVER = 'a2a/default/helper'
+const DAY_MS = 24 * 3600 * 1000
+const ada = { ...testIdentity, agent: 'planner', user: 'ada' }
+const bob = { ...ada, user: 'bob' }
+
+async function world(t: TestContext, wrap: (own: Journal<BindingEvent>) => Journal<BindingEvent> = (own) => own) {
+  const clock = new TestClock()
+  const own = createMemoryJournal<BindingEvent>(() => clock.now())
+  const faults: unknown[] = []
+  const open = async (max?: number) => {
+    const journal = wrap(own)
+    const bindings = await Bindings.open({
+      journal,
+      clock,
+      onFault: (error) => void faults.push(error),
+      ...(max && { max }),
+    })
+    t.after(() => bindings.close())
+    return bindings
+  }
+  return { clock, journal: own, faults, open, bindings: await open() }
+}
+
+const by = (identity: typeof ada, call = 'call-1') => ({ identity, server: SERVER, call })
+
+test('what an agent gives out belongs to its caller once that is durable, also after a restart', async (t) => {
+  const { bindings, open, journal } = await world(t)
+  const binding = bindings.bind(by(ada), 'task', 't1')
+  assert.ok(binding instanceof Promise)
+  // A second frame of the same answer waits for the same write.
+  assert.equal(bindings.bind(by(ada, 'call-2'), 'task', 't1'), binding)
+  assert.equal(await binding, null)
+  const entries = []
+  for await (const { key, event } of journal.read(0)) entries.push([key, event.t])
+  assert.deepEqual(entries, [['task/default/helper/t1', 'bound']])
+  assert.equal(bindings.bind(by(ada), 'task', 't1'), null)
+  for (const one of [bindings, await open()]) {
+    assert.equal(one.owns(ada, SERVER, 'task', 't1'), true)
+    assert.equal(one.owns(bob, SERVER, 'task', 't1'), false)
+    assert.equal(one.owns({ ...ada, tenant: 'other' }, SERVER, 'task', 't1'), false)
+    assert.equal(one.owns(ada, SERVER, 'context', 't1'), false)
+    assert.equal(one.owns(ada, 'a2a/default/other', 'task', 't1'), false)
+    assert.equal(one.callOf(SERVER, 'task', 't1'), 'call-1')
+  }
+})
+
+test('nobody is given what is already somebody else’s', async (t) => {
+  const { bindings } = await world(t)
+  await bindings.bind(by(ada), 'task', 't1')
+  assert.ok(isDenial(bindings.bind(by(bob), 'task', 't1')))
+  assert.equal(bindings.owns(ada, SERVER, 'task', 't1'), true)
+})
+
+test('an owner that cannot be written down is refused, and owns nothing', async (t) => {
+  const { bindings, faults } = await world(t, (own) => ({
+    ...own,
+    health: 'ok',
+    read: (after) => own.read(after),
+    follow: (...all) => own.follow(...all),
+    compact: (...all) => own.compact(...all),
+    append: () => Promise.reject(new Error('disk')),
+  }))
+  const no = await bindings.bind(by(ada), 'task', 't1')
+  assert.ok(isDenial(no) && no.code === 'state_unavailable')
+  assert.equal(bindings.owns(ada, SERVER, 'task', 't1'), false)
+  assert.equal(faults.length, 1)
+})
+
+test('thirty days after its last use a task is forgotten, and then it may belong to somebody else', async (t) => {
+  const { bindings, clock, open } = await world(t)
+  await bindings.bind(by(ada), 'task', 't1')
+  await bindings.bind(by(ada), 'task', 'unused')
+  await clock.advance(20 * DAY_MS)
+  assert.equal(bindings.owns(ada, SERVER, 'task', 't1'), true)
+  await clock.advance(20 * DAY_MS)
+  assert.deepEqual(
+    [bindings.owns(ada, SERVER, 'task', 't1'), bindings.owns(ada, SERVER, 'task', 'unused')],
+    [true, false],
+  )
+  assert.equal((await open()).owns(ada, SERVER, 'task', 't1'), true)
+  await clock.advance(KEPT_MS + DAY_MS)
+  assert.equal(bindings.size, 0)
+  await bindings.bind(by(bob), 'task', 't1')
+  for (const one of [bindings, await open()])
+    assert.deepEqual([one.owns(ada, SERVER, 'task', 't1'), one.owns(bob, SERVER, 'task', 't1')], [false, true])
+})
+
+test('the journal is written anew without what was forgotten', async (t) => {
+  const { bindings, clock, open, journal } = await world(t)
+  await bindings.bind(by(ada), 'task', 'old')
+  await clock.advance(KEPT_MS + DAY_MS)
+  await bindings.bind(by(ada), 'task', 'new')
+  await bindings.compact()
+  const keys = []
+  for await (const { key } of journal.read(0)) keys.push(key)
+  assert.deepEqual(keys, ['task/default/helper/new'])
+  assert.equal((await open()).owns(ada, SERVER, 'task', 'new'), true)
+})
+
+test('no more is kept than there is room for, and ids have a length', async (t) => {
+  const { open } = await world(t)
+  const bindings = await open(1)
+  await bindings.bind(by(ada), 'task', 't1')
+  const full = bindings.bind(by(ada), 'task', 't2')
+  assert.ok(isDenial(full) && full.code === 'state_unavailable')
+  const long = bindings.bind(by(ada), 'context', 'x'.repeat(257))
+  assert.ok(isDenial(long) && long.code === 'upstream_error')
+})
+
+test('an event of a later version refuses to open', () => {
+  assert.throws(() => decodeBindingEvent({ t: 'moved' }), /"moved" is not known/)
+})
