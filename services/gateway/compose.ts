@@ -1,6 +1,6 @@
 import type { RawRoute } from '@plat/http'
 import type { FastifyInstance } from 'fastify'
-import { createAdmin } from './admin/index.ts'
+import { createAdmin, may, principalOf } from './admin/index.ts'
 import { startFeatures, startPins, startSinks } from './composition/features.ts'
 import { createPipeline } from './composition/pipeline.ts'
 import { a2aPlane, mcpPlane, modelPlane } from './composition/planes.ts'
@@ -82,6 +82,10 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
     pages: (app) => {
       vault.pages(app)
       features.transactions?.pages(app)
+      features.notifications.pages(app, {
+        ...features.approvals.decisions,
+        mayApprove: (person, namespace) => may(principalOf(person, config.adminAuth), 'approver', namespace),
+      })
     },
     pins: () => pins.reports(),
     close: () => started.disposeAsync(),

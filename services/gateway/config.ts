@@ -24,11 +24,13 @@ import { auditCollectorBlock } from './features/audit-collector/config.ts'
 import { auditSinksBlock } from './features/audit-sinks/config.ts'
 import { budgetsBlock } from './features/budgets/config.ts'
 import { captureArgsBlock } from './features/captures/config.ts'
+import { type CibaConfig, cibaBlock } from './features/ciba/config.ts'
 import { dlpBlock, dlpProfilesBlock } from './features/dlp/config.ts'
 import { guardsBlock } from './features/guards/config.ts'
 import { dpopBlock, identityBlock } from './features/identity/config.ts'
 import { listenersBlock, tlsBlock } from './features/listeners/config.ts'
 import { cloudCredentialsBlock, modelRoutingBlock, modelsBlock } from './features/models/config.ts'
+import { notificationsBlock } from './features/notifications/config.ts'
 import { offlineBlock } from './features/offline/config.ts'
 import { pinsBlock } from './features/pins/config.ts'
 import { policyBlock, regoBlock } from './features/policy/config.ts'
@@ -65,6 +67,8 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   approvalsBlock,
   approvalPreviewBlock,
   approvalQuorumBlock,
+  notificationsBlock,
+  cibaBlock,
   dlpProfilesBlock,
   dlpBlock,
   taintBlock,
@@ -94,6 +98,7 @@ export type GatewayConfig = Readonly<
     Static<typeof auditSinksBlock.schema> &
     Static<typeof budgetsBlock.schema> &
     Static<typeof approvalsBlock.schema> &
+    Static<typeof notificationsBlock.schema> &
     Static<typeof dlpProfilesBlock.schema> &
     Static<typeof taintBlock.schema> &
     Static<typeof guardsBlock.schema> &
@@ -105,6 +110,7 @@ export type GatewayConfig = Readonly<
       captureArgs: Readonly<Static<typeof captureArgsBlock.schema>>
       approvalPreview: Readonly<Static<typeof approvalPreviewBlock.schema>>
       approvalQuorum: ApprovalQuorumConfig
+      ciba: CibaConfig
       adminAuth: Readonly<Static<typeof adminBlock.schema> & { oidc: Static<typeof adminOidcBlock.schema> }>
       modelRouting: Readonly<Static<typeof modelRoutingBlock.schema>>
       cloudCredentials: Readonly<Static<typeof cloudCredentialsBlock.schema>>
@@ -181,7 +187,7 @@ export function readConfigFile(path: string): { kind: 'text'; text: string } | {
 
 /** Gives a checked configuration without errors its type; throws when tables and types disagree. */
 export function typedConfig(config: Record<string, unknown>): GatewayConfig {
-  const { tls, identity, dpop, dlp, captureArgs, adminAuth, approvalPreview, approvalQuorum } = config
+  const { tls, identity, dpop, dlp, captureArgs, adminAuth, approvalPreview, approvalQuorum, ciba } = config
   const { modelRouting, cloudCredentials, policy, posture, offline, auditCollector, sessions, tokenVault, a2a } = config
   const { txnTokens } = config
   if (
@@ -195,6 +201,7 @@ export function typedConfig(config: Record<string, unknown>): GatewayConfig {
     Check(auditSinksBlock.schema, config) &&
     Check(budgetsBlock.schema, config) &&
     Check(approvalsBlock.schema, config) &&
+    Check(notificationsBlock.schema, config) &&
     Check(dlpProfilesBlock.schema, config) &&
     Check(taintBlock.schema, config) &&
     Check(guardsBlock.schema, config) &&
@@ -202,6 +209,7 @@ export function typedConfig(config: Record<string, unknown>): GatewayConfig {
     Check(tlsBlock.schema, tls) &&
     Check(approvalPreviewBlock.schema, approvalPreview) &&
     Check(approvalQuorumBlock.schema, approvalQuorum) &&
+    Check(cibaBlock.schema, ciba) &&
     Check(identityBlock.schema, identity) &&
     Check(dpopBlock.schema, dpop) &&
     Check(dlpBlock.schema, dlp) &&
@@ -233,6 +241,7 @@ export function typedConfig(config: Record<string, unknown>): GatewayConfig {
       adminAuth: { ...adminAuth, oidc: adminAuth.oidc },
       approvalPreview,
       approvalQuorum,
+      ciba,
       modelRouting,
       cloudCredentials,
       policy: { rego: policy.rego },

@@ -1,5 +1,4 @@
 import type { ConfigBlock } from '@plat/config'
-import { cibaBlock } from './features/ciba/config.ts'
 import { clientAuditBlock } from './features/client-audit/config.ts'
 import { configBundleBlock } from './features/config-bundle/config.ts'
 import { configSyncBlock } from './features/config-sync/config.ts'
@@ -10,7 +9,6 @@ import { infraBlock } from './features/infra/config.ts'
 import { k8sOpsBlock } from './features/k8s-ops/config.ts'
 import { licenceBlock } from './features/licence/config.ts'
 import { memoryBlock } from './features/memory/config.ts'
-import { notificationsBlock } from './features/notifications/config.ts'
 import { otelBlock } from './features/otel/config.ts'
 import { resourceAPIBlock } from './features/resource-api/config.ts'
 import { egressBlock, execBlock, liveViewBlock } from './features/sandbox/config.ts'
@@ -25,7 +23,6 @@ import { webBlock } from './features/web/config.ts'
  * the documented default answers `<path>: not built yet in this version`. A feature that is built leaves this list.
  */
 export const unbuiltBlocks: readonly ConfigBlock[] = [
-  notificationsBlock,
   energyBlock,
   sandboxUsageBlock,
   activityBlock,
@@ -37,7 +34,6 @@ export const unbuiltBlocks: readonly ConfigBlock[] = [
   webBlock,
   k8sOpsBlock,
   infraBlock,
-  cibaBlock,
   stateBackendBlock,
   configSyncBlock,
   resourceAPIBlock,

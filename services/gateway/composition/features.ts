@@ -21,11 +21,13 @@ import { createAuditCollector } from '../features/audit-collector/index.ts'
 import { startAuditSinks } from '../features/audit-sinks/index.ts'
 import { createBudgets, pricingSlot } from '../features/budgets/index.ts'
 import { createCaptures } from '../features/captures/index.ts'
+import { createCiba } from '../features/ciba/index.ts'
 import { createCredentials } from '../features/credentials/index.ts'
 import { createEraser } from '../features/dlp/index.ts'
 import { createGuards } from '../features/guards/index.ts'
 import { type Authenticator, createAuthenticator } from '../features/identity/index.ts'
 import { createModels } from '../features/models/index.ts'
+import { createNotifications, listened } from '../features/notifications/index.ts'
 import { createOffline } from '../features/offline/index.ts'
 import { createPins } from '../features/pins/index.ts'
 import { createPolicies, createRego } from '../features/policy/index.ts'
@@ -46,7 +48,10 @@ export type Features = Awaited<ReturnType<typeof startFeatures>>
 /** Starts the features, each after those whose interfaces it is handed. Rejects when one cannot start. */
 export async function startFeatures(shared: Shared) {
   const { config, snapshots, clock, log, metrics, keep } = shared
-  const { ledgers, placed, signer } = shared.audit
+  const { placed, signer } = shared.audit
+  const notifications = keep(await createNotifications(shared))
+  shared.audit.onUnavailable((reason) => notifications.auditUnavailable(reason))
+  const ledgers = listened(shared.audit.ledgers, notifications)
   const keepsTokens = config.tokenExchangeURL !== ''
   const { identity, dpop } = config
   const authenticator = keep(
@@ -88,15 +93,21 @@ export async function startFeatures(shared: Shared) {
   const rego = createRego({ ...shared, ...regoMetrics(metrics) })
   const policies = keep(createPolicies({ config, snapshots, clock, log, rego, metrics: policyMetrics(metrics) }))
   const pending = metrics.gauge('plat_gateway_approvals_pending')
+  const ciba = await createCiba(shared)
+  const confirmer = ciba && keep(ciba)
+  const recorded = shared.audit.recent()
   const approvals = keep(
     await createApprovals({
       ...shared,
       asking: (call) => policies.asking(call),
       mayApprove: offline.mayApprove,
+      confirmer,
       ledgers,
+      recorded,
       metrics: { pending: (count) => pending.set({}, count) },
     }),
   )
+  notifications.begin((id) => approvals.view(id), recorded)
   const demandOf = createDemand(models.route)
   const budgets = keep(await createBudgets({ ...shared, ledgers, placed, demandOf, metrics: budgetMetrics(metrics) }))
   const sessions = keep(
@@ -132,6 +143,7 @@ export async function startFeatures(shared: Shared) {
     guards,
     policies,
     approvals,
+    notifications,
     budgets,
     sessions,
   }
@@ -145,14 +157,14 @@ export async function startSinks(shared: Shared) {
 }
 
 /** Pins ask servers for their tools, so they come after the plane that can. */
-export async function startPins(shared: Shared, { servers }: Features, mcp: AskingPlane) {
+export async function startPins(shared: Shared, { servers, notifications }: Features, mcp: AskingPlane) {
   const { audit, metrics, keep } = shared
   return keep(
     await createPins({
       ...shared,
       rules: (snapshot, key) => servers.upstream(snapshot, key)?.pins ?? null,
       list: (call) => mcp.listTools(call),
-      ledgers: audit.ledgers,
+      ledgers: listened(audit.ledgers, notifications),
       metrics: pinMetrics(metrics),
     }),
   )

@@ -50,6 +50,8 @@ export interface ApprovalsOptions {
   readonly asksUsers: boolean
   /** Whether this person may approve anything now; absent: whoever may decide may. */
   readonly mayApprove?: ((who: Pick<Ballot, 'by' | 'groups'>) => boolean) | undefined
+  /** Sees each event that the journal holds at start, with when it was written. */
+  readonly onReplay?: (event: ApprovalEvent, approval: Approval, at: number) => void
   /** Told once of each event that this replica made durable. */
   readonly onEvent: (event: ApprovalEvent, approval: Approval) => void
   /** Told how many are pending, after each change. */
@@ -91,7 +93,11 @@ export class Approvals {
   /** Reads the journal, then answers. What expired meanwhile is closed by the first sweep. */
   static async open(options: ApprovalsOptions): Promise<Approvals> {
     const approvals = new Approvals(options)
-    for await (const entry of options.journal.read(0)) approvals.#follow(entry)
+    for await (const entry of options.journal.read(0)) {
+      approvals.#follow(entry)
+      const approval = approvals.get(entry.key)
+      if (approval !== null) options.onReplay?.(entry.event, approval, entry.at)
+    }
     options.journal
       .follow(approvals.#lastSeq, (entry) => approvals.#follow(entry), approvals.#stop.signal)
       .catch(options.onFault)

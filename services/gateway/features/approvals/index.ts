@@ -1,17 +1,20 @@
 import { type Clock, type Ids, reasonOf } from '@plat/core'
-import type { Ledgers } from '@plat/ledger'
+import type { Ledgers, Rec } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import { createMemoryJournal, openFileJournal } from '@plat/state'
 import type { AdminRoutes } from '../../admin/index.ts'
 import { Approvals, type ApprovalsOptions, type JudgedCall } from './approvals.ts'
 import type { SessionName } from './book.ts'
 import type { ApprovalQuorumConfig } from './config.ts'
+import { createDecisions, type Decisions } from './decisions.ts'
 import { type ApprovalEvent, decodeEvent } from './events.ts'
 import type { PreviewOptions } from './question/preview.ts'
+import { Confirmations, type Confirmer } from './quorum/confirmations.ts'
 import { type AskingRule, QuorumFloor } from './quorum/quorum.ts'
-import { approvalRecord } from './record.ts'
+import { approvalRecord, Unrecorded } from './record.ts'
 import { createApprovalRoutes } from './routes.ts'
 import { type ApprovalStage, createApprovalStage } from './stage.ts'
+import { type ApprovalView, approvalView } from './view.ts'
 
 export { approvalPreviewBlock, approvalQuorumBlock, approvalsBlock } from './config.ts'
 
@@ -27,7 +30,11 @@ export interface ApprovalsParts {
   readonly asking: (call: JudgedCall) => readonly AskingRule[]
   /** Whether this person may approve anything now; absent: whoever may decide may. */
   readonly mayApprove?: ApprovalsOptions['mayApprove']
+  /** Asks users to confirm; null: nobody can. */
+  readonly confirmer: Confirmer | null
   readonly ledgers: Ledgers
+  /** What the ledger had of approvals at start: what it lacks is recorded then. */
+  readonly recorded: readonly Rec[]
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
@@ -41,6 +48,10 @@ export interface ApprovalsParts {
 export interface ApprovalsFeature {
   readonly stage: ApprovalStage
   readonly routes: AdminRoutes
+  /** Decides for people who are known elsewhere than in the admin API. */
+  readonly decisions: Decisions
+  /** As the admin API shows it; null: there is no such approval. */
+  view(id: string): ApprovalView | null
   /** Approvals that a session waits for. */
   pendingOf(session: Omit<SessionName, 'tenant'>): number
   close(): Promise<void>
@@ -51,7 +62,7 @@ export interface ApprovalsFeature {
  * the journal cannot be read: nothing is decided on half a history.
  */
 export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsFeature> {
-  const { config, asking, mayApprove, ledgers, clock, ids, log, metrics } = parts
+  const { config, asking, confirmer, mayApprove, ledgers, recorded, clock, ids, log, metrics } = parts
   const path = config.approvalStorePath
   if (path === '') log.warn({}, 'approvals are kept in memory and lost at a restart: approvalStorePath is empty')
   if (config.adminAuth.devTokenApprovers) {
@@ -59,6 +70,13 @@ export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsF
   }
   const file = path === '' ? null : await openFileJournal({ path, clock, decode: decodeEvent })
   const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'an approval could not be kept')
+  const record = (rec: Rec | null, tenant: string) => {
+    const failed = (error: unknown) =>
+      log.error({ error: reasonOf(error) }, 'an approval could not be recorded in the ledger')
+    if (rec !== null) ledgers.of(tenant).append(rec).catch(failed)
+  }
+  const unrecorded = new Unrecorded(recorded, clock)
+  let confirmations: Confirmations | null = null
   const approvals = await Approvals.open({
     journal: file ?? createMemoryJournal<ApprovalEvent>(() => clock.now()),
     clock,
@@ -67,23 +85,30 @@ export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsF
     preview: config.approvalPreview,
     floor: new QuorumFloor(config.approvalQuorum),
     asking,
-    asksUsers: false,
+    asksUsers: confirmer !== null,
     mayApprove,
     onPending: (count) => metrics.pending(count),
+    onReplay: (event, approval, at) => unrecorded.see(approvalRecord(event, approval), at),
     onEvent(event, approval) {
-      const record = approvalRecord(event, approval)
-      if (record === null) return
-      const unrecorded = (error: unknown) =>
-        log.error({ error: reasonOf(error) }, 'an approval could not be recorded in the ledger')
-      ledgers.of(approval.question.tenant).append(record).catch(unrecorded)
+      record(approvalRecord(event, approval), approval.question.tenant)
+      if (event.t === 'created' && event.question.quorum.userConfirmation !== undefined) confirmations?.look()
     },
     onFault,
   })
+  if (confirmer !== null) confirmations = new Confirmations({ approvals, confirmer, clock, onFault })
+  for (const missing of unrecorded.take()) record(missing, '')
+  const decisions = createDecisions(approvals, onFault)
   return {
+    decisions,
+    view(id) {
+      const approval = approvals.get(id)
+      return approval === null ? null : approvalView(approval)
+    },
     stage: createApprovalStage(approvals, onFault),
-    routes: createApprovalRoutes({ approvals, devTokenApprovers: config.adminAuth.devTokenApprovers, onFault }),
+    routes: createApprovalRoutes({ approvals, devTokenApprovers: config.adminAuth.devTokenApprovers, decisions }),
     pendingOf: (session) => approvals.pendingOf({ ...session, tenant: '' }),
     async close() {
+      confirmations?.close()
       approvals.close()
       await file?.close()
     },

@@ -1,3 +1,4 @@
+import type { Clock } from '@plat/core'
 import type { Rec } from '@plat/ledger'
 import type { Approval, ApprovalEvent } from './events.ts'
 import type { Quorum } from './quorum/quorum.ts'
@@ -37,4 +38,35 @@ export function approvalRecord(event: ApprovalEvent, { question, votes }: Approv
 
 function takesSeveral({ minApprovers, userConfirmation }: Quorum): boolean {
   return minApprovers > 1 || userConfirmation !== undefined
+}
+
+/** Events that are older were recorded or never will be, in milliseconds: the ledger is asked for one hour more than this. */
+const LOOK_BACK_MS = 24 * 60 * 60_000
+
+/** What the journal knows and the ledger does not: the process died between the two. */
+export class Unrecorded {
+  readonly #recorded: ReadonlySet<string>
+  readonly #since: number
+  #missing: Rec[] = []
+
+  /** `recorded`: records of the ledger that are not older than a day and an hour. */
+  constructor(recorded: readonly Rec[], clock: Clock) {
+    this.#recorded = new Set(recorded.filter(({ kind }) => kind === 'approval').map(markOf))
+    this.#since = clock.now() - LOOK_BACK_MS
+  }
+
+  /** The record that an event of the journal should have; null: none. `at`: when the event was written. */
+  see(record: Rec | null, at: number): void {
+    if (record !== null && at >= this.#since && !this.#recorded.has(markOf(record))) this.#missing.push(record)
+  }
+
+  /** What has to be recorded now, in the order in which it happened. */
+  take(): readonly Rec[] {
+    return this.#missing.splice(0)
+  }
+}
+
+/** Of one approval nothing happens twice by the same call or the same person. */
+function markOf({ approval, event, call, by, verdict }: Rec): string {
+  return JSON.stringify([approval, event, call, by, verdict])
 }

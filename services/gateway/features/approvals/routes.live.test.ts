@@ -52,6 +52,8 @@ async function served({
       adminAuth: { devTokenApprovers },
     },
     asking: () => [],
+    recorded: [],
+    confirmer: null,
     metrics: { pending: (count) => pending.push(count) },
   })
   closers.push(() => approvals.close())

@@ -1,9 +1,8 @@
 import Type from 'typebox'
 import { AdminFault, type AdminRoutes, bodyAs, type Caller, page, parameter, queried } from '../../admin/index.ts'
-import type { ErrorCode } from '../../call/index.ts'
-import type { Approvals, Refused } from './approvals.ts'
+import type { Approvals } from './approvals.ts'
+import type { Decisions } from './decisions.ts'
 import type { Approval } from './events.ts'
-import type { Ballot } from './quorum/ballot.ts'
 import { approvalView } from './view.ts'
 
 /** `{reason}`, which may be left out. */
@@ -12,39 +11,20 @@ const decisionSchema = Type.Object(
   { additionalProperties: false },
 )
 
-/** What a decision is told that does not count. */
-export const refusals: Readonly<Record<Refused, readonly [ErrorCode, string]>> = {
-  unknown: ['not_found', 'there is no approval with this id'],
-  offline: ['offline', 'this edge is disconnected: offline.approvals and offline.localApprovers say who approves now'],
-  decided: ['conflict', 'the approval is decided already, or its time is over'],
-  voted: ['conflict', 'you have approved this already: somebody else must approve it as well'],
-  self: ['forbidden', 'nobody approves what is done for himself'],
-  group: ['forbidden', 'this needs an approver of another group (quorum.approverGroups)'],
-}
-
 export interface ApprovalRoutesOptions {
   readonly approvals: Approvals
   /** `adminAuth.devTokenApprovers`: the static token may approve. */
   readonly devTokenApprovers: boolean
-  readonly onFault: (error: unknown) => void
+  readonly decisions: Decisions
 }
 
 /** `/v1/approvals`: list, get, approve, deny. */
-export function createApprovalRoutes({ approvals, devTokenApprovers, onFault }: ApprovalRoutesOptions): AdminRoutes {
+export function createApprovalRoutes({ approvals, devTokenApprovers, decisions }: ApprovalRoutesOptions): AdminRoutes {
   const found = (id: string, caller: Caller): Approval => {
     const approval = approvals.get(id)
     if (approval === null || !caller.sees(approval.question.namespace))
       throw new AdminFault('not_found', 'there is no approval with this id')
     return approval
-  }
-  const decide = async (id: string, ballot: Ballot) => {
-    const decided = await approvals.decide(id, ballot).catch((error: unknown) => {
-      onFault(error)
-      throw new AdminFault('state_unavailable', 'approvals cannot be kept now')
-    })
-    if ('approval' in decided) return approvalView(decided.approval)
-    const [code, message] = refusals[decided.refused]
-    throw new AdminFault(code, message)
   }
   const mayApprove = ({ byToken }: Caller) => {
     if (byToken && !devTokenApprovers) {
@@ -66,7 +46,7 @@ export function createApprovalRoutes({ approvals, devTokenApprovers, onFault }: 
           const { id, namespace } = found(parameter(request.params, 'id'), caller).question
           caller.demand(namespace)
           const { reason = '' } = bodyAs(decisionSchema, request.body ?? {})
-          return decide(id, { by: caller.by, groups: caller.principal.groups, verdict, reason })
+          return decisions.decide(id, { by: caller.by, groups: caller.principal.groups, verdict, reason })
         })
       }
     },

@@ -1,13 +1,22 @@
 import { hostname } from 'node:os'
 import type { Clock, Ids } from '@plat/core'
 import type { Signer } from '@plat/keys'
-import { type FileLedger, type LedgerMeter, type Ledgers, ledgerPage, openLedger, refuseRolledBack } from '@plat/ledger'
+import {
+  type FileLedger,
+  type LedgerMeter,
+  type Ledgers,
+  ledgerPage,
+  openLedger,
+  type Rec,
+  refuseRolledBack,
+} from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { Files } from '@plat/state'
 import type { AdminRoutes } from '../../admin/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import { Checkpoints } from './checkpoints.ts'
 import { type Keyring, type KeyringOptions, openKeyring } from './keyring.ts'
+import { RecentRecords } from './recent.ts'
 import { createAuditRoutes } from './routes.ts'
 
 export { auditBlock, transparencyLogBlock } from './config.ts'
@@ -36,6 +45,10 @@ export interface Audit {
   placed(): { readonly seq: number; readonly hash: string }
   /** The key of `auditCheckpointKey` as it is now. Rejects without one. */
   signer(): Promise<Signer>
+  /** Records of features that may have died over them, as the ledger held them at start; answered once. */
+  recent(): readonly Rec[]
+  /** Is told each time that the ledger cannot be written. */
+  onUnavailable(tell: (reason: string) => void): void
   /** `/v1/audit` of the admin API. */
   readonly routes: AdminRoutes
   /** Signs and commits what waits and gives the lock back. */
@@ -53,14 +66,24 @@ export async function createAudit(options: AuditOptions): Promise<Audit> {
   const keyring = await openKeyring(options)
   await refuseRolledBack(path)
   let checkpoints: Checkpoints | null = null
+  const recent = new RecentRecords(clock)
+  const followers: ((reason: string) => void)[] = []
   const ledger = await openLedger({
     path,
     tenant: '',
     replica: hostname(),
     clock,
     ids,
-    meter: meterOf(metrics, log, (seq) => checkpoints?.committed(seq)),
-    onRecord,
+    meter: meterOf(metrics, log, {
+      onHead: (seq) => checkpoints?.committed(seq),
+      onPoisoned(reason) {
+        for (const tell of followers) tell(reason)
+      },
+    }),
+    onRecord(record, place) {
+      recent.see(record)
+      onRecord(record, place)
+    },
     ...(files !== undefined && { files }),
   })
   const head = ledger.head()
@@ -80,6 +103,8 @@ export async function createAudit(options: AuditOptions): Promise<Audit> {
       if (signer === null) throw new Error('auditCheckpointKey is not set')
       return signer
     },
+    recent: () => recent.take(),
+    onUnavailable: (tell) => void followers.push(tell),
     routes: createAuditRoutes({ path, head: () => ledger.head(), keyring, log }),
     async close() {
       await checkpoints?.close()
@@ -113,7 +138,11 @@ async function openCheckpoints(
 }
 
 /** The series `plat_gateway_audit_*`; a disk that fails and comes back is told in the log as well. */
-function meterOf(metrics: GatewayMetrics, log: Log, onHead: (seq: number) => void): LedgerMeter {
+function meterOf(
+  metrics: GatewayMetrics,
+  log: Log,
+  { onHead, onPoisoned }: { readonly onHead: (seq: number) => void; readonly onPoisoned: (reason: string) => void },
+): LedgerMeter {
   const seconds = metrics.histogram('plat_gateway_audit_commit_seconds').labels({})
   const records = metrics.counter('plat_gateway_audit_committed_records_total').labels({})
   const errors = metrics.counter('plat_gateway_audit_errors_total').labels({})
@@ -126,8 +155,10 @@ function meterOf(metrics: GatewayMetrics, log: Log, onHead: (seq: number) => voi
       onHead(seq)
     },
     missed: () => errors.inc(),
-    poisoned: (reason, retryMs) =>
-      log.error({ reason, retryMs }, 'the audit ledger cannot be written; no record is acknowledged'),
+    poisoned(reason, retryMs) {
+      log.error({ reason, retryMs }, 'the audit ledger cannot be written; no record is acknowledged')
+      onPoisoned(reason)
+    },
     recovered: (gap) => log.warn({ unrecorded: gap }, 'the audit ledger is written again; the gap is recorded'),
   }
 }

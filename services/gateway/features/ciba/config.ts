@@ -1,27 +1,45 @@
 import { type ConfigBlock, key, requires } from '@plat/config'
-import Type from 'typebox'
+import Type, { type Static } from 'typebox'
 
 /** `ciba` (document 3): the delegating user confirms on a device. */
 export const cibaBlock = {
   path: 'ciba',
   feature: 'ciba',
-  built: false,
+  built: true,
   schema: Type.Object({
-    enabled: key.flag('Confirmation by the user.'),
+    enabled: key.flag(
+      'Users confirm on a device of theirs what is done for them, where a quorum has `userConfirmation`.',
+    ),
     issuer: key.url('Required when enabled.'),
     backchannelAuthenticationEndpoint: key.url('Default discovery.'),
     tokenEndpoint: key.url('Default discovery.'),
     jwksURL: key.url('Default discovery.'),
     clientID: key.text('Required when enabled.'),
-    clientSecretFile: key.file('Its secret.'),
-    clientAuth: key.choice(['basic', 'post'], 'basic', 'How the client authenticates.'),
-    caFile: key.file('Its authorities.'),
-    scopes: key.texts('Scopes that are asked for.'),
-    acrValues: key.texts('Assurance that is asked for.'),
-    userClaim: key.text('Default `preferred_username`, then `email`, then `sub`.'),
-    requestedExpirySeconds: key.seconds('Default the remaining life of the approval.', 0, 0),
-    fallback: key.choice(['approvers', 'deny'], 'approvers', 'When the user cannot be asked.'),
-    bindingMessagePrefix: key.text('Begins what the user reads.', 'PLAT'),
+    clientSecretFile: key.file('Its secret; read for each request.'),
+    clientAuth: Type.Enum(['basic', 'post'], { default: 'basic', description: 'How the client authenticates.' }),
+    caFile: key.file('PEM CA bundle trusted for the provider beside the system’s.', 'error'),
+    scopes: key.texts('Scopes that are asked for beside `openid`.'),
+    acrValues: key.texts('Assurance that is asked for; the ID token must have one of them.'),
+    userClaim: key.text(
+      'Claim that must name the user of the session; default `preferred_username`, then `email`, then `sub`.',
+    ),
+    requestedExpirySeconds: key.seconds(
+      'How long the user may take; default the remaining life of the approval.',
+      0,
+      0,
+    ),
+    fallback: Type.Enum(['approvers', 'deny'], {
+      default: 'approvers',
+      description:
+        'When the user cannot be asked or does not answer: approvers decide alone, one at least, or the call is denied.',
+    }),
+    bindingMessagePrefix: key.text(
+      'Begins what the user reads; a code follows, which the approval shows as well.',
+      'PLAT',
+      '^[a-zA-Z0-9._+/!?#-]{0,11}$',
+    ),
   }),
   rules: [requires('ciba', ['issuer', 'clientID'], ({ enabled }) => enabled === true, 'with ciba.enabled')],
 } satisfies ConfigBlock
+
+export type CibaConfig = Readonly<Static<typeof cibaBlock.schema>>

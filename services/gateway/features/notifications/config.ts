@@ -1,11 +1,13 @@
 import { type ConfigBlock, isUnset, key, type Problem, type Rule, uniqueNames } from '@plat/config'
-import Type from 'typebox'
+import { closest } from '@plat/core'
+import Type, { type Static } from 'typebox'
+import { NOTICE_TYPES } from './notice.ts'
 
 const approver = Type.Union([
   Type.String({ minLength: 1 }),
   Type.Object({
-    user: key.needed('Name in the ledger.'),
-    groups: key.texts('Groups.'),
+    user: key.needed('Name, as the identity provider of the admin API says it: in the ledger `user:<name>`.'),
+    groups: key.texts('Groups, for `approverGroups`.'),
     namespaces: key.texts('Namespaces; default all.'),
   }),
 ])
@@ -14,11 +16,13 @@ const notifier = Type.Object({
   name: key.needed('Unique name.'),
   type: Type.Enum(['webhook', 'slack', 'teams', 'matrix'], { description: 'What is told.' }),
   url: key.url('Required for `webhook`.'),
-  webhookURLFile: key.file('Incoming-webhook URL of `slack` and `teams`.'),
-  hmacSecretFile: key.file('Signs what a `webhook` gets.'),
-  signingSecretFile: key.file('Verifies what comes back from chat.'),
-  homeserver: key.url('Of `matrix`.'),
-  roomId: key.text('Of `matrix`.'),
+  webhookURLFile: key.file('Holds the incoming-webhook URL; required for `slack` and `teams`.'),
+  hmacSecretFile: key.file('Signs what a `webhook` gets (Standard Webhooks).'),
+  signingSecretFile: key.file(
+    'Verifies what comes back: the signing secret of the Slack app, the token of the Teams outgoing webhook, of `webhook` a Standard Webhooks secret.',
+  ),
+  homeserver: key.url('Required for `matrix`.'),
+  roomId: key.text('Required for `matrix`.'),
   accessTokenFile: key.file('Required for `matrix`.'),
   events: key.texts('Default all.'),
   userMap: key.map(approver, 'Chat user id to an approver.'),
@@ -34,29 +38,85 @@ const notifier = Type.Object({
 })
 
 /** What each type cannot do without. */
-const TARGETS: Readonly<Record<string, string>> = { webhook: 'url', matrix: 'accessTokenFile' }
+const TARGETS: Readonly<Record<string, readonly string[]>> = {
+  webhook: ['url'],
+  slack: ['webhookURLFile'],
+  teams: ['webhookURLFile'],
+  matrix: ['homeserver', 'roomId', 'accessTokenFile'],
+}
 
-const notifiersHaveTargets: Rule = ({ notifiers }) =>
-  (Array.isArray(notifiers) ? notifiers : []).flatMap((one: unknown, index): Problem[] => {
-    // What is no object was told already.
-    if (typeof one !== 'object' || one === null || !('type' in one)) return []
-    const target = TARGETS[String(one.type)]
-    if (target === undefined || !isUnset(Reflect.get(one, target))) return []
-    return [{ path: `notifiers[${index}].${target}`, message: `is required for ${one.type}`, severity: 'error' }]
-  })
+type Entry = Readonly<Record<string, unknown>>
+
+/** A rule for each entry; what is no object was told already. */
+function eachNotifier(faults: (notifier: Entry) => readonly (readonly [key: string, message: string])[]): Rule {
+  return ({ notifiers }) =>
+    (Array.isArray(notifiers) ? notifiers : []).flatMap((one: unknown, index): Problem[] => {
+      if (typeof one !== 'object' || one === null) return []
+      const told = faults(Object.fromEntries(Object.entries(one)))
+      return told.map(([key, message]) => ({ path: `notifiers[${index}].${key}`, message, severity: 'error' }))
+    })
+}
+
+const notifiersHaveTargets = eachNotifier((one) =>
+  (TARGETS[String(one.type)] ?? []).flatMap((key) =>
+    isUnset(one[key]) ? [[key, `is required for ${String(one.type)}`] as const] : [],
+  ),
+)
+
+/** Who calls back must be known, and who decides as well. */
+const callbacksHavePeople = eachNotifier((one) => {
+  const { type, signingSecretFile, userMap } = one
+  const oidc: Entry = typeof one.callbackOIDC === 'object' && one.callbackOIDC !== null ? { ...one.callbackOIDC } : {}
+  const hasOidc = Object.values(oidc).some((value) => !isUnset(value))
+  const faults: (readonly [string, string])[] = []
+  if (hasOidc && isUnset(oidc.issuer)) faults.push(['callbackOIDC.issuer', 'is required with callbackOIDC'])
+  if (hasOidc && isUnset(oidc.audience)) faults.push(['callbackOIDC.audience', 'is required with callbackOIDC'])
+  if (hasOidc && type === 'slack') faults.push(['callbackOIDC', 'slack signs its callbacks: set signingSecretFile'])
+  if (type === 'matrix' && !isUnset(signingSecretFile)) {
+    faults.push(['signingSecretFile', 'nothing comes back from matrix: set callbackOIDC, or none'])
+  }
+  if (!isUnset(userMap) && !hasOidc && isUnset(signingSecretFile)) {
+    faults.push(['userMap', 'needs signingSecretFile or callbackOIDC: nobody could call back'])
+  }
+  if (isUnset(userMap) && (!isUnset(signingSecretFile) || (hasOidc && type === 'teams'))) {
+    faults.push(['userMap', 'is required: it says who may decide'])
+  }
+  return faults
+})
+
+/** A word that does not exist would never be told of. */
+const eventsExist = eachNotifier(({ events }) =>
+  (Array.isArray(events) ? events : []).flatMap((event: unknown, at) => {
+    if (typeof event !== 'string' || KNOWN.has(event)) return []
+    const near = closest(event, NOTICE_TYPES)
+    const hint = near === null ? `one of ${NOTICE_TYPES.join(', ')}` : `did you mean ${near}?`
+    return [[`events[${at}]`, `there is no event ${JSON.stringify(event)}: ${hint}`] as const]
+  }),
+)
+
+const KNOWN: ReadonlySet<string> = new Set(NOTICE_TYPES)
 
 /** Approval notifications (document 3). */
 export const notificationsBlock = {
   path: '',
   feature: 'notifications',
-  built: false,
+  built: true,
   schema: Type.Object({
-    consoleURL: Type.String({ default: '', format: 'http-url', description: 'Link in notifications.' }),
-    notifiers: Type.Array(notifier, { default: [], description: 'Approval notifications.' }),
+    consoleURL: Type.String({
+      default: '',
+      format: 'http-url',
+      description: 'Link in notifications; of an approval `<consoleURL>/approvals/<id>`.',
+    }),
+    notifiers: Type.Array(notifier, { default: [], description: 'Who is told of approvals and other events.' }),
     notifyOutboxPath: Type.String({
       default: '',
       description: 'Undelivered notifications; memory when empty.',
     }),
   }),
-  rules: [uniqueNames('notifiers'), notifiersHaveTargets],
+  rules: [uniqueNames('notifiers'), notifiersHaveTargets, callbacksHavePeople, eventsExist],
 } satisfies ConfigBlock
+
+/** One entry of `notifiers`. */
+export type NotifierConfig = Readonly<Static<typeof notifier>>
+/** Whom a chat user is: a name, or one with groups, in some namespaces. */
+export type ApproverConfig = Static<typeof approver>

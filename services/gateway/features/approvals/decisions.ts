@@ -1,0 +1,42 @@
+import { AdminFault } from '../../admin/index.ts'
+import type { ErrorCode } from '../../call/index.ts'
+import type { Approvals, Refused } from './approvals.ts'
+import type { Ballot } from './quorum/ballot.ts'
+import { type ApprovalView, approvalView } from './view.ts'
+
+/** What a decision is told that does not count. */
+const refusals: Readonly<Record<Refused, readonly [ErrorCode, string]>> = {
+  unknown: ['not_found', 'there is no approval with this id'],
+  offline: ['offline', 'this edge is disconnected: offline.approvals and offline.localApprovers say who approves now'],
+  decided: ['conflict', 'the approval is decided already, or its time is over'],
+  voted: ['conflict', 'you have approved this already: somebody else must approve it as well'],
+  self: ['forbidden', 'nobody approves what is done for himself'],
+  group: ['forbidden', 'this needs an approver of another group (quorum.approverGroups)'],
+}
+
+/** Where people's decisions arrive, by whatever way. */
+export interface Decisions {
+  /** Null: there is no such approval. */
+  namespaceOf(id: string): string | null
+  /** Answers the approval as it stands then, with what is missing. Throws `AdminFault`. */
+  decide(id: string, ballot: Ballot): Promise<ApprovalView & { readonly missing: number }>
+}
+
+/** `onFault`: the journal could not be written. */
+export function createDecisions(approvals: Approvals, onFault: (error: unknown) => void): Decisions {
+  return {
+    namespaceOf: (id) => approvals.get(id)?.question.namespace ?? null,
+    async decide(id, ballot) {
+      const decided = await approvals.decide(id, ballot).catch((error: unknown) => {
+        onFault(error)
+        throw new AdminFault('state_unavailable', 'approvals cannot be kept now')
+      })
+      if ('refused' in decided) {
+        const [code, message] = refusals[decided.refused]
+        throw new AdminFault(code, message)
+      }
+      const view = approvalView(decided.approval)
+      return { ...view, missing: view.quorum.needed - view.quorum.given }
+    },
+  }
+}

@@ -1,0 +1,233 @@
+import { readFile } from 'node:fs/promises'
+import { readText } from '@plat/config'
+import { base32, parseStrict } from '@plat/core'
+import { dialFault, joinedBundles } from '@plat/http'
+import {
+  createJwtVerifier,
+  discoverIssuer,
+  endpointOf,
+  isFault,
+  isObject,
+  issuerKeys,
+  type Members,
+  readingClaims,
+  type TimedClaims,
+  timedClaims,
+  userClaim,
+  type Verifier,
+} from '@plat/tokens'
+import type { CibaOptions } from './index.ts'
+
+/** Deadline of one request: connection, head and body, in milliseconds. */
+const REQUEST_TIMEOUT_MS = 10_000
+/** Largest answer of the provider, in bytes. */
+const ANSWER_MAX_BYTES = 64 * 1024
+/** Largest file with the client's secret, in bytes. */
+const SECRET_MAX_BYTES = 64 * 1024
+/** How often keys are fetched anew, in seconds. */
+const REFRESH_SECONDS = 300
+/** Skew granted on the times of ID tokens, in seconds. */
+const LEEWAY_SECONDS = 60
+/** CIBA Core, section 7.3: where the provider does not say how often it may be asked. */
+const INTERVAL_SECONDS = 5
+/** Letters of the code that a user compares: 40 bits, which nobody guesses in the life of an approval. */
+const CODE_CHARS = 8
+/** Error codes of OAuth; whatever else a provider says is not repeated. */
+const ERROR_CODE = /^[a-z0-9_]{1,64}$/
+const GRANT = 'urn:openid:params:grant-type:ciba'
+
+/** A question that the provider has taken. */
+export interface Asked {
+  readonly requestId: string
+  readonly code: string
+  /** Milliseconds since the epoch. */
+  readonly until: number
+  readonly intervalMs: number
+}
+
+/** There is no answer to be had; `again`: perhaps a moment later. */
+export interface Unavailable {
+  readonly kind: 'unavailable'
+  readonly why: string
+  readonly again: boolean
+}
+
+/** Asks users to confirm what is done for them, on a device of theirs (OpenID Connect CIBA Core 1.0, poll mode). */
+export interface Ciba {
+  readonly fallback: 'approvers' | 'deny'
+  /** Asks this user; the question is over after so many milliseconds. Never rejects. */
+  ask(user: string, leftMs: number): Promise<Asked | Unavailable>
+  /** What came of it so far. `denied` is the user, or somebody else in his place. Never rejects. */
+  poll(asked: Asked, user: string): Promise<'pending' | 'slow_down' | 'confirmed' | 'denied' | Unavailable>
+  close(): void
+}
+
+interface Confirmed extends TimedClaims {
+  readonly user: string
+  readonly acr: unknown
+}
+
+/** Fetches the provider's keys; when that fails it is tried again. Rejects when `caFile` cannot be read. */
+export async function openCiba(options: CibaOptions): Promise<Ciba> {
+  const { config, clock, log, dialer, extraCA } = options
+  const { issuer, jwksURL, clientID, caFile, userClaim: claim } = config.ciba
+  const caPEM = joinedBundles([caFile === '' ? null : await readFile(caFile, 'utf8'), extraCA])
+  const algorithms = ['RS256', 'ES256', 'EdDSA'] as const
+  const keys = issuerKeys({ issuer, jwksURL, algorithms, refreshSeconds: REFRESH_SECONDS, dialer, clock, log, caPEM })
+  const verifier = createJwtVerifier<Confirmed>({
+    keys,
+    issuer,
+    audience: clientID,
+    leewaySeconds: LEEWAY_SECONDS,
+    algorithms: new Set(algorithms),
+    clock,
+    takesType: (typ) => typ === null || typ === 'jwt',
+    decode: ({ payload }) =>
+      readingClaims(() => ({ ...timedClaims(payload), user: userClaim(payload, claim), acr: payload.acr })),
+  })
+  await keys.start()
+  return new Client({ ...options, caPEM, verifier, close: () => keys.close() })
+}
+
+interface Parts extends CibaOptions {
+  readonly caPEM: string | null
+  readonly verifier: Verifier<Confirmed>
+  readonly close: () => void
+}
+
+class Client implements Ciba {
+  readonly fallback: Ciba['fallback']
+  readonly close: () => void
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.fallback = parts.config.ciba.fallback
+    this.close = parts.close
+  }
+
+  async ask(user: string, leftMs: number): Promise<Asked | Unavailable> {
+    const { clock, ids, config } = this.#parts
+    const { scopes, acrValues, requestedExpirySeconds, bindingMessagePrefix } = config.ciba
+    const code = base32(ids.random(CODE_CHARS)).slice(0, CODE_CHARS).toUpperCase()
+    const message = bindingMessagePrefix === '' ? code : `${bindingMessagePrefix}-${code}`
+    const leftSeconds = Math.max(1, Math.floor(leftMs / 1000))
+    const seconds = requestedExpirySeconds === 0 ? leftSeconds : Math.min(requestedExpirySeconds, leftSeconds)
+    const answer = await this.#post('backchannelAuthenticationEndpoint', {
+      scope: [...new Set(['openid', ...scopes])].join(' '),
+      login_hint: user,
+      binding_message: message,
+      requested_expiry: String(seconds),
+      ...(acrValues.length > 0 && { acr_values: acrValues.join(' ') }),
+    })
+    if ('kind' in answer) return answer
+    const { auth_req_id: requestId, expires_in: expiresIn, interval = INTERVAL_SECONDS } = answer.members
+    if (answer.status !== 200) return unavailable(errorIn(answer))
+    if (typeof requestId !== 'string' || !isSeconds(expiresIn) || !isSeconds(interval)) {
+      return unavailable('the provider gave no auth_req_id, expires_in or interval')
+    }
+    const until = clock.now() + Math.min(expiresIn, seconds) * 1000
+    return { requestId, code: message, until, intervalMs: interval * 1000 }
+  }
+
+  async poll({ requestId, until }: Asked, user: string): ReturnType<Ciba['poll']> {
+    const { clock, log } = this.#parts
+    if (clock.now() >= until) return unavailable('the user did not answer in time')
+    const answer = await this.#post('tokenEndpoint', { grant_type: GRANT, auth_req_id: requestId })
+    if ('kind' in answer) return answer.again ? 'pending' : answer
+    const error = answer.status === 200 ? null : errorIn(answer)
+    if (error === 'authorization_pending') return 'pending'
+    if (error === 'slow_down') return 'slow_down'
+    if (error === 'access_denied') return 'denied'
+    if (error !== null) return unavailable(error === 'expired_token' ? 'the user did not answer in time' : error)
+    const fault = await this.#faultOf(answer.members.id_token, user)
+    if (fault === null) return 'confirmed'
+    log.error({ user, fault }, 'a confirmation does not count')
+    return 'denied'
+  }
+
+  /** Null: this user has confirmed, with the assurance that is asked for. */
+  async #faultOf(token: unknown, user: string): Promise<string | null> {
+    const { verifier, config } = this.#parts
+    const { acrValues } = config.ciba
+    if (typeof token !== 'string') return 'there is no ID token'
+    const claims = await verifier.verify(token)
+    if (isFault(claims)) return claims.message
+    if (claims.user !== user) return 'the ID token is of another user'
+    if (acrValues.length === 0 || acrValues.some((acr) => acr === claims.acr)) return null
+    return 'the ID token has none of ciba.acrValues'
+  }
+
+  async #post(
+    name: 'backchannelAuthenticationEndpoint' | 'tokenEndpoint',
+    form: Readonly<Record<string, string>>,
+  ): Promise<Answer | Unavailable> {
+    const { dialer, caPEM, config } = this.#parts
+    try {
+      const secret = await this.#secret()
+      if (secret === '') return unavailable('ciba.clientSecretFile is missing, empty or unreadable')
+      const { headers, members } = clientAuth(config.ciba, secret)
+      const { status, bytes } = await dialer.fetchBytes(await this.#endpoint(name), 'jwks', {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/x-www-form-urlencoded',
+          accept: 'application/json',
+          'user-agent': 'plat-gateway',
+          ...headers,
+        },
+        body: new URLSearchParams({ ...form, ...members }).toString(),
+        maxBytes: ANSWER_MAX_BYTES,
+        timeoutMs: REQUEST_TIMEOUT_MS,
+        ...(caPEM !== null && { caPEM }),
+      })
+      if (status >= 500) return { ...unavailable(`the provider answered ${status}`), again: true }
+      const value = parseStrict(bytes)
+      return { status, members: isObject(value) ? value : {} }
+    } catch (error) {
+      return { ...unavailable(`the provider gave no answer (${dialFault(error)})`), again: true }
+    }
+  }
+
+  /** Null: a public client. Read for each request, so that a new secret counts at once. */
+  async #secret(): Promise<string | null> {
+    const { clientSecretFile } = this.#parts.config.ciba
+    if (clientSecretFile === '') return null
+    return (await readText(clientSecretFile, SECRET_MAX_BYTES))?.trim() ?? ''
+  }
+
+  async #endpoint(name: 'backchannelAuthenticationEndpoint' | 'tokenEndpoint'): Promise<string> {
+    const { config, dialer, caPEM } = this.#parts
+    const { issuer, [name]: configured } = config.ciba
+    if (configured !== '') return configured
+    const metadata = await discoverIssuer({ issuer, dialer, caPEM })
+    return endpointOf(metadata, name === 'tokenEndpoint' ? 'token_endpoint' : 'backchannel_authentication_endpoint')
+  }
+}
+
+interface Answer {
+  readonly status: number
+  readonly members: Members
+}
+
+/** RFC 6749, section 2.3.1. */
+function clientAuth(
+  { clientAuth: how, clientID }: { readonly clientAuth: 'basic' | 'post'; readonly clientID: string },
+  secret: string | null,
+): { readonly headers: Readonly<Record<string, string>>; readonly members: Readonly<Record<string, string>> } {
+  if (secret === null) return { headers: {}, members: { client_id: clientID } }
+  if (how === 'post') return { headers: {}, members: { client_id: clientID, client_secret: secret } }
+  const encoded = [clientID, secret].map((text) => new URLSearchParams({ x: text }).toString().slice('x='.length))
+  return { headers: { authorization: `Basic ${Buffer.from(encoded.join(':')).toString('base64')}` }, members: {} }
+}
+
+function errorIn({ status, members: { error } }: Answer): string {
+  return typeof error === 'string' && ERROR_CODE.test(error) ? error : `the provider answered ${status}`
+}
+
+function unavailable(why: string): Unavailable {
+  return { kind: 'unavailable', why, again: false }
+}
+
+function isSeconds(value: unknown): value is number {
+  return typeof value === 'number' && value > 0 && value <= 86_400
+}

@@ -1,0 +1,24 @@
+import type { Clock, Ids } from '@plat/core'
+import type { Dialer } from '@plat/http'
+import type { Log } from '@plat/process'
+import type { Ciba } from './client.ts'
+import type { CibaConfig } from './config.ts'
+
+export { cibaBlock } from './config.ts'
+
+export interface CibaOptions {
+  readonly config: { readonly ciba: CibaConfig }
+  readonly dialer: Pick<Dialer, 'fetchBytes'>
+  /** CA bundle beside `caFile` and the system's; null: none. */
+  readonly extraCA: string | null
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+}
+
+/** Confirmation by the user on a device (document 3, `ciba`); null: it is off. Rejects when `caFile` cannot be read. */
+export async function createCiba(options: CibaOptions): Promise<Ciba | null> {
+  if (!options.config.ciba.enabled) return null
+  const { openCiba } = await import('./client.ts')
+  return openCiba(options)
+}

@@ -1,0 +1,213 @@
+import { ExpiringMap, reasonOf } from '@plat/core'
+import type { Log } from '@plat/process'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { AdminFault, parameter } from '../../../admin/index.ts'
+import type { ErrorCode } from '../../../call/index.ts'
+import type { NotifierConfig } from '../config.ts'
+import { type Outside, secretIn, sendOnce } from '../targets/target.ts'
+import { type Approver, approverOf } from './approvers.ts'
+import { type BearerTokens, personIn } from './bearer.ts'
+import {
+  commandOf,
+  type Decision,
+  decisionOf,
+  type Incoming,
+  membersIn,
+  type ReadSigned,
+  readSlack,
+  readTeams,
+  readWebhook,
+  SKEW_MS,
+} from './signed.ts'
+
+/** Largest callback, in bytes. */
+const BODY_MAX_BYTES = 64 * 1024
+/** Signed callbacks that are remembered at once, so that a copy is refused. */
+const MARKS_MAX = 10_000
+
+/** A vote for an approval. */
+export interface Ballot extends Approver {
+  readonly verdict: Decision['verdict']
+  readonly reason: string
+  /** `notifier/<name>` */
+  readonly via: string
+}
+
+/** Where decisions go. */
+export interface Decider {
+  /** Null: there is no such approval. */
+  namespaceOf(approval: string): string | null
+  /** Answers where the approval stands then, in words. Throws `AdminFault`. */
+  decide(approval: string, ballot: Ballot): Promise<{ readonly state: string; readonly missing: number }>
+  /** Whether somebody who logged in may approve in this namespace, by `adminAuth`. */
+  mayApprove(person: { readonly user: string; readonly groups: readonly string[] }, namespace: string): boolean
+}
+
+/** A notifier that takes callbacks. */
+export interface Caller {
+  readonly config: NotifierConfig
+  /** `notifiers[0]` */
+  readonly field: string
+  /** Null: nobody shows tokens. */
+  readonly bearer: BearerTokens | null
+}
+
+export interface CallbackParts extends Outside {
+  readonly callers: ReadonlyMap<string, Caller>
+  readonly decider: Decider
+  readonly log: Log
+}
+
+const SIGNED: Readonly<Record<NotifierConfig['type'], ReadSigned | null>> = {
+  webhook: readWebhook,
+  slack: readSlack,
+  teams: readTeams,
+  matrix: null,
+}
+
+/** Who decides what. */
+interface Asked {
+  readonly decision: Decision
+  readonly approver: Approver | null
+  /** Where Slack hears how it went. */
+  readonly answerTo: string | null
+}
+
+/** `POST /v1/notifiers/{name}/callback`: people decide where they were told. */
+export class CallbackRoutes {
+  readonly #parts: CallbackParts
+  readonly #seen: ExpiringMap<true>
+
+  constructor(parts: CallbackParts) {
+    this.#parts = parts
+    this.#seen = new ExpiringMap({ clock: parts.clock, cap: MARKS_MAX })
+  }
+
+  mount(app: FastifyInstance): void {
+    app.register(async (scope) => {
+      scope.removeAllContentTypeParsers()
+      scope.addContentTypeParser(
+        '*',
+        { parseAs: 'buffer', bodyLimit: BODY_MAX_BYTES },
+        async (_: FastifyRequest, body: Buffer) => body,
+      )
+      scope.setErrorHandler((error, request, reply) => {
+        if (!(error instanceof AdminFault)) throw error
+        return reply.code(error.status).send({ error: error.code, message: error.message, requestId: request.id })
+      })
+      scope.post('/v1/notifiers/:name/callback', (request, reply) => this.#called(request, reply))
+    })
+  }
+
+  async #called(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const name = parameter(request.params, 'name')
+    const caller = this.#parts.callers.get(name)
+    if (caller === undefined)
+      throw new AdminFault('not_found', 'there is no notifier of this name that takes callbacks')
+    const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
+    const asked = await this.#asked(caller, { headers: request.headers, body })
+    reply.header('cache-control', 'no-store')
+    const { type } = caller.config
+    if (type === 'webhook' || type === 'matrix') return reply.send(await this.#decide(caller, asked))
+    // In a chat a refusal is an answer like any other: whoever pressed the button reads it.
+    const words = await this.#decide(caller, asked).then(
+      ({ state, missing }) =>
+        state === 'pending' ? `Noted: ${missing} more must approve.` : `The approval is ${state}.`,
+      (error: unknown) => {
+        if (error instanceof AdminFault) return `Not done: ${error.message}.`
+        throw error
+      },
+    )
+    if (type === 'teams') return reply.send({ type: 'message', text: words })
+    if (asked.answerTo !== null) void this.#tellSlack(caller, asked.answerTo, words)
+    return reply.send({})
+  }
+
+  async #decide({ config: { name } }: Caller, { decision, approver }: Asked) {
+    const { decider, log } = this.#parts
+    const { approval, verdict, reason } = decision
+    const namespace = decider.namespaceOf(approval)
+    if (approver === null) throw new AdminFault('forbidden', 'you are no approver (userMap)')
+    const isHere = approver.namespaces === null || (namespace !== null && approver.namespaces.includes(namespace))
+    if (namespace === null || !isHere) throw new AdminFault('not_found', 'there is no approval with this id')
+    try {
+      return await decider.decide(approval, { ...approver, verdict, reason, via: `notifier/${name}` })
+    } catch (error) {
+      if (error instanceof AdminFault) throw error
+      log.error({ notifier: name, error: reasonOf(error) }, 'a decision by callback could not be kept')
+      throw new AdminFault('state_unavailable', 'approvals cannot be kept now')
+    }
+  }
+
+  #asked(caller: Caller, incoming: Incoming): Promise<Asked> {
+    const showsToken = /^bearer /i.test(incoming.headers.authorization ?? '')
+    return caller.bearer !== null && (showsToken || caller.config.signingSecretFile === '')
+      ? this.#askedByToken(caller, caller.bearer, incoming)
+      : this.#askedBySignature(caller, incoming)
+  }
+
+  async #askedBySignature({ config, field }: Caller, incoming: Incoming): Promise<Asked> {
+    const read = SIGNED[config.type]
+    if (read === null || config.signingSecretFile === '') throw unknownCaller()
+    const { clock, log } = this.#parts
+    const secret = await secretIn(`${field}.signingSecretFile`, config.signingSecretFile).catch((error: unknown) => {
+      log.error({ notifier: config.name, error: reasonOf(error) }, 'a callback cannot be verified')
+      throw new AdminFault('state_unavailable', 'callbacks cannot be verified now')
+    })
+    const now = clock.now()
+    const callback = read(incoming, secret, now)
+    if (callback === 'unauthenticated') throw unknownCaller()
+    if (callback === 'unreadable') throw undecided()
+    const remembered = this.#seen.insert(`${config.name} ${callback.mark}`, true, now + 2 * SKEW_MS)
+    if (remembered === 'taken') throw new AdminFault('conflict', 'this callback has come before')
+    if (remembered === 'full') throw new AdminFault('state_unavailable', 'too many callbacks at once')
+    const { user, answerTo, approval, verdict, reason } = callback
+    return { decision: { approval, verdict, reason }, approver: approverOf(config, user), answerTo }
+  }
+
+  async #askedByToken({ config }: Caller, bearer: BearerTokens, { headers, body }: Incoming): Promise<Asked> {
+    const claims = await bearer.verify(headers.authorization)
+    if (claims === null) throw unknownCaller()
+    const members = membersIn(body.toString('utf8'))
+    if (members === null) throw undecided()
+    if (config.type === 'teams') {
+      // The token is the bot service's: it speaks for its users, and names the service that the message is of.
+      if (typeof claims.serviceurl !== 'string' || claims.serviceurl !== members.serviceUrl) throw unknownCaller()
+      const command = commandOf(members)
+      if (command === null) throw undecided()
+      return { decision: command, approver: approverOf(config, command.user), answerTo: null }
+    }
+    const decision = decisionOf(members)
+    const person = personIn(claims)
+    if (decision === null) throw undecided()
+    if (person === null) return { decision, approver: null, answerTo: null }
+    const isMapped = Object.keys(config.userMap).length > 0
+    const approver = isMapped ? approverOf(config, person.user) : this.#approverByRole(person, decision)
+    return { decision, approver, answerTo: null }
+  }
+
+  /** Without a map people are who they are for the admin API. */
+  #approverByRole(person: { user: string; groups: readonly string[] }, { approval }: Decision): Approver | null {
+    const { decider } = this.#parts
+    const namespace = decider.namespaceOf(approval)
+    if (namespace === null || !decider.mayApprove(person, namespace)) return null
+    return { by: `user:${person.user}`, groups: person.groups, namespaces: [namespace] }
+  }
+
+  /** Only to where the notifier's own webhook is: an address in a callback leads nowhere else. */
+  async #tellSlack({ config, field }: Caller, answerTo: string, text: string): Promise<void> {
+    const own = await secretIn(`${field}.webhookURLFile`, config.webhookURLFile).catch(() => '')
+    const [url, ours] = [URL.parse(answerTo), URL.parse(own)]
+    if (url === null || url.origin !== ours?.origin) return
+    const body = JSON.stringify({ response_type: 'ephemeral', replace_original: false, text })
+    await sendOnce(async () => ({ url: url.href, body }), this.#parts)
+  }
+}
+
+function unknownCaller(): AdminFault {
+  return new AdminFault('unauthenticated', 'the callback is not signed by whom it should be, or is too old')
+}
+
+function undecided(): AdminFault {
+  return new AdminFault('invalid_request' satisfies ErrorCode, 'the callback decides nothing that can be read')
+}

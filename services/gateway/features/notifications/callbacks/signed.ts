@@ -1,0 +1,135 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
+import { parseStrict } from '@plat/core'
+import { APPROVE_ACTION, DENY_ACTION } from '../targets/slack.ts'
+import { webhookKey, webhookSignature } from '../targets/webhook.ts'
+
+/** How old or how far ahead a signed time may be, in milliseconds. */
+export const SKEW_MS = 5 * 60_000
+
+export type Verdict = 'approve' | 'deny'
+
+/** What somebody decides. */
+export interface Decision {
+  readonly approval: string
+  readonly verdict: Verdict
+  readonly reason: string
+}
+
+/** A callback as it came. */
+export interface Incoming {
+  readonly headers: IncomingHttpHeaders
+  readonly body: Buffer
+}
+
+/** A callback whose signature is right: what is decided, by whom in the words of the chat. */
+export interface SignedCallback extends Decision {
+  readonly user: string
+  /** The same for a copy of this callback. */
+  readonly mark: string
+  /** Where Slack wants to hear how it went; null: nowhere. */
+  readonly answerTo: string | null
+}
+
+/** `unauthenticated`: somebody else may have sent it. `unreadable`: whoever signed it decides nothing. */
+export type CallbackFault = 'unauthenticated' | 'unreadable'
+
+/** Reads a callback with the notifier's secret; `now` in milliseconds. */
+export type ReadSigned = (incoming: Incoming, secret: string, now: number) => SignedCallback | CallbackFault
+
+/** Slack signs `v0:<time>:<body>`; the body is a form with the interaction in `payload`. */
+export const readSlack: ReadSigned = ({ headers, body }, secret, now) => {
+  const timestamp = oneOf(headers['x-slack-request-timestamp'])
+  const mark = oneOf(headers['x-slack-signature'])
+  const expected = createHmac('sha256', secret).update(`v0:${timestamp}:`).update(body).digest('hex')
+  if (!isFresh(Number(timestamp) * 1000, now) || !same(mark, `v0=${expected}`)) return 'unauthenticated'
+  const payload = membersIn(new URLSearchParams(body.toString('utf8')).get('payload') ?? '')
+  const actions = payload?.actions
+  const [action] = Array.isArray(actions) ? actions.map(membersOf) : []
+  const verdict = action?.action_id === APPROVE_ACTION ? 'approve' : action?.action_id === DENY_ACTION ? 'deny' : null
+  const user = membersOf(payload?.user)?.id
+  const approval = action?.value
+  if (verdict === null || typeof user !== 'string' || typeof approval !== 'string') return 'unreadable'
+  const answerTo = typeof payload?.response_url === 'string' ? payload.response_url : null
+  return { approval, verdict, reason: '', user, mark, answerTo }
+}
+
+/** Standard Webhooks, as what is sent to type `webhook`; the body is a decision with the `user` who made it. */
+export const readWebhook: ReadSigned = ({ headers, body }, secret, now) => {
+  const [id, timestamp, signatures] = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) =>
+    oneOf(headers[name]),
+  )
+  if (!id || !timestamp || !isFresh(Number(timestamp) * 1000, now)) return 'unauthenticated'
+  const expected = webhookSignature(webhookKey(secret), { id, timestamp, body })
+  if (!(signatures ?? '').split(' ').some((signature) => same(signature, expected))) return 'unauthenticated'
+  const members = membersIn(body.toString('utf8'))
+  const decision = members === null ? null : decisionOf(members)
+  if (decision === null || typeof members?.user !== 'string') return 'unreadable'
+  return { ...decision, user: members.user, mark: id, answerTo: null }
+}
+
+/** `approve <id>` or `deny <id>`, with a reason behind it, and the mention of the webhook before it. */
+const COMMAND = /(?:^|\s|&nbsp;)(approve|deny)\s+([0-9a-f-]{36})(?:\s+(\S[\s\S]{0,1000}))?\s*$/i
+
+/** Longest message that is read, in characters. */
+const COMMAND_MAX_CHARS = 4000
+
+/** An outgoing webhook of Teams: HMAC of the body with a key in base64; time and command stand in the message. */
+export const readTeams: ReadSigned = ({ headers, body }, secret, now) => {
+  const mark = /^HMAC (\S+)$/.exec(oneOf(headers.authorization))?.[1] ?? ''
+  const expected = createHmac('sha256', Buffer.from(secret, 'base64')).update(body).digest('base64')
+  if (!same(mark, expected)) return 'unauthenticated'
+  const activity = membersIn(body.toString('utf8'))
+  if (!isFresh(Date.parse(String(activity?.timestamp)), now)) return 'unauthenticated'
+  const decision = activity === null ? null : commandOf(activity)
+  return decision === null ? 'unreadable' : { ...decision, mark, answerTo: null }
+}
+
+/** What a message of Teams decides, and whose it is; null: nothing, or nobody's. */
+export function commandOf(activity: Members): (Decision & { readonly user: string }) | null {
+  const from = membersOf(activity.from)
+  const user = from?.aadObjectId ?? from?.id
+  const [, word, approval, reason = ''] =
+    COMMAND.exec(
+      String(activity.text ?? '')
+        .slice(0, COMMAND_MAX_CHARS)
+        .replace(/<[^>]*>/g, ' '),
+    ) ?? []
+  if (typeof user !== 'string' || word === undefined || approval === undefined) return null
+  return { user, approval: approval.toLowerCase(), verdict: word.toLowerCase() === 'deny' ? 'deny' : 'approve', reason }
+}
+
+/** `{approval, verdict, reason}`; null: that is none. */
+export function decisionOf({ approval, verdict, reason = '' }: Members): Decision | null {
+  if (typeof approval !== 'string' || typeof reason !== 'string' || reason.length > 1024) return null
+  return verdict === 'approve' || verdict === 'deny' ? { approval, verdict, reason } : null
+}
+
+export type Members = Readonly<Record<string, unknown>>
+
+/** The members of a JSON object in strict JSON; null: that is none. */
+export function membersIn(text: string): Members | null {
+  try {
+    return membersOf(parseStrict(text))
+  } catch {
+    return null
+  }
+}
+
+function membersOf(value: unknown): Members | null {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : null
+}
+
+/** A header that stands once. */
+function oneOf(value: string | string[] | undefined): string {
+  return typeof value === 'string' ? value : ''
+}
+
+function isFresh(time: number, now: number): boolean {
+  return Math.abs(now - time) <= SKEW_MS
+}
+
+function same(given: string, expected: string): boolean {
+  const [a, b] = [Buffer.from(given), Buffer.from(expected)]
+  return a.length === b.length && timingSafeEqual(a, b)
+}

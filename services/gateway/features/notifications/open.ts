@@ -1,0 +1,113 @@
+import { reasonOf } from '@plat/core'
+import type { Rec } from '@plat/ledger'
+import { createMemoryJournal, openFileJournal } from '@plat/state'
+import { openBearer } from './callbacks/bearer.ts'
+import { CallbackRoutes, type Caller } from './callbacks/routes.ts'
+import type { NotifierConfig } from './config.ts'
+import { Courier } from './delivery/courier.ts'
+import { decodeOutboxEvent, Outbox, type OutboxEvent } from './delivery/outbox.ts'
+import type { ApprovalOf, Notifications, NotificationsOptions } from './index.ts'
+import { auditNotice, type Notice, noticeOf } from './notice.ts'
+import { matrixTarget } from './targets/matrix.ts'
+import { slackTarget } from './targets/slack.ts'
+import { sendOnce, type Target, type TargetParts } from './targets/target.ts'
+import { teamsTarget } from './targets/teams.ts'
+import { webhookTarget } from './targets/webhook.ts'
+
+const TARGETS: Readonly<Record<NotifierConfig['type'], (parts: TargetParts) => Target>> = {
+  webhook: webhookTarget,
+  slack: slackTarget,
+  teams: teamsTarget,
+  matrix: matrixTarget,
+}
+
+/** Opens the outbox and begins to tell what waits in it. Rejects when its journal cannot be read. */
+export async function openNotifications(options: NotificationsOptions): Promise<Notifications> {
+  const { config, clock, ids, log } = options
+  const path = config.notifyOutboxPath
+  if (path === '') log.warn({}, 'notifications wait in memory and are lost at a restart: notifyOutboxPath is empty')
+  const file = path === '' ? null : await openFileJournal({ path, clock, decode: decodeOutboxEvent })
+  const journal = file ?? createMemoryJournal<OutboxEvent>(() => clock.now())
+  const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'the outbox of notifications failed')
+  const outbox = await Outbox.open({ journal, clock, onFault })
+  const couriers = couriersOf(options, outbox)
+  await dropUnknown(outbox, new Set(config.notifiers.map(({ name }) => name)))
+  const listeners = config.notifiers.map(({ name, events }) => ({
+    name,
+    wants: (notice: Notice) => events.length === 0 || events.includes(notice.type),
+  }))
+  const tell = async (notice: Notice) => {
+    const to = listeners.filter(({ wants }) => wants(notice)).map(({ name }) => name)
+    if (to.length === 0 || outbox.has(notice.id)) return
+    const isKept = await outbox.put(notice, to).catch((error: unknown) => {
+      onFault(error)
+      return true
+    })
+    if (isKept) for (const name of to) couriers.get(name)?.offer(notice)
+    else log.error({ notice: notice.id, type: notice.type }, 'a notification is lost: too many wait')
+  }
+  let approvalOf: ApprovalOf | null = null
+  /** What is recorded while features still start. */
+  const early: Rec[] = []
+  const record: Notifications['record'] = (rec) => {
+    if (approvalOf === null) {
+      early.push(rec)
+      return
+    }
+    const notice = noticeOf(rec, approvalOf, clock.now())
+    if (notice !== null) void tell(notice)
+  }
+  const callers = await callersOf(options)
+  return {
+    record,
+    begin(shown, recorded) {
+      approvalOf = shown
+      for (const courier of couriers.values()) courier.start()
+      // What a process that died had recorded and had no time to queue.
+      for (const rec of recorded) if (Date.parse(String(rec.at)) >= outbox.beganAt) record(rec)
+      for (const rec of early.splice(0)) record(rec)
+    },
+    auditUnavailable: (reason) => void tell(auditNotice(reason, { id: ids.uuid(), at: clock.now() })),
+    pages(app, decider) {
+      if (callers.size > 0) new CallbackRoutes({ ...options, callers, decider }).mount(app)
+    },
+    async close() {
+      for (const courier of couriers.values()) courier.close()
+      for (const { bearer } of callers.values()) bearer?.close()
+      outbox.close()
+      await file?.close()
+    },
+  }
+}
+
+function couriersOf(options: NotificationsOptions, outbox: Outbox): Map<string, Courier> {
+  const { config, clock, log } = options
+  const { consoleURL } = config
+  return new Map(
+    config.notifiers.map((notifier, index) => {
+      const target = TARGETS[notifier.type]({ config: notifier, field: `notifiers[${index}]`, consoleURL, clock })
+      const send = (notice: Notice) => sendOnce(() => target.message(notice), options)
+      return [notifier.name, new Courier({ name: notifier.name, send, outbox, clock, log })]
+    }),
+  )
+}
+
+/** Nobody tells those who are not configured any more. */
+async function dropUnknown(outbox: Outbox, known: ReadonlySet<string>): Promise<void> {
+  for (const name of outbox.names()) {
+    if (known.has(name)) continue
+    for (const { id } of outbox.waitingFor(name)) await outbox.settle(id, name, 'there is no such notifier any more')
+  }
+}
+
+async function callersOf(options: NotificationsOptions): Promise<Map<string, Caller>> {
+  const callers = new Map<string, Caller>()
+  for (const [index, config] of options.config.notifiers.entries()) {
+    const { name, callbackOIDC, signingSecretFile } = config
+    if (callbackOIDC.issuer === '' && signingSecretFile === '') continue
+    const bearer =
+      callbackOIDC.issuer === '' ? null : await openBearer(callbackOIDC, { ...options, caPEM: options.extraCA })
+    callers.set(name, { config, field: `notifiers[${index}]`, bearer })
+  }
+  return callers
+}
