@@ -1,31 +1,21 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { fuzzTarget } from '../../../../test/fuzz/target.ts'
+import type { GuardConfig } from './config.ts'
 import { published } from './testing/classifiers.ts'
+import { testGuard } from './testing/config.ts'
 import { textOf } from './texts.ts'
 import { typeOf } from './types/types.ts'
 import { windowsOf } from './windows.ts'
 
 const json = fc.jsonValue({ maxDepth: 5 })
-const config = {
-  name: 'g',
+const config: GuardConfig = {
+  ...testGuard,
   url: 'https://guard.example/guardrail/a/version/1/apply',
-  apiKeyFile: '',
-  on: [],
-  namespaces: [],
-  servers: [],
-  tools: [],
-  threshold: 0.5,
-  label: 'l',
-  action: 'taint',
-  timeoutMs: 1,
-  failOpen: true,
   maxBytes: 64,
   scorePath: 'results.0.score',
-  positiveIndex: 1,
   region: 'eu-central-1',
-  model: '',
-} as const
+}
 
 /** An answer that is right, with one member put in another place. */
 const nearly = fc

@@ -5,8 +5,10 @@ import type { Guards } from './guards.ts'
 import type { Brought } from './stage.ts'
 import { textOfMessage } from './texts.ts'
 
+type Readers = Pick<Guards, 'none' | 'of' | 'judge'>
+
 /** Has guards read what tools answer. Each message of a stream waits for them, so nothing bad leaves before it is known to be. */
-export function createGuardReview(guards: Guards, brought: Brought): Review<'identity' | 'target'> {
+export function createGuardReview(guards: Readers, brought: Brought): Review<'identity' | 'target'> {
   return review({
     name: 'guard',
     needs: ['identity', 'target'],
@@ -20,14 +22,14 @@ export function createGuardReview(guards: Guards, brought: Brought): Review<'ide
 }
 
 class Reading implements Running, Marking {
-  readonly #guards: Guards
+  readonly #guards: Readers
   readonly #call: Call<'identity' | 'target'>
   readonly #reading: readonly Guard[]
   readonly cleared: readonly string[] = []
   added: readonly string[]
 
   constructor(
-    guards: Guards,
+    guards: Readers,
     call: Call<'identity' | 'target'>,
     { reading, before }: { readonly reading: readonly Guard[]; readonly before: readonly string[] },
   ) {
@@ -42,7 +44,7 @@ class Reading implements Running, Marking {
   }
 
   frame(frame: Frame): Passed {
-    const text = this.#reading.length === 0 ? '' : textOfMessage(frame.value)
+    const text = this.#reading.length === 0 ? '' : textIn(frame)
     return text === '' ? [frame] : this.#read(frame, text)
   }
 
@@ -56,4 +58,10 @@ class Reading implements Running, Marking {
     this.added = [...this.added, ...judged]
     return [frame]
   }
+}
+
+/** Of what is no JSON, such as the page of an error, whatever arrives; a sign of life has none. */
+function textIn({ value, raw, role }: Frame): string {
+  if (value !== undefined || raw === null || role === 'progress') return textOfMessage(value)
+  return Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength).toString('utf8')
 }

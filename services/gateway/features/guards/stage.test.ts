@@ -6,39 +6,17 @@ import { type Body, type RedactedView, unresolved } from '../../call/index.ts'
 import { testCall } from '../../call/testing/call.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
 import { admitted } from '../../pipeline/stage.ts'
-import type { GuardConfig } from './config.ts'
 import { Guard } from './guard.ts'
 import { Guards } from './guards.ts'
 import { createGuardStage } from './stage.ts'
+import { testGuard } from './testing/config.ts'
 import { typeOf } from './types/types.ts'
-
-const config: GuardConfig = {
-  name: 'g',
-  type: 'http-json',
-  url: 'https://guard.example/judge',
-  model: '',
-  apiKeyFile: '',
-  on: ['toolArgs', 'llmPrompt'],
-  namespaces: [],
-  servers: [],
-  tools: [],
-  threshold: 0.5,
-  label: 'l',
-  action: 'taint',
-  timeoutMs: 300,
-  failOpen: true,
-  maxBytes: 16_384,
-  scorePath: 'score',
-  category: '',
-  positiveIndex: 1,
-  region: '',
-}
 
 /** What a guard is asked about a call with this body. */
 async function askedAbout(body: Body | null, redacted: RedactedView | null, kind: 'mcp' | 'model' = 'mcp') {
   const asked: string[] = []
   const guard = new Guard({
-    config,
+    config: { ...testGuard, on: ['toolArgs', 'llmPrompt'] },
     type: typeOf('http-json', {}),
     dialer: {
       fetchBytes: async (_, __, { body: text }) => {

@@ -1,8 +1,14 @@
-/** Members that hold no text for a reader: binary content, and what it is. */
-const NO_TEXT: ReadonlySet<string> = new Set(['blob', 'mimeType'])
+/** Base64 on one line. Whatever is called binary and reads otherwise is text: servers choose the names of members. */
+const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/
+
+/** Members that hold no text for a reader, as long as they hold what they are for: binary content, and what it is. */
+const NO_TEXT: ReadonlyMap<string, RegExp> = new Map([
+  ['blob', BASE64],
+  ['mimeType', /^[\w.+-]{1,127}\/[\w.+-]{1,127}(?:; ?[\w-]{1,32}=[\w.-]{1,64})?$/],
+])
 
 /** Content that stands in a URL, and is no text. */
-const INLINE_DATA = /^data:[^,]{0,256};base64,/
+const INLINE_DATA = /^data:[^,\s]{0,256};base64,[A-Za-z0-9+/_-]*={0,2}$/
 
 /**
  * All text in a JSON value, in its order, with line ends between: what a model would read of it. A member's name counts where it is prose,
@@ -14,11 +20,14 @@ export function textOf(value: unknown): string {
   return [...texts].join('\n')
 }
 
-/** The text of a message of JSON-RPC: of its result, its error, or what it tells or asks. Empty for a mere sign of life. */
+/**
+ * The text of a message of JSON-RPC: of its result, its error, or what it tells or asks. Empty for a mere sign of life. Of what is no such
+ * message all text counts.
+ */
 export function textOfMessage(message: unknown): string {
-  if (typeof message !== 'object' || message === null) return ''
   const { result, error, params, method } = members(message)
   if (result !== undefined || error !== undefined) return textOf([result, error])
+  if (method === undefined) return textOf(message)
   // The rest of it is for the client: which call it is about, and how far that is.
   return method === 'notifications/progress' ? textOf(members(params).message) : textOf(params)
 }
@@ -35,8 +44,9 @@ function collect(value: unknown, texts: Set<string>): void {
   } else if (typeof value === 'object' && value !== null) {
     const isBinary = 'mimeType' in value && 'data' in value
     for (const [name, member] of Object.entries(value)) {
-      if (NO_TEXT.has(name) || (isBinary && name === 'data')) continue
-      if (name.includes(' ')) texts.add(name)
+      const noText = isBinary && name === 'data' ? BASE64 : NO_TEXT.get(name)
+      if (typeof member === 'string' && noText?.test(member) === true) continue
+      if (/\s/.test(name)) texts.add(name)
       collect(member, texts)
     }
   }

@@ -1,3 +1,4 @@
+import { parseStrict } from '@plat/core'
 import { type AwsCredentials, signAws } from '@plat/http'
 import { at, elements } from './json.ts'
 import { type GuardType, posted } from './type.ts'
@@ -55,10 +56,10 @@ export function bedrockGuardrail(ofEnvironment: AwsCredentials | null): GuardTyp
   }
 }
 
-/** Null: the text is no JSON of credentials, and so an API key. */
+/** Null: the text is no JSON of credentials, and so an API key. Throws without a word of it: JSON.parse would quote the secret. */
 function credentialsIn(text: string): AwsCredentials | null {
   if (!text.startsWith('{')) return null
-  const value: unknown = JSON.parse(text)
+  const value: unknown = parseStrict(text)
   const accessKeyId = at(value, 'AccessKeyId')
   const secretAccessKey = at(value, 'SecretAccessKey')
   const sessionToken = at(value, 'SessionToken')
