@@ -27,35 +27,56 @@ export function syslogReceiver({ config, dialer, material, clock }: SyslogParts)
       return `${Buffer.byteLength(message)} ${message}`
     },
     async deliver(batch) {
+      const began = clock.monotonic()
       const socket = await dialer.connect(target, 'sink', { ...(await material.trust()), timeoutMs })
-      const reason = await said(socket, batch.map(({ text }) => text).join(''), { clock, timeoutMs })
+      const roundTripMs = clock.monotonic() - began
+      const text = batch.map(({ text }) => text).join('')
+      const reason = await new Talk({ socket, clock, timeoutMs, roundTripMs }).say(text)
       return reason === null ? { kind: 'accepted' } : { kind: 'failed', reason }
     },
   }
 }
 
-/** Says it all and waits until the other side has heard it; a text says why that is not known. */
-function said(socket: Socket, text: string, { clock, timeoutMs }: { clock: Clock; timeoutMs: number }) {
-  return new Promise<string | null>((resolve) => {
-    const end = (reason: string | null) => {
-      cancel()
-      socket.destroy()
-      resolve(reason)
-    }
+interface TalkParts {
+  readonly socket: Socket
+  readonly clock: Clock
+  readonly timeoutMs: number
+  /** No less than what a round trip takes. */
+  readonly roundTripMs: number
+}
+
+/** One connection, from the first byte of a batch to the end of both sides. */
+class Talk {
+  readonly #parts: TalkParts
+  readonly #over = Promise.withResolvers<string | null>()
+  #isSaid = false
+
+  constructor(parts: TalkParts) {
+    this.#parts = parts
+  }
+
+  /** Says it all and waits until the other side has heard it; a text says why that is not known. */
+  async say(text: string): Promise<string | null> {
+    const { socket, clock, timeoutMs, roundTripMs } = this.#parts
+    const over = (reason: string | null) => this.#over.resolve(reason)
     const cancel = clock.after(timeoutMs, () =>
-      end(`the receiver has not closed the connection after a batch within ${timeoutMs} ms`),
+      over(`the receiver has not closed the connection after a batch within ${timeoutMs} ms`),
     )
-    let isSaid = false
-    const finish = () => {
-      isSaid = true
-      socket.end()
-    }
-    socket.on('error', (error) => end(error.message))
-    socket.on('close', () => end('the connection was closed before the batch was heard'))
-    // Whoever closes first may have missed the rest.
-    socket.on('end', () => end(isSaid ? null : 'the receiver closed the connection before the end of a batch'))
+    socket.on('error', (error) => over(error.message))
+    socket.on('close', () => over('the connection was closed before the batch was heard'))
+    socket.on('end', () => over(this.#isSaid ? null : 'the receiver closed the connection before the end of a batch'))
     // A receiver of syslog says nothing; what it says is not kept.
     socket.resume()
-    socket.write(text, finish)
-  })
+    // Whoever closes without having read does so, or is told to, within a round trip: only after that does an end mean "heard".
+    socket.write(text, () => clock.after(roundTripMs, () => this.#end()))
+    const reason = await this.#over.promise
+    cancel()
+    socket.destroy()
+    return reason
+  }
+
+  #end(): void {
+    this.#isSaid = true
+    this.#parts.socket.end()
+  }
 }

@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer as createHttpServer, type IncomingHttpHeaders, type RequestListener } from 'node:http'
+import { createServer as createHttpsServer } from 'node:https'
+import { createServer, type Server, type Socket } from 'node:net'
+import type { TestContext } from 'node:test'
+import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
+import { createAuthority, type Issued } from '@plat/testkit/authority'
+import { parseFrames, parseSyslog, type SyslogMessage } from './rfc5424.ts'
+
+/** Listens on loopback until the test ends. Answers the port. */
+async function listening(t: TestContext, server: Server): Promise<number> {
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => {
+    server.close()
+    for (const socket of sockets) socket.destroy()
+  })
+  const bound = server.address()
+  assert.ok(bound !== null && typeof bound === 'object')
+  return bound.port
+}
+
+/** A request as it came. */
+export interface Posted {
+  readonly method: string
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+  readonly body: string
+}
+
+export interface HttpAnswer {
+  readonly status: number
+  readonly body?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export interface HttpGround {
+  readonly url: string
+  readonly posted: Posted[]
+  answers: (request: Posted) => HttpAnswer
+}
+
+/** An HTTP server that keeps what it was sent. With `tls` it is one of HTTPS. */
+export async function httpGround(t: TestContext, tls: TlsOptions | null = null): Promise<HttpGround> {
+  const posted: Posted[] = []
+  const ground: { answers: HttpGround['answers'] } = { answers: () => ({ status: 200 }) }
+  const listener: RequestListener = async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk)
+    const one = {
+      method: request.method ?? '',
+      path: request.url ?? '',
+      headers: request.headers,
+      body: Buffer.concat(chunks).toString('utf8'),
+    }
+    posted.push(one)
+    const { status, body = '', headers = {} } = ground.answers(one)
+    response.writeHead(status, headers).end(body)
+  }
+  const server = tls === null ? createHttpServer(listener) : createHttpsServer(tls, listener)
+  const port = await listening(t, server)
+  return Object.assign(ground, { url: `${tls === null ? 'http' : 'https'}://127.0.0.1:${port}`, posted })
+}
+
+export interface SyslogGround {
+  readonly port: number
+  readonly messages: SyslogMessage[]
+  /** Connections so far. */
+  connections: number
+  /** What it does with a connection; it reads to the end and closes until told otherwise. */
+  behaves: 'well' | 'closes at once' | 'never closes'
+}
+
+/** A syslog server that keeps to the letter: frames by length, messages of RFC 5424. With `tls` it is one of RFC 5425. */
+export async function syslogGround(t: TestContext, tls: TlsOptions | null = null): Promise<SyslogGround> {
+  const ground: SyslogGround & { port: number } = { port: 0, messages: [], connections: 0, behaves: 'well' }
+  const serve = (socket: Socket) => {
+    ground.connections++
+    socket.on('error', () => {})
+    if (ground.behaves === 'closes at once') {
+      socket.destroy()
+      return
+    }
+    let bytes = Buffer.alloc(0)
+    socket.on('data', (chunk: Buffer) => {
+      const { messages, rest } = parseFrames(Buffer.concat([bytes, chunk]))
+      bytes = Buffer.from(rest)
+      ground.messages.push(...messages.map(parseSyslog))
+    })
+    socket.on('end', () => {
+      assert.equal(bytes.length, 0, 'a connection ends after a whole message')
+      if (ground.behaves === 'well') socket.end()
+    })
+  }
+  const options = { allowHalfOpen: true }
+  ground.port = await listening(
+    t,
+    tls === null ? createServer(options, serve) : createTlsServer({ ...options, ...tls }, serve),
+  )
+  return ground
+}
+
+/** An authority, a receiver's certificate below it, and a client's. */
+export async function certificates() {
+  const root = await createAuthority({ name: 'root', now: Date.now() })
+  const server = await root.issue({ name: 'siem', dnsNames: ['siem.example'] })
+  const client = await root.issue({ name: 'plat' })
+  return {
+    ca: root.pem,
+    client: { cert: client.pem, key: keyOf(client) },
+    /** What a server asks for that wants to see its client's certificate. */
+    tls: { cert: server.pem, key: keyOf(server), ca: root.pem, requestCert: true, rejectUnauthorized: true },
+  }
+}
+
+function keyOf({ privateKey }: Issued): string {
+  return String(privateKey.export({ type: 'pkcs8', format: 'pem' }))
+}
