@@ -17,3 +17,4 @@ export { type Exchange, type Listener, type ListenOptions, listen, type RawRoute
 export { mountProbes, type Probes } from './serve/probes.ts'
 export type { TlsOptions } from './serve/tls.ts'
 export { type AwsCredentials, type AwsRequest, awsCredentialsOf, signAws } from './sign/aws.ts'
+export { type OciKey, type OciRequest, signOci } from './sign/oci.ts'

@@ -8,7 +8,7 @@ export interface FetchOptions {
   /** Milliseconds for the whole of it: connection, head and body. */
   readonly timeoutMs: number
   /** Default GET. */
-  readonly method?: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Names in lower case. */
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | Uint8Array

@@ -21,8 +21,11 @@ export type Purpose =
   | 'push'
   | 'card'
 
-/** `public`: only addresses of the public internet. `configured`: anything but the metadata services of clouds. */
-export type AddressPolicy = 'configured' | 'public'
+/**
+ * `public`: only addresses of the public internet. `configured`: anything but the metadata services of clouds. `metadata`: those as well,
+ * for whoever asks them for the credentials of this very machine.
+ */
+export type AddressPolicy = 'configured' | 'public' | 'metadata'
 
 /** The address policy of each purpose. */
 export const addressPolicies: Readonly<Record<Purpose, AddressPolicy>> = {
@@ -36,10 +39,10 @@ export const addressPolicies: Readonly<Record<Purpose, AddressPolicy>> = {
   policy: 'configured',
   sink: 'configured',
   cloud: 'configured',
+  search: 'configured',
+  metadata: 'metadata',
   web: 'public',
   egress: 'public',
   push: 'public',
-  search: 'configured',
-  metadata: 'metadata',
   card: 'public',
 }

@@ -6,7 +6,6 @@ import { endpointFaults, NOT_BUILT } from './providers.ts'
 /** The name of a static route; it stands in `/llm/<route>/v1` and in the scope `models:<route>`. */
 const ROUTE_NAME = '^(?!plat-)[A-Za-z0-9][A-Za-z0-9._-]{0,62}$'
 
-const unbuilt = { built: false } as const
 const names = (description: string) => Type.Array(Type.String({ minLength: 1 }), { default: [], description })
 
 const JURISDICTION = '^(?:[A-Za-z]{2}(?:-[A-Za-z0-9]{1,8})*)?$'
@@ -21,7 +20,7 @@ const endpointKeys = () => ({
     },
   ),
   mode: key.text('Variant of the provider; default its first.'),
-  upstream: key.url('Base URL including `/v1`; bedrock and vertex have one for each region.'),
+  upstream: key.url('Base URL including `/v1`; required for openai and azure-openai.'),
   model: Type.String({ default: '', description: 'Forced into each request that names no alias.' }),
   apiKeyFile: Type.String({
     default: '',
@@ -34,7 +33,7 @@ const endpointKeys = () => ({
     description: 'Where the endpoint runs: ISO 3166 code.',
   }),
   region: key.text('Provider region.'),
-  project: key.text('Cloud project.'),
+  project: key.text('Cloud project; with oci-genai a compartment or project, default the tenancy.'),
   apiVersion: key.text(
     'Version of the provider API; default `2024-10-21` for azure-openai, `2023-06-01` for anthropic.',
     '',
@@ -45,7 +44,7 @@ const endpointKeys = () => ({
     {
       type: Type.Enum(['', 'api-key', 'bearer', 'aws-sigv4', 'gcp', 'azure-entra', 'oci', 'none'], {
         default: '',
-        description: 'Default `api-key` when `apiKeyFile` is set.',
+        description: 'Default `api-key` when `apiKeyFile` is set, else per provider.',
       }),
       tokenFile: key.file('Token of type `bearer`, re-read each reload.'),
       tokenEnv: key.text(
@@ -169,30 +168,25 @@ export const cloudCredentialsBlock = {
     aws: key.group(
       {
         region: key.text('Default `$AWS_REGION`, then `$AWS_DEFAULT_REGION`.'),
-        imds: Type.Boolean({ default: false, ...unbuilt, description: 'Ask the metadata service of the machine.' }),
-        partitionDNSSuffix: Type.String({
-          default: '',
-          ...unbuilt,
-          description: 'Suffix of a partition that is not known.',
-        }),
-        stsEndpoint: Type.String({ default: '', ...unbuilt, description: 'Instead of the usual one.' }),
+        imds: Type.Boolean({ default: false, description: 'Ask the metadata service of the machine (IMDSv2).' }),
+        partitionDNSSuffix: key.text('Domain of a partition that is not known; default as the region has it.'),
+        stsEndpoint: key.url('Instead of the regional one.'),
       },
       'AWS.',
     ),
     azure: key.group(
       {
-        managedIdentity: Type.Boolean({ default: false, ...unbuilt, description: 'The identity of the machine.' }),
-        identityBinding: Type.Boolean({ default: false, ...unbuilt, description: 'Identity bindings of the cluster.' }),
+        managedIdentity: Type.Boolean({ default: false, description: 'The identity of the machine or app.' }),
+        identityBinding: Type.Boolean({
+          default: false,
+          description: 'Identity bindings of AKS: the federated token goes to `$AZURE_KUBERNETES_TOKEN_PROXY`.',
+        }),
       },
       'Azure.',
     ),
     gcp: key.group(
       {
-        metadataHost: Type.String({
-          default: '',
-          ...unbuilt,
-          description: 'Default `$GCE_METADATA_HOST`, else `169.254.169.254`.',
-        }),
+        metadataHost: key.text('Default `$GCE_METADATA_HOST`, else `169.254.169.254`.'),
       },
       'Google Cloud.',
     ),

@@ -1,5 +1,6 @@
 import type { ModelEndpointEntry } from '@plat/resources/rendered'
-import { type AwsSigning, baseOf, credentialSources, type Wire, wireOf } from './providers.ts'
+import { type CredentialSource, credentialSource } from './credentials/source.ts'
+import { baseOf, type Clouds, regionOf, type Wire, wireOf } from './providers.ts'
 
 /** One place that answers the calls of a route: the route's own, or one of its fallbacks. */
 export interface RouteEndpoint {
@@ -13,10 +14,8 @@ export interface RouteEndpoint {
   readonly provider: string
   /** Base URL including `/v1`, without a slash at its end. */
   readonly upstream: string
-  /** Where the key or token that it is presented stands: a file, or `env:` and a variable; null: it takes none. */
-  readonly apiKeyFile: string | null
-  /** Null: requests are not signed. */
-  readonly signing: AwsSigning | null
+  /** How it learns that it is the gateway who asks. */
+  readonly credential: CredentialSource
   /** Requests that it may be sent in a minute; null: unlimited. */
   readonly requestsPerMinute: number | null
   readonly wire: Wire
@@ -31,8 +30,7 @@ interface Place {
   readonly route: string
   readonly aliases: ReadonlyMap<string, string>
   readonly isFallback: boolean
-  /** Region of AWS where an entry names none. */
-  readonly awsRegion: string
+  readonly clouds: Clouds
 }
 
 /**
@@ -40,10 +38,8 @@ interface Place {
  * asked for a translated name, else for its own, else as the caller asked. A fallback has other names for its models, so its own comes
  * before a translated one.
  */
-export function endpointOf({ route, aliases, isFallback, awsRegion }: Place, entry: ModelEndpointEntry): RouteEndpoint {
-  const region = entry.region || awsRegion
-  const upstream = baseOf(entry, region)
-  const { key, signing } = credentialSources(entry, region)
+export function endpointOf({ route, aliases, isFallback, clouds }: Place, entry: ModelEndpointEntry): RouteEndpoint {
+  const upstream = baseOf(entry, clouds)
   const model = entry.model || null
   const wire = wireOf(entry)
   return {
@@ -52,8 +48,7 @@ export function endpointOf({ route, aliases, isFallback, awsRegion }: Place, ent
     route,
     provider: wire.provider,
     upstream,
-    apiKeyFile: key,
-    signing,
+    credential: credentialSource(entry, regionOf(entry, clouds)),
     requestsPerMinute: entry.requestsPerMinute || null,
     wire,
     jurisdiction: entry.jurisdiction || null,

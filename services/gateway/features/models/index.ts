@@ -7,9 +7,10 @@ import type { Outcome, Snapshot, Snapshots, Target } from '../../call/index.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { Choice, type ChoiceOptions } from './choice.ts'
 import { Circuits } from './circuits.ts'
+import type { CloudConfig } from './credentials/cloud.ts'
+import { EndpointCredentials } from './credentials/credentials.ts'
 import { decodeModels } from './decode.ts'
 import type { RouteEndpoint } from './endpoint.ts'
-import { KeyFiles } from './keys.ts'
 import { startProbes } from './probes.ts'
 import { buildRoutes, type Route, type Routes } from './registry.ts'
 import { createModelResolve, routesSlot } from './stage.ts'
@@ -23,7 +24,7 @@ export interface ModelsOptions {
     readonly modelsFile: string
     readonly models: Readonly<Record<string, ModelRouteEntry>>
     readonly policyReloadSeconds: number
-    readonly cloudCredentials: { readonly aws: { readonly region: string } }
+    readonly cloudCredentials: CloudConfig
     readonly modelRouting: Readonly<Record<'failureThreshold' | 'cooldownSeconds' | 'probeIntervalSeconds', number>> &
       ChoiceOptions
   }
@@ -31,7 +32,7 @@ export interface ModelsOptions {
   readonly env: NodeJS.ProcessEnv
   /** Nothing is probed where data must not go. */
   readonly residency?: { fault(snapshot: Snapshot, place: Pick<Target, 'jurisdiction' | 'dataClass'>): string | null }
-  /** For probes. */
+  /** For probes, and to ask clouds for credentials. */
   readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly extraCA: string | null
   readonly snapshots: Snapshots
@@ -55,8 +56,8 @@ export interface Models {
   route(snapshot: Snapshot, key: string): Route | null
   /** Where the calls of a target may be answered: at any endpoint of its route; of any other target, where it says itself. */
   places(snapshot: Snapshot, target: Target): readonly Pick<Target, 'jurisdiction' | 'dataClass'>[]
-  /** The key that an endpoint is presented; null: its file holds none that can be read. */
-  apiKey(path: string): string | null
+  /** What endpoints are shown. */
+  readonly credentials: EndpointCredentials
   /** Whether data of this class may go to a model. */
   allows(dataClass: Target['dataClass'], model: string): boolean
   /** The endpoints of a route in the order in which a session of this tier asks them. */
@@ -76,10 +77,11 @@ export function createModels(options: ModelsOptions): Models {
   const { config, snapshots, clock, log, metrics } = options
   const path = config.modelsFile
   const everyMs = config.policyReloadSeconds * 1000
-  const keys = new KeyFiles(log, options.env)
-  const apiKey = (file: string) => keys.key(file)
   const { failureThreshold, cooldownSeconds, probeIntervalSeconds } = config.modelRouting
-  const awsRegion = config.cloudCredentials.aws.region || options.env.AWS_REGION || options.env.AWS_DEFAULT_REGION || ''
+  const { aws, ...others } = config.cloudCredentials
+  const region = aws.region || options.env.AWS_REGION || options.env.AWS_DEFAULT_REGION || ''
+  const credentials = new EndpointCredentials({ ...options, config: { ...others, aws: { ...aws, region } } })
+  const clouds = { awsRegion: region, awsSuffix: aws.partitionDNSSuffix }
   const choice = new Choice(config.modelRouting)
   const circuits = new Circuits({
     clock,
@@ -89,8 +91,8 @@ export function createModels(options: ModelsOptions): Models {
     failed: (route, endpoint) => metrics.endpointFailed(route, endpoint),
   })
   const publish = async (routes: Routes) => {
-    // Keys first: a route is not served before its key is there.
-    await keys.follow(routes.keyFiles)
+    // Credentials first: a route is not served before its own are there.
+    await credentials.follow(routes.endpoints)
     snapshots.publish(routesSlot, routes)
     circuits.keep(new Set(routes.endpoints.map(({ key }) => key)))
     metrics.routes(routes.size)
@@ -100,32 +102,44 @@ export function createModels(options: ModelsOptions): Models {
   const onBytes = async (bytes: Uint8Array | null) => {
     const decoded = bytes === null ? null : decodeModels(bytes)
     if (decoded !== null && !decoded.ok) return failed(decoded.problems)
-    await publish(buildRoutes(decoded?.file ?? null, config.models, awsRegion))
+    await publish(buildRoutes(decoded?.file ?? null, config.models, clouds))
     log.info({ path, routes: snapshots.current.get(routesSlot).size }, 'model routes loaded')
   }
   const onError = (error: unknown) => failed([error instanceof Error ? error.message : 'cannot be read'])
   const watch = path === '' ? null : watchFile({ path, everyMs, clock, onBytes, onError })
   const endpoints = () => reachable(snapshots.current, options)
-  const stopProbing = startProbes({ ...options, apiKey, circuits, endpoints, everyMs: probeIntervalSeconds * 1000 })
-  const stopReading = clock.every(everyMs, () => void keys.refresh())
-  snapshots.publish(routesSlot, buildRoutes(null, config.models, awsRegion))
+  const stopProbing = startProbes({
+    ...options,
+    credentials,
+    circuits,
+    endpoints,
+    everyMs: probeIntervalSeconds * 1000,
+  })
+  const stopReading = clock.every(everyMs, () => void credentials.refresh())
+  snapshots.publish(routesSlot, buildRoutes(null, config.models, clouds))
   metrics.routes(snapshots.current.get(routesSlot).size)
   return {
-    stage: createModelResolve({ snapshots, apiKey, settled: metrics.settled, choice }),
+    stage: createModelResolve({
+      snapshots,
+      isReady: (one) => credentials.isReady(one),
+      settled: metrics.settled,
+      choice,
+    }),
     route: (snapshot, key) => snapshot.get(routesSlot).route(key),
     places: placesOf,
-    apiKey,
+    credentials,
     allows: (dataClass, model) => choice.allows(dataClass, model),
     inOrder: (route, tier) => choice.inOrder(route, tier),
     circuits,
     async check() {
-      await keys.follow(snapshots.current.get(routesSlot).keyFiles)
+      await credentials.follow(snapshots.current.get(routesSlot).endpoints)
       await watch?.check()
     },
     close() {
       stopReading()
       stopProbing()
       watch?.stop()
+      credentials.close()
     },
   }
 }

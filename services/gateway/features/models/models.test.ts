@@ -10,6 +10,7 @@ import { until } from '@plat/testkit/until'
 import { type Body, type Call, type Identity, isDenial, type Operation, Snapshots } from '../../call/index.ts'
 import { testCall } from '../../call/testing/call.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
+import { noClouds } from './credentials/testing.ts'
 import { decodeModels } from './decode.ts'
 import { createModels, type ModelsOptions } from './index.ts'
 import { buildRoutes } from './registry.ts'
@@ -75,7 +76,7 @@ async function started(t: TestContext, { models = {}, file, log = silentLog, rou
     dataClassModels: {},
     ...routing,
   }
-  const config = { modelsFile, models, policyReloadSeconds: 2, modelRouting, cloudCredentials: { aws: { region: '' } } }
+  const config = { modelsFile, models, policyReloadSeconds: 2, modelRouting, cloudCredentials: noClouds }
   const dialer = { fetchBytes: () => assert.fail('nothing is probed') }
   const made = createModels({ config, snapshots, clock, log, metrics, dialer, extraCA: null, env: {} })
   t.after(async () => {
@@ -151,11 +152,11 @@ test('a fallback inherits nothing, so its own model comes before a translated na
   }).route('r')
   const [first, free, own] = route?.endpoints ?? assert.fail('no route')
   assert.deepEqual(
-    [first, free, own].map((endpoint) => [endpoint?.upstream, endpoint?.apiKeyFile, endpoint?.modelFor('fast')]),
+    [first, free, own].map((endpoint) => [endpoint?.upstream, endpoint?.credential, endpoint?.modelFor('fast')]),
     [
-      ['http://static.example/v1', '/key', 'real'],
-      ['http://other.example/v1', null, 'real'],
-      ['http://other.example/v1', null, 'own'],
+      ['http://static.example/v1', { kind: 'key', source: '/key' }, 'real'],
+      ['http://other.example/v1', { kind: 'none' }, 'real'],
+      ['http://other.example/v1', { kind: 'none' }, 'own'],
     ],
   )
   assert.deepEqual([first?.modelFor('x'), free?.modelFor('x'), own?.modelFor('x')], ['forced', 'x', 'own'])
@@ -223,7 +224,7 @@ test('a changed file counts at the next look, a bad one leaves the good one in f
   await made.check()
   const call = { ...callOf(snapshots, 'default.a') }
   assert.equal(typeof (await ask('default.a')), 'object')
-  await write('{"version":1,"models":{"default.a":{"upstream":"http://x/v1","provider":"gemini"}}}')
+  await write('{"version":1,"models":{"default.a":{"upstream":"http://x/v1","provider":"ctxengine"}}}')
   await made.check()
   assert.equal(typeof (await ask('default.a')), 'object')
   assert.match(JSON.stringify(told), /models\[default\.a\]\.provider: not built yet in this version/)
@@ -236,13 +237,23 @@ test('a changed file counts at the next look, a bad one leaves the good one in f
   assert.equal(still?.code, 'unknown_route')
 })
 
-test('each part of a route that is not built refuses the file, by its name', () => {
+test('each part of a route that is not built or means nothing refuses the file, by its name', () => {
   const notBuilt = 'not built yet in this version'
   const parts: readonly (readonly [more: object, problem: string])[] = [
-    [{ provider: 'gemini' }, `provider: ${notBuilt}`],
-    [{ provider: 'bedrock' }, `mode: ${notBuilt}`],
-    [{ provider: 'anthropic', mode: 'vertex' }, `mode: ${notBuilt}`],
-    [{ auth: { type: 'oci' } }, `auth.type: ${notBuilt}`],
+    [{ provider: 'ctxengine' }, `provider: ${notBuilt}`],
+    [{ provider: 'anthropic', mode: 'converse' }, 'mode: is no variant of the provider anthropic'],
+    [
+      { provider: 'anthropic', mode: 'bedrock', apiVersion: '1' },
+      'apiVersion: has no meaning for the provider anthropic',
+    ],
+    [{ provider: 'gemini', region: 'eu-1' }, 'region: has no meaning for the provider gemini'],
+    [{ provider: 'vertex', region: 'eu-1' }, 'project: is required with provider vertex'],
+    [{ auth: { type: 'oci' } }, 'auth.type: has no meaning for the provider openai'],
+    [{ auth: { type: 'azure-entra' } }, 'auth.type: has no meaning for the provider openai'],
+    [
+      { provider: 'bedrock', auth: { type: 'aws-sigv4', accessKeyIdFile: '/id' } },
+      'auth.secretAccessKeyFile: and auth.accessKeyIdFile go together',
+    ],
     [{ auth: { type: 'gcp' } }, 'auth.type: has no meaning for the provider openai'],
     [{ mode: 'native' }, 'mode: is no variant of the provider openai'],
     [{ region: 'eu-1' }, 'region: has no meaning for the provider openai'],
@@ -260,7 +271,7 @@ test('each part of a route that is not built refuses the file, by its name', () 
     const decoded = decodeModels(Buffer.from(JSON.stringify(file)))
     assert.deepEqual(decoded, { ok: false, problems: [`models[default.a].${problem}`] })
   }
-  const fallbacks = [{ upstream: 'http://x/v1', provider: 'gemini' }]
+  const fallbacks = [{ upstream: 'http://x/v1', provider: 'ctxengine' }]
   const nested = decodeModels(
     Buffer.from(JSON.stringify({ version: 1, models: { 'default.a': { ...entry, fallbacks } } })),
   )
@@ -289,13 +300,18 @@ test('a key is read from its file, again when it changes, and never guessed', as
   await writeFile(good, 'sk-first\n')
   await writeFile(broken, 'two words')
   const models = { open: { ...fixed, apiKeyFile: good }, mine: { ...fixed, apiKeyFile: broken } }
-  const { made, clock, ask } = await started(t, { models, log })
+  const { made, clock, ask, snapshots } = await started(t, { models, log })
+  const shown = (name: 'open' | 'mine') => {
+    const [endpoint] = made.route(snapshots.current, name)?.endpoints ?? assert.fail(name)
+    const request = { origin: 'http://static.example', path: '/v1/models', method: 'GET', body: null, at: 0 }
+    return made.credentials.headers(endpoint, request).authorization
+  }
   assert.equal(await ask('mine'), 'upstream_credential')
   assert.equal(typeof (await ask('open')), 'object')
-  assert.deepEqual([made.apiKey(good), made.apiKey(broken), made.apiKey('/other')], ['sk-first', null, null])
+  assert.deepEqual([shown('open'), shown('mine')], ['Bearer sk-first', undefined])
   await writeFile(good, 'sk-second')
   await clock.advance(2000)
-  await until(() => made.apiKey(good) === 'sk-second', 'the second key')
+  await until(() => shown('open') === 'Bearer sk-second', 'the second key')
   assert.equal(told.length, 1, 'an unreadable key is told once')
   assert.ok(!told.join('').includes('two words'))
 })
@@ -314,8 +330,9 @@ test('a model that the class of the data may not go to is refused, unless anothe
 
 test('clouds have a base URL for each region', () => {
   // Shows D3.route.region, D3.route.project
+  const clouds = { awsRegion: 'eu-north-1', awsSuffix: '' }
   const upstreamOf = (entry: Partial<ModelRouteEntry>) =>
-    buildRoutes(null, { r: { upstream: '', mode: 'openai', ...entry } }, 'eu-north-1').route('r')?.endpoints[0].upstream
+    buildRoutes(null, { r: { upstream: '', mode: 'openai', ...entry } }, clouds).route('r')?.endpoints[0].upstream
   const bedrock = 'https://bedrock-runtime.eu-north-1.amazonaws.com/openai/v1'
   assert.equal(upstreamOf({ provider: 'bedrock' }), bedrock)
   assert.equal(upstreamOf({ provider: 'bedrock', region: 'us-east-1' }), bedrock.replace('eu-north-1', 'us-east-1'))

@@ -34,7 +34,10 @@ test('probes ask each endpoint for its models with its key, open the circuit of 
   }
   const circuits = new Circuits({ clock, failureThreshold: 2, cooldownMs: 60_000, open: tell, failed() {} })
   const entry = { upstream: `http://127.0.0.1:${port}/v1`, apiKeyFile: '/key' }
-  const endpoint = endpointOf({ route: 'r', aliases: new Map(), isFallback: false, awsRegion: '' }, entry)
+  const endpoint = endpointOf(
+    { route: 'r', aliases: new Map(), isFallback: false, clouds: { awsRegion: '', awsSuffix: '' } },
+    entry,
+  )
   const endpoints = () => [endpoint]
   const stop = startProbes({
     clock,
@@ -43,7 +46,7 @@ test('probes ask each endpoint for its models with its key, open the circuit of 
     everyMs: 1000,
     circuits,
     endpoints,
-    apiKey: () => 'sk-probe',
+    credentials: { headers: () => ({ authorization: 'Bearer sk-probe' }) },
   })
   for (let round = 0; round < 2; round++) {
     const failure = told.next.promise

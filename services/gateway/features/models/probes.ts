@@ -1,6 +1,7 @@
 import type { Clock } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Circuits } from './circuits.ts'
+import type { EndpointCredentials } from './credentials/credentials.ts'
 import type { RouteEndpoint } from './endpoint.ts'
 
 /** How long one probe may take, in milliseconds. */
@@ -20,7 +21,7 @@ export interface ProbeOptions {
   readonly circuits: Circuits
   /** The endpoints that are served now. */
   readonly endpoints: () => readonly RouteEndpoint[]
-  readonly apiKey: (path: string) => string | null
+  readonly credentials: Pick<EndpointCredentials, 'headers'>
 }
 
 /**
@@ -52,16 +53,14 @@ async function round(options: ProbeOptions): Promise<void> {
 }
 
 /** Whether an endpoint answers at all: a refusal is an answer, trouble and too many requests are not. */
-async function lives({ upstream, apiKeyFile }: RouteEndpoint, options: ProbeOptions): Promise<boolean> {
-  const key = apiKeyFile === null ? null : options.apiKey(apiKeyFile)
-  const headers = { accept: 'application/json', ...(key !== null && { authorization: `Bearer ${key}` }) }
+async function lives(endpoint: RouteEndpoint, options: ProbeOptions): Promise<boolean> {
+  const { dialer, extraCA, clock, credentials } = options
+  const url = new URL(`${endpoint.upstream}/models`)
+  const request = { method: 'GET', origin: url.origin, path: url.pathname, body: null, at: clock.now() }
+  const headers = { accept: 'application/json', ...credentials.headers(endpoint, request) }
   const limits = { maxBytes: MAX_LIST_BYTES, timeoutMs: PROBE_TIMEOUT_MS, headers }
-  const { dialer, extraCA } = options
   try {
-    const { status } = await dialer.fetchBytes(`${upstream}/models`, 'model', {
-      ...limits,
-      ...(extraCA !== null && { caPEM: extraCA }),
-    })
+    const { status } = await dialer.fetchBytes(url, 'model', { ...limits, ...(extraCA !== null && { caPEM: extraCA }) })
     return status < 500 && status !== 408 && status !== 429
   } catch {
     return false

@@ -1,39 +1,57 @@
 import type { ModelEndpointEntry } from '@plat/resources/rendered'
+import { dnsSuffix } from './credentials/aws.ts'
+import { authTypeOf } from './credentials/source.ts'
 
-/** How one provider is spoken to. */
-interface Provider {
-  /** The variants that are built, the default first; empty: it has none. */
-  readonly modes: readonly string[]
+/** In which words an endpoint is asked and answers; `openai` stands for those of the caller, whatever they are. */
+export type Speaks = 'openai' | 'anthropic' | 'anthropic-bedrock' | 'anthropic-vertex' | 'converse' | 'gemini'
+
+/** One way to speak to a provider. */
+interface Variant {
+  readonly speaks: Speaks
   /** Endpoints of OpenAI's or Anthropic's API that it serves. */
   readonly methods: ReadonlySet<string>
   /** The header that carries a key, and what stands before the key. */
   readonly keyHeader: readonly [name: string, prefix: string]
-  /** The variant where a route names none, if that is not the first built one. */
-  readonly usualMode?: string
+  /** Whose keys and base URLs it has, beside those of its provider. */
+  readonly cloud: 'aws' | 'gcp' | 'oci' | null
 }
 
 const BEARER = ['authorization', 'Bearer '] as const
 const OPENAI = new Set(['chat/completions', 'completions', 'responses', 'embeddings', 'models'])
 const CHAT = new Set(['chat/completions'])
-const ANTHROPIC = new Set(['messages', 'messages/count_tokens', 'models'])
+const CHAT_AND_RESPONSES = new Set(['chat/completions', 'responses'])
+const ANTHROPIC = new Set(['messages', 'messages/count_tokens', 'models', 'chat/completions'])
+const ANTHROPIC_IN_CLOUD = new Set(['messages', 'chat/completions'])
 
-/** Every provider that is built (document 3, `provider` and `mode`). */
-const PROVIDERS = {
-  openai: { modes: [], methods: OPENAI, keyHeader: BEARER },
-  anthropic: { modes: ['direct'], methods: ANTHROPIC, keyHeader: ['x-api-key', ''] },
-  'azure-openai': { modes: ['v1', 'deployments'], methods: OPENAI, keyHeader: ['api-key', ''] },
-  bedrock: { modes: ['openai'], methods: CHAT, keyHeader: BEARER, usualMode: 'converse' },
-  vertex: { modes: ['openai'], methods: CHAT, keyHeader: BEARER, usualMode: 'native' },
-} as const satisfies Record<string, Provider>
+const plain: Variant = { speaks: 'openai', methods: OPENAI, keyHeader: BEARER, cloud: null }
+const azure: Variant = { ...plain, keyHeader: ['api-key', ''] }
+const gemini: Variant = { speaks: 'gemini', methods: CHAT, keyHeader: ['x-goog-api-key', ''], cloud: null }
 
-type ProviderName = keyof typeof PROVIDERS
+/** Every provider with its modes (document 3, `provider` and `mode`), the default first; `''`: it has none. */
+const PROVIDERS: Readonly<Record<string, Readonly<Record<string, Variant>>>> = {
+  openai: { '': plain },
+  'azure-openai': { v1: azure, deployments: azure },
+  anthropic: {
+    direct: { speaks: 'anthropic', methods: ANTHROPIC, keyHeader: ['x-api-key', ''], cloud: null },
+    vertex: { speaks: 'anthropic-vertex', methods: ANTHROPIC_IN_CLOUD, keyHeader: BEARER, cloud: 'gcp' },
+    bedrock: { speaks: 'anthropic-bedrock', methods: ANTHROPIC_IN_CLOUD, keyHeader: BEARER, cloud: 'aws' },
+  },
+  bedrock: {
+    converse: { speaks: 'converse', methods: CHAT, keyHeader: BEARER, cloud: 'aws' },
+    openai: { ...plain, methods: CHAT, cloud: 'aws' },
+  },
+  vertex: { native: { ...gemini, keyHeader: BEARER, cloud: 'gcp' }, openai: { ...plain, methods: CHAT, cloud: 'gcp' } },
+  gemini: { '': gemini },
+  'oci-genai': { '': { ...plain, methods: CHAT_AND_RESPONSES, cloud: 'oci' } },
+}
 
 /** Versions of APIs where a route names none (document 3, `apiVersion`). */
 const API_VERSIONS: Readonly<Record<string, string>> = { anthropic: '2023-06-01', 'azure-openai': '2024-10-21' }
 
 /** What of an endpoint depends on its provider. */
 export interface Wire {
-  readonly provider: ProviderName
+  readonly provider: string
+  readonly speaks: Speaks
   readonly methods: ReadonlySet<string>
   readonly keyHeader: readonly [name: string, prefix: string]
   /** Sent with every request, over what the caller sent. */
@@ -43,155 +61,164 @@ export interface Wire {
   /** The path names the model. */
   readonly perModel: boolean
   /** Path and query below the base URL. */
-  pathOf(method: string, model: string | null): string
+  pathOf(method: string, model: string | null, stream: boolean): string
 }
 
-/** Paths of a base URL that say nothing: what follows depends on the mode. */
+/** What the configuration says of clouds in general. */
+export interface Clouds {
+  /** Where an entry names none. */
+  readonly awsRegion: string
+  /** `cloudCredentials.aws.partitionDNSSuffix`; empty: as the region has it. */
+  readonly awsSuffix: string
+}
+
+/** Paths of a base URL that say nothing: what follows depends on provider and mode, as in the `/v1` of an Agent's bare host. */
+const SILENT_PATHS: ReadonlySet<string> = new Set(['/', '/v1'])
 const AZURE_BASES: ReadonlySet<string> = new Set(['/', '/v1', '/openai', '/openai/v1'])
 
-/** The base URL without a slash at its end. For Azure a host is enough: its modes have paths of their own. Clouds have one in each region. */
-export function baseOf({ provider, mode, upstream, region, project }: ModelEndpointEntry, awsRegion: string): string {
-  const base = upstream.replace(/\/+$/, '')
-  if (base === '' && provider === 'bedrock') return `https://bedrock-runtime.${awsRegion}.amazonaws.com/openai/v1`
-  if (base === '') {
-    const place = `projects/${project ?? ''}/locations/${region ?? ''}`
-    return `https://${region === 'global' ? '' : `${region}-`}aiplatform.googleapis.com/v1/${place}/endpoints/openapi`
-  }
-  if (provider !== 'azure-openai' || !AZURE_BASES.has(new URL(base).pathname)) return base
-  return new URL(base).origin + (mode === 'deployments' ? '' : '/openai/v1')
+/** The region of an endpoint; one of AWS may stand in the configuration or in the environment. */
+export function regionOf(entry: ModelEndpointEntry, { awsRegion }: Clouds): string {
+  return entry.region || (variantOf(entry)?.cloud === 'aws' ? awsRegion : '')
 }
 
-/** Only for an entry without faults: of any other provider it throws. */
-export function wireOf({ provider: name = 'openai', mode, apiVersion, auth }: ModelEndpointEntry): Wire {
-  if (!isBuilt(name)) throw new Error(`the provider ${name} is not built`)
-  const { methods, keyHeader } = PROVIDERS[name]
-  const version = apiVersion || API_VERSIONS[name] || ''
-  const plain = (method: string) => `/${method}`
-  const inDeployment = (method: string, model: string | null) =>
-    method.startsWith('models')
-      ? `/openai/${method}?api-version=${version}`
-      : `/openai/deployments/${encodeURIComponent(model ?? '')}/${method}?api-version=${version}`
-  const isAnthropic = name === 'anthropic'
-  const perModel = name === 'azure-openai' && mode === 'deployments'
+/** The base URL without a slash at its end. Where the provider has a usual path, its host is enough, and none at all in a cloud. */
+export function baseOf(entry: ModelEndpointEntry, clouds: Clouds): string {
+  const base = entry.upstream.replace(/\/+$/, '')
+  const usual = usualBase(entry, clouds)
+  if (base === '') return usual
+  const { origin, pathname } = new URL(base)
+  if (entry.provider === 'azure-openai')
+    return AZURE_BASES.has(pathname) ? origin + (entry.mode === 'deployments' ? '' : '/openai/v1') : base
+  if (usual === '' || !SILENT_PATHS.has(pathname)) return base
+  return origin + new URL(usual).pathname.replace(/\/+$/, '')
+}
+
+/** Empty: nobody can know it. */
+function usualBase(entry: ModelEndpointEntry, clouds: Clouds): string {
+  const { provider = 'openai', mode, project = '' } = entry
+  const region = regionOf(entry, clouds)
+  switch (variantOf(entry)?.cloud) {
+    case 'aws': {
+      const host = `https://bedrock-runtime.${region}.${dnsSuffix(region, clouds.awsSuffix)}`
+      return provider === 'bedrock' && mode === 'openai' ? `${host}/openai/v1` : host
+    }
+    case 'gcp': {
+      const place = `projects/${project}/locations/${region}`
+      const below =
+        mode === 'openai' ? 'endpoints/openapi' : `publishers/${provider === 'vertex' ? 'google' : provider}`
+      return `https://${region === 'global' ? '' : `${region}-`}aiplatform.googleapis.com/v1/${place}/${below}`
+    }
+    case 'oci':
+      return `https://inference.generativeai.${region}.oci.oraclecloud.com/openai/v1`
+    default:
+      if (provider === 'gemini') return 'https://generativelanguage.googleapis.com/v1beta'
+      return provider === 'anthropic' ? 'https://api.anthropic.com/v1' : ''
+  }
+}
+
+/** Undefined: there is no such provider, or it has no such mode. */
+function variantOf({ provider = 'openai', mode = '' }: ModelEndpointEntry): Variant | undefined {
+  const modes = Object.hasOwn(PROVIDERS, provider) ? PROVIDERS[provider] : undefined
+  if (modes === undefined) return undefined
+  return mode === '' ? Object.values(modes)[0] : Object.hasOwn(modes, mode) ? modes[mode] : undefined
+}
+
+/** Only for an entry without faults: of any other it throws. */
+export function wireOf(entry: ModelEndpointEntry): Wire {
+  const { provider = 'openai', mode, apiVersion, auth } = entry
+  const variant = variantOf(entry)
+  if (variant === undefined) throw new Error(`the provider ${provider} has no mode ${mode}`)
+  const { speaks, methods, keyHeader } = variant
+  const version = apiVersion || API_VERSIONS[provider] || ''
+  const isAnthropic = speaks === 'anthropic'
+  const ofModel = provider === 'azure-openai' && mode === 'deployments' ? inDeployment(version) : MODEL_PATHS[speaks]
   return {
-    provider: name,
+    provider,
+    speaks,
     methods,
     keyHeader: auth?.type === 'bearer' ? BEARER : keyHeader,
     headers: isAnthropic && apiVersion ? { 'anthropic-version': apiVersion } : {},
     defaults: isAnthropic ? { 'anthropic-version': version } : {},
-    perModel,
-    pathOf: perModel ? inDeployment : plain,
+    perModel: ofModel !== undefined,
+    pathOf: ofModel ?? ((method) => (isAnthropic && method === 'chat/completions' ? '/messages' : `/${method}`)),
   }
 }
 
-/** What is wrong with an endpoint beside its schema, by the name of the key. */
-export function endpointFaults(entry: ModelEndpointEntry): readonly (readonly [key: string, message: string])[] {
-  const { provider: name = 'openai', mode = '', apiVersion = '', auth } = entry
-  if (!isBuilt(name)) return [['provider', NOT_BUILT]]
-  const { modes, usualMode = '' }: Provider = PROVIDERS[name]
-  const faults: [string, string][] = []
-  if (entry.upstream === '' && usualMode === '') faults.push(['upstream', 'is required'])
-  const meant = mode || usualMode
-  if (meant !== '' && !modes.includes(meant))
-    faults.push(['mode', BUILT_LATER.has(`${name}/${meant}`) ? NOT_BUILT : `is no variant of the provider ${name}`])
-  if (apiVersion !== '' && !(name in API_VERSIONS))
-    faults.push(['apiVersion', `has no meaning for the provider ${name}`])
-  for (const key of ['region', 'project'] as const) {
-    const isMeant = name === 'vertex' || (name === 'bedrock' && key === 'region')
-    const isSet = (entry[key] ?? '') !== ''
-    if (isSet && !isMeant) faults.push([key, `has no meaning for the provider ${name}`])
-    if (!isSet && isMeant && name === 'vertex') faults.push([key, 'is required with provider vertex'])
-  }
-  return [...faults, ...authFaults(name, auth ?? {}, entry.apiKeyFile ?? '')]
+function inDeployment(version: string): Wire['pathOf'] {
+  return (method, model) =>
+    method.startsWith('models')
+      ? `/openai/${method}?api-version=${version}`
+      : `/openai/deployments/${encodeURIComponent(model ?? '')}/${method}?api-version=${version}`
+}
+
+/** Where the path names the model, and whether it streams. */
+const MODEL_PATHS: Readonly<Partial<Record<Speaks, Wire['pathOf']>>> = {
+  converse: (_, model, stream) => `/model/${named(model)}/${stream ? 'converse-stream' : 'converse'}`,
+  'anthropic-bedrock': (_, model, stream) =>
+    `/model/${named(model)}/${stream ? 'invoke-with-response-stream' : 'invoke'}`,
+  gemini: (_, model, stream) =>
+    `/models/${named(model)}:${stream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
+  'anthropic-vertex': (_, model, stream) => `/models/${named(model)}:${stream ? 'streamRawPredict' : 'rawPredict'}`,
+}
+
+/** A name from the caller: it must not lead anywhere else. `@` is what versions of models are written with at Google. */
+function named(model: string | null): string {
+  return encodeURIComponent(model ?? '').replace(/%40/g, '@')
 }
 
 export const NOT_BUILT = 'not built yet in this version'
-const BUILT_LATER: ReadonlySet<string> = new Set([
-  'anthropic/vertex',
-  'anthropic/bedrock',
-  'bedrock/converse',
-  'vertex/native',
-])
 
-function authFaults(
-  provider: ProviderName,
-  auth: NonNullable<ModelEndpointEntry['auth']>,
-  apiKeyFile: string,
-): [string, string][] {
-  const { type = '', tokenFile = '', tokenEnv = '' } = auth
-  switch (type) {
-    case '':
-    case 'api-key':
-    case 'bearer':
-      if (type === 'api-key' && apiKeyFile === '') return [['apiKeyFile', 'is required with auth.type api-key']]
-      if (type === 'bearer' && tokenFile === '' && tokenEnv === '' && apiKeyFile === '')
-        return [['auth.tokenFile', 'this, auth.tokenEnv or apiKeyFile is required with auth.type bearer']]
-      return []
-    case 'none':
-      return apiKeyFile === '' ? [] : [['apiKeyFile', 'is presented to nobody with auth.type none']]
-    case 'aws-sigv4':
-      return provider === 'bedrock' ? [] : [['auth.type', `has no meaning for the provider ${provider}`]]
-    case 'gcp':
-      return provider === 'vertex' ? [] : [['auth.type', `has no meaning for the provider ${provider}`]]
-    default:
-      return [['auth.type', NOT_BUILT]]
+/** What is wrong with an endpoint beside its schema, by the name of the key. */
+export function endpointFaults(entry: ModelEndpointEntry): readonly (readonly [key: string, message: string])[] {
+  const { provider: name = 'openai', apiVersion = '' } = entry
+  if (!Object.hasOwn(PROVIDERS, name)) return [['provider', NOT_BUILT]]
+  const variant = variantOf(entry)
+  if (variant === undefined) return [['mode', `is no variant of the provider ${name}`]]
+  const faults: [string, string][] = []
+  if (entry.upstream === '' && variant.cloud === null && usualBase(entry, NO_CLOUDS) === '')
+    faults.push(['upstream', 'is required'])
+  if (apiVersion !== '' && !(variant.speaks === 'anthropic' || name === 'azure-openai'))
+    faults.push(['apiVersion', `has no meaning for the provider ${name}`])
+  return [...faults, ...placeFaults(entry, variant), ...authFaults(entry, variant)]
+}
+
+const NO_CLOUDS: Clouds = { awsRegion: '', awsSuffix: '' }
+
+/** Which keys say where in a cloud an endpoint is. */
+const PLACES: Readonly<Record<string, readonly ('region' | 'project')[]>> = {
+  aws: ['region'],
+  gcp: ['region', 'project'],
+  oci: ['region', 'project'],
+}
+
+function placeFaults(entry: ModelEndpointEntry, { cloud }: Variant): [string, string][] {
+  const { provider: name = 'openai' } = entry
+  const faults: [string, string][] = []
+  for (const key of ['region', 'project'] as const) {
+    const isMeant = PLACES[cloud ?? '']?.includes(key) ?? false
+    const isSet = (entry[key] ?? '') !== ''
+    if (isSet && !isMeant) faults.push([key, `has no meaning for the provider ${name}`])
+    const isNeeded = cloud === 'gcp' || (cloud === 'oci' && key === 'region' && entry.upstream === '')
+    if (!isSet && isNeeded) faults.push([key, `is required with provider ${name}`])
   }
+  return faults
 }
 
-/** How an endpoint knows who asks: a key or token, or a signature of AWS. A source is the path of a file, or `env:` and a variable. */
-export interface CredentialSources {
-  /** Of the key or token, or of the id of the access key; null: it takes none. */
-  readonly key: string | null
-  /** Null: no signature. */
-  readonly signing: AwsSigning | null
-}
+/** Whose credentials a type of `auth` is about. */
+const CLOUD_AUTH: Readonly<Record<string, string>> = { 'aws-sigv4': 'aws', gcp: 'gcp', oci: 'oci' }
 
-/** What a signature needs beside the id of the access key. */
-export interface AwsSigning {
-  readonly region: string
-  readonly service: string
-  readonly secret: string
-  /** Of temporary credentials; there may be none. */
-  readonly session: string
-}
-
-const NOBODY: CredentialSources = { key: null, signing: null }
-
-/** What an endpoint is presented: as `auth.type` says, else its key, else what its provider usually takes. */
-export function credentialSources(entry: ModelEndpointEntry, region: string): CredentialSources {
-  const { provider, apiKeyFile = '', auth = {} } = entry
-  const usual =
-    apiKeyFile !== '' ? 'api-key' : provider === 'bedrock' ? 'aws-sigv4' : provider === 'vertex' ? 'gcp' : 'none'
-  switch (auth.type || usual) {
-    case 'none':
-      return NOBODY
-    case 'bearer':
-      return { key: auth.tokenFile || ofVariable(auth.tokenEnv) || apiKeyFile, signing: null }
-    case 'gcp':
-      return { key: auth.tokenFile || ofVariable(auth.tokenEnv || 'GOOGLE_OAUTH_ACCESS_TOKEN'), signing: null }
-    case 'aws-sigv4':
-      return {
-        key: auth.accessKeyIdFile || ofVariable('AWS_ACCESS_KEY_ID'),
-        signing: {
-          region,
-          service: auth.signingService || 'bedrock',
-          secret: auth.secretAccessKeyFile || ofVariable('AWS_SECRET_ACCESS_KEY'),
-          // A key from files has no session of the environment.
-          session: auth.sessionTokenFile || (auth.accessKeyIdFile ? '' : ofVariable('AWS_SESSION_TOKEN')),
-        },
-      }
-    default:
-      return { key: apiKeyFile, signing: null }
-  }
-}
-
-/** What the source of a credential begins with that is a variable of the environment. */
-export const VARIABLE = 'env:'
-
-function ofVariable(name: string | undefined): string {
-  return name === undefined || name === '' ? '' : VARIABLE + name
-}
-
-function isBuilt(name: string): name is ProviderName {
-  return Object.hasOwn(PROVIDERS, name)
+function authFaults(entry: ModelEndpointEntry, { cloud }: Variant): [string, string][] {
+  const { provider: name = 'openai', apiKeyFile = '', auth = {} } = entry
+  const { tokenFile = '', tokenEnv = '', accessKeyIdFile = '', secretAccessKeyFile = '' } = auth
+  const type = authTypeOf(entry)
+  const faults: [string, string][] = []
+  const isMeant = type === 'azure-entra' ? name === 'azure-openai' : (CLOUD_AUTH[type] ?? cloud) === cloud
+  if (!isMeant) faults.push(['auth.type', `has no meaning for the provider ${name}`])
+  if (type === 'api-key' && apiKeyFile === '') faults.push(['apiKeyFile', 'is required with auth.type api-key'])
+  if (type === 'bearer' && tokenFile === '' && tokenEnv === '' && apiKeyFile === '')
+    faults.push(['auth.tokenFile', 'this, auth.tokenEnv or apiKeyFile is required with auth.type bearer'])
+  if (type === 'none' && apiKeyFile !== '') faults.push(['apiKeyFile', 'is presented to nobody with auth.type none'])
+  if ((accessKeyIdFile === '') !== (secretAccessKeyFile === ''))
+    faults.push(['auth.secretAccessKeyFile', 'and auth.accessKeyIdFile go together'])
+  return faults
 }

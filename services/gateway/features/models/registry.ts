@@ -1,7 +1,7 @@
 import type { ModelRouteEntry, ModelsFile } from '@plat/resources/rendered'
 import { type Denial, deny, type Identity } from '../../call/index.ts'
 import { endpointOf, type RouteEndpoint } from './endpoint.ts'
-import { VARIABLE } from './providers.ts'
+import type { Clouds } from './providers.ts'
 
 /** One model route as the gateway serves it. */
 export interface Route {
@@ -47,16 +47,6 @@ export class Routes {
     return [...this.#routes.values()].flatMap(({ endpoints }) => endpoints)
   }
 
-  /** Files with keys, each once. */
-  get keyFiles(): ReadonlySet<string> {
-    const sources = this.endpoints.flatMap(({ apiKeyFile, signing }) => [
-      apiKeyFile ?? '',
-      signing?.secret ?? '',
-      signing?.session ?? '',
-    ])
-    return new Set(sources.filter((source) => source !== '' && !source.startsWith(VARIABLE)))
-  }
-
   route(name: string): Route | null {
     return this.#routes.get(name) ?? null
   }
@@ -75,26 +65,29 @@ export class Routes {
 /** OpenAI's families that take `max_completion_tokens`, with or without a vendor's prefix. */
 const REASONING = /^(?:[^/]+\/)*(?:o[1-9]|gpt-[5-9])/
 
+/** No region of AWS, and no domain but those that are known. */
+const NOWHERE: Clouds = { awsRegion: '', awsSuffix: '' }
+
 /** The routes of one modelsFile (null: none) over the static ones of gateway.json. */
 export function buildRoutes(
   file: ModelsFile | null,
   statics: Readonly<Record<string, ModelRouteEntry>>,
-  awsRegion = '',
+  clouds: Clouds = NOWHERE,
 ): Routes {
-  const fixed = Object.entries(statics).map(([name, route]): [string, Route] => [name, routeOf(name, route, awsRegion)])
+  const fixed = Object.entries(statics).map(([name, route]): [string, Route] => [name, routeOf(name, route, clouds)])
   const rendered = Object.entries(file?.models ?? {}).map(([name, entry]): [string, Route] => [
     name,
-    routeOf(name, entry, awsRegion),
+    routeOf(name, entry, clouds),
   ])
   return new Routes(new Map([...fixed, ...rendered]))
 }
 
-function routeOf(name: string, entry: ModelRouteEntry, awsRegion: string): Route {
+function routeOf(name: string, entry: ModelRouteEntry, clouds: Clouds): Route {
   const owner = entry.agent === undefined ? [] : [entry.agent]
   const aliases = new Map(Object.entries(entry.aliases ?? {}))
-  const first = endpointOf({ route: name, aliases, isFallback: false, awsRegion }, entry)
+  const first = endpointOf({ route: name, aliases, isFallback: false, clouds }, entry)
   const others = (entry.fallbacks ?? []).map((one) =>
-    endpointOf({ route: name, aliases, isFallback: true, awsRegion }, one),
+    endpointOf({ route: name, aliases, isFallback: true, clouds }, one),
   )
   return {
     name,

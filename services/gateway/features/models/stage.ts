@@ -20,13 +20,13 @@ export const routesSlot: Slot<Routes> = { name: 'models', initial: buildRoutes(n
 /** From the route that the caller named to the model that is asked. The scope comes first, so that names cannot be found out by trying. */
 export function createModelResolve({
   snapshots,
-  apiKey,
+  isReady,
   settled,
   choice,
 }: {
   readonly snapshots: Snapshots
-  /** Null: there is no readable key in the file. */
-  readonly apiKey: (path: string) => string | null
+  /** Whether what an endpoint wants to be shown is there. */
+  readonly isReady: (endpoint: Route['endpoints'][number]) => boolean
   readonly settled: (route: string, outcome: Outcome) => void
   readonly choice: Pick<Choice, 'allows'>
 }): Stage<'resolve', 'identity', 'target'> {
@@ -44,7 +44,7 @@ export function createModelResolve({
       const route = routes.resolve(call.facts.identity, call.server)
       if (isDenial(route)) return route
       // Asked before anything is held or sent: a call that cannot be made costs nothing.
-      if (!route.endpoints.some(({ apiKeyFile }) => apiKeyFile === null || apiKey(apiKeyFile) !== null))
+      if (!route.endpoints.some(isReady))
         return deny('upstream_credential', `the model route ${call.server} has no readable API key`)
       const target = targetOf(call, route, choice)
       return isDenial(target) ? target : { target }

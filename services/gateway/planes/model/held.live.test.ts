@@ -11,7 +11,7 @@ import type { Plane } from '../../pipeline/plane.ts'
 import { chat as chatDialect } from './dialects/chat.ts'
 import { createModelPlane } from './index.ts'
 import { readModelBody } from './request.ts'
-import { alwaysClosed, endpointAt } from './testing.ts'
+import { alwaysClosed, endpointAt, noCredentials } from './testing.ts'
 
 let upstream: ModelServer
 let dialer: Dialer
@@ -29,7 +29,7 @@ before(async () => {
     extraCA: null,
     routes: {
       route: () => ({ endpoints: [endpointAt(upstream.url)] }),
-      apiKey: () => null,
+      credentials: noCredentials,
       circuits: alwaysClosed,
       allows: () => true,
       inOrder: ({ endpoints }) => endpoints,

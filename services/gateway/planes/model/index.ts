@@ -1,11 +1,11 @@
 import type { Clock } from '@plat/core'
-import type { AwsCredentials } from '@plat/http'
 import {
   type Arrival,
   type Call,
   type Denial,
   deny,
   type Frame,
+  isDenial,
   type Parsed,
   type Reply,
   type Snapshot,
@@ -22,7 +22,8 @@ import { chat } from './dialects/chat.ts'
 import { ModelFrame } from './frame.ts'
 import { read } from './read.ts'
 import { ModelBody } from './request.ts'
-import { Addresses, type ModelEndpoint } from './upstream/endpoint.ts'
+import { translatedFor } from './translate/translated.ts'
+import { Addresses, type Credentials, type ModelEndpoint } from './upstream/endpoint.ts'
 import {
   askedTooOften,
   type Failover,
@@ -31,7 +32,7 @@ import {
   type Turn,
   tryInTurn,
 } from './upstream/failover.ts'
-import { type Circuits, type Forwarder, Forwarding } from './upstream/forward.ts'
+import { type Circuits, type Forwarder, Forwarding, type Passage } from './upstream/forward.ts'
 import { EndpointRates } from './upstream/rates.ts'
 
 export { createDemand } from './demand.ts'
@@ -51,8 +52,7 @@ export interface ModelRoute {
 export interface ModelRoutes {
   /** By `target.key`; null: it is gone from the snapshot. */
   route(snapshot: Snapshot, key: string): ModelRoute | null
-  /** The key in a file; null: it holds none that can be read. */
-  apiKey(path: string): string | null
+  readonly credentials: Credentials
   readonly circuits: Circuits
   /** Whether data of this class may go to a model. */
   allows(dataClass: Target['dataClass'], model: string): boolean
@@ -60,7 +60,7 @@ export interface ModelRoutes {
   inOrder(route: ModelRoute, tier: string): readonly ModelEndpoint[]
 }
 
-export interface ModelPlaneOptions extends BodyLimits, Omit<Forwarder, 'circuits'> {
+export interface ModelPlaneOptions extends BodyLimits, Omit<Forwarder, 'circuits' | 'credentials'> {
   readonly routes: ModelRoutes
   readonly metrics: FailoverMetrics
   /** Why the data of a call must not go to a place; null: it may. */
@@ -69,7 +69,10 @@ export interface ModelPlaneOptions extends BodyLimits, Omit<Forwarder, 'circuits
   readonly affords: (call: Call<'target' | 'hold'>, priceKey: string) => boolean
 }
 
-/** The plane of `/llm/<route>/v1`: OpenAI's chat completions and models, relayed and never translated. */
+/**
+ * The plane of `/llm/<route>/v1`: the endpoints of OpenAI's and Anthropic's APIs. What the provider of a route speaks as well is relayed
+ * as it is; a chat completion is translated for one that only speaks its own dialect.
+ */
 export function createModelPlane(options: ModelPlaneOptions): Plane {
   return new ModelPlane(options)
 }
@@ -79,6 +82,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
   readonly dialer: Forwarder['dialer']
   readonly attemptTimeoutMs: number
   readonly circuits: Circuits
+  readonly credentials: Credentials
   readonly rates: EndpointRates
   readonly metrics: FailoverMetrics
   readonly extraCA: string | null
@@ -94,6 +98,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
     this.dialer = options.dialer
     this.attemptTimeoutMs = options.attemptTimeoutMs
     this.circuits = options.routes.circuits
+    this.credentials = options.routes.credentials
     this.rates = new EndpointRates(options.clock)
     this.metrics = options.metrics
     this.#affords = options.affords
@@ -117,21 +122,17 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
       const endpoints = this.#routes.inOrder(route, call.facts.identity.tier)
       return tryInTurn(this, { call, endpoints, sent })
     }
-    const apiKey = this.#apiKey(endpoint)
-    if (apiKey === undefined)
+    if (!this.credentials.isReady(endpoint))
       return deny('upstream_credential', `the model route ${call.server} has no readable API key`)
+    const passage = this.#passage({ call, endpoint, sent, spare: false }, call.facts.target.tool)
+    if (isDenial(passage)) return passage
     const waitMs = this.rates.take(endpoint)
-    if (waitMs > 0) return askedTooOften(call.server, waitMs)
-    const model = call.facts.target.tool
-    const address = this.#addresses.of(endpoint, call, model)
-    const clampedTo = call.body?.maxTokens ?? null
-    const signer = this.#signer(endpoint, apiKey)
-    return new Forwarding(this, { call, endpoint, address, apiKey, signer, model, clampedTo, sent, spare: false }).run()
+    return waitMs > 0 ? askedTooOften(call.server, waitMs) : new Forwarding(this, passage).run()
   }
 
   unfit(endpoint: ModelEndpoint, call: Call<'target' | 'hold'>): SkipReason | null {
     if (!endpoint.wire.methods.has(call.method)) return 'dialect'
-    if (this.#apiKey(endpoint) === undefined) return 'credential'
+    if (!this.credentials.isReady(endpoint)) return 'credential'
     const { jurisdiction } = endpoint
     const { dataClass } = call.facts.target
     if (this.#residencyFault(call.snapshot, { jurisdiction, dataClass }) !== null) return 'residency'
@@ -141,27 +142,19 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
     return call.facts.hold === null || this.#affords(call, priceKeyOf(endpoint, call)) ? null : 'price'
   }
 
-  attempt({ call, endpoint, sent, spare }: Turn): Forwarding {
-    const apiKey = this.#apiKey(endpoint) ?? null
-    const model = call.facts.target.tool === null ? null : endpoint.modelFor(call.name)
+  attempt(turn: Turn): Forwarding | Denial {
+    const { call, endpoint } = turn
+    const passage = this.#passage(turn, call.facts.target.tool === null ? null : endpoint.modelFor(call.name))
+    return isDenial(passage) ? passage : new Forwarding(this, passage)
+  }
+
+  /** A denial: the provider has no word for something in the request. */
+  #passage({ call, endpoint, sent, spare }: Turn, model: string | null): Passage | Denial {
+    const translated = endpoint.wire.speaks === 'openai' ? null : translatedFor(call, endpoint, model)
+    if (isDenial(translated)) return translated
     const address = this.#addresses.of(endpoint, call, model)
     const clampedTo = call.body?.maxTokens ?? null
-    const signer = this.#signer(endpoint, apiKey)
-    return new Forwarding(this, { call, endpoint, address, apiKey, signer, model, clampedTo, sent, spare })
-  }
-
-  /** Null: the endpoint takes none. Undefined: it takes one that cannot be read. */
-  #apiKey({ apiKeyFile, signing }: ModelEndpoint): string | null | undefined {
-    if (apiKeyFile === null) return null
-    if (signing !== null && this.#routes.apiKey(signing.secret) === null) return undefined
-    return this.#routes.apiKey(apiKeyFile) ?? undefined
-  }
-
-  /** Null: the endpoint wants no signature. */
-  #signer({ signing }: ModelEndpoint, accessKeyId: string | null): AwsCredentials | null {
-    if (signing === null || accessKeyId === null) return null
-    const secretAccessKey = this.#routes.apiKey(signing.secret) ?? ''
-    return { accessKeyId, secretAccessKey, sessionToken: this.#routes.apiKey(signing.session) }
+    return { call, endpoint, address, model, clampedTo, sent, spare, translated }
   }
 
   held(call: Call<'identity'>): ReturnType<Plane['held']> {

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises'
-import type { EndpointWire, ModelEndpoint } from './upstream/endpoint.ts'
+import type { Credentials, EndpointWire, ModelEndpoint } from './upstream/endpoint.ts'
 import type { Circuits } from './upstream/forward.ts'
 
 /** A provider that speaks OpenAI's API as it is. */
 export const openaiWire: EndpointWire = {
   methods: new Set(['chat/completions', 'models']),
-  keyHeader: ['authorization', 'Bearer '],
+  speaks: 'openai',
   headers: {},
   defaults: {},
   perModel: false,
@@ -20,14 +20,15 @@ export function endpointAt(upstream: string): ModelEndpoint {
     route: 'r',
     provider: 'openai',
     upstream,
-    apiKeyFile: null,
-    signing: null,
     requestsPerMinute: null,
     wire: openaiWire,
     jurisdiction: null,
     modelFor: (asked) => asked,
   }
 }
+
+/** For endpoints that want to be shown nothing. */
+export const noCredentials: Credentials = { isReady: () => true, headers: () => ({}) }
 
 /** Circuits that never open. */
 export const alwaysClosed: Circuits = { isOpen: () => false, enter() {}, succeeded() {}, failed() {} }

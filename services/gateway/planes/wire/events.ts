@@ -2,6 +2,9 @@ import type { Frame, FrameRun } from '../../call/index.ts'
 import type { UpstreamExchange } from './exchange.ts'
 import { SseSplitter } from './sse.ts'
 
+/** Where the bytes of a stream come from: an upstream's answer, as it came or in other words. */
+export type ByteSource = Pick<UpstreamExchange, 'news' | 'take'>
+
 /** What a plane makes of each event of an upstream's stream. */
 export interface EventGate<F extends Frame> {
   /** The frame that goes on for the bytes of one event; null: none. Throws what ends the stream. */
@@ -23,7 +26,7 @@ const NOTHING = Buffer.alloc(0)
 
 /** The frames of an event stream: one batch for what one read of the upstream completes. */
 export class EventFrames<F extends Frame> implements AsyncIterableIterator<readonly Frame[]> {
-  readonly #exchange: UpstreamExchange
+  readonly #exchange: ByteSource
   readonly #gate: EventGate<F>
   readonly #splitter = new SseSplitter()
   /** Bytes of an event that the splitter has not seen to its end. */
@@ -32,7 +35,7 @@ export class EventFrames<F extends Frame> implements AsyncIterableIterator<reado
   #rest: Buffer = NOTHING
   #over = false
 
-  constructor(exchange: UpstreamExchange, gate: EventGate<F>) {
+  constructor(exchange: ByteSource, gate: EventGate<F>) {
     this.#exchange = exchange
     this.#gate = gate
   }

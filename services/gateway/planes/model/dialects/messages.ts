@@ -32,7 +32,7 @@ export const messages: Dialect = {
     if (frame.raw === null || !mayReport(frame.raw)) return null
     const { value } = frame
     const begun = member(member(value, 'message'), 'usage')
-    const usage = usageOf(isSet(begun) ? begun : member(value, 'usage'), before?.usage ?? NOTHING)
+    const usage = usageOf(isSet(begun) ? begun : member(value, 'usage'), before?.usage)
     // Only the event before the last one says what was generated in all.
     return usage === null ? null : { usage, whole: !isSet(begun) }
   },
@@ -64,7 +64,7 @@ const ERRORS: Readonly<Record<number, string>> = {
 const NOTHING: Usage = { prompt: 0, completion: 0, cachedRead: 0, cachedWrite: 0, reasoning: 0 }
 
 /** Tokens that were read from a cache or written to it are not in `input_tokens`. What a report leaves out stands in the one before. */
-function usageOf(usage: unknown, before: Usage): Usage | null {
+export function usageOf(usage: unknown, before: Usage = NOTHING): Usage | null {
   if (!isObject(usage) || !isTokens(usage.output_tokens)) return null
   const cachedRead = isSet(usage.cache_read_input_tokens) ? tokens(usage.cache_read_input_tokens) : before.cachedRead
   const cachedWrite = isSet(usage.cache_creation_input_tokens)

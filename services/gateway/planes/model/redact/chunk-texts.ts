@@ -17,6 +17,7 @@ const PLAIN: ReadonlySet<string> = new Set([
   'finish_reason',
   'index',
   'logprobs',
+  'thought_signature',
 ])
 /** Members whose pieces are JSON. */
 const JSON_MEMBERS: ReadonlySet<string> = new Set(['arguments'])

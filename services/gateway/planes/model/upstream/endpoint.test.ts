@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import { openaiWire } from '../testing.ts'
 import { Addresses } from './endpoint.ts'
 
-const chat = { method: 'chat/completions', name: 'm', operation: 'model.generate' } as const
-const models = { method: 'models', name: null, operation: 'model.info' } as const
+const chat = { method: 'chat/completions', name: 'm', operation: 'model.generate', body: null } as const
+const models = { method: 'models', name: null, operation: 'model.info', body: null } as const
 const model = { ...models, name: 'vendor/m:free' }
 
 /** Where the path of a URL ends in its query, so does what is added to it. */

@@ -1,4 +1,6 @@
 import type { Call } from '../../../call/index.ts'
+import { ModelBody } from '../request.ts'
+import type { Speech } from '../translate/all.ts'
 
 /** One endpoint of a route, as the plane needs it. */
 export interface ModelEndpoint {
@@ -11,33 +13,37 @@ export interface ModelEndpoint {
   readonly provider: string
   /** Base URL including `/v1`, without a slash at its end. */
   readonly upstream: string
-  /** Null: it takes no key. */
-  readonly apiKeyFile: string | null
   /** Requests that it may be sent in a minute; null: unlimited. */
   readonly requestsPerMinute: number | null
   /** Where it runs; null: nobody says. */
   readonly jurisdiction: string | null
-  /** Null: requests are not signed. Sources are read as that of the key is. */
-  readonly signing: EndpointSigning | null
   readonly wire: EndpointWire
   /** The model that it is asked for where the caller asked for this one; null: nobody names one. */
   modelFor(asked: string | null): string | null
 }
 
-/** What a signature of AWS needs beside the id of the access key. */
-export interface EndpointSigning {
-  readonly region: string
-  readonly service: string
-  readonly secret: string
-  /** Of temporary credentials; there may be none. */
-  readonly session: string
+/** One request, as whoever signs it needs it. */
+export interface Presented extends Address {
+  readonly method: string
+  readonly body: Uint8Array | null
+  /** Milliseconds since the epoch. */
+  readonly at: number
+}
+
+/** How endpoints learn that it is the gateway who asks. */
+export interface Credentials<E = ModelEndpoint> {
+  /** Whether what the endpoint wants to be shown is there. */
+  isReady(endpoint: E): boolean
+  /** The headers that show it; empty: it wants none. */
+  headers(endpoint: E, request: Presented): Readonly<Record<string, string>>
 }
 
 /** What of an endpoint depends on its provider. */
 export interface EndpointWire {
   /** Endpoints below `/v1/` that it serves. */
   readonly methods: ReadonlySet<string>
-  readonly keyHeader: readonly [name: string, prefix: string]
+  /** In which words it is asked and answers; `openai` stands for those of the caller, whatever they are. */
+  readonly speaks: Speech
   /** Sent with every request, over what the caller sent. */
   readonly headers: Readonly<Record<string, string>>
   /** Sent where the caller sent none. */
@@ -45,7 +51,7 @@ export interface EndpointWire {
   /** The path names the model. */
   readonly perModel: boolean
   /** Path and query below the base URL. */
-  pathOf(method: string, model: string | null): string
+  pathOf(method: string, model: string | null, stream: boolean): string
 }
 
 /** Where a request goes. */
@@ -77,10 +83,14 @@ export class Addresses {
 }
 
 type Reached = Pick<ModelEndpoint, 'upstream' | 'wire'>
-type Asked = Pick<Call, 'method' | 'name' | 'operation'>
+type Asked = Pick<Call, 'method' | 'name' | 'operation' | 'body'>
 
-function addressOf({ upstream, wire }: Reached, { method, name, operation }: Asked, model: string | null): Address {
+function addressOf({ upstream, wire }: Reached, call: Asked, model: string | null): Address {
+  const { method, name, operation, body } = call
   const isModel = operation === 'model.info' && name !== null && method === 'models'
-  const { origin, pathname, search } = new URL(upstream + wire.pathOf(isModel ? `${method}/${name}` : method, model))
+  const stream = body instanceof ModelBody && body.request.stream
+  const { origin, pathname, search } = new URL(
+    upstream + wire.pathOf(isModel ? `${method}/${name}` : method, model, stream),
+  )
   return { origin, path: pathname + search }
 }

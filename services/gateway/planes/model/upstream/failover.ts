@@ -25,8 +25,8 @@ export interface Failover {
   readonly metrics: FailoverMetrics
   /** Why the endpoint cannot take this call at all; null: it can. */
   unfit(endpoint: ModelEndpoint, call: Call<'target' | 'hold'>): SkipReason | null
-  /** One attempt, not begun yet. */
-  attempt(turn: Turn): Forwarding
+  /** One attempt, not begun yet; a denial: the endpoint cannot be asked this, and another may. */
+  attempt(turn: Turn): Forwarding | Denial
 }
 
 /** A call, and the endpoints of its route. */
@@ -71,6 +71,9 @@ class Turns {
   /** The one that failed last, and how. */
   #last: { readonly endpoint: ModelEndpoint; readonly denial: Denial } | null = null
 
+  /** What the first endpoint has no word for that could not be asked for that reason. */
+  #untold: Denial | null = null
+
   constructor(failover: Failover, { call, endpoints, sent }: Ways) {
     this.#failover = failover
     this.#call = call
@@ -107,10 +110,15 @@ class Turns {
   /** Null: it failed, and another may be asked. */
   async #try(endpoint: ModelEndpoint, spare: boolean): Promise<Reply | Denial | null> {
     const { clock, circuits, rates, attemptTimeoutMs, metrics } = this.#failover
+    const forwarding = this.#failover.attempt({ call: this.#call, sent: this.#sent, endpoint, spare })
+    if (isDenial(forwarding)) {
+      metrics.skipped(endpoint.route, endpoint.label, 'dialect')
+      this.#untold ??= forwarding
+      return null
+    }
     if (this.#last !== null) metrics.movedOn(endpoint.route, this.#last.endpoint.label, endpoint.label)
     circuits.enter(endpoint)
     rates.take(endpoint)
-    const forwarding = this.#failover.attempt({ call: this.#call, sent: this.#sent, endpoint, spare })
     const cancel = clock.after(attemptTimeoutMs, () => forwarding.expire())
     const answer = await begun(forwarding, this.#call.server)
     cancel()
@@ -131,7 +139,7 @@ class Turns {
   }
 
   #refusal(): Denial {
-    const denial = this.#last?.denial ?? this.#unfit()
+    const denial = this.#last?.denial ?? this.#untold ?? this.#unfit()
     return { ...denial, attempts: this.#attempts }
   }
 

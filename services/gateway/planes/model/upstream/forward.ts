@@ -1,5 +1,5 @@
 import type { Clock } from '@plat/core'
-import { type AwsCredentials, type Dialer, signAws } from '@plat/http'
+import type { Dialer } from '@plat/http'
 import {
   type Call,
   type Denial,
@@ -19,7 +19,10 @@ import type { Dialect } from '../dialects/dialect.ts'
 import { ModelFrame } from '../frame.ts'
 import { withMember } from '../members.ts'
 import { ModelBody } from '../request.ts'
-import type { Address, ModelEndpoint } from './endpoint.ts'
+import { refusalOf } from '../translate/all.ts'
+import { Garbled } from '../translate/said.ts'
+import { type Translated, TranslatedBytes } from '../translate/translated.ts'
+import type { Address, Credentials, ModelEndpoint } from './endpoint.ts'
 
 /** Largest JSON answer of an upstream, in bytes. */
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024
@@ -33,6 +36,7 @@ export interface Forwarder {
   /** Document 3: `modelRouting.attemptTimeoutSeconds`, in milliseconds. */
   readonly attemptTimeoutMs: number
   readonly circuits: Circuits
+  readonly credentials: Credentials
   /** CA bundle trusted beside the system roots; null: none. */
   readonly extraCA: string | null
 }
@@ -56,10 +60,8 @@ export interface Passage {
   readonly model: string | null
   /** Another endpoint can be asked instead: an answer that says "later" is a failure then. */
   readonly spare: boolean
-  /** Presented as bearer credential; null: the upstream takes none. */
-  readonly apiKey: string | null
-  /** Signs the request in place of presenting the key; null: the endpoint wants no signature. */
-  readonly signer: AwsCredentials | null
+  /** What a provider is asked that does not speak the caller's dialect; null: it does. */
+  readonly translated: Translated | null
   /** The limit of output tokens that the gateway wrote into the request, for the caller to see; null: none. */
   readonly clampedTo: number | null
   /** A wait has opened an event stream already. */
@@ -79,8 +81,8 @@ const DOWN = [
 ] as const
 
 /**
- * Sends one request to a provider that speaks OpenAI's API and hands its answer out in frames. Bytes that nobody changed arrive as they
- * were sent, in both directions. The caller's credentials never go up: the route's own key does.
+ * Sends one request to a provider and hands its answer out in frames of the caller's dialect. Bytes that nobody changed arrive as they
+ * were sent, in both directions. The caller's credentials never go up: the route's own do.
  */
 export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   readonly #forwarder: Forwarder
@@ -110,8 +112,8 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
       const attempts = [this.attempt]
       const refusal = unusable(call.server, head, spare)
       if (refusal !== null) return this.#giveUp(refusal)
-      if (isStream(head))
-        return { kind: 'frames', head: this.#streamHead(head), attempts, frames: new EventFrames(exchange, this) }
+      if (this.#isStream(head))
+        return { kind: 'frames', head: this.#streamHead(head), attempts, frames: this.#frames(exchange) }
       const all = exchange.readAll(MAX_ANSWER_BYTES)
       const bytes = all instanceof Promise ? await all : all
       if (bytes === null) return this.#end(deny('upstream_error', `${call.server} sent an answer that is too large`))
@@ -123,6 +125,8 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
     } catch (error) {
       if (this.#late)
         return this.#giveUp(deny('upstream_timeout', `the upstream of ${call.server} did not answer in time`))
+      if (error instanceof Garbled)
+        return this.#giveUp(deny('upstream_error', `the upstream of ${call.server} sent ${error.message}`))
       return this.#giveUp(failure(`the upstream of ${call.server}`, error))
     }
   }
@@ -206,9 +210,10 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
 
   #send(): UpstreamExchange {
     const { dialer, extraCA, attemptTimeoutMs } = this.#forwarder
-    const { call, address, model } = this.#passage
+    const { call, address, model, translated } = this.#passage
     const client = dialer.client(address.origin, 'model', extraCA === null ? undefined : { caPEM: extraCA })
-    const body = call.body instanceof ModelBody ? upstreamBody(call.body, model) : null
+    const own = call.body instanceof ModelBody ? upstreamBody(call.body, model) : null
+    const body = translated === null ? own : translated.bytes
     const exchange = new UpstreamExchange(client, {
       method: call.wire.method,
       path: address.path,
@@ -224,32 +229,35 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   }
 
   #upstreamHeaders(body: Uint8Array | null): Record<string, string> {
-    const { call, apiKey, endpoint, signer } = this.#passage
-    const { keyHeader, headers: own, defaults } = endpoint.wire
+    const { call, endpoint, address, translated } = this.#passage
+    const { headers: own, defaults } = endpoint.wire
     const headers: Record<string, string> = { 'user-agent': 'plat-gateway', 'accept-encoding': 'identity' }
     if (call.body !== null) headers['content-type'] = 'application/json'
-    if (signer !== null) Object.assign(headers, this.#signature(signer, body))
-    else if (apiKey !== null) headers[keyHeader[0]] = keyHeader[1] + apiKey
     for (const name in defaults) headers[name] = defaults[name] ?? ''
     for (const name of UP) copyHeader(call.wire.headers, headers, name)
+    if (translated !== null) headers.accept = translated.accept
     for (const name of this.#dialect.headers) copyHeader(call.wire.headers, headers, name)
     for (const name in own) headers[name] = own[name] ?? ''
+    const { clock, credentials } = this.#forwarder
+    const shown = credentials.headers(endpoint, { ...address, method: call.wire.method, body, at: clock.now() })
+    for (const name in shown) headers[name] = shown[name] ?? ''
     return headers
   }
 
-  #signature(credentials: AwsCredentials, body: Uint8Array | null): Record<string, string> {
-    const { call, endpoint, address } = this.#passage
-    return signAws(
-      {
-        method: call.wire.method,
-        url: new URL(address.origin + address.path),
-        body: Buffer.from(body ?? []).toString('utf8'),
-        region: endpoint.signing?.region ?? '',
-        service: endpoint.signing?.service ?? '',
-        at: this.#forwarder.clock.now(),
-      },
-      credentials,
-    )
+  #isStream({ status, headers }: UpstreamHead): boolean {
+    const { translated } = this.#passage
+    if (status >= 300) return false
+    return translated === null ? isStreamType(headers) : translated.isStream(headers)
+  }
+
+  #frames(exchange: UpstreamExchange): EventFrames<ModelFrame> {
+    const stream = this.#passage.translated?.stream(this.#now) ?? null
+    return new EventFrames(stream === null ? exchange : new TranslatedBytes(exchange, stream), this)
+  }
+
+  /** Seconds since the epoch. */
+  get #now(): number {
+    return Math.floor(this.#forwarder.clock.now() / 1000)
   }
 
   #streamHead({ status, headers }: UpstreamHead): Head {
@@ -276,9 +284,18 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
     const failed = status >= 400
     if (!isJsonType(headers))
       return deny('upstream_error', `the upstream of ${call.server} answered ${status} without JSON`)
-    if (!sent) return ModelFrame.body(failed ? 'error' : 'final', bytes)
-    if (failed) return ModelFrame.errorEvent(asEvent(bytes, this.#dialect))
+    const told = this.#inCallersWords(bytes, status)
+    if (!sent) return ModelFrame.body(failed ? 'error' : 'final', told)
+    if (failed) return ModelFrame.errorEvent(asEvent(told, this.#dialect))
     return deny('upstream_error', `the upstream of ${call.server} sent no stream`)
+  }
+
+  /** Throws `Garbled` where an answer cannot be understood. */
+  #inCallersWords(bytes: Uint8Array, status: number): Uint8Array {
+    const { translated } = this.#passage
+    if (translated === null) return bytes
+    if (status < 400) return translated.answer(bytes, this.#now)
+    return Buffer.from(JSON.stringify(this.#dialect.errorBody(deny('upstream_error', refusalOf(bytes)), status)))
   }
 }
 
@@ -299,10 +316,6 @@ function upstreamBody(body: ModelBody, model: string | null): Uint8Array {
   const { stream_options: options } = value
   const wish = { ...(isObject(options) ? options : null), include_usage: true }
   return withMember({ bytes, value }, 'stream_options', JSON.stringify(wish))
-}
-
-function isStream({ status, headers }: UpstreamHead): boolean {
-  return status < 300 && isStreamType(headers)
 }
 
 /** Heads that say nothing a caller may hear: a refused key is the gateway's own affair, and may stand in the answer. */

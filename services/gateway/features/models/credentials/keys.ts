@@ -1,6 +1,6 @@
 import { readText } from '@plat/config'
 import type { Log } from '@plat/process'
-import { VARIABLE } from './providers.ts'
+import { VARIABLE } from './source.ts'
 
 /** What a header can carry: visible ASCII without spaces. */
 const KEY = /^[\x21-\x7e]+$/

@@ -1,0 +1,127 @@
+import { type AwsCredentials, signAws, signOci } from '@plat/http'
+import type { RouteEndpoint } from '../endpoint.ts'
+import { awsCredentials } from './aws.ts'
+import { azureToken } from './azure.ts'
+import type { CloudParts } from './cloud.ts'
+import { gcpToken } from './gcp.ts'
+import { Kept } from './kept.ts'
+import { KeyFiles } from './keys.ts'
+import { type OciIdentity, ociIdentity } from './oci.ts'
+import { type AwsSigning, type Cloud, type CredentialSource, cloudOf, filesOf } from './source.ts'
+
+/** One request, as whoever signs it needs it. */
+export interface Presented {
+  readonly origin: string
+  /** Path and query. */
+  readonly path: string
+  readonly method: string
+  readonly body: Uint8Array | null
+  /** Milliseconds since the epoch. */
+  readonly at: number
+}
+
+type Headers = Readonly<Record<string, string>>
+
+const NOTHING: Headers = {}
+
+/**
+ * What endpoints are shown so that they know the gateway: keys and tokens of files and variables, and what clouds lend (document 3,
+ * `auth` and `cloudCredentials`). All of it is there before a call needs it; nobody waits.
+ */
+export class EndpointCredentials {
+  readonly #keys: KeyFiles
+  readonly #clouds: { readonly aws: Kept<AwsCredentials>; readonly oci: Kept<OciIdentity> } & Readonly<
+    Record<'gcp' | 'azure', Kept<string>>
+  >
+
+  constructor(parts: CloudParts) {
+    const { clock, log, env } = parts
+    this.#keys = new KeyFiles(log, env)
+    this.#clouds = {
+      aws: new Kept({ name: 'aws', clock, log, fetch: () => awsCredentials(parts) }),
+      gcp: new Kept({ name: 'gcp', clock, log, fetch: () => gcpToken(parts) }),
+      azure: new Kept({ name: 'azure', clock, log, fetch: () => azureToken(parts) }),
+      oci: new Kept({ name: 'oci', clock, log, fetch: () => ociIdentity(parts) }),
+    }
+  }
+
+  isReady({ credential }: RouteEndpoint): boolean {
+    switch (credential.kind) {
+      case 'none':
+        return true
+      case 'key':
+        return this.#keys.key(credential.source) !== null
+      case 'aws-keys':
+        return this.#ofFiles(credential) !== null
+      default:
+        return this.#clouds[credential.kind].current !== null
+    }
+  }
+
+  /** Empty as well where nothing is there: `isReady` says so before. */
+  headers({ credential, wire }: RouteEndpoint, request: Presented): Headers {
+    switch (credential.kind) {
+      case 'none':
+        return NOTHING
+      case 'key':
+        return keyHeader(wire.keyHeader, this.#keys.key(credential.source))
+      case 'aws-keys':
+        return awsHeaders(this.#ofFiles(credential), credential.signing, request)
+      case 'aws':
+        return awsHeaders(this.#clouds.aws.current, credential.signing, request)
+      case 'oci':
+        return ociHeaders(this.#clouds.oci.current, credential.project, request)
+      default:
+        return keyHeader(BEARER, this.#clouds[credential.kind].current)
+    }
+  }
+
+  /** Reads the files and asks the clouds of these endpoints; resolves when every first answer is there, good or bad. */
+  async follow(endpoints: readonly Pick<RouteEndpoint, 'credential'>[]): Promise<void> {
+    const clouds = new Set(endpoints.map(({ credential }) => cloudOf(credential)).filter((one) => one !== null))
+    await Promise.all([
+      this.#keys.follow(new Set(endpoints.flatMap(({ credential }) => filesOf(credential)))),
+      ...[...clouds].map((cloud: Cloud) => this.#clouds[cloud].start()),
+    ])
+  }
+
+  /** Reads the files again. */
+  async refresh(): Promise<void> {
+    await this.#keys.refresh()
+  }
+
+  close(): void {
+    for (const cloud of Object.values(this.#clouds)) cloud.close()
+  }
+
+  #ofFiles({ id, secret, session }: Extract<CredentialSource, { kind: 'aws-keys' }>): AwsCredentials | null {
+    const [accessKeyId, secretAccessKey] = [this.#keys.key(id), this.#keys.key(secret)]
+    if (accessKeyId === null || secretAccessKey === null) return null
+    return { accessKeyId, secretAccessKey, sessionToken: this.#keys.key(session) }
+  }
+}
+
+const BEARER = ['authorization', 'Bearer '] as const
+
+function keyHeader([name, prefix]: readonly [string, string], key: string | null): Headers {
+  return key === null ? NOTHING : { [name]: prefix + key }
+}
+
+function awsHeaders(credentials: AwsCredentials | null, signing: AwsSigning, request: Presented): Headers {
+  if (credentials === null) return NOTHING
+  const { method, origin, path, body, at } = request
+  const url = new URL(origin + path)
+  return signAws({ method, url, body: Buffer.from(body ?? []).toString('utf8'), at, ...signing }, credentials)
+}
+
+/** `project`: a compartment or a project of the service; without one the tenancy itself pays. */
+function ociHeaders(identity: OciIdentity | null, project: string, request: Presented): Headers {
+  if (identity === null) return NOTHING
+  const { method, origin, path, body, at } = request
+  const isProject = project !== '' && !/^ocid1\.(?:compartment|tenancy)\./.test(project)
+  return {
+    ...signOci({ method, url: new URL(origin + path), body, at }, identity),
+    'opc-compartment-id': isProject || project === '' ? identity.tenancy : project,
+    ...(isProject && { 'openai-project': project }),
+  }
+}

@@ -1,0 +1,75 @@
+import { createPrivateKey } from 'node:crypto'
+import os from 'node:os'
+import path from 'node:path'
+import { readText } from '@plat/config'
+import type { OciKey } from '@plat/http'
+import { CloudFault, type CloudParts, type Lent, MAX_FILE_BYTES } from './cloud.ts'
+
+/** How long a key that was read from files counts, in milliseconds: then they are read again, since keys are replaced. */
+const READ_AGAIN_MS = 15 * 60_000
+
+/** Who signs requests to Oracle Cloud, and the tenancy that pays where a route names nothing else. */
+export interface OciIdentity extends OciKey {
+  readonly tenancy: string
+}
+
+/**
+ * A signing key of Oracle Cloud, by the first that the environment has: `OCI_CLI_USER`, `OCI_CLI_TENANCY`, `OCI_CLI_FINGERPRINT` and
+ * `OCI_CLI_KEY_FILE`, else the profile `OCI_CLI_PROFILE` (`DEFAULT`) of `OCI_CLI_CONFIG_FILE` (`~/.oci/config`). Throws `CloudFault`.
+ */
+export async function ociIdentity({ env, clock }: CloudParts): Promise<Lent<OciIdentity>> {
+  const settings = env.OCI_CLI_KEY_FILE ? ofEnvironment(env) : await ofProfile(env)
+  const { user, tenancy, fingerprint, key_file: file, pass_phrase: passphrase } = settings
+  if (!user || !tenancy || !fingerprint || !file)
+    throw new CloudFault('OCI: user, tenancy, fingerprint and key_file are required')
+  const pem = await readText(atHome(file, env), MAX_FILE_BYTES)
+  if (pem === null) throw new CloudFault('OCI: key_file cannot be read')
+  const privateKey = keyOf(pem, passphrase)
+  return {
+    value: { keyId: `${tenancy}/${user}/${fingerprint}`, privateKey, tenancy },
+    expiresAt: clock.now() + READ_AGAIN_MS,
+  }
+}
+
+type Settings = Readonly<Record<string, string | undefined>>
+
+function ofEnvironment(env: NodeJS.ProcessEnv): Settings {
+  return {
+    user: env.OCI_CLI_USER,
+    tenancy: env.OCI_CLI_TENANCY,
+    fingerprint: env.OCI_CLI_FINGERPRINT,
+    key_file: env.OCI_CLI_KEY_FILE,
+    pass_phrase: env.OCI_CLI_PASSPHRASE,
+  }
+}
+
+async function ofProfile(env: NodeJS.ProcessEnv): Promise<Settings> {
+  const file = atHome(env.OCI_CLI_CONFIG_FILE || env.OCI_CONFIG_FILE || '~/.oci/config', env)
+  const profile = env.OCI_CLI_PROFILE || 'DEFAULT'
+  const text = await readText(file, MAX_FILE_BYTES)
+  if (text === null)
+    throw new CloudFault('OCI: set OCI_CLI_KEY_FILE and the like, or OCI_CLI_CONFIG_FILE: the file cannot be read')
+  const settings = new Map<string, string>()
+  let section = ''
+  for (const line of text.split(/\r?\n/)) {
+    const [, named] = /^\s*\[([^\]]+)\]\s*$/.exec(line) ?? []
+    section = named ?? section
+    const [, name = '', value = ''] = /^\s*([a-z_]+)\s*=\s*(.*?)\s*$/.exec(line) ?? []
+    if (section === profile && name !== '') settings.set(name, value)
+  }
+  if (settings.size === 0) throw new CloudFault(`OCI: the config file has no profile ${profile}`)
+  return Object.fromEntries(settings)
+}
+
+function atHome(file: string, env: NodeJS.ProcessEnv): string {
+  return file.startsWith('~/') ? path.join(env.HOME || os.homedir(), file.slice(2)) : file
+}
+
+function keyOf(pem: string, passphrase: string | undefined) {
+  try {
+    return createPrivateKey(passphrase ? { key: pem, passphrase } : pem)
+  } catch {
+    // What went wrong could be told with a part of the key.
+    throw new CloudFault('OCI: key_file holds no private key that can be read')
+  }
+}

@@ -1,0 +1,155 @@
+import { withoutMembers } from '@plat/core'
+import { type Denial, deny } from '../../../call/index.ts'
+import { isObject, type JsonObject } from '../../wire/json.ts'
+import { withMember } from '../members.ts'
+import type { ModelBody } from '../request.ts'
+import { AnthropicReader, anthropicAnswer, anthropicRequest, CLOUD_VERSIONS } from './anthropic.ts'
+import { converseAnswer, converseRequest, converseSaid } from './converse.ts'
+import { GeminiReader, geminiRequest } from './gemini.ts'
+import { Untranslatable } from './prompt.ts'
+import { completionOf, type Said, type Told } from './said.ts'
+import { AwsToChat, AwsToMessages, objectOf, SseToChat, wrapped } from './streams.ts'
+import { type Asked, AWS_STREAM_TYPE, SSE_TYPE, type StreamTranslator, type Translator } from './translator.ts'
+
+/** The languages of providers (a wire's `speaks`) that are not the caller's own, with what is translated into them. */
+export type Speech = 'openai' | 'anthropic' | 'anthropic-bedrock' | 'anthropic-vertex' | 'converse' | 'gemini'
+
+/** What a chat completion needs of one provider. */
+interface ChatParts {
+  request(value: JsonObject, asked: Asked): JsonObject
+  answer(value: JsonObject, told: Told): readonly Said[]
+  stream(told: Told): StreamTranslator
+  readonly streamType: string
+}
+
+function chatTranslator(parts: ChatParts): Translator {
+  return {
+    streamType: parts.streamType,
+    request: (asked) => translated(() => Buffer.from(JSON.stringify(parts.request(asked.body.value, asked)))),
+    answer: (json, told) => Buffer.from(JSON.stringify(completionOf(parts.answer(objectOf(json), told), told))),
+    stream: (told) => parts.stream(told),
+  }
+}
+
+function translated(work: () => Uint8Array): Uint8Array | Denial {
+  try {
+    return work()
+  } catch (error) {
+    if (!(error instanceof Untranslatable)) throw error
+    return deny('invalid_request', error.message, { data: { param: error.param } })
+  }
+}
+
+const converse: ChatParts = {
+  streamType: AWS_STREAM_TYPE,
+  request: (value) => converseRequest(value),
+  answer: (value) => converseAnswer(value),
+  stream: (told) => new AwsToChat(told, (value, name) => converseSaid(name, value)),
+}
+
+const gemini: ChatParts = {
+  streamType: SSE_TYPE,
+  request: (value) => geminiRequest(value),
+  answer: (value, { id }) => new GeminiReader(id).said(value),
+  stream: (told) => {
+    const reader = new GeminiReader(told.id)
+    return new SseToChat(told, (value) => reader.said(value))
+  },
+}
+
+const anthropic: ChatParts = {
+  streamType: SSE_TYPE,
+  request: (value, { model }) => ({ model, ...anthropicRequest(value) }),
+  answer: (value) => anthropicAnswer(value),
+  stream: (told) => {
+    const reader = new AnthropicReader()
+    return new SseToChat(told, (value) => reader.said(value))
+  },
+}
+
+/** Vertex AI has the model in the path, and the version in the body. */
+const anthropicOnVertex: ChatParts = {
+  ...anthropic,
+  request: (value) => ({ anthropic_version: CLOUD_VERSIONS.vertex, ...anthropicRequest(value) }),
+}
+
+/** Bedrock has the wish for a stream in the path as well, and wraps each event of it. */
+const anthropicOnBedrock: ChatParts = {
+  ...anthropic,
+  streamType: AWS_STREAM_TYPE,
+  request(value) {
+    const { stream: _, ...request } = anthropicRequest(value)
+    return { anthropic_version: CLOUD_VERSIONS.bedrock, ...request }
+  },
+  stream(told) {
+    const reader = new AnthropicReader()
+    return new AwsToChat(told, (value) => reader.said(objectOf(wrapped(value))))
+  },
+}
+
+/** `messages` on Vertex AI: the same request and the same answers, but for where the model and the version stand. */
+const messagesOnVertex: Translator = {
+  streamType: SSE_TYPE,
+  request: (asked) => ofCloud(asked, CLOUD_VERSIONS.vertex, ['model']).bytes,
+  answer: (json) => json,
+  stream: () => null,
+}
+
+const messagesOnBedrock: Translator = {
+  streamType: AWS_STREAM_TYPE,
+  request({ body, betas }) {
+    const told = ofCloud({ body }, CLOUD_VERSIONS.bedrock, ['model', 'stream'])
+    const list = betas === null ? [] : betas.split(',').map((one) => one.trim())
+    return list.length === 0 ? told.bytes : added(told, 'anthropic_beta', list).bytes
+  },
+  answer: (json) => json,
+  stream: () => new AwsToMessages(),
+}
+
+type Written = Pick<ModelBody, 'bytes' | 'value'>
+
+/** Every byte stays as it was, but for what the cloud wants elsewhere. */
+function ofCloud({ body }: Pick<Asked, 'body'>, version: string, without: readonly string[]): Written {
+  const gone = without.filter((name) => Object.hasOwn(body.value, name))
+  const bytes = withoutMembers(
+    body.bytes,
+    gone.map((name) => [name]),
+  )
+  const value = Object.fromEntries(Object.entries(body.value).filter(([name]) => !gone.includes(name)))
+  return added({ bytes, value }, 'anthropic_version', version)
+}
+
+/** The same with one member more. */
+function added(written: Written, name: string, member: unknown): Written {
+  return { bytes: withMember(written, name, JSON.stringify(member)), value: { ...written.value, [name]: member } }
+}
+
+const TRANSLATORS: ReadonlyMap<string, Translator> = new Map([
+  ['chat/completions converse', chatTranslator(converse)],
+  ['chat/completions gemini', chatTranslator(gemini)],
+  ['chat/completions anthropic', chatTranslator(anthropic)],
+  ['chat/completions anthropic-vertex', chatTranslator(anthropicOnVertex)],
+  ['chat/completions anthropic-bedrock', chatTranslator(anthropicOnBedrock)],
+  ['messages anthropic-vertex', messagesOnVertex],
+  ['messages anthropic-bedrock', messagesOnBedrock],
+])
+
+/** Null: the provider speaks the caller's dialect. */
+export function translatorOf(speaks: Speech, method: string): Translator | null {
+  // Most do, and need no search.
+  return speaks === 'openai' ? null : (TRANSLATORS.get(`${method} ${speaks}`) ?? null)
+}
+
+/** What a provider says of an error in its own words: most have a `message`, some of them in an `error`. */
+export function refusalOf(json: Uint8Array): string {
+  let value: JsonObject
+  try {
+    value = objectOf(json)
+  } catch {
+    return UNTOLD
+  }
+  const { message } = isObject(value.error) ? value.error : value
+  return typeof message === 'string' && message !== '' ? message : UNTOLD
+}
+
+const UNTOLD = 'the provider refused the request and did not say why'

@@ -1,0 +1,159 @@
+import type { Usage } from '../../../call/index.ts'
+import { type JsonObject, member } from '../../wire/json.ts'
+import { isSet } from '../dialects/checks.ts'
+import { usageOf } from '../dialects/messages.ts'
+import { type Option, readChat } from './chat.ts'
+import { type Format, type Part, type Prompt, type Tool, Untranslatable } from './prompt.ts'
+import { type FinishReason, Garbled, type Said } from './said.ts'
+
+const OPTIONS: readonly Option[] = ['temperature', 'top_p', 'stop', 'parallel_tool_calls', 'response_format', 'user']
+
+/** Anthropic wants a limit in every request. What a call without one is held money for is the same. */
+export const USUAL_MAX_TOKENS = 4096
+
+/** A chat as `messages` of Anthropic reads it, without the name of the model. Throws `Untranslatable`. */
+export function anthropicRequest(value: JsonObject): JsonObject {
+  const prompt = readChat(value, OPTIONS)
+  const { system, turns, maxTokens, temperature, topP, stop, user, stream } = prompt
+  return {
+    max_tokens: maxTokens ?? USUAL_MAX_TOKENS,
+    messages: turns.map(({ side, parts }) => ({ role: side, content: parts.map(blockOf) })),
+    ...(system.length > 0 && { system: system.map((text) => ({ type: 'text', text })) }),
+    ...(temperature !== null && { temperature }),
+    ...(topP !== null && { top_p: topP }),
+    ...(stop.length > 0 && { stop_sequences: stop }),
+    ...(user !== null && { metadata: { user_id: user } }),
+    ...toolsOf(prompt),
+    ...outputOf(prompt.format),
+    ...(stream && { stream }),
+  }
+}
+
+function blockOf(part: Part): JsonObject {
+  switch (part.kind) {
+    case 'text':
+      return { type: 'text', text: part.text }
+    case 'call':
+      return { type: 'tool_use', id: part.id, name: part.name, input: part.args }
+    case 'result':
+      return { type: 'tool_result', tool_use_id: part.id, content: part.text }
+    case 'link':
+      return { type: 'image', source: { type: 'url', url: part.url } }
+    case 'data': {
+      if (part.of === 'audio' || (part.of === 'document' && part.type !== 'application/pdf'))
+        throw new Untranslatable(part.at, `holds ${part.type}, which Anthropic's models do not take`)
+      return { type: part.of, source: { type: 'base64', media_type: part.type, data: part.data } }
+    }
+  }
+}
+
+function toolsOf({ tools, choice, parallel }: Prompt): JsonObject {
+  if (tools.length === 0) return {}
+  const type = typeof choice !== 'string' ? 'tool' : choice === 'required' ? 'any' : choice
+  const alone = !parallel && type !== 'none' && { disable_parallel_tool_use: true }
+  const tool_choice = { type, ...(typeof choice !== 'string' && { name: choice.name }), ...alone }
+  return { tools: tools.map(toolOf), tool_choice }
+}
+
+function toolOf({ name, description, schema, strict, hosted }: Tool): JsonObject {
+  // One of Anthropic's own, which the route allows: it is written as Anthropic has it.
+  if (hosted !== null) return hosted
+  return {
+    name,
+    ...(description !== null && { description }),
+    input_schema: schema ?? { type: 'object', properties: {} },
+    ...(strict && { strict }),
+  }
+}
+
+function outputOf(format: Format): JsonObject {
+  if (format.kind === 'text') return {}
+  if (format.kind === 'json')
+    throw new Untranslatable('response_format', 'must be json_schema: Anthropic wants to know which JSON')
+  return { output_config: { format: { type: 'json_schema', schema: format.schema } } }
+}
+
+const FINISH: Readonly<Record<string, FinishReason>> = {
+  end_turn: 'stop',
+  stop_sequence: 'stop',
+  tool_use: 'tool_calls',
+  max_tokens: 'length',
+  model_context_window_exceeded: 'length',
+  refusal: 'content_filter',
+}
+
+/** A whole answer of `messages`. Throws `Garbled`. */
+export function anthropicAnswer(value: JsonObject): readonly Said[] {
+  const { content, stop_reason: reason, usage } = value
+  if (!Array.isArray(content)) throw new Garbled('an answer of Anthropic without content')
+  return [...content.flatMap(blockSaid), finishOf(reason), ...usageSaid(usageOf(usage))]
+}
+
+function blockSaid(block: unknown): readonly Said[] {
+  const started = startSaid(block)
+  const input = member(block, 'input')
+  return member(block, 'type') === 'tool_use'
+    ? [...started, { kind: 'arguments', text: JSON.stringify(input ?? {}) }]
+    : started
+}
+
+function startSaid(block: unknown): readonly Said[] {
+  const { text, thinking } = { text: member(block, 'text'), thinking: member(block, 'thinking') }
+  if (member(block, 'type') === 'tool_use')
+    return [{ kind: 'call', id: String(member(block, 'id')), name: String(member(block, 'name')), signature: null }]
+  if (typeof text === 'string' && text !== '') return [{ kind: 'text', text }]
+  return typeof thinking === 'string' && thinking !== '' ? [{ kind: 'reasoning', text: thinking }] : []
+}
+
+/** Reads the events of a streamed answer. */
+export class AnthropicReader {
+  #usage: Usage | undefined
+  /** Blocks of tools that run at Anthropic have arguments as well, and nobody is told them. */
+  #isOwnTool = false
+
+  /** Throws `Garbled`. */
+  said(value: JsonObject): readonly Said[] {
+    switch (value.type) {
+      case 'message_start':
+        this.#usage = usageOf(member(value.message, 'usage')) ?? undefined
+        return []
+      case 'content_block_start':
+        this.#isOwnTool = member(value.content_block, 'type') === 'tool_use'
+        return startSaid(value.content_block)
+      case 'content_block_delta':
+        return this.#delta(value.delta)
+      case 'message_delta':
+        return this.#last(value)
+      case 'error':
+        throw new Garbled('Anthropic reports an error')
+      default:
+        return []
+    }
+  }
+
+  #delta(delta: unknown): readonly Said[] {
+    const input = member(delta, 'partial_json')
+    if (typeof input === 'string') return this.#isOwnTool && input !== '' ? [{ kind: 'arguments', text: input }] : []
+    return startSaid(delta)
+  }
+
+  /** The counts of the beginning stand for those that the end leaves out. */
+  #last(value: JsonObject): readonly Said[] {
+    this.#usage = usageOf(value.usage, this.#usage) ?? this.#usage
+    const reason = member(value.delta, 'stop_reason')
+    return isSet(reason) ? [finishOf(reason), ...usageSaid(this.#usage ?? null)] : []
+  }
+}
+
+function usageSaid(usage: Usage | null): readonly Said[] {
+  return usage === null ? [] : [{ kind: 'usage', usage }]
+}
+
+function finishOf(reason: unknown): Said {
+  const known = typeof reason === 'string' && Object.hasOwn(FINISH, reason) ? FINISH[reason] : undefined
+  if (known === undefined) throw new Garbled('Anthropic ended for a reason that is no end')
+  return { kind: 'finish', reason: known }
+}
+
+/** What the clouds that host Anthropic's models want to be told in place of a header. */
+export const CLOUD_VERSIONS = { bedrock: 'bedrock-2023-05-31', vertex: 'vertex-2023-10-16' } as const

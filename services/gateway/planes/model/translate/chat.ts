@@ -1,0 +1,151 @@
+import { isObject, type JsonObject, member } from '../../wire/json.ts'
+import { isSet } from '../dialects/checks.ts'
+import { onlyMembers, readMessages } from './messages.ts'
+import { type Format, type Prompt, type Tool, Untranslatable } from './prompt.ts'
+
+/** Members of a chat completion that every provider can be told, and those that are about the call and not about the answer. */
+const UNDERSTOOD = [
+  'model',
+  'messages',
+  'stream',
+  'stream_options',
+  'max_tokens',
+  'max_completion_tokens',
+  'tools',
+  'tool_choice',
+] as const
+
+/** Members that some providers can be told. */
+export type Option =
+  | 'temperature'
+  | 'top_p'
+  | 'stop'
+  | 'seed'
+  | 'frequency_penalty'
+  | 'presence_penalty'
+  | 'parallel_tool_calls'
+  | 'reasoning_effort'
+  | 'response_format'
+  | 'user'
+
+/** What changes nothing when nobody is told it, as JSON. */
+const NEUTRAL: Readonly<Record<string, readonly string[]>> = {
+  n: ['1'],
+  frequency_penalty: ['0'],
+  presence_penalty: ['0'],
+  logprobs: ['false'],
+  top_logprobs: ['0'],
+  store: ['false'],
+  parallel_tool_calls: ['true'],
+  service_tier: ['"auto"', '"default"'],
+  logit_bias: ['{}'],
+  metadata: ['{}'],
+  modalities: ['["text"]'],
+  response_format: ['{"type":"text"}'],
+}
+
+/**
+ * Reads a chat completion for a provider that can be told `options`. Whatever it says beyond that is refused by its name: nothing is
+ * left out in silence. Throws `Untranslatable`.
+ */
+export function readChat(value: JsonObject, options: readonly Option[]): Prompt {
+  const known: readonly string[] = [...UNDERSTOOD, ...options]
+  const told = Object.entries(value).filter(
+    ([name, one]) => known.includes(name) || !(NEUTRAL[name] ?? []).includes(JSON.stringify(one)),
+  )
+  onlyMembers(Object.fromEntries(told), known, '')
+  const { tools, tool_choice: choice, max_tokens: most, max_completion_tokens: mostCompleted } = value
+  return {
+    ...readMessages(value.messages),
+    tools: toolsOf(tools),
+    choice: choiceOf(choice),
+    parallel: value.parallel_tool_calls !== false,
+    maxTokens: number(value, 'max_completion_tokens', mostCompleted) ?? number(value, 'max_tokens', most),
+    temperature: number(value, 'temperature'),
+    topP: number(value, 'top_p'),
+    seed: number(value, 'seed'),
+    frequencyPenalty: number(value, 'frequency_penalty'),
+    presencePenalty: number(value, 'presence_penalty'),
+    stop: stopOf(value.stop),
+    format: formatOf(value.response_format),
+    effort: text(value, 'reasoning_effort'),
+    user: text(value, 'user'),
+    stream: value.stream === true,
+  }
+}
+
+function number(value: JsonObject, name: string, one: unknown = value[name]): number | null {
+  if (!isSet(one)) return null
+  if (typeof one !== 'number') throw new Untranslatable(name, 'must be a number')
+  return one
+}
+
+function text(value: JsonObject, name: string): string | null {
+  const one = value[name]
+  if (!isSet(one)) return null
+  if (typeof one !== 'string') throw new Untranslatable(name, 'must be text')
+  return one
+}
+
+function stopOf(stop: unknown): readonly string[] {
+  if (!isSet(stop)) return []
+  const all: unknown[] = Array.isArray(stop) ? stop : [stop]
+  return all.map((one) => {
+    if (typeof one !== 'string') throw new Untranslatable('stop', 'must be text or a list of texts')
+    return one
+  })
+}
+
+function toolsOf(tools: unknown): readonly Tool[] {
+  if (!isSet(tools)) return []
+  if (!Array.isArray(tools)) throw new Untranslatable('tools', 'must be a list')
+  return tools.map((tool: unknown, index) => toolOf(tool, `tools[${index}]`))
+}
+
+function toolOf(tool: unknown, at: string): Tool {
+  if (!isObject(tool)) throw new Untranslatable(at, 'must be an object')
+  if (tool.type !== 'function')
+    return { name: String(tool.type), description: null, schema: null, strict: false, hosted: tool, at }
+  onlyMembers(tool, ['type', 'function'], at)
+  const { function: own } = tool
+  const here = `${at}.function`
+  if (!isObject(own) || typeof own.name !== 'string') throw new Untranslatable(`${here}.name`, 'is required')
+  onlyMembers(own, ['name', 'description', 'parameters', 'strict'], here)
+  const { name, description, parameters, strict } = own
+  if (isSet(parameters) && !isObject(parameters))
+    throw new Untranslatable(`${here}.parameters`, 'must be a JSON Schema')
+  return {
+    name,
+    description: typeof description === 'string' ? description : null,
+    schema: isObject(parameters) ? parameters : null,
+    strict: strict === true,
+    hosted: null,
+    at,
+  }
+}
+
+function choiceOf(choice: unknown): Prompt['choice'] {
+  if (!isSet(choice)) return 'auto'
+  if (choice === 'auto' || choice === 'none' || choice === 'required') return choice
+  const name = member(member(choice, 'function'), 'name')
+  if (member(choice, 'type') !== 'function' || typeof name !== 'string')
+    throw new Untranslatable('tool_choice', 'must be auto, none, required or a function')
+  return { name }
+}
+
+function formatOf(format: unknown): Format {
+  const type = isSet(format) ? member(format, 'type') : 'text'
+  if (type === 'text') return { kind: 'text' }
+  if (type === 'json_object') return { kind: 'json' }
+  const told = member(format, 'json_schema')
+  const schema = member(told, 'schema')
+  if (type !== 'json_schema' || !isObject(schema))
+    throw new Untranslatable('response_format', 'must be text, json_object or json_schema with a schema')
+  const { name, description } = { name: member(told, 'name'), description: member(told, 'description') }
+  return {
+    kind: 'schema',
+    name: typeof name === 'string' ? name : 'answer',
+    description: typeof description === 'string' ? description : null,
+    schema,
+  }
+}

@@ -1,0 +1,194 @@
+import type { Usage } from '../../../call/index.ts'
+import { isObject, type JsonObject, member } from '../../wire/json.ts'
+import { tokens } from '../dialects/checks.ts'
+import { type Option, readChat } from './chat.ts'
+import { type Format, type Part, type Prompt, type Tool, Untranslatable } from './prompt.ts'
+import { type FinishReason, Garbled, type Said } from './said.ts'
+
+const OPTIONS: readonly Option[] = ['temperature', 'top_p', 'stop', 'response_format']
+
+/** A chat as `Converse` of Amazon Bedrock reads it. Throws `Untranslatable`. */
+export function converseRequest(value: JsonObject): JsonObject {
+  const prompt = readChat(value, OPTIONS)
+  const { maxTokens, temperature, topP, stop } = prompt
+  const limits = {
+    ...(maxTokens !== null && { maxTokens }),
+    ...(temperature !== null && { temperature }),
+    ...(topP !== null && { topP }),
+    ...(stop.length > 0 && { stopSequences: stop }),
+  }
+  const documents = { count: 0 }
+  return {
+    messages: prompt.turns.map(({ side, parts }) => ({
+      role: side,
+      content: parts.map((part) => blockOf(part, documents)),
+    })),
+    ...(prompt.system.length > 0 && { system: prompt.system.map((text) => ({ text })) }),
+    ...(Object.keys(limits).length > 0 && { inferenceConfig: limits }),
+    ...toolsOf(prompt),
+    ...outputOf(prompt.format),
+  }
+}
+
+/** Formats of images and documents that Converse knows, by media type. */
+const IMAGES: Readonly<Record<string, string>> = {
+  'image/png': 'png',
+  'image/jpeg': 'jpeg',
+  'image/gif': 'gif',
+  'image/webp': 'webp',
+}
+const DOCUMENTS: Readonly<Record<string, string>> = {
+  'application/pdf': 'pdf',
+  'text/csv': 'csv',
+  'text/html': 'html',
+  'text/markdown': 'md',
+  'text/plain': 'txt',
+}
+
+/** `documents`: how many were told before; each has a name of its own. */
+function blockOf(part: Part, documents: { count: number }): JsonObject {
+  switch (part.kind) {
+    case 'text':
+      return { text: part.text }
+    case 'call':
+      return { toolUse: { toolUseId: part.id, name: part.name, input: part.args } }
+    case 'result':
+      return { toolResult: { toolUseId: part.id, content: [{ text: part.text }] } }
+    case 'link':
+      throw new Untranslatable(part.at, 'must hold the image itself (data:), since Bedrock fetches none')
+    case 'data': {
+      const isImage = part.of === 'image'
+      const format = (isImage ? IMAGES : DOCUMENTS)[part.type]
+      if (format === undefined || part.of === 'audio')
+        throw new Untranslatable(part.at, `holds ${part.type}, which Converse does not take`)
+      const source = { bytes: part.data }
+      return isImage
+        ? { image: { format, source } }
+        : { document: { format, name: nameOf(part.name, documents), source } }
+    }
+  }
+}
+
+/** Names of documents are instructions to some models; Bedrock admits these characters only, and no name twice. */
+function nameOf(name: string, documents: { count: number }): string {
+  documents.count++
+  return `${documents.count} ${name.replace(/[^A-Za-z0-9()[\]-]+/g, ' ').trim()}`.trim().slice(0, 200)
+}
+
+function toolsOf({ tools, choice, turns }: Prompt): JsonObject {
+  const isUsed = turns.some(({ parts }) => parts.some(({ kind }) => kind === 'call' || kind === 'result'))
+  if (choice === 'none') {
+    if (isUsed) throw new Untranslatable('tool_choice', 'cannot be none where messages hold tool calls')
+    return {}
+  }
+  if (tools.length === 0) return {}
+  const toolChoice =
+    choice === 'auto' ? { auto: {} } : choice === 'required' ? { any: {} } : { tool: { name: choice.name } }
+  return { toolConfig: { tools: tools.map(specOf), toolChoice } }
+}
+
+function specOf({ name, description, schema, strict, hosted, at }: Tool): JsonObject {
+  if (hosted !== null) {
+    if (hosted.type !== 'system_tool' || typeof hosted.name !== 'string')
+      throw new Untranslatable(`${at}.type`, 'must be function, or system_tool with its name')
+    return { systemTool: { name: hosted.name } }
+  }
+  return {
+    toolSpec: {
+      name,
+      ...(description !== null && description !== '' && { description }),
+      inputSchema: { json: schema ?? { type: 'object', properties: {} } },
+      ...(strict && { strict }),
+    },
+  }
+}
+
+function outputOf(format: Format): JsonObject {
+  if (format.kind === 'text') return {}
+  if (format.kind === 'json')
+    throw new Untranslatable('response_format', 'must be json_schema: Converse wants to know which JSON')
+  const { name, description, schema } = format
+  // Converse wants the schema as a text.
+  const jsonSchema = { name, schema: JSON.stringify(schema), ...(description !== null && { description }) }
+  return { outputConfig: { textFormat: { type: 'json_schema', structure: { jsonSchema } } } }
+}
+
+const FINISH: Readonly<Record<string, FinishReason>> = {
+  end_turn: 'stop',
+  stop_sequence: 'stop',
+  tool_use: 'tool_calls',
+  max_tokens: 'length',
+  model_context_window_exceeded: 'length',
+  guardrail_intervened: 'content_filter',
+  content_filtered: 'content_filter',
+}
+
+/** A whole answer of Converse. Throws `Garbled`. */
+export function converseAnswer(value: JsonObject): readonly Said[] {
+  const content = member(member(member(value, 'output'), 'message'), 'content')
+  if (!Array.isArray(content)) throw new Garbled('an answer of Converse without content')
+  return [...content.flatMap(blockSaid), finishOf(value.stopReason), ...usageOf(value.usage)]
+}
+
+function blockSaid(block: unknown): readonly Said[] {
+  const text = member(block, 'text') ?? member(member(member(block, 'citationsContent'), 'content'), 'text')
+  if (typeof text === 'string') return [{ kind: 'text', text }]
+  const reasoning = member(member(member(block, 'reasoningContent'), 'reasoningText'), 'text')
+  if (typeof reasoning === 'string') return [{ kind: 'reasoning', text: reasoning }]
+  const use = member(block, 'toolUse')
+  if (!isObject(use)) return []
+  return [callOf(use), { kind: 'arguments', text: JSON.stringify(use.input ?? {}) }]
+}
+
+function callOf({ toolUseId, name }: JsonObject): Said {
+  return { kind: 'call', id: String(toolUseId), name: String(name), signature: null }
+}
+
+/** One event of ConverseStream, by its name. Throws `Garbled`. */
+export function converseSaid(name: string, value: JsonObject): readonly Said[] {
+  switch (name) {
+    case 'contentBlockStart': {
+      const use = member(value.start, 'toolUse')
+      // What a tool of the provider's own does is its affair.
+      return isObject(use) && use.type !== 'server_tool_use' ? [callOf(use)] : []
+    }
+    case 'contentBlockDelta':
+      return deltaSaid(value.delta)
+    case 'messageStop':
+      return [finishOf(value.stopReason)]
+    case 'metadata':
+      return usageOf(value.usage)
+    default:
+      return []
+  }
+}
+
+function deltaSaid(delta: unknown): readonly Said[] {
+  const text = member(delta, 'text')
+  if (typeof text === 'string') return [{ kind: 'text', text }]
+  const input = member(member(delta, 'toolUse'), 'input')
+  if (typeof input === 'string') return [{ kind: 'arguments', text: input }]
+  const reasoning = member(member(delta, 'reasoningContent'), 'text')
+  return typeof reasoning === 'string' ? [{ kind: 'reasoning', text: reasoning }] : []
+}
+
+function finishOf(reason: unknown): Said {
+  const known = typeof reason === 'string' && Object.hasOwn(FINISH, reason) ? FINISH[reason] : undefined
+  if (known === undefined) throw new Garbled('Converse ended for a reason that is no end')
+  return { kind: 'finish', reason: known }
+}
+
+/** What was read from a cache or written to it is not in `inputTokens`. */
+function usageOf(usage: unknown): readonly Said[] {
+  if (!isObject(usage)) return []
+  const cachedRead = tokens(usage.cacheReadInputTokens)
+  const cachedWrite = tokens(usage.cacheWriteInputTokens)
+  const told: Usage = {
+    prompt: tokens(usage.inputTokens) + cachedRead + cachedWrite,
+    completion: tokens(usage.outputTokens),
+    cachedRead,
+    cachedWrite,
+    reasoning: 0,
+  }
+  return [{ kind: 'usage', usage: told }]
+}

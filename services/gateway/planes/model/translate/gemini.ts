@@ -1,0 +1,209 @@
+import type { Usage } from '../../../call/index.ts'
+import { isObject, type JsonObject, member, parsedOrUndefined } from '../../wire/json.ts'
+import { isSet, tokens } from '../dialects/checks.ts'
+import { type Option, readChat } from './chat.ts'
+import { type Format, type Part, type Prompt, type Tool, Untranslatable } from './prompt.ts'
+import { type FinishReason, Garbled, type Said } from './said.ts'
+
+const OPTIONS: readonly Option[] = [
+  'temperature',
+  'top_p',
+  'stop',
+  'seed',
+  'frequency_penalty',
+  'presence_penalty',
+  'reasoning_effort',
+  'response_format',
+]
+
+/** A chat as `generateContent` of Gemini and Vertex AI reads it. Throws `Untranslatable`. */
+export function geminiRequest(value: JsonObject): JsonObject {
+  const prompt = readChat(value, OPTIONS)
+  if (!prompt.parallel) throw new Untranslatable('parallel_tool_calls', 'cannot be false: Gemini decides itself')
+  const config = configOf(prompt)
+  return {
+    contents: prompt.turns.map(({ side, parts }) => ({
+      role: side === 'user' ? 'user' : 'model',
+      parts: parts.map(partOf),
+    })),
+    ...(prompt.system.length > 0 && { systemInstruction: { parts: prompt.system.map((text) => ({ text })) } }),
+    ...toolsOf(prompt),
+    ...(Object.keys(config).length > 0 && { generationConfig: config }),
+  }
+}
+
+/** Tokens of thought that the words of `reasoning_effort` stand for, as Google's own endpoint for OpenAI's API has them. */
+const THOUGHTS: Readonly<Record<string, number>> = { none: 0, minimal: 1024, low: 1024, medium: 8192, high: 24_576 }
+
+function configOf(prompt: Prompt): JsonObject {
+  const { maxTokens, temperature, topP, seed, stop, frequencyPenalty, presencePenalty, effort } = prompt
+  return {
+    ...(maxTokens !== null && { maxOutputTokens: maxTokens }),
+    ...(temperature !== null && { temperature }),
+    ...(topP !== null && { topP }),
+    ...(seed !== null && { seed }),
+    ...(stop.length > 0 && { stopSequences: stop }),
+    ...(frequencyPenalty !== null && { frequencyPenalty }),
+    ...(presencePenalty !== null && { presencePenalty }),
+    ...(effort !== null && { thinkingConfig: { thinkingBudget: budgetOf(effort) } }),
+    ...formatOf(prompt.format),
+  }
+}
+
+function budgetOf(effort: string): number {
+  const budget = Object.hasOwn(THOUGHTS, effort) ? THOUGHTS[effort] : undefined
+  if (budget === undefined)
+    throw new Untranslatable('reasoning_effort', `must be one of ${Object.keys(THOUGHTS).join(', ')}`)
+  return budget
+}
+
+function formatOf(format: Format): JsonObject {
+  if (format.kind === 'text') return {}
+  const schema = format.kind === 'schema' && { responseJsonSchema: format.schema }
+  return { responseMimeType: 'application/json', ...schema }
+}
+
+function partOf(part: Part): JsonObject {
+  switch (part.kind) {
+    case 'text':
+      return { text: part.text }
+    case 'call': {
+      const { name, args, signature } = part
+      // Vertex AI takes no id of a call: calls and results are matched by name and order.
+      return { functionCall: { name, args }, ...(signature !== null && { thoughtSignature: signature }) }
+    }
+    case 'result':
+      return { functionResponse: { name: part.name, response: responseOf(part.text) } }
+    case 'link':
+      throw new Untranslatable(part.at, 'must hold the image itself (data:), since the gateway fetches none')
+    case 'data':
+      return { inlineData: { mimeType: part.type, data: part.data } }
+  }
+}
+
+/** A result has to be an object. */
+function responseOf(text: string): JsonObject {
+  const value = parsedOrUndefined(text)
+  // Only what is written back as it came: a number of twenty digits stays text.
+  return isObject(value) && JSON.stringify(value) === text ? value : { result: text }
+}
+
+/** Tools that run at Google, by their words in `providerTools`. */
+const HOSTED: Readonly<Record<string, string>> = { google_search: 'googleSearch', url_context: 'urlContext' }
+
+function toolsOf({ tools, choice }: Prompt): JsonObject {
+  if (tools.length === 0) return {}
+  const own = tools.filter(({ hosted }) => hosted === null)
+  const hosted = tools.filter((tool) => tool.hosted !== null).map(hostedOf)
+  const declared = own.length === 0 ? [] : [{ functionDeclarations: own.map(declarationOf) }]
+  const told = { tools: [...declared, ...hosted] }
+  if (own.length === 0) return told
+  const isStrict = own.some(({ strict }) => strict)
+  const functionCallingConfig = { mode: modeOf(choice, isStrict), ...onlyOf(choice) }
+  return { ...told, toolConfig: { functionCallingConfig } }
+}
+
+/** What is generated as arguments is only held against its schema in the modes `ANY` and `VALIDATED`. */
+function modeOf(choice: Prompt['choice'], isStrict: boolean): string {
+  if (choice === 'none') return 'NONE'
+  return choice === 'auto' ? (isStrict ? 'VALIDATED' : 'AUTO') : 'ANY'
+}
+
+function onlyOf(choice: Prompt['choice']): JsonObject {
+  return typeof choice === 'string' ? {} : { allowedFunctionNames: [choice.name] }
+}
+
+function declarationOf({ name, description, schema }: Tool): JsonObject {
+  return {
+    name,
+    ...(description !== null && { description }),
+    ...(schema !== null && { parametersJsonSchema: schema }),
+  }
+}
+
+function hostedOf({ name, at }: Tool): JsonObject {
+  const word = Object.hasOwn(HOSTED, name) ? HOSTED[name] : undefined
+  if (word === undefined)
+    throw new Untranslatable(`${at}.type`, `must be function or one of ${Object.keys(HOSTED).join(', ')}`)
+  return { [word]: {} }
+}
+
+const FILTERED = [
+  'SAFETY',
+  'RECITATION',
+  'LANGUAGE',
+  'BLOCKLIST',
+  'PROHIBITED_CONTENT',
+  'SPII',
+  'IMAGE_SAFETY',
+  'MODEL_ARMOR',
+] as const
+const FINISH: ReadonlyMap<unknown, FinishReason> = new Map<unknown, FinishReason>([
+  ['STOP', 'stop'],
+  ['MAX_TOKENS', 'length'],
+  ...FILTERED.map((name) => [name, 'content_filter'] as const),
+])
+
+/** Reads an answer of Gemini: the whole of it, or one part of a stream after the other; both are told in the same words. */
+export class GeminiReader {
+  readonly #id: string
+  #calls = 0
+
+  /** `id` of the answer: Gemini names none of its calls, and clients tell them apart by name. */
+  constructor(id: string) {
+    this.#id = id
+  }
+
+  /** Throws `Garbled`. */
+  said(value: JsonObject): readonly Said[] {
+    if (isObject(value.error)) throw new Garbled('Gemini reports an error')
+    const [candidate]: readonly unknown[] = Array.isArray(value.candidates) ? value.candidates : []
+    const parts = member(member(candidate, 'content'), 'parts')
+    const said = Array.isArray(parts) ? parts.flatMap((part: unknown) => this.#part(part)) : []
+    return [...said, ...this.#finish(candidate, value.promptFeedback), ...usageOf(value.usageMetadata)]
+  }
+
+  #part(part: unknown): readonly Said[] {
+    const text = member(part, 'text')
+    if (typeof text === 'string')
+      return text === '' ? [] : [{ kind: member(part, 'thought') === true ? 'reasoning' : 'text', text }]
+    const call = member(part, 'functionCall')
+    const name = member(call, 'name')
+    if (typeof name !== 'string') return []
+    const { id, signature } = { id: member(call, 'id'), signature: member(part, 'thoughtSignature') }
+    const own = `call_${this.#id}_${this.#calls++}`
+    const args = JSON.stringify(member(call, 'args') ?? {})
+    return [
+      {
+        kind: 'call',
+        id: typeof id === 'string' && id !== '' ? id : own,
+        name,
+        signature: typeof signature === 'string' ? signature : null,
+      },
+      { kind: 'arguments', text: args },
+    ]
+  }
+
+  #finish(candidate: unknown, feedback: unknown): readonly Said[] {
+    if (isSet(member(feedback, 'blockReason'))) return [{ kind: 'finish', reason: 'content_filter' }]
+    const reason = member(candidate, 'finishReason')
+    if (!isSet(reason) || reason === '') return []
+    const known = FINISH.get(reason)
+    if (known === undefined) throw new Garbled('Gemini ended for a reason that is no end')
+    return [{ kind: 'finish', reason: known === 'stop' && this.#calls > 0 ? 'tool_calls' : known }]
+  }
+}
+
+/** What was read from a cache is in the prompt; thoughts are not in the candidates. */
+function usageOf(usage: unknown): readonly Said[] {
+  if (!isObject(usage)) return []
+  const reasoning = tokens(usage.thoughtsTokenCount)
+  const told: Usage = {
+    prompt: tokens(usage.promptTokenCount) + tokens(usage.toolUsePromptTokenCount),
+    completion: tokens(usage.candidatesTokenCount) + reasoning,
+    cachedRead: tokens(usage.cachedContentTokenCount),
+    cachedWrite: 0,
+    reasoning,
+  }
+  return [{ kind: 'usage', usage: told }]
+}

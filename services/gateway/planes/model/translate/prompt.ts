@@ -1,0 +1,86 @@
+import type { JsonObject } from '../../wire/json.ts'
+
+/**
+ * A chat as every provider can be told it: what stands between a request of OpenAI's API and the words of a provider that speaks its
+ * own. Adjacent messages of one side are one turn, since some providers insist that sides take turns.
+ */
+export interface Prompt {
+  readonly system: readonly string[]
+  readonly turns: readonly Turn[]
+  readonly tools: readonly Tool[]
+  /** `name`: this tool and no other. */
+  readonly choice: 'auto' | 'none' | 'required' | { readonly name: string }
+  /** False: at most one call of a tool in an answer. */
+  readonly parallel: boolean
+  /** Null: the caller set no limit. */
+  readonly maxTokens: number | null
+  readonly temperature: number | null
+  readonly topP: number | null
+  readonly seed: number | null
+  readonly frequencyPenalty: number | null
+  readonly presencePenalty: number | null
+  readonly stop: readonly string[]
+  readonly format: Format
+  /** `reasoning_effort`; null: as the model does by itself. */
+  readonly effort: string | null
+  /** For whom the caller asks; null: it does not say. */
+  readonly user: string | null
+  readonly stream: boolean
+}
+
+export interface Turn {
+  readonly side: 'user' | 'assistant'
+  readonly parts: readonly Part[]
+}
+
+/** `at` is where the part stands in the request, for whoever has to refuse it. */
+export type Part =
+  | { readonly kind: 'text'; readonly text: string }
+  | {
+      readonly kind: 'data'
+      readonly of: DataKind
+      readonly type: string
+      readonly data: string
+      readonly name: string
+      readonly at: string
+    }
+  | { readonly kind: 'link'; readonly url: string; readonly at: string }
+  | {
+      readonly kind: 'call'
+      readonly id: string
+      readonly name: string
+      readonly args: JsonObject
+      readonly signature: string | null
+    }
+  | { readonly kind: 'result'; readonly id: string; readonly name: string; readonly text: string }
+
+/** What a part with bytes (base64) holds; its `type` is a media type. */
+export type DataKind = 'image' | 'audio' | 'document'
+
+export interface Tool {
+  readonly name: string
+  readonly description: string | null
+  /** JSON Schema of the arguments; null: it takes none. */
+  readonly schema: JsonObject | null
+  readonly strict: boolean
+  /** The whole of a tool that runs at the provider; null: the agent's own. */
+  readonly hosted: JsonObject | null
+  readonly at: string
+}
+
+export type Format =
+  | { readonly kind: 'text' }
+  | { readonly kind: 'json' }
+  | { readonly kind: 'schema'; readonly name: string; readonly description: string | null; readonly schema: JsonObject }
+
+/** What a provider has no word for. It never leaves this folder: whoever asks for a translation gets a denial in its place. */
+export class Untranslatable extends Error {
+  /** The member to mend, as in `messages[1].content[0].image_url`. */
+  readonly param: string
+
+  constructor(param: string, why: string) {
+    super(`${param} ${why}`)
+    this.name = 'Untranslatable'
+    this.param = param
+  }
+}

@@ -1,0 +1,153 @@
+import type { Usage } from '../../../call/index.ts'
+import { isObject, type JsonObject } from '../../wire/json.ts'
+
+/** What a provider's answer says, piece by piece: a whole answer says it all at once. */
+export type Said =
+  | { readonly kind: 'text' | 'reasoning'; readonly text: string }
+  | { readonly kind: 'call'; readonly id: string; readonly name: string; readonly signature: string | null }
+  /** More of the arguments (JSON) of the call that was named last. */
+  | { readonly kind: 'arguments'; readonly text: string }
+  | { readonly kind: 'finish'; readonly reason: FinishReason }
+  | { readonly kind: 'usage'; readonly usage: Usage }
+
+export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter'
+
+/** What every part of a translated answer says of it. */
+export interface Told {
+  readonly id: string
+  /** Seconds since the epoch. */
+  readonly created: number
+  readonly model: string
+}
+
+/** The provider sent what nobody understands, or said that it failed. Its words are not repeated: they may quote the caller. */
+export class Garbled extends Error {
+  constructor(why: string) {
+    super(why)
+    this.name = 'Garbled'
+  }
+}
+
+/** A whole `chat.completion` of OpenAI's API. */
+export function completionOf(all: readonly Said[], told: Told): JsonObject {
+  let finish: FinishReason | null = null
+  let usage: Usage | null = null
+  const texts = { text: '', reasoning: '' }
+  const calls: { call: JsonObject; text: string }[] = []
+  for (const one of all) {
+    if (one.kind === 'text' || one.kind === 'reasoning') texts[one.kind] += one.text
+    else if (one.kind === 'call') calls.push({ call: callOf(one), text: '' })
+    else if (one.kind === 'finish') finish = one.reason
+    else if (one.kind === 'usage') usage = one.usage
+    else {
+      const last = calls.at(-1)
+      if (last !== undefined) last.text += one.text
+    }
+  }
+  if (finish === null) throw new Garbled('an answer without an end')
+  const message = {
+    role: 'assistant',
+    content: texts.text === '' ? null : texts.text,
+    refusal: null,
+    ...(texts.reasoning !== '' && { reasoning_content: texts.reasoning }),
+    ...(calls.length > 0 && { tool_calls: calls.map(({ call, text }) => withArguments(call, text || '{}')) }),
+  }
+  return {
+    ...told,
+    object: 'chat.completion',
+    choices: [{ index: 0, message, logprobs: null, finish_reason: finish }],
+    ...(usage !== null && { usage: usageOf(usage) }),
+  }
+}
+
+/** A call of a tool without its arguments. */
+function callOf({ id, name, signature }: Extract<Said, { kind: 'call' }>): JsonObject {
+  const kept = signature === null ? null : { extra_content: { google: { thought_signature: signature } } }
+  return { id, type: 'function', function: { name }, ...kept }
+}
+
+function withArguments(call: JsonObject, text: string): JsonObject {
+  return { ...call, function: { ...(isObject(call.function) ? call.function : null), arguments: text } }
+}
+
+/** The chunks of a streamed `chat.completion.chunk`, as events. What was used is always told, in the last one before the end. */
+export class ChatStream {
+  readonly #told: Told
+  #begun = false
+  #calls = 0
+  /** A call was named, and nothing of its arguments came. */
+  #bare = false
+  #finish: FinishReason | null = null
+  #usage: Usage | null = null
+
+  constructor(told: Told) {
+    this.#told = told
+  }
+
+  /** The events for what was said; empty where nothing has to go on. */
+  events(all: readonly Said[]): string {
+    return all.map((one) => this.#event(one)).join('')
+  }
+
+  /** The end of the stream; empty where the provider has not said how its answer ends, so that nobody takes half of it for the whole. */
+  end(): string {
+    if (this.#finish === null) return ''
+    const bare = this.#noArguments()
+    const last = this.#chunk([{ index: 0, delta: {}, logprobs: null, finish_reason: this.#finish }])
+    const usage = this.#usage === null ? '' : this.#chunk([], { usage: usageOf(this.#usage) })
+    return `${bare}${last}${usage}data: [DONE]\n\n`
+  }
+
+  #event(one: Said): string {
+    switch (one.kind) {
+      case 'text':
+        return this.#delta({ content: one.text })
+      case 'reasoning':
+        return this.#delta({ reasoning_content: one.text })
+      case 'call': {
+        const bare = this.#noArguments()
+        this.#bare = true
+        return bare + this.#delta({ tool_calls: [{ index: this.#calls++, ...withArguments(callOf(one), '') }] })
+      }
+      case 'arguments':
+        return one.text === '' ? '' : this.#arguments(one.text)
+      case 'finish':
+        this.#finish = one.reason
+        return ''
+      case 'usage':
+        this.#usage = one.usage
+        return ''
+    }
+  }
+
+  /** Clients parse what they got as arguments: nothing is no JSON. */
+  #noArguments(): string {
+    return this.#bare ? this.#arguments('{}') : ''
+  }
+
+  #arguments(text: string): string {
+    this.#bare = false
+    return this.#delta({ tool_calls: [{ index: Math.max(0, this.#calls - 1), function: { arguments: text } }] })
+  }
+
+  #delta(delta: JsonObject): string {
+    const first = this.#begun ? delta : { role: 'assistant', ...delta }
+    this.#begun = true
+    return this.#chunk([{ index: 0, delta: first, logprobs: null, finish_reason: null }])
+  }
+
+  #chunk(choices: readonly JsonObject[], more: JsonObject = {}): string {
+    return `data: ${JSON.stringify({ ...this.#told, object: 'chat.completion.chunk', choices, ...more })}\n\n`
+  }
+}
+
+/** As OpenAI reports it; what was written to a cache, which it does not know, stands beside what was read from one. */
+function usageOf({ prompt, completion, cachedRead, cachedWrite, reasoning }: Usage): JsonObject {
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    prompt_tokens_details: { cached_tokens: cachedRead, ...(cachedWrite > 0 && { cache_write_tokens: cachedWrite }) },
+    completion_tokens_details: { reasoning_tokens: reasoning },
+  }
+}

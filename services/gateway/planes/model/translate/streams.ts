@@ -1,0 +1,121 @@
+import { checkJson, parseLossless } from '@plat/core'
+import { isObject, type JsonObject, member } from '../../wire/json.ts'
+import { eventData, SseSplitter } from '../../wire/sse.ts'
+import { type AwsMessage, AwsStreamSplitter } from './aws-stream.ts'
+import { ChatStream, Garbled, type Said, type Told } from './said.ts'
+import type { StreamTranslator } from './translator.ts'
+
+const NOTHING = new Uint8Array(0)
+
+/** Reads a part of an answer: the value, and the name of its event where the framing has one. Throws `Garbled`. */
+export type ReadPart = (value: JsonObject, name: string) => readonly Said[]
+
+/** The JSON object of an answer or of a part of one. Numbers keep their literals. Throws `Garbled`. */
+export function objectOf(json: Uint8Array): JsonObject {
+  let value: unknown
+  try {
+    checkJson(json)
+    value = parseLossless(json)
+  } catch {
+    throw new Garbled('what the provider sent is no JSON')
+  }
+  if (!isObject(value) || JSON.isRawJSON(value)) throw new Garbled('what the provider sent is no JSON object')
+  return value
+}
+
+/** A stream of server-sent events with one JSON object each, as chunks of a chat completion. */
+export class SseToChat implements StreamTranslator {
+  readonly #splitter = new SseSplitter()
+  readonly #chat: ChatStream
+  readonly #read: ReadPart
+
+  constructor(told: Told, read: ReadPart) {
+    this.#chat = new ChatStream(told)
+    this.#read = read
+  }
+
+  push(chunk: Uint8Array): Uint8Array {
+    return this.#told(this.#splitter.push(chunk))
+  }
+
+  end(): Uint8Array {
+    return Buffer.concat([this.#told(this.#splitter.end()), Buffer.from(this.#chat.end())])
+  }
+
+  #told(events: readonly Uint8Array[]): Uint8Array {
+    let text = ''
+    for (const event of events) {
+      const data = eventData(event)
+      if (data !== null && data.length > 0) text += this.#chat.events(this.#read(objectOf(data), ''))
+    }
+    return text === '' ? NOTHING : Buffer.from(text)
+  }
+}
+
+/** An AWS event stream with one JSON object in each message, as chunks of a chat completion. */
+export class AwsToChat implements StreamTranslator {
+  readonly #splitter = new AwsStreamSplitter()
+  readonly #chat: ChatStream
+  readonly #read: ReadPart
+
+  constructor(told: Told, read: ReadPart) {
+    this.#chat = new ChatStream(told)
+    this.#read = read
+  }
+
+  push(chunk: Uint8Array): Uint8Array {
+    let text = ''
+    for (const message of this.#splitter.push(chunk)) {
+      const name = eventNameOf(message)
+      text += this.#chat.events(this.#read(objectOf(message.payload), name))
+    }
+    return text === '' ? NOTHING : Buffer.from(text)
+  }
+
+  /** A message that was cut off is no end, whatever came before it. */
+  end(): Uint8Array {
+    return this.#splitter.isTorn ? NOTHING : Buffer.from(this.#chat.end())
+  }
+}
+
+/** The events of Anthropic's `messages`, each wrapped in a message of an AWS event stream. */
+export class AwsToMessages implements StreamTranslator {
+  readonly #splitter = new AwsStreamSplitter()
+
+  push(chunk: Uint8Array): Uint8Array {
+    let text = ''
+    for (const message of this.#splitter.push(chunk)) {
+      if (eventNameOf(message) !== 'chunk') continue
+      const json = wrapped(objectOf(message.payload))
+      const type = member(objectOf(json), 'type')
+      text += `event: ${typeof type === 'string' && /^\w+$/.test(type) ? type : 'message'}\n${linesOf(json)}\n`
+    }
+    return text === '' ? NOTHING : Buffer.from(text)
+  }
+
+  end(): Uint8Array {
+    return NOTHING
+  }
+}
+
+/** JSON may stand on several lines. */
+function linesOf(json: Uint8Array): string {
+  const lines = Buffer.from(json)
+    .toString('utf8')
+    .split(/\r\n|\r|\n/)
+  return `${lines.map((line) => `data: ${line}`).join('\n')}\n`
+}
+
+/** What `InvokeModelWithResponseStream` wraps: the JSON of the model's own event, in base64. Throws `Garbled`. */
+export function wrapped({ bytes }: JsonObject): Uint8Array {
+  if (typeof bytes !== 'string') throw new Garbled('a chunk of Bedrock without bytes')
+  return Buffer.from(bytes, 'base64')
+}
+
+/** Throws where AWS reports an error in its stream. */
+function eventNameOf({ headers }: AwsMessage): string {
+  const kind = headers.get(':message-type')
+  if (kind !== 'event')
+    throw new Garbled(`AWS reports ${headers.get(':exception-type') ?? headers.get(':error-code') ?? 'an error'}`)
+  return headers.get(':event-type') ?? ''
+}

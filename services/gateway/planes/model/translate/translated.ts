@@ -1,0 +1,91 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { type Call, type Denial, isDenial } from '../../../call/index.ts'
+import type { ByteSource } from '../../wire/events.ts'
+import { header, isStreamType } from '../../wire/headers.ts'
+import { ModelBody } from '../request.ts'
+import type { ModelEndpoint } from '../upstream/endpoint.ts'
+import { translatorOf } from './all.ts'
+import type { Told } from './said.ts'
+import { SSE_TYPE, type StreamTranslator, type Translator } from './translator.ts'
+
+/**
+ * What a call becomes at an endpoint that does not speak its dialect; null: it does, for this method. A denial names the member of the
+ * request that the provider has no word for.
+ */
+export function translatedFor(
+  call: Pick<Call, 'id' | 'method' | 'body' | 'wire'>,
+  { wire }: Pick<ModelEndpoint, 'wire'>,
+  model: string | null,
+): Translated | Denial | null {
+  const { body } = call
+  const translator = translatorOf(wire.speaks, call.method)
+  if (translator === null || !(body instanceof ModelBody)) return null
+  const betas = header(call.wire.headers, 'anthropic-beta')
+  const bytes = translator.request({ body, model: model ?? '', betas })
+  if (isDenial(bytes)) return bytes
+  return new Translated(translator, bytes, { id: `chatcmpl-${call.id}`, model: body.request.model ?? model ?? '' })
+}
+
+/** One request in the words of its provider, and how the answer is told to the caller. */
+export class Translated {
+  readonly bytes: Uint8Array
+  readonly #translator: Translator
+  readonly #told: Omit<Told, 'created'>
+
+  constructor(translator: Translator, bytes: Uint8Array, told: Omit<Told, 'created'>) {
+    this.bytes = bytes
+    this.#translator = translator
+    this.#told = told
+  }
+
+  /** What the provider is asked to answer in. */
+  get accept(): string {
+    return this.#translator.streamType === SSE_TYPE ? `application/json, ${SSE_TYPE}` : '*/*'
+  }
+
+  isStream(headers: IncomingHttpHeaders): boolean {
+    const { streamType } = this.#translator
+    return streamType === SSE_TYPE ? isStreamType(headers) : header(headers, 'content-type') === streamType
+  }
+
+  /** A whole answer. Throws `Garbled`. `created`: seconds since the epoch. */
+  answer(json: Uint8Array, created: number): Uint8Array {
+    return this.#translator.answer(json, { ...this.#told, created })
+  }
+
+  /** Null: the stream comes in the caller's dialect. */
+  stream(created: number): StreamTranslator | null {
+    return this.#translator.stream({ ...this.#told, created })
+  }
+}
+
+const NOTHING: readonly Uint8Array[] = []
+
+/** A provider's stream in the caller's dialect: whoever reads it need not know that it was ever another. */
+export class TranslatedBytes implements ByteSource {
+  readonly #source: ByteSource
+  readonly #translator: StreamTranslator
+  #ended = false
+
+  constructor(source: ByteSource, translator: StreamTranslator) {
+    this.#source = source
+    this.#translator = translator
+  }
+
+  news(): Promise<void> | null {
+    return this.#ended ? null : this.#source.news()
+  }
+
+  /** An empty list: what has come completes nothing yet. Throws when the upstream died, or sent what nobody understands. */
+  take(): readonly Uint8Array[] | null {
+    if (this.#ended) return null
+    const chunks = this.#source.take()
+    if (chunks !== null) {
+      const told = chunks.map((chunk) => this.#translator.push(chunk)).filter(({ length }) => length > 0)
+      return told.length === 0 ? NOTHING : told
+    }
+    this.#ended = true
+    const last = this.#translator.end()
+    return last.length === 0 ? null : [last]
+  }
+}
