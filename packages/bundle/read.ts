@@ -1,0 +1,93 @@
+import { hash } from 'node:crypto'
+import { gunzip } from 'node:zlib'
+import { isFault, type Jws, parseJws } from '@plat/tokens'
+import { type BundleStatement, decodeStatement, digestOf, TYPE } from './statement.ts'
+import { type Entry, readTar } from './tar.ts'
+
+/** The first file of an archive: signatures over the statement, one compact JWS a line. */
+export const SIGNATURES = 'bundle.jws'
+/** Files of a bundle, the signatures not counted. */
+export const MAX_FILES = 256
+/** Signatures of a bundle: two kinds of two keys each while keys change, and as many again. */
+const MAX_SIGNATURES = 8
+/** Largest file of signatures, in bytes: eight of the largest kind are smaller. */
+const MAX_SIGNATURES_BYTES = 64 * 1024
+
+/** A bundle as it was read. Nothing in it is trusted before `isSigned`. */
+export interface Bundle {
+  readonly statement: BundleStatement
+  /** SHA-256 of the signed statement, as hex: bundles of one id are the same, whoever else signed them. */
+  readonly id: string
+  readonly signatures: readonly Jws[]
+  /** What the statement is about; each is a view of the unpacked archive. */
+  readonly files: readonly Entry[]
+}
+
+/** Why bytes are no bundle. `incomplete`: the archive was cut, or somebody is still copying it. `digest`: the files are not those of the statement. */
+export interface BundleFault {
+  readonly kind: 'fault'
+  readonly reason: 'incomplete' | 'malformed' | 'size' | 'digest'
+  readonly message: string
+}
+
+/** Unpacks a bundle in memory: neither it nor what is in it may be larger than `maxBytes`. */
+export async function readBundle(bytes: Uint8Array, maxBytes: number): Promise<Bundle | BundleFault> {
+  if (bytes.length > maxBytes) return fault('size', `the bundle has more than ${maxBytes} bytes`)
+  const archive = await unpacked(bytes, maxBytes)
+  if (!Buffer.isBuffer(archive)) return archive
+  const entries = readTar(archive, MAX_FILES + 1)
+  if (typeof entries === 'string') return fault('malformed', entries)
+  const [first, ...files] = entries
+  if (first?.name !== SIGNATURES) return fault('malformed', `the first file of the archive is not ${SIGNATURES}`)
+  const signatures = readSignatures(first.bytes)
+  if (typeof signatures === 'string') return fault('malformed', signatures)
+  const { payload, input } = signatures[0]
+  const statement = decodeStatement(payload)
+  if (isFault(statement)) return fault('malformed', `${SIGNATURES}: ${statement.message}`)
+  if (statement.digest !== digestOf(files)) return fault('digest', 'the files are not those that were signed')
+  return { statement, id: hash('sha256', payloadOf(input)), signatures, files }
+}
+
+function unpacked(bytes: Uint8Array, maxOutputLength: number): Promise<Buffer | BundleFault> {
+  return new Promise((resolve) => {
+    gunzip(bytes, { maxOutputLength }, (error, archive) => {
+      if (error === null) return resolve(archive)
+      const code = 'code' in error ? error.code : ''
+      if (code === 'ERR_BUFFER_TOO_LARGE') {
+        return resolve(fault('size', `the bundle unpacks to more than ${maxOutputLength} bytes`))
+      }
+      if (code === 'Z_BUF_ERROR') return resolve(fault('incomplete', 'the archive ends before it is complete'))
+      resolve(fault('malformed', 'the bundle is no gzip archive'))
+    })
+  })
+}
+
+type Signatures = readonly [Jws, ...(readonly Jws[])]
+
+/** All of them sign one statement. */
+export function readSignatures(bytes: Uint8Array): Signatures | string {
+  if (bytes.length > MAX_SIGNATURES_BYTES) return `${SIGNATURES} is larger than ${MAX_SIGNATURES_BYTES} bytes`
+  const lines = Buffer.from(bytes).toString('latin1').replace(/\n$/, '').split('\n')
+  if (lines.length > MAX_SIGNATURES) return `${SIGNATURES} has more than ${MAX_SIGNATURES} signatures`
+  const read: Jws[] = []
+  for (const line of lines) {
+    const jws = parseJws(line)
+    if (isFault(jws) || jws.header.typ !== TYPE) return `${SIGNATURES} has a line that is no JWS of type ${TYPE}`
+    read.push(jws)
+  }
+  const [first, ...more] = read
+  if (first === undefined) return `${SIGNATURES} is empty`
+  const said = payloadOf(first.input)
+  if (more.some(({ input }) => payloadOf(input) !== said)) return `${SIGNATURES} signs more than one statement`
+  return [first, ...more]
+}
+
+/** The statement as it was signed, in base64url: the header before it differs with each key. */
+function payloadOf(input: Uint8Array): string {
+  const text = Buffer.from(input).toString('latin1')
+  return text.slice(text.indexOf('.') + 1)
+}
+
+function fault(reason: BundleFault['reason'], message: string): BundleFault {
+  return { kind: 'fault', reason, message }
+}

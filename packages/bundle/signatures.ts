@@ -1,0 +1,42 @@
+import type { AlgorithmName, PublicKey } from '@plat/keys'
+import type { Jws } from '@plat/tokens'
+
+/** Which signatures a bundle must have (document 3, `configBundle.signaturePolicy`). */
+export const SIGNATURE_POLICIES = ['classical', 'hybrid', 'pq'] as const
+export type SignaturePolicy = (typeof SIGNATURE_POLICIES)[number]
+
+/** The kinds of keys that a policy asks a signature of each of. */
+const KINDS: Readonly<Record<SignaturePolicy, readonly Kind[]>> = {
+  classical: ['classical'],
+  hybrid: ['classical', 'pq'],
+  pq: ['pq'],
+}
+
+type Kind = 'classical' | 'pq'
+
+const ALGORITHMS: Readonly<Record<Kind, readonly AlgorithmName[]>> = {
+  classical: ['EdDSA', 'ES256', 'RS256'],
+  pq: ['ML-DSA-44', 'ML-DSA-65', 'ML-DSA-87'],
+}
+
+/** The algorithms that a policy asks a signature of, one of each list. */
+export function algorithmsOf(policy: SignaturePolicy): readonly (readonly AlgorithmName[])[] {
+  return KINDS[policy].map((kind) => ALGORITHMS[kind])
+}
+
+/** Where trusted keys are found, by their thumbprint. */
+export interface BundleKeys {
+  find(kid: string): PublicKey | null
+}
+
+/**
+ * Whether trusted keys signed as the policy asks. Signatures of keys that are not trusted say nothing: whoever changes keys signs with
+ * the old and the new one.
+ */
+export function isSigned(signatures: readonly Jws[], keys: BundleKeys, policy: SignaturePolicy): boolean {
+  const good = signatures.filter(({ header, input, signature }) => {
+    const key = header.kid === null ? null : keys.find(header.kid)
+    return key?.algorithm.name === header.alg && key.algorithm.verify(input, key.key, signature)
+  })
+  return algorithmsOf(policy).every((names) => good.some(({ header }) => names.some((name) => name === header.alg)))
+}

@@ -1,0 +1,63 @@
+import { hash } from 'node:crypto'
+import { canonicalJson } from '@plat/core'
+import { BadClaim, type Members, readingClaims, secondsClaim, type TokenFault, textClaim } from '@plat/tokens'
+import type { Entry } from './tar.ts'
+
+/** `typ` of the signatures. */
+export const TYPE = 'plat-config-bundle+jws'
+
+/** What whoever signs a bundle says of it. Times are Unix seconds. */
+export interface BundleStatement {
+  /** `iss`: who made it. */
+  readonly issuer: string
+  /** Grows with each bundle; a lower one than that in force is a replay. */
+  readonly revision: number
+  /** `iat` */
+  readonly issuedAt: number
+  /** `nbf`; null: it may be applied at once. */
+  readonly notBefore: number | null
+  /** `exp`: until when it may be applied; null: always. What is applied stays. */
+  readonly expiresAt: number | null
+  /** SHA-256 of its files, see `digestOf`. */
+  readonly digest: string
+}
+
+/** SHA-256, as hex, of the canonical JSON (RFC 8785) of an object: the name of each file, and its SHA-256 as hex. */
+export function digestOf(files: readonly Entry[]): string {
+  const sums = files.map(({ name, bytes }) => [name, hash('sha256', bytes)])
+  return hash('sha256', canonicalJson(Object.fromEntries(sums)))
+}
+
+/** From the payload of a signature. */
+export function decodeStatement(members: Members): BundleStatement | TokenFault {
+  return readingClaims(() => {
+    const { revision } = members
+    if (typeof revision !== 'number' || !Number.isSafeInteger(revision) || revision < 1) {
+      throw new BadClaim('"revision" is no whole number from 1 on')
+    }
+    const digest = textClaim(members, 'digest')
+    if (!/^[0-9a-f]{64}$/.test(digest)) throw new BadClaim('"digest" is no SHA-256 in hex')
+    const time = (name: string) => (members[name] === undefined ? null : secondsClaim(members, name))
+    return {
+      issuer: textClaim(members, 'iss'),
+      revision,
+      issuedAt: secondsClaim(members, 'iat'),
+      notBefore: time('nbf'),
+      expiresAt: time('exp'),
+      digest,
+    }
+  })
+}
+
+/** The payload that is signed. */
+export function statementMembers(statement: BundleStatement): object {
+  const { issuer, revision, issuedAt, notBefore, expiresAt, digest } = statement
+  return {
+    iss: issuer,
+    revision,
+    iat: issuedAt,
+    nbf: notBefore ?? undefined,
+    exp: expiresAt ?? undefined,
+    digest,
+  }
+}
