@@ -171,6 +171,22 @@ describe('files', () => {
   })
 })
 
+test('of alternatives the one of the value’s type is read, with its defaults; another type is told', () => {
+  const person = Type.Union([Type.String({ minLength: 1 }), inner])
+  const schema = Type.Object({ people: Type.Record(Type.String(), person, { default: {} }) })
+  const block = { path: '', feature: 'top', built: true, schema } satisfies ConfigBlock
+  assert.deepEqual(check({ people: { a: 'ada', b: { name: 'bob' } } }, [block]), {
+    config: { people: { a: 'ada', b: { name: 'bob', size: 3 } } },
+    lines: [],
+  })
+  assert.deepEqual(check({ people: { a: '', b: { sise: 3 }, c: 5 } }, [block]).lines, [
+    'people.a: must not be empty',
+    'people.b.sise: unknown key; did you mean people.b.size?',
+    'people.b.name: is required',
+    'people.c: must be a string or an object, got 5',
+  ])
+})
+
 test('for any file the walk and the schema agree on what is well-formed', () => {
   const closed = { additionalProperties: false }
   const item = Type.Object(

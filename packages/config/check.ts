@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { closest, JsonError, parseStrict } from '@plat/core'
 import type { ConfigBlock, Problem } from './block.ts'
 import { filledDefault, isDocumentedDefault, joinSchema, knownPaths, type Node } from './node.ts'
-import { faultOf, memberPath, parentPath } from './words.ts'
+import { alternativeFor, faultOf, memberPath, parentPath } from './words.ts'
 
 export interface CheckOptions {
   /** False: a key that looks misspelt is not read as the one that was meant, so that rules see it missing. Default true. */
@@ -105,7 +105,12 @@ class Walk {
     return result
   }
 
-  #checked(node: Node, value: unknown, path: string): unknown {
+  #checked(given: Node, value: unknown, path: string): unknown {
+    const node = given.anyOf === undefined ? given : alternativeFor(given.anyOf, value)
+    if (typeof node === 'string') {
+      this.#report(path, node)
+      return filledDefault(given)
+    }
     const fault = faultOf(node, value)
     if (fault !== null) {
       this.#report(path, fault)

@@ -9,6 +9,8 @@ export interface Node extends KeyNotes {
   readonly properties?: Readonly<Record<string, Node>>
   readonly required?: readonly string[]
   readonly items?: Node
+  /** Alternatives of different types. */
+  readonly anyOf?: readonly Node[]
   readonly patternProperties?: Readonly<Record<string, Node>>
   readonly additionalProperties?: Node | boolean
   readonly enum?: readonly unknown[]

@@ -49,6 +49,14 @@ export function faultOf(node: Node, value: unknown): string | null {
   return null
 }
 
+/** The alternative that has the type of the value; a text says that there is none. */
+export function alternativeFor(alternatives: readonly Node[], value: unknown): Node | string {
+  const fits = alternatives.find(({ type }) => type === undefined || isOfType(type, value))
+  if (fits !== undefined) return fits
+  const kinds = alternatives.map(({ type = '' }) => KINDS[type] ?? type)
+  return `must be ${kinds.join(' or ')}, got ${show(value)}`
+}
+
 function isOfType(type: string, value: unknown): boolean {
   switch (type) {
     case 'object':
