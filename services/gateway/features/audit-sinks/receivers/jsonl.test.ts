@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict'
+import { appendFile, readFile, rename, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { folder } from '../../../testing/started.ts'
+import { recordOf, sinkConfig } from '../testing/ground.ts'
+import { jsonlReceiver } from './jsonl.ts'
+
+const records = [0, 1, 2].map((seq) => recordOf({ kind: 'outcome' }, seq))
+
+test('a file gets the lines of the ledger, for its owner alone, and may be moved away at any time', async (t) => {
+  // Shows D3.auditSinks.type.jsonl, D3.auditSinks.path, D3.auditSinks.format.default.
+  const path = join(await folder(t), 'deep', 'down', 'audit.jsonl')
+  const to = jsonlReceiver(sinkConfig({ type: 'jsonl', path }))
+  const deliver = () => to.deliver(records.map((record) => ({ record, text: to.write(record) })))
+  const whole = records.map(({ text }) => `${text}\n`).join('')
+  assert.deepEqual(await deliver(), { kind: 'accepted' })
+  await deliver()
+  assert.equal(await readFile(path, 'utf8'), whole + whole)
+  assert.equal((await stat(path)).mode & 0o777, 0o600)
+  await rename(path, `${path}.1`)
+  await deliver()
+  assert.equal(await readFile(path, 'utf8'), whole)
+})
+
+test('a line that was cut short is ended, and stands whole after that', async (t) => {
+  const path = join(await folder(t), 'audit.jsonl')
+  const to = jsonlReceiver(sinkConfig({ type: 'jsonl', path, format: 'cef' }))
+  const [record] = records
+  assert.ok(record !== undefined)
+  await appendFile(path, 'CEF:0|pl')
+  await to.deliver([{ record, text: to.write(record) }])
+  assert.equal(await readFile(path, 'utf8'), `CEF:0|pl\n${to.write(record)}\n`)
+})
