@@ -32,7 +32,7 @@ export function page<T extends { readonly id: string }>(items: readonly T[], que
 export function limitOf(query: unknown, { usual, most } = PAGE): number {
   const text = queried(query, 'limit')
   if (text === null) return usual
-  const limit = /^[1-9]\d{0,3}$/.test(text) ? Number(text) : 0
+  const limit = /^[1-9]\d{0,5}$/.test(text) ? Number(text) : 0
   if (limit >= 1 && limit <= most) return limit
   throw new AdminFault('invalid_request', `limit: must be a whole number from 1 to ${most}`)
 }

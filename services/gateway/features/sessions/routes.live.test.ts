@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import type { TestIssuer } from '@plat/testkit/identity'
 import { until } from '@plat/testkit/until'
 import type { Gateway } from '../../gateway.ts'
@@ -43,11 +43,6 @@ async function counted(gateway: Gateway, calls: number) {
   return await all()
 }
 
-async function adminOf(t: TestContext, own: object) {
-  const { gateway, issuer } = await started(t, { upstreams: { notes: { url: 'http://127.0.0.1:9/mcp' } }, ...own })
-  return { gateway, issuer }
-}
-
 test('sessions are listed with what they did and what stands against them, also after a restart', async (t) => {
   // Shows D3.endpoint.sessions.
   const auditPath = join(await folder(t), 'audit.jsonl')
@@ -63,7 +58,7 @@ test('sessions are listed with what they did and what stands against them, also 
     namespace: 'default',
     agent: 'assistant',
     session: 's1',
-    user: 'alice',
+    user: 'ada',
     tier: 'tier-0',
     calls: 2,
     denied: 1,
@@ -80,7 +75,7 @@ test('sessions are listed with what they did and what stands against them, also 
 
 test('the list comes in pages of the configured size, and never of more than 5,000', async (t) => {
   // Shows D3.sessions.listMaxSessions and D3.limit.sessionPage.
-  const { gateway, issuer } = await adminOf(t, { sessions: { listMaxSessions: 2 } })
+  const { gateway, issuer } = await started(t, { sessions: { listMaxSessions: 2 } })
   for (const name of ['a', 'b', 'c']) await call(gateway, issuer, { who: `default/assistant/${name}` })
   await until(async () => (await ask(gateway, '?limit=5000')).body.items.length === 3, 'three sessions')
   const { body: page } = await ask(gateway, '')
@@ -95,7 +90,7 @@ test('the list comes in pages of the configured size, and never of more than 5,0
 
 test('a timeline holds the records of one session, in pages', async (t) => {
   // Shows D3.endpoint.timeline, D3.sessions.timelineMaxItems and D3.limit.timelinePage.
-  const { gateway, issuer } = await adminOf(t, { sessions: { timelineMaxItems: 2 } })
+  const { gateway, issuer } = await started(t, { sessions: { timelineMaxItems: 2 } })
   for (const who of ['default/assistant/s1', 'default/assistant/s2', 'default/other/s1', 'default/assistant/s1']) {
     await call(gateway, issuer, { who })
   }
@@ -124,7 +119,7 @@ test('a timeline holds the records of one session, in pages', async (t) => {
 
 test('whoever has a role in one namespace sees the sessions and records of that one', async (t) => {
   const people = await provider(t)
-  const { gateway, issuer } = await adminOf(t, {
+  const { gateway, issuer } = await started(t, {
     adminAuth: {
       mode: 'both',
       oidc: { issuer: people.state.issuer, audience: AUDIENCE },
