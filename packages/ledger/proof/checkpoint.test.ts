@@ -101,6 +101,13 @@ test('an HMAC checkpoint proves to whoever has the key, and is forged to whoever
   assert.equal((await verifyLedger(path, { key: keyFile(signer) })).exitCode, 4)
 })
 
+test('with an ML-DSA key among what is trusted, whoever has the HMAC key proves nothing alone', async () => {
+  const path = await ledgerOf(5)
+  await appendCheckpoint(path, { signer: null, pq: null, hmacKey })
+  const key = keyFile(signer, ephemeralSigner('ML-DSA-44'))
+  assert.equal((await verifyLedger(path, { key, hmacKey })).exitCode, 4)
+})
+
 test('a statement that chooses its algorithm is not judged by a key of another one', async () => {
   // The public key's bytes as an HMAC key: what a verifier falls for that lets a statement choose.
   const forger = createSecretKey(signer.publicKey.key.export({ format: 'der', type: 'spki' }))

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import type { Worker } from 'node:worker_threads'
 import { checkpointBody, fillLedger, ledgerLines, writeLines } from '@plat/testkit/ledger'
 import { TreeKeeper } from './keeper.ts'
 
@@ -21,5 +22,19 @@ test('a thread of its own grows the tree, and begins anew after it failed', asyn
   assert.equal(await keeper.grow({ seq, hash }), root)
   await keeper.close()
   await assert.rejects(keeper.grow({ seq, hash }), /closed/)
+  rmSync(folder, { recursive: true })
+})
+
+test('a thread that ended while nobody asked it is replaced', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'plat-'))
+  const path = join(folder, 'audit.jsonl')
+  await fillLedger(path, 10)
+  const keeper = new TreeKeeper(path)
+  const { upTo: seq, head: hash, root } = checkpointBody(path)
+  const started = new Promise<Worker>((resolve) => process.once('worker', resolve))
+  assert.equal(await keeper.grow({ seq, hash }), root)
+  await (await started).terminate()
+  assert.equal(await keeper.grow({ seq, hash }), root)
+  await keeper.close()
   rmSync(folder, { recursive: true })
 })

@@ -56,7 +56,11 @@ export class TreeKeeper {
     })
     worker.on('message', (answer: Answer) => this.#answer(answer))
     worker.on('error', (error) => this.#answer({ fault: reasonOf(error) }))
-    worker.on('exit', () => this.#answer({ fault: 'the thread has ended' }))
+    worker.on('exit', () => {
+      // One that ends while nobody asks it answers nobody who asks later.
+      if (this.#worker === worker) this.#worker = null
+      this.#answer({ fault: 'the thread has ended' })
+    })
     this.#worker = worker
     return worker
   }

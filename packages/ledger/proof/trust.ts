@@ -26,8 +26,8 @@ export function judgeCheckpoint({ jws, pq, hmac, note }: Checkpoint, { keys, hma
   }
   if (postQuantum.length > 0 && pq !== null && !isJwsSigned(pq, postQuantum)) return notOurs
   if (hmacKey !== null && hmac !== null && !isHmac(hmac, hmacKey)) return 'the checkpoint is not of the given HMAC key'
-  if (hmacKey !== null && hmac !== null) return true
   if (postQuantum.length > 0) return pq !== null
+  if (hmacKey !== null && hmac !== null) return true
   return classical.length > 0 && (jws !== null || note !== null)
 }
 

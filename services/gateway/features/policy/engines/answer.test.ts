@@ -56,6 +56,8 @@ test('what is no verdict is none', () => {
 test('a reason is one line of at most 1,024 characters', () => {
   assert.equal(verdict('{"action": "deny", "reason": " a\\n\\u0000b\\u2028c "}')?.reason, 'a b c')
   assert.equal(verdict(`{"action": "deny", "reason": "${'x'.repeat(2000)}"}`)?.reason.length, 1024)
+  const cut = verdict(`{"action": "deny", "reason": "${'x'.repeat(1023)}\u{1f600}"}`)?.reason
+  assert.ok(cut?.length === 1024 && cut.isWellFormed())
   assert.equal(verdict('{"action": "deny", "reason": {"a": 1}}')?.reason, 'the policy engine says deny')
 })
 

@@ -70,10 +70,10 @@ function verdictOf(result: unknown): Verdict | null {
 /** On one line, and no longer than anybody reads. */
 function plain(text: string): string {
   return text
-    .toWellFormed()
     .replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ')
     .trim()
     .slice(0, MAX_REASON_CHARS)
+    .toWellFormed()
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
