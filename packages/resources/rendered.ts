@@ -310,3 +310,4 @@ export const WHEN_VARIABLES = ['args', 'identity', 'target', 'taints', 'method',
 
 export { type Decoded, decodeRendered } from './decode.ts'
 export { isWrittenHeader } from './headers.ts'
+export { lentTokenFault } from './lent-tokens.ts'

@@ -53,6 +53,37 @@ test('names that would lead out of the folder of secrets give no route', () => {
   assert.equal(routeOf({ endpoint, apiKeySecretRef: { name: 'llm', key: '..' } }), undefined)
 })
 
+test('a token of the gateway itself goes nowhere but to its cloud', () => {
+  const place = { region: 'europe-west4', project: 'my-project' }
+  const adapters = [
+    { adapter: 'vertex', ...place },
+    { adapter: 'anthropic', adapterMode: 'vertex', ...place },
+    { adapter: 'azure-openai' },
+  ]
+  const elsewhere = [
+    'https://evil.example',
+    'http://x.googleapis.com',
+    'https://googleapis.com.evil.example',
+    'https://xazure.com',
+  ]
+  for (const adapter of adapters) {
+    for (const endpoint of elsewhere) {
+      assert.equal(routeOf({ ...adapter, endpoint }), undefined, endpoint)
+      const withFallback = { endpoint: 'https://llm.example', fallbacks: [{ ...adapter, endpoint }] }
+      assert.equal(routeOf(withFallback), undefined, endpoint)
+      const apiKeySecretRef = { name: 'own', key: 'key' }
+      assert.notEqual(routeOf({ ...adapter, endpoint, apiKeySecretRef }), undefined, 'with a key of its own')
+    }
+  }
+})
+
+test('the name of a provider is for people: it changes nothing', () => {
+  // Shows D2.model.provider
+  const model = { endpoint: 'https://llm.example', adapter: 'gemini', name: 'gemini-3' }
+  assert.deepEqual(routeOf({ ...model, provider: 'anthropic' }), routeOf(model))
+  assert.notEqual(routeOf(model), undefined)
+})
+
 test('without an endpoint there is no route', () => {
   assert.equal(routeOf({ name: 'informational' }), undefined)
 })
@@ -93,12 +124,14 @@ test('the adapter and what belongs to it are rendered, for fallbacks too; what t
   // Shows D2.model.adapter.openai
   assert.equal(routeOf({ endpoint, adapter: 'openai' })?.provider, 'openai')
   for (const more of [
-    { adapter: 'gemini' },
-    { adapter: 'bedrock' },
+    { adapter: 'gemini', region: 'eu-1' },
+    { adapter: 'bedrock', adapterMode: 'native' },
+    { adapter: 'vertex', region: 'eu-1' },
     { adapter: 'bedrock', adapterMode: 'openai', project: 'my-project' },
     { adapter: 'vertex', adapterMode: 'openai', region: 'eu-1' },
     { region: 'eu-1' },
     { adapter: 'anthropic', adapterMode: 'vertex' },
+    { adapter: 'anthropic', adapterMode: 'bedrock', apiVersion: '1' },
     { adapterMode: 'v1' },
     { apiVersion: '1' },
   ]) {
@@ -109,7 +142,7 @@ test('the adapter and what belongs to it are rendered, for fallbacks too; what t
 
 test('the region and the project of a cloud are rendered', () => {
   // Shows D2.model.region, D2.model.project, D2.fallback.region, D2.fallback.project
-  const endpoint = 'https://llm.example/v1'
+  const endpoint = 'https://europe-west4-aiplatform.googleapis.com/v1'
   const vertex = { endpoint, adapter: 'vertex', adapterMode: 'openai', region: 'europe-west4', project: 'my-project' }
   const bedrock = { endpoint, adapter: 'bedrock', adapterMode: 'openai', region: 'eu-central-1' }
   const route = routeOf({ ...vertex, fallbacks: [bedrock, vertex] })
@@ -125,6 +158,29 @@ test('the region and the project of a cloud are rendered', () => {
     fallbacks: [{ provider: 'bedrock', mode: 'openai', region: 'eu-central-1', upstream: endpoint }, rendered],
     agent: 'team/a',
   })
+})
+
+test('every adapter is rendered with its modes, for a fallback as well', () => {
+  // Shows D2.model.adapter.bedrock, D2.model.adapter.vertex, D2.model.adapter.gemini, D2.model.adapter.oci-genai,
+  // D2.model.adapterMode.bedrock, D2.model.adapterMode.vertex, D2.model.adapterMode.anthropic
+  const endpoint = 'https://llm.googleapis.com'
+  const place = { region: 'europe-west4', project: 'my-project' }
+  const adapters = [
+    { adapter: 'bedrock' },
+    { adapter: 'bedrock', adapterMode: 'converse', region: 'eu-central-1' },
+    { adapter: 'vertex', ...place },
+    { adapter: 'vertex', adapterMode: 'native', ...place },
+    { adapter: 'gemini' },
+    { adapter: 'oci-genai', region: 'eu-frankfurt-1' },
+    { adapter: 'anthropic', adapterMode: 'vertex', ...place },
+    { adapter: 'anthropic', adapterMode: 'bedrock', region: 'eu-central-1' },
+  ] as const
+  for (const { adapter, adapterMode: mode, ...more } of adapters.map((one) => ({ adapterMode: undefined, ...one }))) {
+    const asked = { adapter, ...(mode !== undefined && { adapterMode: mode }), ...more }
+    const rendered = { upstream: `${endpoint}/v1`, provider: adapter, ...(mode !== undefined && { mode }), ...more }
+    const told = routeOf({ endpoint, ...asked, fallbacks: [{ endpoint, ...asked }] })
+    assert.deepEqual(told, { ...rendered, fallbacks: [rendered], agent: 'team/a' })
+  }
 })
 
 test('each fallback is rendered in order with its own key, and the name of the model where it says none', () => {

@@ -1,5 +1,5 @@
 import { compileExpression, type Manifest } from '@plat/resources'
-import { isWrittenHeader, WHEN_VARIABLES } from '@plat/resources/rendered'
+import { isWrittenHeader, lentTokenFault, WHEN_VARIABLES } from '@plat/resources/rendered'
 import { keyOf } from './declared.ts'
 import { pinFaults } from './pins.ts'
 
@@ -82,44 +82,48 @@ function endpointFaults(model: Omit<NonNullable<Model['fallbacks']>[number], 'en
   const { endpoint, apiKeySecretRef: secret } = model
   faults.push(...adapterFaults(model))
   if (endpoint !== undefined) faults.push(...[urlFault('endpoint', endpoint)].filter((fault) => fault !== null))
-  if (secret !== undefined) faults.push(...fileNames('apiKeySecretRef', secret))
+  if (secret !== undefined) return [...faults, ...fileNames('apiKeySecretRef', secret)]
+  const { adapter: provider, adapterMode: mode } = model
+  const lent = lentTokenFault({ ...(provider && { provider }), ...(mode && { mode }) }, endpoint ?? '')
+  if (endpoint !== undefined && lent !== null) faults.push({ path: 'endpoint', why: lent })
   return faults
 }
 
-/** The modes of each adapter, the default first, and those that are not built; an adapter that is not here is not built. */
-const ADAPTER_MODES: Readonly<
-  Record<string, { readonly modes: readonly string[]; readonly later: readonly string[] }>
-> = {
-  openai: { modes: [], later: [] },
-  'azure-openai': { modes: ['v1', 'deployments'], later: [] },
-  anthropic: { modes: ['direct', 'vertex', 'bedrock'], later: ['vertex', 'bedrock'] },
-  bedrock: { modes: ['converse', 'openai'], later: ['converse'] },
-  vertex: { modes: ['native', 'openai'], later: ['native'] },
+/** The modes of each adapter, the default first; none: it has no modes. */
+const ADAPTER_MODES: Readonly<Record<string, readonly string[]>> = {
+  openai: [],
+  'azure-openai': ['v1', 'deployments'],
+  anthropic: ['direct', 'vertex', 'bedrock'],
+  bedrock: ['converse', 'openai'],
+  vertex: ['native', 'openai'],
+  gemini: [],
+  'oci-genai': [],
 }
 
-/** Which adapters a key has a meaning for. */
-const ADAPTERS_WITH = {
-  apiVersion: ['azure-openai', 'anthropic'],
-  region: ['bedrock', 'vertex'],
-  project: ['vertex'],
-} as const
+/** Which adapters (`<adapter>`, or `<adapter>/<mode>`) a key has a meaning for. */
+const ADAPTERS_WITH: Readonly<Record<'apiVersion' | 'region' | 'project', readonly string[]>> = {
+  apiVersion: ['azure-openai', 'anthropic/direct'],
+  region: ['bedrock', 'vertex', 'anthropic/vertex', 'anthropic/bedrock', 'oci-genai'],
+  project: ['vertex', 'anthropic/vertex', 'oci-genai'],
+}
+
+/** Where Google Cloud runs the model, its path names both. */
+const NEEDS_PLACE: readonly string[] = ['vertex', 'anthropic/vertex']
 
 /** What the gateway would refuse of an endpoint, and with it the whole file. */
 function adapterFaults(model: Pick<Model, 'adapter' | 'adapterMode' | 'apiVersion' | 'region' | 'project'>): Fault[] {
-  const { adapter = 'openai' } = model
-  const known = ADAPTER_MODES[adapter]
-  if (known === undefined) return [notBuilt('adapter')]
+  const { adapter = 'openai', adapterMode } = model
+  const modes = ADAPTER_MODES[adapter] ?? []
+  if (adapterMode !== undefined && !modes.includes(adapterMode))
+    return [{ path: 'adapterMode', why: `is no mode of the adapter ${adapter}` }]
+  const variant = [adapter, `${adapter}/${adapterMode ?? modes[0]}`]
+  const isOneOf = (some: readonly string[]) => some.some((one) => variant.includes(one))
   const faults: Fault[] = []
-  const mode = model.adapterMode ?? known.modes[0]
-  if (mode !== undefined && !known.modes.includes(mode))
-    faults.push({ path: 'adapterMode', why: `is no mode of the adapter ${adapter}` })
-  else if (mode !== undefined && known.later.includes(mode)) faults.push(notBuilt('adapterMode'))
   for (const key of ['apiVersion', 'region', 'project'] as const) {
-    const isMeant = ADAPTERS_WITH[key].some((one) => one === adapter)
-    if (model[key] !== undefined && !isMeant)
+    if (model[key] !== undefined && !isOneOf(ADAPTERS_WITH[key]))
       faults.push({ path: key, why: `has no meaning for the adapter ${adapter}` })
-    if (model[key] === undefined && isMeant && adapter === 'vertex')
-      faults.push({ path: key, why: 'is required with adapter vertex' })
+    if (model[key] === undefined && key !== 'apiVersion' && isOneOf(NEEDS_PLACE))
+      faults.push({ path: key, why: `is required with adapter ${adapter}` })
   }
   return faults
 }

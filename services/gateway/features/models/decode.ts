@@ -1,6 +1,7 @@
 import {
   type Decoded,
   decodeRendered,
+  lentTokenFault,
   type ModelEndpointEntry,
   type ModelsFile,
   modelsFileSchema,
@@ -26,5 +27,11 @@ export function decodeModels(bytes: Uint8Array): Decoded<ModelsFile> {
 
 function faultsOf(entry: ModelEndpointEntry): string[] {
   const url = URL.canParse(entry.upstream) ? [] : ['upstream: not a URL']
-  return [...url, ...endpointFaults(entry).map(([name, message]) => `${name}: ${message}`)]
+  // Whoever declares an agent says where its model is; it must not get hold of the gateway's own tokens so.
+  const lent = lentTokenFault(entry, entry.upstream)
+  return [
+    ...url,
+    ...(lent === null ? [] : [`upstream: ${lent}`]),
+    ...endpointFaults(entry).map(([name, message]) => `${name}: ${message}`),
+  ]
 }

@@ -247,7 +247,14 @@ test('each part of a route that is not built or means nothing refuses the file, 
       'apiVersion: has no meaning for the provider anthropic',
     ],
     [{ provider: 'gemini', region: 'eu-1' }, 'region: has no meaning for the provider gemini'],
-    [{ provider: 'vertex', region: 'eu-1' }, 'project: is required with provider vertex'],
+    [
+      { provider: 'vertex', region: 'eu-1', upstream: 'https://eu-1-aiplatform.googleapis.com' },
+      'project: is required with provider vertex',
+    ],
+    [
+      { provider: 'azure-openai' },
+      "upstream: must be https below azure.com or azure.us or azure.cn, since the gateway's own token goes there; else give the endpoint a key of its own",
+    ],
     [{ auth: { type: 'oci' } }, 'auth.type: has no meaning for the provider openai'],
     [{ auth: { type: 'azure-entra' } }, 'auth.type: has no meaning for the provider openai'],
     [
