@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { Server as TlsServer } from 'node:https'
-import { createServer } from 'node:net'
+import { createServer, type Server as NetServer } from 'node:net'
 
 /** Below all that Linux and others hand out by themselves, so that no connection takes the port before the server does. */
 const FIRST_PORT = 20_000
@@ -12,7 +12,7 @@ const LAST_PORT = 32_000
 let nextPort = randomInt(FIRST_PORT, LAST_PORT)
 
 /** Starts a server for this machine alone and answers the port that it got. */
-export async function listening(server: Server | TlsServer): Promise<number> {
+export async function listening(server: NetServer): Promise<number> {
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address()

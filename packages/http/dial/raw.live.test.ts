@@ -5,22 +5,19 @@ import { type TestContext, test } from 'node:test'
 import { createServer as createTlsServer } from 'node:tls'
 import { silentLog } from '@plat/process'
 import { createAuthority } from '@plat/testkit/authority'
+import { listening } from '@plat/testkit/local'
 import { createDialer, type DialerOptions } from './dialer.ts'
 import { dialFault } from './errors.ts'
 import type { TrustOptions } from './trust.ts'
 
-async function listening(t: TestContext, server: Server): Promise<number> {
+async function served(t: TestContext, server: Server): Promise<number> {
   const sockets = new Set<Socket>()
   server.on('connection', (socket) => sockets.add(socket))
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
   t.after(() => {
     server.close()
     for (const socket of sockets) socket.destroy()
   })
-  const bound = server.address()
-  assert.ok(bound !== null && typeof bound === 'object')
-  return bound.port
+  return await listening(server)
 }
 
 function dialerOf(t: TestContext, options: Partial<DialerOptions> = {}) {
@@ -64,7 +61,7 @@ test('over TLS the certificate is checked for the name that was told, and a clie
     { cert: leaf.pem, key: keyOf(leaf), ca: authority.pem, requestCert: true, allowHalfOpen: true },
     (socket) => void echo(socket),
   )
-  const port = await listening(t, server)
+  const port = await served(t, server)
   const dialer = dialerOf(t)
   const target = new URL(`tls://127.0.0.1:${port}`)
   const trust = { ...patient, caPEM: authority.pem, clientCert: { certPEM: client.pem, keyPEM: keyOf(client) } }
@@ -87,7 +84,7 @@ test('an address that must not be connected to is refused, written out or behind
 })
 
 test('what does not come about in time is given up, and a closed dialer cuts what is open', async (t) => {
-  const port = await listening(t, createServer())
+  const port = await served(t, createServer())
   const dialer = dialerOf(t)
   // It accepts, and never says a word of TLS.
   const silent = dialer.connect(new URL(`tls://127.0.0.1:${port}`), 'sink', { timeoutMs: 30 })

@@ -1,29 +1,25 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { createServer as createHttpServer, type IncomingHttpHeaders, type RequestListener } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
 import { createServer, type Server, type Socket } from 'node:net'
 import type { TestContext } from 'node:test'
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
 import { createAuthority, type Issued } from '@plat/testkit/authority'
+import { listening } from '@plat/testkit/local'
 import { parseFrames, parseSyslog, type SyslogMessage } from './rfc5424.ts'
 
-/** Listens on loopback until the test ends. Answers the port. */
-async function listening(t: TestContext, server: Server): Promise<number> {
+/** Listens until the test ends, and cuts what is open then. Answers the port. */
+async function served(t: TestContext, server: Server): Promise<number> {
   const sockets = new Set<Socket>()
   server.on('connection', (socket: Socket) => {
     sockets.add(socket)
     socket.on('close', () => sockets.delete(socket))
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
   t.after(() => {
     server.close()
     for (const socket of sockets) socket.destroy()
   })
-  const bound = server.address()
-  assert.ok(bound !== null && typeof bound === 'object')
-  return bound.port
+  return await listening(server)
 }
 
 /** A request as it came. */
@@ -64,7 +60,7 @@ export async function httpGround(t: TestContext, tls: TlsOptions | null = null):
     response.writeHead(status, headers).end(body)
   }
   const server = tls === null ? createHttpServer(listener) : createHttpsServer(tls, listener)
-  const port = await listening(t, server)
+  const port = await served(t, server)
   return Object.assign(ground, { url: `${tls === null ? 'http' : 'https'}://127.0.0.1:${port}`, posted })
 }
 
@@ -99,7 +95,7 @@ export async function syslogGround(t: TestContext, tls: TlsOptions | null = null
     })
   }
   const options = { allowHalfOpen: true }
-  ground.port = await listening(
+  ground.port = await served(
     t,
     tls === null ? createServer(options, serve) : createTlsServer({ ...options, ...tls }, serve),
   )

@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict'
+import { cp } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
+import { ledgerLines } from '@plat/testkit/ledger'
+import { until } from '@plat/testkit/until'
+import { folder, started, TOKEN } from '../../testing/started.ts'
+import { httpGround, syslogGround } from './testing/servers.ts'
+
+const BATCH = 10
+
+/** Leaves records as fast as it can, until the gateway is gone. */
+async function act({ url }: GatewayProcess): Promise<void> {
+  const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' }
+  const body = JSON.stringify({ target: { agent: 'shop/a' } })
+  for (;;) {
+    const sent = await fetch(`${url}/v1/revocations`, { method: 'POST', headers, body }).catch(() => null)
+    if (sent === null) return
+  }
+}
+
+/** Every line in order; those that came twice follow one another, and are of one batch. */
+function assertStreamed(got: readonly string[], lines: readonly string[], restarts: number): void {
+  const first = got.filter((line, index) => got.indexOf(line) === index)
+  assert.deepEqual(first, lines)
+  assert.ok(got.length - first.length <= BATCH * restarts, `${got.length - first.length} came twice`)
+}
+
+test('a gateway that is killed in the middle of deliveries loses no record, and repeats the last batch at most', async (t) => {
+  // Shows D3.audit.auditSinks, D3.event.sinksStreamed, D3.auditSinks.name, D3.auditSinks.pollIntervalMillis,
+  // D3.metric.plat_gateway_audit_sink_lag, D3.metric.plat_gateway_audit_sink_delivered_total,
+  // D3.metric.plat_gateway_audit_sink_errors_total.
+  const auditPath = join(await folder(t), 'audit.jsonl')
+  const http = await httpGround(t)
+  const syslog = await syslogGround(t)
+  const down = await httpGround(t)
+  down.answers = () => ({ status: 503 })
+  const own = { batchSize: BATCH, pollIntervalMillis: 5 }
+  const auditSinks = [
+    { name: 'collector', type: 'http', url: `${http.url}/in`, format: 'json', ...own },
+    { name: 'syslog', type: 'syslog', address: `tcp://127.0.0.1:${syslog.port}`, ...own },
+    { name: 'down', type: 'http', url: down.url, format: 'json', ...own },
+  ]
+  const start = () =>
+    startGatewayProcess({
+      servers: { notes: 'http://127.0.0.1:9' },
+      config: { auditPath, auditSinks },
+      env: { PLAT_ADMIN_TOKEN: TOKEN },
+    })
+  const received = () => http.posted.flatMap(({ body }) => body.split('\n').slice(0, -1))
+  const told = () => syslog.messages.map(({ message }) => message)
+  const KILLS = 2
+  for (let kill = 1; kill <= KILLS; kill++) {
+    const gateway = await start()
+    const acting = act(gateway)
+    const [before, beforeSyslog] = [received().length, told().length]
+    await until(() => received().length > before + 40 && told().length > beforeSyslog + 40, 'records')
+    await gateway.kill()
+    await acting
+    await gateway.close()
+  }
+  const last = await start()
+  const lines = () => ledgerLines(auditPath)
+  await until(() => received().at(-1) === lines().at(-1) && told().at(-1) === lines().at(-1), 'the last record')
+  const metrics = await (await fetch(`${last.url}/metrics`)).text()
+  assert.match(metrics, /^plat_gateway_audit_sink_lag\{sink="collector"\} \d+$/m)
+  assert.match(metrics, /^plat_gateway_audit_sink_delivered_total\{sink="collector"\} [1-9]\d*$/m)
+  assert.match(metrics, /^plat_gateway_audit_sink_errors_total\{sink="down"\} [1-9]\d*$/m)
+  assert.equal(/^plat_gateway_audit_sink_lag\{sink="down"\} (\d+)$/m.exec(metrics)?.[1], String(lines().length))
+  // What waited while its receiver was down comes all the same.
+  down.posted.length = 0
+  down.answers = () => ({ status: 200 })
+  const late = () => down.posted.flatMap(({ body }) => body.split('\n').slice(0, -1))
+  await until(() => late().length >= lines().length, 'what has waited')
+  await last.close()
+  assertStreamed(received(), lines(), KILLS)
+  assertStreamed(told(), lines(), KILLS)
+  assertStreamed(late(), lines(), 0)
+})
+
+test('a sink whose cursor is not of this ledger keeps the gateway from starting', async (t) => {
+  const dir = await folder(t)
+  const sink = { name: 'file', type: 'jsonl', path: join(dir, 'copy.jsonl') }
+  const start = (auditPath: string) => started(t, { auditPath, auditSinks: [sink] }, true)
+  const [one, other] = [join(dir, 'one.jsonl'), join(dir, 'other.jsonl')]
+  for (const path of [one, other]) await (await start(path)).gateway.drain()
+  await cp(`${one}.sinks`, `${other}.sinks`, { recursive: true })
+  await assert.rejects(start(other), /^Error: auditSinks "file": .*does not hold record/)
+})

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { systemClock } from '@plat/core'
+import { createDialer } from '@plat/http'
+import { silentLog } from '@plat/process'
+import { until } from '@plat/testkit/until'
+import { folder } from '../../testing/started.ts'
+import { createReceiver } from './receivers/receivers.ts'
+import { sinkConfig, sinkGround } from './testing/ground.ts'
+import { startRsyslog } from './testing/rsyslog.ts'
+import { certificates } from './testing/servers.ts'
+
+for (const protocol of ['tcp', 'tls'] as const) {
+  test(`rsyslog hears every record over ${protocol}, also those that came while it was away`, async (t) => {
+    const { ca, tls } = await certificates()
+    const rsyslog = await startRsyslog(t, protocol === 'tls' ? { ca, cert: String(tls.cert), key: tls.key } : null)
+    const ground = await sinkGround(t)
+    const dialer = createDialer({ log: silentLog })
+    t.after(() => dialer.close())
+    const caFile = join(await folder(t), 'ca.pem')
+    await writeFile(caFile, ca)
+    const trust = protocol === 'tls' ? { caFile, serverName: 'siem.example' } : {}
+    const config = sinkConfig({ type: 'syslog', address: `${protocol}://127.0.0.1:${rsyslog.port}`, ...trust })
+    const clouds = { aws: () => Promise.reject(new Error('none')) }
+    const receiver = createReceiver(config, { dialer, clock: systemClock, clouds })
+    const { counted } = await ground.sink(receiver, { batchSize: 20 })
+    const first = await ground.fill(100)
+    await until(() => counted.taken === first + 1, 'the first records')
+    await until(() => rsyslog.lines().length === first + 1, 'rsyslog to write')
+    await rsyslog.kill()
+    const last = await ground.fill(100)
+    await until(() => counted.failures > 0, 'a failure')
+    await rsyslog.start()
+    await until(() => counted.taken >= last + 1, 'the others')
+    await until(() => rsyslog.lines().length >= last + 1, 'rsyslog to write again')
+    const heard = rsyslog.lines().map((line) => /^\[plat@32473 seq="(\d+)" hash="([0-9a-f]{64})"\] (.*)$/.exec(line))
+    assert.deepEqual(
+      heard.map((found) => found?.[3]),
+      ground.lines(),
+    )
+    assert.deepEqual(
+      heard.map((found) => found?.[2]),
+      ground.lines().map((line) => JSON.parse(line).hash),
+    )
+  })
+}
