@@ -40,6 +40,7 @@ export async function validateResources({ dir }: { readonly dir: string }, outpu
     await render.stop()
     const refused = render.refused()
     for (const line of refused) output.out(line)
+    for (const line of render.outgrown()) output.err(`warning: ${line}`)
     if (refused.length > 0) return INVALID
     output.out(`resources OK: ${resources}`)
     return 0

@@ -158,3 +158,20 @@ test('a first rendering that fails is told, not swallowed', async (t) => {
   await writeFile(join(root, 'rendered'), '')
   await assert.rejects(start(), /ENOTDIR|EEXIST/, outDir)
 })
+
+test('a rendered file that no ConfigMap can hold is in force on files, and told', async (t) => {
+  // Shows D3.limit.configMap.
+  const { put, json, until, start } = await ground(t)
+  const rules = (count: number) =>
+    Array.from({ length: count }, (_, n) => `{name: r${n}, action: allow, reason: ${'x'.repeat(1000)}}`).join(', ')
+  const filled = (count: number) =>
+    put('resources/toolpolicies/default/a.yaml', `${head('ToolPolicy')}  rules: [${rules(count)}]\n`)
+  await put('resources/agents/default/a.yaml', agent)
+  await filled(1000)
+  const render = await start()
+  assert.match(render.outgrown().join(), /^policies\.json has 1\d{6} bytes: a ConfigMap holds 1048576$/)
+  assert.deepEqual(render.refused(), [])
+  assert.equal((await json('policies')).policies[0].rules.length, 1000)
+  await filled(10)
+  await until(() => render.outgrown().length === 0)
+})

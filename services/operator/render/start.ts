@@ -17,6 +17,8 @@ import { renderUpstreams } from './upstreams.ts'
 
 /** Pause after a failed look or write, in milliseconds. */
 const RETRY_MS = 1000
+/** Largest rendered file that a cluster can hold: a ConfigMap has at most so many bytes (document 3, "Limits"). */
+const CONFIG_MAP_BYTES = 1024 * 1024
 /** How often Secrets and ConfigMaps are looked at, in milliseconds. */
 const LOOK_EVERY_MS = 2000
 
@@ -41,6 +43,8 @@ export interface Render {
   stop(): Promise<void>
   /** One line for everything that is declared and not in force. */
   refused(): readonly string[]
+  /** One line for everything that is in force here and would not be on Kubernetes. */
+  outgrown(): readonly string[]
 }
 
 /**
@@ -51,12 +55,12 @@ export interface Render {
 export async function startRender(options: RenderOptions): Promise<Render> {
   const { store, log, clock } = options
   const stopping = new AbortController()
-  let last: Rendered = { refused: [], servers: [], referenced: '' }
+  let last: Rendered = { refused: [], outgrown: [], servers: [], referenced: '' }
   /** Renderings come one after the other, whether those before succeeded or not. */
   let rendering: Promise<void> = Promise.resolve()
   const renderAgain = () => {
     const turn = rendering.then(async () => {
-      if (!stopping.signal.aborted) last = await renderOnce(options, last.refused)
+      if (!stopping.signal.aborted) last = await renderOnce(options, last)
     })
     rendering = turn.catch(() => {})
     return turn
@@ -97,6 +101,7 @@ export async function startRender(options: RenderOptions): Promise<Render> {
   })
   return {
     refused: () => [...(store.problems?.() ?? []), ...last.refused],
+    outgrown: () => last.outgrown,
     async stop() {
       stopping.abort()
       stopLooking()
@@ -107,13 +112,14 @@ export async function startRender(options: RenderOptions): Promise<Render> {
 
 interface Rendered {
   readonly refused: readonly string[]
+  readonly outgrown: readonly string[]
   readonly servers: Declared['servers']
   /** What the servers refer to, as it was rendered. */
   readonly referenced: string
 }
 
-/** Refused lines that were not there before are logged. */
-async function renderOnce(options: RenderOptions, before: readonly string[]): Promise<Rendered> {
+/** Lines that were not there before are logged. */
+async function renderOnce(options: RenderOptions, before: Rendered): Promise<Rendered> {
   const { store, outDir, credentialsDir, secretsDir, log } = options
   const servers = await all(store, 'MCPServer')
   const referenced = await readReferenced(servers, options)
@@ -129,23 +135,29 @@ async function renderOnce(options: RenderOptions, before: readonly string[]): Pr
     bundles: referenced.bundles,
   }
   const policiesPath = join(outDir, 'policies.json')
-  const upstreamsPath = join(outDir, 'upstreams.json')
   const toolPolicies = renderPolicies(declared, await readPrevious(policiesPath))
   const upstreams = renderUpstreams(declared)
   const budgets = renderBudgets(declared)
   const sovereignty = renderSovereignty(declared)
   const credentials = renderCredentials(servers, referenced.secrets)
+  const outgrown: string[] = []
+  const write = async (name: string, file: object) => {
+    const bytes = await writeChanged(join(outDir, name), file, log)
+    if (bytes > CONFIG_MAP_BYTES) outgrown.push(`${name} has ${bytes} bytes: a ConfigMap holds ${CONFIG_MAP_BYTES}`)
+  }
   // Rules and credentials first: a server is not found before the rules for it are there, and what it is shown.
-  await writeChanged(join(outDir, 'sovereignty.json'), sovereignty.file, log)
+  await write('sovereignty.json', sovereignty.file)
   await writeCredentials(credentialsDir, credentials.files)
-  await writeChanged(policiesPath, toolPolicies.file, log)
-  await writeChanged(join(outDir, 'budgets.json'), budgets.file, log)
-  await writeChanged(upstreamsPath, upstreams.file, log)
-  await writeChanged(join(outDir, 'models.json'), renderModels(declared, secretsDir).file, log)
-  await writeChanged(join(outDir, 'agents.json'), renderAgents(declared).file, log)
+  await write('policies.json', toolPolicies.file)
+  await write('budgets.json', budgets.file)
+  await write('upstreams.json', upstreams.file)
+  await write('models.json', renderModels(declared, secretsDir).file)
+  await write('agents.json', renderAgents(declared).file)
   const refused = [toolPolicies, upstreams, budgets, sovereignty, credentials].flatMap((rendered) => rendered.refused)
-  for (const line of refused) if (!before.includes(line)) log.error({ refused: line }, 'resource refused')
-  return { refused, servers, referenced: textOf(referenced) }
+  for (const line of refused) if (!before.refused.includes(line)) log.error({ refused: line }, 'resource refused')
+  for (const line of outgrown)
+    if (!before.outgrown.includes(line)) log.warn({ outgrown: line }, 'too large for a cluster')
+  return { refused, outgrown, servers, referenced: textOf(referenced) }
 }
 
 function textOf({ secrets, bundles }: Referenced): string {
@@ -163,12 +175,14 @@ async function readPrevious(path: string): Promise<PolicyFile | null> {
   return decoded?.ok === true ? decoded.file : null
 }
 
-async function writeChanged(path: string, file: object, log: Log): Promise<void> {
+/** Answers the bytes of the file. */
+async function writeChanged(path: string, file: object, log: Log): Promise<number> {
   const text = `${JSON.stringify(file, null, 2)}\n`
   const before = await readOrNull(path)
-  if (before?.toString('utf8') === text) return
+  if (before?.toString('utf8') === text) return before.length
   await writeWhole(path, text)
   log.info({ path }, 'rendered')
+  return Buffer.byteLength(text)
 }
 
 async function readOrNull(path: string): Promise<Buffer | null> {
