@@ -44,7 +44,7 @@ async function exchanged(socket: Socket, text: string): Promise<string> {
 }
 
 test('a connection without HTTP is open to read after it was closed to write', async (t) => {
-  const port = await listening(
+  const port = await served(
     t,
     createServer({ allowHalfOpen: true }, (socket) => void echo(socket)),
   )
