@@ -199,3 +199,14 @@ test('an ID token that somebody else has signed logs nobody in', async (t) => {
   assert.equal(shown.status, 502)
   assert.match(shown.text, /Nothing was connected/)
 })
+
+test('a user who is revoked while he is at the provider connects nothing', async (t) => {
+  const ground = await VaultGround.start(t, providers)
+  const browser = ground.browser()
+  const isBack = ({ pathname }: URL) => pathname.endsWith('/hub/callback')
+  const { url } = await ground.connect(browser, 'ada', 'ada-at-hub', isBack)
+  assert.equal((await ground.admin('POST', '/v1/revocations', { target: { user: 'ada' } })).status, 201)
+  assert.equal((await browser.open(url)).status, 403)
+  const { body } = await ground.admin('GET', '/v1/accounts')
+  assert.doesNotMatch(JSON.stringify(body), /"user":"ada"/)
+})

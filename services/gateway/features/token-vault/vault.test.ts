@@ -150,6 +150,9 @@ test('an account that is connected anew or taken away while its token is renewed
   assert.equal(again, 'Bearer of the new grant')
   assert.match(await renewing(() => vault.remove(owner, 'disconnected')), /not connected/)
   assert.equal(vault.account(owner), null)
+  // What came for an account that was gone is the provider's to forget as well.
+  await vault.close()
+  assert.deepEqual(provider.revoked, ['first', 'of the grant before'])
 })
 
 test('the kill switch removes what a user has in every realm and tenant, and has the provider take it back', async (t) => {

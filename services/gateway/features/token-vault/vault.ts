@@ -179,6 +179,8 @@ export class Vault implements UserTokens {
     if (renewed !== null) return renewed.credential
     const other = accounts.get(key)
     if (other !== null) return this.#fresh({ key, kept: other, provider }, false)
+    // Nobody took these away when the account went: they came too late.
+    this.#revoke(provider, next)
     return this.#connect(provider, `your ${provider.title} account is not connected`)
   }
 

@@ -69,6 +69,8 @@ export class OAuthClient {
   readonly #settings: ClientSettings
   readonly #outside: Outside
   #discovered: { readonly metadata: oidc.ServerMetadata; readonly until: number } | null = null
+  /** One request looks, however many wait: strangers may click as well. */
+  #discovering: Promise<oidc.ServerMetadata> | null = null
 
   constructor(settings: ClientSettings, outside: Outside) {
     this.#settings = settings
@@ -117,10 +119,17 @@ export class OAuthClient {
     }
   }
 
-  /** OpenID's document, or else that of RFC 8414. */
-  async #discover(fetch: oidc.CustomFetch): Promise<oidc.ServerMetadata> {
+  #discover(fetch: oidc.CustomFetch): oidc.ServerMetadata | Promise<oidc.ServerMetadata> {
     const { clock } = this.#outside
     if (this.#discovered !== null && clock.now() < this.#discovered.until) return this.#discovered.metadata
+    this.#discovering ??= this.#look(fetch).finally(() => {
+      this.#discovering = null
+    })
+    return this.#discovering
+  }
+
+  /** OpenID's document, or else that of RFC 8414. */
+  async #look(fetch: oidc.CustomFetch): Promise<oidc.ServerMetadata> {
     const { issuer, clientID } = this.#settings
     const found = (algorithm: 'oidc' | 'oauth2') =>
       oidc.discovery(new URL(issuer), clientID, undefined, oidc.None(), {
@@ -130,7 +139,7 @@ export class OAuthClient {
       })
     const configuration = await found('oidc').catch(() => found('oauth2'))
     const metadata = configuration.serverMetadata()
-    this.#discovered = { metadata, until: clock.now() + DISCOVERED_MS }
+    this.#discovered = { metadata, until: this.#outside.clock.now() + DISCOVERED_MS }
     return metadata
   }
 

@@ -8,12 +8,11 @@ import { createDialer } from '@plat/http'
 import { silentLog } from '@plat/process'
 import { createAuthority } from '@plat/testkit/authority'
 import { closed, listening } from '@plat/testkit/local'
-import type { Static, TSchema } from 'typebox'
-import { Check, Default } from 'typebox/value'
 import { keyOf } from '../../../testing/certified.ts'
 import { folder } from '../../../testing/started.ts'
 import { type ProviderConfig, tokenVaultBlock } from '../config.ts'
 import { Login } from '../flow/login.ts'
+import { filled } from '../testing/filled.ts'
 import { isRefusal } from './client.ts'
 import { Provider } from './provider.ts'
 
@@ -79,12 +78,6 @@ async function authorizationServer(t: TestContext) {
 }
 
 /** As the loader fills in what is left out. */
-function filled<const T extends TSchema>(schema: T, value: object): Static<T> {
-  const whole: unknown = Default(schema, { ...value })
-  assert.ok(Check(schema, whole))
-  return whole
-}
-
 function providerOf(own: Partial<ProviderConfig>, outside: ConstructorParameters<typeof Provider>[2]): Provider {
   const schema = tokenVaultBlock.schema.properties.providers.items
   return new Provider(filled(schema, { name: 'hub', clientID: 'plat', ...own }), 'tokenVault.providers[0]', outside)

@@ -161,7 +161,7 @@ export class Provider {
     return {
       accessToken,
       refreshToken: next ?? before?.refreshToken ?? null,
-      expiresAt: seconds === undefined ? null : obtainedAt + seconds * 1000,
+      expiresAt: seconds === undefined ? null : obtainedAt + Math.min(seconds, MAX_LIFE_SECONDS) * 1000,
       obtainedAt,
       scopes: scope === undefined ? [...(before?.scopes ?? this.scopes)] : scopesIn(scope),
       login: before?.login ?? null,
@@ -169,6 +169,8 @@ export class Provider {
   }
 }
 
+/** A token that lives longer is as good as this, in seconds: ten years. What a provider says beyond may be no time at all. */
+const MAX_LIFE_SECONDS = 10 * 365 * 86_400
 /** RFC 7523. */
 const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
 /** Longest access token that a header carries; in visible ASCII (RFC 6750). */
