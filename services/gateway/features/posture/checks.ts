@@ -15,6 +15,7 @@ export interface Posture {
   readonly upstreams: Readonly<Record<string, string>>
   readonly auditFailurePolicy: string
   readonly auditCheckpointKey: string
+  readonly auditSinks: readonly { readonly url: string; readonly address: string }[]
   readonly approvalStorePath: string
   readonly pinStorePath: string
   readonly taintStorePath: string
@@ -106,6 +107,12 @@ export const checks: readonly Check[] = [
     risk: 'whoever can write the ledger file can rewrite all of it',
     fix: 'set auditCheckpointKey and keep checkpoints elsewhere',
     applies: (config) => config.auditCheckpointKey === '',
+  },
+  {
+    id: 'sinks-in-the-clear',
+    risk: 'audit records cross the network in the clear, and whoever stands between can change them',
+    fix: 'use https in the url and tls in the address of every entry of auditSinks',
+    applies: ({ auditSinks }) => auditSinks.some(({ url, address }) => isPlainAway(url) || isPlainAway(address)),
   },
   {
     id: 'approvals-in-memory',
@@ -297,8 +304,8 @@ function isLoopback(address: string): boolean {
   return /^(?:localhost|127\.[\d.]+|\[::1\]):\d+$/.test(address)
 }
 
-/** An http URL of another machine. */
+/** An http URL, or an address of plain TCP, of another machine. */
 function isPlainAway(url: string): boolean {
-  if (!/^http:/i.test(url) || !URL.canParse(url)) return false
+  if (!/^(?:http|tcp):/i.test(url) || !URL.canParse(url)) return false
   return !isLoopback(`${new URL(url).hostname}:0`)
 }
