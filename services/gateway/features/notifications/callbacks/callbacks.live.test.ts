@@ -1,0 +1,265 @@
+import assert from 'node:assert/strict'
+import { createHmac, generateKeyPairSync, randomBytes } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import { after, before, describe, type TestContext, test } from 'node:test'
+import { signerOf } from '@plat/keys'
+import { closed, listening } from '@plat/testkit/local'
+import { startOidcProvider, type TestOidcProvider } from '@plat/testkit/oidc/provider'
+import { signJws } from '@plat/tokens'
+import { folder } from '../../../testing/started.ts'
+import { type Ground, gatewayWith, receiver } from '../testing/ground.ts'
+
+const SECRET = 'the-signing-secret'
+const now = () => Math.floor(Date.now() / 1000)
+
+async function file(t: TestContext, text: string): Promise<string> {
+  const path = join(await folder(t), 'secret')
+  await writeFile(path, text)
+  return path
+}
+
+/** As Slack signs what its buttons send. */
+function slackCallback(value: string, { user = 'U1', action = 'plat_approve', at = now(), secret = SECRET, to = '' }) {
+  const payload = {
+    type: 'block_actions',
+    user: { id: user },
+    response_url: to,
+    actions: [{ action_id: action, value }],
+  }
+  const body = new URLSearchParams({ payload: JSON.stringify(payload) }).toString()
+  const signature = `v0=${createHmac('sha256', secret).update(`v0:${at}:${body}`).digest('hex')}`
+  const type = 'application/x-www-form-urlencoded'
+  const signed = { 'x-slack-request-timestamp': String(at), 'x-slack-signature': signature }
+  return { headers: { 'content-type': type, ...signed }, body }
+}
+
+async function state({ admin }: Ground, id: string): Promise<unknown> {
+  return (await admin('GET', `/v1/approvals/${id}`)).body.state
+}
+
+test('a button in Slack decides for the person that userMap names, in the namespaces that it says', async (t) => {
+  // Shows D3.notifiers.signingSecretFile, D3.notifiers.userMap.
+  const chat = await receiver(t)
+  const userMap = {
+    U1: 'ada',
+    U2: { user: 'bob', groups: ['leads'] },
+    U3: { user: 'eve', groups: ['leads'], namespaces: ['elsewhere'] },
+    U4: { user: 'uma', groups: ['leads'] },
+  }
+  const slack = { name: 'on call', type: 'slack', webhookURLFile: await file(t, `${chat.url}/hook`), userMap }
+  const notifiers = [{ ...slack, signingSecretFile: await file(t, SECRET) }]
+  const approvalQuorum = { default: { minApprovers: 2 } }
+  const here = await gatewayWith(t, { notifiers, approvalQuorum })
+  const { id, answer } = await here.hold()
+  const asked = JSON.parse((await chat.first(({ path }) => path === '/hook')).body)
+  const [approve, deny] = asked.blocks[2].elements
+  assert.deepEqual([approve.action_id, approve.value, deny.action_id], ['plat_approve', id, 'plat_deny'])
+  const press = async (told: Parameters<typeof slackCallback>[1]) => {
+    const to = `${chat.url}/answers/${randomBytes(4).toString('hex')}`
+    const answered = await here.callback('on%20call', slackCallback(id, { ...told, to }))
+    assert.deepEqual([answered.status, answered.body], [200, {}])
+    return JSON.parse((await chat.first(({ path }) => to.endsWith(path))).body).text
+  }
+  assert.equal(await press({ user: 'U9' }), 'Not done: you are no approver (userMap).')
+  assert.equal(await press({ user: 'U3' }), 'Not done: there is no approval with this id.')
+  assert.match(await press({ user: 'U4' }), /nobody approves what is done for himself/)
+  assert.equal(await press({ user: 'U1' }), 'Noted: 1 more must approve.')
+  assert.match(await press({ user: 'U1', at: now() - 1 }), /you have approved this already/)
+  assert.equal(await press({ user: 'U2' }), 'The approval is approved.')
+  assert.match(await answer, /deleted/)
+  const { body } = await here.admin('GET', `/v1/approvals/${id}`)
+  assert.partialDeepStrictEqual(body.quorum, {
+    votes: [
+      { by: 'user:ada', via: 'notifier/on call' },
+      { by: 'user:bob', via: 'notifier/on call' },
+    ],
+  })
+})
+
+test('a callback that is old, from the future, signed by another or sent again decides nothing', async (t) => {
+  const chat = await receiver(t)
+  const slack = { name: 's', type: 'slack', webhookURLFile: await file(t, `${chat.url}/hook`), userMap: { U1: 'ada' } }
+  const signingSecretFile = await file(t, SECRET)
+  const elsewhere = await receiver(t)
+  const here = await gatewayWith(t, {
+    notifiers: [{ ...slack, signingSecretFile }],
+    approvalQuorum: { default: { minApprovers: 2 } },
+  })
+  const { id } = await here.hold()
+  const send = async (sent: Parameters<Ground['callback']>[1], name = 's') => {
+    const { status, body } = await here.callback(name, sent)
+    return `${status} ${body.error ?? ''}`
+  }
+  const good = slackCallback(id, { to: `${elsewhere.url}/steal` })
+  for (const bad of [
+    slackCallback(id, { at: now() - 301 }),
+    slackCallback(id, { at: now() + 302 }),
+    slackCallback(id, { secret: 'another' }),
+    { ...good, body: `${good.body}&x=1` },
+    { ...good, headers: { ...good.headers, 'x-slack-signature': '' } },
+    { ...good, headers: { ...good.headers, 'x-slack-request-timestamp': String(now() - 7) } },
+  ]) {
+    assert.equal(await send(bad), '401 unauthenticated')
+  }
+  assert.equal(await send(slackCallback(id, { action: 'plat_open' })), '400 invalid_request')
+  assert.equal(await send(good, 'none'), '404 not_found')
+  assert.equal(await state(here, id), 'pending')
+  assert.equal(await send(good), '200 ')
+  assert.equal(await send(good), '409 conflict')
+  const { body } = await here.admin('GET', `/v1/approvals/${id}`)
+  assert.partialDeepStrictEqual(body.quorum, { given: 1 })
+  assert.deepEqual(elsewhere.told, [], 'an address in a callback leads nowhere but to where the webhook is')
+  // What was not there is read anew: a secret that was replaced is worth nothing.
+  await writeFile(signingSecretFile, 'new')
+  assert.equal(await send(slackCallback(id, { action: 'plat_deny' })), '401 unauthenticated')
+  assert.equal(await send(slackCallback(id, { action: 'plat_deny', secret: 'new' })), '200 ')
+  assert.equal(await state(here, id), 'denied')
+})
+
+test('a program calls back signed as it is called itself', async (t) => {
+  const hook = await receiver(t)
+  const key = randomBytes(32)
+  const signingSecretFile = await file(t, `whsec_${key.toString('base64')}`)
+  const notifiers = [
+    { name: 'hook', type: 'webhook', url: hook.url, signingSecretFile, userMap: { 'ada@chat': 'ada' } },
+  ]
+  const here = await gatewayWith(t, { notifiers })
+  const { id, answer } = await here.hold()
+  const signed = (decision: object, mark = 'm1', at = now()) => {
+    const body = JSON.stringify(decision)
+    const mac = createHmac('sha256', key).update(`${mark}.${at}.${body}`).digest('base64')
+    const headers = { 'webhook-id': mark, 'webhook-timestamp': String(at), 'webhook-signature': `v1,xx v1,${mac}` }
+    return { headers: { 'content-type': 'application/json', ...headers }, body }
+  }
+  const decision = { approval: id, verdict: 'approve', reason: 'by program', user: 'ada@chat' }
+  const send = async (...sent: Parameters<typeof signed>) => (await here.callback('hook', signed(...sent))).status
+  assert.equal(await send({ ...decision, user: 'constructor' }), 403)
+  assert.equal(await send({ ...decision, verdict: 'maybe' }, 'm2'), 400)
+  assert.equal(await send(decision, 'm3', now() - 400), 401)
+  assert.equal(await send({ ...decision, approval: 'none' }, 'm4'), 404)
+  assert.equal(await send(decision, 'm5'), 200)
+  assert.match(await answer, /deleted/)
+  assert.equal(await send(decision, 'm5'), 409)
+})
+
+test('a message to the outgoing webhook of Teams decides, and is answered', async (t) => {
+  const chat = await receiver(t)
+  const key = randomBytes(32).toString('base64')
+  const teams = { name: 'team', type: 'teams', webhookURLFile: await file(t, `${chat.url}/hook`) }
+  const userMap = { 'aad-1': 'ada' }
+  const here = await gatewayWith(t, { notifiers: [{ ...teams, signingSecretFile: await file(t, key), userMap }] })
+  const { id, answer } = await here.hold()
+  assert.match((await chat.first(() => true)).body, new RegExp(`approve ${id}`))
+  const say = async (text: string, more: object = {}) => {
+    const from = { id: '29:x', aadObjectId: 'aad-1', name: 'Ada' }
+    const body = JSON.stringify({ type: 'message', id: '1', timestamp: new Date().toISOString(), text, from, ...more })
+    const mac = createHmac('sha256', Buffer.from(key, 'base64')).update(body).digest('base64')
+    const headers = { 'content-type': 'application/json', authorization: `HMAC ${mac}` }
+    const { status, body: told } = await here.callback('team', { headers, body })
+    return `${status} ${told.text ?? told.error}`
+  }
+  assert.equal(await say('<at>plat</at> what?'), '400 invalid_request')
+  assert.equal(await say(`<at>plat</at> approve ${id}`, { timestamp: '2020-01-01T00:00:00Z' }), '401 unauthenticated')
+  assert.equal(await say(`approve ${id}`, { from: { id: '29:y' } }), '200 Not done: you are no approver (userMap).')
+  assert.equal(await say(`<at>plat</at>&nbsp;approve ${id} looks right`), '200 The approval is approved.')
+  assert.match(await answer, /deleted/)
+  const forged = { headers: { 'content-type': 'application/json', authorization: 'HMAC AAAA' }, body: '{}' }
+  assert.equal((await here.callback('team', forged)).status, 401)
+})
+
+describe('callbacks with the token of an OpenID provider', () => {
+  let provider: TestOidcProvider
+  before(async () => {
+    provider = await startOidcProvider(['decide'])
+  })
+  after(() => provider.close())
+
+  /** An access token of the provider; its subject is the client, `agent`. */
+  async function tokenFor(resource: string): Promise<string> {
+    const basic = Buffer.from(`${provider.clientId}:${provider.clientSecret}`).toString('base64')
+    const response = await fetch(`${provider.url}/token`, {
+      method: 'POST',
+      headers: { authorization: `Basic ${basic}`, 'content-type': 'application/x-www-form-urlencoded' },
+      body: new URLSearchParams({ grant_type: 'client_credentials', scope: 'decide', resource }),
+    })
+    const answer: unknown = await response.json()
+    assert.ok(typeof answer === 'object' && answer !== null && 'access_token' in answer)
+    return String(answer.access_token)
+  }
+
+  test('the person of the token decides by role, or as userMap says; other tokens are refused', async (t) => {
+    // Shows D3.notifiers.callbackOIDC.issuer, D3.notifiers.callbackOIDC.audience, D3.notifiers.callbackOIDC.jwksURL.
+    const hook = await receiver(t)
+    const audience = 'https://gateway.example/decide'
+    const webhook = { type: 'webhook', url: hook.url }
+    const callbackOIDC = { issuer: provider.url, audience }
+    const roles = { approver: ['user:agent'] }
+    const here = await gatewayWith(t, {
+      adminAuth: { mode: 'token', roles },
+      approvalQuorum: { default: { minApprovers: 2 } },
+      notifiers: [
+        { name: 'roles', ...webhook, callbackOIDC },
+        {
+          name: 'map',
+          ...webhook,
+          callbackOIDC: { ...callbackOIDC, jwksURL: `${provider.url}/jwks` },
+          userMap: { agent: 'ada' },
+        },
+        { name: 'others', ...webhook, callbackOIDC, userMap: { somebody: 'ada' } },
+      ],
+    })
+    const { id, answer } = await here.hold()
+    const send = async (name: string, token: string, verdict = 'approve') => {
+      const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` }
+      const { status, body } = await here.callback(name, { headers, body: JSON.stringify({ approval: id, verdict }) })
+      return `${status} ${body.error ?? body.state}`
+    }
+    const good = await tokenFor(audience)
+    assert.equal(await send('roles', await tokenFor('https://elsewhere.example')), '401 unauthenticated')
+    assert.equal(await send('roles', `${good.slice(0, -4)}AAAA`), '401 unauthenticated')
+    assert.equal(await send('others', good), '403 forbidden')
+    assert.equal(await send('map', good), '200 pending')
+    assert.equal(await send('roles', good), '200 approved')
+    assert.match(await answer, /deleted/)
+    const { body } = await here.admin('GET', `/v1/approvals/${id}`)
+    assert.partialDeepStrictEqual(body.quorum, { votes: [{ by: 'user:ada' }, { by: 'user:agent' }] })
+  })
+})
+
+test('a bot service speaks for its users where its token names the service of the message', async (t) => {
+  // Shows D3.notifiers.callbackOIDC.discoveryURL.
+  const signer = signerOf(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey, 'test key')
+  const issuer = 'http://bots.example'
+  const server = createServer((request, response) => {
+    const metadata = { issuer, jwks_uri: `${base()}/keys` }
+    const answer =
+      request.url === '/metadata' ? metadata : { keys: [{ ...signer.publicJwk, kid: signer.kid, use: 'sig' }] }
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer))
+  })
+  const port = await listening(server)
+  const base = () => `http://127.0.0.1:${port}`
+  t.after(() => closed(server))
+  const chat = await receiver(t)
+  const callbackOIDC = { issuer, audience: 'app', discoveryURL: `${base()}/metadata` }
+  const teams = { name: 'bot', type: 'teams', webhookURLFile: await file(t, chat.url), callbackOIDC }
+  const here = await gatewayWith(t, { notifiers: [{ ...teams, userMap: { 'aad-1': 'ada' } }] })
+  const { id, answer } = await here.hold()
+  const say = async (serviceurl: string | undefined, from = { aadObjectId: 'aad-1' }) => {
+    const claims = { iss: issuer, aud: 'app', iat: now(), exp: now() + 300 }
+    const token = await signJws(signer, { typ: 'JWT' }, { ...claims, ...(serviceurl !== undefined && { serviceurl }) })
+    const body = JSON.stringify({ type: 'message', serviceUrl: 'https://teams.example/', text: `approve ${id}`, from })
+    const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` }
+    const { status, body: told } = await here.callback('bot', { headers, body })
+    return `${status} ${told.text ?? told.error}`
+  }
+  assert.equal(await say(undefined), '401 unauthenticated')
+  assert.equal(await say('https://elsewhere.example/'), '401 unauthenticated')
+  assert.equal(
+    await say('https://teams.example/', { aadObjectId: 'aad-2' }),
+    '200 Not done: you are no approver (userMap).',
+  )
+  assert.equal(await say('https://teams.example/'), '200 The approval is approved.')
+  assert.match(await answer, /deleted/)
+})
