@@ -16,6 +16,7 @@ export interface A2aGround {
   readonly url: string
   readonly issuer: TestIssuer
   readonly auditPath: string
+  drain(): Promise<unknown>
   /** Writes the routes file anew. */
   publish(agents: Readonly<Record<string, Exposure>>): Promise<void>
   /** A token of an agent with every scope that the tests need. */
@@ -46,7 +47,7 @@ interface ErrorInfo {
   readonly metadata: Readonly<Record<string, string>>
 }
 
-const SCOPE = 'agents:helper agents:team/other agents:hidden'
+const SCOPE = 'agents:helper agents:team/other agents:hidden agents:slow'
 
 /** Starts it. `config` is laid over gateway.json; `rules` are those of the policy of `default/assistant` and `team/stranger`. */
 export async function a2aGround(
@@ -57,11 +58,14 @@ export async function a2aGround(
     config = {},
     a2a = {},
     rules = [{ name: 'all', action: 'allow' }],
+    drained = false,
   }: {
     readonly exposed?: Readonly<Record<string, Exposure>>
     readonly config?: object
     readonly a2a?: object
     readonly rules?: readonly object[]
+    /** The test ends the gateway itself. */
+    readonly drained?: boolean
   } = {},
 ): Promise<A2aGround> {
   const dir = await folder(t)
@@ -75,12 +79,13 @@ export async function a2aGround(
   await writeFile(join(dir, 'policies.json'), policiesFile([testPolicy({ rules }), strangers]))
   const auditPath = join(dir, 'audit.jsonl')
   const own = { auditPath, policyFile: join(dir, 'policies.json'), policyReloadSeconds: 1, a2a: { routesFile, ...a2a } }
-  const { gateway, issuer } = await started(t, { ...own, ...config })
+  const { gateway, issuer } = await started(t, { ...own, ...config }, drained)
   const token: A2aGround['token'] = (change = {}) => issuer.token({ scope: SCOPE, ...change })
   return {
     url: gateway.url,
     issuer,
     auditPath,
+    drain: () => gateway.drain(),
     publish,
     token,
     client: (shown = token(), name = 'default/helper') => clientOf(`${gateway.url}/a2a/${name}`, shown),

@@ -39,11 +39,13 @@ function boundText(call: Bound, ruleSha256: string | null): string | null {
 }
 
 /**
- * The arguments; of an MCP message that names no tool its method and parameters. Its id, and what `_meta` says of this
- * one sending (such as a progress token), differ each time that the same is asked.
+ * The arguments; of an MCP message that names no tool, and of a message to an agent, its method and parameters. Its ids, and
+ * what `_meta` says of this one sending (such as a progress token), differ each time that the same is asked.
  */
 function boundArguments({ operation, method, body }: Bound): unknown {
   if (operation === 'mcp.get') return { method, params: withoutMeta(member(parse(body?.bytes ?? null), 'params')) }
+  if (operation === 'a2a.send')
+    return { method, params: withoutMessageId(member(parse(body?.bytes ?? null), 'params')) }
   return parse(body?.args ?? null)
 }
 
@@ -55,6 +57,14 @@ function withoutMeta(params: unknown): unknown {
   if (typeof params !== 'object' || params === null || Array.isArray(params)) return params
   const { _meta: _, ...rest }: { _meta?: unknown } = params
   return rest
+}
+
+/** `message.messageId` of A2A names one sending. */
+function withoutMessageId(params: unknown): unknown {
+  const message = member(params, 'message')
+  if (typeof params !== 'object' || typeof message !== 'object' || message === null) return params
+  const { messageId: _, ...rest }: { messageId?: unknown } = message
+  return { ...params, message: rest }
 }
 
 function member(value: unknown, name: string): unknown {

@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict'
+import fc from 'fast-check'
+import { fuzzTarget, near } from '../../../../test/fuzz/target.ts'
+import { isDenial, type Pieces } from '../../call/index.ts'
+import { isObject, parsedOrUndefined } from '../wire/json.ts'
+import { A2aFrame, namedIn, responseIn } from './frame.ts'
+import { ownTasks } from './list.ts'
+import { readParams } from './message.ts'
+import { A2A_METHODS, methodRow } from './methods.ts'
+import { requestIn } from './read.ts'
+import { joinedParts } from './redact/parts.ts'
+
+const request = near([
+  '{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"x"}]}}}',
+  '"message":{"taskId":"t","contextId":"c","referenceTaskIds":["r"],"metadata":{"skillId":"s"}}',
+  '"configuration":{"taskPushNotificationConfig":{"url":"https://h.example/","token":"x"}}',
+  '{"jsonrpc":"2.0","id":"x","method":"GetTask","params":{"id":"t","tenant":""}}',
+])
+const id = fc.oneof(
+  fc.constantFrom('mine', '', null, undefined, 7, ['mine'], { id: 'mine' }),
+  fc.string({ maxLength: 6 }),
+)
+const spelling = fc.constantFrom(
+  'taskId',
+  'task_id',
+  'contextId',
+  'context_id',
+  'referenceTaskIds',
+  'reference_task_ids',
+)
+const response = near([
+  '{"jsonrpc":"2.0","id":1,"result":{"task":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_WORKING"}}}}',
+  '{"jsonrpc":"2.0","id":1,"result":{"artifactUpdate":{"taskId":"t","contextId":"c","artifact":{"parts":[{"text":"a"},{"text":"b"}]}}}}',
+  '{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"x"}}',
+  '{"jsonrpc":"2.0","id":1,"result":{"tasks":[{"id":"t"},{"id":"u","n":12345678901234567890}],"nextPageToken":"p","totalSize":2}}',
+])
+
+/** What a lenient reader of ProtoJSON takes the ids of a message to be: both spellings, everything made a string. */
+function lenientIds(message: Readonly<Record<string, unknown>>): readonly string[] {
+  const one = (...names: readonly string[]) =>
+    names.map((name) => message[name]).filter((value) => value !== undefined && value !== null)
+  const lists = one('referenceTaskIds', 'reference_task_ids').filter((value) => Array.isArray(value))
+  const all = [...one('taskId', 'task_id').slice(0, 1), ...one('contextId', 'context_id').slice(0, 1), ...lists.flat()]
+  return all.map(String).filter((text) => text !== '')
+}
+
+/** Lets every text through as it came, in other pieces. */
+class Late implements Pieces {
+  #held = ''
+
+  push(piece: string): string {
+    const all = this.#held + piece
+    this.#held = all.slice(-2)
+    return all.slice(0, -2)
+  }
+
+  end(): string {
+    return this.#held
+  }
+}
+
+export const target = fuzzTarget('a2a', {
+  'any body is read or refused': fc.property(request, fc.constantFrom(...A2A_METHODS), (text, method) => {
+    const message = requestIn(Buffer.from(text))
+    if (isDenial(message)) return
+    const row = methodRow(method)
+    if (row !== null) readParams(message.params, row, method)
+  }),
+  'no reader finds an id in a message that passed which the gateway did not see': fc.property(
+    fc.dictionary(spelling, id),
+    (given) => {
+      const row = methodRow('SendMessage')
+      assert.ok(row !== null)
+      const message: Readonly<Record<string, unknown>> = { messageId: 'm', ...given }
+      const read = readParams({ message }, row, 'SendMessage')
+      if (isDenial(read)) return
+      assert.deepEqual(lenientIds(message).toSorted(), [...read.tasks, ...read.contexts].toSorted())
+    },
+  ),
+  'any answer is understood or refused, and a list holds nothing of others': fc.property(response, (text) => {
+    const json = Buffer.from(text)
+    if (parsedOrUndefined(json) === undefined) return
+    try {
+      const found = responseIn(A2aFrame.body('final', json))
+      if (found !== null) namedIn(found)
+    } catch (error) {
+      assert.equal(error instanceof Error && error.name, 'JsonError')
+      return
+    }
+    const own = ownTasks(json, { owns: (task) => task === 't', sealPage: () => 'sealed' })
+    if (own === null) return
+    const { result } = JSON.parse(own.toString())
+    assert.ok(result.tasks.every((task: unknown) => isObject(task) && task.id === 't'))
+    assert.ok(result.nextPageToken === '' || result.nextPageToken === 'sealed')
+  }),
+  'texts in parts stay what they are when nothing is taken out': fc.property(
+    fc.array(fc.record({ text: fc.string() }), { maxLength: 5 }),
+    (parts) => {
+      const joined = joinedParts({ a: [{ parts }] }, () => new Late())
+      const textsIn = (value: unknown) => JSON.stringify(value).replaceAll('"},{"text":"', '')
+      assert.equal(textsIn(joined), textsIn({ a: [{ parts }] }))
+    },
+  ),
+})

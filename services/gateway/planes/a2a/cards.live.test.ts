@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { verifyAgentCardSignature } from '@a2a-js/sdk'
+import { generateKeyFiles } from '@plat/keys'
+import { startTestAgent } from '@plat/testkit/a2a-agent'
+import { createRemoteJWKSet } from 'jose'
+import { folder } from '../../testing/started.ts'
+import { a2aGround, STRANGER } from './testing.ts'
+
+const CARD = '/.well-known/agent-card.json'
+
+test('a card needs a token of somebody who may call, leads to the gateway, and is not read from the agent each time', async (t) => {
+  const agent = await startTestAgent()
+  t.after(() => agent.close())
+  const { url, token } = await a2aGround(t, agent)
+  const at = `${url}/a2a/default/helper${CARD}`
+  const get = (authorization?: string, more: object = {}) =>
+    fetch(at, { headers: { ...(authorization && { authorization: `Bearer ${authorization}` }), ...more } })
+  assert.equal((await get()).status, 401)
+  assert.equal((await get(token({ scope: 'x' }))).status, 403)
+  assert.equal((await get(token(STRANGER))).status, 403)
+  const first = await get(token())
+  const card = JSON.parse(await first.text())
+  assert.equal(card.supportedInterfaces[0].url, `${url}/a2a/default/helper`)
+  assert.equal(first.headers.get('cache-control'), 'private, max-age=300')
+  assert.deepEqual(card.defaultInputModes, ['text/plain', 'application/json'])
+  assert.equal(JSON.stringify(card).includes(new URL(agent.url).host), false)
+  const again = await get(token(), { 'if-none-match': first.headers.get('etag') })
+  assert.equal(again.status, 304)
+  assert.equal(agent.cardsServed, 1)
+  const post = await fetch(at, { method: 'POST', headers: { authorization: `Bearer ${token()}` } })
+  assert.deepEqual([post.status, post.headers.get('allow')], [405, 'GET'])
+})
+
+test('public cards need no token, and what signs them is published beside them', async (t) => {
+  // Shows D3.a2a.publicCards.
+  const agent = await startTestAgent()
+  t.after(() => agent.close())
+  const { keyPath } = await generateKeyFiles(join(await folder(t), 'keys'))
+  const a2a = { publicCards: true, cardSigningKey: keyPath, publicURL: 'https://gw.example/' }
+  const { url } = await a2aGround(t, agent, { a2a })
+  const response = await fetch(`${url}/a2a/default/helper${CARD}`)
+  assert.deepEqual([response.status, response.headers.get('cache-control')], [200, 'public, max-age=300'])
+  const card = JSON.parse(await response.text())
+  const told: (string | undefined)[] = []
+  const keys = createRemoteJWKSet(new URL(`${url}/a2a/.well-known/jwks.json`))
+  await verifyAgentCardSignature(async (kid, jku) => {
+    told.push(jku)
+    return keys({ kid, alg: 'EdDSA' })
+  })(card)
+  assert.deepEqual(told, ['https://gw.example/a2a/.well-known/jwks.json'])
+  assert.equal((await fetch(`${url}/a2a/default/nobody${CARD}`)).status, 404)
+  // Everything else still needs one.
+  assert.equal((await fetch(`${url}/a2a/default/helper`)).status, 401)
+  const unread = await fetch(`${url}/a2a/default/helper`, { method: 'POST', body: '{}' })
+  assert.equal(unread.status, 401)
+})

@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startTestAgent } from '@plat/testkit/a2a-agent'
+import { a2aGround, type Posted, rpc, saying } from './testing.ts'
+
+const codeOf = ({ status, error }: Posted) => [status, error?.code, error?.data[0]?.reason]
+
+test('what is no request of A2A 1.0 is refused in its own words, and reaches no agent', async (t) => {
+  const agent = await startTestAgent()
+  t.after(() => agent.close())
+  const exposed = { 'default/helper': {}, 'default/slow': { streaming: false } }
+  const { post } = await a2aGround(t, agent, { exposed })
+  const send = rpc('SendMessage', saying('hello'))
+  const twice = '{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"a","id":"b"}}'
+  const cases: [unknown, (string | number | undefined)[], object?][] = [
+    [send, [400, -32009, 'VERSION_NOT_SUPPORTED'], { headers: { 'a2a-version': '' } }],
+    [send, [400, -32009, 'VERSION_NOT_SUPPORTED'], { headers: { 'a2a-version': '0.3' } }],
+    [send, [400, -32009, 'VERSION_NOT_SUPPORTED'], { headers: { 'a2a-version': '1.1' } }],
+    ['{', [400, -32700, 'INVALID_REQUEST']],
+    [twice, [400, -32700, 'INVALID_REQUEST']],
+    [[send], [400, -32600, 'INVALID_REQUEST']],
+    [{ jsonrpc: '2.0', method: 'SendMessage', params: saying('x') }, [400, -32600, 'INVALID_REQUEST']],
+    [rpc('SendMessage', saying('x'), null), [400, -32600, 'INVALID_REQUEST']],
+    [rpc('SendMessage', saying('x'), 1.5), [400, -32600, 'INVALID_REQUEST']],
+    [{ ...send, jsonrpc: '1.0' }, [400, -32600, 'INVALID_REQUEST']],
+    [rpc('message/send', saying('x')), [200, -32601, 'UNKNOWN_METHOD']],
+    [rpc('toString'), [200, -32601, 'UNKNOWN_METHOD']],
+    [rpc('GetExtendedAgentCard'), [200, -32004, 'UNSUPPORTED_OPERATION']],
+    [rpc('GetTask'), [400, -32602, 'INVALID_REQUEST']],
+    [rpc('GetTask', { id: 7 }), [400, -32602, 'INVALID_REQUEST']],
+    [{ ...rpc('GetTask'), params: [] }, [400, -32602, 'INVALID_REQUEST']],
+    [rpc('SendMessage', { message: null }), [400, -32602, 'INVALID_REQUEST']],
+    [rpc('SendMessage', saying('x', { task_id: 'theirs' })), [400, -32602, 'INVALID_REQUEST']],
+    [rpc('SendMessage', saying('x', { contextId: ['theirs'] })), [400, -32602, 'INVALID_REQUEST']],
+    [rpc('ListTasks', { tenant: 'other' }), [400, -32602, 'INVALID_REQUEST']],
+    [rpc('SendMessage', saying('x', { metadata: { skillId: '../x' } })), [400, -32602, 'INVALID_REQUEST']],
+    [rpc('SendStreamingMessage', saying('x')), [200, -32004, 'UNSUPPORTED_OPERATION'], { agent: 'default/slow' }],
+    [send, [415, 415, 'UNSUPPORTED_MEDIA_TYPE'], { headers: { 'content-type': 'text/plain' } }],
+    [send, [200, 404, 'UNKNOWN_AGENT'], { agent: 'default/hidden' }],
+    [send, [404, 404, 'UNKNOWN_AGENT'], { agent: 'default' }],
+    [send, [404, 404, 'UNKNOWN_AGENT'], { agent: 'default/helper/more' }],
+  ]
+  for (const [body, expected, options] of cases)
+    assert.deepEqual(codeOf(await post(body, options)), expected, JSON.stringify(body))
+  assert.equal(agent.reached.length, 0)
+  const named = await post(rpc('nothing', {}, 'my-id'))
+  assert.equal(JSON.parse(named.text).id, 'my-id')
+  assert.equal((await post(send, { headers: { 'a2a-version': '1.0' } })).error, null)
+})
+
+test('a request without a token is told to authenticate, and its method is POST', async (t) => {
+  const agent = await startTestAgent()
+  t.after(() => agent.close())
+  const { url, post, token } = await a2aGround(t, agent)
+  const none = await fetch(`${url}/a2a/default/helper`, { method: 'POST', body: '{}' })
+  assert.equal(none.status, 401)
+  assert.match(none.headers.get('www-authenticate') ?? '', /^Bearer /)
+  const poor = await post(rpc('SendMessage', saying('x')), { token: token({ scope: 'agents:other' }) })
+  assert.deepEqual([poor.status, poor.error?.code], [403, 403])
+  assert.match(poor.headers.get('www-authenticate') ?? '', /insufficient_scope.*agents:helper/)
+  const put = await fetch(`${url}/a2a/default/helper`, {
+    method: 'PUT',
+    headers: { authorization: `Bearer ${token()}` },
+  })
+  assert.deepEqual([put.status, put.headers.get('allow')], [405, 'POST'])
+})
+
+test('the agent hears who calls from the gateway alone, and never sees the token', async (t) => {
+  // Shows D2.a2a.endpoint and D2.a2a.endpoint.onlyGateway.
+  const agent = await startTestAgent()
+  t.after(() => agent.close())
+  const { post, token } = await a2aGround(t, agent)
+  const shown = token({ act: { sub: 'user:adá%' } })
+  const forged = {
+    'x-plat-agent': 'root',
+    'x-plat-user': 'root',
+    cookie: 'a=b',
+    'x-other': 'x',
+    dpop: 'y',
+    'a2a-extensions': 'urn:e',
+  }
+  const sent = rpc('SendMessage', { ...saying('hello'), metadata: { big: 1 } })
+  const body = JSON.stringify(sent).replace('"big":1', '"big":12345678901234567890 ')
+  assert.equal((await post(body, { token: shown, headers: forged })).error, null)
+  const [one] = agent.reached
+  assert.ok(one !== undefined)
+  assert.equal(one.body, body)
+  const { headers } = one
+  assert.deepEqual(
+    ['x-plat-namespace', 'x-plat-agent', 'x-plat-session', 'x-plat-user', 'a2a-version', 'a2a-extensions'].map(
+      (name) => headers[name],
+    ),
+    ['default', 'assistant', 's1', 'ad%C3%A1%25', '1.0', 'urn:e'],
+  )
+  for (const name of ['authorization', 'dpop', 'cookie', 'x-other']) assert.equal(headers[name], undefined)
+  assert.equal(JSON.stringify(headers).includes(shown), false)
+})
+
+test('an agent that breaks its protocol is not passed on', async (t) => {
+  const agent = await startTestAgent({
+    instead({ body }, response) {
+      const said = /"text":"as:([^"]*)"/.exec(body)?.[1]
+      const answer = said === undefined ? undefined : ANSWERS[said]
+      if (answer === undefined) return false
+      response.writeHead(answer.status ?? 200, { 'content-type': answer.type ?? 'application/json' }).end(answer.body)
+      return true
+    },
+  })
+  t.after(() => agent.close())
+  const { post } = await a2aGround(t, agent)
+  for (const [said, { code }] of Object.entries(ANSWERS)) {
+    const { error, text } = await post(rpc('SendMessage', saying(`as:${said}`)))
+    assert.equal(error?.code, code, `${said}: ${text}`)
+    assert.equal(text.includes('secret'), false, said)
+  }
+  // Errors of the agent itself are its own words.
+  const { error } = await post(rpc('GetTaskPushNotificationConfig', { taskId: 'none', id: 'x' }))
+  assert.equal(error?.code, -32001)
+})
+
+interface Answered {
+  readonly code: number
+  readonly status?: number
+  readonly type?: string
+  readonly body: string
+}
+
+const ANSWERS: Readonly<Record<string, Answered>> = {
+  text: { code: -32006, type: 'text/html', body: 'secret' },
+  broken: { code: -32006, body: '{"jsonrpc":"2.0","secret"' },
+  twice: { code: -32006, body: '{"jsonrpc":"2.0","id":1,"result":{"task":{"id":"a"}},"result":{"message":{}}}' },
+  batch: { code: -32006, body: '[]' },
+  both: {
+    code: -32006,
+    body: '{"jsonrpc":"2.0","id":1,"result":{"message":{}},"error":{"code":1,"message":"secret"}}',
+  },
+  unknown: { code: -32006, body: '{"jsonrpc":"2.0","id":1,"result":{"secret":{}}}' },
+  two: { code: -32006, body: '{"jsonrpc":"2.0","id":1,"result":{"task":{"id":"a"},"message":{}}}' },
+  stream: {
+    code: -32006,
+    type: 'text/event-stream',
+    body: 'data: {"jsonrpc":"2.0","id":1,"result":{"message":{}}}\n\n',
+  },
+  down: { code: 502, status: 500, body: 'secret' },
+  moved: { code: 502, status: 302, body: 'secret' },
+  locked: { code: 502, status: 401, body: 'secret' },
+}
