@@ -112,6 +112,13 @@ export class Look {
     this.#covered.length = 0
   }
 
+  /** Lets go of the text, which may be long, and hold what nobody should keep. What was found out of it stays. */
+  forget(): void {
+    this.text = ''
+    this.#context = null
+    this.hits.length = 0
+  }
+
   code(at: number): number {
     return at >= this.start && at < this.end ? this.text.charCodeAt(at) : -1
   }

@@ -83,7 +83,9 @@ export class Scanner {
     look.begin(text, start, end, manner)
     this.#pass(look)
     for (const custom of this.#customs) custom.find(text, manner.floor ?? start, end, look.hits)
-    return look.hits.length === 0 ? NO_HITS : inOrder(look.hits)
+    const hits = look.hits.length === 0 ? NO_HITS : inOrder(look.hits)
+    look.forget()
+    return hits
   }
 
   /** The last piece of a text. */
