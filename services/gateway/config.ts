@@ -9,6 +9,7 @@ import {
   type Node,
   type Problem,
 } from '@plat/config'
+import { isObject } from '@plat/tokens'
 import type { Static } from 'typebox'
 import { Check } from 'typebox/value'
 import { adminBlock, adminOidcBlock } from './admin/config.ts'
@@ -185,74 +186,16 @@ export function readConfigFile(path: string): { kind: 'text'; text: string } | {
   }
 }
 
-/** Gives a checked configuration without errors its type; throws when tables and types disagree. */
+/** Gives a checked configuration without errors its type; throws when it is none that the tables describe. */
 export function typedConfig(config: Record<string, unknown>): GatewayConfig {
-  const { tls, identity, dpop, dlp, captureArgs, adminAuth, approvalPreview, approvalQuorum, ciba } = config
-  const { modelRouting, cloudCredentials, policy, posture, offline, auditCollector, sessions, tokenVault, a2a } = config
-  const { txnTokens } = config
-  if (
-    Check(listenersBlock.schema, config) &&
-    Check(policyBlock.schema, config) &&
-    Check(residencyBlock.schema, config) &&
-    Check(serversBlock.schema, config) &&
-    Check(pinsBlock.schema, config) &&
-    Check(modelsBlock.schema, config) &&
-    Check(auditBlock.schema, config) &&
-    Check(auditSinksBlock.schema, config) &&
-    Check(budgetsBlock.schema, config) &&
-    Check(approvalsBlock.schema, config) &&
-    Check(notificationsBlock.schema, config) &&
-    Check(dlpProfilesBlock.schema, config) &&
-    Check(taintBlock.schema, config) &&
-    Check(guardsBlock.schema, config) &&
-    Check(revocationsBlock.schema, config) &&
-    Check(tlsBlock.schema, tls) &&
-    Check(approvalPreviewBlock.schema, approvalPreview) &&
-    Check(approvalQuorumBlock.schema, approvalQuorum) &&
-    Check(cibaBlock.schema, ciba) &&
-    Check(identityBlock.schema, identity) &&
-    Check(dpopBlock.schema, dpop) &&
-    Check(dlpBlock.schema, dlp) &&
-    Check(captureArgsBlock.schema, captureArgs) &&
-    Check(modelRoutingBlock.schema, modelRouting) &&
-    Check(cloudCredentialsBlock.schema, cloudCredentials) &&
-    Check(postureBlock.schema, posture) &&
-    Check(sessionsBlock.schema, sessions) &&
-    Check(tokenVaultBlock.schema, tokenVault) &&
-    Check(txnTokensBlock.schema, txnTokens) &&
-    Check(offlineBlock.schema, offline) &&
-    Check(auditCollectorBlock.schema, auditCollector) &&
-    Check(a2aBlock.schema, a2a) &&
-    typeof policy === 'object' &&
-    policy !== null &&
-    'rego' in policy &&
-    Check(regoBlock.schema, policy.rego) &&
-    Check(adminBlock.schema, adminAuth) &&
-    'oidc' in adminAuth &&
-    Check(adminOidcBlock.schema, adminAuth.oidc)
-  ) {
-    return {
-      ...config,
-      tls,
-      identity,
-      dpop,
-      dlp,
-      captureArgs,
-      adminAuth: { ...adminAuth, oidc: adminAuth.oidc },
-      approvalPreview,
-      approvalQuorum,
-      ciba,
-      modelRouting,
-      cloudCredentials,
-      policy: { rego: policy.rego },
-      posture,
-      sessions,
-      txnTokens,
-      offline,
-      auditCollector,
-      tokenVault,
-      a2a,
-    }
-  }
-  throw new Error('the tables of gateway.json accept what their types refuse')
+  if (isGatewayConfig(config)) return config
+  throw new Error('the configuration was not checked by the tables of gateway.json')
+}
+
+function isGatewayConfig(config: Record<string, unknown>): config is GatewayConfig {
+  return gatewayBlocks.every(({ path, schema }) => Check(schema, path === '' ? config : valueAt(config, path)))
+}
+
+function valueAt(config: unknown, path: string): unknown {
+  return path.split('.').reduce((value, name) => (isObject(value) ? value[name] : undefined), config)
 }
