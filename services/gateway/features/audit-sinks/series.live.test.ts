@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { until } from '@plat/testkit/until'
+import { started } from '../../testing/started.ts'
+import { httpGround } from './testing/servers.ts'
+
+test('a gateway tells of its sinks by series of their own, and without sinks has none', async (t) => {
+  // Shows D3.metric.plat_gateway_audit_sink_dead_lettered_total, D3.metric.plat_gateway_audit_sink_lag,
+  // D3.metric.plat_gateway_audit_sink_delivered_total.
+  const server = await httpGround(t)
+  server.answers = ({ body }) => ({ status: body.includes('"kind":"config"') ? 422 : 200 })
+  const sink = { name: 'picky', type: 'http', url: server.url, format: 'json', pollIntervalMillis: 5 }
+  const { gateway } = await started(t, { auditSinks: [sink] })
+  const series = async () => await (await fetch(`${gateway.url}/metrics`)).text()
+  // The third refusal of the first record, after two pauses.
+  await until(async () => (await series()).includes('plat_gateway_audit_sink_lag{sink="picky"} 0\n'), 'no lag')
+  const told = await series()
+  assert.ok(told.includes('plat_gateway_audit_sink_dead_lettered_total{sink="picky"} 1\n'))
+  assert.match(told, /^plat_gateway_audit_sink_errors_total\{sink="picky"\} [2-9]$/m)
+  const { gateway: plain } = await started(t, {})
+  assert.ok(!(await (await fetch(`${plain.url}/metrics`)).text()).includes('audit_sink'))
+})
