@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict'
+import fc from 'fast-check'
+import { fuzzTarget, near } from '../../../../../test/fuzz/target.ts'
+import { isDenial } from '../../../call/index.ts'
+import { EventTooLarge } from '../../wire/sse.ts'
+import { chat } from '../dialects/chat.ts'
+import { readModelBody } from '../request.ts'
+import { refusalOf, type Speech, translatorOf } from './all.ts'
+import { Garbled } from './said.ts'
+import { awsEvent, chunksOf, sseEvent, streamed, told } from './testing.ts'
+
+const speech = fc.constantFrom<Speech>('converse', 'gemini', 'anthropic', 'anthropic-vertex', 'anthropic-bedrock')
+const request = near([
+  '{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"hi"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eA=="}}]}]}',
+  '{"messages":[{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"x","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"y"}]}',
+  '{"tools":[{"type":"function","function":{"name":"x","parameters":{"type":"object"},"strict":true}}],"tool_choice":{"type":"function","function":{"name":"x"}}}',
+  '{"messages":[],"response_format":{"type":"json_schema","json_schema":{"schema":{}}},"stop":["a"],"__proto__":{"n":2},"constructor":1}',
+])
+const answer = near([
+  '{"output":{"message":{"content":[{"text":"hi"},{"toolUse":{"toolUseId":"c","name":"x","input":{}}}]}},"stopReason":"end_turn","usage":{"inputTokens":1}}',
+  '{"candidates":[{"content":{"parts":[{"text":"hi"},{"functionCall":{"name":"x","args":{"a":1.0}}}]},"finishReason":"STOP"}],"usageMetadata":{}}',
+  '{"content":[{"type":"text","text":"hi"},{"type":"tool_use","id":"c","name":"x","input":{}}],"stop_reason":"end_turn","usage":{"output_tokens":1}}',
+  '{"error":{"message":"x"}}',
+])
+const piece = fc.oneof(
+  answer.map((text) => Buffer.from(text)),
+  answer.map((text) => Buffer.from(`data: ${text}\n\n`)),
+  fc.uint8Array({ maxLength: 64 }).map((bytes) => Buffer.from(bytes)),
+  answer.map((text) => awsEvent('contentBlockDelta', { delta: { text } })),
+  answer.map((text) => awsEvent('chunk', { bytes: Buffer.from(text).toString('base64') })),
+)
+const cuts = fc.array(fc.nat(), { maxLength: 6 })
+
+function pieces(bytes: Buffer, at: readonly number[]): readonly Uint8Array[] {
+  const places = [0, ...at.map((one) => one % (bytes.length + 1)), bytes.length].toSorted((a, b) => a - b)
+  return places.slice(1).map((end, index) => bytes.subarray(places[index], end))
+}
+
+/** What a provider streams for a text in two pieces. */
+function spoken(speaks: Speech, texts: readonly string[]): Buffer {
+  const converse = texts.map((text) => awsEvent('contentBlockDelta', { delta: { text } }))
+  if (speaks === 'converse') return Buffer.concat([...converse, awsEvent('messageStop', { stopReason: 'end_turn' })])
+  if (speaks === 'gemini')
+    return Buffer.concat([
+      ...texts.map((text) => sseEvent({ candidates: [{ content: { parts: [{ text }] } }] })),
+      sseEvent({ candidates: [{ finishReason: 'STOP' }] }),
+    ])
+  const events = [
+    ...texts.map((text) => ({ type: 'content_block_delta', delta: { type: 'text_delta', text } })),
+    { type: 'message_delta', delta: { stop_reason: 'end_turn' } },
+  ]
+  const wrap = (value: object) => awsEvent('chunk', { bytes: Buffer.from(JSON.stringify(value)).toString('base64') })
+  return Buffer.concat(events.map((event) => (speaks === 'anthropic-bedrock' ? wrap(event) : sseEvent(event))))
+}
+
+/** Only a fault of its own may be thrown. */
+function orGarbled(work: () => void): void {
+  try {
+    work()
+  } catch (error) {
+    assert.ok(error instanceof Garbled || error instanceof EventTooLarge, String(error))
+  }
+}
+
+export const target = fuzzTarget('model translation', {
+  'any request is told or refused by the name of a member': fc.property(speech, request, (speaks, text) => {
+    const body = readModelBody(Buffer.from(text), chat)
+    if (isDenial(body)) return
+    const bytes = (translatorOf(speaks, chat.method) ?? assert.fail()).request({ body, model: 'm', betas: null })
+    if (isDenial(bytes)) assert.equal(typeof bytes.data?.param, 'string')
+    else assert.doesNotThrow(() => JSON.parse(Buffer.from(bytes).toString()))
+  }),
+  'any answer is told or is a fault': fc.property(speech, answer, (speaks, text) => {
+    const translator = translatorOf(speaks, chat.method) ?? assert.fail()
+    orGarbled(() => JSON.parse(Buffer.from(translator.answer(Buffer.from(text), told)).toString()))
+    assert.equal(typeof refusalOf(Buffer.from(text)), 'string')
+  }),
+  'any stream is told or is a fault': fc.property(
+    speech,
+    fc.constantFrom('chat/completions', 'messages'),
+    fc.array(piece),
+    cuts,
+    (speaks, method, parts, at) => {
+      const stream = translatorOf(speaks, method)?.stream(told) ?? null
+      if (stream !== null) orGarbled(() => void streamed(stream, pieces(Buffer.concat(parts), at)))
+    },
+  ),
+  'text is told as it was said, however its stream was cut': fc.property(
+    speech,
+    fc.array(fc.string({ unit: 'binary', minLength: 1 }), { maxLength: 3 }),
+    cuts,
+    (speaks, texts, at) => {
+      const sayable = texts.map((text) => text.toWellFormed())
+      const stream = translatorOf(speaks, chat.method)?.stream(told) ?? null
+      const chunks = chunksOf(streamed(stream, pieces(spoken(speaks, sayable), at)))
+      const heard = chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join('')
+      assert.equal(heard, sayable.join(''))
+    },
+  ),
+})
