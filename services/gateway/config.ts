@@ -44,6 +44,8 @@ import { taintBlock } from './features/taint/config.ts'
 import { type TokenVaultConfig, tokenVaultBlock } from './features/token-vault/config.ts'
 import { type TxnTokensConfig, txnTokensBlock } from './features/txn-tokens/config.ts'
 import { unbuiltBlocks } from './unbuilt.ts'
+import { webBlock } from './features/web/config.ts'
+import type { WebConfig } from './features/web/index.ts'
 
 /** The tables of gateway.json (document 3), in the order of the reference. */
 export const gatewayBlocks: readonly ConfigBlock[] = [
@@ -81,6 +83,7 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   tokenVaultBlock,
   sessionsBlock,
   a2aBlock,
+  webBlock,
   offlineBlock,
   auditCollectorBlock,
   txnTokensBlock,
@@ -125,6 +128,7 @@ export type GatewayConfig = Readonly<
       a2a: A2aConfig
     }
 >
+      web: WebConfig
 
 /** Where the file is when neither the flag nor the environment says (document 3, loading rule 1). */
 export const DEFAULT_CONFIG_PATH = '/etc/plat/gateway.json'

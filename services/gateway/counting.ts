@@ -16,6 +16,7 @@ import type { RevocationMetrics } from './features/revocations/index.ts'
 import type { ServersOptions } from './features/servers/index.ts'
 import type { TaintParts } from './features/taint/index.ts'
 import type { GatewayMetrics } from './metrics.ts'
+import type { WebParts } from './features/web/index.ts'
 import type { RunnerMetrics } from './pipeline/index.ts'
 import type { FailoverMetrics } from './planes/model/index.ts'
 
@@ -141,6 +142,12 @@ export function agentMetrics(metrics: GatewayMetrics): AgentsOptions['metrics'] 
 }
 
 /** What the policies count. */
+/** What the web tool counts. */
+export function webMetrics(metrics: GatewayMetrics): WebParts['counted'] {
+  const calls = metrics.counter('plat_gateway_web_calls_total')
+  return (tool, result) => calls.inc({ tool, result })
+}
+
 export function policyMetrics(metrics: GatewayMetrics): PolicyMetrics {
   return {
     loaded(count, generation) {

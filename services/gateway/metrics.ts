@@ -343,6 +343,14 @@ export const gatewayMetricRows = [
   },
   {
     ...audit,
+  {
+    area: 'A2A and sandbox tools',
+    feature: 'web',
+    name: 'plat_gateway_web_calls_total',
+    type: 'counter',
+    labels: { tool: ['web_fetch', 'web_search'], result: ['ok', 'error', 'denied'] },
+    help: 'Calls of the web tool that reached it: answered, failed in words for the model, or refused by its own rules',
+  },
     feature: 'sovereigntyPolicyFile',
     name: 'plat_gateway_audit_retention_below_ai_act',
     type: 'gauge',
@@ -520,7 +528,7 @@ export function createGatewayMetrics(build: BuildInfo, config: FeatureKeys): Gat
 /** Keys of gateway.json without which a feature's series are not there. */
 const FEATURE_KEYS = ['auditCheckpointKey', 'auditSinks', 'sovereigntyPolicyFile'] as const
 /** Blocks that are switched on by `enabled`. */
-const FEATURE_BLOCKS = ['offline', 'auditCollector'] as const
+const FEATURE_BLOCKS = ['web', 'offline', 'auditCollector', 'configBundle'] as const
 type FeatureKeys = Readonly<
   Partial<Record<(typeof FEATURE_KEYS)[number], string | readonly unknown[]>> &
     Partial<Record<(typeof FEATURE_BLOCKS)[number], { readonly enabled: boolean }>> & {

@@ -16,7 +16,6 @@ import { sbxdBlock } from './features/sbxd/config.ts'
 import { activityBlock } from './features/sessions/config.ts'
 import { stateBackendBlock } from './features/state-backend/config.ts'
 import { tenantsBlock } from './features/tenants/config.ts'
-import { webBlock } from './features/web/config.ts'
 
 /**
  * The tables of features that are not built: their keys are known, checked and described like all others, and any value but
@@ -31,7 +30,6 @@ export const unbuiltBlocks: readonly ConfigBlock[] = [
   execBlock,
   liveViewBlock,
   evidenceBlock,
-  webBlock,
   k8sOpsBlock,
   infraBlock,
   stateBackendBlock,

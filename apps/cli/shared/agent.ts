@@ -29,7 +29,8 @@ export async function readAgent(dir: string, reference: string): Promise<AgentGr
   const parsed = parseResource('Agent', text)
   if (parsed.object === null) throw new CommandError(`${path}: ${parsed.problems.join('; ')}`)
   const { spec } = parsed.object
-  const tools = (spec.tools ?? []).map((tool) => tool.name)
+  // Whoever says what an agent may read of the web means it to have the tool.
+  const tools = [...(spec.tools ?? []).map((tool) => tool.name), ...(spec.web === undefined ? [] : ['plat-web'])]
   const modelScope = spec.model === undefined ? [] : [`models:${namespace}.${name}`]
   return {
     namespace,

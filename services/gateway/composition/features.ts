@@ -42,6 +42,8 @@ import type { AskingPlane } from '../planes/mcp/index.ts'
 import { createDemand } from '../planes/model/index.ts'
 import type { Shared } from './shared.ts'
 
+import { startBuiltins } from './builtins.ts'
+import { problemsOfBundle } from './bundled.ts'
 /** Every feature of a gateway, by its folder's name. */
 export type Features = Awaited<ReturnType<typeof startFeatures>>
 
@@ -68,7 +70,10 @@ export async function startFeatures(shared: Shared) {
   const collector = keep(await createAuditCollector({ ...shared, ledgers, signer, metrics: collectorMetrics(metrics) }))
   const vault = keep(await createTokenVault({ ...shared, revokedUsers, ledgers }))
   const credentials = keep(createCredentials({ ...shared, userTokens: vault.tokens, sessionToken }))
-  const servers = keep(createServers({ ...shared, missingScopes, credentials, metrics: serverMetrics(metrics) }))
+  const builtins = await startBuiltins(shared)
+  const servers = keep(
+    createServers({ ...shared, missingScopes, credentials, builtins, metrics: serverMetrics(metrics) }),
+  )
   const models = keep(createModels({ ...shared, metrics: modelMetrics(metrics) }))
   const agents = keep(await createAgents({ ...shared, namedIn: namedInCall, metrics: agentMetrics(metrics) }))
   const taint = keep(

@@ -1,4 +1,5 @@
 import { compileExpression, type Manifest } from '@plat/resources'
+import { isDomain } from '@plat/resources/domains'
 import { isWrittenHeader, lentTokenFault, WHEN_VARIABLES } from '@plat/resources/rendered'
 import { keyOf } from './declared.ts'
 import { pinFaults } from './pins.ts'
@@ -27,12 +28,22 @@ export function agentFaults({ spec }: Manifest<'Agent'>, currency: string): Faul
   const paths: string[] = []
   if (spec.profile !== undefined && spec.profile !== 'default') paths.push('profile')
   if (spec.maxConcurrentSessions !== undefined && spec.maxConcurrentSessions > 0) paths.push('maxConcurrentSessions')
-  if (spec.web !== undefined) paths.push('web')
   if (spec.browser !== undefined) paths.push('browser')
   if (spec.codeInterpreter !== undefined) paths.push('codeInterpreter')
   const model = modelFaults(spec.model ?? {}).map(({ path, why }) => ({ path: `model.${path}`, why }))
   const budget = budgetFaults(spec.budget ?? {}, currency).map(({ path, why }) => ({ path: `budget.${path}`, why }))
-  return [...paths.map(notBuilt), ...model, ...budget, ...exposureFaults(spec.a2a)]
+  return [...paths.map(notBuilt), ...webFaults(spec.web), ...model, ...budget, ...exposureFaults(spec.a2a)]
+}
+
+/** A list that means something else than it says would let agents read what they must not. */
+function webFaults(web: Manifest<'Agent'>['spec']['web']): Fault[] {
+  const strange = (name: string, domains: readonly string[] = []) =>
+    domains.flatMap((domain, index) =>
+      isDomain(domain)
+        ? []
+        : [{ path: `web.${name}[${index}]`, why: 'must be a domain such as example.com or *.example.com' }],
+    )
+  return [...strange('allowedDomains', web?.allowedDomains), ...strange('deniedDomains', web?.deniedDomains)]
 }
 
 /** An agent's own name, or `<namespace>/<name>`; both may hold globs. */

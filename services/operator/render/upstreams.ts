@@ -28,10 +28,21 @@ export function renderUpstreams(declared: Declared): { file: UpstreamsFile; refu
     else for (const namespace of [server.metadata.namespace, ...usersOf(server)]) hide(rendering, namespace, server)
   }
   for (const server of good) rendering.servers[keyOf(server)] = serverEntry(rendering, server, declared.bundles)
-  for (const agent of sorted(declared.agents))
-    if (agentFaults(agent, declared.currency).length === 0) renderTools(rendering, agent)
+  const agentWeb: UpstreamsFile['agentWeb'] = {}
+  for (const agent of sorted(declared.agents)) {
+    if (agentFaults(agent, declared.currency).length > 0) continue
+    renderTools(rendering, agent)
+    if (agent.spec.web !== undefined) agentWeb[keyOf(agent)] = webOf(agent.spec.web)
+  }
   const { servers, bindings, refused } = rendering
-  return { file: { version: 1, servers, bindings, agentWeb: {} }, refused }
+  return { file: { version: 1, servers, bindings, agentWeb }, refused }
+}
+
+function webOf({ allowedDomains, deniedDomains }: NonNullable<Manifest<'Agent'>['spec']['web']>) {
+  return {
+    ...(allowedDomains !== undefined && { allowedDomains: [...allowedDomains] }),
+    ...(deniedDomains !== undefined && { deniedDomains: [...deniedDomains] }),
+  }
 }
 
 interface Rendering {

@@ -1,5 +1,9 @@
-import { type ConfigBlock, key, type Rule } from '@plat/config'
+import { type ConfigBlock, isUnset, key, type Problem, type Rule } from '@plat/config'
+import { createRangeCheck } from '@plat/http'
+import { isRecord } from '@plat/resources'
+import { isDomain } from '@plat/resources/domains'
 import Type from 'typebox'
+import { isText } from './text/media.ts'
 
 const MIB = 1024 * 1024
 
@@ -35,23 +39,72 @@ const search = key.group(
   'Web search.',
 )
 
-const searchIsWhole: Rule = ({ search: own }) => {
-  if (typeof own !== 'object' || own === null || !('backend' in own) || own.backend !== 'opensearch') return []
-  if ('index' in own && own.index !== '') return []
-  return [{ path: 'web.search.index', message: 'is required for opensearch', severity: 'error' }]
+const error = (path: string, message: string): Problem => ({ path, message, severity: 'error' })
+
+/** A backend needs to know where it stands, and OpenSearch what is searched. */
+const searchIsWhole: Rule = ({ search }) => {
+  if (!isRecord(search) || search.backend === 'none') return []
+  const needed = search.backend === 'opensearch' ? ['url', 'index'] : ['url']
+  return needed
+    .filter((name) => isUnset(search[name]))
+    .map((name) => error(`web.search.${name}`, `is required for ${search.backend}`))
 }
+
+/** A rule for the elements of a list. */
+function each(name: string, isGood: (value: string) => boolean, message: string): Rule {
+  return (block) => strange(`web.${name}`, block[name], isGood, message)
+}
+
+function strange(path: string, list: unknown, isGood: (value: string) => boolean, message: string): Problem[] {
+  if (!Array.isArray(list)) return []
+  return list.flatMap((value: unknown, index) =>
+    typeof value !== 'string' || isGood(value) ? [] : [error(`${path}[${index}]`, message)],
+  )
+}
+
+const DOMAIN =
+  'must be a domain such as example.com (with all below it), *.example.com (only those below it), an IP address, or *'
+
+const namespacesHoldDomains: Rule = ({ namespaces }) =>
+  Object.entries(isRecord(namespaces) ? namespaces : {}).flatMap(([name, lists]) =>
+    Object.entries(isRecord(lists) ? lists : {}).flatMap(([list, values]) =>
+      strange(`web.namespaces.${name}.${list}`, values, isDomain, DOMAIN),
+    ),
+  )
+
+function isRange(text: string): boolean {
+  try {
+    createRangeCheck([text])
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** What can stand in a header, and begins with the name by which sites know robots. */
+const USER_AGENT = /^[A-Za-z_-]+(?:[\x20-\x7e]*[\x21-\x7e])?$/
+
+const userAgentIsOne: Rule = ({ userAgent }) =>
+  typeof userAgent !== 'string' || USER_AGENT.test(userAgent)
+    ? []
+    : [
+        error(
+          'web.userAgent',
+          'must be one line of ASCII that begins with a product name of letters, such as plat-web/1.0',
+        ),
+      ]
 
 /** `web` (document 3): the built-in web tool. */
 export const webBlock = {
   path: 'web',
   feature: 'web',
-  built: false,
+  built: true,
   schema: Type.Object({
     enabled: key.flag('The built-in web tool.'),
-    allowedDomains: key.texts('Domains that may be read; the strictest level wins.'),
+    allowedDomains: key.texts('Domains that may be read, with all below them; the strictest level wins.'),
     deniedDomains: key.texts('Domains that may not.'),
     namespaces: key.map(domains, 'The same by namespace.'),
-    defaultAllow: key.flag('Read what no list names.'),
+    defaultAllow: key.flag('Read every domain that is not denied where no level names allowed ones.'),
     allowedPorts: Type.Array(Type.Integer({ minimum: 1, maximum: 65_535 }), {
       default: [80, 443],
       description: 'Ports.',
@@ -67,5 +120,13 @@ export const webBlock = {
     taintLabels: key.texts('Taints of everything that was read.', ['untrusted-input']),
     search,
   }),
-  rules: [searchIsWhole],
+  rules: [
+    each('allowedDomains', isDomain, DOMAIN),
+    each('deniedDomains', isDomain, DOMAIN),
+    namespacesHoldDomains,
+    each('allowedCIDRs', isRange, 'must be an address range such as 10.0.0.0/8 or fd00::/8'),
+    each('contentTypes', isText, 'is no type of text, and nothing else is read: nobody could look for secrets in it'),
+    userAgentIsOne,
+    searchIsWhole,
+  ],
 } satisfies ConfigBlock

@@ -1,0 +1,21 @@
+import { createDialer } from '@plat/http'
+import type { BuiltinServer } from '../call/index.ts'
+import { webMetrics } from '../counting.ts'
+import { registrySlot } from '../features/servers/index.ts'
+import { createWeb } from '../features/web/index.ts'
+import type { Shared } from './shared.ts'
+
+/** The MCP servers that the gateway is itself, as far as they are enabled. Rejects when one cannot start. */
+export async function startBuiltins(shared: Shared): Promise<readonly BuiltinServer[]> {
+  const { config, residency, clock, log, metrics, keep } = shared
+  const web = keep(
+    await createWeb({
+      ...shared,
+      config: config.web,
+      agentDomains: (snapshot, agent) => snapshot.get(registrySlot).web(agent),
+      dialPages: (allowedCIDRs) => residency.dialer(createDialer({ clock, log, allowedCIDRs })),
+      counted: webMetrics(metrics),
+    }),
+  )
+  return [web.server].filter((server) => server !== null)
+}

@@ -1,0 +1,117 @@
+import { type DomainSet, domainSet } from '@plat/resources/domains'
+import type { Caller, Identity, Snapshot } from '../../call/index.ts'
+
+/** One list of what may be read and one of what may not; absent or empty: it says nothing. */
+export interface Domains {
+  readonly allowedDomains?: readonly string[]
+  readonly deniedDomains?: readonly string[]
+}
+
+export interface GateConfig extends Required<Domains> {
+  readonly namespaces: Readonly<Record<string, Domains>>
+  readonly defaultAllow: boolean
+  readonly allowedPorts: readonly number[]
+  readonly allowIPLiterals: boolean
+}
+
+/** What `Agent.spec.web` says of a caller's agent; null: nothing. One object for as long as it says the same. */
+export type AgentDomains = (snapshot: Snapshot, identity: Pick<Identity, 'namespace' | 'agent'>) => Domains | null
+
+/** The lists of one level, and where they stand. */
+interface Level {
+  readonly at: string
+  readonly allowed: DomainSet
+  readonly denied: DomainSet
+}
+
+/**
+ * Tells which pages a caller may read (document 3, `web`). Three levels speak, and the strictest wins: gateway, namespace, agent. What one
+ * denies is denied; each one that names what is allowed must name it; where none names anything, `defaultAllow` decides.
+ */
+export class Gates {
+  readonly #config: GateConfig
+  readonly #agentDomains: AgentDomains
+  readonly #gateway: Level
+  readonly #namespaces: ReadonlyMap<string, Level>
+  readonly #agents = new WeakMap<Domains, Level>()
+  readonly #ports: ReadonlySet<number>
+
+  constructor(config: GateConfig, agentDomains: AgentDomains) {
+    this.#config = config
+    this.#agentDomains = agentDomains
+    this.#gateway = levelOf('web', config)
+    const named = Object.entries(config.namespaces)
+    this.#namespaces = new Map(named.map(([name, own]) => [name, levelOf(`web.namespaces.${name}`, own)]))
+    this.#ports = new Set(config.allowedPorts)
+  }
+
+  of({ snapshot, identity }: Caller): Gate {
+    const own = this.#agentDomains(snapshot, identity)
+    const namespace = this.#namespaces.get(identity.namespace) ?? null
+    const agent = own === null ? null : this.#agentLevel(own)
+    const levels = [this.#gateway, namespace, agent].filter((level) => level !== null)
+    return new Gate({ ...this.#config, ports: this.#ports, levels })
+  }
+
+  #agentLevel(own: Domains): Level {
+    const known = this.#agents.get(own)
+    if (known !== undefined) return known
+    const level = levelOf('Agent.spec.web', own)
+    this.#agents.set(own, level)
+    return level
+  }
+}
+
+function levelOf(at: string, { allowedDomains = [], deniedDomains = [] }: Domains): Level {
+  return { at, allowed: domainSet(allowedDomains), denied: domainSet(deniedDomains) }
+}
+
+interface GateParts extends Pick<GateConfig, 'defaultAllow' | 'allowIPLiterals'> {
+  readonly ports: ReadonlySet<number>
+  readonly levels: readonly Level[]
+}
+
+/** What one caller may read. */
+export class Gate {
+  readonly #parts: GateParts
+
+  constructor(parts: GateParts) {
+    this.#parts = parts
+  }
+
+  /** Nothing may be read, whatever it is. */
+  get isShut(): boolean {
+    const { levels, defaultAllow } = this.#parts
+    return !defaultAllow && levels.every(({ allowed }) => allowed.isEmpty)
+  }
+
+  /** Why a page may not be read, in words that hold nothing of its address; null: it may. */
+  fault(url: URL): string | null {
+    const { ports, allowIPLiterals } = this.#parts
+    const { protocol, username, password, hostname, port } = url
+    if (protocol !== 'http:' && protocol !== 'https:') return 'only http and https can be read'
+    if (username !== '' || password !== '') return 'it holds credentials'
+    const isKnownPort = ports.has(port === '' ? (protocol === 'http:' ? 80 : 443) : Number(port))
+    if (!isKnownPort) return 'web.allowedPorts does not name its port'
+    if (!allowIPLiterals && isLiteral(hostname))
+      return 'it names an IP address, which web.allowIPLiterals does not allow'
+    return this.domainFault(url)
+  }
+
+  /** The same of the domain alone. */
+  domainFault({ hostname }: URL): string | null {
+    const { levels, defaultAllow } = this.#parts
+    for (const { at, denied } of levels) if (denied.has(hostname)) return `${at}.deniedDomains names its domain`
+    const asked = levels.filter(({ allowed }) => !allowed.isEmpty)
+    if (asked.length === 0 && !defaultAllow) return 'no list of allowed domains names its domain'
+    for (const { at, allowed } of asked) {
+      if (!allowed.has(hostname)) return `${at}.allowedDomains does not name its domain`
+    }
+    return null
+  }
+}
+
+/** A URL spells every IPv4 address as four numbers, so that nothing else ends in one. */
+function isLiteral(hostname: string): boolean {
+  return hostname.startsWith('[') || /(?:^|\.)\d+\.?$/.test(hostname)
+}

@@ -1,0 +1,106 @@
+import { readFile } from 'node:fs/promises'
+import type { Clock } from '@plat/core'
+import type { Dialer } from '@plat/http'
+import type { Static } from 'typebox'
+import {
+  type BuiltinServer,
+  type BuiltinTool,
+  type Denial,
+  isDenial,
+  type ToolLabels,
+  type ToolResult,
+} from '../../call/index.ts'
+import type { webBlock } from './config.ts'
+import { type AgentDomains, Gates } from './gate.ts'
+import { Follower } from './read/follow.ts'
+import { Robots } from './read/robots.ts'
+import { backendOf } from './search/backends.ts'
+import { createSearchTool } from './search-tool.ts'
+
+export type { AgentDomains, Domains } from './gate.ts'
+
+export type WebConfig = Readonly<Static<typeof webBlock.schema>>
+
+/** How a call of a web tool ended: with an answer, a failure that the model was told of, or a refusal. */
+export type WebResult = 'ok' | 'error' | 'denied'
+
+export interface WebParts {
+  readonly config: WebConfig
+  readonly agentDomains: AgentDomains
+  /** For the search backend, which the operator of the gateway names. */
+  readonly dialer: Dialer
+  /** The dialer of pages: the ranges are the exceptions from what it refuses. Asked for once. */
+  readonly dialPages: (allowedCIDRs: readonly string[]) => Dialer
+  readonly clock: Clock
+  /** `plat_gateway_web_calls_total`. */
+  readonly counted: (tool: string, result: WebResult) => void
+}
+
+export interface WebFeature {
+  /** `plat-web`; null: it is not enabled. */
+  readonly server: BuiltinServer | null
+  close(): void
+}
+
+const NAME = 'plat-web'
+const NO_LABELS: ToolLabels = { taints: [], clearTaints: [], sinks: [] }
+
+/** The built-in web tool (document 3, `web`). Rejects when `web.search.caFile` cannot be read. */
+export async function createWeb(parts: WebParts): Promise<WebFeature> {
+  const { config, agentDomains, counted } = parts
+  if (!config.enabled) return { server: null, close() {} }
+  const gates = new Gates(config, agentDomains)
+  const dialer = parts.dialPages(config.allowedCIDRs)
+  const tools = (await toolsOf(parts, gates, dialer)).map((tool) => counting(tool, counted))
+  const labels: ToolLabels = { ...NO_LABELS, taints: config.taintLabels }
+  return {
+    close: () => dialer.close(),
+    server: {
+      name: NAME,
+      title: 'Web',
+      instructions: 'Reads pages of the web, as far as this gateway lets this agent.',
+      trust: 'untrusted',
+      dataClass: 'public',
+      labels: (tool) => (tool === null ? NO_LABELS : labels),
+      tools: (caller) => (gates.of(caller).isShut ? [] : tools),
+    },
+  }
+}
+
+async function toolsOf(
+  { config, dialer: configured, clock }: WebParts,
+  gates: Gates,
+  dialer: Dialer,
+): Promise<BuiltinTool[]> {
+  const { maxBytes, contentTypes, respectRobots, userAgent, search } = config
+  const timeoutMs = config.timeoutSeconds * 1000
+  const follower = new Follower({ dialer, clock, maxRedirects: config.maxRedirects, userAgent })
+  const robots = respectRobots ? new Robots(follower, clock, userAgent) : null
+  // The parser of pages comes with it.
+  const { createFetchTool } = await import('./fetch-tool.ts')
+  const fetch = createFetchTool({ gates, follower, robots, clock, maxBytes, timeoutMs, contentTypes })
+  const backend = backendOf(search)
+  if (backend === null) return [fetch]
+  const caPEM = search.caFile === '' ? null : await readFile(search.caFile, 'utf8')
+  return [fetch, createSearchTool({ gates, dialer: configured, config: search, backend, caPEM, userAgent, timeoutMs })]
+}
+
+function counting(tool: BuiltinTool, counted: WebParts['counted']): BuiltinTool {
+  const ended = (result: ToolResult | Denial | null): void => {
+    if (result === null) return
+    counted(tool.name, isDenial(result) ? 'denied' : result.isError ? 'error' : 'ok')
+  }
+  return {
+    ...tool,
+    judge(args, caller) {
+      const denial = tool.judge(args, caller)
+      ended(denial)
+      return denial
+    },
+    async run(args, call) {
+      const result = await tool.run(args, call)
+      ended(result)
+      return result
+    },
+  }
+}

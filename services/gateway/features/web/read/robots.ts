@@ -1,0 +1,89 @@
+import type { Clock } from '@plat/core'
+import { isDenial } from '../../../call/index.ts'
+import type { Follower, Trip } from './follow.ts'
+import { everything, nothing, parseRobots, productOf, type RobotsRules } from './robots-rules.ts'
+
+/** Largest `robots.txt` that is read, in bytes (RFC 9309, section 2.5: at least 500 KiB). */
+const MAX_ROBOTS_BYTES = 512_000
+/** How long what a site says is believed, in milliseconds (RFC 9309, section 2.4: at most a day). */
+const KEPT_MS = 3_600_000
+/** How long a site that cannot be asked is left alone, in milliseconds. */
+const UNREACHED_MS = 60_000
+/** Sites whose rules are kept; beyond it the oldest go. */
+const MAX_SITES = 1_024
+/** Characters of all rules that are kept; beyond it the oldest go. */
+const MAX_KEPT_CHARACTERS = 16 * 1024 * 1024
+
+interface Kept {
+  readonly rules: RobotsRules
+  readonly until: number
+}
+
+/** What sites say to robots, asked once an hour (RFC 9309). */
+export class Robots {
+  readonly #follower: Follower
+  readonly #clock: Clock
+  readonly #product: string
+  readonly #sites = new Map<string, Kept>()
+  #characters = 0
+
+  constructor(follower: Follower, clock: Clock, userAgent: string) {
+    this.#follower = follower
+    this.#clock = clock
+    this.#product = productOf(userAgent)
+  }
+
+  /** Why a page must not be asked for; null: it may. */
+  async fault(url: URL, trip: Omit<Trip, 'wants' | 'before'>): Promise<string | null> {
+    const rules = this.#known(url.origin) ?? (await this.#ask(url.origin, trip))
+    if (rules === nothing) return 'the robots.txt of its host cannot be read, which forbids everything'
+    return rules.allows(url.pathname + url.search) ? null : 'the robots.txt of its host forbids it'
+  }
+
+  #known(origin: string): RobotsRules | null {
+    const kept = this.#sites.get(origin)
+    if (kept === undefined) return null
+    if (kept.until > this.#clock.monotonic()) return kept.rules
+    this.#forget(origin, kept)
+    return null
+  }
+
+  async #ask(origin: string, trip: Omit<Trip, 'wants' | 'before'>): Promise<RobotsRules> {
+    const own = { ...trip, maxBytes: MAX_ROBOTS_BYTES, accept: 'text/plain, */*;q=0.1', wants: () => true }
+    const answer = await this.#follower.follow(new URL('/robots.txt', origin), own)
+    const rules = this.#rulesIn(answer)
+    // Who stopped waiting has not learnt anything of the site.
+    if (!trip.signal.aborted) this.#keep(origin, rules)
+    return rules
+  }
+
+  /** Errors of the client mean that there is none; everything else that is no answer forbids (RFC 9309, section 2.3.1). */
+  #rulesIn(answer: Awaited<ReturnType<Follower['follow']>>): RobotsRules {
+    if (isDenial(answer)) return nothing
+    if (answer.kind === 'failed')
+      return answer.status !== undefined && answer.status >= 400 && answer.status < 500 ? everything : nothing
+    return parseRobots(
+      Buffer.from(answer.bytes)
+        .toString('utf8')
+        .replace(/^\ufeff/, ''),
+      this.#product,
+    )
+  }
+
+  #keep(origin: string, rules: RobotsRules): void {
+    const before = this.#sites.get(origin)
+    if (before !== undefined) this.#forget(origin, before)
+    const until = this.#clock.monotonic() + (rules === nothing ? UNREACHED_MS : KEPT_MS)
+    this.#sites.set(origin, { rules, until })
+    this.#characters += rules.size
+    for (const [oldest, kept] of this.#sites) {
+      if (this.#sites.size <= MAX_SITES && this.#characters <= MAX_KEPT_CHARACTERS) return
+      this.#forget(oldest, kept)
+    }
+  }
+
+  #forget(origin: string, { rules }: Kept): void {
+    this.#sites.delete(origin)
+    this.#characters -= rules.size
+  }
+}

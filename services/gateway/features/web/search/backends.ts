@@ -1,0 +1,102 @@
+import type { FetchOptions } from '@plat/http'
+import { isRecord } from '@plat/resources'
+
+export interface SearchConfig {
+  /** `none`, `searxng` or `opensearch`. */
+  readonly backend: string | number
+  readonly url: string
+  readonly index: string
+  readonly fields: readonly string[]
+  readonly urlField: string
+  readonly titleField: string
+  readonly snippetField: string
+  readonly authHeaderFile: string
+  readonly maxResults: number
+}
+
+/** One thing that was found. */
+export interface Found {
+  readonly url: string
+  readonly title: string
+  readonly snippet: string
+}
+
+/** How a search is asked for, and what its answer says. */
+export interface Backend {
+  question(query: string, maxResults: number): { readonly url: URL } & Pick<FetchOptions, 'method' | 'body'>
+  /** Null: the answer is none of this backend. */
+  results(answer: unknown): readonly Found[] | null
+}
+
+/** The backend of `web.search`; null: none answers searches. */
+export function backendOf(config: SearchConfig): Backend | null {
+  switch (config.backend) {
+    case 'searxng':
+      return searxng(config)
+    case 'opensearch':
+      return opensearch(config)
+    default:
+      return null
+  }
+}
+
+/** SearXNG's `/search` with `format=json`, which its settings must allow. It knows no number of results. */
+function searxng({ url }: SearchConfig): Backend {
+  return {
+    question(query) {
+      const target = below(url, 'search')
+      target.searchParams.set('q', query)
+      target.searchParams.set('format', 'json')
+      return { url: target, method: 'GET' }
+    },
+    results: (answer) => listed(memberAt(answer, ['results']), { url: 'url', title: 'title', snippet: 'content' }),
+  }
+}
+
+/** OpenSearch's `_search` of one index: all words of the query in any of `fields`. */
+function opensearch(config: SearchConfig): Backend {
+  const { url, index, fields, urlField, titleField, snippetField } = config
+  const target = below(url, `${encodeURIComponent(index)}/_search`)
+  return {
+    question: (query, size) => ({
+      url: target,
+      method: 'POST',
+      body: JSON.stringify({
+        size,
+        query: { multi_match: { query, fields } },
+        _source: [urlField, titleField, snippetField],
+      }),
+    }),
+    results(answer) {
+      const hits = memberAt(answer, ['hits', 'hits'])
+      const sources = Array.isArray(hits) ? hits.map((hit: unknown) => memberAt(hit, ['_source'])) : null
+      return listed(sources, { url: urlField, title: titleField, snippet: snippetField })
+    },
+  }
+}
+
+function below(url: string, path: string): URL {
+  const base = new URL(url)
+  base.pathname = `${base.pathname.replace(/\/+$/, '')}/${path}`
+  return base
+}
+
+/** Fields by name; those of a name with dots may stand in objects. */
+function listed(items: unknown, names: Readonly<Record<keyof Found, string>>): readonly Found[] | null {
+  if (!Array.isArray(items)) return null
+  const found: Found[] = []
+  for (const item of items) {
+    if (!isRecord(item)) continue
+    const field = (name: string) => {
+      const value = memberAt(item, [name]) ?? memberAt(item, name.split('.'))
+      return typeof value === 'string' ? value : ''
+    }
+    found.push({ url: field(names.url), title: field(names.title), snippet: field(names.snippet) })
+  }
+  return found
+}
+
+/** The value below objects; undefined where the path leads nowhere. */
+function memberAt(value: unknown, path: readonly string[]): unknown {
+  return path.reduce((at, name) => (isRecord(at) && Object.hasOwn(at, name) ? at[name] : undefined), value)
+}
