@@ -77,6 +77,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
         vault.routes,
         audit.routes,
         features.collector.routes,
+        features.bundles.routes,
         createProfiling(clock),
       ]),
     pages: (app) => {

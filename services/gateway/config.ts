@@ -27,6 +27,7 @@ import { budgetsBlock } from './features/budgets/config.ts'
 import { captureArgsBlock } from './features/captures/config.ts'
 import { type CibaConfig, cibaBlock } from './features/ciba/config.ts'
 import { dlpBlock, dlpProfilesBlock } from './features/dlp/config.ts'
+import { type ConfigBundleConfig, configBundleBlock } from './features/config-bundle/config.ts'
 import { guardsBlock } from './features/guards/config.ts'
 import { dpopBlock, identityBlock } from './features/identity/config.ts'
 import { listenersBlock, tlsBlock } from './features/listeners/config.ts'
@@ -87,6 +88,7 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   offlineBlock,
   auditCollectorBlock,
   txnTokensBlock,
+  configBundleBlock,
   ...unbuiltBlocks,
 ]
 
@@ -124,6 +126,7 @@ export type GatewayConfig = Readonly<
       auditCollector: Readonly<Static<typeof auditCollectorBlock.schema>>
       tokenVault: TokenVaultConfig
       txnTokens: TxnTokensConfig
+      configBundle: ConfigBundleConfig
       sessions: SessionsConfig
       a2a: A2aConfig
     }

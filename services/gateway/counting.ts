@@ -1,5 +1,6 @@
 import type { AgentsOptions } from './features/a2a/index.ts'
 import type { AuditCollectorOptions } from './features/audit-collector/index.ts'
+import type { BundleMetrics } from './features/config-bundle/bundles.ts'
 import type { SinkMetrics } from './features/audit-sinks/index.ts'
 import type { BudgetMetrics } from './features/budgets/index.ts'
 import type { CapturesParts } from './features/captures/index.ts'
@@ -206,6 +207,18 @@ type ForwardGauge =
   | 'spool_max_bytes'
   | 'spool_full'
   | 'connected'
+
+/** What configuration bundles count. */
+export function bundleMetrics(metrics: GatewayMetrics): BundleMetrics {
+  const revision = metrics.gauge('plat_gateway_config_bundle_revision')
+  const applied = metrics.counter('plat_gateway_config_bundles_applied_total')
+  const refused = metrics.counter('plat_gateway_config_bundles_refused_total')
+  return {
+    revision: (value) => revision.set({}, value),
+    applied: () => applied.inc({}),
+    refused: (reason) => refused.inc({ reason }),
+  }
+}
 
 /** What a collector counts. */
 export function collectorMetrics(metrics: GatewayMetrics): AuditCollectorOptions['metrics'] {

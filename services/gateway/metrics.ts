@@ -4,6 +4,7 @@ import { createRegistry, type MetricRow, NAMES, type Registry } from '@plat/metr
 import { errorTable } from './call/index.ts'
 import { REASONS, RESULTS } from './features/audit-collector/collector.ts'
 import { SCOPES as BUDGET_SCOPES } from './features/budgets/caps/budget.ts'
+import { REASONS as BUNDLE_REASONS } from './features/config-bundle/bundles.ts'
 import { RULES as OFFLINE_RULES } from './features/offline/stage.ts'
 import { A2A_METHODS } from './planes/a2a/methods.ts'
 import { KNOWN_METHODS } from './planes/mcp/classify.ts'
@@ -34,6 +35,7 @@ const audit = { area: 'Audit', feature: '' }
 const sinks = { area: 'Audit', feature: 'auditSinks' }
 const forward = { area: 'Offline edge', feature: 'offline' }
 const collector = { area: 'Collector', feature: 'auditCollector' }
+const bundles = { area: 'Config and HA', feature: 'configBundle' }
 
 /** The gateway's part of document 3's metric table, as far as this build feeds it. */
 export const gatewayMetricRows = [
@@ -512,6 +514,27 @@ export const gatewayMetricRows = [
     type: 'gauge',
     labels: { edge: NAMES },
     help: 'The last record of each edge that is stored; -1 while none is',
+  },
+  {
+    ...bundles,
+    name: 'plat_gateway_config_bundle_revision',
+    type: 'gauge',
+    labels: {},
+    help: 'Revision of the configuration bundle in force; 0 before the first',
+  },
+  {
+    ...bundles,
+    name: 'plat_gateway_config_bundles_applied_total',
+    type: 'counter',
+    labels: {},
+    help: 'Configuration bundles that were put into force',
+  },
+  {
+    ...bundles,
+    name: 'plat_gateway_config_bundles_refused_total',
+    type: 'counter',
+    labels: { reason: BUNDLE_REASONS },
+    help: 'Configuration bundles that were refused, by reason; the one before stayed in force',
   },
 ] as const satisfies readonly MetricRow[]
 

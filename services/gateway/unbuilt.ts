@@ -1,6 +1,5 @@
 import type { ConfigBlock } from '@plat/config'
 import { clientAuditBlock } from './features/client-audit/config.ts'
-import { configBundleBlock } from './features/config-bundle/config.ts'
 import { configSyncBlock } from './features/config-sync/config.ts'
 import { energyBlock, sandboxUsageBlock } from './features/costs/config.ts'
 import { ctxengineBlock } from './features/ctxengine/config.ts'
@@ -38,7 +37,6 @@ export const unbuiltBlocks: readonly ConfigBlock[] = [
   tenantsBlock,
   licenceBlock,
   otelBlock,
-  configBundleBlock,
   ctxengineBlock,
   sbxdBlock,
   clientAuditBlock,

@@ -52,6 +52,11 @@ export const adminRoutes = {
     does: 'What one session did: its records.',
   },
   'GET /v1/budgets': { needs: 'viewer', within: 'namespace', does: 'What is spent and left of every budget.' },
+  'POST /v1/admin/config:bundle': {
+    needs: 'admin',
+    within: 'cluster',
+    does: 'Puts a signed configuration bundle into force.',
+  },
   'GET /v1/accounts': { needs: 'viewer', within: 'cluster', does: 'Connected accounts of users.' },
   'DELETE /v1/accounts/:id': { needs: 'killswitch', within: 'cluster', does: 'Takes a connected account away.' },
   'GET /v1/audit/head': { needs: 'auditor', within: 'namespace', does: 'The last record and the last checkpoint.' },

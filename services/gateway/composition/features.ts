@@ -3,6 +3,7 @@ import {
   authMetrics,
   budgetMetrics,
   captureMetrics,
+  bundleMetrics,
   collectorMetrics,
   guardMetrics,
   modelMetrics,
@@ -22,6 +23,7 @@ import { startAuditSinks } from '../features/audit-sinks/index.ts'
 import { createBudgets, pricingSlot } from '../features/budgets/index.ts'
 import { createCaptures } from '../features/captures/index.ts'
 import { createCiba } from '../features/ciba/index.ts'
+import { createConfigBundle } from '../features/config-bundle/index.ts'
 import { createCredentials } from '../features/credentials/index.ts'
 import { createEraser } from '../features/dlp/index.ts'
 import { createGuards } from '../features/guards/index.ts'
@@ -40,6 +42,7 @@ import { createTxnTokens } from '../features/txn-tokens/index.ts'
 import { namedInCall } from '../planes/a2a/index.ts'
 import type { AskingPlane } from '../planes/mcp/index.ts'
 import { createDemand } from '../planes/model/index.ts'
+import { problemsOfBundle } from './bundled.ts'
 import type { Shared } from './shared.ts'
 
 import { startBuiltins } from './builtins.ts'
@@ -67,6 +70,14 @@ export async function startFeatures(shared: Shared) {
   const sessionToken: Authenticator['sessionToken'] = (caller) => authenticator.sessionToken(caller)
   const { users: revokedUsers } = revocations
   const offline = keep(await createOffline({ ...shared, ledgers, signer, metrics: offlineMetrics(metrics) }))
+  const bundles = keep(
+    await createConfigBundle({
+      ...shared,
+      problemsOf: problemsOfBundle(config),
+      ledger: ledgers.of(''),
+      metrics: bundleMetrics(metrics),
+    }),
+  )
   const collector = keep(await createAuditCollector({ ...shared, ledgers, signer, metrics: collectorMetrics(metrics) }))
   const vault = keep(await createTokenVault({ ...shared, revokedUsers, ledgers }))
   const credentials = keep(createCredentials({ ...shared, userTokens: vault.tokens, sessionToken }))
@@ -137,6 +148,7 @@ export async function startFeatures(shared: Shared) {
     revocations,
     offline,
     collector,
+    bundles,
     vault,
     credentials,
     servers,

@@ -8,6 +8,7 @@ import type { GatewayConfig } from '../config.ts'
 import { residencyMetrics } from '../counting.ts'
 import { createAudit } from '../features/audit/index.ts'
 import { type OpeningLimits, openLimits } from '../features/budgets/index.ts'
+import { openBundleFolder } from '../features/config-bundle/index.ts'
 import { createResidency, type ResidencyFeature } from '../features/residency/index.ts'
 import { createGatewayMetrics, type GatewayMetrics } from '../metrics.ts'
 import { createLiveCalls, type LiveCalls } from '../pipeline/index.ts'
@@ -32,6 +33,8 @@ export interface Shared extends GatewayOptions, OpeningLimits {
   readonly audit: Awaited<ReturnType<typeof createAudit>>
   readonly dialer: Dialer
   readonly residency: ResidencyFeature
+  /** Null while `configBundle` is off. */
+  readonly bundleFolder: Awaited<ReturnType<typeof openBundleFolder>>
   readonly live: LiveCalls
   readonly sealer: Sealer
   /** `upstreamCAFile`, its PEM; null when empty. */
@@ -46,6 +49,8 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
   const keep: Shared['keep'] = (part) => started.adopt(part, async () => void (await part.close()))
   const metrics = createGatewayMetrics(options.build, config)
   const snapshots = new Snapshots()
+  // What is in force is in its place before anybody reads it.
+  const bundleFolder = await openBundleFolder(options)
   const residency = keep(createResidency({ config, snapshots, clock, log, ...residencyMetrics(metrics) }))
   await residency.check()
   const opening = await openLimits({ config, clock, log })
@@ -56,6 +61,7 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
     metrics,
     snapshots,
     residency,
+    bundleFolder,
     audit: keep(await createAudit({ ...options, metrics, onRecord: opening.spending.see })),
     dialer: keep(residency.dialer(createDialer({ clock, log }))),
     live: keep(createLiveCalls(clock)),

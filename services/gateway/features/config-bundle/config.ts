@@ -1,32 +1,60 @@
-import { type ConfigBlock, key, requires } from '@plat/config'
-import Type from 'typebox'
+import { type ConfigBlock, key, type Rule, requires } from '@plat/config'
+import Type, { type Static } from 'typebox'
+
+/** Whoever switches it on wants bundles to come, and their files to be read. */
+const bundlesComeAndAreRead: Rule = ({ enabled, dir, push, pull, dropDir }, file) => {
+  if (enabled !== true || typeof dir !== 'string' || dir === '') return []
+  const url = typeof pull === 'object' && pull !== null && 'url' in pull ? pull.url : ''
+  const comes = push === true || url !== '' || dropDir !== ''
+  const isRead = JSON.stringify(file).includes(JSON.stringify(`${dir.replace(/\/+$/, '')}/`).slice(0, -1))
+  const warning = (path: string, message: string) => ({ path, message, severity: 'warning' }) as const
+  return [
+    ...(comes ? [] : [warning('configBundle.enabled', 'no bundle can come: set push, pull.url or dropDir')]),
+    ...(isRead
+      ? []
+      : [warning('configBundle.dir', `no file of it is read: name some, such as policyFile ${dir}/policies.json`)]),
+  ]
+}
 
 /** `configBundle` (document 3): signed configuration. */
 export const configBundleBlock = {
   path: 'configBundle',
   feature: 'config-bundle',
-  built: false,
+  built: true,
   schema: Type.Object({
     enabled: key.flag('Configuration from signed bundles.'),
-    dir: key.text('Where a bundle is unpacked; required when enabled.'),
-    trustedKeyFiles: key.texts('PEM; Ed25519, P-256, RSA, ML-DSA.'),
-    trustedIssuers: key.texts('Expected issuers.'),
-    signaturePolicy: key.choice(['classical', 'hybrid', 'pq'], 'classical', 'Signatures that must be there.'),
+    dir: key.text('Where a bundle is unpacked; required when enabled. Nothing else may be in it.'),
+    trustedKeyFiles: key.texts('PEM; Ed25519, P-256, RSA, ML-DSA; required when enabled.'),
+    trustedIssuers: key.texts('Expected issuers; any whose keys are trusted when empty.'),
+    signaturePolicy: Type.Enum(['classical', 'hybrid', 'pq'], {
+      default: 'classical',
+      description: 'Signatures that must be there: a classical one, one of ML-DSA (`pq`), or both (`hybrid`).',
+    }),
     statePath: key.text('Default `<auditPath>.config-bundle.json`.'),
-    maxBytes: key.whole('Bytes of one bundle.', 64 * 1024 * 1024, 1),
+    maxBytes: key.whole('Bytes of one bundle, packed and unpacked.', 64 * 1024 * 1024, 1),
     leewaySeconds: key.whole('Skew on the times of a bundle.', 60, 0),
     push: key.flag('`POST /v1/admin/config:bundle`.'),
     pull: key.group(
       {
         url: key.url('Where bundles are fetched.'),
-        tokenFile: key.file('Token for it.'),
-        caFile: key.file('Its authorities.'),
+        tokenFile: key.file('Bearer token for it; read for each request.'),
+        caFile: key.file('PEM CA bundle trusted for it beside the system’s.'),
         maxBackoffSeconds: key.seconds('Longest pause after failures.', 300),
       },
       'Fetching.',
     ),
     dropDir: key.text('Scanned for tar.gz and tgz.'),
-    pollSeconds: key.seconds('How often.', 30),
+    pollSeconds: key.seconds('How often bundles are fetched, and the folder is scanned.', 30),
   }),
-  rules: [requires('configBundle', ['dir'], ({ enabled }) => enabled === true, 'with configBundle.enabled')],
+  rules: [
+    requires(
+      'configBundle',
+      ['dir', 'trustedKeyFiles'],
+      ({ enabled }) => enabled === true,
+      'with configBundle.enabled',
+    ),
+    bundlesComeAndAreRead,
+  ],
 } satisfies ConfigBlock
+
+export type ConfigBundleConfig = Readonly<Static<typeof configBundleBlock.schema>>

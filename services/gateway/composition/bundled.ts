@@ -1,0 +1,50 @@
+import path from 'node:path'
+import type { GatewayConfig } from '../config.ts'
+import { decodeAgents } from '../features/a2a/decode.ts'
+import { decodeBudgets } from '../features/budgets/caps/decode.ts'
+import { decodePricing } from '../features/budgets/pricing/decode.ts'
+import { decodeModels } from '../features/models/decode.ts'
+import { compilePolicies } from '../features/policy/compile.ts'
+import { decodePolicies } from '../features/policy/decode.ts'
+import { readRules } from '../features/residency/rules.ts'
+import { decodeFile as decodeRevocations } from '../features/revocations/format.ts'
+import { decodeUpstreams } from '../features/servers/decode.ts'
+
+/** What a feature has against a file: the answer of its decoder, which has problems or it has not. */
+type Decode = (bytes: Uint8Array) => object
+
+/**
+ * What the gateway would not take of a configuration bundle: each file that gateway.json names in `configBundle.dir` must be there, and be
+ * what its feature reads. So a bundle is refused as a whole where a single file would be.
+ */
+export function problemsOfBundle(config: GatewayConfig): (files: ReadonlyMap<string, Uint8Array>) => readonly string[] {
+  const read: readonly (readonly [key: string, file: string, decode: Decode])[] = [
+    ['policyFile', config.policyFile, decodeAndCompile],
+    ['upstreamsFile', config.upstreamsFile, decodeUpstreams],
+    ['modelsFile', config.modelsFile, decodeModels],
+    ['budgetsFile', config.budgetsFile, decodeBudgets],
+    ['pricingFile', config.pricingFile, decodePricing],
+    ['revocationsFile', config.revocationsFile, decodeRevocations],
+    ['sovereigntyPolicyFile', config.sovereigntyPolicyFile, readRules],
+    ['a2a.routesFile', config.a2a.routesFile, decodeAgents],
+  ]
+  const wanted = read.flatMap(([key, file, decode]) => {
+    const name = file === '' ? '' : path.relative(config.configBundle.dir, file)
+    return name === '' || name.startsWith('..') || path.isAbsolute(name) ? [] : [{ key, name, decode }]
+  })
+  return (files) =>
+    wanted.flatMap(({ key, name, decode }) => {
+      const bytes = files.get(name)
+      if (bytes === undefined) return [`${name} is missing, which ${key} of gateway.json names`]
+      return problemsIn(decode(bytes)).map((problem) => `${name}: ${problem}`)
+    })
+}
+
+function decodeAndCompile(bytes: Uint8Array): object {
+  const decoded = decodePolicies(bytes)
+  return decoded.ok ? compilePolicies(decoded.file) : decoded
+}
+
+function problemsIn(answer: object): readonly string[] {
+  return 'problems' in answer && Array.isArray(answer.problems) ? answer.problems.map(String) : []
+}

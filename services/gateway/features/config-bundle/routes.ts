@@ -1,0 +1,36 @@
+import { AdminFault, type AdminRoutes } from '../../admin/index.ts'
+import type { ErrorCode } from '../../call/index.ts'
+import type { Bundles, RefusalReason } from './bundles.ts'
+
+/** The media type of a bundle (RFC 6713). */
+const BUNDLE_TYPE = 'application/gzip'
+
+const CODES: Readonly<Record<RefusalReason, ErrorCode>> = {
+  malformed: 'invalid_request',
+  size: 'body_too_large',
+  digest: 'invalid_request',
+  signature: 'forbidden',
+  issuer: 'forbidden',
+  time: 'conflict',
+  revision: 'conflict',
+  content: 'invalid_request',
+}
+
+/** `POST /v1/admin/config:bundle`: a bundle as body; answers once it is in force. */
+export function createBundleRoutes(bundles: Pick<Bundles, 'take'>, maxBytes: number): AdminRoutes {
+  return {
+    mount(context) {
+      context.takes(BUNDLE_TYPE, maxBytes)
+      context.on('POST /v1/admin/config:bundle', async ({ body }) => {
+        if (!Buffer.isBuffer(body)) throw new AdminFault('unsupported_media_type', `the body must be ${BUNDLE_TYPE}`)
+        const taken = await bundles.take({ bytes: body, source: 'push', isWhole: true }).catch(() => {
+          throw new AdminFault('state_unavailable', 'the bundle could not be put into force: the log says why')
+        })
+        if (taken.kind === 'waits') throw new AdminFault('conflict', `time: ${taken.message}`)
+        if (taken.kind === 'refused') throw new AdminFault(CODES[taken.reason], `${taken.reason}: ${taken.message}`)
+        const { issuer, revision, kind } = taken
+        return { issuer, revision, applied: kind === 'applied' }
+      })
+    },
+  }
+}
