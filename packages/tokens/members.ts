@@ -104,6 +104,7 @@ export function isThumbprint(value: string): boolean {
 
 /** The configured claim, or the first of the usual ones. An address that the provider says is not verified names nobody. */
 export function userClaim(payload: Members, usernameClaim: string): string {
+  if (usernameClaim === 'email' && payload.email_verified === false) throw new BadClaim('claim "email" is not verified')
   if (usernameClaim !== '') return plainClaim(textClaimAt(payload, usernameClaim), usernameClaim)
   if (payload.preferred_username !== undefined) {
     return plainClaim(textClaim(payload, 'preferred_username'), 'preferred_username')

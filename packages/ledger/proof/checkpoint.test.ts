@@ -138,6 +138,30 @@ test('both the jws and the note must be signed: neither stands for the other', a
   }
 })
 
+test('a note and a jws of one key that say different things are no checkpoint', async () => {
+  const path = await ledgerOf(5)
+  const rec = await appendCheckpoint(path, signer)
+  const body = bodyOf(rec, ledgerLines(path))
+  const others = [{ root: 'a'.repeat(64) }, { size: body.size - 1, upTo: body.upTo - 1 }, { ledgerId: 'another' }]
+  for (const other of others) {
+    const { note } = await signCheckpoint({ signer, pq: null, hmacKey: null }, { ...body, ...other })
+    assert.match(String(readCheckpointRecord({ ...rec, note })), /do not say the same/)
+  }
+})
+
+test('a statement that names another algorithm than its key has is not signed', async () => {
+  const path = await ledgerOf(5)
+  const rec = await appendCheckpoint(path, signer)
+  const [, claims = ''] = String(rec.jws).split('.')
+  const header = Buffer.from(JSON.stringify({ alg: 'ES256', kid: signer.kid, typ: 'plat-checkpoint+jws' }))
+  const input = `${header.toString('base64url')}.${claims}`
+  const signature = Buffer.from(await signer.sign(Buffer.from(input))).toString('base64url')
+  const forged = readCheckpointRecord({ ...rec, jws: `${input}.${signature}` })
+  assert.ok(typeof forged !== 'string', String(forged))
+  const trust = { keys: [signer.publicKey], hmacKey: null }
+  assert.match(String(judgeCheckpoint(forged, trust)), /not signed by the given key/)
+})
+
 function bodyOf({ upTo, head, size, root }: Rec, lines: readonly string[]) {
   const { ledgerId } = JSON.parse(lines[0] ?? '').rec
   return { ledgerId, upTo: Number(upTo), head: String(head), size: Number(size), root: String(root) }

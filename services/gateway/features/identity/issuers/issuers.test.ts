@@ -266,6 +266,9 @@ test('the user is the first usual claim, or the configured one alone', async (t)
   const chosen = await setUp(t, { usernameClaim: 'upn' })
   assert.equal((await chosen.who({ upn: 'eve', preferred_username: 'ada' })).user, 'eve')
   await assert.rejects(chosen.who({ preferred_username: 'ada' }), /claim "upn" is missing/)
+  const addressed = await setUp(t, { usernameClaim: 'email' })
+  assert.equal((await addressed.who({ email, email_verified: true })).user, email)
+  await assert.rejects(addressed.who({ email, email_verified: false }), /claim "email" is not verified/)
 })
 
 test('groups come from the configured claim, also from inside another', async (t) => {
