@@ -30,6 +30,8 @@ export interface Home {
   readonly keys: string
   /** The key pair that signs checkpoints of the ledger. */
   readonly auditKeys: string
+  /** The key pair that signs the cards of agents. */
+  readonly cardKeys: string
   readonly rendered: string
   /** What the gateway shows MCP servers, copied from Secrets. */
   readonly credentials: string
@@ -52,6 +54,7 @@ export function homeOf(dir: string): Home {
     gatewayConfig: at('gateway.json'),
     keys: at('keys'),
     auditKeys: at('keys', 'audit'),
+    cardKeys: at('keys', 'cards'),
     rendered: at('rendered'),
     credentials: at('credentials'),
     secrets: at('secrets'),

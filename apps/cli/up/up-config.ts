@@ -20,19 +20,24 @@ interface Addresses {
  */
 function defaults(home: Home, addresses: Addresses, own: Keys): Keys {
   const prices = join(home.dir, 'prices.json')
+  // A free port is not known before it is taken.
+  const publicURL = addresses.listen.endsWith(':0') ? null : `http://${addresses.listen}`
   return {
     listen: addresses.listen,
     identity: {
       jwksURL: `${addresses.identityURL}/.well-known/jwks.json`,
       issuer: 'plat-identity',
-      // A free port is not known before it is taken.
-      ...(!addresses.listen.endsWith(':0') && { resourceBaseURL: `http://${addresses.listen}` }),
+      ...(publicURL !== null && { resourceBaseURL: publicURL }),
     },
     policyFile: join(home.rendered, 'policies.json'),
     upstreamsFile: join(home.rendered, 'upstreams.json'),
     upstreamCredentialsDir: home.credentials,
     tokenExchangeURL: `${addresses.identityURL}/v1/exchange`,
     modelsFile: join(home.rendered, 'models.json'),
+    a2a: {
+      routesFile: join(home.rendered, 'agents.json'),
+      ...(publicURL !== null && { publicURL, cardSigningKey: join(home.cardKeys, 'key.pem') }),
+    },
     budgetsFile: join(home.rendered, 'budgets.json'),
     sovereigntyPolicyFile: join(home.rendered, 'sovereignty.json'),
     ...(existsSync(prices) && { pricingFile: prices }),

@@ -73,7 +73,7 @@ async function startParts(context: {
   const logTo = (service: string) =>
     createLog({ service, ...(options.log === 'file' && { destination: join(home.logs, `${service}.jsonl`) }) })
   const tokens = await tokensOf(home, ids)
-  for (const folder of [home.keys, home.auditKeys]) {
+  for (const folder of [home.keys, home.auditKeys, home.cardKeys]) {
     if (!existsSync(join(folder, 'key.pem'))) await generateKeyFiles(folder)
   }
 

@@ -29,6 +29,11 @@ export interface Posture {
   readonly pricingFile: string
   readonly adminAuth: { readonly devTokenApprovers: boolean; readonly mode: string }
   readonly tokenVault: VaultPosture
+  readonly a2a: {
+    readonly routesFile: string
+    readonly cardSigningKey: string
+    readonly pushNotificationHosts: readonly string[]
+  }
   readonly posture: { readonly replicas: number; readonly accept: readonly string[] }
 }
 
@@ -254,6 +259,18 @@ export const checks: readonly Check[] = [
     risk: 'a looping agent spends without end',
     fix: 'set sessionBudgetUSD or budgetsFile, and pricingFile',
     applies: (config) => config.sessionBudgetUSD === 0 && config.budgetsFile === '' && hasModels(config),
+  },
+  {
+    id: 'agent-cards-unsigned',
+    risk: 'whoever stands between can lead the callers of an agent elsewhere by its card',
+    fix: 'set a2a.cardSigningKey and a2a.publicURL',
+    applies: ({ a2a }) => a2a.routesFile !== '' && a2a.cardSigningKey === '',
+  },
+  {
+    id: 'agent-webhooks-anywhere',
+    risk: 'an agent can have what its tasks bring sent to any host',
+    fix: 'list hosts in a2a.pushNotificationHosts instead of a glob that matches all',
+    applies: ({ a2a }) => a2a.pushNotificationHosts.some((host) => /^[*.]+$/.test(host)),
   },
   {
     id: 'static-upstreams',

@@ -82,6 +82,8 @@ const risky: Readonly<Record<string, object>> = {
   'policy-engine-in-the-clear': { policy: { rego: { url: 'http://opa.example/v1/data/p' } } },
   'models-without-policy': { modelsFile: '/m.json', modelPolicy: 'scope-only' },
   'models-without-budget': { modelsFile: '/m.json', sessionBudgetUSD: 0 },
+  'agent-cards-unsigned': { a2a: { routesFile: '/agents.json' } },
+  'agent-webhooks-anywhere': { a2a: { pushNotificationHosts: ['*.*'] } },
   'static-upstreams': { upstreams: { notes: 'https://notes.example/mcp' } },
   'upstreams-in-the-clear': {
     upstreams: { notes: 'http://notes.example/mcp' },

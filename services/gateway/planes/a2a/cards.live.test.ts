@@ -6,7 +6,7 @@ import { generateKeyFiles } from '@plat/keys'
 import { startTestAgent } from '@plat/testkit/a2a-agent'
 import { createRemoteJWKSet } from 'jose'
 import { folder } from '../../testing/started.ts'
-import { a2aGround, STRANGER } from './testing.ts'
+import { a2aGround, STRANGER } from './testing/ground.ts'
 
 const CARD = '/.well-known/agent-card.json'
 

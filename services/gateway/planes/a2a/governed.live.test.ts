@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { startTestAgent } from '@plat/testkit/a2a-agent'
 import { folder, TOKEN } from '../../testing/started.ts'
-import { a2aGround, asking, eventsOf, rpc, STRANGER, saying } from './testing.ts'
+import { a2aGround, asking, eventsOf, rpc, STRANGER, saying } from './testing/ground.ts'
 
 const hello = (more: object = {}) => rpc('SendMessage', saying('hello', more))
 const skill = (skillId: string) => ({ metadata: { skillId } })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startTestAgent } from '@plat/testkit/a2a-agent'
-import { a2aGround, asking, eventsOf, rpc, STRANGER, saying } from './testing.ts'
+import { a2aGround, asking, eventsOf, rpc, STRANGER, saying } from './testing/ground.ts'
 
 const SHARED = { 'default/helper': { allowedCallers: ['assistant', 'team/*'] } }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { TaskState } from '@a2a-js/sdk'
 import { startTestAgent } from '@plat/testkit/a2a-agent'
-import { a2aGround, asking, eventsOf } from './testing.ts'
+import { a2aGround, asking, eventsOf } from './testing/ground.ts'
 
 test('an agent calls another by the official SDK: a message, a task, a stream', async (t) => {
   const agent = await startTestAgent()

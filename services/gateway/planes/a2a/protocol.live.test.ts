@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startTestAgent } from '@plat/testkit/a2a-agent'
-import { a2aGround, type Posted, rpc, saying } from './testing.ts'
+import { a2aGround, type Posted, rpc, saying } from './testing/ground.ts'
 
 const codeOf = ({ status, error }: Posted) => [status, error?.code, error?.data[0]?.reason]
 

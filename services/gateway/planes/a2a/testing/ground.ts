@@ -6,7 +6,7 @@ import { type Client, ClientFactory, DefaultAgentCardResolver, JsonRpcTransportF
 import { messageOf, type TestAgent } from '@plat/testkit/a2a-agent'
 import type { TestIssuer } from '@plat/testkit/identity'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
-import { folder, started } from '../../testing/started.ts'
+import { folder, started } from '../../../testing/started.ts'
 
 /** Members of a routes file's entry, laid over the least one. */
 export type Exposure = Readonly<Record<string, unknown>>
