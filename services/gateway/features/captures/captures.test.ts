@@ -93,3 +93,15 @@ test('captures go when nobody has sent the same for as long as they are kept', a
   const kept = (await files()).map((name) => path.basename(name)).toSorted()
   assert.deepEqual(kept, [again, young].map((file) => path.basename(file ?? '')).toSorted())
 })
+
+test('what goes while old captures are looked for keeps none of the others', async (t) => {
+  const { captures, clock, add, files } = await world(t)
+  const added = Array.from({ length: 300 }, (_, n) => add(`{"n":${n}}`))
+  await captures.close()
+  const before = (clock.now() - 31 * DAY_MS) / 1000
+  await Promise.all(added.map((file) => utimes(file, before, before)))
+  const sweeping = captures.sweep()
+  await Promise.all(added.filter((_, n) => n % 3 === 0).map((file) => rm(file, { force: true })))
+  await sweeping
+  assert.deepEqual(await files(), [])
+})

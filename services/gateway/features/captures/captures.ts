@@ -56,9 +56,8 @@ export class Captures {
     const oldest = clock.now() - retentionDays * DAY_MS
     try {
       for await (const entry of await opendir(dir, { recursive: true })) {
-        if (!entry.isFile() || !entry.name.includes('.cap')) continue
-        const file = path.join(entry.parentPath, entry.name)
-        if ((await stat(file)).mtimeMs < oldest) await rm(file, { force: true })
+        if (entry.isFile() && entry.name.includes('.cap'))
+          await removeIfOlder(path.join(entry.parentPath, entry.name), oldest)
       }
     } catch (error) {
       if (!isMissing(error)) onFault(error)
@@ -99,6 +98,15 @@ export class Captures {
     await writeFile(temporary, text, { mode: 0o600 })
     await rename(temporary, file)
     return 'written'
+  }
+}
+
+/** What has got its name or gone meanwhile, as drafts do, is nobody's concern. */
+async function removeIfOlder(file: string, oldest: number): Promise<void> {
+  try {
+    if ((await stat(file)).mtimeMs < oldest) await rm(file)
+  } catch (error) {
+    if (!isMissing(error)) throw error
   }
 }
 

@@ -28,8 +28,6 @@ export interface CedarVerdict extends Verdict, Pick<Decision, 'policy' | 'rule'>
 }
 
 export function judgeCedar(texts: readonly CedarText[], input: PolicyInput): CedarVerdict {
-  const broken = texts.find(({ policies }) => policies === null)
-  if (broken !== undefined) return denied(broken, null, `the Cedar text of policy ${broken.policy} cannot be judged`)
   let question: CedarQuestion
   try {
     question = cedarQuestion(input)
