@@ -344,8 +344,6 @@ export const gatewayMetricRows = [
     help: 'Agents that other agents can call',
   },
   {
-    ...audit,
-  {
     area: 'A2A and sandbox tools',
     feature: 'web',
     name: 'plat_gateway_web_calls_total',
@@ -353,6 +351,8 @@ export const gatewayMetricRows = [
     labels: { tool: ['web_fetch', 'web_search'], result: ['ok', 'error', 'denied'] },
     help: 'Calls of the web tool that reached it: answered, failed in words for the model, or refused by its own rules',
   },
+  {
+    ...audit,
     feature: 'sovereigntyPolicyFile',
     name: 'plat_gateway_audit_retention_below_ai_act',
     type: 'gauge',
