@@ -1,9 +1,6 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import { until } from '../until.ts'
 import type { Browser, Shown } from './browser.ts'
+import { startProviderProcess } from './process.ts'
 
 /** Pages of interaction that one flow has at most. */
 const MAX_PAGES = 5
@@ -32,28 +29,15 @@ export interface AccountsProvider {
 
 /** Starts it on a free port; answers when it listens. */
 export async function startAccountsProvider(setup: AccountsSetup): Promise<AccountsProvider> {
-  const file = fileURLToPath(new URL('../fixtures/oidc-accounts.mjs', import.meta.url))
-  const child = spawn(process.execPath, [file, JSON.stringify(setup)], { stdio: ['pipe', 'pipe', 'pipe'] })
-  const complaints: string[] = []
-  const lines: string[] = []
-  createInterface({ input: child.stderr }).on('line', (line) => complaints.push(line))
-  const url = await new Promise<string>((resolve, reject) => {
-    createInterface({ input: child.stdout })
-      .on('line', (line) => (line.startsWith('http://') ? resolve(line) : lines.push(line)))
-      .on('close', () => reject(new Error(`the provider did not start:\n${complaints.join('\n')}`)))
-  })
+  const { url, lines, tell, close } = await startProviderProcess('oidc-accounts.mjs', setup)
   return {
     url,
-    said: () => lines,
+    said: lines,
     async end(person) {
-      child.stdin.write(`${person}\n`)
-      await until(() => lines.includes(`ended ${person}`), `${person} to be ended`)
+      tell(person)
+      await until(() => lines().includes(`ended ${person}`), `${person} to be ended`)
     },
-    async close() {
-      const ended = child.exitCode === null && child.signalCode === null ? once(child, 'exit') : null
-      child.kill('SIGTERM')
-      await ended
-    },
+    close,
   }
 }
 

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { Log } from '@plat/process'
 import OpenAI from 'openai'
+import { gatewayWith, receiver, type Told } from '../../testing/asking.ts'
 import { folder } from '../../testing/started.ts'
-import { gatewayWith, receiver, type Told } from './testing/ground.ts'
 
 async function file(t: TestContext, text: string): Promise<string> {
   const path = join(await folder(t), 'secret')

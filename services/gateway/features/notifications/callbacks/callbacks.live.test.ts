@@ -8,8 +8,8 @@ import { signerOf } from '@plat/keys'
 import { closed, listening } from '@plat/testkit/local'
 import { startOidcProvider, type TestOidcProvider } from '@plat/testkit/oidc/provider'
 import { signJws } from '@plat/tokens'
+import { type Ground, gatewayWith, receiver } from '../../../testing/asking.ts'
 import { folder } from '../../../testing/started.ts'
-import { type Ground, gatewayWith, receiver } from '../testing/ground.ts'
 
 const SECRET = 'the-signing-secret'
 const now = () => Math.floor(Date.now() / 1000)

@@ -8,7 +8,7 @@ import { closed, listening } from '@plat/testkit/local'
 import { startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
-import { folder, started, TOKEN } from '../../../testing/started.ts'
+import { folder, started, TOKEN } from './started.ts'
 
 /** What a receiver was sent. */
 export interface Told {
@@ -77,7 +77,9 @@ export interface Ground {
   readonly url: string
   readonly auditPath: string
   /** Holds a call; `answer` is what the agent is told at last. */
-  hold(secret?: string): Promise<{ readonly id: string; readonly answer: Promise<string> }>
+  hold(secret?: string, user?: string): Promise<{ readonly id: string; readonly answer: Promise<string> }>
+  /** A call for this user; what the agent is told at last. */
+  call(secret: string, user: string): Promise<string>
   /** Asks the admin API. */
   admin(method: string, path: string, body?: object): Promise<{ readonly status: number; readonly body: Members }>
   callback(name: string, sent: { readonly headers: Record<string, string>; readonly body: string }): Promise<Answered>
@@ -105,26 +107,27 @@ export async function gatewayWith(t: TestContext, own: object, log?: Log): Promi
   const config = { policyFile, auditPath, upstreams: { notes: upstream.url }, adminAuth: DEV, ...QUICK, ...own }
   const { gateway, issuer } = await started(t, config, false, log)
   const { url } = gateway
-  const token = issuer.token({ scope: 'tools:notes', act: { sub: 'user:uma' } })
   const admin: Ground['admin'] = (method, path, body) =>
     asked(url + path, method, adminHeaders, body && JSON.stringify(body))
   const pendingIds = async () => {
     const { body } = await admin('GET', '/v1/approvals?state=pending')
     return (Array.isArray(body.items) ? body.items : []).map(({ id }) => String(id))
   }
+  const call = async (secret: string, user: string) => {
+    const token = issuer.token({ scope: 'tools:notes', act: { sub: `user:${user}` } })
+    const headers = { ...agentHeaders, authorization: `Bearer ${token}` }
+    const response = await fetch(`${url}/mcp/notes`, { method: 'POST', headers, body: callOf(secret) })
+    return response.text()
+  }
   return {
     url,
     auditPath,
     admin,
     callback: (name, { headers, body }) => asked(`${url}/v1/notifiers/${name}/callback`, 'POST', headers, body),
-    async hold(secret = 'a') {
+    call,
+    async hold(secret = 'a', user = 'uma') {
       const before = new Set(await pendingIds())
-      const headers = {
-        authorization: `Bearer ${token}`,
-        'content-type': 'application/json',
-        accept: 'application/json, text/event-stream',
-      }
-      const answer = fetch(`${url}/mcp/notes`, { method: 'POST', headers, body: callOf(secret) }).then((r) => r.text())
+      const answer = call(secret, user)
       answer.catch(() => {})
       let id: string | undefined
       await until(async () => {
@@ -139,6 +142,7 @@ export async function gatewayWith(t: TestContext, own: object, log?: Log): Promi
 /** Calls that still wait when a test is over are not waited for. */
 const QUICK = { shutdownTimeoutSeconds: 0 }
 const DEV = { mode: 'token', devTokenApprovers: true }
+const agentHeaders = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
 const adminHeaders = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' }
 
 async function asked(
