@@ -28,7 +28,7 @@ import { createCredentials } from '../features/credentials/index.ts'
 import { createEraser } from '../features/dlp/index.ts'
 import { createGuards } from '../features/guards/index.ts'
 import { type Authenticator, createAuthenticator } from '../features/identity/index.ts'
-import { createModels } from '../features/models/index.ts'
+import { createCloudLoans, createModels } from '../features/models/index.ts'
 import { createNotifications, listened } from '../features/notifications/index.ts'
 import { createOffline } from '../features/offline/index.ts'
 import { createPins } from '../features/pins/index.ts'
@@ -170,7 +170,8 @@ export async function startFeatures(shared: Shared) {
 export async function startSinks(shared: Shared) {
   const { audit, metrics, keep } = shared
   const head = () => audit.ledgers.of('').head()
-  keep(await startAuditSinks({ ...shared, head, metrics: sinkMetrics(metrics) }))
+  const clouds = keep(createCloudLoans(shared))
+  keep(await startAuditSinks({ ...shared, head, clouds, metrics: sinkMetrics(metrics) }))
 }
 
 /** Pins ask servers for their tools, so they come after the plane that can. */

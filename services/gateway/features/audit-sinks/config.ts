@@ -107,20 +107,13 @@ const sinksFit: Rule = ({ auditSinks }, { auditPath }) => {
   return auditSinks.flatMap((one: unknown, index) =>
     Check(sink, one)
       ? faultsOf(one, auditPath).map(
-          ([name, message]): Problem => ({
-            path: `auditSinks[${index}].${name}`,
-            message,
-            severity: 'error',
-            ...(message.startsWith(NOT_BUILT) && { kind: 'not_built' }),
-          }),
+          ([name, message]): Problem => ({ path: `auditSinks[${index}].${name}`, message, severity: 'error' }),
         )
       : [],
   )
 }
 
 type Fault = readonly [name: keyof SinkConfig, message: string]
-
-const NOT_BUILT = 'not built yet in this version'
 
 function faultsOf(one: SinkConfig, auditPath: unknown): readonly Fault[] {
   const { needs, takes, shows = [], cloud } = RULES[one.type]
@@ -135,8 +128,6 @@ function faultsOf(one: SinkConfig, auditPath: unknown): readonly Fault[] {
   if (second !== undefined) faults.push([second, `must not be set beside ${first}`])
   if (one.credentials !== undefined && cloud !== undefined && one.credentials !== cloud)
     faults.push(['credentials', `must be ${cloud} ${ofType}`])
-  else if (one.credentials === 'azure' || one.credentials === 'gcp')
-    faults.push(['credentials', `${NOT_BUILT}: have the token kept in a tokenFile`])
   for (const [name, other] of [
     ['certFile', 'keyFile'],
     ['keyFile', 'certFile'],

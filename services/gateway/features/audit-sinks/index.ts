@@ -2,9 +2,8 @@ import { mkdir } from 'node:fs/promises'
 import type { Clock, Ids } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
-import { environmentClouds } from './clouds.ts'
 import type { SinkConfig } from './config.ts'
-import { createReceiver } from './receivers/receivers.ts'
+import { type Clouds, createReceiver } from './receivers/receivers.ts'
 import { Sink, type SinkMetrics } from './sink.ts'
 
 export { auditSinksBlock } from './config.ts'
@@ -20,8 +19,7 @@ export interface AuditSinksParts {
   /** The last durable record of the ledger. */
   readonly head: () => { readonly seq: number }
   readonly dialer: Dialer
-  /** Where the credentials of clouds are. */
-  readonly env: NodeJS.ProcessEnv
+  readonly clouds: Clouds
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
@@ -33,8 +31,7 @@ export interface AuditSinksParts {
  * and nobody waits for them. Rejects when a cursor is not one of this ledger.
  */
 export async function startAuditSinks(parts: AuditSinksParts): Promise<{ close(): Promise<void> }> {
-  const { config, clock, dialer, env } = parts
-  const clouds = environmentClouds(env)
+  const { config, clock } = parts
   const dir = `${config.auditPath}.sinks`
   if (config.auditSinks.length > 0) await mkdir(dir, { recursive: true, mode: FOLDER_MODE })
   const sinks: Sink[] = []
@@ -48,7 +45,7 @@ export async function startAuditSinks(parts: AuditSinksParts): Promise<{ close()
           auditPath,
           config: one,
           dir,
-          receiver: createReceiver(one, { dialer, clock, clouds }),
+          receiver: createReceiver(one, parts),
         }),
       )
     }

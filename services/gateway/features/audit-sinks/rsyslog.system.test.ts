@@ -23,7 +23,8 @@ for (const protocol of ['tcp', 'tls'] as const) {
     await writeFile(caFile, ca)
     const trust = protocol === 'tls' ? { caFile, serverName: 'siem.example' } : {}
     const config = sinkConfig({ type: 'syslog', address: `${protocol}://127.0.0.1:${rsyslog.port}`, ...trust })
-    const clouds = { aws: () => Promise.reject(new Error('none')) }
+    const none = () => Promise.reject(new Error('none'))
+    const clouds = { aws: none, azure: none, gcp: none }
     const receiver = createReceiver(config, { dialer, clock: systemClock, clouds })
     const { counted } = await ground.sink(receiver, { batchSize: 20 })
     const first = await ground.fill(100)

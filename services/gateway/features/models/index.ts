@@ -7,7 +7,7 @@ import type { Outcome, Snapshot, Snapshots, Target } from '../../call/index.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { Choice, type ChoiceOptions } from './choice.ts'
 import { Circuits } from './circuits.ts'
-import type { CloudConfig } from './credentials/cloud.ts'
+import { type CloudConfig, regional } from './credentials/cloud.ts'
 import { EndpointCredentials } from './credentials/credentials.ts'
 import { decodeModels } from './decode.ts'
 import type { RouteEndpoint } from './endpoint.ts'
@@ -15,6 +15,7 @@ import { startProbes } from './probes.ts'
 import { buildRoutes, type Route, type Routes } from './registry.ts'
 import { createModelResolve, routesSlot } from './stage.ts'
 
+export { createCloudLoans } from './credentials/loans.ts'
 export type { RouteEndpoint } from './endpoint.ts'
 export type { Route } from './registry.ts'
 
@@ -78,10 +79,9 @@ export function createModels(options: ModelsOptions): Models {
   const path = config.modelsFile
   const everyMs = config.policyReloadSeconds * 1000
   const { failureThreshold, cooldownSeconds, probeIntervalSeconds } = config.modelRouting
-  const { aws, ...others } = config.cloudCredentials
-  const region = aws.region || options.env.AWS_REGION || options.env.AWS_DEFAULT_REGION || ''
-  const credentials = new EndpointCredentials({ ...options, config: { ...others, aws: { ...aws, region } } })
-  const clouds = { awsRegion: region, awsSuffix: aws.partitionDNSSuffix }
+  const cloud = regional(config.cloudCredentials, options.env)
+  const credentials = new EndpointCredentials({ ...options, config: cloud })
+  const clouds = { awsRegion: cloud.aws.region, awsSuffix: cloud.aws.partitionDNSSuffix }
   const choice = new Choice(config.modelRouting)
   const circuits = new Circuits({
     clock,

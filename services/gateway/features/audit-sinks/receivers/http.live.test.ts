@@ -24,7 +24,7 @@ const environment = { accessKeyId: 'AKIDENV', secretAccessKey: 'env-secret', ses
 function receiver(t: TestContext, own: Own) {
   const dialer = createDialer({ log: silentLog })
   t.after(() => dialer.close())
-  const clouds = { aws: async () => environment }
+  const clouds = { aws: async () => environment, azure: async () => 'of-entra', gcp: async () => 'of-google' }
   const made = createReceiver(sinkConfig({ timeoutSeconds: 60, ...own }), { dialer, clock: systemClock, clouds })
   return {
     made,
@@ -220,7 +220,8 @@ test('sentinel gets a list of rows for the stream of its rule', async (t) => {
       Record: JSON.parse(record.text),
     })),
   )
-  await receiver(t, { ...own, format: 'ocsf' }).deliver(records)
+  await receiver(t, { ...own, tokenFile: '', credentials: 'azure', format: 'ocsf' }).deliver(records)
+  assert.equal(server.posted[1]?.headers.authorization, 'Bearer of-entra')
   for (const row of JSON.parse(server.posted[1]?.body ?? '')) assertOcsf(row.Record)
 })
 
@@ -259,6 +260,8 @@ test('chronicle gets raw logs of a log type, or events of its own model', async 
       description: `outcome mcp.call ${record.rec.tool}`,
     })),
   )
+  await receiver(t, { ...own, tokenFile: '', credentials: 'gcp', logType: 'PLAT_AUDIT' }).deliver(records)
+  assert.equal(server.posted[2]?.headers.authorization, 'Bearer of-google')
   const regional = { ...own, url: `https://chronicle.googleapis.com${instance}`, region: 'eu', logType: 'PLAT' }
   const expected = `https://eu-chronicle.googleapis.com${instance}/logTypes/PLAT/logs:import`
   assert.equal(importUrl(sinkConfig(regional)).href, expected)

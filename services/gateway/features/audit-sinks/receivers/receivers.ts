@@ -1,6 +1,5 @@
 import type { Clock } from '@plat/core'
-import type { Dialer } from '@plat/http'
-import type { Clouds } from '../clouds.ts'
+import type { AwsCredentials, Dialer } from '@plat/http'
 import type { SinkConfig } from '../config.ts'
 import { Material } from '../material.ts'
 import { chronicleReceiver } from './chronicle.ts'
@@ -15,6 +14,14 @@ import { syslogReceiver } from './syslog.ts'
 /** A token for the next request. Rejects when there is none. */
 export type BearerSource = () => Promise<string>
 
+/** Credentials of `cloudCredentials` (document 3). Rejects while there are none. */
+export interface Clouds {
+  aws(): Promise<AwsCredentials>
+  /** A token for Azure Monitor. */
+  azure(): Promise<string>
+  gcp(): Promise<string>
+}
+
 export interface ReceiverParts {
   readonly dialer: Pick<Dialer, 'connect' | 'fetchBytes'>
   readonly clock: Clock
@@ -25,7 +32,10 @@ export interface ReceiverParts {
 export function createReceiver(config: SinkConfig, { dialer, clock, clouds }: ReceiverParts): Receiver {
   const material = new Material(config)
   const http = { config, dialer, material }
-  const bearer: BearerSource = async () => (await material.token()) ?? ''
+  const bearerOr =
+    (cloud: BearerSource): BearerSource =>
+    async () =>
+      (await material.token()) ?? (await cloud())
   switch (config.type) {
     case 'syslog':
       return syslogReceiver({ config, dialer, material, clock })
@@ -34,9 +44,9 @@ export function createReceiver(config: SinkConfig, { dialer, clock, clouds }: Re
     case 'jsonl':
       return jsonlReceiver(config)
     case 'sentinel':
-      return sentinelReceiver(http, bearer)
+      return sentinelReceiver(http, bearerOr(clouds.azure))
     case 'chronicle':
-      return chronicleReceiver(http, bearer)
+      return chronicleReceiver(http, bearerOr(clouds.gcp))
     case 'cloudwatch': {
       const credentials = () => (config.credentials === undefined ? material.aws() : clouds.aws())
       return cloudWatchReceiver({ ...http, clock, credentials })

@@ -15,7 +15,8 @@ import { createReceiver } from './receivers.ts'
 function receiver(t: TestContext, own: Partial<SinkConfig>) {
   const dialer = createDialer({ log: silentLog })
   t.after(() => dialer.close())
-  const clouds = { aws: () => Promise.reject(new Error('none')) }
+  const none = () => Promise.reject(new Error('none'))
+  const clouds = { aws: none, azure: none, gcp: none }
   return createReceiver(sinkConfig({ type: 'syslog', timeoutSeconds: 60, ...own }), {
     dialer,
     clock: systemClock,

@@ -1,32 +1,38 @@
 import { readText } from '@plat/config'
 import { answerOf, CloudFault, type CloudParts, form, type Lent, MAX_FILE_BYTES, tokenOf } from './cloud.ts'
 
-/** Where each of Azure's clouds has its authority, and what its models are called there. */
-const RESOURCES: Readonly<Record<string, string>> = {
-  'login.microsoftonline.us': 'https://cognitiveservices.azure.us',
-  'login.chinacloudapi.cn': 'https://cognitiveservices.azure.cn',
+/** Where each of Azure's clouds has its authority, and below which domain its services are called. */
+const DOMAINS: Readonly<Record<string, string>> = {
+  'login.microsoftonline.us': 'azure.us',
+  'login.chinacloudapi.cn': 'azure.cn',
 }
 const AUTHORITY = 'https://login.microsoftonline.com'
-const RESOURCE = 'https://cognitiveservices.azure.com'
+const DOMAIN = 'azure.com'
+
+/** What a token is for: models, or the ingestion of logs. */
+export type AzureService = 'cognitiveservices' | 'monitor'
 const WHOM = 'Microsoft Entra'
 
 /**
- * An access token of Microsoft Entra for Azure's models, by the first that the environment has: the secret of an application, the
+ * An access token of Microsoft Entra for one of Azure's services, by the first that the environment has: the secret of an application, the
  * federated token of a service account (through the cluster's own endpoint with `cloudCredentials.azure.identityBinding`), and with
  * `managedIdentity` the identity of the machine. Throws `CloudFault`.
  */
-export async function azureToken(parts: CloudParts): Promise<Lent<string>> {
+export async function azureToken(parts: CloudParts, service: AzureService): Promise<Lent<string>> {
   const { env, config } = parts
+  const asking = { ...parts, service }
   const isNamed = Boolean(env.AZURE_TENANT_ID && env.AZURE_CLIENT_ID)
-  if (isNamed && env.AZURE_CLIENT_SECRET) return await entra(parts, { client_secret: env.AZURE_CLIENT_SECRET })
-  if (isNamed && env.AZURE_FEDERATED_TOKEN_FILE) return await federated(parts, env.AZURE_FEDERATED_TOKEN_FILE)
-  if (config.azure.managedIdentity) return await machineToken(parts)
+  if (isNamed && env.AZURE_CLIENT_SECRET) return await entra(asking, { client_secret: env.AZURE_CLIENT_SECRET })
+  if (isNamed && env.AZURE_FEDERATED_TOKEN_FILE) return await federated(asking, env.AZURE_FEDERATED_TOKEN_FILE)
+  if (config.azure.managedIdentity) return await machineToken(asking)
   throw new CloudFault(
     'Azure: set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET or AZURE_FEDERATED_TOKEN_FILE, or cloudCredentials.azure.managedIdentity',
   )
 }
 
-async function federated(parts: CloudParts, path: string): Promise<Lent<string>> {
+type Asking = CloudParts & { readonly service: AzureService }
+
+async function federated(parts: Asking, path: string): Promise<Lent<string>> {
   const token = (await readText(path, MAX_FILE_BYTES))?.trim()
   if (!token) throw new CloudFault('Azure: the file of AZURE_FEDERATED_TOKEN_FILE cannot be read')
   return await entra(parts, {
@@ -35,12 +41,12 @@ async function federated(parts: CloudParts, path: string): Promise<Lent<string>>
   })
 }
 
-async function entra(parts: CloudParts, proof: Readonly<Record<string, string>>): Promise<Lent<string>> {
+async function entra(parts: Asking, proof: Readonly<Record<string, string>>): Promise<Lent<string>> {
   const { env, config } = parts
   const fields = {
     grant_type: 'client_credentials',
     client_id: env.AZURE_CLIENT_ID ?? '',
-    scope: `${resourceOf(env)}/.default`,
+    scope: `${resourceOf(parts)}/.default`,
     ...proof,
   }
   const path = `/${env.AZURE_TENANT_ID}/oauth2/v2.0/token`
@@ -51,8 +57,9 @@ async function entra(parts: CloudParts, proof: Readonly<Record<string, string>>)
   return tokenOf(await answerOf(parts, { whom: WHOM, url, ...form(fields), ...trust }), WHOM, parts.clock)
 }
 
-function resourceOf({ AZURE_AUTHORITY_HOST: authority }: NodeJS.ProcessEnv): string {
-  return RESOURCES[URL.parse(authority || AUTHORITY)?.hostname ?? ''] ?? RESOURCE
+function resourceOf({ env, service }: Asking): string {
+  const authority = URL.parse(env.AZURE_AUTHORITY_HOST || AUTHORITY)?.hostname ?? ''
+  return `https://${service}.${DOMAINS[authority] ?? DOMAIN}`
 }
 
 /** Identity bindings of AKS: the cluster has an endpoint of its own that stands for Entra, under a name and a CA that it tells its pods. */
@@ -66,7 +73,7 @@ async function binding({ env }: CloudParts): Promise<{ base: string; caPEM?: str
 }
 
 /** The identity of the machine, or of the app where the platform hands it out on its own endpoint. */
-async function machineToken(parts: CloudParts): Promise<Lent<string>> {
+async function machineToken(parts: Asking): Promise<Lent<string>> {
   const { env } = parts
   const { IDENTITY_ENDPOINT: ofApp, IDENTITY_HEADER: proof } = env
   const whom = 'the identity endpoint of Azure'
@@ -76,7 +83,7 @@ async function machineToken(parts: CloudParts): Promise<Lent<string>> {
     : `${(env.AZURE_POD_IDENTITY_AUTHORITY_HOST || 'http://169.254.169.254').replace(/\/+$/, '')}/metadata/identity/oauth2/token`
   const url = new URL(base)
   url.searchParams.set('api-version', isApp ? '2019-08-01' : '2018-02-01')
-  url.searchParams.set('resource', resourceOf(env))
+  url.searchParams.set('resource', resourceOf(parts))
   if (env.AZURE_CLIENT_ID) url.searchParams.set('client_id', env.AZURE_CLIENT_ID)
   const headers = isApp ? { 'x-identity-header': proof ?? '' } : { metadata: 'true' }
   return tokenOf(await answerOf(parts, { whom, url: url.href, purpose: 'metadata', headers }), whom, parts.clock)

@@ -23,6 +23,12 @@ export interface CloudConfig {
   readonly gcp: { readonly metadataHost: string }
 }
 
+/** The same with the region of the environment where the configuration says none. */
+export function regional(config: CloudConfig, env: NodeJS.ProcessEnv): CloudConfig {
+  const region = config.aws.region || env.AWS_REGION || env.AWS_DEFAULT_REGION || ''
+  return { ...config, aws: { ...config.aws, region } }
+}
+
 /** A credential, and until when it is one. */
 export interface Lent<T> {
   readonly value: T

@@ -40,7 +40,7 @@ export class EndpointCredentials {
     this.#clouds = {
       aws: new Kept({ name: 'aws', clock, log, fetch: () => awsCredentials(parts) }),
       gcp: new Kept({ name: 'gcp', clock, log, fetch: () => gcpToken(parts) }),
-      azure: new Kept({ name: 'azure', clock, log, fetch: () => azureToken(parts) }),
+      azure: new Kept({ name: 'azure', clock, log, fetch: () => azureToken(parts, 'cognitiveservices') }),
       oci: new Kept({ name: 'oci', clock, log, fetch: () => ociIdentity(parts) }),
     }
   }

@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import { type TestContext, test } from 'node:test'
+import { systemClock } from '@plat/core'
+import { createDialer } from '@plat/http'
+import { silentLog } from '@plat/process'
+import { closed, listening } from '@plat/testkit/local'
+import { createCloudLoans } from './loans.ts'
+import { noClouds } from './testing.ts'
+
+/** A token endpoint that answers with a number for each request, and what it was asked. */
+async function authority(t: TestContext) {
+  const asked: string[] = []
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk)
+    asked.push(`${request.url} ${decodeURIComponent(Buffer.concat(chunks).toString())}`)
+    response.end(JSON.stringify({ access_token: `token-${asked.length}`, expires_in: 3600, token_type: 'Bearer' }))
+  })
+  const port = await listening(server)
+  t.after(() => closed(server))
+  return { asked, host: `127.0.0.1:${port}` }
+}
+
+function loans(t: TestContext, env: NodeJS.ProcessEnv, gcp = noClouds.gcp) {
+  const dialer = createDialer({ log: silentLog })
+  const made = createCloudLoans({
+    config: { cloudCredentials: { ...noClouds, gcp } },
+    env,
+    dialer,
+    clock: systemClock,
+    log: silentLog,
+  })
+  t.after(() => {
+    made.close()
+    dialer.close()
+  })
+  return made
+}
+
+test('a token is asked for when it is needed first, once for many, and for the ingestion of logs', async (t) => {
+  const entra = await authority(t)
+  const env = {
+    AZURE_TENANT_ID: 't',
+    AZURE_CLIENT_ID: 'c',
+    AZURE_CLIENT_SECRET: 's',
+    AZURE_AUTHORITY_HOST: `http://${entra.host}`,
+  }
+  const made = loans(t, env)
+  assert.deepEqual(entra.asked, [])
+  assert.deepEqual(await Promise.all([made.azure(), made.azure(), made.azure()]), ['token-1', 'token-1', 'token-1'])
+  assert.equal(entra.asked.length, 1)
+  assert.match(entra.asked[0] ?? '', /^\/t\/oauth2\/v2\.0\/token .*scope=https:\/\/monitor\.azure\.com\/\.default/)
+})
+
+test('google is asked through the metadata server, aws through the environment; what has nothing says so', async (t) => {
+  const metadata = await authority(t)
+  const keys = { AWS_ACCESS_KEY_ID: 'AKID', AWS_SECRET_ACCESS_KEY: 'secret' }
+  const made = loans(t, keys, { metadataHost: metadata.host })
+  assert.equal(await made.gcp(), 'token-1')
+  assert.deepEqual(await made.aws(), { accessKeyId: 'AKID', secretAccessKey: 'secret', sessionToken: null })
+  await assert.rejects(made.azure(), /^CloudFault: cloudCredentials: none of Azure now/)
+})

@@ -1,0 +1,43 @@
+import type { AwsCredentials } from '@plat/http'
+import { awsCredentials } from './aws.ts'
+import { azureToken } from './azure.ts'
+import { type CloudConfig, CloudFault, type CloudParts, regional } from './cloud.ts'
+import { gcpToken } from './gcp.ts'
+import { Kept } from './kept.ts'
+
+/**
+ * Credentials of clouds for what is no model (document 3, `cloudCredentials`). A cloud is asked when its credentials are needed first, and
+ * whoever needs them waits for that; from then on they are kept fresh. Rejects while there are none.
+ */
+export interface CloudLoans {
+  aws(): Promise<AwsCredentials>
+  /** A token for the ingestion of logs by Azure Monitor. */
+  azure(): Promise<string>
+  gcp(): Promise<string>
+  close(): void
+}
+
+/** Asks nobody yet. */
+export function createCloudLoans(
+  options: Omit<CloudParts, 'config'> & { readonly config: { readonly cloudCredentials: CloudConfig } },
+): CloudLoans {
+  const parts = { ...options, config: regional(options.config.cloudCredentials, options.env) }
+  const { clock, log } = parts
+  const aws = new Kept({ name: 'aws', clock, log, fetch: () => awsCredentials(parts) })
+  const azure = new Kept({ name: 'azure', clock, log, fetch: () => azureToken(parts, 'monitor') })
+  const gcp = new Kept({ name: 'gcp', clock, log, fetch: () => gcpToken(parts) })
+  return {
+    aws: () => borrowed(aws, 'AWS'),
+    azure: () => borrowed(azure, 'Azure'),
+    gcp: () => borrowed(gcp, 'Google Cloud'),
+    close() {
+      for (const one of [aws, azure, gcp]) one.close()
+    },
+  }
+}
+
+async function borrowed<T>(kept: Kept<T>, cloud: string): Promise<T> {
+  await kept.start()
+  if (kept.current === null) throw new CloudFault(`cloudCredentials: none of ${cloud} now; the log says why`)
+  return kept.current
+}
