@@ -17,8 +17,12 @@ export interface ApproversOptions {
 export function createApproverCheck({ connected, local }: ApproversOptions): ApproverCheck {
   const entries = new Set(local)
   return ({ by, groups }) => {
-    if (connected() || entries.has(by)) return true
-    // A group whose name reads like a user is nobody.
-    return groups.some((group) => !group.startsWith('user:') && entries.has(group))
+    if (connected()) return true
+    // The static token is nobody, and so is a group whose name reads like a user.
+    return (isUser(by) && entries.has(by)) || groups.some((group) => !isUser(group) && entries.has(group))
   }
+}
+
+function isUser(name: string): boolean {
+  return name.startsWith('user:')
 }

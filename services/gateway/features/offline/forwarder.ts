@@ -30,7 +30,7 @@ export interface ForwarderOptions {
   readonly spool: Spool
   readonly contact: Contact
   readonly signer: () => Promise<Signer>
-  readonly dialer: Dialer
+  readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
@@ -83,11 +83,13 @@ export class Forwarder {
   async #run(): Promise<void> {
     const { log, onError } = this.#options
     try {
-      await this.#ask()
+      // What was taken need not be sent again, whether its receipt counts or not: so the round goes on, and fails in the end.
+      let problem = await this.#ask()
       for (const segment of this.#options.spool.waiting()) {
         if (this.#closed) return
-        await this.#forward(segment)
+        problem = (await this.#forward(segment)) ?? problem
       }
+      if (problem !== null) throw new Error(`the answer of the collector does not count: ${problem}`)
       if (this.#failures > 0) log.info({ url: this.#url }, 'segments are forwarded again')
       this.#failures = 0
       this.#told = ''
@@ -101,7 +103,7 @@ export class Forwarder {
   }
 
   /** A seal over nothing: its answer says how far the collector is, and that it is there. */
-  async #ask(): Promise<void> {
+  async #ask(): Promise<string | null> {
     const { edge, ledgerId, spool, signer, clock } = this.#options
     const { seq, hash } = spool.sealed
     const at = rfc3339Micros(clock.now())
@@ -117,18 +119,20 @@ export class Forwarder {
       at,
     }
     const text = await signSeal(await signer(), seal)
-    await this.#send(text, segmentBytes(text, new Uint8Array()))
+    return await this.#send(text, segmentBytes(text, new Uint8Array()))
   }
 
-  async #forward(segment: Spooled): Promise<void> {
-    const bytes = await this.#options.spool.read(segment)
-    if (bytes === null) return
-    const text = bytes.toString('latin1', 0, bytes.indexOf('\n'))
-    await this.#send(text, bytes, () => this.#options.spool.forwarded(segment.seal.to))
+  async #forward(segment: Spooled): Promise<string | null> {
+    const { spool } = this.#options
+    const bytes = await spool.read(segment)
+    if (bytes === null) return null
+    const problem = await this.#send(bytes.toString('latin1', 0, bytes.indexOf('\n')), bytes)
+    if (problem !== null) await spool.forwarded(segment.seal.to)
+    return problem
   }
 
-  /** Throws unless the collector took it and its receipt counts; `taken` is done in between. */
-  async #send(seal: string, bytes: Buffer, taken: () => Promise<void> = async () => {}): Promise<void> {
+  /** Throws unless the collector took it; then a text says why its receipt does not count. */
+  async #send(seal: string, bytes: Buffer): Promise<string | null> {
     const { config, dialer, contact } = this.#options
     const answer = await dialer.fetchBytes(this.#url, 'sink', {
       method: 'POST',
@@ -143,10 +147,9 @@ export class Forwarder {
       const why = typeof said.message === 'string' ? said.message : 'no reason given'
       throw new Error(`the collector answered ${answer.status}: ${why}`)
     }
-    await taken()
-    const problem =
-      typeof said.receipt === 'string' ? await contact.hear(said.receipt, sealIdOf(seal)) : 'there is no receipt in it'
-    if (problem !== null) throw new Error(`the answer of the collector does not count: ${problem}`)
+    return typeof said.receipt === 'string'
+      ? await contact.hear(said.receipt, sealIdOf(seal))
+      : 'there is no receipt in it'
   }
 
   /** Read for each request: whoever renews the token replaces the file. */

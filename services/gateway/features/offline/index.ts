@@ -61,7 +61,7 @@ export interface OfflineOptions {
   readonly ledgers: Ledgers
   /** The key of `auditCheckpointKey`, as it is now. */
   readonly signer: () => Promise<Signer>
-  readonly dialer: Dialer
+  readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log

@@ -1,0 +1,363 @@
+import assert from 'node:assert/strict'
+import { appendFileSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { systemIds, TestClock } from '@plat/core'
+import type { Dialer } from '@plat/http'
+import { ephemeralSigner } from '@plat/keys'
+import {
+  NO_RECORD,
+  openLedger,
+  readSegment,
+  type SegmentReceipt,
+  sealIdOf,
+  signSegmentReceipt,
+  verifyLedger,
+} from '@plat/ledger'
+import { silentLog } from '@plat/process'
+import { until } from '@plat/testkit/until'
+import { staticSource } from '@plat/tokens'
+import { folder } from '../../testing/started.ts'
+import { Contact } from './contact.ts'
+import { Forwarder } from './forwarder.ts'
+import { Sealer, type SealerOptions } from './sealer.ts'
+import { Spool } from './spool.ts'
+
+const [edgeKey, hubKey] = [ephemeralSigner(), ephemeralSigner()]
+
+/** A ledger on a clock that stands, and a spool over it that can be opened again. */
+async function ground(t: TestContext) {
+  const dir = await folder(t)
+  const clock = new TestClock()
+  const path = join(dir, 'audit.jsonl')
+  const spoolDir = join(dir, 'spool')
+  const ledger = await openLedger({ path, tenant: '', replica: 'test', clock, ids: systemIds(clock) })
+  t.after(() => ledger.close())
+  const ledgerId: string = JSON.parse(readFileSync(path, 'utf8').trim()).rec.ledgerId
+  const lines = () => readFileSync(path, 'utf8').trimEnd().split('\n')
+  const hashOf = (seq: number): string => (seq < 0 ? NO_RECORD.hash : JSON.parse(lines()[seq] ?? '').hash)
+  const write = async (count: number) => {
+    for (let index = 0; index < count; index++) await ledger.append({ kind: 'alert', reason: 'x'.repeat(500) })
+  }
+  const open = async (more: Partial<SealerOptions> & { maxBytes?: number; edge?: string } = {}) => {
+    const { maxBytes = 1e9, edge = 'north', ...own } = more
+    const spool = await Spool.open({ dir: spoolDir, edge, ledgerId, maxBytes, log: silentLog })
+    const sealer = new Sealer({
+      spool,
+      ledgerPath: path,
+      ledgerId,
+      edge,
+      head: () => ledger.head(),
+      signer: async () => edgeKey,
+      maxRecords: 10,
+      intervalMs: 60_000,
+      dropsForwarded: false,
+      clock,
+      ...own,
+    })
+    const sealAll = async () => {
+      while (await sealer.seal(0));
+    }
+    const contact = new Contact({
+      edge,
+      ledgerId,
+      keys: staticSource([hubKey.publicKey]),
+      spool,
+      hashOf: (seq) => sealer.hashOf(seq),
+      clock,
+      log: silentLog,
+    })
+    return { spool, sealer, sealAll, contact }
+  }
+  const receipt = (upTo: number, change: Partial<SegmentReceipt> = {}, key = hubKey) =>
+    signSegmentReceipt(key, {
+      collector: 'hub',
+      edge: 'north',
+      ledgerId,
+      upTo,
+      head: hashOf(upTo),
+      seal: 'none',
+      at: new Date(clock.now()).toISOString(),
+      ...change,
+    })
+  const segments = () => readdirSync(spoolDir).filter((name) => name.endsWith('.segment'))
+  return { clock, ledger, ledgerId, path, spoolDir, lines, write, open, receipt, segments }
+}
+
+/** What the segments of a spool hold, one after the other. */
+function held(spoolDir: string): string {
+  const names = readdirSync(spoolDir).filter((name) => name.endsWith('.segment'))
+  return names.toSorted().reduce((text, name) => {
+    const segment = readSegment(readFileSync(join(spoolDir, name)))
+    assert.ok(typeof segment !== 'string' && segment.statement.isSignedBy(staticSource([edgeKey.publicKey])))
+    return text + segment.lines.toString()
+  }, '')
+}
+
+test('a segment is sealed when it is full, or when its first record has waited for the interval, and not before', async (t) => {
+  // Shows D3.offline.sealIntervalSeconds, D3.offline.segmentMaxRecords.
+  const { clock, write, open, segments, spoolDir, lines } = await ground(t)
+  const { spool, sealAll } = await open()
+  await write(8)
+  await sealAll()
+  assert.deepEqual(segments(), [])
+  await write(1)
+  await sealAll()
+  assert.deepEqual(segments(), ['north-0000000000000000.segment'])
+  assert.equal(spool.sealed.seq, 9)
+  await write(25)
+  await sealAll()
+  assert.equal(spool.sealed.seq, 29)
+  await clock.advance(59_999)
+  await sealAll()
+  assert.equal(spool.sealed.seq, 29)
+  await clock.advance(1)
+  await sealAll()
+  assert.equal(spool.sealed.seq, 34)
+  assert.equal(
+    held(spoolDir),
+    lines()
+      .map((line) => `${line}\n`)
+      .join(''),
+  )
+})
+
+test('a full spool stays within its bytes, holds what it holds, and goes on when there is room', async (t) => {
+  // Shows D3.offline.spoolMaxBytes.
+  const { write, open, receipt, spoolDir } = await ground(t)
+  const { spool, sealer, sealAll, contact } = await open({ maxBytes: 30_000 })
+  await write(100)
+  await sealAll()
+  const { seq } = spool.sealed
+  assert.ok(sealer.full && seq > 9 && seq < 60, String(seq))
+  assert.ok(readdirSync(spoolDir).reduce((sum, name) => sum + statSync(join(spoolDir, name)).size, 0) <= 30_000)
+  await sealAll()
+  assert.equal(spool.sealed.seq, seq)
+  assert.equal(await contact.hear(await receipt(seq), null), null)
+  assert.equal(spool.bytes, 0)
+  await sealAll()
+  assert.ok(spool.sealed.seq > seq)
+})
+
+test('dropOldestForwarded drops what a collector was given, the oldest first, and nothing else', async (t) => {
+  // Shows D3.offline.fullPolicy.
+  const { write, open, segments } = await ground(t)
+  const { spool, sealer, sealAll } = await open({ maxBytes: 30_000, dropsForwarded: true })
+  await write(100)
+  await sealAll()
+  const { seq } = spool.sealed
+  assert.ok(sealer.full, 'nothing was forwarded: nothing is dropped')
+  await spool.forwarded(9)
+  await sealAll()
+  assert.ok(spool.sealed.seq > seq && sealer.full)
+  assert.ok(
+    !segments().includes('north-0000000000000000.segment') && segments().includes('north-0000000000000010.segment'),
+  )
+  assert.equal(spool.progress.acked, -1)
+  // A restart knows what it dropped.
+  const again = await open({ maxBytes: 30_000, dropsForwarded: true })
+  assert.equal(again.spool.sealed.seq, spool.sealed.seq)
+})
+
+test('a spool is what the ledger says: whatever is torn, gone or foreign in it is sealed anew', async (t) => {
+  const { write, open, receipt, segments, spoolDir, lines } = await ground(t)
+  const first = await open()
+  await write(49)
+  await first.sealAll()
+  assert.equal(await first.contact.hear(await receipt(9), null), null)
+  const [second = '', third = ''] = segments().toSorted()
+  appendFileSync(join(spoolDir, third), 'more')
+  appendFileSync(join(spoolDir, `${second}.tmp`), 'half')
+  const { spool, sealAll } = await open()
+  assert.deepEqual([spool.sealed.seq, segments()], [19, [second]])
+  await sealAll()
+  const rest = `${lines().slice(10).join('\n')}\n`
+  assert.equal(held(spoolDir), rest)
+  const [gone] = spool.waiting()
+  assert.ok(gone !== undefined)
+  rmSync(gone.path)
+  assert.equal(await spool.read(gone), null)
+  await sealAll()
+  assert.equal(held(spoolDir), rest)
+  await assert.rejects(
+    Spool.open({ dir: spoolDir, edge: 'north', ledgerId: 'another', maxBytes: 1e9, log: silentLog }),
+    /is the spool of ledger .*, and this one is another: move it away/,
+  )
+})
+
+test('a receipt counts when it is for this ledger, as it stands, from a known collector, and answers what was asked', async (t) => {
+  // Shows D3.offline.collectorKeyFiles.
+  const { clock, write, open, receipt, segments } = await ground(t)
+  const { spool, sealAll, contact } = await open()
+  await write(49)
+  await sealAll()
+  const silent = contact.silence
+  const wrong: readonly (readonly [string | Promise<string>, string | null, RegExp])[] = [
+    ['no receipt', null, /no receipt/],
+    [receipt(19, { edge: 'south' }), null, /another ledger/],
+    [receipt(19, { ledgerId: 'other' }), null, /another ledger/],
+    [receipt(19, {}, ephemeralSigner()), null, /not signed by a key of offline.collectorKeyFiles/],
+    [receipt(19, { head: 'a'.repeat(64) }), null, /the collector has another record 19/],
+    [receipt(19, { seal: 'old' }), 'new', /answers another seal/],
+    [receipt(19, { upTo: 500 }), null, /another record 500/],
+  ]
+  for (const [text, sealId, why] of wrong) assert.match((await contact.hear(await text, sealId)) ?? '', why)
+  assert.deepEqual([spool.progress.acked, segments().length, contact.silence], [-1, 5, silent])
+  assert.equal(await contact.hear(await receipt(19), null), null)
+  assert.deepEqual([spool.progress.acked, segments().length, contact.silence], [19, 3, 0])
+  // An old one that is carried here late changes nothing; how old it is counts.
+  const late = await receipt(9)
+  await clock.advance(5000)
+  assert.equal(await contact.hear(late, null), null)
+  assert.deepEqual([spool.progress.acked, segments().length, contact.silence], [19, 3, 5000])
+  // So does a restart.
+  await clock.advance(1000)
+  assert.equal((await open()).contact.silence, 6000)
+})
+
+/** A collector that has records up to `upTo`, takes what comes, and is there or not. */
+function collector({ ledgerId }: { ledgerId: string }, receipt: Awaited<ReturnType<typeof ground>>['receipt']) {
+  const state = { upTo: -1, there: true, counts: true, requests: 0 }
+  const got: [from: number, to: number][] = []
+  const fetchBytes: Dialer['fetchBytes'] = async (url, _purpose, { body, headers }) => {
+    state.requests++
+    if (!state.there) throw new Error('nobody there')
+    assert.equal(String(url), 'https://hub.example/v1/audit/segments')
+    assert.equal(headers?.['content-type'], 'application/vnd.plat.segment')
+    const bytes = Buffer.from(body ?? '')
+    const segment = readSegment(bytes)
+    assert.ok(typeof segment !== 'string')
+    const { from, to } = segment.seal
+    if (to >= from) {
+      if (from > state.upTo + 1) return { status: 409, headers: {}, bytes: Buffer.from('{"message":"gap"}') }
+      got.push([from, to])
+      state.upTo = Math.max(state.upTo, to)
+    }
+    const seal = sealIdOf(bytes.toString('latin1', 0, bytes.indexOf('\n')))
+    const text = await receipt(state.upTo, { seal, ledgerId }, state.counts ? hubKey : edgeKey)
+    return { status: 200, headers: {}, bytes: Buffer.from(JSON.stringify({ receipt: text })) }
+  }
+  return { state, got, fetchBytes }
+}
+
+async function forwarding(t: TestContext) {
+  const own = await ground(t)
+  const opened = await own.open()
+  const { state, got, fetchBytes } = collector(own, own.receipt)
+  const seconds = { intervalSeconds: 10, maxBackoffSeconds: 300, timeoutSeconds: 30 }
+  let failures = 0
+  const forwarder = new Forwarder({
+    config: { url: 'https://hub.example/', tokenFile: '', caFile: '', ...seconds },
+    edge: 'north',
+    ledgerId: own.ledgerId,
+    spool: opened.spool,
+    contact: opened.contact,
+    signer: async () => edgeKey,
+    dialer: { fetchBytes },
+    clock: own.clock,
+    ids: { uuid: () => '', random: () => new Uint8Array([0]) },
+    log: silentLog,
+    onError: () => failures++,
+  })
+  t.after(() => forwarder.close())
+  return { ...own, ...opened, state, got, forwarder, failures: () => failures }
+}
+
+test('an edge asks how far the collector is, sends what it lacks in order, and asks again each interval', async (t) => {
+  // Shows D3.offline.forward.intervalSeconds.
+  const { clock, write, sealAll, spool, state, got, forwarder } = await forwarding(t)
+  await write(29)
+  await sealAll()
+  forwarder.start()
+  await until(() => spool.progress.acked === 29, 'the receipts')
+  await until(() => spool.bytes === 0, 'room')
+  assert.deepEqual(
+    [got, state.requests],
+    [
+      [
+        [0, 9],
+        [10, 19],
+        [20, 29],
+      ],
+      4,
+    ],
+  )
+  await until(
+    () => state.requests === 5,
+    'the next question',
+    () => clock.advance(1000),
+  )
+})
+
+test('a collector that lost what it had gets it again, from the ledger', async (t) => {
+  const { clock, write, sealAll, spool, state, got, forwarder } = await forwarding(t)
+  await write(39)
+  await sealAll()
+  forwarder.start()
+  await until(() => spool.progress.acked === 39, 'the receipts')
+  state.upTo = 14
+  await until(
+    () => spool.progress.acked === 14,
+    'the loss to be seen',
+    () => clock.advance(10_000),
+  )
+  const turn = async () => {
+    await clock.advance(10_000)
+    await sealAll()
+  }
+  await until(() => spool.progress.acked === 39, 'the receipts again', turn)
+  assert.deepEqual(got.slice(4), [
+    [15, 24],
+    [25, 34],
+    [35, 39],
+  ])
+})
+
+test('pauses double up to the longest while nobody is there, and end with the first round that succeeds', async (t) => {
+  // Shows D3.offline.forward.maxBackoffSeconds.
+  const { clock, state, forwarder, failures } = await forwarding(t)
+  state.there = false
+  const started = clock.monotonic()
+  const at: number[] = []
+  forwarder.start()
+  while (at.length < 7) {
+    await until(
+      () => failures() > at.length,
+      'a failure',
+      () => clock.advance(5000),
+    )
+    at.push(Math.round((clock.monotonic() - started) / 1000))
+  }
+  const pauses = at.slice(1).map((second, index) => second - (at[index] ?? 0))
+  for (const [index, expected] of [20, 40, 80, 160, 300, 300].entries()) {
+    // The clock is moved by five seconds, and once more while a round is under way.
+    assert.ok(Math.abs((pauses[index] ?? 0) - expected) <= 10, `${pauses}`)
+  }
+})
+
+test('what was taken without a receipt that counts is not sent again, and not freed', async (t) => {
+  const { clock, write, sealAll, spool, state, got, forwarder, failures } = await forwarding(t)
+  state.counts = false
+  await write(29)
+  await sealAll()
+  forwarder.start()
+  await until(() => failures() === 1, 'the end of the round')
+  assert.deepEqual([got.length, spool.progress.forwarded, spool.progress.acked, spool.waiting().length], [3, 29, -1, 0])
+  state.counts = true
+  await until(
+    () => spool.progress.acked === 29,
+    'a receipt that counts',
+    () => clock.advance(1000),
+  )
+  assert.equal(got.length, 3)
+  await until(() => spool.bytes === 0, 'room')
+})
+
+test('what the edge sealed is a ledger that verifies', async (t) => {
+  const { path, write, open, spoolDir } = await ground(t)
+  const { sealAll } = await open()
+  await write(99)
+  await sealAll()
+  assert.equal((await verifyLedger(path, { strict: true })).exitCode, 0)
+  assert.equal(held(spoolDir), readFileSync(path, 'utf8'))
+})

@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import type { TestIssuer } from '@plat/testkit/identity'
+import { freePort } from '@plat/testkit/local'
+import { policiesFile, testPolicy } from '@plat/testkit/policies'
+import type { Gateway } from '../../../gateway.ts'
+import { folder, started, TOKEN } from '../../../testing/started.ts'
+import { keyFiles } from '../../audit/testing/keys.ts'
+
+/** A gateway of the test, as far as it is looked at. */
+export interface Node {
+  readonly gateway: Gateway
+  readonly issuer: TestIssuer
+  /** The lines of its ledger that are complete. */
+  lines(): string[]
+  /** A series without labels, or with these. */
+  metric(name: string): Promise<number>
+  /** Calls a tool of `notes`, which is never there; answers the word of the error: `upstream_error` says that the call passed. */
+  call(tool: string): Promise<string>
+}
+
+/** An edge and its collector, which may be there or not. */
+export interface Ground {
+  readonly edgeDir: string
+  readonly hubDir: string
+  /** `offline` and what it needs, laid under `own` and `offline`. */
+  edge(offline?: object, own?: object): Promise<Node>
+  /** The collector, on the same port each time. */
+  hub(collector?: object, own?: object): Promise<Node>
+  /** The ledger of the edge as the collector stored it. */
+  stored(): string[]
+}
+
+/** Rules: `ask…` needs an approval, everything else is allowed. */
+const POLICIES = policiesFile([
+  testPolicy({
+    rules: [
+      { name: 'all', action: 'allow' },
+      { name: 'ask', action: 'require_approval', match: { tools: ['ask*'] } },
+    ],
+  }),
+])
+
+/** Keys, folders and a port for the collector; nothing runs yet. */
+export async function ground(t: TestContext): Promise<Ground> {
+  // Before the folders go: an edge writes as long as it lives.
+  const running: Gateway[] = []
+  t.after(() => Promise.all(running.map((gateway) => gateway.drain())))
+  const start = async (dir: string, own: object): Promise<Node> => {
+    const { gateway, ...node } = await startNode(t, dir, own)
+    running.push(gateway)
+    return { gateway, ...node }
+  }
+  const [edgeDir, hubDir] = [await folder(t), await folder(t)]
+  const [edgeKey, hubKey] = [await keyFiles(t), await keyFiles(t)]
+  const port = await freePort()
+  const policyFile = join(edgeDir, 'policies.json')
+  const tokenFile = join(edgeDir, 'token')
+  await Promise.all([writeFile(policyFile, POLICIES), writeFile(tokenFile, `${TOKEN}\n`)])
+  const seconds = { intervalSeconds: 1, maxBackoffSeconds: 1, timeoutSeconds: 5 }
+  return {
+    edgeDir,
+    hubDir,
+    edge(offline = {}, own = {}) {
+      const block = {
+        enabled: true,
+        edgeId: 'north',
+        sealIntervalSeconds: 1,
+        collectorKeyFiles: [hubKey.pub],
+        forward: { url: `http://127.0.0.1:${port}`, tokenFile, ...seconds },
+        disconnectedAfterSeconds: 2,
+        ...offline,
+      }
+      const least = { policyFile, auditCheckpointKey: edgeKey.uri, approvalTimeoutSeconds: 1 }
+      return start(edgeDir, { ...least, offline: block, ...own })
+    },
+    hub(collector = {}, own = {}) {
+      const edges = [{ id: 'north', publicKeyFiles: [edgeKey.pub] }]
+      const auditCollector = { enabled: true, id: 'hub', edges, ...collector }
+      return start(hubDir, { listen: `127.0.0.1:${port}`, auditCheckpointKey: hubKey.uri, auditCollector, ...own })
+    },
+    stored: () => completeLines(join(hubDir, 'audit.jsonl.edges', 'north', 'ledger.jsonl')),
+  }
+}
+
+async function startNode(t: TestContext, dir: string, own: object): Promise<Node> {
+  const auditPath = join(dir, 'audit.jsonl')
+  const { gateway, issuer } = await started(t, { auditPath, ...own }, true)
+  return {
+    gateway,
+    issuer,
+    lines: () => completeLines(auditPath),
+    async metric(name) {
+      const headers = { authorization: `Bearer ${TOKEN}` }
+      const text = await (await fetch(`${gateway.url}/metrics`, { headers })).text()
+      const value = text.split('\n').find((line) => line.startsWith(`${name} `))
+      return value === undefined ? Number.NaN : Number(value.slice(name.length + 1))
+    },
+    call: (tool) => call(gateway.url, issuer.token({ scope: 'tools:notes' }), tool),
+  }
+}
+
+async function call(url: string, token: string, name: string): Promise<string> {
+  const response = await fetch(`${url}/mcp/notes`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${token}`,
+      accept: 'application/json, text/event-stream',
+      'content-type': 'application/json',
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: {} } }),
+  })
+  const { error } = JSON.parse(await response.text())
+  assert.equal(typeof error?.data?.error, 'string')
+  return error.data.error
+}
+
+/** Lines that have their end; none while there is no file. */
+function completeLines(path: string): string[] {
+  try {
+    return readFileSync(path, 'utf8').split('\n').slice(0, -1)
+  } catch {
+    return []
+  }
+}
