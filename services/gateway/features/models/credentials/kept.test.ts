@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { TestClock } from '@plat/core'
+import { type Log, silentLog } from '@plat/process'
+import type { Lent } from './cloud.ts'
+import { Kept } from './kept.ts'
+
+const MINUTE = 60_000
+
+/** A credential that lasts an hour, from a cloud that may be down. */
+function ground(lasts: number | null = 60 * MINUTE) {
+  const clock = new TestClock()
+  const told: object[] = []
+  const log: Log = { ...silentLog, error: (fields) => void told.push(fields) }
+  const cloud = { fetched: 0, down: false }
+  const fetch = async (): Promise<Lent<string>> => {
+    cloud.fetched++
+    if (cloud.down) throw new Error('the cloud is down')
+    return { value: `token-${cloud.fetched}`, expiresAt: lasts === null ? null : clock.now() + lasts }
+  }
+  const kept = new Kept<string>({ name: 'cloud', clock, log, fetch })
+  return { clock, told, cloud, kept }
+}
+
+test('it is asked for once, however often it is wanted, and anew before it runs out', async () => {
+  const { clock, cloud, kept } = ground()
+  assert.equal(kept.current, null)
+  await Promise.all([kept.start(), kept.start()])
+  await kept.start()
+  assert.deepEqual([kept.current, cloud.fetched], ['token-1', 1])
+  await clock.advance(54 * MINUTE)
+  assert.equal(kept.current, 'token-1')
+  await clock.advance(2 * MINUTE)
+  assert.deepEqual([kept.current, cloud.fetched], ['token-2', 2])
+  kept.close()
+  await clock.advance(600 * MINUTE)
+  assert.deepEqual([kept.current, cloud.fetched], [null, 2])
+})
+
+test('while its cloud is down the last one is shown until it has run out, and then none', async () => {
+  const { clock, cloud, kept, told } = ground()
+  await kept.start()
+  cloud.down = true
+  await clock.advance(59 * MINUTE)
+  assert.equal(kept.current, 'token-1')
+  assert.ok(cloud.fetched > 3, 'it is asked for again and again')
+  await clock.advance(MINUTE)
+  assert.equal(kept.current, null)
+  const before = cloud.fetched
+  await clock.advance(10 * MINUTE)
+  assert.ok(cloud.fetched - before <= 10, 'no more often than once a minute')
+  cloud.down = false
+  await clock.advance(MINUTE)
+  assert.match(kept.current ?? '', /^token-/)
+  assert.deepEqual(told[0], { source: 'cloud', error: 'the cloud is down' })
+})
+
+test('a start that fails is over all the same, and tried again soon', async () => {
+  const { clock, cloud, kept } = ground()
+  cloud.down = true
+  await kept.start()
+  assert.equal(kept.current, null)
+  cloud.down = false
+  await clock.advance(1000)
+  assert.equal(kept.current, 'token-2')
+})
+
+test('what never runs out is asked for once, and what runs out soon not all the time', async () => {
+  const forever = ground(null)
+  await forever.kept.start()
+  await forever.clock.advance(6000 * MINUTE)
+  assert.deepEqual([forever.kept.current, forever.cloud.fetched], ['token-1', 1])
+  const short = ground(15_000)
+  await short.kept.start()
+  await short.clock.advance(MINUTE)
+  assert.ok(short.cloud.fetched <= 10, String(short.cloud.fetched))
+})
