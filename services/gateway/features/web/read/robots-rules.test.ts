@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { parseRobots } from './robots-rules.ts'
+
+const allows = (text: string, path: string, product = 'plat-web') => parseRobots(text, product).allows(path)
+
+test('the group of the name counts, and the one for everybody only where there is none', () => {
+  const text = 'User-Agent: Other\nUser-agent: PLAT-WEB/1.0\nDisallow: /a\n\nuser-agent: *\ndisallow: /b # not here\n'
+  assert.deepEqual([allows(text, '/a'), allows(text, '/b')], [false, true])
+  assert.deepEqual([allows(text, '/a', 'other'), allows(text, '/b', 'other')], [false, true])
+  assert.deepEqual([allows(text, '/a', 'third'), allows(text, '/b', 'third')], [true, false])
+  const twice = 'User-agent: plat-web\nDisallow: /a\nUser-agent: x\nDisallow: /\nUser-agent: plat-web\nDisallow: /b'
+  assert.deepEqual([allows(twice, '/a'), allows(twice, '/b'), allows(twice, '/c')], [false, false, true])
+  assert.ok(allows('User-agent: plat-web\nDisallow:\nUser-agent: *\nDisallow: /', '/a'))
+})
+
+test('the longest rule decides, and of two as long the one that allows', () => {
+  const rules = (...lines: string[]) => `User-agent: *\r\n${lines.join('\r\n')}`
+  assert.ok(allows(rules('Disallow: /a', 'Allow: /a/b'), '/a/b/c'))
+  assert.ok(!allows(rules('Allow: /a', 'Disallow: /a/b'), '/a/b/c'))
+  assert.ok(allows(rules('Disallow: /a', 'Allow: /a'), '/a'))
+  assert.ok(!allows(rules('Disallow: /*.php$'), '/x/y.php'))
+  assert.ok(allows(rules('Disallow: /*.php$'), '/x/y.php?a'))
+  assert.ok(!allows(rules('Disallow: *secret'), '/a/secret/b'))
+  assert.ok(!allows(rules('Disallow: /?q='), '/?q=1'))
+  assert.ok(allows(rules('Disallow: /'), '/robots.txt'))
+})
+
+test('percent-encoding in any spelling is one path', () => {
+  assert.ok(!allows('User-agent: *\nDisallow: /caf\u00e9', '/caf%c3%a9'))
+  assert.ok(!allows('User-agent: *\nDisallow: /%7ejoe', '/~joe'))
+  assert.ok(!allows('User-agent: *\nDisallow: /a%2Fb', '/a%2fb'))
+  assert.ok(allows('User-agent: *\nDisallow: /a%2Fb', '/a/b'))
+})
+
+test('a site with more rules than are kept forbids everything', () => {
+  const many = `User-agent: *\n${'Allow: /a\n'.repeat(5_001)}`
+  assert.ok(!allows(many, '/a'))
+})
+
+test('no text breaks the reader, and a rule that forbids a beginning forbids all that begins so', () => {
+  const path = fc.webPath().map((text) => (text.startsWith('/') ? text : `/${text}`))
+  fc.assert(fc.property(fc.string({ unit: 'binary' }), path, (text, asked) => typeof allows(text, asked) === 'boolean'))
+  fc.assert(
+    fc.property(path, path, (forbidden, rest) => {
+      fc.pre(!/[*$]/.test(forbidden) && forbidden + rest !== '/robots.txt')
+      assert.ok(!allows(`User-agent: *\nDisallow: ${forbidden}`, forbidden + rest))
+    }),
+  )
+})

@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import type { IncomingMessage } from 'node:http'
+import { createServer } from 'node:https'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { systemClock, TestClock } from '@plat/core'
+import { createAuthority } from '@plat/testkit/authority'
+import { closed, listening } from '@plat/testkit/local'
+import { keyOf } from '../../testing/certified.ts'
+import { folder } from '../../testing/started.ts'
+import { webGround } from './testing/ground.ts'
+
+interface Question {
+  readonly method: string | undefined
+  readonly path: string | undefined
+  readonly headers: IncomingMessage['headers']
+  readonly body: string
+}
+
+/** A backend over TLS of its own authority, which answers as `answer` says. */
+async function backend(t: TestContext, answer: (question: Question) => object | string | number) {
+  const authority = await createAuthority({ name: 'search', now: systemClock.now() })
+  const leaf = await authority.issue({ name: 'localhost', dnsNames: ['localhost'] })
+  const asked: Question[] = []
+  const server = createServer({ cert: leaf.pem, key: keyOf(leaf) }, async (request, response) => {
+    const { method, url: path, headers } = request
+    const question = { method, path, headers, body: (await request.toArray()).join('') }
+    asked.push(question)
+    const said = answer(question)
+    if (typeof said === 'number') response.writeHead(said).end('words of the backend')
+    else response.end(typeof said === 'string' ? said : JSON.stringify(said))
+  })
+  t.after(() => closed(server))
+  const port = await listening(server)
+  const dir = await folder(t)
+  const caFile = join(dir, 'ca.pem')
+  await writeFile(caFile, authority.pem)
+  return { url: `https://localhost:${port}`, caFile, asked, dir }
+}
+
+const results = (urls: readonly string[]) =>
+  urls.map((url, at) => ({ url, title: `t${at}`, content: `c${at}`, score: 1 }))
+
+const answerIn = (told: readonly string[] | string) => JSON.parse(told[0] ?? '')
+
+test('SearXNG is asked for JSON, and what the caller may not read is not shown', async (t) => {
+  // Shows D3.web.search.backend, D3.web.search.url, D3.web.search.caFile and D3.web.search.maxResults.
+  const urls = [
+    'https://a.example/1',
+    'https://secret.example/2',
+    'ftp://a.example/3',
+    'no URL',
+    'https://b.a.example/4?q=1',
+    'https://a.example/5',
+  ]
+  const { url, caFile, asked } = await backend(t, () => ({ results: results(urls), number_of_results: 6 }))
+  const search = { backend: 'searxng', url: `${url}/under/`, caFile, maxResults: 2 }
+  const ground = await webGround(t, {
+    config: { allowedPorts: [80, 443], deniedDomains: ['secret.example'], search, allowedCIDRs: [] },
+  })
+  assert.deepEqual(ground.tools(), ['web_fetch', 'web_search'])
+  assert.deepEqual(answerIn(await ground.call('web_search', { query: 'a & b' })), {
+    results: [
+      { title: 't0', url: urls[0], snippet: 'c0' },
+      { title: 't4', url: urls[4], snippet: 'c4' },
+    ],
+    leftOut: 3,
+  })
+  assert.equal(answerIn(await ground.call('web_search', { query: 'x', maxResults: 1 })).results.length, 1)
+  assert.match(String(await ground.call('web_search', { query: 'x', maxResults: 3 })), /^error: arguments\/maxResults/)
+  assert.deepEqual(
+    asked.map(({ method, path, body }) => [method, path, body]),
+    [
+      ['GET', '/under/search?q=a+%26+b&format=json', ''],
+      ['GET', '/under/search?q=x&format=json', ''],
+    ],
+  )
+  assert.deepEqual(ground.counted, ['web_search ok', 'web_search ok', 'web_search error'])
+})
+
+test('OpenSearch is asked for an index and its fields, with a header that is read anew', async (t) => {
+  // Shows D3.web.search.index, D3.web.search.fields, D3.web.search.urlField, D3.web.search.titleField, D3.web.search.snippetField
+  // and D3.web.search.authHeaderFile.
+  const sources = [
+    { link: { href: 'https://a.example/1' }, name: 'one', text: 'x'.repeat(3_000) },
+    { 'link.href': 'https://a.example/2', name: 7 },
+  ]
+  let taken = 'Basic first'
+  const { url, caFile, asked, dir } = await backend(t, ({ headers }) =>
+    headers.authorization === taken ? { hits: { hits: sources.map((_source) => ({ _source })) } } : 401,
+  )
+  const authHeaderFile = join(dir, 'auth')
+  const ground = await webGround(t, {
+    config: {
+      allowedPorts: [443],
+      search: {
+        backend: 'opensearch',
+        url,
+        caFile,
+        index: 'pages/2026',
+        fields: ['name^3', 'text'],
+        urlField: 'link.href',
+        titleField: 'name',
+        snippetField: 'text',
+        authHeaderFile,
+      },
+    },
+  })
+  const search = () => ground.call('web_search', { query: 'what' })
+  assert.match(String(await search()), /^upstream_credential: web\.search\.authHeaderFile cannot be read/)
+  await writeFile(authHeaderFile, 'Basic two\nlines')
+  assert.match(String(await search()), /^upstream_credential/)
+  assert.equal(asked.length, 0)
+  await writeFile(authHeaderFile, 'Basic first\n')
+  assert.deepEqual(answerIn(await search()), {
+    results: [
+      { title: 'one', url: 'https://a.example/1', snippet: 'x'.repeat(2_048) },
+      { title: '', url: 'https://a.example/2', snippet: '' },
+    ],
+    leftOut: 0,
+  })
+  const [{ method, path, body } = assert.fail()] = asked
+  assert.deepEqual([method, path], ['POST', '/pages%2F2026/_search'])
+  assert.deepEqual(JSON.parse(body), {
+    size: 10,
+    query: { multi_match: { query: 'what', fields: ['name^3', 'text'] } },
+    _source: ['link.href', 'name', 'text'],
+  })
+  taken = 'Basic second'
+  assert.match(String(await search()), /^upstream_credential: the search backend does not accept the gateway/)
+  await writeFile(authHeaderFile, 'Basic second')
+  assert.equal(answerIn(await search()).results.length, 2)
+})
+
+test('a backend that fails is told of in words that are not its own', async (t) => {
+  let answer: object | string | number = 500
+  const { url, caFile } = await backend(t, () => answer)
+  const config = { search: { backend: 'searxng', url, caFile } }
+  const ground = await webGround(t, { config })
+  const failed = (status: number) => `error: the search failed: its backend answered ${status} without results`
+  assert.equal(await ground.call('web_search', { query: 'x' }), failed(500))
+  for (const odd of ['words', '{"results":{}}', '{"results":[],"results":[]}', [], {}]) {
+    answer = odd
+    assert.equal(await ground.call('web_search', { query: 'x' }), failed(200), JSON.stringify(odd))
+  }
+  answer = { results: [null, 'x', {}, { url: 1 }] }
+  assert.deepEqual(answerIn(await ground.call('web_search', { query: 'x' })), { results: [], leftOut: 2 })
+  const stranger = await webGround(t, { config: { search: { ...config.search, caFile: '' } } })
+  assert.match(String(await stranger.call('web_search', { query: 'x' })), /certificate of its backend is not accepted/)
+})
+
+test('without a backend nobody is offered a search; without anything to read nobody is offered a tool', async (t) => {
+  // Shows D3.web.namespaces and D3.web.defaultAllow.
+  assert.deepEqual((await webGround(t)).tools(), ['web_fetch'])
+  const namespaces = { team: { allowedDomains: ['example.com'] }, other: { deniedDomains: ['example.com'] } }
+  const ground = await webGround(t, { config: { defaultAllow: false, namespaces } })
+  assert.deepEqual(ground.tools({ namespace: 'team' }), ['web_fetch'])
+  for (const namespace of ['other', 'default']) assert.deepEqual(ground.tools({ namespace }), [], namespace)
+  const own = await webGround(t, { config: { defaultAllow: false }, agentDomains: { allowedDomains: ['example.com'] } })
+  assert.deepEqual(own.tools(), ['web_fetch'])
+})
+
+test('a search has the time of a page', async (t) => {
+  // Shows D3.web.timeoutSeconds.
+  const clock = new TestClock()
+  const asked = Promise.withResolvers<void>()
+  const ground = await webGround(t, {
+    clock,
+    config: { timeoutSeconds: 7, search: { backend: 'searxng', url: 'http://search.example:1' } },
+    lookup: () => {
+      asked.resolve()
+      return new Promise(() => {})
+    },
+  })
+  const told = ground.call('web_search', { query: 'x' })
+  await asked.promise
+  await clock.advance(7_000)
+  assert.equal(await told, 'error: the search failed: its backend did not answer in time')
+})
