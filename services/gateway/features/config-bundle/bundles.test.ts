@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict'
+import { readdir, readFile, rm, symlink, unlink, writeFile } from 'node:fs/promises'
+import path from 'node:path'
+import { test } from 'node:test'
+import { ephemeralSigner } from '@plat/keys'
+import { systemFiles } from '@plat/state'
+import { type Ground, ground, type Texts } from './testing/ground.ts'
+
+/** What stands in the folder of bundles, as a reader sees it. */
+async function seen({ dir }: Ground): Promise<Texts> {
+  const names = (await readdir(dir, { recursive: true })).filter((name) => !name.startsWith('.'))
+  const texts: Record<string, string> = {}
+  for (const name of names.toSorted()) {
+    const text = await readFile(path.join(dir, name), 'utf8').catch(() => null)
+    if (text !== null) texts[name] = text
+  }
+  return texts
+}
+
+test('a bundle is put into force as a whole, recorded, and replaced as a whole by the next', async (t) => {
+  // Shows D3.configBundle.dir and D3.configBundle.trustedKeyFiles.
+  const g = await ground(t)
+  const { take, store } = await g.open()
+  assert.equal(g.revision(), 0)
+  const one = { 'policies.json': 'p1', 'upstreams.json': 'u1' }
+  assert.deepEqual(await take(g.bundle(1, one)), { kind: 'applied', issuer: 'ops', revision: 1 })
+  assert.deepEqual(await seen(g), one)
+  await take(g.bundle(2, { 'policies.json': 'p2', 'budgets.json': 'b2' }))
+  assert.deepEqual(await seen(g), { 'policies.json': 'p2', 'budgets.json': 'b2' })
+  assert.equal(g.revision(), 2)
+  assert.equal((await readdir(path.join(g.dir, '.revisions'))).length, 1)
+  const { id } = store.inForce ?? assert.fail()
+  assert.deepEqual(g.records.at(-1), { kind: 'config', bundle: 2, issuer: 'ops', id, source: 'push' })
+})
+
+test('files in folders are reached under their names', async (t) => {
+  const g = await ground(t)
+  const { take } = await g.open()
+  await take(g.bundle(1, { 'a/b/c.json': 'deep', 'a/d.json': 'near' }))
+  assert.equal(await readFile(path.join(g.dir, 'a/b/c.json'), 'utf8'), 'deep')
+  assert.equal(await readFile(path.join(g.dir, 'a/d.json'), 'utf8'), 'near')
+})
+
+test('a revision must follow the one in force; the same bundle again changes nothing', async (t) => {
+  const g = await ground(t)
+  const { verdict } = await g.open()
+  const five = g.bundle(5, { a: '5' })
+  assert.equal(await verdict(five), 'applied')
+  assert.equal(await verdict(five), 'unchanged')
+  assert.equal(await verdict(g.bundle(5, { a: 'other' })), 'revision')
+  assert.equal(await verdict(g.bundle(4, { a: '4' })), 'revision')
+  assert.deepEqual(await seen(g), { a: '5' })
+  assert.equal(await verdict(g.bundle(9, { a: '9' })), 'applied')
+  assert.deepEqual(g.refused, ['revision', 'revision'])
+  assert.equal(g.records.length, 2)
+})
+
+test('a restart keeps what is in force, and still refuses what is older', async (t) => {
+  // Shows D3.configBundle.statePath.
+  const g = await ground(t)
+  const five = g.bundle(5, { a: '5' })
+  await (await g.open()).take(five)
+  const { verdict, store } = await g.open()
+  assert.deepEqual([store.inForce?.revision, g.revision()], [5, 5])
+  assert.deepEqual(await seen(g), { a: '5' })
+  assert.equal(await verdict(g.bundle(4, { a: '4' })), 'revision')
+  assert.equal(await verdict(five), 'unchanged')
+})
+
+test('signatures of strangers, and too few of them, are refused', async (t) => {
+  // Shows D3.configBundle.signaturePolicy.
+  const pq = ephemeralSigner('ML-DSA-65')
+  const stranger = ephemeralSigner()
+  const verdictsOf = async (signaturePolicy: 'classical' | 'hybrid' | 'pq') => {
+    const g = await ground(t, { signaturePolicy, keys: [pq] })
+    const { verdict } = await g.open()
+    const kinds = [[stranger], [g.signer], [pq], [stranger, g.signer, pq]]
+    return Promise.all(kinds.map((signers, index) => verdict(g.bundle(index + 1, { a: 'x' }, {}, signers))))
+  }
+  assert.deepEqual(await verdictsOf('classical'), ['signature', 'applied', 'signature', 'applied'])
+  assert.deepEqual(await verdictsOf('pq'), ['signature', 'signature', 'applied', 'applied'])
+  assert.deepEqual(await verdictsOf('hybrid'), ['signature', 'signature', 'signature', 'applied'])
+})
+
+test('issuers are those of the configuration, any where there are none', async (t) => {
+  // Shows D3.configBundle.trustedIssuers.
+  const any = await (await ground(t)).open()
+  const g = await ground(t, { trustedIssuers: ['ops', 'security'] })
+  const { verdict } = await g.open()
+  assert.equal(await verdict(g.bundle(1, { a: 'x' }, { issuer: 'somebody' })), 'issuer')
+  assert.equal(await verdict(g.bundle(1, { a: 'x' }, { issuer: 'security' })), 'applied')
+  assert.equal(any.store.inForce, null)
+})
+
+test('a bundle that has expired is refused, one that is not valid yet waits, both with leeway', async (t) => {
+  // Shows D3.configBundle.leewaySeconds.
+  const g = await ground(t, { leewaySeconds: 60 })
+  const { verdict, take } = await g.open()
+  const now = Math.floor(g.clock.now() / 1000)
+  assert.equal(await verdict(g.bundle(1, { a: '1' }, { expiresAt: now - 61 })), 'time')
+  assert.equal(await verdict(g.bundle(2, { a: '2' }, { expiresAt: now - 59 })), 'applied')
+  const early = g.bundle(3, { a: '3' }, { notBefore: now + 100 })
+  assert.equal(await verdict(early), 'waits')
+  assert.equal(await verdict(g.bundle(3, { a: '3' }, { issuedAt: now + 61 })), 'waits')
+  await g.clock.advance(41_000)
+  assert.equal(await verdict(early), 'applied')
+  // What is in force does not expire.
+  const short = g.bundle(4, { a: '4' }, { expiresAt: now + 60 })
+  await take(short)
+  await g.clock.advance(600_000)
+  assert.equal(await verdict(short), 'unchanged')
+  assert.deepEqual(g.refused, ['time'])
+})
+
+test('a bundle with a file that the gateway would not take is refused with its words', async (t) => {
+  const problemsOf = (files: ReadonlyMap<string, Uint8Array>) => (files.has('bad') ? ['bad: is bad', 'bad: very'] : [])
+  const g = await ground(t, { options: { problemsOf } })
+  const { take } = await g.open()
+  await take(g.bundle(1, { good: '1' }))
+  const taken = await take(g.bundle(2, { good: '2', bad: 'x' }))
+  assert.deepEqual(taken, { kind: 'refused', reason: 'content', message: 'bad: is bad; bad: very' })
+  assert.deepEqual(await seen(g), { good: '1' })
+})
+
+test('what cannot be read is refused, and what is still being copied waits', async (t) => {
+  // Shows D3.configBundle.maxBytes and D3.limit.bundles.
+  const g = await ground(t, { maxBytes: 4096 })
+  const { verdict, take } = await g.open()
+  const whole = g.bundle(1, { a: '1' })
+  assert.equal((await take(whole.subarray(0, whole.length - 8), false)).kind, 'waits')
+  assert.equal(await verdict(whole.subarray(0, whole.length - 8)), 'malformed')
+  assert.equal(await verdict(g.bundle(1, { a: 'x'.repeat(10_000) })), 'size')
+  assert.equal(await verdict(Buffer.alloc(5000)), 'size')
+  assert.deepEqual(await seen(g), {})
+})
+
+test('what the ledger cannot record is not put into force', async (t) => {
+  const record = () => Promise.reject(new Error('the disk is full'))
+  const g = await ground(t, { options: { record } })
+  const { take, store } = await g.open()
+  await assert.rejects(take(g.bundle(1, { a: '1' })), /the disk is full/)
+  assert.deepEqual([store.inForce, await seen(g)], [null, {}])
+})
+
+test('while the state cannot be written nothing changes, and the bundle may come again', async (t) => {
+  const g = await ground(t)
+  let isFull = false
+  const replace: typeof systemFiles.replace = (file, bytes) => {
+    if (isFull) throw new Error('no space')
+    systemFiles.replace(file, bytes)
+  }
+  const { take } = await g.open({ files: { ...systemFiles, replace } })
+  await take(g.bundle(1, { a: '1' }))
+  isFull = true
+  const two = g.bundle(2, { a: '2' })
+  await assert.rejects(take(two), /no space/)
+  assert.deepEqual([await seen(g), g.revision()], [{ a: '1' }, 1])
+  isFull = false
+  assert.equal((await take(two)).kind, 'applied')
+  assert.deepEqual(await seen(g), { a: '2' })
+})
+
+test('bundles that come at the same time are put into force one after the other', async (t) => {
+  const g = await ground(t)
+  const { take } = await g.open()
+  const kinds = await Promise.all([3, 1, 7, 5].map((revision) => take(g.bundle(revision, { a: String(revision) }))))
+  assert.deepEqual(
+    kinds.map(({ kind }) => kind),
+    ['applied', 'refused', 'applied', 'refused'],
+  )
+  assert.deepEqual(await seen(g), { a: '7' })
+})
+
+test('a file that somebody changed is taken out of use at the start, and the same bundle heals it', async (t) => {
+  const g = await ground(t)
+  const one = g.bundle(1, { 'policies.json': 'good', other: 'x' })
+  await (await g.open()).take(one)
+  await writeFile(path.join(g.dir, 'policies.json'), 'evil')
+  const { store, verdict } = await g.open()
+  assert.equal(store.isPlaced, false)
+  assert.deepEqual(await seen(g), {})
+  assert.equal(await verdict(g.bundle(1, { 'policies.json': 'evil', other: 'x' })), 'revision')
+  assert.equal(await verdict(one), 'applied')
+  assert.deepEqual(await seen(g), { 'policies.json': 'good', other: 'x' })
+})
+
+test('links that lead elsewhere are put right at the start', async (t) => {
+  const g = await ground(t)
+  await (await g.open()).take(g.bundle(1, { a: '1' }))
+  await unlink(path.join(g.dir, '.current'))
+  await symlink('.revisions/0-elsewhere', path.join(g.dir, '.current'))
+  await g.open()
+  assert.deepEqual(await seen(g), { a: '1' })
+})
+
+test('a gateway whose state is gone or changed does not start: an older bundle would be taken', async (t) => {
+  const g = await ground(t)
+  await (await g.open()).take(g.bundle(1, { a: '1' }))
+  const state = await readFile(g.statePath, 'utf8')
+  await writeFile(g.statePath, state.replace('"revision":1', '"revision":"0"'))
+  await assert.rejects(g.open(), /configBundle\.statePath .*is not what was written there; put it back/)
+  await rm(g.statePath)
+  await assert.rejects(g.open(), /configBundle\.statePath .*missing, though .* holds a bundle; put it back/)
+})
+
+test('a folder that holds files of others is refused: they would be used as if they were signed', async (t) => {
+  const g = await ground(t)
+  await g.open()
+  await writeFile(path.join(g.dir, 'policies.json'), 'x')
+  await assert.rejects(g.open(), /configBundle\.dir .*holds policies\.json, which no bundle put there; take it away/)
+  await rm(path.join(g.dir, 'policies.json'))
+  await symlink('/etc/passwd', path.join(g.dir, 'policies.json'))
+  await assert.rejects(g.open(), /holds policies\.json/)
+})

@@ -1,0 +1,119 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import type { TestContext } from 'node:test'
+import { type BundleContent, type SignaturePolicy, writeBundle } from '@plat/bundle'
+import { TestClock } from '@plat/core'
+import { ephemeralSigner, type LocalSigner } from '@plat/keys'
+import { silentLog } from '@plat/process'
+import { Bundles, type BundlesOptions, type RefusalReason, type Source, type Taken } from '../bundles.ts'
+import { BundleStore, type StoreOptions } from '../store.ts'
+
+/** Files by name. */
+export type Texts = Readonly<Record<string, string>>
+
+/** What is said of a bundle in a test, laid over what is right. */
+export type Saying = Partial<BundleContent['statement']>
+
+export interface Ground {
+  readonly dir: string
+  readonly statePath: string
+  readonly clock: TestClock
+  readonly signer: LocalSigner
+  readonly records: object[]
+  readonly refused: RefusalReason[]
+  /** The gauge of the revision. */
+  revision(): number
+  bundle(revision: number, texts: Texts, saying?: Saying, signers?: readonly LocalSigner[]): Buffer
+  /** Opens folder and state as a gateway that starts does. */
+  open(own?: Partial<StoreOptions>): Promise<Opened>
+}
+
+export interface Opened {
+  readonly store: BundleStore
+  readonly bundles: Bundles
+  take(bytes: Uint8Array, isWhole?: boolean, source?: Source): Promise<Taken>
+  /** Why a bundle is refused; otherwise what becomes of it. */
+  verdict(bytes: Uint8Array): Promise<string>
+}
+
+export interface GroundSetup {
+  readonly trustedIssuers?: readonly string[]
+  readonly signaturePolicy?: SignaturePolicy
+  /** Trusted beside the ground's own. */
+  readonly keys?: readonly LocalSigner[]
+  readonly maxBytes?: number
+  readonly leewaySeconds?: number
+  readonly options?: Partial<BundlesOptions>
+}
+
+/** A folder for bundles, a key that is trusted, and a clock. */
+export async function ground(
+  t: TestContext,
+  {
+    trustedIssuers = [],
+    signaturePolicy = 'classical',
+    keys = [],
+    maxBytes = 1024 * 1024,
+    leewaySeconds = 60,
+    options,
+  }: GroundSetup = {},
+): Promise<Ground> {
+  const root = await mkdtemp(path.join(tmpdir(), 'plat-'))
+  t.after(() => rm(root, { recursive: true }))
+  const dir = path.join(root, 'live')
+  const statePath = path.join(root, 'state.json')
+  const clock = new TestClock()
+  const signer = ephemeralSigner()
+  const records: object[] = []
+  const refused: RefusalReason[] = []
+  let revision = -1
+  return {
+    dir,
+    statePath,
+    clock,
+    signer,
+    records,
+    refused,
+    revision: () => revision,
+    bundle(number, texts, saying = {}, signers = [signer]) {
+      const issuedAt = Math.floor(clock.now() / 1000)
+      const statement = { issuer: 'ops', revision: number, issuedAt, notBefore: null, expiresAt: null, ...saying }
+      return writeBundle({ statement, files: filesOf(texts) }, signers)
+    },
+    async open(own = {}) {
+      const store = await BundleStore.open({ dir, statePath, log: silentLog, ...own })
+      const bundles = new Bundles({
+        config: { trustedIssuers, signaturePolicy, maxBytes, leewaySeconds },
+        store,
+        keys: { find: (kid) => [signer, ...keys].find((one) => one.kid === kid)?.publicKey ?? null },
+        problemsOf: () => [],
+        record: async (rec) => void records.push(rec),
+        clock,
+        log: silentLog,
+        metrics: {
+          revision: (value) => {
+            revision = value
+          },
+          applied() {},
+          refused: (reason) => void refused.push(reason),
+        },
+        ...options,
+      })
+      const take: Opened['take'] = (bytes, isWhole = true, source = 'push') => bundles.take({ bytes, source, isWhole })
+      return {
+        store,
+        bundles,
+        take,
+        async verdict(bytes) {
+          const taken = await take(bytes)
+          return taken.kind === 'refused' ? taken.reason : taken.kind
+        },
+      }
+    },
+  }
+}
+
+export function filesOf(texts: Texts): BundleContent['files'] {
+  return Object.entries(texts).map(([name, text]) => ({ name, bytes: Buffer.from(text) }))
+}
