@@ -145,7 +145,10 @@ class Told implements AgentExecutor {
       await new Promise<void>((resolve) => this.#waiting.set(taskId, resolve))
       return status(TaskState.TASK_STATE_CANCELED)
     }
-    for (const [index, part] of said.replace(/^work /, '').split('|').entries())
+    for (const [index, part] of said
+      .replace(/^work /, '')
+      .split('|')
+      .entries())
       bus.publish(
         AgentEvent.artifactUpdate({
           taskId,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startTestAgent } from '@plat/testkit/a2a-agent'
-import { a2aGround, type Posted, rpc, saying } from './testing/ground.ts'
+import { a2aGround, type Posted, rpc, STRANGER, saying } from './testing/ground.ts'
 
 const codeOf = ({ status, error }: Posted) => [status, error?.code, error?.data[0]?.reason]
 
@@ -116,6 +116,42 @@ test('an agent that breaks its protocol is not passed on', async (t) => {
   // Errors of the agent itself are its own words.
   const { error } = await post(rpc('GetTaskPushNotificationConfig', { taskId: 'none', id: 'x' }))
   assert.equal(error?.code, -32001)
+})
+
+test('an agent that answers about the task of somebody else is not passed on', async (t) => {
+  let swapped = ''
+  const stream = 'text/event-stream'
+  const task = (id: string) => ({ id, contextId: `context-of-${id}`, status: { state: 'TASK_STATE_WORKING' } })
+  const agent = await startTestAgent({
+    instead({ method, body }, response) {
+      if (swapped === '') return false
+      const { id } = JSON.parse(body)
+      const result = method === 'GetTask' ? task(swapped) : { task: task(swapped) }
+      const json = JSON.stringify({ jsonrpc: '2.0', id, result })
+      const streams = method === 'SubscribeToTask'
+      response.writeHead(200, { 'content-type': streams ? stream : 'application/json' })
+      response.end(streams ? `data: ${json}\n\n` : json)
+      return true
+    },
+  })
+  t.after(() => agent.close())
+  const exposed = { 'default/helper': { allowedCallers: ['*', 'team/*'] } }
+  const { post, token } = await a2aGround(t, agent, { exposed })
+  const begun = async (shown?: string) => {
+    const { text } = await post(rpc('SendMessage', saying('work x')), shown === undefined ? {} : { token: shown })
+    return String(JSON.parse(text).result.task.id)
+  }
+  const [mine, theirs] = [await begun(), await begun(token(STRANGER))]
+  swapped = theirs
+  assert.equal((await post(rpc('GetTask', { id: mine }))).error?.code, -32006)
+  const watched = await post(rpc('SubscribeToTask', { id: mine }))
+  assert.equal(watched.text.includes(theirs), false)
+  assert.match(watched.text, /^data: \{.*"error":\{"code":502/)
+  // Nor does a message make it the caller's own.
+  const sent = await post(rpc('SendMessage', saying('x')))
+  assert.deepEqual([sent.error?.code, sent.text.includes(theirs)], [502, false])
+  swapped = ''
+  assert.equal((await post(rpc('GetTask', { id: theirs }))).error?.code, -32001)
 })
 
 interface Answered {
