@@ -16,3 +16,9 @@ export async function readText(path: string, maxBytes: number): Promise<string |
     return null
   }
 }
+
+/** The first `most` bytes of a file, or all of a shorter one. Rejects with the system's error. */
+export async function readUpTo(path: string, most: number): Promise<Buffer> {
+  await using file = await open(path, 'r')
+  return Buffer.concat(await file.createReadStream({ end: most - 1, autoClose: false }).toArray())
+}

@@ -1,6 +1,7 @@
 import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Clock, reasonOf } from '@plat/core'
+import { readUpTo } from '@plat/config'
+import { type Clock, Rounds, reasonOf } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { Collector } from './collector.ts'
 
@@ -22,28 +23,25 @@ const SEGMENT = /\.segment$/
  */
 export class DropFolder {
   readonly #options: DropOptions
-  readonly #stop: () => void
-  #looking: Promise<void> | null = null
+  readonly #looks: Rounds
 
   constructor(options: DropOptions) {
+    const { dir, log } = options
     this.#options = options
-    this.#stop = options.clock.every(options.everyMs, () => void this.look())
+    this.#looks = new Rounds({
+      ...options,
+      job: () => this.#look(),
+      onFault: (error) => log.error({ dir, error: reasonOf(error) }, 'auditCollector.dropDir cannot be used'),
+    })
   }
 
-  /** Takes what is there. Never rejects; looks do not overlap. */
+  /** Takes what is there. Never rejects. */
   look(): Promise<void> {
-    const { dir, log } = this.#options
-    this.#looking ??= this.#look()
-      .catch((error: unknown) => log.error({ dir, error: reasonOf(error) }, 'auditCollector.dropDir cannot be used'))
-      .finally(() => {
-        this.#looking = null
-      })
-    return this.#looking
+    return this.#looks.now()
   }
 
-  async close(): Promise<void> {
-    this.#stop()
-    await this.#looking
+  close(): Promise<void> {
+    return this.#looks.close()
   }
 
   async #look(): Promise<void> {
@@ -67,14 +65,6 @@ export class DropFolder {
     await putWhole(join(dir, 'receipts'), `${edge}-${String(upTo).padStart(16, '0')}.receipt`, taken.text)
     await rm(path)
   }
-}
-
-async function readUpTo(path: string, most: number): Promise<Buffer> {
-  await using file = await open(path, 'r')
-  const { size } = await file.stat()
-  const bytes = Buffer.allocUnsafeSlow(Math.min(size, most))
-  const { bytesRead } = await file.read(bytes, 0, bytes.length, 0)
-  return bytes.subarray(0, bytesRead)
 }
 
 async function moveTo(folder: string, path: string, name: string): Promise<void> {

@@ -1,6 +1,7 @@
-import { open, readdir, stat } from 'node:fs/promises'
+import { readdir, stat } from 'node:fs/promises'
 import path from 'node:path'
-import { type Clock, reasonOf } from '@plat/core'
+import { readUpTo } from '@plat/config'
+import { type Clock, Rounds, reasonOf } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { Bundles } from './bundles.ts'
 
@@ -32,29 +33,26 @@ interface Seen {
  */
 export class DropFolder {
   readonly #options: DropOptions
-  readonly #stop: () => void
+  readonly #looks: Rounds
   #seen: ReadonlyMap<string, Seen> = new Map()
   #told = ''
-  #looking: Promise<void> | null = null
 
   constructor(options: DropOptions) {
     this.#options = options
-    this.#stop = options.clock.every(options.everyMs, () => void this.look())
+    this.#looks = new Rounds({
+      ...options,
+      job: () => this.#look(),
+      onFault: (error) => this.#tell(reasonOf(error)),
+    })
   }
 
-  /** Takes what is new. Never rejects; looks do not overlap. */
+  /** Takes what is new. Never rejects. */
   look(): Promise<void> {
-    this.#looking ??= this.#look()
-      .catch((error: unknown) => this.#tell(reasonOf(error)))
-      .finally(() => {
-        this.#looking = null
-      })
-    return this.#looking
+    return this.#looks.now()
   }
 
-  async close(): Promise<void> {
-    this.#stop()
-    await this.#looking
+  close(): Promise<void> {
+    return this.#looks.close()
   }
 
   #tell(problem: string): void {
@@ -80,17 +78,9 @@ export class DropFolder {
     const stamp = [size, mtimeMs, ino].join()
     const isWhole = before?.stamp === stamp
     if (isWhole && before.isDone) return before
+    // One byte more than a bundle may have is enough to be refused.
     const taken = await bundles.take({ bytes: await readUpTo(file, maxBytes + 1), source: 'drop', isWhole })
     if (taken.kind === 'waits' && !isWhole) log.warn({ path: file, why: taken.message }, 'a configuration bundle waits')
     return { stamp, isDone: taken.kind !== 'waits' }
   }
-}
-
-/** One byte more than a bundle may have is enough to be refused. */
-async function readUpTo(file: string, most: number): Promise<Uint8Array> {
-  await using handle = await open(file, 'r')
-  const { size } = await handle.stat()
-  const bytes = Buffer.allocUnsafeSlow(Math.min(size, most))
-  const { bytesRead } = await handle.read(bytes, 0, bytes.length, 0)
-  return bytes.subarray(0, bytesRead)
 }

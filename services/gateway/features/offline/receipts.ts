@@ -1,7 +1,7 @@
 import { readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readText } from '@plat/config'
-import { type Clock, reasonOf } from '@plat/core'
+import { type Clock, Rounds, reasonOf } from '@plat/core'
 import { readSegmentReceipt } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { Contact } from './contact.ts'
@@ -23,31 +23,28 @@ export interface ReceiptFolderOptions {
 /** Takes receipts that people carry: `<dir>/*.receipt`. One that counts goes away, one that does not is renamed; those of other edges stay. */
 export class ReceiptFolder {
   readonly #options: ReceiptFolderOptions
-  readonly #stop: () => void
-  #looking: Promise<void> | null = null
+  readonly #looks: Rounds
 
   constructor(options: ReceiptFolderOptions) {
+    const { dir, log, onError } = options
     this.#options = options
-    this.#stop = options.clock.every(options.everyMs, () => void this.look())
-  }
-
-  /** Never rejects; looks do not overlap. */
-  look(): Promise<void> {
-    const { dir, log, onError } = this.#options
-    this.#looking ??= this.#look()
-      .catch((error: unknown) => {
+    this.#looks = new Rounds({
+      ...options,
+      job: () => this.#look(),
+      onFault(error) {
         onError()
         log.error({ dir, error: reasonOf(error) }, 'offline.receiptDropDir cannot be used')
-      })
-      .finally(() => {
-        this.#looking = null
-      })
-    return this.#looking
+      },
+    })
   }
 
-  async close(): Promise<void> {
-    this.#stop()
-    await this.#looking
+  /** Never rejects. */
+  look(): Promise<void> {
+    return this.#looks.now()
+  }
+
+  close(): Promise<void> {
+    return this.#looks.close()
   }
 
   async #look(): Promise<void> {

@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { test } from 'node:test'
+import { readText, readUpTo } from './bounded.ts'
+
+test('of a file no more is read than is asked for', async (t) => {
+  const dir = await mkdtemp(path.join(os.tmpdir(), 'plat-'))
+  t.after(() => rm(dir, { recursive: true }))
+  const file = path.join(dir, 'file')
+  const whole = 'x'.repeat(200_000)
+  await writeFile(file, whole)
+  for (const most of [1, 1000, 200_000, 300_000]) {
+    assert.equal((await readUpTo(file, most)).toString(), whole.slice(0, most))
+  }
+  assert.equal(await readText(file, 200_000), whole)
+  assert.equal(await readText(file, 199_999), null)
+  assert.equal(await readText(dir, 1), null)
+  await writeFile(file, '')
+  assert.equal((await readUpTo(file, 10)).length, 0)
+  await assert.rejects(readUpTo(path.join(dir, 'none'), 10), /ENOENT/)
+})
