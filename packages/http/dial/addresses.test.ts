@@ -25,7 +25,7 @@ const embeddings: readonly ((a: number, b: number, c: number, d: number) => stri
 
 const byte = fc.integer({ min: 0, max: 255 })
 
-test('a metadata address is refused for every purpose however it is spelt', () => {
+test('a metadata address is refused however it is spelt, but for whoever asks it for credentials', () => {
   fc.assert(
     fc.property(byte, byte, fc.constantFrom(...embeddings), (c, d, spell) => {
       const text = spell(169, 254, c, d)
@@ -36,6 +36,7 @@ test('a metadata address is refused for every purpose however it is spelt', () =
   )
   for (const text of ['169.254.169.254', 'fe80::1', 'febf::1', 'fd00:ec2::254', 'FD00:0EC2:0:0::254']) {
     assert.equal(check(text, 'configured'), false, text)
+    assert.equal(check(text, 'metadata'), true, text)
   }
 })
 

@@ -78,18 +78,12 @@ export function createModels(options: ModelsOptions): Models {
   const { config, snapshots, clock, log, metrics } = options
   const path = config.modelsFile
   const everyMs = config.policyReloadSeconds * 1000
-  const { failureThreshold, cooldownSeconds, probeIntervalSeconds } = config.modelRouting
   const cloud = regional(config.cloudCredentials, options.env)
   const credentials = new EndpointCredentials({ ...options, config: cloud })
   const clouds = { awsRegion: cloud.aws.region, awsSuffix: cloud.aws.partitionDNSSuffix }
+  const isReady = (endpoint: RouteEndpoint) => credentials.isReady(endpoint)
   const choice = new Choice(config.modelRouting)
-  const circuits = new Circuits({
-    clock,
-    failureThreshold,
-    cooldownMs: cooldownSeconds * 1000,
-    open: (count) => metrics.circuitsOpen(count),
-    failed: (route, endpoint) => metrics.endpointFailed(route, endpoint),
-  })
+  const circuits = circuitsOf(options)
   const publish = async (routes: Routes) => {
     // Credentials first: a route is not served before its own are there.
     await credentials.follow(routes.endpoints)
@@ -108,23 +102,13 @@ export function createModels(options: ModelsOptions): Models {
   const onError = (error: unknown) => failed([error instanceof Error ? error.message : 'cannot be read'])
   const watch = path === '' ? null : watchFile({ path, everyMs, clock, onBytes, onError })
   const endpoints = () => reachable(snapshots.current, options)
-  const stopProbing = startProbes({
-    ...options,
-    credentials,
-    circuits,
-    endpoints,
-    everyMs: probeIntervalSeconds * 1000,
-  })
+  const probing = { credentials, circuits, endpoints, everyMs: config.modelRouting.probeIntervalSeconds * 1000 }
+  const stopProbing = startProbes({ ...options, ...probing })
   const stopReading = clock.every(everyMs, () => void credentials.refresh())
   snapshots.publish(routesSlot, buildRoutes(null, config.models, clouds))
   metrics.routes(snapshots.current.get(routesSlot).size)
   return {
-    stage: createModelResolve({
-      snapshots,
-      isReady: (one) => credentials.isReady(one),
-      settled: metrics.settled,
-      choice,
-    }),
+    stage: createModelResolve({ snapshots, isReady, settled: metrics.settled, choice }),
     route: (snapshot, key) => snapshot.get(routesSlot).route(key),
     places: placesOf,
     credentials,
@@ -142,6 +126,17 @@ export function createModels(options: ModelsOptions): Models {
       credentials.close()
     },
   }
+}
+
+function circuitsOf({ config, clock, metrics }: ModelsOptions): Circuits {
+  const { failureThreshold, cooldownSeconds } = config.modelRouting
+  return new Circuits({
+    clock,
+    failureThreshold,
+    cooldownMs: cooldownSeconds * 1000,
+    open: (count) => metrics.circuitsOpen(count),
+    failed: (route, endpoint) => metrics.endpointFailed(route, endpoint),
+  })
 }
 
 function placesOf(snapshot: Snapshot, target: Target): readonly Pick<Target, 'jurisdiction' | 'dataClass'>[] {

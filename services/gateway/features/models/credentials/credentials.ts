@@ -38,10 +38,10 @@ export class EndpointCredentials {
     const { clock, log, env } = parts
     this.#keys = new KeyFiles(log, env)
     this.#clouds = {
-      aws: new Kept({ name: 'aws', clock, log, fetch: () => awsCredentials(parts) }),
-      gcp: new Kept({ name: 'gcp', clock, log, fetch: () => gcpToken(parts) }),
-      azure: new Kept({ name: 'azure', clock, log, fetch: () => azureToken(parts, 'cognitiveservices') }),
-      oci: new Kept({ name: 'oci', clock, log, fetch: () => ociIdentity(parts) }),
+      aws: new Kept({ name: 'aws', clock, log, lend: () => awsCredentials(parts) }),
+      gcp: new Kept({ name: 'gcp', clock, log, lend: () => gcpToken(parts) }),
+      azure: new Kept({ name: 'azure', clock, log, lend: () => azureToken(parts, 'cognitiveservices') }),
+      oci: new Kept({ name: 'oci', clock, log, lend: () => ociIdentity(parts) }),
     }
   }
 

@@ -13,12 +13,12 @@ function ground(lasts: number | null = 60 * MINUTE) {
   const told: object[] = []
   const log: Log = { ...silentLog, error: (fields) => void told.push(fields) }
   const cloud = { fetched: 0, down: false }
-  const fetch = async (): Promise<Lent<string>> => {
+  const lend = async (): Promise<Lent<string>> => {
     cloud.fetched++
     if (cloud.down) throw new Error('the cloud is down')
     return { value: `token-${cloud.fetched}`, expiresAt: lasts === null ? null : clock.now() + lasts }
   }
-  const kept = new Kept<string>({ name: 'cloud', clock, log, fetch })
+  const kept = new Kept<string>({ name: 'cloud', clock, log, lend })
   return { clock, told, cloud, kept }
 }
 

@@ -18,7 +18,7 @@ export interface KeptOptions<T> {
   readonly clock: Clock
   readonly log: Log
   /** Throws what names the reason and no secret. */
-  fetch(): Promise<Lent<T>>
+  lend(): Promise<Lent<T>>
 }
 
 /**
@@ -58,10 +58,10 @@ export class Kept<T> {
   }
 
   async #renew(): Promise<void> {
-    const { name, log, fetch } = this.#options
+    const { name, log, lend } = this.#options
     let pauseMs: number | null
     try {
-      const lent = await fetch()
+      const lent = await lend()
       if (this.#closed) return
       this.#lent = lent
       this.#pauseMs = FIRST_PAUSE_MS

@@ -23,9 +23,9 @@ export function createCloudLoans(
 ): CloudLoans {
   const parts = { ...options, config: regional(options.config.cloudCredentials, options.env) }
   const { clock, log } = parts
-  const aws = new Kept({ name: 'aws', clock, log, fetch: () => awsCredentials(parts) })
-  const azure = new Kept({ name: 'azure', clock, log, fetch: () => azureToken(parts, 'monitor') })
-  const gcp = new Kept({ name: 'gcp', clock, log, fetch: () => gcpToken(parts) })
+  const aws = new Kept({ name: 'aws', clock, log, lend: () => awsCredentials(parts) })
+  const azure = new Kept({ name: 'azure', clock, log, lend: () => azureToken(parts, 'monitor') })
+  const gcp = new Kept({ name: 'gcp', clock, log, lend: () => gcpToken(parts) })
   return {
     aws: () => borrowed(aws, 'AWS'),
     azure: () => borrowed(azure, 'Azure'),

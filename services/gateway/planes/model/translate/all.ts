@@ -8,11 +8,39 @@ import { converseAnswer, converseRequest, converseSaid } from './converse.ts'
 import { GeminiReader, geminiRequest } from './gemini.ts'
 import { Untranslatable } from './prompt.ts'
 import { completionOf, type Said, type Told } from './said.ts'
-import { AwsToChat, AwsToMessages, objectOf, SseToChat, wrapped } from './streams.ts'
-import { type Asked, AWS_STREAM_TYPE, SSE_TYPE, type StreamTranslator, type Translator } from './translator.ts'
+import {
+  AWS_STREAM_TYPE,
+  AwsToChat,
+  AwsToMessages,
+  objectOf,
+  SSE_TYPE,
+  SseToChat,
+  type StreamTranslator,
+  wrapped,
+} from './streams.ts'
 
 /** The languages of providers (a wire's `speaks`) that are not the caller's own, with what is translated into them. */
 export type Speech = 'openai' | 'anthropic' | 'anthropic-bedrock' | 'anthropic-vertex' | 'converse' | 'gemini'
+
+/** A request that has to be told to a provider which does not speak the caller's dialect. */
+export interface Asked {
+  readonly body: ModelBody
+  readonly model: string
+  /** `anthropic-beta` of the caller; null: none. */
+  readonly betas: string | null
+}
+
+/** How requests of one dialect are told to a provider that speaks another, and how its answers are told to the caller. */
+export interface Translator {
+  /** The body for the provider; a denial names the member that it has no word for (`data.param`). */
+  request(asked: Asked): Uint8Array | Denial
+  /** A whole answer in the caller's dialect. Throws `Garbled`. */
+  answer(json: Uint8Array, told: Told): Uint8Array
+  /** The translator of one streamed answer; null: the stream is in the caller's dialect as it comes. */
+  stream(told: Told): StreamTranslator | null
+  /** Media type of the provider's streams. */
+  readonly streamType: string
+}
 
 /** What a chat completion needs of one provider. */
 interface ChatParts {

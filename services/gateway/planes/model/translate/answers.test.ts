@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import { type Speech, translatorOf } from './all.ts'
 import { AwsStreamSplitter } from './aws-stream.ts'
 import { Garbled } from './said.ts'
+import type { StreamTranslator } from './streams.ts'
 import { awsEvent, awsMessage, chunksOf, sseEvent, streamed, told } from './testing.ts'
-import type { StreamTranslator } from './translator.ts'
 
 const of = (speaks: Speech, method = 'chat/completions') => translatorOf(speaks, method) ?? assert.fail(speaks)
 const whole = (speaks: Speech, value: object | string) =>

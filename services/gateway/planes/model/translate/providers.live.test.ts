@@ -12,8 +12,8 @@ import { closed, listening } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import OpenAI from 'openai'
 import { outcomesOf } from '../testing.ts'
+import { AWS_STREAM_TYPE, SSE_TYPE } from './streams.ts'
 import { awsEvent, awsMessage, sseEvent } from './testing.ts'
-import { AWS_STREAM_TYPE, SSE_TYPE } from './translator.ts'
 
 interface Seen {
   readonly url: string

@@ -145,45 +145,75 @@ test('a number of twenty digits in the arguments of a call stays that number', (
   }
 })
 
+const say = (content: unknown) => ({ messages: [{ role: 'user', content }] })
+const image = (url: string) => say([{ type: 'image_url', image_url: { url } }])
+/** What no provider has a word for. */
+const NOWHERE: readonly (readonly [more: object, param: string])[] = [
+  [{ n: 2 }, 'n'],
+  [{ logprobs: true }, 'logprobs'],
+  [{ logit_bias: { 1: 5 } }, 'logit_bias'],
+  [{ store: true }, 'store'],
+  [{ modalities: ['text', 'audio'] }, 'modalities'],
+  [{ prediction: { type: 'content' } }, 'prediction'],
+  [{ made_up: 1 }, 'made_up'],
+  [{ tool_choice: { type: 'allowed_tools' } }, 'tool_choice'],
+  [{ tools: [{ ...weather, cache_control: {} }] }, 'tools[0].cache_control'],
+  [{ tools: [{ type: 'function', function: { name: 'x', more: 1 } }] }, 'tools[0].function.more'],
+  [{ messages: [{ role: 'user', content: 'x', name: 'Ada' }] }, 'messages[0].name'],
+  [{ messages: [{ role: 'function', name: 'x', content: 'y' }] }, 'messages[0].role'],
+  [{ messages: [{ role: 'tool', tool_call_id: 'gone', content: 'y' }] }, 'messages[0].tool_call_id'],
+  [say([{ type: 'file', file: { file_id: 'f' } }]), 'messages[0].content[0].file.file_data'],
+  [
+    say([{ type: 'image_url', image_url: { url: 'data:text/html;base64,eA==' } }]),
+    'messages[0].content[0].image_url.url',
+  ],
+  [
+    say([{ type: 'image_url', image_url: { url: 'https://x/i.png', detail: 'low' } }]),
+    'messages[0].content[0].image_url.detail',
+  ],
+  [say([{ type: 'hologram', hologram: {} }]), 'messages[0].content[0].type'],
+  [
+    {
+      messages: [
+        { role: 'assistant', tool_calls: [{ id: 'c', type: 'function', function: { name: 'x', arguments: '[1]' } }] },
+      ],
+    },
+    'messages[0].tool_calls[0].function.arguments',
+  ],
+]
+/** What one of them has no word for. */
+const NOT_HERE: readonly (readonly [Speech, object, string | undefined])[] = [
+  ['converse', image('https://x/i.png'), 'messages[0].content[0].image_url.url'],
+  ['gemini', image('https://x/i.png'), 'messages[0].content[0].image_url.url'],
+  ['converse', image('data:image/tiff;base64,eA=='), 'messages[0].content[0].image_url.url'],
+  [
+    'converse',
+    say([{ type: 'input_audio', input_audio: { data: 'eA==', format: 'wav' } }]),
+    'messages[0].content[0].input_audio',
+  ],
+  [
+    'anthropic',
+    say([{ type: 'input_audio', input_audio: { data: 'eA==', format: 'wav' } }]),
+    'messages[0].content[0].input_audio',
+  ],
+  ['converse', { seed: 1 }, 'seed'],
+  ['anthropic', { seed: 1 }, 'seed'],
+  ['converse', { user: 'u' }, 'user'],
+  ['gemini', { user: 'u' }, 'user'],
+  ['converse', { reasoning_effort: 'low' }, 'reasoning_effort'],
+  ['gemini', { reasoning_effort: 'enormous' }, 'reasoning_effort'],
+  ['converse', { response_format: { type: 'json_object' } }, 'response_format'],
+  ['anthropic', { response_format: { type: 'json_object' } }, 'response_format'],
+  ['gemini', { parallel_tool_calls: false }, 'parallel_tool_calls'],
+  ['converse', { ...conversation, tool_choice: 'none' }, 'tool_choice'],
+  ['gemini', { tools: [{ type: 'code_execution' }] }, 'tools[0].type'],
+  ['converse', { tools: [{ type: 'web_search' }] }, 'tools[0].type'],
+]
+
 test('what a provider has no word for is refused by its name, and what changes nothing is not', () => {
-  const say = (content: unknown) => ({ messages: [{ role: 'user', content }] })
-  const image = (url: string) => say([{ type: 'image_url', image_url: { url } }])
-  const everywhere: readonly (readonly [more: object, param: string])[] = [
-    [{ n: 2 }, 'n'],
-    [{ logprobs: true }, 'logprobs'],
-    [{ logit_bias: { 1: 5 } }, 'logit_bias'],
-    [{ store: true }, 'store'],
-    [{ modalities: ['text', 'audio'] }, 'modalities'],
-    [{ prediction: { type: 'content' } }, 'prediction'],
-    [{ made_up: 1 }, 'made_up'],
-    [{ tool_choice: { type: 'allowed_tools' } }, 'tool_choice'],
-    [{ tools: [{ ...weather, cache_control: {} }] }, 'tools[0].cache_control'],
-    [{ tools: [{ type: 'function', function: { name: 'x', more: 1 } }] }, 'tools[0].function.more'],
-    [{ messages: [{ role: 'user', content: 'x', name: 'Ada' }] }, 'messages[0].name'],
-    [{ messages: [{ role: 'function', name: 'x', content: 'y' }] }, 'messages[0].role'],
-    [{ messages: [{ role: 'tool', tool_call_id: 'gone', content: 'y' }] }, 'messages[0].tool_call_id'],
-    [say([{ type: 'file', file: { file_id: 'f' } }]), 'messages[0].content[0].file.file_data'],
-    [
-      say([{ type: 'image_url', image_url: { url: 'data:text/html;base64,eA==' } }]),
-      'messages[0].content[0].image_url.url',
-    ],
-    [
-      say([{ type: 'image_url', image_url: { url: 'https://x/i.png', detail: 'low' } }]),
-      'messages[0].content[0].image_url.detail',
-    ],
-    [say([{ type: 'hologram', hologram: {} }]), 'messages[0].content[0].type'],
-    [
-      {
-        messages: [
-          { role: 'assistant', tool_calls: [{ id: 'c', type: 'function', function: { name: 'x', arguments: '[1]' } }] },
-        ],
-      },
-      'messages[0].tool_calls[0].function.arguments',
-    ],
-  ]
   const chat = { model: 'm', ...say('hi') }
   for (const speaks of CHATS) {
-    for (const [more, param] of everywhere) assert.equal(asked(of(speaks), { ...chat, ...more }), param, speaks)
+    for (const [more, param] of NOWHERE) assert.equal(asked(of(speaks), { ...chat, ...more }), param, speaks)
     const neutral = {
       n: 1,
       logprobs: false,
@@ -193,34 +223,7 @@ test('what a provider has no word for is refused by its name, and what changes n
     }
     assert.deepEqual(asked(of(speaks), { ...chat, ...neutral }), asked(of(speaks), chat), speaks)
   }
-  const some: readonly (readonly [Speech, object, string | undefined])[] = [
-    ['converse', image('https://x/i.png'), 'messages[0].content[0].image_url.url'],
-    ['gemini', image('https://x/i.png'), 'messages[0].content[0].image_url.url'],
-    ['converse', image('data:image/tiff;base64,eA=='), 'messages[0].content[0].image_url.url'],
-    [
-      'converse',
-      say([{ type: 'input_audio', input_audio: { data: 'eA==', format: 'wav' } }]),
-      'messages[0].content[0].input_audio',
-    ],
-    [
-      'anthropic',
-      say([{ type: 'input_audio', input_audio: { data: 'eA==', format: 'wav' } }]),
-      'messages[0].content[0].input_audio',
-    ],
-    ['converse', { seed: 1 }, 'seed'],
-    ['anthropic', { seed: 1 }, 'seed'],
-    ['converse', { user: 'u' }, 'user'],
-    ['gemini', { user: 'u' }, 'user'],
-    ['converse', { reasoning_effort: 'low' }, 'reasoning_effort'],
-    ['gemini', { reasoning_effort: 'enormous' }, 'reasoning_effort'],
-    ['converse', { response_format: { type: 'json_object' } }, 'response_format'],
-    ['anthropic', { response_format: { type: 'json_object' } }, 'response_format'],
-    ['gemini', { parallel_tool_calls: false }, 'parallel_tool_calls'],
-    ['converse', { ...conversation, tool_choice: 'none' }, 'tool_choice'],
-    ['gemini', { tools: [{ type: 'code_execution' }] }, 'tools[0].type'],
-    ['converse', { tools: [{ type: 'web_search' }] }, 'tools[0].type'],
-  ]
-  for (const [speaks, more, param] of some) assert.equal(asked(of(speaks), { ...chat, ...more }), param, speaks)
+  for (const [speaks, more, param] of NOT_HERE) assert.equal(asked(of(speaks), { ...chat, ...more }), param, speaks)
 })
 
 /** A member of what a provider is asked. */

@@ -3,7 +3,17 @@ import { isObject, type JsonObject, member } from '../../wire/json.ts'
 import { eventData, SseSplitter } from '../../wire/sse.ts'
 import { type AwsMessage, AwsStreamSplitter } from './aws-stream.ts'
 import { ChatStream, Garbled, type Said, type Told } from './said.ts'
-import type { StreamTranslator } from './translator.ts'
+
+/** Turns the bytes of a provider's stream into those of the caller's dialect, piece by piece, however they are cut. */
+export interface StreamTranslator {
+  /** What these bytes complete, as whole events; empty: nothing. Throws `Garbled`, and what the decoders below throw. */
+  push(chunk: Uint8Array): Uint8Array
+  /** The provider has ended its stream. */
+  end(): Uint8Array
+}
+
+export const SSE_TYPE = 'text/event-stream'
+export const AWS_STREAM_TYPE = 'application/vnd.amazon.eventstream'
 
 const NOTHING = new Uint8Array(0)
 

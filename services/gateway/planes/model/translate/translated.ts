@@ -4,9 +4,9 @@ import type { ByteSource } from '../../wire/events.ts'
 import { header, isStreamType } from '../../wire/headers.ts'
 import { ModelBody } from '../request.ts'
 import type { ModelEndpoint } from '../upstream/endpoint.ts'
-import { translatorOf } from './all.ts'
+import { type Translator, translatorOf } from './all.ts'
 import type { Told } from './said.ts'
-import { SSE_TYPE, type StreamTranslator, type Translator } from './translator.ts'
+import { SSE_TYPE, type StreamTranslator } from './streams.ts'
 
 /**
  * What a call becomes at an endpoint that does not speak its dialect; null: it does, for this method. A denial names the member of the
