@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { TestClock } from '@plat/core'
+import { silentLog } from '@plat/process'
+import { createMemoryJournal, type Journal } from '@plat/state'
+import type { Notice } from '../notice.ts'
+import { Courier, type Sent } from './courier.ts'
+import { decodeOutboxEvent, Outbox, type OutboxEvent, WAITING_MAX } from './outbox.ts'
+
+const notice = (id: string, clock: TestClock): Notice => ({
+  id,
+  type: 'approval.created',
+  at: new Date(clock.now()).toISOString(),
+  approval: id,
+  title: id,
+  facts: [],
+  data: {},
+})
+
+/** An outbox with one receiver, whose answers the test says. */
+async function ground(journal?: Journal<OutboxEvent>, clock = new TestClock()) {
+  const kept = journal ?? createMemoryJournal<OutboxEvent>(() => clock.now())
+  const faults: unknown[] = []
+  const outbox = await Outbox.open({ journal: kept, clock, onFault: (error) => faults.push(error) })
+  const sent: string[] = []
+  const answers = new Map<string, Sent>()
+  const state: { answer: Sent } = { answer: 'sent' }
+  const courier = new Courier({
+    name: 'a',
+    outbox,
+    clock,
+    log: silentLog,
+    async send({ id }) {
+      sent.push(id)
+      return answers.get(id) ?? state.answer
+    },
+  })
+  courier.start()
+  const put = async (...ids: string[]) => {
+    for (const id of ids) {
+      const one = notice(id, clock)
+      if (await outbox.put(one, ['a'])) courier.offer(one)
+    }
+    await clock.advance(0)
+  }
+  const take = () => sent.splice(0)
+  return { journal: kept, clock, outbox, courier, put, take, state, answers, faults }
+}
+
+const away = (retryAfterMs: number | null = null): Sent => ({ kind: 'away', why: 'away', retryAfterMs })
+const refused: Sent = { kind: 'refused', why: 'no', retryAfterMs: null }
+
+test('each is told once, in order; while the receiver is away all wait, longer each time', async () => {
+  const { put, take, state, clock } = await ground()
+  await put('one', 'two')
+  assert.deepEqual(take(), ['one', 'two'])
+  state.answer = away()
+  await put('three', 'four')
+  assert.deepEqual(take(), ['three'])
+  for (const ms of [1_000, 2_000, 4_000, 8_000]) {
+    await clock.advance(ms - 1)
+    assert.deepEqual(take(), [])
+    await clock.advance(1)
+    assert.deepEqual(take(), ['three'])
+  }
+  state.answer = 'sent'
+  await clock.advance(16_000)
+  assert.deepEqual(take(), ['three', 'four'])
+})
+
+test('a receiver that says when to come again is heard, up to five minutes', async () => {
+  const { put, take, state, clock } = await ground()
+  state.answer = away(60_000)
+  await put('one')
+  await clock.advance(59_999)
+  assert.deepEqual(take(), ['one'])
+  state.answer = away(24 * 3_600_000)
+  await clock.advance(1)
+  await clock.advance(299_999)
+  assert.deepEqual(take(), ['one'])
+  await clock.advance(1)
+  assert.deepEqual(take(), ['one'])
+})
+
+test('what a receiver refuses makes room for the next, and is given up after eight times', async () => {
+  const { put, take, answers, clock, outbox } = await ground()
+  answers.set('bad', refused)
+  await put('bad', 'good')
+  assert.deepEqual(take(), ['bad'])
+  await clock.advance(1_000)
+  assert.deepEqual(take(), ['bad'])
+  await clock.advance(2_000)
+  assert.deepEqual(take(), ['good', 'bad'])
+  await clock.advance(3_600_000)
+  assert.equal(take().length, 5)
+  assert.deepEqual(outbox.waitingFor('a'), [])
+  assert.ok(outbox.has('bad'))
+})
+
+test('what nobody took for a day is given up', async () => {
+  const { put, state, clock, outbox } = await ground()
+  state.answer = away()
+  await put('one')
+  await clock.advance(24 * 3_600_000)
+  assert.equal(outbox.waitingFor('a').length, 1)
+  await clock.advance(300_000)
+  assert.deepEqual(outbox.waitingFor('a'), [])
+})
+
+test('what waited is told after a restart, and what was told is known', async () => {
+  // Shows D3.approvals.notifyOutboxPath.
+  const first = await ground()
+  await first.put('told')
+  first.state.answer = away()
+  await first.put('waits')
+  first.courier.close()
+  first.outbox.close()
+  const second = await ground(first.journal, first.clock)
+  await first.clock.advance(0)
+  assert.deepEqual(second.take(), ['waits'])
+  assert.ok(second.outbox.has('told') && second.outbox.has('waits'))
+  assert.equal(second.outbox.beganAt, first.outbox.beganAt)
+})
+
+test('a process that dies after it told and before it wrote that down tells once more, by the same id', async () => {
+  const first = await ground()
+  const { journal } = first
+  const append = journal.append.bind(journal)
+  journal.append = (key, events, onlyIf) =>
+    events[0]?.t === 'delivered' ? Promise.reject(new Error('killed')) : append(key, events, onlyIf)
+  await first.put('one')
+  assert.deepEqual(first.take(), ['one'])
+  assert.equal(first.faults.length, 1)
+  journal.append = append
+  const second = await ground(journal, first.clock)
+  await first.clock.advance(0)
+  assert.deepEqual(second.take(), ['one'])
+})
+
+test('the outbox has a limit, forgets after two days, and a journal that grew long is written anew', async () => {
+  const { put, state, clock, outbox, journal } = await ground()
+  for (let round = 0; round < 3; round++) {
+    state.answer = 'sent'
+    await put(...Array.from({ length: 4_000 }, (_, n) => `${round} ${n}`))
+  }
+  state.answer = away()
+  await put('waits')
+  await clock.advance(60_000)
+  assert.equal((await Array.fromAsync(journal.read(0))).length, 12_002)
+  await clock.advance(47 * 3_600_000)
+  assert.ok(outbox.has('2 3999'))
+  await clock.advance(2 * 3_600_000)
+  assert.ok(!outbox.has('2 3999'))
+  for (let n = 0; n < WAITING_MAX; n++) await outbox.put(notice(`more ${n}`, clock), ['b'])
+  assert.equal(await outbox.put(notice('too many', clock), ['b']), false)
+  assert.throws(() => decodeOutboxEvent({ t: 'blessed' }))
+})
