@@ -1,0 +1,60 @@
+import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { join, resolve, sep } from 'node:path'
+import { writeBundle } from '@plat/bundle'
+import { type Clock, parseDuration, reasonOf } from '@plat/core'
+import { openSigner } from '@plat/keys'
+import { CommandError, type Format, type Output, printObject } from '../shared/output.ts'
+
+export interface MakeBundle {
+  readonly folder: string
+  readonly revision: string
+  readonly issuer: string
+  readonly keys: readonly string[]
+  readonly out: string
+  /** Duration; empty: it does not expire. */
+  readonly expires: string
+  readonly output: Format
+  readonly clock: Clock
+}
+
+/** Packs and signs the files of a folder (document 3, `configBundle`). Hidden files stay behind; whatever else is no plain file is refused. */
+export async function makeBundle(options: MakeBundle, output: Output): Promise<number> {
+  const { folder, issuer, keys, out, clock } = options
+  const revision = /^[1-9]\d{0,15}$/.test(options.revision) ? Number(options.revision) : Number.NaN
+  if (!Number.isSafeInteger(revision)) throw new CommandError('-revision: must be a whole number from 1 on')
+  const issuedAt = Math.floor(clock.now() / 1000)
+  const expiresAt = expiryOf(options.expires, issuedAt)
+  try {
+    const signers = await Promise.all(keys.map((key) => openSigner(key)))
+    const files = await filesOf(resolve(folder))
+    const statement = { issuer, revision, issuedAt, notBefore: null, expiresAt }
+    await writeFile(out, writeBundle({ statement, files }, signers))
+    printObject(output, options.output, { bundle: out, revision, files: files.length })
+  } catch (error) {
+    throw new CommandError(reasonOf(error))
+  }
+  return 0
+}
+
+function expiryOf(text: string, issuedAt: number): number | null {
+  if (text === '') return null
+  const ms = parseDuration(text)
+  if (ms === null || ms < 1000) throw new CommandError('-expires: must be a duration such as 24h')
+  return issuedAt + Math.floor(ms / 1000)
+}
+
+async function filesOf(folder: string): Promise<{ name: string; bytes: Uint8Array }[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  const files: { name: string; bytes: Uint8Array }[] = []
+  for (const entry of entries) {
+    const path = join(entry.parentPath, entry.name)
+    const name = path
+      .slice(folder.length + 1)
+      .split(sep)
+      .join('/')
+    if (entry.isDirectory() || name.split('/').some((part) => part.startsWith('.'))) continue
+    if (!entry.isFile()) throw new Error(`${path}: is no regular file`)
+    files.push({ name, bytes: await readFile(path) })
+  }
+  return files.toSorted((a, b) => (a.name < b.name ? -1 : 1))
+}
