@@ -53,6 +53,7 @@ export interface Target {
   readonly dataClass: 'public' | 'internal' | 'confidential' | 'restricted'
   readonly jurisdiction: string | null
   readonly labels: ToolLabels
+  /** The gateway is the server itself. */
   readonly builtin: boolean
 }
 

@@ -118,7 +118,7 @@ test('a server of the gateway itself judges its own calls, is nobody’s to repl
   }
   const body = (argsValue: unknown): Call['body'] => ({ bytes: Buffer.from('{}'), value: {}, args: null, argsValue })
   const target = {
-    kind: 'builtin',
+    kind: 'mcp',
     key: 'plat-sums',
     server: 'plat-sums',
     tool: 'add',

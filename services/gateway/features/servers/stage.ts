@@ -92,7 +92,8 @@ function stillThere(call: Call<'identity' | 'target'>, snapshots: Snapshots): De
 function targetOf(call: Pick<Parsed, 'operation' | 'server' | 'name'>, upstream: Upstream): Target {
   const tool = toolOf(call)
   return {
-    kind: upstream.builtin === null ? 'mcp' : 'builtin',
+    // Whoever answers, it is MCP that is spoken: what looks at messages must not miss these.
+    kind: 'mcp',
     key: upstream.key,
     server: call.server,
     tool,
