@@ -47,6 +47,7 @@ function defaults(home: Home, addresses: Addresses, own: Keys): Keys {
     approvalStorePath: join(home.state, 'approvals.jsonl'),
     pinStorePath: join(home.state, 'pins.jsonl'),
     taintStorePath: join(home.state, 'taints.jsonl'),
+    notifyOutboxPath: join(home.state, 'notifications.jsonl'),
     // Whoever can read .plat/env is at this machine: the one token decides, as long as nobody else can reach it.
     adminAuth: { devTokenApprovers: isLoopback(adminAddress(addresses, own)) },
   }

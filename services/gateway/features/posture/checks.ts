@@ -28,6 +28,14 @@ export interface Posture {
   readonly budgetsFile: string
   readonly pricingFile: string
   readonly adminAuth: { readonly devTokenApprovers: boolean; readonly mode: string }
+  readonly notifyOutboxPath: string
+  readonly notifiers: readonly {
+    readonly type: string
+    readonly url: string
+    readonly homeserver: string
+    readonly hmacSecretFile: string
+  }[]
+  readonly ciba: { readonly enabled: boolean; readonly issuer: string }
   readonly tokenVault: VaultPosture
   readonly a2a: {
     readonly routesFile: string
@@ -235,6 +243,28 @@ export const checks: readonly Check[] = [
     fix: 'use https in every address of tokenVault, publicBaseURL included',
     applies: ({ tokenVault: { enabled, publicBaseURL, login, providers } }) =>
       enabled && [publicBaseURL, ...[login, ...providers].flatMap(addressesOf)].some(isPlainAway),
+  },
+  {
+    id: 'notifications-in-memory',
+    risk: 'a restart forgets whom it had to tell',
+    fix: 'set notifyOutboxPath',
+    applies: ({ notifiers, notifyOutboxPath }) => notifiers.length > 0 && notifyOutboxPath === '',
+  },
+  {
+    id: 'webhooks-unsigned',
+    risk: 'whoever knows the address of a webhook can tell it what never happened',
+    fix: 'set hmacSecretFile of every notifier of type webhook',
+    applies: ({ notifiers }) =>
+      notifiers.some(({ type, hmacSecretFile }) => type === 'webhook' && hmacSecretFile === ''),
+  },
+  {
+    id: 'notices-in-the-clear',
+    risk: 'who asked for what, and what users confirm, crosses the network in the clear',
+    fix: 'use https in url and homeserver of every notifier, and in ciba.issuer',
+    applies: ({ notifiers, ciba }) =>
+      [...notifiers.flatMap(({ url, homeserver }) => [url, homeserver]), ciba.enabled ? ciba.issuer : ''].some(
+        isPlainAway,
+      ),
   },
   {
     id: 'policy-engine-tried-out',

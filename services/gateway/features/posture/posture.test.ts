@@ -32,6 +32,8 @@ const vault = {
   providers: [hub],
 }
 
+const hook = { name: 'hook', type: 'webhook', url: 'https://hook.example', hmacSecretFile: '/hmac' }
+
 const vaultOf = (own: object, provider: object = {}) => ({
   tokenVault: { ...vault, providers: [{ ...hub, ...provider }], ...own },
 })
@@ -78,6 +80,9 @@ const risky: Readonly<Record<string, object>> = {
   'vault-any-server': vaultOf({}, { allowAnyServer: true }),
   'vault-without-pkce': vaultOf({}, { disablePKCE: true }),
   'vault-in-the-clear': vaultOf({}, { tokenURL: 'http://hub.example/token' }),
+  'notifications-in-memory': { notifiers: [hook], notifyOutboxPath: '' },
+  'webhooks-unsigned': { notifiers: [{ ...hook, hmacSecretFile: '' }], notifyOutboxPath: '/o.jsonl' },
+  'notices-in-the-clear': { ciba: { enabled: true, issuer: 'http://login.example', clientID: 'plat' } },
   'policy-engine-tried-out': { policy: { rego: { url: 'https://opa.example/v1/data/p', enforcement: 'dryRun' } } },
   'policy-engine-in-the-clear': { policy: { rego: { url: 'http://opa.example/v1/data/p' } } },
   'models-without-policy': { modelsFile: '/m.json', modelPolicy: 'scope-only' },
