@@ -14,12 +14,11 @@ const receiptsCount: Rule = (block) => {
 }
 
 /** Whoever may approve while the edge is on its own is named. */
-const approversAreNamed = requires(
-  'offline',
-  ['localApprovers'],
-  ({ enabled, approvals }) => enabled === true && approvals === 'localApprovers',
-  'with offline.approvals localApprovers',
-)
+const approversAreNamed: Rule = ({ enabled, approvals, localApprovers }) => {
+  if (enabled !== true || approvals !== 'localApprovers' || !isUnset(localApprovers)) return []
+  const message = 'is empty: nobody approves while this edge is disconnected'
+  return [{ path: 'offline.localApprovers', message, severity: 'warning' }]
+}
 
 /** `offline` (document 3): an edge that spools signed ledger segments. */
 export const offlineBlock = {

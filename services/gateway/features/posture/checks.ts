@@ -37,10 +37,22 @@ export interface Posture {
   }[]
   readonly ciba: { readonly enabled: boolean; readonly issuer: string }
   readonly tokenVault: VaultPosture
+  readonly offline: {
+    readonly enabled: boolean
+    readonly fullPolicy: string
+    readonly maxRevocationStalenessSeconds: number
+    readonly forward: { readonly url: string }
+  }
   readonly a2a: {
     readonly routesFile: string
     readonly cardSigningKey: string
     readonly pushNotificationHosts: readonly string[]
+  }
+  readonly web: {
+    readonly enabled: boolean
+    readonly defaultAllow: boolean
+    readonly taintLabels: readonly string[]
+    readonly search: { readonly url: string }
   }
   readonly posture: { readonly replicas: number; readonly accept: readonly string[] }
 }
@@ -313,6 +325,42 @@ export const checks: readonly Check[] = [
     risk: 'arguments and answers cross the network in the clear',
     fix: 'use https in upstreams',
     applies: ({ upstreams }) => Object.values(upstreams).some(isPlainAway),
+  },
+  {
+    id: 'edge-in-the-clear',
+    risk: 'segments of the ledger and the token for the collector cross the network in the clear',
+    fix: 'use https in offline.forward.url',
+    applies: ({ offline }) => offline.enabled && isPlainAway(offline.forward.url),
+  },
+  {
+    id: 'edge-drops-segments',
+    risk: 'a full spool drops segments for which no collector gave a receipt that counts',
+    fix: 'set offline.fullPolicy to failClosed',
+    applies: ({ offline }) => offline.enabled && offline.fullPolicy === 'dropOldestForwarded',
+  },
+  {
+    id: 'edge-stale-revocations',
+    risk: 'a disconnected edge obeys its last revocation list for ever',
+    fix: 'set offline.maxRevocationStalenessSeconds',
+    applies: ({ offline }) => offline.enabled && offline.maxRevocationStalenessSeconds === 0,
+  },
+  {
+    id: 'web-anywhere',
+    risk: 'agents can carry data to any site of the internet that no list denies',
+    fix: 'name what may be read in web.allowedDomains, web.namespaces or Agent.spec.web, and leave web.defaultAllow off',
+    applies: ({ web }) => web.enabled && web.defaultAllow,
+  },
+  {
+    id: 'web-unlabelled',
+    risk: 'no policy can tell a session that has read a stranger’s page from one that has not',
+    fix: 'name a label in web.taintLabels',
+    applies: ({ web }) => web.enabled && web.taintLabels.length === 0,
+  },
+  {
+    id: 'web-search-in-the-clear',
+    risk: 'what agents search for, and the header of the search backend, cross the network in the clear',
+    fix: 'use https in web.search.url',
+    applies: ({ web }) => web.enabled && isPlainAway(web.search.url),
   },
   {
     id: 'replicas-on-files',

@@ -51,6 +51,19 @@ const ids = (own: object) => findings(configOf(own)).map(({ id }) => id)
 
 const guard = { name: 'g', type: 'lakera', url: 'https://guard.example/v2', failOpen: false }
 
+/** An edge without a risk, and what is different of it. */
+const edgeOf = (own: object) => ({
+  auditCheckpointKey: '/k',
+  offline: {
+    enabled: true,
+    edgeId: 'north',
+    collectorKeyFiles: ['/c'],
+    maxRevocationStalenessSeconds: 60,
+    forward: { url: 'https://hub.example' },
+    ...own,
+  },
+})
+
 /** What brings each check about, over the careful configuration. */
 const risky: Readonly<Record<string, object>> = {
   'plain-http': { listen: ':8080', adminListen: '127.0.0.1:9090' },
@@ -94,6 +107,12 @@ const risky: Readonly<Record<string, object>> = {
     upstreams: { notes: 'http://notes.example/mcp' },
     posture: { accept: [...careful.posture.accept, 'static-upstreams'] },
   },
+  'web-anywhere': { web: { enabled: true, defaultAllow: true } },
+  'web-unlabelled': { web: { enabled: true, taintLabels: [] } },
+  'web-search-in-the-clear': { web: { enabled: true, search: { backend: 'searxng', url: 'http://search.example' } } },
+  'edge-in-the-clear': edgeOf({ forward: { url: 'http://hub.example' } }),
+  'edge-drops-segments': edgeOf({ fullPolicy: 'dropOldestForwarded' }),
+  'edge-stale-revocations': edgeOf({ maxRevocationStalenessSeconds: 0 }),
   'replicas-on-files': { posture: { ...careful.posture, replicas: 2 }, shutdownDelaySeconds: 5 },
   'no-shutdown-delay': { posture: { accept: [...careful.posture.accept, 'replicas-on-files'], replicas: 2 } },
 }
