@@ -17,6 +17,7 @@ import {
 import { silentLog } from '@plat/process'
 import { until } from '@plat/testkit/until'
 import { staticSource } from '@plat/tokens'
+import { checkGatewayConfig, typedConfig } from '../../config.ts'
 import { folder } from '../../testing/started.ts'
 import { Contact } from './contact.ts'
 import { Forwarder } from './forwarder.ts'
@@ -360,4 +361,15 @@ test('what the edge sealed is a ledger that verifies', async (t) => {
   await sealAll()
   assert.equal((await verifyLedger(path, { strict: true })).exitCode, 0)
   assert.equal(held(spoolDir), readFileSync(path, 'utf8'))
+})
+
+test('the limits are those of the contract unless gateway.json says otherwise', () => {
+  // Shows D3.limit.offlineSpool, D3.limit.segmentRecords and D3.limit.disconnected.
+  const least = { policyFile: '/p', auditPath: '/a', upstreamsFile: '/u', identity: { publicKeyFiles: ['/k'] } }
+  const text = JSON.stringify({ ...least, auditCheckpointKey: '/k', offline: { enabled: true, edgeId: 'north' } })
+  const { offline } = typedConfig(checkGatewayConfig(text, { exists: () => true }).config)
+  assert.deepEqual(
+    [offline.spoolMaxBytes, offline.segmentMaxRecords, offline.disconnectedAfterSeconds],
+    [2 ** 30, 1000, 300],
+  )
 })

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
 import { copyFileSync, existsSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { verifyLedger } from '@plat/ledger'
+import { closed, listening } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
+import { certified } from '../../testing/certified.ts'
 import { AUDIENCE, provider } from '../../testing/people.ts'
 import { TOKEN } from '../../testing/started.ts'
 import { ground, type Node } from './testing/ground.ts'
@@ -144,6 +147,26 @@ describe('an edge', { concurrency: true }, () => {
     await until(async () => (await edge.metric(`${FORWARD}acked_seq`)) === acked, 'the receipts to count')
     await until(() => existsSync(join(receiptDropDir, 'forged.receipt.refused')), 'the refusal of what is no receipt')
     await until(() => !sealed().some((name) => [first, ...later].includes(name)), 'room in the spool')
+  })
+
+  test('segments go over TLS to whom caFile vouches for, and a collector that does not answer is given up', async (t) => {
+    // Shows D3.offline.forward.caFile and D3.offline.forward.timeoutSeconds.
+    const { files, server } = await certified(t)
+    const { edge: startEdge, hub: startHub, edgeDir } = await ground(t)
+    const caFile = join(edgeDir, 'ca.pem')
+    writeFileSync(caFile, server.pem)
+    const { certFile, keyFile } = files
+    const { gateway } = await startHub({}, { tls: { certFile, keyFile } })
+    const silent = createServer(() => {})
+    const tokenFile = join(edgeDir, 'token')
+    const forward = { tokenFile, caFile, intervalSeconds: 1, maxBackoffSeconds: 1, timeoutSeconds: 1 }
+    const lost = await startEdge({ forward: { ...forward, url: `http://127.0.0.1:${await listening(silent)}` } })
+    await until(async () => (await lost.metric(`${FORWARD}errors_total`)) > 1, 'two answers that did not come')
+    await lost.gateway.drain()
+    await closed(silent)
+    const edge = await startEdge({ forward: { ...forward, url: gateway.url.replace('127.0.0.1', 'localhost') } })
+    await settled(edge)
+    assert.equal(await edge.metric(`${FORWARD}errors_total`), 0)
   })
 
   test('a disconnected edge denies tools of high risk once its revocation list is too old', async (t) => {
