@@ -173,13 +173,13 @@ export function endpointFaults(entry: ModelEndpointEntry): readonly (readonly [k
   const { provider: name = 'openai', apiVersion = '' } = entry
   if (!Object.hasOwn(PROVIDERS, name)) return [['provider', NOT_BUILT]]
   const variant = variantOf(entry)
-  if (variant === undefined) return [['mode', `is no variant of the provider ${name}`]]
+  if (variant === undefined) return [['mode', `is no variant of the provider ${name}`], ...keyFaults(entry)]
   const faults: [string, string][] = []
   if (entry.upstream === '' && variant.cloud === null && usualBase(entry, NO_CLOUDS) === '')
     faults.push(['upstream', 'is required'])
   if (apiVersion !== '' && !(variant.speaks === 'anthropic' || name === 'azure-openai'))
     faults.push(['apiVersion', `has no meaning for the provider ${name}`])
-  return [...faults, ...placeFaults(entry, variant), ...authFaults(entry, variant)]
+  return [...faults, ...placeFaults(entry, variant), ...authFaults(entry, variant), ...keyFaults(entry)]
 }
 
 const NO_CLOUDS: Clouds = { awsRegion: '', awsSuffix: '' }
@@ -208,12 +208,18 @@ function placeFaults(entry: ModelEndpointEntry, { cloud }: Variant): [string, st
 const CLOUD_AUTH: Readonly<Record<string, string>> = { 'aws-sigv4': 'aws', gcp: 'gcp', oci: 'oci' }
 
 function authFaults(entry: ModelEndpointEntry, { cloud }: Variant): [string, string][] {
-  const { provider: name = 'openai', apiKeyFile = '', auth = {} } = entry
+  const { provider: name = 'openai' } = entry
+  const type = authTypeOf(entry)
+  const isMeant = type === 'azure-entra' ? name === 'azure-openai' : (CLOUD_AUTH[type] ?? cloud) === cloud
+  return isMeant ? [] : [['auth.type', `has no meaning for the provider ${name}`]]
+}
+
+/** What a type of `auth` needs beside it. */
+function keyFaults(entry: ModelEndpointEntry): [string, string][] {
+  const { apiKeyFile = '', auth = {} } = entry
   const { tokenFile = '', tokenEnv = '', accessKeyIdFile = '', secretAccessKeyFile = '' } = auth
   const type = authTypeOf(entry)
   const faults: [string, string][] = []
-  const isMeant = type === 'azure-entra' ? name === 'azure-openai' : (CLOUD_AUTH[type] ?? cloud) === cloud
-  if (!isMeant) faults.push(['auth.type', `has no meaning for the provider ${name}`])
   if (type === 'api-key' && apiKeyFile === '') faults.push(['apiKeyFile', 'is required with auth.type api-key'])
   if (type === 'bearer' && tokenFile === '' && tokenEnv === '' && apiKeyFile === '')
     faults.push(['auth.tokenFile', 'this, auth.tokenEnv or apiKeyFile is required with auth.type bearer'])

@@ -48,12 +48,16 @@ function hasNoChoices(chunk: unknown): boolean {
   return Array.isArray(choices) && choices.length === 0
 }
 
-/** `usage` as OpenAI reports it: `prompt` has the cached tokens in it, `completion` those of reasoning. Null: no such report. */
+/**
+ * `usage` as OpenAI reports it: `prompt` has the cached tokens in it, `completion` those of reasoning. What was written to a cache is told
+ * by translated answers alone. Null: no such report.
+ */
 export function reportOf(usage: unknown): Report | null {
   if (!isObject(usage)) return null
   const { prompt_tokens: prompt, completion_tokens: completion } = usage
   if (!isTokens(prompt) || !isTokens(completion)) return null
   const cachedRead = tokens(member(usage.prompt_tokens_details, 'cached_tokens'))
   const reasoning = tokens(member(usage.completion_tokens_details, 'reasoning_tokens'))
-  return { usage: { prompt, completion, cachedRead, cachedWrite: 0, reasoning }, whole: true }
+  const cachedWrite = tokens(member(usage.prompt_tokens_details, 'cache_write_tokens'))
+  return { usage: { prompt, completion, cachedRead, cachedWrite, reasoning }, whole: true }
 }

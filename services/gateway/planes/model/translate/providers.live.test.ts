@@ -146,7 +146,7 @@ function assertSigned(region: string): void {
   assert.equal(headers['x-amz-security-token'], AWS.sessionToken)
 }
 
-const usage = { inputTokens: 5, outputTokens: 2, totalTokens: 10, cacheReadInputTokens: 3 }
+const usage = { inputTokens: 5, outputTokens: 2, totalTokens: 11, cacheReadInputTokens: 3, cacheWriteInputTokens: 1 }
 const hello = { output: { message: { content: [{ text: 'Hello' }] } }, stopReason: 'end_turn', usage }
 const helloEvents = [
   awsEvent('contentBlockDelta', { delta: { text: 'Hel' } }),
@@ -162,7 +162,7 @@ test('a chat reaches Converse signed, and its answer comes back whole and stream
   assert.deepEqual([choices[0]?.message.content, choices[0]?.finish_reason], ['Hello', 'stop'])
   assert.deepEqual(
     [told?.prompt_tokens, told?.completion_tokens, told?.prompt_tokens_details?.cached_tokens],
-    [8, 2, 3],
+    [9, 2, 3],
   )
   assert.equal(last().url, '/model/eu.amazon.nova-lite-v1%3A0/converse')
   assert.deepEqual(JSON.parse(last().body), {
@@ -179,7 +179,7 @@ test('a chat reaches Converse signed, and its answer comes back whole and stream
     'both outcomes',
   )
   const { usage: counted, usageSource, result } = await outcomeOf('converse')
-  assert.deepEqual(counted, { prompt: 8, completion: 2, cachedRead: 3, cachedWrite: 0, reasoning: 0 })
+  assert.deepEqual(counted, { prompt: 9, completion: 2, cachedRead: 3, cachedWrite: 1, reasoning: 0 })
   assert.deepEqual([usageSource, result], ['reported', 'completed'])
 })
 

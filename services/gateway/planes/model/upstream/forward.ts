@@ -239,7 +239,8 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
     for (const name of this.#dialect.headers) copyHeader(call.wire.headers, headers, name)
     for (const name in own) headers[name] = own[name] ?? ''
     const { clock, credentials } = this.#forwarder
-    const shown = credentials.headers(endpoint, { ...address, method: call.wire.method, body, at: clock.now() })
+    const { origin, path } = address
+    const shown = credentials.headers(endpoint, { method: call.wire.method, origin, path, body, at: clock.now() })
     for (const name in shown) headers[name] = shown[name] ?? ''
     return headers
   }
