@@ -37,6 +37,8 @@ before(async () => {
   ]
   const agentWeb = { 'default/assistant': { allowedDomains: ['localhost'], deniedDomains: ['*.localhost'] } }
   await writeFile(join(dir, 'policies.json'), policiesFile([testPolicy({ rules })]))
+  const tools = { 'plat-web/web_fetch': { perCall: '0.002' } }
+  await writeFile(join(dir, 'prices.json'), JSON.stringify({ version: 1, currency: 'USD', id: 'p', tools }))
   await writeFile(join(dir, 'upstreams.json'), JSON.stringify({ version: 1, servers: {}, bindings: {}, agentWeb }))
   gateway = await startGatewayProcess({
     servers: {},
@@ -45,6 +47,8 @@ before(async () => {
       policyFile: join(dir, 'policies.json'),
       upstreamsFile: join(dir, 'upstreams.json'),
       taintStorePath: join(dir, 'taints.jsonl'),
+      pricingFile: join(dir, 'prices.json'),
+      sessionBudgetUSD: 0.0025,
       dlpProfiles: { cards: { detectors: ['credit_card'] } },
       dlp: { servers: { 'plat-web': 'cards' } },
       web: {
@@ -97,6 +101,7 @@ for (const mode of ['legacy', { pin: '2026-07-28' }] as const) {
     const read = JSON.stringify((await client.callTool(page())).content)
     assert.match(read, /# Shop/)
     assert.doesNotMatch(read, /4111/)
+    await assert.rejects(client.callTool(page()), /budget/i)
     await assert.rejects(client.callTool({ name: 'web_search', arguments: { query: 'x' } }), /no-search|denied/)
     await client.close()
     await until(

@@ -54,7 +54,8 @@ export function decodePricing(bytes: Uint8Array): { readonly table: PriceTable }
 }
 
 const MODEL_KEY = /^[^/*]+\/.+$/
-const TOOL_KEY = /^[^/*]+\/[^/*]+\/.+$/
+/** A server that the gateway is itself has no namespace. */
+const TOOL_KEY = /^(?:[^/*]+\/[^/*]+|plat-[^/*]+)\/.+$/
 
 function wrongParts({ models = {}, tools = {} }: PricingFile): string[] {
   const out: string[] = []
