@@ -154,6 +154,16 @@ test('an agent that answers about the task of somebody else is not passed on', a
   assert.equal((await post(rpc('GetTask', { id: theirs }))).error?.code, -32001)
 })
 
+test('an agent has its own time to begin its answer', async (t) => {
+  // Shows D2.a2a.timeoutSeconds.
+  const agent = await startTestAgent({ instead: ({ body }) => body.includes('sleep') })
+  t.after(() => agent.close())
+  const { post } = await a2aGround(t, agent, { exposed: { 'default/helper': { timeoutSeconds: 1 } } })
+  const slow = await post(rpc('SendMessage', saying('sleep')))
+  assert.deepEqual([slow.status, slow.error?.code, slow.error?.data[0]?.reason], [200, 504, 'UPSTREAM_TIMEOUT'])
+  assert.equal((await post(rpc('SendMessage', saying('hello')))).error, null)
+})
+
 interface Answered {
   readonly code: number
   readonly status?: number
