@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { startGatewayProcess } from '@plat/testkit/gateway'
+import { startFixture } from '@plat/testkit/mcp/fixture'
 import { startShim } from '@plat/testkit/mcp/shim'
-import { startFixture } from '@plat/testkit/mcp-fixture'
 import { listedAs } from './mcp-scenarios.ts'
 
 /** The longest a whole suite may take on the slowest machine, in milliseconds. */

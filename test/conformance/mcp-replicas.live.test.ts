@@ -7,7 +7,7 @@ import { StreamableHTTPClientTransport as OldTransport } from '@modelcontextprot
 import { CreateMessageRequestSchema, ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
 import { testIssuer } from '@plat/testkit/identity'
-import { startFixture } from '@plat/testkit/mcp-fixture'
+import { startFixture } from '@plat/testkit/mcp/fixture'
 
 let replicas: readonly GatewayProcess[] = []
 const closers: (() => unknown)[] = []

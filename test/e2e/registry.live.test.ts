@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { startGatewayProcess } from '@plat/testkit/gateway'
-import { startFixture } from '@plat/testkit/mcp-fixture'
+import { startFixture } from '@plat/testkit/mcp/fixture'
 
 const MODERN = '2026-07-28'
 const LEGACY = '2025-11-25'

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '../local.ts'
-import type { McpFixture } from '../mcp-fixture.ts'
+import type { McpFixture } from './fixture.ts'
 
 /** How long the server may take to start on the slowest machine, and how often it is asked, in milliseconds. */
 const START_MS = 60_000

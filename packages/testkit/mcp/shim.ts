@@ -1,6 +1,6 @@
 import { createServer, request as send } from 'node:http'
 import { closed, listening } from '../local.ts'
-import type { McpFixture } from '../mcp-fixture.ts'
+import type { McpFixture } from './fixture.ts'
 
 /** A loopback forwarder for clients that cannot carry a token. */
 export interface Shim extends McpFixture {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import { type TestContext, test } from 'node:test'
 import { testProver } from '@plat/testkit/dpop'
-import { testTransactions } from '@plat/testkit/transaction-token'
+import { testTransactions } from '@plat/testkit/tokens/transactions'
 import type { StartIdentityOptions } from '../index.ts'
 import { type Answer, claimsIn, jsonFile, startTestBroker } from '../testing/broker.ts'
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import { type TestContext, test } from 'node:test'
 import { testProver } from '@plat/testkit/dpop'
-import { testTransactions } from '@plat/testkit/transaction-token'
+import { testTransactions } from '@plat/testkit/tokens/transactions'
 import { until } from '@plat/testkit/until'
 import { jsonFile, startTestBroker, text } from '../testing/broker.ts'
 

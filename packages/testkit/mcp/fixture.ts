@@ -11,12 +11,12 @@ import {
   type McpRequestContext,
   McpServer,
 } from '@modelcontextprotocol/server'
-import { closed, listening } from './local.ts'
-import { addAsks } from './mcp/asks.ts'
-import { addCompletion, addPrompts, addResources } from './mcp/content.ts'
-import { states } from './mcp/rounds.ts'
-import { Sessions } from './mcp/sessions.ts'
-import { addTools } from './mcp/tools.ts'
+import { closed, listening } from '../local.ts'
+import { addAsks } from './asks.ts'
+import { addCompletion, addPrompts, addResources } from './content.ts'
+import { states } from './rounds.ts'
+import { Sessions } from './sessions.ts'
+import { addTools } from './tools.ts'
 
 /** A running MCP server. */
 export interface McpFixture {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { formatDuration, parseDuration, parseQuantity, quantityToMicros } from './index.ts'
+import { formatDuration, parseDuration, parseQuantity, quantityToMicros } from '../index.ts'
 
 test('durations are read as Go reads them', () => {
   const vectors: [string, number | null][] = [
