@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { test } from 'node:test'
+import { formatProblem } from '@plat/config'
+import { parseResource } from '@plat/resources'
+import { checkGatewayConfig, typedConfig } from '../../config.ts'
+import { REPOSITORY } from '../../reference.ts'
+import { QuorumFloor } from './quorum/quorum.ts'
+
+const page = readFileSync(path.join(REPOSITORY, 'docs/approvals.md'), 'utf8')
+
+function example(language: string): string {
+  const [, text] = new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'm').exec(page) ?? []
+  assert.ok(text !== undefined)
+  return text
+}
+
+test('the gateway.json of docs/approvals.md is valid, and its quorums are what the page says', () => {
+  const config = {
+    policyFile: '/policies.json',
+    auditPath: '/audit.jsonl',
+    upstreamsFile: '/upstreams.json',
+    identity: { publicKeyFiles: ['/pub.pem'] },
+    ...JSON.parse(example('json')),
+  }
+  const { config: checked, problems } = checkGatewayConfig(JSON.stringify(config), { exists: () => true })
+  assert.deepEqual(problems.map(formatProblem), [])
+  const floor = new QuorumFloor(typedConfig(checked).approvalQuorum)
+  const needs = (policy: string, rule: string) => floor.over([{ policy, rule, quorum: null }])
+  assert.deepEqual(needs('default/assistant', 'delete'), { minApprovers: 2, approverGroups: ['leads', 'security'] })
+  assert.partialDeepStrictEqual(needs('bank/payments', 'wire'), { minApprovers: 1, userConfirmation: 'ciba' })
+  assert.deepEqual(needs('shop/payments', 'wire'), { minApprovers: 1, approverGroups: [] })
+})
+
+test('the ToolPolicy of docs/approvals.md is valid, and asks for more than the gateway does', () => {
+  const { object, problems } = parseResource('ToolPolicy', example('yaml'))
+  assert.deepEqual(problems, [])
+  assert.deepEqual(object?.spec.rules?.[1]?.quorum, { minApprovers: 2, approverGroups: ['leads'] })
+})

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { test } from 'node:test'
+import type { Rec } from '@plat/ledger'
+import { REPOSITORY } from '../../reference.ts'
+import { type ApprovalShown, NOTICE_TYPES, noticeOf } from './notice.ts'
+
+const AT = Date.UTC(2026, 0, 1)
+
+const approval: ApprovalShown = {
+  id: 'a-1',
+  session: 's',
+  namespace: 'default',
+  agent: 'assistant',
+  user: 'uma',
+  server: 'notes',
+  tool: 'delete',
+  method: 'tools/call',
+  policy: 'default/p',
+  rule: 'ask',
+  reason: 'somebody looks first',
+  preview: null,
+  quorum: {
+    needed: 2,
+    given: 1,
+    approverGroups: ['leads'],
+    votes: [{ by: 'user:ada', verdict: 'approve', reason: '' }],
+  },
+  expiresAt: '2026-01-01T00:05:00Z',
+}
+
+const told = (rec: Rec, shown: ApprovalShown | null = approval) => noticeOf(rec, () => shown, AT)
+
+test('what is recorded of an approval is told once of each kind, with who is still missing', () => {
+  const types = (['created', 'granted', 'denied', 'expired', 'cancelled'] as const).map((event) => {
+    const notice = told({ kind: 'approval', event, approval: 'a-1' })
+    assert.equal(notice?.id, `a-1.${notice?.type}`)
+    return notice.type
+  })
+  assert.deepEqual(types, NOTICE_TYPES.slice(0, 5))
+  const facts = told({ kind: 'approval', event: 'created', approval: 'a-1' })?.facts
+  assert.deepEqual(Object.fromEntries(facts ?? []), {
+    agent: 'default/assistant',
+    session: 's',
+    user: 'uma',
+    wants: 'notes/delete',
+    rule: 'default/p#ask',
+    why: 'somebody looks first',
+    approvals: '1 of 2',
+    'approver groups': 'leads',
+    'decided by': 'user:ada (approve)',
+    until: '2026-01-01T00:05:00Z',
+  })
+  assert.equal(told({ kind: 'approval', event: 'used', approval: 'a-1' }), null)
+  assert.equal(told({ kind: 'approval', event: 'created', approval: 'gone' }, null), null)
+})
+
+test('budgets, pins and break-glass revocations are told; the same thing has the same id, another has another', () => {
+  const budget = { kind: 'alert', alert: 'budget.threshold', budget: 'b', key: 'k', window: 'd', percent: 80 } as const
+  const spent = { spent: 8_000_000, cap: 10_000_000, unit: 'micros', currency: 'EUR' } as const
+  const notice = told({ ...budget, ...spent })
+  assert.deepEqual([notice?.type, notice?.title], ['budget.threshold', 'A budget is spent to 80 %: b'])
+  assert.ok(notice?.facts.some(([name, value]) => name === 'spent' && value === '8 EUR'))
+  assert.equal(told({ ...budget, ...spent, spent: 8_100_000 })?.id, notice?.id)
+  assert.notEqual(told({ ...budget, ...spent, percent: 100 })?.id, notice?.id)
+  const drift = told({ kind: 'alert', alert: 'pin.drift', server: 'default/notes', tool: 't', digest: 'sha256:x' })
+  assert.equal(drift?.type, 'pin.drift')
+  const revocation = {
+    kind: 'revocation',
+    source: 'breakglass',
+    revocation: 'r',
+    scope: 'agent',
+    target: 'default/a',
+  } as const
+  const created = told({ ...revocation, action: 'revoke', by: 'user:ada' })
+  const lifted = told({ ...revocation, action: 'lift', by: 'user:ada' })
+  assert.deepEqual([created?.type, lifted?.type], ['revocation.created', 'revocation.lifted'])
+  assert.notEqual(created?.id, lifted?.id)
+  assert.equal(told({ kind: 'revocation', source: 'file', action: 'loaded' }), null)
+  assert.equal(told({ kind: 'alert', alert: 'pin.accepted', server: 's', tool: 't' }), null)
+  assert.equal(told({ kind: 'outcome' }), null)
+})
+
+test('words of agents are one line without controls, and cut', () => {
+  const evil = { ...approval, tool: `a\n\u202e${'x'.repeat(2_000)}\ud800`, reason: '\u0000<!channel>' }
+  const notice = told({ kind: 'approval', event: 'created', approval: 'a-1' }, evil)
+  for (const text of [notice?.title ?? '', ...(notice?.facts.map(([, value]) => value) ?? [])]) {
+    assert.doesNotMatch(text, /[\p{Cc}\p{Cf}]/u)
+    assert.ok(text.isWellFormed() && text.length <= 600)
+  }
+})
+
+test('docs/approvals.md names every event', () => {
+  const page = readFileSync(path.join(REPOSITORY, 'docs/approvals.md'), 'utf8')
+  for (const type of NOTICE_TYPES) assert.ok(page.includes(`\`${type}\``), type)
+})
