@@ -2,23 +2,14 @@ import assert from 'node:assert/strict'
 import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
+import { startGatewayProcess } from '@plat/testkit/gateway'
 import { ledgerLines } from '@plat/testkit/ledger'
 import { until } from '@plat/testkit/until'
+import { act } from '../../testing/acting.ts'
 import { folder, started, TOKEN } from '../../testing/started.ts'
 import { httpGround, syslogGround } from './testing/servers.ts'
 
 const BATCH = 10
-
-/** Leaves records as fast as it can, until the gateway is gone. */
-async function act({ url }: GatewayProcess): Promise<void> {
-  const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' }
-  const body = JSON.stringify({ target: { agent: 'shop/a' } })
-  for (;;) {
-    const sent = await fetch(`${url}/v1/revocations`, { method: 'POST', headers, body }).catch(() => null)
-    if (sent === null) return
-  }
-}
 
 /** Every line in order; those that came twice follow one another, and are of one batch. */
 function assertStreamed(got: readonly string[], lines: readonly string[], restarts: number): void {

@@ -123,6 +123,7 @@ test('what a sink still has to say is said when the gateway stops; one that does
   const last = await ground.fill(3)
   await sink.close()
   assert.deepEqual(receiver.taken, upTo(last))
+  assert.equal(JSON.parse(readFileSync(join(ground.dir, 'siem.cursor.json'), 'utf8')).seq, last)
   const deaf = new ScriptedReceiver()
   const silence = Promise.withResolvers<Delivery>()
   deaf.answers = () => silence.promise

@@ -3,23 +3,12 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { receiptBeside, verifyLedger } from '@plat/ledger'
-import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
+import { startGatewayProcess } from '@plat/testkit/gateway'
 import { ledgerLines } from '@plat/testkit/ledger'
 import { until } from '@plat/testkit/until'
-import { folder } from '../../testing/started.ts'
+import { act } from '../../testing/acting.ts'
+import { folder, TOKEN } from '../../testing/started.ts'
 import { keyFiles } from './testing/keys.ts'
-
-const TOKEN = 'a-token-of-the-test'
-
-/** Leaves records as fast as it can, until the gateway is gone. */
-async function act({ url }: GatewayProcess): Promise<void> {
-  const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' }
-  const body = JSON.stringify({ target: { agent: 'shop/a' } })
-  for (;;) {
-    const sent = await fetch(`${url}/v1/revocations`, { method: 'POST', headers, body }).catch(() => null)
-    if (sent === null) return
-  }
-}
 
 test('a gateway that is killed between its checkpoints leaves a ledger that the next one proves whole', async (t) => {
   const { uri, pub } = await keyFiles(t)

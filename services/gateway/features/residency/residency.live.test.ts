@@ -39,6 +39,11 @@ test('whatever a connection is for, it keeps to the rules in force when it is as
   t.after(() => dialer.close())
   const fetched = (purpose: 'jwks' | 'guard') =>
     dialer.fetchBytes(server.url, purpose, LIMITS).then(({ status }) => String(status), dialFault)
+  const connected = () =>
+    dialer.connect(new URL(server.url.replace('http:', 'tcp:')), 'sink', LIMITS).then((socket) => {
+      socket.destroy()
+      return 'connected'
+    }, dialFault)
   const sent = (options?: { caPEM: string }) =>
     new Promise<string>((resolve) => {
       const request = { method: 'GET', path: '/', headers: {}, body: null, headersTimeoutMs: 0, pauseTimeoutMs: 0 }
@@ -49,11 +54,11 @@ test('whatever a connection is for, it keeps to the rules in force when it is as
         onFailure: (error) => resolve(dialFault(error)),
       })
     })
-  assert.deepEqual([await fetched('jwks'), await sent()], ['200', '200'])
+  assert.deepEqual([await fetched('jwks'), await sent(), await connected()], ['200', '200', 'connected'])
   rules = { mark: 'elsewhere', admits: createRangeCheck(['127.0.0.2/32']) }
   assert.deepEqual(
-    [await fetched('jwks'), await fetched('guard'), await sent()],
-    ['residency', 'residency', 'residency'],
+    [await fetched('jwks'), await fetched('guard'), await sent(), await connected()],
+    ['residency', 'residency', 'residency', 'residency'],
   )
   rules = { mark: 'here', admits: createRangeCheck(['127.0.0.0/8']) }
   const before = server.connections()
