@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
+import { createServer } from 'node:https'
 import path from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { generateKeyFiles, openSigner } from '@plat/keys'
+import { createAuthority } from '@plat/testkit/authority'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
 import { closed, listening } from '@plat/testkit/local'
 import { type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
@@ -128,21 +130,25 @@ test('without push there is no such endpoint', async (t) => {
   assert.equal((await push(bundle(1, ALLOW))).status, 404)
 })
 
-/** A server of bundles that answers as it is told, and what it was asked. */
+/** A server of bundles behind TLS of an authority of its own, that answers as it is told, and what it was asked. */
 async function bundleServer(t: TestContext) {
   const asked: IncomingHttpHeaders[] = []
   let answer: (headers: IncomingHttpHeaders, response: ServerResponse) => void = (_, response) => {
     response.statusCode = 503
     response.end()
   }
-  const server = createServer((request, response) => {
+  const authority = await createAuthority({ name: 'bundles', now: Date.now() })
+  const { pem: cert, privateKey } = await authority.issue({ name: 'server', dnsNames: ['localhost'] })
+  const key = privateKey.export({ type: 'pkcs8', format: 'pem' })
+  const server = createServer({ cert, key }, (request, response) => {
     asked.push(request.headers)
     answer(request.headers, response)
   })
   const port = await listening(server)
   t.after(() => closed(server))
   return {
-    url: `http://127.0.0.1:${port}/bundle.tar.gz`,
+    url: `https://localhost:${port}/bundle.tar.gz`,
+    authority: authority.pem,
     asked,
     answers(next: typeof answer) {
       answer = next
@@ -151,12 +157,14 @@ async function bundleServer(t: TestContext) {
 }
 
 test('a gateway fetches bundles, asks only for what is new, and goes on when its server comes back', async (t) => {
-  // Shows D3.configBundle.pull.url, D3.configBundle.pull.tokenFile, D3.configBundle.pull.maxBackoffSeconds and D3.configBundle.pollSeconds.
+  // Shows D3.configBundle.pull.url, D3.configBundle.pull.tokenFile, D3.configBundle.pull.caFile, D3.configBundle.pull.maxBackoffSeconds and D3.configBundle.pollSeconds.
   const server = await bundleServer(t)
   const root = await folder(t)
   const tokenFile = path.join(root, 'token')
   await writeFile(tokenFile, 'first\n')
-  const pull = { url: server.url, tokenFile, maxBackoffSeconds: 2 }
+  const caFile = path.join(root, 'ca.pem')
+  await writeFile(caFile, server.authority)
+  const pull = { url: server.url, tokenFile, caFile, maxBackoffSeconds: 2 }
   const { bundle, allows, metric, gateway } = await serve(t, { pull })
   await until(() => gateway.complaints().some((line) => line.includes('the server answered 503')), 'the first failure')
   assert.equal(server.asked[0]?.authorization, 'Bearer first')
