@@ -44,9 +44,9 @@ import { type SessionsConfig, sessionsBlock } from './features/sessions/config.t
 import { taintBlock } from './features/taint/config.ts'
 import { type TokenVaultConfig, tokenVaultBlock } from './features/token-vault/config.ts'
 import { type TxnTokensConfig, txnTokensBlock } from './features/txn-tokens/config.ts'
-import { unbuiltBlocks } from './unbuilt.ts'
 import { webBlock } from './features/web/config.ts'
 import type { WebConfig } from './features/web/index.ts'
+import { unbuiltBlocks } from './unbuilt.ts'
 
 /** The tables of gateway.json (document 3), in the order of the reference. */
 export const gatewayBlocks: readonly ConfigBlock[] = [
@@ -83,8 +83,8 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   postureBlock,
   tokenVaultBlock,
   sessionsBlock,
-  a2aBlock,
   webBlock,
+  a2aBlock,
   offlineBlock,
   auditCollectorBlock,
   txnTokensBlock,
@@ -128,10 +128,10 @@ export type GatewayConfig = Readonly<
       txnTokens: TxnTokensConfig
       configBundle: ConfigBundleConfig
       sessions: SessionsConfig
+      web: WebConfig
       a2a: A2aConfig
     }
 >
-      web: WebConfig
 
 /** Where the file is when neither the flag nor the environment says (document 3, loading rule 1). */
 export const DEFAULT_CONFIG_PATH = '/etc/plat/gateway.json'

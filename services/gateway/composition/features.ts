@@ -2,8 +2,8 @@ import {
   agentMetrics,
   authMetrics,
   budgetMetrics,
-  captureMetrics,
   bundleMetrics,
+  captureMetrics,
   collectorMetrics,
   guardMetrics,
   modelMetrics,
@@ -42,11 +42,10 @@ import { createTxnTokens } from '../features/txn-tokens/index.ts'
 import { namedInCall } from '../planes/a2a/index.ts'
 import type { AskingPlane } from '../planes/mcp/index.ts'
 import { createDemand } from '../planes/model/index.ts'
+import { startBuiltins } from './builtins.ts'
 import { problemsOfBundle } from './bundled.ts'
 import type { Shared } from './shared.ts'
 
-import { startBuiltins } from './builtins.ts'
-import { problemsOfBundle } from './bundled.ts'
 /** Every feature of a gateway, by its folder's name. */
 export type Features = Awaited<ReturnType<typeof startFeatures>>
 
