@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { TestClock } from '@plat/core'
+import { createMemoryJournal } from '@plat/state'
+import type { Approvals } from '../approvals.ts'
+import type { ApprovalEvent } from '../events.ts'
+import { callOf } from '../testing/call.ts'
+import { ground, held } from '../testing/ground.ts'
+import { Confirmations, type Confirmer } from './confirmations.ts'
+
+type Polled = Awaited<ReturnType<Confirmer['poll']>>
+type Answer = Awaited<ReturnType<Confirmer['ask']>>
+
+/** A provider that answers what the test says; the real one is met where the feature is tested. */
+function provider(clock: TestClock) {
+  const said: string[] = []
+  const state: { ask: Answer | null; poll: Polled } = { ask: null, poll: 'pending' }
+  const confirmer: Confirmer = {
+    fallback: 'approvers',
+    async ask(user) {
+      said.push(`ask ${user}`)
+      return (
+        state.ask ?? { requestId: `r${said.length}`, code: 'PLAT-A', until: clock.now() + 60_000, intervalMs: 5_000 }
+      )
+    },
+    async poll({ requestId }) {
+      said.push(`poll ${requestId}`)
+      return state.poll
+    },
+  }
+  return { confirmer, state, take: () => said.splice(0) }
+}
+
+const userAlone = { quorum: { default: { minApprovers: 0, approverGroups: [], userConfirmation: 'ciba' as const } } }
+
+async function asking() {
+  const clock = new TestClock()
+  const journal = createMemoryJournal<ApprovalEvent>(() => clock.now())
+  const open = () => ground(journal, clock, { ...userAlone, asksUsers: true })
+  const here = await open()
+  const there = provider(clock)
+  const follow = (approvals: Approvals, confirmer = there.confirmer) =>
+    new Confirmations({ approvals, confirmer, clock, onFault: assert.ifError })
+  const confirmations = follow(here.approvals)
+  const wait = await held(here, callOf({}))
+  const stateOf = () => here.approvals.get(wait.approvalId)
+  return { ...here, ...there, clock, open, follow, confirmations, wait, stateOf }
+}
+
+test('the user is asked once, and polled no faster than the provider says; slow_down makes it slower', async () => {
+  const { clock, take, state, wait } = await asking()
+  await clock.advance(1_000)
+  assert.deepEqual(take(), ['ask uma'])
+  await clock.advance(4_000)
+  assert.deepEqual(take(), [])
+  state.poll = 'slow_down'
+  await clock.advance(1_000)
+  assert.deepEqual(take(), ['poll r1'])
+  await clock.advance(9_000)
+  assert.deepEqual(take(), [])
+  state.poll = 'confirmed'
+  await clock.advance(2_000)
+  assert.deepEqual(take(), ['poll r1'])
+  assert.equal(await wait.until, 'granted')
+  await clock.advance(60_000)
+  assert.deepEqual(take(), [])
+})
+
+test('after a restart the same question is followed, and no other is asked', async () => {
+  const { clock, take, state, approvals, confirmations, open, follow, wait } = await asking()
+  await clock.advance(1_000)
+  assert.deepEqual(take(), ['ask uma'])
+  confirmations.close()
+  approvals.close()
+  const next = await open()
+  follow(next.approvals)
+  state.poll = 'confirmed'
+  await clock.advance(1_000)
+  assert.deepEqual(take(), ['poll r1'])
+  assert.equal(next.approvals.get(wait.approvalId)?.state, 'approved')
+})
+
+test('a provider that gives no answer is asked three times, and then approvers decide, one at least', async () => {
+  const { clock, take, state, approvals, stateOf, wait } = await asking()
+  state.ask = { kind: 'unavailable', why: 'away', again: true }
+  await clock.advance(10_000)
+  assert.deepEqual(take(), ['ask uma', 'ask uma', 'ask uma'])
+  assert.deepEqual([stateOf()?.state, stateOf()?.confirmation?.state], ['pending', 'waived'])
+  await approvals.decide(wait.approvalId, { by: 'user:ada', groups: [], verdict: 'approve', reason: '' })
+  assert.equal(await wait.until, 'granted')
+})
+
+test('an answer that comes when nobody can decide any more counts for nothing', async () => {
+  const { clock, state, stateOf, wait } = await asking()
+  await clock.advance(1_000)
+  state.poll = 'pending'
+  await clock.advance(298_500)
+  state.poll = 'confirmed'
+  await clock.advance(10_000)
+  assert.equal(stateOf()?.state, 'expired')
+  const answer = await wait.until
+  assert.equal(answer === 'granted' ? '' : answer.code, 'approval_expired')
+})
