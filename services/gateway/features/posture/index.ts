@@ -1,7 +1,9 @@
 import type { Log } from '@plat/process'
-import { findings, type Posture } from './checks.ts'
+import { findings } from './checks.ts'
+import type { Posture } from './posture.ts'
 
-export { type Check, checks, findings, idleAccepts, type Posture } from './checks.ts'
+export { type Check, checks, findings, idleAccepts } from './checks.ts'
+export type { Posture } from './posture.ts'
 
 /** Says at start what a valid configuration risks: one line a check, with its id, unless `posture.accept` names it. */
 export function tellPosture(config: Posture, log: Pick<Log, 'warn'>): void {

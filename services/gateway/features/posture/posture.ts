@@ -1,0 +1,76 @@
+/** What the checks read of gateway.json, defaults filled in. */
+export interface Posture {
+  readonly listen: string
+  readonly adminListen: string
+  readonly corsOrigins: readonly string[]
+  readonly shutdownDelaySeconds: number
+  readonly tls: { readonly certFile: string; readonly svidMode: string }
+  readonly identity: { readonly issuer: string; readonly jwksURL: string; readonly leewaySeconds: number }
+  readonly dpop: { readonly require: boolean }
+  readonly policyReloadSeconds: number
+  readonly modelPolicy: string
+  readonly policy: { readonly rego: { readonly url: string; readonly enforcement: string } }
+  readonly models: Readonly<Record<string, { readonly upstream: string }>>
+  readonly modelsFile: string
+  readonly upstreams: Readonly<Record<string, string>>
+  readonly auditFailurePolicy: string
+  readonly auditCheckpointKey: string
+  readonly auditSinks: readonly { readonly url: string; readonly address: string }[]
+  readonly approvalStorePath: string
+  readonly pinStorePath: string
+  readonly taintStorePath: string
+  readonly guards: readonly { readonly url: string; readonly failOpen: boolean }[]
+  readonly approvalPreview: { readonly mode: string }
+  readonly dlpProfiles: Readonly<Record<string, { readonly onOversize?: string; readonly streamCarryBytes: number }>>
+  readonly dlp: { readonly defaultProfile: string }
+  readonly revocationsFile: string
+  readonly sessionBudgetUSD: number
+  readonly budgetsFile: string
+  readonly pricingFile: string
+  readonly adminAuth: { readonly devTokenApprovers: boolean; readonly mode: string }
+  readonly notifyOutboxPath: string
+  readonly notifiers: readonly {
+    readonly type: string
+    readonly url: string
+    readonly homeserver: string
+    readonly hmacSecretFile: string
+  }[]
+  readonly ciba: { readonly enabled: boolean; readonly issuer: string }
+  readonly tokenVault: VaultPosture
+  readonly offline: {
+    readonly enabled: boolean
+    readonly fullPolicy: string
+    readonly maxRevocationStalenessSeconds: number
+    readonly forward: { readonly url: string }
+  }
+  readonly a2a: {
+    readonly routesFile: string
+    readonly cardSigningKey: string
+    readonly pushNotificationHosts: readonly string[]
+  }
+  readonly web: {
+    readonly enabled: boolean
+    readonly defaultAllow: boolean
+    readonly taintLabels: readonly string[]
+    readonly search: { readonly url: string }
+  }
+  readonly posture: { readonly replicas: number; readonly accept: readonly string[] }
+}
+
+/** The same of `tokenVault`; nothing of it is a risk while it is off. */
+interface VaultPosture {
+  readonly enabled: boolean
+  readonly publicBaseURL: string
+  readonly allowUnverifiedPrincipal: boolean
+  readonly login: VaultAddresses
+  readonly providers: readonly (VaultAddresses & {
+    readonly allowAnyServer: boolean
+    readonly disablePKCE: boolean
+  })[]
+}
+
+export interface VaultAddresses {
+  readonly issuer: string
+  readonly authorizationURL: string
+  readonly tokenURL: string
+}
