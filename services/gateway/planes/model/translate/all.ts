@@ -10,12 +10,13 @@ import { Untranslatable } from './prompt.ts'
 import { completionOf, type Said, type Told } from './said.ts'
 import {
   AWS_STREAM_TYPE,
-  AwsToChat,
+  AwsParts,
   AwsToMessages,
   objectOf,
   SSE_TYPE,
-  SseToChat,
+  SseParts,
   type StreamTranslator,
+  ToChat,
   wrapped,
 } from './streams.ts'
 
@@ -72,7 +73,7 @@ const converse: ChatParts = {
   streamType: AWS_STREAM_TYPE,
   request: (value) => converseRequest(value),
   answer: (value) => converseAnswer(value),
-  stream: (told) => new AwsToChat(told, (value, name) => converseSaid(name, value)),
+  stream: (told) => new ToChat(told, new AwsParts(), (value, name) => converseSaid(name, value)),
 }
 
 const gemini: ChatParts = {
@@ -81,7 +82,7 @@ const gemini: ChatParts = {
   answer: (value, { id }) => new GeminiReader(id).said(value),
   stream: (told) => {
     const reader = new GeminiReader(told.id)
-    return new SseToChat(told, (value) => reader.said(value))
+    return new ToChat(told, new SseParts(), (value) => reader.said(value))
   },
 }
 
@@ -91,7 +92,7 @@ const anthropic: ChatParts = {
   answer: (value) => anthropicAnswer(value),
   stream: (told) => {
     const reader = new AnthropicReader()
-    return new SseToChat(told, (value) => reader.said(value))
+    return new ToChat(told, new SseParts(), (value) => reader.said(value))
   },
 }
 
@@ -111,7 +112,7 @@ const anthropicOnBedrock: ChatParts = {
   },
   stream(told) {
     const reader = new AnthropicReader()
-    return new AwsToChat(told, (value) => reader.said(objectOf(wrapped(value))))
+    return new ToChat(told, new AwsParts(), (value) => reader.said(objectOf(wrapped(value))))
   },
 }
 

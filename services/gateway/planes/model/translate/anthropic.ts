@@ -4,7 +4,7 @@ import { isSet } from '../dialects/checks.ts'
 import { usageOf } from '../dialects/messages.ts'
 import { type Option, readChat } from './chat.ts'
 import { type Format, type Part, type Prompt, type Tool, Untranslatable } from './prompt.ts'
-import { type FinishReason, Garbled, type Said } from './said.ts'
+import { type FinishReason, finishOf, Garbled, type Said } from './said.ts'
 
 const OPTIONS: readonly Option[] = ['temperature', 'top_p', 'stop', 'parallel_tool_calls', 'response_format', 'user']
 
@@ -73,7 +73,7 @@ function outputOf(format: Format): JsonObject {
   return { output_config: { format: { type: 'json_schema', schema: format.schema } } }
 }
 
-const FINISH: Readonly<Record<string, FinishReason>> = {
+const ENDS: Readonly<Record<string, FinishReason>> = {
   end_turn: 'stop',
   stop_sequence: 'stop',
   tool_use: 'tool_calls',
@@ -86,7 +86,7 @@ const FINISH: Readonly<Record<string, FinishReason>> = {
 export function anthropicAnswer(value: JsonObject): readonly Said[] {
   const { content, stop_reason: reason, usage } = value
   if (!Array.isArray(content)) throw new Garbled('an answer of Anthropic without content')
-  return [...content.flatMap(blockSaid), finishOf(reason), ...usageSaid(usageOf(usage))]
+  return [...content.flatMap(blockSaid), finishOf(ENDS, reason, 'Anthropic'), ...usageSaid(usageOf(usage))]
 }
 
 function blockSaid(block: unknown): readonly Said[] {
@@ -141,18 +141,12 @@ export class AnthropicReader {
   #last(value: JsonObject): readonly Said[] {
     this.#usage = usageOf(value.usage, this.#usage) ?? this.#usage
     const reason = member(value.delta, 'stop_reason')
-    return isSet(reason) ? [finishOf(reason), ...usageSaid(this.#usage ?? null)] : []
+    return isSet(reason) ? [finishOf(ENDS, reason, 'Anthropic'), ...usageSaid(this.#usage ?? null)] : []
   }
 }
 
 function usageSaid(usage: Usage | null): readonly Said[] {
   return usage === null ? [] : [{ kind: 'usage', usage }]
-}
-
-function finishOf(reason: unknown): Said {
-  const known = typeof reason === 'string' && Object.hasOwn(FINISH, reason) ? FINISH[reason] : undefined
-  if (known === undefined) throw new Garbled('Anthropic ended for a reason that is no end')
-  return { kind: 'finish', reason: known }
 }
 
 /** What the clouds that host Anthropic's models want to be told in place of a header. */

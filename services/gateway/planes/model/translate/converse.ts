@@ -3,7 +3,7 @@ import { isObject, type JsonObject, member } from '../../wire/json.ts'
 import { tokens } from '../dialects/checks.ts'
 import { type Option, readChat } from './chat.ts'
 import { type Format, type Part, type Prompt, type Tool, Untranslatable } from './prompt.ts'
-import { type FinishReason, Garbled, type Said } from './said.ts'
+import { type FinishReason, finishOf, Garbled, type Said } from './said.ts'
 
 const OPTIONS: readonly Option[] = ['temperature', 'top_p', 'stop', 'response_format']
 
@@ -113,7 +113,7 @@ function outputOf(format: Format): JsonObject {
   return { outputConfig: { textFormat: { type: 'json_schema', structure: { jsonSchema } } } }
 }
 
-const FINISH: Readonly<Record<string, FinishReason>> = {
+const ENDS: Readonly<Record<string, FinishReason>> = {
   end_turn: 'stop',
   stop_sequence: 'stop',
   tool_use: 'tool_calls',
@@ -127,7 +127,7 @@ const FINISH: Readonly<Record<string, FinishReason>> = {
 export function converseAnswer(value: JsonObject): readonly Said[] {
   const content = member(member(member(value, 'output'), 'message'), 'content')
   if (!Array.isArray(content)) throw new Garbled('an answer of Converse without content')
-  return [...content.flatMap(blockSaid), finishOf(value.stopReason), ...usageOf(value.usage)]
+  return [...content.flatMap(blockSaid), finishOf(ENDS, value.stopReason, 'Converse'), ...usageOf(value.usage)]
 }
 
 function blockSaid(block: unknown): readonly Said[] {
@@ -155,7 +155,7 @@ export function converseSaid(name: string, value: JsonObject): readonly Said[] {
     case 'contentBlockDelta':
       return deltaSaid(value.delta)
     case 'messageStop':
-      return [finishOf(value.stopReason)]
+      return [finishOf(ENDS, value.stopReason, 'Converse')]
     case 'metadata':
       return usageOf(value.usage)
     default:
@@ -170,12 +170,6 @@ function deltaSaid(delta: unknown): readonly Said[] {
   if (typeof input === 'string') return [{ kind: 'arguments', text: input }]
   const reasoning = member(member(delta, 'reasoningContent'), 'text')
   return typeof reasoning === 'string' ? [{ kind: 'reasoning', text: reasoning }] : []
-}
-
-function finishOf(reason: unknown): Said {
-  const known = typeof reason === 'string' && Object.hasOwn(FINISH, reason) ? FINISH[reason] : undefined
-  if (known === undefined) throw new Garbled('Converse ended for a reason that is no end')
-  return { kind: 'finish', reason: known }
 }
 
 /** What was read from a cache or written to it is not in `inputTokens`. */

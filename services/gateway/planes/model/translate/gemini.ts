@@ -3,7 +3,7 @@ import { isObject, type JsonObject, member, parsedOrUndefined } from '../../wire
 import { isSet, tokens } from '../dialects/checks.ts'
 import { type Option, readChat } from './chat.ts'
 import { type Format, type Part, type Prompt, type Tool, Untranslatable } from './prompt.ts'
-import { type FinishReason, Garbled, type Said } from './said.ts'
+import { type FinishReason, finishOf, Garbled, type Said } from './said.ts'
 
 const OPTIONS: readonly Option[] = [
   'temperature',
@@ -138,11 +138,11 @@ const FILTERED = [
   'IMAGE_SAFETY',
   'MODEL_ARMOR',
 ] as const
-const FINISH: ReadonlyMap<unknown, FinishReason> = new Map<unknown, FinishReason>([
-  ['STOP', 'stop'],
-  ['MAX_TOKENS', 'length'],
-  ...FILTERED.map((name) => [name, 'content_filter'] as const),
-])
+const ENDS: Readonly<Record<string, FinishReason>> = {
+  STOP: 'stop',
+  MAX_TOKENS: 'length',
+  ...Object.fromEntries(FILTERED.map((name) => [name, 'content_filter'] as const)),
+}
 
 /** Reads an answer of Gemini: the whole of it, or one part of a stream after the other; both are told in the same words. */
 export class GeminiReader {
@@ -188,9 +188,8 @@ export class GeminiReader {
     if (isSet(member(feedback, 'blockReason'))) return [{ kind: 'finish', reason: 'content_filter' }]
     const reason = member(candidate, 'finishReason')
     if (!isSet(reason) || reason === '') return []
-    const known = FINISH.get(reason)
-    if (known === undefined) throw new Garbled('Gemini ended for a reason that is no end')
-    return [{ kind: 'finish', reason: known === 'stop' && this.#calls > 0 ? 'tool_calls' : known }]
+    const end = finishOf(ENDS, reason, 'Gemini')
+    return [end.reason === 'stop' && this.#calls > 0 ? { ...end, reason: 'tool_calls' } : end]
   }
 }
 

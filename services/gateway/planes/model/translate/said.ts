@@ -28,6 +28,17 @@ export class Garbled extends Error {
   }
 }
 
+/** The end of an answer, by the provider's words for its ends. Throws `Garbled` where it is none of them: half an answer is no whole one. */
+export function finishOf(
+  ends: Readonly<Record<string, FinishReason>>,
+  reason: unknown,
+  whom: string,
+): Extract<Said, { kind: 'finish' }> {
+  const known = typeof reason === 'string' && Object.hasOwn(ends, reason) ? ends[reason] : undefined
+  if (known === undefined) throw new Garbled(`an answer of ${whom} that ended for a reason that is no end`)
+  return { kind: 'finish', reason: known }
+}
+
 /** A whole `chat.completion` of OpenAI's API. */
 export function completionOf(all: readonly Said[], told: Told): JsonObject {
   let finish: FinishReason | null = null

@@ -33,58 +33,74 @@ export function objectOf(json: Uint8Array): JsonObject {
   return value
 }
 
-/** A stream of server-sent events with one JSON object each, as chunks of a chat completion. */
-export class SseToChat implements StreamTranslator {
+/** A JSON object of a stream, with the name of its event where the framing has one. */
+type StreamPart = readonly [value: JsonObject, name: string]
+
+/** Takes the bytes of a stream apart, however they are cut. */
+interface Parts {
+  push(chunk: Uint8Array): readonly StreamPart[]
+  /** What the end of the stream completes; null: it was cut off in the middle of a part. */
+  rest(): readonly StreamPart[] | null
+}
+
+/** Server-sent events with one JSON object each. */
+export class SseParts implements Parts {
   readonly #splitter = new SseSplitter()
-  readonly #chat: ChatStream
-  readonly #read: ReadPart
 
-  constructor(told: Told, read: ReadPart) {
-    this.#chat = new ChatStream(told)
-    this.#read = read
+  push(chunk: Uint8Array): readonly StreamPart[] {
+    return this.#splitter.push(chunk).flatMap(partOf)
   }
 
-  push(chunk: Uint8Array): Uint8Array {
-    return this.#told(this.#splitter.push(chunk))
-  }
-
-  end(): Uint8Array {
-    return Buffer.concat([this.#told(this.#splitter.end()), Buffer.from(this.#chat.end())])
-  }
-
-  #told(events: readonly Uint8Array[]): Uint8Array {
-    let text = ''
-    for (const event of events) {
-      const data = eventData(event)
-      if (data !== null && data.length > 0) text += this.#chat.events(this.#read(objectOf(data), ''))
-    }
-    return text === '' ? NOTHING : Buffer.from(text)
+  rest(): readonly StreamPart[] {
+    return this.#splitter.end().flatMap(partOf)
   }
 }
 
-/** An AWS event stream with one JSON object in each message, as chunks of a chat completion. */
-export class AwsToChat implements StreamTranslator {
+function partOf(event: Uint8Array): readonly StreamPart[] {
+  const data = eventData(event)
+  return data === null || data.length === 0 ? [] : [[objectOf(data), '']]
+}
+
+/** An AWS event stream with one JSON object in each message. */
+export class AwsParts implements Parts {
   readonly #splitter = new AwsStreamSplitter()
+
+  push(chunk: Uint8Array): readonly StreamPart[] {
+    return this.#splitter.push(chunk).map((message) => {
+      const name = eventNameOf(message)
+      return [objectOf(message.payload), name]
+    })
+  }
+
+  rest(): readonly StreamPart[] | null {
+    return this.#splitter.isTorn ? null : []
+  }
+}
+
+/** The parts of a provider's answer as chunks of a chat completion. */
+export class ToChat implements StreamTranslator {
   readonly #chat: ChatStream
+  readonly #parts: Parts
   readonly #read: ReadPart
 
-  constructor(told: Told, read: ReadPart) {
+  constructor(told: Told, parts: Parts, read: ReadPart) {
     this.#chat = new ChatStream(told)
+    this.#parts = parts
     this.#read = read
   }
 
   push(chunk: Uint8Array): Uint8Array {
-    let text = ''
-    for (const message of this.#splitter.push(chunk)) {
-      const name = eventNameOf(message)
-      text += this.#chat.events(this.#read(objectOf(message.payload), name))
-    }
-    return text === '' ? NOTHING : Buffer.from(text)
+    return Buffer.from(this.#events(this.#parts.push(chunk)))
   }
 
-  /** A message that was cut off is no end, whatever came before it. */
+  /** A part that was cut off is no end, whatever came before it. */
   end(): Uint8Array {
-    return this.#splitter.isTorn ? NOTHING : Buffer.from(this.#chat.end())
+    const rest = this.#parts.rest()
+    return rest === null ? NOTHING : Buffer.from(this.#events(rest) + this.#chat.end())
+  }
+
+  #events(parts: readonly StreamPart[]): string {
+    return parts.map(([value, name]) => this.#chat.events(this.#read(value, name))).join('')
   }
 }
 
