@@ -5,11 +5,11 @@ import { compileExpression, type Expression } from '@plat/resources/expression'
 import { type PolicyEntry, type PolicyFile, type RuleEntry, WHEN_VARIABLES } from '@plat/resources/rendered'
 import type { Decision } from '../../call/index.ts'
 import type { AskingRule } from './asking.ts'
-import { allOf, conditionsOf } from './conditions.ts'
 import { type CedarText, cedarText } from './engines/cedar.ts'
 import { Governance } from './governance.ts'
-import { type Rate, rateOf } from './rates.ts'
-import { RuleIndex } from './rule-index.ts'
+import { allOf, conditionsOf } from './rules/conditions.ts'
+import { type Rate, rateOf } from './rules/rates.ts'
+import { RuleIndex } from './rules/rule-index.ts'
 
 type Action = RuleEntry['action']
 

@@ -1,5 +1,5 @@
+import type { PolicyInput } from '../question.ts'
 import { allOf, type Condition, type Matcher } from './conditions.ts'
-import type { PolicyInput } from './question.ts'
 
 /** A rule that may match; `matches` asks what the index has not answered yet, null: nothing is left to ask. */
 export type Candidate<R> = R & { readonly order: number; readonly matches: Matcher | null }

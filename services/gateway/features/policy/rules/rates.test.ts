@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { RuleEntry } from '@plat/resources/rendered'
-import type { Identity, Target } from '../../call/index.ts'
-import { testIdentity } from '../../call/testing/identity.ts'
-import { compilePolicies } from './compile.ts'
-import { judge } from './judge.ts'
+import type { Identity, Target } from '../../../call/index.ts'
+import { testIdentity } from '../../../call/testing/identity.ts'
+import { compilePolicies } from '../compile.ts'
+import { judge } from '../judge.ts'
 
 const NOW = Date.UTC(2026, 0, 1, 0, 0, 30)
 
