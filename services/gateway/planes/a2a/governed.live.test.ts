@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { startTestAgent } from '@plat/testkit/a2a-agent'
@@ -168,6 +168,19 @@ test('a skill that needs an approval waits for it, and the same question sent ag
   assert.equal((await post(careful(2))).error, null)
   const again = await post(careful(3), { headers: { prefer: 'wait=0' } })
   assert.equal(again.error?.data[0]?.reason, 'APPROVAL_PENDING')
+})
+
+test('a skill that has a price is paid from the budget of its caller', async (t) => {
+  const agent = await startTestAgent()
+  t.after(() => agent.close())
+  const pricingFile = join(await folder(t), 'prices.json')
+  const tools = { 'a2a/default/helper/skill:dear': { perCall: '0.006' } }
+  await writeFile(pricingFile, JSON.stringify({ version: 1, currency: 'USD', id: 'test', models: {}, tools }))
+  const { post } = await a2aGround(t, agent, { config: { pricingFile, sessionBudgetUSD: 0.01 } })
+  assert.equal((await post(hello(skill('dear')))).error, null)
+  assert.equal((await post(hello(skill('dear')))).error?.data[0]?.reason, 'BUDGET_EXCEEDED')
+  assert.equal((await post(hello(skill('cheap')))).error, null)
+  assert.equal(agent.reached.length, 2)
 })
 
 test('webhooks are let through for hosts that are listed', async (t) => {
