@@ -55,7 +55,9 @@ function toolsOf({ tools, choice, parallel }: Prompt): JsonObject {
   return { tools: tools.map(toolOf), tool_choice }
 }
 
-function toolOf({ name, description, schema, strict, hosted }: Tool): JsonObject {
+function toolOf({ name, description, schema, strict, hosted, at }: Tool): JsonObject {
+  if (hosted?.type === 'custom')
+    throw new Untranslatable(`${at}.type`, 'must be function: a tool of free text has no counterpart')
   // One of Anthropic's own, which the route allows: it is written as Anthropic has it.
   if (hosted !== null) return hosted
   return {

@@ -158,6 +158,7 @@ const NOWHERE: readonly (readonly [more: object, param: string])[] = [
   [{ made_up: 1 }, 'made_up'],
   [{ tool_choice: { type: 'allowed_tools' } }, 'tool_choice'],
   [{ tools: [{ ...weather, cache_control: {} }] }, 'tools[0].cache_control'],
+  [{ tools: [{ type: 'custom', custom: { name: 'x' } }] }, 'tools[0].type'],
   [{ tools: [{ type: 'function', function: { name: 'x', more: 1 } }] }, 'tools[0].function.more'],
   [{ messages: [{ role: 'user', content: 'x', name: 'Ada' }] }, 'messages[0].name'],
   [{ messages: [{ role: 'function', name: 'x', content: 'y' }] }, 'messages[0].role'],
