@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import type { IncomingHttpHeaders } from 'node:http'
 import { test } from 'node:test'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { TestClock } from '@plat/core'
@@ -8,7 +9,7 @@ const HTML = '<title>The page</title><h1>Welcome</h1><p>Read <a href="/more">mor
 
 test('a page is answered as text, with what was read before it', async (t) => {
   // Shows D3.web.enabled, D3.web.userAgent and D3.web.defaultAllow.
-  const headers: unknown[] = []
+  const headers: IncomingHttpHeaders[] = []
   const ground = await webGround(t, {
     config: { userAgent: 'reader/2 (test)' },
     answer(request, response) {
@@ -23,7 +24,7 @@ test('a page is answered as text, with what was read before it', async (t) => {
   ])
   assert.deepEqual((await ground.fetch(url, { raw: true }))[1], HTML)
   assert.deepEqual(ground.asked, ['pages.example/a?b=c', 'pages.example/a?b=c'])
-  const [{ host: _, ...sent }] = headers as [Record<string, string>]
+  const [{ host: _, ...sent } = assert.fail()] = headers
   assert.deepEqual(sent, {
     'user-agent': 'reader/2 (test)',
     accept:
