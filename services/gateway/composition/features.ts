@@ -1,3 +1,4 @@
+import type { Ledgers } from '@plat/ledger'
 import {
   agentMetrics,
   authMetrics,
@@ -107,22 +108,7 @@ export async function startFeatures(shared: Shared) {
   )
   const rego = createRego({ ...shared, ...regoMetrics(metrics) })
   const policies = keep(createPolicies({ config, snapshots, clock, log, rego, metrics: policyMetrics(metrics) }))
-  const pending = metrics.gauge('plat_gateway_approvals_pending')
-  const ciba = await createCiba(shared)
-  const confirmer = ciba && keep(ciba)
-  const recorded = shared.audit.recent()
-  const approvals = keep(
-    await createApprovals({
-      ...shared,
-      asking: (call) => policies.asking(call),
-      mayApprove: offline.mayApprove,
-      confirmer,
-      ledgers,
-      recorded,
-      metrics: { pending: (count) => pending.set({}, count) },
-    }),
-  )
-  notifications.begin((id) => approvals.view(id), recorded)
+  const approvals = await startApprovals(shared, { policies, offline, notifications, ledgers })
   const demandOf = createDemand(models.route)
   const budgets = keep(await createBudgets({ ...shared, ledgers, placed, demandOf, metrics: budgetMetrics(metrics) }))
   const sessions = keep(
@@ -163,6 +149,33 @@ export async function startFeatures(shared: Shared) {
     budgets,
     sessions,
   }
+}
+
+/** People are asked: users by their identity provider, approvers wherever they are told. */
+async function startApprovals(
+  shared: Shared,
+  { policies, offline, notifications, ledgers }: Pick<Features, 'policies' | 'offline' | 'notifications'> & Told,
+) {
+  const { audit, metrics, keep } = shared
+  const ciba = await createCiba(shared)
+  const pending = metrics.gauge('plat_gateway_approvals_pending')
+  const recorded = audit.recent()
+  const approvals = await createApprovals({
+    ...shared,
+    asking: (call) => policies.asking(call),
+    mayApprove: offline.mayApprove,
+    confirmer: ciba && keep(ciba),
+    ledgers,
+    recorded,
+    metrics: { pending: (count) => pending.set({}, count) },
+  })
+  notifications.begin((id) => approvals.view(id), recorded)
+  return keep(approvals)
+}
+
+/** Ledgers whose records people are told of. */
+interface Told {
+  readonly ledgers: Ledgers
 }
 
 /** Streams the ledger to the sinks. They come first: what is recorded while everything else stops still goes out. */

@@ -20,15 +20,8 @@ after(async () => {
 type Frame = typeof tokenMode
 const ONE: Quorum = { minApprovers: 1, approverGroups: [] }
 
-async function served({
-  devTokenApprovers,
-  frame = tokenMode,
-  quorum = ONE,
-}: {
-  readonly devTokenApprovers: boolean
-  readonly frame?: Frame
-  readonly quorum?: Quorum
-}) {
+/** Ledgers that keep what they are told. */
+function recordingLedgers(): { readonly ledgers: Ledgers; readonly records: Rec[] } {
   const records: Rec[] = []
   const head = { seq: 1, hash: '' }
   const append = async (rec: Rec) => {
@@ -40,6 +33,19 @@ async function served({
     waiter.durable(head)
   }
   const ledgers: Ledgers = { of: () => ({ append, enter, head: () => head, health: 'ok', close: async () => {} }) }
+  return { ledgers, records }
+}
+
+async function served({
+  devTokenApprovers,
+  frame = tokenMode,
+  quorum = ONE,
+}: {
+  readonly devTokenApprovers: boolean
+  readonly frame?: Frame
+  readonly quorum?: Quorum
+}) {
+  const { ledgers, records } = recordingLedgers()
   const pending: number[] = []
   const parts = { ledgers, clock: systemClock, ids: systemIds(systemClock), log: silentLog }
   const approvals = await createApprovals({

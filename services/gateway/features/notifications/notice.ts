@@ -137,23 +137,30 @@ function ofOther(rec: Rec): Told | null {
     const of = { budget, key, window, percent }
     const [amount, whole] = unit === 'micros' ? [money(spent, currency), money(cap, currency)] : [spent, cap]
     const title = `A budget is spent to ${percent} %: ${oneLine(String(budget))}`
-    return of_('budget.threshold', of, title, { budget, of: key, window, spent: amount, 'out of': whole }, data)
+    const said = { budget, of: key, window, spent: amount, 'out of': whole }
+    return toldOf('budget.threshold', of, { title, said, data })
   }
   if (rec.kind === 'alert' && rec.alert === 'pin.drift') {
     const title = `A tool is not as it was pinned: ${oneLine(`${server}/${tool}`)}`
-    return of_('pin.drift', { server, tool, digest }, title, { server, tool, digest }, data)
+    const said = { server, tool, digest }
+    return toldOf('pin.drift', said, { title, said, data })
   }
   if (rec.kind !== 'revocation' || rec.source !== 'breakglass') return null
   const lifted = action === 'lift'
   const type = lifted ? 'revocation.lifted' : 'revocation.created'
   const title = `${lifted ? 'A revocation was lifted' : 'Revoked'}: ${oneLine(`${scope} ${target ?? ''}`)}`
-  return of_(type, { revocation }, title, { scope, target, mode: lifted ? undefined : action, reason, by }, data)
+  const said = { scope, target, mode: lifted ? undefined : action, reason, by }
+  return toldOf(type, { revocation }, { title, said, data })
 }
 
 type Values = Readonly<Record<string, unknown>>
 
 /** What is told is the same where `of` is the same. */
-function of_(type: NoticeType, of: Values, title: string, said: Values, data: Record<string, unknown>): Told {
+function toldOf(
+  type: NoticeType,
+  of: Values,
+  { title, said, data }: { readonly title: string; readonly said: Values; readonly data: Record<string, unknown> },
+): Told {
   const id = `${hash('sha256', JSON.stringify(Object.values(of)), 'hex').slice(0, 32)}.${type}`
   return { id, type, approval: null, title, facts: facts(said), data }
 }
