@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline'
 import { type TestContext, test } from 'node:test'
 import { type Ground, ground } from './testing/ground.ts'
 
-const APPLIER = path.join(import.meta.dirname, 'testing/applier.ts')
+const APPLIER = path.join(import.meta.dirname, '../../fixtures/bundles/apply.ts')
 /** Bundles that a process puts into force before it is killed, at most; each has so many files. */
 const BUNDLES = 12
 const FILES = 6

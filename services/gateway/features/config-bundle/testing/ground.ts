@@ -68,6 +68,13 @@ export async function ground(
   const records: object[] = []
   const refused: RefusalReason[] = []
   let revision = -1
+  const metrics: BundlesOptions['metrics'] = {
+    revision: (value) => {
+      revision = value
+    },
+    applied() {},
+    refused: (reason) => void refused.push(reason),
+  }
   return {
     dir,
     statePath,
@@ -91,25 +98,23 @@ export async function ground(
         record: async (rec) => void records.push(rec),
         clock,
         log: silentLog,
-        metrics: {
-          revision: (value) => {
-            revision = value
-          },
-          applied() {},
-          refused: (reason) => void refused.push(reason),
-        },
+        metrics,
         ...options,
       })
-      const take: Opened['take'] = (bytes, isWhole = true, source = 'push') => bundles.take({ bytes, source, isWhole })
-      return {
-        store,
-        bundles,
-        take,
-        async verdict(bytes) {
-          const taken = await take(bytes)
-          return taken.kind === 'refused' ? taken.reason : taken.kind
-        },
-      }
+      return opened(store, bundles)
+    },
+  }
+}
+
+function opened(store: BundleStore, bundles: Bundles): Opened {
+  const take: Opened['take'] = (bytes, isWhole = true, source = 'push') => bundles.take({ bytes, source, isWhole })
+  return {
+    store,
+    bundles,
+    take,
+    async verdict(bytes) {
+      const taken = await take(bytes)
+      return taken.kind === 'refused' ? taken.reason : taken.kind
     },
   }
 }
