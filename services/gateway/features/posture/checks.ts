@@ -216,6 +216,12 @@ export const checks: readonly Check[] = [
     applies: ({ policy }) => isPlainAway(policy.rego.url),
   },
   {
+    id: 'bundle-token-in-the-clear',
+    risk: 'the token that fetches configuration bundles crosses the network in the clear',
+    fix: 'use https in configBundle.pull.url',
+    applies: ({ configBundle: { enabled, pull } }) => enabled && pull.tokenFile !== '' && isPlainAway(pull.url),
+  },
+  {
     id: 'models-without-policy',
     risk: 'a scope alone lets an agent call a model',
     fix: 'set modelPolicy to policy',

@@ -98,6 +98,14 @@ const risky: Readonly<Record<string, object>> = {
   'notices-in-the-clear': { ciba: { enabled: true, issuer: 'http://login.example', clientID: 'plat' } },
   'policy-engine-tried-out': { policy: { rego: { url: 'https://opa.example/v1/data/p', enforcement: 'dryRun' } } },
   'policy-engine-in-the-clear': { policy: { rego: { url: 'http://opa.example/v1/data/p' } } },
+  'bundle-token-in-the-clear': {
+    configBundle: {
+      enabled: true,
+      dir: '/live',
+      trustedKeyFiles: ['/k.pem'],
+      pull: { url: 'http://bundles.example/b.tgz', tokenFile: '/token' },
+    },
+  },
   'models-without-policy': { modelsFile: '/m.json', modelPolicy: 'scope-only' },
   'models-without-budget': { modelsFile: '/m.json', sessionBudgetUSD: 0 },
   'agent-cards-unsigned': { a2a: { routesFile: '/agents.json' } },

@@ -37,6 +37,10 @@ export interface Posture {
   }[]
   readonly ciba: { readonly enabled: boolean; readonly issuer: string }
   readonly tokenVault: VaultPosture
+  readonly configBundle: {
+    readonly enabled: boolean
+    readonly pull: { readonly url: string; readonly tokenFile: string }
+  }
   readonly offline: {
     readonly enabled: boolean
     readonly fullPolicy: string
