@@ -118,5 +118,3 @@ export const notificationsBlock = {
 
 /** One entry of `notifiers`. */
 export type NotifierConfig = Readonly<Static<typeof notifier>>
-/** Whom a chat user is: a name, or one with groups, in some namespaces. */
-export type ApproverConfig = Static<typeof approver>
