@@ -6,6 +6,9 @@ import { type TestContext, test } from 'node:test'
 import { fillLedger } from '@plat/testkit/ledger'
 import { LedgerReader } from './reader.ts'
 
+/** More bytes than these ledgers have. */
+const MANY = 1_000_000
+
 async function ledger(t: TestContext, records: number) {
   const dir = await mkdtemp(join(tmpdir(), 'plat-'))
   t.after(() => rm(dir, { recursive: true }))
@@ -19,21 +22,21 @@ test('records come in order, the same ones until they are taken, and never past 
   const { path, lines, last } = await ledger(t, 20)
   const reader = await LedgerReader.open(path, null)
   t.after(() => reader.close())
-  const first = await reader.next({ upTo: last, count: 3 })
+  const first = await reader.next({ upTo: last, count: 3, bytes: MANY })
   assert.deepEqual(
     first.map(({ text }) => text),
     lines.slice(0, 3),
   )
-  assert.deepEqual(await reader.next({ upTo: last, count: 3 }), first)
+  assert.deepEqual(await reader.next({ upTo: last, count: 3, bytes: MANY }), first)
   const second = first[1]
   assert.ok(second !== undefined)
   reader.take(second)
-  const rest = await reader.next({ upTo: 6, count: 100 })
+  const rest = await reader.next({ upTo: 6, count: 100, bytes: MANY })
   assert.deepEqual(
     rest.map(({ seq }) => seq),
     [2, 3, 4, 5, 6],
   )
-  assert.deepEqual(await reader.next({ upTo: 1, count: 100 }), [])
+  assert.deepEqual(await reader.next({ upTo: 1, count: 100, bytes: MANY }), [])
 })
 
 test('a reader goes on after a record that it knows, and sees what is written later', async (t) => {
@@ -41,7 +44,7 @@ test('a reader goes on after a record that it knows, and sees what is written la
   const seven = JSON.parse(lines[7] ?? '')
   const reader = await LedgerReader.open(path, seven)
   t.after(() => reader.close())
-  const all = await reader.next({ upTo: 10_000, count: 10_000 })
+  const all = await reader.next({ upTo: 10_000, count: 10_000, bytes: MANY })
   assert.deepEqual(
     all.map(({ text }) => text),
     lines.slice(8),
@@ -51,10 +54,10 @@ test('a reader goes on after a record that it knows, and sees what is written la
   reader.take(end)
   const next = JSON.stringify({ hash: 'f'.repeat(64), prev: end.hash, rec: { kind: 'alert' }, seq: end.seq + 1, v: 1 })
   await appendFile(path, next.slice(0, 50))
-  assert.deepEqual(await reader.next({ upTo: 10_000, count: 10 }), [])
+  assert.deepEqual(await reader.next({ upTo: 10_000, count: 10, bytes: MANY }), [])
   await appendFile(path, `${next.slice(50)}\n`)
   assert.deepEqual(
-    (await reader.next({ upTo: 10_000, count: 10 })).map(({ text }) => text),
+    (await reader.next({ upTo: 10_000, count: 10, bytes: MANY })).map(({ text }) => text),
     [next],
   )
 })
@@ -74,10 +77,19 @@ test('a ledger that does not hold the record after which to go on is refused', a
   await assert.rejects(LedgerReader.open(path, { seq, hash }), /does not hold record/)
 })
 
+test('no more bytes are read than asked for, and one record at least', async (t) => {
+  const { path, lines, last } = await ledger(t, 20)
+  const reader = await LedgerReader.open(path, null)
+  t.after(() => reader.close())
+  const three = lines.slice(0, 3).join('\n').length + 1
+  const read = async (bytes: number) => (await reader.next({ upTo: last, count: 100, bytes })).length
+  assert.deepEqual([await read(three), await read(three - 1), await read(1)], [3, 2, 1])
+})
+
 test('a line that is no record is told and not passed over', async (t) => {
   const { path } = await ledger(t, 2)
   await appendFile(path, 'no record\n')
   const reader = await LedgerReader.open(path, null)
   t.after(() => reader.close())
-  await assert.rejects(reader.next({ upTo: 10_000, count: 100 }), /byte \d+ begins no record/)
+  await assert.rejects(reader.next({ upTo: 10_000, count: 100, bytes: MANY }), /byte \d+ begins no record/)
 })

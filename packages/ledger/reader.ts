@@ -8,6 +8,8 @@ export interface ReadLimits {
   /** The last record that may be read: what is durable. */
   readonly upTo: number
   readonly count: number
+  /** Bytes of lines, the first one apart. */
+  readonly bytes: number
 }
 
 /**
@@ -53,7 +55,7 @@ export class LedgerReader {
   }
 
   /** The next records; the same ones again until they are taken. Throws when a line is no record. */
-  async next({ upTo, count }: ReadLimits): Promise<readonly ReadLine[]> {
+  async next({ upTo, count, bytes }: ReadLimits): Promise<readonly ReadLine[]> {
     const lines: ReadLine[] = []
     this.#buffer ??= scanBuffer()
     const rest = await scanLines(this.#source, {
@@ -61,8 +63,9 @@ export class LedgerReader {
       buffer: this.#buffer,
       onLine: (buffer, start, end, offset) => {
         const line = readLine(buffer.toString('utf8', start, end), this.#path, offset)
-        if (line.seq > upTo) return false
-        lines.push({ ...line, end: offset + end - start + 1 })
+        const next = offset + end - start + 1
+        if (line.seq > upTo || (lines.length > 0 && next - this.#position > bytes)) return false
+        lines.push({ ...line, end: next })
         return lines.length < count
       },
     })

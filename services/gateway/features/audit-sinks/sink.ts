@@ -125,14 +125,13 @@ export class Sink {
     const { config, head } = this.#parts
     try {
       if (this.#owed !== null) return await this.#settle()
-      const { limit } = this.#pace
-      const lines = await this.#reader.next({ upTo: head().seq, count: limit })
+      const upTo = head().seq
+      const lines = await this.#reader.next({ upTo, count: this.#pace.limit, bytes: batchBytesOf(config) })
       if (lines.length === 0) return config.pollIntervalMillis
       const batch = this.#fitting(lines)
       const delivery = await this.#parts.receiver.deliver(batch)
       const pauseMs = await this.#judge(delivery, batch)
-      const isAll = lines.length < limit && batch.length === lines.length
-      return pauseMs === 0 && isAll && delivery.kind === 'accepted' ? config.pollIntervalMillis : pauseMs
+      return this.#done === upTo ? config.pollIntervalMillis : pauseMs
     } catch (error) {
       return this.#failed(reasonOf(error))
     }
