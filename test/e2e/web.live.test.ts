@@ -145,7 +145,7 @@ test('an agent that may read nothing is shown no tool, and the scope is asked be
 })
 
 test('calls are counted by tool and by how they ended', async () => {
-  // Shows D3.metric.plat_gateway_web_calls_total and D3.exposition.optionalFeaturesOnly.
+  // Shows D3.metric.plat_gateway_web_calls_total.
   const text = await (await fetch(`${gateway.url}/metrics`)).text()
   const counted = text.split('\n').filter((line) => line.startsWith('plat_gateway_web_calls_total{'))
   assert.deepEqual(counted.toSorted(), [
