@@ -1,4 +1,3 @@
-import type { Ledgers } from '@plat/ledger'
 import {
   agentMetrics,
   authMetrics,
@@ -52,13 +51,33 @@ export type Features = Awaited<ReturnType<typeof startFeatures>>
 
 /** Starts the features, each after those whose interfaces it is handed. Rejects when one cannot start. */
 export async function startFeatures(shared: Shared) {
-  const { config, snapshots, clock, log, metrics, keep } = shared
-  const { placed, signer } = shared.audit
-  const notifications = keep(await createNotifications(shared))
-  shared.audit.onUnavailable((reason) => notifications.auditUnavailable(reason))
-  const ledgers = listened(shared.audit.ledgers, notifications)
-  const keepsTokens = config.tokenExchangeURL !== ''
+  const callers = await startCallers(shared)
+  const carriers = await startCarriers(shared, callers)
+  const targets = await startTargets(shared, callers)
+  const watchers = await startWatchers(shared, callers, targets)
+  const judges = await startJudges(shared, { ...callers, ...carriers, ...targets })
+  const sessions = startSessions(shared, { ...watchers, ...judges })
+  const { servers, models, agents } = targets
+  const { policies, budgets } = judges
+  const files = [servers, models, agents, watchers.guards, policies, budgets]
+  await Promise.all(files.map((feature) => feature.check()))
+  return { ...callers, ...carriers, ...targets, ...watchers, ...judges, sessions }
+}
+
+type Callers = Awaited<ReturnType<typeof startCallers>>
+type Carriers = Awaited<ReturnType<typeof startCarriers>>
+type Targets = Awaited<ReturnType<typeof startTargets>>
+type Watchers = Awaited<ReturnType<typeof startWatchers>>
+type Judges = Awaited<ReturnType<typeof startJudges>>
+
+/** Who calls, and who may not any more. What is recorded from here on is told to notifiers too. */
+async function startCallers(shared: Shared) {
+  const { config, metrics, audit, keep } = shared
   const { identity, dpop } = config
+  const notifications = keep(await createNotifications(shared))
+  audit.onUnavailable((reason) => notifications.auditUnavailable(reason))
+  const ledgers = listened(audit.ledgers, notifications)
+  const keepsTokens = config.tokenExchangeURL !== ''
   const authenticator = keep(
     await createAuthenticator({ ...shared, config: identity, dpop, keepsTokens, metrics: authMetrics(metrics) }),
   )
@@ -66,34 +85,49 @@ export async function startFeatures(shared: Shared) {
   const revocations = keep(
     await createRevocations({ ...shared, forgetTokens, ledgers, metrics: revocationMetrics(metrics) }),
   )
-  const missingScopes = authenticator.scopes.missing
-  const sessionToken: Authenticator['sessionToken'] = (caller) => authenticator.sessionToken(caller)
-  const { users: revokedUsers } = revocations
+  return { notifications, ledgers, authenticator, revocations }
+}
+
+/** What carries records away and configuration in. */
+async function startCarriers(shared: Shared, { ledgers }: Callers) {
+  const { config, metrics, audit, keep } = shared
+  const { signer } = audit
   const offline = keep(await createOffline({ ...shared, ledgers, signer, metrics: offlineMetrics(metrics) }))
-  const bundles = keep(
-    await createConfigBundle({
-      ...shared,
-      problemsOf: problemsOfBundle(config),
-      ledger: ledgers.of(''),
-      metrics: bundleMetrics(metrics),
-    }),
-  )
   const collector = keep(await createAuditCollector({ ...shared, ledgers, signer, metrics: collectorMetrics(metrics) }))
-  const vault = keep(await createTokenVault({ ...shared, revokedUsers, ledgers }))
+  const problemsOf = problemsOfBundle(config)
+  const bundles = keep(
+    await createConfigBundle({ ...shared, problemsOf, ledger: ledgers.of(''), metrics: bundleMetrics(metrics) }),
+  )
+  return { offline, collector, bundles }
+}
+
+/** What can be called, and what it is shown. */
+async function startTargets(shared: Shared, { authenticator, revocations, ledgers }: Callers) {
+  const { metrics, keep } = shared
+  const vault = keep(await createTokenVault({ ...shared, revokedUsers: revocations.users, ledgers }))
+  const sessionToken: Authenticator['sessionToken'] = (caller) => authenticator.sessionToken(caller)
   const credentials = keep(createCredentials({ ...shared, userTokens: vault.tokens, sessionToken }))
   const builtins = await startBuiltins(shared)
+  const missingScopes = authenticator.scopes.missing
   const servers = keep(
     createServers({ ...shared, missingScopes, credentials, builtins, metrics: serverMetrics(metrics) }),
   )
   const models = keep(createModels({ ...shared, metrics: modelMetrics(metrics) }))
   const agents = keep(await createAgents({ ...shared, namedIn: namedInCall, metrics: agentMetrics(metrics) }))
+  return { vault, credentials, servers, models, agents }
+}
+
+/** What looks into calls and remembers what it saw. */
+async function startWatchers(shared: Shared, { authenticator, ledgers }: Callers, { servers }: Targets) {
+  const { config, metrics, keep } = shared
   const taint = keep(
     await createTaint({ ...shared, clears: (snapshot) => servers.clears(snapshot), metrics: taintMetrics(metrics) }),
   )
+  const labelsOf: typeof taint.labelsOf = (caller) => taint.labelsOf(caller)
   const transactions = await createTxnTokens({
     ...shared,
     subjectOf: (caller) => authenticator.subject(caller),
-    labelsOf: (caller) => taint.labelsOf(caller),
+    labelsOf,
   })
   const redact = createEraser(config.dlpProfiles, config.captureArgs.dlpProfile)
   const captures = keep(await createCaptures({ ...shared, redact, metrics: captureMetrics(metrics) }))
@@ -101,81 +135,52 @@ export async function startFeatures(shared: Shared) {
     createGuards({
       ...shared,
       taint: (identity, labels) => taint.add(identity, labels),
-      labelsOf: (identity) => taint.labelsOf(identity),
+      labelsOf,
       ledgers,
       metrics: guardMetrics(metrics),
     }),
   )
+  return { taint, transactions, captures, guards }
+}
+
+/** What decides: rules, people, money. */
+async function startJudges(shared: Shared, { ledgers, notifications, offline, models }: Callers & Carriers & Targets) {
+  const { config, snapshots, clock, log, metrics, audit, keep } = shared
   const rego = createRego({ ...shared, ...regoMetrics(metrics) })
   const policies = keep(createPolicies({ config, snapshots, clock, log, rego, metrics: policyMetrics(metrics) }))
-  const approvals = await startApprovals(shared, { policies, offline, notifications, ledgers })
+  const pending = metrics.gauge('plat_gateway_approvals_pending')
+  const ciba = await createCiba(shared)
+  const recorded = audit.recent()
+  const approvals = keep(
+    await createApprovals({
+      ...shared,
+      asking: (call) => policies.asking(call),
+      mayApprove: offline.mayApprove,
+      confirmer: ciba && keep(ciba),
+      ledgers,
+      recorded,
+      metrics: { pending: (count) => pending.set({}, count) },
+    }),
+  )
+  notifications.begin((id) => approvals.view(id), recorded)
   const demandOf = createDemand(models.route)
+  const { placed } = audit
   const budgets = keep(await createBudgets({ ...shared, ledgers, placed, demandOf, metrics: budgetMetrics(metrics) }))
-  const sessions = keep(
+  return { policies, approvals, budgets }
+}
+
+/** Who has called, and what stands against them. */
+function startSessions(shared: Shared, { approvals, taint }: Watchers & Judges) {
+  const { snapshots, audit, keep } = shared
+  return keep(
     createSessions({
       ...shared,
-      placed,
+      placed: audit.placed,
       pendingApprovals: (session) => approvals.pendingOf(session),
       taints: (session) => taint.ownLabels(session),
       currency: () => snapshots.current.get(pricingSlot).currency,
     }),
   )
-  await Promise.all([
-    servers.check(),
-    models.check(),
-    agents.check(),
-    guards.check(),
-    policies.check(),
-    budgets.check(),
-  ])
-  return {
-    authenticator,
-    revocations,
-    offline,
-    collector,
-    bundles,
-    vault,
-    credentials,
-    servers,
-    models,
-    agents,
-    taint,
-    transactions,
-    captures,
-    guards,
-    policies,
-    approvals,
-    notifications,
-    budgets,
-    sessions,
-  }
-}
-
-/** People are asked: users by their identity provider, approvers wherever they are told. */
-async function startApprovals(
-  shared: Shared,
-  { policies, offline, notifications, ledgers }: Pick<Features, 'policies' | 'offline' | 'notifications'> & Told,
-) {
-  const { audit, metrics, keep } = shared
-  const ciba = await createCiba(shared)
-  const pending = metrics.gauge('plat_gateway_approvals_pending')
-  const recorded = audit.recent()
-  const approvals = await createApprovals({
-    ...shared,
-    asking: (call) => policies.asking(call),
-    mayApprove: offline.mayApprove,
-    confirmer: ciba && keep(ciba),
-    ledgers,
-    recorded,
-    metrics: { pending: (count) => pending.set({}, count) },
-  })
-  notifications.begin((id) => approvals.view(id), recorded)
-  return keep(approvals)
-}
-
-/** Ledgers whose records people are told of. */
-interface Told {
-  readonly ledgers: Ledgers
 }
 
 /** Streams the ledger to the sinks. They come first: what is recorded while everything else stops still goes out. */
