@@ -104,21 +104,18 @@ export function createAdmin({ env, config, people, ledgers, log }: AdminOptions)
         scope.addHook('onRequest', async (_request, reply) => {
           reply.header('cache-control', 'no-store')
         })
-        const context: AdminContext = {
-          on: (route, handler) => on(scope, route, handler),
-          takes: (type, bodyLimit) =>
-            scope.addContentTypeParser(
-              type,
-              { parseAs: 'buffer', bodyLimit },
-              async (_: FastifyRequest, body: Buffer) => body,
-            ),
-        }
+        const context: AdminContext = { on: (route, handler) => on(scope, route, handler), takes: takesOn(scope) }
         context.on('GET /v1/auth/config', async () => loginOf(config))
         context.on('GET /v1/whoami', async (_request, _reply, { principal }) => whoOf(principal))
         for (const feature of features) feature.mount(context)
       })
     },
   }
+}
+
+function takesOn(scope: FastifyInstance): AdminContext['takes'] {
+  const whole = async (_: FastifyRequest, body: Buffer) => body
+  return (type, bodyLimit) => void scope.addContentTypeParser(type, { parseAs: 'buffer', bodyLimit }, whole)
 }
 
 /** Method and path of a row. */
