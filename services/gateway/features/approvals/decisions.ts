@@ -8,7 +8,7 @@ import { type ApprovalView, approvalView } from './view.ts'
 const refusals: Readonly<Record<Refused, readonly [ErrorCode, string]>> = {
   unknown: ['not_found', 'there is no approval with this id'],
   offline: ['offline', 'this edge is disconnected: offline.approvals and offline.localApprovers say who approves now'],
-  decided: ['conflict', 'the approval is decided already, or its time is over'],
+  decided: ['conflict', 'the approval is decided already'],
   voted: ['conflict', 'you have approved this already: somebody else must approve it as well'],
   self: ['forbidden', 'nobody approves what is done for himself'],
   group: ['forbidden', 'this needs an approver of another group (quorum.approverGroups)'],
@@ -32,8 +32,13 @@ export function createDecisions(approvals: Approvals, onFault: (error: unknown) 
         throw new AdminFault('state_unavailable', 'approvals cannot be kept now')
       })
       if ('refused' in decided) {
-        const [code, message] = refusals[decided.refused]
-        throw new AdminFault(code, message)
+        const { refused } = decided
+        const [code, message] = refusals[refused]
+        const state = approvals.get(id)?.state
+        throw new AdminFault(
+          code,
+          refused === 'decided' ? `the approval is ${state} already, or its time is over` : message,
+        )
       }
       const view = approvalView(decided.approval)
       return { ...view, missing: view.quorum.needed - view.quorum.given }
