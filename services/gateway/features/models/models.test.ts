@@ -335,56 +335,6 @@ test('a model that the class of the data may not go to is refused, unless anothe
   assert.equal(typeof (await ask('mine', { name: 'gpt-5' })), 'object')
 })
 
-test('clouds have a base URL for each region', () => {
-  // Shows D3.route.region, D3.route.project
-  const clouds = { awsRegion: 'eu-north-1', awsSuffix: '' }
-  const upstreamOf = (entry: Partial<ModelRouteEntry>) =>
-    buildRoutes(null, { r: { upstream: '', mode: 'openai', ...entry } }, clouds).route('r')?.endpoints[0].upstream
-  const bedrock = 'https://bedrock-runtime.eu-north-1.amazonaws.com/openai/v1'
-  assert.equal(upstreamOf({ provider: 'bedrock' }), bedrock)
-  assert.equal(upstreamOf({ provider: 'bedrock', region: 'us-east-1' }), bedrock.replace('eu-north-1', 'us-east-1'))
-  const place = (region: string) => `v1/projects/p/locations/${region}/endpoints/openapi`
-  const vertex = (region: string) => upstreamOf({ provider: 'vertex', region, project: 'p' })
-  assert.equal(vertex('europe-west4'), `https://europe-west4-aiplatform.googleapis.com/${place('europe-west4')}`)
-  assert.equal(vertex('global'), `https://aiplatform.googleapis.com/${place('global')}`)
-})
-
-test('where the provider has a usual path a host is enough, as of an Agent, and any other path stays', () => {
-  const clouds = { awsRegion: 'eu-north-1', awsSuffix: 'aws.example' }
-  const upstreamOf = (entry: ModelRouteEntry) =>
-    buildRoutes(null, { r: entry }, clouds).route('r')?.endpoints[0].upstream
-  const place = { region: 'us-east5', project: 'p' }
-  const inPlace = '/v1/projects/p/locations/us-east5/publishers'
-  const cases: readonly (readonly [Omit<ModelRouteEntry, 'upstream'>, usual: string, path: string])[] = [
-    [{ provider: 'bedrock' }, 'https://bedrock-runtime.eu-north-1.aws.example', ''],
-    [{ provider: 'bedrock', mode: 'openai' }, 'https://bedrock-runtime.eu-north-1.aws.example/openai/v1', '/openai/v1'],
-    [{ provider: 'anthropic', mode: 'bedrock' }, 'https://bedrock-runtime.eu-north-1.aws.example', ''],
-    [
-      { provider: 'vertex', ...place },
-      `https://us-east5-aiplatform.googleapis.com${inPlace}/google`,
-      `${inPlace}/google`,
-    ],
-    [
-      { provider: 'anthropic', mode: 'vertex', ...place },
-      `https://us-east5-aiplatform.googleapis.com${inPlace}/anthropic`,
-      `${inPlace}/anthropic`,
-    ],
-    [{ provider: 'gemini' }, 'https://generativelanguage.googleapis.com/v1beta', '/v1beta'],
-    [{ provider: 'anthropic' }, 'https://api.anthropic.com/v1', '/v1'],
-    [
-      { provider: 'oci-genai', region: 'eu-frankfurt-1' },
-      'https://inference.generativeai.eu-frankfurt-1.oci.oraclecloud.com/openai/v1',
-      '/openai/v1',
-    ],
-  ]
-  for (const [entry, usual, path] of cases) {
-    assert.equal(upstreamOf({ ...entry, upstream: '' }), usual)
-    for (const bare of ['https://own.example', 'https://own.example/', 'https://own.example/v1'])
-      assert.equal(upstreamOf({ ...entry, upstream: bare }), `https://own.example${path}`)
-    assert.equal(upstreamOf({ ...entry, upstream: 'https://own.example/proxy/x/' }), 'https://own.example/proxy/x')
-  }
-})
-
 test('a route has at most eight fallbacks and sixteen provider-hosted tools', () => {
   // Shows D3.limit.fallbacks, D3.limit.providerTools
   const decoded = (fallbacks: number, tools: number) => {
