@@ -72,13 +72,13 @@ test('a misspelt required key leaves the key missing, which is an error even wit
 })
 
 test('wrong values, broken rules and unbuilt keys are errors either way', async () => {
-  const wrong = { ...valid, maxBodyBytes: 'x', adminListen: ':8080', web: { enabled: true } }
+  const wrong = { ...valid, maxBodyBytes: 'x', adminListen: ':8080', resourceAPI: { enabled: true, dir: folder } }
   assert.deepEqual(await validate(wrong), {
     code: 3,
     lines: [
       'maxBodyBytes: must be an integer, got "x"',
       'adminListen: must differ from listen, both are :8080',
-      'web: not built yet in this version',
+      'resourceAPI: not built yet in this version',
     ],
   })
 })
