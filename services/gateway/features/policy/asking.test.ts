@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { RuleEntry } from '@plat/resources/rendered'
+import { testIdentity } from '../../call/testing/identity.ts'
 import { askingRules } from './asking.ts'
 import { compilePolicies } from './compile.ts'
 import type { PolicyInput } from './question.ts'
@@ -25,25 +26,7 @@ function asking(rules: readonly RuleEntry[], args = '{"n":1}'): string[] {
 }
 
 const input: PolicyInput = {
-  identity: {
-    tenant: '',
-    namespace: 'default',
-    agent: 'a',
-    session: 's',
-    user: null,
-    groups: [],
-    verified: null,
-    tier: 't',
-    scopes: new Set(),
-    jti: 'j',
-    ancestors: [],
-    chain: [],
-    expiresAt: 0,
-    jkt: null,
-    issuer: '',
-    forkRoot: null,
-    inheritedTaints: [],
-  },
+  identity: testIdentity,
   target: {
     kind: 'mcp',
     key: 'default/notes',
