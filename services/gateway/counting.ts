@@ -1,9 +1,9 @@
 import type { AgentsOptions } from './features/a2a/index.ts'
 import type { AuditCollectorOptions } from './features/audit-collector/index.ts'
-import type { BundleMetrics } from './features/config-bundle/bundles.ts'
 import type { SinkMetrics } from './features/audit-sinks/index.ts'
 import type { BudgetMetrics } from './features/budgets/index.ts'
 import type { CapturesParts } from './features/captures/index.ts'
+import type { BundleMetrics } from './features/config-bundle/bundles.ts'
 import type { CountHit } from './features/dlp/index.ts'
 import type { GuardsParts } from './features/guards/index.ts'
 import type { AuthMetrics } from './features/identity/index.ts'
@@ -16,8 +16,8 @@ import type { ResidencyOptions } from './features/residency/index.ts'
 import type { RevocationMetrics } from './features/revocations/index.ts'
 import type { ServersOptions } from './features/servers/index.ts'
 import type { TaintParts } from './features/taint/index.ts'
-import type { GatewayMetrics } from './metrics.ts'
 import type { WebParts } from './features/web/index.ts'
+import type { GatewayMetrics } from './metrics.ts'
 import type { RunnerMetrics } from './pipeline/index.ts'
 import type { FailoverMetrics } from './planes/model/index.ts'
 
@@ -142,13 +142,13 @@ export function agentMetrics(metrics: GatewayMetrics): AgentsOptions['metrics'] 
   }
 }
 
-/** What the policies count. */
 /** What the web tool counts. */
 export function webMetrics(metrics: GatewayMetrics): WebParts['counted'] {
   const calls = metrics.counter('plat_gateway_web_calls_total')
   return (tool, result) => calls.inc({ tool, result })
 }
 
+/** What the policies count. */
 export function policyMetrics(metrics: GatewayMetrics): PolicyMetrics {
   return {
     loaded(count, generation) {
