@@ -54,11 +54,21 @@ test('a gateway that is killed in the middle of deliveries loses no record, and 
   const last = await start()
   const lines = () => ledgerLines(auditPath)
   await until(() => received().at(-1) === lines().at(-1) && told().at(-1) === lines().at(-1), 'the last record')
-  const metrics = await (await fetch(`${last.url}/metrics`)).text()
-  assert.match(metrics, /^plat_gateway_audit_sink_lag\{sink="collector"\} \d+$/m)
-  assert.match(metrics, /^plat_gateway_audit_sink_delivered_total\{sink="collector"\} [1-9]\d*$/m)
-  assert.match(metrics, /^plat_gateway_audit_sink_errors_total\{sink="down"\} [1-9]\d*$/m)
-  assert.equal(/^plat_gateway_audit_sink_lag\{sink="down"\} (\d+)$/m.exec(metrics)?.[1], String(lines().length))
+  const isTold = async (...series: readonly RegExp[]) => {
+    const metrics = await (await fetch(`${last.url}/metrics`)).text()
+    return series.every((one) => one.test(metrics))
+  }
+  // The lag is told once a second.
+  await until(
+    () =>
+      isTold(
+        /^plat_gateway_audit_sink_lag\{sink="collector"\} 0$/m,
+        /^plat_gateway_audit_sink_delivered_total\{sink="collector"\} [1-9]\d*$/m,
+        /^plat_gateway_audit_sink_errors_total\{sink="down"\} [1-9]\d*$/m,
+        new RegExp(`^plat_gateway_audit_sink_lag\\{sink="down"\\} ${lines().length}$`, 'm'),
+      ),
+    'the series of the sinks',
+  )
   // What waited while its receiver was down comes all the same.
   down.posted.length = 0
   down.answers = () => ({ status: 200 })
