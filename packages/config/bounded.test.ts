@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
-import { readText, readUpTo } from './bounded.ts'
+import { readBounded, readText, readUpTo } from './bounded.ts'
 
 test('of a file no more is read than is asked for', async (t) => {
   const dir = await mkdtemp(path.join(os.tmpdir(), 'plat-'))
@@ -20,4 +20,9 @@ test('of a file no more is read than is asked for', async (t) => {
   await writeFile(file, '')
   assert.equal((await readUpTo(file, 10)).length, 0)
   await assert.rejects(readUpTo(path.join(dir, 'none'), 10), /ENOENT/)
+})
+
+test('a file that says it is empty and never ends is read no further than it may count', async () => {
+  await assert.rejects(readBounded('/dev/zero', 1000), /^Error: \/dev\/zero is larger than 1000 bytes$/)
+  assert.equal(await readText('/dev/zero', 1000), null)
 })

@@ -2,10 +2,9 @@ import { open } from 'node:fs/promises'
 
 /** The whole file. Rejects with the system's error, and when the file is larger than `maxBytes`. */
 export async function readBounded(path: string, maxBytes: number): Promise<Buffer> {
-  await using file = await open(path, 'r')
-  const { size } = await file.stat()
-  if (size > maxBytes) throw new Error(`${path} is larger than ${maxBytes} bytes`)
-  return await file.readFile()
+  const bytes = await readUpTo(path, maxBytes + 1)
+  if (bytes.length > maxBytes) throw new Error(`${path} is larger than ${maxBytes} bytes`)
+  return bytes
 }
 
 /** The text of a file; null when it is missing, unreadable or larger than `maxBytes`. */
