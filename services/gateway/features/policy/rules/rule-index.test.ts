@@ -192,8 +192,11 @@ test('verdict, rule, reason and rates are those of asking every rule in turn', (
 const MANY = 1_000
 
 /** How many of a thousand rules a call meets. */
-function met(match: (n: number) => RuleMatch): number {
-  const rules = Array.from({ length: MANY }, (_, n): RuleEntry => ({ name: `r${n}`, action: 'allow', match: match(n) }))
+function met(match: (n: number) => RuleMatch, more: (n: number) => Partial<RuleEntry> = () => ({})): number {
+  const rules = Array.from(
+    { length: MANY },
+    (_, n): RuleEntry => ({ name: `r${n}`, action: 'allow', match: match(n), ...more(n) }),
+  )
   const policy = setOf([rules]).byAgent.get('default')?.get('a')?.rules[0]
   const question = { user: 'u500', groups: ['g500', 'g2000'], tier: 'one', server: 's500', tool: 't500' } as const
   const input = questionOf({
@@ -215,11 +218,11 @@ test('of a thousand rules a call meets those of its server, tool, user, group or
     1,
   )
   assert.equal(
-    met((n) => ({ servers: ['s500'], tools: [`t${n}`, '*'] })),
+    met((n) => ({ servers: ['s500'], tools: [`t${n}`, '*'], methods: ['tools/*'] })),
     MANY,
   )
   assert.equal(
-    met((n) => ({ servers: ['s500'], tools: [`t${n}*`] })),
+    met((n) => ({ servers: ['s500'], tools: [`t${n}*`], methods: ['tools/*'] })),
     3,
   )
   assert.equal(
@@ -241,6 +244,32 @@ test('of a thousand rules a call meets those of its server, tool, user, group or
   assert.equal(
     met(() => ({ servers: [] })),
     0,
+  )
+})
+
+test('behind a rule that surely matches, a call meets only what is stricter or counts', () => {
+  const here = { servers: ['s500'] }
+  const metHere = (more: (n: number) => Partial<RuleEntry>) => met(() => here, more)
+  assert.equal(
+    metHere(() => ({})),
+    1,
+  )
+  assert.equal(
+    metHere((n) => ({ rateLimit: { count: n + 1, seconds: 60, per: 'agent' } })),
+    MANY,
+  )
+  assert.equal(
+    metHere((n) => ({ action: n % 100 === 99 ? 'require_approval' : 'allow' })),
+    2,
+  )
+  // Where it is not sure that it matches, those behind it may decide.
+  assert.equal(
+    metHere((n) => (n < 10 ? { when: 'args.x == 1' } : {})),
+    11,
+  )
+  assert.equal(
+    metHere((n) => (n === 5 ? { action: 'deny' } : {})),
+    2,
   )
 })
 

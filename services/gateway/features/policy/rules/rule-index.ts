@@ -1,6 +1,16 @@
 import type { PolicyInput } from '../question.ts'
 import { allOf, type Condition, type Matcher } from './conditions.ts'
 
+/** What the index looks at, beside conditions. */
+export interface Weighed {
+  /** A rule decides when none that matches is stricter, and none before it is as strict. */
+  readonly strictness: number
+  /** Null: nothing is asked beyond its conditions. */
+  readonly when: object | null
+  /** Null: it matters only where it decides. */
+  readonly rate: object | null
+}
+
 /** A rule that may match; `matches` asks what the index has not answered yet, null: nothing is left to ask. */
 export type Candidate<R> = R & { readonly order: number; readonly matches: Matcher | null }
 
@@ -26,9 +36,10 @@ export const FOUND_MAX_CHARS = 512
 
 /**
  * The rules of a policy by what they ask for, so that a call meets the few that may match and not each of a thousand: plain names
- * stand in maps; rules that only patterns tell apart are asked once for each server and tool. Only leaves out what cannot match.
+ * stand in maps; rules that only patterns tell apart are asked once for each server and tool. Only leaves out what cannot match, or
+ * could not change the verdict if it did.
  */
-export class RuleIndex<R extends object> {
+export class RuleIndex<R extends Weighed> {
   readonly #shelves: readonly Shelf<R>[]
   /** Rules outside of the shelves, with what they ask of server and tool. */
   readonly #others: readonly { readonly ofPlace: Matcher | null; readonly rule: Candidate<R> }[]
@@ -46,6 +57,7 @@ export class RuleIndex<R extends object> {
       if (shelved === null) others.push({ ofPlace: allOf(conditions.filter(isAnswered)), rule: left })
       else shelve(shelves, shelved, left)
     }
+    for (const { byName } of shelves.values()) for (const [name, found] of byName) byName.set(name, weighty(found))
     this.#shelves = [...shelves.values()]
     this.#others = others
   }
@@ -70,7 +82,8 @@ export class RuleIndex<R extends object> {
     const { server } = input.target
     const known = this.#found.get(server)?.get(input.tool)
     if (known !== undefined) return known
-    const rules = this.#others.filter(({ ofPlace }) => ofPlace === null || ofPlace(input)).map(({ rule }) => rule)
+    const fitting = this.#others.filter(({ ofPlace }) => ofPlace === null || ofPlace(input))
+    const rules = weighty(fitting.map(({ rule }) => rule))
     if (server.length + (input.tool?.length ?? 0) <= FOUND_MAX_CHARS) this.#remember(server, input.tool, rules)
     return rules
   }
@@ -129,6 +142,16 @@ function shelve<R>(shelves: Map<Condition['subject'], Shelf<R>>, { subject, name
     if (others === undefined) shelf.byName.set(name, [rule])
     else others.push(rule)
   }
+}
+
+/** Without rules that come behind one which surely matches and is as strict: they neither decide nor count. */
+function weighty<R extends Weighed>(rules: readonly Candidate<R>[]): Candidate<R>[] {
+  let sure = 0
+  return rules.filter(({ strictness, when, rate, matches }) => {
+    if (rate === null && strictness <= sure) return false
+    if (matches === null && when === null) sure = Math.max(sure, strictness)
+    return true
+  })
 }
 
 /** Two lists in order as one, with a rule that stands in both only once. */
