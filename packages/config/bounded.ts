@@ -21,3 +21,36 @@ export async function readUpTo(path: string, most: number): Promise<Buffer> {
   await using file = await open(path, 'r')
   return Buffer.concat(await file.createReadStream({ end: most - 1, autoClose: false }).toArray())
 }
+
+/** Longest token and bundle of authorities, in bytes. */
+const MAX_TOKEN_BYTES = 16 * 1024
+const MAX_CA_BYTES = 1024 * 1024
+
+/** Files of a peer that the configuration names; an empty path: none. */
+export interface PeerFiles {
+  readonly tokenFile: string
+  readonly caFile: string
+}
+
+/**
+ * The bearer token that a peer is shown, and the authorities that it is believed by. Read for each request: whoever renews them replaces the
+ * files. Rejects when a file cannot be read; `at` is where the configuration names it, such as `offline.forward`.
+ */
+export async function peerFiles(
+  { tokenFile, caFile }: PeerFiles,
+  at: string,
+): Promise<{ readonly headers: Record<string, string>; readonly trust: { caPEM?: string } }> {
+  const headers: Record<string, string> = {}
+  const trust: { caPEM?: string } = {}
+  if (tokenFile !== '') {
+    const token = (await readText(tokenFile, MAX_TOKEN_BYTES))?.trim() ?? ''
+    if (token === '') throw new Error(`${at}.tokenFile ${tokenFile} cannot be read, or is empty`)
+    headers.authorization = `Bearer ${token}`
+  }
+  if (caFile !== '') {
+    const caPEM = await readText(caFile, MAX_CA_BYTES)
+    if (caPEM === null) throw new Error(`${at}.caFile ${caFile} cannot be read`)
+    trust.caPEM = caPEM
+  }
+  return { headers, trust }
+}

@@ -16,6 +16,11 @@ export function ledgerLines(path: string): string[] {
   return text.endsWith('\n') ? text.slice(0, -1).split('\n') : text.split('\n')
 }
 
+/** The same of a ledger that a process is writing: a line without its LF is still on its way. */
+export function wholeLines(path: string): string[] {
+  return readFileSync(path, 'utf8').split('\n').slice(0, -1)
+}
+
 /** Opens the ledger, appends `count` records as governed calls leave them (an intent, then its outcome), and closes it. */
 export async function fillLedger(path: string, count: number): Promise<void> {
   const ids = systemIds(systemClock)

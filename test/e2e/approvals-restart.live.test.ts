@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { startUp, type Up } from '@plat/cli'
+import { wholeLines } from '@plat/testkit/ledger'
 import { startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 
 const CALLS = 1_000
@@ -142,7 +143,7 @@ test('1,000 calls held over a restart: none is lost, none passes twice, and each
   assert.equal((await second.ids('used')).length, CALLS)
   assert.equal(await second.call(0, 'wait=0'), 'approval_pending')
 
-  const ledger = (await readFile(join(dir, '.plat/state/audit.jsonl'), 'utf8')).trimEnd().split('\n')
+  const ledger = wholeLines(join(dir, '.plat/state/audit.jsonl'))
   const ends = ledger
     .map((line) => JSON.parse(line).rec)
     .filter((rec) => rec.kind === 'decision' || rec.kind === 'outcome')

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
-import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { startUp, type Up } from '@plat/cli'
+import { wholeLines } from '@plat/testkit/ledger'
 import { type Script, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { until } from '@plat/testkit/until'
 
@@ -245,7 +246,7 @@ test('what was revoked stays revoked over a restart, until it is lifted or its t
 })
 
 test('each revocation leaves its record, with whom it named and who did it, and the ledger never hears a token', async () => {
-  const lines = (await readFile(join(dir, '.plat/state/audit.jsonl'), 'utf8')).trimEnd().split('\n')
+  const lines = wholeLines(join(dir, '.plat/state/audit.jsonl'))
   const records = lines
     .map((line) => JSON.parse(line).rec)
     .filter((rec) => rec.kind === 'revocation' && rec.agent === 'mallory')

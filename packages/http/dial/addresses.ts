@@ -41,7 +41,7 @@ export function createRangeCheck(cidrs: readonly string[]): (address: string) =>
 
 function ranges(cidrs: readonly string[]): Range[] {
   return cidrs.map((cidr) => {
-    if (!isPlainCIDR(cidr)) throw new Error(`"${cidr}" is no address range: write it like 10.0.0.0/8 or fd00::/8.`)
+    if (!isAddressRange(cidr)) throw new Error(`"${cidr}" is no address range: write it like 10.0.0.0/8 or fd00::/8.`)
     return ipaddr.parseCIDR(cidr)
   })
 }
@@ -50,7 +50,7 @@ function ranges(cidrs: readonly string[]): Range[] {
  * A range in its one spelling: octal and short numbers mean different networks to different readers, a zone means none of
  * ours, and an IPv4 range inside IPv6 would never be met, because such addresses are read as the IPv4 ones that they are.
  */
-function isPlainCIDR(cidr: string): boolean {
+export function isAddressRange(cidr: string): boolean {
   const [, network = ''] = /^([^/%]+)\/(?:0|[1-9]\d{0,2})$/.exec(cidr) ?? []
   if (isIP(network) === 0 || !ipaddr.isValidCIDR(cidr)) return false
   return spelledIPv4(ipaddr.parse(network)) === null

@@ -1,4 +1,4 @@
-import { createRangeCheck } from '@plat/http'
+import { isAddressRange } from '@plat/http'
 import type { Manifest } from '@plat/resources'
 import type { Sovereignty } from '@plat/resources/sovereignty'
 import { type Declared, sorted } from './declared.ts'
@@ -33,16 +33,9 @@ function severalFaults(all: Declared['sovereignty']): string[] {
 
 function rangeFaults(policy: Manifest<'SovereigntyPolicy'>): string[] {
   const faults: Fault[] = (policy.spec.allowedCIDRs ?? []).flatMap((range, index) =>
-    isRange(range) ? [] : [{ path: `allowedCIDRs[${index}]`, why: 'not an address range: every upstream is refused' }],
+    isAddressRange(range)
+      ? []
+      : [{ path: `allowedCIDRs[${index}]`, why: 'not an address range: every upstream is refused' }],
   )
   return faults.map((fault) => faultLine(policy, fault))
-}
-
-function isRange(text: string): boolean {
-  try {
-    createRangeCheck([text])
-    return true
-  } catch {
-    return false
-  }
 }

@@ -23,9 +23,7 @@ test('a gateway that is killed in the middle of deliveries loses no record, and 
   // D3.metric.plat_gateway_audit_sink_lag, D3.metric.plat_gateway_audit_sink_delivered_total,
   // D3.metric.plat_gateway_audit_sink_errors_total.
   const auditPath = join(await folder(t), 'audit.jsonl')
-  const http = await httpGround(t)
-  const syslog = await syslogGround(t)
-  const down = await httpGround(t)
+  const [http, syslog, down] = [await httpGround(t), await syslogGround(t), await httpGround(t)]
   down.answers = () => ({ status: 503 })
   const own = { batchSize: BATCH, pollIntervalMillis: 5 }
   const auditSinks = [

@@ -1,4 +1,4 @@
-import { readText } from '@plat/config'
+import { peerFiles } from '@plat/config'
 import { type Clock, type Ids, reasonOf } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
@@ -6,9 +6,6 @@ import type { Bundles } from './bundles.ts'
 
 /** Deadline of one request: connection, head and body, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 60_000
-/** Longest token and bundle of authorities, in bytes. */
-const MAX_TOKEN_BYTES = 16 * 1024
-const MAX_CA_BYTES = 1024 * 1024
 /** Longest entity tag that is sent back, in characters. */
 const MAX_ETAG_CHARS = 256
 
@@ -85,18 +82,19 @@ export class Puller {
 
   async #fetch(): Promise<void> {
     const { config, maxBytes, bundles, dialer, log } = this.#options
+    const { headers: shown, trust } = await peerFiles(config, 'configBundle.pull')
     const { status, headers, bytes } = await dialer.fetchBytes(config.url, 'sink', {
       headers: {
         accept: 'application/gzip',
         'user-agent': 'plat-gateway',
         ...(this.#etag !== null && { 'if-none-match': this.#etag }),
-        ...(await this.#authorization()),
+        ...shown,
       },
       maxBytes,
       timeoutMs: REQUEST_TIMEOUT_MS,
       wants: (head) => head.status === 200,
       signal: this.#stop.signal,
-      ...(await this.#authorities()),
+      ...trust,
     })
     if (status === 304 && this.#etag !== null) return
     if (status !== 200) throw new Error(`the server answered ${status}`)
@@ -109,22 +107,5 @@ export class Puller {
     }
     const { etag = '' } = headers
     this.#etag = etag === '' || etag.length > MAX_ETAG_CHARS ? null : etag
-  }
-
-  /** Read for each request: whoever renews the token replaces the file. */
-  async #authorization(): Promise<Record<string, string>> {
-    const { tokenFile } = this.#options.config
-    if (tokenFile === '') return {}
-    const token = (await readText(tokenFile, MAX_TOKEN_BYTES))?.trim() ?? ''
-    if (token === '') throw new Error(`configBundle.pull.tokenFile ${tokenFile} cannot be read, or is empty`)
-    return { authorization: `Bearer ${token}` }
-  }
-
-  async #authorities(): Promise<{ caPEM?: string }> {
-    const { caFile } = this.#options.config
-    if (caFile === '') return {}
-    const caPEM = await readText(caFile, MAX_CA_BYTES)
-    if (caPEM === null) throw new Error(`configBundle.pull.caFile ${caFile} cannot be read`)
-    return { caPEM }
   }
 }

@@ -1,4 +1,4 @@
-import { readText } from '@plat/config'
+import { peerFiles } from '@plat/config'
 import { type Clock, type Ids, parseStrict, reasonOf, rfc3339Micros } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Signer } from '@plat/keys'
@@ -8,10 +8,8 @@ import { isObject } from '@plat/tokens'
 import type { Contact } from './contact.ts'
 import type { Spool, Spooled } from './spool.ts'
 
-/** Longest answer of a collector that is read, and longest token and bundle of authorities, in bytes. */
+/** Longest answer of a collector that is read, in bytes. */
 const MAX_ANSWER_BYTES = 64 * 1024
-const MAX_TOKEN_BYTES = 16 * 1024
-const MAX_CA_BYTES = 1024 * 1024
 
 /** Block `offline.forward`. */
 export interface ForwardConfig {
@@ -134,13 +132,14 @@ export class Forwarder {
   /** Throws unless the collector took it; then a text says why its receipt does not count. */
   async #send(seal: string, bytes: Buffer): Promise<string | null> {
     const { config, dialer, contact } = this.#options
+    const { headers, trust } = await peerFiles(config, 'offline.forward')
     const answer = await dialer.fetchBytes(this.#url, 'sink', {
       method: 'POST',
-      headers: { 'content-type': 'application/vnd.plat.segment', ...(await this.#authorization()) },
+      headers: { 'content-type': 'application/vnd.plat.segment', ...headers },
       body: bytes,
       maxBytes: MAX_ANSWER_BYTES,
       timeoutMs: config.timeoutSeconds * 1000,
-      ...(await this.#authorities()),
+      ...trust,
     })
     const said = objectOf(answer.bytes)
     if (answer.status !== 200) {
@@ -150,23 +149,6 @@ export class Forwarder {
     return typeof said.receipt === 'string'
       ? await contact.hear(said.receipt, sealIdOf(seal))
       : 'there is no receipt in it'
-  }
-
-  /** Read for each request: whoever renews the token replaces the file. */
-  async #authorization(): Promise<Record<string, string>> {
-    const { tokenFile } = this.#options.config
-    if (tokenFile === '') return {}
-    const token = (await readText(tokenFile, MAX_TOKEN_BYTES))?.trim() ?? ''
-    if (token === '') throw new Error(`offline.forward.tokenFile ${tokenFile} cannot be read, or is empty`)
-    return { authorization: `Bearer ${token}` }
-  }
-
-  async #authorities(): Promise<{ caPEM?: string }> {
-    const { caFile } = this.#options.config
-    if (caFile === '') return {}
-    const caPEM = await readText(caFile, MAX_CA_BYTES)
-    if (caPEM === null) throw new Error(`offline.forward.caFile ${caFile} cannot be read`)
-    return { caPEM }
   }
 }
 

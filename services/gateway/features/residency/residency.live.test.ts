@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { readFile, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { createDialer, createRangeCheck, dialFault, type Residency } from '@plat/http'
 import { silentLog } from '@plat/process'
+import { wholeLines } from '@plat/testkit/ledger'
 import { json, type Script, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { until } from '@plat/testkit/until'
 import { folder, started } from '../../testing/started.ts'
@@ -142,7 +143,7 @@ async function ground(t: TestContext): Promise<Ground> {
       await until(told, 'the rules to be read')
     },
     async records() {
-      const lines = (await readFile(file('audit.jsonl'), 'utf8')).trim().split('\n')
+      const lines = wholeLines(file('audit.jsonl'))
       return lines.map((line) => Object(JSON.parse(line)).rec)
     },
   }

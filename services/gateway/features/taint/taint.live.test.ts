@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
 import { testIssuer } from '@plat/testkit/identity'
+import { wholeLines } from '@plat/testkit/ledger'
 import { type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
@@ -108,7 +109,7 @@ async function listed(token: string): Promise<string[]> {
 const tools = TOOLS.map(({ name }) => name)
 
 async function records(session: string): Promise<Record<string, unknown>[]> {
-  const lines = (await readFile(path.join(dir, 'audit.jsonl'), 'utf8')).trimEnd().split('\n')
+  const lines = wholeLines(path.join(dir, 'audit.jsonl'))
   return lines.map((line) => JSON.parse(line).rec).filter((rec) => rec.session === session)
 }
 

@@ -1,5 +1,5 @@
 import { type ConfigBlock, isUnset, key, type Problem, type Rule } from '@plat/config'
-import { createRangeCheck } from '@plat/http'
+import { isAddressRange } from '@plat/http'
 import { isRecord } from '@plat/resources'
 import { isDomain } from '@plat/resources/domains'
 import Type from 'typebox'
@@ -72,15 +72,6 @@ const namespacesHoldDomains: Rule = ({ namespaces }) =>
     ),
   )
 
-function isRange(text: string): boolean {
-  try {
-    createRangeCheck([text])
-    return true
-  } catch {
-    return false
-  }
-}
-
 /** What can stand in a header, and begins with the name by which sites know robots. */
 const USER_AGENT = /^[A-Za-z_-]+(?:[\x20-\x7e]*[\x21-\x7e])?$/
 
@@ -124,7 +115,7 @@ export const webBlock = {
     each('allowedDomains', isDomain, DOMAIN),
     each('deniedDomains', isDomain, DOMAIN),
     namespacesHoldDomains,
-    each('allowedCIDRs', isRange, 'must be an address range such as 10.0.0.0/8 or fd00::/8'),
+    each('allowedCIDRs', isAddressRange, 'must be an address range such as 10.0.0.0/8 or fd00::/8'),
     each('contentTypes', isText, 'is no type of text, and nothing else is read: nobody could look for secrets in it'),
     userAgentIsOne,
     searchIsWhole,

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
-import { readFile, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { wholeLines } from '@plat/testkit/ledger'
 import { json, type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
@@ -62,7 +63,7 @@ async function ground(t: TestContext, policies: readonly Members[], rego: Member
     async records(kind, count) {
       let found: readonly Members[] = []
       const look = async () => {
-        const lines = (await readFile(auditPath, 'utf8')).trim().split('\n')
+        const lines = wholeLines(auditPath)
         const all = lines.map((line) => Object(JSON.parse(line)).rec)
         found = all.filter((rec) => rec.kind === kind && rec.method === 'tools/call')
         return found.length >= count

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { wholeLines } from '@plat/testkit/ledger'
 import { json, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { startOpa } from '@plat/testkit/opa/opa'
 import { until } from '@plat/testkit/until'
@@ -58,7 +59,7 @@ async function ground(t: TestContext, rego: string, data = 'plat', more: Members
       return Object(result).tools.map(({ name }: { name: string }) => name)
     },
     async reasons() {
-      const lines = (await readFile(auditPath, 'utf8')).trim().split('\n')
+      const lines = wholeLines(auditPath)
       return lines
         .map((line) => Object(JSON.parse(line)).rec)
         .flatMap(({ kind, reason }) => (kind === 'decision' ? [reason] : []))
