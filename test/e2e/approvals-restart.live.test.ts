@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import { startUp, type Up } from '@plat/cli'
 import { wholeLines } from '@plat/testkit/ledger'
 import { startScriptedUpstream } from '@plat/testkit/mcp-upstream'
+import { until } from '@plat/testkit/until'
 
 const CALLS = 1_000
 const SESSIONS = 20
@@ -143,10 +144,10 @@ test('1,000 calls held over a restart: none is lost, none passes twice, and each
   assert.equal((await second.ids('used')).length, CALLS)
   assert.equal(await second.call(0, 'wait=0'), 'approval_pending')
 
-  const ledger = wholeLines(join(dir, '.plat/state/audit.jsonl'))
-  const ends = ledger
-    .map((line) => JSON.parse(line).rec)
-    .filter((rec) => rec.kind === 'decision' || rec.kind === 'outcome')
+  const path = join(dir, '.plat/state/audit.jsonl')
+  const told = () => wholeLines(path).map((line) => JSON.parse(line).rec)
+  await until(() => told().some(({ code }) => code === 'approval_pending'), 'the record of the last call')
+  const ends = told().filter((rec) => rec.kind === 'decision' || rec.kind === 'outcome')
   assert.equal(new Set(ends.map((rec) => rec.call)).size, ends.length)
   const kinds = count(ends.map((rec) => rec.code ?? rec.result))
   assert.deepEqual(kinds, { state_unavailable: CALLS, completed: CALLS, approval_pending: 1 })

@@ -129,10 +129,12 @@ test('what a tool brings keeps its session, and no other, from a sink, and from 
   )
   assert.equal(await call(one, 'look'), null)
   assert.equal(await call(other, 'send'), null)
-  const told = await records('one')
-  const outcome = told.find(({ kind, tool }) => kind === 'outcome' && tool === 'read')
+  const recordOf = async (kind: string, tool: string) =>
+    (await records('one')).find((rec) => rec.kind === kind && rec.tool === tool)
+  await until(async () => (await recordOf('decision', 'send')) !== undefined, 'the record of the refusal')
+  const outcome = await recordOf('outcome', 'read')
   assert.deepEqual([outcome?.taintsAdded, outcome?.taintsCleared], [['secret'], undefined])
-  const denied = told.find(({ kind, tool }) => kind === 'decision' && tool === 'send')
+  const denied = await recordOf('decision', 'send')
   assert.deepEqual([denied?.code, Object(denied?.facts).taints], ['tainted_sink', ['secret']])
 })
 
