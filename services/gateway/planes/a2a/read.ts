@@ -1,8 +1,8 @@
-import { JsonError, parseStrict } from '@plat/core'
 import { type Arrival, type Denial, deny, type Identity, isDenial, type Parsed } from '../../call/index.ts'
 import { type BodyLimits, useJsonBytes } from '../wire/body.ts'
 import { header } from '../wire/headers.ts'
 import { isObject, type JsonObject } from '../wire/json.ts'
+import { strictMessage } from '../wire/rpc.ts'
 import { readParams } from './message.ts'
 import { EXTENDED_CARD, GET_CARD, methodRow } from './methods.ts'
 import { A2aBody, A2aRequest } from './request.ts'
@@ -15,7 +15,6 @@ const PATH =
 export const VERSION = '1.0'
 
 /** Errors of JSON-RPC and of A2A. */
-const PARSE_ERROR = -32700
 const UNSUPPORTED_OPERATION = -32004
 const VERSION_NOT_SUPPORTED = -32009
 const INVALID_PARAMS = -32602
@@ -97,13 +96,9 @@ class Post {
 
 /** The request, when its bytes are one of JSON-RPC 2.0 and no two readers can see different things in them. */
 export function requestIn(bytes: Uint8Array): JsonObject | Denial {
-  let message: unknown
-  try {
-    message = parseStrict(bytes)
-  } catch (error) {
-    if (!(error instanceof JsonError)) throw error
-    return deny('invalid_request', `the body is not strict JSON: ${error.message}`, { data: { rpc: PARSE_ERROR } })
-  }
+  const read = strictMessage(bytes)
+  if (isDenial(read)) return read
+  const message = read.value
   if (!isObject(message) || message.jsonrpc !== '2.0')
     return deny('invalid_request', 'the body is no JSON-RPC 2.0 request')
   const { id, method } = message

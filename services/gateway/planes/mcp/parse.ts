@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { JsonError, parseStrict } from '@plat/core'
 import { type Denial, deny, isDenial, type Parsed } from '../../call/index.ts'
 import { isObject, type JsonObject, member } from '../wire/json.ts'
+import { strictMessage } from '../wire/rpc.ts'
 import { withheldPaths } from './capabilities.ts'
 import { isModernRevision, KNOWN_REVISIONS, type MethodRow, methodRow } from './classify.ts'
 import { checkMeta, checkMirrors, claimedVersion, unsupported } from './headers.ts'
@@ -9,18 +9,11 @@ import { McpBody, type McpRequest, originOf } from './message.ts'
 import { NOTHING_SEALED, type Opener, openMessage } from './seal/open.ts'
 import type { Origin, Sealed } from './seal/seal.ts'
 
-/** JSON-RPC "parse error". */
-const PARSE_ERROR = -32700
-
 /** The message, when its bytes are one JSON object of JSON-RPC 2.0 and no two readers can see different things in them. */
 export function parseMessage(bytes: Uint8Array): JsonObject | Denial {
-  let message: unknown
-  try {
-    message = parseStrict(bytes)
-  } catch (error) {
-    if (!(error instanceof JsonError)) throw error
-    return deny('invalid_request', `the body is not strict JSON: ${error.message}`, { data: { rpc: PARSE_ERROR } })
-  }
+  const read = strictMessage(bytes)
+  if (isDenial(read)) return read
+  const message = read.value
   if (Array.isArray(message)) return deny('invalid_request', 'batches are not accepted: send one message per request')
   if (isObject(message) && message.jsonrpc === '2.0') return message
   return deny('invalid_request', 'the body is no JSON-RPC 2.0 message')
