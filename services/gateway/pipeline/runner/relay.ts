@@ -41,6 +41,8 @@ class Relay {
   /** An event stream is passed on as it comes. Anything else waits until it is known whether its first batch is all of it. */
   #streamed: boolean
   #waiting: Uint8Array = nothing
+  /** The frame that ends the answer was written: clients leave at it and not at the upstream's end. */
+  #answered = false
   /** Where batches come from; null: the answer is there as a whole. */
   readonly #source: AsyncIterator<readonly Frame[]> | null
   readonly #whole: readonly Frame[]
@@ -94,13 +96,14 @@ class Relay {
 
   /** Whatever the end was, the reviews end too, and what was used is known. */
   over(ended: Ended): Ended {
+    const judged = ended.ending === 'client' && this.#answered ? completed : ended
     if (ended.ending !== 'complete') {
-      this.#reviews.abandon(ended.ending)
+      this.#reviews.abandon(judged.ending)
       // Not awaited: an upstream that hangs would hold the call. It is told by the signal as well.
       this.#source?.return?.().then(undefined, ignore)
     }
     this.#call.tally = this.#reviews.tally()
-    return ended
+    return judged
   }
 
   /** One batch through the reviews, and one write to the caller. A plain value unless somebody has to wait. */
@@ -147,6 +150,7 @@ class Relay {
     }
     this.#waiting = nothing
     const room = bytes.byteLength === 0 ? undefined : this.#write(bytes)
+    if (frames.some(isFinal)) this.#answered = true
     if (room !== undefined) return this.#waitForRoom(room, last)
     if (!last) return null
     call.sink.end()
@@ -186,6 +190,10 @@ export function encodeFrames(plane: Plane, frames: readonly Frame[]): Uint8Array
 function join(before: Uint8Array, after: Uint8Array): Uint8Array {
   if (before.byteLength === 0) return after
   return after.byteLength === 0 ? before : Buffer.concat([before, after])
+}
+
+function isFinal({ role }: Frame): boolean {
+  return role === 'final'
 }
 
 function isAsking({ messages }: Frame): boolean {

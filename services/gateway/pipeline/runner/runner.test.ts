@@ -255,6 +255,30 @@ test('a held call whose caller leaves is recorded as cancelled and never forward
   )
 })
 
+test('a caller that leaves a stream at its last frame was answered, and one that leaves before it was not', async () => {
+  const endings: unknown[] = []
+  for (const role of ['partial', 'final'] as const) {
+    const unended = async function* () {
+      yield [frame('partial', 'a')]
+      yield [frame(role, 'b')]
+      await new Promise(() => {})
+    }
+    const plane: Partial<Plane> = {
+      forward: async () => ({ kind: 'frames', head: eventStream, frames: unended(), attempts: [] }),
+    }
+    const { clock, done, stopper, wire, records } = world({ plane })
+    await clock.advance(1)
+    assert.deepEqual(wire, ['200…', 'a', 'b'])
+    stopper.stop('client', null)
+    await done
+    endings.push([records.at(-1)?.result, records.at(-1)?.status])
+  }
+  assert.deepEqual(endings, [
+    ['cancelled', 200],
+    ['completed', 200],
+  ])
+})
+
 test('a token that expires ends a stream within the next tick, with its last words', async () => {
   const never = async function* () {
     yield [frame('partial', 'a')]
