@@ -20,8 +20,8 @@ let checker = ''
 before(() => {
   dir = mkdtempSync(join(tmpdir(), 'plat-'))
   checker = join(dir, 'transparency')
-  const { status, stderr } = spawnSync('go', ['build', '-o', checker, '.'], { cwd: MODULE, encoding: 'utf8' })
-  assert.equal(status, 0, stderr)
+  const { status, stderr, error } = spawnSync('go', ['build', '-o', checker, '.'], { cwd: MODULE, encoding: 'utf8' })
+  if (status !== 0) throw new Error(`the checker cannot be built with Go: ${error?.message ?? stderr.trim()}`)
 })
 after(() => rmSync(dir, { recursive: true }))
 
