@@ -39,6 +39,8 @@ export interface Condition {
   /** The names, when all patterns are plain names; null: some have a `*`. */
   readonly names: ReadonlySet<string> | null
   readonly holds: Matcher
+  /** The key and its patterns: the same words hold for the same messages. */
+  readonly words: string
 }
 
 export type Matcher = (input: PolicyInput) => boolean
@@ -65,6 +67,11 @@ export function allOf(conditions: readonly Condition[]): Matcher | null {
   return rest === null ? first : both(first, rest)
 }
 
+/** What conditions ask together, in words; empty: nothing. */
+export function wordsOf(conditions: readonly Condition[]): string {
+  return conditions.map(({ words }) => words).join(' ')
+}
+
 function both(one: Matcher, other: Matcher): Matcher {
   return (input) => one(input) && other(input)
 }
@@ -76,6 +83,7 @@ function condition(key: Key, subject: Subject, patterns: readonly string[]): Con
     ofPlace: OF_PLACE.has(key),
     names: isPlain ? new Set(patterns) : null,
     holds: matcher(subject, patterns),
+    words: JSON.stringify([key, patterns]),
   }
 }
 
@@ -87,7 +95,8 @@ function agentCondition(patterns: readonly string[]): Condition {
   const ofFull = condition('agents', agentWithNamespace, full)
   if (short.length === 0) return ofFull
   const ofShort = condition('agents', SUBJECTS.agents, short)
-  return { ...ofShort, names: null, holds: (input) => ofShort.holds(input) || ofFull.holds(input) }
+  const words = JSON.stringify(['agents', patterns])
+  return { ...ofShort, names: null, words, holds: (input) => ofShort.holds(input) || ofFull.holds(input) }
 }
 
 function matcher(subject: Subject, patterns: readonly string[]): Matcher {

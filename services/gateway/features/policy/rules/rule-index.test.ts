@@ -218,11 +218,11 @@ test('of a thousand rules a call meets those of its server, tool, user, group or
     1,
   )
   assert.equal(
-    met((n) => ({ servers: ['s500'], tools: [`t${n}`, '*'], methods: ['tools/*'] })),
+    met((n) => ({ servers: ['s500'], tools: [`t${n}`, '*'], methods: ['tools/*', `x${n}`] })),
     MANY,
   )
   assert.equal(
-    met((n) => ({ servers: ['s500'], tools: [`t${n}*`], methods: ['tools/*'] })),
+    met((n) => ({ servers: ['s500'], tools: [`t${n}*`], methods: ['tools/*', `x${n}`] })),
     3,
   )
   assert.equal(
@@ -247,7 +247,7 @@ test('of a thousand rules a call meets those of its server, tool, user, group or
   )
 })
 
-test('behind a rule that surely matches, a call meets only what is stricter or counts', () => {
+test('beside a rule that surely matches where it does, a rule is met only where it is stricter or counts', () => {
   const here = { servers: ['s500'] }
   const metHere = (more: (n: number) => Partial<RuleEntry>) => met(() => here, more)
   assert.equal(
@@ -260,7 +260,7 @@ test('behind a rule that surely matches, a call meets only what is stricter or c
   )
   assert.equal(
     metHere((n) => ({ action: n % 100 === 99 ? 'require_approval' : 'allow' })),
-    2,
+    1,
   )
   // Where it is not sure that it matches, those behind it may decide.
   assert.equal(
@@ -269,7 +269,19 @@ test('behind a rule that surely matches, a call meets only what is stricter or c
   )
   assert.equal(
     metHere((n) => (n === 5 ? { action: 'deny' } : {})),
+    1,
+  )
+  // What another tier may not do is asked once, by the strictest, whatever the order.
+  const elsewhere = { match: { ...here, tiers: ['two'] } }
+  const actions = ['require_approval', 'allow', 'deny'] as const
+  assert.equal(
+    metHere((n) => (n % 2 === 0 ? { ...elsewhere, action: actions[n % 3] ?? 'allow' } : {})),
     2,
+  )
+  // One that only may match keeps none out.
+  assert.equal(
+    metHere((n) => (n < 20 ? { ...elsewhere, action: 'deny', when: 'args.x == 1' } : {})),
+    21,
   )
 })
 

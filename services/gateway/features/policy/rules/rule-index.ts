@@ -1,5 +1,5 @@
 import type { PolicyInput } from '../question.ts'
-import { allOf, type Condition, type Matcher } from './conditions.ts'
+import { allOf, type Condition, type Matcher, wordsOf } from './conditions.ts'
 
 /** What the index looks at, beside conditions. */
 export interface Weighed {
@@ -12,7 +12,12 @@ export interface Weighed {
 }
 
 /** A rule that may match; `matches` asks what the index has not answered yet, null: nothing is left to ask. */
-export type Candidate<R> = R & { readonly order: number; readonly matches: Matcher | null }
+export type Candidate<R> = R & {
+  readonly order: number
+  readonly matches: Matcher | null
+  /** What `matches` asks, in words: rules of the same words match the same calls. Empty: nothing is left to ask. */
+  readonly asks: string
+}
 
 /** Rules by the names of one subject. */
 interface Shelf<R> {
@@ -53,7 +58,8 @@ export class RuleIndex<R extends Weighed> {
     for (const [order, { rule, conditions }] of rules.entries()) {
       const shelved = crowd.leastShared(conditions)
       const isAnswered = (one: Condition) => (shelved === null ? one.ofPlace : one === shelved)
-      const left = { ...rule, order, matches: allOf(conditions.filter((one) => !isAnswered(one))) }
+      const unanswered = conditions.filter((one) => !isAnswered(one))
+      const left = { ...rule, order, matches: allOf(unanswered), asks: wordsOf(unanswered) }
       if (shelved === null) others.push({ ofPlace: allOf(conditions.filter(isAnswered)), rule: left })
       else shelve(shelves, shelved, left)
     }
@@ -144,14 +150,24 @@ function shelve<R>(shelves: Map<Condition['subject'], Shelf<R>>, { subject, name
   }
 }
 
-/** Without rules that come behind one which surely matches and is as strict: they neither decide nor count. */
+/**
+ * Without rules that neither decide nor count: wherever such a rule matches, another one surely does that is stricter, or as strict and
+ * before it.
+ */
 function weighty<R extends Weighed>(rules: readonly Candidate<R>[]): Candidate<R>[] {
-  let sure = 0
-  return rules.filter(({ strictness, when, rate, matches }) => {
-    if (rate === null && strictness <= sure) return false
-    if (matches === null && when === null) sure = Math.max(sure, strictness)
-    return true
-  })
+  const strictest = new Map<string, Candidate<R>>()
+  for (const rule of rules) {
+    if (rule.when === null && !outweighs(strictest.get(rule.asks), rule)) strictest.set(rule.asks, rule)
+  }
+  const isNeedless = (rule: Candidate<R>) =>
+    rule.rate === null && (outweighs(strictest.get(''), rule) || outweighs(strictest.get(rule.asks), rule))
+  return rules.filter((rule) => !isNeedless(rule))
+}
+
+/** Whether a rule decides instead of another where both match. */
+function outweighs<R extends Weighed>(one: Candidate<R> | undefined, other: Candidate<R>): boolean {
+  if (one === undefined) return false
+  return one.strictness > other.strictness || (one.strictness === other.strictness && one.order < other.order)
 }
 
 /** Two lists in order as one, with a rule that stands in both only once. */
