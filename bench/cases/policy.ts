@@ -1,17 +1,8 @@
-import { writeFileSync } from 'node:fs'
-import path from 'node:path'
-import { Readable } from 'node:stream'
-import { type Clock, systemClock } from '@plat/core'
-import { type Call, type Identity, Snapshots, type TaintView, type Target, unresolved } from '@plat/gateway/call'
-import { createPolicies } from '@plat/gateway/policy'
-import { createServers } from '@plat/gateway/servers'
-import { silentLog } from '@plat/process'
-import type { PolicyFile, RuleEntry, RuleMatch, UpstreamsFile } from '@plat/resources/rendered'
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
 import { type BenchCase, type Effort, row } from '../harness/report.ts'
+import { ALL, CONCERNED, FEW, type SetUp } from '../servers/judge.ts'
 
-const MANY = 1_000
-/** Rules of the many that can match one call. */
-const CONCERNED = 5
 /** Calls of a round; where all rules match, a hundredth of it. */
 const CALLS = 5_000
 const WARM_UP_ROUNDS = 40
@@ -19,21 +10,14 @@ const ROUNDS = 200
 const QUICK_ROUNDS = 60
 
 /**
- * What resolution and policy cost a call, in this process: stage `resolve` and stage `policy` over 1,000 servers and 1,000 rules,
- * beside one server and one rule.
+ * What resolution and policy cost a call: stage `resolve` and stage `policy` over 1,000 servers and 1,000 rules, beside one server and one
+ * rule. Each set-up has a thread of its own: a gateway has one set of policies, and what V8 learned from seven fits none of them.
  */
 export const policy: BenchCase = {
   name: 'policy',
   async run({ dir, effort }) {
-    const judges = async (setUps: Readonly<Record<string, SetUp>>) => {
-      const found = new Map<string, () => void>()
-      for (const [name, setUp] of Object.entries(setUps)) {
-        found.set(name, await judged(path.join(dir, name.replaceAll(' ', '-')), setUp))
-      }
-      return found
-    }
-    const { one = Number.NaN, ...few } = nanosPerCall(await judges(FEW), effort, CALLS)
-    const all = nanosPerCall(await judges(ALL), effort, CALLS / 100)
+    const { one = Number.NaN, ...few } = await nanosPerCall(FEW, { dir, effort, calls: CALLS })
+    const all = await nanosPerCall(ALL, { dir, effort, calls: CALLS / 100 })
     return [
       ...Object.entries(few).map(([name, nanos]) =>
         row({
@@ -51,168 +35,29 @@ export const policy: BenchCase = {
   },
 }
 
-interface SetUp {
-  readonly servers: number
-  /** Call servers in turn, and not one: what they need has left the nearest caches by then. */
-  readonly inTurn?: true
-  readonly rules: readonly RuleEntry[]
-}
-
-/** The caller's server, tool, user and agent are number 500 of each. */
-const MINE = MANY / 2
-
-/** Rules of which five speak of the caller: three allow, and two would be stricter in another tier. */
-function rulesOf(match: (n: number) => RuleMatch): RuleEntry[] {
-  return Array.from({ length: MANY }, (_, n): RuleEntry => {
-    const names = match(Math.floor(n / CONCERNED) * CONCERNED)
-    const stricter = { ...names, tiers: ['tier-9'] }
-    if (n % CONCERNED === 1) return { name: `rule-${n}`, action: 'require_approval', match: stricter }
-    if (n % CONCERNED === 3) return { name: `rule-${n}`, action: 'deny', match: stricter }
-    return { name: `rule-${n}`, action: 'allow', match: names }
-  })
-}
-
-function everyRule(more: Partial<RuleEntry>): RuleEntry[] {
-  const match = { servers: [`server-${MINE}`], methods: ['tools/*'] }
-  return Array.from({ length: MANY }, (_, n) => ({ name: `rule-${n}`, action: 'allow', match, ...more }))
-}
-
-/** Of a thousand rules, or of one, few concern the call. */
-const FEW: Readonly<Record<string, SetUp>> = {
-  one: { servers: 1, rules: [{ name: 'rule', action: 'allow', match: { servers: [`server-${MINE}`] } }] },
-  'by server': { servers: MANY, rules: rulesOf((n) => ({ servers: [`server-${n}`] })) },
-  'by server, 200 in turn': { servers: MANY, inTurn: true, rules: rulesOf((n) => ({ servers: [`server-${n}`] })) },
-  'by tool': { servers: MANY, rules: rulesOf((n) => ({ servers: ['*'], tools: [`tool-${n}`] })) },
-  'by tool pattern': { servers: MANY, rules: rulesOf((n) => ({ tools: [`*-${n}`] })) },
-  'by user': { servers: MANY, rules: rulesOf((n) => ({ users: [`user-${n}`] })) },
-  'by agent': { servers: MANY, rules: rulesOf((n) => ({ agents: [`agent-${n}`] })) },
-}
-
-/** Every rule matches, and no condition is asked. */
-const ALL: Readonly<Record<string, SetUp>> = {
-  'all matching': { servers: MANY, rules: everyRule({}) },
-  'all matching and counting': {
-    servers: MANY,
-    rules: everyRule({ rateLimit: { count: 1_000_000, seconds: 60, per: 'agent' } }),
-  },
-}
-
-/** Judges a call through both stages as the gateway builds them; throws when the verdict is not the expected one. */
-async function judged(prefix: string, setUp: SetUp): Promise<() => void> {
-  const files = { policyFile: `${prefix}-policies.json`, upstreamsFile: `${prefix}-upstreams.json` }
-  writeFileSync(files.policyFile, JSON.stringify(policyFileOf(setUp.rules)))
-  writeFileSync(files.upstreamsFile, JSON.stringify(upstreamsFileOf(setUp.servers)))
-  const snapshots = new Snapshots()
-  const parts = { snapshots, clock: stillClock, log: silentLog }
-  const config = { ...files, upstreams: {}, policyReloadSeconds: 2 }
-  const servers = createServers({ ...parts, config, credentials: noCredentials, metrics: { configured() {} } })
-  const policies = createPolicies({ ...parts, config, metrics: { loaded() {}, reloaded() {}, cedar() {}, tried() {} } })
-  await Promise.all([servers.check(), policies.check()])
-  servers.close()
-  policies.close()
-  const every = Array.from({ length: MANY / CONCERNED }, (_, n) => n * CONCERNED)
-  const calls = (setUp.inTurn ? every : [MINE]).map((server) => callIn(snapshots, `server-${server}`))
-  let next = 0
-  return () => {
-    const call = calls[next++ % calls.length]
-    if (call === undefined) throw new Error('void: no call')
-    const resolved = servers.stage.admit(call)
-    if (!('target' in resolved)) throw new Error('void: the server was not found')
-    call.facts.target = resolved.target
-    const verdict = policies.stage.admit(call)
-    if (!('decision' in verdict)) throw new Error('void: the call was denied')
-  }
-}
-
-/** The servers of this bench are shown nothing. */
-const noCredentials = { missing: () => null, follow: async () => {} }
-
-/** The time stands still, so that asking for it costs nothing. */
-const stillClock: Clock = { ...systemClock, now: () => 1_700_000_000_000 }
-
 /**
  * Nanoseconds of CPU a call in the fastest round: the work is the same in each, and whatever disturbs only adds. The set-ups take
  * turns.
  */
-function nanosPerCall(setUps: ReadonlyMap<string, () => void>, { quick }: Effort, calls: number) {
+async function nanosPerCall(
+  setUps: Readonly<Record<string, SetUp>>,
+  { dir, effort, calls }: { readonly dir: string; readonly effort: Effort; readonly calls: number },
+): Promise<Record<string, number>> {
+  const threads = await Promise.all(Object.keys(setUps).map((name) => startThread(name, dir)))
   const nanos: Record<string, number> = {}
-  for (let round = -WARM_UP_ROUNDS; round < (quick ? QUICK_ROUNDS : ROUNDS); round++) {
-    for (const [name, judge] of setUps) {
-      const before = process.cpuUsage()
-      for (let n = 0; n < calls; n++) judge()
-      const { user, system } = process.cpuUsage(before)
-      const took = ((user + system) / calls) * 1000
+  for (let round = -WARM_UP_ROUNDS; round < (effort.quick ? QUICK_ROUNDS : ROUNDS); round++) {
+    for (const { name, worker } of threads) {
+      worker.postMessage(calls)
+      const [took] = await once(worker, 'message')
       if (round >= 0) nanos[name] = Math.min(took, nanos[name] ?? Number.POSITIVE_INFINITY)
     }
   }
+  await Promise.all(threads.map(({ worker }) => worker.terminate()))
   return nanos
 }
 
-function policyFileOf(rules: readonly RuleEntry[]): PolicyFile {
-  const agents = Array.from({ length: MANY }, (_, n) => `agent-${n}`)
-  const one = { name: 'default/all', namespace: 'default', agents, cedar: '', rules: [...rules] }
-  return {
-    version: 1,
-    generation: 1,
-    revision: 'sha256:bench',
-    policies: [{ ...one, mode: 'enforce', defaultAction: 'deny' }],
-  }
-}
-
-/** Servers around the caller's. */
-function upstreamsFileOf(count: number): UpstreamsFile {
-  const fixed = { implicit: false, trust: 'trusted', dataClass: 'internal' } as const
-  const first = count === 1 ? MINE : 0
-  const entries = Array.from({ length: count }, (_, n) => {
-    const entry = {
-      ...fixed,
-      namespaces: [],
-      url: `http://127.0.0.1:${10_000 + n}/mcp`,
-      auth: { type: 'none' as const },
-    }
-    return [`default/server-${first + n}`, entry] as const
-  })
-  return { version: 1, servers: Object.fromEntries(entries), bindings: {}, agentWeb: {} }
-}
-
-function callIn(snapshots: Snapshots, server: string) {
-  const identity: Identity = {
-    tenant: '',
-    namespace: 'default',
-    agent: `agent-${MINE}`,
-    session: 's1',
-    user: `user-${MINE}`,
-    groups: ['dev', 'oncall'],
-    verified: 'requester',
-    tier: 'tier-1',
-    scopes: new Set([`tools:${server}`]),
-    jti: 'j1',
-    ancestors: [],
-    chain: [],
-    expiresAt: stillClock.now(),
-    jkt: null,
-    issuer: 'plat-identity',
-    forkRoot: null,
-    inheritedTaints: [],
-  }
-  const facts: { identity: Identity; target: Target; taints: TaintView } = {
-    identity,
-    target: unresolved,
-    taints: { labels: [] },
-  }
-  return {
-    id: 'c',
-    wire: { method: 'POST', path: '', query: '', headers: {}, body: Readable.from([]), remote: '' },
-    signal: new AbortController().signal,
-    receivedAt: stillClock.now(),
-    snapshot: snapshots.current,
-    operation: 'mcp.call',
-    method: 'tools/call',
-    server,
-    name: `tool-${MINE}`,
-    body: null,
-    parent: null,
-    pass: 1,
-    facts,
-  } satisfies Call<'identity' | 'target'>
+async function startThread(name: string, dir: string): Promise<{ readonly name: string; readonly worker: Worker }> {
+  const worker = new Worker(new URL('../servers/judge.ts', import.meta.url), { workerData: { name, dir } })
+  await once(worker, 'message')
+  return { name, worker }
 }
