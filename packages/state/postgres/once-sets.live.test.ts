@@ -4,7 +4,8 @@ import { type Clock, TestClock } from '@plat/core'
 import { startPostgres, type TestPostgres } from '@plat/testkit/postgres/server'
 import { Client } from 'pg'
 import { oncePromises } from '../once/once.conformance.ts'
-import { openPostgresOnceSets, StateUnreachable } from './once-sets.ts'
+import { openPostgresOnceSets } from './once-sets.ts'
+import { StateUnreachable } from './pool.ts'
 
 let postgres: TestPostgres
 before(async () => {

@@ -2,25 +2,19 @@ import { hash } from 'node:crypto'
 import { type Clock, reasonOf } from '@plat/core'
 import type { Pool } from 'pg'
 import type { OnceSet, OnceSets, OnceVerdict } from '../once/once.ts'
-import { migrate, SchemaTooNew } from './schema.ts'
+import { isPermanent, openPool, StateUnreachable } from './pool.ts'
+import { migrate, ONCE_TABLES } from './schema.ts'
 
 /** Connections of one replica at most. */
 const MAX_CONNECTIONS = 10
 /** Requests of one replica that wait for a connection at most; one more is refused at once. */
 const MAX_WAITING = 1000
-/** How long a connection may take to come up or to come free, in milliseconds. */
-const CONNECT_MS = 2000
-/** How long a statement may take, here and in the server, in milliseconds. */
-const STATEMENT_MS = 2000
 /** How often expired entries are deleted and the living counted, in milliseconds. */
 const SWEEP_EVERY_MS = 60_000
 /** An expired entry stays this long, in milliseconds: a replica whose clock is behind still has to find it. */
 const SWEEP_GRACE_MS = 10 * 60_000
 /** Entries that one statement deletes at most. */
 const SWEEP_BATCH = 10_000
-
-/** The state cannot be reached, or does not answer in time. The message names neither server nor secret. */
-export class StateUnreachable extends Error {}
 
 export interface PostgresOptions {
   /** `postgres://user:password@host:5432/database?sslmode=verify-full`. */
@@ -36,18 +30,7 @@ export interface PostgresOptions {
  * password that is wrong, a database that does not exist, a schema of a later release.
  */
 export async function openPostgresOnceSets(options: PostgresOptions): Promise<OnceSets> {
-  const { Pool } = await import('pg')
-  const pool = new Pool({
-    connectionString: options.dsn,
-    max: MAX_CONNECTIONS,
-    connectionTimeoutMillis: CONNECT_MS,
-    query_timeout: STATEMENT_MS,
-    statement_timeout: STATEMENT_MS,
-    application_name: 'plat',
-  })
-  // An idle connection that breaks is not an error of anybody: the pool opens another. Messages of a server may be logged: they name
-  // roles and tables, but no password and no row.
-  pool.on('error', (error) => options.warn(`a connection to the state database broke: ${reasonOf(error)}`))
+  const pool = await openPool({ ...options, maxConnections: MAX_CONNECTIONS })
   const sets = new PostgresOnceSets(pool, options)
   try {
     await sets.start()
@@ -111,7 +94,7 @@ class PostgresOnceSets implements OnceSets {
 
   /** Once there, the schema stays; a failed attempt is made again by the next question. */
   #schema(): Promise<void> {
-    this.#ready ??= migrate(this.#pool).catch((error: unknown) => {
+    this.#ready ??= migrate(this.#pool, ONCE_TABLES).catch((error: unknown) => {
       this.#ready = null
       throw error
     })
@@ -195,19 +178,4 @@ class PostgresOnceSet implements OnceSet {
 
 function digest(key: string): Buffer {
   return hash('sha256', key, 'buffer')
-}
-
-/** SQLSTATE classes that say "not now": connection, resources, intervention of an operator, system, transaction. */
-const TEMPORARY = /^(08|40|53|55|57|58|XX)/
-
-/** Would trying again later come to the same? The server said no, or the schema is not ours. */
-function isPermanent(error: unknown): boolean {
-  if (error instanceof SchemaTooNew) return true
-  return sqlState(error) !== null && !TEMPORARY.test(sqlState(error) ?? '')
-}
-
-/** PostgreSQL documentation, appendix A: five characters. Errors of sockets have longer names. */
-function sqlState(error: unknown): string | null {
-  if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return null
-  return /^[0-9A-Z]{5}$/.test(error.code) ? error.code : null
 }

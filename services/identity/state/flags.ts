@@ -1,12 +1,8 @@
-import { readFile } from 'node:fs/promises'
 import type { FlagTable } from '@plat/config'
 import { reasonOf } from '@plat/core'
 import type { Log } from '@plat/process'
-import { openPostgresOnceSets } from '@plat/state'
+import { openPostgresOnceSets, readDsn } from '@plat/state'
 import { type BrokerState, memoryState, type StateParts, sharedState } from './state.ts'
-
-/** Longest DSN, in bytes. */
-const MAX_DSN_BYTES = 4096
 
 export const stateFlags = {
   'state-dsn-file': {
@@ -31,13 +27,4 @@ export async function openState(dsnFile: string, parts: StateParts & { readonly 
   } catch (error) {
     throw new Error(`-state-dsn-file ${dsnFile}: ${reasonOf(error)}`)
   }
-}
-
-async function readDsn(file: string): Promise<string> {
-  const text = (await readFile(file, 'utf8').catch(() => '')).replace(/\r?\n$/, '')
-  if (text === '') throw new Error('is missing, empty or unreadable')
-  if (text.length > MAX_DSN_BYTES || !/^postgres(ql)?:\/\/[^\s]+$/.test(text)) {
-    throw new Error('must hold one DSN: postgres://user:password@host:5432/database?sslmode=verify-full')
-  }
-  return text
 }
