@@ -150,7 +150,7 @@ function checkObject(node: Node, value: Record<string, unknown>, path: string, o
     return
   }
   if (node.minProperties !== undefined && size < node.minProperties) {
-    out.push(invalid(path, 'object', `should have at least ${node.minProperties} properties`))
+    out.push(invalid(path, size, `should have at least ${node.minProperties} properties`))
   }
   const known = node.properties ?? {}
   for (const name of node.required ?? []) {

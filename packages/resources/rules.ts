@@ -35,7 +35,7 @@ function childOf(node: Node, name: string): Node | null {
 function blame(rule: CelRule, path: string): FieldProblem {
   const at = path + (rule.fieldPath ?? '')
   if (rule.reason === 'FieldValueRequired') return { path: at, message: `Required value: ${rule.message}` }
-  return { path: at, message: `Invalid value: ${rule.message}` }
+  return { path: at, message: `Invalid value: "object": ${rule.message}` }
 }
 
 /** CEL values by schema type: whole numbers of an `integer` are ints. */

@@ -80,15 +80,15 @@ test('rules across fields hold', () => {
     [agent('  model: {provider: ctxengine, adapter: openai}'), null],
     [
       agent('  model: {provider: ctxengine, adapter: gemini}'),
-      'spec.model: Invalid value: provider ctxengine is OpenAI-compatible: adapter must be unset or openai',
+      'spec.model: Invalid value: "object": provider ctxengine is OpenAI-compatible: adapter must be unset or openai',
     ],
     [
       agent('  env: [{name: A, value: x, valueFrom: {fieldRef: {fieldPath: a}}}]'),
-      'spec.env[0].valueFrom: Invalid value: may not be specified when `value` is not empty',
+      'spec.env[0].valueFrom: Invalid value: "object": may not be specified when `value` is not empty',
     ],
     [
       agent('  env: [{name: A, valueFrom: {fileKeyRef: {volumeName: v, path: a/../b, key: k}}}]'),
-      'spec.env[0].valueFrom.fileKeyRef.path: Invalid value: must be a relative path without `..`',
+      'spec.env[0].valueFrom.fileKeyRef.path: Invalid value: "object": must be a relative path without `..`',
     ],
     [agent('  env: [{name: A, valueFrom: {fileKeyRef: {volumeName: v, path: a..b, key: k}}}]'), null],
     [
@@ -113,11 +113,11 @@ test('rules across fields hold', () => {
     [server('  auth: {type: none, perUser: true, provider: github}'), null],
     [
       server(`  auth: {type: bearerSecret, ${secret}, perUser: true, provider: github}`),
-      'spec.auth.type: Invalid value: perUser is only valid with type none or mtls',
+      'spec.auth.type: Invalid value: "object": perUser is only valid with type none or mtls',
     ],
     [
       server('  auth: {type: none, provider: github}'),
-      'spec.auth.provider: Invalid value: provider is only valid with perUser',
+      'spec.auth.provider: Invalid value: "object": provider is only valid with perUser',
     ],
   ]
   for (const [problems, expected] of cases) assert.deepEqual(problems, expected === null ? [] : [expected])
@@ -125,7 +125,7 @@ test('rules across fields hold', () => {
 
 test('a rule that cannot be told is a rule that does not hold', () => {
   const schema = Type.Object({}, { 'x-kubernetes-validations': [{ rule: 'self.missing == 1', message: 'no' }] })
-  assert.deepEqual(checkRules(schema, {}), [{ path: '', message: 'Invalid value: no' }])
+  assert.deepEqual(checkRules(schema, {}), [{ path: '', message: 'Invalid value: "object": no' }])
 })
 
 test('quantities are taken in every documented form', () => {
@@ -217,7 +217,7 @@ test('every schema stays structural: described types, closed objects, bounded te
 test('a BudgetPolicy needs a cap, and tells at 50, 80 and 100 percent where it does not say', () => {
   const budget = (spec: string) => problemsOf('BudgetPolicy', `  ${spec}`)
   assert.deepEqual(budget('currency: EUR'), [
-    'spec: Invalid value: a cap is required: perSession, perDay, perMonth or tokensPerDay',
+    'spec: Invalid value: "object": a cap is required: perSession, perDay, perMonth or tokensPerDay',
   ])
   for (const cap of ['perSession: "0.50"', 'perDay: 5', 'perMonth: 1k', 'tokensPerDay: 1000']) {
     assert.deepEqual(budget(cap), [])

@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { test } from 'node:test'
+import { parse } from 'yaml'
+import { DEFINITIONS_DIR, definitionFiles, definitionOf } from './definitions.ts'
+
+test('deploy/crds is what the kinds say; node packages/resources/definitions.ts writes it again', () => {
+  const files = definitionFiles()
+  assert.deepEqual(readdirSync(DEFINITIONS_DIR).toSorted(), [...files.keys()].toSorted())
+  for (const [name, text] of files) assert.equal(readFileSync(path.join(DEFINITIONS_DIR, name), 'utf8'), text, name)
+})
+
+test('a definition reads the same in YAML as it was made, for kubectl too', () => {
+  for (const version of ['1.1', '1.2'] as const) {
+    const [, text = ''] = [...definitionFiles()].find(([name]) => name.startsWith('agents.')) ?? []
+    assert.deepEqual(parse(text, { version }), JSON.parse(JSON.stringify(definitionOf('Agent'))))
+  }
+})
+
+test('a definition has nothing that an API server refuses as not structural', () => {
+  const text = [...definitionFiles().values()].join('')
+  assert.doesNotMatch(text, /additionalProperties: false|\$ref|uniqueItems|oneOf|\(\?[=!<]/)
+})

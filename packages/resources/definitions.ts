@@ -1,0 +1,114 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import type { TSchema } from 'typebox'
+import { stringify } from 'yaml'
+import { isRecord, type Node } from './check.ts'
+import { API_VERSION, clusterMetadataSchema, isClusterKind, type Kind, kinds, metadataSchema } from './kinds/kinds.ts'
+
+const [GROUP = '', VERSION = ''] = API_VERSION.split('/')
+
+/** A CustomResourceDefinition of apiextensions.k8s.io/v1. */
+export interface Definition {
+  readonly apiVersion: string
+  readonly kind: 'CustomResourceDefinition'
+  readonly metadata: { readonly name: string }
+  readonly spec: object
+}
+
+/** What an API server is told of a kind: the same schema, rules and columns that files are held to (document 2). */
+export function definitionOf(kind: Kind): Definition {
+  const { plural, shortNames, categories, columns } = kinds[kind]
+  const { spec, status }: { readonly spec: TSchema; readonly status: TSchema } = kinds[kind]
+  const { name } = (isClusterKind(kind) ? clusterMetadataSchema : metadataSchema).properties
+  const schema = {
+    type: 'object',
+    required: ['spec'],
+    properties: {
+      apiVersion: { type: 'string' },
+      kind: { type: 'string' },
+      metadata: { type: 'object', properties: { name: structural(name) } },
+      spec: structural(spec),
+      status: structural(status),
+    },
+  }
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: `${plural}.${GROUP}` },
+    spec: {
+      group: GROUP,
+      scope: isClusterKind(kind) ? 'Cluster' : 'Namespaced',
+      names: {
+        kind,
+        listKind: `${kind}List`,
+        plural,
+        singular: kind.toLowerCase(),
+        ...(shortNames.length > 0 && { shortNames: [...shortNames] }),
+        categories: [...categories],
+      },
+      versions: [
+        {
+          name: VERSION,
+          served: true,
+          storage: true,
+          schema: { openAPIV3Schema: schema },
+          subresources: { status: {} },
+          additionalPrinterColumns: columns.map(([column, jsonPath]) => columnOf(schema, column, jsonPath)),
+        },
+      ],
+    },
+  }
+}
+
+/**
+ * A schema as an API server takes it. It prunes what a schema does not name, or refuses it where a client asks for that, and takes no
+ * `additionalProperties: false` for it.
+ */
+function structural(node: Node): object {
+  const { additionalProperties, properties, items, ...rest } = node
+  return {
+    ...rest,
+    ...(isRecord(additionalProperties) && { additionalProperties: structural(additionalProperties) }),
+    ...(properties && { properties: mapped(properties) }),
+    ...(items && { items: structural(items) }),
+  }
+}
+
+function mapped(properties: Readonly<Record<string, Node>>): object {
+  return Object.fromEntries(Object.entries(properties).map(([name, node]) => [name, structural(node)]))
+}
+
+function columnOf(schema: Node, name: string, jsonPath: string): object {
+  const node = jsonPath
+    .slice(1)
+    .split('.')
+    .reduce<Node | undefined>((at, step) => at?.properties?.[step], schema)
+  const type = name === 'Age' ? 'date' : node?.type === 'integer' || node?.type === 'boolean' ? node.type : 'string'
+  return { name, type, jsonPath }
+}
+
+/** As kubectl reads it (YAML 1.1), and nothing by reference. */
+const WRITING = { version: '1.1', lineWidth: 120, aliasDuplicateObjects: false } as const
+
+/** The files of `deploy/crds`, by name; run this file to write them again, a test compares. */
+export function definitionFiles(): ReadonlyMap<string, string> {
+  const head = '# Written from packages/resources/kinds by `node packages/resources/definitions.ts`; do not edit.\n'
+  return new Map(
+    Object.keys(kinds)
+      .filter(isKindName)
+      .map(definitionOf)
+      .map((definition) => [`${definition.metadata.name}.yaml`, head + stringify(definition, WRITING)]),
+  )
+}
+
+function isKindName(name: string): name is Kind {
+  return Object.hasOwn(kinds, name)
+}
+
+/** Where the definitions stand in the repository. */
+export const DEFINITIONS_DIR = path.resolve(import.meta.dirname, '../../deploy/crds')
+
+if (import.meta.main) {
+  mkdirSync(DEFINITIONS_DIR, { recursive: true })
+  for (const [name, text] of definitionFiles()) writeFileSync(path.join(DEFINITIONS_DIR, name), text)
+}
