@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream'
 import type { Fact, Facts } from './facts.ts'
 import type { Operation } from './operation.ts'
 import type { Snapshot } from './snapshot.ts'
+import type { TraceContext } from './trace.ts'
 
 /** The request as it came in, with its credentials taken out once `authenticate` has read them. */
 export interface WireRequest {
@@ -19,6 +20,8 @@ export interface WireRequest {
   readonly remote: string
   /** What the plane keeps of the request until its answer. Nobody else looks at it. */
   note?: object | undefined
+  /** Undefined while nobody asks for traces, and before the call has one. */
+  trace?: TraceContext | undefined
 }
 
 /** Why a call is being stopped from outside: the `reason` of its signal. */
