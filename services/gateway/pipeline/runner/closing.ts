@@ -1,8 +1,11 @@
 import { type Clock, reasonOf } from '@plat/core'
 import type { Ledgers, Rec, RecKind, RecordWaiter } from '@plat/ledger'
 import {
+  type Arrival,
+  type Call,
   type Denial,
   type Ending,
+  type Fact,
   type Head,
   type Identity,
   type Message,
@@ -45,6 +48,14 @@ const CALLER_LEFT = 499
 /** Who sent which arguments, as they came; the hash is that of the records. */
 export type OnArguments = (identity: Identity, sent: { readonly args: Uint8Array; readonly argsSha256: string }) => void
 
+/** Hears how calls ended, after they were answered. Neither may throw. */
+export interface Watcher {
+  /** `record`: the last of the call; null where it leaves none. */
+  ended(call: Call<Fact>, outcome: Outcome, record: Rec | null): void
+  /** A request that was refused before it was understood. */
+  turnedAway(arrival: Arrival, record: Rec): void
+}
+
 /** What the end of a call needs. */
 export interface ClosingParts {
   readonly ledgers: Ledgers
@@ -60,6 +71,8 @@ export interface ClosingParts {
   readonly onArguments?: OnArguments | undefined
   /** Told the last record of each call that leaves one; `at` in milliseconds since the epoch. */
   readonly onClosed?: (record: Rec, at: number) => void
+  /** Absent: nobody watches. */
+  readonly watcher?: Watcher | undefined
 }
 
 /** The second half of the runner: tells the caller, gives back what stages took, and leaves the one record. */
@@ -96,9 +109,10 @@ export class Closing {
   turnAway(incoming: Incoming, identity: Identity, plane: Plane, denial: Denial): void {
     this.#parts.metrics.decided('deny', unresolved.server)
     this.refuse(incoming, null, plane, denial)
-    const record = unreadRecord(incoming.id, identity, denial, this.#revision(incoming.snapshot))
+    const record = unreadRecord(incoming, identity, denial, this.#revision(incoming.snapshot))
     this.#append(identity, record, ignore)
     this.#parts.onClosed?.(record, this.#clock.now())
+    this.#parts.watcher?.turnedAway(incoming, record)
   }
 
   refuse(incoming: Incoming, call: GovernedCall | null, plane: Plane, denial: Denial): void {
@@ -152,6 +166,7 @@ export class Closing {
       this.#parts.onClosed?.(record, this.#clock.now())
       if (this.#parts.onArguments !== undefined) tellArguments(call, this.#parts.onArguments)
     }
+    this.#parts.watcher?.ended(call, outcome, record)
     this.#count(call, outcome)
     this.#parts.live.remove(call)
   }

@@ -137,6 +137,7 @@ export function wireOf(request: IncomingMessage): WireRequest {
     body: request,
     remote: `${remoteAddress}:${remotePort}`,
     note: undefined,
+    trace: undefined,
   }
 }
 

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import type { Rec } from '@plat/ledger'
 import type { HoldItem } from '@plat/state'
 import {
+  type Arrival,
   type Decision,
   type Denial,
   type Identity,
@@ -43,6 +44,8 @@ function openingRecord(call: GovernedCall, denial: Denial | null, revision: stri
     agent: known.agent,
     user: known.user,
     jti: known.jti,
+    traceId: known.traceId,
+    spanId: known.spanId,
     op: known.op,
     server: known.server,
     // The name may be what the call was refused for.
@@ -84,6 +87,8 @@ export function outcomeRecord(call: GovernedCall, outcome: Outcome, denial: Deni
     agent: known.agent,
     user: known.user,
     jti: known.jti,
+    traceId: known.traceId,
+    spanId: known.spanId,
     op: known.op,
     server: known.server,
     tool: known.tool,
@@ -181,10 +186,12 @@ export function messageRecord(call: GovernedCall, { method, args }: Message): Re
 }
 
 /** A refusal of a request that the plane could not read: what is known is who called. */
-export function unreadRecord(id: string, identity: Identity, denial: Denial, revision: string): Rec {
+export function unreadRecord({ id, wire }: Arrival, identity: Identity, denial: Denial, revision: string): Rec {
   return {
     kind: 'decision',
     ...who(id, identity),
+    traceId: wire.trace?.traceId,
+    spanId: wire.trace?.spanId,
     facts: knownFacts(identity, null, undefined),
     ...verdict(null, denial, revision),
     action: 'deny',
@@ -216,6 +223,7 @@ function describe(call: GovernedCall) {
   const known = target !== unresolved
   const args = call.received?.args ?? null
   const { session, namespace, agent, user, jti } = call.identity
+  const { trace } = call.wire
   return {
     call: call.id,
     session,
@@ -223,6 +231,8 @@ function describe(call: GovernedCall) {
     agent,
     user: user ?? undefined,
     jti,
+    traceId: trace?.traceId,
+    spanId: trace?.spanId,
     op: call.operation,
     server: known ? target.server : call.server,
     tool: (known ? target.tool : null) ?? call.name ?? undefined,

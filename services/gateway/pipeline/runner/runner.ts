@@ -21,7 +21,8 @@ import type { RunnerLog, RunnerMetrics } from '../metrics.ts'
 import type { Plane } from '../plane.ts'
 import type { AnyReview, AnyStage, Wait } from '../stage.ts'
 import { GovernedCall, Incoming } from './call.ts'
-import { Closing, type OnArguments, rewound } from './closing.ts'
+import { Closing, type OnArguments, rewound, type Watcher } from './closing.ts'
+import { TunnelSink, wireOfTunnel } from './connect.ts'
 import { forgetCredentials, ResponseSink, wireOf } from './exchange.ts'
 import { hold } from './hold.ts'
 import { type Plan, planRows, type Runnable, rowless } from './plan.ts'
@@ -56,6 +57,8 @@ export interface RunnerOptions {
   readonly onArguments?: OnArguments | undefined
   /** Told the last record of each call that leaves one; `at` in milliseconds since the epoch. */
   readonly onClosed?: (record: Rec, at: number) => void
+  /** Absent: nobody watches. */
+  readonly watcher?: Watcher | undefined
 }
 
 /** Takes one call after another through the pipeline. Nothing else writes to a response of a plane. */
