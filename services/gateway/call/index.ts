@@ -14,6 +14,7 @@ export { type Denial, deny, isDenial, kindOf, statusOf } from './denial.ts'
 export { type ErrorCode, type ErrorRow, errorTable } from './errors.ts'
 export {
   type ApprovalUse,
+  type Asks,
   type Decision,
   type Fact,
   type Facts,

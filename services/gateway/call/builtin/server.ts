@@ -2,7 +2,7 @@ import type { Static, TObject } from 'typebox'
 import { Check, Errors } from 'typebox/value'
 import type { StopSignal } from '../call.ts'
 import type { Denial } from '../denial.ts'
-import type { Identity, Target, ToolLabels } from '../facts.ts'
+import type { Asks, Identity, Target, ToolLabels } from '../facts.ts'
 import type { Outcome } from '../outcome.ts'
 import type { Snapshot } from '../snapshot.ts'
 
@@ -45,6 +45,8 @@ export interface BuiltinTool {
   readonly annotations: Readonly<Record<string, boolean>>
   /** Why these arguments must not be used by this caller: known before anything is asked, held or spent. Null: nothing is known. */
   judge(args: unknown, caller: Caller): Denial | null
+  /** What these arguments ask for beside the verdict of policy, such as a person. Null: nothing. */
+  asks(args: unknown): Asks | null
   /** What the tool answers; a denial where the call turns out to be one that must not be made. */
   run(args: unknown, call: ToolCall): Promise<ToolResult | Denial>
 }
@@ -58,18 +60,20 @@ export interface ToolResult {
   readonly attempts: Outcome['attempts']
 }
 
-interface ToolParts<Schema extends TObject> extends Omit<BuiltinTool, 'judge' | 'run'> {
+interface ToolParts<Schema extends TObject> extends Omit<BuiltinTool, 'judge' | 'asks' | 'run'> {
   readonly inputSchema: Schema
   judge?(args: Static<Schema>, caller: Caller): Denial | null
+  asks?(args: Static<Schema>): Asks | null
   run(args: Static<Schema>, call: ToolCall): Promise<ToolResult | Denial>
 }
 
 /** A tool whose arguments are checked against its schema: others are answered as a failure of the tool that says what is wrong. */
-export function builtinTool<Schema extends TObject>({ judge, run, ...shown }: ToolParts<Schema>): BuiltinTool {
+export function builtinTool<Schema extends TObject>({ judge, asks, run, ...shown }: ToolParts<Schema>): BuiltinTool {
   const { inputSchema } = shown
   return {
     ...shown,
     judge: (args, caller) => (Check(inputSchema, args) ? (judge?.(args, caller) ?? null) : null),
+    asks: (args) => (Check(inputSchema, args) ? (asks?.(args) ?? null) : null),
     run: async (args, call) => (Check(inputSchema, args) ? run(args, call) : toolFailure(problemOf(inputSchema, args))),
   }
 }

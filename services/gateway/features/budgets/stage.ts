@@ -90,7 +90,7 @@ class Reserve {
   }
 
   #admitTool(call: Judged): Reserved | Promise<Reserved> {
-    const { rates } = call.facts.decision
+    const rates = ratesOf(call)
     const { key, tool } = call.facts.target
     const micros = tool === null ? 0 : call.snapshot.get(pricingSlot).tool(`${key}/${tool}`)
     if (micros === 0) return rates.length === 0 ? NOTHING_HELD : this.#take(call, rates, null)
@@ -146,8 +146,7 @@ class Reserve {
     { micros, tokens }: { readonly micros: number; readonly tokens: number },
     tokensPerMinute: number | null = null,
   ): readonly HoldItem[] {
-    const { rates } = call.facts.decision
-    const items = [...rates]
+    const items = [...ratesOf(call)]
     const now = this.#options.clock.now()
     for (const applied of budgets) {
       const { budget } = applied
@@ -247,6 +246,12 @@ class Reserve {
 const FREE: Asked['prices'] = [
   { base: { input: 0n, output: 0n, cachedRead: 0n, cachedWrite: 0n, reasoning: 0n }, tiers: [], perCall: 0 },
 ]
+
+/** The rates of the policy, and what else the gateway counts the call in where it is the server itself. */
+function ratesOf({ facts: { decision, target } }: Judged): readonly HoldItem[] {
+  const { asks } = target
+  return asks === undefined || asks.holds.length === 0 ? decision.rates : [...decision.rates, ...asks.holds]
+}
 
 const NOTHING_HELD = { hold: null } as const
 

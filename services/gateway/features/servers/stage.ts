@@ -61,21 +61,29 @@ export function createResolveStage({
       const upstream = call.snapshot.get(registrySlot).resolve(call.facts.identity, call.server)
       if (isDenial(upstream)) return upstream
       // Asked before anybody is asked and anything is held: a call that cannot be made costs nothing.
-      const no =
-        upstream.builtin === null ? credentials.missing(upstream, call.facts.identity) : judged(call, upstream.builtin)
-      return no ?? { target: targetOf(call, upstream) }
+      if (upstream.builtin !== null) return builtinTarget(call, upstream, upstream.builtin)
+      return credentials.missing(upstream, call.facts.identity) ?? { target: targetOf(call, upstream) }
     },
     still: (call) => stillThere(call, snapshots),
   })
 }
 
-/** What a server of the gateway itself says of a call of its tools. */
-function judged(call: Call<'identity'>, server: BuiltinServer): Denial | null {
-  if (call.operation !== 'mcp.call') return null
+/** What a server of the gateway itself says of a call of its tools: that it must not be made, or what it asks for. */
+function builtinTarget(
+  call: Call<'identity'>,
+  upstream: Upstream,
+  server: BuiltinServer,
+): Denial | { readonly target: Target } {
+  const target = targetOf(call, upstream)
+  if (call.operation !== 'mcp.call') return { target }
   const caller = { identity: call.facts.identity, snapshot: call.snapshot }
   const tool = server.tools(caller).find(({ name }) => name === call.name)
   if (tool === undefined) return deny('unknown_tool', `${server.name} has no such tool for this caller`)
-  return tool.judge(call.body?.argsValue ?? {}, caller)
+  const args = call.body?.argsValue ?? {}
+  const no = tool.judge(args, caller)
+  if (no !== null) return no
+  const asks = tool.asks(args)
+  return { target: asks === null ? target : { ...target, asks } }
 }
 
 /** A long call ends when its name has gone or leads to another server. */

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Clock, Ids } from '@plat/core'
-import type { Call } from '../../../call/index.ts'
+import type { Call, RedactedView, Target } from '../../../call/index.ts'
 import type { Question } from '../events.ts'
 import { type PreviewOptions, previewOf } from './preview.ts'
 
@@ -13,7 +13,7 @@ export function questionOf(
   { digest, quorum }: Pick<Question, 'digest' | 'quorum'>,
   using: { readonly clock: Clock; readonly ids: Ids; readonly timeoutMs: number; readonly preview: PreviewOptions },
 ): Question {
-  const { identity, target, pin, decision, redacted } = call.facts
+  const { identity, target, decision, redacted } = call.facts
   const now = using.clock.now()
   const args = call.body?.args ?? null
   return {
@@ -30,13 +30,25 @@ export function questionOf(
     method: call.method,
     argsSha256: args === null ? null : hash('sha256', args, 'hex'),
     argsBytes: args?.byteLength ?? 0,
-    preview: previewOf(args, using.preview, redacted),
+    preview: previewOf(args, using.preview, redacted ?? shownBy(target)),
     policy: decision.policy,
     rule: decision.rule,
-    reason: pin?.approve === true ? CHANGED : decision.reason,
+    reason: reasonOf(call),
     quorum,
     policyRevision: decision.revision,
     createdAt: now,
     expiresAt: now + using.timeoutMs,
   }
+}
+
+/** Policy need not have asked for a person, and then its reason is none of theirs. */
+function reasonOf({ facts: { target, pin, decision } }: Call<'target' | 'pin' | 'decision'>): string {
+  if (pin?.approve === true) return CHANGED
+  const asked = target.asks?.approval ?? null
+  if (asked === null) return decision.reason
+  return decision.action === 'require_approval' ? `${decision.reason}; ${asked}` : asked
+}
+
+function shownBy({ asks }: Target): RedactedView | null {
+  return asks?.shown ? { text: asks.shown, hits: 0 } : null
 }
