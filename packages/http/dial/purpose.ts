@@ -16,6 +16,7 @@ export type Purpose =
   | 'cloud'
   | 'search'
   | 'metadata'
+  | 'kubernetes'
   | 'web'
   | 'egress'
   | 'push'
@@ -41,6 +42,7 @@ export const addressPolicies: Readonly<Record<Purpose, AddressPolicy>> = {
   cloud: 'configured',
   search: 'configured',
   metadata: 'metadata',
+  kubernetes: 'configured',
   web: 'public',
   egress: 'public',
   push: 'public',

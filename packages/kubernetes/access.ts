@@ -1,0 +1,92 @@
+import { readFile } from 'node:fs/promises'
+import path from 'node:path'
+import { reasonOf } from '@plat/core'
+import type { DialOptions } from '@plat/http'
+
+/** What a request to the API server presents. */
+export interface Credentials {
+  /** Names in lower case; empty with a client certificate. */
+  readonly headers: Readonly<Record<string, string>>
+  /** The same object as long as nothing changed: connections are kept by it. */
+  readonly trust: Pick<DialOptions, 'caPEM' | 'clientCert' | 'serverName'>
+}
+
+/** An API server, and who we are there. */
+export interface Access {
+  /** `https://10.0.0.1:443` */
+  readonly server: string
+  /** The namespace that we stand in; null: none is said. */
+  readonly namespace: string | null
+  /** Asked for each request: tokens and certificates are rotated. Rejects with one line naming the file. */
+  credentials(): Promise<Credentials>
+}
+
+/** Where Kubernetes puts the service account of a pod. */
+const SERVICE_ACCOUNT_DIR = '/var/run/secrets/kubernetes.io/serviceaccount'
+
+export interface AccessOptions {
+  readonly env: NodeJS.ProcessEnv
+  /** Default: where Kubernetes mounts it. */
+  readonly dir?: string
+}
+
+/** The API server of the cluster that this process runs in. Rejects with one line where it runs in none. */
+export async function clusterAccess({ env, dir = SERVICE_ACCOUNT_DIR }: AccessOptions): Promise<Access> {
+  const { KUBERNETES_SERVICE_HOST: host = '', KUBERNETES_SERVICE_PORT: port = '' } = env
+  if (host === '' || port === '') {
+    throw new Error(
+      'not in a cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set; see -kubeconfig',
+    )
+  }
+  const file = (name: string) => path.join(dir, name)
+  const credentials = fileCredentials({ tokenFile: file('token'), caFile: file('ca.crt') })
+  await credentials()
+  const namespace = await readFile(file('namespace'), 'utf8').catch(() => '')
+  return {
+    server: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
+    namespace: namespace.trim() || null,
+    credentials,
+  }
+}
+
+/** Files that credentials come from; absent: none of that kind. */
+export interface CredentialFiles {
+  readonly tokenFile?: string
+  readonly caFile?: string
+  readonly certFile?: string
+  readonly keyFile?: string
+}
+
+/** Credentials that are read again for each request; what stands in `fixed` counts where no file does. */
+export function fileCredentials(
+  files: CredentialFiles,
+  fixed: { readonly token?: string; readonly trust?: Credentials['trust'] } = {},
+): () => Promise<Credentials> {
+  let last: Credentials['trust'] = {}
+  let mark = ''
+  return async () => {
+    const [token = fixed.token, caPEM, certPEM, keyPEM] = await Promise.all(
+      [files.tokenFile, files.caFile, files.certFile, files.keyFile].map(readCredential),
+    )
+    const trust = {
+      ...fixed.trust,
+      ...(caPEM !== undefined && { caPEM }),
+      ...(certPEM !== undefined && keyPEM !== undefined && { clientCert: { certPEM, keyPEM } }),
+    }
+    const now = JSON.stringify(trust)
+    if (now !== mark) {
+      mark = now
+      last = trust
+    }
+    return { headers: token === undefined ? {} : { authorization: `Bearer ${token.trim()}` }, trust: last }
+  }
+}
+
+async function readCredential(file: string | undefined): Promise<string | undefined> {
+  if (file === undefined) return undefined
+  try {
+    return await readFile(file, 'utf8')
+  } catch (error) {
+    throw new Error(`credentials of the API server: ${reasonOf(error)}`)
+  }
+}

@@ -1,0 +1,254 @@
+import { type Clock, parseStrict, reasonOf } from '@plat/core'
+import type { Dialer, Sending } from '@plat/http'
+import type { Access } from './access.ts'
+import { type Cause, causesOf, isMembers, type Members, textOf } from './members.ts'
+import { type WatchLine, WatchLines } from './watch.ts'
+
+export type { Members }
+
+/** Deadline of one request, in milliseconds. */
+const REQUEST_MS = 30_000
+/** Largest answer, in bytes: a page of a list. */
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024
+/**
+ * How long a watch may say nothing, in milliseconds. A healthy one sends a bookmark each minute; one that is silent for longer hangs
+ * on a connection that nobody serves any more.
+ */
+const WATCH_SILENCE_MS = 180_000
+/** Largest refusal of a watch, in bytes. */
+const MAX_REFUSAL_BYTES = 64 * 1024
+/** Lines of a watch that wait for their reader before the connection is held back. */
+const MAX_WAITING_LINES = 256
+
+export interface ApiRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** `/api/v1/namespaces/default/configmaps` */
+  readonly path: string
+  readonly query?: Readonly<Record<string, string>>
+  readonly body?: object
+  /** Of a PATCH. Default: `application/json`. */
+  readonly contentType?: string
+  readonly signal?: AbortSignal
+}
+
+/** An answer with a status from 200 to 299. */
+export interface Answer {
+  readonly status: number
+  readonly body: Members
+}
+
+/** What the API server refused, or why it was not reached. */
+export class ApiFault extends Error {
+  /** 0: it was not reached. */
+  readonly status: number
+  /** The word of the Status, such as `Conflict`, `NotFound`, `Expired`. */
+  readonly reason: string
+  readonly causes: readonly Cause[]
+  /** How long it asks to be left alone, in milliseconds. */
+  readonly retryAfterMs: number
+
+  constructor(
+    message: string,
+    status: number,
+    { reason = '', causes = [], retryAfterMs = 0 }: Partial<FaultParts> = {},
+  ) {
+    super(message)
+    this.status = status
+    this.reason = reason
+    this.causes = causes
+    this.retryAfterMs = retryAfterMs
+  }
+}
+
+interface FaultParts {
+  readonly reason: string
+  readonly causes: readonly Cause[]
+  readonly retryAfterMs: number
+}
+
+export interface ApiOptions {
+  readonly access: Access
+  readonly dialer: Dialer
+  readonly clock: Clock
+  /** Hears of every answer: its method and status, 0 where none came. */
+  readonly onAnswer?: (method: string, status: number) => void
+}
+
+/** The API of one cluster, as JSON over the guarded dialer. */
+export class KubernetesApi {
+  readonly #options: ApiOptions
+
+  constructor(options: ApiOptions) {
+    this.#options = options
+  }
+
+  /** Asks and reads the whole answer. Throws an `ApiFault` on everything that is no success. */
+  async ask({ method, path, query, body, contentType = 'application/json', signal }: ApiRequest): Promise<Answer> {
+    const { access, dialer } = this.#options
+    const url = new URL(pathOf(path, query), access.server)
+    try {
+      const { headers, trust } = await access.credentials()
+      const {
+        status,
+        bytes,
+        headers: answered,
+      } = await dialer.fetchBytes(url, 'kubernetes', {
+        ...trust,
+        method,
+        headers: { ...headers, accept: 'application/json', ...(body !== undefined && { 'content-type': contentType }) },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+        ...(signal !== undefined && { signal }),
+        maxBytes: MAX_ANSWER_BYTES,
+        timeoutMs: REQUEST_MS,
+      })
+      this.#options.onAnswer?.(method, status)
+      if (status < 200 || status > 299) throw refusal(status, bytes, answered['retry-after'])
+      return { status, body: objectOf(bytes) }
+    } catch (error) {
+      if (error instanceof ApiFault) throw error
+      this.#options.onAnswer?.(method, 0)
+      throw new ApiFault(`the API server cannot be reached: ${reasonOf(error)}`, 0)
+    }
+  }
+
+  /**
+   * Follows a watch: a batch of lines for each piece that came. Ends when the server ends it or `signal` aborts; throws an `ApiFault` when
+   * it is refused, breaks or falls silent.
+   */
+  async *watch(
+    path: string,
+    query: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): AsyncGenerator<readonly WatchLine[]> {
+    if (signal.aborted) return
+    const { access, dialer } = this.#options
+    const feed = new Feed()
+    const stop = () => feed.stop()
+    signal.addEventListener('abort', stop)
+    try {
+      const { headers, trust } = await access.credentials()
+      const client = dialer.client(new URL(access.server), 'kubernetes', trust)
+      const request = {
+        method: 'GET',
+        path: pathOf(path, { ...query, watch: 'true' }),
+        headers: { ...headers, accept: 'application/json' },
+        body: null,
+        headersTimeoutMs: REQUEST_MS,
+        pauseTimeoutMs: WATCH_SILENCE_MS,
+      }
+      feed.sending = client.send(request, {
+        onHead: (status, answered) => {
+          this.#options.onAnswer?.('WATCH', status)
+          feed.head(status, answered['retry-after'])
+        },
+        onData: (bytes) => feed.data(bytes),
+        onEnd: () => feed.end(null),
+        onFailure: (error) => feed.end(error),
+      })
+      if (signal.aborted) feed.stop()
+      yield* feed.batches()
+    } catch (error) {
+      if (signal.aborted) return
+      throw error instanceof ApiFault ? error : new ApiFault(`a watch has failed: ${reasonOf(error)}`, 0)
+    } finally {
+      signal.removeEventListener('abort', stop)
+      feed.stop()
+    }
+  }
+}
+
+/** Between the connection of a watch, which pushes, and its reader, who pulls. */
+class Feed {
+  sending: Sending | null = null
+  readonly #lines = new WatchLines()
+  #waiting: WatchLine[] = []
+  #refused: {
+    readonly status: number
+    readonly retryAfter: string | undefined
+    size: number
+    pieces: Uint8Array[]
+  } | null = null
+  #ended: { readonly error: Error | null } | null = null
+  #wake: () => void = () => {}
+
+  head(status: number, retryAfter: string | undefined): void {
+    if (status !== 200) this.#refused = { status, retryAfter, size: 0, pieces: [] }
+  }
+
+  data(bytes: Uint8Array): void {
+    const refused = this.#refused
+    if (refused !== null) {
+      refused.size += bytes.length
+      if (refused.size <= MAX_REFUSAL_BYTES) refused.pieces.push(bytes)
+      return
+    }
+    try {
+      this.#waiting.push(...this.#lines.push(bytes))
+    } catch (error) {
+      this.sending?.abort(error instanceof Error ? error : new Error(String(error)))
+      return
+    }
+    if (this.#waiting.length > MAX_WAITING_LINES) this.sending?.pause()
+    this.#wake()
+  }
+
+  end(error: Error | null): void {
+    const refused = this.#refused
+    this.#ended ??= {
+      error: refused === null ? error : refusal(refused.status, Buffer.concat(refused.pieces), refused.retryAfter),
+    }
+    this.#wake()
+  }
+
+  /** Nobody reads any more. */
+  stop(): void {
+    this.#ended ??= { error: null }
+    this.sending?.abort(new Error('the watch is not wanted any more'))
+    this.#wake()
+  }
+
+  async *batches(): AsyncGenerator<readonly WatchLine[]> {
+    for (;;) {
+      if (this.#waiting.length > 0) {
+        const batch = this.#waiting
+        this.#waiting = []
+        this.sending?.resume()
+        yield batch
+      } else if (this.#ended !== null) {
+        if (this.#ended.error !== null) throw this.#ended.error
+        return
+      } else {
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve
+        })
+      }
+    }
+  }
+}
+
+function pathOf(path: string, query: Readonly<Record<string, string>> = {}): string {
+  const text = new URLSearchParams(query).toString()
+  return text === '' ? path : `${path}?${text}`
+}
+
+function objectOf(bytes: Uint8Array): Members {
+  const value = parseStrict(bytes)
+  if (!isMembers(value)) throw new Error('the answer is no object')
+  return value
+}
+
+function refusal(status: number, bytes: Uint8Array, retryAfter: string | undefined): ApiFault {
+  let told: Members = {}
+  try {
+    told = objectOf(bytes)
+  } catch {
+    // A proxy before the API server answers in its own words: the status says enough.
+  }
+  const message = textOf(told, 'message') || `the API server answers with status ${status}`
+  const seconds = /^\d{1,5}$/.test(retryAfter ?? '') ? Number(retryAfter) : 0
+  return new ApiFault(message, status, {
+    reason: textOf(told, 'reason'),
+    causes: causesOf(told),
+    retryAfterMs: seconds * 1000,
+  })
+}

@@ -1,0 +1,51 @@
+import { parseStrict } from '@plat/core'
+import { isMembers, type Members } from './members.ts'
+
+/** One line of a watch. */
+export interface WatchLine {
+  /** `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK`, `ERROR`. */
+  readonly type: string
+  /** The object; of an `ERROR` the Status. */
+  readonly object: Members
+}
+
+/** Longest line, in bytes: an object weighs at most 1.5 MiB, and less than as much says who manages its fields. */
+export const MAX_LINE_BYTES = 4 * 1024 * 1024
+
+const LF = 0x0a
+
+/** Cuts the body of a watch into its lines, whatever pieces it comes in. */
+export class WatchLines {
+  #pieces: Uint8Array[] = []
+  #size = 0
+
+  /** The lines that are whole now. Throws on one that is too long or no watch event. */
+  push(bytes: Uint8Array): readonly WatchLine[] {
+    const lines: WatchLine[] = []
+    let from = 0
+    for (let at = bytes.indexOf(LF); at !== -1; at = bytes.indexOf(LF, from)) {
+      this.#keep(bytes.subarray(from, at))
+      from = at + 1
+      if (this.#size > 0) lines.push(lineOf(Buffer.concat(this.#pieces, this.#size)))
+      this.#pieces = []
+      this.#size = 0
+    }
+    this.#keep(bytes.subarray(from))
+    return lines
+  }
+
+  #keep(piece: Uint8Array): void {
+    if (piece.length === 0) return
+    this.#size += piece.length
+    if (this.#size > MAX_LINE_BYTES) throw new Error(`a line of the watch is longer than ${MAX_LINE_BYTES} bytes`)
+    this.#pieces.push(piece)
+  }
+}
+
+function lineOf(bytes: Uint8Array): WatchLine {
+  const value = parseStrict(bytes)
+  if (!isMembers(value) || typeof value.type !== 'string' || !isMembers(value.object)) {
+    throw new Error('a line of the watch is no event')
+  }
+  return { type: value.type, object: value.object }
+}
