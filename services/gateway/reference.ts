@@ -2,7 +2,8 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { jsonSchema, markdownReference } from '@plat/config'
 import { adminReference } from './admin/reference.ts'
-import { chartFiles } from './chart.ts'
+import { readAlerts, rulesFile, thresholdsOf } from './chart/alerts.ts'
+import { chartFiles } from './chart/files.ts'
 import { gatewayBlocks, gatewaySchema } from './config.ts'
 import { detectorsReference } from './features/dlp/reference.ts'
 
@@ -19,12 +20,14 @@ problem of a file at once.
 
 /** What is written from the tables, by path from the root; run this file to write it again, a test compares. */
 export function referencePages(): Readonly<Record<string, string>> {
-  const { values, schema } = chartFiles(gatewaySchema())
+  const alerts = readAlerts(REPOSITORY)
+  const { values, schema } = chartFiles(gatewaySchema(), thresholdsOf(alerts))
   return {
     'docs/reference/detectors.md': detectorsReference(),
     'docs/reference/gateway.md': INTRODUCTION + markdownReference(gatewayBlocks),
     'docs/reference/admin-api.md': adminReference(),
     'docs/reference/gateway.schema.json': printJson(jsonSchema(gatewaySchema(), 'gateway.json')),
+    'deploy/alerts/plat.rules.yaml': rulesFile(alerts),
     'deploy/chart/values.yaml': values,
     'deploy/chart/values.schema.json': printJson(schema),
   }

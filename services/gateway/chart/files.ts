@@ -1,0 +1,141 @@
+import { jsonSchema, type Node } from '@plat/config'
+import type { Thresholds } from './alerts.ts'
+import { chartValues } from './values.ts'
+
+/**
+ * What the chart sets in `gateway.config` where the contract says so (document 3, "Deployment chart defaults"). The addresses
+ * of the broker are not here: only the templates know them. A key that is not built yet is left out until it is.
+ */
+const CHART_DEFAULTS: Readonly<Record<string, unknown>> = {
+  policyFile: '/etc/plat/policies/policies.json',
+  auditPath: '/var/lib/plat/audit/ledger.jsonl',
+  auditCheckpointKey: 'file:///var/run/plat-audit-key/audit-signing.pem',
+  shutdownDelaySeconds: 5,
+  'identity.publicKeyFiles': ['/var/run/plat-identity/pub.pem'],
+}
+
+/** Draft 7 is what every version of Helm reads; the tables use nothing newer. */
+const HELM_SCHEMA = 'http://json-schema.org/draft-07/schema#'
+
+/** Go has no lookahead in regular expressions, and Helm refuses a schema with one; the gateway itself still checks it. */
+const LOOKAHEAD = /\(\?[=!][^()]*\)/g
+
+const VALUES_HEAD = `# Written from services/gateway/chart/values.ts and the gateway's tables by \`node services/gateway/reference.ts\`; do not edit.
+# docs/kubernetes.md shows how the chart is installed.
+`
+
+/** What stands above gateway.config, of which only what the chart sets is written out. */
+const CONFIG_MEANS =
+  'gateway.json as it is: every key of docs/reference/gateway.md may stand here. Addresses of the broker, the files that the operator renders and the journals are filled in where they are left out.'
+
+/** `values.yaml` and `values.schema.json` of the chart, out of the schema of gateway.json. */
+export function chartFiles(gateway: Node, thresholds: Thresholds): { values: string; schema: object } {
+  const defaults = Object.entries(CHART_DEFAULTS).filter(([path]) => nodeAt(gateway, path)?.built !== false)
+  const config: Record<string, unknown> = {}
+  let described = gateway
+  for (const [path, value] of defaults) {
+    put(config, path.split('.'), value)
+    described = withDefault(described, path.split('.'), value)
+  }
+  // What gateway.json has in it is not written out: its properties stay in the schema, the default in the values.
+  const shown = { type: 'object', default: config, description: CONFIG_MEANS }
+  const values = chartValues(shown, thresholds)
+  const properties = chartValues({ ...forGo(described), description: CONFIG_MEANS }, thresholds).properties ?? {}
+  const global: Node = { type: 'object', description: 'What Helm hands to every chart.' }
+  const schema = closed({ type: 'object', properties: { global, ...properties } })
+  return {
+    values: VALUES_HEAD + yaml(values, ''),
+    schema: { ...jsonSchema(schema, 'Values of the plat chart'), $schema: HELM_SCHEMA },
+  }
+}
+
+/** With every object whose members are known closed, but for gateway.json, which is already. */
+function closed(node: Node): Node {
+  if (node.properties === undefined) return node
+  const known = node.additionalProperties ?? Object.keys(node.properties).length === 0
+  const members = Object.entries(node.properties).map(([key, member]): [string, Node] => [key, closed(member)])
+  return { ...node, additionalProperties: known, properties: Object.fromEntries(members) }
+}
+
+function nodeAt(node: Node, path: string): Node | undefined {
+  return path.split('.').reduce<Node | undefined>((at, key) => at?.properties?.[key], node)
+}
+
+/** The schema with another default at `path`: whoever leaves the key out gets it from the chart, so it is not required. */
+function withDefault(node: Node, [key = '', ...below]: readonly string[], value: unknown): Node {
+  const member = node.properties?.[key]
+  if (member === undefined) throw new Error(`${key} is no key of gateway.json`)
+  const changed = below.length > 0 ? withDefault(member, below, value) : { ...member, default: value }
+  const required = (node.required ?? []).filter((name) => name !== key)
+  return { ...node, required, properties: { ...node.properties, [key]: changed } }
+}
+
+/** The schema with patterns that Go can read. */
+function forGo(node: Node): Node {
+  const members = (of: Readonly<Record<string, Node>>) =>
+    Object.fromEntries(Object.entries(of).map(([key, member]) => [key.replace(LOOKAHEAD, ''), forGo(member)]))
+  return {
+    ...node,
+    ...(node.pattern !== undefined && { pattern: node.pattern.replace(LOOKAHEAD, '') }),
+    ...(node.items !== undefined && { items: forGo(node.items) }),
+    ...(node.properties !== undefined && { properties: members(node.properties) }),
+    ...(node.patternProperties !== undefined && { patternProperties: members(node.patternProperties) }),
+  }
+}
+
+function put(into: Record<string, unknown>, [key = '', ...below]: readonly string[], value: unknown): void {
+  if (below.length === 0) {
+    into[key] = value
+    return
+  }
+  const inner: Record<string, unknown> = {}
+  Object.assign(inner, into[key])
+  put(inner, below, value)
+  into[key] = inner
+}
+
+/** Width of a comment in values.yaml. */
+const COMMENT_WIDTH = 120
+
+/** Every key with its default, below what it means. */
+function yaml(node: Node, indent: string): string {
+  return Object.entries(node.properties ?? {})
+    .map(([key, member]) => {
+      const space = indent === '' ? '\n' : ''
+      return `${space}${comment(member.description ?? '', indent)}${indent}${key}:${defaultOf(member, indent)}`
+    })
+    .join('')
+}
+
+function comment(text: string, indent: string): string {
+  if (text === '') return ''
+  const lines = ['']
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1) ?? ''
+    if (`${indent}# ${last} ${word}`.length > COMMENT_WIDTH) lines.push(word)
+    else lines[lines.length - 1] = last === '' ? word : `${last} ${word}`
+  }
+  return lines.map((line) => `${indent}# ${line}\n`).join('')
+}
+
+/** Groups of known keys in block style; every other value as JSON, which YAML reads as it is. */
+function defaultOf(node: Node, indent: string): string {
+  if (Object.keys(node.properties ?? {}).length > 0) return `\n${yaml(node, `${indent}  `)}`
+  return isMap(node.default) ? block(node.default, `${indent}  `) : ` ${JSON.stringify(node.default)}\n`
+}
+
+function block(value: object, indent: string): string {
+  const members = Object.entries(value)
+  if (members.length === 0) return ' {}\n'
+  return `\n${members
+    .map(([key, member]: [string, unknown]) =>
+      isMap(member)
+        ? `${indent}${key}:${block(member, `${indent}  `)}`
+        : `${indent}${key}: ${JSON.stringify(member)}\n`,
+    )
+    .join('')}`
+}
+
+function isMap(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
