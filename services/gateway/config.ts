@@ -30,6 +30,8 @@ import { type ConfigBundleConfig, configBundleBlock } from './features/config-bu
 import { dlpBlock, dlpProfilesBlock } from './features/dlp/config.ts'
 import { guardsBlock } from './features/guards/config.ts'
 import { dpopBlock, identityBlock } from './features/identity/config.ts'
+import { k8sOpsBlock } from './features/k8s-ops/config.ts'
+import type { K8sOpsConfig } from './features/k8s-ops/index.ts'
 import { listenersBlock, tlsBlock } from './features/listeners/config.ts'
 import { cloudCredentialsBlock, modelRoutingBlock, modelsBlock } from './features/models/config.ts'
 import { notificationsBlock } from './features/notifications/config.ts'
@@ -84,6 +86,7 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   tokenVaultBlock,
   sessionsBlock,
   webBlock,
+  k8sOpsBlock,
   a2aBlock,
   offlineBlock,
   auditCollectorBlock,
@@ -129,6 +132,7 @@ export type GatewayConfig = Readonly<
       configBundle: ConfigBundleConfig
       sessions: SessionsConfig
       web: WebConfig
+      k8sOps: K8sOpsConfig
       a2a: A2aConfig
     }
 >

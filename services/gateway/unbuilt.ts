@@ -5,7 +5,6 @@ import { energyBlock, sandboxUsageBlock } from './features/costs/config.ts'
 import { ctxengineBlock } from './features/ctxengine/config.ts'
 import { evidenceBlock } from './features/evidence/config.ts'
 import { infraBlock } from './features/infra/config.ts'
-import { k8sOpsBlock } from './features/k8s-ops/config.ts'
 import { licenceBlock } from './features/licence/config.ts'
 import { memoryBlock } from './features/memory/config.ts'
 import { otelBlock } from './features/otel/config.ts'
@@ -29,7 +28,6 @@ export const unbuiltBlocks: readonly ConfigBlock[] = [
   execBlock,
   liveViewBlock,
   evidenceBlock,
-  k8sOpsBlock,
   infraBlock,
   stateBackendBlock,
   configSyncBlock,

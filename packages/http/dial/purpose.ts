@@ -14,6 +14,7 @@ export type Purpose =
   | 'policy'
   | 'sink'
   | 'cloud'
+  | 'cluster'
   | 'search'
   | 'metadata'
   | 'kubernetes'
@@ -40,8 +41,10 @@ export const addressPolicies: Readonly<Record<Purpose, AddressPolicy>> = {
   policy: 'configured',
   sink: 'configured',
   cloud: 'configured',
+  cluster: 'configured',
   search: 'configured',
   metadata: 'metadata',
+  sandbox: 'configured',
   kubernetes: 'configured',
   web: 'public',
   egress: 'public',

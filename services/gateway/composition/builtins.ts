@@ -2,6 +2,7 @@ import { createDialer } from '@plat/http'
 import type { BuiltinServer } from '../call/index.ts'
 import { webMetrics } from '../counting.ts'
 import { registrySlot } from '../features/servers/index.ts'
+import { createK8sOps } from '../features/k8s-ops/index.ts'
 import { createWeb } from '../features/web/index.ts'
 import type { Shared } from './shared.ts'
 
@@ -17,5 +18,6 @@ export async function startBuiltins(shared: Shared): Promise<readonly BuiltinSer
       counted: webMetrics(metrics),
     }),
   )
-  return [web.server].filter((server) => server !== null)
+  const cluster = await createK8sOps({ ...shared, config: config.k8sOps })
+  return [web.server, cluster].filter((server) => server !== null)
 }

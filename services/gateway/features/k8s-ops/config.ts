@@ -1,11 +1,45 @@
-import { type ConfigBlock, key } from '@plat/config'
+import { type ConfigBlock, key, type Problem, type Rule } from '@plat/config'
+import { isRecord } from '@plat/resources'
 import Type from 'typebox'
+
+const NAMESPACE = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/
+
+/** A name that no namespace can have would shut out what it was meant to let in. */
+const namespacesAreNames: Rule = (block) => {
+  const writes = isRecord(block.writes) ? block.writes.namespaces : []
+  return [...strange('k8sOps.namespaces', block.namespaces), ...strange('k8sOps.writes.namespaces', writes)]
+}
+
+function strange(path: string, list: unknown): Problem[] {
+  if (!Array.isArray(list)) return []
+  const message = 'must be the name of a namespace: no globs'
+  return list.flatMap((name: unknown, index) =>
+    typeof name !== 'string' || NAMESPACE.test(name) ? [] : [{ path: `${path}[${index}]`, message, severity: 'error' }],
+  )
+}
+
+/** Where nothing can be read nothing can be changed. */
+const writesAreRead: Rule = ({ namespaces, writes }) => {
+  const written = isRecord(writes) && Array.isArray(writes.namespaces) ? writes.namespaces : []
+  if (!Array.isArray(namespaces) || namespaces.length === 0) return []
+  return written.flatMap((name: unknown, index) =>
+    namespaces.includes(name)
+      ? []
+      : [
+          {
+            path: `k8sOps.writes.namespaces[${index}]`,
+            message: 'must stand in k8sOps.namespaces too',
+            severity: 'error',
+          },
+        ],
+  )
+}
 
 /** `k8sOps` (document 3): the governed server of cluster operations. */
 export const k8sOpsBlock = {
   path: 'k8sOps',
   feature: 'k8s-ops',
-  built: false,
+  built: true,
   schema: Type.Object({
     enabled: key.flag('Governed cluster operations server.'),
     apiServer: key.url('Address of the cluster API; in-cluster when empty.'),
@@ -14,7 +48,7 @@ export const k8sOpsBlock = {
     serviceAccount: key.text(
       '`<namespace>/<name>` impersonated on every call; empty uses the gateway, development only.',
       '',
-      '^$|^[^/]+/[^/]+$',
+      '^$|^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$',
     ),
     namespaces: key.texts('Default all.'),
     allowClusterScoped: key.flag('Kinds without a namespace.'),
@@ -33,4 +67,5 @@ export const k8sOpsBlock = {
       'Writes.',
     ),
   }),
+  rules: [namespacesAreNames, writesAreRead],
 } satisfies ConfigBlock

@@ -1,0 +1,179 @@
+import { readText } from '@plat/config'
+import type { Clock } from '@plat/core'
+import { type Dialer, dialFault } from '@plat/http'
+import { isObject } from '@plat/tokens'
+import { type Denial, deny, type Outcome, type ToolCall, type ToolResult, toolFailure } from '../../call/index.ts'
+
+/** Bytes of a token of a service account that are read, at most. */
+const MAX_TOKEN_BYTES = 64 * 1024
+/** Bytes of an answer that holds no object of the cluster, such as a list of kinds. */
+export const MAX_ANSWER_BYTES = 4 * 1024 * 1024
+/** Characters of what the API server says of an error that are passed on. */
+const MAX_MESSAGE = 500
+/** What can stand in a header. */
+const TOKEN = /^[\x21-\x7e]+$/
+
+/** Where the API server is, and as whom the gateway speaks to it. */
+export interface ClusterSettings {
+  readonly origin: string
+  /** Read with each request: tokens of pods are replaced while they run. */
+  readonly tokenFile: string
+  readonly caPEM: string | null
+  /** The user that every request acts as; null: the gateway's own. */
+  readonly actsAs: string | null
+  readonly timeoutMs: number
+}
+
+export interface ClusterRequest {
+  readonly method?: 'GET' | 'PATCH' | 'DELETE'
+  readonly path: string
+  readonly query?: Readonly<Record<string, string>>
+  readonly accept?: string
+  /** Sent as a merge patch (RFC 7386). */
+  readonly patch?: object
+  readonly maxBytes?: number
+}
+
+/** A request came to nothing: what the tool answers then. */
+export interface Refused {
+  readonly kind: 'refused'
+  readonly answer: ToolResult | Denial
+}
+
+export interface Arrived {
+  readonly kind: 'arrived'
+  readonly bytes: Uint8Array
+}
+
+export interface ApiParts {
+  readonly settings: ClusterSettings
+  readonly dialer: Pick<Dialer, 'fetchBytes'>
+  readonly clock: Clock
+}
+
+/** What one call of a tool asks the API server. Everything that it asked is told in its answer. */
+export class Visit {
+  readonly attempts: Outcome['attempts'][number][] = []
+  readonly #parts: ApiParts
+  readonly #signal: ToolCall['signal']
+
+  constructor(parts: ApiParts, { signal }: Pick<ToolCall, 'signal'>) {
+    this.#parts = parts
+    this.#signal = signal
+  }
+
+  /** Whatever is no success is refused, in words that a model can act on. */
+  async ask(request: ClusterRequest): Promise<Arrived | Refused> {
+    const { settings, dialer, clock } = this.#parts
+    const { method = 'GET', path, query = {}, patch, maxBytes = MAX_ANSWER_BYTES } = request
+    const token = (await readText(settings.tokenFile, MAX_TOKEN_BYTES))?.trim() ?? ''
+    if (!TOKEN.test(token)) return refused(this.#credential('k8sOps.tokenFile cannot be read, or holds no token'))
+    const url = new URL(path, settings.origin)
+    url.search = new URLSearchParams(query).toString()
+    const began = clock.monotonic()
+    const tried = (status: number) => {
+      this.attempts.push({ endpoint: settings.origin, status, ms: Math.round(clock.monotonic() - began) })
+    }
+    try {
+      const { status, bytes } = await dialer.fetchBytes(url, 'cluster', {
+        method,
+        maxBytes,
+        timeoutMs: settings.timeoutMs,
+        headers: this.#headers(request, token),
+        ...(patch !== undefined && { body: JSON.stringify(patch) }),
+        ...(settings.caPEM !== null && { caPEM: settings.caPEM }),
+        signal: this.#signal,
+      })
+      tried(status)
+      return status >= 200 && status < 300 ? { kind: 'arrived', bytes } : this.#answered(status, bytes)
+    } catch (error) {
+      const fault = dialFault(error)
+      tried(0)
+      return this.fails(`the cluster was not asked: ${WORDS[fault] ?? 'its API server broke the connection'}`)
+    }
+  }
+
+  /** The same of an answer that is an object of JSON. */
+  async object(request: ClusterRequest): Promise<{ readonly kind: 'object'; readonly value: Members } | Refused> {
+    const answer = await this.ask(request)
+    if (answer.kind === 'refused') return answer
+    const value = jsonOf(answer.bytes)
+    return isObject(value) ? { kind: 'object', value } : this.fails('the cluster answered something that is no JSON')
+  }
+
+  fails(text: string): Refused {
+    return refused(toolFailure(text, this.attempts))
+  }
+
+  #headers({ accept = 'application/json', patch }: ClusterRequest, token: string): Record<string, string> {
+    const { actsAs } = this.#parts.settings
+    return {
+      accept,
+      'accept-encoding': 'identity',
+      authorization: `Bearer ${token}`,
+      'user-agent': 'plat-k8s/1.0',
+      ...(patch !== undefined && { 'content-type': 'application/merge-patch+json' }),
+      ...(actsAs !== null && { 'impersonate-user': actsAs }),
+    }
+  }
+
+  #answered(status: number, bytes: Uint8Array): Refused {
+    // Whom the cluster takes the gateway for is no affair of the caller.
+    if (status === 401) return refused(this.#credential('the cluster does not accept the gateway: k8sOps.tokenFile'))
+    const told = jsonOf(bytes)
+    const message = isObject(told) && typeof told.message === 'string' ? told.message : `it answered ${status}`
+    const why = message.slice(0, MAX_MESSAGE).toWellFormed()
+    return this.fails(`${VERDICTS[status] ?? 'the cluster could not do it'}: ${why}`)
+  }
+
+  #credential(reason: string): Denial {
+    return deny('upstream_credential', reason, { attempts: this.attempts })
+  }
+}
+
+export type Members = Readonly<Record<string, unknown>>
+
+export function refused(answer: ToolResult | Denial): Refused {
+  return { kind: 'refused', answer }
+}
+
+/** A member that is an object; an empty one when it is not. */
+export function member(object: Members, name: string): Members {
+  const value = object[name]
+  return isObject(value) ? value : {}
+}
+
+/** The objects of a member that is a list. */
+export function objectsIn(object: Members, name: string): readonly Members[] {
+  const value = object[name]
+  return Array.isArray(value) ? value.filter(isObject) : []
+}
+
+function jsonOf(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+const VERDICTS: Readonly<Record<number, string>> = {
+  400: 'the cluster does not understand it',
+  403: 'the cluster does not allow it',
+  404: 'the cluster has no such thing',
+  409: 'something else changed it meanwhile',
+  410: 'the list has changed since: ask for it again without continue',
+  422: 'the cluster does not take it',
+  429: 'the cluster is busy: try later',
+}
+
+const WORDS: Readonly<Partial<Record<ReturnType<typeof dialFault>, string>>> = {
+  timeout: 'its API server did not answer in time (k8sOps.timeoutSeconds)',
+  name: 'the address of its API server cannot be resolved',
+  refused: 'its API server cannot be reached',
+  blocked: 'k8sOps.apiServer leads to an address that must not be connected to',
+  residency: 'its API server stands where data must not go',
+  tls: 'the certificate of its API server is not accepted (k8sOps.caFile)',
+  too_large: 'its API server answered too much',
+  aborted: 'the call was stopped',
+}

@@ -1,0 +1,13 @@
+import type { ApiParts } from './api.ts'
+import type { Kinds } from './kinds.ts'
+import type { Reach } from './reach.ts'
+
+/** What the tools share. */
+export interface ClusterParts {
+  readonly api: ApiParts
+  readonly kinds: Kinds
+  readonly reach: Reach
+  readonly maxListItems: number
+  readonly maxLogLines: number
+  readonly maxLogBytes: number
+}

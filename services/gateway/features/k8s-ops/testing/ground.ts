@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer, type IncomingHttpHeaders, type RequestListener, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { type Clock, systemClock } from '@plat/core'
+import { createDialer } from '@plat/http'
+import { silentLog } from '@plat/process'
+import { closed, listening } from '@plat/testkit/local'
+import {
+  type Asks,
+  type BuiltinServer,
+  type Caller,
+  isDenial,
+  Snapshots,
+  type ToolResult,
+} from '../../../call/index.ts'
+import { testIdentity } from '../../../call/testing/identity.ts'
+import { checkGatewayConfig, typedConfig } from '../../../config.ts'
+import { createK8sOps, type K8sOpsConfig } from '../index.ts'
+
+/** What the API server was asked. */
+export interface Seen {
+  readonly method: string
+  readonly path: string
+  readonly query: Readonly<Record<string, string>>
+  readonly headers: IncomingHttpHeaders
+  readonly body: unknown
+}
+
+/** What a call of a tool came to: its texts, `error: …` for a failure, or the code and the reason of a denial. */
+export type Told = readonly string[] | string
+
+export interface ClusterGround {
+  readonly url: string
+  readonly server: BuiltinServer
+  /** Everything that was asked, lists of kinds left out. */
+  readonly seen: readonly Seen[]
+  /** Writes the file of the token anew. */
+  token(text: string): Promise<void>
+  asks(tool: string, args: object): Asks | null
+  /** Calls a tool, as the gateway would: its own judgement comes first. */
+  call(tool: string, args: object, signal?: AbortSignal): Promise<Told>
+  result(tool: string, args: object): Promise<ToolResult>
+}
+
+type Answer = (seen: Seen, response: ServerResponse) => void
+
+export interface ClusterSetup {
+  /** Keys of `k8sOps`. */
+  readonly config?: object
+  /** Answers what is no list of kinds. */
+  readonly answer?: Answer
+  readonly clock?: Clock
+  /** Certificate and key of an API server that speaks TLS, and the file of who signed it. */
+  readonly tls?: { readonly cert: string; readonly key: string; readonly ca: string }
+}
+
+/** What an API server serves, as far as tests ask for it. */
+const SERVED: Readonly<Record<string, readonly object[]>> = {
+  '/api/v1': [
+    { name: 'pods', kind: 'Pod', namespaced: true },
+    { name: 'pods/log', kind: 'Pod', namespaced: true },
+    { name: 'secrets', kind: 'Secret', namespaced: true },
+    { name: 'nodes', kind: 'Node', namespaced: false },
+    { name: 'configmaps', kind: 'ConfigMap', namespaced: true },
+  ],
+  '/apis/apps/v1': [{ name: 'deployments', kind: 'Deployment', namespaced: true }],
+  '/apis/odd.example/v1': [
+    { name: 'secrets', kind: 'Harmless', namespaced: true },
+    { name: '../../api/v1/secrets', kind: 'Astray', namespaced: true },
+  ],
+}
+
+/** The server `plat-k8s` before a small API server on loopback. */
+export async function clusterGround(t: TestContext, setup: ClusterSetup = {}): Promise<ClusterGround> {
+  const { answer = (_, response) => json(response, 200, {}), clock = systemClock, tls } = setup
+  const seen: Seen[] = []
+  const dir = await mkdtemp(join(tmpdir(), 'plat-'))
+  t.after(() => rm(dir, { recursive: true }))
+  const listener: RequestListener = async (request, response) => {
+    const url = new URL(request.url ?? '', 'http://cluster')
+    const served = SERVED[url.pathname]
+    if (served !== undefined) return json(response, 200, { kind: 'APIResourceList', resources: served })
+    const text = Buffer.concat(await request.toArray()).toString()
+    const asked = {
+      method: request.method ?? '',
+      path: url.pathname,
+      query: Object.fromEntries(url.searchParams),
+      headers: request.headers,
+      body: text === '' ? null : JSON.parse(text),
+    }
+    seen.push(asked)
+    answer(asked, response)
+  }
+  const cluster = tls === undefined ? createServer(listener) : createTlsServer(tls, listener)
+  t.after(() => closed(cluster))
+  const url = `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${await listening(cluster)}`
+  const [tokenFile, caFile] = [join(dir, 'token'), join(dir, 'ca.pem')]
+  await writeFile(tokenFile, 'the-token\n')
+  if (tls !== undefined) await writeFile(caFile, tls.ca)
+  const own = { enabled: true, apiServer: url, tokenFile, ...(tls !== undefined && { caFile }), ...setup.config }
+  const dialer = createDialer({ clock, log: silentLog })
+  t.after(() => dialer.close())
+  const server = await createK8sOps({ config: k8sConfig(own), env: {}, dialer, clock })
+  if (server === null) assert.fail('k8sOps is not enabled')
+  const toolOf = (name: string) =>
+    server.tools(caller).find((one) => one.name === name) ?? assert.fail(`no tool ${name}`)
+  return {
+    url,
+    server,
+    seen,
+    token: (text) => writeFile(tokenFile, text),
+    asks: (name, args) => toolOf(name).asks(args),
+    async call(name, args, signal = new AbortController().signal) {
+      const tool = toolOf(name)
+      const result = tool.judge(args, caller) ?? (await tool.run(args, { ...caller, signal }))
+      if (isDenial(result)) return `${result.code}: ${result.reason}`
+      const texts = result.content.map(({ text }) => text)
+      return result.isError ? `error: ${texts.join()}` : texts
+    },
+    async result(name, args) {
+      const result = await toolOf(name).run(args, { ...caller, signal: new AbortController().signal })
+      return isDenial(result) ? assert.fail(result.reason) : result
+    },
+  }
+}
+
+const caller: Caller = { identity: testIdentity, snapshot: new Snapshots().current }
+
+const LEAST = {
+  policyFile: '/policies.json',
+  auditPath: '/audit.jsonl',
+  upstreams: { notes: 'http://127.0.0.1:9/mcp' },
+  identity: { publicKeyFiles: ['/pub.pem'] },
+}
+
+/** Problems of a gateway.json that says this of `k8sOps`, as `path: message`. */
+export function problemsOf(k8sOps: object): readonly string[] {
+  const { problems } = checkGatewayConfig(JSON.stringify({ ...LEAST, k8sOps }), { exists: () => true })
+  return problems.map(({ path, message }) => `${path}: ${message}`)
+}
+
+/** `k8sOps` of a gateway.json, its defaults filled in. */
+export function k8sConfig(own: object): K8sOpsConfig {
+  const { config, problems } = checkGatewayConfig(JSON.stringify({ ...LEAST, k8sOps: own }), { exists: () => true })
+  assert.deepEqual(problems, [])
+  return typedConfig(config).k8sOps
+}
+
+export function json(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+}
+
+/** A refusal as the API server words it. */
+export function status(response: ServerResponse, code: number, message: string): void {
+  json(response, code, { kind: 'Status', apiVersion: 'v1', status: 'Failure', message, code })
+}

@@ -1,0 +1,133 @@
+import Type, { type Static, type TObject } from 'typebox'
+import { type BuiltinTool, builtinTool, type Denial, type ToolCall, toolText } from '../../../call/index.ts'
+import { member, Visit } from '../api.ts'
+import { name, namespace } from '../arguments.ts'
+import type { ClusterParts } from '../parts.ts'
+import { type Change, deletingPod, restarting, scaling } from './changes.ts'
+
+/** `k8sOps.writes`, as far as it says what becomes of a change. */
+export interface WritesConfig {
+  /** `disabled`, `proposal` or `apply`. */
+  readonly mode: string | number
+  /** `required` or `policy`. */
+  readonly approval: string | number
+}
+
+/** Bytes of an object that was changed. */
+const MAX_OBJECT_BYTES = 4 * 1024 * 1024
+
+const BY_A_PERSON = 'a person lets each change of the cluster through (k8sOps.writes.approval)'
+
+/** The changes that are offered; none in mode `disabled`. */
+export function createWriteTools(parts: ClusterParts, writes: WritesConfig): readonly BuiltinTool[] {
+  if (writes.mode === 'disabled') return []
+  const { reach, api } = parts
+  const changing = new Changing(parts, writes)
+  return [
+    changing.tool({
+      name: 'k8s_scale',
+      title: 'Scale a workload',
+      description: 'Sets the number of replicas.',
+      inputSchema: Type.Object(
+        {
+          kind: Type.Enum(['Deployment', 'StatefulSet', 'ReplicaSet'], { description: 'Kind of the workload.' }),
+          namespace,
+          name,
+          replicas: Type.Integer({ minimum: 0, description: 'How many there shall be.' }),
+        },
+        { additionalProperties: false },
+      ),
+      fault: ({ replicas }) => reach.replicasFault(replicas),
+      change: (args) => scaling(args, args.replicas),
+    }),
+    changing.tool({
+      name: 'k8s_restart',
+      title: 'Restart a workload',
+      description: 'Replaces the pods of a workload one after another, as `kubectl rollout restart` does.',
+      inputSchema: Type.Object(
+        {
+          kind: Type.Enum(['Deployment', 'StatefulSet', 'DaemonSet'], { description: 'Kind of the workload.' }),
+          namespace,
+          name,
+        },
+        { additionalProperties: false },
+      ),
+      change: (args) => restarting(args, api.clock.now()),
+    }),
+    changing.tool({
+      name: 'k8s_delete_pod',
+      title: 'Delete a pod',
+      description: 'Deletes one pod; its workload makes another, where it belongs to one.',
+      inputSchema: Type.Object({ namespace, name }, { additionalProperties: false }),
+      change: deletingPod,
+    }),
+  ]
+}
+
+interface ChangeTool<Schema extends TObject> {
+  readonly name: string
+  readonly title: string
+  readonly description: string
+  readonly inputSchema: Schema
+  /** Why these arguments must not be used, wherever it is. */
+  fault?(args: Static<Schema>): Denial | null
+  change(args: Static<Schema>): Change
+}
+
+class Changing {
+  readonly #parts: ClusterParts
+  readonly #writes: WritesConfig
+
+  constructor(parts: ClusterParts, writes: WritesConfig) {
+    this.#parts = parts
+    this.#writes = writes
+  }
+
+  tool<Schema extends TObject>({ description, fault, change, ...shown }: ChangeTool<Schema>): BuiltinTool {
+    const { mode, approval } = this.#writes
+    const applies = mode === 'apply'
+    const how = applies ? '' : ' Nothing is changed: the answer says what a person would have to do.'
+    return builtinTool({
+      ...shown,
+      description: description + how,
+      annotations: { readOnlyHint: !applies, openWorldHint: true, destructiveHint: applies, idempotentHint: false },
+      judge: (args) => this.#parts.reach.writeFault(placeOf(args)) ?? fault?.(args) ?? null,
+      asks(args) {
+        if (!applies || approval === 'policy') return null
+        return { approval: BY_A_PERSON, shown: change(args).shown, holds: [] }
+      },
+      run: (args, call) => (applies ? this.#apply(change(args), call) : this.#propose(change(args), call)),
+    })
+  }
+
+  async #apply({ request, shown }: Change, call: ToolCall): ReturnType<BuiltinTool['run']> {
+    const visit = new Visit(this.#parts.api, call)
+    const answer = await visit.object({ ...request, maxBytes: MAX_OBJECT_BYTES })
+    return answer.kind === 'refused'
+      ? answer.answer
+      : toolText(JSON.stringify({ done: shown, now: standing(answer.value) }), visit.attempts)
+  }
+
+  /** Only reads: whoever proposes needs no right to change anything. */
+  async #propose({ request: { method, path, patch }, shown, kubectl }: Change, call: ToolCall) {
+    const visit = new Visit(this.#parts.api, call)
+    const answer = await visit.object({ path, maxBytes: MAX_OBJECT_BYTES })
+    if (answer.kind === 'refused') return answer.answer
+    const proposal = { method, path, ...(patch !== undefined && { patch }), kubectl }
+    const told = { proposed: shown, changed: false, now: standing(answer.value), proposal }
+    return toolText(JSON.stringify(told), visit.attempts)
+  }
+}
+
+/** How an object stands, in few words. */
+function standing(object: Readonly<Record<string, unknown>>): object {
+  const { generation, resourceVersion, deletionTimestamp } = member(object, 'metadata')
+  const { replicas } = member(object, 'spec')
+  const { phase } = member(object, 'status')
+  return { replicas, phase, generation, resourceVersion, deletionTimestamp }
+}
+
+/** Every schema above has it. */
+function placeOf(args: object): string {
+  return 'namespace' in args && typeof args.namespace === 'string' ? args.namespace : ''
+}
