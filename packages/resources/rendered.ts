@@ -162,6 +162,7 @@ export const upstreamsFileSchema = Type.Object(
         {
           allowedDomains: Type.Optional(Type.Array(Type.String())),
           deniedDomains: Type.Optional(Type.Array(Type.String())),
+          browser: Type.Optional(Type.Object({ allowedDomains: Type.Array(Type.String()) }, closed)),
         },
         closed,
       ),

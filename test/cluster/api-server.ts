@@ -11,7 +11,7 @@ import { freePort } from '@plat/testkit/local'
 import type { Binaries } from './binaries.ts'
 
 /** Group `system:masters`: what the test writes in the operator's place. */
-const ADMIN_TOKEN = 'admin'
+export const ADMIN_TOKEN = 'admin'
 /** How long the server may take until it is ready, in milliseconds: far more than it needs. */
 const START_MS = 120_000
 

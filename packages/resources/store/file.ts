@@ -7,6 +7,7 @@ import { stringify } from 'yaml'
 import type { Kind, Manifest, Resource, StatusOf } from '../kinds/kinds.ts'
 import { isStatus, validate, validateStatus, withDefaults } from '../validate.ts'
 import { History } from './history.ts'
+import { sameManifest } from './same.ts'
 import { type Sidecar, Sidecars, writeWhole } from './sidecar.ts'
 import type {
   Applied,
@@ -277,16 +278,6 @@ function conflict(reason: string) {
 
 function digest(spec: unknown): string {
   return createHash('sha256').update(canonicalJson(spec)).digest('hex')
-}
-
-/** Do two objects say the same, apart from what the store adds? */
-function sameManifest(held: Manifest, given: Manifest): boolean {
-  return canonicalJson(written(held)) === canonicalJson(written(given))
-}
-
-function written({ metadata, spec }: Manifest): unknown {
-  const { name, namespace, labels, annotations } = metadata
-  return { name, namespace, labels, annotations, spec }
 }
 
 function resourceOf<K extends Kind>(kind: K, manifest: Manifest<K>, sidecar: Sidecar, revision: string): Resource<K> {

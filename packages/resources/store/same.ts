@@ -1,0 +1,12 @@
+import { canonicalJson } from '@plat/core'
+import type { Manifest } from '../kinds/kinds.ts'
+
+/** Do two objects say the same, apart from what the store adds? */
+export function sameManifest(held: Manifest, given: Manifest): boolean {
+  return canonicalJson(written(held)) === canonicalJson(written(given))
+}
+
+function written({ metadata, spec }: Manifest): unknown {
+  const { name, namespace, labels, annotations } = metadata
+  return { name, namespace, labels, annotations, spec }
+}
