@@ -35,10 +35,13 @@ test('a broken promise is reported with its smallest counterexample, the same fo
   assert.deepEqual((await broken.run(LONG_ENOUGH_SECONDS, 7)).failures, failures)
 })
 
-test('near text reaches whole samples and broken ones', () => {
-  const texts = fc.sample(near(['{"a":1}']), { numRuns: 500, seed: 1 })
-  assert.ok(texts.some((text) => text.includes('{"a":1}')))
-  assert.ok(texts.some((text) => text.includes('\\')))
+test('near text reaches whole samples, broken ones, and JSON that is changed in its depths', () => {
+  const texts = fc.sample(near(['{"a":{"b":[1,{"c":true}]}}']), { numRuns: 1000, seed: 1 })
+  for (const part of [/^{"a":{"b":\[1,{"c":true}]}}$/, /\\/, /"__proto__":/, /^{"a":{"b":\[1,{"c":(?!true).*}]}}$/])
+    assert.ok(
+      texts.some((text) => part.test(text)),
+      String(part),
+    )
 })
 
 test("core's parsers keep their promises for a moment", async () => {

@@ -37,35 +37,74 @@ export function fuzzTarget(name: string, properties: Readonly<Record<string, fc.
   }
 }
 
-/** Text near `samples`: pieces of them cut, doubled and mixed with characters that parsers trip over. */
+/** What parsers trip over. */
+const ODD = [...'"\\{}[]:,-+.e09 \u0000é*', '\ud800'] as const
+
+/**
+ * Text near `samples`: one of them as it is or with a stretch of it replaced, one that is JSON with some of its members changed, or
+ * pieces of them cut, doubled and mixed with characters that parsers trip over.
+ */
 export function near(samples: readonly string[]): fc.Arbitrary<string> {
-  const piece = fc
-    .tuple(fc.constantFrom(...samples), fc.nat(40), fc.nat(40))
-    .map(([sample, from, length]) => sample.slice(from, from + length))
-  const odd = fc.constantFrom(
-    '"',
-    '\\',
-    '{',
-    '}',
-    '[',
-    ']',
-    ':',
-    ',',
-    '-',
-    '+',
-    '.',
-    'e',
-    '0',
-    '9',
-    ' ',
-    '\u0000',
-    '\ud800',
-    'é',
-    '*',
-  )
-  return fc
+  const sample = fc.constantFrom(...samples)
+  const odd = fc.constantFrom(...ODD)
+  const piece = fc.tuple(sample, fc.nat(), fc.nat(40)).map(([whole, at, length]) => {
+    const from = at % (whole.length + 1)
+    return whole.slice(from, from + length)
+  })
+  const mixed = fc
     .array(fc.oneof({ weight: 3, arbitrary: piece }, odd, fc.string({ maxLength: 4 })), { maxLength: 8 })
     .map((parts) => parts.join(''))
+  const spliced = fc.tuple(sample, fc.nat(), fc.nat(12), fc.oneof(odd, piece)).map(([whole, at, length, other]) => {
+    const from = at % (whole.length + 1)
+    return whole.slice(0, from) + other + whole.slice(from + length)
+  })
+  const values = samples.flatMap(jsonOf)
+  return values.length === 0
+    ? fc.oneof(mixed, spliced, sample)
+    : fc.oneof(mixed, spliced, sample, { weight: 3, arbitrary: changedJson(values) })
+}
+
+function jsonOf(text: string): readonly unknown[] {
+  try {
+    return [JSON.parse(text)]
+  } catch {
+    return []
+  }
+}
+
+/** One change of a JSON value: `path` leads to a member, or to the place of one more; it becomes `value`, and is gone where that is undefined. */
+interface Change {
+  readonly path: readonly number[]
+  readonly name: string
+  readonly value: unknown
+}
+
+function changedJson(values: readonly unknown[]): fc.Arbitrary<string> {
+  const change: fc.Arbitrary<Change> = fc.record({
+    path: fc.array(fc.nat(), { minLength: 1, maxLength: 8 }),
+    name: fc.oneof(fc.constantFrom('__proto__', 'constructor', 'toString', 'type', ''), fc.string({ maxLength: 4 })),
+    value: fc.oneof(fc.constantFrom(undefined, null, true, 0, -1, 1e300, '', 'x', [], {}), fc.jsonValue()),
+  })
+  return fc
+    .tuple(fc.constantFrom(...values), fc.array(change, { minLength: 1, maxLength: 3 }))
+    .map(([value, changes]) => JSON.stringify(changes.reduce(changed, value)) ?? '')
+}
+
+function changed(value: unknown, { path: [first, ...path], name, value: other }: Change): unknown {
+  if (first === undefined || typeof value !== 'object' || value === null) return other
+  const rest = { path, name, value: other }
+  if (Array.isArray(value)) {
+    const at = first % (value.length + 1)
+    return at === value.length ? [...value, other] : value.with(at, changed(value[at], rest))
+  }
+  const members = Object.entries(value)
+  const at = first % (members.length + 1)
+  // Not by assignment: a member may be called __proto__.
+  return Object.fromEntries(
+    at === members.length
+      ? [...members, [name, other]]
+      : members.map(([key, one], place) => [key, place === at ? changed(one, rest) : one]),
+  )
 }
 
 /** Files that hold such a value as JSON, half of them with one byte replaced by others, and a few that hold anything. */

@@ -80,7 +80,8 @@ export const readTeams: ReadSigned = ({ headers, body }, secret, now) => {
   const expected = createHmac('sha256', Buffer.from(secret, 'base64')).update(body).digest('base64')
   if (!same(mark, expected)) return 'unauthenticated'
   const activity = membersIn(body.toString('utf8'))
-  if (!isFresh(Date.parse(String(activity?.timestamp)), now)) return 'unauthenticated'
+  const timestamp = activity?.timestamp
+  if (typeof timestamp !== 'string' || !isFresh(Date.parse(timestamp), now)) return 'unauthenticated'
   const decision = activity === null ? null : commandOf(activity)
   return decision === null ? 'unreadable' : { ...decision, mark, answerTo: null }
 }
@@ -89,13 +90,10 @@ export const readTeams: ReadSigned = ({ headers, body }, secret, now) => {
 export function commandOf(activity: Members): (Decision & { readonly user: string }) | null {
   const from = membersOf(activity.from)
   const user = from?.aadObjectId ?? from?.id
-  const [, word, approval, reason = ''] =
-    COMMAND.exec(
-      String(activity.text ?? '')
-        .slice(0, COMMAND_MAX_CHARS)
-        .replace(/<[^>]*>/g, ' '),
-    ) ?? []
-  if (typeof user !== 'string' || word === undefined || approval === undefined) return null
+  const { text } = activity
+  if (typeof user !== 'string' || typeof text !== 'string') return null
+  const [, word, approval, reason = ''] = COMMAND.exec(text.slice(0, COMMAND_MAX_CHARS).replace(/<[^>]*>/g, ' ')) ?? []
+  if (word === undefined || approval === undefined) return null
   return { user, approval: approval.toLowerCase(), verdict: word.toLowerCase() === 'deny' ? 'deny' : 'approve', reason }
 }
 

@@ -4,7 +4,7 @@ import { isObject, type JsonObject } from '../../wire/json.ts'
 import { withMember } from '../members.ts'
 import type { ModelBody } from '../request.ts'
 import { AnthropicReader, anthropicAnswer, anthropicRequest, CLOUD_VERSIONS } from './anthropic.ts'
-import { converseAnswer, converseRequest, converseSaid } from './converse.ts'
+import { ConverseReader, converseAnswer, converseRequest } from './converse.ts'
 import { GeminiReader, geminiRequest } from './gemini.ts'
 import { Untranslatable } from './prompt.ts'
 import { completionOf, type Said, type Told } from './said.ts'
@@ -73,7 +73,10 @@ const converse: ChatParts = {
   streamType: AWS_STREAM_TYPE,
   request: (value) => converseRequest(value),
   answer: (value) => converseAnswer(value),
-  stream: (told) => new ToChat(told, new AwsParts(), (value, name) => converseSaid(name, value)),
+  stream: (told) => {
+    const reader = new ConverseReader()
+    return new ToChat(told, new AwsParts(), (value, name) => reader.said(name, value))
+  },
 }
 
 const gemini: ChatParts = {

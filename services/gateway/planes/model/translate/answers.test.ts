@@ -71,10 +71,15 @@ const converseEvents: readonly (readonly [string, object])[] = [
   ['contentBlockDelta', { contentBlockIndex: 1, delta: { text: 'Hé' }, p: 'abcdef' }],
   ['contentBlockDelta', { contentBlockIndex: 1, delta: { text: ' 🌍' } }],
   ['contentBlockStop', { contentBlockIndex: 1 }],
-  ['contentBlockStart', { contentBlockIndex: 2, start: { toolUse: { toolUseId: 'c1', name: 'weather' } } }],
-  ['contentBlockDelta', { contentBlockIndex: 2, delta: { toolUse: { input: '{"at":' } } }],
-  ['contentBlockDelta', { contentBlockIndex: 2, delta: { toolUse: { input: '1}' } } }],
-  ['contentBlockStart', { contentBlockIndex: 3, start: { toolUse: { toolUseId: 'c2', name: 'clock' } } }],
+  [
+    'contentBlockStart',
+    { contentBlockIndex: 2, start: { toolUse: { toolUseId: 's', name: 'search', type: 'server_tool_use' } } },
+  ],
+  ['contentBlockDelta', { contentBlockIndex: 2, delta: { toolUse: { input: '{"query":"x"}' } } }],
+  ['contentBlockStart', { contentBlockIndex: 3, start: { toolUse: { toolUseId: 'c1', name: 'weather' } } }],
+  ['contentBlockDelta', { contentBlockIndex: 3, delta: { toolUse: { input: '{"at":' } } }],
+  ['contentBlockDelta', { contentBlockIndex: 3, delta: { toolUse: { input: '1}' } } }],
+  ['contentBlockStart', { contentBlockIndex: 4, start: { toolUse: { toolUseId: 'c2', name: 'clock' } } }],
   ['messageStop', { stopReason: 'tool_use' }],
   [
     'metadata',
@@ -210,7 +215,8 @@ test('a whole answer of every provider is a chat completion', () => {
           message: {
             content: [
               { reasoningContent: { reasoningText: { text: 'Hm.', signature: 'c2ln' } } },
-              { text: 'Hé 🌍' },
+              { citationsContent: { content: [{ text: 'Hé' }, { text: ' 🌍' }], citations: [] } },
+              { toolUse: { toolUseId: 's', name: 'search', input: {}, type: 'server_tool_use' } },
               { toolUse: { toolUseId: 'c1', name: 'weather', input: { at: 1 } } },
               { toolUse: { toolUseId: 'c2', name: 'clock', input: {} } },
             ],
@@ -285,6 +291,15 @@ test('every way to end has its word, and one that is no end is a fault', () => {
   for (const speaks of ['converse', 'gemini', 'anthropic'] as const)
     for (const text of ['{}', '[]', 'no', '{"error":{"message":"x"}}'])
       assert.throws(() => whole(speaks, text), Garbled)
+})
+
+test('a call of a tool that nobody could answer is a fault', () => {
+  for (const id of [undefined, 7, { toString: 1 }]) {
+    const content = [{ toolUse: { toolUseId: id, name: 'x' } }]
+    assert.throws(() => whole('converse', { output: { message: { content } }, stopReason: 'tool_use' }), Garbled)
+    const blocks = [{ type: 'tool_use', id: 'c', name: id }]
+    assert.throws(() => whole('anthropic', { content: blocks, stop_reason: 'tool_use' }), Garbled)
+  }
 })
 
 test('an error in a stream, a wrong checksum and an impossible length are faults', () => {

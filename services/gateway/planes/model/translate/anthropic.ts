@@ -4,7 +4,7 @@ import { isSet } from '../dialects/checks.ts'
 import { usageOf } from '../dialects/messages.ts'
 import { type Option, readChat } from './chat.ts'
 import { type Format, type Part, type Prompt, type Tool, Untranslatable } from './prompt.ts'
-import { type FinishReason, finishOf, Garbled, type Said } from './said.ts'
+import { callSaid, type FinishReason, finishOf, Garbled, type Said } from './said.ts'
 
 const OPTIONS: readonly Option[] = ['temperature', 'top_p', 'stop', 'parallel_tool_calls', 'response_format', 'user']
 
@@ -101,8 +101,7 @@ function blockSaid(block: unknown): readonly Said[] {
 
 function startSaid(block: unknown): readonly Said[] {
   const { text, thinking } = { text: member(block, 'text'), thinking: member(block, 'thinking') }
-  if (member(block, 'type') === 'tool_use')
-    return [{ kind: 'call', id: String(member(block, 'id')), name: String(member(block, 'name')), signature: null }]
+  if (member(block, 'type') === 'tool_use') return [callSaid(member(block, 'id'), member(block, 'name'), 'Anthropic')]
   if (typeof text === 'string' && text !== '') return [{ kind: 'text', text }]
   return typeof thinking === 'string' && thinking !== '' ? [{ kind: 'reasoning', text: thinking }] : []
 }

@@ -29,20 +29,20 @@ export type Option =
   | 'user'
 
 /** What changes nothing when nobody is told it, as JSON. */
-const NEUTRAL: Readonly<Record<string, readonly string[]>> = {
-  n: ['1'],
-  frequency_penalty: ['0'],
-  presence_penalty: ['0'],
-  logprobs: ['false'],
-  top_logprobs: ['0'],
-  store: ['false'],
-  parallel_tool_calls: ['true'],
-  service_tier: ['"auto"', '"default"'],
-  logit_bias: ['{}'],
-  metadata: ['{}'],
-  modalities: ['["text"]'],
-  response_format: ['{"type":"text"}'],
-}
+const NEUTRAL: ReadonlyMap<string, readonly string[]> = new Map([
+  ['n', ['1']],
+  ['frequency_penalty', ['0']],
+  ['presence_penalty', ['0']],
+  ['logprobs', ['false']],
+  ['top_logprobs', ['0']],
+  ['store', ['false']],
+  ['parallel_tool_calls', ['true']],
+  ['service_tier', ['"auto"', '"default"']],
+  ['logit_bias', ['{}']],
+  ['metadata', ['{}']],
+  ['modalities', ['["text"]']],
+  ['response_format', ['{"type":"text"}']],
+])
 
 /**
  * Reads a chat completion for a provider that can be told `options`. Whatever it says beyond that is refused by its name: nothing is
@@ -51,7 +51,7 @@ const NEUTRAL: Readonly<Record<string, readonly string[]>> = {
 export function readChat(value: JsonObject, options: readonly Option[]): Prompt {
   const known: readonly string[] = [...UNDERSTOOD, ...options]
   const told = Object.entries(value).filter(
-    ([name, one]) => known.includes(name) || !(NEUTRAL[name] ?? []).includes(JSON.stringify(one)),
+    ([name, one]) => known.includes(name) || !NEUTRAL.get(name)?.includes(JSON.stringify(one)),
   )
   onlyMembers(Object.fromEntries(told), known, '')
   const { tools, tool_choice: choice, max_tokens: most, max_completion_tokens: mostCompleted } = value
@@ -103,9 +103,9 @@ function toolsOf(tools: unknown): readonly Tool[] {
 }
 
 function toolOf(tool: unknown, at: string): Tool {
-  if (!isObject(tool)) throw new Untranslatable(at, 'must be an object')
+  if (!isObject(tool) || typeof tool.type !== 'string') throw new Untranslatable(at, 'must be an object with a type')
   if (tool.type !== 'function')
-    return { name: String(tool.type), description: null, schema: null, strict: false, hosted: tool, at }
+    return { name: tool.type, description: null, schema: null, strict: false, hosted: tool, at }
   onlyMembers(tool, ['type', 'function'], at)
   const { function: own } = tool
   const here = `${at}.function`

@@ -3,7 +3,7 @@ import { isObject, type JsonObject, member } from '../../wire/json.ts'
 import { tokens } from '../dialects/checks.ts'
 import { type Option, readChat } from './chat.ts'
 import { type Format, type Part, type Prompt, type Tool, Untranslatable } from './prompt.ts'
-import { type FinishReason, finishOf, Garbled, type Said } from './said.ts'
+import { callSaid, type FinishReason, finishOf, Garbled, type Said } from './said.ts'
 
 const OPTIONS: readonly Option[] = ['temperature', 'top_p', 'stop', 'response_format']
 
@@ -131,45 +131,56 @@ export function converseAnswer(value: JsonObject): readonly Said[] {
 }
 
 function blockSaid(block: unknown): readonly Said[] {
-  const text = member(block, 'text') ?? member(member(member(block, 'citationsContent'), 'content'), 'text')
+  const text = member(block, 'text')
   if (typeof text === 'string') return [{ kind: 'text', text }]
+  const cited = member(member(block, 'citationsContent'), 'content')
+  if (Array.isArray(cited)) return cited.flatMap(blockSaid)
   const reasoning = member(member(member(block, 'reasoningContent'), 'reasoningText'), 'text')
   if (typeof reasoning === 'string') return [{ kind: 'reasoning', text: reasoning }]
   const use = member(block, 'toolUse')
-  if (!isObject(use)) return []
-  return [callOf(use), { kind: 'arguments', text: JSON.stringify(use.input ?? {}) }]
+  return isOwnTool(use) ? [callOf(use), { kind: 'arguments', text: JSON.stringify(use.input ?? {}) }] : []
+}
+
+/** What a tool of the provider's own does is its affair. */
+function isOwnTool(use: unknown): use is JsonObject {
+  return isObject(use) && use.type !== 'server_tool_use'
 }
 
 function callOf({ toolUseId, name }: JsonObject): Said {
-  return { kind: 'call', id: String(toolUseId), name: String(name), signature: null }
+  return callSaid(toolUseId, name, 'Converse')
 }
 
-/** One event of ConverseStream, by its name. Throws `Garbled`. */
-export function converseSaid(name: string, value: JsonObject): readonly Said[] {
-  switch (name) {
-    case 'contentBlockStart': {
-      const use = member(value.start, 'toolUse')
-      // What a tool of the provider's own does is its affair.
-      return isObject(use) && use.type !== 'server_tool_use' ? [callOf(use)] : []
+/** Reads the events of ConverseStream. */
+export class ConverseReader {
+  #isOwnTool = false
+
+  /** `name` of the event. Throws `Garbled`. */
+  said(name: string, value: JsonObject): readonly Said[] {
+    switch (name) {
+      case 'contentBlockStart': {
+        const use = member(value.start, 'toolUse')
+        this.#isOwnTool = isOwnTool(use)
+        return isOwnTool(use) ? [callOf(use)] : []
+      }
+      case 'contentBlockDelta':
+        return this.#delta(value.delta)
+      case 'messageStop':
+        return [finishOf(ENDS, value.stopReason, 'Converse')]
+      case 'metadata':
+        return usageOf(value.usage)
+      default:
+        return []
     }
-    case 'contentBlockDelta':
-      return deltaSaid(value.delta)
-    case 'messageStop':
-      return [finishOf(ENDS, value.stopReason, 'Converse')]
-    case 'metadata':
-      return usageOf(value.usage)
-    default:
-      return []
   }
-}
 
-function deltaSaid(delta: unknown): readonly Said[] {
-  const text = member(delta, 'text')
-  if (typeof text === 'string') return [{ kind: 'text', text }]
-  const input = member(member(delta, 'toolUse'), 'input')
-  if (typeof input === 'string') return [{ kind: 'arguments', text: input }]
-  const reasoning = member(member(delta, 'reasoningContent'), 'text')
-  return typeof reasoning === 'string' ? [{ kind: 'reasoning', text: reasoning }] : []
+  #delta(delta: unknown): readonly Said[] {
+    const text = member(delta, 'text')
+    if (typeof text === 'string') return [{ kind: 'text', text }]
+    const input = member(member(delta, 'toolUse'), 'input')
+    if (typeof input === 'string') return this.#isOwnTool ? [{ kind: 'arguments', text: input }] : []
+    const reasoning = member(member(delta, 'reasoningContent'), 'text')
+    return typeof reasoning === 'string' ? [{ kind: 'reasoning', text: reasoning }] : []
+  }
 }
 
 /** What was read from a cache or written to it is not in `inputTokens`. */

@@ -27,11 +27,12 @@ export function readMessages(messages: unknown): Conversation {
       continue
     }
     const [side, parts] = said(message, at, names)
+    if (parts.length === 0) continue
     const last = turns.at(-1)
     if (last?.side === side) last.parts.push(...parts)
     else turns.push({ side, parts: [...parts] })
   }
-  return { system: system.filter((text) => text !== ''), turns: turns.filter(({ parts }) => parts.length > 0) }
+  return { system: system.filter((text) => text !== ''), turns }
 }
 
 /** `names`: what the tools are called whose results are awaited, by the id of the call. */
@@ -45,9 +46,10 @@ function said(message: JsonObject, at: string, names: Map<string, string>): read
       return ['assistant', [...spoken(message, at), ...callsOf(message.tool_calls, `${at}.tool_calls`, names)]]
     case 'tool': {
       onlyMembers(message, ['role', 'content', 'tool_call_id'], at)
-      const id = String(message.tool_call_id)
-      const name = names.get(id)
-      if (name === undefined) throw new Untranslatable(`${at}.tool_call_id`, 'names no tool call of a message before')
+      const { tool_call_id: id } = message
+      const name = typeof id === 'string' ? names.get(id) : undefined
+      if (typeof id !== 'string' || name === undefined)
+        throw new Untranslatable(`${at}.tool_call_id`, 'names no tool call of a message before')
       return ['user', [{ kind: 'result', id, name, text: textOf(message.content, `${at}.content`) }]]
     }
     default:

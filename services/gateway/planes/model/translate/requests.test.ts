@@ -156,13 +156,16 @@ const NOWHERE: readonly (readonly [more: object, param: string])[] = [
   [{ modalities: ['text', 'audio'] }, 'modalities'],
   [{ prediction: { type: 'content' } }, 'prediction'],
   [{ made_up: 1 }, 'made_up'],
+  [{ constructor: 1 }, 'constructor'],
   [{ tool_choice: { type: 'allowed_tools' } }, 'tool_choice'],
   [{ tools: [{ ...weather, cache_control: {} }] }, 'tools[0].cache_control'],
+  [{ tools: [{ type: { toString: 1 } }] }, 'tools[0]'],
   [{ tools: [{ type: 'custom', custom: { name: 'x' } }] }, 'tools[0].type'],
   [{ tools: [{ type: 'function', function: { name: 'x', more: 1 } }] }, 'tools[0].function.more'],
   [{ messages: [{ role: 'user', content: 'x', name: 'Ada' }] }, 'messages[0].name'],
   [{ messages: [{ role: 'function', name: 'x', content: 'y' }] }, 'messages[0].role'],
   [{ messages: [{ role: 'tool', tool_call_id: 'gone', content: 'y' }] }, 'messages[0].tool_call_id'],
+  [{ messages: [{ role: 'tool', tool_call_id: { toString: 1 }, content: 'y' }] }, 'messages[0].tool_call_id'],
   [say([{ type: 'file', file: { file_id: 'f' } }]), 'messages[0].content[0].file.file_data'],
   [
     say([{ type: 'image_url', image_url: { url: 'data:text/html;base64,eA==' } }]),
@@ -225,6 +228,18 @@ test('what a provider has no word for is refused by its name, and what changes n
     assert.deepEqual(asked(of(speaks), { ...chat, ...neutral }), asked(of(speaks), chat), speaks)
   }
   for (const [speaks, more, param] of NOT_HERE) assert.equal(asked(of(speaks), { ...chat, ...more }), param, speaks)
+})
+
+test('a message that says nothing parts no turn: some providers insist that sides take turns', () => {
+  const hollow = { role: 'assistant', content: '' }
+  const user = (content: string) => ({ role: 'user', content })
+  const request = (messages: readonly object[]) => ({ model: 'm', messages })
+  for (const speaks of CHATS)
+    assert.deepEqual(
+      asked(of(speaks), request([user('hi'), hollow, user('there')])),
+      asked(of(speaks), request([user('hi'), user('there')])),
+      speaks,
+    )
 })
 
 /** A member of what a provider is asked. */

@@ -39,6 +39,13 @@ export function finishOf(
   return { kind: 'finish', reason: known }
 }
 
+/** A call of a tool in an answer. Throws `Garbled` where nobody could answer it. */
+export function callSaid(id: unknown, name: unknown, whom: string): Said {
+  if (typeof id !== 'string' || typeof name !== 'string')
+    throw new Garbled(`an answer of ${whom} with a call of a tool that has no id or no name`)
+  return { kind: 'call', id, name, signature: null }
+}
+
 /** A whole `chat.completion` of OpenAI's API. */
 export function completionOf(all: readonly Said[], told: Told): JsonObject {
   let finish: FinishReason | null = null

@@ -14,7 +14,7 @@ const request = near([
   '{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"hi"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eA=="}}]}]}',
   '{"messages":[{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"x","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"y"}]}',
   '{"tools":[{"type":"function","function":{"name":"x","parameters":{"type":"object"},"strict":true}}],"tool_choice":{"type":"function","function":{"name":"x"}}}',
-  '{"messages":[],"response_format":{"type":"json_schema","json_schema":{"schema":{}}},"stop":["a"],"__proto__":{"n":2},"constructor":1}',
+  '{"model":"m","messages":[{"role":"user","content":"hi"}],"response_format":{"type":"json_schema","json_schema":{"schema":{}}},"stop":["a"],"__proto__":{"n":2},"constructor":1}',
 ])
 const answer = near([
   '{"output":{"message":{"content":[{"text":"hi"},{"toolUse":{"toolUseId":"c","name":"x","input":{}}}]}},"stopReason":"end_turn","usage":{"inputTokens":1}}',
