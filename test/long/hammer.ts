@@ -1,4 +1,8 @@
 import { readFileSync } from 'node:fs'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
 import { Dice } from './dice.ts'
 import { type Exchanged, exchange } from './exchange.ts'
@@ -23,6 +27,8 @@ export interface Hammered {
   readonly honest: number
   /** Resident memory of the gateway, in bytes, at even steps through the run. Empty where the system does not tell. */
   readonly memory: readonly number[]
+  /** The same after each tenth of the run, once the gateway has given back all that it does not need. */
+  readonly kept: readonly number[]
   /** Broken promises, a line each: the request that shows it stands in it. At most `MAX_FAULTS`. */
   readonly faults: readonly string[]
 }
@@ -31,6 +37,10 @@ export interface Hammered {
 const LANES = 64
 /** Steps at which the run is told of and memory is read. */
 const STEPS = 100
+/** Steps after which the gateway is asked what it keeps. */
+const KEPT_EVERY = 10
+/** How often it is looked whether it has answered, in milliseconds. */
+const KEPT_LOOK_MS = 20
 /** After so many malformed requests a well-formed one follows. */
 const HONEST_EVERY = 100
 const MAX_FAULTS = 20
@@ -44,16 +54,20 @@ const PAGE_BYTES = 4096
 
 /** Sends malformed requests to a gateway of its own process, with well-formed ones in between. */
 export async function hammer(options: HammerOptions): Promise<Hammered> {
+  const dir = await mkdtemp(path.join(tmpdir(), 'plat-'))
+  const keptFile = path.join(dir, 'kept')
   const server = await startStrictServer()
   const gateway = await startGatewayProcess({
     servers: { notes: server.url },
     config: { auditFailurePolicy: 'open' },
+    env: { KEPT_FILE: keptFile, NODE_OPTIONS: `--expose-gc --import ${new URL('./kept.ts', import.meta.url)}` },
   })
   try {
-    return await new Hammer(options, gateway, server).run()
+    return await new Hammer(options, gateway, { server, keptFile }).run()
   } finally {
     await gateway.close()
     await server.close()
+    await rm(dir, { recursive: true })
   }
 }
 
@@ -61,20 +75,27 @@ class Hammer {
   readonly #options: HammerOptions
   readonly #gateway: GatewayProcess
   readonly #server: StrictServer
+  readonly #keptFile: string
   readonly #port: number
   readonly #token: string
   readonly #dice: Dice
   readonly #statuses = new Map<number, number>()
   readonly #memory: number[] = []
+  readonly #kept: number[] = []
   readonly #faults: string[] = []
   #sent = 0
   #done = 0
   #honest = 0
 
-  constructor(options: HammerOptions, gateway: GatewayProcess, server: StrictServer) {
+  constructor(
+    options: HammerOptions,
+    gateway: GatewayProcess,
+    { server, keptFile }: { readonly server: StrictServer; readonly keptFile: string },
+  ) {
     this.#options = options
     this.#gateway = gateway
     this.#server = server
+    this.#keptFile = keptFile
     this.#port = Number(new URL(gateway.url).port)
     this.#dice = new Dice(options.seed)
     const exp = Math.floor(Date.now() / 1000) + TOKEN_SECONDS
@@ -91,6 +112,7 @@ class Hammer {
       statuses: this.#statuses,
       honest: this.#honest,
       memory: this.#memory,
+      kept: this.#kept,
       faults: this.#faults.slice(0, MAX_FAULTS),
     }
   }
@@ -102,7 +124,7 @@ class Hammer {
       const number = ++this.#sent
       await this.#sendOne()
       if (number % HONEST_EVERY === 0) await this.#callHonestly()
-      this.#step()
+      await this.#step()
     }
   }
 
@@ -132,12 +154,27 @@ class Hammer {
       this.#fault(`a well-formed call was answered ${statuses.join() || 'nothing'} after ${this.#done} requests`)
   }
 
-  #step(): void {
+  async #step(): Promise<void> {
     this.#done++
-    if (this.#done % Math.max(1, Math.floor(this.#options.count / STEPS)) !== 0) return
+    const size = Math.max(1, Math.floor(this.#options.count / STEPS))
+    if (this.#done % size !== 0) return
+    if ((this.#done / size) % KEPT_EVERY === 0) this.#kept.push(await this.#askKept())
     const bytes = residentBytes(this.#gateway.pid)
     if (bytes !== null) this.#memory.push(bytes)
     this.#options.tell?.(this.#done)
+  }
+
+  /** One lane asks while the others go on. */
+  async #askKept(): Promise<number> {
+    await rm(this.#keptFile, { force: true })
+    process.kill(this.#gateway.pid, 'SIGUSR2')
+    for (;;) {
+      const told = await readFile(this.#keptFile, 'utf8').catch(() => null)
+      if (told !== null) return Number(told)
+      // Throws once it is gone.
+      process.kill(this.#gateway.pid, 0)
+      await setTimeout(KEPT_LOOK_MS)
+    }
   }
 
   #fault(text: string): void {
