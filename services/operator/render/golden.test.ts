@@ -14,13 +14,10 @@ import {
 } from '@plat/resources/rendered'
 import { decodeSovereignty } from '@plat/resources/sovereignty'
 import fc from 'fast-check'
-import { renderAgents } from './agents.ts'
-import { renderBudgets } from './budgets.ts'
 import type { Declared } from './declared.ts'
-import { renderModels } from './models.ts'
+import { renderEverything } from './everything.ts'
+import type { ModelKey } from './models.ts'
 import { renderPolicies } from './policies.ts'
-import { renderSovereignty } from './sovereignty.ts'
-import { renderUpstreams } from './upstreams.ts'
 
 const FIXTURES = join(import.meta.dirname, 'fixtures')
 /** `PLAT_UPDATE_GOLDEN=1 node --test …` writes what is rendered now; read the difference before it is committed. */
@@ -51,20 +48,11 @@ function declaredIn(text: string): Declared {
 }
 
 function rendered(declared: Declared): Record<string, string> {
-  const policies = renderPolicies(declared, null)
-  const upstreams = renderUpstreams(declared)
-  const budgets = renderBudgets(declared)
-  const sovereignty = renderSovereignty(declared)
+  const keyFileOf = ({ namespace, secret }: ModelKey) => `/secrets/${namespace}/${secret.name}/${secret.key}`
+  const { files, refused } = renderEverything(declared, keyFileOf, null)
   return {
-    'policies.json': `${JSON.stringify(policies.file, null, 2)}\n`,
-    'upstreams.json': `${JSON.stringify(upstreams.file, null, 2)}\n`,
-    'models.json': `${JSON.stringify(renderModels(declared, '/secrets').file, null, 2)}\n`,
-    'agents.json': `${JSON.stringify(renderAgents(declared).file, null, 2)}\n`,
-    'budgets.json': `${JSON.stringify(budgets.file, null, 2)}\n`,
-    'sovereignty.json': `${JSON.stringify(sovereignty.file, null, 2)}\n`,
-    'refused.txt': [policies, upstreams, budgets, sovereignty]
-      .flatMap(({ refused }) => refused.map((line) => `${line}\n`))
-      .join(''),
+    ...Object.fromEntries(files.map(({ name, text }) => [name, text])),
+    'refused.txt': refused.map((line) => `${line}\n`).join(''),
   }
 }
 

@@ -21,7 +21,10 @@ const nothingDeclared = {
 }
 
 function routeOf(model: object) {
-  return renderModels({ ...nothingDeclared, agents: [agentWith(model)] }, '/secrets').file.models['team.a']
+  return renderModels(
+    { ...nothingDeclared, agents: [agentWith(model)] },
+    ({ namespace, secret }) => `/secrets/${namespace}/${secret.name}/${secret.key}`,
+  ).file.models['team.a']
 }
 
 test('a bare host gets /v1, a trailing /chat/completions goes, any other path stays', () => {

@@ -1,30 +1,72 @@
-import { join } from 'node:path'
 import type { Manifest } from '@plat/resources'
 import type { ModelEndpointEntry, ModelRouteEntry, ModelsFile } from '@plat/resources/rendered'
 import { type Declared, keyOf, sorted } from './declared.ts'
 import { agentFaults } from './unbuilt.ts'
 
+/** A key that an Agent names for its model. */
+export interface ModelKey {
+  readonly namespace: string
+  readonly agent: string
+  /** Where it is named: `model`, or `fallback-<n>` from 0. */
+  readonly place: string
+  readonly secret: { readonly name: string; readonly key: string }
+}
+
+/** The path at which the gateway finds a key. */
+export type KeyFileOf = (key: ModelKey) => string
+
 /**
- * `Agent.spec.model` as the gateway's modelsFile: one route `<namespace>.<agent>` for the agent alone. The key of a Secret is a path
- * below `secretsDir`, never its content. What is refused of an Agent is told where its policy is rendered.
+ * `Agent.spec.model` as the gateway's modelsFile: one route `<namespace>.<agent>` for the agent alone. The key of a Secret is a path,
+ * never its content. What is refused of an Agent is told where its policy is rendered.
  */
-export function renderModels(declared: Declared, secretsDir: string): { file: ModelsFile } {
+export function renderModels(declared: Declared, keyFileOf: KeyFileOf): { file: ModelsFile } {
   const models: Record<string, ModelRouteEntry> = {}
   for (const agent of sorted(declared.agents)) {
-    const { model } = agent.spec
-    if (model?.endpoint === undefined || agentFaults(agent, declared.currency).length > 0) continue
+    const model = routedModel(agent, declared.currency)
     const { namespace, name } = agent.metadata
-    models[`${namespace}.${name}`] = routeOf(agent, { ...model, endpoint: model.endpoint }, join(secretsDir, namespace))
+    if (model !== null) models[`${namespace}.${name}`] = routeOf(agent, model, keyFileOf)
   }
   return { file: { version: 1, models } }
 }
 
+/** The keys of the models that have a route. */
+export function modelKeys(declared: Pick<Declared, 'agents' | 'currency'>): readonly ModelKey[] {
+  return sorted(declared.agents).flatMap((agent) => {
+    const model = routedModel(agent, declared.currency)
+    if (model === null) return []
+    const named = [model, ...(model.fallbacks ?? [])]
+    return named.flatMap((endpoint, at) => keyOfEndpoint(agent, at === 0 ? 'model' : fallbackPlace(at - 1), endpoint))
+  })
+}
+
+function routedModel(agent: Manifest<'Agent'>, currency: string): (Model & { endpoint: string }) | null {
+  const { model } = agent.spec
+  if (model?.endpoint === undefined || agentFaults(agent, currency).length > 0) return null
+  return { ...model, endpoint: model.endpoint }
+}
+
+function fallbackPlace(index: number): string {
+  return `fallback-${index}`
+}
+
+function keyOfEndpoint(
+  { metadata }: Manifest<'Agent'>,
+  place: string,
+  { apiKeySecretRef: secret }: Endpoint,
+): ModelKey[] {
+  return secret === undefined ? [] : [{ namespace: metadata.namespace, agent: metadata.name, place, secret }]
+}
+
 type Model = NonNullable<Manifest<'Agent'>['spec']['model']>
 
-function routeOf(agent: Manifest<'Agent'>, model: Model & { endpoint: string }, secretsDir: string): ModelRouteEntry {
+function routeOf(agent: Manifest<'Agent'>, model: Model & { endpoint: string }, keyFileOf: KeyFileOf): ModelRouteEntry {
   const { aliases, fallbacks = [] } = model
+  const entry = (place: string, endpoint: Endpoint) => {
+    const [key] = keyOfEndpoint(agent, place, endpoint)
+    return endpointOf(endpoint, key === undefined ? null : keyFileOf(key))
+  }
   return {
-    ...endpointOf(model, secretsDir),
+    ...entry('model', model),
     ...(aliases !== undefined && { aliases }),
     ...(model.providerTools !== undefined && { providerTools: model.providerTools }),
     ...(model.reasoning !== undefined && { reasoning: model.reasoning }),
@@ -32,8 +74,8 @@ function routeOf(agent: Manifest<'Agent'>, model: Model & { endpoint: string }, 
     ...(model.maxTokensPerRequest !== undefined && { maxTokensPerRequest: model.maxTokensPerRequest }),
     ...(model.tokensPerMinute !== undefined && { tokensPerMinute: model.tokensPerMinute }),
     ...(fallbacks.length > 0 && {
-      fallbacks: fallbacks.map((fallback) =>
-        endpointOf({ ...fallback, ...nameOf(fallback.name ?? model.name) }, secretsDir),
+      fallbacks: fallbacks.map((fallback, index) =>
+        entry(fallbackPlace(index), { ...fallback, ...nameOf(fallback.name ?? model.name) }),
       ),
     }),
     agent: keyOf(agent),
@@ -48,19 +90,8 @@ function nameOf(name: string | undefined): Pick<Endpoint, 'name'> {
   return name === undefined ? {} : { name }
 }
 
-function endpointOf(model: Endpoint, secretsDir: string): ModelEndpointEntry {
-  const {
-    adapter,
-    adapterMode,
-    apiVersion,
-    region,
-    project,
-    endpoint,
-    name,
-    apiKeySecretRef: secret,
-    jurisdiction,
-    requestsPerMinute,
-  } = model
+function endpointOf(model: Endpoint, apiKeyFile: string | null): ModelEndpointEntry {
+  const { adapter, adapterMode, apiVersion, region, project, endpoint, name, jurisdiction, requestsPerMinute } = model
   return {
     ...(adapter !== undefined && { provider: adapter }),
     ...(adapterMode !== undefined && { mode: adapterMode }),
@@ -69,7 +100,7 @@ function endpointOf(model: Endpoint, secretsDir: string): ModelEndpointEntry {
     ...(project !== undefined && { project }),
     upstream: baseURL(endpoint),
     ...(name !== undefined && { model: name }),
-    ...(secret !== undefined && { apiKeyFile: join(secretsDir, secret.name, secret.key) }),
+    ...(apiKeyFile !== null && { apiKeyFile }),
     ...(jurisdiction !== undefined && { jurisdiction }),
     ...(requestsPerMinute !== undefined && { requestsPerMinute }),
   }

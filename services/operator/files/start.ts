@@ -5,20 +5,14 @@ import type { Log } from '@plat/process'
 import { type Kind, type Manifest, type ResourceStore, writeWhole } from '@plat/resources'
 import { loadCedar } from '@plat/resources/cedar'
 import { decodeRendered, type PolicyFile, policyFileSchema } from '@plat/resources/rendered'
-import { renderAgents } from './agents.ts'
-import { renderCredentials } from './auth.ts'
-import { renderBudgets } from './budgets.ts'
-import type { Declared } from './declared.ts'
-import { renderModels } from './models.ts'
-import { renderPolicies } from './policies.ts'
+import { renderCredentials } from '../render/auth.ts'
+import type { Declared } from '../render/declared.ts'
+import { CONFIG_MAP_BYTES, hasCedar, type RenderedFile, renderEverything } from '../render/everything.ts'
+import type { KeyFileOf } from '../render/models.ts'
 import { type Referenced, readReferenced, writeCredentials } from './referenced.ts'
-import { renderSovereignty } from './sovereignty.ts'
-import { renderUpstreams } from './upstreams.ts'
 
 /** Pause after a failed look or write, in milliseconds. */
 const RETRY_MS = 1000
-/** Largest rendered file that a cluster can hold: a ConfigMap has at most so many bytes (document 3, "Limits"). */
-const CONFIG_MAP_BYTES = 1024 * 1024
 /** How often Secrets and ConfigMaps are looked at, in milliseconds. */
 const LOOK_EVERY_MS = 2000
 
@@ -128,32 +122,21 @@ async function renderOnce(options: RenderOptions, before: Rendered): Promise<Ren
     agents: await all(store, 'Agent'),
     servers,
     policies,
-    cedar: policies.some(({ spec }) => (spec.cedar ?? '') !== '') ? await loadCedar() : null,
+    cedar: hasCedar(policies) ? await loadCedar() : null,
     budgets: await all(store, 'BudgetPolicy'),
     sovereignty: await all(store, 'SovereigntyPolicy'),
     currency: options.currency,
     bundles: referenced.bundles,
   }
-  const policiesPath = join(outDir, 'policies.json')
-  const toolPolicies = renderPolicies(declared, await readPrevious(policiesPath))
-  const upstreams = renderUpstreams(declared)
-  const budgets = renderBudgets(declared)
-  const sovereignty = renderSovereignty(declared)
+  const keyFileOf: KeyFileOf = ({ namespace, secret }) => join(secretsDir, namespace, secret.name, secret.key)
+  const rendered = renderEverything(declared, keyFileOf, await readPrevious(join(outDir, 'policies.json')))
   const credentials = renderCredentials(servers, referenced.secrets)
-  const outgrown: string[] = []
-  const write = async (name: string, file: object) => {
-    const bytes = await writeChanged(join(outDir, name), file, log)
-    if (bytes > CONFIG_MAP_BYTES) outgrown.push(`${name} has ${bytes} bytes: a ConfigMap holds ${CONFIG_MAP_BYTES}`)
-  }
-  // Rules and credentials first: a server is not found before the rules for it are there, and what it is shown.
-  await write('sovereignty.json', sovereignty.file)
   await writeCredentials(credentialsDir, credentials.files)
-  await write('policies.json', toolPolicies.file)
-  await write('budgets.json', budgets.file)
-  await write('upstreams.json', upstreams.file)
-  await write('models.json', renderModels(declared, secretsDir).file)
-  await write('agents.json', renderAgents(declared).file)
-  const refused = [toolPolicies, upstreams, budgets, sovereignty, credentials].flatMap((rendered) => rendered.refused)
+  for (const file of rendered.files) await writeChanged(outDir, file, log)
+  const outgrown = rendered.files
+    .filter(({ bytes }) => bytes > CONFIG_MAP_BYTES)
+    .map(({ name, bytes }) => `${name} has ${bytes} bytes: a ConfigMap holds ${CONFIG_MAP_BYTES}`)
+  const refused = [...rendered.refused, ...credentials.refused]
   for (const line of refused) if (!before.refused.includes(line)) log.error({ refused: line }, 'resource refused')
   for (const line of outgrown)
     if (!before.outgrown.includes(line)) log.warn({ outgrown: line }, 'too large for a cluster')
@@ -175,14 +158,11 @@ async function readPrevious(path: string): Promise<PolicyFile | null> {
   return decoded?.ok === true ? decoded.file : null
 }
 
-/** Answers the bytes of the file. */
-async function writeChanged(path: string, file: object, log: Log): Promise<number> {
-  const text = `${JSON.stringify(file, null, 2)}\n`
-  const before = await readOrNull(path)
-  if (before?.toString('utf8') === text) return before.length
+async function writeChanged(dir: string, { name, text }: RenderedFile, log: Log): Promise<void> {
+  const path = join(dir, name)
+  if ((await readOrNull(path))?.toString('utf8') === text) return
   await writeWhole(path, text)
   log.info({ path }, 'rendered')
-  return Buffer.byteLength(text)
 }
 
 async function readOrNull(path: string): Promise<Buffer | null> {

@@ -2,8 +2,8 @@ import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readText } from '@plat/config'
 import { type Manifest, writeWhole } from '@plat/resources'
-import { bundleOf, credentialFiles } from './auth.ts'
-import { serverFaults } from './unbuilt.ts'
+import { bundleOf, credentialFiles } from '../render/auth.ts'
+import { serverFaults } from '../render/unbuilt.ts'
 
 /** Largest key of a Secret or ConfigMap, in bytes; a cluster allows 1 MiB for all keys together. */
 const MAX_VALUE_BYTES = 1024 * 1024
