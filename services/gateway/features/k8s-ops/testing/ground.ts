@@ -97,12 +97,12 @@ export async function clusterGround(t: TestContext, setup: ClusterSetup = {}): P
   }
   const cluster = tls === undefined ? createServer(listener) : createTlsServer(tls, listener)
   t.after(() => closed(cluster))
-  const url = `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${await listening(cluster)}`
+  const url = `${tls === undefined ? 'http' : 'https'}://localhost:${await listening(cluster)}`
   const [tokenFile, caFile] = [join(dir, 'token'), join(dir, 'ca.pem')]
   await writeFile(tokenFile, 'the-token\n')
   if (tls !== undefined) await writeFile(caFile, tls.ca)
   const own = { enabled: true, apiServer: url, tokenFile, ...(tls !== undefined && { caFile }), ...setup.config }
-  const dialer = createDialer({ clock, log: silentLog })
+  const dialer = createDialer({ clock, log: silentLog, lookup: async () => [{ address: '127.0.0.1', family: 4 }] })
   t.after(() => dialer.close())
   const server = await createK8sOps({ config: k8sConfig(own), env: {}, dialer, clock })
   if (server === null) assert.fail('k8sOps is not enabled')

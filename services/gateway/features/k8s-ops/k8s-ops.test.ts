@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { systemClock } from '@plat/core'
+import fc from 'fast-check'
+import { createK8sOps } from './index.ts'
+import { newest } from './read/logs-tool.ts'
+import { k8sConfig, problemsOf } from './testing/ground.ts'
+
+const nobody = { fetchBytes: () => assert.fail('nothing is asked') }
+
+test('the limits of k8sOps are those of the contract, and nothing beyond them is taken', () => {
+  // Shows D3.limit.clusterOps.
+  const { maxLogLines, maxLogBytes, maxListItems, timeoutSeconds, writes } = k8sConfig({})
+  assert.deepEqual([maxLogLines, maxLogBytes, maxListItems, timeoutSeconds], [200, 64 * 1024, 200, 10])
+  assert.deepEqual([writes.mode, writes.approval, writes.maxReplicas], ['proposal', 'required', 50])
+  assert.deepEqual(problemsOf({ maxLogLines: 5000, maxLogBytes: 1024 * 1024, maxListItems: 1000 }), [])
+  for (const [key, most] of [
+    ['maxLogLines', 5000],
+    ['maxLogBytes', 1024 * 1024],
+    ['maxListItems', 1000],
+  ] as const) {
+    assert.match(problemsOf({ [key]: most + 1 }).join(), new RegExp(`^k8sOps.${key}: must be .*${most}`))
+  }
+})
+
+test('names that no namespace and no service account can have are refused with their place', () => {
+  assert.match(problemsOf({ namespaces: ['shop', 'shop-*'] }).join(), /^k8sOps\.namespaces\[1\]: .*no globs/)
+  assert.match(problemsOf({ writes: { namespaces: ['a/b'] } }).join(), /^k8sOps\.writes\.namespaces\[0\]/)
+  const unread = problemsOf({ namespaces: ['shop'], writes: { namespaces: ['bank'] } })
+  assert.match(unread.join(), /^k8sOps\.writes\.namespaces\[0\]: must stand in k8sOps\.namespaces too/)
+  for (const serviceAccount of ['reader', 'ops/reader/x', 'ops/', 'system:masters/x'])
+    assert.match(problemsOf({ serviceAccount }).join(), /^k8sOps\.serviceAccount/, serviceAccount)
+})
+
+test('everything that a tool answers has the labels of taintLabels, and lists of tools have none', async () => {
+  // Shows D3.k8sOps.taintLabels.
+  const api = { enabled: true, apiServer: 'http://127.0.0.1:9', tokenFile: '/t' }
+  const made = async (own: object) =>
+    createK8sOps({ config: k8sConfig({ ...api, ...own }), env: {}, dialer: nobody, clock: systemClock })
+  const usual = await made({})
+  assert.deepEqual(usual?.labels('k8s_get').taints, ['untrusted-input'])
+  assert.deepEqual(usual?.labels(null).taints, [])
+  assert.deepEqual((await made({ taintLabels: ['cluster'] }))?.labels('k8s_logs').taints, ['cluster'])
+  assert.equal(await made({ enabled: false }), null)
+})
+
+test('without an address the API server is that of the pod, and outside of one the start fails with the key', async () => {
+  const config = k8sConfig({ enabled: true })
+  const start = (env: NodeJS.ProcessEnv) => createK8sOps({ config, env, dialer: nobody, clock: systemClock })
+  await assert.rejects(start({}), /^Error: k8sOps\.apiServer is empty, and this is no pod/)
+  assert.notEqual(await start({ KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '6443' }), null)
+  const missing = k8sConfig({ enabled: true, apiServer: 'https://127.0.0.1:9', caFile: '/no/such/ca.pem' })
+  await assert.rejects(
+    createK8sOps({ config: missing, env: {}, dialer: nobody, clock: systemClock }),
+    /^Error: k8sOps\.caFile cannot be read/,
+  )
+})
+
+const logs = fc.array(fc.constantFrom('a', 'ü', '😀', '\n', 'a line\n')).map((parts) => parts.join(''))
+
+test('of a log no more than both limits is answered, and always its end', () => {
+  fc.assert(
+    fc.property(logs, fc.integer({ min: 1, max: 5 }), fc.integer({ min: 4, max: 40 }), (log, lines, size) => {
+      const bytes = Buffer.from(log)
+      const { text, isCut } = newest(bytes, lines, size)
+      assert.ok(Buffer.byteLength(text) <= size && text.split('\n').length <= lines)
+      assert.ok(log.endsWith(text) || log.endsWith(`${text}\n`))
+      assert.equal(isCut, text.length + (log.endsWith('\n') ? 1 : 0) < log.length)
+    }),
+  )
+})
