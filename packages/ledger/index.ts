@@ -2,9 +2,19 @@ export { type Capture, capturePath, openCapture, sealCapture } from './capture/c
 export type { Damage } from './chain.ts'
 export { holdsOf, settledOf } from './holds.ts'
 export { type LedgerMoment, ledgerPage, newestFirst } from './page.ts'
+export {
+  anchorRecord,
+  isLogAnchor,
+  isLogProof,
+  type LogPromise,
+  type LogProof,
+  logFault,
+  readAnchor,
+} from './proof/anchor.ts'
 export { type CheckpointBody, type CheckpointKeys, signCheckpoint } from './proof/checkpoint.ts'
 export { TreeKeeper } from './proof/keeper.ts'
-export { checkpointsPath, lastCheckpoint, refuseRolledBack } from './proof/kept.ts'
+export { checkpointsPath, type KeptCheckpoint, lastCheckpoint, refuseRolledBack } from './proof/kept.ts'
+export { isSignedBy, type Note, readNote } from './proof/note.ts'
 export { type NoReceipt, type Receipt, receiptBeside, receiptFromLedger, verifyReceipt } from './proof/receipt.ts'
 export { leafHash, MerkleTree } from './proof/tree.ts'
 export { LedgerReader, type ReadLine } from './reader.ts'

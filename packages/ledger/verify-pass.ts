@@ -1,8 +1,10 @@
 import { isUtf8 } from 'node:buffer'
 import { canonicalJson } from '@plat/core'
+import type { PublicKey } from '@plat/keys'
 import { isObject } from '@plat/tokens'
 import { Chain, type Damage, type Followed, type Wrong } from './chain.ts'
 import type { Head, RawLine } from './format.ts'
+import { type Anchor, isLogAnchor, logFault, readAnchor } from './proof/anchor.ts'
 import { type Checkpoint, readCheckpointRecord } from './proof/checkpoint.ts'
 import { leafHash, MerkleTree } from './proof/tree.ts'
 import { judgeCheckpoint, type Trust } from './proof/trust.ts'
@@ -22,6 +24,13 @@ export interface Finding {
   /** The last good record. */
   readonly head: Head | null
   readonly checkpoints: { readonly found: number; readonly signed: number }
+  /** Checkpoints that stand in a transparency log, and those of them of which the log's given key says so. */
+  readonly anchors: {
+    readonly found: number
+    readonly signed: number
+    /** The last record that the latest of them covers, and the log; null without one. */
+    readonly last: { readonly upTo: number; readonly url: string } | null
+  }
   /** Records that no signature covers; null when no key was given. */
   readonly unproven: number | null
   /** Where the first trouble is; null when there is none, or when it is what is missing at the end. */
@@ -39,13 +48,25 @@ export interface Claim {
   readonly checkpoint: Pick<Checkpoint, 'ledgerId' | 'size' | 'head' | 'root'>
   readonly seq: number | null
   readonly signed: boolean
+  /** It stands in an anchor, which proves nothing of the ledger by itself. */
+  readonly isAnchor?: true
+}
+
+/** What a pass judges by. */
+export interface PassParts {
+  /** Null: nothing was given to judge checkpoints by. */
+  readonly trust: Trust | null
+  /** Keys of transparency logs; null: nothing was given to judge their answers by. */
+  readonly logKeys: readonly PublicKey[] | null
+  readonly kept: readonly Claim[]
+  readonly strict: boolean
 }
 
 /** What one verification knows. */
 export class Pass {
   readonly chain = new Chain(null)
-  /** Null: nothing was given to judge checkpoints by. */
   readonly trust: Trust | null
+  readonly #logKeys: readonly PublicKey[] | null
   /** Records that the largest of the kept checkpoints covers; 0 without one. */
   readonly keptSize: number
   readonly strict: boolean
@@ -56,21 +77,29 @@ export class Pass {
   readonly #faults = new Map<number, string>()
   #found = 0
   #signed = 0
+  readonly #anchors = { found: 0, signed: 0 }
+  #lastAnchor: Finding['anchors']['last'] = null
   #provenUpTo = -1
   #lastCheckpoint = -1
   ledgerId: string | null = null
   bytes = 0
 
-  constructor(trust: Trust | null, kept: readonly Claim[], strict: boolean) {
+  constructor({ trust, logKeys, kept, strict }: PassParts) {
     this.trust = trust
+    this.#logKeys = logKeys
     this.keptSize = Math.max(0, ...kept.map(({ checkpoint }) => checkpoint.size))
     this.strict = strict
     this.tree = strict || kept.some(({ checkpoint }) => checkpoint.head === null) ? new MerkleTree() : null
     for (const claim of kept) this.#add(claim)
   }
 
-  /** Takes a checkpoint record of the first pass. */
+  /** Takes a record of the first pass that may be a checkpoint or an anchor. */
   collect(seq: number, rec: Readonly<Record<string, unknown>>): void {
+    if (rec.kind === 'checkpoint') this.#collectCheckpoint(seq, rec)
+    else if (isLogAnchor(rec)) this.#collectAnchor(seq, rec)
+  }
+
+  #collectCheckpoint(seq: number, rec: Readonly<Record<string, unknown>>): void {
     if (++this.#found > MAX_CHECKPOINTS) throw new VerifyUsage(`more than ${MAX_CHECKPOINTS} checkpoints`)
     const checkpoint = readCheckpointRecord(rec)
     if (typeof checkpoint === 'string') {
@@ -83,6 +112,24 @@ export class Pass {
       if (typeof signed === 'string') this.#faults.set(seq, signed)
       else this.#add({ checkpoint: { ledgerId, size, head, root }, seq, signed })
     }
+  }
+
+  #collectAnchor(seq: number, rec: Readonly<Record<string, unknown>>): void {
+    this.#anchors.found++
+    const anchor = readAnchor(rec)
+    const fault = typeof anchor === 'string' ? anchor : this.#anchorFault(anchor)
+    if (fault !== null) this.#faults.set(seq, fault)
+    if (typeof anchor === 'string' || fault !== null) return
+    const { covers, url } = anchor
+    if (this.#logKeys !== null) this.#anchors.signed++
+    this.#lastAnchor = { upTo: covers.size - 1, url }
+    this.#add({ checkpoint: covers, seq, signed: false, isAnchor: true })
+  }
+
+  #anchorFault(anchor: Anchor): string | null {
+    const signed = this.trust === null ? true : judgeCheckpoint(anchor.covers, this.trust)
+    if (typeof signed === 'string') return signed
+    return this.#logKeys === null ? null : logFault(anchor, this.#logKeys)
   }
 
   #add(claim: Claim): void {
@@ -109,8 +156,9 @@ export class Pass {
   }
 
   #ask(claims: readonly Claim[], line: RawLine): Wrong | null {
-    for (const { checkpoint, seq, signed } of claims) {
-      const source = seq === null ? 'the kept checkpoint' : `the checkpoint in record ${seq}`
+    for (const { checkpoint, seq, signed, isAnchor } of claims) {
+      const what = isAnchor === true ? 'anchor' : 'checkpoint'
+      const source = seq === null ? 'the kept checkpoint' : `the ${what} in record ${seq}`
       const { head, root, ledgerId } = checkpoint
       if (ledgerId !== this.ledgerId) return { kind: 'forked', what: `${source} is of another ledger, ${ledgerId}` }
       const same = (head === null || head === line.hash) && (this.tree === null || root === this.tree.root())
@@ -189,6 +237,7 @@ export class Pass {
       bytes: this.bytes,
       head: this.chain.head,
       checkpoints: { found: this.#found, signed: this.#signed },
+      anchors: { ...this.#anchors, last: this.#lastAnchor },
       unproven: this.#unproven(),
       place,
     }

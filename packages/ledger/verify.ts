@@ -1,7 +1,7 @@
 import { createSecretKey, type KeyObject } from 'node:crypto'
 import { open, readFile, stat } from 'node:fs/promises'
 import { reasonOf } from '@plat/core'
-import { readPublicKeys } from '@plat/keys'
+import { type PublicKey, readPublicKeys } from '@plat/keys'
 import { isObject } from '@plat/tokens'
 import { type Followed, followChain } from './chain.ts'
 import { type Head, type RawLine, readRawLine } from './format.ts'
@@ -17,13 +17,16 @@ export interface VerifyOptions {
   readonly hmacKey?: KeyObject | null
   /** A file of checkpoints kept elsewhere: what they cover must still be there. */
   readonly checkpoint?: string
+  /** PEM, JWK or JWK set of public keys of the transparency log that checkpoints are anchored in. */
+  readonly logKey?: string
   /** Parses every line, and checks canonical form and the tree as well. */
   readonly strict?: boolean
   /** Called now and then with the bytes read and the bytes to read. */
   onProgress?(done: number, total: number): void
 }
 
-const CHECKPOINT_MARK = Buffer.from('"kind":"checkpoint"')
+/** What a line holds that may be a checkpoint or an anchor. */
+const MARKS = ['checkpoint', 'anchor'].map((kind) => Buffer.from(`"kind":"${kind}"`))
 
 /**
  * Verifies a ledger: one file, or rotated files in order, of which each begins with the last line of the one before.
@@ -34,8 +37,9 @@ export async function verifyLedger(path: string | readonly string[], options: Ve
   const paths = typeof path === 'string' ? [path] : path
   const trust = await readTrust(options)
   const kept = options.checkpoint === undefined ? [] : await readKept(options.checkpoint, trust)
+  const logKeys = options.logKey === undefined ? null : await readKeys(options.logKey)
   const progress = await progressOver(paths, options)
-  const pass = new Pass(trust, kept, options.strict === true)
+  const pass = new Pass({ trust, logKeys, kept, strict: options.strict === true })
   for (const one of paths) await collect(one, pass)
   for (const one of paths) {
     const followed = await follow(one, pass, progress)
@@ -46,7 +50,7 @@ export async function verifyLedger(path: string | readonly string[], options: Ve
   return pass.finish()
 }
 
-/** First pass: finds the checkpoints' records by their mark, whatever else is wrong with the file. */
+/** First pass: finds the records of checkpoints and anchors by their mark, whatever else is wrong with the file. */
 async function collect(path: string, pass: Pass): Promise<void> {
   await withFile(path, (read) =>
     scanLines(
@@ -54,7 +58,7 @@ async function collect(path: string, pass: Pass): Promise<void> {
       {
         onLine(buffer, start, end) {
           const line = buffer.subarray(start, end)
-          if (!line.includes(CHECKPOINT_MARK)) return true
+          if (!MARKS.some((mark) => line.includes(mark))) return true
           const value = parsed(line)
           if (isObject(value) && isObject(value.rec) && typeof value.seq === 'number')
             pass.collect(value.seq, value.rec)
@@ -116,8 +120,12 @@ export async function readTrust({
   hmacKey = null,
 }: Pick<VerifyOptions, 'key' | 'hmacKey'>): Promise<Trust | null> {
   if (key === undefined) return hmacKey === null ? null : { keys: [], hmacKey }
+  return { keys: await readKeys(key), hmacKey }
+}
+
+async function readKeys(path: string): Promise<readonly PublicKey[]> {
   try {
-    return { keys: readPublicKeys(await readText(key), key), hmacKey }
+    return readPublicKeys(await readText(path), path)
   } catch (error) {
     throw new VerifyUsage(reasonOf(error))
   }

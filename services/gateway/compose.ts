@@ -88,6 +88,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
         mayApprove: (person, namespace) => may(principalOf(person, config.adminAuth), 'approver', namespace),
       })
     },
+        features.anchors.routes,
     pins: () => pins.reports(),
     close: () => started.disposeAsync(),
   }

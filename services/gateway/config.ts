@@ -20,7 +20,7 @@ import {
   approvalQuorumBlock,
   approvalsBlock,
 } from './features/approvals/config.ts'
-import { auditBlock, transparencyLogBlock } from './features/audit/config.ts'
+import { auditBlock } from './features/audit/config.ts'
 import { auditCollectorBlock } from './features/audit-collector/config.ts'
 import { auditSinksBlock } from './features/audit-sinks/config.ts'
 import { budgetsBlock } from './features/budgets/config.ts'
@@ -48,6 +48,7 @@ import { type TokenVaultConfig, tokenVaultBlock } from './features/token-vault/c
 import { type TxnTokensConfig, txnTokensBlock } from './features/txn-tokens/config.ts'
 import { webBlock } from './features/web/config.ts'
 import type { WebConfig } from './features/web/index.ts'
+import { transparencyLogBlock } from './features/transparency/config.ts'
 import { unbuiltBlocks } from './unbuilt.ts'
 
 /** The tables of gateway.json (document 3), in the order of the reference. */
@@ -119,6 +120,7 @@ export type GatewayConfig = Readonly<
       captureArgs: Readonly<Static<typeof captureArgsBlock.schema>>
       approvalPreview: Readonly<Static<typeof approvalPreviewBlock.schema>>
       approvalQuorum: ApprovalQuorumConfig
+      transparencyLog: Readonly<Static<typeof transparencyLogBlock.schema>>
       ciba: CibaConfig
       adminAuth: Readonly<Static<typeof adminBlock.schema> & { oidc: Static<typeof adminOidcBlock.schema> }>
       modelRouting: Readonly<Static<typeof modelRoutingBlock.schema>>

@@ -19,6 +19,7 @@ import type { TaintParts } from './features/taint/index.ts'
 import type { WebParts } from './features/web/index.ts'
 import type { GatewayMetrics } from './metrics.ts'
 import type { RunnerMetrics } from './pipeline/index.ts'
+import type { AnchorMetrics } from './features/transparency/index.ts'
 import type { FailoverMetrics } from './planes/model/index.ts'
 
 /** What the runner counts, as rows of the metric table. */
@@ -151,6 +152,22 @@ export function webMetrics(metrics: GatewayMetrics): WebParts['counted'] {
 /** What the policies count. */
 export function policyMetrics(metrics: GatewayMetrics): PolicyMetrics {
   return {
+/** What anchors in the transparency log count. */
+export function anchorMetrics(metrics: GatewayMetrics): AnchorMetrics {
+  const seq = metrics.gauge('plat_gateway_audit_anchor_seq')
+  const last = metrics.gauge('plat_gateway_audit_anchor_last_success_timestamp_seconds')
+  const made = metrics.counter('plat_gateway_audit_anchors_total')
+  const errors = metrics.counter('plat_gateway_audit_anchor_errors_total')
+  return {
+    anchored(upTo, seconds) {
+      seq.set({}, upTo)
+      last.set({}, seconds)
+    },
+    made: () => made.inc({}),
+    failed: () => errors.inc({}),
+  }
+}
+
     loaded(count, generation) {
       metrics.gauge('plat_gateway_policies_loaded').set({}, count)
       metrics.gauge('plat_gateway_policy_revision').set({}, generation)

@@ -31,6 +31,7 @@ const cost = { area: 'Cost', feature: '' }
 const models = { area: 'Models', feature: '' }
 const agents = { area: 'A2A and sandbox tools', feature: 'a2a' }
 const audit = { area: 'Audit', feature: '' }
+const anchors = { area: 'Transparency log', feature: 'transparencyLog' }
 const sinks = { area: 'Audit', feature: 'auditSinks' }
 const forward = { area: 'Offline edge', feature: 'offline' }
 const collector = { area: 'Collector', feature: 'auditCollector' }
@@ -389,6 +390,34 @@ export const gatewayMetricRows = [
   },
   {
     ...audit,
+  {
+    ...anchors,
+    name: 'plat_gateway_audit_anchor_seq',
+    type: 'gauge',
+    labels: {},
+    help: 'The last record that a checkpoint in the transparency log covers',
+  },
+  {
+    ...anchors,
+    name: 'plat_gateway_audit_anchors_total',
+    type: 'counter',
+    labels: {},
+    help: 'Checkpoints put into the transparency log',
+  },
+  {
+    ...anchors,
+    name: 'plat_gateway_audit_anchor_errors_total',
+    type: 'counter',
+    labels: {},
+    help: 'Checkpoints that could not be put into the transparency log',
+  },
+  {
+    ...anchors,
+    name: 'plat_gateway_audit_anchor_last_success_timestamp_seconds',
+    type: 'gauge',
+    labels: {},
+    help: 'When a checkpoint was last put into the transparency log',
+  },
     name: 'plat_gateway_audit_committed_records_total',
     type: 'counter',
     labels: {},

@@ -25,6 +25,7 @@ export function addAudit(plat: Command): void {
     .addOption(dir())
     .option('--key <file>', KEY)
     .option('--checkpoint <file>', 'checkpoints kept elsewhere, which the ledger must still contain')
+    .option('--log-key <file>', 'public keys of the transparency log that checkpoints are anchored in')
     .option('--strict', 'also parse every record, check its canonical form and build the tree')
     .addOption(format())
     .action(async (path: string | undefined, options) => {

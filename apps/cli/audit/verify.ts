@@ -8,6 +8,8 @@ export interface AuditVerifyOptions {
   readonly key?: string
   /** A checkpoint that was kept elsewhere. */
   readonly checkpoint?: string
+  /** Public keys of the transparency log: PEM, JWK or JWK set. */
+  readonly logKey?: string
   readonly strict?: boolean
   readonly output: Format
 }
@@ -47,10 +49,14 @@ export async function auditVerify(
   output: Output,
   { screen = process.stderr, env = process.env }: VerifyAround = {},
 ): Promise<number> {
-  const { path, key, checkpoint, strict = false } = options
+  const { path, key, checkpoint, logKey, strict = false } = options
   const bar = progressBar(screen)
   try {
-    const files = { ...(key === undefined ? {} : { key }), ...(checkpoint === undefined ? {} : { checkpoint }) }
+    const files = {
+      ...(key !== undefined && { key }),
+      ...(checkpoint !== undefined && { checkpoint }),
+      ...(logKey !== undefined && { logKey }),
+    }
     const hmacKey = hmacKeyOf(readSecret(env, 'PLAT_AUDIT_HMAC_KEY'))
     const found = await verifyLedger(path, { ...files, hmacKey, strict, onProgress: bar.show })
     bar.clear()
@@ -65,19 +71,20 @@ export async function auditVerify(
 }
 
 function print(found: Finding, format: Format, output: Output): void {
-  const { verdict, exitCode, message, ledgerId, records, bytes, head, checkpoints, unproven, place } = found
+  const { verdict, exitCode, message, ledgerId, records, bytes, head, checkpoints, anchors, unproven, place } = found
   if (format === 'table') {
     output.out(message)
     const signed =
       checkpoints.found > 0 ? `, ${checkpoints.found} checkpoints, ${checkpoints.signed} with a verified signature` : ''
     output.out(`ledger ${ledgerId ?? 'unknown'}: ${records} good records, ${bytes} bytes${signed}`)
+    if (anchors.last !== null) output.out(anchorsText(anchors))
     if (ADVICE[verdict] !== '') output.out(ADVICE[verdict])
     return
   }
   if (format === 'json') {
     output.out(
       JSON.stringify(
-        { verdict, exitCode, message, ledgerId, records, bytes, head, checkpoints, unproven, place },
+        { verdict, exitCode, message, ledgerId, records, bytes, head, checkpoints, anchors, unproven, place },
         null,
         2,
       ),
@@ -99,6 +106,11 @@ function print(found: Finding, format: Format, output: Output): void {
     format,
     place === null ? flat : { ...flat, line: place.line, offset: place.offset, what: place.what },
   )
+}
+
+function anchorsText({ found, signed, last }: Finding['anchors']): string {
+  const judged = signed === found ? ', as its key says' : '; --log-key checks its signature'
+  return `${found} anchors in ${last?.url}, the last over records up to ${last?.upTo}${judged}`
 }
 
 /** Draws nothing unless a person looks on and the ledger is long. */

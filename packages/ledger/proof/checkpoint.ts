@@ -119,18 +119,20 @@ export function readCheckpointText(text: string): Checkpoint | string {
     return isObject(rec) ? readCheckpointRecord(rec) : 'it is not a checkpoint record'
   }
   const note = readNote(`${trimmed}\n`)
-  const nothing = { jws: null, pq: null, hmac: null, note: null }
-  if (note !== null) {
-    if (!note.origin.startsWith(ORIGIN)) return `the note's origin is not ${ORIGIN}<ledgerId>`
-    const ledgerId = note.origin.slice(ORIGIN.length)
-    return { ...nothing, ledgerId, size: note.size, head: null, root: note.root, note }
-  }
+  if (note !== null) return checkpointOfNote(note)
   const statement = readStatement(trimmed)
   if (statement === null || statement === 'malformed') {
     return 'it is neither a checkpoint record, nor a compact JWS, nor a signed note'
   }
   const { jws, body } = statement
-  return { ...nothing, ...body, [memberOf(jws.header.alg)]: jws }
+  return { jws: null, pq: null, hmac: null, note: null, ...body, [memberOf(jws.header.alg)]: jws }
+}
+
+/** The checkpoint that a signed note is; a text says why it is none of a ledger. */
+export function checkpointOfNote(note: Note): Checkpoint | string {
+  const { origin, size, root } = note
+  if (!origin.startsWith(ORIGIN)) return `the note's origin is not ${ORIGIN}<ledgerId>`
+  return { ledgerId: origin.slice(ORIGIN.length), size, head: null, root, jws: null, pq: null, hmac: null, note }
 }
 
 function memberOf(alg: string): 'jws' | 'pq' | 'hmac' {

@@ -46,17 +46,23 @@ export function readNote(note: string): Note | null {
   return { text, origin, size: Number(size), root: Buffer.from(root, 'base64').toString('hex'), signatures }
 }
 
-/** Does one of the note's signatures verify under one of the keys, in the origin's name? */
-export function isSignedBy(note: Note, keys: readonly PublicKey[]): boolean {
+/** Does one of the note's signatures verify under one of the keys, in a name that is right? By default: in the origin's. */
+export function isSignedBy(
+  note: Note,
+  keys: readonly PublicKey[],
+  isName: (name: string) => boolean = (name) => name === note.origin,
+): boolean {
   const text = Buffer.from(note.text)
-  return keys.some((key) => {
-    const id = keyId(note.origin, key)
-    return note.signatures.some(({ name, keyId, signature }) => {
-      if (name !== note.origin || !keyId.equals(id)) return false
-      const raw = key.algorithm.name === 'ES256' ? rawOf(signature) : signature
-      return raw !== null && key.algorithm.verify(text, key.key, raw)
-    })
-  })
+  return note.signatures.some(
+    ({ name, keyId: id, signature }) =>
+      isName(name) && keys.some((key) => id.equals(keyId(name, key)) && verifiesNote(key, text, signature)),
+  )
+}
+
+/** Whether `key` made this signature over `text`, which is written as notes write signatures. */
+export function verifiesNote(key: PublicKey, text: Uint8Array, signature: Buffer): boolean {
+  const raw = key.algorithm.name === 'ES256' ? rawOf(signature) : signature
+  return raw !== null && key.algorithm.verify(text, key.key, raw)
 }
 
 function readSignature(line: string): Note['signatures'][number] | null {

@@ -101,10 +101,12 @@ export function encodeRecord(rec: Rec, stamp: Stamp): string {
   return checkedSize(text.includes(LONE_SURROGATE) ? generalText(rec, stamp) : text)
 }
 
-/** Signatures of a checkpoint may be longer than any string of a caller, and half of one proves nothing. */
+/** Members that records of these kinds bring hold signatures, which may be longer than any string of a caller: half of one proves nothing. */
+const WHOLE: ReadonlySet<string> = new Set<Rec['kind']>(['checkpoint', 'anchor'])
+
 function generalText(rec: Rec, stamp: Stamp): string {
   const whole = { ...rec, ...stamp }
-  return rec.kind === 'checkpoint' ? canonicalJson(whole) : objectText(whole, '', 0)
+  return WHOLE.has(rec.kind) ? canonicalJson(whole) : objectText(whole, '', 0)
 }
 
 /**

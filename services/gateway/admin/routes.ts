@@ -68,6 +68,12 @@ export const adminRoutes = {
   },
   'GET /v1/audit/checkpoints': { needs: 'auditor', within: 'namespace', does: 'Signed checkpoints, the newest first.' },
   'GET /v1/audit/jwks': { needs: 'nobody', within: 'cluster', does: 'The public keys of checkpoints.' },
+  'POST /v1/audit/anchors': {
+    needs: 'auditor',
+    within: 'cluster',
+    does: 'Puts a checkpoint over all records into the transparency log.',
+    ownRecord: true,
+  },
   'POST /v1/audit/segments': {
     needs: 'audit-forwarder',
     within: 'cluster',

@@ -1,5 +1,6 @@
 import {
   agentMetrics,
+  anchorMetrics,
   authMetrics,
   budgetMetrics,
   bundleMetrics,
@@ -38,6 +39,7 @@ import { createServers } from '../features/servers/index.ts'
 import { createSessions } from '../features/sessions/index.ts'
 import { createTaint } from '../features/taint/index.ts'
 import { createTokenVault } from '../features/token-vault/index.ts'
+import { createTransparency } from '../features/transparency/index.ts'
 import { createTxnTokens } from '../features/txn-tokens/index.ts'
 import { namedInCall } from '../planes/a2a/index.ts'
 import type { AskingPlane } from '../planes/mcp/index.ts'
@@ -96,9 +98,11 @@ async function startCarriers(shared: Shared, { ledgers }: Callers) {
   const collector = keep(await createAuditCollector({ ...shared, ledgers, signer, metrics: collectorMetrics(metrics) }))
   const problemsOf = problemsOfBundle(config)
   const bundles = keep(
+  const { checkpoints } = audit
+  const anchors = keep(await createTransparency({ ...shared, ledgers, checkpoints, metrics: anchorMetrics(metrics) }))
     await createConfigBundle({ ...shared, problemsOf, ledger: ledgers.of(''), metrics: bundleMetrics(metrics) }),
   )
-  return { offline, collector, bundles }
+  return { offline, collector, anchors, bundles }
 }
 
 /** What can be called, and what it is shown. */

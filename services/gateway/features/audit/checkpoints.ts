@@ -60,13 +60,19 @@ export class Checkpoints {
     if (seq - this.#tried >= this.#options.everyRecords) this.#start()
   }
 
+  /** Signs what is not covered yet, as far as that can be done. */
+  async now(): Promise<void> {
+    // One that runs may have begun before the last record.
+    await this.#running
+    await this.#options.ledger.flush()
+    await this.#start()
+  }
+
   /** Signs what is not covered yet, and stops. */
   async close(): Promise<void> {
     this.#stopTimer()
     this.#closed = true
-    await this.#running
-    await this.#options.ledger.flush()
-    await this.#start()
+    await this.now()
     await this.#tree.close()
   }
 

@@ -1,4 +1,4 @@
-import { type ConfigBlock, key, type Rule, requires, requiresTop } from '@plat/config'
+import { type ConfigBlock, key, type Rule, requires } from '@plat/config'
 import { reasonOf } from '@plat/core'
 import { keyFilePath } from '@plat/keys'
 import Type from 'typebox'
@@ -52,24 +52,5 @@ export const auditBlock = {
       'with auditCheckpointPQKey',
     ),
     keysOpen,
-  ],
-} satisfies ConfigBlock
-
-/** `transparencyLog` (document 3): anchors of ledger heads. */
-export const transparencyLogBlock = {
-  path: 'transparencyLog',
-  feature: 'audit',
-  built: false,
-  schema: Type.Object({
-    enabled: Type.Boolean({ default: false, description: 'Needs `url` and `auditCheckpointKey`.' }),
-    url: Type.String({ default: '', format: 'http-url', description: 'Base URL of the log.' }),
-    api: Type.Enum(['v1', 'v2'], { default: 'v1', description: 'Protocol of the log.' }),
-    intervalSeconds: Type.Integer({ default: 0, minimum: 0, description: '0 means on demand.' }),
-    publicKeyFiles: Type.Array(Type.String(), { default: [], description: 'Public keys of the log.' }),
-    timeoutSeconds: Type.Integer({ default: 30, minimum: 1, description: 'Per request to the log.' }),
-  }),
-  rules: [
-    requires('transparencyLog', ['url'], ({ enabled }) => enabled === true, 'with transparencyLog.enabled'),
-    requiresTop('auditCheckpointKey', ({ enabled }) => enabled === true, 'with transparencyLog.enabled'),
   ],
 } satisfies ConfigBlock

@@ -1,10 +1,12 @@
 import { hostname } from 'node:os'
 import type { Clock, Ids } from '@plat/core'
-import type { Signer } from '@plat/keys'
+import type { PublicKey, Signer } from '@plat/keys'
 import {
   type FileLedger,
+  type KeptCheckpoint,
   type LedgerMeter,
   type Ledgers,
+  lastCheckpoint,
   ledgerPage,
   openLedger,
   type Rec,
@@ -19,7 +21,7 @@ import { type Keyring, type KeyringOptions, openKeyring } from './keyring.ts'
 import { RecentRecords } from './recent.ts'
 import { createAuditRoutes } from './routes.ts'
 
-export { auditBlock, transparencyLogBlock } from './config.ts'
+export { auditBlock } from './config.ts'
 
 export interface AuditOptions {
   readonly config: KeyringOptions['config'] & {
@@ -45,6 +47,8 @@ export interface Audit {
   placed(): { readonly seq: number; readonly hash: string }
   /** The key of `auditCheckpointKey` as it is now. Rejects without one. */
   signer(): Promise<Signer>
+  /** Checkpoints and their anchors. */
+  readonly checkpoints: CheckpointsView
   /** Records of features that may have died over them, as the ledger held them at start; answered once. */
   recent(): readonly Rec[]
   /** Is told each time that the ledger cannot be written. */
@@ -53,6 +57,18 @@ export interface Audit {
   readonly routes: AdminRoutes
   /** Signs and commits what waits and gives the lock back. */
   close(): Promise<void>
+}
+
+/** What others may know of checkpoints. */
+export interface CheckpointsView {
+  /** The key of `auditCheckpointKey` as it is now. Rejects without one. */
+  signer(): Promise<Signer>
+  /** What signs now, what signed since the start, and what is retired. */
+  keys(): readonly PublicKey[]
+  /** The last checkpoint; `fresh`: after one was made over all that none covers, as far as that can be done. Null: there is none. */
+  last(fresh: boolean): Promise<KeptCheckpoint | null>
+  /** The last anchor in the transparency log, as the ledger held it at start. */
+  lastAnchor(): Rec | null
 }
 
 /**
@@ -90,6 +106,11 @@ export async function createAudit(options: AuditOptions): Promise<Audit> {
   metrics.gauge('plat_gateway_audit_head_seq').set({}, head.seq)
   log.info({ path, seq: head.seq, hash: head.hash }, 'the audit ledger is open')
   checkpoints = await openCheckpoints(ledger, keyring, options)
+  const signer = async () => {
+    const signer = (await keyring.current())?.signer ?? null
+    if (signer === null) throw new Error('auditCheckpointKey is not set')
+    return signer
+  }
   return {
     ledgers: {
       of(tenant) {
@@ -98,10 +119,15 @@ export async function createAudit(options: AuditOptions): Promise<Audit> {
       },
     },
     placed: () => ledger.placed,
-    async signer() {
-      const signer = (await keyring.current())?.signer ?? null
-      if (signer === null) throw new Error('auditCheckpointKey is not set')
-      return signer
+    signer,
+    checkpoints: {
+      signer,
+      keys: () => keyring.keys(),
+      async last(fresh) {
+        if (fresh) await checkpoints?.now()
+        return await lastCheckpoint(path)
+      },
+      lastAnchor: () => recent.anchor,
     },
     recent: () => recent.take(),
     onUnavailable: (tell) => void followers.push(tell),

@@ -29,6 +29,8 @@ export interface Keyring {
   current(): Promise<CheckpointKeys | null>
   /** What signs now, what signed since the start, and what is retired. Reads nothing: anybody may ask. */
   published(): readonly PublishedKey[]
+  /** The same, to verify with. */
+  keys(): readonly PublicKey[]
 }
 
 /** Rejects with one line that names the configuration key when a key cannot be used. */
@@ -45,6 +47,7 @@ export async function openKeyring({ config, env, log }: KeyringOptions): Promise
     return keys
   }
   await current()
+  const keys = () => [...new Map([...signed.values(), ...retired].map((key) => [key.kid, key])).values()]
   return {
     async current() {
       retired = await retiredKeys(config.auditCheckpointPublicKeyFiles).catch((error: unknown) => {
@@ -54,10 +57,8 @@ export async function openKeyring({ config, env, log }: KeyringOptions): Promise
       const keys = await current()
       return keys.signer === null && keys.hmacKey === null ? null : keys
     },
-    published() {
-      const keys = new Map([...signed.values(), ...retired].map((key) => [key.kid, key]))
-      return [...keys.values()].map(({ kid, algorithm, jwk }) => ({ ...jwk, kid, alg: algorithm.name, use: 'sig' }))
-    },
+    keys,
+    published: () => keys().map(({ kid, algorithm, jwk }) => ({ ...jwk, kid, alg: algorithm.name, use: 'sig' })),
   }
 }
 

@@ -1,0 +1,158 @@
+import { hash } from 'node:crypto'
+import { canonicalJson } from '@plat/core'
+import type { PublicKey } from '@plat/keys'
+import { isObject } from '@plat/tokens'
+import type { Rec } from '../types.ts'
+import { type Checkpoint, checkpointOfNote } from './checkpoint.ts'
+import { rootOfPath } from './inclusion.ts'
+import { isSignedBy, type Note, readNote, verifiesNote } from './note.ts'
+import { leafHash } from './tree.ts'
+
+/** What a transparency log answered when it took a checkpoint: enough to prove, without it, that the checkpoint stands there. */
+export interface LogProof {
+  /** The entry, byte for byte as the log hashes it, base64. */
+  readonly entry: string
+  /** Where it stands in the log's tree, of `size` entries. */
+  readonly index: number
+  readonly size: number
+  /** From the entry up to the root of that tree, 64 hex digits each (RFC 6962, section 2.1.1). */
+  readonly inclusion: readonly string[]
+  /** The log's own signed note of that tree. */
+  readonly note: string
+  /** What Rekor v1 promises beside it: its signature over entry, time, place and its own id. */
+  readonly promise?: LogPromise
+}
+
+export interface LogPromise {
+  /** Base64. */
+  readonly signature: string
+  /** Seconds since the epoch. */
+  readonly integratedTime: number
+  readonly logID: string
+  /** The place over all trees of the log. */
+  readonly logIndex: number
+}
+
+/** A checkpoint in a transparency log, as the ledger's record `anchor` tells it. */
+export interface Anchor {
+  /** The checkpoint's own record. */
+  readonly checkpoint: number
+  /** What it says, by the note that the entry in the log is about. */
+  readonly covers: Checkpoint
+  /** Base URL of the log. */
+  readonly url: string
+  readonly proof: LogProof
+  readonly logNote: Note
+}
+
+/** Member `to` of records `anchor` that are about a transparency log. */
+const TO_LOG = 'transparencyLog'
+const HASH = /^[0-9a-f]{64}$/
+
+/** The record of an anchor: all that is needed to verify it. */
+export function anchorRecord(url: string, checkpoint: { seq: number; rec: Members }, proof: LogProof): Rec {
+  const { size, head, note } = checkpoint.rec
+  const { promise, ...rest } = proof
+  return {
+    kind: 'anchor',
+    to: TO_LOG,
+    url,
+    checkpoint: checkpoint.seq,
+    size: Number(size),
+    head: String(head),
+    note: String(note),
+    log: { ...rest, ...(promise !== undefined && { promise: { ...promise } }) },
+  }
+}
+
+type Members = Readonly<Record<string, unknown>>
+
+/** Is this the record of an anchor in a transparency log? */
+export function isLogAnchor(rec: Members): boolean {
+  return rec.kind === 'anchor' && rec.to === TO_LOG
+}
+
+/** Reads the record of an anchor and checks all of it but signatures; a text says what is wrong. */
+export function readAnchor(rec: Members): Anchor | string {
+  const { checkpoint, size, head, url } = rec
+  const note = typeof rec.note === 'string' ? readNote(rec.note) : null
+  const proof = isLogProof(rec.log) ? rec.log : null
+  const logNote = proof === null ? null : readNote(proof.note)
+  if (note === null || proof === null || logNote === null) return 'the anchor lacks its "note" or what the log answered'
+  if (typeof checkpoint !== 'number' || typeof url !== 'string') return 'the anchor lacks "checkpoint" or "url"'
+  if (typeof head !== 'string' || !HASH.test(head) || size !== note.size) return "the anchor's members do not agree"
+  const covers = checkpointOfNote(note)
+  if (typeof covers === 'string') return covers
+  const fault = entryFault(note, proof) ?? inclusionFault(proof, logNote)
+  return fault ?? { checkpoint, covers: { ...covers, head }, url, proof, logNote }
+}
+
+/** Does the entry hold this note and one of its signatures? */
+function entryFault(note: Note, proof: LogProof): string | null {
+  const stated = statedIn(proof.entry)
+  if (stated === null) return 'the entry of the log is of no kind that is known'
+  const isOurs =
+    stated.sha256 === hash('sha256', note.text, 'hex') &&
+    note.signatures.some(({ signature }) => signature.equals(stated.signature))
+  return isOurs ? null : 'the entry of the log is about something else than this checkpoint'
+}
+
+function inclusionFault({ entry, index, size, inclusion }: LogProof, logNote: Note): string | null {
+  const path = inclusion.map((one) => Buffer.from(one, 'hex'))
+  const root = rootOfPath(leafHash(Buffer.from(entry, 'base64')), index, size, path)
+  if (root === logNote.root && size === logNote.size) return null
+  return "the entry does not lead to the root of the log's checkpoint"
+}
+
+/** What an entry says was signed: Rekor's `hashedrekord` (0.0.1 and 0.0.2) and `rekord` (0.0.1). */
+function statedIn(entry: string): { readonly sha256: string; readonly signature: Buffer } | null {
+  let value: unknown
+  try {
+    value = JSON.parse(Buffer.from(entry, 'base64').toString())
+  } catch {
+    return null
+  }
+  const spec = isObject(value) ? value.spec : null
+  if (!isObject(spec)) return null
+  const { data, signature } = isObject(spec.hashedRekordV002) ? spec.hashedRekordV002 : spec
+  if (!isObject(data) || !isObject(signature) || typeof signature.content !== 'string') return null
+  const sha256 =
+    typeof data.digest === 'string'
+      ? Buffer.from(data.digest, 'base64').toString('hex')
+      : isObject(data.hash) && data.hash.algorithm === 'sha256'
+        ? data.hash.value
+        : null
+  return typeof sha256 === 'string' ? { sha256, signature: Buffer.from(signature.content, 'base64') } : null
+}
+
+/** Null: the log's keys signed what it answered. A text says what they did not. */
+export function logFault({ proof, logNote }: Anchor, keys: readonly PublicKey[]): string | null {
+  // The key of a Rekor v1 log is named as the part of its origin before the number of its tree.
+  const [name = ''] = logNote.origin.split(' - ')
+  const isName = (one: string) => one === name || one === logNote.origin
+  if (!isSignedBy(logNote, keys, isName)) return "the log's checkpoint is not signed by a given key of the log"
+  const { entry, promise } = proof
+  if (promise === undefined) return null
+  const { signature, integratedTime, logID, logIndex } = promise
+  const promised = Buffer.from(canonicalJson({ body: entry, integratedTime, logID, logIndex }))
+  const bytes = Buffer.from(signature, 'base64')
+  if (keys.some((key) => verifiesNote(key, promised, bytes))) return null
+  return "the log's promise is not signed by a given key of the log"
+}
+
+/** An answer of a log has this form, and no member of another. */
+export function isLogProof(value: unknown): value is LogProof {
+  if (!isObject(value)) return false
+  const { entry, index, size, inclusion, note, promise } = value
+  const isPath = Array.isArray(inclusion) && inclusion.every((one) => typeof one === 'string' && HASH.test(one))
+  const isPlace = Number.isSafeInteger(index) && Number.isSafeInteger(size)
+  const isWhole = typeof entry === 'string' && typeof note === 'string' && isPath && isPlace
+  return isWhole && (promise === undefined || isPromise(promise))
+}
+
+function isPromise(value: unknown): value is LogPromise {
+  if (!isObject(value)) return false
+  const { signature, integratedTime, logID, logIndex } = value
+  const isPlace = Number.isSafeInteger(integratedTime) && Number.isSafeInteger(logIndex)
+  return typeof signature === 'string' && typeof logID === 'string' && isPlace
+}

@@ -1,0 +1,160 @@
+import { type Clock, reasonOf } from '@plat/core'
+import type { PublicKey } from '@plat/keys'
+import {
+  anchorRecord,
+  isSignedBy,
+  type KeptCheckpoint,
+  type Ledger,
+  logFault,
+  type Rec,
+  readAnchor,
+  readNote,
+} from '@plat/ledger'
+import type { Log } from '@plat/process'
+import { LogFault, type Rekor, type Statement } from './rekor.ts'
+
+/** Longest pause after a failure, in milliseconds, where anchors are made at an interval. */
+const RETRY_MS = 60_000
+
+export interface AnchorMetrics {
+  /** The last record that an anchor covers, and when it was made, in seconds since the epoch. */
+  anchored(upTo: number, seconds: number): void
+  made(): void
+  failed(): void
+}
+
+export interface AnchorerParts {
+  readonly url: string
+  /** 0: on demand alone. */
+  readonly intervalMs: number
+  readonly rekor: Pick<Rekor, 'enter'>
+  /** Public keys of the log; none: its signatures are not checked. */
+  readonly logKeys: readonly PublicKey[]
+  /** The last checkpoint; `fresh`: after one was made over all that none covers. */
+  readonly checkpoint: (fresh: boolean) => Promise<KeptCheckpoint | null>
+  /** Keys that sign checkpoints, the retired ones too. */
+  readonly keys: () => readonly PublicKey[]
+  readonly ledger: Ledger
+  /** The last anchor of the ledger; null: it has none. */
+  readonly last: Rec | null
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: AnchorMetrics
+}
+
+/** What was anchored. */
+export interface Anchored {
+  /** The anchor's own record. */
+  readonly seq: number
+  /** The checkpoint's record, and the last record that it covers. */
+  readonly checkpoint: number
+  readonly upTo: number
+  /** The place in the log's tree. */
+  readonly index: number
+}
+
+/** Puts checkpoints into a transparency log, one at a time, and records the proof. */
+export class Anchorer {
+  readonly #parts: AnchorerParts
+  /** The checkpoint that was anchored last; -1: none. */
+  #anchored: number
+  #failed = false
+  #running: Promise<unknown> = Promise.resolve()
+  #cancel: () => void = () => {}
+  #closed = false
+
+  constructor(parts: AnchorerParts) {
+    const { last, metrics } = parts
+    this.#parts = parts
+    this.#anchored = Number(last?.checkpoint ?? -1)
+    if (last !== null) metrics.anchored(Number(last.size) - 1, Date.parse(String(last.at)) / 1000)
+  }
+
+  /** Begins the rounds, where there is an interval. */
+  start(): void {
+    const { intervalMs } = this.#parts
+    if (intervalMs > 0) this.#later(intervalMs)
+  }
+
+  /** Anchors all that the ledger holds now. Rejects with `LogFault` where the log does not take it, and with what else fails. */
+  now(): Promise<Anchored | null> {
+    return this.#queued(true)
+  }
+
+  /** Waits for what is under way; no further one begins. */
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#cancel()
+    await this.#running
+  }
+
+  #later(afterMs: number): void {
+    if (this.#closed) return
+    const { clock, intervalMs } = this.#parts
+    this.#cancel = clock.after(afterMs, () => {
+      const next = () => this.#later(this.#failed ? Math.min(intervalMs, RETRY_MS) : intervalMs)
+      this.#queued(false).then(next, next)
+    })
+  }
+
+  #queued(onDemand: boolean): Promise<Anchored | null> {
+    const made = this.#running.then(() => this.#anchor(onDemand))
+    this.#running = made.catch(() => {})
+    return made
+  }
+
+  async #anchor(onDemand: boolean): Promise<Anchored | null> {
+    const { log, metrics, url } = this.#parts
+    try {
+      const anchored = await this.#make(onDemand)
+      if (this.#failed) log.info({ url }, 'checkpoints are anchored again')
+      this.#failed = false
+      return anchored
+    } catch (error) {
+      metrics.failed()
+      if (!this.#failed) log.error({ url, error: reasonOf(error) }, 'the checkpoint could not be anchored')
+      this.#failed = true
+      throw error
+    }
+  }
+
+  /** Null: there is nothing new. */
+  async #make(onDemand: boolean): Promise<Anchored | null> {
+    const { url, rekor, checkpoint, ledger, clock, metrics } = this.#parts
+    const latest = await checkpoint(onDemand)
+    if (latest === null || !this.#isNew(latest)) return null
+    const proof = await rekor.enter(this.#statementOf(latest))
+    const record = anchorRecord(url, latest, proof)
+    const fault = this.#faultOf(record)
+    if (fault !== null) throw new LogFault(`what the log answered does not hold: ${fault}`)
+    const { seq } = await ledger.append(record)
+    this.#anchored = latest.seq
+    const upTo = Number(record.size) - 1
+    metrics.anchored(upTo, Math.floor(clock.now() / 1000))
+    metrics.made()
+    return { seq, checkpoint: latest.seq, upTo, index: proof.index }
+  }
+
+  /** The records of the last checkpoint and of its anchor alone are no reason for a further one. */
+  #isNew({ rec }: KeptCheckpoint): boolean {
+    return this.#anchored === -1 || Number(rec.size) > this.#anchored + 2
+  }
+
+  /** What was signed for the checkpoint is what is anchored: no key signs anything else here. */
+  #statementOf({ rec }: KeptCheckpoint): Statement {
+    const note = typeof rec.note === 'string' ? readNote(rec.note) : null
+    const key = note === null ? undefined : this.#parts.keys().find((one) => isSignedBy(note, [one]))
+    const [signed] = note?.signatures ?? []
+    if (note === null || key === undefined || signed === undefined) {
+      throw new LogFault('no key of auditCheckpointKey or auditCheckpointPublicKeyFiles signed the last checkpoint')
+    }
+    return { text: note.text, signature: signed.signature, key }
+  }
+
+  #faultOf(record: Rec): string | null {
+    const { logKeys } = this.#parts
+    const anchor = readAnchor(record)
+    if (typeof anchor === 'string') return anchor
+    return logKeys.length === 0 ? null : logFault(anchor, logKeys)
+  }
+}

@@ -1,0 +1,29 @@
+import { type ConfigBlock, key, requires, requiresTop } from '@plat/config'
+import Type from 'typebox'
+
+const isOn = ({ enabled }: Record<string, unknown>) => enabled === true
+
+/** `transparencyLog` (document 3): anchors of ledger heads. */
+export const transparencyLogBlock = {
+  path: 'transparencyLog',
+  feature: 'transparency',
+  built: true,
+  schema: Type.Object({
+    enabled: key.flag('Needs `url` and `auditCheckpointKey`.'),
+    url: key.url('Base URL of the log (Rekor).'),
+    api: Type.Enum(['v1', 'v2'], {
+      default: 'v1',
+      description: 'Protocol of the log; `v2` takes P-256 and RSA keys alone.',
+    }),
+    intervalSeconds: key.seconds('How often a checkpoint is anchored; 0 means on demand.', 0, 0),
+    publicKeyFiles: Type.Array(Type.String({ minLength: 1, file: 'error' }), {
+      default: [],
+      description: 'Public keys of the log; without one its signature is not checked.',
+    }),
+    timeoutSeconds: key.seconds('Per request to the log.', 30),
+  }),
+  rules: [
+    requires('transparencyLog', ['url'], isOn, 'with transparencyLog.enabled'),
+    requiresTop('auditCheckpointKey', isOn, 'with transparencyLog.enabled'),
+  ],
+} satisfies ConfigBlock

@@ -1,0 +1,87 @@
+import { readFile } from 'node:fs/promises'
+import { type Clock, reasonOf } from '@plat/core'
+import type { Dialer } from '@plat/http'
+import { type PublicKey, readPublicKeys, type Signer } from '@plat/keys'
+import type { KeptCheckpoint, Ledgers, Rec } from '@plat/ledger'
+import type { Log } from '@plat/process'
+import type { AdminRoutes } from '../../admin/index.ts'
+import { Anchorer, type AnchorMetrics } from './anchorer.ts'
+import { detailsOf, Rekor } from './rekor.ts'
+import { createAnchorRoutes } from './routes.ts'
+
+export type { AnchorMetrics } from './anchorer.ts'
+export { transparencyLogBlock } from './config.ts'
+
+export interface TransparencyOptions {
+  readonly config: {
+    readonly transparencyLog: {
+      readonly enabled: boolean
+      readonly url: string
+      readonly api: 'v1' | 'v2'
+      readonly intervalSeconds: number
+      readonly publicKeyFiles: readonly string[]
+      readonly timeoutSeconds: number
+    }
+  }
+  /** What signs checkpoints, and those that it signed. */
+  readonly checkpoints: {
+    signer(): Promise<Signer>
+    keys(): readonly PublicKey[]
+    last(fresh: boolean): Promise<KeptCheckpoint | null>
+    lastAnchor(): Rec | null
+  }
+  readonly ledgers: Ledgers
+  readonly dialer: Pick<Dialer, 'fetchBytes'>
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: AnchorMetrics
+}
+
+export interface Transparency {
+  /** `POST /v1/audit/anchors` of the admin API; none while it is switched off. */
+  readonly routes: AdminRoutes
+  close(): Promise<void>
+}
+
+/**
+ * Anchors checkpoints in a transparency log (document 3, `transparencyLog`), when it is switched on. Rejects when a key of the log cannot
+ * be read, and when the log takes no key such as `auditCheckpointKey`.
+ */
+export async function createTransparency(options: TransparencyOptions): Promise<Transparency> {
+  const { config, checkpoints, ledgers, dialer, clock, log, metrics } = options
+  const { enabled, url, api, intervalSeconds, publicKeyFiles } = config.transparencyLog
+  if (!enabled) return { routes: { mount() {} }, async close() {} }
+  const { publicKey, alg } = await checkpoints.signer()
+  if (api === 'v2' && detailsOf(publicKey) === null) {
+    throw new Error(
+      `transparencyLog.api: v2 takes no ${alg} key such as auditCheckpointKey; use a P-256 key, or api v1 where the log speaks it`,
+    )
+  }
+  const anchorer = new Anchorer({
+    url,
+    intervalMs: intervalSeconds * 1000,
+    rekor: new Rekor({ config: config.transparencyLog, dialer }),
+    logKeys: await keysIn(publicKeyFiles),
+    checkpoint: (fresh) => checkpoints.last(fresh),
+    keys: () => checkpoints.keys(),
+    ledger: ledgers.of(''),
+    last: checkpoints.lastAnchor(),
+    clock,
+    log,
+    metrics,
+  })
+  anchorer.start()
+  return { routes: createAnchorRoutes(anchorer), close: () => anchorer.close() }
+}
+
+async function keysIn(files: readonly string[]): Promise<readonly PublicKey[]> {
+  const keys: PublicKey[] = []
+  for (const [index, file] of files.entries()) {
+    try {
+      keys.push(...readPublicKeys(await readFile(file, 'utf8'), file))
+    } catch (error) {
+      throw new Error(`transparencyLog.publicKeyFiles[${index}]: ${reasonOf(error)}`)
+    }
+  }
+  return keys
+}

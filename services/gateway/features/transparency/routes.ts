@@ -1,0 +1,19 @@
+import { AdminFault, type AdminRoutes } from '../../admin/index.ts'
+import type { Anchorer } from './anchorer.ts'
+import { LogFault } from './rekor.ts'
+
+/** `POST /v1/audit/anchors`: anchors all that the ledger holds now; answers the anchor. */
+export function createAnchorRoutes(anchorer: Pick<Anchorer, 'now'>): AdminRoutes {
+  return {
+    mount(context) {
+      context.on('POST /v1/audit/anchors', async () => {
+        const anchored = await anchorer.now().catch((error: unknown) => {
+          if (error instanceof LogFault) throw new AdminFault('upstream_error', error.message)
+          throw new AdminFault('state_unavailable', 'the checkpoint or its anchor cannot be recorded now')
+        })
+        if (anchored === null) throw new AdminFault('conflict', 'everything up to the last checkpoint is anchored')
+        return anchored
+      })
+    },
+  }
+}
