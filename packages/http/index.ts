@@ -13,7 +13,14 @@ export { type ListenAddress, parseAddress } from './serve/address.ts'
 export { type BodyFault, type BodySource, type ReadBodyOptions, readBody } from './serve/body.ts'
 export { faults, type HttpFault, type RenderFault, renderFault } from './serve/errors.ts'
 export { defaultLimits, type ListenLimits } from './serve/limits.ts'
-export { type Exchange, type Listener, type ListenOptions, listen, type RawRoute } from './serve/listen.ts'
+export {
+  type Exchange,
+  type Listener,
+  type ListenOptions,
+  listen,
+  type RawRoute,
+  type TunnelRequest,
+} from './serve/listen.ts'
 export { mountProbes, type Probes } from './serve/probes.ts'
 export type { TlsOptions } from './serve/tls.ts'
 export { type AwsCredentials, type AwsRequest, awsCredentialsOf, signAws } from './sign/aws.ts'

@@ -1,9 +1,10 @@
-import type { RawRoute } from '@plat/http'
+import type { RawRoute, TunnelRequest } from '@plat/http'
 import type { FastifyInstance } from 'fastify'
 import { createAdmin, may, principalOf } from './admin/index.ts'
 import { startFeatures, startPins, startSinks } from './composition/features.ts'
 import { createPipeline } from './composition/pipeline.ts'
 import { a2aPlane, mcpPlane, modelPlane } from './composition/planes.ts'
+import { execRoutes, startSandboxes, tunnelRoute } from './composition/sandbox.ts'
 import { type GatewayOptions, openShared, type Shared } from './composition/shared.ts'
 import { openPeople, type People } from './features/identity/index.ts'
 import { createProfiling } from './features/listeners/index.ts'
@@ -16,6 +17,10 @@ export type { GatewayOptions } from './composition/shared.ts'
 /** What `gateway.ts` serves. */
 export interface Parts {
   readonly routes: readonly RawRoute[]
+  /** What the admin listener serves of it, where it has one of its own. */
+  readonly adminRoutes: readonly RawRoute[]
+  /** Takes CONNECT on the main listener; undefined: it is refused. */
+  readonly tunnel: ((asked: TunnelRequest) => void) | undefined
   /** Host names that a listener on loopback answers to, beside the loopback ones. */
   readonly hosts: readonly string[]
   /** Origins of the gateway's own pages. */
@@ -43,7 +48,8 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
   const mcp = await mcpPlane(shared, features)
   const model = modelPlane(shared, features)
   const pins = await startPins(shared, features, mcp)
-  const runner = createPipeline(shared, { ...features, pins })
+  const sandboxes = await startSandboxes(shared, features)
+  const runner = createPipeline(shared, { ...features, pins, sandboxes })
   const { config, env, clock, log, metrics, audit, live } = shared
   const people = await openAdmins(shared)
   const admin = createAdmin({ env, config: config.adminAuth, people, ledgers: audit.ledgers, log })
@@ -55,6 +61,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
   const a2a = a2aPlane(shared, features)
   const agents = features.agents.route((exchange) => void runner.run(exchange, a2a))
   const urls = [config.identity.resourceBaseURL || null, vault.publicURL].filter((url) => url !== null)
+  const adminRoutes = execRoutes(sandboxes, runner)
   const started = starting.move()
   return {
     routes: [
@@ -62,7 +69,10 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
       mount('/llm/', model),
       ...(agents === null ? [] : [agents]),
       features.authenticator.metadata,
+      ...adminRoutes,
     ],
+    adminRoutes,
+    tunnel: tunnelRoute(sandboxes, runner),
     hosts: urls.map((url) => new URL(url).hostname),
     origins: vault.publicURL === null ? [] : [vault.publicURL.origin],
     metrics,
@@ -88,7 +98,6 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
         mayApprove: (person, namespace) => may(principalOf(person, config.adminAuth), 'approver', namespace),
       })
     },
-        features.anchors.routes,
     pins: () => pins.reports(),
     close: () => started.disposeAsync(),
   }

@@ -20,7 +20,7 @@ import {
   approvalQuorumBlock,
   approvalsBlock,
 } from './features/approvals/config.ts'
-import { auditBlock } from './features/audit/config.ts'
+import { auditBlock, transparencyLogBlock } from './features/audit/config.ts'
 import { auditCollectorBlock } from './features/audit-collector/config.ts'
 import { auditSinksBlock } from './features/audit-sinks/config.ts'
 import { budgetsBlock } from './features/budgets/config.ts'
@@ -28,6 +28,8 @@ import { captureArgsBlock } from './features/captures/config.ts'
 import { type CibaConfig, cibaBlock } from './features/ciba/config.ts'
 import { type ConfigBundleConfig, configBundleBlock } from './features/config-bundle/config.ts'
 import { dlpBlock, dlpProfilesBlock } from './features/dlp/config.ts'
+import { egressBlock } from './features/egress/config.ts'
+import { type ExecConfig, execBlock } from './features/exec/config.ts'
 import { guardsBlock } from './features/guards/config.ts'
 import { dpopBlock, identityBlock } from './features/identity/config.ts'
 import { k8sOpsBlock } from './features/k8s-ops/config.ts'
@@ -48,7 +50,6 @@ import { type TokenVaultConfig, tokenVaultBlock } from './features/token-vault/c
 import { type TxnTokensConfig, txnTokensBlock } from './features/txn-tokens/config.ts'
 import { webBlock } from './features/web/config.ts'
 import type { WebConfig } from './features/web/index.ts'
-import { transparencyLogBlock } from './features/transparency/config.ts'
 import { unbuiltBlocks } from './unbuilt.ts'
 
 /** The tables of gateway.json (document 3), in the order of the reference. */
@@ -87,6 +88,8 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   tokenVaultBlock,
   sessionsBlock,
   webBlock,
+  egressBlock,
+  execBlock,
   k8sOpsBlock,
   a2aBlock,
   offlineBlock,
@@ -120,7 +123,6 @@ export type GatewayConfig = Readonly<
       captureArgs: Readonly<Static<typeof captureArgsBlock.schema>>
       approvalPreview: Readonly<Static<typeof approvalPreviewBlock.schema>>
       approvalQuorum: ApprovalQuorumConfig
-      transparencyLog: Readonly<Static<typeof transparencyLogBlock.schema>>
       ciba: CibaConfig
       adminAuth: Readonly<Static<typeof adminBlock.schema> & { oidc: Static<typeof adminOidcBlock.schema> }>
       modelRouting: Readonly<Static<typeof modelRoutingBlock.schema>>
@@ -134,6 +136,8 @@ export type GatewayConfig = Readonly<
       configBundle: ConfigBundleConfig
       sessions: SessionsConfig
       web: WebConfig
+      egress: Readonly<Static<typeof egressBlock.schema>>
+      exec: ExecConfig
       k8sOps: K8sOpsConfig
       a2a: A2aConfig
     }

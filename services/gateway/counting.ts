@@ -5,6 +5,8 @@ import type { BudgetMetrics } from './features/budgets/index.ts'
 import type { CapturesParts } from './features/captures/index.ts'
 import type { BundleMetrics } from './features/config-bundle/bundles.ts'
 import type { CountHit } from './features/dlp/index.ts'
+import type { EgressOptions } from './features/egress/index.ts'
+import type { ExecOptions } from './features/exec/index.ts'
 import type { GuardsParts } from './features/guards/index.ts'
 import type { AuthMetrics } from './features/identity/index.ts'
 import type { SvidOptions } from './features/listeners/index.ts'
@@ -19,7 +21,6 @@ import type { TaintParts } from './features/taint/index.ts'
 import type { WebParts } from './features/web/index.ts'
 import type { GatewayMetrics } from './metrics.ts'
 import type { RunnerMetrics } from './pipeline/index.ts'
-import type { AnchorMetrics } from './features/transparency/index.ts'
 import type { FailoverMetrics } from './planes/model/index.ts'
 
 /** What the runner counts, as rows of the metric table. */
@@ -149,25 +150,21 @@ export function webMetrics(metrics: GatewayMetrics): WebParts['counted'] {
   return (tool, result) => calls.inc({ tool, result })
 }
 
+/** What the egress proxy counts. */
+export function egressMetrics(metrics: GatewayMetrics): EgressOptions['counted'] {
+  const requests = metrics.counter('plat_gateway_egress_requests_total')
+  return (decision) => requests.inc({ kind: 'connect', decision })
+}
+
+/** What the code-interpreter proxy counts. */
+export function execMetrics(metrics: GatewayMetrics): ExecOptions['counted'] {
+  const runs = metrics.counter('plat_gateway_exec_total')
+  return (result) => runs.inc({ result })
+}
+
 /** What the policies count. */
 export function policyMetrics(metrics: GatewayMetrics): PolicyMetrics {
   return {
-/** What anchors in the transparency log count. */
-export function anchorMetrics(metrics: GatewayMetrics): AnchorMetrics {
-  const seq = metrics.gauge('plat_gateway_audit_anchor_seq')
-  const last = metrics.gauge('plat_gateway_audit_anchor_last_success_timestamp_seconds')
-  const made = metrics.counter('plat_gateway_audit_anchors_total')
-  const errors = metrics.counter('plat_gateway_audit_anchor_errors_total')
-  return {
-    anchored(upTo, seconds) {
-      seq.set({}, upTo)
-      last.set({}, seconds)
-    },
-    made: () => made.inc({}),
-    failed: () => errors.inc({}),
-  }
-}
-
     loaded(count, generation) {
       metrics.gauge('plat_gateway_policies_loaded').set({}, count)
       metrics.gauge('plat_gateway_policy_revision').set({}, generation)

@@ -42,13 +42,16 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       ...tls.main,
       address: config.listen,
       raw: parts.routes,
+      tunnel: parts.tunnel,
       api(app) {
         if (separate) mountProbes(app, { ready, build })
         else administered(app)
         parts.pages(app)
       },
     })
-    const admin = separate ? await open({ ...tls.admin, address: config.adminListen, api: administered }) : main
+    const admin = separate
+      ? await open({ ...tls.admin, address: config.adminListen, raw: parts.adminRoutes, api: administered })
+      : main
     log.info({ url: main.url, adminUrl: admin.url, auditPath: config.auditPath }, 'the gateway is listening')
     tellPosture(config, log)
     return { url: main.url, port: main.port, adminUrl: admin.url, pins: parts.pins, drain }

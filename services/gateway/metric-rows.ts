@@ -31,7 +31,6 @@ const cost = { area: 'Cost', feature: '' }
 const models = { area: 'Models', feature: '' }
 const agents = { area: 'A2A and sandbox tools', feature: 'a2a' }
 const audit = { area: 'Audit', feature: '' }
-const anchors = { area: 'Transparency log', feature: 'transparencyLog' }
 const sinks = { area: 'Audit', feature: 'auditSinks' }
 const forward = { area: 'Offline edge', feature: 'offline' }
 const collector = { area: 'Collector', feature: 'auditCollector' }
@@ -351,6 +350,22 @@ export const gatewayMetricRows = [
     help: 'Calls of the web tool that reached it: answered, failed in words for the model, or refused by its own rules',
   },
   {
+    area: 'A2A and sandbox tools',
+    feature: 'egress',
+    name: 'plat_gateway_egress_requests_total',
+    type: 'counter',
+    labels: { kind: ['connect'], decision: ['allow', 'deny'] },
+    help: 'Tunnels that browsers in sandboxes have asked for',
+  },
+  {
+    area: 'A2A and sandbox tools',
+    feature: 'exec',
+    name: 'plat_gateway_exec_total',
+    type: 'counter',
+    labels: { result: ['ok', 'error', 'timeout', 'denied', 'cancelled'] },
+    help: 'Code that sandboxes were given to run, by how it ended',
+  },
+  {
     ...audit,
     feature: 'sovereigntyPolicyFile',
     name: 'plat_gateway_audit_retention_below_ai_act',
@@ -390,34 +405,6 @@ export const gatewayMetricRows = [
   },
   {
     ...audit,
-  {
-    ...anchors,
-    name: 'plat_gateway_audit_anchor_seq',
-    type: 'gauge',
-    labels: {},
-    help: 'The last record that a checkpoint in the transparency log covers',
-  },
-  {
-    ...anchors,
-    name: 'plat_gateway_audit_anchors_total',
-    type: 'counter',
-    labels: {},
-    help: 'Checkpoints put into the transparency log',
-  },
-  {
-    ...anchors,
-    name: 'plat_gateway_audit_anchor_errors_total',
-    type: 'counter',
-    labels: {},
-    help: 'Checkpoints that could not be put into the transparency log',
-  },
-  {
-    ...anchors,
-    name: 'plat_gateway_audit_anchor_last_success_timestamp_seconds',
-    type: 'gauge',
-    labels: {},
-    help: 'When a checkpoint was last put into the transparency log',
-  },
     name: 'plat_gateway_audit_committed_records_total',
     type: 'counter',
     labels: {},

@@ -7,8 +7,6 @@ const MIB = 1024 * 1024
 
 /** A key of a feature that is not built yet, with the limit of document 3 and the largest value that may stand there. */
 const LIMITS: readonly (readonly [path: string, limit: number, most?: number])[] = [
-  ['exec.maxTimeoutSeconds', 300],
-  ['exec.maxOutputBytes', 10 * MIB],
   ['k8sOps.maxLogLines', 200, 5000],
   ['k8sOps.maxLogBytes', 64 * 1024, MIB],
   ['k8sOps.maxListItems', 200, 1000],
@@ -22,7 +20,7 @@ function checked(path: string, value: number) {
 }
 
 test('the limits of features that are not built stand in the configuration, and nothing beyond them is taken', () => {
-  // Shows D3.limit.exec, D3.limit.clusterOps and D3.limit.plan, as far as the configuration holds them.
+  // Shows D3.limit.clusterOps and D3.limit.plan, as far as the configuration holds them.
   for (const [path, limit, most] of LIMITS) {
     const [block = ''] = path.split('.')
     const own = (problems: readonly string[]) => problems.filter((problem) => problem.startsWith(block))

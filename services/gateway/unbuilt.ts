@@ -6,10 +6,10 @@ import { ctxengineBlock } from './features/ctxengine/config.ts'
 import { evidenceBlock } from './features/evidence/config.ts'
 import { infraBlock } from './features/infra/config.ts'
 import { licenceBlock } from './features/licence/config.ts'
+import { liveViewBlock } from './features/live-view/config.ts'
 import { memoryBlock } from './features/memory/config.ts'
 import { otelBlock } from './features/otel/config.ts'
 import { resourceAPIBlock } from './features/resource-api/config.ts'
-import { egressBlock, execBlock, liveViewBlock } from './features/sandbox/config.ts'
 import { sbxdBlock } from './features/sbxd/config.ts'
 import { activityBlock } from './features/sessions/config.ts'
 import { stateBackendBlock } from './features/state-backend/config.ts'
@@ -24,8 +24,6 @@ export const unbuiltBlocks: readonly ConfigBlock[] = [
   sandboxUsageBlock,
   activityBlock,
   memoryBlock,
-  egressBlock,
-  execBlock,
   liveViewBlock,
   evidenceBlock,
   infraBlock,

@@ -18,6 +18,7 @@ export type Purpose =
   | 'search'
   | 'metadata'
   | 'kubernetes'
+  | 'sandbox'
   | 'web'
   | 'egress'
   | 'push'

@@ -29,7 +29,8 @@ export const faults = {
   encoding: { status: 415, code: 'unsupported_media_type', message: 'The body must not be encoded: send it as it is.' },
   headTooLarge: { status: 431, code: 'invalid_request', message: 'The request head is too large.' },
   internal: { status: 500, code: 'internal', message: 'The request failed on our side.' },
-  tunnel: { status: 501, code: 'not_built', message: 'CONNECT is not built yet in this version.' },
+  tunnel: { status: 501, code: 'not_built', message: 'This listener opens no tunnels.' },
+  leaving: { status: 503, code: 'state_unavailable', message: 'This listener is shutting down: ask again.' },
 } as const satisfies Record<string, HttpFault>
 
 /** Answers with a fault and closes the connection: what comes after a malformed request cannot be trusted. */

@@ -6,6 +6,7 @@ import { faults, type HttpFault } from './errors.ts'
 const GUARDED = [
   'host',
   'authorization',
+  'proxy-authorization',
   'dpop',
   'origin',
   'content-type',
@@ -18,12 +19,15 @@ const GUARDED = [
 ] as const
 
 /** Headers that must not come twice: two readers could pick different ones. */
-const SINGLE: readonly string[] = ['host', 'authorization', 'dpop', 'content-type', 'origin']
+const SINGLE: readonly string[] = ['host', 'authorization', 'proxy-authorization', 'dpop', 'content-type', 'origin']
 
 /** Bit n is set where a name of `SINGLE` has n characters (modulo 32): nearly every other name is told by its length. */
 const SINGLE_LENGTHS = SINGLE.reduce((bits, { length }) => bits | (1 << length), 0)
 
 const UNSAFE = /[^\t\x20-\x7e]/
+
+/** The target of a CONNECT, as it must be spelled: a host and a port (RFC 9112, section 3.2.3). What they are worth is not asked here. */
+const AUTHORITY = /^(?:[^\s:/?#@[\]\\]+|\[[0-9A-Fa-f:.]+\]):\d{1,5}$/
 
 /**
  * What Node's parser lets through and two parsers could read differently (RFC 9112, sections 3.2, 6.1 and 6.3): null when
@@ -40,7 +44,9 @@ export function headFault(request: IncomingMessage, maxHeaders: number): HttpFau
       return refused('Content-Length and Transfer-Encoding exclude each other.')
   }
   if (!url.startsWith('/') && !(url === '*' && request.method === 'OPTIONS')) {
-    return refused('The request target must be a path.')
+    if (request.method !== 'CONNECT') return refused('The request target must be a path.')
+    const fault = tunnelFault(url, headers)
+    if (fault !== null) return fault
   }
   const { httpVersion } = request
   // The parser takes 0.9 and 2.0 too, and frames them as it likes.
@@ -53,6 +59,13 @@ export function headFault(request: IncomingMessage, maxHeaders: number): HttpFau
   if (twice !== null) return refused(`The header ${twice} must come once.`)
   const unsafe = unsafeHeader(request)
   return unsafe === null ? null : refused(`The header ${unsafe} holds bytes outside ASCII.`)
+}
+
+/** A tunnel begins right behind its head: a body would be read as its first bytes by one and as a request by another. */
+function tunnelFault(target: string, headers: IncomingMessage['headers']): HttpFault | null {
+  if (!AUTHORITY.test(target)) return refused('The target of CONNECT must be <host>:<port>.')
+  const { 'transfer-encoding': coding, 'content-length': length } = headers
+  return coding === undefined && (length ?? '0') === '0' ? null : refused('CONNECT has no body.')
 }
 
 /** Name of the first header of `GUARDED` with an unsafe byte. One look over the whole head is enough for nearly every request. */

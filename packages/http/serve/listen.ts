@@ -30,7 +30,21 @@ export interface Exchange {
 export interface RawRoute {
   /** Such as `/mcp/`. It is compared with the path as sent: percent-encoding and dots are not resolved. */
   readonly prefix: string
+  /** Absent: it takes every request with the prefix. What it does not take goes where it would go without this route. */
+  takes?(request: IncomingMessage): boolean
   handle(exchange: Exchange): void
+}
+
+/** A connection that asks to become a tunnel (RFC 9110, section 9.3.6). Whoever takes it answers on it. */
+export interface TunnelRequest {
+  /** UUIDv7. */
+  readonly id: string
+  /** Its head alone: `url` is `<host>:<port>`. */
+  readonly request: IncomingMessage
+  /** The connection, unread behind the head. Errors are heard by somebody already. */
+  readonly socket: Duplex
+  /** Closes the connection once all that was written is sent. */
+  leave(): void
 }
 
 export interface ListenOptions {
@@ -40,6 +54,8 @@ export interface ListenOptions {
   readonly ids: Ids
   readonly log: Log
   readonly raw?: readonly RawRoute[]
+  /** Takes every CONNECT; absent: they are refused. */
+  readonly tunnel?: ((asked: TunnelRequest) => void) | undefined
   /** Mounts everything that is no raw route. */
   readonly api?: (app: FastifyInstance) => void | Promise<void>
   readonly limits?: Partial<ListenLimits>
@@ -121,6 +137,8 @@ class Front {
   readonly #names: ReadonlySet<string>
   readonly #render: RenderFault
   readonly #inFlight = new Bag<Visit>()
+  /** Connections that are no longer the HTTP server's. */
+  readonly #tunnels = new Set<Duplex>()
   /** Connections with a refused head: what the parser finds behind it in the same bytes is not looked at. */
   readonly #distrusted = new WeakSet<Socket>()
   /** Connections that were told why they are closed. */
@@ -208,7 +226,7 @@ class Front {
     const take = (request: IncomingMessage, response: Answer) => this.#take(request, response)
     // Expectations come by events of their own, so that a refused head is not told to go on (RFC 9110, section 10.1.1).
     server.on('request', take).on('checkContinue', take).on('checkExpectation', take)
-    server.on('connect', (_request, socket: Duplex) => this.#reject(socket, faults.tunnel))
+    server.on('connect', (request, socket: Duplex, rest: Buffer) => this.#takeTunnel(request, socket, rest))
     server.on('clientError', (error: NodeJS.ErrnoException, socket) => this.#broken(error, socket))
     return server
   }
@@ -247,9 +265,33 @@ class Front {
   #route(visit: Visit): void {
     const { id, request, response } = visit
     const url = request.url ?? ''
-    const raw = this.#routes.find((route) => url.startsWith(route.prefix))
+    const raw = this.#routes.find((route) => url.startsWith(route.prefix) && (route.takes?.(request) ?? true))
     if (raw !== undefined) raw.handle(visit)
     else this.#api?.(request, response, id)
+  }
+
+  /** `Host` is not asked: it repeats the target. */
+  #takeTunnel(request: IncomingMessage, socket: Duplex, rest: Buffer): void {
+    const { tunnel, ids } = this.#options
+    // An answer that is still due for an earlier request would end up inside the tunnel.
+    if (this.#distrusted.has(request.socket) || this.#inFlightOn(socket) !== null) {
+      socket.destroy()
+      return
+    }
+    const fault = headFault(request, this.#limits.maxHeaders) ?? (this.#draining ? faults.leaving : null)
+    if (fault !== null || tunnel === undefined) {
+      this.#reject(socket, fault ?? faults.tunnel)
+      return
+    }
+    this.#tunnels.add(socket)
+    socket.on('error', () => socket.destroy())
+    socket.once('close', () => this.#tunnels.delete(socket))
+    if (rest.length > 0) socket.unshift(rest)
+    const leave = () => {
+      socket.resume()
+      this.#leave(socket)
+    }
+    tunnel({ id: ids.uuid(), request, socket, leave })
   }
 
   #hostFault(request: IncomingMessage): HttpFault | null {
@@ -322,7 +364,10 @@ class Front {
     this.#draining = true
     for (const { response } of this.#inFlight) if (!response.headersSent) response.setHeader('connection', 'close')
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()))
-    const cut = () => this.server.closeAllConnections()
+    const cut = () => {
+      this.server.closeAllConnections()
+      for (const socket of this.#tunnels) socket.destroy()
+    }
     if (timeoutMs <= 0) cut()
     const cancel = this.#options.clock.after(timeoutMs, cut)
     // A connection whose refused body was still coming in becomes idle only after its answer has left.

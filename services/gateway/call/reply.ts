@@ -41,7 +41,12 @@ export type Reply =
       /** What the plane knows once the head is there; `attempts` of the outcome. */
       readonly attempts: readonly { readonly endpoint: string; readonly status: number; readonly ms: number }[]
     }
-  | { readonly kind: 'tunnel'; readonly head: Head; readonly socket: Duplex }
+  | {
+      readonly kind: 'tunnel'
+      readonly head: Head
+      readonly socket: Duplex
+      readonly attempts: readonly { readonly endpoint: string; readonly status: number; readonly ms: number }[]
+    }
 
 /** What a review or a stage makes of frames: `[]` means held back or dropped. */
 export type Passed = readonly Frame[] | Denial | Promise<readonly Frame[] | Denial>

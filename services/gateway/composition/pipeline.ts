@@ -6,19 +6,31 @@ import type { PinsFeature } from '../features/pins/index.ts'
 import { policySlot } from '../features/policy/index.ts'
 import { createRunner, matrix, type Runner, resolveByPlane, scopeOnlyModels, stages } from '../pipeline/index.ts'
 import { a2aTexts, createAgentRedactReview, createBindReview } from '../planes/a2a/index.ts'
+import { createExecRedactReview, execTexts } from '../planes/exec/index.ts'
 import { createListReview, createMessageRedactReview, createPinReview, mcpTexts } from '../planes/mcp/index.ts'
 import { createAnswerRedactReview, createMeter, modelTexts } from '../planes/model/index.ts'
 import type { Features } from './features.ts'
+import type { Sandboxes } from './sandbox.ts'
 import type { Shared } from './shared.ts'
 
 /** The order of the governed call: the request's stages, the reply's reviews. */
-export function createPipeline(shared: Shared, features: Features & { readonly pins: PinsFeature }): Runner {
+export function createPipeline(
+  shared: Shared,
+  features: Features & { readonly pins: PinsFeature; readonly sandboxes: Sandboxes },
+): Runner {
   const { authenticator, revocations, servers, models, agents, taint, guards, policies, approvals, budgets, pins } =
     features
-  const { offline } = features
+  const { offline, sandboxes } = features
+  const { egress, exec } = sandboxes
   const { config, audit, residency, live, snapshots, clock, log, metrics, keep } = shared
   const resolve = residency.resolve(
-    resolveByPlane({ mcp: servers.stage, model: models.stage, a2a: agents.stage }),
+    resolveByPlane({
+      mcp: servers.stage,
+      model: models.stage,
+      a2a: agents.stage,
+      tunnel: egress?.stage ?? null,
+      exec: exec?.stage ?? null,
+    }),
     models.places,
   )
   const { svidMode: mode, svidTrustDomains: trustDomains } = config.tls
@@ -45,6 +57,7 @@ export function createPipeline(shared: Shared, features: Features & { readonly p
         createMessageRedactReview(dlp.redactor),
         createAnswerRedactReview(dlp.redactor),
         createAgentRedactReview(dlp.redactor),
+        createExecRedactReview(dlp.redactor),
         createBindReview(agents.owners),
         createListReview(({ snapshot, facts: { identity, target } }, tools) => {
           const sinksOf = (tool: string) => servers.labels(snapshot, target, tool).sinks
@@ -80,7 +93,7 @@ function createRedaction({ config, metrics }: Shared, { servers, models }: Featu
         target.kind === 'model' ? models.route(snapshot, target.key) : servers.upstream(snapshot, target.key)
       return place?.dlpProfile ?? null
     },
-    texts: { mcp: mcpTexts, model: modelTexts, a2a: a2aTexts },
+    texts: { mcp: mcpTexts, model: modelTexts, a2a: a2aTexts, builtin: execTexts },
     count: dlpMetrics(metrics),
   })
 }

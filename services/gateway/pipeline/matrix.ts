@@ -165,6 +165,7 @@ export const matrix = {
   exec: {
     ...plain,
     covers: 'code execution',
+    built: true,
     stages: ['taints', 'policy', 'offline', 'redact', 'guard', 'approval', 'reserve'],
     reviews: ['redact', 'mark', 'meter'],
     long: true,
@@ -173,6 +174,7 @@ export const matrix = {
   tunnel: {
     ...plain,
     covers: 'CONNECT',
+    built: true,
     stages: ['taints', 'policy', 'reserve'],
     reviews: ['meter'],
     long: true,

@@ -60,7 +60,7 @@ export class DpopGate {
 
   /** Null: the token may be used for this request. At once for a token that is not bound. */
   ask(wire: WireRequest, presented: Presented, { jkt }: Identity): DpopRefusal | null | Promise<DpopRefusal | null> {
-    if (jkt === null) return this.#unbound(presented)
+    if (jkt === null) return this.#unbound(wire, presented)
     if (presented.scheme === 'bearer') {
       return this.#refuse('missing', boundAsBearer)
     }
@@ -77,9 +77,10 @@ export class DpopGate {
     return proof.jkt === jkt ? this.#use(proof) : this.#refuse('invalid', anotherKey)
   }
 
-  #unbound({ scheme }: Presented): DpopRefusal | null {
+  /** A browser cannot prove anything to its proxy, so there alone unbound tokens are taken whatever is required elsewhere. */
+  #unbound({ method }: WireRequest, { scheme }: Presented): DpopRefusal | null {
     this.#counted('unbound')
-    if (this.#require) return mustBeBound
+    if (this.#require && method !== 'CONNECT') return mustBeBound
     return scheme === 'dpop' ? notBound : null
   }
 

@@ -35,9 +35,10 @@ function misnamed(file: UpstreamsFile): string[] {
   for (const key of Object.keys(file.bindings)) {
     if (!BINDING_KEY.test(key)) out.push(`bindings[${key}]: must read <namespace>/<agent>/<server>`)
   }
-  for (const [key, { allowedDomains = [], deniedDomains = [] }] of Object.entries(file.agentWeb)) {
+  for (const [key, { allowedDomains = [], deniedDomains = [], browser }] of Object.entries(file.agentWeb)) {
     if (!SERVER_KEY.test(key)) out.push(`agentWeb[${key}]: must read <namespace>/<agent>`)
-    const strange = [...allowedDomains, ...deniedDomains].filter((domain) => !isDomain(domain))
+    const named = [...allowedDomains, ...deniedDomains, ...(browser?.allowedDomains ?? [])]
+    const strange = named.filter((domain) => !isDomain(domain))
     out.push(...strange.map((domain) => `agentWeb[${key}]: ${JSON.stringify(domain)} is no domain`))
   }
   return out

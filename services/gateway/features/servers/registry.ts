@@ -48,6 +48,8 @@ export interface Registry {
   upstream(key: string): Upstream | null
   /** What the file says that an agent may read of the web; null: nothing. */
   web(caller: Pick<Identity, 'namespace' | 'agent'>): AgentWeb | null
+  /** The same of what its browser may be led to. */
+  browser(caller: Pick<Identity, 'namespace' | 'agent'>): AgentBrowser | null
   /** What all of them are shown; those of gateway.json are shown nothing. */
   readonly auths: readonly UpstreamAuth[]
   /** Feeds `plat_gateway_upstreams_configured`. */
@@ -58,6 +60,9 @@ export interface Registry {
 
 /** `agentWeb` of the file: `Agent.spec.web` (document 2). */
 export type AgentWeb = UpstreamsFile['agentWeb'][string]
+
+/** What `Agent.spec.browser` allows and `Agent.spec.web` denies (document 2). */
+export type AgentBrowser = Pick<AgentWeb, 'allowedDomains' | 'deniedDomains'>
 
 const RESERVED_PREFIX = 'plat-'
 
@@ -78,6 +83,7 @@ export function buildRegistry(
     statics: new Map(Object.entries(statics).map(([name, url]) => [name, staticUpstream(name, url)])),
     builtins: new Map(builtins.map((server) => [server.name, builtinUpstream(server)])),
     agentWeb: new Map(Object.entries(agentWeb)),
+    agentBrowser: new Map(Object.entries(agentWeb).map(([key, web]) => [key, browserOf(web)])),
   })
 }
 
@@ -120,6 +126,7 @@ interface Tables {
   readonly builtins: ReadonlyMap<string, Upstream>
   /** By `<ns>/<agent>`. */
   readonly agentWeb: ReadonlyMap<string, AgentWeb>
+  readonly agentBrowser: ReadonlyMap<string, AgentBrowser>
 }
 
 class NamedUpstreams implements Registry {
@@ -147,6 +154,10 @@ class NamedUpstreams implements Registry {
     return this.#tables.agentWeb.get(`${namespace}/${agent}`) ?? null
   }
 
+  browser({ namespace, agent }: Pick<Identity, 'namespace' | 'agent'>): AgentBrowser | null {
+    return this.#tables.agentBrowser.get(`${namespace}/${agent}`) ?? null
+  }
+
   resolve({ namespace, agent }: Pick<Identity, 'namespace' | 'agent'>, name: string): Upstream | Denial {
     if (name.startsWith(RESERVED_PREFIX)) return this.#tables.builtins.get(name) ?? unknown(name)
     const { own, shared, implicit, bindings, usable } = this.#tables.namespaces.get(namespace) ?? NOTHING_NAMED
@@ -164,6 +175,10 @@ class NamedUpstreams implements Registry {
     }
     return candidates?.[0] ?? this.#tables.statics.get(name) ?? implicit.get(`${agent}-${name}`) ?? unknown(name)
   }
+}
+
+function browserOf({ browser, deniedDomains = [] }: AgentWeb): AgentBrowser {
+  return { allowedDomains: browser?.allowedDomains ?? [], deniedDomains }
 }
 
 function unknown(name: string): Denial {

@@ -17,12 +17,19 @@ export interface GateConfig extends Required<Domains> {
 /** What `Agent.spec.web` says of a caller's agent; null: nothing. One object for as long as it says the same. */
 export type AgentDomains = (snapshot: Snapshot, identity: Pick<Identity, 'namespace' | 'agent'>) => Domains | null
 
-/** The lists of one level, and where they stand. */
-interface Level {
-  readonly at: string
+/** Where the lists of one level stand. */
+interface Places {
+  readonly allowedAt: string
+  readonly deniedAt: string
+}
+
+/** The lists of one level. */
+interface Level extends Places {
   readonly allowed: DomainSet
   readonly denied: DomainSet
 }
+
+const OF_AGENT = placesAt('Agent.spec.web')
 
 /**
  * Tells which pages a caller may read (document 3, `web`). Three levels speak, and the strictest wins: gateway, namespace, agent. What one
@@ -31,17 +38,19 @@ interface Level {
 export class Gates {
   readonly #config: GateConfig
   readonly #agentDomains: AgentDomains
+  readonly #agentAt: Places
   readonly #gateway: Level
   readonly #namespaces: ReadonlyMap<string, Level>
   readonly #agents = new WeakMap<Domains, Level>()
   readonly #ports: ReadonlySet<number>
 
-  constructor(config: GateConfig, agentDomains: AgentDomains) {
+  constructor(config: GateConfig, agentDomains: AgentDomains, agentAt: Places = OF_AGENT) {
     this.#config = config
     this.#agentDomains = agentDomains
-    this.#gateway = levelOf('web', config)
+    this.#agentAt = agentAt
+    this.#gateway = levelOf(placesAt('web'), config)
     const named = Object.entries(config.namespaces)
-    this.#namespaces = new Map(named.map(([name, own]) => [name, levelOf(`web.namespaces.${name}`, own)]))
+    this.#namespaces = new Map(named.map(([name, own]) => [name, levelOf(placesAt(`web.namespaces.${name}`), own)]))
     this.#ports = new Set(config.allowedPorts)
   }
 
@@ -56,14 +65,18 @@ export class Gates {
   #agentLevel(own: Domains): Level {
     const known = this.#agents.get(own)
     if (known !== undefined) return known
-    const level = levelOf('Agent.spec.web', own)
+    const level = levelOf(this.#agentAt, own)
     this.#agents.set(own, level)
     return level
   }
 }
 
-function levelOf(at: string, { allowedDomains = [], deniedDomains = [] }: Domains): Level {
-  return { at, allowed: domainSet(allowedDomains), denied: domainSet(deniedDomains) }
+function placesAt(at: string): Places {
+  return { allowedAt: `${at}.allowedDomains`, deniedAt: `${at}.deniedDomains` }
+}
+
+function levelOf(places: Places, { allowedDomains = [], deniedDomains = [] }: Domains): Level {
+  return { ...places, allowed: domainSet(allowedDomains), denied: domainSet(deniedDomains) }
 }
 
 interface GateParts extends Pick<GateConfig, 'defaultAllow' | 'allowIPLiterals'> {
@@ -101,11 +114,11 @@ export class Gate {
   /** The same of the domain alone. */
   domainFault({ hostname }: URL): string | null {
     const { levels, defaultAllow } = this.#parts
-    for (const { at, denied } of levels) if (denied.has(hostname)) return `${at}.deniedDomains names its domain`
+    for (const { deniedAt, denied } of levels) if (denied.has(hostname)) return `${deniedAt} names its domain`
     const asked = levels.filter(({ allowed }) => !allowed.isEmpty)
     if (asked.length === 0 && !defaultAllow) return 'no list of allowed domains names its domain'
-    for (const { at, allowed } of asked) {
-      if (!allowed.has(hostname)) return `${at}.allowedDomains does not name its domain`
+    for (const { allowedAt, allowed } of asked) {
+      if (!allowed.has(hostname)) return `${allowedAt} does not name its domain`
     }
     return null
   }

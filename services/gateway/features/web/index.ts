@@ -5,13 +5,14 @@ import type { Static } from 'typebox'
 import {
   type BuiltinServer,
   type BuiltinTool,
+  type Caller,
   type Denial,
   isDenial,
   type ToolLabels,
   type ToolResult,
 } from '../../call/index.ts'
 import type { webBlock } from './config.ts'
-import { type AgentDomains, Gates } from './gate.ts'
+import { type AgentDomains, type GateConfig, Gates } from './gate.ts'
 import { Follower } from './read/follow.ts'
 import { Robots } from './read/robots.ts'
 import { backendOf } from './search/backends.ts'
@@ -65,6 +66,19 @@ export async function createWeb(parts: WebParts): Promise<WebFeature> {
       tools: (caller) => (gates.of(caller).isShut ? [] : tools),
     },
   }
+}
+
+/**
+ * Why a caller's browser may not be led to a place; null: it may. The lists of the gateway and of its namespaces are those of the web tool,
+ * and count whether or not that is enabled; of the agent it is `Agent.spec.browser` that allows (document 2).
+ */
+export function createBrowserGate(
+  config: GateConfig,
+  agentDomains: AgentDomains,
+): (caller: Caller, place: URL) => string | null {
+  const agentAt = { allowedAt: 'Agent.spec.browser.allowedDomains', deniedAt: 'Agent.spec.web.deniedDomains' }
+  const gates = new Gates(config, agentDomains, agentAt)
+  return (caller, place) => gates.of(caller).fault(place)
 }
 
 async function toolsOf(

@@ -246,5 +246,5 @@ function tunnelReply(world: World): Reply {
         return world.sink.tunnelled?.push(null)
     }
   })
-  return { kind: 'tunnel', head: { status: 200, headers: {} }, socket }
+  return { kind: 'tunnel', head: { status: 200, headers: {} }, attempts: [], socket }
 }

@@ -92,7 +92,7 @@ export class ResponseSink implements Sink {
     this.#response.end()
   }
 
-  /** This listener serves requests only: CONNECT and Upgrade are refused before they reach a plane. */
+  /** A request stays one: a tunnel has a sink of its own, and an Upgrade is not taken. */
   tunnel(): Duplex | null {
     return null
   }

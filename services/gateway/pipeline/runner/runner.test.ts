@@ -89,9 +89,9 @@ test('a control message leaves a record only when it is refused, and an operatio
   const refused = world({ operation: 'mcp.control', revoked: () => deny('revoked', 'no', { revoked: 'session' }) })
   await refused.done
   assert.deepEqual([refused.records.length, refused.records[0]?.kind], [1, 'decision'])
-  const exec = world({ operation: 'exec' })
-  await exec.done
-  assert.deepEqual([exec.wire, exec.records[0]?.code], [['200 not_built'], 'not_built'])
+  const unbuilt = world({ operation: 'liveview' })
+  await unbuilt.done
+  assert.deepEqual([unbuilt.wire, unbuilt.records[0]?.code], [['200 not_built'], 'not_built'])
 })
 
 test('a plain answer is one write, an event stream one write a batch, and the head waits for the first', async () => {

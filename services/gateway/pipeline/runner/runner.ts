@@ -1,5 +1,5 @@
 import type { Clock } from '@plat/core'
-import type { Exchange } from '@plat/http'
+import type { Exchange, TunnelRequest } from '@plat/http'
 import type { Ledgers, Rec } from '@plat/ledger'
 import {
   type Arrival,
@@ -22,6 +22,7 @@ import type { Plane } from '../plane.ts'
 import type { AnyReview, AnyStage, Wait } from '../stage.ts'
 import { GovernedCall, Incoming } from './call.ts'
 import { Closing, type OnArguments, rewound, type Watcher } from './closing.ts'
+import { TunnelSink, wireOfTunnel } from './connect.ts'
 import { forgetCredentials, ResponseSink, wireOf } from './exchange.ts'
 import { hold } from './hold.ts'
 import { type Plan, planRows, type Runnable, rowless } from './plan.ts'
@@ -64,6 +65,8 @@ export interface RunnerOptions {
 export interface Runner {
   /** Resolves when the call is over and its record is on its way to the ledger. Never rejects. */
   run(exchange: Exchange, plane: Plane): Promise<void>
+  /** The same for a connection that asks to become a tunnel. */
+  connect(asked: TunnelRequest, plane: Plane): Promise<void>
   /** The same for a request that came another way than by `node:http`. */
   govern(incoming: Incoming, plane: Plane): Promise<void>
   /** Stops asking long calls when the snapshot changes. */
@@ -95,6 +98,15 @@ class PipelineRunner implements Runner {
     const stopper = new Stopper()
     const sink = new ResponseSink(id, response, () => stopper.stop('client', null))
     const wire = wireOf(request)
+    return this.govern(new Incoming({ id, wire, sink, stopper, snapshot: snapshots.current, clock, log }), plane)
+  }
+
+  connect(asked: TunnelRequest, plane: Plane): Promise<void> {
+    const { snapshots, clock, log } = this.#options
+    const { id } = asked
+    const stopper = new Stopper()
+    const sink = new TunnelSink(asked, () => stopper.stop('client', null))
+    const wire = wireOfTunnel(asked)
     return this.govern(new Incoming({ id, wire, sink, stopper, snapshot: snapshots.current, clock, log }), plane)
   }
 
@@ -254,8 +266,8 @@ class PipelineRunner implements Runner {
       return died(deny('internal', `${call.operation} cannot be answered by ${reply.kind}`))
     }
     call.status = reply.head.status
-    if (reply.kind === 'tunnel') return tunnel(call, reply, this.#clock)
     call.attempts = reply.attempts
+    if (reply.kind === 'tunnel') return tunnel(call, reply, this.#clock)
     return relay(call, reply, { plane, clock: this.#clock, asked: this.#asked })
   }
 

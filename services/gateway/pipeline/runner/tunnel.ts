@@ -28,18 +28,18 @@ async function carry(call: GovernedCall, reply: TunnelReply, clock: Clock, revie
   const caller = denial === null ? call.sink.tunnel(reply.head, call.overheadMs(clock.monotonic())) : null
   if (caller === null) {
     reply.socket.destroy()
-    return refused(denial ?? deny('not_built', 'tunnels are not built yet in this version'))
+    return refused(denial ?? deny('internal', 'the connection cannot become a tunnel'))
   }
   const began = clock.monotonic()
   const ended = await call.stopper.until(join(call, caller, reply.socket, clock))
   call.upstreamMs += clock.monotonic() - began
-  if (ended !== stopped && ended.ending === 'complete') return ended
+  // What ended well is closed already, but for a side that nobody listens to any more.
   caller.destroy()
   reply.socket.destroy()
   return ended === stopped ? stoppedBy(call.stopper) : ended
 }
 
-/** Resolves when both directions have ended, or one side broke. The shared timer watches the deadlines. */
+/** Resolves when both sides have closed, or one of them broke. The shared timer watches the deadlines. */
 function join(call: GovernedCall, caller: Duplex, upstream: Duplex, clock: Clock): Promise<Ended> {
   const total = clock.now() + TUNNEL_TOTAL_MS
   const touch = () => {
@@ -49,26 +49,31 @@ function join(call: GovernedCall, caller: Duplex, upstream: Duplex, clock: Clock
   call.deadlineReason = 'the tunnel was idle, or open, for too long'
   touch()
   return new Promise((resolve) => {
-    let ends = 0
-    const watch = (side: Duplex, broken: Ended, count: (bytes: number) => void) => {
+    const watch = (side: Duplex, other: Duplex, broken: Ended, count: (bytes: number) => void) => {
       side.on('data', (chunk: Uint8Array) => {
         count(chunk.byteLength)
         touch()
       })
-      side.once('end', () => {
-        ends++
-        if (ends === 2) resolve(completed)
-      })
       side.on('error', () => resolve(broken))
-      side.once('close', () => resolve(ends > 0 ? completed : broken))
+      side.once('close', () => {
+        if (!hasEnded(side)) resolve(broken)
+        // The other side may still have to take what was sent before; nothing that it says can be heard any more.
+        else if (other.closed || !other.readableEnded) resolve(completed)
+      })
+      if (side.destroyed) resolve(broken)
     }
-    watch(caller, { ending: 'client', denial: null }, (bytes) => {
+    watch(caller, upstream, { ending: 'client', denial: null }, (bytes) => {
       call.bytesUp += bytes
     })
-    watch(upstream, died(deny('upstream_error', 'the upstream closed the tunnel')), (bytes) => {
+    watch(upstream, caller, died(deny('upstream_error', 'the upstream closed the tunnel')), (bytes) => {
       call.bytesDown += bytes
     })
     caller.pipe(upstream)
     upstream.pipe(caller)
   })
+}
+
+/** Both directions came to their end: nothing was lost. */
+function hasEnded(side: Duplex): boolean {
+  return side.readableEnded && side.writableFinished
 }

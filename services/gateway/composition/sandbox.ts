@@ -1,0 +1,64 @@
+import { createDialer, type RawRoute, type TunnelRequest } from '@plat/http'
+import { egressMetrics, execMetrics } from '../counting.ts'
+import { createEgressResolve } from '../features/egress/index.ts'
+import { createExec } from '../features/exec/index.ts'
+import { registrySlot } from '../features/servers/index.ts'
+import { createBrowserGate } from '../features/web/index.ts'
+import type { Plane, Runner } from '../pipeline/index.ts'
+import { createConnectPlane, placeOf } from '../planes/connect/index.ts'
+import { createExecPlane, isExec } from '../planes/exec/index.ts'
+import type { Features } from './features.ts'
+import type { Shared } from './shared.ts'
+
+/** What sandboxes are given by the gateway. */
+export type Sandboxes = Awaited<ReturnType<typeof startSandboxes>>
+
+/** The way out of a browser and the way into a code interpreter, as far as they are enabled. */
+export async function startSandboxes(shared: Shared, features: Pick<Features, 'authenticator'>) {
+  return { egress: startEgress(shared, features), exec: await startExec(shared, features) }
+}
+
+/** What takes CONNECT; undefined: nobody does. */
+export function tunnelRoute({ egress }: Sandboxes, runner: Runner): ((asked: TunnelRequest) => void) | undefined {
+  return egress === null ? undefined : (asked) => void runner.connect(asked, egress.plane)
+}
+
+/** `POST /v1/sessions/{id}/exec`, on both listeners. */
+export function execRoutes({ exec }: Sandboxes, runner: Runner): readonly RawRoute[] {
+  if (exec === null) return []
+  return [{ prefix: '/v1/sessions/', takes: isExec, handle: (exchange) => void runner.run(exchange, exec.plane) }]
+}
+
+function startEgress(shared: Shared, { authenticator }: Pick<Features, 'authenticator'>) {
+  const { config, residency, clock, log, metrics, keep } = shared
+  if (!config.egress.enabled) return null
+  const { allowedCIDRs } = config.web
+  const dialer = keep(residency.dialer(createDialer({ clock, log, allowedCIDRs })))
+  const plane: Plane = createConnectPlane({ dialer, clock })
+  const stage = createEgressResolve({
+    ...shared,
+    placeOf,
+    gate: createBrowserGate(config.web, (snapshot, agent) => snapshot.get(registrySlot).browser(agent)),
+    missingScopes: authenticator.scopes.missing,
+    counted: egressMetrics(metrics),
+  })
+  return { plane, stage }
+}
+
+async function startExec(shared: Shared, { authenticator }: Pick<Features, 'authenticator'>) {
+  const { config, dialer, clock, metrics, keep } = shared
+  if (!config.exec.enabled) return null
+  const exec = keep(
+    await createExec({ ...shared, missingScopes: authenticator.scopes.missing, counted: execMetrics(metrics) }),
+  )
+  const plane: Plane = createExecPlane({
+    dialer,
+    clock,
+    maxBodyBytes: config.maxBodyBytes,
+    bodyReadTimeoutMs: config.bodyReadTimeoutSeconds * 1000,
+    maxTimeoutSeconds: config.exec.maxTimeoutSeconds,
+    maxOutputBytes: config.exec.maxOutputBytes,
+    sandbox: (identity) => exec.sandbox(identity),
+  })
+  return { plane, stage: exec.stage }
+}

@@ -1,0 +1,14 @@
+import { type ConfigBlock, key } from '@plat/config'
+import Type from 'typebox'
+
+/** `egress` (document 3): the browser egress proxy. */
+export const egressBlock = {
+  path: 'egress',
+  feature: 'egress',
+  built: true,
+  schema: Type.Object({
+    enabled: key.flag(
+      'Browser egress proxy (HTTP CONNECT on the main listener); `web` and the Agent say which hosts it reaches.',
+    ),
+  }),
+} satisfies ConfigBlock

@@ -1,0 +1,68 @@
+import {
+  type Call,
+  type Caller,
+  type Denial,
+  deny,
+  type Identity,
+  type Snapshot,
+  type Snapshots,
+  type Target,
+  unresolved,
+} from '../../call/index.ts'
+import { type Stage, stage } from '../../pipeline/stage.ts'
+
+/** What policies match, and the second half of the scope. */
+const SERVER = 'plat-egress'
+
+export interface EgressOptions {
+  readonly snapshots: Snapshots
+  /** Where a CONNECT leads, as its plane read it. */
+  readonly placeOf: (call: Call) => URL | null
+  /** Why a caller may not be led to a host and a port, in words that hold nothing of them; null: it may. */
+  readonly gate: (caller: Caller, place: URL) => string | null
+  /** Which scopes a caller lacks; null: none. */
+  readonly missingScopes: (identity: Identity, server: string, tool: string) => string | null
+  /** `plat_gateway_egress_requests_total` */
+  readonly counted: (decision: 'allow' | 'deny') => void
+}
+
+/**
+ * The browser egress proxy (document 3, `egress`): from a CONNECT to the host that policies are asked about. The scope comes first, then
+ * the lists of domains, which are asked again whenever they change while the tunnel is open.
+ */
+export function createEgressResolve(options: EgressOptions): Stage<'resolve', 'identity', 'target'> {
+  const { snapshots, missingScopes, counted } = options
+  return stage({
+    name: 'resolve',
+    needs: ['identity'],
+    gives: ['target'],
+    skipped: { target: unresolved },
+    admit(call) {
+      const host = call.name ?? ''
+      const scope = missingScopes(call.facts.identity, SERVER, host)
+      const no = scope === null ? shut(options, call, call.snapshot) : lacking(scope)
+      if (no === null) return { target: targetOf(host) }
+      counted('deny')
+      return no
+    },
+    settle: (_, { result }) => counted(result === 'denied' ? 'deny' : 'allow'),
+    still: (call) => (snapshots.current === call.snapshot ? null : shut(options, call, snapshots.current)),
+  })
+}
+
+function lacking(scope: string): Denial {
+  return deny('insufficient_scope', `scope ${scope} is required`, { data: { scope } })
+}
+
+/** Why no tunnel may lead there, by the lists of this snapshot. */
+function shut({ placeOf, gate }: EgressOptions, call: Call<'identity'>, snapshot: Snapshot): Denial | null {
+  const place = placeOf(call)
+  if (place === null) return deny('internal', 'the request was not read')
+  const fault = gate({ identity: call.facts.identity, snapshot }, place)
+  return fault === null ? null : deny('policy_denied', `the host may not be reached: ${fault}`)
+}
+
+/** Nobody can look into a tunnel, so what leaves by it is taken for what strangers are told. */
+function targetOf(host: string): Target {
+  return { ...unresolved, key: SERVER, server: SERVER, tool: host, dataClass: 'public', builtin: true }
+}

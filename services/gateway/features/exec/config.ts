@@ -1,0 +1,40 @@
+import { type ConfigBlock, isHttpUrl, key, type Problem, type Rule } from '@plat/config'
+import Type, { type Static } from 'typebox'
+import { filled } from './endpoint.ts'
+
+const error = (path: string, message: string): Problem => ({ path, message, severity: 'error' })
+
+/** What is left in braces would stand in a host name. */
+const templateLeadsSomewhere: Rule = ({ endpointTemplate }) => {
+  if (typeof endpointTemplate !== 'string') return []
+  const example = filled(endpointTemplate, { session: 's', namespace: 'n' })
+  return !/[{}]/.test(example) && isHttpUrl(example) && !/[?#@]/.test(example)
+    ? []
+    : [
+        error(
+          'exec.endpointTemplate',
+          'must be an http(s) URL without credentials and query, with no placeholder but {session} and {namespace}',
+        ),
+      ]
+}
+
+/** `exec` (document 3): the code-interpreter proxy. */
+export const execBlock = {
+  path: 'exec',
+  feature: 'exec',
+  built: true,
+  schema: Type.Object({
+    enabled: key.flag('`POST /v1/sessions/{id}/exec` proxy.'),
+    endpointTemplate: key.text(
+      'Must contain `{session}`; `{namespace}` is filled in as well. Code is sent to `<endpoint>/exec`.',
+      'http://{session}.{namespace}.svc.cluster.local:8888',
+      '\\{session\\}',
+    ),
+    maxTimeoutSeconds: key.seconds('Per exec.', 300),
+    maxOutputBytes: key.whole('Output cap.', 10 * 1024 * 1024, 1),
+    keyFile: key.file('Sent as header `X-Plat-Exec-Key`.'),
+  }),
+  rules: [templateLeadsSomewhere],
+} satisfies ConfigBlock
+
+export type ExecConfig = Readonly<Static<typeof execBlock.schema>>

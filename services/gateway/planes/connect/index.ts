@@ -1,0 +1,132 @@
+import type { Clock } from '@plat/core'
+import { type Dialer, dialFault } from '@plat/http'
+import {
+  type Arrival,
+  type Call,
+  type Denial,
+  deny,
+  type Frame,
+  type Parsed,
+  type Reply,
+  statusOf,
+} from '../../call/index.ts'
+import type { Plane } from '../../pipeline/plane.ts'
+import { failure } from '../wire/failure.ts'
+import { plainRefusal } from '../wire/plain.ts'
+
+/** How long a host may take to be connected to, in milliseconds. */
+const CONNECT_MS = 15_000
+/** Longest host name of DNS, in characters. */
+const MAX_HOST = 253
+
+/** Where a CONNECT leads. */
+class Place {
+  /** `https://<host>:<port>`, whatever is spoken there: the host as every list spells it. */
+  readonly url: URL
+  readonly port: number
+
+  constructor(url: URL, port: number) {
+    this.url = url
+    this.port = port
+  }
+
+  get authority(): string {
+    return `${this.url.hostname}:${this.port}`
+  }
+}
+
+export interface ConnectPlaneOptions {
+  /** Refuses addresses inside private networks, but for `web.allowedCIDRs`. */
+  readonly dialer: Pick<Dialer, 'connect'>
+  readonly clock: Clock
+}
+
+/** The plane of HTTP CONNECT (document 3, `egress`; RFC 9110, section 9.3.6): the host is the tool of the server `plat-egress`. */
+export function createConnectPlane(options: ConnectPlaneOptions): Plane {
+  return new ConnectPlane(options)
+}
+
+/** Where a call of this plane leads; null: it was not read. */
+export function placeOf({ wire: { note } }: Pick<Call, 'wire'>): URL | null {
+  return note instanceof Place ? note.url : null
+}
+
+class ConnectPlane implements Plane {
+  readonly #dialer: ConnectPlaneOptions['dialer']
+  readonly #clock: Clock
+
+  constructor({ dialer, clock }: ConnectPlaneOptions) {
+    this.#dialer = dialer
+    this.#clock = clock
+  }
+
+  read({ wire }: Arrival): Parsed | Denial {
+    const place = placeIn(wire.path)
+    if (place === null) return deny('invalid_request', 'the target of CONNECT must be <host>:<port>')
+    wire.note = place
+    const name = place.url.hostname
+    return { operation: 'tunnel', method: 'CONNECT', server: 'plat-egress', name, body: null, parent: null }
+  }
+
+  async forward({ wire: { note } }: Call): Promise<Reply | Denial> {
+    if (!(note instanceof Place)) return deny('internal', 'the request was not read')
+    const { authority } = note
+    const started = this.#clock.monotonic()
+    try {
+      const socket = await this.#dialer.connect(new URL(`tcp://${authority}`), 'egress', { timeoutMs: CONNECT_MS })
+      const attempts = [{ endpoint: authority, status: 200, ms: this.#clock.monotonic() - started }]
+      return { kind: 'tunnel', head: { status: 200, headers: {} }, attempts, socket }
+    } catch (error) {
+      const ms = this.#clock.monotonic() - started
+      return { ...unreached(note.url.hostname, error), attempts: [{ endpoint: authority, status: 0, ms }] }
+    }
+  }
+
+  /** Nobody who waits for a tunnel takes anything before it. */
+  held(): null {
+    return null
+  }
+
+  /** A proxy asks for its own credentials (RFC 9110, section 11.7.1). */
+  refuse(arrival: Arrival, _: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
+    const isUnknown = statusOf(denial) === 401
+    const { head, frame } = plainRefusal(arrival, isUnknown ? { ...denial, reason: hinted(denial) } : denial)
+    const { 'www-authenticate': _challenge, ...headers } = head.headers
+    if (!isUnknown) return { head: { ...head, headers }, frame }
+    return { head: { status: 407, headers: { ...headers, 'proxy-authenticate': 'Basic realm="plat"' } }, frame }
+  }
+
+  /** What runs through a tunnel is none of ours to speak. */
+  abort(): readonly Frame[] {
+    return []
+  }
+
+  encode({ raw }: Frame): Uint8Array {
+    return raw ?? Buffer.alloc(0)
+  }
+}
+
+/** The host in the spelling of URLs, which has one for each address and name. Null: it leads nowhere. */
+function placeIn(authority: string): Place | null {
+  const url = URL.parse(`https://${authority}/`)
+  if (url === null || url.pathname !== '/' || url.host.length > MAX_HOST) return null
+  if (url.username !== '' || url.search !== '' || url.hash !== '') return null
+  const host = url.hostname.replace(/\.$/, '')
+  if (host === '') return null
+  // A name with the dot of the root at its end leads where the name without it does.
+  url.hostname = host
+  return new Place(url, url.port === '' ? 443 : Number(url.port))
+}
+
+function unreached(host: string, error: unknown): Denial {
+  if (dialFault(error) !== 'blocked') return failure(host, error)
+  const reason = 'the host may not be reached: it leads inside a private network, which web.allowedCIDRs does not allow'
+  return deny('policy_denied', reason)
+}
+
+function hinted({ reason, data }: Denial): string {
+  const isUnread = data?.reason === 'missing' || data?.reason === 'malformed'
+  const hint =
+    'send the session token as the password of Proxy-Authorization: Basic, or as Proxy-Authorization: Bearer <token>'
+  return isUnread ? hint : reason
+}

@@ -1,0 +1,167 @@
+import { type Clock, checkJson, JsonError } from '@plat/core'
+import { type Dialer, dialFault, type Fetched } from '@plat/http'
+import {
+  type Arrival,
+  type Call,
+  type Denial,
+  deny,
+  type Frame,
+  type Identity,
+  isDenial,
+  type Parsed,
+  type Reply,
+} from '../../call/index.ts'
+import type { Plane } from '../../pipeline/plane.ts'
+import { type BodyLimits, useJsonBytes } from '../wire/body.ts'
+import { failure } from '../wire/failure.ts'
+import { isJsonType } from '../wire/headers.ts'
+import { plainRefusal } from '../wire/plain.ts'
+import { unusable } from '../wire/unusable.ts'
+import { ExecFrame } from './frame.ts'
+import { type ExecBody, execBody, sessionIn } from './request.ts'
+
+export { createExecRedactReview } from './frame.ts'
+export { execTexts, isExec } from './request.ts'
+
+/** What a sandbox is called in errors. */
+const SANDBOX = 'the sandbox'
+/** How much longer than the code a sandbox may take, to say what it stopped, in milliseconds. */
+const LAST_WORDS_MS = 1_000
+
+export interface ExecPlaneOptions extends BodyLimits {
+  readonly dialer: Pick<Dialer, 'fetchBytes'>
+  readonly clock: Clock
+  /** Document 3: `exec.maxTimeoutSeconds`. */
+  readonly maxTimeoutSeconds: number
+  /** Document 3: `exec.maxOutputBytes`. */
+  readonly maxOutputBytes: number
+  /** The sandbox of a caller's own session. */
+  readonly sandbox: (identity: Identity) => { readonly url: URL; readonly key: string | null } | Denial
+}
+
+/**
+ * The plane of `POST /v1/sessions/{id}/exec` (document 3, `exec`): one JSON object goes to the sandbox of the caller's own session, and one
+ * comes back. What stands in them is between the agent and its sandbox, but for `timeoutSeconds`.
+ */
+export function createExecPlane(options: ExecPlaneOptions): Plane {
+  return new ExecPlane(options)
+}
+
+class ExecPlane implements Plane {
+  readonly #options: ExecPlaneOptions
+
+  constructor(options: ExecPlaneOptions) {
+    this.#options = options
+  }
+
+  read(arrival: Arrival, identity: Identity): Parsed | Denial | Promise<Parsed | Denial> {
+    if (!isOwn(sessionIn(arrival.wire.path), identity))
+      return deny('unknown_session', 'this caller has no such session')
+    return useJsonBytes(arrival, this.#options, (bytes) => this.#parsed(bytes))
+  }
+
+  #parsed(bytes: Uint8Array): Parsed | Denial {
+    const body = execBody(bytes, this.#options.maxTimeoutSeconds)
+    if (typeof body === 'string') return deny('invalid_request', body)
+    return { operation: 'exec', method: 'exec', server: 'plat-exec', name: 'exec', body, parent: null }
+  }
+
+  async forward(call: Call<'identity' | 'target' | 'hold'>): Promise<Reply | Denial> {
+    const { body, facts } = call
+    const sandbox = this.#options.sandbox(facts.identity)
+    if (isDenial(sandbox)) return sandbox
+    if (body === null) return deny('internal', 'the request was not read')
+    const seconds = timeoutIn(body, this.#options.maxTimeoutSeconds)
+    const started = this.#options.clock.monotonic()
+    const attempt = (status: number) => [
+      { endpoint: sandbox.url.origin, status, ms: this.#options.clock.monotonic() - started },
+    ]
+    try {
+      const answer = await this.#options.dialer.fetchBytes(sandbox.url, 'sandbox', {
+        method: 'POST',
+        headers: headersFor(call.id, sandbox.key, seconds),
+        body: body.bytes,
+        maxBytes: this.#options.maxOutputBytes,
+        timeoutMs: seconds * 1000 + LAST_WORDS_MS,
+        signal: call.signal,
+      })
+      const frame = frameOf(answer)
+      if (isDenial(frame)) return { ...frame, attempts: attempt(answer.status) }
+      const head = {
+        status: answer.status,
+        headers: { 'content-type': 'application/json', 'cache-control': 'no-store' },
+      }
+      return { kind: 'frames', head, attempts: attempt(answer.status), frames: [frame] }
+    } catch (error) {
+      return { ...this.#failed(error, seconds), attempts: attempt(0) }
+    }
+  }
+
+  #failed(error: unknown, seconds: number): Denial {
+    const { maxOutputBytes } = this.#options
+    switch (dialFault(error)) {
+      case 'too_large':
+        return deny(
+          'upstream_error',
+          `the output is larger than ${maxOutputBytes} bytes (exec.maxOutputBytes): print less of it`,
+        )
+      case 'timeout':
+        return deny('upstream_timeout', `the code did not end within ${seconds} s`)
+      default:
+        return failure(SANDBOX, error)
+    }
+  }
+
+  /** The answer is one JSON object: its head waits as long as the call does. */
+  held(): null {
+    return null
+  }
+
+  refuse(arrival: Arrival, _: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
+    return plainRefusal(arrival, denial)
+  }
+
+  /** An answer leaves as a whole: nothing can be taken back. */
+  abort(): readonly Frame[] {
+    return []
+  }
+
+  encode({ raw, value }: Frame): Uint8Array {
+    return raw ?? Buffer.from(JSON.stringify(value))
+  }
+}
+
+/** Its own session, by its name alone or as the admin API names it. */
+function isOwn(asked: string | null, { namespace, agent, session }: Identity): boolean {
+  return asked === session || asked === `${namespace}/${agent}/${session}`
+}
+
+function headersFor(id: string, key: string | null, seconds: number): Record<string, string> {
+  return {
+    'content-type': 'application/json',
+    accept: 'application/json',
+    'x-plat-decision-id': id,
+    'x-plat-exec-timeout': String(seconds),
+    ...(key !== null && { 'x-plat-exec-key': key }),
+  }
+}
+
+/** What a redaction wrote anew has the member still: numbers are never replaced. */
+function timeoutIn({ value }: Pick<ExecBody, 'value'>, most: number): number {
+  const wanted =
+    typeof value === 'object' && value !== null && 'timeoutSeconds' in value ? value.timeoutSeconds : undefined
+  return typeof wanted === 'number' ? wanted : most
+}
+
+function frameOf({ status, headers, bytes }: Fetched): ExecFrame | Denial {
+  const refusal = unusable(SANDBOX, { status, headers })
+  if (refusal !== null) return refusal
+  if (!isJsonType(headers)) return deny('upstream_error', `${SANDBOX} answered what is not JSON`)
+  try {
+    checkJson(bytes)
+  } catch (error) {
+    if (error instanceof JsonError) return deny('upstream_error', `${SANDBOX} answered what is not strict JSON`)
+    throw error
+  }
+  return new ExecFrame(status < 400 ? 'final' : 'error', bytes)
+}
