@@ -16,6 +16,23 @@ export function requiresTop(key: string, when: (block: Record<string, unknown>) 
   return (block, file) => (when(block) && isUnset(file[key]) ? [missing(key, because)] : [])
 }
 
+/** A rule for a key, nested or not, that names a member of the map `map` of the file, or something that is built in. Empty: it names none. */
+export function namesOneOf(path: string, map: string, builtIn: readonly string[] = []): Rule {
+  const [, ...names] = path.split('.')
+  return (block, file) => {
+    const named = names.reduce<unknown>(memberOf, block)
+    const known = file[map]
+    if (typeof named !== 'string' || named === '' || builtIn.includes(named)) return []
+    if (typeof known === 'object' && known !== null && Object.hasOwn(known, named)) return []
+    const also = builtIn.length === 0 ? '' : `; ${builtIn.join(', ')} is built in`
+    return [{ path, message: `${map} has no ${named}${also}`, severity: 'error' }]
+  }
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
+}
+
 function missing(path: string, because: string): Problem {
   return { path, message: `is required ${because}`, severity: 'error' }
 }
@@ -40,7 +57,7 @@ export function uniqueNames(path: string, member = 'name'): Rule {
     const seen = new Set<unknown>()
     const list = block[key]
     return (Array.isArray(list) ? list : []).flatMap((item, index): Problem[] => {
-      const name: unknown = typeof item === 'object' && item !== null ? Reflect.get(item, member) : undefined
+      const name = memberOf(item, member)
       if (name === undefined || !seen.has(name)) {
         seen.add(name)
         return []

@@ -8,7 +8,6 @@ import { infraBlock } from './features/infra/config.ts'
 import { licenceBlock } from './features/licence/config.ts'
 import { liveViewBlock } from './features/live-view/config.ts'
 import { memoryBlock } from './features/memory/config.ts'
-import { otelBlock } from './features/otel/config.ts'
 import { resourceAPIBlock } from './features/resource-api/config.ts'
 import { sbxdBlock } from './features/sbxd/config.ts'
 import { activityBlock } from './features/sessions/config.ts'
@@ -32,7 +31,6 @@ export const unbuiltBlocks: readonly ConfigBlock[] = [
   resourceAPIBlock,
   tenantsBlock,
   licenceBlock,
-  otelBlock,
   ctxengineBlock,
   sbxdBlock,
   clientAuditBlock,

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { readText } from '@plat/config'
+import { headerLines, readText } from '@plat/config'
 import type { AwsCredentials, DialOptions } from '@plat/http'
 import type { SinkConfig } from './config.ts'
 
@@ -7,10 +7,6 @@ import type { SinkConfig } from './config.ts'
 const MAX_FILE_BYTES = 1024 * 1024
 /** A bearer token (RFC 6750): visible ASCII without spaces. */
 const TOKEN = /^[\x21-\x7e]+$/
-/** `Name: value` (RFC 9110, section 5). */
-const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[\t ]*([\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)[\t ]*$/
-/** What the client says itself. */
-const OWN_HEADERS: ReadonlySet<string> = new Set(['host', 'content-length', 'transfer-encoding', 'connection'])
 
 /** A file that a delivery needs cannot be used; the message names the key and the file and quotes nothing of it. */
 export class Unusable extends Error {}
@@ -56,15 +52,9 @@ export class Material {
   async headers(): Promise<Readonly<Record<string, string>>> {
     const { headersFile } = this.#config
     if (headersFile === '') return {}
-    const lines = (await this.#file('headersFile', headersFile)).split(/\r?\n/).filter((line) => line.trim() !== '')
-    const pairs = lines.map((line, index) => {
-      const [, name = '', value = ''] = HEADER.exec(line) ?? []
-      const header = name.toLowerCase()
-      if (header === '' || OWN_HEADERS.has(header))
-        throw new Unusable(`headersFile: line ${index + 1} of ${headersFile} is no "Name: value" that may be set`)
-      return [header, value] as const
-    })
-    return Object.fromEntries(pairs)
+    const headers = headerLines(await this.#file('headersFile', headersFile))
+    if (typeof headers === 'object') return headers
+    throw new Unusable(`headersFile: line ${headers} of ${headersFile} is no "Name: value" that may be set`)
   }
 
   async aws(): Promise<AwsCredentials> {

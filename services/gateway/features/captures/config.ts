@@ -1,16 +1,8 @@
-import { type ConfigBlock, key, type Problem, type Rule, requires } from '@plat/config'
+import { type ConfigBlock, key, namesOneOf, requires } from '@plat/config'
 import Type from 'typebox'
 
 /** The profile that needs no configuration: every detector, and every hit taken out. */
 export const REDACT_ALL = 'redact-all'
-
-/** What is captured is redacted by a profile that there is. */
-const profileExists: Rule = ({ dlpProfile }, { dlpProfiles }): Problem[] => {
-  if (typeof dlpProfile !== 'string' || dlpProfile === '' || dlpProfile === REDACT_ALL) return []
-  const isThere = typeof dlpProfiles === 'object' && dlpProfiles !== null && Object.hasOwn(dlpProfiles, dlpProfile)
-  const message = `dlpProfiles has no profile ${dlpProfile}; ${REDACT_ALL} is built in`
-  return isThere ? [] : [{ path: 'captureArgs.dlpProfile', message, severity: 'error' }]
-}
 
 /** `captureArgs` (document 3): encrypted copies of redacted arguments. */
 export const captureArgsBlock = {
@@ -27,6 +19,6 @@ export const captureArgsBlock = {
   }),
   rules: [
     requires('captureArgs', ['dir', 'key'], ({ enabled }) => enabled === true, 'with captureArgs.enabled'),
-    profileExists,
+    namesOneOf('captureArgs.dlpProfile', 'dlpProfiles', [REDACT_ALL]),
   ],
 } satisfies ConfigBlock

@@ -1,11 +1,27 @@
-import { type ConfigBlock, key, requires } from '@plat/config'
-import Type from 'typebox'
+import { type ConfigBlock, key, namesOneOf, type Problem, type Rule, requires } from '@plat/config'
+import Type, { type Static } from 'typebox'
+
+/** The profile that needs no configuration: every detector, and every hit taken out. */
+const REDACT_ALL = 'redact-all'
+
+/** A batch that never fills would only wait for its time. */
+const batchFits: Rule = ({ maxExportBatchSize: batch, maxQueueSize: queue }): Problem[] => {
+  if (typeof batch !== 'number' || typeof queue !== 'number' || batch <= queue) return []
+  return [{ path: 'otel.maxExportBatchSize', message: `must be at most maxQueueSize, ${queue}`, severity: 'error' }]
+}
+
+/** The name of the service has a key of its own. */
+const nameStandsOnce: Rule = ({ resourceAttributes: attributes }): Problem[] => {
+  const isThere = typeof attributes === 'object' && attributes !== null && Object.hasOwn(attributes, 'service.name')
+  const message = 'set otel.serviceName instead'
+  return isThere ? [{ path: 'otel.resourceAttributes["service.name"]', message, severity: 'error' }] : []
+}
 
 /** `otel` (document 3): traces. */
 export const otelBlock = {
   path: 'otel',
   feature: 'otel',
-  built: false,
+  built: true,
   schema: Type.Object({
     enabled: key.flag('Export spans; off only propagates trace context.'),
     endpoint: key.url(
@@ -16,9 +32,9 @@ export const otelBlock = {
     caFile: key.file('Authorities of the endpoint.'),
     serviceName: key.text('`service.name`.', 'plat-gateway'),
     sampleRatio: key.ratio('Part of the traces that begin here.', 1, 0, 1),
-    recordArgs: key.flag('Hash and size of arguments, never more.'),
-    recordUser: key.flag('The user of a session.'),
-    resourceAttributes: key.map(Type.String(), 'Further attributes of every span.'),
+    recordArgs: key.flag('Tells hash and size of arguments, never more.'),
+    recordUser: key.flag('Tells the user of a session.'),
+    resourceAttributes: key.map(Type.String(), 'Further attributes of the resource that every span is of.'),
     maxQueueSize: key.whole('Spans that wait; overflow is dropped and counted.', 2048, 1),
     maxExportBatchSize: key.whole('Spans of one export.', 512, 1),
     exportIntervalMillis: key.millis('Time between two exports.', 5000),
@@ -26,12 +42,19 @@ export const otelBlock = {
     genAI: key.group(
       {
         captureContent: key.flag('Prompts and answers, always redacted.'),
-        contentDlpProfile: key.text('Profile that redacts them.'),
+        contentDlpProfile: key.text('Profile that redacts them; default built-in redact-all.'),
         maxContentBytes: key.whole('Larger content is dropped, not truncated.', 16_384, 1),
         emitLegacySystem: key.flag('`gen_ai.system` beside its successor.'),
       },
       'What spans say of models.',
     ),
   }),
-  rules: [requires('otel', ['endpoint'], ({ enabled }) => enabled === true, 'with otel.enabled')],
+  rules: [
+    requires('otel', ['endpoint'], ({ enabled }) => enabled === true, 'with otel.enabled'),
+    namesOneOf('otel.genAI.contentDlpProfile', 'dlpProfiles', [REDACT_ALL]),
+    batchFits,
+    nameStandsOnce,
+  ],
 } satisfies ConfigBlock
+
+export type OtelConfig = Readonly<Static<typeof otelBlock.schema>>

@@ -9,6 +9,7 @@ import { type McpRequest, originOf } from './message.ts'
 import { classify, type Posted, parseMessage } from './parse.ts'
 import { NOTHING_SEALED } from './seal/open.ts'
 import { bindingOf, type Sealed, type Sealer, type SealKind } from './seal/seal.ts'
+import { traced } from './trace.ts'
 
 /** Everything below this path is a server's name. */
 const PREFIX = '/mcp/'
@@ -94,7 +95,8 @@ function parsedOf(opened: Opened, bytes: Uint8Array): Parsed | Denial {
   const message = parseMessage(bytes)
   if (isDenial(message)) return message
   const { request, verdict } = classify(new Post(opened, bytes, message))
-  opened.reader.remember(opened.arrival, request)
+  const { trace } = opened.arrival.wire
+  opened.reader.remember(opened.arrival, trace === undefined ? request : traced(request, message, trace))
   return verdict
 }
 

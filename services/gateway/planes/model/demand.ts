@@ -1,7 +1,7 @@
 import type { Body, Call, Snapshot } from '../../call/index.ts'
 import { ModelBody, withMaxTokens } from './request.ts'
 import type { ModelEndpoint } from './upstream/endpoint.ts'
-import { Answering } from './upstream/failover.ts'
+import { answeredBy } from './upstream/failover.ts'
 
 /** What bounds a model call: for whoever holds money for it before it is forwarded. */
 export interface ModelDemand {
@@ -39,11 +39,10 @@ export function createDemand(route: (snapshot: Snapshot, key: string) => DemandR
     const { key, tool } = call.facts.target
     const way = body instanceof ModelBody && tool !== null ? route(snapshot, key) : null
     if (!(body instanceof ModelBody) || tool === null || way === null) return null
-    const { note } = call.wire
-    const answering = note instanceof Answering ? note.endpoint : null
+    const answering = answeredBy(call)
     const { inputTokensAtMost, bounded, choices, maxTokens } = body.request
     return {
-      priceKey: answering === null ? `${way.endpoints[0].provider}/${tool}` : priceKeyOf(answering, call),
+      priceKey: answering === undefined ? `${way.endpoints[0].provider}/${tool}` : priceKeyOf(answering, call),
       otherPriceKeys:
         way.endpoints.length === 1 ? NO_OTHERS : way.endpoints.slice(1).map((one) => priceKeyOf(one, call)),
       inputTokens: inputTokensAtMost,

@@ -40,6 +40,7 @@ export { createMeter, type Price } from './meter.ts'
 export { createAnswerRedactReview } from './redact/review.ts'
 export { modelTexts } from './redact/texts.ts'
 export { ModelBody, type ModelRequest, withMaxTokens } from './request.ts'
+export { createModelWords } from './telemetry/words.ts'
 export type { FailoverMetrics } from './upstream/failover.ts'
 
 /** A route as the plane needs it. */

@@ -45,12 +45,17 @@ export interface Turn extends Pick<Ways, 'call' | 'sent'> {
 }
 
 /** Which endpoint of a route with fallbacks answered: what was used has its price. */
-export class Answering {
+class Answering {
   readonly endpoint: ModelEndpoint
 
   constructor(endpoint: ModelEndpoint) {
     this.endpoint = endpoint
   }
+}
+
+/** The endpoint of a route with fallbacks that answered a call; undefined: there are none, or none did. */
+export function answeredBy({ wire: { note } }: Pick<Call, 'wire'>): ModelEndpoint | undefined {
+  return note instanceof Answering ? note.endpoint : undefined
 }
 
 /**

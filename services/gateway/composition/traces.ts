@@ -1,0 +1,19 @@
+import { otelMetrics } from '../counting.ts'
+import { createEraser } from '../features/dlp/index.ts'
+import { createOtel, type OtelFeature } from '../features/otel/index.ts'
+import { createModelWords } from '../planes/model/index.ts'
+import type { Features } from './features.ts'
+import type { Shared } from './shared.ts'
+
+/** Traces of calls: what is said in them is redacted by the configuration's profiles. */
+export function startTraces(shared: Shared, { models }: Pick<Features, 'models'>): OtelFeature {
+  const { config, metrics, keep } = shared
+  return keep(
+    createOtel({
+      ...shared,
+      models: createModelWords(models.route),
+      erase: createEraser(config.dlpProfiles, config.otel.genAI.contentDlpProfile),
+      metrics: otelMetrics(metrics),
+    }),
+  )
+}

@@ -1,0 +1,47 @@
+import type { Arrival, Call, Denial, Frame, Identity, Parsed, Reply, TraceContext } from '../../../call/index.ts'
+import type { Plane } from '../../../pipeline/plane.ts'
+import { CallTrace } from './trace.ts'
+
+/** Gives calls their traces. */
+export interface Tracing {
+  begin(arrival: Arrival): TraceContext
+  monotonic(): number
+}
+
+/** A plane whose calls have traces: from when somebody is known to call, until whoever answers is told. */
+export class TracedPlane implements Plane {
+  readonly #plane: Plane
+  readonly #tracing: Tracing
+
+  constructor(plane: Plane, tracing: Tracing) {
+    this.#plane = plane
+    this.#tracing = tracing
+  }
+
+  read(arrival: Arrival, identity: Identity): Parsed | Denial | Promise<Parsed | Denial> {
+    arrival.wire.trace = this.#tracing.begin(arrival)
+    return this.#plane.read(arrival, identity)
+  }
+
+  forward(call: Call<'identity' | 'target' | 'hold'>, head: 'unsent' | 'sent'): Denial | Promise<Reply | Denial> {
+    const { trace, headers } = call.wire
+    if (trace instanceof CallTrace) trace.forward(headers, this.#tracing.monotonic())
+    return this.#plane.forward(call, head)
+  }
+
+  held(call: Call<'identity'>, approvalId: string, leave: () => void): ReturnType<Plane['held']> {
+    return this.#plane.held(call, approvalId, leave)
+  }
+
+  refuse(arrival: Arrival, parsed: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
+    return this.#plane.refuse(arrival, parsed, denial)
+  }
+
+  abort(call: Call, denial: Denial): readonly Frame[] {
+    return this.#plane.abort(call, denial)
+  }
+
+  encode(frame: Frame): Uint8Array {
+    return this.#plane.encode(frame)
+  }
+}

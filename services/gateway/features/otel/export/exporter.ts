@@ -1,0 +1,158 @@
+import type { Clock, Ids } from '@plat/core'
+import type { Log } from '@plat/process'
+import type { Collector, Posted } from './post.ts'
+
+/** Spans that wait take so many bytes at most, whatever their number. */
+export const QUEUE_MAX_BYTES = 64 * 1024 * 1024
+/** Bytes of one request, unless one span alone is larger: collectors refuse requests that are too large. */
+const BATCH_MAX_BYTES = 4 * 1024 * 1024
+/** How often the same spans are sent before they are given up. */
+export const TRIES = 5
+/** After the first failure, in milliseconds; each further one doubles it. */
+const FIRST_PAUSE_MS = 1_000
+const LONGEST_PAUSE_MS = 30_000
+/** When the gateway stops, what is left is sent for so long, in milliseconds. */
+const LAST_WORDS_MS = 2_000
+
+export interface ExporterMetrics {
+  exported(spans: number): void
+  /** The queue was full. */
+  dropped(spans: number): void
+  /** The collector would not take them. */
+  failed(spans: number): void
+  queued(spans: number): void
+}
+
+export interface ExporterOptions {
+  readonly config: {
+    readonly maxQueueSize: number
+    readonly maxExportBatchSize: number
+    readonly exportIntervalMillis: number
+  }
+  readonly collector: Pick<Collector, 'post'>
+  /** What stands around the spans of a request. */
+  readonly envelope: { readonly before: string; readonly behind: string }
+  readonly clock: Clock
+  readonly ids: Pick<Ids, 'random'>
+  readonly log: Log
+  readonly metrics: ExporterMetrics
+}
+
+/** Sends spans to a collector in batches, behind the calls that they are of: nothing waits for it, and what is too much is dropped. */
+export class Exporter {
+  readonly #options: ExporterOptions
+  readonly #queue: string[] = []
+  readonly #stop = new AbortController()
+  readonly #running: Promise<void>
+  #bytes = 0
+  #failing = false
+  #isOpen = true
+  /** Ends a pause; `early`: a full batch is reason enough. */
+  #pause: { readonly end: () => void; readonly early: boolean } | null = null
+
+  constructor(options: ExporterOptions) {
+    this.#options = options
+    this.#running = this.#run()
+  }
+
+  /** One span, as JSON. */
+  add(span: string): void {
+    const { config, metrics } = this.#options
+    const isFull = this.#queue.length >= config.maxQueueSize || this.#bytes + span.length > QUEUE_MAX_BYTES
+    if (isFull || !this.#isOpen) {
+      metrics.dropped(1)
+      return
+    }
+    this.#queue.push(span)
+    this.#bytes += span.length
+    metrics.queued(this.#queue.length)
+    if (this.#queue.length >= config.maxExportBatchSize && this.#pause?.early === true) this.#pause.end()
+  }
+
+  /** Sends what is left while the collector takes it. */
+  async close(): Promise<void> {
+    this.#isOpen = false
+    this.#pause?.end()
+    const late = Promise.withResolvers<void>()
+    const cancel = this.#options.clock.after(LAST_WORDS_MS, late.resolve)
+    await Promise.race([this.#running, late.promise])
+    cancel()
+    this.#stop.abort()
+  }
+
+  async #run(): Promise<void> {
+    const { config } = this.#options
+    do {
+      await this.#rest(config.exportIntervalMillis, true)
+      while (this.#queue.length > 0 && !this.#stop.signal.aborted) await this.#deliver(this.#take())
+    } while (this.#isOpen)
+  }
+
+  #rest(ms: number, early: boolean): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const end = () => {
+      cancel()
+      this.#pause = null
+      resolve()
+    }
+    const cancel = this.#options.clock.after(ms, end)
+    this.#pause = { end, early }
+    return promise
+  }
+
+  /** The spans of the next request: one at least. */
+  #take(): readonly string[] {
+    const { config, metrics } = this.#options
+    let count = 0
+    let bytes = 0
+    for (const span of this.#queue.slice(0, config.maxExportBatchSize)) {
+      if (count > 0 && bytes + span.length > BATCH_MAX_BYTES) break
+      count++
+      bytes += span.length
+    }
+    this.#bytes -= bytes
+    const batch = this.#queue.splice(0, count)
+    metrics.queued(this.#queue.length)
+    return batch
+  }
+
+  async #deliver(batch: readonly string[]): Promise<void> {
+    const { collector, envelope, metrics } = this.#options
+    const body = `${envelope.before}${batch.join(',')}${envelope.behind}`
+    for (let tries = 1; ; tries++) {
+      const posted = await collector.post(body, this.#stop.signal)
+      if (posted.kind === 'taken') return this.#taken(batch.length, posted.rejected)
+      this.#tell(posted)
+      if (posted.kind === 'refused' || tries >= TRIES || !this.#isOpen) {
+        metrics.failed(batch.length)
+        return
+      }
+      await this.#rest(Math.max(this.#pauseMs(tries), posted.retryAfterMs), false)
+    }
+  }
+
+  #taken(spans: number, rejected: number): void {
+    const { metrics, log } = this.#options
+    const lost = Math.min(spans, rejected)
+    if (spans > lost) metrics.exported(spans - lost)
+    if (lost > 0) {
+      metrics.failed(lost)
+      log.warn({ spans: lost }, 'the collector rejected spans of a request that it took')
+    }
+    if (this.#failing) log.info({}, 'spans are exported again')
+    this.#failing = false
+  }
+
+  /** Once until it goes again. */
+  #tell({ reason }: Exclude<Posted, { kind: 'taken' }>): void {
+    if (!this.#failing) this.#options.log.warn({ reason }, 'spans cannot be exported')
+    this.#failing = true
+  }
+
+  /** Between the half and the whole of a pause that doubles, so that many gateways do not come back at once. */
+  #pauseMs(tries: number): number {
+    const pause = Math.min(FIRST_PAUSE_MS * 2 ** (tries - 1), LONGEST_PAUSE_MS)
+    const [byte = 0] = this.#options.ids.random(1)
+    return Math.ceil((pause / 2) * (1 + byte / 255))
+  }
+}

@@ -1,0 +1,112 @@
+import { headerLines, readText } from '@plat/config'
+import { type Dialer, dialFault, type Fetched, type FetchOptions } from '@plat/http'
+
+/** Largest answer that is read, in bytes: a collector answers with a few words. */
+const MAX_ANSWER_BYTES = 64 * 1024
+/** Largest file of headers or authorities, in bytes. */
+const MAX_FILE_BYTES = 1024 * 1024
+/** A longer wish is not heeded, in seconds. */
+const MAX_RETRY_AFTER_SECONDS = 300
+
+/** Statuses after which the same spans may come again (OTLP/HTTP, "Failures"). */
+const AGAIN: ReadonlySet<number> = new Set([429, 502, 503, 504])
+
+/** What became of a request. `away`: it may come again. Reasons hold nothing of headers or spans. */
+export type Posted =
+  | { readonly kind: 'taken'; readonly rejected: number }
+  | { readonly kind: 'refused'; readonly reason: string }
+  | { readonly kind: 'away'; readonly reason: string; readonly retryAfterMs: number }
+
+export interface CollectorConfig {
+  readonly endpoint: string
+  readonly headersFile: string
+  readonly caFile: string
+  readonly exportTimeoutSeconds: number
+}
+
+/** A collector of traces that speaks OTLP over HTTP. */
+export class Collector {
+  readonly #config: CollectorConfig
+  readonly #dialer: Pick<Dialer, 'fetchBytes'>
+  readonly #url: URL
+
+  constructor(config: CollectorConfig, dialer: Pick<Dialer, 'fetchBytes'>) {
+    this.#config = config
+    this.#dialer = dialer
+    this.#url = tracesURL(config.endpoint)
+  }
+
+  /** Never rejects. The files are read each time: whoever renews them replaces them. */
+  async post(body: string, signal: NonNullable<FetchOptions['signal']>): Promise<Posted> {
+    try {
+      const headers = { ...(await this.#headers()), 'content-type': 'application/json' }
+      const timeoutMs = this.#config.exportTimeoutSeconds * 1000
+      const options = { method: 'POST', headers, body, maxBytes: MAX_ANSWER_BYTES, timeoutMs, signal } as const
+      return judged(await this.#dialer.fetchBytes(this.#url, 'otlp', { ...options, ...(await this.#trust()) }))
+    } catch (error) {
+      const reason = error instanceof FileFault ? error.message : `the collector gave no answer (${dialFault(error)})`
+      return { kind: 'away', reason, retryAfterMs: 0 }
+    }
+  }
+
+  async #headers(): Promise<Readonly<Record<string, string>>> {
+    const { headersFile } = this.#config
+    if (headersFile === '') return {}
+    const headers = headerLines(await contentOf('headersFile', headersFile))
+    if (typeof headers === 'object') return headers
+    throw new FileFault(`otel.headersFile: line ${headers} of ${headersFile} is no "Name: value" that may be set`)
+  }
+
+  async #trust(): Promise<{ caPEM?: string }> {
+    const { caFile } = this.#config
+    return caFile === '' ? {} : { caPEM: await contentOf('caFile', caFile) }
+  }
+}
+
+/** `/v1/traces` below the base. Throws on what is no URL. */
+export function tracesURL(endpoint: string): URL {
+  const url = new URL(endpoint)
+  url.pathname = `${url.pathname.replace(/\/+$/, '')}/v1/traces`
+  return url
+}
+
+/** A file of the configuration cannot be used. */
+class FileFault extends Error {}
+
+async function contentOf(key: string, path: string): Promise<string> {
+  const text = await readText(path, MAX_FILE_BYTES)
+  if (text !== null) return text
+  throw new FileFault(`otel.${key}: ${path} is missing, unreadable or larger than ${MAX_FILE_BYTES} bytes`)
+}
+
+function judged({ status, headers, bytes }: Fetched): Posted {
+  if (status >= 200 && status < 300) return { kind: 'taken', rejected: rejectedIn(bytes) }
+  const reason = `the collector answered ${status}`
+  if (!AGAIN.has(status)) return { kind: 'refused', reason }
+  return { kind: 'away', reason, retryAfterMs: retryAfterMs(headers['retry-after']) }
+}
+
+/** Spans that a collector took the others without (OTLP/HTTP, "Partial Success"). */
+function rejectedIn(bytes: Uint8Array): number {
+  const partial = memberOf(jsonOf(bytes), 'partialSuccess')
+  const rejected = Number(memberOf(partial, 'rejectedSpans') ?? 0)
+  return Number.isSafeInteger(rejected) && rejected > 0 ? rejected : 0
+}
+
+/** Null: an empty body, or one in another encoding. */
+function jsonOf(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(bytes).toString('utf8'))
+  } catch {
+    return null
+  }
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null ? Object.getOwnPropertyDescriptor(value, name)?.value : undefined
+}
+
+/** RFC 9110, section 10.2.3; a date is not heeded. */
+function retryAfterMs(text: string | undefined): number {
+  return text !== undefined && /^\d{1,9}$/.test(text) ? Math.min(Number(text), MAX_RETRY_AFTER_SECONDS) * 1000 : 0
+}

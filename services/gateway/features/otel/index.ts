@@ -1,0 +1,87 @@
+import type { BuildInfo, Clock, Ids } from '@plat/core'
+import type { Dialer } from '@plat/http'
+import type { Log } from '@plat/process'
+import type { Arrival, Call, Fact, Outcome } from '../../call/index.ts'
+import type { Plane } from '../../pipeline/plane.ts'
+import type { Review } from '../../pipeline/stage.ts'
+import type { OtelConfig } from './config.ts'
+import type { Erase } from './content.ts'
+import { TracedPlane, type Tracing } from './context/plane.ts'
+import { PassingTrace } from './context/trace.ts'
+import { envelope } from './export/encode.ts'
+import { Exporter, type ExporterMetrics } from './export/exporter.ts'
+import { Collector } from './export/post.ts'
+import type { ModelWords } from './models.ts'
+import { createNotesReview } from './notes.ts'
+import type { Told } from './spans/of-call.ts'
+import { type CallMetrics, Tracer } from './tracer.ts'
+
+export { otelBlock } from './config.ts'
+export type { ModelWords } from './models.ts'
+
+export interface OtelParts {
+  readonly config: { readonly otel: OtelConfig; readonly sessions: { readonly traceURLTemplate: string } }
+  readonly build: BuildInfo
+  readonly models: ModelWords
+  /** By `genAI.contentDlpProfile`. */
+  readonly erase: Erase
+  readonly dialer: Pick<Dialer, 'fetchBytes'>
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+  readonly metrics: ExporterMetrics & CallMetrics
+}
+
+/** Traces of calls (document 3, `otel`). */
+export interface OtelFeature {
+  /** The same plane, whose calls have traces. */
+  plane(plane: Plane): Plane
+  readonly reviews: readonly Review<'target'>[]
+  /** Undefined: nobody watches how calls end. */
+  readonly watcher:
+    | {
+        ended(call: Call<Fact>, outcome: Outcome, record: Told | null): void
+        turnedAway(arrival: Arrival, record: Told): void
+      }
+    | undefined
+  close(): Promise<void>
+}
+
+/** Traces, where they are exported or linked; otherwise everything stays as it is, and what callers say of theirs goes on. */
+export function createOtel(parts: OtelParts): OtelFeature {
+  const { config } = parts
+  if (config.otel.enabled) return exporting(parts)
+  const linked = config.sessions.traceURLTemplate !== ''
+  const plane = (inner: Plane) => (linked ? new TracedPlane(inner, passing) : inner)
+  return { plane, reviews: [], watcher: undefined, close: async () => {} }
+}
+
+/** Calls belong to the traces of their callers, and to no others. */
+const passing: Tracing = {
+  begin: ({ wire }) => new PassingTrace(wire),
+  monotonic: () => 0,
+}
+
+function exporting(parts: OtelParts): OtelFeature {
+  const { build, models, dialer, metrics } = parts
+  const config = parts.config.otel
+  const resource = {
+    ...config.resourceAttributes,
+    'service.name': config.serviceName,
+    'service.version': build.version,
+  }
+  const exporter = new Exporter({
+    ...parts,
+    config,
+    collector: new Collector(config, dialer),
+    envelope: envelope(resource, { name: 'plat-gateway', version: build.version }),
+  })
+  const tracer = new Tracer({ ...parts, config, exporter, metrics })
+  const { captureContent, maxContentBytes } = config.genAI
+  return {
+    plane: (inner) => new TracedPlane(inner, tracer),
+    reviews: [createNotesReview(models, { maxLength: captureContent ? maxContentBytes : 0 })],
+    watcher: tracer,
+    close: () => exporter.close(),
+  }
+}

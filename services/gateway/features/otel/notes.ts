@@ -1,0 +1,99 @@
+import type { Call, Frame, Passed } from '../../call/index.ts'
+import { type Review, type Running, review } from '../../pipeline/stage.ts'
+import { CallTrace } from './context/trace.ts'
+import type { Content, ModelAnswer, ModelTold, ModelWords } from './models.ts'
+
+/** What the answer to a call said of itself. */
+export interface AnswerNotes {
+  /** `error.type` of an answer that tells an error; null: it tells none. */
+  readonly errorType: string | null
+  /** Null: no model answered. */
+  told(): ModelTold | null
+}
+
+/** Takes notes of the answers to calls that have a trace. It changes and holds back nothing. */
+export function createNotesReview(models: ModelWords, content: Content): Review<'target'> {
+  return review({
+    name: 'meter',
+    needs: ['target'],
+    open(call: Call<'target'>) {
+      const { trace } = call.wire
+      if (!(trace instanceof CallTrace)) return null
+      const notes = notesOf(call, models, content)
+      trace.notes = notes
+      return notes
+    },
+  })
+}
+
+function notesOf({ operation, body }: Call, models: ModelWords, content: Content): (Running & AnswerNotes) | null {
+  if (operation.startsWith('mcp.')) return new MessageNotes()
+  const answer = models.listen(body, content)
+  return answer === null ? null : new ModelNotes(answer)
+}
+
+class ModelNotes implements Running, AnswerNotes {
+  readonly errorType = null
+  readonly #answer: ModelAnswer
+
+  constructor(answer: ModelAnswer) {
+    this.#answer = answer
+  }
+
+  frame(frame: Frame): Passed {
+    this.#answer.frame(frame)
+    return [frame]
+  }
+
+  skim(run: Parameters<ModelAnswer['skim']>[0]): void {
+    this.#answer.skim(run)
+  }
+
+  end(): Passed {
+    return []
+  }
+
+  told(): ModelTold {
+    return this.#answer.told()
+  }
+}
+
+const ERROR = Buffer.from('"error"')
+const IS_ERROR = Buffer.from('"isError"')
+
+/** Looks at the last message of an answer of JSON-RPC (OpenTelemetry's conventions for MCP, `error.type`). */
+class MessageNotes implements Running, AnswerNotes {
+  errorType: string | null = null
+
+  frame(frame: Frame): Passed {
+    if ((frame.role === 'final' || frame.role === 'error') && mayFail(frame)) this.errorType = errorTypeOf(frame.value)
+    return [frame]
+  }
+
+  skim(): void {}
+
+  end(): Passed {
+    return []
+  }
+
+  told(): null {
+    return null
+  }
+}
+
+/** Most answers are no errors, and are not parsed for this. */
+function mayFail({ raw }: Frame): boolean {
+  if (raw === null) return true
+  const view = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength)
+  return view.includes(ERROR) || view.includes(IS_ERROR)
+}
+
+function errorTypeOf(message: unknown): string | null {
+  const code = memberOf(memberOf(message, 'error'), 'code')
+  if (typeof code === 'number') return String(code)
+  return memberOf(memberOf(message, 'result'), 'isError') === true ? 'tool_error' : null
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null ? Object.getOwnPropertyDescriptor(value, name)?.value : undefined
+}

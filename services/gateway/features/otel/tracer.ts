@@ -1,0 +1,146 @@
+import { type Clock, type Ids, reasonOf } from '@plat/core'
+import type { Log } from '@plat/process'
+import type { Arrival, Call, Fact, Outcome, TraceContext } from '../../call/index.ts'
+import type { OtelConfig } from './config.ts'
+import type { Erase } from './content.ts'
+import { contentOf } from './content.ts'
+import type { Tracing } from './context/plane.ts'
+import { CallTrace } from './context/trace.ts'
+import { spanJson } from './export/encode.ts'
+import type { Exporter } from './export/exporter.ts'
+import type { ModelWords } from './models.ts'
+import { clientSpan, type EndedCall, type ModelCall, refusedSpan, serverSpan, type Told } from './spans/of-call.ts'
+import type { Span } from './spans/span.ts'
+
+/** What calls count in the words of OpenTelemetry (document 3, metrics). An empty error type: there was no error. */
+export interface CallMetrics {
+  /** `mcp_server_operation_duration_seconds` */
+  mcp(labels: { readonly method: string; readonly errorType: string }, seconds: number): void
+  /** `gen_ai_client_operation_duration_seconds` */
+  generated(labels: Generated & { readonly errorType: string }, seconds: number): void
+  /** `gen_ai_client_token_usage` */
+  tokens(
+    labels: Pick<Generated, 'operation' | 'provider' | 'route'> & { readonly type: TokenType },
+    count: number,
+  ): void
+}
+
+type TokenType = 'input' | 'output'
+
+interface Generated {
+  readonly operation: string
+  readonly provider: string
+  readonly route: string
+  readonly requestModel: string
+  readonly responseModel: string
+}
+
+export interface TracerOptions {
+  readonly config: OtelConfig
+  readonly models: ModelWords
+  /** By `genAI.contentDlpProfile`. */
+  readonly erase: Erase
+  readonly exporter: Pick<Exporter, 'add'>
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+  readonly metrics: CallMetrics
+}
+
+/** Begins the trace of each call, and makes its spans when it is over. */
+export class Tracer implements Tracing {
+  readonly #options: TracerOptions
+
+  constructor(options: TracerOptions) {
+    this.#options = options
+  }
+
+  begin(arrival: Arrival): TraceContext {
+    const { config, ids, clock } = this.#options
+    const { sampleRatio } = config
+    return new CallTrace(arrival, { sampleRatio, ids, now: clock.now(), monotonic: clock.monotonic() })
+  }
+
+  monotonic(): number {
+    return this.#options.clock.monotonic()
+  }
+
+  /** Never throws. */
+  ended(call: Call<Fact>, outcome: Outcome, record: Told | null): void {
+    const { trace } = call.wire
+    if (trace instanceof CallTrace) this.#safely(() => this.#ended(call, trace, outcome, record))
+  }
+
+  /** Never throws. */
+  turnedAway({ wire }: Arrival, record: Told): void {
+    const { trace } = wire
+    if (!(trace instanceof CallTrace) || !trace.sampled) return
+    this.#safely(() => this.#add(refusedSpan(trace, wire, record, trace.ms(this.monotonic()))))
+  }
+
+  #ended(call: Call<Fact>, trace: CallTrace, outcome: Outcome, record: Told | null): void {
+    const { config } = this.#options
+    const left = outcome.result === 'cancelled' ? 'cancelled' : null
+    const errorType = outcome.code ?? trace.notes?.errorType ?? left ?? failedStatus(outcome)
+    const ended = { call, trace, outcome, record, ms: trace.ms(this.monotonic()), errorType }
+    const model = this.#modelCall(ended)
+    this.#count(ended, model)
+    if (!trace.sampled) return
+    this.#add(serverSpan(ended, config))
+    if (trace.forwardedMs === null) return
+    const content = model === null || !config.genAI.captureContent ? null : this.#content(ended, model)
+    const told = model === null ? null : { ...model, content: content?.attributes ?? {} }
+    this.#add({ ...clientSpan(ended, trace.forwardedMs, told, config), dropped: content?.dropped ?? 0 })
+  }
+
+  /** Null: no model was asked to generate anything. */
+  #modelCall({ call, trace }: EndedCall): ModelCall | null {
+    const { models } = this.#options
+    if (call.facts.target.kind !== 'model' || trace.forwardedMs === null) return null
+    const operation = models.operation(call.method)
+    if (operation === null) return null
+    const told = trace.notes?.told() ?? null
+    return { operation, provider: models.provider(call), asked: models.request(call.body), told, content: {} }
+  }
+
+  #content({ call }: EndedCall, { told }: ModelCall) {
+    const { models, erase, config } = this.#options
+    const said = { prompt: models.prompt(call.body), messages: told?.messages ?? null }
+    return contentOf(said, { erase, maxBytes: config.genAI.maxContentBytes })
+  }
+
+  #count({ call, trace, outcome, ms, errorType }: EndedCall, model: ModelCall | null): void {
+    const { metrics } = this.#options
+    if (call.operation.startsWith('mcp.')) {
+      metrics.mcp({ method: call.method, errorType: errorType ?? '' }, ms / 1000)
+    }
+    if (model === null) return
+    const { key: route, tool } = call.facts.target
+    const { operation, provider: known, told } = model
+    const provider = known ?? ''
+    const models = { requestModel: tool ?? '', responseModel: told?.model ?? '' }
+    const seconds = (ms - (trace.forwardedMs ?? ms)) / 1000
+    metrics.generated({ operation, provider, route, ...models, errorType: errorType ?? '' }, seconds)
+    if (outcome.usage === null || outcome.usageSource !== 'reported') return
+    metrics.tokens({ operation, provider, route, type: 'input' }, outcome.usage.prompt)
+    metrics.tokens({ operation, provider, route, type: 'output' }, outcome.usage.completion)
+  }
+
+  #add(span: Span): void {
+    this.#options.exporter.add(spanJson(span))
+  }
+
+  /** A trace that cannot be told must not harm what comes after the call. */
+  #safely(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      this.#options.log.error({ error: reasonOf(error) }, 'a call could not be told to its trace')
+    }
+  }
+}
+
+/** What an upstream answered that is no answer of its protocol's. */
+function failedStatus({ status }: Outcome): string | null {
+  return status >= 400 ? String(status) : null
+}

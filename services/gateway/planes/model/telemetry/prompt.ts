@@ -1,0 +1,53 @@
+import { isObject, type JsonObject } from '../../wire/json.ts'
+import type { ModelBody } from '../request.ts'
+import { callsIn, itemParts, partsOf, resultPart, textPart } from './parts.ts'
+
+/** What a model is told, as the conventions write it. */
+export interface Prompt {
+  readonly instructions: readonly JsonObject[]
+  readonly messages: readonly JsonObject[]
+}
+
+/** Null: a request that tells a model nothing in words, such as one for embeddings. */
+export function promptOf({ dialect, value }: ModelBody): Prompt | null {
+  return Object.hasOwn(PROMPTS, dialect.method) ? (PROMPTS[dialect.method]?.(value) ?? null) : null
+}
+
+/** By the endpoint below `/v1/`. */
+const PROMPTS: Readonly<Record<string, (value: JsonObject) => Prompt>> = {
+  'chat/completions': ({ messages }) => ({ instructions: [], messages: objects(messages).map(chatMessage) }),
+  completions: ({ prompt }) => ({
+    instructions: [],
+    messages: texts(prompt).map((text) => ({ role: 'user', parts: [textPart(text)] })),
+  }),
+  messages: ({ system, messages }) => ({
+    instructions: partsOf(system),
+    messages: objects(messages).map(({ role, content }) => ({ role, parts: partsOf(content) })),
+  }),
+  responses: ({ instructions, input }) => ({
+    instructions: partsOf(instructions),
+    messages: typeof input === 'string' ? [{ role: 'user', parts: [textPart(input)] }] : objects(input).map(item),
+  }),
+}
+
+function chatMessage(message: JsonObject): JsonObject {
+  const { role, content, tool_call_id: id } = message
+  if (role === 'tool')
+    return { role, parts: [resultPart(id, typeof content === 'string' ? content : partsOf(content))] }
+  return { role, parts: [...partsOf(content), ...callsIn(message)] }
+}
+
+function item(one: JsonObject): JsonObject {
+  const role = one.type === 'function_call' ? 'assistant' : one.type === 'function_call_output' ? 'tool' : one.role
+  return { role: role ?? 'user', parts: itemParts(one) }
+}
+
+function objects(list: unknown): readonly JsonObject[] {
+  return Array.isArray(list) ? list.filter(isObject) : []
+}
+
+/** Prompts that are lists of tokens hold no words. */
+function texts(prompt: unknown): readonly string[] {
+  const all: readonly unknown[] = Array.isArray(prompt) ? prompt : [prompt]
+  return all.filter((one) => typeof one === 'string')
+}
