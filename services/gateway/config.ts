@@ -38,6 +38,7 @@ import { listenersBlock, tlsBlock } from './features/listeners/config.ts'
 import { cloudCredentialsBlock, modelRoutingBlock, modelsBlock } from './features/models/config.ts'
 import { notificationsBlock } from './features/notifications/config.ts'
 import { offlineBlock } from './features/offline/config.ts'
+import { type OtelConfig, otelBlock } from './features/otel/config.ts'
 import { pinsBlock } from './features/pins/config.ts'
 import { policyBlock, regoBlock } from './features/policy/config.ts'
 import { postureBlock } from './features/posture/config.ts'
@@ -97,6 +98,7 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   txnTokensBlock,
   configBundleBlock,
   ...unbuiltBlocks,
+  otelBlock,
 ]
 
 /** What the gateway reads: every built key, defaults filled in. Unbuilt keys stand at their defaults. */
@@ -136,6 +138,7 @@ export type GatewayConfig = Readonly<
       configBundle: ConfigBundleConfig
       sessions: SessionsConfig
       web: WebConfig
+      otel: OtelConfig
       egress: Readonly<Static<typeof egressBlock.schema>>
       exec: ExecConfig
       k8sOps: K8sOpsConfig

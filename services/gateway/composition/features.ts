@@ -47,6 +47,7 @@ import { createDemand } from '../planes/model/index.ts'
 import { startBuiltins } from './builtins.ts'
 import { problemsOfBundle } from './bundled.ts'
 import type { Shared } from './shared.ts'
+import { startTraces } from './traces.ts'
 
 /** Every feature of a gateway, by its folder's name. */
 export type Features = Awaited<ReturnType<typeof startFeatures>>
@@ -59,11 +60,12 @@ export async function startFeatures(shared: Shared) {
   const watchers = await startWatchers(shared, callers, targets)
   const judges = await startJudges(shared, { ...callers, ...carriers, ...targets })
   const sessions = startSessions(shared, { ...watchers, ...judges })
+  const traces = startTraces(shared, targets)
   const { servers, models, agents } = targets
   const { policies, budgets } = judges
   const files = [servers, models, agents, watchers.guards, policies, budgets]
   await Promise.all(files.map((feature) => feature.check()))
-  return { ...callers, ...carriers, ...targets, ...watchers, ...judges, sessions }
+  return { ...callers, ...carriers, ...targets, ...watchers, ...judges, sessions, traces }
 }
 
 type Callers = Awaited<ReturnType<typeof startCallers>>

@@ -65,6 +65,7 @@ export function createPipeline(
         }),
         taint.review,
         ...meters,
+        ...features.traces.reviews,
       ],
       matrix: config.modelPolicy === 'policy' ? matrix : scopeOnlyModels,
       authenticate: bindToSvid((arrival) => authenticator.authenticate(arrival.wire), svids),
@@ -78,6 +79,7 @@ export function createPipeline(
       prices: (snapshot) => snapshot.get(pricingSlot),
       onArguments: features.captures.onArguments,
       onClosed: features.sessions.see,
+      watcher: features.traces.watcher,
       log,
     }),
   )
