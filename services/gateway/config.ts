@@ -20,7 +20,7 @@ import {
   approvalQuorumBlock,
   approvalsBlock,
 } from './features/approvals/config.ts'
-import { auditBlock, transparencyLogBlock } from './features/audit/config.ts'
+import { auditBlock } from './features/audit/config.ts'
 import { auditCollectorBlock } from './features/audit-collector/config.ts'
 import { auditSinksBlock } from './features/audit-sinks/config.ts'
 import { budgetsBlock } from './features/budgets/config.ts'
@@ -38,7 +38,6 @@ import { listenersBlock, tlsBlock } from './features/listeners/config.ts'
 import { cloudCredentialsBlock, modelRoutingBlock, modelsBlock } from './features/models/config.ts'
 import { notificationsBlock } from './features/notifications/config.ts'
 import { offlineBlock } from './features/offline/config.ts'
-import { type OtelConfig, otelBlock } from './features/otel/config.ts'
 import { pinsBlock } from './features/pins/config.ts'
 import { policyBlock, regoBlock } from './features/policy/config.ts'
 import { postureBlock } from './features/posture/config.ts'
@@ -51,6 +50,7 @@ import { type TokenVaultConfig, tokenVaultBlock } from './features/token-vault/c
 import { type TxnTokensConfig, txnTokensBlock } from './features/txn-tokens/config.ts'
 import { webBlock } from './features/web/config.ts'
 import type { WebConfig } from './features/web/index.ts'
+import { transparencyLogBlock } from './features/transparency/config.ts'
 import { unbuiltBlocks } from './unbuilt.ts'
 
 /** The tables of gateway.json (document 3), in the order of the reference. */
@@ -98,7 +98,6 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   txnTokensBlock,
   configBundleBlock,
   ...unbuiltBlocks,
-  otelBlock,
 ]
 
 /** What the gateway reads: every built key, defaults filled in. Unbuilt keys stand at their defaults. */
@@ -125,6 +124,7 @@ export type GatewayConfig = Readonly<
       captureArgs: Readonly<Static<typeof captureArgsBlock.schema>>
       approvalPreview: Readonly<Static<typeof approvalPreviewBlock.schema>>
       approvalQuorum: ApprovalQuorumConfig
+      transparencyLog: Readonly<Static<typeof transparencyLogBlock.schema>>
       ciba: CibaConfig
       adminAuth: Readonly<Static<typeof adminBlock.schema> & { oidc: Static<typeof adminOidcBlock.schema> }>
       modelRouting: Readonly<Static<typeof modelRoutingBlock.schema>>
@@ -138,7 +138,6 @@ export type GatewayConfig = Readonly<
       configBundle: ConfigBundleConfig
       sessions: SessionsConfig
       web: WebConfig
-      otel: OtelConfig
       egress: Readonly<Static<typeof egressBlock.schema>>
       exec: ExecConfig
       k8sOps: K8sOpsConfig

@@ -16,7 +16,16 @@ export function createGatewayMetrics(build: BuildInfo, config: FeatureKeys): Gat
 /** Keys of gateway.json without which a feature's series are not there. */
 const FEATURE_KEYS = ['auditCheckpointKey', 'auditSinks', 'sovereigntyPolicyFile'] as const
 /** Blocks that are switched on by `enabled`. */
-const FEATURE_BLOCKS = ['web', 'egress', 'exec', 'offline', 'auditCollector', 'configBundle', 'otel'] as const
+const FEATURE_BLOCKS = [
+  'transparencyLog',
+  'web',
+  'egress',
+  'exec',
+  'offline',
+  'auditCollector',
+  'configBundle',
+  'otel',
+] as const
 type FeatureKeys = Readonly<
   Partial<Record<(typeof FEATURE_KEYS)[number], string | readonly unknown[]>> &
     Partial<Record<(typeof FEATURE_BLOCKS)[number], { readonly enabled: boolean }>> & {
