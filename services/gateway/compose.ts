@@ -45,6 +45,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
   const shared = await openShared(options, starting)
   await startSinks(shared)
   const features = await startFeatures(shared)
+  const { traces } = features
   const mcp = await mcpPlane(shared, features)
   const model = modelPlane(shared, features)
   const pins = await startPins(shared, features, mcp)
@@ -58,15 +59,15 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
     handle: (exchange) => void runner.run(exchange, plane),
   })
   const { vault } = features
-  const a2a = a2aPlane(shared, features)
+  const a2a = traces.plane(a2aPlane(shared, features))
   const agents = features.agents.route((exchange) => void runner.run(exchange, a2a))
   const urls = [config.identity.resourceBaseURL || null, vault.publicURL].filter((url) => url !== null)
   const adminRoutes = execRoutes(sandboxes, runner)
   const started = starting.move()
   return {
     routes: [
-      mount('/mcp/', mcp),
-      mount('/llm/', model),
+      mount('/mcp/', traces.plane(mcp)),
+      mount('/llm/', traces.plane(model)),
       ...(agents === null ? [] : [agents]),
       features.authenticator.metadata,
       ...adminRoutes,
@@ -87,6 +88,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
         vault.routes,
         audit.routes,
         features.collector.routes,
+        features.anchors.routes,
         features.bundles.routes,
         createProfiling(clock),
       ]),
@@ -98,7 +100,6 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
         mayApprove: (person, namespace) => may(principalOf(person, config.adminAuth), 'approver', namespace),
       })
     },
-        features.anchors.routes,
     pins: () => pins.reports(),
     close: () => started.disposeAsync(),
   }

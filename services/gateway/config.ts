@@ -38,6 +38,7 @@ import { listenersBlock, tlsBlock } from './features/listeners/config.ts'
 import { cloudCredentialsBlock, modelRoutingBlock, modelsBlock } from './features/models/config.ts'
 import { notificationsBlock } from './features/notifications/config.ts'
 import { offlineBlock } from './features/offline/config.ts'
+import { type OtelConfig, otelBlock } from './features/otel/config.ts'
 import { pinsBlock } from './features/pins/config.ts'
 import { policyBlock, regoBlock } from './features/policy/config.ts'
 import { postureBlock } from './features/posture/config.ts'
@@ -47,10 +48,10 @@ import { serversBlock } from './features/servers/config.ts'
 import { type SessionsConfig, sessionsBlock } from './features/sessions/config.ts'
 import { taintBlock } from './features/taint/config.ts'
 import { type TokenVaultConfig, tokenVaultBlock } from './features/token-vault/config.ts'
+import { transparencyLogBlock } from './features/transparency/config.ts'
 import { type TxnTokensConfig, txnTokensBlock } from './features/txn-tokens/config.ts'
 import { webBlock } from './features/web/config.ts'
 import type { WebConfig } from './features/web/index.ts'
-import { transparencyLogBlock } from './features/transparency/config.ts'
 import { unbuiltBlocks } from './unbuilt.ts'
 
 /** The tables of gateway.json (document 3), in the order of the reference. */
@@ -89,14 +90,15 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   tokenVaultBlock,
   sessionsBlock,
   webBlock,
+  k8sOpsBlock,
   egressBlock,
   execBlock,
-  k8sOpsBlock,
   a2aBlock,
   offlineBlock,
   auditCollectorBlock,
   txnTokensBlock,
   configBundleBlock,
+  otelBlock,
   ...unbuiltBlocks,
 ]
 
@@ -118,13 +120,13 @@ export type GatewayConfig = Readonly<
     Static<typeof guardsBlock.schema> &
     Static<typeof revocationsBlock.schema> & {
       tls: Readonly<Static<typeof tlsBlock.schema>>
+      transparencyLog: Readonly<Static<typeof transparencyLogBlock.schema>>
       identity: Readonly<Static<typeof identityBlock.schema>>
       dpop: Readonly<Static<typeof dpopBlock.schema>>
       dlp: Readonly<Static<typeof dlpBlock.schema>>
       captureArgs: Readonly<Static<typeof captureArgsBlock.schema>>
       approvalPreview: Readonly<Static<typeof approvalPreviewBlock.schema>>
       approvalQuorum: ApprovalQuorumConfig
-      transparencyLog: Readonly<Static<typeof transparencyLogBlock.schema>>
       ciba: CibaConfig
       adminAuth: Readonly<Static<typeof adminBlock.schema> & { oidc: Static<typeof adminOidcBlock.schema> }>
       modelRouting: Readonly<Static<typeof modelRoutingBlock.schema>>
@@ -136,11 +138,12 @@ export type GatewayConfig = Readonly<
       tokenVault: TokenVaultConfig
       txnTokens: TxnTokensConfig
       configBundle: ConfigBundleConfig
+      otel: OtelConfig
       sessions: SessionsConfig
       web: WebConfig
+      k8sOps: K8sOpsConfig
       egress: Readonly<Static<typeof egressBlock.schema>>
       exec: ExecConfig
-      k8sOps: K8sOpsConfig
       a2a: A2aConfig
     }
 >

@@ -12,16 +12,17 @@ import type { AuthMetrics } from './features/identity/index.ts'
 import type { SvidOptions } from './features/listeners/index.ts'
 import type { ModelsOptions } from './features/models/index.ts'
 import type { OfflineMetrics } from './features/offline/index.ts'
+import type { OtelParts } from './features/otel/index.ts'
 import type { PinsParts } from './features/pins/index.ts'
 import type { createRego, PolicyMetrics } from './features/policy/index.ts'
 import type { ResidencyOptions } from './features/residency/index.ts'
 import type { RevocationMetrics } from './features/revocations/index.ts'
 import type { ServersOptions } from './features/servers/index.ts'
 import type { TaintParts } from './features/taint/index.ts'
+import type { AnchorMetrics } from './features/transparency/index.ts'
 import type { WebParts } from './features/web/index.ts'
 import type { GatewayMetrics } from './metrics.ts'
 import type { RunnerMetrics } from './pipeline/index.ts'
-import type { AnchorMetrics } from './features/transparency/index.ts'
 import type { FailoverMetrics } from './planes/model/index.ts'
 
 /** What the runner counts, as rows of the metric table. */
@@ -151,21 +152,6 @@ export function webMetrics(metrics: GatewayMetrics): WebParts['counted'] {
   return (tool, result) => calls.inc({ tool, result })
 }
 
-/** What the egress proxy counts. */
-export function egressMetrics(metrics: GatewayMetrics): EgressOptions['counted'] {
-  const requests = metrics.counter('plat_gateway_egress_requests_total')
-  return (decision) => requests.inc({ kind: 'connect', decision })
-}
-
-/** What the code-interpreter proxy counts. */
-export function execMetrics(metrics: GatewayMetrics): ExecOptions['counted'] {
-  const runs = metrics.counter('plat_gateway_exec_total')
-  return (result) => runs.inc({ result })
-}
-
-/** What the policies count. */
-export function policyMetrics(metrics: GatewayMetrics): PolicyMetrics {
-  return {
 /** What anchors in the transparency log count. */
 export function anchorMetrics(metrics: GatewayMetrics): AnchorMetrics {
   const seq = metrics.gauge('plat_gateway_audit_anchor_seq')
@@ -182,6 +168,21 @@ export function anchorMetrics(metrics: GatewayMetrics): AnchorMetrics {
   }
 }
 
+/** What the egress proxy counts. */
+export function egressMetrics(metrics: GatewayMetrics): EgressOptions['counted'] {
+  const requests = metrics.counter('plat_gateway_egress_requests_total')
+  return (decision) => requests.inc({ kind: 'connect', decision })
+}
+
+/** What the code-interpreter proxy counts. */
+export function execMetrics(metrics: GatewayMetrics): ExecOptions['counted'] {
+  const runs = metrics.counter('plat_gateway_exec_total')
+  return (result) => runs.inc({ result })
+}
+
+/** What the policies count. */
+export function policyMetrics(metrics: GatewayMetrics): PolicyMetrics {
+  return {
     loaded(count, generation) {
       metrics.gauge('plat_gateway_policies_loaded').set({}, count)
       metrics.gauge('plat_gateway_policy_revision').set({}, generation)
@@ -260,6 +261,46 @@ export function collectorMetrics(metrics: GatewayMetrics): AuditCollectorOptions
     segment: (result) => segments.inc({ result }),
     refused: (reason) => refusals.inc({ reason }),
     edgeSeq: (edge, seq) => seqs.set({ edge }, seq),
+  }
+}
+
+/** What traces count, and calls in their words. An empty value: there is none. */
+export function otelMetrics(metrics: GatewayMetrics): OtelParts['metrics'] {
+  const exported = metrics.counter('plat_gateway_otel_spans_exported_total')
+  const dropped = metrics.counter('plat_gateway_otel_spans_dropped_total')
+  const failed = metrics.counter('plat_gateway_otel_spans_failed_total')
+  const queued = metrics.gauge('plat_gateway_otel_queue_length')
+  const served = metrics.histogram('mcp_server_operation_duration_seconds')
+  const generated = metrics.histogram('gen_ai_client_operation_duration_seconds')
+  const tokens = metrics.histogram('gen_ai_client_token_usage')
+  return {
+    exported: (spans) => exported.inc({}, spans),
+    dropped: (spans) => dropped.inc({}, spans),
+    failed: (spans) => failed.inc({}, spans),
+    queued: (spans) => queued.set({}, spans),
+    mcp: ({ method, errorType }, seconds) =>
+      served.observe({ mcp_method_name: method, error_type: errorType }, seconds),
+    generated: ({ operation, provider, requestModel, responseModel, errorType }, seconds) =>
+      generated.observe(
+        {
+          gen_ai_operation_name: operation,
+          gen_ai_provider_name: provider,
+          gen_ai_request_model: requestModel,
+          gen_ai_response_model: responseModel,
+          error_type: errorType,
+        },
+        seconds,
+      ),
+    tokens: ({ operation, provider, route, type }, count) =>
+      tokens.observe(
+        {
+          gen_ai_operation_name: operation,
+          gen_ai_provider_name: provider,
+          plat_model_route: route,
+          gen_ai_token_type: type,
+        },
+        count,
+      ),
   }
 }
 

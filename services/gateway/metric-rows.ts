@@ -36,6 +36,14 @@ const sinks = { area: 'Audit', feature: 'auditSinks' }
 const forward = { area: 'Offline edge', feature: 'offline' }
 const collector = { area: 'Collector', feature: 'auditCollector' }
 const bundles = { area: 'Config and HA', feature: 'configBundle' }
+const otel = { area: 'OpenTelemetry', feature: 'otel' }
+
+/** Bounds in seconds of an operation of MCP (OpenTelemetry's conventions for generative AI, 1.41.0). */
+const MCP_SECONDS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300]
+/** The same of an operation of a model. */
+const GENERATION_SECONDS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92]
+/** Bounds of tokens of one operation. */
+const GENERATION_TOKENS = [1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864]
 
 export const gatewayMetricRows = [
   {
@@ -383,30 +391,6 @@ export const gatewayMetricRows = [
     help: 'The last record that a signed checkpoint covers',
   },
   {
-    ...audit,
-    name: 'plat_gateway_audit_head_seq',
-    type: 'gauge',
-    labels: {},
-    help: 'Sequence number of the last durable ledger record',
-  },
-  {
-    ...audit,
-    name: 'plat_gateway_audit_errors_total',
-    type: 'counter',
-    labels: {},
-    help: 'Ledger records that could not be made durable',
-  },
-  {
-    ...audit,
-    name: 'plat_gateway_audit_commit_seconds',
-    type: 'histogram',
-    labels: {},
-    buckets: COMMIT_SECONDS,
-    help: 'Time of one durable commit, however many records it holds',
-  },
-  {
-    ...audit,
-  {
     ...anchors,
     name: 'plat_gateway_audit_anchor_seq',
     type: 'gauge',
@@ -434,6 +418,30 @@ export const gatewayMetricRows = [
     labels: {},
     help: 'When a checkpoint was last put into the transparency log',
   },
+  {
+    ...audit,
+    name: 'plat_gateway_audit_head_seq',
+    type: 'gauge',
+    labels: {},
+    help: 'Sequence number of the last durable ledger record',
+  },
+  {
+    ...audit,
+    name: 'plat_gateway_audit_errors_total',
+    type: 'counter',
+    labels: {},
+    help: 'Ledger records that could not be made durable',
+  },
+  {
+    ...audit,
+    name: 'plat_gateway_audit_commit_seconds',
+    type: 'histogram',
+    labels: {},
+    buckets: COMMIT_SECONDS,
+    help: 'Time of one durable commit, however many records it holds',
+  },
+  {
+    ...audit,
     name: 'plat_gateway_audit_committed_records_total',
     type: 'counter',
     labels: {},
@@ -578,5 +586,68 @@ export const gatewayMetricRows = [
     type: 'counter',
     labels: { reason: BUNDLE_REASONS },
     help: 'Configuration bundles that were refused, by reason; the one before stayed in force',
+  },
+  {
+    ...otel,
+    name: 'mcp_server_operation_duration_seconds',
+    type: 'histogram',
+    labels: { mcp_method_name: METHODS, error_type: NAMES },
+    buckets: MCP_SECONDS,
+    help: 'Time from a request of MCP to the end of its answer, by method and what went wrong',
+  },
+  {
+    ...otel,
+    name: 'gen_ai_client_token_usage',
+    type: 'histogram',
+    labels: {
+      gen_ai_operation_name: NAMES,
+      gen_ai_provider_name: NAMES,
+      plat_model_route: NAMES,
+      gen_ai_token_type: ['input', 'output'],
+    },
+    buckets: GENERATION_TOKENS,
+    help: 'Tokens of model calls as providers reported them',
+  },
+  {
+    ...otel,
+    name: 'gen_ai_client_operation_duration_seconds',
+    type: 'histogram',
+    labels: {
+      gen_ai_operation_name: NAMES,
+      gen_ai_provider_name: NAMES,
+      gen_ai_request_model: NAMES,
+      gen_ai_response_model: NAMES,
+      error_type: NAMES,
+    },
+    buckets: GENERATION_SECONDS,
+    help: 'Time from the forwarding of a model call to the end of its answer, by model and what went wrong',
+  },
+  {
+    ...otel,
+    name: 'plat_gateway_otel_spans_exported_total',
+    type: 'counter',
+    labels: {},
+    help: 'Spans that the collector took',
+  },
+  {
+    ...otel,
+    name: 'plat_gateway_otel_spans_dropped_total',
+    type: 'counter',
+    labels: {},
+    help: 'Spans for which the queue had no room',
+  },
+  {
+    ...otel,
+    name: 'plat_gateway_otel_spans_failed_total',
+    type: 'counter',
+    labels: {},
+    help: 'Spans that the collector refused or rejected, or that were given up',
+  },
+  {
+    ...otel,
+    name: 'plat_gateway_otel_queue_length',
+    type: 'gauge',
+    labels: {},
+    help: 'Spans that wait for their export',
   },
 ] as const satisfies readonly MetricRow[]

@@ -1,8 +1,8 @@
 import { createDialer } from '@plat/http'
 import type { BuiltinServer } from '../call/index.ts'
 import { webMetrics } from '../counting.ts'
-import { registrySlot } from '../features/servers/index.ts'
 import { createK8sOps } from '../features/k8s-ops/index.ts'
+import { registrySlot } from '../features/servers/index.ts'
 import { createWeb } from '../features/web/index.ts'
 import type { Shared } from './shared.ts'
 

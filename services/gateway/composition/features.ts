@@ -98,10 +98,10 @@ async function startCarriers(shared: Shared, { ledgers }: Callers) {
   const { signer } = audit
   const offline = keep(await createOffline({ ...shared, ledgers, signer, metrics: offlineMetrics(metrics) }))
   const collector = keep(await createAuditCollector({ ...shared, ledgers, signer, metrics: collectorMetrics(metrics) }))
-  const problemsOf = problemsOfBundle(config)
-  const bundles = keep(
   const { checkpoints } = audit
   const anchors = keep(await createTransparency({ ...shared, ledgers, checkpoints, metrics: anchorMetrics(metrics) }))
+  const problemsOf = problemsOfBundle(config)
+  const bundles = keep(
     await createConfigBundle({ ...shared, problemsOf, ledger: ledgers.of(''), metrics: bundleMetrics(metrics) }),
   )
   return { offline, collector, anchors, bundles }
