@@ -1,39 +1,19 @@
 import assert from 'node:assert/strict'
-import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { startTestIdentity } from '@plat/testkit/identity'
+import { fetchPromtool, type Promtool } from './testing/promtool.ts'
 import { served } from './testing/served.ts'
 
-// promtool judges what Prometheus would read. It comes from Debian's package `prometheus`, unpacked and not installed:
-// needs apt and its mirrors, and lists of packages that `apt-get update` has fetched.
-const PACKAGE = 'prometheus'
-/** Found on the PATH. */
-const APT = 'apt-get'
-const DPKG = 'dpkg-deb'
-
-let dir = ''
-let promtool = ''
+let promtool: Promtool
 
 before(() => {
-  dir = mkdtempSync(join(tmpdir(), 'plat-'))
-  // The download needs no rights of root; apt warns where it runs with them, and is left to.
-  execFileSync(APT, ['download', '-q', '-o', 'Acquire::Retries=5', PACKAGE], { cwd: dir, stdio: 'pipe' })
-  const [archive] = readdirSync(dir)
-  assert.ok(archive !== undefined)
-  execFileSync(DPKG, ['--extract', join(dir, archive), join(dir, 'unpacked')])
-  promtool = join(dir, 'unpacked/usr/bin/promtool')
+  promtool = fetchPromtool()
 })
 
-after(() => rmSync(dir, { recursive: true }))
+after(() => promtool?.remove())
 
 /** What promtool has to say: nothing when all is well. */
-function complaints(metrics: string): string {
-  const { status, stdout, stderr } = spawnSync(promtool, ['check', 'metrics'], { input: metrics, encoding: 'utf8' })
-  return status === 0 ? `${stdout}${stderr}` : `exit ${status}\n${stdout}${stderr}`
-}
+const complaints = (metrics: string) => promtool.run(['check', 'metrics'], metrics)
 
 test('promtool finds nothing wrong with the metrics of a gateway that has served calls of every kind', async (t) => {
   const { metrics } = await served(t)

@@ -4,10 +4,18 @@ import Type from 'typebox'
 import type { Thresholds } from './alerts.ts'
 
 /** What Kubernetes defines, and checks when it is applied. */
-const anything = Type.Record(Type.String(), Type.Unknown())
-const native = (description: string, preset: object = {}) =>
-  Type.Record(Type.String(), Type.Unknown(), { default: preset, description })
-const natives = (description: string) => Type.Array(anything, { default: [], description })
+const native = (description: string, preset: object = {}): Node => ({ type: 'object', default: preset, description })
+const natives = (description: string): Node => ({
+  type: 'array',
+  items: { type: 'object' },
+  default: [],
+  description,
+})
+
+type Values = Readonly<Record<string, Node>>
+
+/** Known values; `closed` of files.ts takes no others. */
+const group = (properties: Values, description = ''): Node => ({ type: 'object', default: {}, description, properties })
 
 const QUANTITY = '^[0-9]+(\\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$'
 const SECRET = '^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$'
@@ -26,7 +34,7 @@ const flags = (program: string) =>
   )
 
 /** Where a component's pods run and what they may use. */
-const pods = (cpu: string, memory: string) => ({
+const pods = (cpu: string, memory: string): Values => ({
   resources: native('Compute resources of the container.', { requests: { cpu, memory } }),
   nodeSelector: native('Labels that a node must have.'),
   tolerations: natives('Taints that the pods tolerate.'),
@@ -46,7 +54,7 @@ const service = () => ({
   annotations: key.map(Type.String(), 'Annotations of the Service.'),
 })
 
-const image = key.group(
+const image = group(
   {
     repository: key.text('Where the image of deploy/Dockerfile was pushed, such as registry.example/plat; required.'),
     tag: key.text('Tag; the version of the chart when empty.'),
@@ -67,8 +75,8 @@ const identity = {
   brokerTokenSecret: secret('Secret whose key `token` is what the operator mints with.', 'plat-broker-token'),
   stateDsnSecret: secret('Secret whose key `dsn` is the connection string of the Postgres that replicas share.'),
   exchangeConfig: native('The exchange configuration file: audiences that tokens may be exchanged for.'),
-  bootstrap: key.group({ enabled: key.flag('Serve warm-pool pods on port 8083.', true) }, 'Warm-pool bootstrap.'),
-  service: key.group(service(), 'Service of the API and of bootstrap.'),
+  bootstrap: group({ enabled: key.flag('Serve warm-pool pods on port 8083.', true) }, 'Warm-pool bootstrap.'),
+  service: group(service(), 'Service of the API and of bootstrap.'),
   ...pods('50m', '160Mi'),
 }
 
@@ -86,7 +94,7 @@ const gateway = {
     'Secret whose key `key` is PLAT_SEAL_KEY, with which every replica reads the sessions of the others.',
   ),
   stateDsnSecret: secret('Secret whose key `dsn` is the connection string of gateway.config.stateBackend.'),
-  persistence: key.group(
+  persistence: group(
     {
       enabled: key.flag(
         'Keep the ledger and the journals of each replica on a volume of its own. Off loses them with the pod.',
@@ -98,7 +106,7 @@ const gateway = {
     },
     'Where the ledger lives.',
   ),
-  autoscaling: key.group(
+  autoscaling: group(
     {
       enabled: key.flag('Scale by CPU; needs what several replicas need.'),
       minReplicas: key.whole('Fewest replicas.', 2, 1),
@@ -107,7 +115,7 @@ const gateway = {
     },
     'HorizontalPodAutoscaler.',
   ),
-  service: key.group(service(), 'Service of the main listener.'),
+  service: group(service(), 'Service of the main listener.'),
   ...pods('250m', '256Mi'),
 }
 
@@ -121,7 +129,7 @@ const operator = {
   ...pods('50m', '200Mi'),
 }
 
-const networkPolicy = key.group(
+const networkPolicy = group(
   {
     enabled: key.flag('Let in only what is named here.', true),
     agents: natives('Peers that may reach the gateway and the broker; every pod of the cluster when empty.'),
@@ -134,9 +142,9 @@ const networkPolicy = key.group(
   'NetworkPolicies, where the network of the cluster enforces them. Peers and rules are written as Kubernetes has them.',
 )
 
-const monitoring = key.group(
+const monitoring = group(
   {
-    serviceMonitor: key.group(
+    serviceMonitor: group(
       {
         enabled: key.flag('Needs the CustomResourceDefinitions of the Prometheus Operator.'),
         interval: key.text('How often metrics are read.', '15s', '^[0-9]+(ms|s|m)$'),
@@ -149,16 +157,16 @@ const monitoring = key.group(
 )
 
 const alerts = (thresholds: Thresholds) =>
-  key.group(
+  group(
     {
       enabled: key.flag('A PrometheusRule; needs the CustomResourceDefinitions of the Prometheus Operator.'),
       runbookBaseURL: key.text('Where docs/runbooks.md is read; required when enabled.'),
       labels: key.map(Type.String(), 'Labels by which Prometheus finds it.'),
-      thresholds: key.group(
+      thresholds: group(
         Object.fromEntries(
           Object.entries(thresholds).map(([alert, values]) => [
             alert,
-            key.group(
+            group(
               Object.fromEntries(
                 Object.entries(values).map(([name, value]) => [name, Type.Number({ default: value, minimum: 0 })]),
               ),
@@ -173,18 +181,14 @@ const alerts = (thresholds: Thresholds) =>
 
 /** Every value, in the order of values.yaml. `config` is gateway.json. */
 export function chartValues(config: Node, thresholds: Thresholds): Node {
-  const table: Node = Type.Object({
+  return group({
     image,
     fullnameOverride: key.text('Name of the release in the names of objects.'),
-    identity: key.group(identity, 'The identity broker.'),
-    gateway: key.group(gateway, 'The gateway.'),
-    operator: key.group(operator, 'The operator.'),
+    identity: group(identity, 'The identity broker.'),
+    gateway: group({ config, ...gateway }, 'The gateway.'),
+    operator: group(operator, 'The operator.'),
     networkPolicy,
     monitoring,
     alerts: alerts(thresholds),
   })
-  const properties = { ...table.properties }
-  const { gateway: beside = {} } = properties
-  properties.gateway = { ...beside, properties: { config, ...beside.properties } }
-  return { ...table, properties, required: [] }
 }

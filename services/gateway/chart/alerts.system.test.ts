@@ -1,0 +1,431 @@
+import assert from 'node:assert/strict'
+import { copyFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { after, before, test } from 'node:test'
+import { REPOSITORY } from '../reference.ts'
+import { fetchPromtool, type Promtool } from '../testing/promtool.ts'
+import { alertsOf, readAlerts } from './alerts.ts'
+
+// Each rule is given series on which it fires and series that are just not enough, by Prometheus' own evaluation.
+
+const RULES = path.join(REPOSITORY, 'deploy/alerts/plat.rules.yaml')
+const groups = readAlerts(REPOSITORY)
+const tried = new Set<string>()
+
+let promtool: Promtool
+
+before(() => {
+  promtool = fetchPromtool()
+  copyFileSync(RULES, path.join(promtool.dir, 'plat.rules.yaml'))
+})
+
+after(() => promtool?.remove())
+
+/** By series its values, one every 30 seconds, in promtool's words. */
+type Input = Readonly<Record<string, string>>
+
+interface Trial {
+  /** The alert fires at this time, */
+  readonly at: string
+  /** and not yet at this one, for an alert that waits. */
+  readonly notYet?: string
+  readonly labels: Readonly<Record<string, string>>
+  readonly says: string
+  /** On each of these it fires. */
+  readonly on: readonly Input[]
+  /** On each of these it does not. */
+  readonly notOn: readonly Input[]
+  readonly interval?: string
+}
+
+/** Has Prometheus' rules judge all inputs, and compares what fires. */
+function tries(alert: string, { at, notYet, labels, says, on, notOn, interval = '30s' }: Trial): void {
+  const rule = alertsOf(groups).find(
+    (one) =>
+      one.alert === alert && one.severity === labels.severity && (one.labels?.mode ?? '') === (labels.mode ?? ''),
+  )
+  assert.ok(rule !== undefined, alert)
+  tried.add(nameOf(rule))
+  const annotations = {
+    summary: rule.summary,
+    description: says,
+    runbook_url: `docs/runbooks.md#${alert.toLowerCase()}`,
+  }
+  const fired = [{ exp_labels: labels, exp_annotations: annotations }]
+  const asked = (time: string, expected: readonly object[]) => ({
+    eval_time: time,
+    alertname: alert,
+    exp_alerts: expected,
+  })
+  const group = (input: Input, expected: readonly object[]) => ({
+    interval,
+    input_series: Object.entries(input).map(([series, values]) => ({ series, values })),
+    alert_rule_test: [asked(at, expected), ...(notYet === undefined ? [] : [asked(notYet, [])])],
+  })
+  const text = JSON.stringify({
+    rule_files: ['plat.rules.yaml'],
+    evaluation_interval: '10s',
+    tests: [...on.map((input) => group(input, fired)), ...notOn.map((input) => group(input, []))],
+  })
+  const file = path.join(promtool.dir, `${alert}.json`)
+  writeFileSync(file, text)
+  assert.doesNotMatch(promtool.run(['test', 'rules', file]), /^exit/)
+}
+
+function nameOf({ alert, severity, labels }: ReturnType<typeof alertsOf>[number]): string {
+  return [alert, severity, labels?.mode].join(' ')
+}
+
+/** A histogram that counts `below` observations up to `bound`, and `all` up to twice that, between two samples. */
+function histogram(name: string, labels: string, bound: number, [below, all]: readonly [number, number]): Input {
+  const series = (le: string | number) => `${name}_bucket{${labels}le="${le}"}`
+  return {
+    [series(bound)]: `0+${below}x200`,
+    [series(bound * 2)]: `0+${all}x200`,
+    [series('+Inf')]: `0+${all}x200`,
+  }
+}
+
+test('Prometheus accepts the rules', () => {
+  assert.match(promtool.run(['check', 'rules', RULES]), /SUCCESS: 24 rules found/)
+})
+
+for (const mode of ['claim', 'direct'] as const) {
+  test(`SessionReadySLO fires when one in ten sessions is slow to be ready, mode ${mode}`, () => {
+    // Shows D3.alert.SessionReadySLO.claim and D3.alert.SessionReadySLO.direct.
+    const seconds = (counts: readonly [number, number], other = mode) =>
+      histogram('plat_session_ready_seconds', `tier="tier-1",mode="${other}",`, 5, counts)
+    const whose = mode === 'claim' ? 'that claimed a warm pod' : 'that started a pod'
+    tries('SessionReadySLO', {
+      at: '15m30s',
+      notYet: '15m20s',
+      labels: { severity: 'warning', mode, tier: 'tier-1' },
+      says: `One in ten sessions of tier tier-1 ${whose} took longer than 7.5s to be ready.`,
+      on: [seconds([8, 10])],
+      notOn: [seconds([9, 10])],
+    })
+  })
+}
+
+test('SessionFailureRate fires when more than a quarter of at least five sessions failed', () => {
+  // Shows D3.alert.SessionFailureRate.
+  const ended = (failed: number, succeeded: number) => ({
+    'plat_session_outcomes_total{tier="tier-1",result="Failed"}': `_ _ _ _ ${failed}x100`,
+    'plat_session_outcomes_total{tier="tier-1",result="Succeeded"}': `_ _ _ _ ${succeeded}x100`,
+  })
+  tries('SessionFailureRate', {
+    at: '17m',
+    notYet: '16m50s',
+    labels: { severity: 'warning' },
+    says: 'Of the sessions that ended in the last half hour 40% failed.',
+    on: [ended(2, 3)],
+    notOn: [ended(2, 6), ended(2, 2)],
+  })
+})
+
+test('WarmPoolEmpty fires when no warm pod of a tier is ready', () => {
+  // Shows D3.alert.WarmPoolEmpty.
+  tries('WarmPoolEmpty', {
+    at: '10m',
+    notYet: '9m50s',
+    labels: { severity: 'warning', tier: 'tier-2' },
+    says: 'No warm pod of tier tier-2 is ready, so its sessions wait for a pod to start.',
+    on: [{ 'plat_warm_pool_ready{tier="tier-2"}': '0x100' }],
+    notOn: [{ 'plat_warm_pool_ready{tier="tier-2"}': '1x100' }],
+  })
+})
+
+test('TokenMintSlow fires when one token in a hundred takes longer than a second', () => {
+  // Shows D3.alert.TokenMintSlow.
+  tries('TokenMintSlow', {
+    at: '15m30s',
+    notYet: '15m20s',
+    labels: { severity: 'warning' },
+    says: 'One in a hundred session tokens took longer than 1.5s to mint.',
+    on: [histogram('plat_token_mint_seconds', '', 1, [98, 100])],
+    notOn: [histogram('plat_token_mint_seconds', '', 1, [99, 100])],
+  })
+})
+
+test('OperatorReconcileErrors fires on errors that are no conflicts', () => {
+  // Shows D3.alert.OperatorReconcileErrors.
+  const errors = (reason: string, each: number) => ({
+    [`plat_reconcile_errors_total{controller="agents",reason="${reason}"}`]: `0+${each}x200`,
+  })
+  tries('OperatorReconcileErrors', {
+    at: '21m',
+    notYet: '15m',
+    labels: { severity: 'warning' },
+    says: 'The operator meets 0.10 errors a second that are no conflicts.',
+    on: [errors('Invalid', 3)],
+    notOn: [errors('Invalid', 1.49), errors('Conflict', 300)],
+  })
+})
+
+test('ConfigMapNearLimit fires when a rendered ConfigMap holds more than 800 KiB', () => {
+  // Shows D3.alert.ConfigMapNearLimit.
+  const bytes = (value: number) => ({ 'plat_rendered_configmap_bytes{name="plat-policies"}': `${value}x100` })
+  tries('ConfigMapNearLimit', {
+    at: '5m',
+    notYet: '4m50s',
+    labels: { severity: 'warning', name: 'plat-policies' },
+    says: 'ConfigMap plat-policies holds 800kiB; one over 1 MiB is refused.',
+    on: [bytes(819_201)],
+    notOn: [bytes(819_200)],
+  })
+})
+
+test('GatewayAuditCommitSlow fires when one commit in a hundred takes longer than 50 ms', () => {
+  // Shows D3.alert.GatewayAuditCommitSlow.
+  const seconds = (counts: readonly [number, number]) =>
+    histogram('plat_gateway_audit_commit_seconds', 'instance="a",', 0.05, counts)
+  tries('GatewayAuditCommitSlow', {
+    at: '10m30s',
+    notYet: '10m20s',
+    labels: { severity: 'warning', instance: 'a' },
+    says: 'One in a hundred commits of the ledger on a took longer than 75ms.',
+    on: [seconds([98, 100])],
+    notOn: [seconds([99, 100])],
+  })
+})
+
+test('AuditLedgerUnavailable fires on the first failed append', () => {
+  // Shows D3.alert.AuditLedgerUnavailable.
+  const errors = (values: string) => ({ 'plat_gateway_audit_errors_total{instance="a"}': values })
+  tries('AuditLedgerUnavailable', {
+    at: '10m',
+    labels: { severity: 'critical', instance: 'a' },
+    says: 'The gateway a failed to append to its audit ledger.',
+    on: [errors('0x18 1x20'), errors('_x18 1x20')],
+    notOn: [errors('0x40'), errors('7x40'), errors('_x18 0x20')],
+  })
+})
+
+test('GatewayNotReady fires when no pod of the gateway is ready, and when none is there', () => {
+  // Shows D3.alert.GatewayNotReady.
+  const pods = (...ready: readonly number[]) =>
+    Object.fromEntries(
+      ready.map((value, at) => [
+        `kube_pod_status_ready{namespace="plat-system",pod="plat-gateway-${at}",condition="true"}`,
+        `${value}x40`,
+      ]),
+    )
+  const built = { 'plat_build_info{component="gateway"}': '1x40' }
+  const other = { 'kube_pod_status_ready{namespace="plat-system",pod="plat-identity-0",condition="true"}': '1x40' }
+  const trial = {
+    at: '5m',
+    notYet: '4m50s',
+    says: 'No pod of the gateway is ready, so no agent can call a tool or a model.',
+  }
+  tries('GatewayNotReady', {
+    ...trial,
+    labels: { severity: 'critical' },
+    on: [{ ...pods(0, 0), ...built, ...other }],
+    notOn: [{ ...pods(0, 1), ...built }, built],
+  })
+  tries('GatewayNotReady', {
+    ...trial,
+    labels: { severity: 'critical', component: 'gateway' },
+    on: [{}, { 'plat_build_info{component="identity"}': '1x40' }],
+    notOn: [built],
+  })
+})
+
+test('ApprovalsBacklog fires when more than fifty calls wait', () => {
+  // Shows D3.alert.ApprovalsBacklog.
+  const pending = (value: number) => ({
+    'plat_gateway_approvals_pending{instance="a"}': `${value}x60`,
+    'plat_gateway_approvals_pending{instance="b"}': `${value}x60`,
+  })
+  tries('ApprovalsBacklog', {
+    at: '10m',
+    notYet: '9m50s',
+    labels: { severity: 'warning' },
+    says: 'There are 51 calls that wait for an approval.',
+    on: [pending(51)],
+    notOn: [pending(50)],
+  })
+})
+
+test('RevocationListUnavailable fires ten seconds after the gateway began to deny', () => {
+  // Shows D3.alert.RevocationListUnavailable.
+  const ok = (value: number) => ({ 'plat_gateway_revocation_list_ok{instance="a"}': `${value}x20` })
+  tries('RevocationListUnavailable', {
+    at: '10s',
+    notYet: '0s',
+    labels: { severity: 'critical', instance: 'a' },
+    says: 'The gateway a cannot read its revocation list and denies every call.',
+    on: [ok(0)],
+    notOn: [ok(1)],
+  })
+})
+
+test('RevocationLag fires when the revocations were last read more than ten seconds ago', () => {
+  // Shows D3.alert.RevocationLag.
+  const read = (configmap: string, values: string) => ({
+    [`plat_gateway_configsync_last_success_timestamp_seconds{configmap="${configmap}",instance="a"}`]: values,
+  })
+  tries('RevocationLag', {
+    interval: '10s',
+    at: '1m20s',
+    notYet: '1m10s',
+    labels: { severity: 'critical', configmap: 'plat-revocations', instance: 'a' },
+    says: 'The gateway a last read the revocations 1m 20s ago.',
+    on: [read('plat-revocations', '0x100')],
+    notOn: [read('plat-revocations', '-10+10x100'), read('plat-policies', '0x100')],
+  })
+})
+
+test('ConfigSyncFailures fires when the policies could not be loaded', () => {
+  // Shows D3.alert.ConfigSyncFailures.
+  const loads = (result: string, values: string) => ({
+    [`plat_gateway_policy_reloads_total{instance="a",result="${result}"}`]: values,
+  })
+  tries('ConfigSyncFailures', {
+    at: '7m',
+    notYet: '6m50s',
+    labels: { severity: 'warning', instance: 'a', result: 'error' },
+    says: 'The gateway a could not load the policy file; the policies before it stay in force.',
+    on: [loads('error', '_ _ _ _ 1x40'), loads('error', '0 0 0 0 1x40')],
+    notOn: [loads('ok', '0+1x40'), loads('error', '0x40')],
+  })
+})
+
+test('GatewayDenyRateHigh fires when more than half of enough calls are denied', () => {
+  // Shows D3.alert.GatewayDenyRateHigh.
+  const decided = (denied: number, allowed: number) => ({
+    'plat_gateway_decisions_total{action="deny",server="notes"}': `0+${denied}x200`,
+    'plat_gateway_decisions_total{action="allow",server="notes"}': `0+${allowed}x200`,
+  })
+  tries('GatewayDenyRateHigh', {
+    at: '21m',
+    notYet: '15m',
+    labels: { severity: 'warning' },
+    says: 'The gateway denies 60% of the calls that it decides.',
+    on: [decided(3, 2)],
+    notOn: [decided(3, 3), decided(1.4, 0)],
+  })
+})
+
+test('GatewayUpstreamErrors fires when more than one call in twenty to a server fails', () => {
+  // Shows D3.alert.GatewayUpstreamErrors.
+  const trips = (failed: number) => ({
+    'plat_gateway_upstream_errors_total{server="notes"}': `0+${failed}x200`,
+    'plat_gateway_upstream_latency_seconds_count{server="notes"}': '0+100x200',
+    'plat_gateway_upstream_latency_seconds_count{server="other"}': '0+100x200',
+  })
+  tries('GatewayUpstreamErrors', {
+    at: '10m30s',
+    notYet: '10m20s',
+    labels: { severity: 'warning', server: 'notes' },
+    says: 'Of the calls to notes 6% fail.',
+    on: [trips(6)],
+    notOn: [trips(4.9)],
+  })
+})
+
+test('BudgetExceeded fires on the first call that a budget denies', () => {
+  // Shows D3.alert.BudgetExceeded.
+  const denied = (values: string) => ({ 'plat_gateway_budget_denied_total{instance="a",scope="day"}': values })
+  tries('BudgetExceeded', {
+    at: '20m',
+    labels: { severity: 'info', instance: 'a', scope: 'day' },
+    says: 'Calls were denied because a budget of scope day is spent.',
+    on: [denied('_x38 1x20'), denied('4x38 5x20')],
+    notOn: [{}, denied('4x60')],
+  })
+})
+
+test('ModelCircuitOpen fires while an endpoint is left out', () => {
+  // Shows D3.alert.ModelCircuitOpen.
+  const open = (value: number) => ({ 'plat_gateway_model_circuits_open{instance="a"}': `${value}x60` })
+  tries('ModelCircuitOpen', {
+    at: '10m',
+    notYet: '9m50s',
+    labels: { severity: 'warning', instance: 'a' },
+    says: 'The gateway a has left out 1 model endpoints since they failed.',
+    on: [open(1)],
+    notOn: [open(0)],
+  })
+})
+
+test('AuditSinkLag fires when a sink is more than a thousand records behind', () => {
+  // Shows D3.alert.AuditSinkLag.
+  const lag = (value: number) => ({ 'plat_gateway_audit_sink_lag{instance="a",sink="soc"}': `${value}x100` })
+  tries('AuditSinkLag', {
+    at: '15m',
+    notYet: '14m50s',
+    labels: { severity: 'warning', instance: 'a', sink: 'soc' },
+    says: 'Sink soc of a is 1001 records behind the ledger.',
+    on: [lag(1001)],
+    notOn: [lag(1000)],
+  })
+})
+
+test('AttestationFailureRate fires when more than one attestation in ten fails', () => {
+  // Shows D3.alert.AttestationFailureRate.
+  const failed = (each: number) => ({ 'plat_attest_failure_total{reason="evidence"}': `0+${each}x200` })
+  const succeeded = (each: number) => ({ plat_attest_success_total: `0+${each}x200` })
+  const trial = { at: '10m30s', notYet: '10m20s', labels: { severity: 'warning' } }
+  tries('AttestationFailureRate', {
+    ...trial,
+    says: 'Of the attestations 20% fail.',
+    on: [{ ...failed(2), ...succeeded(8) }],
+    notOn: [{ ...failed(0.99), ...succeeded(9) }, succeeded(1)],
+  })
+  tries('AttestationFailureRate', {
+    ...trial,
+    says: 'Of the attestations 100% fail.',
+    on: [failed(2)],
+    notOn: [{}],
+  })
+})
+
+test('LicenseExpiring warns within thirty days and is critical within seven', () => {
+  // Shows D3.alert.LicenseExpiring.
+  const left = (days: number) => ({
+    'plat_license_days_left{component="gateway"}': `${days}x200`,
+    'plat_license_days_left{component="operator"}': `${days}x200`,
+  })
+  const trial = { at: '1h', notYet: '59m50s' }
+  tries('LicenseExpiring', {
+    ...trial,
+    labels: { severity: 'warning' },
+    says: 'The licence has 29 days left.',
+    on: [left(29)],
+    notOn: [left(30)],
+  })
+  tries('LicenseExpiring', {
+    ...trial,
+    labels: { severity: 'critical' },
+    says: 'The licence has 6 days left; below 0 it is in its grace or over.',
+    on: [left(6)],
+    notOn: [{}],
+  })
+})
+
+test('LicenseNodeLimitExceeded fires when the month had more nodes than a limited licence covers', () => {
+  // Shows D3.alert.LicenseNodeLimitExceeded.
+  const nodes = (month: number, limit: number) => ({
+    'plat_billable_nodes{period="month"}': `${month}x200`,
+    'plat_billable_nodes{period="current"}': '99x200',
+    plat_license_node_limit: `${limit}x200`,
+  })
+  tries('LicenseNodeLimitExceeded', {
+    at: '1h',
+    notYet: '59m50s',
+    labels: { severity: 'info' },
+    says: 'This month 11 nodes ran sandboxes, more than the licence covers.',
+    on: [nodes(11, 10)],
+    notOn: [nodes(10, 10), nodes(11, 0)],
+  })
+})
+
+test('every rule was tried', () => {
+  assert.deepEqual(
+    alertsOf(groups)
+      .map(nameOf)
+      .filter((name) => !tried.has(name)),
+    [],
+  )
+})
