@@ -1,0 +1,108 @@
+import { canonicalJson } from '@plat/core'
+import type { Applied, Kind, Resource, ResourceStore } from '@plat/resources'
+import type { Sovereignty } from '@plat/resources/sovereignty'
+import { keyOf } from '../render/declared.ts'
+import { pinsOf, policyPins } from '../render/pins.ts'
+import { sovereigntyInForce } from '../render/sovereignty.ts'
+import { type Condition, type Finding, withFindings } from './conditions.ts'
+import { observed, type PinReport, pinnedFinding } from './pinned.ts'
+import { reliedOnByAgent, reliedOnByServer, sovereignFinding } from './sovereign.ts'
+
+/** What statuses are written from. */
+export interface Known {
+  readonly servers: readonly Resource<'MCPServer'>[]
+  readonly policies: readonly Resource<'ToolPolicy'>[]
+  readonly sovereignty: readonly Resource<'SovereigntyPolicy'>[]
+  /** What is declared and not in force, one line each: `<Kind> <namespace>/<name> <path>: <why>`. */
+  readonly refused: readonly string[]
+  /** What the gateway reports of tools. */
+  readonly pins: readonly PinReport[]
+}
+
+/** Writes the status of one object after another (document 2), from one state of everything. */
+export class Statuses {
+  readonly #refused: readonly string[]
+  readonly #reports: ReadonlyMap<string, PinReport>
+  /** Null: nobody declared a SovereigntyPolicy. */
+  readonly #sovereignty: Sovereignty | null
+  /** By `<namespace>/<name>`. */
+  readonly #servers: ReadonlyMap<string, Resource<'MCPServer'>>
+  readonly #policyPins: ReturnType<typeof policyPins>
+
+  constructor({ servers, policies, sovereignty, refused, pins }: Known) {
+    this.#refused = refused
+    this.#reports = new Map(pins.map((report) => [report.id, report]))
+    this.#sovereignty = sovereigntyInForce({ sovereignty })
+    this.#servers = new Map(servers.map((server) => [keyOf(server), server]))
+    this.#policyPins = policyPins(policies, servers)
+  }
+
+  /**
+   * Writes the status of an object where it says something new. `now`: RFC 3339. Rejects when the store does not take it; an object that
+   * is gone by now needs none.
+   */
+  async write(store: Pick<ResourceStore, 'applyStatus'>, object: Resource, now: string): Promise<void> {
+    if (isServer(object)) return this.#writeServer(store, object, now)
+    const findings = [this.#ready(object), isAgent(object) ? this.#sovereignAgent(object) : null]
+    const status = { ...object.status, ...said(object, findings, now) }
+    if (!same(object, status)) await written(store.applyStatus(object.kind, object.metadata, status))
+  }
+
+  async #writeServer(
+    store: Pick<ResourceStore, 'applyStatus'>,
+    server: Resource<'MCPServer'>,
+    now: string,
+  ): Promise<void> {
+    const off = pinsOf(server, this.#policyPins.get(keyOf(server)) ?? []) === null
+    const report = off ? undefined : this.#reports.get(keyOf(server))
+    const ready = this.#ready(server)
+    const sovereign = sovereignFinding(this.#sovereignty, reliedOnByServer(server), server.status)
+    const { gatewayKey: _, ...before } = server.status ?? {}
+    const status = {
+      ...before,
+      ...observed(before, report),
+      ...(ready.status === 'True' && { gatewayKey: keyOf(server) }),
+      ...said(server, [ready, pinnedFinding(report, off), sovereign], now),
+    }
+    if (!same(server, status)) await written(store.applyStatus('MCPServer', server.metadata, status))
+  }
+
+  #sovereignAgent(agent: Resource<'Agent'>): Finding | null {
+    return sovereignFinding(this.#sovereignty, reliedOnByAgent(agent, this.#servers), agent.status)
+  }
+
+  /** In force, or why not. */
+  #ready(object: Resource): Finding {
+    const mine = `${object.kind} ${keyOf(object)} `
+    const why = this.#refused.flatMap((line) => (line.startsWith(mine) ? [line.slice(mine.length)] : []))
+    if (why.length > 0) return { type: 'Ready', status: 'False', reason: 'Refused', message: why.join('; ') }
+    return { type: 'Ready', status: 'True', reason: 'InForce', message: '' }
+  }
+}
+
+function isServer(object: Resource): object is Resource<'MCPServer'> {
+  return object.kind === 'MCPServer'
+}
+
+function isAgent(object: Resource): object is Resource<'Agent'> {
+  return object.kind === 'Agent'
+}
+
+/** Null: nothing is said of a condition, and what was said before stays. */
+function said(object: Resource, all: readonly (Finding | null)[], now: string) {
+  const { generation } = object.metadata
+  const before: readonly Condition[] = object.status?.conditions ?? []
+  const findings = all.filter((finding) => finding !== null)
+  return { conditions: withFindings(before, findings, { generation, now }), observedGeneration: generation }
+}
+
+function same(object: Resource, status: object): boolean {
+  return canonicalJson(object.status ?? {}) === canonicalJson(status)
+}
+
+async function written(applying: Promise<Applied<Kind> | null>): Promise<void> {
+  const applied = await applying
+  if (applied?.kind === 'invalid')
+    throw new Error(applied.problems.map(({ path, message }) => `${path}: ${message}`).join('; '))
+  if (applied?.kind === 'conflict') throw new Error(applied.reason)
+}
