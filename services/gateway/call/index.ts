@@ -8,7 +8,17 @@ export {
   toolFailure,
   toolText,
 } from './builtin/server.ts'
-export type { Arrival, Body, Call, Parsed, StopListener, StopReason, StopSignal, WireRequest } from './call.ts'
+export type {
+  Arrival,
+  Body,
+  Call,
+  Parsed,
+  StopListener,
+  StopReason,
+  StopSignal,
+  TraceContext,
+  WireRequest,
+} from './call.ts'
 export { type Credential, type MtlsAuth, NO_CREDENTIAL, type OAuthGrant, type UpstreamAuth } from './credential.ts'
 export { type Denial, deny, isDenial, kindOf, statusOf } from './denial.ts'
 export { type ErrorCode, type ErrorRow, errorTable } from './errors.ts'
@@ -32,4 +42,3 @@ export type { Pieces, Redactor, Where } from './redactor.ts'
 export type { Ending, Frame, Head, Message, Passed, Reply } from './reply.ts'
 export { FrameRun } from './run.ts'
 export { type Slot, type Snapshot, Snapshots } from './snapshot.ts'
-export type { TraceContext } from './trace.ts'
