@@ -2,6 +2,7 @@ import type { RawRoute, TunnelRequest } from '@plat/http'
 import type { FastifyInstance } from 'fastify'
 import { createAdmin, may, principalOf } from './admin/index.ts'
 import { startFeatures, startPins, startSinks } from './composition/features.ts'
+import { infraRoutes, startInfra } from './composition/infra.ts'
 import { createPipeline } from './composition/pipeline.ts'
 import { a2aPlane, mcpPlane, modelPlane } from './composition/planes.ts'
 import { execRoutes, startSandboxes, tunnelRoute } from './composition/sandbox.ts'
@@ -50,7 +51,8 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
   const model = modelPlane(shared, features)
   const pins = await startPins(shared, features, mcp)
   const sandboxes = await startSandboxes(shared, features)
-  const runner = createPipeline(shared, { ...features, pins, sandboxes })
+  const infra = startInfra(shared, features)
+  const runner = createPipeline(shared, { ...features, pins, sandboxes, infra })
   const { config, env, clock, log, metrics, audit, live } = shared
   const people = await openAdmins(shared)
   const admin = createAdmin({ env, config: config.adminAuth, people, ledgers: audit.ledgers, log })
@@ -71,6 +73,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
       ...(agents === null ? [] : [agents]),
       features.authenticator.metadata,
       ...adminRoutes,
+      ...infraRoutes(infra, runner),
     ],
     adminRoutes,
     tunnel: tunnelRoute(sandboxes, runner),

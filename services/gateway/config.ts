@@ -32,6 +32,8 @@ import { egressBlock } from './features/egress/config.ts'
 import { type ExecConfig, execBlock } from './features/exec/config.ts'
 import { guardsBlock } from './features/guards/config.ts'
 import { dpopBlock, identityBlock } from './features/identity/config.ts'
+import { infraBlock } from './features/infra/config.ts'
+import type { InfraConfig } from './features/infra/index.ts'
 import { k8sOpsBlock } from './features/k8s-ops/config.ts'
 import type { K8sOpsConfig } from './features/k8s-ops/index.ts'
 import { listenersBlock, tlsBlock } from './features/listeners/config.ts'
@@ -91,6 +93,7 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   sessionsBlock,
   webBlock,
   k8sOpsBlock,
+  infraBlock,
   egressBlock,
   execBlock,
   a2aBlock,
@@ -142,6 +145,7 @@ export type GatewayConfig = Readonly<
       sessions: SessionsConfig
       web: WebConfig
       k8sOps: K8sOpsConfig
+      infra: InfraConfig
       egress: Readonly<Static<typeof egressBlock.schema>>
       exec: ExecConfig
       a2a: A2aConfig

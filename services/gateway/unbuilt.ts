@@ -4,7 +4,6 @@ import { configSyncBlock } from './features/config-sync/config.ts'
 import { energyBlock, sandboxUsageBlock } from './features/costs/config.ts'
 import { ctxengineBlock } from './features/ctxengine/config.ts'
 import { evidenceBlock } from './features/evidence/config.ts'
-import { infraBlock } from './features/infra/config.ts'
 import { licenceBlock } from './features/licence/config.ts'
 import { liveViewBlock } from './features/live-view/config.ts'
 import { memoryBlock } from './features/memory/config.ts'
@@ -25,7 +24,6 @@ export const unbuiltBlocks: readonly ConfigBlock[] = [
   memoryBlock,
   liveViewBlock,
   evidenceBlock,
-  infraBlock,
   stateBackendBlock,
   configSyncBlock,
   resourceAPIBlock,

@@ -10,17 +10,18 @@ import { createExecRedactReview, execTexts } from '../planes/exec/index.ts'
 import { createListReview, createMessageRedactReview, createPinReview, mcpTexts } from '../planes/mcp/index.ts'
 import { createAnswerRedactReview, createMeter, modelTexts } from '../planes/model/index.ts'
 import type { Features } from './features.ts'
+import type { Infra } from './infra.ts'
 import type { Sandboxes } from './sandbox.ts'
 import type { Shared } from './shared.ts'
 
 /** The order of the governed call: the request's stages, the reply's reviews. */
 export function createPipeline(
   shared: Shared,
-  features: Features & { readonly pins: PinsFeature; readonly sandboxes: Sandboxes },
+  features: Features & { readonly pins: PinsFeature; readonly sandboxes: Sandboxes; readonly infra: Infra },
 ): Runner {
   const { authenticator, revocations, servers, models, agents, taint, guards, policies, approvals, budgets, pins } =
     features
-  const { offline, sandboxes } = features
+  const { offline, sandboxes, infra } = features
   const { egress, exec } = sandboxes
   const { config, audit, residency, live, snapshots, clock, log, metrics, keep } = shared
   const resolve = residency.resolve(
@@ -30,6 +31,7 @@ export function createPipeline(
       a2a: agents.stage,
       tunnel: egress?.stage ?? null,
       exec: exec?.stage ?? null,
+      infra: infra?.stage ?? null,
     }),
     models.places,
   )

@@ -192,8 +192,10 @@ export const matrix = {
   },
   infra: {
     ...plain,
-    covers: 'infrastructure changes',
+    covers: 'infrastructure plans: judged, let through, verified',
+    built: true,
     stages: ['taints', 'policy', 'offline', 'approval', 'reserve'],
+    note: 'policy: server `plat-infra`, tool `plan`, `apply` or `verify`',
   },
 } as const satisfies Record<Operation, Row>
 

@@ -4,7 +4,7 @@ import { type Stage, stage } from './stage.ts'
 type Resolve = Stage<'resolve', 'identity', 'target'>
 
 /** Stages by the word in front of the dot of their operations. Null: what the gateway's configuration leaves off. */
-type ByPlane = Readonly<Record<'mcp' | 'model' | 'a2a', Resolve> & Record<'tunnel' | 'exec', Resolve | null>>
+type ByPlane = Readonly<Record<'mcp' | 'model' | 'a2a', Resolve> & Record<'tunnel' | 'exec' | 'infra', Resolve | null>>
 
 /**
  * One resolve stage out of one for each plane: names of servers, routes and agents are found by the features that know them. An operation of
@@ -15,7 +15,7 @@ export function resolveByPlane(planes: ByPlane): Resolve {
     if (operation.startsWith('mcp.')) return planes.mcp
     if (operation.startsWith('model.')) return planes.model
     if (operation.startsWith('a2a.')) return planes.a2a
-    return operation === 'tunnel' || operation === 'exec' ? planes[operation] : null
+    return operation === 'tunnel' || operation === 'exec' || operation === 'infra' ? planes[operation] : null
   }
   return stage({
     name: 'resolve',

@@ -15,7 +15,7 @@ const budget = Type.Object(
 export const infraBlock = {
   path: 'infra',
   feature: 'infra',
-  built: false,
+  built: true,
   schema: Type.Object({
     enabled: key.flag('Infrastructure plan governance; endpoints are 404 when off.'),
     tiers: key.group(

@@ -14,7 +14,7 @@ const NO_SALT = new Uint8Array(0)
 
 /**
  * What is sealed: ids of sessions, of server requests and of events, cursors of lists, states between two rounds of a call; and what a
- * browser carries through the consent to a user's account; and pages of agents' lists.
+ * browser carries through the consent to a user's account; pages of agents' lists; and leave to apply a plan.
  */
 export const SEAL_KINDS = [
   'mcp-session',
@@ -24,6 +24,7 @@ export const SEAL_KINDS = [
   'mcp-state',
   'connect-flow',
   'a2a-page',
+  'infra-authorization',
 ] as const
 export type SealKind = (typeof SEAL_KINDS)[number]
 

@@ -1,0 +1,70 @@
+import { type HoldItem, windowOf } from '@plat/state'
+import { type Denial, deny, type Identity } from '../../call/index.ts'
+import type { Judgement } from './plan/tiers.ts'
+
+/** One entry of `infra.budgets`. */
+export interface InfraBudget {
+  readonly resourcesPerHour?: number
+  readonly maxTier?: number
+}
+
+export interface InfraBudgetsConfig {
+  readonly perSession: InfraBudget
+  /** By `<namespace>/<agent>` or the agent's name alone; `*` for the rest. */
+  readonly perAgent: Readonly<Record<string, InfraBudget>>
+}
+
+const HOUR_SECONDS = 3_600
+
+/** What counts for one caller, and under which name. */
+interface Applied {
+  readonly at: string
+  readonly key: string
+  readonly budget: InfraBudget
+}
+
+/** Why a plan can never be applied under the caller's budgets; null: it can, as far as something is left of them. */
+export function budgetFault(
+  config: InfraBudgetsConfig,
+  caller: Identity,
+  { tier, resources }: Judgement,
+): Denial | null {
+  for (const { at, budget } of appliedTo(config, caller)) {
+    const { maxTier, resourcesPerHour } = budget
+    if (maxTier !== undefined && tier > maxTier)
+      return deny('policy_denied', `the plan is of tier ${tier}, and ${at}.maxTier is ${maxTier}`)
+    if (resourcesPerHour !== undefined && resources > resourcesPerHour)
+      return deny(
+        'budget_exceeded',
+        `the plan changes ${resources} resources, and ${at}.resourcesPerHour is ${resourcesPerHour}`,
+      )
+  }
+  return null
+}
+
+/** What an apply takes of the caller's budgets. `now`: milliseconds since the epoch. */
+export function holdsOf(
+  config: InfraBudgetsConfig,
+  caller: Identity,
+  { resources }: Judgement,
+  now: number,
+): readonly HoldItem[] {
+  if (resources === 0) return []
+  const window = windowOf(now, HOUR_SECONDS)
+  return appliedTo(config, caller).flatMap(({ key, budget: { resourcesPerHour: cap } }) =>
+    cap === undefined ? [] : [{ key, window, cap, amount: resources, unit: 'calls' as const }],
+  )
+}
+
+function appliedTo({ perSession, perAgent }: InfraBudgetsConfig, caller: Identity): readonly Applied[] {
+  const { namespace, agent, session } = caller
+  const own = [`${namespace}/${agent}`, agent, '*'].find((name) => Object.hasOwn(perAgent, name))
+  const budget = own === undefined ? undefined : perAgent[own]
+  const key = ['infra/session', namespace, agent, session].join('/')
+  return [
+    { at: 'infra.budgets.perSession', key, budget: perSession },
+    ...(budget === undefined
+      ? []
+      : [{ at: `infra.budgets.perAgent.${own}`, key: ['infra/agent', namespace, agent].join('/'), budget }]),
+  ]
+}

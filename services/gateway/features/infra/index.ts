@@ -1,0 +1,202 @@
+import { hash } from 'node:crypto'
+import { type Clock, glob, rfc3339 } from '@plat/core'
+import Type, { type Static } from 'typebox'
+import { Check } from 'typebox/value'
+import {
+  type Asks,
+  type Body,
+  type Call,
+  type Denial,
+  deny,
+  type Identity,
+  isDenial,
+  type Target,
+  unresolved,
+} from '../../call/index.ts'
+import { type Stage, stage } from '../../pipeline/stage.ts'
+import { type Authorization, issued, type Seals, standing } from './authorization.ts'
+import { budgetFault, holdsOf } from './budgets.ts'
+import type { infraBlock } from './config.ts'
+import { readPlan } from './plan/plan.ts'
+import { type Judgement, Tiers } from './plan/tiers.ts'
+import { reasonOf, shownTo, told } from './told.ts'
+
+export type { Seals } from './authorization.ts'
+export type InfraConfig = Readonly<Static<typeof infraBlock.schema>>
+
+/** What policies match, and the second half of the scope. */
+const SERVER = 'plat-infra'
+
+/** What is asked: to look at a plan, to be allowed to apply it, or whether that still holds. */
+export type InfraTool = 'plan' | 'apply' | 'verify'
+
+export interface InfraParts {
+  readonly config: InfraConfig
+  readonly seals: Seals
+  /** Which scopes a caller lacks; null: none. */
+  readonly missingScopes: (identity: Identity, server: string, tool: string) => string | null
+  readonly clock: Clock
+}
+
+/** A JSON answer. */
+export interface InfraAnswer {
+  readonly status: number
+  readonly value: object
+}
+
+/** Governance of infrastructure plans (document 3, `infra`). */
+export interface InfraFeature {
+  readonly stage: Stage<'resolve', 'identity', 'target'>
+  /** The answer to a call that everybody has let through. */
+  answer(call: Pick<Call<'identity'>, 'name' | 'body' | 'facts'>): InfraAnswer | Denial
+}
+
+/** Null: it is not enabled. */
+export function createInfra(parts: InfraParts): InfraFeature | null {
+  if (!parts.config.enabled) return null
+  const desk = new Desk(parts)
+  return {
+    stage: stage({
+      name: 'resolve',
+      needs: ['identity'],
+      gives: ['target'],
+      skipped: { target: unresolved },
+      admit(call) {
+        const tool = toolOf(call.name)
+        const scope = parts.missingScopes(call.facts.identity, SERVER, tool)
+        if (scope !== null) return deny('insufficient_scope', `scope ${scope} is required`, { data: { scope } })
+        const asks = desk.judge(tool, call)
+        return isDenial(asks) ? asks : { target: targetOf(tool, asks) }
+      },
+    }),
+    answer: (call) => desk.answer(toolOf(call.name), call),
+  }
+}
+
+function toolOf(name: string | null): InfraTool {
+  return name === 'apply' || name === 'verify' ? name : 'plan'
+}
+
+/** What comes back is the gateway's own judgement: nobody else speaks in it. */
+function targetOf(tool: InfraTool, asks: Asks | null): Target {
+  const target = {
+    ...unresolved,
+    key: SERVER,
+    server: SERVER,
+    tool,
+    trust: 'trusted',
+    dataClass: 'internal',
+    builtin: true,
+  } as const
+  return asks === null ? target : { ...target, asks }
+}
+
+const verification = Type.Object(
+  { authorization: Type.String({ minLength: 1 }), planSha256: Type.String({ pattern: '^[0-9a-f]{64}$' }) },
+  { additionalProperties: false },
+)
+
+type Asked = Pick<Call<'identity'>, 'body' | 'facts'>
+
+class Desk {
+  readonly #parts: InfraParts
+  readonly #tiers: Tiers
+  readonly #denied: readonly ((type: string) => boolean)[]
+  /** A plan is judged once, though it is asked about before and after a person was. */
+  readonly #judged = new WeakMap<Body, Judgement | string>()
+
+  constructor(parts: InfraParts) {
+    this.#parts = parts
+    this.#tiers = new Tiers(parts.config.tiers)
+    this.#denied = parts.config.denyTypes.map(glob)
+  }
+
+  /** What a call asks for beside policy; null: nothing. Whatever must not be is refused before anybody is asked. */
+  judge(tool: InfraTool, call: Asked): Asks | Denial | null {
+    if (tool === 'verify') {
+      const found = this.#standing(call)
+      return isDenial(found) ? found : null
+    }
+    const judgement = this.#judgement(call)
+    if (isDenial(judgement)) return judgement
+    return tool === 'plan' ? null : (this.#fault(judgement, call) ?? this.#asks(judgement, call))
+  }
+
+  answer(tool: InfraTool, call: Asked): InfraAnswer | Denial {
+    if (tool === 'verify') {
+      const found = this.#standing(call)
+      return isDenial(found) ? found : { status: 200, value: authorized(found) }
+    }
+    const judgement = this.#judgement(call)
+    if (isDenial(judgement)) return judgement
+    const planSha256 = hashOf(call)
+    if (tool === 'plan')
+      return { status: 200, value: { planSha256, ...told(judgement), ...this.#prospect(judgement, call) } }
+    const { clock, config, seals } = this.#parts
+    const { tier, resources } = judgement
+    const expiresAt = clock.now() + config.authorizationTTLSeconds * 1000
+    const given = { planSha256, tier, resources, expiresAt }
+    const authorization = issued(seals, call.facts.identity, given)
+    return { status: 201, value: { authorization, ...authorized(given) } }
+  }
+
+  #judgement({ body }: Asked): Judgement | Denial {
+    if (body === null) return deny('internal', 'the request was not read')
+    const known = this.#judged.get(body) ?? this.#read(body)
+    return typeof known === 'string' ? deny('invalid_request', known) : known
+  }
+
+  #read(body: Body): Judgement | string {
+    const plan = readPlan(body.value)
+    const judgement = typeof plan === 'string' ? plan : this.#tiers.judge(plan)
+    this.#judged.set(body, judgement)
+    return judgement
+  }
+
+  /** Why a plan must not be applied by this caller, whoever would approve it. */
+  #fault(judgement: Judgement, { facts: { identity } }: Asked): Denial | null {
+    const { maxTier, budgets } = this.#parts.config
+    if (judgement.types.values().some((type) => this.#denied.some((matches) => matches(type))))
+      return deny('policy_denied', 'infra.denyTypes names the type of a resource of the plan')
+    const { tier } = judgement
+    if (tier > maxTier) return deny('policy_denied', `the plan is of tier ${tier}, and infra.maxTier is ${maxTier}`)
+    return budgetFault(budgets, identity, judgement)
+  }
+
+  #asks(judgement: Judgement, { facts: { identity } }: Asked): Asks {
+    const { config, clock } = this.#parts
+    return {
+      approval: this.#needsPerson(judgement) ? reasonOf(judgement) : null,
+      shown: shownTo(judgement),
+      holds: holdsOf(config.budgets, identity, judgement, clock.now()),
+    }
+  }
+
+  #needsPerson({ tier }: Judgement): boolean {
+    return tier >= this.#parts.config.requireApprovalAtTier
+  }
+
+  /** What would become of asking to apply it, as far as this feature decides. */
+  #prospect(judgement: Judgement, call: Asked): object {
+    const fault = this.#fault(judgement, call)
+    if (fault !== null) return { apply: 'denied', reason: fault.reason }
+    return { apply: this.#needsPerson(judgement) ? 'approval' : 'allowed' }
+  }
+
+  #standing({ body, facts: { identity } }: Asked): Authorization | Denial {
+    const asked: unknown = body?.value
+    if (!Check(verification, asked))
+      return deny('invalid_request', 'the body must be {"authorization": "<text>", "planSha256": "<64 hex digits>"}')
+    const found = standing(this.#parts.seals, identity, asked.authorization, this.#parts.clock.now())
+    if (found === null) return deny('not_found', 'this session has no such authorization, or its time is over')
+    return found.planSha256 === asked.planSha256 ? found : deny('forbidden', 'the authorization is for another plan')
+  }
+}
+
+function authorized({ expiresAt, ...given }: Authorization): object {
+  return { ...given, expiresAt: rfc3339(expiresAt) }
+}
+
+function hashOf({ body }: Asked): string {
+  return hash('sha256', body?.bytes ?? '', 'hex')
+}

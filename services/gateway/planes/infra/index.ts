@@ -1,0 +1,113 @@
+import { checkJson, JsonError } from '@plat/core'
+import type { Arrival, Body, Call, Denial, Frame, Parsed, Reply } from '../../call/index.ts'
+import { deny, isDenial } from '../../call/index.ts'
+import type { Plane } from '../../pipeline/plane.ts'
+import { type BodyLimits, useJsonBytes } from '../wire/body.ts'
+import { plainRefusal } from '../wire/plain.ts'
+
+/** Where plans are brought; nothing below it is anything else. */
+export const INFRA_PREFIX = '/v1/infra/'
+
+/** What each path asks. */
+const TOOLS: Readonly<Record<string, string>> = {
+  plans: 'plan',
+  authorizations: 'apply',
+  'authorizations/verify': 'verify',
+}
+
+/** Bytes of a question that brings no plan. */
+const MAX_QUESTION_BYTES = 64 * 1024
+
+export interface InfraPlaneOptions extends Omit<BodyLimits, 'maxBodyBytes'> {
+  /** Document 3: `infra.maxPlanBytes`. */
+  readonly maxPlanBytes: number
+  /** Answers a call that everybody has let through. */
+  readonly answer: (
+    call: Call<'identity' | 'target' | 'hold'>,
+  ) => { readonly status: number; readonly value: object } | Denial
+}
+
+/** The plane of `/v1/infra/…` (document 3, `infra`): a plan of Terraform or OpenTofu as JSON goes in, the judgement of it comes out. */
+export function createInfraPlane(options: InfraPlaneOptions): Plane {
+  return new InfraPlane(options)
+}
+
+class InfraPlane implements Plane {
+  readonly #options: InfraPlaneOptions
+
+  constructor(options: InfraPlaneOptions) {
+    this.#options = options
+  }
+
+  read(arrival: Arrival): Parsed | Denial | Promise<Parsed | Denial> {
+    const { path, method } = arrival.wire
+    const asked = path.slice(INFRA_PREFIX.length)
+    const tool = Object.hasOwn(TOOLS, asked) ? TOOLS[asked] : undefined
+    if (tool === undefined) return deny('not_found', `there is nothing at ${path.slice(0, 128)}`)
+    if (method !== 'POST')
+      return deny('method_not_allowed', `${method} is not a method of this address`, { data: { allow: 'POST' } })
+    const maxBodyBytes = tool === 'verify' ? MAX_QUESTION_BYTES : this.#options.maxPlanBytes
+    return useJsonBytes(arrival, { ...this.#options, maxBodyBytes }, (bytes) => parsed(tool, bytes))
+  }
+
+  async forward(call: Call<'identity' | 'target' | 'hold'>): Promise<Reply | Denial> {
+    const answer = this.#options.answer(call)
+    if (isDenial(answer)) return answer
+    const headers = { 'content-type': 'application/json', 'cache-control': 'no-store' }
+    const frame: Frame = { role: 'final', value: answer.value, raw: null }
+    return { kind: 'frames', head: { status: answer.status, headers }, frames: [frame], attempts: [] }
+  }
+
+  /** The answer is one JSON object: its head waits as long as the call does. */
+  held(): null {
+    return null
+  }
+
+  refuse(arrival: Arrival, _: Parsed | null, denial: Denial): ReturnType<Plane['refuse']> {
+    return plainRefusal(arrival, denial)
+  }
+
+  /** An answer leaves as a whole: nothing can be taken back. */
+  abort(): readonly Frame[] {
+    return []
+  }
+
+  encode({ value }: Frame): Uint8Array {
+    return Buffer.from(JSON.stringify(value))
+  }
+}
+
+function parsed(tool: string, bytes: Uint8Array): Parsed | Denial {
+  try {
+    checkJson(bytes)
+  } catch (error) {
+    if (error instanceof JsonError) return deny('invalid_request', `the body is not strict JSON: ${error.message}`)
+    throw error
+  }
+  return {
+    operation: 'infra',
+    method: tool,
+    server: 'plat-infra',
+    name: tool,
+    body: new WholeBody(bytes),
+    parent: null,
+  }
+}
+
+/** All of it is what is judged and hashed. */
+class WholeBody implements Body {
+  readonly bytes: Uint8Array
+
+  constructor(bytes: Uint8Array) {
+    this.bytes = bytes
+  }
+
+  get args(): Uint8Array {
+    return this.bytes
+  }
+
+  /** Not kept: while a person looks at a plan, its bytes alone are in memory. */
+  get value(): unknown {
+    return JSON.parse(Buffer.from(this.bytes.buffer, this.bytes.byteOffset, this.bytes.byteLength).toString('utf8'))
+  }
+}
