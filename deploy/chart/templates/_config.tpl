@@ -1,0 +1,97 @@
+{{/* The files that the operator renders, each a ConfigMap, and the key of gateway.json that names it. */}}
+{{- define "plat.renderedFiles" -}}
+- { key: policyFile, name: policies, file: policies.json }
+- { key: upstreamsFile, name: upstreams, file: upstreams.json }
+- { key: modelsFile, name: models, file: models.json }
+- { key: a2a.routesFile, name: agents, file: agents.json }
+- { key: budgetsFile, name: budgets, file: budgets.json }
+- { key: sovereigntyPolicyFile, name: sovereignty, file: sovereignty.json }
+{{- end -}}
+
+{{/* gateway.json: the values as they are, with what only the chart knows where they leave it out. */}}
+{{- define "plat.gatewayConfig" -}}
+{{- $config := deepCopy .Values.gateway.config -}}
+{{- $identity := get $config "identity" | default dict -}}
+{{- if not (hasKey $identity "jwksURL") -}}
+{{- $_ := set $identity "jwksURL" (printf "%s/.well-known/jwks.json" (include "plat.identityURL" .)) -}}
+{{- end -}}
+{{- if not (hasKey $identity "issuer") -}}
+{{- $_ := set $identity "issuer" (get .Values.identity.flags "issuer" | default "plat-identity") -}}
+{{- end -}}
+{{- $_ := set $config "identity" $identity -}}
+{{- if not (hasKey $config "tokenExchangeURL") -}}
+{{- $_ := set $config "tokenExchangeURL" (printf "%s/v1/exchange" (include "plat.identityURL" .)) -}}
+{{- end -}}
+{{- $posture := get $config "posture" | default dict -}}
+{{- if not (hasKey $posture "replicas") -}}
+{{- $_ := set $posture "replicas" (ternary .Values.gateway.autoscaling.minReplicas .Values.gateway.replicas .Values.gateway.autoscaling.enabled) -}}
+{{- end -}}
+{{- $_ := set $config "posture" $posture -}}
+{{- if .Values.operator.enabled -}}
+{{- range include "plat.renderedFiles" . | fromYamlArray -}}
+{{- $path := printf "/etc/plat/%s/%s" .name .file -}}
+{{- if eq .key "a2a.routesFile" -}}
+{{- $a2a := get $config "a2a" | default dict -}}
+{{- if not (hasKey $a2a "routesFile") -}}{{- $_ := set $a2a "routesFile" $path -}}{{- end -}}
+{{- $_ := set $config "a2a" $a2a -}}
+{{- else if not (hasKey $config .key) -}}
+{{- $_ := set $config .key $path -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if eq "file" (dig "stateBackend" "type" "file" $config) -}}
+{{- $state := $config.auditPath | dir | dir -}}
+{{- range $key, $file := dict "approvalStorePath" "approvals" "pinStorePath" "pins" "taintStorePath" "taints" "notifyOutboxPath" "notifications" -}}
+{{- if not (hasKey $config $key) -}}
+{{- $_ := set $config $key (printf "%s/state/%s.jsonl" $state $file) -}}
+{{- end -}}
+{{- end -}}
+{{- else if not (dig "stateBackend" "dsnFile" "" $config) -}}
+{{- $_ := set $config.stateBackend "dsnFile" "/var/run/plat/state/dsn" -}}
+{{- end -}}
+{{- toPrettyJson $config -}}
+{{- end -}}
+
+{{/* The rendered files that gateway.json names where the chart mounts them. */}}
+{{- define "plat.mountedFiles" -}}
+{{- $config := include "plat.gatewayConfig" . | fromJson -}}
+{{- $mounted := list -}}
+{{- range include "plat.renderedFiles" . | fromYamlArray -}}
+{{- $path := ternary (dig "a2a" "routesFile" "" $config) (get $config .key) (eq .key "a2a.routesFile") -}}
+{{- if eq $path (printf "/etc/plat/%s/%s" .name .file) -}}
+{{- $mounted = append $mounted . -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $mounted -}}
+{{- end -}}
+
+{{/* What values alone cannot say, told when the chart is rendered. */}}
+{{- define "plat.checks" -}}
+{{- $gateway := .Values.gateway -}}
+{{- $postgres := eq "postgres" (dig "stateBackend" "type" "file" $gateway.config) -}}
+{{- $several := ternary "gateway.autoscaling.enabled" (ternary "gateway.replicas" "" (gt (int $gateway.replicas) 1)) $gateway.autoscaling.enabled -}}
+{{- if and $several (not $postgres) -}}
+{{- fail (printf "%s: several replicas share approvals, budgets and revocations in Postgres; set gateway.config.stateBackend.type to postgres" $several) -}}
+{{- end -}}
+{{- if and $several (not $gateway.sealKeySecret) -}}
+{{- fail (printf "%s: several replicas read the sessions of one another; set gateway.sealKeySecret" $several) -}}
+{{- end -}}
+{{- if and $postgres (not $gateway.stateDsnSecret) (not (dig "stateBackend" "dsnFile" "" $gateway.config)) -}}
+{{- fail "gateway.stateDsnSecret: gateway.config.stateBackend.type is postgres; name the Secret with its connection string" -}}
+{{- end -}}
+{{- if and $gateway.stateDsnSecret (not $postgres) -}}
+{{- fail "gateway.stateDsnSecret: needs gateway.config.stateBackend.type postgres" -}}
+{{- end -}}
+{{- if and (gt (int .Values.identity.replicas) 1) (not .Values.identity.stateDsnSecret) -}}
+{{- fail "identity.replicas: several brokers share nonces, binds and replays in Postgres; set identity.stateDsnSecret" -}}
+{{- end -}}
+{{- if and $gateway.autoscaling.enabled (gt (int $gateway.autoscaling.minReplicas) (int $gateway.autoscaling.maxReplicas)) -}}
+{{- fail "gateway.autoscaling.minReplicas: must be at most gateway.autoscaling.maxReplicas" -}}
+{{- end -}}
+{{- if dig "configSync" "enabled" false $gateway.config -}}
+{{- fail "gateway.config.configSync.enabled: not built yet in this version" -}}
+{{- end -}}
+{{- if and .Values.alerts.enabled (not .Values.alerts.runbookBaseURL) -}}
+{{- fail "alerts.runbookBaseURL: write where docs/runbooks.md is read, such as https://git.example/plat/docs/runbooks.md" -}}
+{{- end -}}
+{{- end -}}
