@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { tempFolder } from '@plat/testkit/folder'
 import { json, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
-import { folder, started } from '../../testing/started.ts'
+import { started } from '../../testing/started.ts'
 
 const CALL = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{}}}'
 
@@ -18,7 +19,7 @@ test('policyFile decides, and is read again every policyReloadSeconds; a broken 
   const upstream = await startScriptedUpstream()
   t.after(() => upstream.close())
   upstream.answers(json('{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'))
-  const policyFile = join(await folder(t), 'policies.json')
+  const policyFile = join(tempFolder(), 'policies.json')
   await writeFile(policyFile, policies(1, 'allow'))
   const own = { policyFile, policyReloadSeconds: 1, upstreams: { notes: upstream.url } }
   const { gateway, issuer } = await started(t, own)

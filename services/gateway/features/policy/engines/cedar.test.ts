@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { silentLog } from '@plat/process'
 import { loadCedar } from '@plat/resources/cedar'
 import type { PolicyEntry, PolicyFile, RuleEntry } from '@plat/resources/rendered'
+import { tempFolder } from '@plat/testkit/folder'
 import { Snapshots } from '../../../call/index.ts'
 import { testTarget } from '../../../call/testing/call.ts'
 import { testIdentity } from '../../../call/testing/identity.ts'
@@ -152,8 +152,7 @@ test('a policy in dryRun decides nothing and tells what it would have said; an a
 
 /** Reads one policyFile as the gateway does; what was counted and logged. */
 async function read(t: TestContext, file: PolicyFile, cedar = loadCedar) {
-  const dir = await mkdtemp(join(tmpdir(), 'plat-'))
-  t.after(() => rm(dir, { recursive: true }))
+  const dir = tempFolder()
   const policyFile = join(dir, 'policies.json')
   await writeFile(policyFile, JSON.stringify(file))
   const counted: (readonly [boolean, number])[] = []

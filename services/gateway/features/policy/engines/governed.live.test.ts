@@ -2,11 +2,12 @@ import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { tempFolder } from '@plat/testkit/folder'
 import { wholeLines } from '@plat/testkit/ledger'
 import { json, type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
-import { folder, started } from '../../../testing/started.ts'
+import { started } from '../../../testing/started.ts'
 
 type Members = Readonly<Record<string, unknown>>
 
@@ -23,7 +24,7 @@ interface Ground {
 }
 
 async function ground(t: TestContext, policies: readonly Members[], rego: Members | null): Promise<Ground> {
-  const dir = await folder(t)
+  const dir = tempFolder()
   const [engine, upstream] = [await startScriptedUpstream(), await startScriptedUpstream()]
   t.after(() => Promise.all([engine.close(), upstream.close()]))
   upstream.answers((request, response) => {

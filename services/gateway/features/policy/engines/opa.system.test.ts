@@ -2,12 +2,13 @@ import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { tempFolder } from '@plat/testkit/folder'
 import { wholeLines } from '@plat/testkit/ledger'
 import { json, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { startOpa } from '@plat/testkit/opa/opa'
 import { until } from '@plat/testkit/until'
 import { REPOSITORY } from '../../../reference.ts'
-import { folder, started } from '../../../testing/started.ts'
+import { started } from '../../../testing/started.ts'
 
 type Members = Readonly<Record<string, unknown>>
 
@@ -20,7 +21,7 @@ async function example(): Promise<string> {
 }
 
 async function ground(t: TestContext, rego: string, data = 'plat', more: Members = {}) {
-  const dir = await folder(t)
+  const dir = tempFolder()
   const file = path.join(dir, 'policy.rego')
   await writeFile(file, rego)
   const opa = await startOpa([file], null)
@@ -106,7 +107,7 @@ undefined_rule := true if { input.identity.agent == "nobody" }
 })
 
 test('a real OPA that asks for a token gets it, and one that has gone denies', async (t) => {
-  const dir = await folder(t)
+  const dir = tempFolder()
   const [file, bearerTokenFile] = [path.join(dir, 'authz.rego'), path.join(dir, 'token')]
   await writeFile(file, 'package system.authz\ndefault allow := false\nallow if input.identity == "s3cret"\n')
   const guarded = await startOpa([file], 's3cret')

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { silentLog } from '@plat/process'
+import { tempFolder } from '@plat/testkit/folder'
 import { json, type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import type { Decision } from '../../../call/index.ts'
 import { testTarget } from '../../../call/testing/call.ts'
@@ -199,8 +199,7 @@ test('an engine in dryRun changes nothing and tells what it would have said', as
 
 test('the token is sent with each question and read again; without one nobody is asked', async (t) => {
   // Shows D3.policy.rego.bearerTokenFile.
-  const dir = await mkdtemp(join(tmpdir(), 'plat-'))
-  t.after(() => rm(dir, { recursive: true }))
+  const dir = tempFolder()
   const bearerTokenFile = join(dir, 'token')
   const { engine, clock, rego } = await ground(t, { bearerTokenFile })
   engine.answers(json('{"result": true}'))

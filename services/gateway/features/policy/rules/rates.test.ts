@@ -5,6 +5,8 @@ import type { Identity, Target } from '../../../call/index.ts'
 import { testIdentity } from '../../../call/testing/identity.ts'
 import { compilePolicies } from '../compile.ts'
 import { judge } from '../judge.ts'
+import { questionOfTool } from '../question.ts'
+import { rateOf } from './rates.ts'
 
 const NOW = Date.UTC(2026, 0, 1, 0, 0, 30)
 
@@ -92,4 +94,20 @@ test('a window of a minute is an epoch minute, any other says where it starts an
     ask([rate('r', { rateLimit: { count: 1, seconds, per: 'agent' } })]).rates[0]?.window
   assert.equal(window(60), String(Date.UTC(2026, 0, 1) / 60_000))
   assert.equal(window(20), `${Date.UTC(2026, 0, 1, 0, 0, 20) / 1000}+20`)
+})
+
+test('what a call takes follows its subject and its time, whoever called before', () => {
+  const take = rateOf({ count: 10, seconds: 60, per: 'user' }, { policy: 'default/p', rule: 'r' })
+  const at = (user: string, now: number) => {
+    const { key, window } = take(
+      questionOfTool({ identity: { ...identity, user }, target, taints: [], sinks: [] }, 't', now),
+    )
+    return [key, Number(window) * 60_000 - Date.UTC(2026, 0, 1)]
+  }
+  const ada = 'rate/default/p/r/ada'
+  assert.deepEqual(at('ada', NOW), [ada, 0])
+  assert.deepEqual(at('ada', NOW + 29_999), [ada, 0])
+  assert.deepEqual(at('ada', NOW + 30_000), [ada, 60_000])
+  assert.deepEqual(at('bob', NOW + 30_000), ['rate/default/p/r/bob', 60_000])
+  assert.deepEqual(at('ada', NOW), [ada, 0])
 })
