@@ -1,7 +1,7 @@
 import type { Clock } from '@plat/core'
 import { type AppendHandle, type Files, systemFiles } from './files.ts'
 import { GroupCommit } from './group-commit.ts'
-import type { Journal, JournalEntry } from './journal.ts'
+import type { Journal, JournalEntry, OpenJournal } from './journal.ts'
 import { type JournalLine, readJournalLine, writeJournalLine } from './journal-line.ts'
 import { lockPath } from './lock.ts'
 
@@ -20,18 +20,13 @@ export interface FileJournalOptions<E> {
 /** The journal cannot be read or written; the message names the file. */
 export class JournalFault extends Error {}
 
-/** A journal in a file of its own, with one writer. */
-export interface FileJournal<E> extends Journal<E> {
-  close(): Promise<void>
-}
-
 type TimedEntry<E> = JournalEntry<E> & { readonly at: number }
 
 /**
- * Opens the journal at `path`, making it when it is missing. A torn last line was never acknowledged and is cut off; damage before
+ * Opens the journal at `path`, a file with one writer, making it when it is missing. A torn last line was never acknowledged and is cut off; damage before
  * it is refused. After a failed write the journal stays `poisoned` until the process opens it anew: its features deny.
  */
-export async function openFileJournal<E>(options: FileJournalOptions<E>): Promise<FileJournal<E>> {
+export async function openFileJournal<E>(options: FileJournalOptions<E>): Promise<OpenJournal<E>> {
   const unlock = lockPath(options.path)
   try {
     return new Opened(options, unlock)
@@ -41,7 +36,7 @@ export async function openFileJournal<E>(options: FileJournalOptions<E>): Promis
   }
 }
 
-class Opened<E> implements FileJournal<E> {
+class Opened<E> implements OpenJournal<E> {
   readonly #options: FileJournalOptions<E>
   readonly #files: Files
   readonly #unlock: () => void

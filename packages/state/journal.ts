@@ -8,6 +8,11 @@ export interface Journal<E> {
   readonly health: 'ok' | 'poisoned' | 'unreachable'
 }
 
+/** A journal that its feature has open. */
+export interface OpenJournal<E> extends Journal<E> {
+  close(): Promise<void>
+}
+
 export interface JournalEntry<E> {
   readonly seq: number
   readonly key: string

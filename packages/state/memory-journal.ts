@@ -1,14 +1,14 @@
-import type { Journal, JournalEntry } from './journal.ts'
+import type { JournalEntry, OpenJournal } from './journal.ts'
 
 /** Events that a journal in memory holds; a feature that writes more must keep a file. */
 const MAX_EVENTS = 1_000_000
 
 /** A journal that lasts as long as the process: where the contract's default is memory. */
-export function createMemoryJournal<E>(now: () => number): Journal<E> {
+export function createMemoryJournal<E>(now: () => number): OpenJournal<E> {
   return new MemoryJournal(now)
 }
 
-class MemoryJournal<E> implements Journal<E> {
+class MemoryJournal<E> implements OpenJournal<E> {
   readonly health = 'ok'
   readonly #now: () => number
   readonly #versions = new Map<string, number>()
@@ -53,4 +53,6 @@ class MemoryJournal<E> implements Journal<E> {
     this.#versions.clear()
     for (const { key, version } of this.#entries) this.#versions.set(key, version)
   }
+
+  async close(): Promise<void> {}
 }

@@ -1,5 +1,6 @@
 import type { Clock } from '@plat/core'
 import { ById, type Listed } from './by-id.ts'
+import { checkAmount, checkItems, joined, nameOf, partsOf, sameItem, settledBy } from './items.ts'
 import type { Hold, HoldItem, Limits, Overrun, Short } from './limits.ts'
 import { windowEnd } from './window.ts'
 
@@ -11,8 +12,6 @@ const MAX_BUCKETS = 1_000_000
 const LIFE_AGE_MS = 90 * 24 * 3_600_000
 /** How often a full table is searched for windows that are over, in milliseconds. */
 const SEARCH_EVERY_MS = 60_000
-/** Longest key, in characters: the ledger keeps it whole. */
-const MAX_KEY_LENGTH = 1000
 
 export interface LocalLimitsOptions {
   readonly clock: Clock
@@ -269,13 +268,7 @@ class LocalHold implements Hold, Listed<LocalHold> {
 
   settle(actual: ReadonlyMap<string, number>): void {
     if (this.#settled !== null) return
-    const settled = new Map<string, number>()
-    for (const { key, amount } of this.#items) {
-      const spent = actual.get(key) ?? Math.max(settled.get(key) ?? 0, amount)
-      checkAmount(spent, 'amount')
-      settled.set(key, spent)
-    }
-    this.#settled = settled
+    this.#settled = settledBy(this.#items, actual)
     for (const item of this.#items) this.#owner.spend(this.id, item, actual.get(item.key) ?? item.amount, this.#state)
     this.#owner.closed(this)
   }
@@ -288,44 +281,4 @@ class LocalHold implements Hold, Listed<LocalHold> {
     for (const item of this.#items) this.#owner.spend(this.id, item, item.amount, 'held')
     this.#state = 'expired'
   }
-}
-
-/** One item for each key and window. */
-function joined(items: readonly HoldItem[], more: readonly HoldItem[]): readonly HoldItem[] {
-  const byName = new Map(items.map((item) => [nameOf(item), item]))
-  for (const item of more) {
-    const amount = (byName.get(nameOf(item))?.amount ?? 0) + item.amount
-    byName.set(nameOf(item), { ...item, amount })
-  }
-  return [...byName.values()]
-}
-
-function sameItem(one: HoldItem, other: HoldItem | undefined): boolean {
-  return nameOf(one) === (other === undefined ? null : nameOf(other)) && one.amount === other?.amount
-}
-
-/** A window that never ends needs no name beside its key: what is put together has to be hashed again at each look-up. */
-function nameOf({ key, window }: Pick<HoldItem, 'key' | 'window'>): string {
-  if (window === 'life' && !key.includes('\n')) return key
-  return `${key}\n${window}`
-}
-
-function partsOf(name: string): Pick<HoldItem, 'key' | 'window'> {
-  const end = name.lastIndexOf('\n')
-  return end < 0 ? { key: name, window: 'life' } : { key: name.slice(0, end), window: name.slice(end + 1) }
-}
-
-function checkItems(items: readonly HoldItem[]): void {
-  for (const item of items) {
-    if (item.key.length > MAX_KEY_LENGTH) throw new RangeError(`key ${item.key.slice(0, 64)}… is too long`)
-    checkAmount(item.amount, 'amount')
-    checkAmount(item.cap, 'cap')
-  }
-  if (items.length > 1 && new Set(items.map(nameOf)).size !== items.length)
-    throw new RangeError('an item names the same key and window as another')
-}
-
-function checkAmount(amount: number, what: string): void {
-  if (!Number.isSafeInteger(amount) || amount < 0)
-    throw new RangeError(`${what} ${amount} is no whole number from 0 on`)
 }

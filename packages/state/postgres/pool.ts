@@ -4,9 +4,9 @@ import type { Pool } from 'pg'
 import { SchemaTooNew } from './schema.ts'
 
 /** How long a connection may take to come up or to come free, in milliseconds. */
-export const CONNECT_MS = 2000
+const CONNECT_MS = 2000
 /** How long a statement may take, here and in the server, in milliseconds. */
-export const STATEMENT_MS = 2000
+const STATEMENT_MS = 5000
 /** Longest DSN, in bytes. */
 const MAX_DSN_BYTES = 4096
 
@@ -46,7 +46,9 @@ export async function openPool(options: {
   const pool = new Pool({ ...connectionOf(options.dsn), max: options.maxConnections })
   // An idle connection that breaks is not an error of anybody: the pool opens another. Messages of a server may be logged: they name
   // roles and tables, but no password and no row.
-  pool.on('error', (error) => options.warn(`a connection to the state database broke: ${reasonOf(error)}`))
+  pool.on('error', (error) => {
+    if (!pool.ending) options.warn(`a connection to the state database broke: ${reasonOf(error)}`)
+  })
   return pool
 }
 

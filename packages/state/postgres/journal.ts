@@ -1,0 +1,170 @@
+import type { Clock, Ids } from '@plat/core'
+import type { Journal, JournalEntry, OpenJournal } from '../journal.ts'
+import type { JournalSpec } from '../journals.ts'
+import { type Database, storedText } from './database.ts'
+import { type EntryRow, entryOf, type Feed, type Follower } from './feed.ts'
+
+/** Entries that are read at once. */
+const PAGE = 5000
+
+export interface JournalParts {
+  readonly database: Database
+  readonly feed: Feed
+  readonly clock: Clock
+  readonly ids: Ids
+}
+
+/** A journal that every replica appends to and follows. */
+export async function openPostgresJournal<E>(spec: JournalSpec<E>, parts: JournalParts): Promise<OpenJournal<E>> {
+  const { schema } = parts.database
+  await parts.database.again(`INSERT INTO ${schema}.journal (name) VALUES ($1) ON CONFLICT DO NOTHING`, [spec.name])
+  return new PostgresJournal(spec, parts)
+}
+
+interface Appended {
+  readonly head: string
+  readonly first: string | null
+  readonly version: string | null
+}
+
+class PostgresJournal<E> implements OpenJournal<E> {
+  readonly #spec: JournalSpec<E>
+  readonly #parts: JournalParts
+  /** Whoever has read the journal knows everything up to this event, however little of it still stood. */
+  #readTo = 0
+
+  constructor(spec: JournalSpec<E>, parts: JournalParts) {
+    this.#spec = spec
+    this.#parts = parts
+  }
+
+  get health(): Journal<E>['health'] {
+    return this.#parts.feed.health
+  }
+
+  /** Whoever follows here has been told of the event when it resolves, or of what came before it at a conflict. */
+  async append(key: string, events: readonly E[], onlyIf?: number): Promise<number | 'conflict'> {
+    const { database, feed, clock, ids } = this.#parts
+    const { name } = this.#spec
+    const texts = events.map((event) => JSON.stringify(event))
+    const [answer] = await database.again<Appended>(`SELECT * FROM ${database.schema}.append($1, $2, $3, $4, $5, $6)`, [
+      name,
+      storedText(key),
+      texts,
+      onlyIf ?? null,
+      clock.now(),
+      ids.uuid(),
+    ])
+    if (answer === undefined || answer.first === null || answer.version === null) {
+      await this.#follow(Number(answer?.head))
+      return 'conflict'
+    }
+    const first = Number(answer.first)
+    const version = Number(answer.version)
+    const before = version - events.length
+    feed.tell(
+      name,
+      texts.map((text, at) => ({ seq: first + at, key, version: before + at + 1, event: JSON.parse(text) })),
+    )
+    await this.#follow(first + events.length - 1)
+    return version
+  }
+
+  async *read(after: number): AsyncGenerator<JournalEntry<E> & { readonly at: number }> {
+    const { rows, head } = await this.#standing(after)
+    for (const row of rows) yield { ...this.#entryOf(row), at: Number(row.at) }
+    this.#readTo = head
+  }
+
+  async follow(after: number, apply: (entry: JournalEntry<E>) => void, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return
+    const { feed } = this.#parts
+    const { decode, name } = this.#spec
+    const ended = Promise.withResolvers<void>()
+    const follower: Follower = {
+      journal: name,
+      cursor: Math.max(after, this.#readTo),
+      tell: (entry) => apply({ ...entry, event: decode(entry.event) }),
+      lost: ended.reject,
+    }
+    signal.addEventListener('abort', () => ended.resolve(), { once: true })
+    // A snapshot may stand for events that nobody reads one by one any more, and may be empty.
+    if (this.#readTo === 0 && (await this.#covered()) > after) {
+      const { rows, head } = await this.#standing(after)
+      for (const row of rows) apply(this.#entryOf(row))
+      follower.cursor = head
+    }
+    feed.add(follower)
+    try {
+      // What cannot be read now is read later: the feed keeps looking.
+      await feed.pull().catch(() => {})
+      await ended.promise
+    } finally {
+      feed.remove(follower)
+    }
+  }
+
+  async compact(upTo: number, snapshot: readonly { key: string; version: number; event: E }[]): Promise<void> {
+    const { database, clock } = this.#parts
+    const { name } = this.#spec
+    const [answer] = await database.long('READ WRITE', (ask) =>
+      ask<{ head: string }>(`SELECT ${database.schema}.compact($1, $2, $3, $4, $5, $6) AS head`, [
+        name,
+        upTo,
+        clock.now(),
+        snapshot.map(({ key }) => storedText(key)),
+        snapshot.map(({ version }) => version),
+        snapshot.map(({ event }) => JSON.stringify(event)),
+      ]),
+    )
+    const head = Number(answer?.head)
+    if (upTo > head) throw new Error(`journal ${name} ends at event ${head}, before ${upTo}`)
+  }
+
+  async close(): Promise<void> {}
+
+  /** Until whoever follows here knows event `seq`. */
+  async #follow(seq: number): Promise<void> {
+    const { feed } = this.#parts
+    if (feed.lacks(this.#spec.name, seq)) await feed.pull()
+  }
+
+  async #covered(): Promise<number> {
+    const { database } = this.#parts
+    const [row] = await database.rows<{ covered: string }>(
+      `SELECT covered FROM ${database.schema}.journal WHERE name = $1`,
+      [this.#spec.name],
+    )
+    return Number(row?.covered)
+  }
+
+  /** What stands now and comes after event `after`, and the last event by then: all at one moment. */
+  #standing(after: number): Promise<{ readonly rows: readonly EntryRow[]; readonly head: number }> {
+    const { database } = this.#parts
+    const { name } = this.#spec
+    return database.long('READ ONLY', async (ask) => {
+      const [journal] = await ask<{ seq: string }>(`SELECT seq FROM ${database.schema}.journal WHERE name = $1`, [name])
+      const rows: PlacedRow[] = []
+      for (let last: PlacedRow | undefined, page = PAGE; page === PAGE; last = rows.at(-1)) {
+        const found = await ask<PlacedRow>(
+          `SELECT seq, part, key, version, at, event FROM ${database.schema}.entry
+             WHERE journal = $1 AND covered_at IS NULL AND seq > $2 AND (seq, part) > ($3, $4)
+             ORDER BY seq, part LIMIT ${PAGE}`,
+          [name, after, last?.seq ?? 0, last?.part ?? 0],
+        )
+        for (const row of found) rows.push(row)
+        page = found.length
+      }
+      return { rows, head: Number(journal?.seq) }
+    })
+  }
+
+  #entryOf(row: EntryRow): JournalEntry<E> {
+    const entry = entryOf(row)
+    return { ...entry, event: this.#spec.decode(entry.event) }
+  }
+}
+
+interface PlacedRow extends EntryRow {
+  readonly part: number
+}

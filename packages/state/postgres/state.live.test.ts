@@ -1,0 +1,358 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { type Clock, systemClock, systemIds, TestClock } from '@plat/core'
+import { startPostgres, type TestPostgres } from '@plat/testkit/postgres/server'
+import { until } from '@plat/testkit/until'
+import { Client } from 'pg'
+import { journalPromises, type Sample } from '../journal.conformance.ts'
+import type { OpenJournal } from '../journal.ts'
+import { limitsPromises } from '../limits/limits.conformance.ts'
+import { type Hold, type HoldItem, isShort, type Limits } from '../limits/limits.ts'
+import { StateUnreachable } from './pool.ts'
+import { openPostgresState, type PostgresState } from './state.ts'
+
+const ids = systemIds(systemClock)
+const NEVER = 2_000_000_000
+
+let postgres: TestPostgres
+const open = new Set<PostgresState>()
+before(async () => {
+  postgres = await startPostgres()
+})
+after(async () => {
+  for (const state of open) await state.close()
+  await postgres.close()
+})
+
+interface ReplicaOptions {
+  readonly schema?: string
+  readonly clock?: Clock
+  readonly pollMs?: number
+  readonly retryMs?: number
+  readonly onLead?: (job: string, leads: boolean) => void
+}
+
+const warned: string[] = []
+
+/** What one replica has open. */
+async function replica({ schema = 'plat', ...options }: ReplicaOptions = {}): Promise<PostgresState> {
+  const state = await openPostgresState({
+    dsn: postgres.dsn,
+    schema,
+    maxConnections: 4,
+    pollMs: 100,
+    retryMs: 100,
+    clock: systemClock,
+    ids,
+    warn: (message) => void warned.push(message),
+    onLead() {},
+    ...options,
+  })
+  open.add(state)
+  return state
+}
+
+async function close(...states: readonly PostgresState[]): Promise<void> {
+  for (const state of states) {
+    open.delete(state)
+    await state.close()
+  }
+}
+
+function decode(event: unknown): Sample {
+  const known = typeof event === 'object' && event !== null && 't' in event && event.t === 'sample' && 'n' in event
+  if (!known || typeof event.n !== 'number') throw new Error('unknown event')
+  return { t: 'sample', n: event.n }
+}
+
+const sample = (n: number): Sample => ({ t: 'sample', n })
+const journalOf = (state: PostgresState, name: string) => state.journals.open({ name, path: '', decode })
+
+let journals = 0
+journalPromises({
+  name: 'Postgres',
+  async open() {
+    const state = await replica({ pollMs: NEVER })
+    return { journal: await journalOf(state, `conformance-${journals}`), close: () => close(state) }
+  },
+  async reset() {
+    journals++
+  },
+})
+
+const still = new TestClock()
+let schemas = 0
+limitsPromises({
+  name: 'Postgres',
+  clock: still,
+  open: async () => (await replica({ schema: `limits_${++schemas}`, clock: still, retryMs: NEVER })).limits({}),
+})
+
+/** The numbers of every event that is told, as they come. */
+function followed(journal: OpenJournal<Sample>): { readonly seen: number[]; readonly ended: Promise<void> } {
+  const seen: number[] = []
+  const ended = journal.follow(0, ({ event }) => void seen.push(event.n), new AbortController().signal)
+  return { seen, ended }
+}
+
+/** Asks the database beside the replicas. */
+async function beside<T>(work: (client: Client) => Promise<T>): Promise<T> {
+  const client = new Client({ connectionString: postgres.dsn })
+  await client.connect()
+  try {
+    return await work(client)
+  } finally {
+    await client.end()
+  }
+}
+
+for (const [how, options] of [
+  ['at the server’s word', { pollMs: NEVER, retryMs: 100 }],
+  ['by looking', { pollMs: 20, retryMs: NEVER }],
+] as const) {
+  test(`what one replica appends the others are told ${how}`, async () => {
+    const [one, other] = [await replica(options), await replica(options)]
+    const name = `told-${options.pollMs}`
+    const { seen } = followed(await journalOf(other, name))
+    const journal = await journalOf(one, name)
+    await journal.append('a', [sample(1), sample(2)])
+    await until(() => seen.length === 2, 'both events')
+    await journal.append('b\u0000\ud800"\\', [sample(3)])
+    await until(() => seen.length === 3, 'the third')
+    const keys: string[] = []
+    for await (const { key } of (await journalOf(other, name)).read(0)) keys.push(key)
+    assert.deepEqual(
+      [seen, keys],
+      [
+        [1, 2, 3],
+        ['a', 'a', 'b\u0000\ud800"\\'],
+      ],
+    )
+    await close(one, other)
+  })
+}
+
+test('an event that is committed late is told in its place, and nobody is told of later ones before', async () => {
+  const [one, other] = [await replica(), await replica()]
+  const { seen } = followed(await journalOf(other, 'late'))
+  const journal = await journalOf(one, 'late')
+  await journal.append('a', [sample(1)])
+  await beside(async (client) => {
+    await client.query('BEGIN')
+    await client.query('SELECT plat.append($1, $2, $3, NULL, 0, $4)', [
+      'late',
+      'b',
+      ['{"t":"sample","n":2}'],
+      ids.uuid(),
+    ])
+    const appended = journal.append('a', [sample(3)])
+    await until(() => seen.length === 1, 'the first event')
+    await client.query('COMMIT')
+    await appended
+  })
+  await until(() => seen.length === 3, 'every event')
+  assert.deepEqual(seen, [1, 2, 3])
+  await close(one, other)
+})
+
+test('an append whose connection breaks before the answer happens once', async () => {
+  const state = await replica({ retryMs: NEVER })
+  const journal = await journalOf(state, 'broken')
+  await journal.append('a', [sample(1)])
+  await beside(async (client) => {
+    await client.query('BEGIN')
+    await client.query("SELECT seq FROM plat.journal WHERE name = 'broken' FOR UPDATE")
+    const appended = journal.append('a', [sample(2)], 1)
+    const waiting = `SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%append(%'`
+    // Within a transaction the activity stays as it was first seen.
+    const looked = () => client.query('SELECT pg_stat_clear_snapshot()')
+    await until(async () => (await client.query(waiting)).rowCount === 1, 'an append that waits', looked)
+    await client.query(`SELECT pg_terminate_backend(pid) FROM (${waiting}) AS waiting`)
+    await client.query('COMMIT')
+    assert.equal(await appended, 2)
+  })
+  assert.equal(await journal.append('a', [sample(3)], 1), 'conflict')
+  await close(state)
+})
+
+test('while the server is away appends are refused and health says so; when it is back nothing is missing', async () => {
+  const clock = new TestClock()
+  const [one, other] = [await replica({ clock }), await replica()]
+  const [journal, others] = [await journalOf(one, 'outage'), await journalOf(other, 'outage')]
+  const { seen } = followed(journal)
+  await journal.append('a', [sample(1)])
+  const limits = one.limits({})
+  const hold = await taken(limits, 'outage', 7)
+  await postgres.stop()
+  await assert.rejects(journal.append('a', [sample(2)]), StateUnreachable)
+  await assert.rejects(async () => limits.take('2', [item('outage', 10, 1)], NEVER), StateUnreachable)
+  await hold.settle(new Map([['outage', 3]]))
+  assert.equal(journal.health, 'ok')
+  await clock.advance(6_000)
+  assert.equal(journal.health, 'unreachable')
+  await postgres.start()
+  // Of one that is not answered nobody knows whether it happened.
+  await until(() => others.append('a', [sample(3)], 1).then(Boolean, () => false), 'the other replica')
+  await until(
+    () => journal.health === 'ok' && seen.length === 2,
+    'the event of the other replica',
+    () => clock.advance(250),
+  )
+  assert.deepEqual(seen, [1, 3])
+  const spent = async () => (await limits.used('outage', 'life')).spent
+  await until(
+    async () => (await spent()) === 3,
+    'what was settled meanwhile',
+    () => clock.advance(250),
+  )
+  await close(one, other)
+})
+
+test('a replica that slept reads what a snapshot covers; when that is gone it says so until it is started anew', async () => {
+  const clock = new TestClock()
+  const [asleep, awake] = [await replica({ clock }), await replica()]
+  const [slow, quick] = [await journalOf(asleep, 'slept'), await journalOf(awake, 'slept')]
+  const { seen, ended } = followed(slow)
+  await quick.append('a', [sample(1), sample(2)])
+  await quick.compact(2, [{ key: 'a', version: 2, event: sample(20) }])
+  await clock.advance(100)
+  await until(() => seen.length === 2, 'what the snapshot covers')
+  assert.deepEqual(seen, [1, 2])
+  const gone = assert.rejects(ended, /events after 2 of journal slept are gone: restart this replica/)
+  await beside(async (client) => {
+    await client.query('BEGIN')
+    await client.query('SELECT plat.append($1, $2, $3, NULL, 0, $4)', [
+      'slept',
+      'a',
+      ['{"t":"sample","n":3}'],
+      ids.uuid(),
+    ])
+    await client.query("SELECT plat.compact('slept', 3, 0, '{a}', '{3}', $1)", [['{"t":"sample","n":30}']])
+    await client.query("DELETE FROM plat.entry WHERE journal = 'slept' AND covered_at IS NOT NULL")
+    await client.query('COMMIT')
+  })
+  await gone
+  assert.equal(slow.health, 'unreachable')
+  await clock.advance(100)
+  assert.equal(slow.health, 'unreachable')
+  await close(asleep, awake)
+})
+
+test('an event that this release does not know is no event to pass over', async () => {
+  const state = await replica()
+  const journal = await journalOf(state, 'unknown')
+  const { ended } = followed(journal)
+  const gone = assert.rejects(ended, /event 1 of journal unknown cannot be read: unknown event/)
+  const foreign = await state.journals.open({ name: 'unknown', path: '', decode: (event) => event })
+  await foreign.append('a', [{ t: 'from the future' }])
+  await gone
+  assert.equal(journal.health, 'unreachable')
+  await assert.rejects(async () => {
+    for await (const _ of journal.read(0)) assert.fail('it was read')
+  }, /unknown event/)
+  await close(state)
+})
+
+const item = (key: string, cap: number, amount: number): HoldItem => ({
+  key,
+  window: 'life',
+  cap,
+  amount,
+  unit: 'micros',
+})
+
+async function taken(limits: Limits, key: string, amount: number): Promise<Hold> {
+  const answer = await limits.take(ids.uuid(), [item(key, 1000, amount)], NEVER * 1000)
+  if (isShort(answer)) assert.fail(`short of ${key}`)
+  return answer
+}
+
+test('replicas that take from one cap at the same time never pass it and use all of it', async () => {
+  const replicas = await Promise.all([replica(), replica(), replica()])
+  const told: number[] = []
+  const onSpent = (_: HoldItem, spent: number, before: number) => void told.push(spent - before)
+  const limits = replicas.map((state) => state.limits({ onSpent }))
+  const answers = await Promise.all(
+    limits.flatMap((each) =>
+      Array.from({ length: 300 }, () =>
+        each.take(ids.uuid(), [item('cap', 700, 7), item('other', 9000, 1)], NEVER * 1000),
+      ),
+    ),
+  )
+  const holds = answers.filter((answer): answer is Hold => !isShort(answer))
+  assert.equal(holds.length, 100)
+  assert.ok(answers.every((answer) => !isShort(answer) || (answer.key === 'cap' && answer.left < 7)))
+  await Promise.all(holds.map((hold) => hold.settle(new Map([['cap', 2]]))))
+  for (const each of limits) assert.deepEqual(await each.used('cap', 'life'), { spent: 200, held: 0 })
+  assert.deepEqual(
+    (await limits[0]?.counted('cap'))?.map(({ key, spent }) => [key, spent]),
+    [['cap', 200]],
+  )
+  assert.deepEqual(told.toSorted(), [...Array(100).fill(1), ...Array(100).fill(2)])
+  await close(...replicas)
+})
+
+test('what a replica holds that is gone counts as spent whole, until it settles after all', async () => {
+  // Its time stands still: it leads, and never says that it lives.
+  const gone = await replica({ schema: 'gone', clock: new TestClock() })
+  const alive = await replica({ schema: 'gone' })
+  const hold = await taken(gone.limits({}), 'gone', 5)
+  const limits = alive.limits({})
+  const used = () => limits.used('gone', 'life')
+  await until(async () => (await used()).held === 0, 'the leader')
+  assert.deepEqual(await used(), { spent: 5, held: 0 })
+  const own = await taken(limits, 'gone', 10)
+  assert.deepEqual(await used(), { spent: 5, held: 10 })
+  await hold.settle(new Map([['gone', 1]]))
+  await own.release()
+  assert.deepEqual(await used(), { spent: 1, held: 0 })
+  await close(gone, alive)
+})
+
+test('one replica leads; when its connection breaks another does, and what the first one still writes is refused', async () => {
+  const led: string[] = []
+  const schema = 'led'
+  const named = (name: string) =>
+    replica({ schema, onLead: (job, leads) => void (leads && led.push(`${name} ${job}`)) })
+  const first = await named('first')
+  const epochs: number[] = []
+  const run = (state: PostgresState) =>
+    state.leadership.run('work', async (epoch, signal) => {
+      epochs.push(epoch)
+      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+    })
+  run(first)
+  await until(() => led.length === 2, 'the first leader')
+  const second = await named('second')
+  run(second)
+  await beside(async (client) => {
+    const leader = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2"
+    for (const times of [1, 2, 3]) {
+      await client.query(`SELECT pg_terminate_backend(pid) FROM (SELECT DISTINCT pid FROM (${leader}) AS l) AS leaders`)
+      await until(() => epochs.length > times, 'the next leader')
+    }
+    const refused = await client.query("SELECT led.sweep('state', 1), led.tidy('state', 1)")
+    assert.deepEqual(refused.rows, [{ sweep: false, tidy: false }])
+  })
+  assert.deepEqual(
+    epochs,
+    epochs.toSorted((a, b) => a - b),
+  )
+  assert.equal(new Set(epochs).size, epochs.length)
+  await close(first)
+  await until(() => led.at(-1)?.startsWith('second') === true, 'the second replica alone')
+  await close(second)
+})
+
+test('a secret is made once for all replicas, and what the server refuses at start is said in one line', async () => {
+  const [one, other] = await Promise.all([replica(), replica()])
+  const secrets = await Promise.all([one, other].map((state, at) => state.secret('seal', () => `made by ${at}`)))
+  assert.equal(new Set(secrets).size, 1)
+  await close(one, other)
+  await beside((client) => client.query('UPDATE plat.version SET version = 99'))
+  await assert.rejects(
+    replica(),
+    /the state database refuses: the state database has schema 99, and this release knows 1/,
+  )
+  await beside((client) => client.query('UPDATE plat.version SET version = 1'))
+})
