@@ -1,5 +1,5 @@
 import { headerLines, readText } from '@plat/config'
-import { type Dialer, dialFault, type Fetched, type FetchOptions } from '@plat/http'
+import { type Dialer, type DialFault, dialFault, type Fetched, type FetchOptions } from '@plat/http'
 
 /** Largest answer that is read, in bytes: a collector answers with a few words. */
 const MAX_ANSWER_BYTES = 64 * 1024
@@ -10,6 +10,9 @@ const MAX_RETRY_AFTER_SECONDS = 300
 
 /** Statuses after which the same spans may come again (OTLP/HTTP, "Failures"). */
 const AGAIN: ReadonlySet<number> = new Set([429, 502, 503, 504])
+
+/** Spans must not go there, however often they are sent. */
+const FORBIDDEN: ReadonlySet<DialFault> = new Set<DialFault>(['blocked', 'residency'])
 
 /** What became of a request. `away`: it may come again. Reasons hold nothing of headers or spans. */
 export type Posted =
@@ -44,8 +47,10 @@ export class Collector {
       const options = { method: 'POST', headers, body, maxBytes: MAX_ANSWER_BYTES, timeoutMs, signal } as const
       return judged(await this.#dialer.fetchBytes(this.#url, 'otlp', { ...options, ...(await this.#trust()) }))
     } catch (error) {
-      const reason = error instanceof FileFault ? error.message : `the collector gave no answer (${dialFault(error)})`
-      return { kind: 'away', reason, retryAfterMs: 0 }
+      if (error instanceof FileFault) return { kind: 'away', reason: error.message, retryAfterMs: 0 }
+      const fault = dialFault(error)
+      const reason = `the collector gave no answer (${fault})`
+      return FORBIDDEN.has(fault) ? { kind: 'refused', reason } : { kind: 'away', reason, retryAfterMs: 0 }
     }
   }
 
