@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict'
+import fc from 'fast-check'
+import { fuzzTarget, near } from '../../../../test/fuzz/target.ts'
+import { readPlan, withoutKeys } from './plan/plan.ts'
+import { Tiers } from './plan/tiers.ts'
+import { change, planOf, USUAL_TIERS } from './testing/plans.ts'
+import { reasonOf, shownTo, told } from './told.ts'
+
+const tiers = new Tiers({ ...USUAL_TIERS, addProtectedAddresses: ['aws_instance.gate'] })
+
+const address = near(['module.a["x\\".y"].module.b[0].aws_instance.gate["k]"]', 'aws_instance.gate', 'module..[[]].x'])
+
+const anything = fc.record(
+  {
+    format_version: fc.constantFrom('1.2', '1.0', 2, null),
+    errored: fc.anything(),
+    resource_changes: fc.oneof(fc.anything(), fc.array(fc.oneof(fc.anything(), fc.constant(change({}))))),
+    deferred_changes: fc.oneof(fc.anything(), fc.array(fc.record({ resource_change: fc.anything() }))),
+    action_invocations: fc.anything(),
+    configuration: fc.oneof(fc.anything(), fc.record({ root_module: fc.anything() })),
+  },
+  { requiredKeys: ['format_version'] },
+)
+
+/** Whatever an agent brings as a plan is judged or refused with a reason, and a protected address is found however it is dressed up. */
+export const target = fuzzTarget('gateway: infrastructure plans', {
+  'a plan is judged or refused': fc.property(anything, (value) => {
+    const plan = readPlan(value)
+    if (typeof plan === 'string') return void assert.notEqual(plan, '')
+    const judgement = tiers.judge(plan)
+    assert.ok(judgement.tier >= 0 && judgement.tier <= 4 && judgement.resources >= 0)
+    assert.ok(Buffer.byteLength(reasonOf(judgement)) < 1_024)
+    JSON.stringify(told(judgement))
+    assert.equal(typeof shownTo(judgement), 'string')
+  }),
+  'an address is read whatever stands in it': fc.property(address, (text) => {
+    assert.ok(withoutKeys(text).length <= text.length)
+    const plan = readPlan(
+      planOf([{ address: `module.x["${text.replaceAll(/[\\"]/g, '')}"].aws_instance.gate`, actions: ['update'] }]),
+    )
+    if (typeof plan !== 'string') assert.equal(tiers.judge(plan).tier, 4)
+  }),
+})

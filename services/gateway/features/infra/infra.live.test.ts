@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { infraGround, sha256 } from './testing/ground.ts'
+import { planOf } from './testing/plans.ts'
+
+const CREATE = planOf([{ address: 'aws_instance.web', actions: ['create'] }])
+const DROP = planOf([
+  { address: 'module.shop.aws_db_instance.main["alice"]', type: 'aws_db_instance', actions: ['delete'] },
+  { address: 'aws_instance.web', actions: ['update'] },
+])
+
+test('a plan is judged, and the ledger has its hash', async (t) => {
+  // Shows D3.infra.enabled.
+  const ground = await infraGround(t)
+  const { status, headers, body } = await ground.post('plans', DROP)
+  assert.equal(status, 200)
+  assert.deepEqual(body, {
+    planSha256: sha256(JSON.stringify(DROP)),
+    tier: 4,
+    resources: 2,
+    causes: [],
+    findings: [
+      {
+        address: 'module.shop.aws_db_instance.main["alice"]',
+        type: 'aws_db_instance',
+        actions: ['delete'],
+        tier: 4,
+        causes: ['destroys', 'data-bearing type'],
+      },
+      { address: 'aws_instance.web', type: 'aws_instance', actions: ['update'], tier: 2, causes: ['updates'] },
+    ],
+    apply: 'approval',
+  })
+  const call = headers.get('x-plat-decision-id')
+  const { op, server, tool, argsSha256 } = await ground.record((rec) => rec.call === call && rec.kind === 'outcome')
+  assert.deepEqual([op, server, tool, argsSha256], ['infra', 'plat-infra', 'plan', body.planSha256])
+  assert.equal(Object((await ground.post('plans', CREATE)).body).apply, 'allowed')
+})
+
+test('without infra.enabled its addresses do not exist', async (t) => {
+  const ground = await infraGround(t, { enabled: false })
+  for (const path of ['plans', 'authorizations', 'authorizations/verify'])
+    assert.equal((await ground.post(path, CREATE)).status, 404, path)
+})
+
+test('a plan of a low tier is authorized at once, for its session and its bytes alone', async (t) => {
+  const ground = await infraGround(t)
+  const text = JSON.stringify(CREATE, null, 1)
+  const { status, body } = await ground.post('authorizations', text)
+  assert.equal(status, 201)
+  const { authorization, planSha256, tier, resources } = body
+  assert.deepEqual([planSha256, tier, resources], [sha256(text), 1, 1])
+  const verify = (own: object, token?: string) =>
+    ground.post('authorizations/verify', { authorization, planSha256, ...own }, token)
+  const verified = await verify({})
+  assert.equal(verified.status, 200)
+  assert.deepEqual(verified.body, { planSha256, tier, resources, expiresAt: body.expiresAt })
+  const other = await verify({ planSha256: sha256('another') })
+  assert.deepEqual([other.status, other.body.error], [403, 'forbidden'])
+  const sub = 'spiffe://plat.local/ns/default/agent/assistant/session/s9'
+  const stranger = await verify({}, ground.token({ sub, plat_session: 's9' }))
+  assert.deepEqual([stranger.status, stranger.body.error], [404, 'not_found'])
+  const forged = `${String(authorization).slice(0, -2)}${String(authorization).endsWith('AA') ? 'BB' : 'AA'}`
+  assert.equal((await verify({ authorization: forged })).status, 404)
+  assert.equal((await verify({ more: 1 })).status, 400)
+})
+
+test('from the tier of requireApprovalAtTier on a person lets a plan through, and is shown what it does', async (t) => {
+  // Shows D3.infra.requireApprovalAtTier.
+  const ground = await infraGround(t)
+  const held = ground.post('authorizations', DROP)
+  const { id, preview, reason, server, tool } = await ground.pending()
+  assert.deepEqual([server, tool], ['plat-infra', 'apply'])
+  if (reason !== undefined) assert.match(String(reason), /^a plan of tier 4 that changes 2 resources/)
+  assert.deepEqual(Object(preview).text.split('\n').slice(1), [
+    'tier 4: delete module.shop.aws_db_instance.main[…] (destroys, data-bearing type)',
+    'tier 2: update aws_instance.web (updates)',
+  ])
+  await ground.admin('POST', `/v1/approvals/${id}/approve`, { reason: 'fine' })
+  const { status, body } = await held
+  assert.deepEqual([status, body.tier], [201, 4])
+  const again = ground.post('authorizations', DROP)
+  await ground.admin('POST', `/v1/approvals/${(await ground.pending()).id}/deny`, { reason: 'no' })
+  const denied = await again
+  assert.deepEqual([denied.status, denied.body.error], [403, 'approval_denied'])
+})
+
+test('5 asks nobody, and 0 asks for every plan', async (t) => {
+  const never = await infraGround(t, { requireApprovalAtTier: 5 })
+  assert.equal((await never.post('authorizations', DROP)).status, 201)
+  const always = await infraGround(t, { requireApprovalAtTier: 0 })
+  const held = always.post('authorizations', planOf([]))
+  await always.admin('POST', `/v1/approvals/${(await always.pending()).id}/approve`, { reason: 'fine' })
+  assert.equal((await held).status, 201)
+})
+
+test('plans above maxTier and of denied types cannot be applied, whoever would approve them', async (t) => {
+  // Shows D3.infra.maxTier and D3.infra.denyTypes.
+  const ground = await infraGround(t, { maxTier: 2, denyTypes: ['acme_*'] })
+  const denied = async (plan: object) => {
+    const { status, body } = await ground.post('authorizations', plan)
+    return `${status} ${body.error}: ${body.message}`
+  }
+  assert.equal(await denied(DROP), '403 policy_denied: the plan is of tier 4, and infra.maxTier is 2')
+  const typed = '403 policy_denied: infra.denyTypes names the type of a resource of the plan'
+  for (const actions of [['create'], ['read'], ['forget']])
+    assert.equal(await denied(planOf([{ type: 'acme_gate', actions }])), typed, actions.join())
+  assert.equal((await ground.post('authorizations', planOf([{ type: 'acme_gate' }]))).status, 201)
+  const { body } = await ground.post('plans', DROP)
+  assert.deepEqual([body.apply, body.reason], ['denied', 'the plan is of tier 4, and infra.maxTier is 2'])
+})
+
+test('a session and an agent change no more resources in an hour than their budgets have', async (t) => {
+  // Shows D3.infra.budgets.perSession and D3.infra.budgets.perAgent.
+  const perAgent = { 'default/assistant': { resourcesPerHour: 3 }, '*': { maxTier: 0 } }
+  const ground = await infraGround(t, { budgets: { perSession: { resourcesPerHour: 2, maxTier: 2 }, perAgent } })
+  const session = (name: string, agent = 'assistant') =>
+    ground.token({
+      sub: `spiffe://plat.local/ns/default/agent/${agent}/session/${name}`,
+      plat_session: name,
+      plat_agent: agent,
+    })
+  const apply = async (token: string, plan = CREATE) => {
+    const { status, body } = await ground.post('authorizations', plan, token)
+    return status === 201 ? 'given' : `${status} ${body.error}: ${body.message}`
+  }
+  const [one, other] = [session('one'), session('other')]
+  assert.deepEqual([await apply(one), await apply(one)], ['given', 'given'])
+  assert.match(await apply(one), /^429 rate_limited: the limit infra\/session\/default\/assistant\/one is used up/)
+  assert.equal(await apply(one, planOf([])), 'given')
+  assert.equal(await apply(other), 'given')
+  assert.match(await apply(other), /^429 rate_limited: the limit infra\/agent\/default\/assistant is used up/)
+  const three = planOf(['a', 'b', 'c'].map((name) => ({ address: `aws_instance.${name}`, actions: ['create'] })))
+  assert.match(
+    await apply(session('third'), three),
+    /^429 budget_exceeded: .*infra\.budgets\.perSession\.resourcesPerHour is 2/,
+  )
+  assert.match(await apply(one, DROP), /^403 policy_denied: .*infra\.budgets\.perSession\.maxTier is 2/)
+  const { body } = await ground.post('plans', CREATE, one)
+  assert.equal(body.apply, 'allowed')
+})
+
+test('a refused apply takes nothing of a budget', async (t) => {
+  const ground = await infraGround(t, { budgets: { perSession: { resourcesPerHour: 2 } } })
+  const held = ground.post('authorizations', DROP)
+  await ground.admin('POST', `/v1/approvals/${(await ground.pending()).id}/deny`, { reason: 'no' })
+  assert.equal((await held).status, 403)
+  const two = planOf(['a', 'b'].map((name) => ({ address: `aws_instance.${name}`, actions: ['create'] })))
+  assert.equal((await ground.post('authorizations', two)).status, 201)
+})
+
+test('the agents that no budget names share the one of the star, each for itself', async (t) => {
+  const perAgent = { '*': { resourcesPerHour: 0 }, assistant: { resourcesPerHour: 1 } }
+  const ground = await infraGround(t, { budgets: { perAgent } })
+  assert.equal((await ground.post('authorizations', CREATE)).status, 201)
+  const { status, headers } = await ground.post('authorizations', CREATE)
+  assert.equal(status, 429)
+  assert.ok(Number(headers.get('retry-after')) <= 3600)
+})
+
+test('policies judge plans by server, tool and what they hold; scopes come first', async (t) => {
+  const rules = [
+    { name: 'all', action: 'allow' },
+    { name: 'small', action: 'deny', match: { tools: ['apply'] }, when: 'size(args.resource_changes) > 1' },
+  ]
+  const ground = await infraGround(t, { requireApprovalAtTier: 5 }, { rules })
+  assert.equal((await ground.post('authorizations', CREATE)).status, 201)
+  const { status, body } = await ground.post('authorizations', DROP)
+  assert.deepEqual([status, body.error], [403, 'policy_denied'])
+  assert.equal((await ground.post('plans', DROP)).status, 200)
+  const unscoped = await ground.post('plans', CREATE, ground.token({ scope: 'tools:notes' }))
+  assert.deepEqual([unscoped.status, unscoped.body.error], [403, 'insufficient_scope'])
+  assert.match(unscoped.headers.get('www-authenticate') ?? '', /scope="tools:plat-infra"/)
+})
+
+test('a plan has a size, and what is none is refused with its place', async (t) => {
+  // Shows D3.infra.maxPlanBytes.
+  const text = JSON.stringify(CREATE)
+  const ground = await infraGround(t, { maxPlanBytes: text.length })
+  assert.equal((await ground.post('plans', text)).status, 200)
+  const larger = await ground.post('plans', `${text} `)
+  assert.deepEqual([larger.status, larger.body.error], [413, 'body_too_large'])
+  const odd = await ground.post('plans', '{"format_version":"1.2","resource_changes":[1]}')
+  assert.deepEqual([odd.status, odd.body.message], [400, 'resource_changes[0] must be an object'])
+  const twice = await ground.post('plans', '{"format_version":"1.2","format_version":"1.2"}')
+  assert.deepEqual([twice.status, twice.body.error], [400, 'invalid_request'])
+  assert.equal((await ground.post('nothing', text)).status, 404)
+  const got = await fetch(`${ground.url}/v1/infra/plans`, { headers: { authorization: `Bearer ${ground.token()}` } })
+  assert.equal(got.status, 405)
+})

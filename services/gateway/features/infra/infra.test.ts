@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { TestClock } from '@plat/core'
+import { isDenial } from '../../call/index.ts'
+import { testIdentity } from '../../call/testing/identity.ts'
+import { checkGatewayConfig, typedConfig } from '../../config.ts'
+import { createInfra, type InfraConfig } from './index.ts'
+import { planOf } from './testing/plans.ts'
+
+const LEAST = {
+  policyFile: '/policies.json',
+  auditPath: '/audit.jsonl',
+  upstreams: { notes: 'http://127.0.0.1:9/mcp' },
+  identity: { publicKeyFiles: ['/pub.pem'] },
+}
+
+function checked(infra: object) {
+  return checkGatewayConfig(JSON.stringify({ ...LEAST, infra }), { exists: () => true })
+}
+
+function infraConfig(infra: object): InfraConfig {
+  const { config, problems } = checked(infra)
+  assert.deepEqual(problems, [])
+  return typedConfig(config).infra
+}
+
+test('the limits of infra are those of the contract, and nothing beyond them is taken', () => {
+  // Shows D3.limit.plan, with what the test of bundles shows of it.
+  const MIB = 1024 * 1024
+  const { maxPlanBytes, requireApprovalAtTier, maxTier, authorizationTTLSeconds, tiers } = infraConfig({})
+  assert.deepEqual([maxPlanBytes, requireApprovalAtTier, maxTier], [16 * MIB, 3, 4])
+  assert.deepEqual([authorizationTTLSeconds, tiers.maxResources], [3600, 50])
+  assert.deepEqual(checked({ maxPlanBytes: 256 * MIB, requireApprovalAtTier: 5, maxTier: 0 }).problems, [])
+  for (const [infra, path] of [
+    [{ maxPlanBytes: 256 * MIB + 1 }, 'infra.maxPlanBytes'],
+    [{ requireApprovalAtTier: 6 }, 'infra.requireApprovalAtTier'],
+    [{ maxTier: 5 }, 'infra.maxTier'],
+    [{ budgets: { perSession: { maxTier: 5 } } }, 'infra.budgets.perSession.maxTier'],
+    [{ budgets: { perAgent: { '*': { resourcesPerHour: -1 } } } }, 'infra.budgets.perAgent["*"].resourcesPerHour'],
+  ] as const)
+    assert.deepEqual(
+      checked(infra).problems.map((problem) => problem.path),
+      [path],
+    )
+})
+
+test('an authorization ends after authorizationTTLSeconds', () => {
+  // Shows D3.infra.authorizationTTLSeconds.
+  const clock = new TestClock()
+  const infra = createInfra({
+    config: infraConfig({ enabled: true, authorizationTTLSeconds: 60 }),
+    // What a seal keeps from others is shown where a real one is used.
+    seals: { seal: (_, text) => text, open: (_, text) => text },
+    missingScopes: () => null,
+    clock,
+  })
+  if (infra === null) assert.fail('infra is not enabled')
+  const facts = { identity: testIdentity }
+  const asked = (name: string, value: object) => {
+    const bytes = Buffer.from(JSON.stringify(value))
+    return infra.answer({ name, facts, body: { bytes, value, args: bytes } })
+  }
+  const given = asked('apply', planOf([{ actions: ['create'] }]))
+  const { authorization, planSha256 } = isDenial(given) ? assert.fail(given.reason) : Object(given.value)
+  const verified = () => {
+    const answer = asked('verify', { authorization, planSha256 })
+    return isDenial(answer) ? answer.code : answer.status
+  }
+  clock.advance(59_999)
+  assert.equal(verified(), 200)
+  clock.advance(1)
+  assert.equal(verified(), 'not_found')
+})

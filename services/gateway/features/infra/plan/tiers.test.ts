@@ -1,0 +1,166 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { planOf, type Told, USUAL_TIERS } from '../testing/plans.ts'
+import { readPlan, withoutKeys } from './plan.ts'
+import { type TierConfig, Tiers } from './tiers.ts'
+
+function judged(changes: readonly Told[], own: Partial<TierConfig> = {}, more: object = {}) {
+  const plan = readPlan(planOf(changes, more))
+  return typeof plan === 'string' ? assert.fail(plan) : new Tiers({ ...USUAL_TIERS, ...own }).judge(plan)
+}
+
+function tierOf(change: Told, own: Partial<TierConfig> = {}): string {
+  const { tier, findings } = judged([change], own)
+  return `${tier} ${findings.flatMap(({ causes }) => causes).join(', ')}`.trim()
+}
+
+test('the tier of a change is what can go wrong with it', () => {
+  assert.equal(tierOf({}), '0')
+  assert.equal(tierOf({ mode: 'data', actions: ['read'] }), '0')
+  assert.equal(tierOf({ importing: { id: 'i-1' } }), '1 imports')
+  assert.equal(tierOf({ actions: ['create'] }), '1 creates')
+  assert.equal(tierOf({ actions: ['update'] }), '2 updates')
+  assert.equal(tierOf({ actions: ['delete'] }), '3 destroys')
+  assert.equal(tierOf({ actions: ['forget'] }), '3 destroys')
+  assert.equal(tierOf({ actions: ['delete', 'create'] }), '3 creates, destroys')
+  assert.equal(tierOf({ actions: ['create', 'delete'] }), '3 creates, destroys')
+  assert.equal(tierOf({ actions: ['explode'] }), '4 unknown action')
+  assert.equal(tierOf({ mode: 'data', type: 'external', actions: ['read'] }), '3 runs programs')
+})
+
+test('sensitive types are at least of tier 3, as the gateway knows them or as it is told', () => {
+  // Shows D3.infra.tiers.sensitiveTypes and D3.infra.tiers.addSensitiveTypes.
+  for (const type of [
+    'aws_iam_role',
+    'aws_security_group_rule',
+    'google_project_iam_member',
+    'azurerm_role_assignment',
+  ])
+    assert.equal(tierOf({ type, actions: ['create'] }), '3 creates, sensitive type', type)
+  assert.equal(tierOf({ type: 'aws_iam_role' }), '0')
+  assert.equal(tierOf({ type: 'aws_iam_policy_document', mode: 'data', actions: ['read'] }), '0')
+  const added = { addSensitiveTypes: ['acme_*'] }
+  assert.equal(tierOf({ type: 'acme_gate', actions: ['create'] }, added), '3 creates, sensitive type')
+  assert.equal(tierOf({ type: 'aws_iam_role', actions: ['create'] }, added), '3 creates, sensitive type')
+  const instead = { sensitiveTypes: ['acme_*'] }
+  assert.equal(tierOf({ type: 'aws_iam_role', actions: ['create'] }, instead), '1 creates')
+})
+
+test('what holds data is of tier 4 when it is destroyed, replaced or forgotten', () => {
+  // Shows D3.infra.tiers.dataBearingTypes and D3.infra.tiers.addDataBearingTypes.
+  const type = 'aws_db_instance'
+  for (const actions of [['delete'], ['delete', 'create'], ['create', 'delete'], ['forget']])
+    assert.match(tierOf({ type, actions }), /^4 .*data-bearing type$/, actions.join())
+  assert.equal(tierOf({ type, actions: ['update'] }), '2 updates, data-bearing type')
+  assert.equal(tierOf({ type, actions: ['create'] }), '1 creates, data-bearing type')
+  assert.match(tierOf({ type: 'acme_disk', actions: ['delete'] }, { addDataBearingTypes: ['acme_disk'] }), /^4/)
+  assert.match(tierOf({ type, actions: ['delete'] }, { addDataBearingTypes: ['acme_disk'] }), /^4/)
+  assert.match(tierOf({ type, actions: ['delete'] }, { dataBearingTypes: ['acme_disk'] }), /^3/)
+})
+
+test('a protected address is of tier 4 whatever is done to it, in every module and before it was moved', () => {
+  // Shows D3.infra.tiers.protectedAddresses and D3.infra.tiers.addProtectedAddresses.
+  const own = { protectedAddresses: ['aws_instance.gate', 'module.prod.*'] }
+  const tier = (told: Told) => tierOf({ actions: ['update'], ...told }, own)
+  for (const address of [
+    'aws_instance.gate',
+    'aws_instance.gate[0]',
+    'aws_instance.gate["a].b"]',
+    'module.a.aws_instance.gate',
+    'module.a["x"].module.b[1].aws_instance.gate["k"]',
+    'module.prod.aws_instance.web',
+    'module.prod["eu"].aws_instance.web',
+    'module.a.module.prod.aws_instance.web',
+  ])
+    assert.equal(tier({ address }), '4 updates, protected address', address)
+  for (const address of ['aws_instance.gates', 'module.a.aws_instance.gate_2', 'module.product.aws_instance.web'])
+    assert.equal(tier({ address }), '2 updates', address)
+  assert.match(tier({ address: 'aws_instance.new', previous_address: 'aws_instance.gate' }), /^4/)
+  assert.match(tier({ address: 'aws_instance.gate', actions: ['no-op'], importing: { id: 'i' } }), /^4/)
+  assert.match(tierOf({ address: 'aws_s3_bucket.tfstate', actions: ['update'] }), /^4/)
+  const added = { addProtectedAddresses: ['aws_instance.gate'] }
+  assert.match(tierOf({ address: 'aws_instance.gate', actions: ['update'] }, added), /^4/)
+  assert.match(tierOf({ address: 'aws_s3_bucket.tfstate', actions: ['update'] }, added), /^4/)
+  assert.match(tierOf({ address: 'aws_s3_bucket.tfstate', actions: ['update'] }, own), /^2/)
+})
+
+test('a plan of more resources than maxResources is at least of tier 3', () => {
+  // Shows D3.infra.tiers.maxResources.
+  const creates = (count: number) =>
+    Array.from({ length: count }, (_, index) => ({ address: `aws_instance.w[${index}]`, actions: ['create'] }))
+  assert.deepEqual([judged(creates(50)).tier, judged(creates(50)).resources], [1, 50])
+  const { tier, causes } = judged(creates(51))
+  assert.deepEqual([tier, causes], [3, ['more than 50 resources (infra.tiers.maxResources)']])
+  assert.equal(judged(creates(3), { maxResources: 2 }).tier, 3)
+  const reads = Array.from({ length: 60 }, () => ({ mode: 'data', type: 'external', actions: ['read'] }))
+  assert.deepEqual([judged(reads).resources, judged(reads).causes], [0, []])
+})
+
+test('programs that run with the plan are of tier 3: provisioners and actions of providers', () => {
+  const resources = [{ address: 'aws_instance.web', mode: 'managed', provisioners: [{ type: 'local-exec' }] }]
+  const inModule = {
+    root_module: { module_calls: { a: { module: { module_calls: { b: { module: { resources } } } } } } },
+  }
+  const flat = { configuration: { root_module: { resources } } }
+  const create = { actions: ['create'] }
+  assert.equal(judged([create], {}, flat).tier, 3)
+  assert.equal(judged([{ ...create, address: 'aws_instance.web["a"]' }], {}, flat).tier, 3)
+  assert.equal(judged([{ ...create, address: 'aws_instance.other' }], {}, flat).tier, 1)
+  assert.equal(judged([{}], {}, flat).tier, 0)
+  const deep = { ...create, address: 'module.a[0].module.b["x.y"].aws_instance.web' }
+  assert.equal(judged([deep], {}, { configuration: inModule }).tier, 3)
+  assert.equal(judged([create], {}, { configuration: inModule }).tier, 1)
+  const invoked = judged([{}], {}, { action_invocations: [{ address: 'action.aws_lambda_invoke.x' }] })
+  assert.deepEqual([invoked.tier, invoked.causes], [3, ['actions of providers run with it']])
+})
+
+test('what is put off counts like what is not', () => {
+  const { resource_changes: later } = Object(planOf([{ type: 'aws_db_instance', actions: ['delete'] }]))
+  const deferred = { deferred_changes: [{ reason: 'provider_config_unknown', resource_change: later[0] }] }
+  assert.equal(judged([], {}, deferred).tier, 4)
+})
+
+test('the most dangerous changes come first, then addresses decide', () => {
+  const findings = judged([
+    { address: 'aws_instance.b', actions: ['create'] },
+    { address: 'aws_instance.c', actions: ['delete'] },
+    { address: 'aws_instance.a', actions: ['create'] },
+    { address: 'aws_instance.d' },
+  ]).findings.map(({ address }) => address)
+  assert.deepEqual(findings, ['aws_instance.c', 'aws_instance.a', 'aws_instance.b'])
+})
+
+test('what is no plan that can be judged is refused with its place', () => {
+  const one = Object(planOf([{ actions: ['create'] }]))
+  const [only] = one.resource_changes
+  for (const [plan, words] of [
+    [[], /must be an object/],
+    [{}, /format_version must be 1\.x/],
+    [planOf([], { format_version: '0.2' }), /format_version/],
+    [planOf([], { format_version: '2.0' }), /format_version/],
+    [planOf([], { errored: true }), /errored is true/],
+    [planOf([], { resource_changes: {} }), /resource_changes must be a list/],
+    [planOf([], { deferred_changes: 'x' }), /deferred_changes must be a list/],
+    [planOf([], { action_invocations: 1 }), /action_invocations must be a list/],
+    [planOf([], { resource_changes: [only, null] }), /resource_changes\[1\] must be an object/],
+    [planOf([], { resource_changes: [{ ...only, address: '' }] }), /resource_changes\[0\]\.address/],
+    [planOf([], { resource_changes: [{ ...only, address: 'a'.repeat(4097) }] }), /resource_changes\[0\]\.address/],
+    [planOf([], { resource_changes: [{ ...only, previous_address: 1 }] }), /previous_address/],
+    [planOf([], { resource_changes: [{ ...only, type: null }] }), /\.type/],
+    [planOf([], { resource_changes: [{ ...only, change: [] }] }), /\.change must be an object/],
+    [planOf([], { resource_changes: [{ ...only, change: { actions: [] } }] }), /\.change\.actions/],
+    [planOf([], { deferred_changes: [{ reason: 'x' }] }), /deferred_changes\[0\]\.resource_change must be an object/],
+    [planOf([], { configuration: [] }), /configuration must be an object/],
+    [planOf([], { configuration: { root_module: { resources: {} } } }), /root_module\.resources must be a list/],
+    [planOf([], { configuration: { root_module: { module_calls: [] } } }), /module_calls must be an object/],
+  ] as const) {
+    const read = readPlan(plan)
+    assert.match(typeof read === 'string' ? read : 'it was read', words)
+  }
+})
+
+test('keys of instances are cut out of an address, whatever stands in them', () => {
+  assert.equal(withoutKeys('module.a["x\\"].y"].aws_instance.web[3]'), 'module.a.aws_instance.web')
+  assert.equal(withoutKeys('aws_instance.web["never closed'), 'aws_instance.web')
+  assert.equal(withoutKeys('aws_instance.web'), 'aws_instance.web')
+})

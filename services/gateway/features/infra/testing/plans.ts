@@ -1,0 +1,61 @@
+import type { TierConfig } from '../plan/tiers.ts'
+
+/** What a test says of one change; the rest is that of an instance that stays as it is. */
+export interface Told {
+  readonly address?: string
+  readonly previous_address?: string
+  readonly type?: string
+  readonly mode?: string
+  readonly actions?: readonly string[]
+  readonly importing?: { readonly id: string }
+}
+
+/** One member of `resource_changes`, as `show -json` writes it. */
+export function change({ actions = ['no-op'], importing, ...told }: Told): object {
+  const { address = 'aws_instance.web', type = 'aws_instance', mode = 'managed', previous_address } = told
+  return {
+    address,
+    ...(previous_address !== undefined && { previous_address }),
+    mode,
+    type,
+    name: 'web',
+    provider_name: 'registry.opentofu.org/hashicorp/aws',
+    change: {
+      actions,
+      before: {},
+      after: {},
+      after_unknown: {},
+      before_sensitive: {},
+      after_sensitive: {},
+      ...(importing !== undefined && { importing }),
+    },
+  }
+}
+
+/** A plan of these changes, as `show -json` writes it. */
+export function planOf(changes: readonly Told[], more: object = {}): object {
+  return {
+    format_version: '1.2',
+    terraform_version: '1.10.5',
+    planned_values: { root_module: {} },
+    resource_changes: changes.map(change),
+    prior_state: { format_version: '1.0', values: { root_module: {} } },
+    configuration: { provider_config: {}, root_module: {} },
+    timestamp: '2026-01-02T03:04:05Z',
+    applyable: true,
+    complete: true,
+    errored: false,
+    ...more,
+  }
+}
+
+/** What `infra.tiers` says when it says nothing. */
+export const USUAL_TIERS: TierConfig = {
+  sensitiveTypes: [],
+  addSensitiveTypes: [],
+  dataBearingTypes: [],
+  addDataBearingTypes: [],
+  protectedAddresses: [],
+  addProtectedAddresses: [],
+  maxResources: 50,
+}
