@@ -1,0 +1,119 @@
+import type { Clock } from '@plat/core'
+
+/** Pause after the first failure of a key, in milliseconds; it doubles with each further one. */
+const RETRY_FIRST_MS = 250
+/** Longest pause after a failure, in milliseconds. */
+const RETRY_MAX_MS = 60_000
+
+/** Hears what happens to a queue. */
+export interface QueueObserver {
+  added(): void
+  retried(): void
+  /** How many keys wait now. */
+  depth(keys: number): void
+  /** How long a key has waited, in milliseconds. */
+  waited(ms: number): void
+}
+
+/**
+ * Keys that wait to be worked on. A key waits once however often it is added; one that is added while it is worked on comes again
+ * afterwards, and is never worked on twice at a time.
+ */
+export class WorkQueue {
+  readonly #clock: Clock
+  readonly #observer: QueueObserver
+  /** By key: since when it waits. */
+  readonly #waiting = new Map<string, number>()
+  readonly #running = new Set<string>()
+  readonly #again = new Set<string>()
+  readonly #later = new Map<string, { readonly at: number; readonly cancel: () => void }>()
+  readonly #failures = new Map<string, number>()
+  #wake = new Set<() => void>()
+
+  constructor(clock: Clock, observer: QueueObserver) {
+    this.#clock = clock
+    this.#observer = observer
+  }
+
+  add(key: string): void {
+    this.#later.get(key)?.cancel()
+    this.#later.delete(key)
+    if (this.#running.has(key)) {
+      this.#again.add(key)
+      return
+    }
+    if (this.#waiting.has(key)) return
+    this.#waiting.set(key, this.#clock.monotonic())
+    this.#observer.added()
+    this.#observer.depth(this.#waiting.size)
+    const wake = this.#wake
+    this.#wake = new Set()
+    for (const one of wake) one()
+  }
+
+  /** Adds the key after some time, or at the time that it is to come already when that is sooner. */
+  addAfter(key: string, ms: number): void {
+    const at = this.#clock.monotonic() + ms
+    const known = this.#later.get(key)
+    if (known !== undefined && known.at <= at) return
+    known?.cancel()
+    const cancel = this.#clock.after(ms, () => {
+      this.#later.delete(key)
+      this.add(key)
+    })
+    this.#later.set(key, { at, cancel })
+  }
+
+  /** Adds a key that failed, after a pause that grows with its failures and is at least `atLeastMs`. */
+  retry(key: string, atLeastMs = 0): void {
+    const failures = this.#failures.get(key) ?? 0
+    this.#failures.set(key, failures + 1)
+    this.#observer.retried()
+    this.addAfter(key, Math.max(atLeastMs, Math.min(RETRY_MAX_MS, RETRY_FIRST_MS * 2 ** failures)))
+  }
+
+  /** The key succeeded: its next failure is its first. */
+  forget(key: string): void {
+    this.#failures.delete(key)
+  }
+
+  /** The key that has waited for longest; null once `signal` aborts. Whoever takes it says `done`. */
+  async next(signal: AbortSignal): Promise<string | null> {
+    while (!signal.aborted) {
+      const [first] = this.#waiting
+      if (first !== undefined) {
+        const [key, since] = first
+        this.#waiting.delete(key)
+        this.#running.add(key)
+        this.#observer.depth(this.#waiting.size)
+        this.#observer.waited(this.#clock.monotonic() - since)
+        return key
+      }
+      await this.#added(signal)
+    }
+    return null
+  }
+
+  done(key: string): void {
+    this.#running.delete(key)
+    if (this.#again.delete(key)) this.add(key)
+  }
+
+  /** No key comes by itself any more. */
+  close(): void {
+    for (const { cancel } of this.#later.values()) cancel()
+    this.#later.clear()
+  }
+
+  #added(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        signal.removeEventListener('abort', done)
+        this.#wake.delete(done)
+        resolve()
+      }
+      this.#wake.add(done)
+      signal.addEventListener('abort', done)
+    })
+  }
+}

@@ -1,0 +1,94 @@
+import type { FlagTable, FlagValues } from '@plat/config'
+
+const SECOND_MS = 1000
+const leader = 'Leader election'
+const cluster = 'Cluster'
+
+/** The flags of `plat-operator`. */
+export const operatorFlags = {
+  'metrics-bind-address': {
+    type: 'string',
+    default: ':8080',
+    help: 'Address of /metrics, /healthz, /readyz and /version.',
+  },
+  'budget-currency': {
+    type: 'string',
+    default: 'USD',
+    help: 'ISO 4217: the budgetCurrency of the gateway. Budgets in another currency are refused.',
+  },
+  'model-keys-dir': {
+    type: 'string',
+    default: '/var/run/plat/model-keys',
+    help: 'Folder at which the gateway mounts the Secret plat-model-keys; model routes name files in it.',
+  },
+  version: { type: 'bool', help: 'Print the version and exit.' },
+  kubeconfig: {
+    type: 'string',
+    group: cluster,
+    help: 'Path of a kubeconfig. Default: the service account of the pod that this runs in.',
+  },
+  context: { type: 'string', group: cluster, help: 'Context of the kubeconfig. Default: its current one.' },
+  namespace: {
+    type: 'string',
+    group: cluster,
+    help: 'Namespace of what is rendered and of the Lease. Default: that of the pod or of the context, else plat-system.',
+  },
+  'watch-namespaces': {
+    type: 'list',
+    group: cluster,
+    help: 'Namespaces whose resources are rendered, separated by commas. Default: all of them.',
+  },
+  'leader-elect': {
+    type: 'bool',
+    default: true,
+    group: leader,
+    help: 'Let one of several replicas lead. Off only where there is never a second one.',
+  },
+  'leader-elect-lease-duration': {
+    type: 'duration',
+    default: 15 * SECOND_MS,
+    min: SECOND_MS,
+    group: leader,
+    help: 'How long others wait after the leader was last seen.',
+  },
+  'leader-elect-renew-deadline': {
+    type: 'duration',
+    default: 10 * SECOND_MS,
+    min: SECOND_MS / 2,
+    group: leader,
+    help: 'How long the leader goes on without having renewed its Lease; less than the duration.',
+  },
+  'leader-elect-retry-period': {
+    type: 'duration',
+    default: 2 * SECOND_MS,
+    min: SECOND_MS / 10,
+    group: leader,
+    help: 'Pause between two attempts; less than the deadline.',
+  },
+} as const satisfies FlagTable
+
+export type OperatorFlags = FlagValues<typeof operatorFlags>
+
+const LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/
+
+/** What is wrong with the flags, one line each, naming the flag. */
+export function flagProblems(flags: OperatorFlags): readonly string[] {
+  const problems: string[] = []
+  if (!/^[A-Z]{3}$/.test(flags['budget-currency'])) {
+    problems.push(`-budget-currency ${flags['budget-currency']}: must be an ISO 4217 code such as USD`)
+  }
+  if (!flags['model-keys-dir'].startsWith('/')) problems.push('-model-keys-dir: must be an absolute path')
+  if (flags.context !== '' && flags.kubeconfig === '') problems.push('-context: needs -kubeconfig')
+  for (const namespace of [flags.namespace, ...flags['watch-namespaces']].filter((name) => name !== '')) {
+    if (!LABEL.test(namespace))
+      problems.push(`${namespace}: is no name of a namespace, see -namespace, -watch-namespaces`)
+  }
+  const [lease, renew, retry] = [
+    flags['leader-elect-lease-duration'],
+    flags['leader-elect-renew-deadline'],
+    flags['leader-elect-retry-period'],
+  ]
+  if (renew >= lease) problems.push('-leader-elect-renew-deadline: must be less than -leader-elect-lease-duration')
+  if (retry >= renew) problems.push('-leader-elect-retry-period: must be less than -leader-elect-renew-deadline')
+  return problems
+}

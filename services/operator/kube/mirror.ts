@@ -1,0 +1,135 @@
+import { type Clock, reasonOf } from '@plat/core'
+import type { Log } from '@plat/process'
+import { isClusterKind, type Kind, type Resource, type ResourceStore } from '@plat/resources'
+import { pause } from '../controllers/elector.ts'
+import { keyOf } from '../render/declared.ts'
+
+/** The kinds that are followed. */
+export const FOLLOWED = ['Agent', 'MCPServer', 'ToolPolicy', 'BudgetPolicy', 'SovereigntyPolicy'] as const
+
+/** Pause after a watch has failed or was told to begin anew, in milliseconds; it doubles with each further time. */
+const RETRY_FIRST_MS = 200
+/** Longest pause, in milliseconds. */
+const RETRY_MAX_MS = 30_000
+
+export interface MirrorOptions {
+  /** One for all namespaces, or one for each that is looked at. */
+  readonly stores: readonly ResourceStore[]
+  readonly clock: Clock
+  readonly log: Log
+  /** Hears of objects by `<namespace>/<name>`; what is not in the mirror any more was deleted. */
+  readonly onChange: (kind: Kind, keys: readonly string[]) => void
+}
+
+/** What the API server has of our kinds, as far as it has told: lists once, watches, and lists again when it has lost the thread. */
+export class Mirror {
+  readonly #options: MirrorOptions
+  readonly #parts: readonly Part[]
+  readonly #firstLists = Promise.withResolvers<void>()
+
+  constructor(options: MirrorOptions) {
+    this.#options = options
+    this.#parts = FOLLOWED.flatMap((kind) =>
+      options.stores
+        // Every store sees all objects of cluster scope.
+        .filter((_, index) => index === 0 || !isClusterKind(kind))
+        .map((store) => ({ kind, store, objects: new Map<string, Resource>(), synced: false })),
+    )
+  }
+
+  /** Has everything been listed once? */
+  get synced(): boolean {
+    return this.#parts.every(({ synced }) => synced)
+  }
+
+  /** Resolves when everything has been listed once. What is not known yet must not be taken for what is not there. */
+  get whenSynced(): Promise<void> {
+    return this.#firstLists.promise
+  }
+
+  list<K extends Kind>(kind: K): readonly Resource<K>[] {
+    return this.#parts.flatMap(({ objects }) => [...objects.values()].filter((object) => isOf(kind, object)))
+  }
+
+  get(kind: Kind, key: string): Resource | undefined {
+    return this.#parts.find((part) => part.kind === kind && part.objects.has(key))?.objects.get(key)
+  }
+
+  /** Follows until `signal` aborts. Never rejects. */
+  async follow(signal: AbortSignal): Promise<void> {
+    await Promise.all(this.#parts.map((part) => this.#followPart(part, signal)))
+  }
+
+  async #followPart(part: Part, signal: AbortSignal): Promise<void> {
+    const { clock, log } = this.#options
+    let failures = 0
+    let revision: string | null = null
+    const progress = (at: string) => {
+      revision = at
+      failures = 0
+    }
+    while (!signal.aborted) {
+      try {
+        if (await this.#watch(part, revision, progress, signal)) revision = null
+      } catch (error) {
+        if (!signal.aborted) log.warn({ kind: part.kind, error: reasonOf(error) }, 'a watch has failed; it goes on')
+      }
+      await pause(clock, Math.min(RETRY_MAX_MS, RETRY_FIRST_MS * 2 ** failures), signal)
+      failures++
+    }
+  }
+
+  /** One watch to its end. True: its revision is gone, and everything is to be listed again. */
+  async #watch(
+    part: Part,
+    from: string | null,
+    progress: (revision: string) => void,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    /** Grows while everything is listed; then it replaces what was. */
+    let listed: Map<string, Resource> | null = from === null ? new Map() : null
+    let changed = new Set<string>()
+    for await (const event of part.store.watch(part.kind, from, signal)) {
+      if (event.type === 'GONE') return true
+      if (event.type !== 'BOOKMARK') {
+        const key = keyOf(event.object)
+        const objects = listed ?? part.objects
+        if (event.type === 'DELETED') objects.delete(key)
+        else objects.set(key, event.object)
+        changed.add(key)
+        continue
+      }
+      if (listed !== null) changed = this.#replace(part, listed)
+      listed = null
+      part.synced = true
+      if (this.synced) this.#firstLists.resolve()
+      progress(event.revision)
+      if (changed.size > 0) this.#options.onChange(part.kind, [...changed])
+      changed = new Set()
+    }
+    return false
+  }
+
+  /** Answers the keys of what is not as it was. */
+  #replace(part: Part, listed: Map<string, Resource>): Set<string> {
+    const before = part.objects
+    part.objects = listed
+    return new Set(
+      [...before.keys(), ...listed.keys()].filter(
+        (key) => before.get(key)?.metadata.resourceVersion !== listed.get(key)?.metadata.resourceVersion,
+      ),
+    )
+  }
+}
+
+/** One kind in one store. */
+interface Part {
+  readonly kind: Kind
+  readonly store: ResourceStore
+  objects: Map<string, Resource>
+  synced: boolean
+}
+
+function isOf<K extends Kind>(kind: K, object: Resource): object is Resource<K> {
+  return object.kind === kind
+}

@@ -1,0 +1,154 @@
+import { type Clock, rfc3339 } from '@plat/core'
+import type { Log } from '@plat/process'
+import type { Kind, ResourceStore } from '@plat/resources'
+import { Controller, type OperatorRegistry, type Reconcile } from '../controllers/controller.ts'
+import type { ControllerName } from '../metrics.ts'
+import { keyOf } from '../render/declared.ts'
+import { Statuses } from '../status/status.ts'
+import { FOLLOWED, type Mirror } from './mirror.ts'
+import { pinReportOf } from './pin-report.ts'
+import { createRender, EVERYTHING, objectKey, type Rendering, type RenderParts } from './render.ts'
+
+/** How long changes gather before everything is rendered, in milliseconds: people apply folders, not files. */
+const GATHER_MS = 200
+
+/** Which controller keeps the status of a kind. */
+const STATUS_CONTROLLERS = {
+  Agent: 'agent',
+  MCPServer: 'mcpserver',
+  ToolPolicy: 'toolpolicy',
+  BudgetPolicy: 'budgetpolicy',
+  SovereigntyPolicy: 'sovereigntypolicy',
+} as const satisfies Record<Kind, ControllerName>
+
+/** A change of these says something about the status of others. */
+const CONCERNS: Readonly<Record<Kind, readonly Kind[]>> = {
+  Agent: [],
+  MCPServer: ['Agent'],
+  ToolPolicy: ['MCPServer'],
+  BudgetPolicy: [],
+  SovereigntyPolicy: ['Agent', 'MCPServer'],
+}
+
+export interface TermParts extends Omit<RenderParts, 'onRendered' | 'monotonic'> {
+  readonly mirror: Mirror
+  readonly statusStore: Pick<ResourceStore, 'applyStatus'>
+  readonly registry: OperatorRegistry
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** What one leader does while it leads: renders what is declared, and then says of each object how it stands. */
+export class Term {
+  readonly #parts: TermParts
+  readonly #render: Controller
+  readonly #statuses: Readonly<Record<Kind, Controller>>
+  /** Objects whose status may not be right any more, until the next rendering, by kind. */
+  #touched = new Map<Kind, Set<string>>()
+  #rendering: Rendering | null = null
+  /** Made from the last rendering when it is first asked for. */
+  #said: Statuses | null = null
+
+  constructor(parts: TermParts) {
+    this.#parts = parts
+    const render = createRender({
+      ...parts,
+      monotonic: () => parts.clock.monotonic(),
+      onRendered: (rendering) => this.#rendered(rendering),
+    })
+    this.#render = this.#controller('render', render)
+    const status = (kind: Kind) => this.#controller(STATUS_CONTROLLERS[kind], (key) => this.#writeStatus(kind, key))
+    this.#statuses = {
+      Agent: status('Agent'),
+      MCPServer: status('MCPServer'),
+      ToolPolicy: status('ToolPolicy'),
+      BudgetPolicy: status('BudgetPolicy'),
+      SovereigntyPolicy: status('SovereigntyPolicy'),
+    }
+    for (const kind of FOLLOWED) this.#touchAll(kind)
+    this.#render.queue.add(EVERYTHING)
+  }
+
+  /** Works until `signal` aborts. Never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all([this.#render, ...Object.values(this.#statuses)].map((controller) => controller.run(signal)))
+  }
+
+  /** Objects of a kind have changed. What is rendered already may need its status anew, and nothing else. */
+  changed(kind: Kind, keys: readonly string[]): void {
+    const fresh = keys.filter((key) => !this.#isRendered(kind, key))
+    for (const key of keys) if (!fresh.includes(key)) this.#statuses[kind].queue.add(key)
+    // Its annotation may hold a report.
+    if (kind === 'MCPServer') this.#said = null
+    if (fresh.length === 0) return
+    const touched = this.#touchedOf(kind)
+    for (const key of fresh) touched.add(key)
+    for (const other of CONCERNS[kind]) this.#touchAll(other)
+    this.#render.queue.addAfter(EVERYTHING, GATHER_MS)
+  }
+
+  /** Is the object, as it is declared now, part of the last rendering? */
+  #isRendered(kind: Kind, key: string): boolean {
+    const now = this.#parts.mirror.get(kind, key)?.metadata
+    const then = this.#rendering?.objects.get(objectKey(kind, key))?.metadata
+    return now !== undefined && now.uid === then?.uid && now.generation === then.generation
+  }
+
+  #controller(name: ControllerName, reconcile: Reconcile): Controller {
+    const { registry, clock, log } = this.#parts
+    return new Controller({ name, reconcile, registry, clock, log })
+  }
+
+  #touchedOf(kind: Kind): Set<string> {
+    const known = this.#touched.get(kind) ?? new Set()
+    this.#touched.set(kind, known)
+    return known
+  }
+
+  #touchAll(kind: Kind): void {
+    const touched = this.#touchedOf(kind)
+    for (const object of this.#parts.mirror.list(kind)) touched.add(keyOf(object))
+  }
+
+  /** Statuses are written of what is rendered, never before it. */
+  #rendered(rendering: Rendering): void {
+    const before = this.#rendering?.refused ?? []
+    this.#rendering = rendering
+    this.#said = null
+    for (const line of changedLines(before, rendering.refused)) {
+      const [kind, key] = line.split(' ', 2)
+      for (const known of FOLLOWED) if (known === kind && key !== undefined) this.#touchedOf(known).add(key)
+    }
+    for (const [kind, keys] of this.#touched) for (const key of keys) this.#statuses[kind].queue.add(key)
+    this.#touched = new Map()
+  }
+
+  async #writeStatus(kind: Kind, key: string): Promise<Record<string, never>> {
+    const { mirror, statusStore, clock } = this.#parts
+    const object = mirror.get(kind, key)
+    if (object === undefined) return {}
+    if (!this.#isRendered(kind, key)) {
+      // It has changed since, and comes again with its own rendering.
+      this.#touchedOf(kind).add(key)
+      return {}
+    }
+    await this.#statusesNow().write(statusStore, object, rfc3339(clock.now()))
+    return {}
+  }
+
+  #statusesNow(): Statuses {
+    if (this.#said !== null) return this.#said
+    const { servers = [], policies = [], sovereignty = [], refused = [] } = this.#rendering ?? {}
+    // A report changes no generation, so that it is read from what is known now.
+    const pins = this.#parts.mirror.list('MCPServer').flatMap((server) => pinReportOf(server) ?? [])
+    this.#said = new Statuses({ servers, policies, sovereignty, refused, pins })
+    return this.#said
+  }
+}
+
+/** Lines that one of two lists has and the other has not. */
+function changedLines(before: readonly string[], after: readonly string[]): readonly string[] {
+  const old = new Set(before)
+  const now = new Set(after)
+  return [...before.filter((line) => !now.has(line)), ...after.filter((line) => !old.has(line))]
+}

@@ -1,0 +1,59 @@
+import { hostname } from 'node:os'
+import { parseFlags } from '@plat/config'
+import { buildInfo, reasonOf, systemClock, systemIds } from '@plat/core'
+import { createDialer } from '@plat/http'
+import { clusterAccess, kubeconfigAccess } from '@plat/kubernetes'
+import { createLog, giveBackStartMemory, onShutdown } from '@plat/process'
+import { flagProblems, type OperatorFlags, operatorFlags } from './flags.ts'
+import { type Operator, startOperator } from './start.ts'
+
+/** Runs the operator until it is told to stop. The answer is the exit status: 0, 1 for a bad configuration, 2 for bad usage. */
+export async function main(argv: readonly string[]): Promise<number> {
+  const parsed = parseFlags(operatorFlags, argv, 'plat-operator')
+  if (!parsed.ok) {
+    if (parsed.message !== '') process.stderr.write(`${parsed.message}\n`)
+    process.stderr.write(parsed.usage)
+    return parsed.help ? 0 : 2
+  }
+  if (parsed.values.version) return printVersion()
+  const problems = flagProblems(parsed.values)
+  if (problems.length > 0) return refuse(problems)
+  const log = createLog({ service: 'plat-operator' })
+  const clock = systemClock
+  const dialer = createDialer({ clock, log })
+  const stopped = Promise.withResolvers<number>()
+  let operator: Operator | null = null
+  onShutdown(async (why) => {
+    log.info({ why }, 'draining')
+    await operator?.drain()
+    dialer.close()
+    stopped.resolve(0)
+  })
+  try {
+    const access = await accessOf(parsed.values)
+    const parts = { access, dialer, clock, ids: systemIds(clock), log, host: hostname() }
+    operator = await startOperator({ flags: parsed.values, ...parts })
+  } catch (error) {
+    dialer.close()
+    return refuse([reasonOf(error)])
+  }
+  giveBackStartMemory()
+  return stopped.promise
+}
+
+function accessOf({ kubeconfig, context }: OperatorFlags) {
+  return kubeconfig === '' ? clusterAccess({ env: process.env }) : kubeconfigAccess(kubeconfig, context)
+}
+
+function refuse(lines: readonly string[]): number {
+  process.stderr.write(lines.map((line) => `${line}\n`).join(''))
+  return 1
+}
+
+function printVersion(): number {
+  const { component, version, commit, buildDate, goVersion, platform } = buildInfo('operator')
+  process.stdout.write(
+    `plat-${component} ${version} (commit ${commit}, built ${buildDate}, ${goVersion}, ${platform})\n`,
+  )
+  return 0
+}

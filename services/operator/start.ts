@@ -1,0 +1,155 @@
+import { buildInfo, type Clock, type Ids } from '@plat/core'
+import { type Dialer, listen, mountProbes } from '@plat/http'
+import { type Access, KubernetesApi } from '@plat/kubernetes'
+import { createRegistry } from '@plat/metrics'
+import type { Log } from '@plat/process'
+import { createKubernetesStore } from '@plat/resources/kubernetes'
+import type { OperatorRegistry } from './controllers/controller.ts'
+import { Elector } from './controllers/elector.ts'
+import type { OperatorFlags } from './flags.ts'
+import { Mirror } from './kube/mirror.ts'
+import { Outputs, OWNER } from './kube/outputs.ts'
+import { Term } from './kube/term.ts'
+import { operatorMetrics } from './metrics.ts'
+
+/** Where the operator stands when nobody says. */
+const DEFAULT_NAMESPACE = 'plat-system'
+/** The Lease of the leader. */
+const LEASE = 'plat-operator'
+/** How long probes and scrapes in flight may take once the operator drains, in milliseconds. */
+const DRAIN_MS = 5_000
+
+export interface OperatorOptions {
+  readonly flags: OperatorFlags
+  readonly access: Access
+  readonly dialer: Dialer
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+  /** Tells this replica from others: the name of the machine or pod. */
+  readonly host: string
+}
+
+/** A running operator. */
+export interface Operator {
+  /** Of `/metrics` and the probes. */
+  readonly url: string
+  readonly leads: () => boolean
+  /** Ends what it does, gives the Lease back, and closes. */
+  drain(): Promise<void>
+}
+
+/** Starts the operator on a cluster. Rejects with one line when the address cannot be listened on. */
+export async function startOperator(options: OperatorOptions): Promise<Operator> {
+  const { flags, access, clock, ids, log } = options
+  const build = buildInfo('operator')
+  const registry: OperatorRegistry = createRegistry(operatorMetrics, { component: 'operator', build })
+  const api = new KubernetesApi({
+    access,
+    dialer: options.dialer,
+    clock,
+    onAnswer: (method, code) => registry.counter('rest_client_requests_total').inc({ method, code }),
+  })
+  const stopping = new AbortController()
+  const loops = startLoops({ ...options, api, registry }, stopping.signal)
+  const countProcess = processMetrics(registry, clock)
+  const metrics = () => {
+    countProcess()
+    registry.gauge('leader_election_master_status').set({ name: LEASE }, loops.leads() ? 1 : 0)
+    return registry.expose()
+  }
+  const ready = () => loops.synced() && !stopping.signal.aborted
+  const listener = await listen({
+    address: flags['metrics-bind-address'],
+    clock,
+    ids,
+    log,
+    api: (app) => mountProbes(app, { ready, build, metrics }),
+  }).catch(async (error: unknown) => {
+    stopping.abort()
+    await loops.ended
+    throw error
+  })
+  log.info({ url: listener.url, api: access.server }, 'listening')
+  return {
+    url: listener.url,
+    leads: loops.leads,
+    async drain() {
+      stopping.abort()
+      await loops.ended
+      await listener.drain(DRAIN_MS)
+    },
+  }
+}
+
+interface Loops {
+  synced(): boolean
+  leads(): boolean
+  /** Resolves when all have ended, after `stop` has aborted. */
+  readonly ended: Promise<unknown>
+}
+
+interface LoopParts extends OperatorOptions {
+  readonly api: KubernetesApi
+  readonly registry: OperatorRegistry
+}
+
+/** What runs until the operator stops: the mirror, always, and the controllers while this replica leads. */
+function startLoops({ flags, access, api, registry, clock, ids, log, host }: LoopParts, stop: AbortSignal): Loops {
+  const namespace = flags.namespace || access.namespace || DEFAULT_NAMESPACE
+  const storeOf = (scope: { readonly namespace?: string }) =>
+    createKubernetesStore({ api, statusOwner: OWNER, ...scope })
+  const everywhere = storeOf({})
+  const scopes = flags['watch-namespaces']
+  const stores = scopes.length === 0 ? [everywhere] : scopes.map((scope) => storeOf({ namespace: scope }))
+  let term: Term | null = null
+  const mirror = new Mirror({ stores, clock, log, onChange: (kind, keys) => term?.changed(kind, keys) })
+  const outputs = new Outputs({ api, namespace, registry, log })
+  const common = { api, namespace, clock, log }
+  const lead = async (signal: AbortSignal) => {
+    // What was written before another led may not stand there any more.
+    outputs.forget()
+    const [currency, modelKeysDir] = [flags['budget-currency'], flags['model-keys-dir']]
+    term = new Term({ ...common, mirror, outputs, registry, currency, modelKeysDir, statusStore: everywhere })
+    await term.run(signal)
+    term = null
+  }
+  const elector = new Elector({
+    ...common,
+    name: LEASE,
+    identity: `${host}_${ids.uuid()}`,
+    leaseMs: flags['leader-elect-lease-duration'],
+    renewMs: flags['leader-elect-renew-deadline'],
+    retryMs: flags['leader-elect-retry-period'],
+  })
+  const work = async () => {
+    await Promise.race([mirror.whenSynced, aborted(stop)])
+    if (flags['leader-elect']) await elector.run(lead, stop)
+    else if (!stop.aborted) await lead(stop)
+  }
+  return {
+    synced: () => mirror.synced,
+    leads: () => term !== null,
+    ended: Promise.all([mirror.follow(stop), work()]),
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}
+
+/** What every process tells of itself; the answer brings it up to date. */
+function processMetrics(registry: OperatorRegistry, clock: Clock): () => void {
+  registry.gauge('process_start_time_seconds').set({}, clock.now() / 1000 - process.uptime())
+  registry.gauge('process_resident_memory_bytes').from(() => process.memoryUsage.rss())
+  registry.gauge('nodejs_heap_size_used_bytes').from(() => process.memoryUsage().heapUsed)
+  let counted = 0
+  return () => {
+    const { user, system } = process.cpuUsage()
+    registry.counter('process_cpu_seconds_total').inc({}, (user + system) / 1e6 - counted)
+    counted = (user + system) / 1e6
+  }
+}
