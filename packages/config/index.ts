@@ -5,7 +5,7 @@ export { type Flag, type FlagTable, type FlagValues, type ParsedFlags, parseFlag
 export * as key from './keys.ts'
 export { joinSchema, type Node } from './node.ts'
 export { jsonSchema, markdownReference } from './reference.ts'
-export { isUnset, namesOneOf, requires, requiresTop, uniqueNames } from './rules.ts'
+export { isUnset, namesProfile, requires, requiresTop, uniqueNames } from './rules.ts'
 export { readSecret } from './secret.ts'
 export { type FileWatch, MAX_WATCHED_BYTES, type WatchOptions, watchFile } from './watch.ts'
 export { formatProblem, isHttpUrl, isListenAddress, memberPath } from './words.ts'

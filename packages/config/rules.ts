@@ -16,16 +16,14 @@ export function requiresTop(key: string, when: (block: Record<string, unknown>) 
   return (block, file) => (when(block) && isUnset(file[key]) ? [missing(key, because)] : [])
 }
 
-/** A rule for a key, nested or not, that names a member of the map `map` of the file, or something that is built in. Empty: it names none. */
-export function namesOneOf(path: string, map: string, builtIn: readonly string[] = []): Rule {
+/** A rule for a key, nested or not, that names a DLP profile of the file, or the one that is built in. Empty: it names none. */
+export function namesProfile(path: string, builtIn: string): Rule {
   const [, ...names] = path.split('.')
-  return (block, file) => {
+  return (block, { dlpProfiles: profiles }) => {
     const named = names.reduce<unknown>(memberOf, block)
-    const known = file[map]
-    if (typeof named !== 'string' || named === '' || builtIn.includes(named)) return []
-    if (typeof known === 'object' && known !== null && Object.hasOwn(known, named)) return []
-    const also = builtIn.length === 0 ? '' : `; ${builtIn.join(', ')} is built in`
-    return [{ path, message: `${map} has no ${named}${also}`, severity: 'error' }]
+    if (typeof named !== 'string' || named === '' || named === builtIn) return []
+    if (typeof profiles === 'object' && profiles !== null && Object.hasOwn(profiles, named)) return []
+    return [{ path, message: `dlpProfiles has no profile ${named}; ${builtIn} is built in`, severity: 'error' }]
   }
 }
 

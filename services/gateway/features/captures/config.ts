@@ -1,4 +1,4 @@
-import { type ConfigBlock, key, namesOneOf, requires } from '@plat/config'
+import { type ConfigBlock, key, namesProfile, requires } from '@plat/config'
 import Type from 'typebox'
 
 /** The profile that needs no configuration: every detector, and every hit taken out. */
@@ -19,6 +19,6 @@ export const captureArgsBlock = {
   }),
   rules: [
     requires('captureArgs', ['dir', 'key'], ({ enabled }) => enabled === true, 'with captureArgs.enabled'),
-    namesOneOf('captureArgs.dlpProfile', 'dlpProfiles', [REDACT_ALL]),
+    namesProfile('captureArgs.dlpProfile', REDACT_ALL),
   ],
 } satisfies ConfigBlock

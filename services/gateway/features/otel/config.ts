@@ -1,4 +1,4 @@
-import { type ConfigBlock, key, namesOneOf, type Problem, type Rule, requires } from '@plat/config'
+import { type ConfigBlock, key, namesProfile, type Problem, type Rule, requires } from '@plat/config'
 import Type, { type Static } from 'typebox'
 
 /** The profile that needs no configuration: every detector, and every hit taken out. */
@@ -51,7 +51,7 @@ export const otelBlock = {
   }),
   rules: [
     requires('otel', ['endpoint'], ({ enabled }) => enabled === true, 'with otel.enabled'),
-    namesOneOf('otel.genAI.contentDlpProfile', 'dlpProfiles', [REDACT_ALL]),
+    namesProfile('otel.genAI.contentDlpProfile', REDACT_ALL),
     batchFits,
     nameStandsOnce,
   ],

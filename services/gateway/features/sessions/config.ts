@@ -1,5 +1,6 @@
-import { type ConfigBlock, key } from '@plat/config'
+import { type ConfigBlock, key, type Problem, type Rule } from '@plat/config'
 import Type, { type Static } from 'typebox'
+import { PLACEHOLDERS, placeholdersIn } from './trace-url.ts'
 
 /** Items of the largest pages (document 3, "Limits"). */
 export const LIST_MAX = 5000
@@ -19,7 +20,19 @@ export const activityBlock = {
   }),
 } satisfies ConfigBlock
 
-/** `sessions` (document 3): the session list and timelines. Records name no trace yet, so none is linked. */
+/** A placeholder that nothing stands for would be part of every link. */
+const knownPlaceholders: Rule = ({ traceURLTemplate: template }): Problem[] => {
+  if (typeof template !== 'string') return []
+  return placeholdersIn(template)
+    .filter((name) => !PLACEHOLDERS.has(name))
+    .map((name) => ({
+      path: 'sessions.traceURLTemplate',
+      message: `has no placeholder {${name}}: use ${[...PLACEHOLDERS].map((known) => `{${known}}`).join(', ')}`,
+      severity: 'error',
+    }))
+}
+
+/** `sessions` (document 3): the session list and timelines, and where the traces that records name are shown. */
 export const sessionsBlock = {
   path: 'sessions',
   feature: 'sessions',
@@ -27,13 +40,13 @@ export const sessionsBlock = {
   schema: Type.Object({
     traceURLTemplate: Type.String({
       default: '',
-      pattern: '^$|\\{traceId\\}',
-      description: 'Placeholders `{traceId}` (required), `{spanId}`, `{session}`, `{namespace}`.',
-      built: false,
+      pattern: '^$|^https?://.*\\{traceId\\}',
+      description: 'Link to a trace. Placeholders `{traceId}` (required), `{spanId}`, `{session}`, `{namespace}`.',
     }),
     timelineMaxItems: key.whole('Page size of `GET /v1/sessions/{id}/timeline`.', 1000, 1, TIMELINE_MAX),
     listMaxSessions: key.whole('Page size of `GET /v1/sessions`.', 500, 1, LIST_MAX),
   }),
+  rules: [knownPlaceholders],
 } satisfies ConfigBlock
 
 export type SessionsConfig = Readonly<Static<typeof sessionsBlock.schema>>

@@ -2,11 +2,12 @@ import { rfc3339 } from '@plat/core'
 import { ledgerPage } from '@plat/ledger'
 import { AdminFault, type AdminRoutes, type Caller, limitOf, page, parameter, queried } from '../../admin/index.ts'
 import type { Session, SessionBook, SessionName } from './book.ts'
-import { LIST_MAX, TIMELINE_MAX } from './config.ts'
+import { LIST_MAX, type SessionsConfig, TIMELINE_MAX } from './config.ts'
+import { withTraceUrl } from './trace-url.ts'
 import type { SessionView } from './view.ts'
 
 export interface SessionRoutesOptions {
-  readonly config: { readonly timelineMaxItems: number; readonly listMaxSessions: number }
+  readonly config: SessionsConfig
   readonly book: SessionBook
   readonly auditPath: string
   readonly pendingApprovals: (name: SessionName) => number
@@ -30,7 +31,8 @@ export function createSessionRoutes(options: SessionRoutesOptions): AdminRoutes 
         const wants = recordsOf(parameter(params, 'id'), caller)
         const limit = limitOf(query, { usual: config.timelineMaxItems, most: TIMELINE_MAX })
         const { items, next } = await ledgerPage(auditPath, { from: cursorOf(query), to: null, limit, wants })
-        return { items, nextCursor: next === null ? null : String(next) }
+        const linked = items.map((line) => withTraceUrl(line, config.traceURLTemplate))
+        return { items: linked, nextCursor: next === null ? null : String(next) }
       })
     },
   }

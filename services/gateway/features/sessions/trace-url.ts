@@ -1,0 +1,22 @@
+import type { LedgerLine } from '@plat/ledger'
+
+/** What may stand in `sessions.traceURLTemplate` between braces (document 3). */
+export const PLACEHOLDERS: ReadonlySet<string> = new Set(['traceId', 'spanId', 'session', 'namespace'])
+
+const PLACEHOLDER = /\{([^{}]*)\}/g
+
+export function placeholdersIn(template: string): readonly string[] {
+  return [...template.matchAll(PLACEHOLDER)].map(([, name = '']) => name)
+}
+
+/** The record with `traceUrl`, where it names a trace; as it is without a template. */
+export function withTraceUrl(line: LedgerLine, template: string): LedgerLine {
+  const { rec } = line
+  if (template === '' || typeof rec.traceId !== 'string') return line
+  return { ...line, traceUrl: template.replace(PLACEHOLDER, (_, name: string) => encoded(rec[name])) }
+}
+
+/** Whatever a caller called itself stays one part of the address. */
+function encoded(value: unknown): string {
+  return typeof value === 'string' ? encodeURIComponent(value) : ''
+}
