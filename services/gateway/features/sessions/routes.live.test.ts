@@ -17,7 +17,7 @@ async function ask({ adminUrl }: Gateway, path: string, token = TOKEN) {
 async function call(
   { url }: Gateway,
   issuer: TestIssuer,
-  { who = 'default/assistant/s1', scope = 'tools:notes' } = {},
+  { who = 'default/assistant/s1', scope = 'tools:notes', traceparent = '' } = {},
 ) {
   const [namespace, agent, session] = who.split('/')
   const sub = `spiffe://plat.local/ns/${namespace}/agent/${agent}/session/${session}`
@@ -28,6 +28,7 @@ async function call(
       authorization: `Bearer ${issuer.token({ sub, scope, ...names })}`,
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
+      ...(traceparent !== '' && { traceparent }),
     },
     body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'read', arguments: {} } }),
   })
@@ -139,7 +140,22 @@ test('whoever has a role in one namespace sees the sessions and records of that 
   for (const { rec } of timeline.items) assert.equal(rec.namespace, 'bank')
 })
 
-test('a link to traces is refused until records name them', async (t) => {
-  const sessions = { traceURLTemplate: 'https://traces.example/{traceId}' }
-  await assert.rejects(started(t, { sessions }), /sessions\.traceURLTemplate: not built yet in this version/)
+test('the records of a timeline link to the traces that their callers were in', async (t) => {
+  // Shows D3.sessions.traceURLTemplate.
+  const traceURLTemplate = 'https://traces.example/{traceId}?at={spanId}&who={namespace}/{session}'
+  const { gateway, issuer } = await started(t, { sessions: { traceURLTemplate } })
+  const [traceId, spanId] = ['4bf92f3577b34da6a3ce929d0e0e4736', '00f067aa0ba902b7']
+  await call(gateway, issuer)
+  await call(gateway, issuer, { traceparent: `00-${traceId}-${spanId}-01` })
+  const links = async () => {
+    const { items } = (await ask(gateway, '/s1/timeline')).body
+    return items.filter(({ rec }: { rec: { kind: string } }) => rec.kind !== 'intent')
+  }
+  await until(async () => (await links()).length === 2, 'the records of both')
+  assert.deepEqual(
+    (await links()).map(({ traceUrl }: { traceUrl?: string }) => traceUrl),
+    [undefined, `https://traces.example/${traceId}?at=${spanId}&who=default/s1`],
+  )
+  const wrong = { traceURLTemplate: 'https://traces.example/{traceId}/{user}' }
+  await assert.rejects(started(t, { sessions: wrong }), /sessions\.traceURLTemplate: has no placeholder \{user\}: use /)
 })
