@@ -48,6 +48,7 @@ import { residencyBlock } from './features/residency/config.ts'
 import { revocationMirrorBlock, revocationsBlock } from './features/revocations/config.ts'
 import { serversBlock } from './features/servers/config.ts'
 import { type SessionsConfig, sessionsBlock } from './features/sessions/config.ts'
+import { type StateBackendConfig, stateBackendBlock } from './features/state-backend/config.ts'
 import { taintBlock } from './features/taint/config.ts'
 import { type TokenVaultConfig, tokenVaultBlock } from './features/token-vault/config.ts'
 import { transparencyLogBlock } from './features/transparency/config.ts'
@@ -102,6 +103,7 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   txnTokensBlock,
   configBundleBlock,
   otelBlock,
+  stateBackendBlock,
   ...unbuiltBlocks,
 ]
 
@@ -136,6 +138,7 @@ export type GatewayConfig = Readonly<
       cloudCredentials: Readonly<Static<typeof cloudCredentialsBlock.schema>>
       policy: { readonly rego: Readonly<Static<typeof regoBlock.schema>> }
       posture: Readonly<Static<typeof postureBlock.schema>>
+      stateBackend: StateBackendConfig
       offline: Readonly<Static<typeof offlineBlock.schema>>
       auditCollector: Readonly<Static<typeof auditCollectorBlock.schema>>
       tokenVault: TokenVaultConfig

@@ -18,6 +18,7 @@ import type { createRego, PolicyMetrics } from './features/policy/index.ts'
 import type { ResidencyOptions } from './features/residency/index.ts'
 import type { RevocationMetrics } from './features/revocations/index.ts'
 import type { ServersOptions } from './features/servers/index.ts'
+import type { StateBackendOptions } from './features/state-backend/index.ts'
 import type { TaintParts } from './features/taint/index.ts'
 import type { AnchorMetrics } from './features/transparency/index.ts'
 import type { WebParts } from './features/web/index.ts'
@@ -339,5 +340,14 @@ export function revocationMetrics(metrics: GatewayMetrics): RevocationMetrics {
       longest = Math.max(longest, seconds)
     },
     listOk: (ask) => metrics.gauge('plat_gateway_revocation_list_ok').from(() => Number(ask())),
+  }
+}
+
+/** What the state backend tells. */
+export function stateMetrics(metrics: GatewayMetrics): Pick<StateBackendOptions, 'uses' | 'leads'> {
+  const leader = metrics.gauge('plat_gateway_leader')
+  return {
+    uses: (type) => metrics.gauge('plat_gateway_state_backend_info').set({ type }, 1),
+    leads: (job, leads) => leader.set({ job }, leads ? 1 : 0),
   }
 }

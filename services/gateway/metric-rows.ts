@@ -36,6 +36,7 @@ const sinks = { area: 'Audit', feature: 'auditSinks' }
 const forward = { area: 'Offline edge', feature: 'offline' }
 const collector = { area: 'Collector', feature: 'auditCollector' }
 const bundles = { area: 'Config and HA', feature: 'configBundle' }
+const state = { area: 'Config and HA', feature: '' }
 const otel = { area: 'OpenTelemetry', feature: 'otel' }
 
 /** Bounds in seconds of an operation of MCP (OpenTelemetry's conventions for generative AI, 1.41.0). */
@@ -586,6 +587,20 @@ export const gatewayMetricRows = [
     type: 'counter',
     labels: { reason: BUNDLE_REASONS },
     help: 'Configuration bundles that were refused, by reason; the one before stayed in force',
+  },
+  {
+    ...state,
+    name: 'plat_gateway_state_backend_info',
+    type: 'gauge',
+    labels: { type: ['file', 'postgres'] },
+    help: '1 for the state backend in use',
+  },
+  {
+    ...state,
+    name: 'plat_gateway_leader',
+    type: 'gauge',
+    labels: { job: ['state', 'confirmations'] },
+    help: '1 while this replica leads the job, 0 while another one may',
   },
   {
     ...otel,

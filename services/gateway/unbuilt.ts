@@ -10,7 +10,6 @@ import { memoryBlock } from './features/memory/config.ts'
 import { resourceAPIBlock } from './features/resource-api/config.ts'
 import { sbxdBlock } from './features/sbxd/config.ts'
 import { activityBlock } from './features/sessions/config.ts'
-import { stateBackendBlock } from './features/state-backend/config.ts'
 import { tenantsBlock } from './features/tenants/config.ts'
 
 /**
@@ -24,7 +23,6 @@ export const unbuiltBlocks: readonly ConfigBlock[] = [
   memoryBlock,
   liveViewBlock,
   evidenceBlock,
-  stateBackendBlock,
   configSyncBlock,
   resourceAPIBlock,
   tenantsBlock,

@@ -5,11 +5,12 @@ import { createDialer, type Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
 import { Snapshots } from '../call/index.ts'
 import type { GatewayConfig } from '../config.ts'
-import { residencyMetrics } from '../counting.ts'
+import { residencyMetrics, stateMetrics } from '../counting.ts'
 import { createAudit } from '../features/audit/index.ts'
 import { type OpeningLimits, openLimits } from '../features/budgets/index.ts'
 import { openBundleFolder } from '../features/config-bundle/index.ts'
 import { createResidency, type ResidencyFeature } from '../features/residency/index.ts'
+import { openStateBackend, type StateBackend } from '../features/state-backend/index.ts'
 import { createGatewayMetrics, type GatewayMetrics } from '../metrics.ts'
 import { createLiveCalls, type LiveCalls } from '../pipeline/index.ts'
 import { createSealer, loadSealKeys, type Sealer } from '../planes/mcp/index.ts'
@@ -27,7 +28,7 @@ export interface GatewayOptions {
 }
 
 /** What every feature may be given. */
-export interface Shared extends GatewayOptions, OpeningLimits {
+export interface Shared extends GatewayOptions, OpeningLimits, Pick<StateBackend, 'journals' | 'leadership'> {
   readonly metrics: GatewayMetrics
   readonly snapshots: Snapshots
   readonly audit: Awaited<ReturnType<typeof createAudit>>
@@ -53,10 +54,14 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
   const bundleFolder = await openBundleFolder(options)
   const residency = keep(createResidency({ config, snapshots, clock, log, ...residencyMetrics(metrics) }))
   await residency.check()
-  const opening = await openLimits({ config, clock, log })
+  const state = keep(await openStateBackend({ ...options, ...stateMetrics(metrics) }))
+  const { journals, leadership, shared, secret } = state
+  const opening = await openLimits({ config, shared, clock, log })
   return {
     ...options,
     ...opening,
+    journals,
+    leadership,
     keep,
     metrics,
     snapshots,
@@ -65,7 +70,11 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
     audit: keep(await createAudit({ ...options, metrics, onRecord: opening.spending.see })),
     dialer: keep(residency.dialer(createDialer({ clock, log }))),
     live: keep(createLiveCalls(clock)),
-    sealer: createSealer(await loadSealKeys({ env, stateDir: path.dirname(config.auditPath), ids }), clock, ids),
+    sealer: createSealer(
+      await loadSealKeys({ env, stateDir: path.dirname(config.auditPath), secret, ids }),
+      clock,
+      ids,
+    ),
     extraCA: config.upstreamCAFile === '' ? null : await readFile(config.upstreamCAFile, 'utf8'),
   }
 }

@@ -2,7 +2,7 @@ import { watchFile } from '@plat/config'
 import { type Clock, reasonOf } from '@plat/core'
 import type { Dialer, Exchange, RawRoute } from '@plat/http'
 import type { Log } from '@plat/process'
-import { createMemoryJournal, openFileJournal } from '@plat/state'
+import { fileJournals, type Journals } from '@plat/state'
 import type { Call, Denial, Snapshot, Snapshots } from '../../call/index.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { type CardAnswer, type CardRequest, Cards } from './card/cards.ts'
@@ -15,7 +15,7 @@ import { buildAgents, type ExposedAgent } from './registry.ts'
 import { createAgentRoute } from './route.ts'
 import { agentsSlot, type CountCall, createAgentResolve, type NamedIn } from './stage.ts'
 import { Bindings } from './tasks/bindings.ts'
-import { type BindingEvent, decodeBindingEvent } from './tasks/events.ts'
+import { decodeBindingEvent } from './tasks/events.ts'
 
 export type { ExposedAgent } from './registry.ts'
 
@@ -26,6 +26,7 @@ export interface AgentsOptions {
     readonly policyReloadSeconds: number
     readonly tls: { readonly certFile: string }
   }
+  readonly journals: Journals
   /** What a request names, as its plane read it. */
   readonly namedIn: (call: Call) => NamedIn
   readonly snapshots: Snapshots
@@ -61,14 +62,17 @@ export interface AgentsFeature {
  * is a good one, no agent is known.
  */
 export async function createAgents(options: AgentsOptions): Promise<AgentsFeature> {
-  const { config, snapshots, clock, log, metrics } = options
+  const { config, journals, snapshots, clock, log, metrics } = options
   const { a2a } = config
   const isOn = a2a.routesFile !== ''
   const signer = a2a.cardSigningKey === '' ? null : await openCardSigner(a2a.cardSigningKey)
-  const path = `${config.auditPath}.bindings.jsonl`
-  const file = isOn ? await openFileJournal({ path, clock, decode: decodeBindingEvent }) : null
+  // Without agents there are no tasks, and no journal is kept.
+  const journal = await (isOn ? journals : fileJournals(clock)).open({
+    name: 'bindings',
+    path: isOn ? `${config.auditPath}.bindings.jsonl` : '',
+    decode: decodeBindingEvent,
+  })
   const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'owners of tasks could not be kept')
-  const journal = file ?? createMemoryJournal<BindingEvent>(() => clock.now())
   const owners = await Bindings.open({ journal, clock, onFault })
   const cards = new Cards({
     remote: new RemoteCards({ ...options, cacheMs: a2a.cardCacheSeconds * 1000 }),
@@ -100,7 +104,7 @@ export async function createAgents(options: AgentsOptions): Promise<AgentsFeatur
     async close() {
       watch?.stop()
       owners.close()
-      await file?.close()
+      await journal.close()
     },
   }
 }

@@ -1,13 +1,13 @@
 import { type Clock, type Ids, reasonOf } from '@plat/core'
 import type { Ledgers, Rec } from '@plat/ledger'
 import type { Log } from '@plat/process'
-import { createMemoryJournal, openFileJournal } from '@plat/state'
+import type { Journals, Leadership } from '@plat/state'
 import type { AdminRoutes } from '../../admin/index.ts'
 import { Approvals, type ApprovalsOptions, type JudgedCall } from './approvals.ts'
 import type { SessionName } from './book.ts'
 import type { ApprovalQuorumConfig } from './config.ts'
 import { createDecisions, type Decisions } from './decisions.ts'
-import { type ApprovalEvent, decodeEvent } from './events.ts'
+import { decodeEvent } from './events.ts'
 import type { PreviewOptions } from './question/preview.ts'
 import { Confirmations, type Confirmer } from './quorum/confirmations.ts'
 import { type AskingRule, QuorumFloor } from './quorum/quorum.ts'
@@ -26,6 +26,9 @@ export interface ApprovalsParts {
     readonly approvalQuorum: ApprovalQuorumConfig
     readonly adminAuth: { readonly devTokenApprovers: boolean }
   }
+  readonly journals: Journals
+  /** Users are asked to confirm by one replica. */
+  readonly leadership: Leadership
   /** Every rule of the policies that asks for an approval of this call. */
   readonly asking: (call: JudgedCall) => readonly AskingRule[]
   /** Whether this person may approve anything now; absent: whoever may decide may. */
@@ -58,17 +61,19 @@ export interface ApprovalsFeature {
 }
 
 /**
- * Approvals (document 3, "Approvals") on the journal of `approvalStorePath`, or in memory when it is empty. Rejects when
+ * Approvals (document 3, "Approvals") on the journal of `approvalStorePath`, in memory when it is empty. Rejects when
  * the journal cannot be read: nothing is decided on half a history.
  */
 export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsFeature> {
-  const { config, asking, confirmer, mayApprove, ledgers, recorded, clock, ids, log, metrics } = parts
+  const { config, journals, leadership, asking, confirmer, mayApprove, ledgers, recorded, clock, ids, log, metrics } =
+    parts
   const path = config.approvalStorePath
-  if (path === '') log.warn({}, 'approvals are kept in memory and lost at a restart: approvalStorePath is empty')
+  if (path === '' && !journals.shared)
+    log.warn({}, 'approvals are kept in memory and lost at a restart: approvalStorePath is empty')
   if (config.adminAuth.devTokenApprovers) {
     log.warn({}, 'the static admin token may approve calls: adminAuth.devTokenApprovers is for development only')
   }
-  const file = path === '' ? null : await openFileJournal({ path, clock, decode: decodeEvent })
+  const journal = await journals.open({ name: 'approvals', path, decode: decodeEvent })
   const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'an approval could not be kept')
   const record = (rec: Rec | null, tenant: string) => {
     const failed = (error: unknown) =>
@@ -78,7 +83,7 @@ export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsF
   const unrecorded = new Unrecorded(recorded, clock)
   let confirmations: Confirmations | null = null
   const approvals = await Approvals.open({
-    journal: file ?? createMemoryJournal<ApprovalEvent>(() => clock.now()),
+    journal,
     clock,
     ids,
     timeoutMs: config.approvalTimeoutSeconds * 1000,
@@ -88,14 +93,25 @@ export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsF
     asksUsers: confirmer !== null,
     mayApprove,
     onPending: (count) => metrics.pending(count),
-    onReplay: (event, approval, at) => unrecorded.see(approvalRecord(event, approval), at),
+    // What other replicas wrote is recorded in their ledgers.
+    onReplay(event, approval, at) {
+      if (!journals.shared) unrecorded.see(approvalRecord(event, approval), at)
+    },
     onEvent(event, approval) {
       record(approvalRecord(event, approval), approval.question.tenant)
       if (event.t === 'created' && event.question.quorum.userConfirmation !== undefined) confirmations?.look()
     },
     onFault,
   })
-  if (confirmer !== null) confirmations = new Confirmations({ approvals, confirmer, clock, onFault })
+  if (confirmer !== null) {
+    leadership.run('confirmations', async (_, signal) => {
+      const led = new Confirmations({ approvals, confirmer, clock, onFault })
+      confirmations = led
+      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+      led.close()
+      confirmations = null
+    })
+  }
   for (const missing of unrecorded.take()) record(missing, '')
   const decisions = createDecisions(approvals, onFault)
   return {
@@ -110,7 +126,7 @@ export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsF
     async close() {
       confirmations?.close()
       approvals.close()
-      await file?.close()
+      await journal.close()
     },
   }
 }

@@ -4,6 +4,7 @@ import { systemClock, systemIds } from '@plat/core'
 import { type Listener, listen } from '@plat/http'
 import type { Ledgers, Rec, RecordWaiter } from '@plat/ledger'
 import { silentLog } from '@plat/process'
+import { fileJournals, soleLeadership } from '@plat/state'
 import { createAdmin } from '../../admin/index.ts'
 import { inNamespaces, tokenMode } from '../../testing/admin.ts'
 import { createApprovals } from './index.ts'
@@ -50,6 +51,8 @@ async function served({
   const parts = { ledgers, clock: systemClock, ids: systemIds(systemClock), log: silentLog }
   const approvals = await createApprovals({
     ...parts,
+    journals: fileJournals(systemClock),
+    leadership: soleLeadership(() => {}),
     config: {
       approvalTimeoutSeconds: 300,
       approvalStorePath: '',

@@ -1,7 +1,7 @@
 import { type Clock, reasonOf } from '@plat/core'
 import { NO_RECORD } from '@plat/ledger'
 import type { Log } from '@plat/process'
-import { type FileJournal, openFileJournal } from '@plat/state'
+import { type OpenJournal, openFileJournal } from '@plat/state'
 import { isObject } from '@plat/tokens'
 
 /** How far an edge's ledger is stored. */
@@ -21,14 +21,14 @@ const COMPACT_AFTER_EVENTS = 20_000
 
 /** The journal that says how far the ledger of each edge is stored. */
 export class Places {
-  readonly #journal: FileJournal<Stored>
+  readonly #journal: OpenJournal<Stored>
   readonly #log: Log
   readonly #last = new Map<string, { readonly version: number; readonly event: Stored }>()
   readonly #stop = new AbortController()
   #seq = 0
   #events = 0
 
-  private constructor(journal: FileJournal<Stored>, log: Log) {
+  private constructor(journal: OpenJournal<Stored>, log: Log) {
     this.#journal = journal
     this.#log = log
   }

@@ -52,12 +52,13 @@ export class Alerts {
     this.#tell = tell
   }
 
-  /** For `LocalLimits.onSpent`. */
-  readonly spent = (item: HoldItem, spent: number): void => {
+  /** For `onSpent` of limits. What was reached `before` already, in other replicas, is told by them. */
+  readonly spent = (item: HoldItem, spent: number, before = 0): void => {
     if (!(item instanceof BudgetItem) || spent === 0) return
     for (const threshold of item.budget.thresholds) {
       if (spent < threshold.amount) return
-      this.#reached(item, threshold, spent)
+      if (before >= threshold.amount) this.restore(item.key, item.window, threshold.percent)
+      else this.#reached(item, threshold, spent)
     }
   }
 

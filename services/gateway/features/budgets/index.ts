@@ -1,11 +1,12 @@
 import { type Clock, quantityToMicros, reasonOf } from '@plat/core'
 import { type Ledgers, tailLedger } from '@plat/ledger'
 import type { Log } from '@plat/process'
-import { Calendar, LocalLimits } from '@plat/state'
+import { Calendar, LocalLimits, type Overrun, type SharedLimits, type SharedLimitsOptions } from '@plat/state'
 import type { AdminRoutes } from '../../admin/index.ts'
 import type { Call, Snapshots, Usage } from '../../call/index.ts'
 import type { Review, Stage } from '../../pipeline/stage.ts'
 import { Alerts } from './alerts.ts'
+import { type Counters, localCounters, sharedCounters } from './book/counters.ts'
 import { keepTotals } from './book/keeper.ts'
 import { Spending } from './book/spending.ts'
 import { readTotals, type SavedTotals } from './book/totals.ts'
@@ -52,6 +53,7 @@ interface BudgetsConfig {
 /** Limits before the ledger is open: what `see` is shown of it is counted in. */
 export interface OpeningLimits {
   readonly limits: LocalLimits
+  readonly counters: Counters
   readonly spending: Spending
   readonly alerts: Alerts
 }
@@ -59,23 +61,33 @@ export interface OpeningLimits {
 /** Open the ledger with `spending.see` as its `onRecord`, then give all of it to `createBudgets`. */
 export async function openLimits(using: {
   readonly config: BudgetsConfig
+  /** Where replicas count together; null: this one counts for itself. */
+  readonly shared: { readonly rates: boolean; limits(options: SharedLimitsOptions): SharedLimits } | null
   readonly clock: Clock
   readonly log: Log
 }): Promise<OpeningLimits> {
-  const { config, clock, log } = using
+  const { config, shared, clock, log } = using
   const path = statePath(config)
   const saved = await readTotals(path)
   if (typeof saved === 'string')
     log.warn({ path, reason: saved }, 'the saved totals cannot be used: the ledger is read')
   const zone = config.budgetTimezone
   const alerts = new Alerts({ now: () => clock.now(), zone })
-  const limits = new LocalLimits({
-    clock,
+  const counting = {
     zone,
     onSpent: alerts.spent,
-    onOverrun: (overrun) => log.warn({ ...overrun }, 'a call cost more than was held for it; the whole cost counts'),
-  })
-  return { limits, alerts, spending: new Spending({ limits, alerts, saved: typeof saved === 'string' ? null : saved }) }
+    onOverrun: (overrun: Overrun) =>
+      log.warn({ ...overrun }, 'a call cost more than was held for it; the whole cost counts'),
+  }
+  const limits = new LocalLimits({ clock, ...counting })
+  const counters =
+    shared === null ? localCounters(limits) : sharedCounters(shared.limits(counting), shared.rates ? null : limits)
+  return {
+    limits,
+    counters,
+    alerts,
+    spending: new Spending({ limits, alerts, saved: typeof saved === 'string' ? null : saved }),
+  }
 }
 
 export interface BudgetsOptions extends OpeningLimits {
@@ -106,7 +118,7 @@ export interface Budgets {
 
 /** Budgets, rates and prices (document 3, "Revocations, budgets, cost"). */
 export async function createBudgets(options: BudgetsOptions): Promise<Budgets> {
-  const { config, limits, demandOf, snapshots, clock, log, metrics } = options
+  const { config, counters, demandOf, snapshots, clock, log, metrics } = options
   const pricing = watchPricing({ config, snapshots, clock, log })
   const budgets = watchBudgets({ config, session: capOf(config.sessionBudgetUSD), snapshots, clock, log })
   const calendar = new Calendar(config.budgetTimezone)
@@ -123,7 +135,7 @@ export async function createBudgets(options: BudgetsOptions): Promise<Budgets> {
   const keeper = keepTotals({ ...options, path, everyMs, totalMicros: () => totalMicros })
   return {
     stage: createReserveStage({
-      limits,
+      limits: counters.limits,
       budgetsOf: budgets.of,
       calendar,
       demandOf,
@@ -131,12 +143,13 @@ export async function createBudgets(options: BudgetsOptions): Promise<Budgets> {
       denied: (scope) => metrics.denied(scope),
       rateLimited: () => metrics.rateLimited(),
       metered,
+      onFault: (error) => log.error({ error: reasonOf(error) }, 'what a call may spend could not be counted'),
     }),
     price: createPrice(demandOf),
     affords: createAffords(demandOf),
     toolMeter: createToolMeter(),
     routes: createBudgetRoutes({
-      limits,
+      counters,
       table: () => budgets.of(snapshots.current),
       calendar,
       currency,
@@ -168,7 +181,13 @@ async function totalOf({ config, limits, alerts, spending, log }: BudgetsOptions
 }
 
 /** What the last process reached and had no time to tell: of a budget that is used up nothing more is spent. */
-async function tellReached({ limits, alerts, clock }: BudgetsOptions, table: BudgetTable | null, calendar: Calendar) {
+async function tellReached(
+  { limits, counters, alerts, clock }: BudgetsOptions,
+  table: BudgetTable | null,
+  calendar: Calendar,
+) {
+  // Of budgets that are counted together the replica tells that spent it.
+  if (counters.shared) return
   for (const budget of table?.budgets ?? []) {
     if (budget.window === 'session') continue
     const window = budget.windowAt(clock.now(), calendar)

@@ -57,6 +57,11 @@ export function unreadBudgets(): Denial {
   return deny('state_unavailable', 'the budgets could not be read yet')
 }
 
+/** Whatever counts together with other replicas cannot be reached. */
+export function uncounted(): Denial {
+  return deny('state_unavailable', 'what this call may spend cannot be counted now')
+}
+
 function waitOf(resetsAt: number | null, now: number): number | null {
   return resetsAt === null ? null : Math.max(0, resetsAt - now)
 }

@@ -6,6 +6,7 @@ import { Calendar, LocalLimits } from '@plat/state'
 import fastify from 'fastify'
 import { createAdmin } from '../../admin/index.ts'
 import { inNamespaces } from '../../testing/admin.ts'
+import { localCounters } from './book/counters.ts'
 import { everySession } from './caps/budget.ts'
 import { BudgetTable, type Selecting } from './caps/table.ts'
 import { createBudgetRoutes } from './routes.ts'
@@ -21,7 +22,7 @@ function served(table: BudgetTable | null) {
   const limits = new LocalLimits({ clock })
   const now = () => clock.now()
   const routes = createBudgetRoutes({
-    limits,
+    counters: localCounters(limits),
     table: () => table,
     calendar: new Calendar('UTC'),
     currency: () => 'EUR',

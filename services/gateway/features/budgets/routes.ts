@@ -1,12 +1,13 @@
 import { rfc3339 } from '@plat/core'
-import { type Calendar, type LocalLimits, windowEnd } from '@plat/state'
+import { type Calendar, windowEnd } from '@plat/state'
 import { AdminFault, type AdminRoutes, page } from '../../admin/index.ts'
+import type { Counters } from './book/counters.ts'
 import type { Budget } from './caps/budget.ts'
 import type { BudgetTable } from './caps/table.ts'
 import type { BudgetAmount, BudgetView } from './view.ts'
 
 export interface BudgetRoutesOptions {
-  readonly limits: LocalLimits
+  readonly counters: Counters
   /** Null: `budgetsFile` could not be read yet. */
   readonly table: () => BudgetTable | null
   readonly calendar: Calendar
@@ -35,7 +36,7 @@ async function viewsOf(options: BudgetRoutesOptions): Promise<readonly BudgetVie
   const table = options.table()
   if (table === null) throw new AdminFault('state_unavailable', 'budgetsFile could not be read yet: see the log')
   const views = table.budgets.map(async (budget) =>
-    budget.window === 'session' ? sessionsOf(budget, options) : [await windowNow(budget, options)],
+    budget.window === 'session' ? await sessionsOf(budget, options) : [await windowNow(budget, options)],
   )
   return (await Promise.all(views)).flat().toSorted((one, other) => (one.id < other.id ? 1 : -1))
 }
@@ -48,7 +49,7 @@ function namespaceOf({ source, period }: BudgetView): string {
 
 async function windowNow(budget: Budget, options: BudgetRoutesOptions): Promise<BudgetView> {
   const window = budget.windowAt(options.now(), options.calendar)
-  const used = await options.limits.used(budget.prefix, window)
+  const used = await options.counters.limits.used(budget.prefix, window)
   const end = windowEnd(window, options.calendar.zone)
   return viewOf(
     budget,
@@ -58,11 +59,11 @@ async function windowNow(budget: Budget, options: BudgetRoutesOptions): Promise<
 }
 
 /** Sessions that have used a budget which each of them has for itself. */
-function sessionsOf(budget: Budget, options: BudgetRoutesOptions): BudgetView[] {
+async function sessionsOf(budget: Budget, options: BudgetRoutesOptions): Promise<BudgetView[]> {
   const views: BudgetView[] = []
   const begin = `${budget.prefix}/`
-  for (const { key, window, spent, held } of options.limits.counted()) {
-    if (window !== 'life' || !key.startsWith(begin) || spent + held === 0) continue
+  for (const { key, window, spent, held } of await options.counters.counted(begin)) {
+    if (window !== 'life' || spent + held === 0) continue
     const session = key.slice(begin.length)
     if (!SESSION.test(session)) continue
     views.push(viewOf(budget, { id: `${budget.id}:${session}`, period: session, resetsAt: null, spent, held }, options))

@@ -14,6 +14,7 @@ import {
   foreignBudgets,
   limitUsedUp,
   unbounded,
+  uncounted,
   unpriced,
   unreadBudgets,
 } from './refusals.ts'
@@ -39,6 +40,8 @@ export interface ReserveOptions {
   readonly rateLimited: () => void
   /** So many micro-units were spent. */
   readonly metered: (micros: number) => void
+  /** Nobody could count what a call may spend. */
+  readonly onFault?: (error: unknown) => void
 }
 
 /** Every item of a hold has spent what it held. */
@@ -165,7 +168,12 @@ class Reserve {
     body: Body | null = null,
   ): Reserved | Promise<Reserved> {
     const answer = this.#options.limits.take(call.id, items, this.#options.clock.now() + HOLD_LIFE_MS)
-    if (answer instanceof Promise) return answer.then((late) => this.#taken(call, late, { items, asked, body }))
+    if (answer instanceof Promise) {
+      return answer.then(
+        (late) => this.#taken(call, late, { items, asked, body }),
+        (error: unknown) => this.#uncounted(error),
+      )
+    }
     return isShort(answer) ? this.#short(call, answer, items, asked) : given(answer, body)
   }
 
@@ -198,6 +206,11 @@ class Reserve {
     this.#options.denied(budget.scope)
     const { currency } = call.snapshot.get(pricingSlot)
     return budgetUsedUp(budget, short, { currency, now: this.#options.clock.now() })
+  }
+
+  #uncounted(error: unknown): Denial {
+    this.#options.onFault?.(error)
+    return uncounted()
   }
 
   #tooLong(demand: ModelDemand): Denial {

@@ -88,6 +88,7 @@ export class PinBook {
   readonly #options: PinBookOptions
   readonly #servers = new Map<string, ServerTools>()
   readonly #texts = new Definitions()
+  readonly #stop = new AbortController()
 
   private constructor(options: PinBookOptions) {
     this.#options = options
@@ -96,8 +97,18 @@ export class PinBook {
   /** Reads the journal, then answers. Rejects when it cannot be read: pins that are forgotten would be learned anew. */
   static async open(options: PinBookOptions): Promise<PinBook> {
     const book = new PinBook(options)
-    for await (const { key, event } of options.journal.read(0)) book.#apply(key, event)
+    let last = 0
+    for await (const { seq, key, event } of options.journal.read(0)) {
+      book.#apply(key, event)
+      last = seq
+    }
+    // What this replica wrote itself changes nothing when it comes back, and of two that learned at once all take the later.
+    options.journal.follow(last, ({ key, event }) => book.#apply(key, event), book.#stop.signal).catch(options.onFault)
     return book
+  }
+
+  close(): void {
+    this.#stop.abort()
   }
 
   /** Takes note of what a server offers, and answers how each of the tools stands. */

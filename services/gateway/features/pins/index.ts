@@ -1,13 +1,13 @@
 import { type Clock, reasonOf } from '@plat/core'
 import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
-import { createMemoryJournal, openFileJournal } from '@plat/state'
+import type { Journals } from '@plat/state'
 import type { AdminRoutes } from '../../admin/index.ts'
 import type { Snapshot, Snapshots } from '../../call/index.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { PinBook, type PinNotice } from './book.ts'
 import { offeredTools } from './definition.ts'
-import { decodePinEvent, type PinEvent } from './events.ts'
+import { decodePinEvent } from './events.ts'
 import { createPinReports } from './report.ts'
 import { createPinRoutes, type PinAcceptance } from './routes.ts'
 import { type PinRules, treatment } from './rules.ts'
@@ -24,6 +24,7 @@ export type PinMetric = 'learned' | 'drifted' | 'hidden' | 'denied' | 'held'
 
 export interface PinsParts {
   readonly config: { readonly pinStorePath: string; readonly pinCacheSeconds: number }
+  readonly journals: Journals
   readonly rules: (snapshot: Snapshot, server: string) => PinRules | null
   readonly list: ListTools
   readonly snapshots: Pick<Snapshots, 'current'>
@@ -52,13 +53,12 @@ export interface PinsFeature {
 }
 
 /**
- * Tool pins (document 2, `toolPins`) on the journal of `pinStorePath`, or in memory when it is empty. Rejects when the
+ * Tool pins (document 2, `toolPins`) on the journal of `pinStorePath`, in memory when it is empty. Rejects when the
  * journal cannot be read.
  */
 export async function createPins(parts: PinsParts): Promise<PinsFeature> {
-  const { config, rules, list, snapshots, ledgers, clock, log, metrics } = parts
-  const path = config.pinStorePath
-  const file = path === '' ? null : await openFileJournal({ path, clock, decode: decodePinEvent })
+  const { config, journals, rules, list, snapshots, ledgers, clock, log, metrics } = parts
+  const journal = await journals.open({ name: 'pins', path: config.pinStorePath, decode: decodePinEvent })
   const failed = (message: string) => (error: unknown) => log.error({ error: reasonOf(error) }, message)
   const tell = ({ server, t, tool, digest }: PinNotice) => {
     // The series of one server have one name, which is that of its calls.
@@ -74,7 +74,7 @@ export async function createPins(parts: PinsParts): Promise<PinsFeature> {
     ledgers.of('').append(record).catch(failed('an accepted tool could not be recorded in the ledger'))
   }
   const book = await PinBook.open({
-    journal: file ?? createMemoryJournal<PinEvent>(() => clock.now()),
+    journal,
     clock,
     onNotice: tell,
     onFault: failed('a pin could not be kept: it holds until the gateway stops'),
@@ -110,7 +110,8 @@ export async function createPins(parts: PinsParts): Promise<PinsFeature> {
       return tools.map((tool) => !refused.has(nameOf(tool)))
     },
     async close() {
-      await file?.close()
+      book.close()
+      await journal.close()
     },
   }
 }

@@ -68,19 +68,19 @@ export const checks: readonly Check[] = [
     id: 'approvals-in-memory',
     risk: 'a restart forgets what was approved and what waits',
     fix: 'set approvalStorePath',
-    applies: (config) => config.approvalStorePath === '',
+    applies: (config) => config.approvalStorePath === '' && config.stateBackend.type === 'file',
   },
   {
     id: 'pins-in-memory',
     risk: 'a restart forgets which tool definitions were seen',
     fix: 'set pinStorePath',
-    applies: (config) => config.pinStorePath === '',
+    applies: (config) => config.pinStorePath === '' && config.stateBackend.type === 'file',
   },
   {
     id: 'taints-in-memory',
     risk: 'a restart forgets which sessions are tainted',
     fix: 'set taintStorePath',
-    applies: (config) => config.taintStorePath === '',
+    applies: (config) => config.taintStorePath === '' && config.stateBackend.type === 'file',
   },
   {
     id: 'guards-fail-open',
@@ -296,8 +296,8 @@ export const checks: readonly Check[] = [
   {
     id: 'replicas-on-files',
     risk: 'replicas share no budgets, approvals or break-glass revocations',
-    fix: 'run one replica: state that replicas share is not built yet',
-    applies: ({ posture }) => posture.replicas > 1,
+    fix: 'set stateBackend.type to postgres, or run one replica',
+    applies: ({ posture, stateBackend }) => posture.replicas > 1 && stateBackend.type === 'file',
   },
   {
     id: 'no-shutdown-delay',

@@ -58,6 +58,7 @@ export interface Posture {
     readonly taintLabels: readonly string[]
     readonly search: { readonly url: string }
   }
+  readonly stateBackend: { readonly type: 'file' | 'postgres' }
   readonly posture: { readonly replicas: number; readonly accept: readonly string[] }
 }
 

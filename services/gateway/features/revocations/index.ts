@@ -1,7 +1,7 @@
 import { type Clock, type Ids, reasonOf } from '@plat/core'
 import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
-import { openFileJournal } from '@plat/state'
+import type { Journals } from '@plat/state'
 import type { AdminRoutes } from '../../admin/index.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { decodeEvent } from './format.ts'
@@ -20,6 +20,7 @@ export interface RevocationsOptions {
     readonly revocationsRecheckMillis: number
     readonly revocationsJournalPath: string
   }
+  readonly journals: Journals
   readonly ledgers: Ledgers
   readonly live: RevocationsParts['live']
   readonly forgetTokens?: RevocationsParts['forgetTokens']
@@ -50,9 +51,9 @@ export interface RevocationsFeature {
  * Rejects when the journal cannot be read or another process has it; without a good file every call is denied.
  */
 export async function createRevocations(options: RevocationsOptions): Promise<RevocationsFeature> {
-  const { config, ledgers, live, forgetTokens, clock, ids, log, metrics } = options
+  const { config, journals, ledgers, live, forgetTokens, clock, ids, log, metrics } = options
   const path = config.revocationsJournalPath || `${config.auditPath}.revocations.jsonl`
-  const journal = await openFileJournal({ path, clock, decode: decodeEvent })
+  const journal = await journals.open({ name: 'revocations', path, decode: decodeEvent })
   const failed = (message: string) => (error: unknown) => log.error({ error: reasonOf(error) }, message)
   const revocations = new Revocations({
     journal,

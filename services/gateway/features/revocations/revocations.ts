@@ -14,6 +14,8 @@ const SWEEP_EVERY_MS = 1_000
 /** When a caller that was denied for want of a list should come again, in milliseconds. */
 const RETRY_MS = 1_000
 
+const AWAY = 'the state database was not read for too long'
+
 const NO_LIST = deny('revocations_unavailable', 'the list of revocations cannot be read, so every call is denied', {
   retryAfterMs: RETRY_MS,
 })
@@ -88,7 +90,7 @@ export class Revocations {
   /** Reads both lists; comes before the gateway serves. Rejects when the journal cannot be read. */
   async open(): Promise<void> {
     const { clock, metrics } = this.#parts
-    metrics.listOk(() => this.#file?.ok ?? true)
+    metrics.listOk(() => this.#isKnown)
     await this.#kept.open()
     await this.#file?.check()
     this.#count()
@@ -97,9 +99,14 @@ export class Revocations {
 
   /** May this caller go on? Asked before each call and while it lasts. */
   judge(who: Identity): Denial | null {
-    if (this.#file?.ok === false) return NO_LIST
+    if (!this.#isKnown) return NO_LIST
     const { clock } = this.#parts
     return this.#listed?.judge(who, clock) ?? this.#kept.list.judge(who, clock)
+  }
+
+  /** False: what other people or other replicas revoked may not be known here. */
+  get #isKnown(): boolean {
+    return this.#file?.ok !== false && this.#parts.journal.health !== 'unreachable'
   }
 
   /** Whether this user is revoked by name; a suspension does not count. */
@@ -185,7 +192,7 @@ export class Revocations {
     const { log, record, file } = this.#parts
     const cut = this.#cut()
     record(fileRecord({ action: 'unavailable', reason: problems[0] ?? '', cut }))
-    log.error({ path: file?.path, problems, cut }, 'revocationsFile cannot be used: every call is denied')
+    log.error({ path: file?.path, problems, cut }, 'the list of revocations cannot be used: every call is denied')
   }
 
   #cut(): number {
@@ -202,8 +209,9 @@ export class Revocations {
     this.#listed?.forgetExpired(this.#parts.clock.now())
     this.#kept.sweep()
     this.#count()
-    const stale = this.#file?.stale ?? false
-    if (stale && !this.#toldStale) this.#lost(['could not be looked at for too long'])
+    const isAway = this.#parts.journal.health === 'unreachable'
+    const stale = isAway || (this.#file?.stale ?? false)
+    if (stale && !this.#toldStale) this.#lost([isAway ? AWAY : 'could not be looked at for too long'])
     this.#toldStale = stale
   }
 

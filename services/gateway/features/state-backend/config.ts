@@ -6,11 +6,23 @@ const sharedNeedsPostgres: Rule = ({ counters, type }) =>
     ? [{ path: 'stateBackend.counters', message: 'shared needs stateBackend.type postgres', severity: 'error' }]
     : []
 
+/** `stateBackend` as it is read; document 3 describes its keys. */
+export interface StateBackendConfig {
+  readonly type: 'file' | 'postgres'
+  readonly dsnFile: string
+  readonly schema: string
+  readonly maxConns: number
+  readonly pollMillis: number
+  readonly leader: { readonly retryMillis: number }
+  /** Left out: `shared` for postgres, `local` for file. */
+  readonly counters?: 'local' | 'shared'
+}
+
 /** `stateBackend` (document 3): where state lives that replicas share. */
 export const stateBackendBlock = {
   path: 'stateBackend',
   feature: 'state-backend',
-  built: false,
+  built: true,
   schema: Type.Object({
     type: key.choice(['file', 'postgres'], 'file', 'Files of one replica, or Postgres for several.'),
     dsnFile: key.file('File with the connection string, never inline; required for `postgres`.'),

@@ -1,10 +1,10 @@
 import { type Clock, reasonOf } from '@plat/core'
 import type { Log } from '@plat/process'
-import { createMemoryJournal, openFileJournal } from '@plat/state'
+import type { Journals } from '@plat/state'
 import type { Denial, Identity } from '../../call/index.ts'
 import type { Review, Stage } from '../../pipeline/stage.ts'
 import type { Caller } from './by-caller.ts'
-import { decodeTaintEvent, type TaintEvent } from './events.ts'
+import { decodeTaintEvent } from './events.ts'
 import { createMark, type MarkOptions } from './mark.ts'
 import { createTaintStage } from './stage.ts'
 import { Taints } from './taints.ts'
@@ -13,6 +13,7 @@ export { taintBlock } from './config.ts'
 
 export interface TaintParts {
   readonly config: { readonly taintStorePath: string; readonly taintRetentionSeconds: number }
+  readonly journals: Journals
   readonly clears: MarkOptions['clears']
   readonly clock: Clock
   readonly log: Log
@@ -38,14 +39,20 @@ export interface TaintFeature {
 }
 
 /**
- * Taint labels of sessions (document 2, `toolLabels`) on the journal of `taintStorePath`, or in memory when it is empty. Rejects when the
+ * Taint labels of sessions (document 2, `toolLabels`) on the journal of `taintStorePath`, in memory when it is empty. Rejects when the
  * journal cannot be read.
  */
-export async function createTaint({ config, clears, clock, log, metrics }: TaintParts): Promise<TaintFeature> {
-  const path = config.taintStorePath
-  const file = path === '' ? null : await openFileJournal({ path, clock, decode: decodeTaintEvent })
+export async function createTaint({
+  config,
+  journals,
+  clears,
+  clock,
+  log,
+  metrics,
+}: TaintParts): Promise<TaintFeature> {
+  const journal = await journals.open({ name: 'taints', path: config.taintStorePath, decode: decodeTaintEvent })
   const taints = await Taints.open({
-    journal: file ?? createMemoryJournal<TaintEvent>(() => clock.now()),
+    journal,
     clock,
     retentionMs: config.taintRetentionSeconds * 1000,
     onChange: (op, label) => metrics.changed(op, label),
@@ -60,7 +67,7 @@ export async function createTaint({ config, clears, clock, log, metrics }: Taint
     add: (identity, labels) => taints.add(identity, labels),
     async close() {
       taints.close()
-      await file?.close()
+      await journal.close()
     },
   }
 }

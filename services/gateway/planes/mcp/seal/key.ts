@@ -11,16 +11,21 @@ export interface SealKeyOptions {
   readonly env: NodeJS.ProcessEnv
   /** Where a key is made once when none is given; null: one for this process alone. */
   readonly stateDir: string | null
+  /** Makes a secret once for all replicas, instead of in the state folder; null: replicas share nothing. */
+  readonly secret?: ((name: string, make: () => string) => Promise<string>) | null
   readonly ids: Ids
 }
 
 /**
  * The keys that session ids are sealed with: `PLAT_SEAL_KEY` or `PLAT_SEAL_KEY_FILE` (32 bytes each, base64url, several by commas;
- * the first seals, all open), else one made once in the state folder. Throws with the name of what is malformed.
+ * the first seals, all open), else one made once in the state that replicas share, or in the state folder. Throws with the name of what is malformed.
  */
 export async function loadSealKeys(options: SealKeyOptions): Promise<Uint8Array[]> {
   const secret = readSecret(options.env, 'PLAT_SEAL_KEY')
   if (secret !== null) return decodeKeys(secret, 'PLAT_SEAL_KEY')
+  const { ids, secret: shared = null } = options
+  if (shared !== null)
+    return decodeKeys(await shared(FILE_NAME, () => newKey(ids)), 'the seal key of the state database')
   if (options.stateDir === null) return [options.ids.random(SEAL_KEY_BYTES)]
   const file = path.join(options.stateDir, FILE_NAME)
   const text = (await readIfThere(file)) ?? (await makeKey(file, options.ids))
@@ -35,10 +40,14 @@ function decodeKeys(text: string, source: string): Uint8Array[] {
   })
 }
 
+function newKey(ids: Ids): string {
+  return encodeBase64url(ids.random(SEAL_KEY_BYTES))
+}
+
 /** Writes a new key, unless another process was quicker: then that one counts. */
 async function makeKey(file: string, ids: Ids): Promise<string> {
   await mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
-  const text = `${encodeBase64url(ids.random(SEAL_KEY_BYTES))}\n`
+  const text = `${newKey(ids)}\n`
   try {
     await using handle = await open(file, 'wx', 0o600)
     await handle.writeFile(text)

@@ -1,0 +1,70 @@
+import type { Clock, Ids } from '@plat/core'
+import { reasonOf } from '@plat/core'
+import type { Log } from '@plat/process'
+import {
+  fileJournals,
+  type Journals,
+  type Leadership,
+  openPostgresState,
+  type PostgresState,
+  readDsn,
+  soleLeadership,
+} from '@plat/state'
+import type { StateBackendConfig } from './config.ts'
+
+export { type StateBackendConfig, stateBackendBlock } from './config.ts'
+
+export interface StateBackendOptions {
+  readonly config: { readonly stateBackend: StateBackendConfig }
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+  /** `plat_gateway_state_backend_info`. */
+  readonly uses: (type: StateBackendConfig['type']) => void
+  /** `plat_gateway_leader`. */
+  readonly leads: (job: string, leads: boolean) => void
+}
+
+/** Where state lives that replicas share, or that one replica has for itself. */
+export interface StateBackend {
+  readonly journals: Journals
+  readonly leadership: Leadership
+  /** Null: this replica counts for itself. `rates`: windows of rates and minutes are counted together too. */
+  readonly shared: { readonly rates: boolean; readonly limits: PostgresState['limits'] } | null
+  /** A secret that is made once for all replicas; null: each has its own. */
+  readonly secret: PostgresState['secret'] | null
+  close(): Promise<void>
+}
+
+/** Opens `stateBackend` (document 3). Rejects with one line that names `stateBackend.dsnFile` and never quotes it. */
+export async function openStateBackend(options: StateBackendOptions): Promise<StateBackend> {
+  const { config, clock, uses, leads } = options
+  const { type } = config.stateBackend
+  uses(type)
+  if (type === 'postgres') return openShared(options)
+  const leadership = soleLeadership(leads)
+  return { journals: fileJournals(clock), leadership, shared: null, secret: null, close: () => leadership.close() }
+}
+
+async function openShared({ config, clock, ids, log, leads }: StateBackendOptions): Promise<StateBackend> {
+  const { dsnFile, schema, maxConns, pollMillis, leader, counters } = config.stateBackend
+  try {
+    const state = await openPostgresState({
+      dsn: await readDsn(dsnFile),
+      schema,
+      maxConnections: maxConns,
+      pollMs: pollMillis,
+      retryMs: leader.retryMillis,
+      clock,
+      ids,
+      warn: (message) => log.warn({}, message),
+      onLead(job, now) {
+        if (now) log.info({ job }, 'this replica leads')
+        leads(job, now)
+      },
+    })
+    return { ...state, shared: { rates: counters !== 'local', limits: state.limits } }
+  } catch (error) {
+    throw new Error(`stateBackend.dsnFile ${dsnFile}: ${reasonOf(error)}`)
+  }
+}
