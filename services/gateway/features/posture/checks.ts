@@ -294,6 +294,36 @@ export const checks: readonly Check[] = [
     applies: ({ web }) => web.enabled && isPlainAway(web.search.url),
   },
   {
+    id: 'cluster-as-gateway',
+    risk: 'agents act in the cluster with every right of the gateway',
+    fix: 'set k8sOps.serviceAccount to an account with the rights that agents need',
+    applies: ({ k8sOps }) => k8sOps.enabled && k8sOps.serviceAccount === '',
+  },
+  {
+    id: 'cluster-unlabelled',
+    risk: 'nobody can tell which sessions have read what strangers wrote into logs',
+    fix: 'set k8sOps.taintLabels',
+    applies: ({ k8sOps }) => k8sOps.enabled && k8sOps.taintLabels.length === 0,
+  },
+  {
+    id: 'cluster-in-the-clear',
+    risk: "the gateway's token of the cluster crosses the network in the clear",
+    fix: 'use https in k8sOps.apiServer',
+    applies: ({ k8sOps }) => k8sOps.enabled && isPlainAway(k8sOps.apiServer),
+  },
+  {
+    id: 'cluster-changed-unseen',
+    risk: 'agents change the cluster without a person',
+    fix: 'set k8sOps.writes.approval to required',
+    applies: ({ k8sOps: { enabled, writes } }) => enabled && writes.mode === 'apply' && writes.approval === 'policy',
+  },
+  {
+    id: 'infra-unseen',
+    risk: 'plans that destroy data are let through without a person',
+    fix: 'set infra.requireApprovalAtTier to at most 4',
+    applies: ({ infra }) => infra.enabled && infra.requireApprovalAtTier > infra.maxTier && infra.maxTier === 4,
+  },
+  {
     id: 'replicas-on-files',
     risk: 'replicas share no budgets, approvals or break-glass revocations',
     fix: 'set stateBackend.type to postgres, or run one replica',

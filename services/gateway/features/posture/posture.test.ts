@@ -120,6 +120,13 @@ const risky: Readonly<Record<string, object>> = {
   'edge-stale-revocations': edgeOf({ maxRevocationStalenessSeconds: 0 }),
   'web-anywhere': { web: { enabled: true, defaultAllow: true } },
   'web-unlabelled': { web: { enabled: true, taintLabels: [] } },
+  'cluster-as-gateway': { k8sOps: { enabled: true } },
+  'cluster-unlabelled': { k8sOps: { enabled: true, serviceAccount: 'ops/reader', taintLabels: [] } },
+  'cluster-in-the-clear': { k8sOps: { enabled: true, serviceAccount: 'ops/reader', apiServer: 'http://api.example' } },
+  'cluster-changed-unseen': {
+    k8sOps: { enabled: true, serviceAccount: 'ops/reader', writes: { mode: 'apply', approval: 'policy' } },
+  },
+  'infra-unseen': { infra: { enabled: true, requireApprovalAtTier: 5 } },
   'web-search-in-the-clear': { web: { enabled: true, search: { backend: 'searxng', url: 'http://search.example' } } },
   'replicas-on-files': { posture: { ...careful.posture, replicas: 2 }, shutdownDelaySeconds: 5 },
   'no-shutdown-delay': { posture: { accept: [...careful.posture.accept, 'replicas-on-files'], replicas: 2 } },

@@ -58,6 +58,18 @@ export interface Posture {
     readonly taintLabels: readonly string[]
     readonly search: { readonly url: string }
   }
+  readonly k8sOps: {
+    readonly enabled: boolean
+    readonly apiServer: string
+    readonly serviceAccount: string
+    readonly taintLabels: readonly string[]
+    readonly writes: { readonly mode: string | number; readonly approval: string | number }
+  }
+  readonly infra: {
+    readonly enabled: boolean
+    readonly requireApprovalAtTier: number
+    readonly maxTier: number
+  }
   readonly stateBackend: { readonly type: 'file' | 'postgres' }
   readonly posture: { readonly replicas: number; readonly accept: readonly string[] }
 }
