@@ -1,17 +1,16 @@
 import assert from 'node:assert/strict'
-import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { appendFile, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import { fillLedger } from '@plat/testkit/ledger'
+import { tempFolder } from '@plat/testkit/local'
 import { LedgerReader } from './reader.ts'
 
 /** More bytes than these ledgers have. */
 const MANY = 1_000_000
 
-async function ledger(t: TestContext, records: number) {
-  const dir = await mkdtemp(join(tmpdir(), 'plat-'))
-  t.after(() => rm(dir, { recursive: true }))
+async function ledger(records: number) {
+  const dir = tempFolder()
   const path = join(dir, 'audit.jsonl')
   await fillLedger(path, records)
   const lines = (await readFile(path, 'utf8')).split('\n').slice(0, -1)
@@ -19,7 +18,7 @@ async function ledger(t: TestContext, records: number) {
 }
 
 test('records come in order, the same ones until they are taken, and never past what is durable', async (t) => {
-  const { path, lines, last } = await ledger(t, 20)
+  const { path, lines, last } = await ledger(20)
   const reader = await LedgerReader.open(path, null)
   t.after(() => reader.close())
   const first = await reader.next({ upTo: last, count: 3, bytes: MANY })
@@ -40,7 +39,7 @@ test('records come in order, the same ones until they are taken, and never past 
 })
 
 test('a reader goes on after a record that it knows, and sees what is written later', async (t) => {
-  const { path, lines } = await ledger(t, 20)
+  const { path, lines } = await ledger(20)
   const seven = JSON.parse(lines[7] ?? '')
   const reader = await LedgerReader.open(path, seven)
   t.after(() => reader.close())
@@ -62,8 +61,8 @@ test('a reader goes on after a record that it knows, and sees what is written la
   )
 })
 
-test('a ledger that does not hold the record after which to go on is refused', async (t) => {
-  const { path, lines, last } = await ledger(t, 5)
+test('a ledger that does not hold the record after which to go on is refused', async () => {
+  const { path, lines, last } = await ledger(5)
   await assert.rejects(
     LedgerReader.open(path, { seq: 3, hash: 'a'.repeat(64) }),
     /does not hold record 3 with hash a+$/,
@@ -78,7 +77,7 @@ test('a ledger that does not hold the record after which to go on is refused', a
 })
 
 test('no more bytes are read than asked for, and one record at least', async (t) => {
-  const { path, lines, last } = await ledger(t, 20)
+  const { path, lines, last } = await ledger(20)
   const reader = await LedgerReader.open(path, null)
   t.after(() => reader.close())
   const three = lines.slice(0, 3).join('\n').length + 1
@@ -87,7 +86,7 @@ test('no more bytes are read than asked for, and one record at least', async (t)
 })
 
 test('a line that is no record is told and not passed over', async (t) => {
-  const { path } = await ledger(t, 2)
+  const { path } = await ledger(2)
   await appendFile(path, 'no record\n')
   const reader = await LedgerReader.open(path, null)
   t.after(() => reader.close())

@@ -1,8 +1,11 @@
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
 import type { Server } from 'node:http'
 import type { Server as TlsServer } from 'node:https'
 import { createServer, type Server as NetServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 
 /** Below all that Linux and others hand out by themselves, so that no connection takes the port before the server does. */
 const FIRST_PORT = 20_000
@@ -42,5 +45,28 @@ export async function freePort(): Promise<number> {
     probe.close()
     await once(probe, 'close')
     return port
+  }
+}
+
+const folders: string[] = []
+
+/**
+ * A folder for a test. It goes with the process and not with the test: hooks of a test run in the order in which they were given, so
+ * one that removed the folder would do so while servers of the test still write there.
+ */
+export function tempFolder(): string {
+  if (folders.length === 0) process.once('exit', remove)
+  const dir = mkdtempSync(path.join(tmpdir(), 'plat-'))
+  folders.push(dir)
+  return dir
+}
+
+function remove(): void {
+  for (const dir of folders) {
+    try {
+      rmSync(dir, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 })
+    } catch {
+      // A child of a test that failed may still write there; the test has told of it.
+    }
   }
 }

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import fs from 'node:fs/promises'
-import os from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { ephemeralSigner, type LocalSigner, publicKeyOf } from '@plat/keys'
 import { silentLog } from '@plat/process'
+import { tempFolder } from '@plat/testkit/local'
 import { joinSources, jwksSource, pemSource, staticSource } from './index.ts'
 
 const entry = (signer: LocalSigner, more: object = {}) => ({
@@ -110,9 +110,8 @@ test('a broker that starts later is found', async () => {
   source.close()
 })
 
-test('PEM files are read again when they change, and a broken one keeps the old key', async (t) => {
-  const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'plat-'))
-  t.after(() => fs.rm(dir, { recursive: true }))
+test('PEM files are read again when they change, and a broken one keeps the old key', async () => {
+  const dir = tempFolder()
   const clock = new TestClock()
   const file = path.join(dir, 'pub.pem')
   const warnings: string[] = []

@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import os from 'node:os'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { tempFolder } from '@plat/testkit/local'
 
 const BIN = fileURLToPath(new URL('./bin/plat-gateway.mjs', import.meta.url))
-const folder = mkdtempSync(path.join(os.tmpdir(), 'plat-'))
-after(() => rmSync(folder, { recursive: true }))
+const folder = tempFolder()
 
 const there = path.join(folder, 'there')
 writeFileSync(there, '')

@@ -6,10 +6,11 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { generateKeyFiles } from '@plat/keys'
 import { startTestIdentity, testIssuer } from '@plat/testkit/identity'
+import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { createLocalJWKSet, jwtVerify } from 'jose'
 import { defaultSettings, identityFlags } from './flags.ts'
-import { BROKER_TOKEN, base, claimsIn, json, startTestBroker, tempDir } from './testing/broker.ts'
+import { BROKER_TOKEN, base, claimsIn, json, startTestBroker } from './testing/broker.ts'
 import { raw } from './testing/raw.ts'
 
 /** A mint request that says everything but `proof` and `audience`. */
@@ -208,7 +209,7 @@ test('issuance and refusals are logged, and never the token', async (t) => {
 
 test('a new signing key is published at once, signs after 300 s, and the old one stays while its tokens live', async (t) => {
   // Shows D1.jwks.retiredKeys.
-  const dir = await tempDir(t)
+  const dir = tempFolder()
   const { keyPath } = await generateKeyFiles(dir)
   const { clock, identity, mint, verify } = await startTestBroker(t, { signingKey: keyPath, maxTtlMs: 600_000 })
   const kids = async () => {
@@ -238,7 +239,7 @@ test('a new signing key is published at once, signs after 300 s, and the old one
 
 test('previous keys stay trusted and in the key document', async (t) => {
   // Shows D1.flag.previous-keys.
-  const dir = await tempDir(t)
+  const dir = tempFolder()
   const first = await generateKeyFiles(path.join(dir, 'old'))
   const before = await startTestBroker(t, { signingKey: first.keyPath })
   const { token, kid } = await before.mint()
@@ -288,7 +289,7 @@ test('metrics are plat_build_info and nothing else', async (t) => {
 
 test('the broker does not start without a token, nor over what it cannot use', async (t) => {
   // Shows D1.auth.brokerToken.required, D1.auth.brokerToken.file.
-  const file = path.join(await tempDir(t), 'token')
+  const file = path.join(tempFolder(), 'token')
   await fs.writeFile(file, 'from-file\n')
   await assert.rejects(startTestBroker(t, { env: {} }), /PLAT_BROKER_TOKEN or PLAT_BROKER_TOKEN_FILE must be set/)
   await assert.rejects(startTestBroker(t, { env: { PLAT_BROKER_TOKEN: '' } }), /PLAT_BROKER_TOKEN is empty/)

@@ -8,10 +8,11 @@ import { type TestContext, test } from 'node:test'
 import { systemClock } from '@plat/core'
 import { createAuthority, type Issued } from '@plat/testkit/authority'
 import { testProver } from '@plat/testkit/dpop'
+import { tempFolder } from '@plat/testkit/local'
 import { spiffeCheck } from './proof/spiffe.ts'
 import { jwkOf } from './proof/testing/jwt.ts'
 import { testParts } from './proof/testing/suite.ts'
-import { BROKER_TOKEN, base, jsonFile, startTestBroker, tempDir, text } from './testing/broker.ts'
+import { BROKER_TOKEN, base, jsonFile, startTestBroker, text } from './testing/broker.ts'
 
 const ID = 'spiffe://mesh.example/ns/default/sa/runner'
 
@@ -19,14 +20,14 @@ const ID = 'spiffe://mesh.example/ns/default/sa/runner'
 async function setUp(t: TestContext) {
   const web = await createAuthority({ name: 'web', now: systemClock.now() })
   const server = await web.issue({ name: 'broker', dnsNames: ['localhost'] })
-  const dir = await tempDir(t)
+  const dir = tempFolder()
   const [tlsCert, tlsKey] = [path.join(dir, 'tls.crt'), path.join(dir, 'tls.key')]
   await fs.writeFile(tlsCert, server.pem)
   await fs.writeFile(tlsKey, keyPem(server))
   const parts = testParts()
   const mesh = await createAuthority({ name: 'mesh', now: parts.clock.now() })
   const entry = { ...jwkOf(mesh.privateKey), use: 'x509-svid', x5c: [mesh.x5c] }
-  const bundles = new Map([['mesh.example', await jsonFile(t, { keys: [entry] })]])
+  const bundles = new Map([['mesh.example', await jsonFile({ keys: [entry] })]])
   const check = spiffeCheck({ bundles, audience: 'plat-identity', ids: ['spiffe://*/ns/{namespace}/sa/*'] }, parts)
   const broker = await startTestBroker(t, { tlsCert, tlsKey, checks: [check] })
   const send = (where: string, options: RequestOptions, body: object) =>
@@ -90,7 +91,7 @@ test('over TLS a proof of a key is for the https URL', async (t) => {
 })
 
 test('a certificate without a key, or files that are none, refuse to start', async (t) => {
-  const file = await jsonFile(t, 'x')
+  const file = await jsonFile('x')
   await assert.rejects(startTestBroker(t, { tlsCert: file }), /-tls-cert: needs -tls-key/)
   await assert.rejects(startTestBroker(t, { tlsKey: file }), /-tls-key: needs -tls-cert/)
   await assert.rejects(startTestBroker(t, { tlsCert: file, tlsKey: file }), /are no certificate with its key in PEM/)

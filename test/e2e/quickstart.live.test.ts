@@ -7,7 +7,7 @@ import path from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { verifyLedger } from '@plat/ledger'
-import { freePort } from '@plat/testkit/local'
+import { freePort, tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -185,8 +185,7 @@ test('a second plat up on the same folder is refused in one line, and a taken po
     /^plat: .* is already governed by a running plat up; stop it first, or use another directory\n$/,
   )
 
-  const other = await mkdtemp(path.join(os.tmpdir(), 'plat-'))
-  t.after(() => rm(other, { recursive: true, force: true }))
+  const other = tempFolder()
   await cp(path.join(quickstart.dir, 'resources'), path.join(other, 'resources'), { recursive: true })
   const taken = await plat(
     'up',

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { writeWhole } from '@plat/resources'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
+import { tempFolder } from '@plat/testkit/local'
 import { startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
@@ -123,8 +123,7 @@ test('metrics stand on the gateway port in text format, with one build info and 
 test('policies in force are told by number and generation, and each load by its result', async (t) => {
   // Shows D3.metric.plat_gateway_policies_loaded, D3.metric.plat_gateway_policy_revision and
   // D3.metric.plat_gateway_policy_reloads_total.
-  const dir = await mkdtemp(join(tmpdir(), 'plat-'))
-  t.after(() => rm(dir, { recursive: true }))
+  const dir = tempFolder()
   const policyFile = join(dir, 'policies.json')
   const put = (generation: number, ...names: string[]) =>
     writeWhole(

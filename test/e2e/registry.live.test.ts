@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { startGatewayProcess } from '@plat/testkit/gateway'
+import { tempFolder } from '@plat/testkit/local'
 import { startFixture } from '@plat/testkit/mcp/fixture'
 
 const MODERN = '2026-07-28'
@@ -12,8 +12,7 @@ const LEGACY = '2025-11-25'
 
 test('the official client falls back to what a server is said to speak, and one that insists is told what that is', async (t) => {
   // Shows D3.registry.protocolVersions.
-  const dir = await mkdtemp(join(tmpdir(), 'plat-'))
-  t.after(() => rm(dir, { recursive: true }))
+  const dir = tempFolder()
   const fixture = await startFixture()
   t.after(() => fixture.close())
   const same = { url: fixture.url, namespaces: [], implicit: false, trust: 'trusted', dataClass: 'internal' }

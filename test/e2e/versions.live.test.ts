@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict'
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
-import os from 'node:os'
+import { mkdir } from 'node:fs/promises'
 import path from 'node:path'
 import { test } from 'node:test'
 import { startUp } from '@plat/cli'
+import { tempFolder } from '@plat/testkit/local'
 
 test('broker and gateway tell which build they are, by the gauge and by /version alike, so that a skew is seen', async (t) => {
   // Shows D1.versioning.buildInfoEverywhere.
-  const dir = await mkdtemp(path.join(os.tmpdir(), 'plat-'))
-  t.after(() => rm(dir, { recursive: true }))
+  const dir = tempFolder()
   await mkdir(path.join(dir, 'resources'))
   const up = await startUp({ dir, listen: '127.0.0.1:0', identityListen: '127.0.0.1:0', log: 'file' })
   t.after(() => up.stop())

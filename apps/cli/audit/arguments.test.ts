@@ -1,17 +1,16 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { openCipher } from '@plat/keys'
 import { sealCapture } from '@plat/ledger'
+import { tempFolder } from '@plat/testkit/local'
 import { CommandError } from '../shared/output.ts'
 import { auditArguments } from './arguments.ts'
 
-test('arguments shows what was captured to whoever has the key, and to nobody else', async (t) => {
-  const dir = await mkdtemp(join(tmpdir(), 'plat-'))
-  t.after(() => rm(dir, { recursive: true }))
+test('arguments shows what was captured to whoever has the key, and to nobody else', async () => {
+  const dir = tempFolder()
   const [key, other, file] = [join(dir, 'key'), join(dir, 'other'), join(dir, 'x.cap')]
   for (const name of [key, other]) await writeFile(name, randomBytes(32).toString('base64'))
   const capture = { namespace: 'default', argsSha256: 'a'.repeat(64), args: Buffer.from('{"says":"hi"}') }

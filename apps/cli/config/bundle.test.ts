@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict'
-import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import { isSigned, readBundle } from '@plat/bundle'
 import { TestClock } from '@plat/core'
 import { generateKeyFiles, openSigner } from '@plat/keys'
+import { tempFolder } from '@plat/testkit/local'
 import { type MakeBundle, makeBundle } from './bundle.ts'
 
-async function ground(t: TestContext) {
-  const dir = await mkdtemp(join(tmpdir(), 'plat-'))
-  t.after(() => rm(dir, { recursive: true }))
+async function ground() {
+  const dir = tempFolder()
   const folder = join(dir, 'files')
   await mkdir(join(folder, 'more'), { recursive: true })
   await writeFile(join(folder, 'policies.json'), '{}')
@@ -39,8 +38,8 @@ async function ground(t: TestContext) {
   }
 }
 
-test('a folder becomes a bundle that its key has signed', async (t) => {
-  const { make, out, keyPath, clock } = await ground(t)
+test('a folder becomes a bundle that its key has signed', async () => {
+  const { make, out, keyPath, clock } = await ground()
   assert.equal(await make({ expires: '24h' }), 0)
   const bundle = await readBundle(await readFile(out), 1024 * 1024)
   if ('kind' in bundle) assert.fail(bundle.message)
@@ -60,8 +59,8 @@ test('a folder becomes a bundle that its key has signed', async (t) => {
   assert.ok(isSigned(bundle.signatures, keys, 'classical'))
 })
 
-test('what cannot become a bundle is one line that says why', async (t) => {
-  const { make, folder } = await ground(t)
+test('what cannot become a bundle is one line that says why', async () => {
+  const { make, folder } = await ground()
   await assert.rejects(make({ revision: '0' }), /-revision: must be a whole number from 1 on/)
   await assert.rejects(make({ expires: 'soon' }), /-expires: must be a duration such as 24h/)
   await assert.rejects(make({ keys: [join(folder, 'none.pem')] }), /none\.pem: cannot be read/)

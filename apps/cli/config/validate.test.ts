@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import os from 'node:os'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { formatProblem } from '@plat/config'
+import { tempFolder } from '@plat/testkit/local'
 import { judgeConfig, validateConfigFile } from './validate.ts'
 
-const folder = mkdtempSync(path.join(os.tmpdir(), 'plat-'))
-after(() => rmSync(folder, { recursive: true }))
+const folder = tempFolder()
 
 function write(name: string, content: string): string {
   const file = path.join(folder, name)

@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { tempFolder } from '@plat/testkit/local'
 import { CommandError } from '../shared/output.ts'
 import { keysGenerate } from './generate.ts'
 
-test('a key that is there stays, and the command says so in one line', async (t) => {
-  const dir = await mkdtemp(join(tmpdir(), 'plat-'))
-  t.after(() => rm(dir, { recursive: true }))
+test('a key that is there stays, and the command says so in one line', async () => {
+  const dir = tempFolder()
   const quiet = { out() {}, err() {} }
   assert.equal(await keysGenerate({ dir, format: 'table' }, quiet), 0)
   const key = await readFile(join(dir, 'key.pem'), 'utf8')

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import os from 'node:os'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
+import { tempFolder } from '@plat/testkit/local'
 import { posture } from './posture.ts'
 
-const folder = mkdtempSync(path.join(os.tmpdir(), 'plat-'))
-after(() => rmSync(folder, { recursive: true }))
+const folder = tempFolder()
 
 const there = path.join(folder, 'there.pem')
 writeFileSync(there, '')

@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict'
-import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { tempFolder } from '@plat/testkit/local'
 import { auditVerify } from '../audit/verify.ts'
 import { revocationsList } from '../revoke/revoke.ts'
 import { screen, startUp } from './up.ts'
 
 test('with an adminListen of its own, plat up and the commands find the admin API there and nowhere else', async (t) => {
-  const dir = await mkdtemp(join(tmpdir(), 'plat-'))
-  t.after(() => rm(dir, { recursive: true }))
+  const dir = tempFolder()
   await mkdir(join(dir, 'resources'))
   await writeFile(join(dir, 'gateway.json'), '{"adminListen": "localhost:0"}')
   const up = await startUp({ dir, listen: '127.0.0.1:0', identityListen: '127.0.0.1:0', log: 'file' })
@@ -27,9 +26,8 @@ test('with an adminListen of its own, plat up and the commands find the admin AP
   assert.deepEqual(JSON.parse(lines.join('\n')), [])
 })
 
-test('plat up signs the ledger with a key that it makes once, and a second start goes on with it', async (t) => {
-  const dir = await mkdtemp(join(tmpdir(), 'plat-'))
-  t.after(() => rm(dir, { recursive: true }))
+test('plat up signs the ledger with a key that it makes once, and a second start goes on with it', async () => {
+  const dir = tempFolder()
   await mkdir(join(dir, 'resources'))
   const { home } = await run()
   const key = await readFile(join(home.auditKeys, 'key.pem'), 'utf8')

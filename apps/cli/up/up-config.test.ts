@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { tempFolder } from '@plat/testkit/local'
 import { homeOf } from '../shared/home.ts'
 import { gatewayKeys } from './up-config.ts'
 
-test('approvals are kept in .plat, and the token may approve only where nobody else can reach it', async (t) => {
-  const dir = await mkdtemp(join(tmpdir(), 'plat-'))
-  t.after(() => rm(dir, { recursive: true }))
+test('approvals are kept in .plat, and the token may approve only where nobody else can reach it', async () => {
+  const dir = tempFolder()
   const home = homeOf(dir)
   const keys = (listen: string) => gatewayKeys(home, { listen, identityURL: 'http://127.0.0.1:8081' })
   assert.equal((await keys('127.0.0.1:8080')).approvalStorePath, join(home.state, 'approvals.jsonl'))

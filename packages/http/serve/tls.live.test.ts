@@ -2,20 +2,19 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import fs from 'node:fs/promises'
 import { connect as connectPlain } from 'node:net'
-import os from 'node:os'
 import path from 'node:path'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import { type ConnectionOptions, connect, TLSSocket } from 'node:tls'
 import { systemClock, systemIds, TestClock } from '@plat/core'
 import { type Log, silentLog } from '@plat/process'
 import { createAuthority, type Issued } from '@plat/testkit/authority'
+import { tempFolder } from '@plat/testkit/local'
 import { type ListenOptions, listen } from './listen.ts'
 
 const RELOAD_MS = 1000
 
-async function setUp(t: TestContext, options: Partial<ListenOptions> = {}) {
-  const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'plat-'))
-  t.after(() => fs.rm(dir, { recursive: true }))
+async function setUp(options: Partial<ListenOptions> = {}) {
+  const dir = tempFolder()
   const root = await createAuthority({ name: 'root', now: systemClock.now() })
   const [certFile, keyFile] = [path.join(dir, 'tls.crt'), path.join(dir, 'tls.key')]
   const writeCert = ({ pem }: Issued) => fs.writeFile(certFile, pem)
@@ -69,7 +68,7 @@ const whoAsks: ListenOptions['api'] = (app) => {
 
 test('a new certificate is served to new connections once its key is there too, and open ones go on', async (t) => {
   // Shows D1.flag.tls-cert, D1.flag.tls-key.
-  const { root, writeCert, writeKey, serverOf, clock, warnings, start } = await setUp(t, { api: whoAsks })
+  const { root, writeCert, writeKey, serverOf, clock, warnings, start } = await setUp({ api: whoAsks })
   const listener = await start()
   t.after(() => listener.close())
   assert.match(listener.url, /^https:\/\/127\.0\.0\.1:\d+$/)
@@ -94,7 +93,7 @@ test('a new certificate is served to new connections once its key is there too, 
 })
 
 test('a client certificate reaches the handler, whoever issued it, and on every connection anew', async (t) => {
-  const { root, start } = await setUp(t, { api: whoAsks })
+  const { root, start } = await setUp({ api: whoAsks })
   const listener = await start()
   t.after(() => listener.close())
   const theirs = await createAuthority({ name: 'theirs', now: systemClock.now() })
@@ -107,8 +106,8 @@ test('a client certificate reaches the handler, whoever issued it, and on every 
   assert.deepEqual([again.resumed, /"client":null/.test(again.answer)], [false, true])
 })
 
-test('certificate and key that cannot be used refuse to start, naming the files and nothing of the key', async (t) => {
-  const { keyFile, certFile, serverOf, writeKey, start } = await setUp(t)
+test('certificate and key that cannot be used refuse to start, naming the files and nothing of the key', async () => {
+  const { keyFile, certFile, serverOf, writeKey, start } = await setUp()
   await writeKey(await serverOf('other'))
   await assert.rejects(start(), (error) => {
     assert.ok(error instanceof Error)
@@ -122,7 +121,7 @@ test('certificate and key that cannot be used refuse to start, naming the files 
 })
 
 test('plain HTTP and old TLS get no answer, and the listener goes on', async (t) => {
-  const { root, start } = await setUp(t, { api: whoAsks })
+  const { root, start } = await setUp({ api: whoAsks })
   const listener = await start()
   t.after(() => listener.close())
   const plain = connectPlain(listener.port, '127.0.0.1', () => plain.write('GET /who HTTP/1.1\r\nhost: x\r\n\r\n'))

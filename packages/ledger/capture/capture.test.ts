@@ -1,29 +1,28 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import os from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import { openCipher } from '@plat/keys'
+import { tempFolder } from '@plat/testkit/local'
 import { capturePath, openCapture, sealCapture } from './capture.ts'
 
 const argsSha256 = 'ab'.repeat(32)
 const random = (bytes: number) => randomBytes(bytes)
 
-async function cipherIn(t: TestContext) {
-  const dir = await mkdtemp(path.join(os.tmpdir(), 'plat-'))
-  t.after(() => rm(dir, { recursive: true }))
+async function cipherIn() {
+  const dir = tempFolder()
   await writeFile(path.join(dir, 'key'), randomBytes(32).toString('base64'))
   return openCipher(path.join(dir, 'key'))
 }
 
-test('a capture opens for its key alone, and not once it was changed in any place', async (t) => {
-  const cipher = await cipherIn(t)
+test('a capture opens for its key alone, and not once it was changed in any place', async () => {
+  const cipher = await cipherIn()
   const capture = { namespace: 'default', argsSha256, args: Buffer.from('{"says":"hi"}') }
   const text = await sealCapture(capture, { cipher, random })
   assert.ok(!text.includes('says'))
   assert.deepEqual(await openCapture(text, cipher), capture)
-  assert.equal(await openCapture(text, await cipherIn(t)), null)
+  assert.equal(await openCapture(text, await cipherIn()), null)
   for (const from of ['"default"', argsSha256, '"data":"', '"key":"', '"nonce":"', '"v":1']) {
     const at = text.indexOf(from) + from.length - 1
     const other = from === '"v":1' ? '2' : text[at] === 'A' ? 'B' : 'A'

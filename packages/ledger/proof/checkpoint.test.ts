@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { createSecretKey, generateKeyPairSync } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { ephemeralSigner, type Signer, signerOf } from '@plat/keys'
 import { appendCheckpoint, fillLedger, ledgerLines, writeLines } from '@plat/testkit/ledger'
+import { tempFolder } from '@plat/testkit/local'
 import { parseJws } from '@plat/tokens'
 import { lineOf } from '../testing/line.ts'
 import type { Rec } from '../types.ts'
@@ -13,8 +13,7 @@ import { verifyLedger } from '../verify.ts'
 import { readCheckpointRecord, signCheckpoint } from './checkpoint.ts'
 import { judgeCheckpoint } from './trust.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'plat-'))
-after(() => rmSync(folder, { recursive: true }))
+const folder = tempFolder()
 
 let files = 0
 async function ledgerOf(records: number): Promise<string> {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import { ephemeralSigner } from '@plat/keys'
 import { fillLedger, ledgerLines } from '@plat/testkit/ledger'
+import { tempFolder } from '@plat/testkit/local'
 import { staticSource } from '@plat/tokens'
 import { LineReader } from './read.ts'
 import { followSegment, NO_RECORD, readSegment, type Segment, sealIdOf, segmentBytes } from './segment.ts'
@@ -15,9 +15,8 @@ const AT = '2026-01-01T00:00:00.000000Z'
 const signer = ephemeralSigner()
 
 /** A ledger of ten records, and segments of it. */
-async function ledger(t: TestContext) {
-  const dir = await mkdtemp(join(tmpdir(), 'plat-'))
-  t.after(() => rm(dir, { recursive: true }))
+async function ledger() {
+  const dir = tempFolder()
   const path = join(dir, 'audit.jsonl')
   await fillLedger(path, 9)
   const { ledgerId } = JSON.parse(ledgerLines(path)[0] ?? '').rec
@@ -38,8 +37,8 @@ function whole(bytes: Buffer): Segment {
   return segment
 }
 
-test('a segment holds the lines of the ledger byte by byte, and its chain is followed from seal to seal', async (t) => {
-  const { segment, lines } = await ledger(t)
+test('a segment holds the lines of the ledger byte by byte, and its chain is followed from seal to seal', async () => {
+  const { segment, lines } = await ledger()
   const { seal, lines: held } = whole(await segment(3, 4))
   assert.deepEqual([seal.from, seal.to], [3, 6])
   assert.equal(
@@ -61,8 +60,8 @@ test('a segment holds the lines of the ledger byte by byte, and its chain is fol
   assert.deepEqual([past.hash, past.after.length], [null, 0])
 })
 
-test('a changed byte, a line that is left out, moved or added, and a seal over something else are found', async (t) => {
-  const { segment, lines } = await ledger(t)
+test('a changed byte, a line that is left out, moved or added, and a seal over something else are found', async () => {
+  const { segment, lines } = await ledger()
   const text = (await segment(2, 5)).toString('latin1')
   const [seal = '', ...body] = text.split('\n')
   const rebuilt = async (pieces: readonly string[]) => {
@@ -90,8 +89,8 @@ test('a changed byte, a line that is left out, moved or added, and a seal over s
   assert.match(String(followSegment(whole(await segment(0, 5, { prev: 'a'.repeat(64) })), -1)), /before the first one/)
 })
 
-test('a cut segment is incomplete at every length, and a longer one is malformed', async (t) => {
-  const { segment } = await ledger(t)
+test('a cut segment is incomplete at every length, and a longer one is malformed', async () => {
+  const { segment } = await ledger()
   const bytes = await segment(0, 3)
   for (let length = 0; length < bytes.length; length++)
     assert.equal(readSegment(bytes.subarray(0, length)), 'incomplete')
@@ -148,8 +147,8 @@ test('seals and receipts are signed, and are not taken for each other', async ()
   }
 })
 
-test('lines are read up to what is durable, by number and by bytes, and only as they were written', async (t) => {
-  const { path, reader, lines } = await ledger(t)
+test('lines are read up to what is durable, by number and by bytes, and only as they were written', async () => {
+  const { path, reader, lines } = await ledger()
   const read = (from: number, more: object = {}) =>
     reader.read({ from, upTo: 9, maxRecords: 100, maxBytes: 1e6, ...more })
   assert.equal((await read(0)).records, 10)

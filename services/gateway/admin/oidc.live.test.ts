@@ -4,9 +4,10 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { createAuthority } from '@plat/testkit/authority'
 import { ledgerLines } from '@plat/testkit/gateway'
+import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { AUDIENCE, es256, type Provider, provider, rs256 } from '../testing/people.ts'
-import { folder, started, TOKEN } from '../testing/started.ts'
+import { started, TOKEN } from '../testing/started.ts'
 
 /** Signers may be remote, so a token may have to be waited for. */
 type Token = string | Promise<string>
@@ -63,7 +64,7 @@ test('in mode oidc people act by their roles: of their groups, or their own', as
 test('in mode both the static token stays as break-glass, and a person is named in votes and records as themself', async (t) => {
   // Shows D3.adminAuth.mode.both.
   const people = await provider(t)
-  const auditPath = join(await folder(t), 'audit.jsonl')
+  const auditPath = join(tempFolder(), 'audit.jsonl')
   const { ask, sees } = await administered(t, people, { mode: 'both', own: { auditPath } })
   assert.equal(await sees(TOKEN), 200)
   assert.equal(await sees(people.token({ groups: ['watchers'] })), 200)
@@ -136,7 +137,7 @@ test('keys come from jwksURL, or else by discovery', async (t) => {
 
 test('an issuer behind an authority of its own is trusted by caFile, and not without it', async (t) => {
   // Shows D3.adminAuth.oidc.caFile.
-  const dir = await folder(t)
+  const dir = tempFolder()
   const authority = await createAuthority({ name: 'test authority', ca: true, now: Date.now() })
   const leaf = await authority.issue({ name: 'localhost', dnsNames: ['localhost'] })
   const key = String(leaf.privateKey.export({ type: 'pkcs8', format: 'pem' }))

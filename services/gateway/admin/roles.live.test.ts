@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { tempFolder } from '@plat/testkit/local'
 import { AUDIENCE, provider } from '../testing/people.ts'
-import { folder, started } from '../testing/started.ts'
+import { started } from '../testing/started.ts'
 import { ALL_ROLES, allows, type Role } from './roles.ts'
 import { adminRoutes, type RouteRow } from './routes.ts'
 
@@ -158,7 +159,7 @@ test('what may be seen but not changed is forbidden, not hidden', async (t) => {
 
 test('records of the ledger are for auditors, and of one namespace for the auditors of it', async (t) => {
   // Shows D3.adminAuth.role.auditor.
-  const dir = await folder(t)
+  const dir = tempFolder()
   const ask = await ground(t, { auditPath: join(dir, 'audit.jsonl') })
   for (const namespace of ['shop', 'bank']) await ask('killswitch', 'POST /v1/revocations', { target: { namespace } })
   const kinds = async (user: string, query = '') => {

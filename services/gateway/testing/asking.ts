@@ -4,11 +4,11 @@ import { createServer, type IncomingHttpHeaders } from 'node:http'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import type { Log } from '@plat/process'
-import { closed, listening } from '@plat/testkit/local'
+import { closed, listening, tempFolder } from '@plat/testkit/local'
 import { startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
-import { folder, started, TOKEN } from './started.ts'
+import { started, TOKEN } from './started.ts'
 
 /** What a receiver was sent. */
 export interface Told {
@@ -94,7 +94,7 @@ type Members = Readonly<Record<string, unknown>>
 
 /** A gateway whose tool `delete` needs an approval, with these keys of gateway.json. */
 export async function gatewayWith(t: TestContext, own: object, log?: Log): Promise<Ground> {
-  const dir = await folder(t)
+  const dir = tempFolder()
   const policyFile = join(dir, 'policies.json')
   await writeFile(policyFile, POLICIES)
   const upstream = await startScriptedUpstream()

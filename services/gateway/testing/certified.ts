@@ -1,14 +1,13 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { TestContext } from 'node:test'
 import { systemClock } from '@plat/core'
 import { createAuthority, type Issued } from '@plat/testkit/authority'
-import { folder } from './started.ts'
+import { tempFolder } from '@plat/testkit/local'
 
 /** The gateway's certificate for `localhost` as files of block `tls`, and who issues those of callers. */
-export async function certified(t: TestContext) {
+export async function certified() {
   const now = systemClock.now()
-  const dir = await folder(t)
+  const dir = tempFolder()
   const server = await createAuthority({ name: 'server', now })
   const clients = await createAuthority({ name: 'clients', now, uris: ['spiffe://plat.local'] })
   const leaf = await server.issue({ name: 'gateway', dnsNames: ['localhost'] })

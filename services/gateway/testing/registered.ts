@@ -5,7 +5,8 @@ import type { TestContext } from 'node:test'
 import type { Log } from '@plat/process'
 import type { AuthEntry } from '@plat/resources/rendered'
 import type { TestIssuer } from '@plat/testkit/identity'
-import { folder, started } from './started.ts'
+import { tempFolder } from '@plat/testkit/local'
+import { started } from './started.ts'
 
 /** How one server stands in the registry. */
 export interface ServerWish {
@@ -40,7 +41,7 @@ export async function registryGround(
     readonly config?: object
   },
 ): Promise<RegistryGround> {
-  const dir = await folder(t)
+  const dir = tempFolder()
   const place = { upstreamsFile: join(dir, 'upstreams.json'), upstreamCredentialsDir: join(dir, 'credentials') }
   const lines: string[] = []
   const line = (fields: object, message: string) => void lines.push(JSON.stringify({ ...fields, message }))

@@ -6,11 +6,12 @@ import { silentLog } from '@plat/process'
 import { createAuthority, type Issued } from '@plat/testkit/authority'
 import { testProver } from '@plat/testkit/dpop'
 import type { TestIssuer } from '@plat/testkit/identity'
+import { tempFolder } from '@plat/testkit/local'
 import { type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { startModelServer } from '@plat/testkit/model-server'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { certified, keyOf } from './certified.ts'
-import { folder, started, TOKEN } from './started.ts'
+import { started, TOKEN } from './started.ts'
 
 const PUBLIC = 'https://gateway.example'
 const ME = 'spiffe://plat.local/ns/default/agent/assistant/session/s1'
@@ -25,7 +26,7 @@ export interface Served {
 
 /** Starts it, and makes the calls: each verdict, each kind of token, proof and certificate, each event of a pin, a model, a revocation. */
 export async function served(t: TestContext): Promise<Served> {
-  const certificates = await certified(t)
+  const certificates = await certified()
   const { gateway, issuer } = await started(t, await configured(t, certificates.files))
   const dialer = createDialer({ log: silentLog })
   t.after(() => dialer.close())
@@ -121,7 +122,7 @@ async function svidsOf({ clients, now }: Pick<Awaited<ReturnType<typeof certifie
 }
 
 async function configured(t: TestContext, tls: object): Promise<object> {
-  const dir = await folder(t)
+  const dir = tempFolder()
   const upstream = await answering(t)
   const model = await startModelServer()
   t.after(() => model.close())

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { formatProblem } from '@plat/config'
 import { buildInfo, systemClock, systemIds } from '@plat/core'
 import { type Log, silentLog } from '@plat/process'
 import { type TestIssuer, testIssuer } from '@plat/testkit/identity'
+import { tempFolder } from '@plat/testkit/local'
 import { policiesFile } from '@plat/testkit/policies'
 import { loadGatewayConfig } from '../config.ts'
 import { type Gateway, startGateway } from '../gateway.ts'
@@ -19,16 +19,9 @@ export interface Ground {
   readonly issuer: TestIssuer
 }
 
-/** A folder that goes with the test. */
-export async function folder(t: TestContext): Promise<string> {
-  const dir = await mkdtemp(join(tmpdir(), 'plat-'))
-  t.after(() => rm(dir, { recursive: true }))
-  return dir
-}
-
 /** A gateway in this process with the least configuration and `own` over it. `drained`: the test ends it itself. */
 export async function started(t: TestContext, own: object, drained = false, log: Log = silentLog): Promise<Ground> {
-  const dir = await folder(t)
+  const dir = tempFolder()
   const issuer = testIssuer()
   await writeFile(join(dir, 'pub.pem'), issuer.signer.publicKey.key.export({ type: 'spki', format: 'pem' }))
   const least = {

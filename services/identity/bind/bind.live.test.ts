@@ -115,7 +115,7 @@ test('who brings no valid session token gets 401', async (t) => {
 
 test('a token of another audience, an exchanged one and a delegated one cannot be bound', async (t) => {
   // Shows D1.error.bind.400.invalid_grant.
-  const exchangeConfig = await jsonFile(t, {
+  const exchangeConfig = await jsonFile({
     audiences: { 'plat-gateway': { allowedScopes: ['tools:a'], allowedNamespaces: ['default'] } },
   })
   const { mint, exchange, bindWith } = await setUp(t, { exchangeConfig })

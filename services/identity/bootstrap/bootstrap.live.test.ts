@@ -150,7 +150,7 @@ test('a revoked session, agent or user gets no session, and nobody does while th
     ['suspend', { user: 'ada@example.com' }, '409 session_suspended'],
     ['revoke', { agent: 'team/another' }, null],
   ] as const) {
-    const revocationsFile = await jsonFile(t, { version: 1, revocations: [{ id: 'r', mode, target }] })
+    const revocationsFile = await jsonFile({ version: 1, revocations: [{ id: 'r', mode, target }] })
     const { ask } = await setUp(t, { revocationsFile })
     const { status, body } = await ask()
     assert.equal(status === 200 ? null : `${status} ${body.error}`, refusal)

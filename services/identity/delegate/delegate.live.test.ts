@@ -89,7 +89,7 @@ test('the result is for the actor, on behalf of the delegator and its user', asy
 })
 
 test('an actor that is no own session token is refused', async (t) => {
-  const exchangeConfig = await jsonFile(t, {
+  const exchangeConfig = await jsonFile({
     audiences: { 'plat-gateway': { allowedScopes: ['tools:a'], allowedNamespaces: ['default'] } },
   })
   const { mint, delegate, exchange, clock } = await setUp(t, { exchangeConfig })
@@ -106,7 +106,7 @@ test('an actor that is no own session token is refused', async (t) => {
 
 test('a subject that is bad, exchanged or bound is refused', async (t) => {
   // Shows D1.delegation.subject.notBound.
-  const exchangeConfig = await jsonFile(t, {
+  const exchangeConfig = await jsonFile({
     audiences: { 'plat-gateway': { allowedScopes: ['agents:helper'], allowedNamespaces: ['default'] } },
   })
   const { mint, delegate, exchange, bind, identity, clock } = await setUp(t, { exchangeConfig })
@@ -226,7 +226,7 @@ test('five delegations make a chain, the sixth is refused', async (t) => {
 })
 
 test('a delegated token may be exchanged, and the result keeps who stands behind it', async (t) => {
-  const exchangeConfig = await jsonFile(t, {
+  const exchangeConfig = await jsonFile({
     audiences: { reports: { allowedScopes: ['tools:a'], allowedNamespaces: ['default'] } },
   })
   const { mint, delegate, exchange } = await setUp(t, { exchangeConfig })

@@ -11,7 +11,7 @@ const helper = { agent: 'helper', session: 'h1', scopes: ['tools:a'], inheritedT
 
 async function setUp(t: TestContext, options: Partial<StartIdentityOptions> = {}) {
   const issuing = testTransactions()
-  const broker = await startTestBroker(t, { txnTokenKeys: [await jsonFile(t, issuing.jwks)], ...options })
+  const broker = await startTestBroker(t, { txnTokenKeys: [await jsonFile(issuing.jwks)], ...options })
   const token: typeof issuing.token = (change, header) => {
     const now = broker.clock.now() / 1000
     return issuing.token({ iat: now, exp: now + 60, ...change }, header)
@@ -188,6 +188,6 @@ test('without keys transaction tokens are not taken, and keys that cannot be rea
   const { mint, token, delegate } = await setUp(t, { txnTokenKeys: [] })
   assertRefused(await delegate(token(), (await mint(helper)).token), 400, 'invalid_request')
   await assert.rejects(setUp(t, { txnTokenKeys: ['/nowhere/keys.pem'] }), /-txn-token-keys: \/nowhere\/keys.pem/)
-  const broken = await jsonFile(t, '{"keys":')
+  const broken = await jsonFile('{"keys":')
   await assert.rejects(setUp(t, { txnTokenKeys: [broken] }), /-txn-token-keys: /)
 })

@@ -20,7 +20,7 @@ const provider: CredentialProvider = {
 /** These clients make proofs in the machine's time, so the broker lives in it too. */
 async function setUp(t: TestContext) {
   const rule = { allowedScopes: ['tools:a'], allowedNamespaces: ['default'] }
-  const exchangeConfig = await jsonFile(t, { audiences: { reports: rule, cloud: { ...rule, provider: 'aws-sts' } } })
+  const exchangeConfig = await jsonFile({ audiences: { reports: rule, cloud: { ...rule, provider: 'aws-sts' } } })
   return startTestBroker(t, { exchangeConfig, providers: () => [provider], clock: systemClock })
 }
 

@@ -45,7 +45,7 @@ async function setUp(t: TestContext, options: Partial<StartIdentityOptions> = {}
       return { kind: 'credential', accessToken: '{"Version":1}', expiresInSeconds: 900 }
     },
   }
-  const exchangeConfig = await jsonFile(t, config)
+  const exchangeConfig = await jsonFile(config)
   const broker = await startTestBroker(t, { exchangeConfig, providers: () => [provider], ...options })
   const subject = (more: object = {}) =>
     broker.mint({ user: 'ada', scopes: ['tools:a', 'tools:b', 'tools:c'], groups: ['g1'], tier: 'tier-1', ...more })
@@ -184,7 +184,7 @@ test('a subject that is no session token of ours is invalid_grant', async (t) =>
 })
 
 test('an exchanged token is refused even where the audience is that of sessions', async (t) => {
-  const exchangeConfig = await jsonFile(t, {
+  const exchangeConfig = await jsonFile({
     audiences: { 'plat-gateway': { allowedScopes: ['tools:a'], allowedNamespaces: ['default'] } },
   })
   const { exchange, subject } = await setUp(t, { exchangeConfig })
@@ -366,7 +366,7 @@ test('the broker does not start over a file that is missing or wrong', async (t)
     setUp(t, { exchangeConfig: '/nowhere/x.json' }),
     /-exchange-config: \/nowhere\/x.json is missing/,
   )
-  const wrong = await jsonFile(t, { audiences: { a: { provider: 'gcp-sts' } } })
+  const wrong = await jsonFile({ audiences: { a: { provider: 'gcp-sts' } } })
   await assert.rejects(setUp(t, { exchangeConfig: wrong }), /provider "gcp-sts": needs -federation-key/)
 })
 

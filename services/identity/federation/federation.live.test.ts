@@ -4,22 +4,23 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { AlgorithmName } from '@plat/keys'
+import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { createRemoteJWKSet, jwtVerify, SignJWT } from 'jose'
 import type { CredentialProvider } from '../exchange/provider.ts'
 import type { IdentitySettings } from '../flags.ts'
-import { base, json, jsonFile, startTestBroker, tempDir } from '../testing/broker.ts'
+import { base, json, jsonFile, startTestBroker } from '../testing/broker.ts'
 import { newKeyPem } from '../testing/keys.ts'
 
 const ISSUER = 'https://id.example'
-async function keyFile(t: TestContext, algorithm: AlgorithmName): Promise<string> {
-  const file = path.join(await tempDir(t), 'federation.pem')
+async function keyFile(algorithm: AlgorithmName): Promise<string> {
+  const file = path.join(tempFolder(), 'federation.pem')
   await fs.writeFile(file, newKeyPem(algorithm))
   return file
 }
 
 async function federated(t: TestContext, algorithm: AlgorithmName, more: Partial<IdentitySettings> = {}) {
-  const federationKey = await keyFile(t, algorithm)
+  const federationKey = await keyFile(algorithm)
   return { federationKey, broker: await startTestBroker(t, { federationKey, federationIssuer: ISSUER, ...more }) }
 }
 
@@ -110,7 +111,7 @@ test('a new federation key is published at once, beside the one that clouds know
 test('a key or an issuer that no cloud could use refuses to start', async (t) => {
   const refused = async (algorithm: AlgorithmName, federationIssuer: string, why: RegExp) =>
     assert.rejects(
-      startTestBroker(t, { federationKey: await keyFile(t, algorithm), federationIssuer }),
+      startTestBroker(t, { federationKey: await keyFile(algorithm), federationIssuer }),
       why,
       federationIssuer,
     )
@@ -151,8 +152,8 @@ test('a provider that refuses the algorithm of the key is warned about at the st
     ['ES256', 1],
     ['RS256', 0],
   ] as const) {
-    const federationKey = await keyFile(t, algorithm)
-    const exchangeConfig = await jsonFile(t, { audiences })
+    const federationKey = await keyFile(algorithm)
+    const exchangeConfig = await jsonFile({ audiences })
     const { lines } = await startTestBroker(t, {
       federationKey,
       federationIssuer: ISSUER,

@@ -6,8 +6,9 @@ import { type TestContext, test } from 'node:test'
 import { createDialer } from '@plat/http'
 import { readPublicJwk } from '@plat/keys'
 import { silentLog } from '@plat/process'
+import { tempFolder } from '@plat/testkit/local'
 import { createVerifier, isFault, jwksSource, KeySet, type Verifier } from '@plat/tokens'
-import { json, jsonFile, startTestBroker, type TestBroker, tempDir } from '../testing/broker.ts'
+import { json, jsonFile, startTestBroker, type TestBroker } from '../testing/broker.ts'
 
 const STEP_MS = 10_000
 /** Life of every token: what it may be at most, so that a retired key is needed as long as it can be. */
@@ -25,12 +26,12 @@ async function writeKey(file: string): Promise<void> {
 }
 
 async function setUp(t: TestContext) {
-  const dir = await tempDir(t)
+  const dir = tempFolder()
   const files = [path.join(dir, 'key.pem'), path.join(dir, 'red.pem')]
   await Promise.all(files.map(writeKey))
   const broker = await startTestBroker(t, {
     signingKey: path.join(dir, 'key.pem'),
-    tenantsFile: await jsonFile(t, { tenants: [{ name: 'red', namespaces: ['red'] }] }),
+    tenantsFile: await jsonFile({ tenants: [{ name: 'red', namespaces: ['red'] }] }),
     tenantKeysDir: dir,
     defaultTtlMs: LIFE_MS,
     maxTtlMs: LIFE_MS,

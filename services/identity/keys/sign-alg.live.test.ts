@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { test } from 'node:test'
-import { json, startTestBroker, tempDir } from '../testing/broker.ts'
+import { tempFolder } from '@plat/testkit/local'
+import { json, startTestBroker } from '../testing/broker.ts'
 import { newKeyPem } from '../testing/keys.ts'
 
 test('-sign-alg signs with ML-DSA, publishes the key as RFC 9964 says, and verifies its tokens', async (t) => {
@@ -24,7 +25,7 @@ test('-sign-alg signs with ML-DSA, publishes the key as RFC 9964 says, and verif
 
 test('a broker that goes over to ML-DSA still verifies what it signed before', async (t) => {
   // Shows D1.flag.previous-keys.
-  const dir = await tempDir(t)
+  const dir = tempFolder()
   const old = path.join(dir, 'old.pem')
   await fs.writeFile(old, newKeyPem('EdDSA'))
   const before = await startTestBroker(t, { signingKey: old })
@@ -41,7 +42,7 @@ test('a broker that goes over to ML-DSA still verifies what it signed before', a
 })
 
 test('a signing key of another algorithm than -sign-alg refuses to start, and so does an unknown one', async (t) => {
-  const file = path.join(await tempDir(t), 'key.pem')
+  const file = path.join(tempFolder(), 'key.pem')
   await fs.writeFile(file, newKeyPem('EdDSA'))
   await assert.rejects(
     startTestBroker(t, { signingKey: file, signAlg: 'ML-DSA-65' }),

@@ -5,9 +5,10 @@ import path from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { type AlgorithmName, type LocalSigner, signerOf } from '@plat/keys'
 import { testProver } from '@plat/testkit/dpop'
+import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { signJws } from '@plat/tokens'
-import { claimsIn, json, startTestBroker, type TestBroker, tempDir } from '../testing/broker.ts'
+import { claimsIn, json, startTestBroker, type TestBroker } from '../testing/broker.ts'
 import { newKeyPem } from '../testing/keys.ts'
 
 const twoTenants = {
@@ -18,7 +19,7 @@ const twoTenants = {
 }
 
 async function setUp(t: TestContext, algorithm: AlgorithmName = 'EdDSA') {
-  const dir = await tempDir(t)
+  const dir = tempFolder()
   const file = (name: string) => path.join(dir, name)
   const pems = { 'key.pem': newKeyPem(algorithm), 'red.pem': newKeyPem(algorithm), 'blue.pem': newKeyPem(algorithm) }
   for (const [name, pem] of Object.entries(pems)) await fs.writeFile(file(name), pem)

@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict'
 import { sign } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import os from 'node:os'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { createAuthority, type MessageWish, signedMessage } from '@plat/testkit/authority'
+import { tempFolder } from '@plat/testkit/local'
 import { awsIidCheck } from './aws-iid.ts'
 import type { Proof, Substrate } from './check.ts'
 import { type Attempt, context, proofCheckSuite, proofOf, testParts } from './testing/suite.ts'
 
-const dir = mkdtempSync(path.join(os.tmpdir(), 'plat-'))
-after(() => rmSync(dir, { recursive: true }))
+const dir = tempFolder()
 
 const HOUR_MS = 3_600_000
 const NOW = testParts().clock.now()

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import os from 'node:os'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { TestClock } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import { silentLog } from '@plat/process'
 import { memoryOnceSets } from '@plat/state'
+import { tempFolder } from '@plat/testkit/local'
 import { awsIidCheck } from './aws-iid.ts'
 import { azureImdsCheck } from './azure-imds.ts'
 import type { ProofVerdict } from './check.ts'
@@ -20,8 +20,7 @@ import { leafSpiffeId } from './x509/svid.ts'
 
 // What others published (fixtures/README.md), judged at the time that it was made for.
 
-const dir = mkdtempSync(path.join(os.tmpdir(), 'plat-'))
-after(() => rmSync(dir, { recursive: true }))
+const dir = tempFolder()
 
 const place = (name: string) => fileURLToPath(new URL(`fixtures/${name}`, import.meta.url))
 const published = (name: string) => readFileSync(place(name), 'utf8')

@@ -1,19 +1,18 @@
 import assert from 'node:assert/strict'
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import os from 'node:os'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { parseFlags } from '@plat/config'
 import { thumbprint } from '@plat/keys'
+import { tempFolder } from '@plat/testkit/local'
 import { createChecks } from './checks.ts'
 import { proofFlags } from './flags.ts'
 import { sandboxCheck } from './sandbox.ts'
 import { signJwt } from './testing/jwt.ts'
 import { type Attempt, context, NONCE, proofCheckSuite, proofOf, testParts } from './testing/suite.ts'
 
-const dir = mkdtempSync(path.join(os.tmpdir(), 'plat-'))
-after(() => rmSync(dir, { recursive: true }))
+const dir = tempFolder()
 const { privateKey, publicKey } = generateKeyPairSync('ed25519')
 const stranger = generateKeyPairSync('ed25519').privateKey
 const keys = path.join(dir, 'driver.pem')

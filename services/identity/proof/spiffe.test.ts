@@ -1,19 +1,18 @@
 import assert from 'node:assert/strict'
 import { randomBytes, sign } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import os from 'node:os'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { encodeBase64url } from '@plat/core'
 import { createAuthority, type Issued, keyUsage, type Wish } from '@plat/testkit/authority'
+import { tempFolder } from '@plat/testkit/local'
 import type { Proof } from './check.ts'
 import { SPIFFE_PROOF_PREFIX, spiffeCheck } from './spiffe.ts'
 import { jwkOf, signJwt } from './testing/jwt.ts'
 import { type Attempt, context, NONCE, proofCheckSuite, proofOf, testParts } from './testing/suite.ts'
 
 const ID = 'spiffe://mesh.example/ns/default/sa/runner'
-const dir = mkdtempSync(path.join(os.tmpdir(), 'plat-'))
-after(() => rmSync(dir, { recursive: true }))
+const dir = tempFolder()
 
 /** A trust domain with its authority, its JWT key, and a check that trusts them. */
 async function world({ bundle = true }: { readonly bundle?: boolean } = {}) {

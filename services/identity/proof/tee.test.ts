@@ -1,18 +1,17 @@
 import assert from 'node:assert/strict'
 import { generateKeyPairSync, hash, type KeyObject, randomBytes, sign } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import os from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { createAuthority, der, type Issued, type KeyKind } from '@plat/testkit/authority'
+import { tempFolder } from '@plat/testkit/local'
 import { verifySnp } from './tee/snp.ts'
 import { INTEL_QE_SIGNER, verifyTdx } from './tee/tdx.ts'
 import { reportDataOf, teeCheck } from './tee.ts'
 import { type Attempt, context, NONCE, proofCheckSuite, proofOf, testParts } from './testing/suite.ts'
 import { readCertificate, readPemCertificates } from './x509/certificate.ts'
 
-const dir = mkdtempSync(path.join(os.tmpdir(), 'plat-'))
-after(() => rmSync(dir, { recursive: true }))
+const dir = tempFolder()
 const NOW = testParts().clock.now()
 const published = (name: string) => readFileSync(new URL(`fixtures/${name}`, import.meta.url))
 const shipped = (name: string) =>

@@ -7,16 +7,17 @@ import { TestClock } from '@plat/core'
 import { type Ledger, type Rec, verifyLedger } from '@plat/ledger'
 import { silentLog } from '@plat/process'
 import { testProver } from '@plat/testkit/dpop'
+import { tempFolder } from '@plat/testkit/local'
 import { isObject } from '@plat/tokens'
-import { base, jsonFile, startTestBroker, tempDir, text } from '../testing/broker.ts'
+import { base, jsonFile, startTestBroker, text } from '../testing/broker.ts'
 import { recordIssued, recordRefused } from './audit.ts'
 import { OAuthRefusal } from './refusal.ts'
 
 const rule = { allowedScopes: ['tools:a'], allowedNamespaces: ['default'] }
 
 async function setUp(t: TestContext) {
-  const auditPath = path.join(await tempDir(t), 'audit.jsonl')
-  const exchangeConfig = await jsonFile(t, { audiences: { reports: rule } })
+  const auditPath = path.join(tempFolder(), 'audit.jsonl')
+  const exchangeConfig = await jsonFile({ audiences: { reports: rule } })
   return { auditPath, broker: await startTestBroker(t, { auditPath, exchangeConfig }) }
 }
 

@@ -22,12 +22,12 @@ function entry(target: object, change: object = {}) {
 }
 
 async function setUp(t: TestContext) {
-  const revocationsFile = await jsonFile(t, { version: 1, revocations: [] })
-  const exchangeConfig = await jsonFile(t, {
+  const revocationsFile = await jsonFile({ version: 1, revocations: [] })
+  const exchangeConfig = await jsonFile({
     audiences: { reports: { allowedScopes: ['tools:a'], allowedNamespaces: ['default'] } },
   })
   const transactions = testTransactions()
-  const txnTokenKeys = [await jsonFile(t, transactions.jwks)]
+  const txnTokenKeys = [await jsonFile(transactions.jwks)]
   const broker = await startTestBroker(t, { revocationsFile, exchangeConfig, txnTokenKeys })
   const { clock, identity, bind, exchange, verify } = broker
   /** Waits for the look that the clock set off: reading is the machine's own time. */

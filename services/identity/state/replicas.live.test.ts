@@ -6,10 +6,11 @@ import { systemIds, TestClock } from '@plat/core'
 import { generateKeyFiles } from '@plat/keys'
 import { silentLog } from '@plat/process'
 import { testProver } from '@plat/testkit/dpop'
+import { tempFolder } from '@plat/testkit/local'
 import { startPostgres, type TestPostgres } from '@plat/testkit/postgres/server'
 import { testTransactions } from '@plat/testkit/tokens/transactions'
 import type { ProofCheck } from '../proof/check.ts'
-import { jsonFile, startTestBroker, tempDir, text } from '../testing/broker.ts'
+import { jsonFile, startTestBroker, text } from '../testing/broker.ts'
 import { openState } from './flags.ts'
 
 const PUBLIC = 'https://id.example'
@@ -29,12 +30,12 @@ const check: ProofCheck = {
 
 /** Two brokers with one key behind one public URL, on one database. */
 async function replicas(t: TestContext) {
-  const dir = await tempDir(t)
+  const dir = tempFolder()
   const { keyPath } = await generateKeyFiles(dir)
   const dsnFile = path.join(dir, 'dsn')
   await writeFile(dsnFile, `${postgres.dsn}\n`)
   const transactions = testTransactions()
-  const txnTokenKeys = [await jsonFile(t, transactions.jwks)]
+  const txnTokenKeys = [await jsonFile(transactions.jwks)]
   const start = async () => {
     const clock = new TestClock()
     const opened = await openState(dsnFile, { clock, ids: systemIds(clock), log: silentLog })

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
-import os from 'node:os'
 import path from 'node:path'
 import type { TestContext } from 'node:test'
 import { systemIds, TestClock } from '@plat/core'
 import type { Log } from '@plat/process'
+import { tempFolder } from '@plat/testkit/local'
 import { isObject } from '@plat/tokens'
 import { type Identity, type StartIdentityOptions, startIdentity } from '../index.ts'
 
@@ -107,16 +107,9 @@ export function claimsIn(token: unknown): Record<string, unknown> {
   return JSON.parse(Buffer.from(text(token).split('.')[1] ?? '', 'base64url').toString())
 }
 
-/** A folder that goes away with the test. */
-export async function tempDir(t: TestContext): Promise<string> {
-  const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'plat-'))
-  t.after(() => fs.rm(dir, { recursive: true }))
-  return dir
-}
-
 /** A file of JSON in a folder that goes away with the test. */
-export async function jsonFile(t: TestContext, value: unknown): Promise<string> {
-  const file = path.join(await tempDir(t), 'file.json')
+export async function jsonFile(value: unknown): Promise<string> {
+  const file = path.join(tempFolder(), 'file.json')
   await fs.writeFile(file, typeof value === 'string' ? value : JSON.stringify(value))
   return file
 }

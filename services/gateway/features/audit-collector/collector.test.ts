@@ -6,8 +6,8 @@ import { systemIds, TestClock } from '@plat/core'
 import { ephemeralSigner, type PublicKey } from '@plat/keys'
 import { openLedger, readSegmentReceipt } from '@plat/ledger'
 import { silentLog } from '@plat/process'
+import { tempFolder } from '@plat/testkit/local'
 import { staticSource } from '@plat/tokens'
-import { folder } from '../../testing/started.ts'
 import { Collector, type CollectorParts, type Taken } from './collector.ts'
 import { Places } from './places.ts'
 import { EdgeStore } from './store.ts'
@@ -17,11 +17,11 @@ const hub = ephemeralSigner()
 
 /** A collector that is opened again and again over the same folder, and what it counted and recorded. */
 async function ground(t: TestContext, edges: Readonly<Record<string, PublicKey>>, more: Partial<CollectorParts> = {}) {
-  const dir = join(await folder(t), 'edges')
+  const dir = join(tempFolder(), 'edges')
   const clock = new TestClock()
   const counted: string[] = []
   const seqs: Record<string, number> = {}
-  const path = join(await folder(t), 'audit.jsonl')
+  const path = join(tempFolder(), 'audit.jsonl')
   const ledger = await openLedger({ path, tenant: '', replica: 'hub', clock, ids: systemIds(clock) })
   t.after(() => ledger.close())
   const opened: Places[] = []
@@ -78,7 +78,7 @@ const text = (edge: TestEdge, to: number) =>
     .join('')
 
 test('segments are stored as they came, and each is answered by a receipt for its seal', async (t) => {
-  const edge = await testEdge(t, 30)
+  const edge = await testEdge(30)
   const { open, stored, counted, seqs, records } = await ground(t, { north: edge.signer.publicKey })
   const collector = await open()
   assert.deepEqual(seqs, { north: -1 })
@@ -100,7 +100,7 @@ test('segments are stored as they came, and each is answered by a receipt for it
 })
 
 test('what is there already is acknowledged again and not stored twice; what overlaps adds what is new', async (t) => {
-  const edge = await testEdge(t, 30)
+  const edge = await testEdge(30)
   const { open, stored, counted } = await ground(t, { north: edge.signer.publicKey })
   const collector = await open()
   const first = await edge.segment(0, 9)
@@ -114,7 +114,7 @@ test('what is there already is acknowledged again and not stored twice; what ove
 })
 
 test('tampered, unsigned, unknown, reordered, cut and oversized segments are refused, and nothing of them is stored', async (t) => {
-  const [edge, south] = [await testEdge(t, 30), await testEdge(t, 9, 'south')]
+  const [edge, south] = [await testEdge(30), await testEdge(9, 'south')]
   const { open, stored, counted, records } = await ground(t, { north: edge.signer.publicKey })
   const collector = await open()
   await collector.take(await edge.segment(0, 4))
@@ -146,7 +146,7 @@ test('tampered, unsigned, unknown, reordered, cut and oversized segments are ref
 })
 
 test('a second history of an edge is a fork: refused wherever it meets the first, and recorded once', async (t) => {
-  const [one, two] = [await testEdge(t, 20), await testEdge(t, 20)]
+  const [one, two] = [await testEdge(20), await testEdge(20)]
   const { open, stored, counted, records } = await ground(t, { north: one.signer.publicKey })
   const collector = await open()
   await collector.take(await one.segment(0, 9))
@@ -169,7 +169,7 @@ test('a second history of an edge is a fork: refused wherever it meets the first
 })
 
 test('a collector that was killed goes on from what it acknowledged, whatever lies behind it', async (t) => {
-  const edge = await testEdge(t, 30)
+  const edge = await testEdge(30)
   const { dir, open, stored } = await ground(t, { north: edge.signer.publicKey })
   await (await open()).take(await edge.segment(0, 9))
   const path = join(dir, 'north', 'ledger.jsonl')
@@ -187,7 +187,7 @@ test('a collector that was killed goes on from what it acknowledged, whatever li
 })
 
 test('a stored ledger that holds less than was acknowledged does not start', async (t) => {
-  const edge = await testEdge(t, 30)
+  const edge = await testEdge(30)
   const { dir, open, stored } = await ground(t, { north: edge.signer.publicKey })
   await (await open()).take(await edge.segment(0, 9))
   const path = join(dir, 'north', 'ledger.jsonl')
@@ -201,7 +201,7 @@ test('a stored ledger that holds less than was acknowledged does not start', asy
 })
 
 test('nothing is acknowledged that could not be recorded or signed for', async (t) => {
-  const edge = await testEdge(t, 30)
+  const edge = await testEdge(30)
   const broken = { ledger: { append: () => Promise.reject(new Error('the disk is full')) } }
   const { open, counted, seqs } = await ground(t, { north: edge.signer.publicKey }, broken)
   const collector = await open()

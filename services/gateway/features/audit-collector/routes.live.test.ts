@@ -3,8 +3,9 @@ import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { tempFolder } from '@plat/testkit/local'
 import { AUDIENCE, provider } from '../../testing/people.ts'
-import { folder, started, TOKEN } from '../../testing/started.ts'
+import { started, TOKEN } from '../../testing/started.ts'
 import { keyFiles } from '../audit/testing/keys.ts'
 import { testEdge } from './testing/edge.ts'
 
@@ -12,9 +13,9 @@ const TYPE = 'application/vnd.plat.segment'
 
 test('POST /v1/audit/segments takes segments from forwarders alone, and says what is wrong with the others', async (t) => {
   // Shows D3.auditCollector.dir, D3.auditCollector.maxSegmentBytes, D3.adminAuth.role.audit-forwarder.
-  const [people, edge, key] = [await provider(t), await testEdge(t, 60), await keyFiles(t)]
-  const dir = join(await folder(t), 'edges')
-  const pub = join(await folder(t), 'pub.pem')
+  const [people, edge, key] = [await provider(t), await testEdge(60), await keyFiles()]
+  const dir = join(tempFolder(), 'edges')
+  const pub = join(tempFolder(), 'pub.pem')
   await writeFile(pub, edge.signer.publicKey.key.export({ format: 'pem', type: 'spki' }))
   const { gateway } = await started(t, {
     auditCheckpointKey: key.uri,

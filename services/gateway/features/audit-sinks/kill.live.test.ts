@@ -4,9 +4,10 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { startGatewayProcess } from '@plat/testkit/gateway'
 import { ledgerLines } from '@plat/testkit/ledger'
+import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { act } from '../../testing/acting.ts'
-import { folder, started, TOKEN } from '../../testing/started.ts'
+import { started, TOKEN } from '../../testing/started.ts'
 import { httpGround, syslogGround } from './testing/servers.ts'
 
 const BATCH = 10
@@ -22,7 +23,7 @@ test('a gateway that is killed in the middle of deliveries loses no record, and 
   // Shows D3.audit.auditSinks, D3.event.sinksStreamed, D3.auditSinks.name, D3.auditSinks.pollIntervalMillis,
   // D3.metric.plat_gateway_audit_sink_lag, D3.metric.plat_gateway_audit_sink_delivered_total,
   // D3.metric.plat_gateway_audit_sink_errors_total.
-  const auditPath = join(await folder(t), 'audit.jsonl')
+  const auditPath = join(tempFolder(), 'audit.jsonl')
   const [http, syslog, down] = [await httpGround(t), await syslogGround(t), await httpGround(t)]
   down.answers = () => ({ status: 503 })
   const own = { batchSize: BATCH, pollIntervalMillis: 5 }
@@ -79,7 +80,7 @@ test('a gateway that is killed in the middle of deliveries loses no record, and 
 })
 
 test('a sink whose cursor is not of this ledger keeps the gateway from starting', async (t) => {
-  const dir = await folder(t)
+  const dir = tempFolder()
   const sink = { name: 'file', type: 'jsonl', path: join(dir, 'copy.jsonl') }
   const start = (auditPath: string) => started(t, { auditPath, auditSinks: [sink] }, true)
   const [one, other] = [join(dir, 'one.jsonl'), join(dir, 'other.jsonl')]

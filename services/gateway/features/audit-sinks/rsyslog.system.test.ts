@@ -5,8 +5,8 @@ import { test } from 'node:test'
 import { systemClock } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { silentLog } from '@plat/process'
+import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
-import { folder } from '../../testing/started.ts'
 import { createReceiver } from './receivers/receivers.ts'
 import { sinkConfig, sinkGround } from './testing/ground.ts'
 import { startRsyslog } from './testing/rsyslog.ts'
@@ -19,7 +19,7 @@ for (const protocol of ['tcp', 'tls'] as const) {
     const ground = await sinkGround(t)
     const dialer = createDialer({ log: silentLog })
     t.after(() => dialer.close())
-    const caFile = join(await folder(t), 'ca.pem')
+    const caFile = join(tempFolder(), 'ca.pem')
     await writeFile(caFile, ca)
     const trust = protocol === 'tls' ? { caFile, serverName: 'siem.example' } : {}
     const config = sinkConfig({ type: 'syslog', address: `${protocol}://127.0.0.1:${rsyslog.port}`, ...trust })

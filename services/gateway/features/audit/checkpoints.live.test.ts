@@ -7,9 +7,9 @@ import { buildInfo, systemIds, TestClock } from '@plat/core'
 import { lastCheckpoint, type Rec, verifyLedger } from '@plat/ledger'
 import { silentLog } from '@plat/process'
 import { ledgerLines, writeLines } from '@plat/testkit/ledger'
+import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { createGatewayMetrics } from '../../metrics.ts'
-import { folder } from '../../testing/started.ts'
 import { type Audit, type AuditOptions, createAudit } from './index.ts'
 import { keyFiles } from './testing/keys.ts'
 
@@ -17,7 +17,7 @@ const HMAC_KEY = 'a key of the test that is known to nobody else'
 
 /** A ledger with checkpoints, on a clock that stands until it is turned. */
 async function ground(t: TestContext, own: Partial<AuditOptions['config']>, env: NodeJS.ProcessEnv = {}) {
-  const dir = await folder(t)
+  const dir = tempFolder()
   const path = join(dir, 'audit.jsonl')
   const clock = new TestClock()
   const config = {
@@ -49,7 +49,7 @@ async function record(audit: Audit, count: number): Promise<void> {
 test('a checkpoint is signed when its interval is over, and not again while nothing happened', async (t) => {
   // Shows D3.audit.auditCheckpointKey, D3.audit.auditCheckpointIntervalSeconds,
   // D3.metric.plat_gateway_audit_signed_checkpoint_seq and D3.event.checkpointsSigned.
-  const { uri, pub } = await keyFiles(t)
+  const { uri, pub } = await keyFiles()
   const { path, clock, open, checkpoints, told } = await ground(t, { auditCheckpointKey: uri })
   const audit = await open()
   await record(audit, 5)
@@ -71,7 +71,7 @@ test('a checkpoint is signed when its interval is over, and not again while noth
 
 test('by default a checkpoint comes every 60 s or 1,000 records, whichever is first', async (t) => {
   // Shows D3.audit.auditCheckpointEvery and D3.limit.checkpoints.
-  const { uri } = await keyFiles(t)
+  const { uri } = await keyFiles()
   const { open, checkpoints } = await ground(t, { auditCheckpointKey: uri })
   const audit = await open()
   await record(audit, 998)
@@ -82,7 +82,7 @@ test('by default a checkpoint comes every 60 s or 1,000 records, whichever is fi
 })
 
 test('the last checkpoint is made at the end, and a restart goes on from it', async (t) => {
-  const { uri, pub } = await keyFiles(t)
+  const { uri, pub } = await keyFiles()
   const { path, clock, open, checkpoints } = await ground(t, { auditCheckpointKey: uri })
   for (const run of [1, 2, 3]) {
     const audit = await open()
@@ -121,7 +121,7 @@ test('HMAC checkpoints come by records and not by time, and verify with the same
 })
 
 test('an HMAC key is read from a file as well, and one that stands twice does not start', async (t) => {
-  const file = join(await folder(t), 'hmac')
+  const file = join(tempFolder(), 'hmac')
   await writeFile(file, `${HMAC_KEY}\n`)
   const { path, open } = await ground(t, {}, { PLAT_AUDIT_HMAC_KEY_FILE: file })
   await (await open()).close()
@@ -131,13 +131,13 @@ test('an HMAC key is read from a file as well, and one that stands twice does no
 })
 
 test('a new key on disk signs the next checkpoint; the old ledger verifies with both, and with neither alone', async (t) => {
-  const old = await keyFiles(t)
+  const old = await keyFiles()
   const { dir, path, clock, open, checkpoints } = await ground(t, { auditCheckpointKey: old.uri })
   const audit = await open()
   await record(audit, 3)
   clock.advance(60_000)
   await until(() => checkpoints().length === 1, 'the first checkpoint')
-  const next = await keyFiles(t, 'ES256')
+  const next = await keyFiles('ES256')
   await rename(next.path, old.path)
   await record(audit, 3)
   await audit.close()
@@ -151,7 +151,7 @@ test('a new key on disk signs the next checkpoint; the old ledger verifies with 
 })
 
 test('a key that vanishes or breaks leaves the last one signing', async (t) => {
-  const { uri, path: file, pub } = await keyFiles(t)
+  const { uri, path: file, pub } = await keyFiles()
   const { path, open } = await ground(t, { auditCheckpointKey: uri })
   const audit = await open()
   await writeFile(file, 'no key')
@@ -161,7 +161,7 @@ test('a key that vanishes or breaks leaves the last one signing', async (t) => {
 })
 
 test('RSA and hybrid checkpoints are made and verify', async (t) => {
-  const [rsa, pq] = [await keyFiles(t, 'RS256'), await keyFiles(t, 'ML-DSA-65')]
+  const [rsa, pq] = [await keyFiles('RS256'), await keyFiles('ML-DSA-65')]
   const keys = { auditCheckpointKey: rsa.uri, auditCheckpointPQKey: pq.uri }
   const { dir, path, open } = await ground(t, keys)
   await (await open()).close()
@@ -171,7 +171,7 @@ test('RSA and hybrid checkpoints are made and verify', async (t) => {
 })
 
 test('keys that cannot be used do not start, in one line that names the configuration key', async (t) => {
-  const [ed, pq] = [await keyFiles(t), await keyFiles(t, 'ML-DSA-44')]
+  const [ed, pq] = [await keyFiles(), await keyFiles('ML-DSA-44')]
   const cases: readonly (readonly [Partial<AuditOptions['config']>, RegExp])[] = [
     [{ auditCheckpointKey: '/gone/key.pem' }, /^auditCheckpointKey: .*cannot be read \(ENOENT\)$/],
     [{ auditCheckpointKey: pq.uri }, /^auditCheckpointKey: holds an ML-DSA-44 key; use Ed25519, P-256 or RSA$/],
@@ -188,7 +188,7 @@ test('keys that cannot be used do not start, in one line that names the configur
 })
 
 test('a ledger that was put back to an older copy does not start', async (t) => {
-  const { uri } = await keyFiles(t)
+  const { uri } = await keyFiles()
   const { path, open } = await ground(t, { auditCheckpointKey: uri })
   const audit = await open()
   await record(audit, 30)
@@ -201,7 +201,7 @@ test('a ledger that was put back to an older copy does not start', async (t) => 
 })
 
 test('a file that is changed beneath the gateway is not signed', async (t) => {
-  const { uri, pub } = await keyFiles(t)
+  const { uri, pub } = await keyFiles()
   const { path, clock, open, checkpoints } = await ground(t, { auditCheckpointKey: uri })
   const audit = await open()
   await record(audit, 10)

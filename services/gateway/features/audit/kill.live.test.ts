@@ -5,14 +5,15 @@ import { test } from 'node:test'
 import { receiptBeside, verifyLedger } from '@plat/ledger'
 import { startGatewayProcess } from '@plat/testkit/gateway'
 import { ledgerLines } from '@plat/testkit/ledger'
+import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { act } from '../../testing/acting.ts'
-import { folder, TOKEN } from '../../testing/started.ts'
+import { TOKEN } from '../../testing/started.ts'
 import { keyFiles } from './testing/keys.ts'
 
-test('a gateway that is killed between its checkpoints leaves a ledger that the next one proves whole', async (t) => {
-  const { uri, pub } = await keyFiles(t)
-  const auditPath = join(await folder(t), 'audit.jsonl')
+test('a gateway that is killed between its checkpoints leaves a ledger that the next one proves whole', async () => {
+  const { uri, pub } = await keyFiles()
+  const auditPath = join(tempFolder(), 'audit.jsonl')
   const config = { auditPath, auditCheckpointKey: uri, auditCheckpointEvery: 3 }
   const start = () =>
     startGatewayProcess({ servers: { notes: 'http://127.0.0.1:9' }, config, env: { PLAT_ADMIN_TOKEN: TOKEN } })

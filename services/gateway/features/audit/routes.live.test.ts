@@ -5,14 +5,15 @@ import { type TestContext, test } from 'node:test'
 import { readPublicKeys } from '@plat/keys'
 import { verifyLedger, verifyReceipt } from '@plat/ledger'
 import { ledgerLines } from '@plat/testkit/ledger'
+import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { AUDIENCE, provider } from '../../testing/people.ts'
-import { folder, started, TOKEN } from '../../testing/started.ts'
+import { started, TOKEN } from '../../testing/started.ts'
 import { keyFiles } from './testing/keys.ts'
 
 /** A gateway whose ledger is signed after every ten records, and a way to ask for its audit. */
 async function ground(t: TestContext, own: object) {
-  const auditPath = join(await folder(t), 'audit.jsonl')
+  const auditPath = join(tempFolder(), 'audit.jsonl')
   const { gateway } = await started(t, { auditPath, auditCheckpointEvery: 10, ...own })
   const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' }
   const ask = async (path: string) => {
@@ -37,7 +38,7 @@ async function ground(t: TestContext, own: object) {
 
 test('whoever has the answers of the admin API verifies a record without the ledger', async (t) => {
   // Shows D3.endpoint.audit.jwks.
-  const { uri } = await keyFiles(t)
+  const { uri } = await keyFiles()
   const { gateway, auditPath, ask, act, signed } = await ground(t, { auditCheckpointKey: uri })
   assert.equal((await ask('proof/0')).status, 404)
   await act(6)
@@ -68,8 +69,8 @@ test('whoever has the answers of the admin API verifies a record without the led
 
 test('retired keys are published with the one that signs, and together they verify the whole ledger', async (t) => {
   // Shows D3.audit.auditCheckpointPublicKeyFiles.
-  const [old, next] = [await keyFiles(t, 'ES256'), await keyFiles(t)]
-  const auditPath = join(await folder(t), 'audit.jsonl')
+  const [old, next] = [await keyFiles('ES256'), await keyFiles()]
+  const auditPath = join(tempFolder(), 'audit.jsonl')
   const first = await ground(t, { auditPath, auditCheckpointKey: old.uri })
   await first.act(1)
   await first.gateway.drain()
@@ -85,14 +86,14 @@ test('retired keys are published with the one that signs, and together they veri
     [next, old].map(({ signer }) => [signer.kid, signer.alg, 'sig']),
   )
   await gateway.drain()
-  const key = join(await folder(t), 'jwks.json')
+  const key = join(tempFolder(), 'jwks.json')
   await writeFile(key, JSON.stringify(body))
   const found = await verifyLedger(auditPath, { key, strict: true })
   assert.deepEqual([found.exitCode, found.checkpoints.signed], [0, 2], found.message)
 })
 
 test('records and checkpoints come page by page, by number, by time and by what they are about', async (t) => {
-  const { uri } = await keyFiles(t)
+  const { uri } = await keyFiles()
   const { auditPath, ask, act, signed } = await ground(t, { auditCheckpointKey: uri })
   await act(20)
   await signed()
@@ -136,7 +137,7 @@ test('records and checkpoints come page by page, by number, by time and by what 
 })
 
 test('an auditor of one namespace gets proofs of its records alone', async (t) => {
-  const [{ uri }, people] = [await keyFiles(t), await provider(t)]
+  const [{ uri }, people] = [await keyFiles(), await provider(t)]
   const { gateway, auditPath, act, signed } = await ground(t, {
     auditCheckpointKey: uri,
     adminAuth: {

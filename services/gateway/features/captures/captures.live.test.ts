@@ -1,19 +1,18 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import os from 'node:os'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { test } from 'node:test'
 import { openCipher } from '@plat/keys'
 import { openCapture } from '@plat/ledger'
 import { startGatewayProcess } from '@plat/testkit/gateway'
+import { tempFolder } from '@plat/testkit/local'
 import { json, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { until } from '@plat/testkit/until'
 
 test('the arguments of every recorded call of a namespace that is named are captured under the hash of the record', async (t) => {
   // Shows D3.captureArgs.enabled, D3.captureArgs.namespaces, D3.dlp.captureArgs, D3.metric.plat_gateway_arg_captures_total.
-  const dir = await mkdtemp(path.join(os.tmpdir(), 'plat-'))
-  t.after(() => rm(dir, { recursive: true }))
+  const dir = tempFolder()
   const key = path.join(dir, 'key')
   await writeFile(key, randomBytes(32).toString('base64'))
   const upstream = await startScriptedUpstream()

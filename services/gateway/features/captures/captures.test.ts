@@ -1,20 +1,19 @@
 import assert from 'node:assert/strict'
 import { hash, randomBytes } from 'node:crypto'
-import { mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
-import os from 'node:os'
+import { readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import path from 'node:path'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import { systemIds, TestClock } from '@plat/core'
 import { openCipher } from '@plat/keys'
 import { openCapture } from '@plat/ledger'
+import { tempFolder } from '@plat/testkit/local'
 import { createEraser } from '../dlp/eraser.ts'
 import { Captures, WAITING_MAX } from './captures.ts'
 
 const DAY_MS = 86_400_000
 
-async function world(t: TestContext, redact = createEraser({}, '')) {
-  const root = await mkdtemp(path.join(os.tmpdir(), 'plat-'))
-  t.after(() => rm(root, { recursive: true }))
+async function world(redact = createEraser({}, '')) {
+  const root = tempFolder()
   await writeFile(path.join(root, 'key'), randomBytes(32).toString('hex'))
   const cipher = await openCipher(path.join(root, 'key'))
   const clock = new TestClock(Date.now())
@@ -45,9 +44,9 @@ async function world(t: TestContext, redact = createEraser({}, '')) {
   return { clock, captures, outcomes, faults, dir, add, opened, files }
 }
 
-test('arguments are written redacted, for nobody else to read, and once however often they come', async (t) => {
+test('arguments are written redacted, for nobody else to read, and once however often they come', async () => {
   // Shows D3.captureArgs.dir, D3.captureArgs.key, D3.captureArgs.dlpProfile.
-  const { captures, outcomes, add, opened, files } = await world(t)
+  const { captures, outcomes, add, opened, files } = await world()
   const text = '{"to":"ada@example.com","n":12345678901234567890}'
   const file = add(text)
   add(text)
@@ -59,8 +58,8 @@ test('arguments are written redacted, for nobody else to read, and once however 
   assert.equal((await files()).length, 1)
 })
 
-test('what cannot be redacted is dropped, and what cannot be written has failed', async (t) => {
-  const { captures, outcomes, faults, add, dir } = await world(t)
+test('what cannot be redacted is dropped, and what cannot be written has failed', async () => {
+  const { captures, outcomes, faults, add, dir } = await world()
   add(`{"says":"${'hello world '.repeat(200_000)}"}`)
   add('{"a":1}', '..')
   await captures.close()
@@ -69,8 +68,8 @@ test('what cannot be redacted is dropped, and what cannot be written has failed'
   await assert.rejects(readdir(dir), /ENOENT/)
 })
 
-test('more than may wait is dropped', async (t) => {
-  const { captures, outcomes, add } = await world(t, () => null)
+test('more than may wait is dropped', async () => {
+  const { captures, outcomes, add } = await world(() => null)
   for (let n = 0; n < WAITING_MAX + 10; n++) add(`{"n":${n}}`)
   assert.equal(outcomes.length, 9)
   add(`"${'x'.repeat(70_000_000)}"`)
@@ -79,9 +78,9 @@ test('more than may wait is dropped', async (t) => {
   assert.equal(outcomes.length, WAITING_MAX + 11)
 })
 
-test('captures go when nobody has sent the same for as long as they are kept', async (t) => {
+test('captures go when nobody has sent the same for as long as they are kept', async () => {
   // Shows D3.captureArgs.retentionDays.
-  const { captures, clock, add, files } = await world(t)
+  const { captures, clock, add, files } = await world()
   await captures.sweep()
   const [old, again, young] = ['{"n":1}', '{"n":2}', '{"n":3}'].map((text) => add(text))
   await captures.close()
@@ -94,8 +93,8 @@ test('captures go when nobody has sent the same for as long as they are kept', a
   assert.deepEqual(kept, [again, young].map((file) => path.basename(file ?? '')).toSorted())
 })
 
-test('what goes while old captures are looked for keeps none of the others', async (t) => {
-  const { captures, clock, add, files } = await world(t)
+test('what goes while old captures are looked for keeps none of the others', async () => {
+  const { captures, clock, add, files } = await world()
   const added = Array.from({ length: 300 }, (_, n) => add(`{"n":${n}}`))
   await captures.close()
   const before = (clock.now() - 31 * DAY_MS) / 1000

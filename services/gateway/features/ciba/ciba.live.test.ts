@@ -5,11 +5,10 @@ import { createServer } from 'node:https'
 import { join } from 'node:path'
 import { after, before, describe, type TestContext, test } from 'node:test'
 import { createAuthority } from '@plat/testkit/authority'
-import { closed, listening } from '@plat/testkit/local'
+import { closed, listening, tempFolder } from '@plat/testkit/local'
 import { type CibaProvider, startCibaProvider } from '@plat/testkit/oidc/ciba'
 import { until } from '@plat/testkit/until'
 import { type Ground, gatewayWith } from '../../testing/asking.ts'
-import { folder } from '../../testing/started.ts'
 
 const CLIENT = 'plat gateway'
 const SECRET = 'a secret: of the tests/of ciba'
@@ -26,7 +25,7 @@ before(async () => {
 after(() => Promise.all([basic.close(), post.close()]))
 
 async function withCiba(t: TestContext, { ciba = {}, quorum = USER_ALONE, at = basic, ...own }: Wish = {}) {
-  const clientSecretFile = join(await folder(t), 'secret')
+  const clientSecretFile = join(tempFolder(), 'secret')
   await writeFile(clientSecretFile, `${SECRET}\n`)
   return gatewayWith(t, {
     ciba: { enabled: true, issuer: at.url, clientID: CLIENT, clientSecretFile, ...ciba },
@@ -188,7 +187,7 @@ async function tlsFront(t: TestContext, target: string): Promise<{ readonly url:
   })
   const port = await listening(server)
   t.after(() => closed(server))
-  const caFile = join(await folder(t), 'ca.pem')
+  const caFile = join(tempFolder(), 'ca.pem')
   await writeFile(caFile, authority.pem)
   return { url: `https://localhost:${port}`, caFile }
 }

@@ -17,9 +17,9 @@ async function seen({ dir }: Ground): Promise<Texts> {
   return texts
 }
 
-test('a bundle is put into force as a whole, recorded, and replaced as a whole by the next', async (t) => {
+test('a bundle is put into force as a whole, recorded, and replaced as a whole by the next', async () => {
   // Shows D3.configBundle.dir and D3.configBundle.trustedKeyFiles.
-  const g = await ground(t)
+  const g = await ground()
   const { take, store } = await g.open()
   assert.equal(g.revision(), 0)
   const one = { 'policies.json': 'p1', 'upstreams.json': 'u1' }
@@ -33,16 +33,16 @@ test('a bundle is put into force as a whole, recorded, and replaced as a whole b
   assert.deepEqual(g.records.at(-1), { kind: 'config', bundle: 2, issuer: 'ops', id, source: 'push' })
 })
 
-test('files in folders are reached under their names', async (t) => {
-  const g = await ground(t)
+test('files in folders are reached under their names', async () => {
+  const g = await ground()
   const { take } = await g.open()
   await take(g.bundle(1, { 'a/b/c.json': 'deep', 'a/d.json': 'near' }))
   assert.equal(await readFile(path.join(g.dir, 'a/b/c.json'), 'utf8'), 'deep')
   assert.equal(await readFile(path.join(g.dir, 'a/d.json'), 'utf8'), 'near')
 })
 
-test('a revision must follow the one in force; the same bundle again changes nothing', async (t) => {
-  const g = await ground(t)
+test('a revision must follow the one in force; the same bundle again changes nothing', async () => {
+  const g = await ground()
   const { verdict } = await g.open()
   const five = g.bundle(5, { a: '5' })
   assert.equal(await verdict(five), 'applied')
@@ -55,9 +55,9 @@ test('a revision must follow the one in force; the same bundle again changes not
   assert.equal(g.records.length, 2)
 })
 
-test('a restart keeps what is in force, and still refuses what is older', async (t) => {
+test('a restart keeps what is in force, and still refuses what is older', async () => {
   // Shows D3.configBundle.statePath.
-  const g = await ground(t)
+  const g = await ground()
   const five = g.bundle(5, { a: '5' })
   await (await g.open()).take(five)
   const { verdict, store } = await g.open()
@@ -67,12 +67,12 @@ test('a restart keeps what is in force, and still refuses what is older', async 
   assert.equal(await verdict(five), 'unchanged')
 })
 
-test('signatures of strangers, and too few of them, are refused', async (t) => {
+test('signatures of strangers, and too few of them, are refused', async () => {
   // Shows D3.configBundle.signaturePolicy.
   const pq = ephemeralSigner('ML-DSA-65')
   const stranger = ephemeralSigner()
   const verdictsOf = async (signaturePolicy: 'classical' | 'hybrid' | 'pq') => {
-    const g = await ground(t, { signaturePolicy, keys: [pq] })
+    const g = await ground({ signaturePolicy, keys: [pq] })
     const { verdict } = await g.open()
     const kinds = [[stranger], [g.signer], [pq], [stranger, g.signer, pq]]
     return Promise.all(kinds.map((signers, index) => verdict(g.bundle(index + 1, { a: 'x' }, {}, signers))))
@@ -82,19 +82,19 @@ test('signatures of strangers, and too few of them, are refused', async (t) => {
   assert.deepEqual(await verdictsOf('hybrid'), ['signature', 'signature', 'signature', 'applied'])
 })
 
-test('issuers are those of the configuration, any where there are none', async (t) => {
+test('issuers are those of the configuration, any where there are none', async () => {
   // Shows D3.configBundle.trustedIssuers.
-  const any = await (await ground(t)).open()
-  const g = await ground(t, { trustedIssuers: ['ops', 'security'] })
+  const any = await (await ground()).open()
+  const g = await ground({ trustedIssuers: ['ops', 'security'] })
   const { verdict } = await g.open()
   assert.equal(await verdict(g.bundle(1, { a: 'x' }, { issuer: 'somebody' })), 'issuer')
   assert.equal(await verdict(g.bundle(1, { a: 'x' }, { issuer: 'security' })), 'applied')
   assert.equal(any.store.inForce, null)
 })
 
-test('a bundle that has expired is refused, one that is not valid yet waits, both with leeway', async (t) => {
+test('a bundle that has expired is refused, one that is not valid yet waits, both with leeway', async () => {
   // Shows D3.configBundle.leewaySeconds.
-  const g = await ground(t, { leewaySeconds: 60 })
+  const g = await ground({ leewaySeconds: 60 })
   const { verdict, take } = await g.open()
   const now = Math.floor(g.clock.now() / 1000)
   assert.equal(await verdict(g.bundle(1, { a: '1' }, { expiresAt: now - 61 })), 'time')
@@ -112,9 +112,9 @@ test('a bundle that has expired is refused, one that is not valid yet waits, bot
   assert.deepEqual(g.refused, ['time'])
 })
 
-test('a bundle with a file that the gateway would not take is refused with its words', async (t) => {
+test('a bundle with a file that the gateway would not take is refused with its words', async () => {
   const problemsOf = (files: ReadonlyMap<string, Uint8Array>) => (files.has('bad') ? ['bad: is bad', 'bad: very'] : [])
-  const g = await ground(t, { options: { problemsOf } })
+  const g = await ground({ options: { problemsOf } })
   const { take } = await g.open()
   await take(g.bundle(1, { good: '1' }))
   const taken = await take(g.bundle(2, { good: '2', bad: 'x' }))
@@ -122,9 +122,9 @@ test('a bundle with a file that the gateway would not take is refused with its w
   assert.deepEqual(await seen(g), { good: '1' })
 })
 
-test('what cannot be read is refused, and what is still being copied waits', async (t) => {
+test('what cannot be read is refused, and what is still being copied waits', async () => {
   // Shows D3.configBundle.maxBytes and D3.limit.bundles.
-  const g = await ground(t, { maxBytes: 4096 })
+  const g = await ground({ maxBytes: 4096 })
   const { verdict, take } = await g.open()
   const whole = g.bundle(1, { a: '1' })
   assert.equal((await take(whole.subarray(0, whole.length - 8), false)).kind, 'waits')
@@ -134,16 +134,16 @@ test('what cannot be read is refused, and what is still being copied waits', asy
   assert.deepEqual(await seen(g), {})
 })
 
-test('what the ledger cannot record is not put into force', async (t) => {
+test('what the ledger cannot record is not put into force', async () => {
   const record = () => Promise.reject(new Error('the disk is full'))
-  const g = await ground(t, { options: { record } })
+  const g = await ground({ options: { record } })
   const { take, store } = await g.open()
   await assert.rejects(take(g.bundle(1, { a: '1' })), /the disk is full/)
   assert.deepEqual([store.inForce, await seen(g)], [null, {}])
 })
 
-test('while the state cannot be written nothing changes, and the bundle may come again', async (t) => {
-  const g = await ground(t)
+test('while the state cannot be written nothing changes, and the bundle may come again', async () => {
+  const g = await ground()
   let isFull = false
   const replace: typeof systemFiles.replace = (file, bytes) => {
     if (isFull) throw new Error('no space')
@@ -160,8 +160,8 @@ test('while the state cannot be written nothing changes, and the bundle may come
   assert.deepEqual(await seen(g), { a: '2' })
 })
 
-test('bundles that come at the same time are put into force one after the other', async (t) => {
-  const g = await ground(t)
+test('bundles that come at the same time are put into force one after the other', async () => {
+  const g = await ground()
   const { take } = await g.open()
   const kinds = await Promise.all([3, 1, 7, 5].map((revision) => take(g.bundle(revision, { a: String(revision) }))))
   assert.deepEqual(
@@ -171,8 +171,8 @@ test('bundles that come at the same time are put into force one after the other'
   assert.deepEqual(await seen(g), { a: '7' })
 })
 
-test('a file that somebody changed is taken out of use at the start, and the same bundle heals it', async (t) => {
-  const g = await ground(t)
+test('a file that somebody changed is taken out of use at the start, and the same bundle heals it', async () => {
+  const g = await ground()
   const one = g.bundle(1, { 'policies.json': 'good', other: 'x' })
   await (await g.open()).take(one)
   await writeFile(path.join(g.dir, 'policies.json'), 'evil')
@@ -184,8 +184,8 @@ test('a file that somebody changed is taken out of use at the start, and the sam
   assert.deepEqual(await seen(g), { 'policies.json': 'good', other: 'x' })
 })
 
-test('links that lead elsewhere are put right at the start', async (t) => {
-  const g = await ground(t)
+test('links that lead elsewhere are put right at the start', async () => {
+  const g = await ground()
   await (await g.open()).take(g.bundle(1, { a: '1' }))
   await unlink(path.join(g.dir, '.current'))
   await symlink('.revisions/0-elsewhere', path.join(g.dir, '.current'))
@@ -193,8 +193,8 @@ test('links that lead elsewhere are put right at the start', async (t) => {
   assert.deepEqual(await seen(g), { a: '1' })
 })
 
-test('a gateway whose state is gone or changed does not start: an older bundle would be taken', async (t) => {
-  const g = await ground(t)
+test('a gateway whose state is gone or changed does not start: an older bundle would be taken', async () => {
+  const g = await ground()
   await (await g.open()).take(g.bundle(1, { a: '1' }))
   const state = await readFile(g.statePath, 'utf8')
   await writeFile(g.statePath, state.replace('"revision":1', '"revision":"0"'))
@@ -203,8 +203,8 @@ test('a gateway whose state is gone or changed does not start: an older bundle w
   await assert.rejects(g.open(), /configBundle\.statePath .*missing, though .* holds a bundle; put it back/)
 })
 
-test('a folder that holds files of others is refused: they would be used as if they were signed', async (t) => {
-  const g = await ground(t)
+test('a folder that holds files of others is refused: they would be used as if they were signed', async () => {
+  const g = await ground()
   await g.open()
   await writeFile(path.join(g.dir, 'policies.json'), 'x')
   await assert.rejects(g.open(), /configBundle\.dir .*holds policies\.json, which no bundle put there; take it away/)

@@ -7,11 +7,10 @@ import { type TestContext, test } from 'node:test'
 import { generateKeyFiles, openSigner } from '@plat/keys'
 import { createAuthority } from '@plat/testkit/authority'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
-import { closed, listening } from '@plat/testkit/local'
+import { closed, listening, tempFolder } from '@plat/testkit/local'
 import { type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
-import { folder } from '../../testing/started.ts'
 import { type Ground, ground, type Texts } from './testing/ground.ts'
 
 const ADMIN = 'an-admin-token-of-the-test'
@@ -33,8 +32,8 @@ const DENY = policiesFile([testPolicy({ rules: [{ name: 'none', action: 'deny' }
 
 /** A gateway whose policies and revocations come in bundles. */
 async function serve(t: TestContext, configBundle: object): Promise<Served> {
-  const g: Ground = await ground(t)
-  const root = await folder(t)
+  const g: Ground = await ground()
+  const root = tempFolder()
   const { keyPath, pubPath } = await generateKeyFiles(root)
   const signer = await openSigner(keyPath)
   const dir = path.join(root, 'live')
@@ -98,7 +97,7 @@ test('a pushed bundle is what the gateway decides by, and a bad one leaves it as
     [bundle(6, DENY), 409, 'conflict', /^revision: revision 6 does not follow revision 7/],
     [bundle(8, '{"version":2}'), 400, 'invalid_request', /^content: policies\.json: /],
     [bundle(8, DENY).subarray(0, 200), 400, 'invalid_request', /^malformed: /],
-    [(await ground(t)).bundle(8, { 'policies.json': DENY }), 403, 'forbidden', /^signature: /],
+    [(await ground()).bundle(8, { 'policies.json': DENY }), 403, 'forbidden', /^signature: /],
   ] as const
   for (const [bytes, status, error, message] of refusals) {
     const answer = await push(bytes)
@@ -159,7 +158,7 @@ async function bundleServer(t: TestContext) {
 test('a gateway fetches bundles, asks only for what is new, and goes on when its server comes back', async (t) => {
   // Shows D3.configBundle.pull.url, D3.configBundle.pull.tokenFile, D3.configBundle.pull.caFile, D3.configBundle.pull.maxBackoffSeconds and D3.configBundle.pollSeconds.
   const server = await bundleServer(t)
-  const root = await folder(t)
+  const root = tempFolder()
   const tokenFile = path.join(root, 'token')
   await writeFile(tokenFile, 'first\n')
   const caFile = path.join(root, 'ca.pem')
@@ -190,7 +189,7 @@ test('a gateway fetches bundles, asks only for what is new, and goes on when its
 
 test('a gateway takes bundles that people carry, and leaves the folder as it is', async (t) => {
   // Shows D3.configBundle.dropDir.
-  const dropDir = path.join(await folder(t), 'drop')
+  const dropDir = path.join(tempFolder(), 'drop')
   await mkdir(dropDir)
   const { bundle, allows, metric } = await serve(t, { dropDir })
   const whole = bundle(2, ALLOW)

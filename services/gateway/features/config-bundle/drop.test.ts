@@ -7,7 +7,7 @@ import { DropFolder } from './drop.ts'
 import { ground } from './testing/ground.ts'
 
 async function dropping(t: TestContext) {
-  const g = await ground(t)
+  const g = await ground()
   const { bundles, store } = await g.open()
   const dir = path.join(path.dirname(g.dir), 'drop')
   await mkdir(dir)

@@ -41,7 +41,7 @@ async function killed(t: TestContext, g: Ground, first: number, after: number): 
 }
 
 test('a process that is killed leaves one whole bundle, and no older one is taken after it', async (t) => {
-  const g = await ground(t)
+  const g = await ground()
   let first = 2
   for (const after of [0, 1, 3]) {
     const acknowledged = await killed(t, g, first, after)

@@ -8,12 +8,11 @@ import type { TLSSocket } from 'node:tls'
 import { systemClock } from '@plat/core'
 import { createAuthority, type Issued } from '@plat/testkit/authority'
 import { startTestIdentity } from '@plat/testkit/identity'
-import { closed, listening } from '@plat/testkit/local'
+import { closed, listening, tempFolder } from '@plat/testkit/local'
 import { type Received, type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { startOidcProvider } from '@plat/testkit/oidc/provider'
 import { until } from '@plat/testkit/until'
 import { registryGround } from '../../testing/registered.ts'
-import { folder } from '../../testing/started.ts'
 
 const RESULT = '{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'
 
@@ -282,7 +281,7 @@ test('the grant of a certified OpenID provider is for the resource and scopes of
 
 test('each session gets a token of its own from the broker, for the server’s audience, that names the user', async (t) => {
   // Shows D2.auth.tokenExchange, D2.auth.tokenExchange.actSub, D2.auth.tokenExchange.audience and D3.mcp.tokenExchangeURL.
-  const exchangeConfig = join(await folder(t), 'exchange.json')
+  const exchangeConfig = join(tempFolder(), 'exchange.json')
   const reports = { allowedScopes: ['tools:notes', 'tools:other'], allowedNamespaces: ['default'] }
   await writeFile(exchangeConfig, JSON.stringify({ audiences: { reports } }))
   const broker = await startTestIdentity(['-exchange-config', exchangeConfig])

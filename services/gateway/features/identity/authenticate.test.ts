@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
-import os from 'node:os'
 import path from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { ephemeralSigner } from '@plat/keys'
+import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { signJws } from '@plat/tokens'
 import type { AuthenticatorConfig } from './index.ts'
@@ -153,8 +153,7 @@ test('without a configured issuer iss is not asked', async (t) => {
 
 test('ML-DSA tokens are taken by the keys of their own files, and only when they are enabled', async (t) => {
   // Shows D3.identity.acceptMLDSA, D3.identity.mldsaPublicKeyFiles.
-  const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'plat-'))
-  t.after(() => fs.rm(dir, { recursive: true }))
+  const dir = tempFolder()
   const signer = ephemeralSigner('ML-DSA-65')
   const file = path.join(dir, 'pub.pem')
   await fs.writeFile(file, signer.publicKey.key.export({ format: 'pem', type: 'spki' }))
@@ -169,15 +168,13 @@ test('ML-DSA tokens are taken by the keys of their own files, and only when they
 })
 
 test('a key file that cannot be used stops the start', async (t) => {
-  const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'plat-'))
-  t.after(() => fs.rm(dir, { recursive: true }))
+  const dir = tempFolder()
   await assert.rejects(setUp(t, { jwksURL: '', publicKeyFiles: [path.join(dir, 'none.pem')] }), /none\.pem: missing/)
 })
 
 test('key files are read again: a new key counts, one that is gone does not, and what it verified is forgotten', async (t) => {
   // Shows D3.identity.publicKeyFiles.
-  const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'plat-'))
-  t.after(() => fs.rm(dir, { recursive: true }))
+  const dir = tempFolder()
   const file = path.join(dir, 'pub.pem')
   const [first, second] = [ephemeralSigner(), ephemeralSigner()]
   const publish = (signer: typeof first) =>

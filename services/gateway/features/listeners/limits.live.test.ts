@@ -7,9 +7,10 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { systemClock } from '@plat/core'
 import { createAuthority } from '@plat/testkit/authority'
+import { tempFolder } from '@plat/testkit/local'
 import { json, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { until } from '@plat/testkit/until'
-import { folder, type Ground, started } from '../../testing/started.ts'
+import { type Ground, started } from '../../testing/started.ts'
 
 const RESULT = '{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'
 
@@ -101,7 +102,7 @@ test('upstreamCAFile makes a server trusted that nobody else vouches for', async
   })
   const address = server.address()
   const port = address !== null && typeof address === 'object' ? address.port : 0
-  const upstreamCAFile = join(await folder(t), 'ca.pem')
+  const upstreamCAFile = join(tempFolder(), 'ca.pem')
   await writeFile(upstreamCAFile, root.pem)
   const upstreams = { notes: `https://localhost:${port}/mcp` }
   assert.deepEqual(await asked(await started(t, { upstreams }), callOf(USUAL_BYTES)), [200, 'upstream_error'])

@@ -4,18 +4,18 @@ import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { startGatewayProcess } from '@plat/testkit/gateway'
 import { testIssuer } from '@plat/testkit/identity'
-import { folder } from '../../testing/started.ts'
+import { tempFolder } from '@plat/testkit/local'
 
 const BIN = fileURLToPath(new URL('../../bin/plat-gateway.mjs', import.meta.url))
 const SERVERS = { notes: 'http://127.0.0.1:9/mcp' }
 
 /** The levels of everything that a gateway logs from its start to its end; it is told to end at its first line. */
-async function levels(t: TestContext, own: object): Promise<Set<unknown>> {
-  const dir = await folder(t)
+async function levels(own: object): Promise<Set<unknown>> {
+  const dir = tempFolder()
   const config = {
     listen: '127.0.0.1:0',
     identity: { publicKeyFiles: [join(dir, 'pub.pem')] },
@@ -44,17 +44,17 @@ async function levels(t: TestContext, own: object): Promise<Set<unknown>> {
   return seen
 }
 
-test('logLevel says from which level on lines are written, as JSON; what it does not know means info', async (t) => {
+test('logLevel says from which level on lines are written, as JSON; what it does not know means info', async () => {
   // Shows D3.listen.logLevel.
   for (const [logLevel, telling] of Object.entries({ warn: false, info: true, chatty: true })) {
-    const seen = await levels(t, { logLevel })
+    const seen = await levels({ logLevel })
     assert.deepEqual([seen.has('warn'), seen.has('info')], [true, telling], logLevel)
   }
 })
 
 test('the admin token comes from a file that the environment names, and never from gateway.json', async (t) => {
   // Shows D3.load.secret.fileVariants, D3.load.secret.neverInFile.
-  const file = join(await folder(t), 'token')
+  const file = join(tempFolder(), 'token')
   await writeFile(file, 'a-token-from-a-file\n')
   const gateway = await startGatewayProcess({ servers: SERVERS, env: { PLAT_ADMIN_TOKEN_FILE: file } })
   t.after(() => gateway.close())

@@ -7,9 +7,10 @@ import { test } from 'node:test'
 import { connect } from 'node:tls'
 import { systemClock } from '@plat/core'
 import { createAuthority, type Issued } from '@plat/testkit/authority'
+import { tempFolder } from '@plat/testkit/local'
 import { json, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { until } from '@plat/testkit/until'
-import { folder, started } from '../../testing/started.ts'
+import { started } from '../../testing/started.ts'
 
 const CALL = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{}}}'
 const CALLERS = 8
@@ -31,7 +32,7 @@ test('a new certificate is taken up within tls.reloadSeconds, and no call under 
   t.after(() => upstream.close())
   upstream.answers(json('{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'))
   const root = await createAuthority({ name: 'root', now: systemClock.now() })
-  const dir = await folder(t)
+  const dir = tempFolder()
   const tls = { certFile: join(dir, 'tls.crt'), keyFile: join(dir, 'tls.key') }
   const renew = async (name: string) => {
     const leaf: Issued = await root.issue({ name, dnsNames: ['localhost'] })

@@ -17,7 +17,7 @@ interface Answer {
 
 /** A gateway over TLS, and how to call it with a certificate. */
 async function secured(t: TestContext, own: object) {
-  const { now, server, clients, files } = await certified(t)
+  const { now, server, clients, files } = await certified()
   const upstream = await startScriptedUpstream()
   t.after(() => upstream.close())
   upstream.answers((_, response) => {

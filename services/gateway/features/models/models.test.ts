@@ -6,6 +6,7 @@ import { type TestContext, test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { type Log, silentLog } from '@plat/process'
 import type { ModelRouteEntry } from '@plat/resources/rendered'
+import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { type Body, type Call, type Identity, isDenial, type Operation, Snapshots } from '../../call/index.ts'
 import { testCall } from '../../call/testing/call.ts'
@@ -301,8 +302,7 @@ test('a key is read from its file, again when it changes, and never guessed', as
   // Shows D3.route.apiKeyFile
   const told: string[] = []
   const log: Log = { ...silentLog, error: (_, message) => void told.push(message) }
-  const dir = await mkdtemp(path.join(os.tmpdir(), 'plat-'))
-  t.after(() => rm(dir, { recursive: true }))
+  const dir = tempFolder()
   const [good, broken] = [path.join(dir, 'key'), path.join(dir, 'broken')]
   await writeFile(good, 'sk-first\n')
   await writeFile(broken, 'two words')

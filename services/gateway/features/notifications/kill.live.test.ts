@@ -1,21 +1,21 @@
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import { systemClock } from '@plat/core'
 import { openFileJournal } from '@plat/state'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
 import { testIssuer } from '@plat/testkit/identity'
 import { ledgerLines } from '@plat/testkit/ledger'
+import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { callOf, POLICIES, type Receiver, receiver } from '../../testing/asking.ts'
-import { folder } from '../../testing/started.ts'
 
 const TOKEN = 'a-token-of-the-test'
 
 /** Gateways one after the other on the same files, each of which ends by SIGKILL. */
-async function lives(t: TestContext, { url }: Receiver, quorum: object) {
-  const dir = await folder(t)
+async function lives({ url }: Receiver, quorum: object) {
+  const dir = tempFolder()
   const at = (name: string) => join(dir, name)
   await writeFile(at('policies.json'), POLICIES)
   const config = {
@@ -77,7 +77,7 @@ async function hold(gateway: GatewayProcess): Promise<string> {
 test('killed after a decision: it stands, the ledger has it once, and whoever was away is told by the same id', async (t) => {
   const hook = await receiver(t)
   hook.answers(503)
-  const { start, killed, records } = await lives(t, hook, { minApprovers: 1 })
+  const { start, killed, records } = await lives(hook, { minApprovers: 1 })
   const first = await start()
   const id = await hold(first)
   assert.equal((await admin(first, 'POST', `/${id}/deny`)).state, 'denied')
@@ -95,7 +95,7 @@ test('killed after a decision: it stands, the ledger has it once, and whoever wa
 
 test('killed between the decision and its record: the next process records it, and tells of it', async (t) => {
   const hook = await receiver(t)
-  const { start, killed, records, at } = await lives(t, hook, { minApprovers: 1 })
+  const { start, killed, records, at } = await lives(hook, { minApprovers: 1 })
   const first = await start()
   const id = await hold(first)
   await until(() => records(id).includes('created'), 'the record')

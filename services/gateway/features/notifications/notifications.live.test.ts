@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { createHmac, randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import type { Log } from '@plat/process'
+import { tempFolder } from '@plat/testkit/local'
 import OpenAI from 'openai'
 import { gatewayWith, receiver, type Told } from '../../testing/asking.ts'
-import { folder } from '../../testing/started.ts'
 
-async function file(t: TestContext, text: string): Promise<string> {
-  const path = join(await folder(t), 'secret')
+async function file(text: string): Promise<string> {
+  const path = join(tempFolder(), 'secret')
   await writeFile(path, text)
   return path
 }
@@ -23,7 +23,7 @@ test('a webhook hears of an approval from its beginning to its end, signed so th
   const hook = await receiver(t)
   const secret = `whsec_${randomBytes(32).toString('base64')}`
   const notifiers = [
-    { name: 'hook', type: 'webhook', url: `${hook.url}/plat`, hmacSecretFile: await file(t, `${secret}\n`) },
+    { name: 'hook', type: 'webhook', url: `${hook.url}/plat`, hmacSecretFile: await file(`${secret}\n`) },
   ]
   const { hold, admin } = await gatewayWith(t, { notifiers, consoleURL: 'https://console.example/' })
   const { id, answer } = await hold('very-secret-name')
@@ -76,7 +76,7 @@ test('each notifier hears of what it asks for: decisions, revocations; full prev
 test('a receiver that never answers delays nobody, and hears of it when it does; secrets are read anew', async (t) => {
   const hook = await receiver(t)
   hook.answers(503, { 'retry-after': '1' })
-  const hmacSecretFile = await file(t, 'old')
+  const hmacSecretFile = await file('old')
   const lines: string[] = []
   const { hold, admin } = await gatewayWith(
     t,
@@ -101,14 +101,14 @@ test('Slack, Teams and Matrix are told in their own words; what agents say is pl
   // D3.notifiers.homeserver, D3.notifiers.roomId, D3.notifiers.accessTokenFile.
   const chat = await receiver(t)
   const notifiers = [
-    { name: 's', type: 'slack', webhookURLFile: await file(t, `${chat.url}/services/T/B/x\n`) },
-    { name: 't', type: 'teams', webhookURLFile: await file(t, `${chat.url}/workflows/y`) },
+    { name: 's', type: 'slack', webhookURLFile: await file(`${chat.url}/services/T/B/x\n`) },
+    { name: 't', type: 'teams', webhookURLFile: await file(`${chat.url}/workflows/y`) },
     {
       name: 'm',
       type: 'matrix',
       homeserver: `${chat.url}/`,
       roomId: '!room/1:example.org',
-      accessTokenFile: await file(t, 'syt_token'),
+      accessTokenFile: await file('syt_token'),
     },
   ]
   const { hold } = await gatewayWith(t, { notifiers, consoleURL: 'https://console.example' })

@@ -15,10 +15,10 @@ import {
   verifyLedger,
 } from '@plat/ledger'
 import { silentLog } from '@plat/process'
+import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { staticSource } from '@plat/tokens'
 import { checkGatewayConfig, typedConfig } from '../../config.ts'
-import { folder } from '../../testing/started.ts'
 import { Contact } from './contact.ts'
 import { Forwarder } from './forwarder.ts'
 import { Sealer, type SealerOptions } from './sealer.ts'
@@ -28,7 +28,7 @@ const [edgeKey, hubKey] = [ephemeralSigner(), ephemeralSigner()]
 
 /** A ledger on a clock that stands, and a spool over it that can be opened again. */
 async function ground(t: TestContext) {
-  const dir = await folder(t)
+  const dir = tempFolder()
   const clock = new TestClock()
   const path = join(dir, 'audit.jsonl')
   const spoolDir = join(dir, 'spool')

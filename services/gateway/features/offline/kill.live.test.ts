@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { verifyLedger } from '@plat/ledger'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
-import { freePort } from '@plat/testkit/local'
+import { freePort, tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
-import { folder, TOKEN } from '../../testing/started.ts'
+import { TOKEN } from '../../testing/started.ts'
 import { keyFiles } from '../audit/testing/keys.ts'
 
 /** Leaves records as fast as it can, until the gateway is gone. */
@@ -26,8 +26,8 @@ async function act({ url, token }: GatewayProcess): Promise<void> {
 }
 
 test('edge and collector are killed again and again under load: nothing is lost, and nothing is there twice', async (t) => {
-  const [edgeDir, hubDir] = [await folder(t), await folder(t)]
-  const [edgeKey, hubKey] = [await keyFiles(t), await keyFiles(t)]
+  const [edgeDir, hubDir] = [tempFolder(), tempFolder()]
+  const [edgeKey, hubKey] = [await keyFiles(), await keyFiles()]
   const port = await freePort()
   const tokenFile = join(edgeDir, 'token')
   await writeFile(tokenFile, TOKEN)

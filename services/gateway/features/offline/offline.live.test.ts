@@ -151,7 +151,7 @@ describe('an edge', { concurrency: true }, () => {
 
   test('segments go over TLS to whom caFile vouches for, and a collector that does not answer is given up', async (t) => {
     // Shows D3.offline.forward.caFile and D3.offline.forward.timeoutSeconds.
-    const { files, server } = await certified(t)
+    const { files, server } = await certified()
     const { edge: startEdge, hub: startHub, edgeDir } = await ground(t)
     const caFile = join(edgeDir, 'ca.pem')
     writeFileSync(caFile, server.pem)

@@ -7,9 +7,10 @@ import { type TestContext, test } from 'node:test'
 import { createDialer, createRangeCheck, dialFault, type Residency } from '@plat/http'
 import { silentLog } from '@plat/process'
 import { wholeLines } from '@plat/testkit/ledger'
+import { tempFolder } from '@plat/testkit/local'
 import { json, type Script, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { until } from '@plat/testkit/until'
-import { folder, started } from '../../testing/started.ts'
+import { started } from '../../testing/started.ts'
 import { residentDialer } from './dialer.ts'
 
 const LIMITS = { maxBytes: 1000, timeoutMs: 60_000 }
@@ -95,7 +96,7 @@ const answered: Script = (request, response) => {
 }
 
 async function ground(t: TestContext): Promise<Ground> {
-  const dir = await folder(t)
+  const dir = tempFolder()
   const upstream = await startScriptedUpstream()
   t.after(() => upstream.close())
   upstream.answers(answered)
@@ -179,7 +180,7 @@ test('servers and model routes are reached only where they comply, and every ref
 })
 
 test('a gateway whose file is missing starts, reaches nothing, and goes on when it is there', async (t) => {
-  const dir = await folder(t)
+  const dir = tempFolder()
   const upstream = await startScriptedUpstream()
   t.after(() => upstream.close())
   upstream.answers(json('{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'))
@@ -202,7 +203,7 @@ test('a gateway whose file is missing starts, reaches nothing, and goes on when 
 })
 
 test('an endpoint that does not comply is not even asked whether it lives', async (t) => {
-  const dir = await folder(t)
+  const dir = tempFolder()
   const [near, far] = [await serverOn(t, '127.0.0.1'), await serverOn(t, '127.0.0.1')]
   const sovereigntyPolicyFile = join(dir, 'sovereignty.json')
   await writeFile(sovereigntyPolicyFile, JSON.stringify({ allowedJurisdictions: ['DE'] }))

@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { TestClock } from '@plat/core'
+import { tempFolder } from '@plat/testkit/local'
 import { ListFile, STALE_AFTER_MS } from './file.ts'
 import { type DecodedFile, decodeFile, MAX_REVOCATIONS } from './format.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'plat-'))
-after(() => rmSync(folder, { recursive: true }))
+const folder = tempFolder()
 
 const createdAt = '2026-01-01T00:00:00Z'
 const text = (...revocations: readonly unknown[]) => JSON.stringify({ version: 1, revocations })

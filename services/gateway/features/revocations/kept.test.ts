@@ -1,17 +1,16 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { rfc3339Micros, TestClock } from '@plat/core'
 import { createMemoryJournal, type Journal, openFileJournal } from '@plat/state'
 import { MemoryDisk } from '@plat/testkit/disk'
+import { tempFolder } from '@plat/testkit/local'
 import fc from 'fast-check'
 import { decodeEvent, type Revocation, type RevocationEvent } from './format.ts'
 import { KeptRevocations } from './kept.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'plat-'))
-after(() => rmSync(folder, { recursive: true }))
+const folder = tempFolder()
 
 function entry(id: string, clock: TestClock, forMs: number | null = null): Revocation {
   const createdAt = rfc3339Micros(clock.now())

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { TestIssuer } from '@plat/testkit/identity'
+import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import type { Gateway } from '../../gateway.ts'
 import { AUDIENCE, provider } from '../../testing/people.ts'
-import { folder, started, TOKEN } from '../../testing/started.ts'
+import { started, TOKEN } from '../../testing/started.ts'
 
 /** Asks the admin API of a gateway. */
 async function ask({ adminUrl }: Gateway, path: string, token = TOKEN) {
@@ -27,8 +28,8 @@ async function call(
     headers: {
       authorization: `Bearer ${issuer.token({ sub, scope, ...names })}`,
       'content-type': 'application/json',
-      accept: 'application/json, text/event-stream',
       ...(traceparent !== '' && { traceparent }),
+      accept: 'application/json, text/event-stream',
     },
     body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'read', arguments: {} } }),
   })
@@ -46,7 +47,7 @@ async function counted(gateway: Gateway, calls: number) {
 
 test('sessions are listed with what they did and what stands against them, also after a restart', async (t) => {
   // Shows D3.endpoint.sessions.
-  const auditPath = join(await folder(t), 'audit.jsonl')
+  const auditPath = join(tempFolder(), 'audit.jsonl')
   const first = await started(t, { auditPath }, true)
   await call(first.gateway, first.issuer)
   await call(first.gateway, first.issuer, { scope: 'tools:other' })

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import os from 'node:os'
+import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { createMemoryJournal, type Journal, openFileJournal } from '@plat/state'
+import { tempFolder } from '@plat/testkit/local'
 import fc from 'fast-check'
 import type { Identity } from '../../call/index.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
@@ -264,8 +264,7 @@ test('whatever happened, a restart knows the same labels, before and after the j
 })
 
 test('the journal is written anew when it has grown, and says the same', async (t) => {
-  const dir = await mkdtemp(path.join(os.tmpdir(), 'plat-'))
-  t.after(() => rm(dir, { recursive: true }))
+  const dir = tempFolder()
   const clock = new TestClock()
   const file = path.join(dir, 'taints.jsonl')
   const journal = await openFileJournal({ path: file, clock, decode: decodeTaintEvent })

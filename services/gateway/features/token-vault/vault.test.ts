@@ -11,9 +11,9 @@ function shown(answer: Credential | Denial): string {
   return isDenial(answer) ? answer.reason : String(answer.headers.authorization)
 }
 
-test('an account is its user’s alone: no other user, realm, tenant, namespace, server or provider finds it', async (t) => {
+test('an account is its user’s alone: no other user, realm, tenant, namespace, server or provider finds it', async () => {
   // Shows D3.tokenVault.providers.allowedServers, D3.tokenVault.providers.allowedNamespaces.
-  const { vault, owner, clock, provider } = await scriptedVault(t)
+  const { vault, owner, clock, provider } = await scriptedVault()
   await vault.connect(owner, tokensOf(clock))
   assert.equal(shown(await vault.of(SERVER, 'hub', ada)), 'Bearer first')
   assert.equal(vault.missing(SERVER, 'hub', ada), null)
@@ -36,13 +36,13 @@ test('an account is its user’s alone: no other user, realm, tenant, namespace,
   assert.equal(shown(await vault.of(SERVER, 'hub', { ...ada, namespace: 'other' })), 'Bearer first')
 })
 
-test('users of an external issuer find accounts where it is listed, and only their own issuer’s when issuers are apart', async (t) => {
+test('users of an external issuer find accounts where it is listed, and only their own issuer’s when issuers are apart', async () => {
   // Shows D3.tokenVault.externalUserIssuers, D3.tokenVault.isolateExternalIssuers, D3.tokenVault.userRealm.
   const external = { ...ada, verified: null, issuer: 'https://customer.example' }
-  const together = await scriptedVault(t)
+  const together = await scriptedVault()
   await together.vault.connect(together.owner, tokensOf(together.clock))
   assert.equal(shown(await together.vault.of(SERVER, 'hub', external)), 'Bearer first')
-  const apart = await scriptedVault(t, { isolateExternalIssuers: true })
+  const apart = await scriptedVault({ isolateExternalIssuers: true })
   await apart.vault.connect(apart.owner, tokensOf(apart.clock))
   assert.match(shown(await apart.vault.of(SERVER, 'hub', external)), /not connected/)
   assert.equal(shown(await apart.vault.of(SERVER, 'hub', ada)), 'Bearer first')
@@ -53,15 +53,15 @@ test('users of an external issuer find accounts where it is listed, and only the
   assert.equal(shown(await apart.vault.of(SERVER, 'hub', external)), 'Bearer theirs')
 })
 
-test('allowUnverifiedPrincipal takes sessions whose user nobody has verified', async (t) => {
+test('allowUnverifiedPrincipal takes sessions whose user nobody has verified', async () => {
   // Shows D3.tokenVault.allowUnverifiedPrincipal.
-  const { vault, owner, clock } = await scriptedVault(t, { allowUnverifiedPrincipal: true })
+  const { vault, owner, clock } = await scriptedVault({ allowUnverifiedPrincipal: true })
   await vault.connect(owner, tokensOf(clock))
   assert.equal(shown(await vault.of(SERVER, 'hub', { ...ada, verified: null })), 'Bearer first')
 })
 
-test('a token is used until a minute before its end; then one call asks for the next, and all that wait get it', async (t) => {
-  const { vault, owner, clock, provider } = await scriptedVault(t)
+test('a token is used until a minute before its end; then one call asks for the next, and all that wait get it', async () => {
+  const { vault, owner, clock, provider } = await scriptedVault()
   await vault.connect(owner, tokensOf(clock))
   clock.advance(59 * MINUTE_MS - 1)
   assert.equal(shown(await vault.of(SERVER, 'hub', ada)), 'Bearer first')
@@ -72,8 +72,8 @@ test('a token is used until a minute before its end; then one call asks for the 
   assert.ok(!(vault.of(SERVER, 'hub', ada) instanceof Promise), 'a token in hand costs no wait')
 })
 
-test('while the provider gives no answer the old token is used to its end, and nobody asks more than once a second', async (t) => {
-  const { vault, owner, clock, provider } = await scriptedVault(t)
+test('while the provider gives no answer the old token is used to its end, and nobody asks more than once a second', async () => {
+  const { vault, owner, clock, provider } = await scriptedVault()
   await vault.connect(owner, tokensOf(clock))
   provider.answer = silent
   clock.advance(59 * MINUTE_MS)
@@ -90,8 +90,8 @@ test('while the provider gives no answer the old token is used to its end, and n
   assert.equal(shown(await vault.of(SERVER, 'hub', ada)), 'Bearer renewed-4')
 })
 
-test('a grant that the provider has ended takes the account with it, and its user is asked to connect again', async (t) => {
-  const { vault, owner, clock, provider, records } = await scriptedVault(t)
+test('a grant that the provider has ended takes the account with it, and its user is asked to connect again', async () => {
+  const { vault, owner, clock, provider, records } = await scriptedVault()
   await vault.connect(owner, tokensOf(clock))
   provider.answer = gone
   clock.advance(59 * MINUTE_MS)
@@ -106,8 +106,8 @@ test('a grant that the provider has ended takes the account with it, and its use
   )
 })
 
-test('a token without a refresh token is used to its end, one without an end for good', async (t) => {
-  const { vault, owner, clock } = await scriptedVault(t)
+test('a token without a refresh token is used to its end, one without an end for good', async () => {
+  const { vault, owner, clock } = await scriptedVault()
   await vault.connect(owner, tokensOf(clock, { refreshToken: null }))
   clock.advance(60 * MINUTE_MS - 1)
   assert.equal(shown(await vault.of(SERVER, 'hub', ada)), 'Bearer first')
@@ -118,8 +118,8 @@ test('a token without a refresh token is used to its end, one without an end for
   assert.equal(shown(await vault.of(SERVER, 'hub', ada)), 'Bearer for good')
 })
 
-test('a token that a server refuses is replaced once it is ten seconds old, and before that its user is asked', async (t) => {
-  const { vault, owner, clock, provider } = await scriptedVault(t)
+test('a token that a server refuses is replaced once it is ten seconds old, and before that its user is asked', async () => {
+  const { vault, owner, clock, provider } = await scriptedVault()
   await vault.connect(owner, tokensOf(clock))
   const first = await vault.of(SERVER, 'hub', ada)
   assert.ok(!isDenial(first))
@@ -131,8 +131,8 @@ test('a token that a server refuses is replaced once it is ten seconds old, and 
   assert.equal(provider.renewals, 1)
 })
 
-test('an account that is connected anew or taken away while its token is renewed stays so', async (t) => {
-  const { vault, owner, clock, provider } = await scriptedVault(t)
+test('an account that is connected anew or taken away while its token is renewed stays so', async () => {
+  const { vault, owner, clock, provider } = await scriptedVault()
   const renewing = async (meanwhile: () => Promise<unknown>) => {
     const { promise, resolve } = Promise.withResolvers<Tokens>()
     provider.answer = promise
@@ -155,8 +155,8 @@ test('an account that is connected anew or taken away while its token is renewed
   assert.deepEqual(provider.revoked, ['first', 'of the grant before'])
 })
 
-test('the kill switch removes what a user has in every realm and tenant, and has the provider take it back', async (t) => {
-  const { vault, owner, clock, provider, accounts } = await scriptedVault(t)
+test('the kill switch removes what a user has in every realm and tenant, and has the provider take it back', async () => {
+  const { vault, owner, clock, provider, accounts } = await scriptedVault()
   await vault.connect(owner, tokensOf(clock, { accessToken: 'one' }))
   await vault.connect({ ...owner, realm: 'https://customer.example' }, tokensOf(clock, { accessToken: 'two' }))
   await vault.connect({ ...owner, tenant: 'acme' }, tokensOf(clock, { accessToken: 'three' }))

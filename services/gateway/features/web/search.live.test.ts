@@ -6,9 +6,8 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { systemClock, TestClock } from '@plat/core'
 import { createAuthority } from '@plat/testkit/authority'
-import { closed, listening } from '@plat/testkit/local'
+import { closed, listening, tempFolder } from '@plat/testkit/local'
 import { keyOf } from '../../testing/certified.ts'
-import { folder } from '../../testing/started.ts'
 import { webGround } from './testing/ground.ts'
 
 interface Question {
@@ -33,7 +32,7 @@ async function backend(t: TestContext, answer: (question: Question) => object | 
   })
   t.after(() => closed(server))
   const port = await listening(server)
-  const dir = await folder(t)
+  const dir = tempFolder()
   const caFile = join(dir, 'ca.pem')
   await writeFile(caFile, authority.pem)
   return { url: `https://localhost:${port}`, caFile, asked, dir }

@@ -4,8 +4,8 @@ import { test } from 'node:test'
 import { verifyAgentCardSignature } from '@a2a-js/sdk'
 import { generateKeyFiles } from '@plat/keys'
 import { startTestAgent } from '@plat/testkit/a2a-agent'
+import { tempFolder } from '@plat/testkit/local'
 import { createRemoteJWKSet } from 'jose'
-import { folder } from '../../testing/started.ts'
 import { a2aGround, STRANGER } from './testing/ground.ts'
 
 const CARD = '/.well-known/agent-card.json'
@@ -37,7 +37,7 @@ test('public cards need no token, and what signs them is published beside them',
   // Shows D3.a2a.publicCards.
   const agent = await startTestAgent()
   t.after(() => agent.close())
-  const { keyPath } = await generateKeyFiles(join(await folder(t), 'keys'))
+  const { keyPath } = await generateKeyFiles(join(tempFolder(), 'keys'))
   const a2a = { publicCards: true, cardSigningKey: keyPath, publicURL: 'https://gw.example/' }
   const { url } = await a2aGround(t, agent, { a2a })
   const response = await fetch(`${url}/a2a/default/helper${CARD}`)

@@ -3,7 +3,8 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { startTestAgent } from '@plat/testkit/a2a-agent'
-import { folder, TOKEN } from '../../testing/started.ts'
+import { tempFolder } from '@plat/testkit/local'
+import { TOKEN } from '../../testing/started.ts'
 import { a2aGround, asking, eventsOf, rpc, STRANGER, saying } from './testing/ground.ts'
 
 const hello = (more: object = {}) => rpc('SendMessage', saying('hello', more))
@@ -173,7 +174,7 @@ test('a skill that needs an approval waits for it, and the same question sent ag
 test('a skill that has a price is paid from the budget of its caller', async (t) => {
   const agent = await startTestAgent()
   t.after(() => agent.close())
-  const pricingFile = join(await folder(t), 'prices.json')
+  const pricingFile = join(tempFolder(), 'prices.json')
   const tools = { 'a2a/default/helper/skill:dear': { perCall: '0.006' } }
   await writeFile(pricingFile, JSON.stringify({ version: 1, currency: 'USD', id: 'test', models: {}, tools }))
   const { post } = await a2aGround(t, agent, { config: { pricingFile, sessionBudgetUSD: 0.01 } })
@@ -219,7 +220,7 @@ test('agents that are published or taken away later are known without a restart'
 test('owners of tasks are known after a restart', async (t) => {
   const agent = await startTestAgent()
   t.after(() => agent.close())
-  const dir = await folder(t)
+  const dir = tempFolder()
   const auditPath = join(dir, 'audit.jsonl')
   const first = await a2aGround(t, agent, { config: { auditPath }, drained: true })
   const { id } = JSON.parse((await first.post(rpc('SendMessage', saying('work x')))).text).result.task

@@ -3,9 +3,10 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import Anthropic from '@anthropic-ai/sdk'
+import { tempFolder } from '@plat/testkit/local'
 import { type AnthropicServer, startAnthropicServer } from '@plat/testkit/model/anthropic'
 import { until } from '@plat/testkit/until'
-import { folder, started } from '../../testing/started.ts'
+import { started } from '../../testing/started.ts'
 import { outcomesOf } from './testing.ts'
 
 const API_KEY = `sk-ant-${Math.random().toString(36).slice(2)}`
@@ -15,7 +16,7 @@ const asked = { model: 'claude-test', max_tokens: 100, messages: [{ role: 'user'
 async function ground(t: TestContext, more: object = {}, config: object = {}) {
   const upstream: AnthropicServer = await startAnthropicServer(API_KEY)
   t.after(() => upstream.close())
-  const dir = await folder(t)
+  const dir = tempFolder()
   const apiKeyFile = join(dir, 'key')
   await writeFile(apiKeyFile, API_KEY)
   const auditPath = join(dir, 'audit.jsonl')

@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { signAws } from '@plat/http'
 import { startGatewayProcess } from '@plat/testkit/gateway'
-import { closed, listening } from '@plat/testkit/local'
+import { closed, listening, tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import OpenAI from 'openai'
-import { folder, started } from '../../testing/started.ts'
+import { started } from '../../testing/started.ts'
 import { outcomesOf } from './testing.ts'
 
 const JSON_TYPE = { 'content-type': 'application/json' }
@@ -30,7 +30,7 @@ async function ground(t: TestContext, script: Script, more: object = {}) {
   })
   const port = await listening(server)
   t.after(() => closed(server))
-  const auditPath = join(await folder(t), 'audit.jsonl')
+  const auditPath = join(tempFolder(), 'audit.jsonl')
   const models = { r: { upstream: `http://127.0.0.1:${port}/v1`, ...more } }
   const { gateway, issuer } = await started(t, { models, auditPath })
   const token = issuer.token({ scope: 'models:r' })
@@ -138,7 +138,7 @@ test('Azure is reached below its modes, with its key where it looks for it', asy
   })
   const port = await listening(server)
   t.after(() => closed(server))
-  const dir = await folder(t)
+  const dir = tempFolder()
   await writeFile(join(dir, 'key'), 'secret')
   const azure = { provider: 'azure-openai', upstream: `http://127.0.0.1:${port}` }
   const models = {
@@ -197,7 +197,7 @@ test('Bedrock gets a signed request: with the keys of the environment, or with t
   // Shows D3.route.auth.type.aws-sigv4, D3.route.auth.accessKeyIdFile, D3.route.auth.secretAccessKeyFile, D3.route.auth.sessionTokenFile,
   // D3.route.auth.signingService, D3.cloudCredentials.aws.region
   const env = { AWS_ACCESS_KEY_ID: 'AKIDENV', AWS_SECRET_ACCESS_KEY: 'of-env', AWS_SESSION_TOKEN: 'session-of-env' }
-  const dir = await folder(t)
+  const dir = tempFolder()
   for (const name of ['id', 'secret', 'session']) await writeFile(join(dir, name), `${name}-of-file\n`)
   const files = {
     type: 'aws-sigv4',
@@ -236,7 +236,7 @@ test('Bedrock gets a signed request: with the keys of the environment, or with t
 
 test('Vertex AI gets the token of the environment, or that of a file', async (t) => {
   // Shows D3.route.auth.tokenEnv
-  const dir = await folder(t)
+  const dir = tempFolder()
   await writeFile(join(dir, 'token'), 'of-file')
   const vertex = { provider: 'vertex', mode: 'openai', region: 'europe-west4', project: 'p' }
   const env = { GOOGLE_OAUTH_ACCESS_TOKEN: 'of-env', OTHER: 'of-other' }

@@ -8,9 +8,9 @@ import { systemClock } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { ephemeralSigner } from '@plat/keys'
 import { silentLog } from '@plat/process'
+import { tempFolder } from '@plat/testkit/local'
 import { signJws } from '@plat/tokens'
 import { KubernetesApi } from '../../kubernetes/api.ts'
-import { tempDir } from '../../testing/broker.ts'
 import type { Cluster } from '../cluster.ts'
 
 const OF_THE_BROKER = 'of-the-broker'
@@ -194,7 +194,7 @@ export async function adoptedCluster(t: TestContext): Promise<FakeApiServer> {
 
 /** The broker's end of it, on the machine's clock. */
 export async function clusterOf(t: TestContext, server: FakeApiServer): Promise<Cluster> {
-  const tokenFile = path.join(await tempDir(t), 'token')
+  const tokenFile = path.join(tempFolder(), 'token')
   await writeFile(tokenFile, `${OF_THE_BROKER}\n`)
   const dialer = createDialer({ clock: systemClock, log: silentLog })
   t.after(() => dialer.close())

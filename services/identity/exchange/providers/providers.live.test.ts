@@ -5,8 +5,9 @@ import { type TestContext, test } from 'node:test'
 import { rfc3339 } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { silentLog } from '@plat/process'
+import { tempFolder } from '@plat/testkit/local'
 import { createRemoteJWKSet, jwtVerify } from 'jose'
-import { claimsIn, jsonFile, startTestBroker, tempDir, text } from '../../testing/broker.ts'
+import { claimsIn, jsonFile, startTestBroker, text } from '../../testing/broker.ts'
 import { type CloudCall, type CloudReply, startTestCloud } from '../../testing/cloud.ts'
 import { newKeyPem } from '../../testing/keys.ts'
 import { askThroughPauses, askUntilTimeout, ToldClock } from '../../testing/told-clock.ts'
@@ -145,7 +146,7 @@ async function setUp(
 ) {
   const clock = new ToldClock()
   const { url, calls } = await startTestCloud(t, reply)
-  const federationKey = path.join(await tempDir(t), 'federation.pem')
+  const federationKey = path.join(tempFolder(), 'federation.pem')
   await fs.writeFile(federationKey, newKeyPem('ES256'))
   const dialer = createDialer({ clock, log: silentLog })
   t.after(() => dialer.close())
@@ -154,7 +155,7 @@ async function setUp(
   const broker = await startTestBroker(t, {
     federationKey,
     federationIssuer: ISSUER,
-    exchangeConfig: await jsonFile(t, { audiences: { cloud: audience } }),
+    exchangeConfig: await jsonFile({ audiences: { cloud: audience } }),
     providers: (federation) => (federation === null ? [] : cloudProviders({ federation, dialer, clock })),
   })
   const { token: subject_token, jti } = await broker.mint({

@@ -1,9 +1,8 @@
 import { join } from 'node:path'
-import type { TestContext } from 'node:test'
 import { ephemeralSigner, type Signer } from '@plat/keys'
 import { LineReader, NO_RECORD, type SegmentSeal, segmentBytes, signSeal } from '@plat/ledger'
 import { fillLedger, ledgerLines } from '@plat/testkit/ledger'
-import { folder } from '../../../testing/started.ts'
+import { tempFolder } from '@plat/testkit/local'
 
 const AT = '2026-01-01T00:00:00.000000Z'
 
@@ -20,8 +19,8 @@ export interface TestEdge {
 }
 
 /** An edge with a ledger of so many records. */
-export async function testEdge(t: TestContext, records: number, edge = 'north'): Promise<TestEdge> {
-  const path = join(await folder(t), 'audit.jsonl')
+export async function testEdge(records: number, edge = 'north'): Promise<TestEdge> {
+  const path = join(tempFolder(), 'audit.jsonl')
   await fillLedger(path, records - 1)
   const signer = ephemeralSigner()
   const { ledgerId } = JSON.parse(ledgerLines(path)[0] ?? '').rec

@@ -5,8 +5,8 @@ import { type TestContext, test } from 'node:test'
 import { systemClock } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { silentLog } from '@plat/process'
+import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
-import { folder } from '../../../testing/started.ts'
 import type { SinkConfig } from '../config.ts'
 import type { AuditRecord } from '../formats/words.ts'
 import { recordOf, sinkConfig, sinkGround } from '../testing/ground.ts'
@@ -34,8 +34,8 @@ function receiver(t: TestContext, own: Own) {
 }
 
 /** A file that goes with the test. */
-async function file(t: TestContext, text: string, name = 'file'): Promise<string> {
-  const path = join(await folder(t), name)
+async function file(text: string, name = 'file'): Promise<string> {
+  const path = join(tempFolder(), name)
   await writeFile(path, text)
   return path
 }
@@ -52,8 +52,8 @@ test('http posts one record a line, as ocsf unless told otherwise, with its toke
   // Shows D3.auditSinks.type.http, D3.auditSinks.url, D3.auditSinks.format.default, D3.auditSinks.headersFile,
   // D3.auditSinks.tokenFile.
   const server = await httpGround(t)
-  const tokenFile = await file(t, 'first-token\n')
-  const headersFile = await file(t, 'X-Tenant: acme\r\n\nX-Team:  blue team \n')
+  const tokenFile = await file('first-token\n')
+  const headersFile = await file('X-Tenant: acme\r\n\nX-Team:  blue team \n')
   const to = receiver(t, { type: 'http', url: `${server.url}/in?source=plat`, tokenFile, headersFile })
   assert.deepEqual(await to.deliver(records), { kind: 'accepted' })
   const [one] = server.posted
@@ -98,9 +98,9 @@ test('over https the receiver is believed by its certificate and name, and is sh
   const own = {
     type: 'http',
     url: server.url,
-    caFile: await file(t, ca),
-    certFile: await file(t, client.cert),
-    keyFile: await file(t, client.key),
+    caFile: await file(ca),
+    certFile: await file(client.cert),
+    keyFile: await file(client.key),
   } as const
   assert.deepEqual(await receiver(t, { ...own, serverName: 'siem.example' }).deliver(records), { kind: 'accepted' })
   await assert.rejects(receiver(t, { ...own, serverName: 'other.example' }).deliver(records), {
@@ -115,17 +115,17 @@ test('over https the receiver is believed by its certificate and name, and is sh
 test('nothing goes out without the file that it should go with, and no error quotes a secret', async (t) => {
   const server = await httpGround(t)
   const own = { type: 'http', url: server.url } as const
-  const broken = await file(t, 'se cret')
+  const broken = await file('se cret')
   await assert.rejects(receiver(t, { ...own, tokenFile: broken }).deliver(records), (error: Error) => {
     assert.match(error.message, /^tokenFile: .* holds no token that a header can carry$/)
     assert.ok(!error.message.includes('cret'))
     return true
   })
-  const gone = await file(t, 'x')
+  const gone = await file('x')
   await rm(gone)
   await assert.rejects(receiver(t, { ...own, tokenFile: gone }).deliver(records), /^Error: tokenFile: .* is missing/)
   for (const text of ['no colon', 'Bad Name: x', 'host: other', 'Content-Length: 1', 'x: a\u0000b']) {
-    const headersFile = await file(t, `ok: 1\n${text}`)
+    const headersFile = await file(`ok: 1\n${text}`)
     await assert.rejects(receiver(t, { ...own, headersFile }).deliver(records), /headersFile: line 2 of /, text)
   }
   assert.equal(server.posted.length, 0)
@@ -165,7 +165,7 @@ test('what a receiver answers tells what is wrong with the records from what is 
 test('splunk gets events with their time and place, as a stream of objects', async (t) => {
   // Shows D3.auditSinks.type.splunk-hec, D3.auditSinks.index, D3.auditSinks.source, D3.auditSinks.sourceType.
   const server = await httpGround(t)
-  const tokenFile = await file(t, '00000000-1111-2222-3333-444444444444')
+  const tokenFile = await file('00000000-1111-2222-3333-444444444444')
   const own = { type: 'splunk-hec', url: server.url, tokenFile, index: 'audit', source: 'gateway' } as const
   const to = receiver(t, own)
   assert.deepEqual(await to.deliver(records), { kind: 'accepted' })
@@ -196,7 +196,7 @@ test('splunk gets events with their time and place, as a stream of objects', asy
 test('sentinel gets a list of rows for the stream of its rule', async (t) => {
   // Shows D3.auditSinks.type.sentinel, D3.auditSinks.dcrImmutableId, D3.auditSinks.streamName.
   const server = await httpGround(t)
-  const tokenFile = await file(t, 'entra-token')
+  const tokenFile = await file('entra-token')
   const own = {
     type: 'sentinel',
     url: server.url,
@@ -229,7 +229,7 @@ test('chronicle gets raw logs of a log type, or events of its own model', async 
   // Shows D3.auditSinks.type.chronicle, D3.auditSinks.chronicleMode, D3.auditSinks.logType, D3.auditSinks.region.
   const server = await httpGround(t)
   const instance = '/v1alpha/projects/p/locations/eu/instances/i'
-  const tokenFile = await file(t, 'google-token')
+  const tokenFile = await file('google-token')
   const own = { type: 'chronicle', url: server.url + instance, tokenFile } as const
   assert.deepEqual(await receiver(t, { ...own, logType: 'PLAT_AUDIT' }).deliver(records), { kind: 'accepted' })
   assert.deepEqual(await receiver(t, { ...own, chronicleMode: 'udm' }).deliver(records), { kind: 'accepted' })
@@ -271,7 +271,7 @@ test('cloudwatch gets signed events in the order of their time, by credentials t
   // Shows D3.auditSinks.type.cloudwatch, D3.auditSinks.awsCredentialsDir, D3.auditSinks.logGroup, D3.auditSinks.logStream,
   // D3.auditSinks.region, D3.auditSinks.credentials.
   const server = await httpGround(t)
-  const dir = await folder(t)
+  const dir = tempFolder()
   await writeFile(join(dir, 'access-key-id'), 'AKIDFILE\n')
   await writeFile(join(dir, 'secret-access-key'), 'first-secret\n')
   const place = { region: 'eu-central-1', logGroup: '/plat/audit', logStream: 'gw-1' }

@@ -2,15 +2,15 @@ import assert from 'node:assert/strict'
 import { appendFile, readFile, rename, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { folder } from '../../../testing/started.ts'
+import { tempFolder } from '@plat/testkit/local'
 import { recordOf, sinkConfig } from '../testing/ground.ts'
 import { jsonlReceiver } from './jsonl.ts'
 
 const records = [0, 1, 2].map((seq) => recordOf({ kind: 'outcome' }, seq))
 
-test('a file gets the lines of the ledger, for its owner alone, and may be moved away at any time', async (t) => {
+test('a file gets the lines of the ledger, for its owner alone, and may be moved away at any time', async () => {
   // Shows D3.auditSinks.type.jsonl, D3.auditSinks.path, D3.auditSinks.format.default.
-  const path = join(await folder(t), 'deep', 'down', 'audit.jsonl')
+  const path = join(tempFolder(), 'deep', 'down', 'audit.jsonl')
   const to = jsonlReceiver(sinkConfig({ type: 'jsonl', path }))
   const deliver = () => to.deliver(records.map((record) => ({ record, text: to.write(record) })))
   const whole = records.map(({ text }) => `${text}\n`).join('')
@@ -23,8 +23,8 @@ test('a file gets the lines of the ledger, for its owner alone, and may be moved
   assert.equal(await readFile(path, 'utf8'), whole)
 })
 
-test('a line that was cut short is ended, and stands whole after that', async (t) => {
-  const path = join(await folder(t), 'audit.jsonl')
+test('a line that was cut short is ended, and stands whole after that', async () => {
+  const path = join(tempFolder(), 'audit.jsonl')
   const to = jsonlReceiver(sinkConfig({ type: 'jsonl', path, format: 'cef' }))
   const [record] = records
   assert.ok(record !== undefined)

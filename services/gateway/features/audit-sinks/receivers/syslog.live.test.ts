@@ -5,8 +5,8 @@ import { type TestContext, test } from 'node:test'
 import { systemClock } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { silentLog } from '@plat/process'
+import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
-import { folder } from '../../../testing/started.ts'
 import type { SinkConfig } from '../config.ts'
 import { recordOf, sinkConfig, sinkGround } from '../testing/ground.ts'
 import { certificates, syslogGround } from '../testing/servers.ts'
@@ -47,7 +47,7 @@ test('over tls both sides show a certificate, and a rotated one counts without a
   // Shows D3.auditSinks.caFile, D3.auditSinks.certFile, D3.auditSinks.keyFile, D3.auditSinks.serverName.
   const { ca, client, tls } = await certificates()
   const server = await syslogGround(t, tls)
-  const dir = await folder(t)
+  const dir = tempFolder()
   const files = { caFile: join(dir, 'ca.pem'), certFile: join(dir, 'crt.pem'), keyFile: join(dir, 'key.pem') }
   await Promise.all([
     writeFile(files.caFile, ca),

@@ -5,7 +5,7 @@ import { type Clock, systemClock, systemIds } from '@plat/core'
 import { type FileLedger, openLedger } from '@plat/ledger'
 import { silentLog } from '@plat/process'
 import { ledgerLines } from '@plat/testkit/ledger'
-import { folder } from '../../../testing/started.ts'
+import { tempFolder } from '@plat/testkit/local'
 import type { SinkConfig } from '../config.ts'
 import type { AuditRecord } from '../formats/words.ts'
 import type { Delivery, Item, Receiver } from '../receivers/receiver.ts'
@@ -111,7 +111,7 @@ export interface SinkGround {
 
 /** A ledger and what a sink needs beside it. */
 export async function sinkGround(t: TestContext): Promise<SinkGround> {
-  const auditPath = join(await folder(t), 'audit.jsonl')
+  const auditPath = join(tempFolder(), 'audit.jsonl')
   const dir = `${auditPath}.sinks`
   await mkdir(dir)
   const ids = systemIds(systemClock)

@@ -4,9 +4,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { TestContext } from 'node:test'
-import { freePort } from '@plat/testkit/local'
+import { freePort, tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
-import { folder } from '../../../testing/started.ts'
 
 const CACHE = path.resolve(import.meta.dirname, '../../../../../node_modules/.cache/plat-rsyslog')
 const PACKAGES = ['rsyslog', 'rsyslog-gnutls', 'libgnutls30', 'libestr0', 'libfastjson4', 'liblognorm5']
@@ -31,7 +30,7 @@ export interface RsyslogTls {
 /** Starts one. It is fetched with apt and unpacked into the cache when the machine has none: needs Debian, and a minute once. */
 export async function startRsyslog(t: TestContext, tls: RsyslogTls | null): Promise<Rsyslog> {
   const program = installed()
-  const dir = await folder(t)
+  const dir = tempFolder()
   const port = await freePort()
   const at = (name: string) => path.join(dir, name)
   for (const [name, text] of Object.entries(tls ?? {})) await writeFile(at(name), text)

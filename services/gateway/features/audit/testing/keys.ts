@@ -1,10 +1,9 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { TestContext } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { type AlgorithmName, type Signer, signerOf } from '@plat/keys'
-import { folder } from '../../../testing/started.ts'
+import { tempFolder } from '@plat/testkit/local'
 
 /** A key of checkpoints, as files. */
 export interface TestKey {
@@ -16,8 +15,8 @@ export interface TestKey {
 }
 
 /** Makes a key pair in a folder that goes with the test. */
-export async function keyFiles(t: TestContext, algorithm: AlgorithmName = 'EdDSA'): Promise<TestKey> {
-  const dir = await folder(t)
+export async function keyFiles(algorithm: AlgorithmName = 'EdDSA'): Promise<TestKey> {
+  const dir = tempFolder()
   const [path, pub] = [join(dir, 'key.pem'), join(dir, 'pub.pem')]
   const key = makers[algorithm]()
   const signer = signerOf(key, 'test key')

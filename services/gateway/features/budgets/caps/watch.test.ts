@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { TestClock } from '@plat/core'
 import type { Log } from '@plat/process'
+import { tempFolder } from '@plat/testkit/local'
 import { Snapshots } from '../../../call/index.ts'
 import { budgetCurrencyOf } from '../currency.ts'
 import { watchPricing } from '../pricing/pricing.ts'
@@ -24,8 +24,7 @@ const file = (currency: string, more: object = {}) =>
 const prices = (currency: string, id: string) => JSON.stringify({ version: 1, currency, id, models: {} })
 
 function world(t: TestContext, config: { readonly budgetCurrency?: string; readonly without?: boolean } = {}) {
-  const folder = mkdtempSync(join(tmpdir(), 'plat-'))
-  t.after(() => rmSync(folder, { recursive: true }))
+  const folder = tempFolder()
   const clock = new TestClock()
   const snapshots = new Snapshots()
   const said: string[] = []

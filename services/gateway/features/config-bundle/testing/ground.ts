@@ -1,11 +1,9 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
-import type { TestContext } from 'node:test'
 import { type BundleContent, type SignaturePolicy, writeBundle } from '@plat/bundle'
 import { TestClock } from '@plat/core'
 import { ephemeralSigner, type LocalSigner } from '@plat/keys'
 import { silentLog } from '@plat/process'
+import { tempFolder } from '@plat/testkit/local'
 import { Bundles, type BundlesOptions, type RefusalReason, type Source, type Taken } from '../bundles.ts'
 import { BundleStore, type StoreOptions } from '../store.ts'
 
@@ -48,19 +46,15 @@ export interface GroundSetup {
 }
 
 /** A folder for bundles, a key that is trusted, and a clock. */
-export async function ground(
-  t: TestContext,
-  {
-    trustedIssuers = [],
-    signaturePolicy = 'classical',
-    keys = [],
-    maxBytes = 1024 * 1024,
-    leewaySeconds = 60,
-    options,
-  }: GroundSetup = {},
-): Promise<Ground> {
-  const root = await mkdtemp(path.join(tmpdir(), 'plat-'))
-  t.after(() => rm(root, { recursive: true }))
+export async function ground({
+  trustedIssuers = [],
+  signaturePolicy = 'classical',
+  keys = [],
+  maxBytes = 1024 * 1024,
+  leewaySeconds = 60,
+  options,
+}: GroundSetup = {}): Promise<Ground> {
+  const root = tempFolder()
   const dir = path.join(root, 'live')
   const statePath = path.join(root, 'state.json')
   const clock = new TestClock()

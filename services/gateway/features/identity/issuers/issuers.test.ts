@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { generateKeyPairSync, hash } from 'node:crypto'
 import fs from 'node:fs/promises'
-import os from 'node:os'
 import path from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { base32 } from '@plat/core'
 import { ephemeralSigner, signerOf } from '@plat/keys'
 import { testProver } from '@plat/testkit/dpop'
+import { tempFolder } from '@plat/testkit/local'
 import { signJws } from '@plat/tokens'
 import { type Denial, type Identity, isDenial } from '../../../call/index.ts'
 import type { TrustedIssuerConfig } from '../config.ts'
@@ -176,8 +176,7 @@ test('keys come from discovery, a new one at once and the rest on time', async (
 
 test('a key document can be named, with the CA that its address is behind', async (t) => {
   // Shows D3.trustedIssuers.jwksURL, D3.trustedIssuers.caFile.
-  const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'plat-'))
-  t.after(() => fs.rm(dir, { recursive: true }))
+  const dir = tempFolder()
   const caFile = path.join(dir, 'ca.pem')
   await fs.writeFile(caFile, 'the bundle')
   const { fetched, who } = await setUp(t, { jwksURL: 'https://login.example/pinned', caFile })

@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { createServer, type IncomingHttpHeaders, type RequestListener, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { type Clock, systemClock } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { silentLog } from '@plat/process'
-import { closed, listening } from '@plat/testkit/local'
+import { closed, listening, tempFolder } from '@plat/testkit/local'
 import {
   type Asks,
   type BuiltinServer,
@@ -78,8 +77,7 @@ const SERVED: Readonly<Record<string, readonly object[]>> = {
 export async function clusterGround(t: TestContext, setup: ClusterSetup = {}): Promise<ClusterGround> {
   const { answer = (_, response) => json(response, 200, {}), clock = systemClock, tls } = setup
   const seen: Seen[] = []
-  const dir = await mkdtemp(join(tmpdir(), 'plat-'))
-  t.after(() => rm(dir, { recursive: true }))
+  const dir = tempFolder()
   const listener: RequestListener = async (request, response) => {
     const url = new URL(request.url ?? '', 'http://cluster')
     const served = SERVED[url.pathname]

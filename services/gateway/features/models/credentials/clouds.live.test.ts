@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { createVerify, generateKeyPairSync } from 'node:crypto'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { createServer, type IncomingHttpHeaders, type RequestListener, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import os from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { TLSSocket } from 'node:tls'
@@ -11,7 +10,7 @@ import { systemClock, TestClock } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { type Log, silentLog } from '@plat/process'
 import { createAuthority } from '@plat/testkit/authority'
-import { closed, listening } from '@plat/testkit/local'
+import { closed, listening, tempFolder } from '@plat/testkit/local'
 import { awsCredentials } from './aws.ts'
 import { azureToken } from './azure.ts'
 import { type CloudConfig, CloudFault, type CloudParts } from './cloud.ts'
@@ -32,8 +31,7 @@ async function cloud(t: TestContext, answers: Readonly<Record<string, Answer>>) 
   const server = createServer(listener(asked, answers))
   const url = `http://127.0.0.1:${await listening(server)}`
   t.after(() => closed(server))
-  const dir = await mkdtemp(join(os.tmpdir(), 'plat-'))
-  t.after(() => rm(dir, { recursive: true }))
+  const dir = tempFolder()
   const file = async (name: string, content: string | object) => {
     const path = join(dir, name)
     await writeFile(path, typeof content === 'string' ? content : JSON.stringify(content))

@@ -3,19 +3,18 @@ import { createHmac, generateKeyPairSync, randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
-import { after, before, describe, type TestContext, test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import { signerOf } from '@plat/keys'
-import { closed, listening } from '@plat/testkit/local'
+import { closed, listening, tempFolder } from '@plat/testkit/local'
 import { startOidcProvider, type TestOidcProvider } from '@plat/testkit/oidc/provider'
 import { signJws } from '@plat/tokens'
 import { type Ground, gatewayWith, receiver } from '../../../testing/asking.ts'
-import { folder } from '../../../testing/started.ts'
 
 const SECRET = 'the-signing-secret'
 const now = () => Math.floor(Date.now() / 1000)
 
-async function file(t: TestContext, text: string): Promise<string> {
-  const path = join(await folder(t), 'secret')
+async function file(text: string): Promise<string> {
+  const path = join(tempFolder(), 'secret')
   await writeFile(path, text)
   return path
 }
@@ -48,8 +47,8 @@ test('a button in Slack decides for the person that userMap names, in the namesp
     U3: { user: 'eve', groups: ['leads'], namespaces: ['elsewhere'] },
     U4: { user: 'uma', groups: ['leads'] },
   }
-  const slack = { name: 'on call', type: 'slack', webhookURLFile: await file(t, `${chat.url}/hook`), userMap }
-  const notifiers = [{ ...slack, signingSecretFile: await file(t, SECRET) }]
+  const slack = { name: 'on call', type: 'slack', webhookURLFile: await file(`${chat.url}/hook`), userMap }
+  const notifiers = [{ ...slack, signingSecretFile: await file(SECRET) }]
   const approvalQuorum = { default: { minApprovers: 2 } }
   const here = await gatewayWith(t, { notifiers, approvalQuorum })
   const { id, answer } = await here.hold()
@@ -80,8 +79,8 @@ test('a button in Slack decides for the person that userMap names, in the namesp
 
 test('a callback that is old, from the future, signed by another or sent again decides nothing', async (t) => {
   const chat = await receiver(t)
-  const slack = { name: 's', type: 'slack', webhookURLFile: await file(t, `${chat.url}/hook`), userMap: { U1: 'ada' } }
-  const signingSecretFile = await file(t, SECRET)
+  const slack = { name: 's', type: 'slack', webhookURLFile: await file(`${chat.url}/hook`), userMap: { U1: 'ada' } }
+  const signingSecretFile = await file(SECRET)
   const elsewhere = await receiver(t)
   const here = await gatewayWith(t, {
     notifiers: [{ ...slack, signingSecretFile }],
@@ -121,7 +120,7 @@ test('a callback that is old, from the future, signed by another or sent again d
 test('a program calls back signed as it is called itself', async (t) => {
   const hook = await receiver(t)
   const key = randomBytes(32)
-  const signingSecretFile = await file(t, `whsec_${key.toString('base64')}`)
+  const signingSecretFile = await file(`whsec_${key.toString('base64')}`)
   const notifiers = [
     { name: 'hook', type: 'webhook', url: hook.url, signingSecretFile, userMap: { 'ada@chat': 'ada' } },
   ]
@@ -147,9 +146,9 @@ test('a program calls back signed as it is called itself', async (t) => {
 test('a message to the outgoing webhook of Teams decides, and is answered', async (t) => {
   const chat = await receiver(t)
   const key = randomBytes(32).toString('base64')
-  const teams = { name: 'team', type: 'teams', webhookURLFile: await file(t, `${chat.url}/hook`) }
+  const teams = { name: 'team', type: 'teams', webhookURLFile: await file(`${chat.url}/hook`) }
   const userMap = { 'aad-1': 'ada' }
-  const here = await gatewayWith(t, { notifiers: [{ ...teams, signingSecretFile: await file(t, key), userMap }] })
+  const here = await gatewayWith(t, { notifiers: [{ ...teams, signingSecretFile: await file(key), userMap }] })
   const { id, answer } = await here.hold()
   assert.match((await chat.first(() => true)).body, new RegExp(`approve ${id}`))
   const say = async (text: string, more: object = {}) => {
@@ -243,7 +242,7 @@ test('a bot service speaks for its users where its token names the service of th
   t.after(() => closed(server))
   const chat = await receiver(t)
   const callbackOIDC = { issuer, audience: 'app', discoveryURL: `${base()}/metadata` }
-  const teams = { name: 'bot', type: 'teams', webhookURLFile: await file(t, chat.url), callbackOIDC }
+  const teams = { name: 'bot', type: 'teams', webhookURLFile: await file(chat.url), callbackOIDC }
   const here = await gatewayWith(t, { notifiers: [{ ...teams, userMap: { 'aad-1': 'ada' } }] })
   const { id, answer } = await here.hold()
   const say = async (serviceurl: string | undefined, from = { aadObjectId: 'aad-1' }) => {

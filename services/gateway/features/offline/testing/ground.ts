@@ -4,10 +4,10 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import type { TestIssuer } from '@plat/testkit/identity'
-import { freePort } from '@plat/testkit/local'
+import { freePort, tempFolder } from '@plat/testkit/local'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import type { Gateway } from '../../../gateway.ts'
-import { folder, started, TOKEN } from '../../../testing/started.ts'
+import { started, TOKEN } from '../../../testing/started.ts'
 import { keyFiles } from '../../audit/testing/keys.ts'
 
 /** A gateway of the test, as far as it is looked at. */
@@ -54,8 +54,8 @@ export async function ground(t: TestContext): Promise<Ground> {
     running.push(gateway)
     return { gateway, ...node }
   }
-  const [edgeDir, hubDir] = [await folder(t), await folder(t)]
-  const [edgeKey, hubKey] = [await keyFiles(t), await keyFiles(t)]
+  const [edgeDir, hubDir] = [tempFolder(), tempFolder()]
+  const [edgeKey, hubKey] = [await keyFiles(), await keyFiles()]
   const port = await freePort()
   const policyFile = join(edgeDir, 'policies.json')
   const tokenFile = join(edgeDir, 'token')

@@ -7,9 +7,8 @@ import { systemClock } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { silentLog } from '@plat/process'
 import { createAuthority } from '@plat/testkit/authority'
-import { closed, listening } from '@plat/testkit/local'
+import { closed, listening, tempFolder } from '@plat/testkit/local'
 import { keyOf } from '../../../testing/certified.ts'
-import { folder } from '../../../testing/started.ts'
 import { type ProviderConfig, tokenVaultBlock } from '../config.ts'
 import { Login } from '../flow/login.ts'
 import { filled } from '../testing/filled.ts'
@@ -32,7 +31,7 @@ interface Asked {
 
 /** An authorization server over TLS, with an authority of its own, that answers as the test says. */
 async function authorizationServer(t: TestContext) {
-  const dir = await folder(t)
+  const dir = tempFolder()
   const authority = await createAuthority({ name: 'authority', now: systemClock.now() })
   const leaf = await authority.issue({ name: 'hub', dnsNames: ['localhost'] })
   const asked: Asked[] = []

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import { systemIds, TestClock } from '@plat/core'
 import { openFileJournal } from '@plat/state'
+import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { decodeEvent, type Owner, ownerKey, type Tokens } from './account.ts'
 import { Accounts } from './accounts.ts'
@@ -27,9 +27,8 @@ function tokens(accessToken: string): Tokens {
   }
 }
 
-async function folder(t: TestContext): Promise<string> {
-  const dir = await mkdtemp(join(tmpdir(), 'plat-'))
-  t.after(() => rm(dir, { recursive: true }))
+async function keyFolder(): Promise<string> {
+  const dir = tempFolder()
   for (const name of ['first', 'second']) await writeFile(join(dir, name), randomBytes(32).toString('hex'))
   return dir
 }
@@ -64,8 +63,8 @@ const kept = (accounts: Accounts, owner: Owner) => {
   return found
 }
 
-test('what is kept survives a restart, sealed: neither a token nor a key stands in the file', async (t) => {
-  const dir = await folder(t)
+test('what is kept survives a restart, sealed: neither a token nor a key stands in the file', async () => {
+  const dir = await keyFolder()
   const first = await opened(dir)
   await first.accounts.connect(ada, tokens('secret-of-ada'))
   await first.accounts.connect(bob, tokens('secret-of-bob'))
@@ -79,8 +78,8 @@ test('what is kept survives a restart, sealed: neither a token nor a key stands 
   await second.close()
 })
 
-test('what is removed or replaced is not in the file any more, and comes back by no restart', async (t) => {
-  const dir = await folder(t)
+test('what is removed or replaced is not in the file any more, and comes back by no restart', async () => {
+  const dir = await keyFolder()
   const first = await opened(dir)
   await first.accounts.connect(ada, tokens('one'))
   await first.accounts.connect(bob, tokens('two'))
@@ -95,8 +94,8 @@ test('what is removed or replaced is not in the file any more, and comes back by
   await second.close()
 })
 
-test('what was got for an account that is gone changes nothing of the one that came after it', async (t) => {
-  const { accounts, stored, close } = await opened(await folder(t))
+test('what was got for an account that is gone changes nothing of the one that came after it', async () => {
+  const { accounts, stored, close } = await opened(await keyFolder())
   await accounts.connect(ada, tokens('one'))
   const gone = kept(accounts, ada)
   await accounts.remove(gone, 'disconnected')
@@ -110,8 +109,8 @@ test('what was got for an account that is gone changes nothing of the one that c
   await close()
 })
 
-test('a seal opens for its account alone, under its key alone, and not with a bit changed', async (t) => {
-  const dir = await folder(t)
+test('a seal opens for its account alone, under its key alone, and not with a bit changed', async () => {
+  const dir = await keyFolder()
   const mine = await openEnvelope({ keyURI: join(dir, 'first'), retiredKeyURIs: [] }, ids)
   const other = await openEnvelope({ keyURI: join(dir, 'second'), retiredKeyURIs: [] }, ids)
   const sealed = await mine.seal(ada, tokens('secret'))
@@ -133,9 +132,9 @@ test('a seal opens for its account alone, under its key alone, and not with a bi
   }
 })
 
-test('a key that is missing refuses the start and says how many accounts need it; a retired key opens what it sealed', async (t) => {
+test('a key that is missing refuses the start and says how many accounts need it; a retired key opens what it sealed', async () => {
   // Shows D3.tokenVault.retiredKeyURIs.
-  const dir = await folder(t)
+  const dir = await keyFolder()
   const first = await opened(dir)
   await first.accounts.connect(ada, tokens('one'))
   await first.close()
@@ -151,8 +150,8 @@ test('a key that is missing refuses the start and says how many accounts need it
   await third.close()
 })
 
-test('every key that cannot be used is told, each by its field', async (t) => {
-  const dir = await folder(t)
+test('every key that cannot be used is told, each by its field', async () => {
+  const dir = await keyFolder()
   await writeFile(join(dir, 'short'), 'AAAA')
   const keys = { keyURI: join(dir, 'nothing'), retiredKeyURIs: [join(dir, 'first'), join(dir, 'short')] }
   await assert.rejects(openEnvelope(keys, ids), (error) => {

@@ -5,10 +5,11 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import type { Log } from '@plat/process'
 import type { AuthEntry } from '@plat/resources/rendered'
+import { tempFolder } from '@plat/testkit/local'
 import { startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { type AccountsProvider, passAs, startAccountsProvider } from '@plat/testkit/oidc/accounts'
 import { Browser } from '@plat/testkit/oidc/browser'
-import { folder, type Ground, started, TOKEN } from '../../../testing/started.ts'
+import { type Ground, started, TOKEN } from '../../../testing/started.ts'
 
 /** Where browsers reach the gateway of these tests. */
 export const PUBLIC = 'https://gateway.example'
@@ -120,7 +121,7 @@ export class VaultGround {
   }
 
   static async start(t: TestContext, { idp, hub }: Providers, wish: VaultWish = {}): Promise<VaultGround> {
-    const dir = await folder(t)
+    const dir = tempFolder()
     const server = await hubServer(t, hub.url)
     const put = (name: string, text: string) => written(dir, name, text)
     const auth = wish.auth ?? { type: 'none', perUser: true, provider: 'hub' }

@@ -1,12 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { TestContext } from 'node:test'
 import { systemIds, TestClock } from '@plat/core'
 import type { Rec } from '@plat/ledger'
 import { silentLog } from '@plat/process'
 import { createMemoryJournal } from '@plat/state'
+import { tempFolder } from '@plat/testkit/local'
 import type { Identity } from '../../../call/index.ts'
 import { testIdentity } from '../../../call/testing/identity.ts'
 import type { OwnerRules } from '../owner.ts'
@@ -93,11 +92,10 @@ export function tokensOf(clock: TestClock, own: Partial<Tokens> = {}): Tokens {
 }
 
 /** A vault on a journal in memory, by a clock that the test moves. */
-export async function scriptedVault(t: TestContext, rules: Partial<OwnerRules> = {}) {
+export async function scriptedVault(rules: Partial<OwnerRules> = {}) {
   const clock = new TestClock()
   const ids = systemIds(clock)
-  const dir = await mkdtemp(join(tmpdir(), 'plat-'))
-  t.after(() => rm(dir, { recursive: true }))
+  const dir = tempFolder()
   const keyURI = join(dir, 'vault.key')
   await writeFile(keyURI, randomBytes(32).toString('base64'))
   const journal = createMemoryJournal<VaultEvent>(() => clock.now())

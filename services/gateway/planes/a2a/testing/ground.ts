@@ -5,8 +5,9 @@ import type { StreamResponse } from '@a2a-js/sdk'
 import { type Client, ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client'
 import { messageOf, type TestAgent } from '@plat/testkit/a2a-agent'
 import type { TestIssuer } from '@plat/testkit/identity'
+import { tempFolder } from '@plat/testkit/local'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
-import { folder, started } from '../../../testing/started.ts'
+import { started } from '../../../testing/started.ts'
 
 /** Members of a routes file's entry, laid over the least one. */
 export type Exposure = Readonly<Record<string, unknown>>
@@ -68,7 +69,7 @@ export async function a2aGround(
     readonly drained?: boolean
   } = {},
 ): Promise<A2aGround> {
-  const dir = await folder(t)
+  const dir = tempFolder()
   const routesFile = join(dir, 'agents.json')
   const publish: A2aGround['publish'] = (agents) => {
     const entries = Object.entries(agents).map(([key, own]) => [key, { endpoint: agent.url, ...LEAST, ...own }])

@@ -3,17 +3,17 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { createServer, type RequestListener } from 'node:http'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { closed, listening } from '@plat/testkit/local'
+import { closed, listening, tempFolder } from '@plat/testkit/local'
 import { type ModelServer, startModelServer } from '@plat/testkit/model-server'
 import { until } from '@plat/testkit/until'
-import { folder, started } from '../../../testing/started.ts'
+import { started } from '../../../testing/started.ts'
 
 const chat = { model: 'small-1', messages: [{ role: 'user', content: 'hi' }] }
 
 /** A gateway with one route over these endpoints, in this order. */
 async function routeOver(t: TestContext, endpoints: readonly object[], more: object = {}) {
   const [first, ...fallbacks] = endpoints
-  const dir = await folder(t)
+  const dir = tempFolder()
   const auditPath = join(dir, 'audit.jsonl')
   const models = { r: { ...first, fallbacks } }
   const { gateway, issuer } = await started(t, { models, auditPath, ...more })
@@ -266,7 +266,7 @@ test('an open circuit refuses no call: where there is nothing else, the endpoint
 
 test('an endpoint whose key cannot be read is passed over', async (t) => {
   const [locked, alive] = [await model(t), await model(t)]
-  const dir = await folder(t)
+  const dir = tempFolder()
   const { ask, series } = await routeOver(t, [
     { upstream: locked.url, apiKeyFile: join(dir, 'missing') },
     { upstream: alive.url },
@@ -278,7 +278,7 @@ test('an endpoint whose key cannot be read is passed over', async (t) => {
 
 /** A gateway whose sessions may spend so much, with an endpoint at 100 and one at 1 per million tokens of output. */
 async function priced(t: TestContext, budget: number, first: string, second: string) {
-  const dir = await folder(t)
+  const dir = tempFolder()
   const pricingFile = join(dir, 'prices.json')
   const price = (output: string) => ({ input: '0', output })
   const models = { 'openai/dear': price('100'), 'openai/cheap': price('1') }
