@@ -3,11 +3,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
-import { tempFolder } from '@plat/testkit/folder'
 import { readBounded, readText, readUpTo } from './bounded.ts'
 
 test('of a file no more is read than is asked for', async (t) => {
-  const dir = tempFolder()
+  const dir = await mkdtemp(path.join(os.tmpdir(), 'plat-'))
+  t.after(() => rm(dir, { recursive: true }))
   const file = path.join(dir, 'file')
   const whole = 'x'.repeat(200_000)
   await writeFile(file, whole)

@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { after, test } from 'node:test'
-import { tempFolder } from '@plat/testkit/folder'
 import { readSecret } from './secret.ts'
 
-const folder = tempFolder()
+const folder = mkdtempSync(path.join(os.tmpdir(), 'plat-'))
+after(() => rmSync(folder, { recursive: true }))
 
 function file(content: string): string {
   const at = path.join(folder, 'secret')

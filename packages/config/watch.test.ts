@@ -13,10 +13,10 @@ import os from 'node:os'
 import path from 'node:path'
 import { after, test } from 'node:test'
 import { TestClock } from '@plat/core'
-import { tempFolder } from '@plat/testkit/folder'
 import { type FileWatch, MAX_WATCHED_BYTES, watchFile } from './watch.ts'
 
-const root = tempFolder()
+const root = mkdtempSync(path.join(os.tmpdir(), 'plat-'))
+after(() => rmSync(root, { recursive: true }))
 let folders = 0
 
 interface Watched {
