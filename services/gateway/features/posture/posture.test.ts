@@ -143,6 +143,13 @@ test('a careful configuration has no finding, and each check finds its own risk 
   for (const [id, own] of Object.entries(risky)) assert.deepEqual(ids(own), [id])
 })
 
+test('what replicas share in Postgres is neither in the memory of one nor in its files', () => {
+  const shared = { stateBackend: { type: 'postgres', dsnFile: '/dsn' }, shutdownDelaySeconds: 5 }
+  const pathless = { approvalStorePath: '', pinStorePath: '', taintStorePath: '' }
+  assert.deepEqual(ids({ ...shared, ...pathless, posture: { ...careful.posture, replicas: 2 } }), [])
+  assert.deepEqual(ids(pathless), ['approvals-in-memory', 'pins-in-memory', 'taints-in-memory'])
+})
+
 test('an accepted risk is not told, by start-up either, and one that is none any more is named', () => {
   // Shows D3.state.posture.accept.
   const accepting = { ...careful.posture, accept: [...careful.posture.accept, 'audit-open', 'slow-reload'] }
