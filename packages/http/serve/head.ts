@@ -43,10 +43,11 @@ export function headFault(request: IncomingMessage, maxHeaders: number): HttpFau
     if (headers['content-length'] !== undefined)
       return refused('Content-Length and Transfer-Encoding exclude each other.')
   }
-  if (!url.startsWith('/') && !(url === '*' && request.method === 'OPTIONS')) {
-    if (request.method !== 'CONNECT') return refused('The request target must be a path.')
+  if (request.method === 'CONNECT') {
     const fault = tunnelFault(url, headers)
     if (fault !== null) return fault
+  } else if (!url.startsWith('/') && !(url === '*' && request.method === 'OPTIONS')) {
+    return refused('The request target must be a path.')
   }
   const { httpVersion } = request
   // The parser takes 0.9 and 2.0 too, and frames them as it likes.

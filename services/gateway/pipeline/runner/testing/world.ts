@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { Readable } from 'node:stream'
+import { type Duplex, Readable } from 'node:stream'
 import { TestClock } from '@plat/core'
 import type { Ledger, Rec } from '@plat/ledger'
 import {
@@ -66,6 +66,8 @@ interface Setup {
   readonly head?: Head
   readonly batches?: readonly (readonly Frame[])[]
   readonly reviews?: readonly AnyReview[]
+  /** The caller's connection, where it asks for a tunnel. */
+  readonly caller?: Duplex
   /** Says which records the ledger cannot write. */
   readonly unwritable?: (rec: Rec) => boolean
 }
@@ -79,7 +81,7 @@ export function world(setup: Setup = {}) {
   const records: Rec[] = []
   const wire: string[] = []
   const metrics: string[] = []
-  const sink = fakeSink(wire)
+  const sink = fakeSink(wire, setup.caller ?? null)
   const note =
     (name: string) =>
     (...values: readonly unknown[]) =>
@@ -113,7 +115,7 @@ export function world(setup: Setup = {}) {
 }
 
 /** Writes down what the caller gets. */
-function fakeSink(wire: string[]): Sink {
+function fakeSink(wire: string[], caller: Duplex | null): Sink {
   const sink: Sink = {
     headSent: false,
     reply: (head, _overhead, bytes) => void wire.push(`${head.status} ${Buffer.from(bytes)}`),
@@ -123,7 +125,11 @@ function fakeSink(wire: string[]): Sink {
     },
     write: (bytes) => void wire.push(String(Buffer.from(bytes))),
     end: () => void wire.push('end'),
-    tunnel: () => null,
+    tunnel(head) {
+      Object.assign(sink, { headSent: true })
+      wire.push(`${head.status} tunnel`)
+      return caller
+    },
     destroy: () => void wire.push('destroyed'),
   }
   return sink

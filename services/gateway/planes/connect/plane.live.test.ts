@@ -1,0 +1,238 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
+import { createServer as createHttpServer } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { promisify } from 'node:util'
+import { createAuthority } from '@plat/testkit/authority'
+import { closed, freePort, listening, tempFolder } from '@plat/testkit/local'
+import { until } from '@plat/testkit/until'
+import { ProxyAgent, request } from 'undici'
+import { keyOf } from '../../testing/certified.ts'
+import { heard, tunnelGround } from './testing.ts'
+
+const run = promisify(execFile)
+
+test('curl reaches a site over TLS through the proxy, with the token as its password, and the record tells all of it', async (t) => {
+  // Shows D3.sessions.egress.enabled, D3.endpoint.connectProxy and D3.metric.plat_gateway_egress_requests_total.
+  const authority = await createAuthority({ name: 'authority', now: Date.now() })
+  const leaf = await authority.issue({ name: 'site', dnsNames: ['localhost'] })
+  const site = createTlsServer({ cert: leaf.pem, key: keyOf(leaf) }, (_, response) => response.end('a page'))
+  const port = await listening(site)
+  t.after(() => closed(site))
+  const ca = join(tempFolder(), 'ca.pem')
+  await writeFile(ca, authority.pem)
+  const ground = await tunnelGround(t, { web: { allowedPorts: [port] } })
+  const proxied = ['--proxy', ground.gateway.url, '--proxy-user', `plat:${ground.token()}`]
+  const { stdout } = await run('curl', ['-sS', '--cacert', ca, ...proxied, `https://localhost:${port}/`])
+  assert.equal(stdout, 'a page')
+  const { op, server, tool, method, result, status, endpoint, bytesUp, bytesDown } = await ground.outcome()
+  assert.deepEqual([op, server, tool, method], ['tunnel', 'plat-egress', 'localhost', 'CONNECT'])
+  assert.deepEqual([result, status, endpoint], ['completed', 200, `localhost:${port}`])
+  // More than the page: the handshake and the certificate are in it.
+  assert.ok(Number(bytesUp) > 100 && Number(bytesDown) > 500)
+  assert.deepEqual(
+    ground.records().flatMap(({ kind, op }) => (op === 'tunnel' ? [kind] : [])),
+    ['intent', 'outcome'],
+  )
+  assert.match(
+    (await ground.metric('plat_gateway_egress_requests_total{kind="connect",decision="allow"}')) ?? '',
+    / 1$/,
+  )
+})
+
+test('undici reaches a plain site through a tunnel with a bearer token', async (t) => {
+  const site = createHttpServer((asked, response) => response.end(`${asked.method} ${asked.url}`))
+  const port = await listening(site)
+  t.after(() => closed(site))
+  const ground = await tunnelGround(t, { web: { allowedPorts: [port] } })
+  const dispatcher = new ProxyAgent({ uri: ground.gateway.url, token: `Bearer ${ground.token()}`, proxyTunnel: true })
+  t.after(() => dispatcher.close())
+  const answer = await request(`http://localhost:${port}/a?b`, { dispatcher })
+  assert.equal(await answer.body.text(), 'GET /a?b')
+})
+
+test('what comes right behind the head is the first of the tunnel', async (t) => {
+  const ground = await tunnelGround(t)
+  const { status, head, socket } = await ground.ask({ early: 'first ' })
+  assert.equal(status, 200)
+  assert.match(head, /\r\nx-plat-decision-id: [-0-9a-f]{36}/)
+  assert.doesNotMatch(head, /content-length|transfer-encoding/)
+  socket.end('and last')
+  assert.equal(await heard(socket), 'first and last')
+})
+
+test('who shows no token of a session is asked for one as by a proxy, and told how to send it', async (t) => {
+  const ground = await tunnelGround(t)
+  const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`
+  for (const authorization of [
+    null,
+    'Bearer nonsense',
+    basic('plat:nonsense'),
+    basic('no-colon'),
+    'Basic !',
+    basic('plat:'),
+  ]) {
+    const { status, head } = await ground.ask({ authorization })
+    assert.equal(status, 407, String(authorization))
+    assert.match(head, /\r\nproxy-authenticate: basic realm="plat"/)
+    assert.doesNotMatch(head, /www-authenticate/)
+  }
+  const { told } = await ground.ask({ authorization: null })
+  assert.equal(told.error, 'unauthenticated')
+  assert.match(String(told.message), /password of Proxy-Authorization/)
+  // A header for the host is none for the proxy.
+  const { status } = await ground.ask({ authorization: null, lines: [`Authorization: Bearer ${ground.token()}`] })
+  assert.equal(status, 407)
+  assert.equal(ground.taken.length, 0)
+})
+
+test('scope, lists, ports and addresses are asked before anything is reached, and each refusal leaves one record', async (t) => {
+  const ground = await tunnelGround(t, { web: { deniedDomains: ['bad.localhost'] } })
+  const refused = async (target: string, token = ground.token()) => {
+    const asked = await ground.ask({ target, authorization: `Bearer ${token}` })
+    const { error, message } = asked.told
+    return [asked.status, error, message]
+  }
+  const may = 'the host may not be reached: '
+  const port = ground.port
+  const cases: readonly (readonly [unknown[], unknown[]])[] = [
+    [
+      await refused(`localhost:${port}`, ground.token({ scope: 'tools:notes' })),
+      [403, 'insufficient_scope', 'scope tools:plat-egress is required'],
+    ],
+    [await refused(`example.com:${port}`), [403, 'policy_denied', `${may}web.allowedDomains does not name its domain`]],
+    [await refused(`bad.localhost.:${port}`), [403, 'policy_denied', `${may}web.deniedDomains names its domain`]],
+    [await refused('localhost:25'), [403, 'policy_denied', `${may}web.allowedPorts does not name its port`]],
+    [
+      await refused(`0x7f.1:${port}`),
+      [403, 'policy_denied', `${may}it names an IP address, which web.allowIPLiterals does not allow`],
+    ],
+  ]
+  for (const [found, wanted] of cases) assert.deepEqual(found, wanted)
+  assert.equal(ground.taken.length, 0)
+  const decisions = () => ground.records().filter(({ op }) => op === 'tunnel')
+  await until(() => decisions().length === cases.length, 'the records')
+  assert.deepEqual(
+    decisions().map(({ kind, tool }) => [kind, tool]),
+    [
+      ['decision', 'localhost'],
+      ['decision', 'example.com'],
+      ['decision', 'bad.localhost'],
+      ['decision', 'localhost'],
+      ['decision', '127.0.0.1'],
+    ],
+  )
+  assert.match((await ground.metric('plat_gateway_egress_requests_total{kind="connect",decision="deny"}')) ?? '', / 5$/)
+})
+
+test('a name that leads inside a private network is refused', async (t) => {
+  const ground = await tunnelGround(t, { web: { allowedCIDRs: [] } })
+  const { status, told } = await ground.ask()
+  assert.deepEqual([status, told.error], [403, 'policy_denied'])
+  assert.match(String(told.message), /which web\.allowedCIDRs does not allow/)
+  assert.equal(ground.taken.length, 0)
+})
+
+test('a host that takes no connection is an error of the host, and its record says which it was', async (t) => {
+  const port = await freePort()
+  const ground = await tunnelGround(t, { web: { allowedPorts: [port] } })
+  const { status, told } = await ground.ask({ target: `localhost:${port}` })
+  assert.deepEqual([status, told.error, told.message], [502, 'upstream_error', 'localhost cannot be reached'])
+  const { result, code, endpoint } = await ground.outcome()
+  assert.deepEqual([result, code, endpoint], ['failed', 'upstream_error', `localhost:${port}`])
+})
+
+test('policies are asked about the host as the tool of plat-egress, in one spelling', async (t) => {
+  const ground = await tunnelGround(t, { web: { allowedDomains: ['localhost'] } })
+  const deny = {
+    name: 'no',
+    action: 'deny',
+    match: { servers: ['plat-egress'], tools: ['secret.*'] },
+    reason: 'not there',
+  }
+  await ground.rules([deny, { name: 'all', action: 'allow', match: { servers: ['plat-egress'] } }])
+  for (const target of ['secret.localhost', 'SECRET.localhost', 'secret.localhost.', 's%65cret.localhost']) {
+    let told: Readonly<Record<string, unknown>> = {}
+    // The file is read again within a second.
+    while (told.message !== 'not there') {
+      const asked = await ground.ask({ target: `${target}:${ground.port}` })
+      told = asked.told
+      asked.socket.destroy()
+    }
+    assert.equal(told.error, 'policy_denied')
+  }
+})
+
+test('a target that is no host and port, and a CONNECT with a body, are refused as requests', async (t) => {
+  const ground = await tunnelGround(t)
+  for (const target of [
+    'localhost',
+    'localhost:',
+    '/path',
+    'http://localhost:80/',
+    'a@localhost:80',
+    'local host:80',
+    ':80',
+  ]) {
+    const { status } = await ground.ask({ target })
+    assert.equal(status, 400, target)
+  }
+  for (const target of ['localhost:99999', '%zz:80', '.:80']) {
+    const { status } = await ground.ask({ target })
+    assert.equal(status, 400, target)
+  }
+  for (const line of ['Content-Length: 5', 'Transfer-Encoding: chunked', 'Proxy-Authorization: Bearer x']) {
+    const { status } = await ground.ask({ lines: [line] })
+    assert.equal(status, 400, line)
+  }
+  assert.equal(ground.taken.length, 0)
+})
+
+test('where tokens must be bound, the proxy still takes unbound ones, and none that is bound without its proof', async (t) => {
+  // Shows D3.dpop.require.
+  const ground = await tunnelGround(t, { config: { dpop: { require: true, publicURL: 'https://gateway.example' } } })
+  const { status, socket } = await ground.ask()
+  assert.equal(status, 200)
+  socket.destroy()
+  const cnf = { jkt: ground.issuer.signer.kid }
+  const bound = await ground.ask({ authorization: `Bearer ${ground.token({ cnf })}` })
+  assert.deepEqual([bound.status, bound.told.error], [407, 'dpop_required'])
+  const headers = {
+    authorization: `Bearer ${ground.token({ scope: 'tools:notes' })}`,
+    'content-type': 'application/json',
+  }
+  const called = await fetch(`${ground.gateway.url}/mcp/notes`, { method: 'POST', headers, body: '{}' })
+  assert.equal(called.status, 401)
+})
+
+test('while it is off, CONNECT is refused in one line', async (t) => {
+  const ground = await tunnelGround(t, { config: { egress: { enabled: false } } })
+  const { status } = await ground.ask()
+  assert.equal(status, 501)
+  assert.equal(await ground.metric('plat_gateway_egress_requests_total{kind="connect",decision="deny"}'), undefined)
+})
+
+test('an answer that is still due on the connection never ends up in a tunnel', async (t) => {
+  const ground = await tunnelGround(t)
+  const slow = 'POST /mcp/notes HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n'
+  const { socket, status } = await ground.ask({ early: 'x' })
+  assert.equal(status, 200)
+  socket.destroy()
+  const { connect } = await import('node:net')
+  const both = connect(ground.gateway.port, '127.0.0.1')
+  both.on('error', () => {})
+  const target = `localhost:${ground.port}`
+  const connectHead = `CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\nProxy-Authorization: Bearer ${ground.token()}\r\n\r\n`
+  both.write(`${slow}Authorization: Bearer ${ground.token({ scope: 'tools:notes' })}\r\n\r\n{}${connectHead}`)
+  let text = ''
+  both.on('data', (chunk) => {
+    text += chunk
+  })
+  await once(both, 'close')
+  assert.doesNotMatch(text, /^HTTP\/1\.1 200 OK/m)
+  assert.equal(ground.taken.length, 1)
+})

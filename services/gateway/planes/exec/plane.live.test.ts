@@ -1,0 +1,310 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { wholeLines } from '@plat/testkit/ledger'
+import { closed, listening, tempFolder } from '@plat/testkit/local'
+import { policiesFile, testPolicy } from '@plat/testkit/policies'
+import { until } from '@plat/testkit/until'
+import { started, TOKEN } from '../../testing/started.ts'
+
+const CARD = '4111 1111 1111 1111'
+
+/** What a sandbox was asked. */
+interface Run {
+  readonly path: string
+  readonly headers: IncomingMessage['headers']
+  readonly body: string
+}
+
+/** How a sandbox answers; by default it prints its code. */
+type Answer = (run: Run, response: ServerResponse) => void
+
+const print: Answer = ({ body }, response) => {
+  const { code } = JSON.parse(body)
+  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ stdout: code, exitCode: 0 }))
+}
+
+interface Setup {
+  readonly exec?: object
+  readonly config?: object
+  readonly rules?: readonly object[]
+  readonly answer?: Answer
+}
+
+/** A gateway before a sandbox that really listens, at a path with the names of its session. */
+async function ground(t: TestContext, { exec, config, rules, answer = print }: Setup = {}) {
+  const runs: Run[] = []
+  const sandbox = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk)
+    const run = { path: request.url ?? '', headers: request.headers, body: Buffer.concat(chunks).toString('utf8') }
+    runs.push(run)
+    answer(run, response)
+  })
+  t.after(() => closed(sandbox))
+  const port = await listening(sandbox)
+  const dir = tempFolder()
+  const policyFile = join(dir, 'policies.json')
+  await writeFile(policyFile, policiesFile([testPolicy(rules === undefined ? {} : { rules })]))
+  const auditPath = join(dir, 'audit.jsonl')
+  const { gateway, issuer } = await started(t, {
+    policyFile,
+    auditPath,
+    exec: { enabled: true, endpointTemplate: `http://127.0.0.1:${port}/{namespace}/{session}/`, ...exec },
+    ...config,
+  })
+  const token = (claims: object = {}) => issuer.token({ scope: 'tools:plat-exec', ...claims })
+  const records = (): readonly Record<string, unknown>[] =>
+    wholeLines(auditPath)
+      .map((line) => JSON.parse(line).rec)
+      .filter(({ op }) => op === 'exec')
+  const run = async (
+    body: unknown,
+    { id = 's1', at = gateway.url, ...claims }: Readonly<Record<string, unknown>> & { id?: string; at?: string } = {},
+  ) => {
+    const headers = { authorization: `Bearer ${token(claims)}`, 'content-type': 'application/json' }
+    const sent = typeof body === 'string' ? body : JSON.stringify(body)
+    const response = await fetch(`${at}/v1/sessions/${id}/exec`, { method: 'POST', headers, body: sent })
+    const text = await response.text()
+    return { status: response.status, headers: response.headers, text, body: JSON.parse(text) }
+  }
+  const outcome = async () => {
+    await until(() => records().some(({ kind }) => kind === 'outcome'), 'the outcome')
+    return records().findLast(({ kind }) => kind === 'outcome') ?? assert.fail()
+  }
+  const counted = async (result: string) => {
+    const headers = { authorization: `Bearer ${TOKEN}` }
+    const text = await (await fetch(`${gateway.adminUrl}/metrics`, { headers })).text()
+    return text.includes(`plat_gateway_exec_total{result="${result}"} 1\n`)
+  }
+  return { gateway, issuer, runs, records, run, outcome, counted, dir, token }
+}
+
+test('code goes to the sandbox of its own session, as it was sent, and what it says comes back', async (t) => {
+  // Shows D3.sessions.exec.enabled, D3.sessions.exec.endpointTemplate, D3.endpoint.exec and D3.metric.plat_gateway_exec_total.
+  const { runs, run, records, outcome, counted } = await ground(t)
+  const body = '{ "code": "print(1)", "n": 12345678901234567890 }'
+  const answer = await run(body)
+  assert.deepEqual([answer.status, answer.text], [200, '{"stdout":"print(1)","exitCode":0}'])
+  assert.match(answer.headers.get('x-plat-decision-id') ?? '', /^[-0-9a-f]{36}$/)
+  const [asked = assert.fail('nothing was asked')] = runs
+  assert.deepEqual([asked.path, asked.body], ['/default/s1/exec', body])
+  assert.deepEqual([asked.headers.authorization, asked.headers['x-plat-exec-key']], [undefined, undefined])
+  // Without a wish it may run as long as code may run at all.
+  assert.equal(asked.headers['x-plat-exec-timeout'], '300')
+  const { server, tool, method, result, status } = await outcome()
+  assert.deepEqual([server, tool, method, result, status], ['plat-exec', 'exec', 'exec', 'completed', 200])
+  assert.deepEqual(
+    records().map(({ kind }) => kind),
+    ['intent', 'outcome'],
+  )
+  assert.doesNotMatch(JSON.stringify(records()), /print/)
+  assert.ok(await counted('ok'))
+})
+
+test('a session is named alone or in full, and nobody else’s is there', async (t) => {
+  const { run, runs } = await ground(t)
+  assert.equal((await run({ code: 'x' }, { id: 'default%2Fassistant%2Fs1' })).status, 200)
+  for (const id of ['s2', 'default%2Fassistant%2Fs2', 'default%2Fother%2Fs1', '%zz']) {
+    const { status, body } = await run({ code: 'x' }, { id })
+    assert.deepEqual([status, body.error], [404, 'unknown_session'], id)
+  }
+  assert.equal(runs.length, 1)
+})
+
+test('a session whose name would lead to another host has no sandbox', async (t) => {
+  const { run, runs } = await ground(t)
+  const session = 'x.evil'
+  const sub = `spiffe://plat.local/ns/default/agent/assistant/session/${session}`
+  const { status, body } = await run({ code: 'x' }, { id: session, sub, plat_session: session })
+  assert.deepEqual([status, body.error], [404, 'unknown_session'])
+  assert.equal(runs.length, 0)
+})
+
+test('the scope and the policy say who may run code, and a policy may look into it', async (t) => {
+  const rules = [
+    { name: 'all', action: 'allow', match: { servers: ['plat-exec'] } },
+    {
+      name: 'no-rm',
+      action: 'deny',
+      match: { servers: ['plat-exec'], tools: ['exec'] },
+      when: "args.code.contains('rm ')",
+    },
+  ]
+  const { run, runs, counted } = await ground(t, { rules })
+  const unscoped = await run({ code: 'x' }, { scope: 'tools:notes' })
+  assert.deepEqual([unscoped.status, unscoped.body.error], [403, 'insufficient_scope'])
+  assert.ok(await counted('denied'))
+  const denied = await run({ code: 'rm -rf /' })
+  assert.deepEqual([denied.status, denied.body.error], [403, 'policy_denied'])
+  assert.equal((await run({ code: 'ls' })).status, 200)
+  assert.equal(runs.length, 1)
+})
+
+test('what is no request to run code is refused with the reason', async (t) => {
+  const { run, runs } = await ground(t, { exec: { maxTimeoutSeconds: 20 } })
+  const reasons: readonly (readonly [unknown, RegExp])[] = [
+    ['{"code":"a","code":"b"}', /not strict JSON/],
+    ['[]', /must be a JSON object/],
+    [{ timeoutSeconds: 21 }, /timeoutSeconds must be a whole number from 1 to 20 \(exec\.maxTimeoutSeconds\)/],
+    [{ timeoutSeconds: 0 }, /timeoutSeconds/],
+    [{ timeoutSeconds: '5' }, /timeoutSeconds/],
+    [{ timeoutSeconds: 1.5 }, /timeoutSeconds/],
+  ]
+  for (const [body, reason] of reasons) {
+    const answer = await run(body)
+    assert.deepEqual([answer.status, answer.body.error], [400, 'invalid_request'])
+    assert.match(answer.body.message, reason)
+  }
+  assert.equal(runs.length, 0)
+})
+
+test('code that does not end is given up, and so is the connection to its sandbox', async (t) => {
+  // Shows D3.sessions.exec.maxTimeoutSeconds and D3.limit.exec.
+  const lost: Promise<unknown>[] = []
+  const { run, outcome, counted } = await ground(t, {
+    exec: { maxTimeoutSeconds: 1 },
+    answer: (_, response) => void lost.push(once(response, 'close')),
+  })
+  const { status, body } = await run({ code: 'while True: pass' })
+  assert.deepEqual([status, body.error, body.message], [504, 'upstream_timeout', 'the code did not end within 1 s'])
+  await Promise.all(lost)
+  const { result, code } = await outcome()
+  assert.deepEqual([result, code], ['failed', 'upstream_timeout'])
+  assert.ok(await counted('timeout'))
+})
+
+test('output up to the cap comes back whole, one byte more is refused', async (t) => {
+  // Shows D3.sessions.exec.maxOutputBytes and D3.limit.exec.
+  const maxOutputBytes = 10_000
+  const empty = JSON.stringify({ stdout: '' }).length
+  const { run } = await ground(t, {
+    exec: { maxOutputBytes },
+    answer({ body }, response) {
+      response.writeHead(200, { 'content-type': 'application/json' })
+      response.end(JSON.stringify({ stdout: 'x'.repeat(JSON.parse(body).length - empty) }))
+    },
+  })
+  assert.equal((await run({ length: maxOutputBytes })).text.length, maxOutputBytes)
+  const { status, body } = await run({ length: maxOutputBytes + 1 })
+  assert.deepEqual([status, body.error], [502, 'upstream_error'])
+  assert.match(body.message, /larger than 10000 bytes \(exec\.maxOutputBytes\)/)
+})
+
+test('the key of the file is shown to the sandbox alone, and without it nothing is run', async (t) => {
+  // Shows D3.sessions.exec.keyFile.
+  const keyFile = join(tempFolder(), 'exec.key')
+  await writeFile(keyFile, 'first\n')
+  const { run, runs } = await ground(t, { exec: { keyFile }, config: { policyReloadSeconds: 1 } })
+  const answer = await run({ code: 'x' })
+  assert.equal(runs[0]?.headers['x-plat-exec-key'], 'first')
+  assert.doesNotMatch(answer.text, /first/)
+  await writeFile(keyFile, '\n')
+  let last = answer
+  await until(async () => {
+    last = await run({ code: 'x' })
+    return last.status !== 200
+  }, 'the empty key to be noticed')
+  assert.deepEqual([last.status, last.body.error], [502, 'upstream_credential'])
+  await writeFile(keyFile, 'second')
+  await until(async () => (await run({ code: 'x' })).status === 200, 'the new key')
+  assert.equal(runs.at(-1)?.headers['x-plat-exec-key'], 'second')
+})
+
+test('a sandbox that refuses the gateway, fails, or speaks no JSON is an error of the sandbox', async (t) => {
+  const answers: readonly Answer[] = [
+    (_, response) => response.writeHead(401).end(),
+    (_, response) => response.writeHead(500).end(),
+    (_, response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(),
+    (_, response) => response.writeHead(200, { 'content-type': 'text/plain' }).end('{}'),
+    (_, response) => response.writeHead(200, { 'content-type': 'application/json' }).end('{"a":1,"a":2}'),
+    (_, response) => response.destroy(),
+  ]
+  let next = 0
+  const { run } = await ground(t, { answer: (asked, response) => answers[next]?.(asked, response) })
+  const told: string[] = []
+  for (; next < answers.length; next++) {
+    const { status, body } = await run({ code: 'x' })
+    assert.equal(status, 502)
+    told.push(`${body.error}: ${body.message}`)
+  }
+  assert.deepEqual(told, [
+    'upstream_credential: the sandbox does not accept the gateway',
+    'upstream_error: the sandbox answered 500',
+    'upstream_error: the sandbox answered 302',
+    'upstream_error: the sandbox answered what is not JSON',
+    'upstream_error: the sandbox answered what is not strict JSON',
+    'upstream_error: the sandbox broke the connection',
+  ])
+})
+
+test('a refusal of the sandbox in its own words goes on as it came', async (t) => {
+  const { run, counted } = await ground(t, {
+    answer: (_, response) =>
+      response.writeHead(422, { 'content-type': 'application/json', 'x-secret': 's' }).end('{"detail":"no python"}'),
+  })
+  const { status, text, headers } = await run({ code: 'x' })
+  assert.deepEqual([status, text, headers.get('x-secret')], [422, '{"detail":"no python"}', null])
+  assert.ok(await counted('error'))
+})
+
+test('what must not pass is taken out of the code and of what it prints', async (t) => {
+  const config = { dlpProfiles: { cards: { detectors: ['credit_card'] } }, dlp: { servers: { 'plat-exec': 'cards' } } }
+  const { run, runs } = await ground(t, {
+    config,
+    answer: (_, response) =>
+      response
+        .writeHead(200, { 'content-type': 'application/json' })
+        .end(JSON.stringify({ stdout: `it is ${CARD}`, files: [{ text: CARD }] })),
+  })
+  const { status, text } = await run({ code: `pay('${CARD}')`, timeoutSeconds: 7 })
+  assert.equal(status, 200)
+  assert.doesNotMatch(text, /4111/)
+  assert.doesNotMatch(runs[0]?.body ?? '4111', /4111/)
+  assert.equal(runs[0]?.headers['x-plat-exec-timeout'], '7')
+})
+
+test('a caller that leaves takes its code with it', async (t) => {
+  const lost: Promise<unknown>[] = []
+  const { gateway, token, outcome } = await ground(t, {
+    answer: (_, response) => void lost.push(once(response, 'close')),
+  })
+  const leaving = new AbortController()
+  const headers = { authorization: `Bearer ${token()}`, 'content-type': 'application/json' }
+  const asked = fetch(`${gateway.url}/v1/sessions/s1/exec`, {
+    method: 'POST',
+    headers,
+    body: '{}',
+    signal: leaving.signal,
+  })
+  await until(() => lost.length === 1, 'the code to run')
+  leaving.abort()
+  await assert.rejects(asked)
+  await Promise.all(lost)
+  assert.equal((await outcome()).result, 'cancelled')
+})
+
+test('code is run by way of the admin listener as well, for its own session alone', async (t) => {
+  const { run, gateway, runs } = await ground(t, { config: { adminListen: 'localhost:0' } })
+  assert.notEqual(gateway.adminUrl, gateway.url)
+  assert.equal((await run({ code: 'x' }, { at: gateway.adminUrl })).status, 200)
+  assert.equal((await run({ code: 'x' }, { at: gateway.adminUrl, id: 's2' })).status, 404)
+  const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' }
+  const init = { method: 'POST', headers, body: '{}' }
+  assert.equal((await fetch(`${gateway.adminUrl}/v1/sessions/s1/exec`, init)).status, 401)
+  // What stands beside it is the admin API's still.
+  const page = await fetch(`${gateway.adminUrl}/v1/sessions/s1/timeline`, {
+    headers: { authorization: headers.authorization },
+  })
+  assert.equal(page.status, 200)
+  assert.equal(runs.length, 1)
+})
+
+test('while it is off there is nothing at its path', async (t) => {
+  const { run } = await ground(t, { exec: { enabled: false } })
+  const { status, body } = await run({ code: 'x' })
+  assert.deepEqual([status, body.error], [404, 'not_found'])
+})
