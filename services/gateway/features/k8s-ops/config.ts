@@ -4,6 +4,13 @@ import Type from 'typebox'
 
 const NAMESPACE = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/
 
+const ACCOUNT = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\/[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/
+
+const serviceAccountIsOne: Rule = ({ serviceAccount }) =>
+  typeof serviceAccount !== 'string' || serviceAccount === '' || ACCOUNT.test(serviceAccount)
+    ? []
+    : [{ path: 'k8sOps.serviceAccount', message: 'must be <namespace>/<name>', severity: 'error' }]
+
 /** A name that no namespace can have would shut out what it was meant to let in. */
 const namespacesAreNames: Rule = (block) => {
   const writes = isRecord(block.writes) ? block.writes.namespaces : []
@@ -47,8 +54,6 @@ export const k8sOpsBlock = {
     caFile: key.file('Its authorities; in-cluster when empty.'),
     serviceAccount: key.text(
       '`<namespace>/<name>` impersonated on every call; empty uses the gateway, development only.',
-      '',
-      '^$|^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$',
     ),
     namespaces: key.texts('Default all.'),
     allowClusterScoped: key.flag('Kinds without a namespace.'),
@@ -67,5 +72,5 @@ export const k8sOpsBlock = {
       'Writes.',
     ),
   }),
-  rules: [namespacesAreNames, writesAreRead],
+  rules: [serviceAccountIsOne, namespacesAreNames, writesAreRead],
 } satisfies ConfigBlock
