@@ -12,20 +12,35 @@ const PACKAGES = ['k8s.io/kubernetes/cmd/kube-apiserver', 'go.etcd.io/etcd/serve
 const SANDBOX_MODULE = 'sigs.k8s.io/agent-sandbox@v0.5.3'
 const SANDBOX_SUM = 'h1:v3G2V0MwN0h+S973PV9swg2l8vIfW7eEGVPziWymTUc='
 
+/** Helm, built as its module says. */
+const HELM_MODULE = 'helm.sh/helm/v3@v3.22.0'
+const HELM_SUM = 'h1:n1if5iQgHYsujPAcO5oonH/KiSNUmqmUF0iGVjSF3AU='
+const HELM_PACKAGE = 'helm.sh/helm/v3/cmd/helm@v3.22.0'
+/** The definitions of PrometheusRule and ServiceMonitor, read at test time; the public checksum database does not have it. */
+const PROMETHEUS_MODULE = 'github.com/prometheus-operator/prometheus-operator@v0.86.1'
+const PROMETHEUS_SUM = 'h1:pHUuiRErcFb3nFDox7RxoxpEN0FyT24GtYOkr2GBu04='
+
 /** What the suite needs of Go. */
 export interface Binaries {
   readonly apiServer: string
   readonly etcd: string
+  readonly helm: string
   /** Folder of agent-sandbox's CustomResourceDefinitions. */
   readonly crds: string
+  /** Folder of the Prometheus Operator's. */
+  readonly monitoringCrds: string
 }
 
 /** Builds what is not in the cache; the first build takes some minutes. A text says in one line what is missing. */
 export function buildBinaries(tell: (line: string) => void): Binaries | string {
   const version = go(['env', 'GOVERSION'])
   if (!version.ok) return 'Go is not installed'
-  const crds = sandboxDefinitions()
-  if (!crds.ok) return crds.text
+  const sandbox = downloaded(SANDBOX_MODULE, SANDBOX_SUM)
+  if (!sandbox.ok) return sandbox.text
+  const prometheus = downloaded(PROMETHEUS_MODULE, PROMETHEUS_SUM, { GONOSUMDB: 'github.com/prometheus-operator/*' })
+  if (!prometheus.ok) return prometheus.text
+  const helm = buildHelm(tell)
+  if (!helm.ok) return helm.text
   const key = createHash('sha256').update(JSON.stringify(VERSION))
   for (const file of ['go.mod', 'go.sum']) key.update(readFileSync(path.join(MODULE, file)))
   const dir = path.join(CACHE, key.digest('hex').slice(0, 16))
@@ -34,7 +49,13 @@ export function buildBinaries(tell: (line: string) => void): Binaries | string {
     const built = build(dir)
     if (!built.ok) return `kube-apiserver and etcd cannot be built: ${built.text}`
   }
-  return { apiServer: path.join(dir, 'kube-apiserver'), etcd: path.join(dir, 'server'), crds: crds.text }
+  return {
+    apiServer: path.join(dir, 'kube-apiserver'),
+    etcd: path.join(dir, 'server'),
+    helm: helm.text,
+    crds: path.join(sandbox.text, 'k8s/crds'),
+    monitoringCrds: path.join(prometheus.text, 'example/prometheus-operator-crd'),
+  }
 }
 
 /** Into a folder beside it first: what was interrupted is never taken for whole. */
@@ -48,12 +69,29 @@ function build(dir: string): Ran {
   return built
 }
 
-function sandboxDefinitions(): Ran {
-  const answer = go(['mod', 'download', '-json', SANDBOX_MODULE])
-  if (!answer.ok) return { ok: false, text: `${SANDBOX_MODULE} cannot be downloaded: ${answer.text}` }
+/** A version has one name in the cache, so what is there is what was built of it. */
+function buildHelm(tell: (line: string) => void): Ran {
+  const module = downloaded(HELM_MODULE, HELM_SUM)
+  if (!module.ok) return module
+  const dir = path.join(CACHE, HELM_MODULE.replaceAll('/', '_'))
+  const file = path.join(dir, 'helm')
+  if (existsSync(file)) return { ok: true, text: file }
+  tell(`building ${HELM_MODULE}: a minute or two, once`)
+  const partial = `${dir}.${process.pid}`
+  mkdirSync(partial, { recursive: true })
+  const built = go(['install', '-p', '1', '-trimpath', HELM_PACKAGE], { CGO_ENABLED: '0', GOBIN: partial })
+  if (!built.ok) return { ok: false, text: `Helm cannot be built: ${built.text}` }
+  renameSync(partial, dir)
+  return { ok: true, text: file }
+}
+
+/** The folder of a module, whose checksum is the one that was read. */
+function downloaded(module: string, sum: string, env: Readonly<Record<string, string>> = {}): Ran {
+  const answer = go(['mod', 'download', '-json', module], env)
+  if (!answer.ok) return { ok: false, text: `${module} cannot be downloaded: ${answer.text}` }
   const { Dir, Sum }: { Dir: string; Sum: string } = JSON.parse(answer.text)
-  if (Sum !== SANDBOX_SUM) return { ok: false, text: `${SANDBOX_MODULE} has another checksum than was read` }
-  return { ok: true, text: path.join(Dir, 'k8s/crds') }
+  if (Sum !== sum) return { ok: false, text: `${module} has another checksum than was read` }
+  return { ok: true, text: Dir }
 }
 
 interface Ran {

@@ -16,7 +16,14 @@ export interface Cluster {
   /** Path of a kubeconfig of its administrator. */
   readonly kubeconfig: string
   readonly api: KubernetesApi
+  /** Column names and cells, as `kubectl get` asks for them. */
+  table(path: string): Promise<{ readonly columns: readonly string[]; readonly rows: readonly (readonly unknown[])[] }>
   stop(): Promise<void>
+}
+
+interface Table {
+  readonly columnDefinitions: readonly { readonly name: string }[]
+  readonly rows: readonly { readonly cells: readonly unknown[] }[]
 }
 
 /** Starts an API server and gives it the definitions of `deploy/crds`. */
@@ -42,6 +49,17 @@ export async function startCluster(): Promise<Cluster> {
     server,
     kubeconfig,
     api: new KubernetesApi({ access, dialer, clock: systemClock }),
+    async table(where) {
+      const { headers, trust } = await access.credentials()
+      const { bytes } = await dialer.fetchBytes(new URL(where, server.url), 'kubernetes', {
+        ...trust,
+        headers: { ...headers, accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' },
+        maxBytes: 1024 * 1024,
+        timeoutMs: 60_000,
+      })
+      const { columnDefinitions, rows }: Table = JSON.parse(Buffer.from(bytes).toString())
+      return { columns: columnDefinitions.map(({ name }) => name), rows: rows.map(({ cells }) => cells) }
+    },
     async stop() {
       dialer.close()
       await server.stop()
