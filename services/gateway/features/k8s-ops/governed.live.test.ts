@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { wholeLines } from '@plat/testkit/ledger'
+import { closed, listening, tempFolder } from '@plat/testkit/local'
+import { policiesFile, testPolicy } from '@plat/testkit/policies'
+import { until } from '@plat/testkit/until'
+import { started, TOKEN } from '../../testing/started.ts'
+import { json } from './testing/ground.ts'
+
+type Members = Readonly<Record<string, unknown>>
+
+/** A whole gateway before a small cluster, whose deployment has three replicas. */
+async function governed(t: TestContext, k8sOps: object, rules: readonly object[] = [{ name: 'all', action: 'allow' }]) {
+  const asked: string[] = []
+  const cluster = createServer((request, response) => {
+    asked.push(`${request.method} ${request.url?.split('?')[0]}`)
+    const resources = [{ name: 'pods', kind: 'Pod', namespaced: true }]
+    if (request.url === '/api/v1') json(response, 200, { resources })
+    else json(response, 200, { metadata: { name: 'web-1' }, spec: { replicas: 3 } })
+  })
+  const apiServer = `http://127.0.0.1:${await listening(cluster)}`
+  t.after(() => closed(cluster))
+  const dir = tempFolder()
+  await writeFile(join(dir, 'token'), 'the-token')
+  await writeFile(join(dir, 'policies.json'), policiesFile([testPolicy({ rules })]))
+  const auditPath = join(dir, 'audit.jsonl')
+  const { gateway, issuer } = await started(t, {
+    auditPath,
+    policyFile: join(dir, 'policies.json'),
+    adminAuth: { devTokenApprovers: true },
+    k8sOps: { enabled: true, apiServer, tokenFile: join(dir, 'token'), ...k8sOps },
+  })
+  const headers = { authorization: `Bearer ${issuer.token({ scope: 'tools:plat-k8s' })}` }
+  const admin = async (method: string, path: string, body?: object): Promise<Members> => {
+    const sent = { 'content-type': 'application/json', authorization: `Bearer ${TOKEN}` }
+    const answer = await fetch(`${gateway.url}${path}`, {
+      method,
+      headers: sent,
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
+    return Object(await answer.json())
+  }
+  return {
+    asked,
+    admin,
+    /** The result of a call, or the word of its error. */
+    async call(name: string, args: object): Promise<Members> {
+      const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } }
+      const response = await fetch(`${gateway.url}/mcp/plat-k8s`, {
+        method: 'POST',
+        headers: { ...headers, 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+        body: JSON.stringify(message),
+      })
+      const text = await response.text()
+      // A call that was held long enough is answered by an event.
+      const data = /^data: (\{.*"(?:result|error)".*)$/m.exec(text)?.[1] ?? text
+      const { result, error } = JSON.parse(data)
+      return result ?? { error: error.data.error }
+    },
+    async pending(): Promise<Members> {
+      let found: Members | undefined
+      await until(async () => {
+        const { items } = await admin('GET', '/v1/approvals')
+        found = Array.isArray(items) ? items.find(({ state }) => state === 'pending') : undefined
+        return found !== undefined
+      }, 'an approval')
+      return found ?? {}
+    },
+    async outcome(tool: string): Promise<Members> {
+      const found = () =>
+        wholeLines(auditPath)
+          .map((line) => JSON.parse(line).rec)
+          .find((rec) => rec.kind === 'outcome' && rec.tool === tool)
+      await until(() => found() !== undefined, 'an outcome')
+      return found()
+    },
+  }
+}
+
+const POD = { kind: 'Pod', namespace: 'shop', name: 'web-1' }
+const SCALE = { kind: 'Deployment', namespace: 'shop', name: 'web', replicas: 3 }
+
+test('a read is judged by policy, labels its session and is recorded with what it asked', async (t) => {
+  const ground = await governed(t, { taintLabels: ['cluster'] }, [
+    { name: 'all', action: 'allow' },
+    { name: 'only-shop', action: 'deny', when: "'namespace' in args && args.namespace != 'shop'" },
+    { name: 'clean', action: 'deny', match: { tools: ['k8s_logs'], taints: ['cluster'] } },
+  ])
+  assert.equal((await ground.call('k8s_get', { ...POD, namespace: 'bank' })).error, 'policy_denied')
+  assert.deepEqual(ground.asked, [])
+  const { content } = await ground.call('k8s_get', POD)
+  assert.deepEqual(JSON.parse(Object(content)[0].text).metadata, { name: 'web-1' })
+  const { server, attempts, taintsAdded } = await ground.outcome('k8s_get')
+  assert.deepEqual([server, Object(attempts).length, taintsAdded], ['plat-k8s', 2, ['cluster']])
+  assert.equal((await ground.call('k8s_logs', { namespace: 'shop', pod: 'web-1' })).error, 'policy_denied')
+  assert.equal((await ground.call('k8s_get', { ...POD, kind: 'Secret' })).error, 'policy_denied')
+  assert.deepEqual(ground.asked, ['GET /api/v1', 'GET /api/v1/namespaces/shop/pods/web-1'])
+})
+
+test('an applied write waits for a person, who reads what it does, though policy allows it', async (t) => {
+  const ground = await governed(t, { writes: { mode: 'apply' } })
+  const held = ground.call('k8s_scale', SCALE)
+  const { id, tool, preview, reason } = await ground.pending()
+  assert.deepEqual([tool, Object(preview).text], ['k8s_scale', 'scale Deployment shop/web to 3 replicas'])
+  assert.match(String(reason), /k8sOps\.writes\.approval/)
+  assert.deepEqual(ground.asked, [])
+  await ground.admin('POST', `/v1/approvals/${id}/approve`, { reason: 'fine' })
+  assert.equal(JSON.parse(Object((await held).content)[0].text).done, 'scale Deployment shop/web to 3 replicas')
+  assert.deepEqual(ground.asked, ['PATCH /apis/apps/v1/namespaces/shop/deployments/web/scale'])
+  const denied = ground.call('k8s_scale', { ...SCALE, replicas: 0 })
+  await ground.admin('POST', `/v1/approvals/${(await ground.pending()).id}/deny`, { reason: 'no' })
+  assert.equal((await denied).error, 'approval_denied')
+  assert.equal(ground.asked.length, 1)
+})
+
+test('where policy alone decides a write goes through at once, and a proposal never changes anything', async (t) => {
+  const free = await governed(t, { writes: { mode: 'apply', approval: 'policy' } })
+  await free.call('k8s_scale', SCALE)
+  assert.deepEqual(free.asked, ['PATCH /apis/apps/v1/namespaces/shop/deployments/web/scale'])
+  const proposing = await governed(t, {})
+  const { content } = await proposing.call('k8s_scale', SCALE)
+  assert.equal(JSON.parse(Object(content)[0].text).changed, false)
+  assert.deepEqual(proposing.asked, ['GET /apis/apps/v1/namespaces/shop/deployments/web/scale'])
+})
