@@ -1,4 +1,4 @@
-{{/* The files that the operator renders, each a ConfigMap, and the key of gateway.json that names it. */}}
+{{/* The files that the operator renders, each the ConfigMap plat-<name>, and the key of gateway.json that names it. */}}
 {{- define "plat.renderedFiles" -}}
 - { key: policyFile, name: policies, file: policies.json }
 - { key: upstreamsFile, name: upstreams, file: upstreams.json }
@@ -38,6 +38,9 @@
 {{- $_ := set $config .key $path -}}
 {{- end -}}
 {{- end -}}
+{{- if not (hasKey $config "upstreamCredentialsDir") -}}
+{{- $_ := set $config "upstreamCredentialsDir" "/var/run/plat/upstream-credentials" -}}
+{{- end -}}
 {{- end -}}
 {{- if eq "file" (dig "stateBackend" "type" "file" $config) -}}
 {{- $state := $config.auditPath | dir | dir -}}
@@ -72,9 +75,6 @@
 {{- $several := ternary "gateway.autoscaling.enabled" (ternary "gateway.replicas" "" (gt (int $gateway.replicas) 1)) $gateway.autoscaling.enabled -}}
 {{- if and $several (not $postgres) -}}
 {{- fail (printf "%s: several replicas share approvals, budgets and revocations in Postgres; set gateway.config.stateBackend.type to postgres" $several) -}}
-{{- end -}}
-{{- if and $several (not $gateway.sealKeySecret) -}}
-{{- fail (printf "%s: several replicas read the sessions of one another; set gateway.sealKeySecret" $several) -}}
 {{- end -}}
 {{- if and $postgres (not $gateway.stateDsnSecret) (not (dig "stateBackend" "dsnFile" "" $gateway.config)) -}}
 {{- fail "gateway.stateDsnSecret: gateway.config.stateBackend.type is postgres; name the Secret with its connection string" -}}

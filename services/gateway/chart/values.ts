@@ -81,7 +81,7 @@ const identity = {
 }
 
 const gateway = {
-  replicas: key.whole('More than one needs gateway.config.stateBackend.type postgres and sealKeySecret.', 1, 1),
+  replicas: key.whole('More than one needs gateway.config.stateBackend.type postgres.', 1, 1),
   auditKeySecret: secret(
     'Secret whose key `audit-signing.pem` signs checkpoints, when auditCheckpointKey is left as it is.',
     'plat-audit-key',
@@ -91,7 +91,7 @@ const gateway = {
   ),
   auditHmacKeySecret: secret('Secret whose key `key` is PLAT_AUDIT_HMAC_KEY.'),
   sealKeySecret: secret(
-    'Secret whose key `key` is PLAT_SEAL_KEY, with which every replica reads the sessions of the others.',
+    'Secret whose key `key` is PLAT_SEAL_KEY; without it one is made and kept with the state.',
   ),
   stateDsnSecret: secret('Secret whose key `dsn` is the connection string of gateway.config.stateBackend.'),
   persistence: group(
