@@ -1,5 +1,3 @@
-import type { LedgerLine } from '@plat/ledger'
-
 /** What may stand in `sessions.traceURLTemplate` between braces (document 3). */
 export const PLACEHOLDERS: ReadonlySet<string> = new Set(['traceId', 'spanId', 'session', 'namespace'])
 
@@ -9,8 +7,12 @@ export function placeholdersIn(template: string): readonly string[] {
   return [...template.matchAll(PLACEHOLDER)].map(([, name = '']) => name)
 }
 
+interface Recorded {
+  readonly rec: Readonly<Record<string, unknown>>
+}
+
 /** The record with `traceUrl`, where it names a trace; as it is without a template. */
-export function withTraceUrl(line: LedgerLine, template: string): LedgerLine {
+export function withTraceUrl<L extends Recorded>(line: L, template: string): L | (L & { readonly traceUrl: string }) {
   const { rec } = line
   if (template === '' || typeof rec.traceId !== 'string') return line
   return { ...line, traceUrl: template.replace(PLACEHOLDER, (_, name: string) => encoded(rec[name])) }

@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { until } from '@plat/testkit/until'
+import type { Seen } from './testing/collector.ts'
+import { type Ground, startGround } from './testing/ground.ts'
+
+/** Asks for a chat completion, and gives the span of the model's side. */
+async function chat({ gateway, collector }: Ground, body: object): Promise<Seen> {
+  const response = await fetch(`${gateway.url}/llm/small/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${gateway.token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'gpt-small', ...body }),
+  })
+  const trace = (response.headers.get('x-plat-decision-id') ?? '').replaceAll('-', '')
+  await response.text()
+  const spans = await collector.trace(trace, 2)
+  const client = spans.find(({ kind }) => kind === 3)
+  assert.ok(client !== undefined)
+  return client
+}
+
+const ask = (content: string) => ({ messages: [{ role: 'user', content }] })
+
+test('a model call is told in the words of the conventions, without what was said', async (t) => {
+  // Shows D3.otel.genAI.emitLegacySystem, D3.otel.recordUser, D3.otel.recordArgs.
+  const ground = await startGround(t, { recordArgs: true, recordUser: true, genAI: { emitLegacySystem: true } })
+  const whole = await chat(ground, { ...ask('a word'), temperature: 0.5, max_tokens: 7, stop: ['x', 'y'] })
+  assert.equal(whole.name, 'chat gpt-small')
+  const { 'server.port': port, 'gen_ai.response.id': id, ...attributes } = whole.attributes
+  assert.deepEqual([port, id], [Number(new URL(ground.model.url).port), 'chatcmpl-testkit'])
+  assert.deepEqual(attributes, {
+    'server.address': '127.0.0.1',
+    'gen_ai.operation.name': 'chat',
+    'gen_ai.provider.name': 'openai',
+    'gen_ai.system': 'openai',
+    'gen_ai.request.model': 'gpt-small',
+    'gen_ai.agent.name': 'assistant',
+    'gen_ai.conversation.id': 's1',
+    'gen_ai.request.temperature': 0.5,
+    'gen_ai.request.max_tokens': 7,
+    'gen_ai.request.stop_sequences': ['x', 'y'],
+    'gen_ai.response.model': 'gpt-small',
+    'gen_ai.response.finish_reasons': ['stop'],
+    'gen_ai.usage.input_tokens': 11,
+    'gen_ai.usage.output_tokens': 3,
+    'plat.model_route': 'small',
+  })
+  const streamed = await chat(ground, { ...ask('a word'), stream: true })
+  assert.deepEqual(
+    ['id', 'model', 'finish_reasons'].map((name) => streamed.attributes[`gen_ai.response.${name}`]),
+    ['chatcmpl-testkit', 'gpt-small', ['stop']],
+  )
+  await ground.call({ args: { to: 'a word' } })
+  await until(() => ground.collector.spans.some(({ name }) => name === 'tools/call read'), 'the call of a tool')
+  const tool = ground.collector.spans.find(({ name, kind }) => name === 'tools/call read' && kind === 2)
+  assert.equal(tool?.attributes['enduser.id'], 'ada')
+  assert.equal(tool?.attributes['plat.args.bytes'], '{"to":"a word"}'.length)
+  assert.match(String(tool?.attributes['plat.args.sha256']), /^[0-9a-f]{64}$/)
+  assert.ok(!JSON.stringify(ground.collector.spans).includes('a word'))
+  await counts(ground)
+})
+
+async function counts({ metrics }: Ground) {
+  // Shows D3.metric.gen_ai_client_token_usage, D3.metric.gen_ai_client_operation_duration_seconds.
+  const text = await metrics()
+  const common = 'gen_ai_operation_name="chat",gen_ai_provider_name="openai"'
+  const models = 'gen_ai_request_model="gpt-small",gen_ai_response_model="gpt-small",error_type=""'
+  const lines = [
+    `gen_ai_client_operation_duration_seconds_count{${common},${models}} 2`,
+    `gen_ai_client_token_usage_sum{${common},plat_model_route="small",gen_ai_token_type="input"} 22`,
+    `gen_ai_client_token_usage_sum{${common},plat_model_route="small",gen_ai_token_type="output"} 6`,
+  ]
+  for (const line of lines) assert.ok(text.split('\n').includes(line), `${line}\n${text}`)
+}
+
+test('what was said is told only where it is asked for, redacted, and whole or not at all', async (t) => {
+  // Shows D3.otel.genAI.captureContent, D3.otel.genAI.contentDlpProfile, D3.otel.genAI.maxContentBytes.
+  const genAI = { captureContent: true, contentDlpProfile: 'mail', maxContentBytes: 400 }
+  const dlpProfiles = { mail: { detectors: ['email'], requestAction: 'audit' } }
+  const ground = await startGround(t, { genAI }, { config: { dlpProfiles } })
+  const pieces = ['Ask ada@exam', 'ple.com', '.']
+  ground.model.answers({ text: pieces })
+  const prompt = [
+    { role: 'system', content: 'Be brief.' },
+    { role: 'user', content: [{ type: 'text', text: 'Who is bob@example.com?' }] },
+  ]
+  for (const stream of [false, true]) {
+    const { attributes, droppedAttributesCount } = await chat(ground, { messages: prompt, stream })
+    const said = (name: string) => JSON.parse(String(attributes[`gen_ai.${name}.messages`]))
+    assert.deepEqual(said('input'), [
+      { role: 'system', parts: [{ type: 'text', content: 'Be brief.' }] },
+      { role: 'user', parts: [{ type: 'text', content: 'Who is [REDACTED:email]?' }] },
+    ])
+    assert.deepEqual(said('output'), [
+      { role: 'assistant', parts: [{ type: 'text', content: 'Ask [REDACTED:email].' }], finish_reason: 'stop' },
+    ])
+    assert.equal(droppedAttributesCount, undefined)
+  }
+  ground.model.answers({ text: Array.from({ length: 100 }, () => 'longer ') })
+  for (const stream of [false, true]) {
+    const { attributes, droppedAttributesCount } = await chat(ground, { ...ask('x'.repeat(400)), stream })
+    assert.equal(attributes['gen_ai.input.messages'], undefined)
+    assert.equal(attributes['gen_ai.output.messages'], undefined)
+    assert.equal(droppedAttributesCount, 2)
+  }
+})
+
+test('spans do not go where data must not go', async (t: TestContext) => {
+  // Shows D3.otel.endpoint.
+  const collector = { endpoint: 'http://169.254.169.254:4318' }
+  const { call, metrics } = await startGround(t, collector)
+  await call()
+  await until(async () => /^plat_gateway_otel_spans_failed_total 2$/m.test(await metrics()), 'the spans to be given up')
+})
