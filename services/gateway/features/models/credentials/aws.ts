@@ -91,7 +91,7 @@ function lentOf(
   { whom, session }: { whom: string; session: string },
 ): Lent<AwsCredentials> {
   const { Expiration: end } = members
-  const expiresAt = typeof end === 'number' ? end * 1000 : Date.parse(String(end))
+  const expiresAt = typeof end === 'number' ? end * 1000 : typeof end === 'string' ? Date.parse(end) : Number.NaN
   if (!Number.isFinite(expiresAt)) throw new CloudFault(`${whom} did not say how long its credentials last`)
   return {
     value: {

@@ -311,7 +311,7 @@ test('Oracle Cloud: a profile of the config file, or the environment', async (t)
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const pem = String(privateKey.export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'hush' }))
   await file('key.pem', pem)
-  const config = `[DEFAULT]\nuser=nobody\n[work]\nuser = u\nfingerprint=aa:bb\ntenancy=t\nkey_file=~/key.pem\npass_phrase=hush\nregion=eu-frankfurt-1\n`
+  const config = `[DEFAULT]\nuser=nobody\ntenancy=t\n[work]\nuser = u\nfingerprint=aa:bb\nkey_file=~/key.pem\npass_phrase=hush\nregion=eu-frankfurt-1\n`
   const env = { HOME: dir, OCI_CLI_CONFIG_FILE: await file('config', config), OCI_CLI_PROFILE: 'work' }
   const { value } = await ociIdentity(parts(t, env))
   assert.deepEqual([value.keyId, value.tenancy, value.privateKey.asymmetricKeyType], ['t/u/aa:bb', 't', 'rsa'])

@@ -49,16 +49,19 @@ async function ofProfile(env: NodeJS.ProcessEnv): Promise<Settings> {
   const text = await readText(file, MAX_FILE_BYTES)
   if (text === null)
     throw new CloudFault('OCI: set OCI_CLI_KEY_FILE and the like, or OCI_CLI_CONFIG_FILE: the file cannot be read')
-  const settings = new Map<string, string>()
+  // What a profile does not say, `DEFAULT` says for it.
+  const [usual, own]: [Record<string, string>, Record<string, string>] = [{}, {}]
   let section = ''
   for (const line of text.split(/\r?\n/)) {
     const [, named] = /^\s*\[([^\]]+)\]\s*$/.exec(line) ?? []
     section = named ?? section
     const [, name = '', value = ''] = /^\s*([a-z_]+)\s*=\s*(.*?)\s*$/.exec(line) ?? []
-    if (section === profile && name !== '') settings.set(name, value)
+    if (name === '') continue
+    if (section === 'DEFAULT') usual[name] = value
+    if (section === profile) own[name] = value
   }
-  if (settings.size === 0) throw new CloudFault(`OCI: the config file has no profile ${profile}`)
-  return Object.fromEntries(settings)
+  if (Object.keys(own).length === 0) throw new CloudFault(`OCI: the config file has no profile ${profile}`)
+  return { ...usual, ...own }
 }
 
 function atHome(file: string, env: NodeJS.ProcessEnv): string {
