@@ -14,7 +14,6 @@ export type Purpose =
   | 'policy'
   | 'sink'
   | 'cloud'
-  | 'cluster'
   | 'search'
   | 'metadata'
   | 'kubernetes'
@@ -42,7 +41,6 @@ export const addressPolicies: Readonly<Record<Purpose, AddressPolicy>> = {
   policy: 'configured',
   sink: 'configured',
   cloud: 'configured',
-  cluster: 'configured',
   search: 'configured',
   metadata: 'metadata',
   sandbox: 'configured',

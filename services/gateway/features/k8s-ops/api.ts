@@ -75,7 +75,7 @@ export class Visit {
       this.attempts.push({ endpoint: settings.origin, status, ms: Math.round(clock.monotonic() - began) })
     }
     try {
-      const { status, bytes } = await dialer.fetchBytes(url, 'cluster', {
+      const { status, bytes } = await dialer.fetchBytes(url, 'kubernetes', {
         method,
         maxBytes,
         timeoutMs: settings.timeoutMs,
