@@ -16,6 +16,12 @@ export interface AgentGrant {
   readonly maxTTLSeconds: number
 }
 
+/** What a sandbox needs of the gateway, whatever scopes its agent names (document 2). */
+const SCOPE_OF_PROFILE: Readonly<Record<string, string>> = {
+  browser: 'tools:plat-egress',
+  codeInterpreter: 'tools:plat-exec',
+}
+
 /**
  * Reads `<dir>/resources/agents/<namespace>/<name>.yaml`.
  * @throws CommandError that names the file to write.
@@ -31,12 +37,19 @@ export async function readAgent(dir: string, reference: string): Promise<AgentGr
   const { spec } = parsed.object
   // Whoever says what an agent may read of the web means it to have the tool.
   const tools = [...(spec.tools ?? []).map((tool) => tool.name), ...(spec.web === undefined ? [] : ['plat-web'])]
+  const profileScope = spec.profile === undefined ? undefined : SCOPE_OF_PROFILE[spec.profile]
   const modelScope = spec.model === undefined ? [] : [`models:${namespace}.${name}`]
   return {
     namespace,
     name,
     tier: spec.tier,
-    scopes: [...new Set([...(spec.scopes ?? tools.map((tool) => `tools:${tool}`)), ...modelScope])],
+    scopes: [
+      ...new Set([
+        ...(spec.scopes ?? tools.map((tool) => `tools:${tool}`)),
+        ...modelScope,
+        ...(profileScope === undefined ? [] : [profileScope]),
+      ]),
+    ],
     tools,
     maxTTLSeconds: Math.floor((parseDuration(spec.maxSessionTTL ?? '0s') ?? 0) / 1000),
   }

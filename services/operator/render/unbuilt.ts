@@ -6,8 +6,8 @@ import { pinFaults } from './pins.ts'
 
 /**
  * What a resource may say and this version would not enforce. Each function lists field paths (below `spec`) with the
- * reason; an empty list means that everything in the resource holds. Fields that only shape a sandbox (image, command,
- * env, resources, workspace, idleTimeout) are not here: without a cluster nobody relies on the gateway for them.
+ * reason; an empty list means that everything in the resource holds. Fields that only shape a sandbox (image, profile, command,
+ * env, resources, workspace, codeInterpreter, idleTimeout) are not here: without a cluster nobody relies on the gateway for them.
  */
 export interface Fault {
   readonly path: string
@@ -26,24 +26,26 @@ export function faultLine(object: Manifest, fault: Fault): string {
 /** `currency`: what the gateway counts in. */
 export function agentFaults({ spec }: Manifest<'Agent'>, currency: string): Fault[] {
   const paths: string[] = []
-  if (spec.profile !== undefined && spec.profile !== 'default') paths.push('profile')
   if (spec.maxConcurrentSessions !== undefined && spec.maxConcurrentSessions > 0) paths.push('maxConcurrentSessions')
-  if (spec.browser !== undefined) paths.push('browser')
-  if (spec.codeInterpreter !== undefined) paths.push('codeInterpreter')
+  if (spec.browser?.liveView === true) paths.push('browser.liveView')
   const model = modelFaults(spec.model ?? {}).map(({ path, why }) => ({ path: `model.${path}`, why }))
   const budget = budgetFaults(spec.budget ?? {}, currency).map(({ path, why }) => ({ path: `budget.${path}`, why }))
-  return [...paths.map(notBuilt), ...webFaults(spec.web), ...model, ...budget, ...exposureFaults(spec.a2a)]
+  return [...paths.map(notBuilt), ...domainFaults(spec), ...model, ...budget, ...exposureFaults(spec.a2a)]
 }
 
 /** A list that means something else than it says would let agents read what they must not. */
-function webFaults(web: Manifest<'Agent'>['spec']['web']): Fault[] {
-  const strange = (name: string, domains: readonly string[] = []) =>
+function domainFaults({ web, browser }: Manifest<'Agent'>['spec']): Fault[] {
+  const strange = (list: string, domains: readonly string[] = []) =>
     domains.flatMap((domain, index) =>
       isDomain(domain)
         ? []
-        : [{ path: `web.${name}[${index}]`, why: 'must be a domain such as example.com or *.example.com' }],
+        : [{ path: `${list}[${index}]`, why: 'must be a domain such as example.com or *.example.com' }],
     )
-  return [...strange('allowedDomains', web?.allowedDomains), ...strange('deniedDomains', web?.deniedDomains)]
+  return [
+    ...strange('web.allowedDomains', web?.allowedDomains),
+    ...strange('web.deniedDomains', web?.deniedDomains),
+    ...strange('browser.allowedDomains', browser?.allowedDomains),
+  ]
 }
 
 /** An agent's own name, or `<namespace>/<name>`; both may hold globs. */

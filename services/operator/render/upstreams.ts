@@ -32,16 +32,17 @@ export function renderUpstreams(declared: Declared): { file: UpstreamsFile; refu
   for (const agent of sorted(declared.agents)) {
     if (agentFaults(agent, declared.currency).length > 0) continue
     renderTools(rendering, agent)
-    if (agent.spec.web !== undefined) agentWeb[keyOf(agent)] = webOf(agent.spec.web)
+    if (agent.spec.web !== undefined || agent.spec.browser !== undefined) agentWeb[keyOf(agent)] = webOf(agent.spec)
   }
   const { servers, bindings, refused } = rendering
   return { file: { version: 1, servers, bindings, agentWeb }, refused }
 }
 
-function webOf({ allowedDomains, deniedDomains }: NonNullable<Manifest<'Agent'>['spec']['web']>) {
+function webOf({ web: { allowedDomains, deniedDomains } = {}, browser }: Manifest<'Agent'>['spec']) {
   return {
     ...(allowedDomains !== undefined && { allowedDomains: [...allowedDomains] }),
     ...(deniedDomains !== undefined && { deniedDomains: [...deniedDomains] }),
+    ...(browser?.allowedDomains !== undefined && { browser: { allowedDomains: [...browser.allowedDomains] } }),
   }
 }
 
