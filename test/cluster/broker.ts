@@ -8,7 +8,7 @@ import type { ApiServer } from './api-server.ts'
 const BIN = path.resolve(import.meta.dirname, '../../services/identity/bin/plat-identity.mjs')
 
 /** What the broker may do in a cluster, and nothing more. */
-const RULES = [
+export const RULES = [
   { apiGroups: ['authentication.k8s.io'], resources: ['tokenreviews'], verbs: ['create'] },
   { apiGroups: [''], resources: ['pods'], verbs: ['get'] },
   { apiGroups: ['agents.x-k8s.io'], resources: ['sandboxes'], verbs: ['get', 'list', 'watch'] },

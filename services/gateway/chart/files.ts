@@ -70,12 +70,13 @@ function withDefault(node: Node, [key = '', ...below]: readonly string[], value:
   return { ...node, required, properties: { ...node.properties, [key]: changed } }
 }
 
-/** The schema with patterns that Go can read. */
-function forGo(node: Node): Node {
+/** The schema as Helm reads it: with patterns that Go knows, and without forms that an empty text, which is unset, has not. */
+function forGo({ format, ...node }: Node): Node {
   const members = (of: Readonly<Record<string, Node>>) =>
     Object.fromEntries(Object.entries(of).map(([key, member]) => [key.replace(LOOKAHEAD, ''), forGo(member)]))
   return {
     ...node,
+    ...(format !== undefined && node.default !== '' && { format }),
     ...(node.pattern !== undefined && { pattern: node.pattern.replace(LOOKAHEAD, '') }),
     ...(node.items !== undefined && { items: forGo(node.items) }),
     ...(node.properties !== undefined && { properties: members(node.properties) }),

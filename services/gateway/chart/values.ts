@@ -90,9 +90,7 @@ const gateway = {
     'Secret whose key `token` is PLAT_ADMIN_TOKEN; without it mode `token` leaves the admin API off.',
   ),
   auditHmacKeySecret: secret('Secret whose key `key` is PLAT_AUDIT_HMAC_KEY.'),
-  sealKeySecret: secret(
-    'Secret whose key `key` is PLAT_SEAL_KEY; without it one is made and kept with the state.',
-  ),
+  sealKeySecret: secret('Secret whose key `key` is PLAT_SEAL_KEY; without it one is made and kept with the state.'),
   stateDsnSecret: secret('Secret whose key `dsn` is the connection string of gateway.config.stateBackend.'),
   persistence: group(
     {

@@ -1,0 +1,230 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { after, before, test } from 'node:test'
+import { formatProblem } from '@plat/config'
+import { checkGatewayConfig } from '@plat/gateway/config'
+import { parse, parseAllDocuments } from 'yaml'
+import { type ApiServer, startApiServer } from './api-server.ts'
+import { buildBinaries } from './binaries.ts'
+import { RULES } from './broker.ts'
+import { bare, everything, least } from './chart-values.ts'
+import { Helm, NAMESPACE, objectOf, podOf, RELEASE, type Rendered, type Values } from './helm.ts'
+
+const ROOT = path.resolve(import.meta.dirname, '../..')
+const CORE = ['ConfigMap', 'Pod', 'Secret', 'Service', 'ServiceAccount']
+const CLUSTER_WIDE = ['ClusterRole', 'ClusterRoleBinding', 'CustomResourceDefinition']
+/** Where pods are tried, with their service accounts. */
+const RESTRICTED = 'restricted'
+const MATRIX: Readonly<Record<string, Values>> = { least, everything, bare }
+
+let server: ApiServer
+let helm: Helm
+
+before(async () => {
+  const binaries = buildBinaries(() => {})
+  assert.ok(typeof binaries !== 'string', String(binaries))
+  helm = new Helm(binaries.helm)
+  server = await startApiServer(binaries)
+  for (const kind of ['prometheusrules', 'servicemonitors']) {
+    const file = path.join(binaries.monitoringCrds, `monitoring.coreos.com_${kind}.yaml`)
+    await must('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', parse(readFileSync(file, 'utf8')))
+    while ((await server.ask('GET', `/apis/monitoring.coreos.com/v1/${kind}`)).status !== 200)
+      await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  // The strictest level of Pod Security: a pod that breaks it is refused.
+  const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' }
+  for (const name of [NAMESPACE, RESTRICTED, 'team-a', 'team-b'])
+    await must('/api/v1/namespaces', { metadata: { name, labels } })
+  // What a controller of a whole cluster makes in each namespace.
+  await must(`/api/v1/namespaces/${NAMESPACE}/serviceaccounts`, { metadata: { name: 'default' } })
+})
+
+after(() => server?.stop())
+
+async function must(where: string, body: object): Promise<void> {
+  const { status, body: answer } = await server.ask('POST', where, body)
+  assert.ok(status < 300, `${where}: ${status} ${JSON.stringify(answer)}`)
+}
+
+/** Whether the API server would take it: every field, and every rule of its kind. */
+async function accepts(object: Rendered): Promise<void> {
+  const { apiVersion, kind, metadata } = object
+  const root = CORE.includes(kind) ? `/api/${apiVersion}` : `/apis/${apiVersion}`
+  const plural = kind === 'NetworkPolicy' ? 'networkpolicies' : `${kind.toLowerCase()}s`
+  const scope = CLUSTER_WIDE.includes(kind) ? '' : `/namespaces/${metadata.namespace ?? NAMESPACE}`
+  await must(`${root}${scope}/${plural}?dryRun=All&fieldValidation=Strict`, object)
+}
+
+function configOf(objects: readonly Rendered[]): string {
+  const { data } = objectOf(objects, 'ConfigMap', 'plat-gateway')
+  return String(Object(data)['gateway.json'])
+}
+
+for (const [name, values] of Object.entries(MATRIX)) {
+  test(`Helm finds nothing wrong with the chart, values ${name}`, () => {
+    const { status, stdout, stderr } = helm.lint(values)
+    assert.equal(status, 0, stdout + stderr)
+  })
+
+  test(`a real API server takes every object of the chart, values ${name}`, async () => {
+    const objects = helm.render(values)
+    for (const object of objects) await accepts(object)
+    assert.ok(objects.length > 5)
+  })
+
+  test(`every pod of the chart keeps to the restricted level of Pod Security, values ${name}`, async () => {
+    const objects = helm.render(values)
+    for (const { metadata } of objects.filter(({ kind }) => kind === 'ServiceAccount')) {
+      const body = { metadata: { name: metadata.name } }
+      const { status } = await server.ask('POST', `/api/v1/namespaces/${RESTRICTED}/serviceaccounts`, body)
+      assert.ok([201, 409].includes(status))
+    }
+    const pods = objects.filter(({ kind }) => ['Deployment', 'StatefulSet'].includes(kind))
+    for (const { metadata, ...rest } of pods) {
+      const { volumes = [], ...spec } = podOf({ metadata, ...rest })
+      // A claim's volume comes with the set; priority classes of the system are its own.
+      const all = [
+        ...volumes,
+        ...(JSON.stringify(volumes).includes('"state"') ? [] : [{ name: 'state', emptyDir: {} }]),
+      ]
+      const body = { metadata: { name: metadata.name }, spec: { ...spec, volumes: all } }
+      await must(`/api/v1/namespaces/${RESTRICTED}/pods?dryRun=All&fieldValidation=Strict`, body)
+    }
+    assert.ok(pods.length >= 2)
+  })
+
+  test(`gateway.json of the chart is valid to the letter, and every file that it names is mounted, values ${name}`, () => {
+    // Shows D3.chart.configMap.
+    const objects = helm.render(values)
+    const { containers } = podOf(objectOf(objects, 'StatefulSet', 'plat-gateway'))
+    const folders = (containers[0].volumeMounts ?? []).map(({ mountPath }) => `${mountPath}/`)
+    const isMounted = (file: string) =>
+      folders.some((folder) => `${file.replace(/^file:\/\//, '')}/`.startsWith(folder))
+    const text = configOf(objects)
+    // As `plat config validate -strict` weighs them: what is a warning elsewhere is none here.
+    const { problems } = checkGatewayConfig(text, { readMisspelt: true, exists: isMounted })
+    assert.deepEqual(problems.map(formatProblem), [])
+    for (const [, file = ''] of text.matchAll(/"(?:file:\/\/)?(\/(?:etc|var)\/[^"]+)"/g))
+      assert.ok(isMounted(file), file)
+    const { data } = objectOf(objects, 'ConfigMap', 'plat-gateway')
+    assert.deepEqual(Object.keys(Object(data)), ['gateway.json'])
+    assert.deepEqual(containers[0].args, ['-config=/etc/plat/config/gateway.json'])
+  })
+}
+
+test('gateway.config is copied as it is, over what the chart sets and the addresses of its broker', () => {
+  // Shows D3.chart.jwksURL and D3.chart.tokenExchangeURL.
+  const config = JSON.parse(configOf(helm.render(least)))
+  assert.equal(config.identity.jwksURL, 'http://plat-identity.plat-system.svc:8081/.well-known/jwks.json')
+  assert.equal(config.tokenExchangeURL, 'http://plat-identity.plat-system.svc:8081/v1/exchange')
+  assert.deepEqual(config.identity.publicKeyFiles, ['/var/run/plat-identity/pub.pem'])
+  assert.equal(config.auditPath, '/var/lib/plat/audit/ledger.jsonl')
+  assert.deepEqual(config.posture, { replicas: 1 })
+  const identity = { jwksURL: 'https://idp.example/jwks', publicKeyFiles: [], issuer: 'https://idp.example' }
+  const own = { identity, tokenExchangeURL: '', maxBodyBytes: 1_048_576, posture: { replicas: 3 }, pinStorePath: '' }
+  const changed = JSON.parse(configOf(helm.render({ ...least, gateway: { config: own } })))
+  for (const [key, value] of Object.entries(own)) assert.deepEqual(changed[key], value, key)
+  const several = JSON.parse(configOf(helm.render(everything)))
+  assert.equal(several.identity.issuer, 'https://plat.example')
+  assert.deepEqual([several.posture.replicas, several.stateBackend.dsnFile], [2, '/var/run/plat/state/dsn'])
+})
+
+test('a change of gateway.config starts the pods anew, and nothing else does', () => {
+  const stamp = (values: Values) => {
+    const { template } = Object(objectOf(helm.render(values), 'StatefulSet', 'plat-gateway').spec)
+    return String(template.metadata.annotations['plat.dev/config'])
+  }
+  assert.equal(stamp(least), stamp({ ...least, identity: { replicas: 1 } }))
+  assert.notEqual(stamp(least), stamp({ ...least, gateway: { config: { maxBodyBytes: 1_048_576 } } }))
+})
+
+test('the alert rules of the chart are those of the rules file, with the thresholds and addresses of the values', () => {
+  // Shows D3.alert.thresholds.
+  const groupsOf = (alerts: object) =>
+    Object(
+      objectOf(helm.render({ ...least, alerts: { enabled: true, ...alerts } }), 'PrometheusRule', 'plat-alerts').spec,
+    )
+  const trimmed = (text: string) => JSON.parse(text.replaceAll('\\n"', '"'))
+  const written = parse(readFileSync(path.join(ROOT, 'deploy/alerts/plat.rules.yaml'), 'utf8'))
+  const same = groupsOf({ runbookBaseURL: 'docs/runbooks.md' })
+  assert.deepEqual(trimmed(JSON.stringify(same)), trimmed(JSON.stringify(written)))
+  const thresholds = Object.fromEntries(
+    Object.entries(parse(readFileSync(path.join(ROOT, 'deploy/chart/values.yaml'), 'utf8')).alerts.thresholds).map(
+      ([alert, values], at) => [
+        alert,
+        Object.fromEntries(Object.keys(Object(values)).map((key, nth) => [key, 7001 + at * 10 + nth])),
+      ],
+    ),
+  )
+  const text = JSON.stringify(groupsOf({ runbookBaseURL: 'https://git.example/x', thresholds }))
+  for (const value of Object.values(thresholds).flatMap((one) => Object.values(one))) {
+    assert.ok(text.includes(` ${value}`), String(value))
+  }
+  assert.ok(text.includes('https://git.example/x#gatewaynotready') && !text.includes('docs/runbooks.md'))
+  assert.equal(helm.render(least).filter(({ kind }) => kind === 'PrometheusRule').length, 0)
+})
+
+test('the roles of the chart are those that the suites run under', () => {
+  const rules = (kind: string, name: string, values = least) => objectOf(helm.render(values), kind, name).rules
+  assert.deepEqual(rules('ClusterRole', 'plat-system-plat-identity'), RULES)
+  const page = readFileSync(path.join(ROOT, 'docs/operator.md'), 'utf8')
+  const [, yaml = ''] = /```yaml\n(apiVersion: rbac[\s\S]*?)```/.exec(page) ?? []
+  const [read, write] = parseAllDocuments(yaml).map((document) => document.toJS())
+  assert.deepEqual(rules('ClusterRole', 'plat-system-plat-operator-read'), read.rules)
+  assert.deepEqual(rules('Role', 'plat-operator-write'), write.rules)
+})
+
+/** Values that cannot be right, and what Helm says of them. */
+const REFUSED: readonly (readonly [Values, RegExp])[] = [
+  [{}, /image\.repository: name where the image of deploy\/Dockerfile was pushed/],
+  [{ ...least, gatway: {} }, /[Aa]dditional propert.*gatway/],
+  [{ ...least, gateway: { config: { listn: ':1' } } }, /[Aa]dditional propert.*listn/],
+  [{ ...least, gateway: { config: { shutdownDelaySeconds: '5' } } }, /shutdownDelaySeconds.*integer/s],
+  [
+    { ...least, gateway: { replicas: 2 } },
+    /gateway\.replicas: several replicas share .*stateBackend\.type to postgres/,
+  ],
+  [{ ...least, gateway: { autoscaling: { enabled: true } } }, /gateway\.autoscaling\.enabled: several replicas share/],
+  [
+    { ...least, gateway: { config: { stateBackend: { type: 'postgres' } } } },
+    /gateway\.stateDsnSecret: .* is postgres/,
+  ],
+  [{ ...least, gateway: { stateDsnSecret: 'x' } }, /gateway\.stateDsnSecret: needs gateway\.config\.stateBackend/],
+  [{ ...least, identity: { replicas: 2 } }, /identity\.replicas: .* set identity\.stateDsnSecret/],
+  [{ ...least, identity: { flags: { listen: ':1' } } }, /identity\.flags\.listen: the chart sets it/],
+  [{ ...least, operator: { flags: { namespace: 'x' } } }, /operator\.flags\.namespace: the chart sets it/],
+  [{ ...least, alerts: { enabled: true } }, /alerts\.runbookBaseURL: write where docs\/runbooks\.md is read/],
+  [{ ...least, gateway: { config: { configSync: { enabled: true } } } }, /configSync\.enabled: not built yet/],
+  [{ ...least, alerts: { thresholds: { Nonsense: {} } } }, /[Aa]dditional propert.*Nonsense/],
+]
+
+test('values that cannot be right are refused with their name', () => {
+  for (const [values, message] of REFUSED) assert.match(helm.refusal(values), message, JSON.stringify(values))
+})
+
+test('Helm installs, upgrades and removes the chart on a real API server', async () => {
+  const access = [
+    ...['--namespace', NAMESPACE, '--kube-apiserver', server.url, '--kube-ca-file', server.caFile],
+    ...['--kube-token', 'admin'],
+  ]
+  const ok = ({ status, stdout, stderr }: { status: number | null; stdout: string; stderr: string }) => {
+    assert.equal(status, 0, stderr)
+    return stdout
+  }
+  const config = async () => {
+    const { body } = await server.ask('GET', `/api/v1/namespaces/${NAMESPACE}/configmaps/plat-gateway`)
+    return JSON.parse(Object(body.data)['gateway.json'])
+  }
+  const notes = ok(helm.run(['install', RELEASE], least, access))
+  assert.match(notes, /gateway {3}http:\/\/plat-gateway\.plat-system\.svc:8080/)
+  assert.match(notes, /The admin API is off/)
+  // The definitions come with it.
+  assert.equal((await server.ask('GET', '/apis/plat.dev/v1alpha1/agents')).status, 200)
+  const changed = { ...least, gateway: { config: { maxBodyBytes: 1_048_576 } } }
+  ok(helm.run(['upgrade', RELEASE], changed, access))
+  assert.equal((await config()).maxBodyBytes, 1_048_576)
+  ok(helm.plain(['uninstall', RELEASE, ...access]))
+  const { status } = await server.ask('GET', `/apis/apps/v1/namespaces/${NAMESPACE}/statefulsets/plat-gateway`)
+  assert.equal(status, 404)
+})
