@@ -216,6 +216,27 @@ test('a receipt counts when it is for this ledger, as it stands, from a known co
   assert.equal((await open()).contact.silence, 6000)
 })
 
+test('of two receipts at once the one that says more counts', async (t) => {
+  const { write, open, receipt } = await ground(t)
+  const { spool, sealAll, contact } = await open()
+  await write(29)
+  await sealAll()
+  const [more, less] = [await receipt(19), await receipt(9)]
+  assert.deepEqual(await Promise.all([contact.hear(more, null), contact.hear(less, null)]), [null, null])
+  assert.equal(spool.progress.acked, 19)
+})
+
+test('an edge that got another name seals its ledger anew under it', async (t) => {
+  const { write, open, segments, spoolDir, lines } = await ground(t)
+  await write(29)
+  await (await open({ edge: 'north-2' })).sealAll()
+  assert.equal(segments().length, 3)
+  const { spool, sealAll } = await open({ edge: 'north' })
+  assert.deepEqual([spool.sealed.seq, segments()], [NO_RECORD.seq, []])
+  await sealAll()
+  assert.equal(held(spoolDir), `${lines().join('\n')}\n`)
+})
+
 /** A collector that has records up to `upTo`, takes what comes, and is there or not. */
 function collector({ ledgerId }: { ledgerId: string }, receipt: Awaited<ReturnType<typeof ground>>['receipt']) {
   const state = { upTo: -1, there: true, counts: true, requests: 0 }

@@ -111,7 +111,9 @@ export class Spool {
   /** A collector has all records up to this one and will keep them: they leave the spool. */
   acknowledge(upTo: number, hash: string, now: number): Promise<void> {
     return this.#inTurn(async () => {
-      const { forwarded, base } = this.#progress
+      const { forwarded, base, acked } = this.#progress
+      // A receipt that came another way may have said more meanwhile.
+      if (upTo <= acked) return
       const next = { forwarded: Math.max(forwarded, upTo), acked: upTo, ackedAt: now }
       await this.#keep({ ...this.#progress, ...next, base: upTo > base.seq ? { seq: upTo, hash } : base })
       await this.#free()
@@ -167,15 +169,15 @@ export class Spool {
 
   /** Finds the segments that go on from the base without a gap. Everything else is removed: the ledger still has its records. */
   async #load(): Promise<void> {
-    const { dir, edge, log } = this.#options
+    const { dir, log } = this.#options
     this.#segments = []
     this.#bytes = 0
     const names = (await readdir(dir)).filter((name) => name.endsWith('.segment') || name.endsWith('.tmp')).toSorted()
     for (const name of names) {
       const path = join(dir, name)
       const next = this.sealed
-      const found = name.startsWith(`${edge}-`) && name.endsWith('.segment') ? await readSpooled(path) : null
-      if (found !== null && found.seal.from <= next.seq + 1 && found.seal.to > next.seq) {
+      const found = name.endsWith('.segment') ? await readSpooled(path) : null
+      if (found !== null && this.#isOwn(found) && found.seal.from <= next.seq + 1 && found.seal.to > next.seq) {
         this.#segments.push(found)
         this.#bytes += found.bytes
       } else {
@@ -183,6 +185,11 @@ export class Spool {
         await rm(path, { force: true })
       }
     }
+  }
+
+  /** What was sealed under another name is sealed anew: no receipt for it would count. */
+  #isOwn({ seal }: Spooled): boolean {
+    return seal.edge === this.#options.edge && seal.ledgerId === this.#options.ledgerId
   }
 }
 
