@@ -63,6 +63,8 @@ export class Counting {
   readonly #clock: Clock
   readonly #owner: string
   readonly #queue: Waiting[] = []
+  /** What must be counted, and could not be. */
+  readonly #owed: Waiting[] = []
   #busy: Promise<void> | null = null
   #cancelRetry: () => void = () => {}
 
@@ -75,10 +77,6 @@ export class Counting {
 
   get database(): Database {
     return this.#database
-  }
-
-  get now(): number {
-    return this.#clock.now()
   }
 
   /** Rejects with `StateUnreachable`. */
@@ -108,39 +106,44 @@ export class Counting {
   }
 
   #run(): void {
-    this.#busy ??= this.#empty().finally(() => {
-      this.#busy = null
-    })
+    this.#busy ??= this.#empty()
   }
 
   async #empty(): Promise<void> {
     // Whoever asks in this turn is in the first batch.
     await Promise.resolve()
-    while (this.#queue.length > 0) {
-      const batch = this.#queue.splice(0, BATCH)
-      const questions = JSON.stringify(batch.map(({ question }) => question))
-      try {
-        const [row] = await this.#database.again<{ answers: Answer[] }>(
-          `SELECT ${this.#database.schema}.count($1, $2, $3::jsonb) AS answers`,
-          [this.#owner, this.#clock.now(), questions],
-        )
-        for (const [at, { answer }] of batch.entries()) answer(row?.answers[at] ?? {})
-      } catch (error) {
-        return this.#failed(batch, error)
-      }
+    // What is owed comes before what is asked later: the same call may take again what it gives back.
+    this.#queue.unshift(...this.#owed.splice(0))
+    try {
+      while (this.#queue.length > 0) await this.#send(this.#queue.splice(0, BATCH))
+    } finally {
+      // In the same step in which nothing waits: whoever asks next begins anew.
+      this.#busy = null
     }
   }
 
-  /** Whoever can be refused is; what must be counted comes first when the database is there again. */
-  #failed(batch: readonly Waiting[], error: unknown): void {
-    const owed: Waiting[] = []
-    for (const waiting of [...batch, ...this.#queue.splice(0)]) {
-      if (waiting.refuse === null) owed.push(waiting)
-      else waiting.refuse(error)
-      waiting.answer(null)
+  async #send(batch: readonly Waiting[]): Promise<void> {
+    const questions = JSON.stringify(batch.map(({ question }) => question))
+    try {
+      const [row] = await this.#database.again<{ answers: Answer[] }>(
+        `SELECT ${this.#database.schema}.count($1, $2, $3::jsonb) AS answers`,
+        [this.#owner, this.#clock.now(), questions],
+      )
+      for (const [at, { answer }] of batch.entries()) answer(row?.answers[at] ?? {})
+    } catch (error) {
+      this.#failed(batch, error)
     }
-    this.#queue.push(...owed)
+  }
+
+  /** Whoever can be refused is; what must be counted comes first when somebody asks again, or after a while. */
+  #failed(batch: readonly Waiting[], error: unknown): void {
+    const failed = [...batch, ...this.#queue.splice(0)]
+    this.#owed.push(...failed.filter(({ refuse }) => refuse === null))
+    for (const { refuse, answer } of failed) {
+      if (refuse === null) answer(null)
+      else refuse(error)
+    }
     this.#cancelRetry()
-    if (owed.length > 0) this.#cancelRetry = this.#clock.after(RETRY_MS, () => this.#run())
+    this.#cancelRetry = this.#clock.after(RETRY_MS, () => this.#run())
   }
 }

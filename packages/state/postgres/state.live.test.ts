@@ -8,8 +8,9 @@ import { journalPromises, type Sample } from '../journal.conformance.ts'
 import type { OpenJournal } from '../journal.ts'
 import { limitsPromises } from '../limits/limits.conformance.ts'
 import { type Hold, type HoldItem, isShort, type Limits } from '../limits/limits.ts'
+import { openPostgresState } from '../postgres-state.ts'
 import { StateUnreachable } from './pool.ts'
-import { openPostgresState, type PostgresState } from './state.ts'
+import type { PostgresState } from './state.ts'
 
 const ids = systemIds(systemClock)
 const NEVER = 2_000_000_000
@@ -111,6 +112,7 @@ for (const [how, options] of [
   ['by looking', { pollMs: 20, retryMs: NEVER }],
 ] as const) {
   test(`what one replica appends the others are told ${how}`, async () => {
+    // Shows D3.state.stateBackend.pollMillis.
     const [one, other] = [await replica(options), await replica(options)]
     const name = `told-${options.pollMs}`
     const { seen } = followed(await journalOf(other, name))

@@ -36,8 +36,8 @@ export interface PostgresState {
   close(): Promise<void>
 }
 
-/** Opens the state in Postgres, making its schema when it is missing. Rejects when the server cannot be reached or refuses. */
-export async function openPostgresState(options: PostgresStateOptions): Promise<PostgresState> {
+/** For `openPostgresState`. */
+export async function startPostgresState(options: PostgresStateOptions): Promise<PostgresState> {
   const { clock, ids, pollMs, retryMs, warn } = options
   const database = await Database.open(options)
   const { schema } = database

@@ -109,3 +109,20 @@ test('what calls no tool asks for no list', async () => {
   assert.equal(await admit(null), 'passed')
   assert.equal(server.lists, 0)
 })
+
+test('what one replica learned or accepted holds on the others', async () => {
+  const clock = new TestClock()
+  const journal = createMemoryJournal<PinEvent>(() => clock.now())
+  const open = () => PinBook.open({ journal, clock, onNotice() {}, onFault: (error) => assert.fail(String(error)) })
+  const [one, other] = [await open(), await open()]
+  const rules: PinRules = { mode: 'learn', onChange: 'hide', allowUnpinned: false, pins: new Map() }
+  const [first] = offeredTools([READ])
+  const [changed] = offeredTools([{ ...READ, description: 'another' }])
+  assert.ok(first !== undefined && changed !== undefined)
+  assert.deepEqual(one.observe('s', rules, [first]), ['pinned'])
+  assert.equal(other.standing('s', rules, first), 'pinned')
+  assert.deepEqual(other.observe('s', rules, [changed]), ['drifted'])
+  await other.accept('s', { tool: 'read', digest: changed.digest, by: 'user:ada' })
+  assert.deepEqual([one.standing('s', rules, changed), one.standing('s', rules, first)], ['pinned', 'drifted'])
+  for (const book of [one, other]) book.close()
+})

@@ -53,6 +53,33 @@ test('what an agent gives out belongs to its caller once that is durable, also a
   }
 })
 
+test('of two replicas that are given the same id at once, the one that wrote first owns it on both', async (t) => {
+  const gate = Promise.withResolvers<void>()
+  let replicas = 0
+  const { bindings: first, open } = await world(t, (own) => {
+    if (replicas++ === 0) return own
+    const late: Journal<BindingEvent>['append'] = async (...args) => {
+      await gate.promise
+      return own.append(...args)
+    }
+    return {
+      health: 'ok',
+      read: (...a) => own.read(...a),
+      follow: (...a) => own.follow(...a),
+      compact: (...a) => own.compact(...a),
+      append: late,
+    }
+  })
+  const second = await open()
+  const bobs = second.bind(by(bob), 'task', 't1')
+  assert.equal(await first.bind(by(ada), 'task', 't1'), null)
+  gate.resolve()
+  assert.ok(isDenial(await bobs))
+  for (const one of [first, second, await open()]) {
+    assert.deepEqual([one.owns(ada, SERVER, 'task', 't1'), one.owns(bob, SERVER, 'task', 't1')], [true, false])
+  }
+})
+
 test('nobody is given what is already somebody else’s', async (t) => {
   const { bindings } = await world(t)
   await bindings.bind(by(ada), 'task', 't1')

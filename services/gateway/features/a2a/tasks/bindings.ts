@@ -116,26 +116,26 @@ export class Bindings {
     const key = keyOf(server, kind, id)
     const known = this.#bindings.get(key)
     if (known !== undefined) {
-      if (!isOwner(known.owner, identity))
-        return deny('upstream_error', `${server} answered with what is not the caller's`)
+      if (!isOwner(known.owner, identity)) return foreign(server)
       this.#use(key, known)
       return known.writing
     }
     if (this.#bindings.size >= this.#max) return deny('state_unavailable', 'too many tasks of agents are kept')
     const binding = new Binding(ownerOf(identity), call, this.#options.clock.now())
     this.#bindings.set(key, binding)
-    binding.writing = this.#write(key, binding)
+    binding.writing = this.#write(key, binding, server)
     return binding.writing
   }
 
-  async #write(key: string, binding: Binding): Promise<Denial | null> {
+  async #write(key: string, binding: Binding, server: string): Promise<Denial | null> {
     const { owner, call, usedAt: at } = binding
     try {
       await this.#options.journal.append(key, [{ t: 'bound', at, owner, call }])
-      return null
+      const kept = this.#bindings.get(key) ?? binding
+      return isOwner(kept.owner, owner) ? null : foreign(server)
     } catch (error) {
       this.#options.onFault(error)
-      this.#bindings.delete(key)
+      if (this.#bindings.get(key) === binding) this.#bindings.delete(key)
       return deny('state_unavailable', 'the owner of the task cannot be kept')
     } finally {
       binding.writing = null
@@ -155,7 +155,9 @@ export class Bindings {
     this.#lastSeq = Math.max(this.#lastSeq, seq)
     this.#events++
     let binding = this.#bindings.get(key)
-    if (event.t === 'bound' && (binding === undefined || binding.usedAt + KEPT_MS <= event.at)) {
+    // What is still being written gives way to what another replica wrote first.
+    const isFree = binding === undefined || binding.writing !== null || binding.usedAt + KEPT_MS <= event.at
+    if (event.t === 'bound' && isFree) {
       binding = new Binding(event.owner, event.call, event.at)
       this.#bindings.set(key, binding)
     }
@@ -203,6 +205,10 @@ function ownerOf({ tenant, namespace, agent, user }: Identity): Owner {
   return { tenant, namespace, agent, user }
 }
 
-function isOwner(owner: Owner, { tenant, namespace, agent, user }: Identity): boolean {
+function foreign(server: string): Denial {
+  return deny('upstream_error', `${server} answered with what is not the caller's`)
+}
+
+function isOwner(owner: Owner, { tenant, namespace, agent, user }: Owner): boolean {
   return owner.tenant === tenant && owner.namespace === namespace && owner.agent === agent && owner.user === user
 }

@@ -1,4 +1,4 @@
-import { type Counted, type Limits, type LocalLimits, type SharedLimits, SplitLimits } from '@plat/state'
+import { type Counted, type Limits, type LocalLimits, SplitLimits } from '@plat/state'
 
 /** What calls are counted by, here or in all replicas together. */
 export interface Counters {
@@ -23,7 +23,7 @@ export function localCounters(limits: LocalLimits): Counters {
 }
 
 /** Budgets in all replicas together; rates too, unless each replica counts its own. */
-export function sharedCounters(shared: SharedLimits, ownRates: LocalLimits | null): Counters {
+export function sharedCounters(shared: Limits & Pick<Counters, 'counted'>, ownRates: LocalLimits | null): Counters {
   const isOwn = (key: string) => RATE.test(key)
   return {
     limits: ownRates === null ? shared : new SplitLimits({ isOwn, own: ownRates, others: shared }),
