@@ -3,7 +3,7 @@ import { ApiFault, type KubernetesApi, type Members, member, textOf } from '@pla
 import type { Log } from '@plat/process'
 
 export interface ElectorOptions {
-  readonly api: KubernetesApi
+  readonly api: Pick<KubernetesApi, 'ask'>
   readonly namespace: string
   /** Name of the Lease. */
   readonly name: string

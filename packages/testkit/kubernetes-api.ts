@@ -1,0 +1,187 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { closed, listening } from './local.ts'
+
+type Members = Readonly<Record<string, unknown>>
+
+interface Kept {
+  readonly metadata: Members & { readonly name: string; readonly namespace?: string; readonly resourceVersion: string }
+  readonly [name: string]: unknown
+}
+
+/** `/apis/<group>/<version>` or `/api/v1`, perhaps a namespace, a plural, perhaps a name, perhaps `/status`. */
+const PATH = /^(\/api\/v1|\/apis\/[^/]+\/[^/]+)(?:\/namespaces\/([^/]+))?\/([a-z]+)(?:\/([^/]+))?(\/status)?$/
+
+/**
+ * A small API server over plain HTTP for what a real one does only when it is in trouble: it keeps whatever it is given, lists and
+ * watches, and fails as it is told. It knows no schemas, no defaults and no managed fields.
+ */
+export class KubernetesApiServer {
+  /** `<METHOD> <path>` of every request, without its query. */
+  readonly seen: string[] = []
+  /** Requests (`<METHOD> <path>`) that match are answered with the status and a Status object. */
+  readonly faults: { readonly request: RegExp; readonly status: number; readonly reason: string }[] = []
+  /** Requests that match wait for this. */
+  readonly held: { readonly request: RegExp; readonly until: Promise<void> }[] = []
+  url = ''
+  readonly #server: Server
+  readonly #objects = new Map<string, Kept>()
+  readonly #watches = new Set<{ readonly covers: (path: string) => boolean; readonly response: ServerResponse }>()
+  #version = 100
+  /** Watches from an older version are gone. */
+  #oldest = 0
+
+  constructor() {
+    this.#server = createServer((request, response) => {
+      this.#handle(request, response).catch(() => response.destroy())
+    })
+  }
+
+  async start(): Promise<void> {
+    this.url = `http://127.0.0.1:${await listening(this.#server)}`
+  }
+
+  async stop(): Promise<void> {
+    await closed(this.#server)
+  }
+
+  /** Writes an object at its path, as a client would, and tells whoever watches. */
+  put(path: string, object: Members): void {
+    const before = this.#objects.get(path)
+    const [, , namespace, , name = ''] = PATH.exec(path) ?? []
+    const metadata = {
+      uid: `uid-${this.#version}`,
+      generation: 1,
+      creationTimestamp: '2026-01-01T00:00:00Z',
+      ...before?.metadata,
+      ...Object(object.metadata),
+      name,
+      ...(namespace !== undefined && { namespace }),
+      resourceVersion: String(++this.#version),
+    }
+    if (before !== undefined && JSON.stringify(before.spec) !== JSON.stringify(object.spec)) metadata.generation++
+    const kept = { ...object, metadata }
+    this.#objects.set(path, kept)
+    this.#tell(before === undefined ? 'ADDED' : 'MODIFIED', path, kept)
+  }
+
+  remove(path: string): void {
+    const object = this.#objects.get(path)
+    if (object === undefined) return
+    this.#objects.delete(path)
+    const resourceVersion = String(++this.#version)
+    this.#tell('DELETED', path, { ...object, metadata: { ...object.metadata, resourceVersion } })
+  }
+
+  get(path: string): Members | undefined {
+    return this.#objects.get(path)
+  }
+
+  /** How many watches are open. */
+  get watching(): number {
+    return this.#watches.size
+  }
+
+  /** Breaks every watch in the middle. */
+  cutWatches(): void {
+    for (const { response } of this.#watches) response.destroy()
+  }
+
+  /** What happened until now is forgotten: a watch from an older version is answered with 410. */
+  forgetHistory(): void {
+    this.#version++
+    this.#oldest = this.#version
+  }
+
+  /** A line to everybody who watches, such as half of one. */
+  say(text: string): void {
+    for (const { response } of this.#watches) response.write(text)
+  }
+
+  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = new URL(request.url ?? '', 'http://api')
+    const asked = `${request.method} ${url.pathname}`
+    let body = ''
+    for await (const chunk of request) body += chunk
+    this.seen.push(asked)
+    for (const hold of this.held) if (hold.request.test(asked)) await hold.until
+    const fault = this.faults.find((each) => each.request.test(asked))
+    const [, prefix, namespace, plural, name, status] = PATH.exec(url.pathname) ?? []
+    if (fault !== undefined) refuse(response, fault.status, fault.reason)
+    else if (prefix === undefined) refuse(response, 404, 'NotFound')
+    else if (name === undefined && request.method === 'GET') this.#list({ prefix, namespace, plural }, url, response)
+    else if (request.method === 'GET') this.#answer(response, this.#objects.get(url.pathname))
+    else if (request.method === 'DELETE') {
+      this.remove(url.pathname)
+      send(response, 200, {})
+    } else this.#write(url.pathname, status !== undefined, JSON.parse(body), response)
+  }
+
+  #answer(response: ServerResponse, object: Kept | undefined): void {
+    if (object === undefined) refuse(response, 404, 'NotFound')
+    else send(response, 200, object)
+  }
+
+  #list(
+    { prefix, namespace, plural }: { prefix: string; namespace: string | undefined; plural: string | undefined },
+    url: URL,
+    response: ServerResponse,
+  ): void {
+    const covers = (path: string) => {
+      const [, at, of, kind] = PATH.exec(path) ?? []
+      return at === prefix && kind === plural && (namespace === undefined || of === namespace)
+    }
+    if (url.searchParams.get('watch') !== 'true') {
+      const items = [...this.#objects].filter(([path]) => covers(path)).map(([, object]) => object)
+      send(response, 200, { metadata: { resourceVersion: String(this.#version) }, items })
+      return
+    }
+    response.writeHead(200, { 'content-type': 'application/json' }).flushHeaders()
+    const from = Number(url.searchParams.get('resourceVersion'))
+    if (from < this.#oldest) {
+      response.end(`${JSON.stringify({ type: 'ERROR', object: statusOf(410, 'Expired') })}\n`)
+      return
+    }
+    for (const [path, object] of this.#objects) {
+      if (covers(path) && Number(object.metadata.resourceVersion) > from) response.write(lineOf('MODIFIED', object))
+    }
+    const watch = { covers, response }
+    this.#watches.add(watch)
+    response.on('close', () => this.#watches.delete(watch))
+  }
+
+  #write(path: string, ofStatus: boolean, body: Members, response: ServerResponse): void {
+    const target = ofStatus ? path.replace(/\/status$/, '') : path
+    const [, , , , name] = PATH.exec(target) ?? []
+    const at = name === undefined ? `${target}/${Object(body.metadata).name}` : target
+    const before = this.#objects.get(at)
+    const { resourceVersion } = Object(body.metadata)
+    if (resourceVersion !== undefined && resourceVersion !== before?.metadata.resourceVersion) {
+      refuse(response, 409, 'Conflict')
+    } else if (ofStatus && before === undefined) refuse(response, 404, 'NotFound')
+    else {
+      const kept = before?.status === undefined ? {} : { status: before.status }
+      this.put(at, ofStatus ? { ...before, status: body.status } : { ...kept, ...body })
+      this.#answer(response, this.#objects.get(at))
+    }
+  }
+
+  #tell(type: string, path: string, object: Kept): void {
+    for (const { covers, response } of this.#watches) if (covers(path)) response.write(lineOf(type, object))
+  }
+}
+
+function lineOf(type: string, object: Kept): string {
+  return `${JSON.stringify({ type, object })}\n`
+}
+
+function statusOf(code: number, reason: string): Members {
+  return { kind: 'Status', status: 'Failure', code, reason, message: `${reason}, as the test wants it` }
+}
+
+function refuse(response: ServerResponse, code: number, reason: string): void {
+  send(response, code, statusOf(code, reason))
+}
+
+function send(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+}

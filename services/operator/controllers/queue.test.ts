@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { TestClock } from '@plat/core'
+import { WorkQueue } from './queue.ts'
+
+const never = new AbortController().signal
+
+function ground() {
+  const clock = new TestClock()
+  const told: string[] = []
+  const queue = new WorkQueue(clock, {
+    added: () => told.push('added'),
+    retried: () => told.push('retried'),
+    depth: () => {},
+    waited: () => {},
+  })
+  return { clock, told, queue }
+}
+
+test('a key waits once however often it is added, and keys come in the order in which they were added', async () => {
+  const { queue, told } = ground()
+  for (const key of ['a', 'b', 'a', 'a']) queue.add(key)
+  assert.deepEqual(told, ['added', 'added'])
+  assert.equal(await queue.next(never), 'a')
+  assert.equal(await queue.next(never), 'b')
+})
+
+test('a key that is added while it is worked on comes again afterwards, not meanwhile', async () => {
+  const { queue } = ground()
+  queue.add('a')
+  assert.equal(await queue.next(never), 'a')
+  queue.add('a')
+  queue.add('b')
+  assert.equal(await queue.next(never), 'b')
+  const stop = new AbortController()
+  const third = queue.next(stop.signal)
+  queue.done('b')
+  queue.done('a')
+  assert.equal(await third, 'a')
+})
+
+test('whoever waits for a key is let go when it is not wanted any more', async () => {
+  const { queue } = ground()
+  const stop = new AbortController()
+  const waiting = queue.next(stop.signal)
+  stop.abort()
+  assert.equal(await waiting, null)
+  queue.add('a')
+  assert.equal(await queue.next(stop.signal), null)
+})
+
+test('pauses after failures double up to a minute, are as long as asked at least, and end with a success', async () => {
+  const { queue, clock } = ground()
+  const pauseOf = async (atLeastMs = 0) => {
+    queue.retry('a', atLeastMs)
+    const begun = clock.monotonic()
+    const next = queue.next(never)
+    let came = false
+    void next.then(() => {
+      came = true
+    })
+    while (!came) await clock.advance(250)
+    queue.done('a')
+    return clock.monotonic() - begun
+  }
+  assert.deepEqual([await pauseOf(), await pauseOf(), await pauseOf()], [250, 500, 1000])
+  assert.equal(await pauseOf(10_000), 10_000)
+  for (let turn = 0; turn < 20; turn++) await pauseOf()
+  assert.equal(await pauseOf(), 60_000)
+  queue.forget('a')
+  assert.equal(await pauseOf(), 250)
+})
+
+test('of two times at which a key is to come the sooner counts', async () => {
+  const { queue, clock } = ground()
+  queue.addAfter('a', 5000)
+  queue.addAfter('a', 1000)
+  queue.addAfter('a', 3000)
+  const next = queue.next(never)
+  await clock.advance(1000)
+  assert.equal(await next, 'a')
+  queue.done('a')
+  queue.addAfter('b', 60_000)
+  queue.close()
+  await clock.advance(60_000)
+  const stop = new AbortController()
+  const none = queue.next(stop.signal)
+  stop.abort()
+  assert.equal(await none, null)
+})

@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { parseFlags } from '@plat/config'
+import { systemClock, systemIds } from '@plat/core'
+import { createDialer } from '@plat/http'
+import { silentLog } from '@plat/process'
+import { KubernetesApiServer } from '@plat/testkit/kubernetes-api'
+import { until } from '@plat/testkit/until'
+import { operatorFlags } from './flags.ts'
+import { type Operator, startOperator } from './start.ts'
+
+const API = '/apis/plat.dev/v1alpha1'
+const OUT = '/api/v1/namespaces/plat-system'
+const SERVER = `${API}/namespaces/team/mcpservers/s`
+
+/** An API server, and operators that speak to it. */
+async function ground(t: TestContext) {
+  const server = new KubernetesApiServer()
+  await server.start()
+  const clock = systemClock
+  const dialer = createDialer({ clock, log: silentLog })
+  const running: Operator[] = []
+  t.after(async () => {
+    await Promise.all(running.map((operator) => operator.drain()))
+    dialer.close()
+    await server.stop()
+  })
+  const start = async (...more: readonly string[]): Promise<Operator> => {
+    const quick = ['-leader-elect-renew-deadline=5s', '-leader-elect-retry-period=100ms']
+    const argv = ['-metrics-bind-address=127.0.0.1:0', ...quick, ...more]
+    const parsed = parseFlags(operatorFlags, argv)
+    if (!parsed.ok) assert.fail(parsed.message)
+    const access = {
+      server: server.url,
+      namespace: 'plat-system',
+      credentials: async () => ({ headers: {}, trust: {} }),
+    }
+    const parts = { access, dialer, clock, ids: systemIds(clock), log: silentLog, host: 'test' }
+    const operator = await startOperator({ flags: parsed.values, ...parts })
+    running.push(operator)
+    return operator
+  }
+  const rendered = (name: string) => {
+    const { data } = Object(server.get(`${OUT}/configmaps/plat-${name}`))
+    return data === undefined ? null : JSON.parse(data[`${name}.json`])
+  }
+  return { server, start, rendered }
+}
+
+const spec = (name: string) => ({ spec: { url: `https://${name}.example/mcp` } })
+
+async function metrics({ url }: Operator): Promise<string> {
+  return (await fetch(`${url}/metrics`)).text()
+}
+
+test('nothing is rendered, and nobody is ready, before every kind was listed: what is not known is not gone', async (t) => {
+  const { server, start, rendered } = await ground(t)
+  server.put(SERVER, spec('a'))
+  const fault = { request: /^GET \/apis\/plat\.dev\/v1alpha1\/toolpolicies$/, status: 403, reason: 'Forbidden' }
+  server.faults.push(fault)
+  const operator = await start()
+  const listed = () => server.seen.filter((asked) => fault.request.test(asked)).length
+  await until(() => listed() >= 3, 'the kind is asked for again')
+  assert.equal((await fetch(`${operator.url}/readyz`)).status, 503)
+  assert.equal(operator.leads(), false)
+  assert.ok(!server.seen.some((asked) => asked.startsWith('PATCH')))
+  server.faults.length = 0
+  await until(() => rendered('upstreams')?.servers['team/s'] !== undefined, 'everything is rendered')
+  assert.equal((await fetch(`${operator.url}/readyz`)).status, 200)
+})
+
+test('a ConfigMap that cannot be written is tried again, and counted by the reason', async (t) => {
+  // Shows D3.metric.plat_reconcile_errors_total.
+  const { server, start, rendered } = await ground(t)
+  server.put(SERVER, spec('a'))
+  server.faults.push({ request: /^PATCH .*configmaps\/plat-budgets$/, status: 403, reason: 'Forbidden' })
+  const operator = await start()
+  const counted = /^plat_reconcile_errors_total\{controller="render",reason="Forbidden"\} [1-9]/m
+  await until(async () => counted.test(await metrics(operator)), 'the failure is counted')
+  // Rules come first: what stands behind the failure was not written, and no status says that it is in force.
+  assert.notEqual(rendered('policies'), null)
+  assert.equal(rendered('upstreams'), null)
+  assert.ok(!server.seen.some((asked) => asked.endsWith('/status')))
+  server.faults.length = 0
+  await until(() => Object(server.get(SERVER)).status?.gatewayKey === 'team/s', 'the status is written')
+  assert.ok(rendered('upstreams').servers['team/s'] !== undefined)
+})
+
+test('a status is written after the rendering of what it speaks of', async (t) => {
+  const { server, start, rendered } = await ground(t)
+  server.put(SERVER, spec('a'))
+  await start()
+  const observed = () => Object(server.get(SERVER)).status?.observedGeneration
+  await until(() => observed() === 1, 'the first status')
+  const hold = Promise.withResolvers<void>()
+  server.held.push({ request: /^PATCH .*configmaps\/plat-upstreams$/, until: hold.promise })
+  const written = () => server.seen.filter((asked) => asked === `PATCH ${SERVER}/status`).length
+  const before = written()
+  server.put(SERVER, { ...server.get(SERVER), ...spec('b') })
+  const patches = () => server.seen.filter((asked) => asked === `PATCH ${OUT}/configmaps/plat-upstreams`).length
+  await until(() => patches() === 2, 'the second rendering begins')
+  // A change of nothing but a label is no reason to speak of what is not rendered yet.
+  server.put(SERVER, { ...server.get(SERVER), metadata: { labels: { a: 'b' } } })
+  server.put(`${API}/namespaces/team/mcpservers/other`, spec('c'))
+  assert.equal(written(), before)
+  assert.equal(rendered('upstreams').servers['team/s'].url, 'https://a.example/mcp')
+  hold.resolve()
+  await until(() => observed() === 2, 'the second status')
+  assert.equal(rendered('upstreams').servers['team/s'].url, 'https://b.example/mcp')
+})
+
+test('a broken watch goes on where it was, and one whose version is gone begins with a new list', async (t) => {
+  const { server, start, rendered } = await ground(t)
+  server.put(SERVER, spec('a'))
+  await start()
+  await until(() => rendered('upstreams')?.servers['team/s'] !== undefined, 'the first rendering')
+  await until(() => server.watching === 5, 'every kind is watched')
+  server.say('{"type":"MODIF')
+  server.cutWatches()
+  server.put(`${API}/namespaces/team/mcpservers/b`, spec('b'))
+  await until(() => rendered('upstreams').servers['team/b'] !== undefined, 'what came while nobody watched')
+  const lists = () => server.seen.length
+  await until(() => server.watching === 5, 'every kind is watched again')
+  server.faults.push({ request: /^GET .*mcpservers$/, status: 503, reason: 'ServiceUnavailable' })
+  server.cutWatches()
+  const before = lists()
+  await until(() => lists() > before + 2, 'the watch is tried again')
+  server.remove(`${API}/namespaces/team/mcpservers/b`)
+  server.put(`${API}/namespaces/team/mcpservers/c`, spec('c'))
+  server.forgetHistory()
+  server.faults.length = 0
+  await until(() => rendered('upstreams').servers['team/c'] !== undefined, 'what was made meanwhile')
+  assert.deepEqual(Object.keys(rendered('upstreams').servers), ['team/c', 'team/s'])
+})
+
+test('what no ConfigMap holds is not written, and neither is what comes after it', async (t) => {
+  const { server, start, rendered } = await ground(t)
+  const operator = await start()
+  await until(() => rendered('agents') !== null, 'the first rendering')
+  const rules = Array.from({ length: 1000 }, (_, n) => ({ name: `r${n}`, action: 'allow', reason: 'x'.repeat(1000) }))
+  server.put(`${API}/namespaces/team/toolpolicies/large`, { spec: { rules } })
+  server.put(SERVER, spec('a'))
+  const counted = /^plat_reconcile_errors_total\{controller="render",reason="TooLarge"\} [1-9]/m
+  await until(async () => counted.test(await metrics(operator)), 'the failure is counted')
+  assert.match(await metrics(operator), /^plat_rendered_configmap_bytes\{name="plat-policies"\} 1\d{6}$/m)
+  assert.deepEqual([rendered('policies').policies, rendered('upstreams').servers], [[], {}])
+  server.remove(`${API}/namespaces/team/toolpolicies/large`)
+  await until(() => rendered('upstreams').servers['team/s'] !== undefined, 'everything is rendered again')
+})
+
+test('a leader that cannot renew its Lease works no more, and leads again once it can', async (t) => {
+  const { server, start, rendered } = await ground(t)
+  const operator = await start('-leader-elect-renew-deadline=500ms')
+  await until(() => operator.leads() && rendered('agents') !== null, 'it leads')
+  server.faults.push({ request: /leases/, status: 500, reason: 'InternalError' })
+  await until(() => !operator.leads(), 'it stops by itself')
+  server.put(SERVER, spec('a'))
+  const leases = () => server.seen.filter((asked) => asked.includes('leases')).length
+  const before = leases()
+  await until(() => leases() > before + 3, 'it asks for the Lease')
+  assert.deepEqual(rendered('upstreams').servers, {})
+  server.faults.length = 0
+  await until(() => rendered('upstreams').servers['team/s'] !== undefined, 'it leads again')
+})
