@@ -69,18 +69,18 @@ test('from the tier of requireApprovalAtTier on a person lets a plan through, an
   // Shows D3.infra.requireApprovalAtTier.
   const ground = await infraGround(t)
   const held = ground.post('authorizations', DROP)
-  const { id, preview, reason, server, tool } = await ground.pending()
+  const { preview, reason, server, tool } = await ground.approver.pending()
   assert.deepEqual([server, tool], ['plat-infra', 'apply'])
-  if (reason !== undefined) assert.match(String(reason), /^a plan of tier 4 that changes 2 resources/)
+  assert.match(String(reason), /^a plan of tier 4 that changes 2 resources/)
   assert.deepEqual(Object(preview).text.split('\n').slice(1), [
     'tier 4: delete module.shop.aws_db_instance.main[…] (destroys, data-bearing type)',
     'tier 2: update aws_instance.web (updates)',
   ])
-  await ground.admin('POST', `/v1/approvals/${id}/approve`, { reason: 'fine' })
+  await ground.approver.decide('approve')
   const { status, body } = await held
   assert.deepEqual([status, body.tier], [201, 4])
   const again = ground.post('authorizations', DROP)
-  await ground.admin('POST', `/v1/approvals/${(await ground.pending()).id}/deny`, { reason: 'no' })
+  await ground.approver.decide('deny')
   const denied = await again
   assert.deepEqual([denied.status, denied.body.error], [403, 'approval_denied'])
 })
@@ -90,7 +90,7 @@ test('5 asks nobody, and 0 asks for every plan', async (t) => {
   assert.equal((await never.post('authorizations', DROP)).status, 201)
   const always = await infraGround(t, { requireApprovalAtTier: 0 })
   const held = always.post('authorizations', planOf([]))
-  await always.admin('POST', `/v1/approvals/${(await always.pending()).id}/approve`, { reason: 'fine' })
+  await always.approver.decide('approve')
   assert.equal((await held).status, 201)
 })
 
@@ -140,10 +140,22 @@ test('a session and an agent change no more resources in an hour than their budg
   assert.equal(body.apply, 'allowed')
 })
 
+test('what was counted and what was authorized outlasts a restart', async (t) => {
+  const infra = { budgets: { perSession: { resourcesPerHour: 1 } } }
+  const before = await infraGround(t, infra, { drained: true })
+  const given = await before.post('authorizations', CREATE)
+  assert.equal(given.status, 201)
+  await before.drain()
+  const after = await infraGround(t, infra, { config: { auditPath: before.auditPath } })
+  const { authorization, planSha256 } = given.body
+  assert.equal((await after.post('authorizations/verify', { authorization, planSha256 })).status, 200)
+  assert.equal((await after.post('authorizations', CREATE)).body.error, 'rate_limited')
+})
+
 test('a refused apply takes nothing of a budget', async (t) => {
   const ground = await infraGround(t, { budgets: { perSession: { resourcesPerHour: 2 } } })
   const held = ground.post('authorizations', DROP)
-  await ground.admin('POST', `/v1/approvals/${(await ground.pending()).id}/deny`, { reason: 'no' })
+  await ground.approver.decide('deny')
   assert.equal((await held).status, 403)
   const two = planOf(['a', 'b'].map((name) => ({ address: `aws_instance.${name}`, actions: ['create'] })))
   assert.equal((await ground.post('authorizations', two)).status, 201)

@@ -7,7 +7,8 @@ import { wholeLines } from '@plat/testkit/ledger'
 import { closed, listening, tempFolder } from '@plat/testkit/local'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
-import { started, TOKEN } from '../../testing/started.ts'
+import { approverAt } from '../../testing/approving.ts'
+import { started } from '../../testing/started.ts'
 import { json } from './testing/ground.ts'
 
 type Members = Readonly<Record<string, unknown>>
@@ -34,18 +35,9 @@ async function governed(t: TestContext, k8sOps: object, rules: readonly object[]
     k8sOps: { enabled: true, apiServer, tokenFile: join(dir, 'token'), ...k8sOps },
   })
   const headers = { authorization: `Bearer ${issuer.token({ scope: 'tools:plat-k8s' })}` }
-  const admin = async (method: string, path: string, body?: object): Promise<Members> => {
-    const sent = { 'content-type': 'application/json', authorization: `Bearer ${TOKEN}` }
-    const answer = await fetch(`${gateway.url}${path}`, {
-      method,
-      headers: sent,
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    })
-    return Object(await answer.json())
-  }
   return {
     asked,
-    admin,
+    approver: approverAt(gateway.url),
     /** The result of a call, or the word of its error. */
     async call(name: string, args: object): Promise<Members> {
       const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } }
@@ -59,15 +51,6 @@ async function governed(t: TestContext, k8sOps: object, rules: readonly object[]
       const data = /^data: (\{.*"(?:result|error)".*)$/m.exec(text)?.[1] ?? text
       const { result, error } = JSON.parse(data)
       return result ?? { error: error.data.error }
-    },
-    async pending(): Promise<Members> {
-      let found: Members | undefined
-      await until(async () => {
-        const { items } = await admin('GET', '/v1/approvals')
-        found = Array.isArray(items) ? items.find(({ state }) => state === 'pending') : undefined
-        return found !== undefined
-      }, 'an approval')
-      return found ?? {}
     },
     async outcome(tool: string): Promise<Members> {
       const found = () =>
@@ -103,15 +86,15 @@ test('a read is judged by policy, labels its session and is recorded with what i
 test('an applied write waits for a person, who reads what it does, though policy allows it', async (t) => {
   const ground = await governed(t, { writes: { mode: 'apply' } })
   const held = ground.call('k8s_scale', SCALE)
-  const { id, tool, preview, reason } = await ground.pending()
+  const { tool, preview, reason } = await ground.approver.pending()
   assert.deepEqual([tool, Object(preview).text], ['k8s_scale', 'scale Deployment shop/web to 3 replicas'])
   assert.match(String(reason), /k8sOps\.writes\.approval/)
   assert.deepEqual(ground.asked, [])
-  await ground.admin('POST', `/v1/approvals/${id}/approve`, { reason: 'fine' })
+  await ground.approver.decide('approve')
   assert.equal(JSON.parse(Object((await held).content)[0].text).done, 'scale Deployment shop/web to 3 replicas')
   assert.deepEqual(ground.asked, ['PATCH /apis/apps/v1/namespaces/shop/deployments/web/scale'])
   const denied = ground.call('k8s_scale', { ...SCALE, replicas: 0 })
-  await ground.admin('POST', `/v1/approvals/${(await ground.pending()).id}/deny`, { reason: 'no' })
+  await ground.approver.decide('deny')
   assert.equal((await denied).error, 'approval_denied')
   assert.equal(ground.asked.length, 1)
 })

@@ -2,11 +2,12 @@ import { hash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import { tempFolder } from '@plat/testkit/folder'
 import { wholeLines } from '@plat/testkit/ledger'
+import { tempFolder } from '@plat/testkit/local'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
-import { started, TOKEN } from '../../../testing/started.ts'
+import { type Approver, approverAt } from '../../../testing/approving.ts'
+import { started } from '../../../testing/started.ts'
 
 type Members = Readonly<Record<string, unknown>>
 
@@ -18,46 +19,50 @@ export interface Answered {
 
 export interface InfraGround {
   readonly url: string
+  readonly auditPath: string
+  readonly approver: Approver
+  drain(): Promise<unknown>
   /** Posts a body to `/v1/infra/<path>`, as a session of `default/assistant` unless `token` says otherwise. */
   post(path: string, body: object | string, token?: string): Promise<Answered>
   /** A token for plans. `change` is laid over its claims. */
   token(change?: Members): string
-  /** Asks the admin API. */
-  admin(method: string, path: string, body?: object): Promise<Members>
-  /** The approval that waits, once one does. */
-  pending(): Promise<Members>
-  /** The records of the ledger, as soon as one fits. */
+  /** The first record of the ledger that fits, as soon as there is one. */
   record(fits: (rec: Members) => boolean): Promise<Members>
 }
 
-/** A gateway whose `infra` says this. `rules` are those of the policy of `default/assistant`. */
+export interface GroundOptions {
+  /** Of the policy of `default/assistant`. */
+  readonly rules?: readonly object[]
+  /** Keys of gateway.json beside `infra`. */
+  readonly config?: object
+  /** The test ends the gateway itself. */
+  readonly drained?: boolean
+}
+
+/** A gateway whose `infra` says this. */
 export async function infraGround(
   t: TestContext,
   infra: object = {},
-  {
-    rules = [{ name: 'all', action: 'allow' }],
-    config = {},
-  }: { readonly rules?: readonly object[]; readonly config?: object } = {},
+  { rules = [{ name: 'all', action: 'allow' }], config = {}, drained = false }: GroundOptions = {},
 ): Promise<InfraGround> {
   const dir = tempFolder()
   await writeFile(join(dir, 'policies.json'), policiesFile([testPolicy({ rules })]))
-  const auditPath = join(dir, 'audit.jsonl')
-  const own = { auditPath, policyFile: join(dir, 'policies.json'), adminAuth: { devTokenApprovers: true } }
-  const { gateway, issuer } = await started(t, { ...own, infra: { enabled: true, ...infra }, ...config })
-  const token: InfraGround['token'] = (change = {}) => issuer.token({ scope: 'tools:plat-infra', ...change })
-  const admin: InfraGround['admin'] = async (method, path, body) => {
-    const response = await fetch(`${gateway.url}${path}`, {
-      method,
-      headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    })
-    return Object(await response.json())
+  const own = {
+    auditPath: join(dir, 'audit.jsonl'),
+    policyFile: join(dir, 'policies.json'),
+    adminAuth: { devTokenApprovers: true },
+    infra: { enabled: true, ...infra },
+    ...config,
   }
-  const records = (): Members[] => wholeLines(auditPath).map((line) => JSON.parse(line).rec)
+  const { gateway, issuer } = await started(t, own, drained)
+  const token: InfraGround['token'] = (change = {}) => issuer.token({ scope: 'tools:plat-infra', ...change })
+  const records = (): Members[] => wholeLines(own.auditPath).map((line) => JSON.parse(line).rec)
   return {
     url: gateway.url,
+    auditPath: own.auditPath,
+    approver: approverAt(gateway.url),
+    drain: () => gateway.drain(),
     token,
-    admin,
     async post(path, body, shown = token()) {
       const response = await fetch(`${gateway.url}/v1/infra/${path}`, {
         method: 'POST',
@@ -65,15 +70,6 @@ export async function infraGround(
         body: typeof body === 'string' ? body : JSON.stringify(body),
       })
       return { status: response.status, headers: response.headers, body: Object(await response.json()) }
-    },
-    async pending() {
-      let found: Members | undefined
-      await until(async () => {
-        const { items } = await admin('GET', '/v1/approvals')
-        found = Array.isArray(items) ? items.find(({ state }) => state === 'pending') : undefined
-        return found !== undefined
-      }, 'an approval')
-      return found ?? {}
     },
     async record(fits) {
       await until(() => records().some(fits), 'a record')

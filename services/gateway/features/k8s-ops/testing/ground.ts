@@ -17,7 +17,7 @@ import {
   type ToolResult,
 } from '../../../call/index.ts'
 import { testIdentity } from '../../../call/testing/identity.ts'
-import { checkGatewayConfig, typedConfig } from '../../../config.ts'
+import { configWith, problemsWith } from '../../../testing/configured.ts'
 import { createK8sOps, type K8sOpsConfig } from '../index.ts'
 
 /** What the API server was asked. */
@@ -128,24 +128,14 @@ export async function clusterGround(t: TestContext, setup: ClusterSetup = {}): P
 
 const caller: Caller = { identity: testIdentity, snapshot: new Snapshots().current }
 
-const LEAST = {
-  policyFile: '/policies.json',
-  auditPath: '/audit.jsonl',
-  upstreams: { notes: 'http://127.0.0.1:9/mcp' },
-  identity: { publicKeyFiles: ['/pub.pem'] },
-}
-
-/** Problems of a gateway.json that says this of `k8sOps`, as `path: message`. */
+/** Problems of a gateway.json that says this of `k8sOps`, a line each. */
 export function problemsOf(k8sOps: object): readonly string[] {
-  const { problems } = checkGatewayConfig(JSON.stringify({ ...LEAST, k8sOps }), { exists: () => true })
-  return problems.map(({ path, message }) => `${path}: ${message}`)
+  return problemsWith({ k8sOps })
 }
 
 /** `k8sOps` of a gateway.json, its defaults filled in. */
-export function k8sConfig(own: object): K8sOpsConfig {
-  const { config, problems } = checkGatewayConfig(JSON.stringify({ ...LEAST, k8sOps: own }), { exists: () => true })
-  assert.deepEqual(problems, [])
-  return typedConfig(config).k8sOps
+export function k8sConfig(k8sOps: object): K8sOpsConfig {
+  return configWith({ k8sOps }).k8sOps
 }
 
 export function json(response: ServerResponse, status: number, body: object): void {

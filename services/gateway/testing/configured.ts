@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict'
+import { formatProblem } from '@plat/config'
+import { checkGatewayConfig, type GatewayConfig, typedConfig } from '../config.ts'
+
+/** What every gateway.json must say; its files need not be there. */
+const LEAST = {
+  policyFile: '/policies.json',
+  auditPath: '/audit.jsonl',
+  upstreams: { notes: 'http://127.0.0.1:9/mcp' },
+  identity: { publicKeyFiles: ['/pub.pem'] },
+}
+
+function checked(own: object) {
+  return checkGatewayConfig(JSON.stringify({ ...LEAST, ...own }), { exists: () => true })
+}
+
+/** Problems of the least gateway.json with `own` over it, a line each. */
+export function problemsWith(own: object): readonly string[] {
+  return checked(own).problems.map(formatProblem)
+}
+
+/** The configuration that the same file stands for, its defaults filled in. It must have no problem. */
+export function configWith(own: object): GatewayConfig {
+  assert.deepEqual(problemsWith(own), [])
+  return typedConfig(checked(own).config)
+}
