@@ -279,7 +279,13 @@ export const checks: readonly Check[] = [
     id: 'web-anywhere',
     risk: 'agents can carry data to any site of the internet that no list denies',
     fix: 'name what may be read in web.allowedDomains, web.namespaces or Agent.spec.web, and leave web.defaultAllow off',
-    applies: ({ web }) => web.enabled && web.defaultAllow,
+    applies: ({ web, egress }) => (web.enabled || egress.enabled) && web.defaultAllow,
+  },
+  {
+    id: 'exec-unkeyed',
+    risk: 'a sandbox cannot tell the gateway from anybody else who reaches its port, and runs what that sends',
+    fix: 'set exec.keyFile, and let sandboxes refuse who does not show the key',
+    applies: ({ exec }) => exec.enabled && exec.keyFile === '',
   },
   {
     id: 'web-unlabelled',

@@ -119,6 +119,7 @@ const risky: Readonly<Record<string, object>> = {
   'edge-drops-segments': edgeOf({ fullPolicy: 'dropOldestForwarded' }),
   'edge-stale-revocations': edgeOf({ maxRevocationStalenessSeconds: 0 }),
   'web-anywhere': { web: { enabled: true, defaultAllow: true } },
+  'exec-unkeyed': { exec: { enabled: true } },
   'web-unlabelled': { web: { enabled: true, taintLabels: [] } },
   'cluster-as-gateway': { k8sOps: { enabled: true } },
   'cluster-unlabelled': { k8sOps: { enabled: true, serviceAccount: 'ops/reader', taintLabels: [] } },

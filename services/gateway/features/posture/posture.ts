@@ -41,6 +41,8 @@ export interface Posture {
     readonly enabled: boolean
     readonly pull: { readonly url: string; readonly tokenFile: string }
   }
+  readonly egress: { readonly enabled: boolean }
+  readonly exec: { readonly enabled: boolean; readonly keyFile: string }
   readonly offline: {
     readonly enabled: boolean
     readonly fullPolicy: string

@@ -146,6 +146,25 @@ test('a host that takes no connection is an error of the host, and its record sa
   assert.deepEqual([result, code, endpoint], ['failed', 'upstream_error', `localhost:${port}`])
 })
 
+test('what an agent’s resource lets its browser reach is all that it reaches, within the lists of the gateway', async (t) => {
+  // Shows D2.agent.browser.allowedDomains.
+  const upstreamsFile = join(tempFolder(), 'upstreams.json')
+  const browser = { allowedDomains: ['localhost'] }
+  const agentWeb = { 'default/assistant': { deniedDomains: ['private.localhost'], browser } }
+  await writeFile(upstreamsFile, JSON.stringify({ version: 1, servers: {}, bindings: {}, agentWeb }))
+  const ground = await tunnelGround(t, { config: { upstreamsFile }, web: { allowedDomains: [] } })
+  const asked = async (host: string, agent = 'assistant') => {
+    const sub = `spiffe://plat.local/ns/default/agent/${agent}/session/s1`
+    const authorization = `Bearer ${ground.token({ sub, plat_agent: agent })}`
+    const { status, told } = await ground.ask({ target: `${host}:${ground.port}`, authorization })
+    return status === 200 ? 200 : String(told.message).split(': ')[1]
+  }
+  assert.equal(await asked('localhost'), 200)
+  assert.equal(await asked('a.private.localhost'), 'Agent.spec.web.deniedDomains names its domain')
+  assert.equal(await asked('example.com'), 'Agent.spec.browser.allowedDomains does not name its domain')
+  assert.equal(await asked('localhost', 'other'), 'no list of allowed domains names its domain')
+})
+
 test('policies are asked about the host as the tool of plat-egress, in one spelling', async (t) => {
   const ground = await tunnelGround(t, { web: { allowedDomains: ['localhost'] } })
   const deny = {
