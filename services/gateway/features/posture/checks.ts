@@ -65,6 +65,12 @@ export const checks: readonly Check[] = [
     applies: ({ auditSinks }) => auditSinks.some(({ url, address }) => isPlainAway(url) || isPlainAway(address)),
   },
   {
+    id: 'traces-in-the-clear',
+    risk: 'who called what, and what was said where it is captured, crosses the network in the clear',
+    fix: 'use https in otel.endpoint',
+    applies: ({ otel }) => otel.enabled && isPlainAway(otel.endpoint),
+  },
+  {
     id: 'approvals-in-memory',
     risk: 'a restart forgets what was approved and what waits',
     fix: 'set approvalStorePath',

@@ -73,6 +73,7 @@ const risky: Readonly<Record<string, object>> = {
   'dev-token-approvers': { adminAuth: { devTokenApprovers: true } },
   'audit-open': { auditFailurePolicy: 'open' },
   'audit-unsigned': { posture: { accept: ['admin-static-token'] } },
+  'traces-in-the-clear': { otel: { enabled: true, endpoint: 'http://collector.example:4318' } },
   'sinks-in-the-clear': { auditSinks: [{ name: 's', type: 'syslog', address: 'tcp://siem.example:514' }] },
   'approvals-in-memory': { approvalStorePath: '' },
   'pins-in-memory': { pinStorePath: '' },

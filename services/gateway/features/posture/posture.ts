@@ -15,6 +15,7 @@ export interface Posture {
   readonly upstreams: Readonly<Record<string, string>>
   readonly auditFailurePolicy: string
   readonly auditCheckpointKey: string
+  readonly otel: { readonly enabled: boolean; readonly endpoint: string }
   readonly auditSinks: readonly { readonly url: string; readonly address: string }[]
   readonly approvalStorePath: string
   readonly pinStorePath: string
