@@ -10,6 +10,10 @@ async function check(what, url, fits) {
 }
 
 await check('the broker is ready', `${identity}/readyz`, ({ status }) => status === 200)
-await check('the broker publishes a key', `${identity}/.well-known/jwks.json`, (_, text) => JSON.parse(text).keys.length > 0)
+await check(
+  'the broker publishes a key',
+  `${identity}/.well-known/jwks.json`,
+  (_, text) => JSON.parse(text).keys.length > 0,
+)
 await check('the gateway is ready', `${gateway}/readyz`, ({ status }) => status === 200)
 await check('the gateway asks for a token', `${gateway}/mcp/nobody`, ({ status }) => status === 401)
