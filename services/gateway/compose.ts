@@ -1,7 +1,7 @@
 import type { RawRoute, TunnelRequest } from '@plat/http'
 import type { FastifyInstance } from 'fastify'
 import { createAdmin, may, principalOf } from './admin/index.ts'
-import { startFeatures, startPins, startSinks } from './composition/features.ts'
+import { type Features, startFeatures, startPins, startSinks } from './composition/features.ts'
 import { infraRoutes, startInfra } from './composition/infra.ts'
 import { createPipeline } from './composition/pipeline.ts'
 import { a2aPlane, mcpPlane, modelPlane } from './composition/planes.ts'
@@ -9,7 +9,7 @@ import { execRoutes, startSandboxes, tunnelRoute } from './composition/sandbox.t
 import { type GatewayOptions, openShared, type Shared } from './composition/shared.ts'
 import { openPeople, type People } from './features/identity/index.ts'
 import { createProfiling } from './features/listeners/index.ts'
-import type { ServerPins } from './features/pins/index.ts'
+import type { PinsFeature, ServerPins } from './features/pins/index.ts'
 import type { GatewayMetrics } from './metrics.ts'
 import type { LiveCalls, Plane } from './pipeline/index.ts'
 
@@ -53,7 +53,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
   const sandboxes = await startSandboxes(shared, features)
   const infra = startInfra(shared, features)
   const runner = createPipeline(shared, { ...features, pins, sandboxes, infra })
-  const { config, env, clock, log, metrics, audit, live } = shared
+  const { config, env, log, metrics, audit, live } = shared
   const people = await openAdmins(shared)
   const admin = createAdmin({ env, config: config.adminAuth, people, ledgers: audit.ledgers, log })
   const mount = (prefix: string, plane: Plane): RawRoute => ({
@@ -81,20 +81,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
     origins: vault.publicURL === null ? [] : [vault.publicURL.origin],
     metrics,
     live,
-    admin: (app) =>
-      admin.mount(app, [
-        features.approvals.routes,
-        features.revocations.routes,
-        pins.routes,
-        features.budgets.routes,
-        features.sessions.routes,
-        vault.routes,
-        audit.routes,
-        features.collector.routes,
-        features.anchors.routes,
-        features.bundles.routes,
-        createProfiling(clock),
-      ]),
+    admin: (app) => admin.mount(app, administered(shared, { ...features, pins })),
     pages: (app) => {
       vault.pages(app)
       features.transactions?.pages(app)
@@ -106,6 +93,13 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
     pins: () => pins.reports(),
     close: () => started.disposeAsync(),
   }
+}
+
+/** What the admin API answers. */
+function administered({ audit, clock }: Shared, features: Features & { readonly pins: PinsFeature }) {
+  const { approvals, revocations, pins, budgets, sessions, vault, collector, anchors, bundles } = features
+  const own = [approvals, revocations, pins, budgets, sessions, vault, audit, collector, anchors, bundles]
+  return [...own.map(({ routes }) => routes), createProfiling(clock)]
 }
 
 /** Whose OIDC tokens the admin API takes; null in mode `token`. */

@@ -14,27 +14,20 @@ import type { Infra } from './infra.ts'
 import type { Sandboxes } from './sandbox.ts'
 import type { Shared } from './shared.ts'
 
+/** What is called beside servers, models and agents. */
+interface Callees {
+  readonly sandboxes: Sandboxes
+  readonly infra: Infra
+}
+
 /** The order of the governed call: the request's stages, the reply's reviews. */
 export function createPipeline(
   shared: Shared,
-  features: Features & { readonly pins: PinsFeature; readonly sandboxes: Sandboxes; readonly infra: Infra },
+  features: Features & Callees & { readonly pins: PinsFeature },
 ): Runner {
-  const { authenticator, revocations, servers, models, agents, taint, guards, policies, approvals, budgets, pins } =
-    features
-  const { offline, sandboxes, infra } = features
-  const { egress, exec } = sandboxes
-  const { config, audit, residency, live, snapshots, clock, log, metrics, keep } = shared
-  const resolve = residency.resolve(
-    resolveByPlane({
-      mcp: servers.stage,
-      model: models.stage,
-      a2a: agents.stage,
-      tunnel: egress?.stage ?? null,
-      exec: exec?.stage ?? null,
-      infra: infra?.stage ?? null,
-    }),
-    models.places,
-  )
+  const { authenticator, revocations, servers, agents, taint, guards, policies, approvals, budgets, pins } = features
+  const { offline } = features
+  const { config, audit, live, snapshots, clock, log, metrics, keep } = shared
   const { svidMode: mode, svidTrustDomains: trustDomains } = config.tls
   const svids = { mode, trustDomains, clock, ...svidMetrics(metrics) }
   const meters = [createMeter(budgets.price), budgets.toolMeter]
@@ -43,7 +36,7 @@ export function createPipeline(
     createRunner({
       stages: stages([
         revocations.stage,
-        resolve,
+        createResolve(shared, features),
         pins.stage,
         taint.stage,
         policies.stage,
@@ -85,6 +78,20 @@ export function createPipeline(
       log,
     }),
   )
+}
+
+/** From the name that a caller uses to what is called, wherever it may stand. */
+function createResolve({ residency }: Shared, features: Features & Callees) {
+  const { servers, models, agents, sandboxes, infra } = features
+  const byPlane = resolveByPlane({
+    mcp: servers.stage,
+    model: models.stage,
+    a2a: agents.stage,
+    tunnel: sandboxes.egress?.stage ?? null,
+    exec: sandboxes.exec?.stage ?? null,
+    infra: infra?.stage ?? null,
+  })
+  return residency.resolve(byPlane, models.places)
 }
 
 /** What must not pass, by the profiles of the configuration and the names that servers and routes give. */
