@@ -28,25 +28,40 @@ export interface AccessOptions {
   readonly env: NodeJS.ProcessEnv
   /** Default: where Kubernetes mounts it. */
   readonly dir?: string
+  /** In the place of what the cluster says; empty or absent: what it says. */
+  readonly apiServer?: string
+  readonly tokenFile?: string
+  readonly caFile?: string
 }
 
-/** The API server of the cluster that this process runs in. Rejects with one line where it runs in none. */
-export async function clusterAccess({ env, dir = SERVICE_ACCOUNT_DIR }: AccessOptions): Promise<Access> {
-  const { KUBERNETES_SERVICE_HOST: host = '', KUBERNETES_SERVICE_PORT: port = '' } = env
-  if (host === '' || port === '') {
-    throw new Error(
-      'not in a cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set; see -kubeconfig',
-    )
-  }
+/**
+ * The API server of the cluster that this process runs in, but for what is said of it. Rejects with one line where something is neither said
+ * nor mounted.
+ */
+export async function clusterAccess(options: AccessOptions): Promise<Access> {
+  const { env, dir = SERVICE_ACCOUNT_DIR, apiServer = '', tokenFile = '', caFile = '' } = options
   const file = (name: string) => path.join(dir, name)
-  const credentials = fileCredentials({ tokenFile: file('token'), caFile: file('ca.crt') })
+  const server = apiServer === '' ? serverOf(env) : new URL(apiServer).origin
+  const credentials = fileCredentials({
+    tokenFile: tokenFile || file('token'),
+    // Over plain HTTP nobody shows a certificate.
+    ...(server.startsWith('https:') && { caFile: caFile || file('ca.crt') }),
+  })
   await credentials()
   const namespace = await readFile(file('namespace'), 'utf8').catch(() => '')
-  return {
-    server: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
-    namespace: namespace.trim() || null,
-    credentials,
+  return { server, namespace: namespace.trim() || null, credentials }
+}
+
+function serverOf({
+  KUBERNETES_SERVICE_HOST: host = '',
+  KUBERNETES_SERVICE_PORT: port = '',
+}: NodeJS.ProcessEnv): string {
+  if (host === '' || port === '') {
+    throw new Error(
+      'not in a cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set, and no API server is named',
+    )
   }
+  return `https://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
 /** Files that credentials come from; absent: none of that kind. */
