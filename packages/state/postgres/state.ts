@@ -109,7 +109,6 @@ function keep(database: Database, epoch: number, { signal, clock, everyMs, warn 
     }
   }
   const stop = clock.every(everyMs, () => void turn())
-  void turn()
   return new Promise((resolve) => {
     signal.addEventListener(
       'abort',
