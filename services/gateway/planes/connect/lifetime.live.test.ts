@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import { test } from 'node:test'
 import { until } from '@plat/testkit/until'
 import { TOKEN } from '../../testing/started.ts'
-import { heard, type TunnelGround, tunnelGround } from './testing.ts'
+import { heard, type TunnelGround, tunnelGround } from '../../testing/tunnels.ts'
 
 /** What neither side can hold in its buffers. */
 const MUCH = 32 * 1024 * 1024

@@ -12,7 +12,7 @@ import { closed, freePort, listening, tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { ProxyAgent, request } from 'undici'
 import { keyOf } from '../../testing/certified.ts'
-import { heard, tunnelGround } from './testing.ts'
+import { heard, tunnelGround } from '../../testing/tunnels.ts'
 
 const run = promisify(execFile)
 

@@ -8,7 +8,7 @@ import { wholeLines } from '@plat/testkit/ledger'
 import { listening, tempFolder } from '@plat/testkit/local'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
-import { type Ground, started, TOKEN } from '../../testing/started.ts'
+import { type Ground, started, TOKEN } from './started.ts'
 
 /** What a test changes of what it stands on. */
 export interface TunnelSetup {
