@@ -25,7 +25,8 @@ async function chat({ gateway, collector }: Ground, body: object): Promise<Seen>
 const ask = (content: string) => ({ messages: [{ role: 'user', content }] })
 
 test('a model call is told in the words of the conventions, without what was said', async (t) => {
-  // Shows D3.otel.genAI.emitLegacySystem, D3.otel.recordUser, D3.otel.recordArgs.
+  // Shows D3.otel.genAI.emitLegacySystem, D3.otel.recordUser, D3.otel.recordArgs, D3.metric.gen_ai_client_token_usage
+  // and D3.metric.gen_ai_client_operation_duration_seconds.
   const ground = await startGround(t, { recordArgs: true, recordUser: true, genAI: { emitLegacySystem: true } })
   const whole = await chat(ground, { ...ask('a word'), temperature: 0.5, max_tokens: 7, stop: ['x', 'y'] })
   assert.equal(whole.name, 'chat gpt-small')
@@ -64,7 +65,6 @@ test('a model call is told in the words of the conventions, without what was sai
 })
 
 async function counts({ metrics }: Ground) {
-  // Shows D3.metric.gen_ai_client_token_usage, D3.metric.gen_ai_client_operation_duration_seconds.
   const text = await metrics()
   const common = 'gen_ai_operation_name="chat",gen_ai_provider_name="openai"'
   const models = 'gen_ai_request_model="gpt-small",gen_ai_response_model="gpt-small",error_type=""'

@@ -22,6 +22,9 @@ async function recordOf({ gateway }: Ground, call: string) {
 }
 
 test('traces of calls', async (t) => {
+  // Shows D3.otel.enabled, D3.otel.endpoint, D3.otel.resourceAttributes, D3.otel.serviceName, D3.otel.recordArgs, D3.otel.recordUser.
+  // Shows D3.metric.mcp_server_operation_duration_seconds, D3.metric.plat_gateway_otel_spans_exported_total
+  // and D3.metric.plat_gateway_otel_queue_length.
   const ground = await startGround(t, { resourceAttributes: { 'deployment.environment.name': 'test' } })
   await t.test('go on where a caller has begun one, and on to the server', (one) => goesOn(one, ground))
   await t.test('begin with the id of the call where nobody has begun one', (one) => begins(one, ground))
@@ -32,7 +35,6 @@ test('traces of calls', async (t) => {
 })
 
 async function goesOn(_: TestContext, ground: Ground) {
-  // Shows D3.otel.enabled, D3.otel.endpoint, D3.otel.resourceAttributes, D3.otel.serviceName, D3.otel.recordArgs, D3.otel.recordUser.
   const { collector, notes } = ground
   const { decision } = await ground.call({ args: { to: 'somebody' }, headers: FROM_CALLER })
   const { server, client } = kinds(await collector.trace(TRACE, 2))
@@ -143,8 +145,6 @@ async function unsampled(_: TestContext, ground: Ground) {
 }
 
 async function counts(_: TestContext, ground: Ground) {
-  // Shows D3.metric.mcp_server_operation_duration_seconds, D3.metric.plat_gateway_otel_spans_exported_total
-  // and D3.metric.plat_gateway_otel_queue_length.
   const text = await ground.metrics()
   const counted = (name: string) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1] ?? 0)
   const served = 'mcp_server_operation_duration_seconds_count\\{mcp_method_name="tools/call",error_type='
