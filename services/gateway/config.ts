@@ -27,6 +27,7 @@ import { budgetsBlock } from './features/budgets/config.ts'
 import { captureArgsBlock } from './features/captures/config.ts'
 import { type CibaConfig, cibaBlock } from './features/ciba/config.ts'
 import { type ConfigBundleConfig, configBundleBlock } from './features/config-bundle/config.ts'
+import { type ConfigSyncConfig, configSyncBlock } from './features/config-sync/config.ts'
 import { dlpBlock, dlpProfilesBlock } from './features/dlp/config.ts'
 import { egressBlock } from './features/egress/config.ts'
 import { type ExecConfig, execBlock } from './features/exec/config.ts'
@@ -102,6 +103,7 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   auditCollectorBlock,
   txnTokensBlock,
   configBundleBlock,
+  configSyncBlock,
   otelBlock,
   stateBackendBlock,
   ...unbuiltBlocks,
@@ -144,6 +146,7 @@ export type GatewayConfig = Readonly<
       tokenVault: TokenVaultConfig
       txnTokens: TxnTokensConfig
       configBundle: ConfigBundleConfig
+      configSync: ConfigSyncConfig
       otel: OtelConfig
       sessions: SessionsConfig
       web: WebConfig

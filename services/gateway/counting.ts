@@ -4,6 +4,7 @@ import type { SinkMetrics } from './features/audit-sinks/index.ts'
 import type { BudgetMetrics } from './features/budgets/index.ts'
 import type { CapturesParts } from './features/captures/index.ts'
 import type { BundleMetrics } from './features/config-bundle/bundles.ts'
+import type { ConfigSyncMetrics } from './features/config-sync/index.ts'
 import type { CountHit } from './features/dlp/index.ts'
 import type { EgressOptions } from './features/egress/index.ts'
 import type { ExecOptions } from './features/exec/index.ts'
@@ -240,6 +241,16 @@ type ForwardGauge =
   | 'spool_max_bytes'
   | 'spool_full'
   | 'connected'
+
+/** What is counted of ConfigMaps. */
+export function configSyncMetrics(metrics: GatewayMetrics): ConfigSyncMetrics {
+  const successes = metrics.gauge('plat_gateway_configsync_last_success_timestamp_seconds')
+  const errors = metrics.counter('plat_gateway_configsync_errors_total')
+  return {
+    succeeded: (configmap, at) => successes.set({ configmap }, at),
+    failed: (configmap) => errors.inc({ configmap }),
+  }
+}
 
 /** What configuration bundles count. */
 export function bundleMetrics(metrics: GatewayMetrics): BundleMetrics {

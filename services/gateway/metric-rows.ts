@@ -36,6 +36,7 @@ const sinks = { area: 'Audit', feature: 'auditSinks' }
 const forward = { area: 'Offline edge', feature: 'offline' }
 const collector = { area: 'Collector', feature: 'auditCollector' }
 const bundles = { area: 'Config and HA', feature: 'configBundle' }
+const synced = { area: 'Config and HA', feature: 'configSync' }
 const state = { area: 'Config and HA', feature: '' }
 const otel = { area: 'OpenTelemetry', feature: 'otel' }
 
@@ -566,6 +567,20 @@ export const gatewayMetricRows = [
     type: 'gauge',
     labels: { edge: NAMES },
     help: 'The last record of each edge that is stored; -1 while none is',
+  },
+  {
+    ...synced,
+    name: 'plat_gateway_configsync_last_success_timestamp_seconds',
+    type: 'gauge',
+    labels: { configmap: NAMES },
+    help: 'When a ConfigMap was last read well, in seconds since the epoch',
+  },
+  {
+    ...synced,
+    name: 'plat_gateway_configsync_errors_total',
+    type: 'counter',
+    labels: { configmap: NAMES },
+    help: 'Readings of a ConfigMap that failed',
   },
   {
     ...bundles,

@@ -24,6 +24,7 @@ const FEATURE_BLOCKS = [
   'offline',
   'auditCollector',
   'configBundle',
+  'configSync',
   'otel',
 ] as const
 type FeatureKeys = Readonly<

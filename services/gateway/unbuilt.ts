@@ -1,6 +1,5 @@
 import type { ConfigBlock } from '@plat/config'
 import { clientAuditBlock } from './features/client-audit/config.ts'
-import { configSyncBlock } from './features/config-sync/config.ts'
 import { energyBlock, sandboxUsageBlock } from './features/costs/config.ts'
 import { ctxengineBlock } from './features/ctxengine/config.ts'
 import { evidenceBlock } from './features/evidence/config.ts'
@@ -23,7 +22,6 @@ export const unbuiltBlocks: readonly ConfigBlock[] = [
   memoryBlock,
   liveViewBlock,
   evidenceBlock,
-  configSyncBlock,
   resourceAPIBlock,
   tenantsBlock,
   licenceBlock,

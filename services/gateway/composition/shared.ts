@@ -5,10 +5,11 @@ import { createDialer, type Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
 import { Snapshots } from '../call/index.ts'
 import type { GatewayConfig } from '../config.ts'
-import { residencyMetrics, stateMetrics } from '../counting.ts'
+import { configSyncMetrics, residencyMetrics, stateMetrics } from '../counting.ts'
 import { createAudit } from '../features/audit/index.ts'
 import { type OpeningLimits, openLimits } from '../features/budgets/index.ts'
 import { openBundleFolder } from '../features/config-bundle/index.ts'
+import { openConfigSync } from '../features/config-sync/index.ts'
 import { createResidency, type ResidencyFeature } from '../features/residency/index.ts'
 import { openStateBackend, type StateBackend } from '../features/state-backend/index.ts'
 import { createGatewayMetrics, type GatewayMetrics } from '../metrics.ts'
@@ -50,8 +51,11 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
   const keep: Shared['keep'] = (part) => started.adopt(part, async () => void (await part.close()))
   const metrics = createGatewayMetrics(options.build, config)
   const snapshots = new Snapshots()
+  const dialer = keep(createDialer({ clock, log }))
   // What is in force is in its place before anybody reads it.
   const bundleFolder = await openBundleFolder(options)
+  const sync = await openConfigSync({ ...options, dialer, metrics: configSyncMetrics(metrics) })
+  if (sync !== null) keep(sync)
   const residency = keep(createResidency({ config, snapshots, clock, log, ...residencyMetrics(metrics) }))
   await residency.check()
   const state = keep(await openStateBackend({ ...options, ...stateMetrics(metrics) }))
@@ -68,7 +72,7 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
     residency,
     bundleFolder,
     audit: keep(await createAudit({ ...options, metrics, onRecord: opening.spending.see })),
-    dialer: keep(residency.dialer(createDialer({ clock, log }))),
+    dialer: residency.dialer(dialer),
     live: keep(createLiveCalls(clock)),
     sealer: createSealer(
       await loadSealKeys({ env, stateDir: path.dirname(config.auditPath), secret, ids }),

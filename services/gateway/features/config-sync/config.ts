@@ -1,11 +1,38 @@
-import { type ConfigBlock, key } from '@plat/config'
-import Type from 'typebox'
+import path from 'node:path'
+import { type ConfigBlock, key, type Problem, type Rule } from '@plat/config'
+import { isRecord } from '@plat/resources'
+import Type, { type Static } from 'typebox'
+
+/** Two writers of one file would overwrite each other, and a path that depends on the working folder is found by nobody else. */
+const pathsAreOwn: Rule = ({ items }) => {
+  if (!Array.isArray(items)) return []
+  const seen = new Set<string>()
+  return items.flatMap((item: unknown, index): Problem[] => {
+    const file = isRecord(item) ? item.path : undefined
+    if (typeof file !== 'string' || file === '') return []
+    const problem = (message: string): Problem => ({
+      path: `configSync.items[${index}].path`,
+      message,
+      severity: 'error',
+    })
+    if (!path.isAbsolute(file)) return [problem('must be absolute')]
+    const normal = path.normalize(file)
+    if (seen.has(normal)) return [problem('is written by an item before this one')]
+    seen.add(normal)
+    return []
+  })
+}
+
+const somethingIsRead: Rule = ({ enabled, items }) =>
+  enabled === true && Array.isArray(items) && items.length === 0
+    ? [{ path: 'configSync.items', message: 'nothing is read: name what', severity: 'warning' }]
+    : []
 
 /** `configSync` (document 3): files straight from ConfigMaps of the operator. */
 export const configSyncBlock = {
   path: 'configSync',
   feature: 'config-sync',
-  built: false,
+  built: true,
   schema: Type.Object({
     enabled: key.flag('Read ConfigMaps of the operator from the API (about 1 s).'),
     namespace: key.text('Default `$POD_NAMESPACE`.'),
@@ -23,4 +50,8 @@ export const configSyncBlock = {
       'What is read.',
     ),
   }),
+  rules: [pathsAreOwn, somethingIsRead],
 } satisfies ConfigBlock
+
+export type ConfigSyncConfig = Readonly<Static<typeof configSyncBlock.schema>>
+export type SyncedItem = ConfigSyncConfig['items'][number]

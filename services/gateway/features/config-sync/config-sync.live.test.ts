@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { formatProblem } from '@plat/config'
+import { TestClock } from '@plat/core'
+import { createDialer } from '@plat/http'
+import { silentLog } from '@plat/process'
+import { KubernetesApiServer } from '@plat/testkit/kubernetes/api-server'
+import { tempFolder } from '@plat/testkit/local'
+import { checkGatewayConfig, typedConfig } from '../../config.ts'
+import { openConfigSync } from './index.ts'
+
+const MAP = '/api/v1/namespaces/plat-system/configmaps/plat-policies'
+const POLL_MS = 1000
+
+const least = {
+  auditPath: '/audit.jsonl',
+  identity: { publicKeyFiles: ['/pub.pem'] },
+  policyFile: '/policies.json',
+  upstreamsFile: '/upstreams.json',
+}
+
+function checked(configSync: object) {
+  return checkGatewayConfig(JSON.stringify({ ...least, configSync }), { exists: () => true })
+}
+
+/** A gateway's part before a small API server. */
+async function ground(t: TestContext, options: { readonly optional?: boolean; readonly env?: object } = {}) {
+  const { optional = false, env = { POD_NAMESPACE: 'plat-system' } } = options
+  const dir = tempFolder()
+  const server = new KubernetesApiServer()
+  await server.start()
+  t.after(() => server.stop())
+  const tokenFile = join(dir, 'token')
+  await writeFile(tokenFile, 'secret-token\n')
+  const file = join(dir, 'config/policies.json')
+  const items = [{ configMap: 'plat-policies', key: 'policies.json', path: file, optional }]
+  const { config } = typedConfigOf({ enabled: true, apiServer: server.url, tokenFile, items })
+  const clock = new TestClock()
+  const counted: string[] = []
+  const warned: string[] = []
+  const dialer = createDialer({ clock, log: silentLog })
+  t.after(() => dialer.close())
+  const open = async () => {
+    const sync = await openConfigSync({
+      config,
+      env: { ...env },
+      dialer,
+      clock,
+      log: { ...silentLog, warn: (fields, message) => void warned.push(`${message} ${JSON.stringify(fields)}`) },
+      metrics: {
+        succeeded: (name, at) => void counted.push(`${name} ${at === clock.now() / 1000}`),
+        failed: (name) => void counted.push(`${name} failed`),
+      },
+    })
+    t.after(() => sync?.close())
+    return sync
+  }
+  /** One interval, and the end of the round that it began. */
+  const round = async () => {
+    const before = counted.length
+    await clock.advance(POLL_MS)
+    while (counted.length === before) await new Promise((done) => setImmediate(done))
+  }
+  const say = (data: object, more: object = {}) => server.put(MAP, { data, ...more })
+  return { server, file, open, round, say, counted, warned, read: () => readFile(file, 'utf8') }
+}
+
+function typedConfigOf(configSync: object) {
+  const { config, problems } = checked(configSync)
+  assert.deepEqual(problems.map(formatProblem), [])
+  return { config: typedConfig(config) }
+}
+
+test('files are there before anybody reads them, and follow their ConfigMap', async (t) => {
+  // Shows D3.state.configSync.enabled, D3.state.configSync.namespace, D3.state.configSync.pollMillis, D3.state.configSync.apiServer,
+  // D3.state.configSync.tokenFile, D3.state.configSync.items.
+  const { server, open, round, say, read, counted } = await ground(t)
+  say({ 'policies.json': 'one' })
+  await open()
+  assert.equal(await read(), 'one')
+  say({ 'policies.json': 'two' })
+  await round()
+  assert.equal(await read(), 'two')
+  say({}, { binaryData: { 'policies.json': Buffer.from([0, 255]).toString('base64') } })
+  await round()
+  assert.equal(await read(), '\u0000\ufffd')
+  assert.deepEqual(counted, ['plat-policies true', 'plat-policies true', 'plat-policies true'])
+  assert.deepEqual([...new Set(server.seen)], [`GET ${MAP}`])
+})
+
+test('what cannot be read any more stays as it was, is counted, and is told once', async (t) => {
+  // Shows D3.metric.plat_gateway_configsync_last_success_timestamp_seconds and D3.metric.plat_gateway_configsync_errors_total.
+  const { server, open, round, say, read, counted, warned } = await ground(t)
+  say({ 'policies.json': 'one' })
+  await open()
+  server.faults.push({ request: /./, status: 503, reason: 'ServiceUnavailable' })
+  await round()
+  await round()
+  server.faults.length = 0
+  server.remove(MAP)
+  await round()
+  say({ 'other.json': 'x' })
+  await round()
+  assert.equal(await read(), 'one')
+  assert.deepEqual(counted.slice(1), Array(4).fill('plat-policies failed'))
+  assert.equal(warned.length, 3)
+  assert.match(warned.at(1) ?? '', /there is no such ConfigMap/)
+  assert.match(warned.at(2) ?? '', /it has no key policies\.json/)
+  assert.ok(!warned.join().includes('secret-token'))
+  say({ 'policies.json': 'two' })
+  await round()
+  assert.equal(await read(), 'two')
+})
+
+test('a gateway starts without what must be there only when an earlier run has left it', async (t) => {
+  const { open, say, file, read, round } = await ground(t)
+  await assert.rejects(
+    open(),
+    /^Error: configSync: ConfigMap plat-policies: there is no such ConfigMap; and .*policies\.json is not there/,
+  )
+  say({ 'policies.json': 'one' })
+  const earlier = await open()
+  await earlier?.close()
+  await writeFile(file, 'kept')
+  const later = await ground(t)
+  later.server.faults.push({ request: /./, status: 500, reason: 'InternalError' })
+  await assert.rejects(later.open(), /is not there from an earlier run/)
+  say({})
+  await open()
+  assert.equal(await read(), 'kept')
+  say({ 'policies.json': 'three' })
+  await round()
+  assert.equal(await read(), 'three')
+})
+
+test('what may be absent is removed with its key, and with its ConfigMap', async (t) => {
+  const { server, open, round, say, file, read, counted } = await ground(t, { optional: true })
+  await open()
+  assert.ok(!existsSync(file))
+  say({ 'policies.json': 'one' })
+  await round()
+  assert.equal(await read(), 'one')
+  say({})
+  await round()
+  assert.ok(!existsSync(file))
+  say({ 'policies.json': 'two' })
+  await round()
+  server.remove(MAP)
+  await round()
+  assert.ok(!existsSync(file))
+  assert.ok(counted.every((line) => line.endsWith('true')))
+})
+
+test('whoever names no namespace anywhere, no API server or no token is told so', async (t) => {
+  const { open } = await ground(t, { env: {} })
+  await assert.rejects(open(), /^Error: configSync\.namespace: required where POD_NAMESPACE is not set$/)
+  const { config } = typedConfigOf({ enabled: true, items: [{ configMap: 'a', key: 'b', path: '/c' }] })
+  const clock = new TestClock()
+  const dialer = createDialer({ clock, log: silentLog })
+  const parts = { config, env: {}, dialer, clock, log: silentLog, metrics: { succeeded() {}, failed() {} } }
+  await assert.rejects(openConfigSync(parts), /^Error: configSync: not in a cluster: /)
+})
+
+test('paths that two items would write, or that depend on the working folder, are refused', () => {
+  const item = { configMap: 'a', key: 'b', path: '/etc/plat/x.json' }
+  const items = [item, { ...item, path: '/etc/plat/./x.json' }, { ...item, path: 'x.json' }]
+  assert.deepEqual(checked({ enabled: true, items }).problems.map(formatProblem), [
+    'configSync.items[1].path: is written by an item before this one',
+    'configSync.items[2].path: must be absolute',
+  ])
+  assert.deepEqual(checked({ enabled: true }).problems.map(formatProblem), [
+    'warning: configSync.items: nothing is read: name what',
+  ])
+})

@@ -1,0 +1,115 @@
+import { access } from 'node:fs/promises'
+import { type Clock, Rounds, reasonOf } from '@plat/core'
+import type { Dialer } from '@plat/http'
+import type { Log } from '@plat/process'
+import type { ConfigSyncConfig, SyncedItem } from './config.ts'
+import type { SyncedConfigMap } from './config-map.ts'
+
+/** What is counted, each by the name of the ConfigMap. */
+export interface ConfigSyncMetrics {
+  /** `at`: seconds since the epoch. */
+  succeeded(configMap: string, at: number): void
+  failed(configMap: string): void
+}
+
+export interface ConfigSyncParts {
+  readonly config: { readonly configSync: ConfigSyncConfig }
+  readonly env: NodeJS.ProcessEnv
+  readonly dialer: Dialer
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: ConfigSyncMetrics
+}
+
+/**
+ * Files straight from ConfigMaps (document 3, `configSync`), which the kubelet would bring a minute later. Resolves once each was read, before
+ * anybody reads the files; null while it is off. What cannot be read then may stand from an earlier run; rejects where it does not.
+ */
+export async function openConfigSync(parts: ConfigSyncParts): Promise<ConfigSync | null> {
+  const { config, env, dialer, clock } = parts
+  const { enabled, items, apiServer, tokenFile, caFile, ...block } = config.configSync
+  if (!enabled) return null
+  const { clusterAccess, KubernetesApi } = await import('@plat/kubernetes')
+  const { SyncedConfigMap } = await import('./config-map.ts')
+  const cluster = await clusterAccess({ env, apiServer, tokenFile, caFile }).catch((error: unknown) => {
+    throw new Error(`configSync: ${reasonOf(error)}`)
+  })
+  const namespace = block.namespace || env.POD_NAMESPACE || cluster.namespace || ''
+  if (namespace === '') throw new Error('configSync.namespace: required where POD_NAMESPACE is not set')
+  const api = new KubernetesApi({ access: cluster, dialer, clock })
+  const byName = Map.groupBy(items, ({ configMap }) => configMap)
+  const maps = [...byName].map(([name, own]) => new SyncedConfigMap({ api, namespace, name, items: own }))
+  const sync = new ConfigSync(maps, parts)
+  try {
+    await sync.first(byName)
+  } catch (error) {
+    await sync.close()
+    throw error
+  }
+  return sync
+}
+
+/** Looks at every ConfigMap again and again. */
+class ConfigSync {
+  readonly #maps: readonly SyncedConfigMap[]
+  readonly #parts: ConfigSyncParts
+  readonly #rounds: Rounds
+  /** Why each could not be read last. */
+  readonly #faults = new Map<string, string>()
+
+  constructor(maps: readonly SyncedConfigMap[], parts: ConfigSyncParts) {
+    this.#maps = maps
+    this.#parts = parts
+    this.#rounds = new Rounds({
+      clock: parts.clock,
+      everyMs: parts.config.configSync.pollMillis,
+      job: () => this.#round(),
+      onFault: (error) => parts.log.error({ error: reasonOf(error) }, 'a round over ConfigMaps failed'),
+    })
+  }
+
+  async first(items: ReadonlyMap<string, readonly SyncedItem[]>): Promise<void> {
+    await this.#rounds.now()
+    for (const [name, reason] of this.#faults) {
+      for (const { path, optional } of items.get(name) ?? []) {
+        if (optional || (await isThere(path))) continue
+        throw new Error(`configSync: ConfigMap ${name}: ${reason}; and ${path} is not there from an earlier run`)
+      }
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#rounds.close()
+  }
+
+  async #round(): Promise<void> {
+    await Promise.all(this.#maps.map((map) => this.#look(map)))
+  }
+
+  /** A fault is told once, until it changes or is over. */
+  async #look(map: SyncedConfigMap): Promise<void> {
+    const { clock, log, metrics } = this.#parts
+    const { name } = map
+    const before = this.#faults.get(name)
+    const began = clock.now()
+    try {
+      await map.look()
+      metrics.succeeded(name, began / 1000)
+      this.#faults.delete(name)
+      if (before !== undefined) log.info({ configMap: name }, 'the ConfigMap is read again')
+    } catch (error) {
+      const reason = reasonOf(error)
+      metrics.failed(name)
+      this.#faults.set(name, reason)
+      if (reason !== before)
+        log.warn({ configMap: name, error: reason }, 'a ConfigMap cannot be read: files stay as they are')
+    }
+  }
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  )
+}
