@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
@@ -29,8 +30,7 @@ before(async () => {
   for (const kind of ['prometheusrules', 'servicemonitors']) {
     const file = path.join(binaries.monitoringCrds, `monitoring.coreos.com_${kind}.yaml`)
     await must('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', parse(readFileSync(file, 'utf8')))
-    while ((await server.ask('GET', `/apis/monitoring.coreos.com/v1/${kind}`)).status !== 200)
-      await new Promise((resolve) => setTimeout(resolve, 50))
+    await served(`monitoring.coreos.com/v1/${kind}`)
   }
   // The strictest level of Pod Security: a pod that breaks it is refused.
   const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' }
@@ -45,6 +45,12 @@ after(() => server?.stop())
 async function must(where: string, body: object): Promise<void> {
   const { status, body: answer } = await server.ask('POST', where, body)
   assert.ok(status < 300, `${where}: ${status} ${JSON.stringify(answer)}`)
+}
+
+/** Waits until the API server serves a kind that was just defined. */
+async function served(kind: string): Promise<void> {
+  while ((await server.ask('GET', `/apis/${kind}`)).status !== 200)
+    await new Promise((resolve) => setTimeout(resolve, 50))
 }
 
 /** Whether the API server would take it: every field, and every rule of its kind. */
@@ -175,6 +181,44 @@ test('the roles of the chart are those that the suites run under', () => {
   assert.deepEqual(rules('Role', 'plat-operator-write'), write.rules)
 })
 
+test('every flag that the chart gives a binary is one that it knows', () => {
+  for (const values of [least, everything]) {
+    for (const object of helm.render(values).filter(({ kind }) => kind === 'Deployment')) {
+      const { command, args = [] } = podOf(object).containers[0]
+      const [name = ''] = command
+      const bin = path.join(ROOT, 'services', name.replace(/^plat-/, ''), 'bin', `${name}.mjs`)
+      const { status, stderr } = spawnSync(process.execPath, [bin, ...args, '-version'], { encoding: 'utf8' })
+      assert.equal(status, 0, stderr)
+    }
+  }
+})
+
+/** Secrets that people make, and what a release named as in the pages has beside its objects. */
+const MADE = ['plat-identity-key', 'plat-audit-key', 'plat-broker-token', 'plat-admin-token', 'plat-postgres']
+const BY_OPERATOR = ['policies', 'upstreams', 'models', 'agents', 'budgets', 'sovereignty'].map(
+  (name) => `plat-${name}`,
+)
+
+test('every object that the runbooks and the page on Kubernetes name is one of the chart', () => {
+  const known = new Set([
+    ...helm.render(least).map(({ metadata }) => metadata.name),
+    ...MADE,
+    ...BY_OPERATOR,
+    NAMESPACE,
+  ])
+  for (const page of ['docs/runbooks.md', 'docs/kubernetes.md']) {
+    const text = readFileSync(path.join(ROOT, page), 'utf8')
+    const blocks = [...text.matchAll(/^```sh\n([\s\S]*?)^```/gm)].map(([, lines = '']) => lines).join('')
+    const named = [...blocks.matchAll(/(?<=[\s/:])plat-[a-z-]+/g)].map(([name]) => name)
+    assert.ok(named.length > 10)
+    assert.deepEqual(
+      named.filter((name) => !known.has(name)),
+      [],
+      page,
+    )
+  }
+})
+
 /** Values that cannot be right, and what Helm says of them. */
 const REFUSED: readonly (readonly [Values, RegExp])[] = [
   [{}, /image\.repository: name where the image of deploy\/Dockerfile was pushed/],
@@ -220,7 +264,7 @@ test('Helm installs, upgrades and removes the chart on a real API server', async
   assert.match(notes, /gateway {3}http:\/\/plat-gateway\.plat-system\.svc:8080/)
   assert.match(notes, /The admin API is off/)
   // The definitions come with it.
-  assert.equal((await server.ask('GET', '/apis/plat.dev/v1alpha1/agents')).status, 200)
+  await served('plat.dev/v1alpha1/agents')
   const changed = { ...least, gateway: { config: { maxBodyBytes: 1_048_576 } } }
   ok(helm.run(['upgrade', RELEASE], changed, access))
   assert.equal((await config()).maxBodyBytes, 1_048_576)

@@ -87,6 +87,24 @@ function leads(operator: ClusterOperator): boolean {
   return operator.lines.some(({ msg }) => msg === 'leads')
 }
 
+/** What the operator tells of itself while it leads and nothing has failed. */
+async function assertMeasured(started: ClusterOperator): Promise<void> {
+  assert.equal((await fetch(`${started.url}/readyz`)).status, 200)
+  const text = await metrics(started)
+  assert.match(text, /^plat_reconcile_duration_seconds_count\{controller="render"\} [1-9]/m)
+  assert.match(text, /^plat_rendered_configmap_bytes\{name="plat-policies"\} [1-9]\d+$/m)
+  for (const series of [
+    /^plat_build_info\{component="operator"/m,
+    /^controller_runtime_reconcile_total\{controller="agent",result="success"\} [1-9]/m,
+    /^workqueue_adds_total\{name="mcpserver"\} [1-9]/m,
+    /^leader_election_master_status\{name="plat-operator"\} 1$/m,
+    /^process_resident_memory_bytes [1-9]/m,
+    /^process_cpu_seconds_total [\d.]+$/m,
+  ])
+    assert.match(text, series)
+  assert.doesNotMatch(text, /plat_reconcile_errors_total\{|code="403"/)
+}
+
 test('resources become ConfigMaps and Secrets of the gateway, and their status says so, with the rights that are documented', async () => {
   // Shows D3.exposition.operatorPort, D3.metric.plat_reconcile_duration_seconds, D3.metric.plat_rendered_configmap_bytes.
   const { put, patch, get, remove, secret } = await ground('whole')
@@ -127,20 +145,7 @@ test('resources become ConfigMaps and Secrets of the gateway, and their status s
   assert.equal((await rendered('upstreams')).servers['whole/search'].trust, 'trusted')
   assert.equal(conditionOf(await get('mcpservers', 'search'), 'Ready')?.lastTransitionTime, since)
 
-  assert.equal((await fetch(`${started.url}/readyz`)).status, 200)
-  const text = await metrics(started)
-  assert.match(text, /^plat_reconcile_duration_seconds_count\{controller="render"\} [1-9]/m)
-  assert.match(text, /^plat_rendered_configmap_bytes\{name="plat-policies"\} [1-9]\d+$/m)
-  for (const series of [
-    /^plat_build_info\{component="operator"/m,
-    /^controller_runtime_reconcile_total\{controller="agent",result="success"\} [1-9]/m,
-    /^workqueue_adds_total\{name="mcpserver"\} [1-9]/m,
-    /^leader_election_master_status\{name="plat-operator"\} 1$/m,
-    /^process_resident_memory_bytes [1-9]/m,
-    /^process_cpu_seconds_total [\d.]+$/m,
-  ])
-    assert.match(text, series)
-  assert.doesNotMatch(text, /plat_reconcile_errors_total\{|code="403"/)
+  await assertMeasured(started)
 
   await remove('mcpservers', 'search')
   await until(async () => (await rendered('upstreams')).servers['whole/search'] === undefined, 'the server is gone')

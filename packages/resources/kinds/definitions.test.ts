@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { parse } from 'yaml'
 import { DEFINITIONS_DIR, definitionFiles, definitionOf } from './definitions.ts'
 
-test('deploy/crds is what the kinds say; node packages/resources/definitions.ts writes it again', () => {
+test('deploy/crds is what the kinds say; node packages/resources/kinds/definitions.ts writes it again', () => {
   const files = definitionFiles()
   assert.deepEqual(readdirSync(DEFINITIONS_DIR).toSorted(), [...files.keys()].toSorted())
   for (const [name, text] of files) assert.equal(readFileSync(path.join(DEFINITIONS_DIR, name), 'utf8'), text, name)

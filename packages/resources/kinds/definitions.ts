@@ -2,8 +2,8 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { TSchema } from 'typebox'
 import { stringify } from 'yaml'
-import { isRecord, type Node } from './check.ts'
-import { API_VERSION, clusterMetadataSchema, isClusterKind, type Kind, kinds, metadataSchema } from './kinds/kinds.ts'
+import { isRecord, type Node } from '../check.ts'
+import { API_VERSION, clusterMetadataSchema, isClusterKind, type Kind, kinds, metadataSchema } from './kinds.ts'
 
 const [GROUP = '', VERSION = ''] = API_VERSION.split('/')
 
@@ -92,7 +92,8 @@ const WRITING = { version: '1.1', lineWidth: 120, aliasDuplicateObjects: false }
 
 /** The files of `deploy/crds`, by name; run this file to write them again, a test compares. */
 export function definitionFiles(): ReadonlyMap<string, string> {
-  const head = '# Written from packages/resources/kinds by `node packages/resources/definitions.ts`; do not edit.\n'
+  const head =
+    '# Written from packages/resources/kinds by `node packages/resources/kinds/definitions.ts`; do not edit.\n'
   return new Map(
     Object.keys(kinds)
       .filter(isKindName)
@@ -106,7 +107,7 @@ function isKindName(name: string): name is Kind {
 }
 
 /** Where the definitions stand in the repository. */
-export const DEFINITIONS_DIR = path.resolve(import.meta.dirname, '../../deploy/crds')
+export const DEFINITIONS_DIR = path.resolve(import.meta.dirname, '../../../deploy/crds')
 
 if (import.meta.main) {
   mkdirSync(DEFINITIONS_DIR, { recursive: true })

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { closed, listening } from './local.ts'
+import { closed, listening } from '../local.ts'
 
 type Members = Readonly<Record<string, unknown>>
 
