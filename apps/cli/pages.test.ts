@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { test } from 'node:test'
+import type { Command } from 'commander'
+import { doubleDashes } from './arguments.ts'
+import { program } from './main.ts'
+
+const DOCS = path.resolve(import.meta.dirname, '../../docs')
+
+/** Command lines of `plat` in the shell blocks of a page, also those that run in a pod. */
+function linesOf(page: string): readonly string[] {
+  const text = readFileSync(path.join(DOCS, page), 'utf8')
+  const blocks = [...text.matchAll(/^```sh\n([\s\S]*?)^```/gm)].map(([, lines = '']) => lines)
+  return blocks.flatMap((block) =>
+    [...block.matchAll(/(?:^|&& |-- )plat ([^\n&|]+)/gm)].map(([, words = '']) => words.trim()),
+  )
+}
+
+/** What is wrong with a command line; null when such a command, with such flags, is there. */
+function wrongIn(line: string): string | null {
+  const words = doubleDashes(line.match(/"[^"]*"|\S+/g) ?? [])
+  let command: Command = program()
+  let at = 0
+  for (; at < words.length; at++) {
+    const inner = command.commands.find((one) => one.name() === words[at])
+    if (inner === undefined) break
+    command = inner
+  }
+  if (at === 0 || command.commands.length > 0) return `no such command: ${words[at] ?? ''}`
+  let given = 0
+  for (; at < words.length; at++) {
+    const word = words[at] ?? ''
+    if (!word.startsWith('-')) {
+      given++
+      continue
+    }
+    const [name = ''] = word.split('=')
+    const option = command.options.find((one) => one.long === name || one.short === name)
+    if (option === undefined) return `no such flag: ${name}`
+    if (!option.isBoolean() && !word.includes('=')) at++
+  }
+  return given <= command.registeredArguments.length ? null : 'too many arguments'
+}
+
+for (const page of ['runbooks.md', 'kubernetes.md']) {
+  test(`every command line of plat in docs/${page} is one that is there`, () => {
+    const lines = linesOf(page)
+    assert.ok(lines.length >= 4)
+    for (const line of lines) assert.equal(wrongIn(line), null, `plat ${line}`)
+  })
+}
+
+test('a command line that is not there is found', () => {
+  assert.equal(wrongIn('approvals frobnicate'), 'no such command: frobnicate')
+  assert.equal(wrongIn('approvals list -frobnicate'), 'no such flag: --frobnicate')
+  assert.equal(wrongIn('config validate a b'), 'too many arguments')
+})
