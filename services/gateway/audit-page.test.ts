@@ -6,7 +6,7 @@ import { formatProblem } from '@plat/config'
 import { checkGatewayConfig } from './config.ts'
 import { REPOSITORY } from './reference.ts'
 
-for (const name of ['verify.md', 'admin.md', 'audit-sinks.md']) {
+for (const name of ['verify.md', 'admin.md', 'audit-sinks.md', 'transparency.md']) {
   test(`the gateway.json of docs/${name} is valid`, () => {
     const page = readFileSync(path.join(REPOSITORY, 'docs', name), 'utf8')
     const examples = Array.from(page.matchAll(/```json\n(.*?)```/gs), ([, text = '']) => JSON.parse(text))

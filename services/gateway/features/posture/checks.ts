@@ -59,6 +59,12 @@ export const checks: readonly Check[] = [
     applies: (config) => config.auditCheckpointKey === '',
   },
   {
+    id: 'transparency-log-unverified',
+    risk: 'whoever answers in place of the transparency log is believed',
+    fix: 'set transparencyLog.publicKeyFiles',
+    applies: ({ transparencyLog: { enabled, publicKeyFiles } }) => enabled && publicKeyFiles.length === 0,
+  },
+  {
     id: 'sinks-in-the-clear',
     risk: 'audit records cross the network in the clear, and whoever stands between can change them',
     fix: 'use https in the url and tls in the address of every entry of auditSinks',

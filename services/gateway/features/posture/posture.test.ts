@@ -73,6 +73,10 @@ const risky: Readonly<Record<string, object>> = {
   'dev-token-approvers': { adminAuth: { devTokenApprovers: true } },
   'audit-open': { auditFailurePolicy: 'open' },
   'audit-unsigned': { posture: { accept: ['admin-static-token'] } },
+  'transparency-log-unverified': {
+    auditCheckpointKey: '/k',
+    transparencyLog: { enabled: true, url: 'https://log.example' },
+  },
   'sinks-in-the-clear': { auditSinks: [{ name: 's', type: 'syslog', address: 'tcp://siem.example:514' }] },
   'traces-in-the-clear': { otel: { enabled: true, endpoint: 'http://collector.example:4318' } },
   'approvals-in-memory': { approvalStorePath: '' },

@@ -15,6 +15,10 @@ export interface Posture {
   readonly upstreams: Readonly<Record<string, string>>
   readonly auditFailurePolicy: string
   readonly auditCheckpointKey: string
+  readonly transparencyLog: {
+    readonly enabled: boolean
+    readonly publicKeyFiles: readonly string[]
+  }
   readonly otel: { readonly enabled: boolean; readonly endpoint: string }
   readonly auditSinks: readonly { readonly url: string; readonly address: string }[]
   readonly approvalStorePath: string
