@@ -1,12 +1,13 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { TEST_ISSUER, type TestIssuer, testIssuer } from './identity.ts'
+import { wholeLines } from './ledger.ts'
 import { policiesFile, testPolicy } from './policies.ts'
 
 /** Complaints that are kept; a gateway that says more has said enough. */
@@ -90,7 +91,7 @@ export async function startGatewayProcess({
   try {
     const said = linesOf(child)
     const url = await said.url
-    const ledger = () => ledgerLines(join(dir, 'audit.jsonl'))
+    const ledger = async () => wholeLines(join(dir, 'audit.jsonl'))
     const { complaints } = said
     const { pid = 0 } = child
     const token = issuer.token({ scope })
@@ -99,11 +100,6 @@ export async function startGatewayProcess({
     await close()
     throw error
   }
-}
-
-/** The lines of a ledger that is being written: whatever follows the last line end is half of a line. */
-export async function ledgerLines(path: string): Promise<string[]> {
-  return (await readFile(path, 'utf8')).split('\n').slice(0, -1)
 }
 
 /** Reads the log to its end: where the gateway listens, or what it said when it ended before, and its complaints. */

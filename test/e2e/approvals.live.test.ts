@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { startUp, type Up } from '@plat/cli'
-import { ledgerLines } from '@plat/testkit/gateway'
+import { wholeLines } from '@plat/testkit/ledger'
 import { until } from '@plat/testkit/until'
 import { startNotes } from '../../examples/quickstart/notes/server.ts'
 
@@ -133,7 +133,7 @@ const approve = async (agent: Agent) => api('POST', `/v1/approvals/${await pendi
 
 /** Kinds, codes and results of an agent's deletions, in the order of the ledger; `approval` records apart. */
 async function recorded(agent: Agent, on = up): Promise<string[]> {
-  const records = (await ledgerLines(join(on.home.state, 'audit.jsonl')))
+  const records = wholeLines(join(on.home.state, 'audit.jsonl'))
     .map((line) => JSON.parse(line).rec)
     .filter((rec) => rec.agent === agent && rec.tool === 'delete_note')
   return records

@@ -190,10 +190,8 @@ test('the rest of a body that nobody reads is cut off after the answer', async (
     handle: ({ response }: { response: { end(text: string): void } }) => response.end('no'),
   }
   await serving({ raw: [rude], limits: { lingerMs: 100 } }, async ({ port }) => {
-    const started = clock.monotonic()
     const answer = await raw(port, 'POST /rude HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nabc')
     assert.match(answer, /^HTTP\/1\.1 200 /)
-    assert.ok(clock.monotonic() - started < 5_000)
   })
 })
 
@@ -265,20 +263,22 @@ test('a body is read whole at its exact limit, and refused above it, encoded, or
   const route = {
     prefix: '/',
     handle: ({ request, response }: { request: IncomingMessage; response: { end(text: string): void } }) => {
-      readBody(request, { maxBytes: 4, timeoutMs: 150, clock }).then((result) => {
+      const timeoutMs = request.url === '/late' ? 50 : 60_000
+      readBody(request, { maxBytes: 4, timeoutMs, clock }).then((result) => {
         results.push(result instanceof Uint8Array ? Buffer.from(result).toString() : result.why)
         response.end('seen')
       })
     },
   }
   await serving({ raw: [route], limits: { lingerMs: 50 } }, async ({ port }) => {
-    const post = (rest: string) => raw(port, `POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${rest}`)
+    const post = (rest: string, path = '/') =>
+      raw(port, `POST ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${rest}`)
     await post('Content-Length: 4\r\n\r\nfour')
     await post('Transfer-Encoding: chunked\r\n\r\n2\r\nfo\r\n2\r\nur\r\n0\r\n\r\n')
     await post('Content-Length: 5\r\n\r\n')
     await post('Transfer-Encoding: chunked\r\n\r\n5\r\nfiver\r\n')
     await post('Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\nxx')
-    await post('Content-Length: 4\r\n\r\nfo')
+    await post('Content-Length: 4\r\n\r\nfo', '/late')
     assert.deepEqual(results, ['four', 'four', 'too_large', 'too_large', 'encoding', 'timeout'])
   })
 })
@@ -290,7 +290,7 @@ function reader(wait: Promise<void> | null) {
   const read = async ({ request, response }: Exchange) => {
     seen.push(request)
     if (wait !== null) await wait
-    const result = await readBody(request, { maxBytes: 1_000_000, timeoutMs: 5_000, clock })
+    const result = await readBody(request, { maxBytes: 1_000_000, timeoutMs: 60_000, clock })
     results.push(result instanceof Uint8Array ? Buffer.from(result).toString() : result.why)
     response.end(results.at(-1))
   }
@@ -335,7 +335,7 @@ test('a body whose caller leaves in the middle is given up at once', async () =>
 test('a body is still whole when its answer has left before its end', async () => {
   const results: unknown[] = []
   const handle = ({ request, response }: Exchange) => {
-    void readBody(request, { maxBytes: 100, timeoutMs: 5_000, clock }).then((result) => results.push(result))
+    void readBody(request, { maxBytes: 100, timeoutMs: 60_000, clock }).then((result) => results.push(result))
     response.end('early')
   }
   await serving({ raw: [{ prefix: '/', handle }] }, async ({ port }) => {

@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { createAuthority } from '@plat/testkit/authority'
-import { ledgerLines } from '@plat/testkit/gateway'
+import { wholeLines } from '@plat/testkit/ledger'
 import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { AUDIENCE, es256, type Provider, provider, rs256 } from '../testing/people.ts'
@@ -73,7 +73,9 @@ test('in mode both the static token stays as break-glass, and a person is named 
   const kim = people.token({ preferred_username: 'kim' })
   assert.equal((await ask(kim, 'POST', '/v1/revocations', { target: { agent: 'default/nobody' } })).status, 201)
   const record = async () =>
-    (await ledgerLines(auditPath)).map((line) => JSON.parse(line).rec).find(({ kind }) => kind === 'admin')
+    wholeLines(auditPath)
+      .map((line) => JSON.parse(line).rec)
+      .find(({ kind }) => kind === 'admin')
   await until(async () => (await record()) !== undefined, 'the record')
   assert.equal((await record()).by, 'user:kim')
 })

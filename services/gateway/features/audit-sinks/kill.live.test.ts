@@ -3,7 +3,7 @@ import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { startGatewayProcess } from '@plat/testkit/gateway'
-import { ledgerLines } from '@plat/testkit/ledger'
+import { wholeLines } from '@plat/testkit/ledger'
 import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { act } from '../../testing/acting.ts'
@@ -51,7 +51,7 @@ test('a gateway that is killed in the middle of deliveries loses no record, and 
     await gateway.close()
   }
   const last = await start()
-  const lines = () => ledgerLines(auditPath)
+  const lines = () => wholeLines(auditPath)
   await until(() => received().at(-1) === lines().at(-1) && told().at(-1) === lines().at(-1), 'the last record')
   const isTold = async (...series: readonly RegExp[]) => {
     const metrics = await (await fetch(`${last.url}/metrics`)).text()

@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test'
 import { buildInfo, systemIds, TestClock } from '@plat/core'
 import { lastCheckpoint, type Rec, verifyLedger } from '@plat/ledger'
 import { silentLog } from '@plat/process'
-import { ledgerLines, writeLines } from '@plat/testkit/ledger'
+import { wholeLines, writeLines } from '@plat/testkit/ledger'
 import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { createGatewayMetrics } from '../../metrics.ts'
@@ -37,7 +37,7 @@ async function ground(t: TestContext, own: Partial<AuditOptions['config']>, env:
     return audit
   }
   const checkpoints = (): Rec[] =>
-    ledgerLines(path).flatMap((line) => (line.includes('"kind":"checkpoint"') ? [JSON.parse(line).rec] : []))
+    wholeLines(path).flatMap((line) => (line.includes('"kind":"checkpoint"') ? [JSON.parse(line).rec] : []))
   const told = () => Number(/^plat_gateway_audit_signed_checkpoint_seq (\S+)$/m.exec(metrics.expose())?.[1])
   return { dir, path, clock, metrics, open, checkpoints, told }
 }
@@ -193,7 +193,7 @@ test('a ledger that was put back to an older copy does not start', async (t) => 
   const audit = await open()
   await record(audit, 30)
   await audit.close()
-  const lines = ledgerLines(path)
+  const lines = wholeLines(path)
   writeLines(path, lines.slice(0, 20))
   await assert.rejects(open(), /has no record 31, which was a checkpoint: an older or another file stands in its place/)
   writeLines(path, lines)
@@ -205,7 +205,7 @@ test('a file that is changed beneath the gateway is not signed', async (t) => {
   const { path, clock, open, checkpoints } = await ground(t, { auditCheckpointKey: uri })
   const audit = await open()
   await record(audit, 10)
-  const lines = ledgerLines(path)
+  const lines = wholeLines(path)
   writeLines(path, lines.toSpliced(4, 1))
   clock.advance(60_000)
   await audit.close()

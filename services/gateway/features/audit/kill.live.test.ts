@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { receiptBeside, verifyLedger } from '@plat/ledger'
 import { startGatewayProcess } from '@plat/testkit/gateway'
-import { ledgerLines } from '@plat/testkit/ledger'
+import { wholeLines } from '@plat/testkit/ledger'
 import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { act } from '../../testing/acting.ts'
@@ -17,7 +17,7 @@ test('a gateway that is killed between its checkpoints leaves a ledger that the 
   const config = { auditPath, auditCheckpointKey: uri, auditCheckpointEvery: 3 }
   const start = () =>
     startGatewayProcess({ servers: { notes: 'http://127.0.0.1:9' }, config, env: { PLAT_ADMIN_TOKEN: TOKEN } })
-  const kept = () => (existsSync(`${auditPath}.checkpoints`) ? ledgerLines(`${auditPath}.checkpoints`).length : 0)
+  const kept = () => (existsSync(`${auditPath}.checkpoints`) ? wholeLines(`${auditPath}.checkpoints`).length : 0)
   const gateway = await start()
   const acting = act(gateway)
   await until(() => kept() > 3, 'some checkpoints')
@@ -28,7 +28,7 @@ test('a gateway that is killed between its checkpoints leaves a ledger that the 
   await last.close()
   const found = await verifyLedger(auditPath, { key: pub, strict: true, checkpoint: `${auditPath}.checkpoints` })
   assert.deepEqual([found.exitCode, found.unproven], [0, 0], found.message)
-  const lines = ledgerLines(auditPath)
+  const lines = wholeLines(auditPath)
   const checkpoints = lines.filter((line) => line.includes('"kind":"checkpoint"'))
   assert.equal(readFileSync(`${auditPath}.checkpoints`, 'utf8'), checkpoints.map((line) => `${line}\n`).join(''))
   for (let seq = 0; seq < lines.length - 1; seq += 7) {

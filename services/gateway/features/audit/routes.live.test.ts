@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { readPublicKeys } from '@plat/keys'
 import { verifyLedger, verifyReceipt } from '@plat/ledger'
-import { ledgerLines } from '@plat/testkit/ledger'
+import { wholeLines } from '@plat/testkit/ledger'
 import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { AUDIENCE, provider } from '../../testing/people.ts'
@@ -44,7 +44,7 @@ test('whoever has the answers of the admin API verifies a record without the led
   await act(6)
   await signed()
   const { body: head } = await ask('head')
-  const lines = ledgerLines(auditPath)
+  const lines = wholeLines(auditPath)
   assert.deepEqual([head.seq, head.hash], [lines.length - 1, JSON.parse(lines.at(-1) ?? '').hash])
   const [kept] = (await ask('checkpoints')).body.items
   assert.deepEqual(head.checkpoint, kept.rec)
@@ -97,7 +97,7 @@ test('records and checkpoints come page by page, by number, by time and by what 
   const { auditPath, ask, act, signed } = await ground(t, { auditCheckpointKey: uri })
   await act(20)
   await signed()
-  const all = ledgerLines(auditPath).map((line) => JSON.parse(line))
+  const all = wholeLines(auditPath).map((line) => JSON.parse(line))
   const paged = async (path: string) => {
     const found = []
     let cursor = ''
@@ -153,7 +153,7 @@ test('an auditor of one namespace gets proofs of its records alone', async (t) =
     const headers = { authorization: `Bearer ${token}` }
     return (await fetch(`${gateway.adminUrl}/v1/audit/proof/${seq}`, { headers })).status
   }
-  for (const [seq, line] of ledgerLines(auditPath).slice(0, 8).entries()) {
+  for (const [seq, line] of wholeLines(auditPath).slice(0, 8).entries()) {
     const isOfShop = JSON.parse(line).rec.namespace === 'shop'
     assert.deepEqual([await status('ada', seq), await status('bob', seq)], [isOfShop ? 200 : 404, 404], line)
   }

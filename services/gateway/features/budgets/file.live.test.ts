@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, test } from 'node:test'
 import { verifyLedger } from '@plat/ledger'
-import { type GatewayProcess, ledgerLines, startGatewayProcess } from '@plat/testkit/gateway'
+import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
+import { wholeLines } from '@plat/testkit/ledger'
 import { type ModelServer, startModelServer } from '@plat/testkit/model-server'
 import { until } from '@plat/testkit/until'
 import { ask, HOLD, INPUT, MAX_TOKENS, PRICES } from './testing.ts'
@@ -109,7 +110,7 @@ async function refusal(gateway: GatewayProcess) {
 }
 
 async function records(): Promise<readonly Readonly<Record<string, unknown>>[]> {
-  return (await ledgerLines(join(dir, 'audit.jsonl'))).map((line) => JSON.parse(line).rec)
+  return wholeLines(join(dir, 'audit.jsonl')).map((line) => JSON.parse(line).rec)
 }
 
 const alerts = async () =>

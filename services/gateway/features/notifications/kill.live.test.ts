@@ -6,7 +6,7 @@ import { systemClock } from '@plat/core'
 import { openFileJournal } from '@plat/state'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
 import { testIssuer } from '@plat/testkit/identity'
-import { ledgerLines } from '@plat/testkit/ledger'
+import { wholeLines } from '@plat/testkit/ledger'
 import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { callOf, POLICIES, type Receiver, receiver } from '../../testing/asking.ts'
@@ -40,7 +40,7 @@ async function lives({ url }: Receiver, quorum: object) {
     await gateway.close()
   }
   const records = (id: string) =>
-    ledgerLines(at('audit.jsonl'))
+    wholeLines(at('audit.jsonl'))
       .map((line) => JSON.parse(line).rec)
       .filter(({ kind, approval }) => kind === 'approval' && approval === id)
       .map(({ event }) => event)

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startTestAgent } from '@plat/testkit/a2a-agent'
+import { until } from '@plat/testkit/until'
 import { a2aGround, type Posted, rpc, STRANGER, saying } from './testing/ground.ts'
 
 const codeOf = ({ status, error }: Posted) => [status, error?.code, error?.data[0]?.reason]
@@ -161,7 +162,8 @@ test('an agent has its own time to begin its answer', async (t) => {
   const { post } = await a2aGround(t, agent, { exposed: { 'default/helper': { timeoutSeconds: 1 } } })
   const slow = await post(rpc('SendMessage', saying('sleep')))
   assert.deepEqual([slow.status, slow.error?.code, slow.error?.data[0]?.reason], [200, 504, 'UPSTREAM_TIMEOUT'])
-  assert.equal((await post(rpc('SendMessage', saying('hello')))).error, null)
+  // A busy machine may need more than that second for once.
+  await until(async () => (await post(rpc('SendMessage', saying('hello')))).error === null, 'an answer in time')
 })
 
 interface Answered {

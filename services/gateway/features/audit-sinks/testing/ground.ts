@@ -4,7 +4,7 @@ import type { TestContext } from 'node:test'
 import { type Clock, systemClock, systemIds } from '@plat/core'
 import { type FileLedger, openLedger } from '@plat/ledger'
 import { silentLog } from '@plat/process'
-import { ledgerLines } from '@plat/testkit/ledger'
+import { wholeLines } from '@plat/testkit/ledger'
 import { tempFolder } from '@plat/testkit/local'
 import type { SinkConfig } from '../config.ts'
 import type { AuditRecord } from '../formats/words.ts'
@@ -127,7 +127,7 @@ export async function sinkGround(t: TestContext): Promise<SinkGround> {
       await Promise.all(Array.from({ length: count }, (_, at) => ledger.append(rec(at))))
       return ledger.head().seq
     },
-    lines: () => ledgerLines(auditPath),
+    lines: () => wholeLines(auditPath),
     async sink(receiver, own = {}, clock = systemClock) {
       const counted = new Counted()
       const config = sinkConfig({ type: 'jsonl', path: '/dev/null', ...own })
