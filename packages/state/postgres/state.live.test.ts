@@ -107,6 +107,18 @@ async function beside<T>(work: (client: Client) => Promise<T>): Promise<T> {
   }
 }
 
+/** Appends as a replica does; answers what it is told. */
+async function appendBeside(client: Client, journal: string, n: number, attempt = ids.uuid()): Promise<unknown[]> {
+  const events = [JSON.stringify(sample(n))]
+  const answer = await client.query('SELECT * FROM plat.append($1, $2, $3, NULL, 0, $4)', [
+    journal,
+    'a',
+    events,
+    attempt,
+  ])
+  return answer.rows
+}
+
 for (const [how, options] of [
   ['at the server’s word', { pollMs: NEVER, retryMs: 100 }],
   ['by looking', { pollMs: 20, retryMs: NEVER }],
@@ -141,12 +153,7 @@ test('an event that is committed late is told in its place, and nobody is told o
   await journal.append('a', [sample(1)])
   await beside(async (client) => {
     await client.query('BEGIN')
-    await client.query('SELECT plat.append($1, $2, $3, NULL, 0, $4)', [
-      'late',
-      'b',
-      ['{"t":"sample","n":2}'],
-      ids.uuid(),
-    ])
+    await appendBeside(client, 'late', 2)
     const appended = journal.append('a', [sample(3)])
     await until(() => seen.length === 1, 'the first event')
     await client.query('COMMIT')
@@ -172,8 +179,13 @@ test('an append whose connection breaks before the answer happens once', async (
     await client.query(`SELECT pg_terminate_backend(pid) FROM (${waiting}) AS waiting`)
     await client.query('COMMIT')
     assert.equal(await appended, 2)
+    // The same when it was committed, and only the answer was lost.
+    const attempt = ids.uuid()
+    const twice = [await appendBeside(client, 'broken', 3, attempt), await appendBeside(client, 'broken', 3, attempt)]
+    assert.deepEqual(twice, Array(2).fill([{ head: '3', first: '3', version: '3' }]))
   })
-  assert.equal(await journal.append('a', [sample(3)], 1), 'conflict')
+  assert.equal(await journal.append('a', [sample(4)], 2), 'conflict')
+  assert.equal(await journal.append('a', [sample(4)], 3), 4)
   await close(state)
 })
 
@@ -223,17 +235,14 @@ test('a replica that slept reads what a snapshot covers; when that is gone it sa
   const gone = assert.rejects(ended, /events after 2 of journal slept are gone: restart this replica/)
   await beside(async (client) => {
     await client.query('BEGIN')
-    await client.query('SELECT plat.append($1, $2, $3, NULL, 0, $4)', [
-      'slept',
-      'a',
-      ['{"t":"sample","n":3}'],
-      ids.uuid(),
-    ])
+    await appendBeside(client, 'slept', 3)
     await client.query("SELECT plat.compact('slept', 3, 0, '{a}', '{3}', $1)", [['{"t":"sample","n":30}']])
     await client.query("DELETE FROM plat.entry WHERE journal = 'slept' AND covered_at IS NOT NULL")
+    await appendBeside(client, 'slept', 4)
     await client.query('COMMIT')
   })
   await gone
+  assert.deepEqual(seen, [1, 2])
   assert.equal(slow.health, 'unreachable')
   await clock.advance(100)
   assert.equal(slow.health, 'unreachable')

@@ -9,7 +9,7 @@ import type { ApprovalQuorumConfig } from './config.ts'
 import { createDecisions, type Decisions } from './decisions.ts'
 import { decodeEvent } from './events.ts'
 import type { PreviewOptions } from './question/preview.ts'
-import { Confirmations, type Confirmer } from './quorum/confirmations.ts'
+import { type Confirmations, type Confirmer, leadConfirmations } from './quorum/confirmations.ts'
 import { type AskingRule, QuorumFloor } from './quorum/quorum.ts'
 import { approvalRecord, Unrecorded } from './record.ts'
 import { createApprovalRoutes } from './routes.ts'
@@ -81,7 +81,7 @@ export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsF
     if (rec !== null) ledgers.of(tenant).append(rec).catch(failed)
   }
   const unrecorded = new Unrecorded(recorded, clock)
-  let confirmations: Confirmations | null = null
+  let confirmations: Pick<Confirmations, 'look' | 'close'> | null = null
   const approvals = await Approvals.open({
     journal,
     clock,
@@ -103,15 +103,7 @@ export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsF
     },
     onFault,
   })
-  if (confirmer !== null) {
-    leadership.run('confirmations', async (_, signal) => {
-      const led = new Confirmations({ approvals, confirmer, clock, onFault })
-      confirmations = led
-      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
-      led.close()
-      confirmations = null
-    })
-  }
+  if (confirmer !== null) confirmations = leadConfirmations(leadership, { approvals, confirmer, clock, onFault })
   for (const missing of unrecorded.take()) record(missing, '')
   const decisions = createDecisions(approvals, onFault)
   return {

@@ -1,4 +1,5 @@
 import type { Clock } from '@plat/core'
+import type { Leadership } from '@plat/state'
 import type { Approvals } from '../approvals.ts'
 import type { Approval, ApprovalEvent, Asked, Vote } from '../events.ts'
 import { BY_CIBA, counted, userName, waived } from './ballot.ts'
@@ -43,6 +44,22 @@ interface Course {
   attempts: number
   /** How much longer than the provider first said. */
   slowerMs: number
+}
+
+/** Asks users while this replica leads: one of all does. */
+export function leadConfirmations(
+  leadership: Leadership,
+  options: ConfirmationsOptions,
+): Pick<Confirmations, 'look' | 'close'> {
+  let led: Confirmations | null = null
+  leadership.run('confirmations', async (_, signal) => {
+    const own = new Confirmations(options)
+    led = own
+    await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+    own.close()
+    led = null
+  })
+  return { look: () => led?.look(), close: () => led?.close() }
 }
 
 /** Asks the user of each approval that needs it, once, and follows until there is an answer: also after a restart. */
