@@ -3,7 +3,7 @@ const gateway = process.env.PLAT_GATEWAY_URL
 const identity = process.env.PLAT_IDENTITY_URL
 
 async function check(what, url, fits) {
-  const response = await fetch(url, { signal: AbortSignal.timeout(10_000) })
+  const response = await fetch(url, { signal: AbortSignal.timeout(60_000) })
   const text = await response.text()
   if (!fits(response, text)) throw new Error(`${what}: ${url} answered ${response.status} ${text.slice(0, 200)}`)
   console.log(`ok ${what}`)

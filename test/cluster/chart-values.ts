@@ -25,6 +25,7 @@ export const everything: Values = {
       budgetCurrency: 'EUR',
       revocationsFile: '/etc/plat/revocations/revocations.json',
       adminAuth: { mode: 'token' },
+      configSync: { enabled: true },
     },
     stateDsnSecret: 'plat-postgres',
     adminTokenSecret: 'plat-admin-token',
@@ -43,14 +44,8 @@ export const everything: Values = {
     podLabels: { 'example.com/team': 'platform' },
     serviceAccountAnnotations: { 'eks.amazonaws.com/role-arn': 'arn:aws:iam::1:role/plat' },
     env: [{ name: 'AWS_REGION', value: 'eu-central-1' }],
-    extraVolumes: [
-      { name: 'tls', secret: { secretName: 'plat-tls' } },
-      { name: 'revocations', configMap: { name: 'plat-revocations' } },
-    ],
-    extraVolumeMounts: [
-      { name: 'tls', mountPath: '/etc/plat/tls', readOnly: true },
-      { name: 'revocations', mountPath: '/etc/plat/revocations', readOnly: true },
-    ],
+    extraVolumes: [{ name: 'tls', secret: { secretName: 'plat-tls' } }],
+    extraVolumeMounts: [{ name: 'tls', mountPath: '/etc/plat/tls', readOnly: true }],
   },
   operator: { replicas: 2, flags: { 'watch-namespaces': ['team-a', 'team-b'] } },
   networkPolicy: {

@@ -19,6 +19,12 @@ const CLUSTER_WIDE = ['ClusterRole', 'ClusterRoleBinding', 'CustomResourceDefini
 const RESTRICTED = 'restricted'
 const MATRIX: Readonly<Record<string, Values>> = { least, everything, bare }
 
+/** Secrets that people make, and what a release named as in the pages has beside its objects. */
+const MADE = ['plat-identity-key', 'plat-audit-key', 'plat-broker-token', 'plat-admin-token', 'plat-postgres']
+const BY_OPERATOR = ['policies', 'upstreams', 'models', 'agents', 'budgets', 'sovereignty'].map(
+  (name) => `plat-${name}`,
+)
+
 let server: ApiServer
 let helm: Helm
 
@@ -136,6 +142,42 @@ test('gateway.config is copied as it is, over what the chart sets and the addres
   assert.deepEqual([several.posture.replicas, several.stateBackend.dsnFile], [2, '/var/run/plat/state/dsn'])
 })
 
+test('with configSync the files that come from ConfigMaps are live, and the gateway may read those and no others', () => {
+  // Shows D3.chart.configSyncPaths.
+  const revocationsFile = '/etc/plat/revocations/revocations.json'
+  const without = helm.render({ ...least, gateway: { config: { revocationsFile } } })
+  const [before, after] = [
+    without,
+    helm.render({ ...least, gateway: { config: { revocationsFile, configSync: { enabled: true } } } }),
+  ]
+  const still = JSON.parse(configOf(before))
+  const live = JSON.parse(configOf(after))
+  const pathsOf = (config: Record<string, unknown>) =>
+    ['policyFile', 'upstreamsFile', 'modelsFile', 'budgetsFile', 'sovereigntyPolicyFile', 'revocationsFile']
+      .map((key) => String(config[key]))
+      .concat(Object(config.a2a).routesFile)
+  assert.deepEqual(
+    pathsOf(live),
+    pathsOf(still).map((file) => `/var/run/plat/live/${path.basename(file)}`),
+  )
+  const items: { configMap: string; key: string; path: string }[] = live.configSync.items
+  assert.deepEqual(items.map((item) => item.path).sort(), pathsOf(live).sort())
+  assert.deepEqual(
+    [...new Set(items.map((item) => item.configMap))].sort(),
+    [...BY_OPERATOR, 'plat-revocations'].sort(),
+  )
+  const mounts = (objects: readonly Rendered[]) =>
+    (podOf(objectOf(objects, 'StatefulSet', 'plat-gateway')).containers[0].volumeMounts ?? []).map(
+      (one) => one.mountPath,
+    )
+  assert.ok(mounts(before).includes('/etc/plat/revocations') && !mounts(before).includes('/var/run/plat/live'))
+  assert.ok(mounts(after).includes('/var/run/plat/live') && !mounts(after).includes('/etc/plat/revocations'))
+  const { rules } = objectOf(after, 'Role', 'plat-gateway')
+  const resourceNames = items.map((item) => item.configMap)
+  assert.deepEqual(rules, [{ apiGroups: [''], resources: ['configmaps'], resourceNames, verbs: ['get'] }])
+  assert.equal(before.filter(({ kind, metadata }) => kind === 'Role' && metadata.name === 'plat-gateway').length, 0)
+})
+
 test('a change of gateway.config starts the pods anew, and nothing else does', () => {
   const stamp = (values: Values) => {
     const { template } = Object(objectOf(helm.render(values), 'StatefulSet', 'plat-gateway').spec)
@@ -193,12 +235,6 @@ test('every flag that the chart gives a binary is one that it knows', () => {
   }
 })
 
-/** Secrets that people make, and what a release named as in the pages has beside its objects. */
-const MADE = ['plat-identity-key', 'plat-audit-key', 'plat-broker-token', 'plat-admin-token', 'plat-postgres']
-const BY_OPERATOR = ['policies', 'upstreams', 'models', 'agents', 'budgets', 'sovereignty'].map(
-  (name) => `plat-${name}`,
-)
-
 test('every object that the runbooks and the page on Kubernetes name is one of the chart', () => {
   const known = new Set([
     ...helm.render(least).map(({ metadata }) => metadata.name),
@@ -239,7 +275,6 @@ const REFUSED: readonly (readonly [Values, RegExp])[] = [
   [{ ...least, identity: { flags: { listen: ':1' } } }, /identity\.flags\.listen: the chart sets it/],
   [{ ...least, operator: { flags: { namespace: 'x' } } }, /operator\.flags\.namespace: the chart sets it/],
   [{ ...least, alerts: { enabled: true } }, /alerts\.runbookBaseURL: write where docs\/runbooks\.md is read/],
-  [{ ...least, gateway: { config: { configSync: { enabled: true } } } }, /configSync\.enabled: not built yet/],
   [{ ...least, alerts: { thresholds: { Nonsense: {} } } }, /[Aa]dditional propert.*Nonsense/],
 ]
 

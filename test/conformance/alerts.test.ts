@@ -11,7 +11,6 @@ const NOT_SERVED = new Set(
   `
   plat_attest_failure_total plat_attest_success_total
   plat_billable_nodes plat_license_days_left plat_license_node_limit
-  plat_gateway_configsync_last_success_timestamp_seconds
   plat_session_outcomes_total plat_session_ready_seconds plat_token_mint_seconds plat_warm_pool_ready`
     .trim()
     .split(/\s+/),

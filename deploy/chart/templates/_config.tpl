@@ -6,6 +6,8 @@
 - { key: a2a.routesFile, name: agents, file: agents.json }
 - { key: budgetsFile, name: budgets, file: budgets.json }
 - { key: sovereigntyPolicyFile, name: sovereignty, file: sovereignty.json }
+{{/* Nobody renders this one: whoever sets the key writes the ConfigMap. */}}
+- { key: revocationsFile, name: revocations, file: revocations.json }
 {{- end -}}
 
 {{/* gateway.json: the values as they are, with what only the chart knows where they leave it out. */}}
@@ -34,7 +36,7 @@
 {{- $a2a := get $config "a2a" | default dict -}}
 {{- if not (hasKey $a2a "routesFile") -}}{{- $_ := set $a2a "routesFile" $path -}}{{- end -}}
 {{- $_ := set $config "a2a" $a2a -}}
-{{- else if not (hasKey $config .key) -}}
+{{- else if not (or (hasKey $config .key) (eq .key "revocationsFile")) -}}
 {{- $_ := set $config .key $path -}}
 {{- end -}}
 {{- end -}}
@@ -51,6 +53,19 @@
 {{- end -}}
 {{- else if not (dig "stateBackend" "dsnFile" "" $config) -}}
 {{- $_ := set $config.stateBackend "dsnFile" "/var/run/plat/state/dsn" -}}
+{{- end -}}
+{{- if dig "configSync" "enabled" false $config -}}
+{{- $items := get $config.configSync "items" | default list -}}
+{{- range include "plat.renderedFiles" . | fromYamlArray -}}
+{{- $holder := ternary (get $config "a2a") $config (eq .key "a2a.routesFile") | default dict -}}
+{{- $key := trimPrefix "a2a." .key -}}
+{{- if eq (get $holder $key) (printf "/etc/plat/%s/%s" .name .file) -}}
+{{- $live := printf "/var/run/plat/live/%s" .file -}}
+{{- $_ := set $holder $key $live -}}
+{{- $items = append $items (dict "configMap" (printf "plat-%s" .name) "key" .file "path" $live) -}}
+{{- end -}}
+{{- end -}}
+{{- $_ := set $config.configSync "items" $items -}}
 {{- end -}}
 {{- toPrettyJson $config -}}
 {{- end -}}
@@ -87,9 +102,6 @@
 {{- end -}}
 {{- if and $gateway.autoscaling.enabled (gt (int $gateway.autoscaling.minReplicas) (int $gateway.autoscaling.maxReplicas)) -}}
 {{- fail "gateway.autoscaling.minReplicas: must be at most gateway.autoscaling.maxReplicas" -}}
-{{- end -}}
-{{- if dig "configSync" "enabled" false $gateway.config -}}
-{{- fail "gateway.config.configSync.enabled: not built yet in this version" -}}
 {{- end -}}
 {{- if and .Values.alerts.enabled (not .Values.alerts.runbookBaseURL) -}}
 {{- fail "alerts.runbookBaseURL: write where docs/runbooks.md is read, such as https://git.example/plat/docs/runbooks.md" -}}
