@@ -16,6 +16,8 @@ import { plainRefusal } from '../wire/plain.ts'
 
 /** How long a host may take to be connected to, in milliseconds. */
 const CONNECT_MS = 15_000
+/** The port is never left out, whatever URLs do without. */
+const PORT = /:\d{1,5}$/
 /** Longest host name of DNS, in characters. */
 const MAX_HOST = 253
 
@@ -108,11 +110,11 @@ class ConnectPlane implements Plane {
 
 /** The host in the spelling of URLs, which has one for each address and name. Null: it leads nowhere. */
 function placeIn(authority: string): Place | null {
-  const url = URL.parse(`https://${authority}/`)
+  const url = PORT.test(authority) ? URL.parse(`https://${authority}/`) : null
   if (url === null || url.pathname !== '/' || url.host.length > MAX_HOST) return null
   if (url.username !== '' || url.search !== '' || url.hash !== '') return null
   const host = url.hostname.replace(/\.$/, '')
-  if (host === '') return null
+  if (host === '' || host.endsWith('.')) return null
   // A name with the dot of the root at its end leads where the name without it does.
   url.hostname = host
   return new Place(url, url.port === '' ? 443 : Number(url.port))
