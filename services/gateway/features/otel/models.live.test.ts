@@ -106,6 +106,12 @@ test('what was said is told only where it is asked for, redacted, and whole or n
     assert.equal(attributes['gen_ai.output.messages'], undefined)
     assert.equal(droppedAttributesCount, 2)
   }
+  ground.model.answers({ text: [], error: { status: 500, message: 'no' } })
+  const failed = await chat(ground, ask('hello'))
+  assert.deepEqual(
+    [failed.attributes['error.type'], failed.attributes['gen_ai.output.messages'], failed.droppedAttributesCount],
+    ['upstream_error', undefined, undefined],
+  )
 })
 
 test('spans do not go where data must not go', async (t) => {

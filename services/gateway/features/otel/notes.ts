@@ -1,6 +1,7 @@
 import type { Call, Frame, Passed } from '../../call/index.ts'
 import { type Review, type Running, review } from '../../pipeline/stage.ts'
 import { CallTrace } from './context/trace.ts'
+import { memberOf } from './member.ts'
 import type { Content, ModelAnswer, ModelTold, ModelWords } from './models.ts'
 
 /** What the answer to a call said of itself. */
@@ -92,8 +93,4 @@ function errorTypeOf(message: unknown): string | null {
   const code = memberOf(memberOf(message, 'error'), 'code')
   if (typeof code === 'number') return String(code)
   return memberOf(memberOf(message, 'result'), 'isError') === true ? 'tool_error' : null
-}
-
-function memberOf(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null ? Object.getOwnPropertyDescriptor(value, name)?.value : undefined
 }

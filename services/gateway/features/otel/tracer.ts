@@ -2,8 +2,7 @@ import { type Clock, type Ids, reasonOf } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { Arrival, Call, Fact, Outcome, TraceContext } from '../../call/index.ts'
 import type { OtelConfig } from './config.ts'
-import type { Erase } from './content.ts'
-import { contentOf } from './content.ts'
+import { contentOf, type Erase } from './content.ts'
 import type { Tracing } from './context/plane.ts'
 import { CallTrace } from './context/trace.ts'
 import { spanJson } from './export/encode.ts'
@@ -105,7 +104,7 @@ export class Tracer implements Tracing {
 
   #content({ call }: EndedCall, { told }: ModelCall) {
     const { models, erase, config } = this.#options
-    const said = { prompt: models.prompt(call.body), messages: told?.messages ?? null }
+    const said = { prompt: models.prompt(call.body), messages: told === null ? [] : told.messages }
     return contentOf(said, { erase, maxBytes: config.genAI.maxContentBytes })
   }
 

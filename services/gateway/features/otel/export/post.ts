@@ -1,5 +1,6 @@
 import { headerLines, readText } from '@plat/config'
 import { type Dialer, type DialFault, dialFault, type Fetched, type FetchOptions } from '@plat/http'
+import { memberOf } from '../member.ts'
 
 /** Largest answer that is read, in bytes: a collector answers with a few words. */
 const MAX_ANSWER_BYTES = 64 * 1024
@@ -105,10 +106,6 @@ function jsonOf(bytes: Uint8Array): unknown {
   } catch {
     return null
   }
-}
-
-function memberOf(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null ? Object.getOwnPropertyDescriptor(value, name)?.value : undefined
 }
 
 /** RFC 9110, section 10.2.3; a date is not heeded. */

@@ -78,7 +78,7 @@ export class EmbeddingAnswer {
   skim(): void {}
 
   told(): Told {
-    return { id: null, model: this.#model, finishReasons: [], messages: null }
+    return { id: null, model: this.#model, finishReasons: [], messages: [] }
   }
 }
 
