@@ -103,18 +103,34 @@ test('a watch gives what came, ends with its server or its reader, and fails wit
 test('a reader that lags holds the server back, and misses nothing', async (t) => {
   const many = 20_000
   const line = JSON.stringify({ type: 'MODIFIED', object: { text: 'x'.repeat(500) } })
+  let sent = () => 0
   const { api } = await ground(t, (_url, response) => {
     response.writeHead(200)
-    for (let sent = 0; sent < many; sent++) response.write(`${line}\n`)
+    sent = () => response.socket?.bytesWritten ?? 0
+    for (let written = 0; written < many; written++) response.write(`${line}\n`)
     response.end()
   })
   let read = 0
-  let largest = 0
+  const batches: number[] = []
   for await (const batch of api.watch('/open', {}, new AbortController().signal)) {
     read += batch.length
-    largest = Math.max(largest, batch.length)
-    await new Promise((resolve) => setImmediate(resolve))
+    batches.push(batch.length)
+    if (batches.length === 1) await still(sent)
   }
   assert.equal(read, many)
-  assert.ok(largest < many / 2, `${largest} lines waited`)
+  assert.ok(Math.max(...batches) < many / 4, `${Math.max(...batches)} lines waited`)
 })
+
+/** Resolves once a count has not grown for a while: at the latest when everything is sent. */
+async function still(count: () => number): Promise<void> {
+  let same = 0
+  let last = count()
+  await until(
+    () => same >= 20,
+    'the server is held back',
+    () => {
+      same = count() === last ? same + 1 : 0
+      last = count()
+    },
+  )
+}
