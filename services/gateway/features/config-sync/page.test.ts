@@ -15,7 +15,7 @@ test('the gateway.json of docs/config-sync.md is valid, and its role covers ever
   const least = {
     auditPath: '/audit.jsonl',
     identity: { publicKeyFiles: ['/pub.pem'] },
-    upstreams: { notes: { url: 'https://notes.example/mcp' } },
+    upstreams: { notes: 'https://notes.example/mcp' },
   }
   const { problems } = checkGatewayConfig(JSON.stringify({ ...least, ...config }), { exists: () => true })
   assert.deepEqual(problems.map(formatProblem), [])
