@@ -75,6 +75,9 @@ test('a protected address is of tier 4 whatever is done to it, in every module a
     assert.equal(tier({ address }), '4 updates, protected address', address)
   for (const address of ['aws_instance.gates', 'module.a.aws_instance.gate_2', 'module.product.aws_instance.web'])
     assert.equal(tier({ address }), '2 updates', address)
+  const one = { protectedAddresses: ['aws_instance.web["eu"]'] }
+  const instance = (key: string) => tierOf({ address: `module.a.aws_instance.web["${key}"]`, actions: ['update'] }, one)
+  assert.deepEqual([instance('eu').slice(0, 1), instance('us').slice(0, 1)], ['4', '2'])
   assert.match(tier({ address: 'aws_instance.new', previous_address: 'aws_instance.gate' }), /^4/)
   assert.match(tier({ address: 'aws_instance.gate', actions: ['no-op'], importing: { id: 'i' } }), /^4/)
   assert.match(tierOf({ address: 'aws_s3_bucket.tfstate', actions: ['update'] }), /^4/)
