@@ -1,14 +1,11 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
-import path from 'node:path'
 import { test } from 'node:test'
 import { formatProblem } from '@plat/config'
 import { parseResource } from '@plat/resources'
 import { parse } from 'yaml'
 import { checkGatewayConfig } from './config.ts'
-import { REPOSITORY } from './reference.ts'
+import { examples } from './testing/configured.ts'
 
-const page = readFileSync(path.join(REPOSITORY, 'docs/a2a.md'), 'utf8')
 const least = {
   policyFile: '/policies.json',
   auditPath: '/audit.jsonl',
@@ -17,12 +14,10 @@ const least = {
 }
 
 test('the gateway.json, the Agent and the rules of docs/a2a.md are valid', () => {
-  const example = (language: string) =>
-    [...page.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm'))].map(([, text = '']) => text)
-  const [config = ''] = example('json')
+  const [config = ''] = examples('a2a.md', 'json')
   const { problems } = checkGatewayConfig(JSON.stringify({ ...least, ...JSON.parse(config) }), { exists: () => true })
   assert.deepEqual(problems.map(formatProblem), [])
-  const [agent = '', rules = ''] = example('yaml')
+  const [agent = '', rules = ''] = examples('a2a.md', 'yaml')
   assert.deepEqual(parseResource('Agent', agent).problems, [])
   const policy = {
     apiVersion: 'plat.dev/v1alpha1',

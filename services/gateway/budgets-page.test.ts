@@ -1,15 +1,12 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
-import path from 'node:path'
 import { test } from 'node:test'
 import { formatProblem } from '@plat/config'
 import { isKind, type Kind, type Manifest, parseResource } from '@plat/resources'
 import { parse } from 'yaml'
 import { checkGatewayConfig } from './config.ts'
 import { decodePricing } from './features/budgets/pricing/decode.ts'
-import { REPOSITORY } from './reference.ts'
+import { examples } from './testing/configured.ts'
 
-const page = readFileSync(path.join(REPOSITORY, 'docs/budgets.md'), 'utf8')
 const least = {
   policyFile: '/policies.json',
   auditPath: '/audit.jsonl',
@@ -17,12 +14,8 @@ const least = {
   identity: { publicKeyFiles: ['/pub.pem'] },
 }
 
-function examples(language: string): string[] {
-  return [...page.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm'))].map(([, text = '']) => text)
-}
-
 test('the prices and the gateway.json of docs/budgets.md are valid', () => {
-  const [prices = '', config = ''] = examples('json')
+  const [prices = '', config = ''] = examples('budgets.md', 'json')
   const decoded = decodePricing(Buffer.from(prices))
   if ('problems' in decoded) assert.fail(decoded.problems.join())
   assert.equal(decoded.table.id, '2026-11')
@@ -39,7 +32,7 @@ test('the resources and the rule of docs/budgets.md are valid', () => {
     assert.deepEqual(problems, [], text)
     if (object !== null) found.set(kind, object)
   }
-  for (const text of examples('yaml')) {
+  for (const text of examples('budgets.md', 'yaml')) {
     const value: unknown = parse(text)
     if (Array.isArray(value)) {
       const head = {

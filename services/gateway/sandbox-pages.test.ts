@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
-import path from 'node:path'
 import { test } from 'node:test'
 import { formatProblem } from '@plat/config'
 import { parseResource } from '@plat/resources'
@@ -9,12 +7,7 @@ import { testIdentity } from './call/testing/identity.ts'
 import { checkGatewayConfig, typedConfig } from './config.ts'
 import { createBrowserGate } from './features/web/index.ts'
 import { LEAST } from './features/web/testing/ground.ts'
-import { REPOSITORY } from './reference.ts'
-
-function examples(page: string, language: string): string[] {
-  const text = readFileSync(path.join(REPOSITORY, 'docs', page), 'utf8')
-  return [...text.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm'))].map(([, one = '']) => one)
-}
+import { examples } from './testing/configured.ts'
 
 function checked(own: object) {
   const { config, problems } = checkGatewayConfig(JSON.stringify({ ...LEAST, ...own }), { exists: () => true })

@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
-import path from 'node:path'
 import { test } from 'node:test'
 import { formatProblem } from '@plat/config'
 import { type Kind, parseResource } from '@plat/resources'
@@ -10,13 +8,7 @@ import { checkGatewayConfig } from './config.ts'
 import { compilePolicies } from './features/policy/compile.ts'
 import { judge } from './features/policy/judge.ts'
 import { taintRules } from './features/servers/labels.ts'
-import { REPOSITORY } from './reference.ts'
-
-const page = readFileSync(path.join(REPOSITORY, 'docs/taint-and-guards.md'), 'utf8')
-
-function examples(language: string): string[] {
-  return [...page.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm'))].map(([, text = '']) => text)
-}
+import { examples } from './testing/configured.ts'
 
 function resource<K extends Kind>(kind: K, text: string) {
   const { object, problems } = parseResource(kind, text)
@@ -25,7 +17,7 @@ function resource<K extends Kind>(kind: K, text: string) {
 }
 
 test('the labels and rules of docs/taint-and-guards.md do what the page says', () => {
-  const [serverText = '', policyText = ''] = examples('yaml')
+  const [serverText = '', policyText = ''] = examples('taint-and-guards.md', 'yaml')
   const { spec: server } = resource('MCPServer', serverText)
   const { spec: policy } = resource('ToolPolicy', policyText)
   const labels = taintRules(server.trust ?? 'untrusted', server.toolLabels)
@@ -72,7 +64,7 @@ test('the guards and captures of docs/taint-and-guards.md are valid', () => {
     upstreamsFile: '/upstreams.json',
     identity: { publicKeyFiles: ['/pub.pem'] },
   }
-  const [guards = '', captures = ''] = examples('json')
+  const [guards = '', captures = ''] = examples('taint-and-guards.md', 'json')
   const whole = { ...least, ...JSON.parse(guards), ...JSON.parse(captures) }
   const { problems } = checkGatewayConfig(JSON.stringify(whole), { exists: () => true })
   assert.deepEqual(problems.map(formatProblem), [])

@@ -7,12 +7,13 @@ import { checkGatewayConfig, typedConfig } from './config.ts'
 import { QUEUE_MAX_BYTES, TRIES } from './features/otel/export/exporter.ts'
 import { gatewayMetricRows } from './metric-rows.ts'
 import { REPOSITORY } from './reference.ts'
+import { examples } from './testing/configured.ts'
 
 const page = readFileSync(path.join(REPOSITORY, 'docs/telemetry.md'), 'utf8')
 const least = { policyFile: '/p', auditPath: '/a', upstreamsFile: '/u', identity: { publicKeyFiles: ['/k'] } }
 
 test('the configuration of docs/telemetry.md is valid, and its limits are those of the code', () => {
-  const [, json = ''] = /^```json\n([\s\S]*?)^```/m.exec(page) ?? []
+  const [json] = examples('telemetry.md', 'json')
   const exists = () => true
   const { config, problems } = checkGatewayConfig(JSON.stringify({ ...least, ...JSON.parse(json) }), { exists })
   assert.deepEqual(problems.map(formatProblem), [])

@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
-import path from 'node:path'
 import { test } from 'node:test'
 import { formatProblem } from '@plat/config'
 import { parseResource } from '@plat/resources'
@@ -9,21 +7,15 @@ import { testIdentity } from './call/testing/identity.ts'
 import { checkGatewayConfig, typedConfig } from './config.ts'
 import { Gates } from './features/web/gate.ts'
 import { LEAST } from './features/web/testing/ground.ts'
-import { REPOSITORY } from './reference.ts'
-
-const page = readFileSync(path.join(REPOSITORY, 'docs/web.md'), 'utf8')
-
-function examples(language: string): string[] {
-  return [...page.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm'))].map(([, text = '']) => text)
-}
+import { examples } from './testing/configured.ts'
 
 test('the configuration and resources of docs/web.md are valid, and let agents read what the page says', () => {
-  const [json = ''] = examples('json')
+  const [json = ''] = examples('web.md', 'json')
   const { config, problems } = checkGatewayConfig(JSON.stringify({ ...LEAST, ...JSON.parse(json) }), {
     exists: () => true,
   })
   assert.deepEqual(problems.map(formatProblem), [])
-  const [agentText = '', policyText = ''] = examples('yaml')
+  const [agentText = '', policyText = ''] = examples('web.md', 'yaml')
   const agent = parseResource('Agent', agentText)
   assert.deepEqual([agent.problems, parseResource('ToolPolicy', policyText).problems], [[], []])
   const own = agent.object?.spec.web ?? assert.fail()

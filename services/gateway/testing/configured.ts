@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { formatProblem } from '@plat/config'
 import { checkGatewayConfig, type GatewayConfig, typedConfig } from '../config.ts'
+import { REPOSITORY } from '../reference.ts'
 
 /** What every gateway.json must say; its files need not be there. */
 const LEAST = {
@@ -23,4 +26,12 @@ export function problemsWith(own: object): readonly string[] {
 export function configWith(own: object): GatewayConfig {
   assert.deepEqual(problemsWith(own), [])
   return typedConfig(checked(own).config)
+}
+
+/** The blocks of one language in a page of docs/, such as `web.md`. There must be one. */
+export function examples(page: string, language: string): [string, ...string[]] {
+  const text = readFileSync(join(REPOSITORY, 'docs', page), 'utf8')
+  const blocks = [...text.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm'))]
+  const [first, ...others] = blocks.map(([, block = '']) => block)
+  return [first ?? assert.fail(`docs/${page} has no block of ${language}`), ...others]
 }

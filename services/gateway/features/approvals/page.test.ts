@@ -1,20 +1,10 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
-import path from 'node:path'
 import { test } from 'node:test'
 import { formatProblem } from '@plat/config'
 import { parseResource } from '@plat/resources'
 import { checkGatewayConfig, typedConfig } from '../../config.ts'
-import { REPOSITORY } from '../../reference.ts'
+import { examples } from '../../testing/configured.ts'
 import { QuorumFloor } from './quorum/quorum.ts'
-
-const page = readFileSync(path.join(REPOSITORY, 'docs/approvals.md'), 'utf8')
-
-function example(language: string): string {
-  const [, text] = new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'm').exec(page) ?? []
-  assert.ok(text !== undefined)
-  return text
-}
 
 test('the gateway.json of docs/approvals.md is valid, and its quorums are what the page says', () => {
   const config = {
@@ -22,7 +12,7 @@ test('the gateway.json of docs/approvals.md is valid, and its quorums are what t
     auditPath: '/audit.jsonl',
     upstreamsFile: '/upstreams.json',
     identity: { publicKeyFiles: ['/pub.pem'] },
-    ...JSON.parse(example('json')),
+    ...JSON.parse(examples('approvals.md', 'json')[0]),
   }
   const { config: checked, problems } = checkGatewayConfig(JSON.stringify(config), { exists: () => true })
   assert.deepEqual(problems.map(formatProblem), [])
@@ -34,7 +24,7 @@ test('the gateway.json of docs/approvals.md is valid, and its quorums are what t
 })
 
 test('the ToolPolicy of docs/approvals.md is valid, and asks for more than the gateway does', () => {
-  const { object, problems } = parseResource('ToolPolicy', example('yaml'))
+  const { object, problems } = parseResource('ToolPolicy', examples('approvals.md', 'yaml')[0])
   assert.deepEqual(problems, [])
   assert.deepEqual(object?.spec.rules?.[1]?.quorum, { minApprovers: 2, approverGroups: ['leads'] })
 })

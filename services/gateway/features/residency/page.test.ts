@@ -1,20 +1,10 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
-import path from 'node:path'
 import { test } from 'node:test'
 import { formatProblem } from '@plat/config'
 import { parseResource } from '@plat/resources'
 import { checkGatewayConfig } from '../../config.ts'
-import { REPOSITORY } from '../../reference.ts'
+import { examples } from '../../testing/configured.ts'
 import { readRules } from './rules.ts'
-
-const page = readFileSync(path.join(REPOSITORY, 'docs/sovereignty.md'), 'utf8')
-
-function example(language: string): string {
-  const [, text] = new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'm').exec(page) ?? []
-  assert.ok(text !== undefined)
-  return text
-}
 
 test('the gateway.json of docs/sovereignty.md is valid', () => {
   const config = {
@@ -22,14 +12,14 @@ test('the gateway.json of docs/sovereignty.md is valid', () => {
     auditPath: '/audit.jsonl',
     upstreamsFile: '/upstreams.json',
     identity: { publicKeyFiles: ['/pub.pem'] },
-    ...JSON.parse(example('json')),
+    ...JSON.parse(examples('sovereignty.md', 'json')[0]),
   }
   const { problems } = checkGatewayConfig(JSON.stringify(config), { exists: () => true })
   assert.deepEqual(problems.map(formatProblem), [])
 })
 
 test('the SovereigntyPolicy of docs/sovereignty.md does what the page says', () => {
-  const { object, problems } = parseResource('SovereigntyPolicy', example('yaml'))
+  const { object, problems } = parseResource('SovereigntyPolicy', examples('sovereignty.md', 'yaml')[0])
   assert.deepEqual(problems, [])
   const read = readRules(Buffer.from(JSON.stringify(object?.spec)))
   assert.ok('rules' in read)

@@ -1,14 +1,11 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
-import path from 'node:path'
 import { test } from 'node:test'
 import { formatProblem } from '@plat/config'
 import { parseResource } from '@plat/resources'
 import { cedarFromJson, loadCedar } from '@plat/resources/cedar'
 import { checkGatewayConfig } from '../../../config.ts'
-import { REPOSITORY } from '../../../reference.ts'
+import { examples } from '../../../testing/configured.ts'
 
-const page = readFileSync(path.join(REPOSITORY, 'docs/policy-engines.md'), 'utf8')
 const least = {
   policyFile: '/policies.json',
   auditPath: '/audit.jsonl',
@@ -16,20 +13,14 @@ const least = {
   identity: { publicKeyFiles: ['/pub.pem'] },
 }
 
-function example(language: string): string {
-  const [, text] = new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'm').exec(page) ?? []
-  assert.ok(text !== undefined)
-  return text
-}
-
 test('the gateway.json of docs/policy-engines.md is valid', () => {
-  const config = { ...least, ...JSON.parse(example('json')) }
+  const config = { ...least, ...JSON.parse(examples('policy-engines.md', 'json')[0]) }
   const { problems } = checkGatewayConfig(JSON.stringify(config), { exists: () => true })
   assert.deepEqual(problems.map(formatProblem), [])
 })
 
 test('the Cedar text of docs/policy-engines.md says what the page says', async () => {
-  const { object, problems } = parseResource('ToolPolicy', example('yaml'))
+  const { object, problems } = parseResource('ToolPolicy', examples('policy-engines.md', 'yaml')[0])
   assert.deepEqual(problems, [])
   const policies = (await loadCedar())?.compile(object?.spec.cedar ?? '')
   if (policies === undefined || typeof policies === 'string') assert.fail(policies)
