@@ -14,7 +14,7 @@ export {
 export { type CheckpointBody, type CheckpointKeys, signCheckpoint } from './proof/checkpoint.ts'
 export { TreeKeeper } from './proof/keeper.ts'
 export { checkpointsPath, type KeptCheckpoint, lastCheckpoint, refuseRolledBack } from './proof/kept.ts'
-export { isSignedBy, type Note, readNote } from './proof/note.ts'
+export { isSignedBy, type Note, readNote, signNote } from './proof/note.ts'
 export { type NoReceipt, type Receipt, receiptBeside, receiptFromLedger, verifyReceipt } from './proof/receipt.ts'
 export { leafHash, MerkleTree } from './proof/tree.ts'
 export { LedgerReader, type ReadLine } from './reader.ts'

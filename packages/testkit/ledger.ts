@@ -1,13 +1,18 @@
+import { hash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { systemClock, systemIds } from '@plat/core'
 import type { Signer } from '@plat/keys'
 import {
+  anchorRecord,
   type CheckpointBody,
   type CheckpointKeys,
   leafHash,
   MerkleTree,
   openLedger,
+  type Rec,
+  readNote,
   signCheckpoint,
+  signNote,
 } from '@plat/ledger'
 
 /** Lines of a ledger file, without their LF. */
@@ -58,16 +63,30 @@ export async function appendCheckpoint(
 ) {
   const keys = 'sign' in signer ? { signer, pq: null, hmacKey: null } : signer
   const rec = await signCheckpoint(keys, { ...checkpointBody(path), ...change })
-  const ledger = await openLedger({
-    path,
-    tenant: '',
-    replica: 'test',
-    clock: systemClock,
-    ids: systemIds(systemClock),
-  })
+  await appendRecord(path, rec)
+  return rec
+}
+
+/** Appends the anchor of the last record, which is a checkpoint, in a log that holds nothing else. Answers the record. */
+export async function appendAnchor(path: string, logSigner: Signer): Promise<Rec> {
+  const { seq, rec } = JSON.parse(ledgerLines(path).at(-1) ?? '')
+  const { text = '', signatures: [signed] = [] } = readNote(rec.note) ?? {}
+  const content = signed?.signature.toString('base64')
+  const data = { hash: { algorithm: 'sha256', value: hash('sha256', text, 'hex') } }
+  const entry = Buffer.from(JSON.stringify({ spec: { data, signature: { content } } }))
+  const root = leafHash(entry).toString('hex')
+  const note = await signNote(logSigner, { origin: 'log.example', size: 1, root })
+  const proof = { entry: entry.toString('base64'), index: 0, size: 1, inclusion: [], note }
+  const anchor = anchorRecord('https://log.example', { seq, rec }, proof)
+  await appendRecord(path, anchor)
+  return anchor
+}
+
+async function appendRecord(path: string, rec: Rec): Promise<void> {
+  const parts = { path, tenant: '', replica: 'test', clock: systemClock, ids: systemIds(systemClock) }
+  const ledger = await openLedger(parts)
   await ledger.append(rec)
   await ledger.close()
-  return rec
 }
 
 /** Replaces the file by these lines. */

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, test } from 'node:test'
 import { systemClock, systemIds } from '@plat/core'
 import { ephemeralSigner } from '@plat/keys'
 import { hmacKeyOf, openLedger } from '@plat/ledger'
-import { appendCheckpoint, fillLedger, ledgerLines } from '@plat/testkit/ledger'
+import { appendAnchor, appendCheckpoint, fillLedger, ledgerLines } from '@plat/testkit/ledger'
 import { auditProof, auditVerifyProof } from './proof.ts'
 import { auditRepair } from './repair.ts'
 import { auditTail } from './tail.ts'
@@ -49,6 +49,25 @@ test('verify answers 3 for damage, names line, record and byte, and says what to
   printed = []
   assert.equal(await auditVerify({ path, output: 'json' }, output), 3)
   assert.equal(JSON.parse(printed[0] ?? '').place.seq, 5)
+})
+
+test('verify shows the anchors of a transparency log, and whether its key says so', async () => {
+  const [signer, log] = [ephemeralSigner(), ephemeralSigner()]
+  const logKey = join(folder, 'log.jwk')
+  writeFileSync(logKey, JSON.stringify(log.publicJwk))
+  await appendCheckpoint(path, signer)
+  await appendAnchor(path, log)
+  assert.equal(await auditVerify({ path, output: 'table' }, output), 0)
+  assert.match(printed.join('\n'), /anchored in https:\/\/log\.example up to record 10 \(anchors: 1; --log-key checks/)
+  printed = []
+  assert.equal(await auditVerify({ path, logKey, output: 'table' }, output), 0)
+  assert.match(printed.join('\n'), /up to record 10 \(anchors: 1; as its key says\)/)
+  printed = []
+  assert.equal(await auditVerify({ path, logKey, output: 'json' }, output), 0)
+  const last = { upTo: 10, url: 'https://log.example' }
+  assert.deepEqual(JSON.parse(printed[0] ?? '').anchors, { found: 1, signed: 1, last })
+  writeFileSync(logKey, JSON.stringify(ephemeralSigner().publicJwk))
+  assert.equal(await auditVerify({ path, logKey, output: 'table' }, output), 3)
 })
 
 test('verify answers 2 when a file cannot be read', async () => {

@@ -109,8 +109,8 @@ function print(found: Finding, format: Format, output: Output): void {
 }
 
 function anchorsText({ found, signed, last }: Finding['anchors']): string {
-  const judged = signed === found ? ', as its key says' : '; --log-key checks its signature'
-  return `${found} anchors in ${last?.url}, the last over records up to ${last?.upTo}${judged}`
+  const judged = signed === found ? 'as its key says' : '--log-key checks its signature'
+  return `anchored in ${last?.url} up to record ${last?.upTo} (anchors: ${found}; ${judged})`
 }
 
 /** Draws nothing unless a person looks on and the ledger is long. */
