@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
-import path from 'node:path'
 import { test } from 'node:test'
 import { systemClock } from '@plat/core'
 import { parseResource } from '@plat/resources'
@@ -9,19 +7,11 @@ import { testIdentity } from './call/testing/identity.ts'
 import { createInfra } from './features/infra/index.ts'
 import { planOf } from './features/infra/testing/plans.ts'
 import { createK8sOps } from './features/k8s-ops/index.ts'
-import { REPOSITORY } from './reference.ts'
-import { configWith } from './testing/configured.ts'
-
-function pageOf(name: string) {
-  const text = readFileSync(path.join(REPOSITORY, 'docs', name), 'utf8')
-  return (language: string): string[] =>
-    [...text.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm'))].map(([, block = '']) => block)
-}
+import { configWith, examples } from './testing/configured.ts'
 
 test('the configuration and resources of docs/cluster-operations.md are valid, and let agents do what the page says', async () => {
-  const examples = pageOf('cluster-operations.md')
-  const { k8sOps } = configWith(JSON.parse(examples('json')[0] ?? ''))
-  const [, agent = '', policy = ''] = examples('yaml')
+  const { k8sOps } = configWith(JSON.parse(examples('cluster-operations.md', 'json')[0] ?? ''))
+  const [, agent = '', policy = ''] = examples('cluster-operations.md', 'yaml')
   assert.deepEqual([parseResource('Agent', agent).problems, parseResource('ToolPolicy', policy).problems], [[], []])
   const dialer = { fetchBytes: () => assert.fail('nothing is asked') }
   const env = { KUBERNETES_SERVICE_HOST: '10.0.0.1' }
@@ -40,9 +30,8 @@ test('the configuration and resources of docs/cluster-operations.md are valid, a
 })
 
 test('the configuration and the policy of docs/infrastructure.md are valid, and its answer is the one that is given', () => {
-  const examples = pageOf('infrastructure.md')
-  const [json = '', answered = ''] = examples('json')
-  assert.deepEqual(parseResource('ToolPolicy', examples('yaml')[0] ?? '').problems, [])
+  const [json = '', answered = ''] = examples('infrastructure.md', 'json')
+  assert.deepEqual(parseResource('ToolPolicy', examples('infrastructure.md', 'yaml')[0] ?? '').problems, [])
   const { infra: config } = configWith(JSON.parse(json))
   const seals = { seal: (_: unknown, text: string) => text, open: (_: unknown, text: string) => text }
   const infra = createInfra({ config, seals, missingScopes: () => null, clock: systemClock })

@@ -10,7 +10,7 @@ import { decodeProtectedHeader, importJWK, type JWTPayload, jwtVerify } from 'jo
 import { type Identity, isDenial, unresolved } from '../../call/index.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
 import { checkGatewayConfig } from '../../config.ts'
-import { REPOSITORY } from '../../reference.ts'
+import { examples } from '../../testing/configured.ts'
 import type { Subject } from './claims.ts'
 import type { TxnTokensConfig } from './config.ts'
 import { createTxnTokens, type TxnTokens } from './index.ts'
@@ -189,8 +189,7 @@ test('the configuration is checked before the start', () => {
   assert.deepEqual(unreachable, ['warning: txnTokens.mode: no agent can be called: a2a.routesFile is not set'])
 })
 
-test('the gateway.json of docs/transaction-tokens.md is valid', async () => {
-  const page = await readFile(path.join(REPOSITORY, 'docs/transaction-tokens.md'), 'utf8')
-  const [, example = ''] = /^```json\n([\s\S]*?)^```/m.exec(page) ?? []
+test('the gateway.json of docs/transaction-tokens.md is valid', () => {
+  const [example] = examples('transaction-tokens.md', 'json')
   assert.deepEqual(problems(JSON.parse(example)), [])
 })

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readFile, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { wholeLines } from '@plat/testkit/ledger'
@@ -7,18 +7,10 @@ import { tempFolder } from '@plat/testkit/local'
 import { json, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { startOpa } from '@plat/testkit/opa/opa'
 import { until } from '@plat/testkit/until'
-import { REPOSITORY } from '../../../reference.ts'
+import { examples } from '../../../testing/configured.ts'
 import { started } from '../../../testing/started.ts'
 
 type Members = Readonly<Record<string, unknown>>
-
-/** The policy of docs/policy-engines.md. */
-async function example(): Promise<string> {
-  const page = await readFile(path.join(REPOSITORY, 'docs/policy-engines.md'), 'utf8')
-  const [, rego] = /^```rego\n([\s\S]*?)^```/m.exec(page) ?? []
-  assert.ok(rego !== undefined)
-  return rego
-}
 
 async function ground(t: TestContext, rego: string, data = 'plat', more: Members = {}) {
   const dir = tempFolder()
@@ -69,7 +61,7 @@ async function ground(t: TestContext, rego: string, data = 'plat', more: Members
 }
 
 test('the policy of the documentation does in a real OPA what the documentation says', async (t) => {
-  const { call, list, reasons } = await ground(t, await example())
+  const { call, list, reasons } = await ground(t, examples('policy-engines.md', 'rego')[0])
   assert.equal(await call('read_note'), 'allowed')
   assert.equal(await call('transfer', { amount: 100 }), 'allowed')
   assert.equal(await call('transfer', { amount: 101 }), 'approval_pending')
