@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
-import { generateKeyPairSync } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { generateKeyPairSync, hash } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import path from 'node:path'
@@ -15,7 +15,8 @@ import { keyFiles } from '../audit/testing/keys.ts'
 
 // The log is Rekor v2 itself, built from its Go module: needs Go and its module proxy. The first build takes some minutes.
 const MODULE = path.join(REPOSITORY, 'test/transparency/rekor')
-const CACHE = path.join(REPOSITORY, 'node_modules/.cache/plat-rekor')
+const SUMS = hash('sha256', readFileSync(path.join(MODULE, 'go.sum')), 'hex').slice(0, 16)
+const CACHE = path.join(REPOSITORY, 'node_modules/.cache/plat-rekor', SUMS)
 const PACKAGE = 'github.com/sigstore/rekor-tiles/v2/cmd/rekor-server/posix'
 
 before(async () => {
