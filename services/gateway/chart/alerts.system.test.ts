@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
-import { copyFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { REPOSITORY } from '../reference.ts'
+import { histogram, nameOf, RULES_FILE, type Trial, tryAlert } from '../testing/alert-trial.ts'
 import { fetchPromtool, type Promtool } from '../testing/promtool.ts'
 import { alertsOf, readAlerts } from './alerts.ts'
 
@@ -16,75 +17,13 @@ let promtool: Promtool
 
 before(() => {
   promtool = fetchPromtool()
-  copyFileSync(RULES, path.join(promtool.dir, 'plat.rules.yaml'))
+  copyFileSync(RULES, path.join(promtool.dir, RULES_FILE))
 })
 
 after(() => promtool?.remove())
 
-/** By series its values, one every 30 seconds, in promtool's words. */
-type Input = Readonly<Record<string, string>>
-
-interface Trial {
-  /** The alert fires at this time, */
-  readonly at: string
-  /** and not yet at this one, for an alert that waits. */
-  readonly notYet?: string
-  readonly labels: Readonly<Record<string, string>>
-  readonly says: string
-  /** On each of these it fires. */
-  readonly on: readonly Input[]
-  /** On each of these it does not. */
-  readonly notOn: readonly Input[]
-  readonly interval?: string
-}
-
-/** Has Prometheus' rules judge all inputs, and compares what fires. */
-function tries(alert: string, { at, notYet, labels, says, on, notOn, interval = '30s' }: Trial): void {
-  const rule = alertsOf(groups).find(
-    (one) =>
-      one.alert === alert && one.severity === labels.severity && (one.labels?.mode ?? '') === (labels.mode ?? ''),
-  )
-  assert.ok(rule !== undefined, alert)
-  tried.add(nameOf(rule))
-  const annotations = {
-    summary: rule.summary,
-    description: says,
-    runbook_url: `docs/runbooks.md#${alert.toLowerCase()}`,
-  }
-  const fired = [{ exp_labels: labels, exp_annotations: annotations }]
-  const asked = (time: string, expected: readonly object[]) => ({
-    eval_time: time,
-    alertname: alert,
-    exp_alerts: expected,
-  })
-  const group = (input: Input, expected: readonly object[]) => ({
-    interval,
-    input_series: Object.entries(input).map(([series, values]) => ({ series, values })),
-    alert_rule_test: [asked(at, expected), ...(notYet === undefined ? [] : [asked(notYet, [])])],
-  })
-  const text = JSON.stringify({
-    rule_files: ['plat.rules.yaml'],
-    evaluation_interval: '10s',
-    tests: [...on.map((input) => group(input, fired)), ...notOn.map((input) => group(input, []))],
-  })
-  const file = path.join(promtool.dir, `${alert}.json`)
-  writeFileSync(file, text)
-  assert.doesNotMatch(promtool.run(['test', 'rules', file]), /^exit/)
-}
-
-function nameOf({ alert, severity, labels }: ReturnType<typeof alertsOf>[number]): string {
-  return [alert, severity, labels?.mode].join(' ')
-}
-
-/** A histogram that counts `below` observations up to `bound`, and `all` up to twice that, between two samples. */
-function histogram(name: string, labels: string, bound: number, [below, all]: readonly [number, number]): Input {
-  const series = (le: string | number) => `${name}_bucket{${labels}le="${le}"}`
-  return {
-    [series(bound)]: `0+${below}x200`,
-    [series(bound * 2)]: `0+${all}x200`,
-    [series('+Inf')]: `0+${all}x200`,
-  }
-}
+/** Has it tried, and notes that it was. */
+const tries = (alert: string, trial: Trial) => void tried.add(tryAlert(promtool, groups, alert, trial))
 
 test('Prometheus accepts the rules', () => {
   assert.match(promtool.run(['check', 'rules', RULES]), /SUCCESS: 24 rules found/)
