@@ -170,7 +170,7 @@ test('policies are asked about the host as the tool of plat-egress, in one spell
   const deny = {
     name: 'no',
     action: 'deny',
-    match: { servers: ['plat-egress'], tools: ['secret.*'] },
+    match: { servers: ['plat-egress'], tools: ['secret.localhost'] },
     reason: 'not there',
   }
   await ground.rules([deny, { name: 'all', action: 'allow', match: { servers: ['plat-egress'] } }])
