@@ -106,11 +106,7 @@ export async function createAudit(options: AuditOptions): Promise<Audit> {
   metrics.gauge('plat_gateway_audit_head_seq').set({}, head.seq)
   log.info({ path, seq: head.seq, hash: head.hash }, 'the audit ledger is open')
   checkpoints = await openCheckpoints(ledger, keyring, options)
-  const signer = async () => {
-    const signer = (await keyring.current())?.signer ?? null
-    if (signer === null) throw new Error('auditCheckpointKey is not set')
-    return signer
-  }
+  const signer = () => signerOf(keyring)
   return {
     ledgers: {
       of(tenant) {
@@ -137,6 +133,12 @@ export async function createAudit(options: AuditOptions): Promise<Audit> {
       await ledger.close()
     },
   }
+}
+
+async function signerOf(keyring: Keyring): Promise<Signer> {
+  const signer = (await keyring.current())?.signer ?? null
+  if (signer === null) throw new Error('auditCheckpointKey is not set')
+  return signer
 }
 
 /** Null when there is no key: nothing is signed then. HMAC checkpoints alone are made by records and not by time. */
