@@ -230,8 +230,13 @@ test('a replica that slept reads what a snapshot covers; when that is gone it sa
   await quick.append('a', [sample(1), sample(2)])
   await quick.compact(2, [{ key: 'a', version: 2, event: sample(20) }])
   await clock.advance(100)
-  await until(() => seen.length === 2, 'what the snapshot covers')
+  await until(
+    () => seen.length === 2,
+    'what the snapshot covers',
+    () => clock.advance(100),
+  )
   assert.deepEqual(seen, [1, 2])
+  let told = false
   const gone = assert.rejects(ended, /events after 2 of journal slept are gone: restart this replica/)
   await beside(async (client) => {
     await client.query('BEGIN')
@@ -241,6 +246,14 @@ test('a replica that slept reads what a snapshot covers; when that is gone it sa
     await appendBeside(client, 'slept', 4)
     await client.query('COMMIT')
   })
+  void gone.finally(() => {
+    told = true
+  })
+  await until(
+    () => told,
+    'that events are gone',
+    () => clock.advance(100),
+  )
   await gone
   assert.deepEqual(seen, [1, 2])
   assert.equal(slow.health, 'unreachable')

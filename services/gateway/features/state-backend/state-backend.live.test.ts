@@ -175,8 +175,15 @@ test('500 calls at once at two gateways never pass a cap that they share, and us
   // Shows D3.state.stateBackend.counters, D3.state.stateBackend.maxConns, D3.state.stateBackend.schema.
   const at = (gateway: GatewayProcess) => Array.from({ length: 250 }, () => refusal(gateway, 'pays', 'paid'))
   const refusals = await Promise.all([...at(one), ...at(other)])
-  assert.equal(refusals.filter((why) => why === null).length, 100)
-  assert.equal(refusals.filter((why) => why === 'budget_exceeded').length, 400)
+  let passed = refusals.filter((why) => why === null).length
+  assert.ok(passed <= 100, `${passed} passed`)
+  // A machine that is too busy refuses for that; what was held meanwhile comes back.
+  await until(async () => {
+    if (passed < 100 && (await refusal(passed % 2 === 0 ? one : other, 'pays', 'paid')) === null) passed++
+    return passed >= 100
+  }, 'the use of the whole cap')
+  assert.equal(await refusal(one, 'pays', 'paid'), 'budget_exceeded')
+  assert.equal(passed, 100)
   for (const gateway of [one, other]) {
     await until(async () => (await spentIn(gateway, 'pays')).held === 0, 'every settlement')
     assert.deepEqual(await spentIn(gateway, 'pays'), { spent: 1_000_000, held: 0 })
@@ -192,8 +199,11 @@ test('500 calls at once at two gateways never pass a cap that they share, and us
   const [{ many }] = (await client.query(open)).rows
   // Of each gateway one more is for leadership and notices.
   assert.ok(many <= 2 * (MAX_CONNECTIONS + 1), `${many} connections`)
-  const kept = await client.query('SELECT DISTINCT journal FROM replicas.entry ORDER BY journal')
-  assert.deepEqual(kept.rows, [{ journal: 'approvals' }, { journal: 'revocations' }])
+  const kept = await client.query('SELECT name FROM replicas.journal ORDER BY name')
+  assert.deepEqual(
+    kept.rows.map(({ name }) => name),
+    ['approvals', 'pins', 'revocations', 'taints'],
+  )
   await client.end()
 })
 
