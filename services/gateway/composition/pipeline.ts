@@ -21,10 +21,7 @@ interface Callees {
 }
 
 /** The order of the governed call: the request's stages, the reply's reviews. */
-export function createPipeline(
-  shared: Shared,
-  features: Features & Callees & { readonly pins: PinsFeature },
-): Runner {
+export function createPipeline(shared: Shared, features: Features & Callees & { readonly pins: PinsFeature }): Runner {
   const { authenticator, revocations, servers, agents, taint, guards, policies, approvals, budgets, pins } = features
   const { offline } = features
   const { config, audit, live, snapshots, clock, log, metrics, keep } = shared
