@@ -137,6 +137,23 @@ test('what a sink still has to say is said when the gateway stops; one that does
   assert.equal(existsSync(join(ground.dir, 'deaf.cursor.json')), false)
 })
 
+test('what is written during the last delivery before the stop is told as well', async (t) => {
+  const ground = await sinkGround(t)
+  const receiver = new ScriptedReceiver()
+  const [begun, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<Delivery>()]
+  receiver.answers = () => {
+    begun.resolve()
+    return answer.promise
+  }
+  const { sink } = await ground.sink(receiver, { pollIntervalMillis: 3_600_000 })
+  await begun.promise
+  const last = await ground.fill(3)
+  const closing = sink.close()
+  answer.resolve({ kind: 'accepted' })
+  await closing
+  assert.deepEqual(receiver.taken, upTo(last))
+})
+
 test('a record that is refused goes to the dead letters alone, after its third refusal, and the others come in order', async (t) => {
   // Shows D3.auditSinks.deadLetterPath.
   const ground = await sinkGround(t)

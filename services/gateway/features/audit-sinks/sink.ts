@@ -103,11 +103,16 @@ export class Sink {
   async #run(): Promise<void> {
     for (;;) {
       const pauseMs = await this.#turn()
-      if (this.#state === 'closed' || (this.#state === 'closing' && pauseMs > 0)) return
-      if (pauseMs > 0) await this.#rest(pauseMs)
+      if (this.#state === 'closed' || (this.#state === 'closing' && pauseMs > 0 && this.#isIdle)) return
+      if (pauseMs > 0 && this.#state === 'running') await this.#rest(pauseMs)
       // Whoever does not listen will not hear the last words either.
       if (this.#state !== 'running' && this.#pace.isFailing) return
     }
+  }
+
+  /** All is told, also what was written during the last delivery; or nobody listens. */
+  get #isIdle(): boolean {
+    return this.#pace.isFailing || this.#done >= this.#parts.head().seq
   }
 
   #rest(ms: number): Promise<void> {
