@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** How long a test waits for what must happen, in milliseconds: far above what the slowest machine needs. */
-const PATIENCE_MS = 60_000
+const PATIENCE_MS = 180_000
 
 /** Between two looks, in milliseconds. */
 const LOOK_EVERY_MS = 10
@@ -9,7 +9,7 @@ const LOOK_EVERY_MS = 10
 /**
  * Waits for what must happen sooner or later, however slow disk and processor are: a test that counts turns or milliseconds
  * tests the machine. `between` runs before each further look, for instance to move a test's clock.
- * @throws Error saying `what` was awaited, after a minute.
+ * @throws Error saying `what` was awaited, after three minutes.
  */
 export async function until(
   seen: () => boolean | Promise<boolean>,
