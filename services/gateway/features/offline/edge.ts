@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises'
-import { type Clock, reasonOf } from '@plat/core'
+import { type Clock, Rounds, reasonOf } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { Contact } from './contact.ts'
 import type { Sealer } from './sealer.ts'
@@ -29,8 +29,7 @@ export interface EdgeOptions {
 export class Edge {
   readonly standing: Standing = { ...AT_EASE }
   readonly #options: EdgeOptions
-  #stop: () => void = () => {}
-  #looking: Promise<void> | null = null
+  #looks: Rounds | null = null
   #closed = false
   #problem = ''
   #wasConnected: boolean | null = null
@@ -41,18 +40,18 @@ export class Edge {
 
   /** Looks for the first time, so that the first call meets the edge as it stands, then every second. */
   async start(): Promise<void> {
-    await this.#look()
-    this.#stop = this.#options.clock.every(LOOK_EVERY_MS, () => {
-      this.#looking ??= this.#look().finally(() => {
-        this.#looking = null
-      })
+    this.#looks = new Rounds({
+      clock: this.#options.clock,
+      everyMs: LOOK_EVERY_MS,
+      job: () => this.#look(),
+      onFault: (error) => this.#failed(reasonOf(error)),
     })
+    await this.#looks.now()
   }
 
   async close(): Promise<void> {
     this.#closed = true
-    this.#stop()
-    await this.#looking
+    await this.#looks?.close()
   }
 
   /** The collector was heard within `offline.disconnectedAfterSeconds`. */
@@ -70,18 +69,16 @@ export class Edge {
   }
 
   async #look(): Promise<void> {
-    const { log } = this.#options
-    try {
-      await this.#judge()
-      while (!this.#closed && (await this.#options.sealer.seal(LOOK_EVERY_MS))) await this.#judge()
-      await this.#judge()
-      if (this.#problem !== '') log.info({}, 'segments are sealed again')
-      this.#problem = ''
-    } catch (error) {
-      const problem = reasonOf(error)
-      if (problem !== this.#problem) log.error({ problem }, 'no segment of the ledger can be sealed')
-      this.#problem = problem
-    }
+    await this.#judge()
+    while (!this.#closed && (await this.#options.sealer.seal(LOOK_EVERY_MS))) await this.#judge()
+    await this.#judge()
+    if (this.#problem !== '') this.#options.log.info({}, 'segments are sealed again')
+    this.#problem = ''
+  }
+
+  #failed(problem: string): void {
+    if (problem !== this.#problem) this.#options.log.error({ problem }, 'no segment of the ledger can be sealed')
+    this.#problem = problem
   }
 
   async #judge(): Promise<void> {
