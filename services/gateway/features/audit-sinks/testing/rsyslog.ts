@@ -1,6 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { TestContext } from 'node:test'
@@ -80,10 +80,17 @@ function installed() {
   if (own !== undefined) return { path: own, modules: '/usr/lib/x86_64-linux-gnu/rsyslog', libraries: '' }
   const root = path.join(CACHE, 'root')
   if (!existsSync(root)) {
-    mkdirSync(CACHE, { recursive: true })
-    execFileSync('apt-get', ['download', ...PACKAGES], { cwd: CACHE, stdio: 'ignore' })
-    const debs = readdirSync(CACHE).filter((name) => name.endsWith('.deb'))
-    for (const deb of debs) execFileSync('dpkg-deb', ['-x', deb, 'root'], { cwd: CACHE })
+    // Into a folder beside it first: what was interrupted is never taken for whole.
+    const partial = `${CACHE}/partial.${process.pid}`
+    mkdirSync(partial, { recursive: true })
+    execFileSync('apt-get', ['download', '-q', '-o', 'Acquire::Retries=5', ...PACKAGES], {
+      cwd: partial,
+      stdio: 'pipe',
+    })
+    const debs = readdirSync(partial).filter((name) => name.endsWith('.deb'))
+    for (const deb of debs) execFileSync('dpkg-deb', ['-x', deb, 'root'], { cwd: partial })
+    renameSync(path.join(partial, 'root'), root)
+    rmSync(partial, { recursive: true })
   }
   const libraries = path.join(root, 'usr/lib/x86_64-linux-gnu')
   return { path: path.join(root, 'usr/sbin/rsyslogd'), modules: path.join(libraries, 'rsyslog'), libraries }
