@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { access, readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { reasonOf } from '@plat/core'
 import type { DialOptions } from '@plat/http'
@@ -42,10 +42,13 @@ export async function clusterAccess(options: AccessOptions): Promise<Access> {
   const { env, dir = SERVICE_ACCOUNT_DIR, apiServer = '', tokenFile = '', caFile = '' } = options
   const file = (name: string) => path.join(dir, name)
   const server = apiServer === '' ? serverOf(env) : new URL(apiServer).origin
+  // Elsewhere than in a cluster nothing is mounted: an API server that is named there may show a certificate that everybody trusts.
+  const mounted = apiServer === '' || (await isThere(file('ca.crt'))) ? file('ca.crt') : ''
+  const authorities = caFile || mounted
   const credentials = fileCredentials({
     tokenFile: tokenFile || file('token'),
     // Over plain HTTP nobody shows a certificate.
-    ...(server.startsWith('https:') && { caFile: caFile || file('ca.crt') }),
+    ...(server.startsWith('https:') && authorities !== '' && { caFile: authorities }),
   })
   await credentials()
   const namespace = await readFile(file('namespace'), 'utf8').catch(() => '')
@@ -62,6 +65,13 @@ function serverOf({
     )
   }
   return `https://${host.includes(':') ? `[${host}]` : host}:${port}`
+}
+
+function isThere(name: string): Promise<boolean> {
+  return access(name).then(
+    () => true,
+    () => false,
+  )
 }
 
 /** Files that credentials come from; absent: none of that kind. */
@@ -93,8 +103,16 @@ export function fileCredentials(
       mark = now
       last = trust
     }
-    return { headers: token === undefined ? {} : { authorization: `Bearer ${token.trim()}` }, trust: last }
+    return { headers: token === undefined ? {} : bearer(token.trim()), trust: last }
   }
+}
+
+/** What can stand in a header. */
+const TOKEN = /^[\x21-\x7e]+$/
+
+function bearer(token: string): Credentials['headers'] {
+  if (!TOKEN.test(token)) throw new Error('credentials of the API server: there is no token in the file of the token')
+  return { authorization: `Bearer ${token}` }
 }
 
 async function readCredential(file: string | undefined): Promise<string | undefined> {

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { systemClock } from '@plat/core'
 import { parseResource } from '@plat/resources'
+import { tempFolder } from '@plat/testkit/local'
 import { isDenial, Snapshots } from './call/index.ts'
 import { testIdentity } from './call/testing/identity.ts'
 import { createInfra } from './features/infra/index.ts'
@@ -14,8 +17,10 @@ test('the configuration and resources of docs/cluster-operations.md are valid, a
   const [, agent = '', policy = ''] = examples('cluster-operations.md', 'yaml')
   assert.deepEqual([parseResource('Agent', agent).problems, parseResource('ToolPolicy', policy).problems], [[], []])
   const dialer = { fetchBytes: () => assert.fail('nothing is asked') }
-  const env = { KUBERNETES_SERVICE_HOST: '10.0.0.1' }
-  const server = await createK8sOps({ config: k8sOps, env, dialer, clock: systemClock })
+  const tokenFile = join(tempFolder(), 'token')
+  writeFileSync(tokenFile, 'a-token')
+  const config = { ...k8sOps, apiServer: 'http://127.0.0.1:9', tokenFile }
+  const server = await createK8sOps({ config, env: {}, dialer, clock: systemClock })
   const caller = { identity: testIdentity, snapshot: new Snapshots().current }
   const judged = (name: string, args: object) => {
     const tool = server?.tools(caller).find((one) => one.name === name) ?? assert.fail(name)

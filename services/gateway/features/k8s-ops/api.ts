@@ -1,24 +1,17 @@
-import { readText } from '@plat/config'
 import type { Clock } from '@plat/core'
 import { type Dialer, dialFault } from '@plat/http'
+import type { Access } from '@plat/kubernetes'
 import { isObject } from '@plat/tokens'
 import { type Denial, deny, type Outcome, type ToolCall, type ToolResult, toolFailure } from '../../call/index.ts'
 
-/** Bytes of a token of a service account that are read, at most. */
-const MAX_TOKEN_BYTES = 64 * 1024
 /** Bytes of an answer that holds no object of the cluster, such as a list of kinds. */
 export const MAX_ANSWER_BYTES = 4 * 1024 * 1024
 /** Characters of what the API server says of an error that are passed on. */
 const MAX_MESSAGE = 500
-/** What can stand in a header. */
-const TOKEN = /^[\x21-\x7e]+$/
 
 /** Where the API server is, and as whom the gateway speaks to it. */
 export interface ClusterSettings {
-  readonly origin: string
-  /** Read with each request: tokens of pods are replaced while they run. */
-  readonly tokenFile: string
-  readonly caPEM: string | null
+  readonly access: Access
   /** The user that every request acts as; null: the gateway's own. */
   readonly actsAs: string | null
   readonly timeoutMs: number
@@ -66,22 +59,24 @@ export class Visit {
   async ask(request: ClusterRequest): Promise<Arrived | Refused> {
     const { settings, dialer, clock } = this.#parts
     const { method = 'GET', path, query = {}, patch, maxBytes = MAX_ANSWER_BYTES } = request
-    const token = (await readText(settings.tokenFile, MAX_TOKEN_BYTES))?.trim() ?? ''
-    if (!TOKEN.test(token)) return refused(this.#credential('k8sOps.tokenFile cannot be read, or holds no token'))
-    const url = new URL(path, settings.origin)
+    const { server } = settings.access
+    const own = await settings.access.credentials().catch(() => null)
+    if (own === null)
+      return refused(this.#credential('k8sOps.tokenFile or k8sOps.caFile cannot be read, or there is no token'))
+    const url = new URL(path, server)
     url.search = new URLSearchParams(query).toString()
     const began = clock.monotonic()
     const tried = (status: number) => {
-      this.attempts.push({ endpoint: settings.origin, status, ms: Math.round(clock.monotonic() - began) })
+      this.attempts.push({ endpoint: server, status, ms: Math.round(clock.monotonic() - began) })
     }
     try {
       const { status, bytes } = await dialer.fetchBytes(url, 'kubernetes', {
         method,
         maxBytes,
         timeoutMs: settings.timeoutMs,
-        headers: this.#headers(request, token),
+        ...own.trust,
+        headers: { ...this.#headers(request), ...own.headers },
         ...(patch !== undefined && { body: JSON.stringify(patch) }),
-        ...(settings.caPEM !== null && { caPEM: settings.caPEM }),
         signal: this.#signal,
       })
       tried(status)
@@ -105,12 +100,11 @@ export class Visit {
     return refused(toolFailure(text, this.attempts))
   }
 
-  #headers({ accept = 'application/json', patch }: ClusterRequest, token: string): Record<string, string> {
+  #headers({ accept = 'application/json', patch }: ClusterRequest): Record<string, string> {
     const { actsAs } = this.#parts.settings
     return {
       accept,
       'accept-encoding': 'identity',
-      authorization: `Bearer ${token}`,
       'user-agent': 'plat-k8s/1.0',
       ...(patch !== undefined && { 'content-type': 'application/merge-patch+json' }),
       ...(actsAs !== null && { 'impersonate-user': actsAs }),

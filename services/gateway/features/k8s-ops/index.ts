@@ -1,5 +1,3 @@
-import { readFile } from 'node:fs/promises'
-import { readText } from '@plat/config'
 import { type Clock, reasonOf } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Static } from 'typebox'
@@ -25,14 +23,10 @@ export interface K8sOpsParts {
 
 const NAME = 'plat-k8s'
 const NO_LABELS: ToolLabels = { taints: [], clearTaints: [], sinks: [] }
-/** Where every pod finds what it needs. */
-const IN_CLUSTER = '/var/run/secrets/kubernetes.io/serviceaccount'
-/** Bytes of a bundle of authorities. */
-const MAX_CA_BYTES = 1024 * 1024
 
 /**
  * The built-in server `plat-k8s` (document 3, `k8sOps`); null: it is not enabled. Rejects when nothing says where the API server is, or
- * `k8sOps.caFile` cannot be read.
+ * its credentials cannot be read.
  */
 export async function createK8sOps({ config, env, dialer, clock }: K8sOpsParts): Promise<BuiltinServer | null> {
   if (!config.enabled) return null
@@ -56,24 +50,13 @@ export async function createK8sOps({ config, env, dialer, clock }: K8sOpsParts):
 
 async function settingsOf(config: K8sOpsConfig, env: NodeJS.ProcessEnv): Promise<ClusterSettings> {
   const { apiServer, tokenFile, caFile, serviceAccount, timeoutSeconds } = config
+  const { clusterAccess } = await import('@plat/kubernetes')
+  const access = await clusterAccess({ env, apiServer, tokenFile, caFile }).catch((error: unknown) => {
+    throw new Error(`k8sOps: ${reasonOf(error)}`)
+  })
   return {
-    origin: new URL(apiServer || inCluster(env)).origin,
-    tokenFile: tokenFile || `${IN_CLUSTER}/token`,
-    caPEM: caFile === '' ? await readText(`${IN_CLUSTER}/ca.crt`, MAX_CA_BYTES) : await authorities(caFile),
+    access,
     actsAs: serviceAccount === '' ? null : `system:serviceaccount:${serviceAccount.replace('/', ':')}`,
     timeoutMs: timeoutSeconds * 1000,
-  }
-}
-
-function inCluster({ KUBERNETES_SERVICE_HOST: host = '', KUBERNETES_SERVICE_PORT: port = '443' }: NodeJS.ProcessEnv) {
-  if (host === '') throw new Error('k8sOps.apiServer is empty, and this is no pod of a cluster: set it')
-  return `https://${host.includes(':') ? `[${host}]` : host}:${port}`
-}
-
-async function authorities(caFile: string): Promise<string> {
-  try {
-    return await readFile(caFile, 'utf8')
-  } catch (error) {
-    throw new Error(`k8sOps.caFile cannot be read: ${reasonOf(error)}`)
   }
 }

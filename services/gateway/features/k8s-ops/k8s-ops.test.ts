@@ -1,10 +1,19 @@
 import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { systemClock } from '@plat/core'
+import { tempFolder } from '@plat/testkit/local'
 import fc from 'fast-check'
 import { createK8sOps } from './index.ts'
 import { newest } from './read/logs-tool.ts'
 import { k8sConfig, problemsOf } from './testing/ground.ts'
+
+function fileOf(text: string): string {
+  const file = join(tempFolder(), 'file')
+  writeFileSync(file, text)
+  return file
+}
 
 const nobody = { fetchBytes: () => assert.fail('nothing is asked') }
 
@@ -34,7 +43,7 @@ test('names that no namespace and no service account can have are refused with t
 
 test('everything that a tool answers has the labels of taintLabels, and lists of tools have none', async () => {
   // Shows D3.k8sOps.taintLabels.
-  const api = { enabled: true, apiServer: 'http://127.0.0.1:9', tokenFile: '/t' }
+  const api = { enabled: true, apiServer: 'http://127.0.0.1:9', tokenFile: fileOf('a-token') }
   const made = async (own: object) =>
     createK8sOps({ config: k8sConfig({ ...api, ...own }), env: {}, dialer: nobody, clock: systemClock })
   const usual = await made({})
@@ -44,16 +53,15 @@ test('everything that a tool answers has the labels of taintLabels, and lists of
   assert.equal(await made({ enabled: false }), null)
 })
 
-test('without an address the API server is that of the pod, and outside of one the start fails with the key', async () => {
-  const config = k8sConfig({ enabled: true })
-  const start = (env: NodeJS.ProcessEnv) => createK8sOps({ config, env, dialer: nobody, clock: systemClock })
-  await assert.rejects(start({}), /^Error: k8sOps\.apiServer is empty, and this is no pod/)
-  assert.notEqual(await start({ KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '6443' }), null)
-  const missing = k8sConfig({ enabled: true, apiServer: 'https://127.0.0.1:9', caFile: '/no/such/ca.pem' })
-  await assert.rejects(
-    createK8sOps({ config: missing, env: {}, dialer: nobody, clock: systemClock }),
-    /^Error: k8sOps\.caFile cannot be read/,
-  )
+test('without an address the API server is that of the pod, and a start without one or without credentials says why', async () => {
+  const start = (own: object, env: NodeJS.ProcessEnv = {}) =>
+    createK8sOps({ config: k8sConfig({ enabled: true, ...own }), env, dialer: nobody, clock: systemClock })
+  const files = { tokenFile: fileOf('a-token'), caFile: fileOf('an authority') }
+  const pod = { KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '6443' }
+  await assert.rejects(start(files), /^Error: k8sOps: not in a cluster/)
+  assert.notEqual(await start(files, pod), null)
+  await assert.rejects(start({ ...files, caFile: '/no/such/ca.pem' }, pod), /^Error: k8sOps: .*\/no\/such\/ca\.pem/)
+  await assert.rejects(start({ ...files, tokenFile: fileOf('two words') }, pod), /^Error: k8sOps: .*there is no token/)
 })
 
 const logs = fc.array(fc.constantFrom('a', 'ü', '😀', '\n', 'a line\n')).map((parts) => parts.join(''))
