@@ -44,15 +44,22 @@ export async function clusterAccess(options: AccessOptions): Promise<Access> {
   const server = apiServer === '' ? serverOf(env) : new URL(apiServer).origin
   // Elsewhere than in a cluster nothing is mounted: an API server that is named there may show a certificate that everybody trusts.
   const mounted = apiServer === '' || (await isThere(file('ca.crt'))) ? file('ca.crt') : ''
-  const authorities = caFile || mounted
-  const credentials = fileCredentials({
-    tokenFile: tokenFile || file('token'),
-    // Over plain HTTP nobody shows a certificate.
-    ...(server.startsWith('https:') && authorities !== '' && { caFile: authorities }),
-  })
-  await credentials()
+  const access = fileAccess({ server, tokenFile: tokenFile || file('token'), caFile: caFile || mounted })
+  await access.credentials()
   const namespace = await readFile(file('namespace'), 'utf8').catch(() => '')
-  return { server, namespace: namespace.trim() || null, credentials }
+  return { ...access, namespace: namespace.trim() || null }
+}
+
+/** An API server with the file of a token, and that of its authorities; those of the system where it is empty. */
+export function fileAccess(named: {
+  readonly server: string
+  readonly tokenFile: string
+  readonly caFile: string
+}): Access {
+  const { server, tokenFile, caFile } = named
+  // Over plain HTTP nobody shows a certificate.
+  const authorities = server.startsWith('https:') && caFile !== '' ? { caFile } : {}
+  return { server, namespace: null, credentials: fileCredentials({ tokenFile, ...authorities }) }
 }
 
 function serverOf({

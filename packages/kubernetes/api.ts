@@ -72,6 +72,10 @@ export interface ApiOptions {
   readonly clock: Clock
   /** Hears of every answer: its method and status, 0 where none came. */
   readonly onAnswer?: (method: string, status: number) => void
+  /** Deadline of one request, in milliseconds. Default: 30 s. */
+  readonly requestMs?: number
+  /** How long a watch may say nothing, in milliseconds. Default: 180 s. */
+  readonly silenceMs?: number
 }
 
 /** The API of one cluster, as JSON over the guarded dialer. */
@@ -84,7 +88,7 @@ export class KubernetesApi {
 
   /** Asks and reads the whole answer. Throws an `ApiFault` on everything that is no success. */
   async ask({ method, path, query, body, contentType = 'application/json', signal }: ApiRequest): Promise<Answer> {
-    const { access, dialer } = this.#options
+    const { access, dialer, requestMs = REQUEST_MS } = this.#options
     const url = new URL(pathOf(path, query), access.server)
     try {
       const { headers, trust } = await access.credentials()
@@ -99,7 +103,7 @@ export class KubernetesApi {
         ...(body !== undefined && { body: JSON.stringify(body) }),
         ...(signal !== undefined && { signal }),
         maxBytes: MAX_ANSWER_BYTES,
-        timeoutMs: REQUEST_MS,
+        timeoutMs: requestMs,
       })
       this.#options.onAnswer?.(method, status)
       if (status < 200 || status > 299) throw refusal(status, bytes, answered['retry-after'])
@@ -121,7 +125,7 @@ export class KubernetesApi {
     signal: AbortSignal,
   ): AsyncGenerator<readonly WatchLine[]> {
     if (signal.aborted) return
-    const { access, dialer } = this.#options
+    const { access, dialer, requestMs = REQUEST_MS, silenceMs = WATCH_SILENCE_MS } = this.#options
     const feed = new Feed()
     const stop = () => feed.stop()
     signal.addEventListener('abort', stop)
@@ -133,8 +137,8 @@ export class KubernetesApi {
         path: pathOf(path, { ...query, watch: 'true' }),
         headers: { ...headers, accept: 'application/json' },
         body: null,
-        headersTimeoutMs: REQUEST_MS,
-        pauseTimeoutMs: WATCH_SILENCE_MS,
+        headersTimeoutMs: requestMs,
+        pauseTimeoutMs: silenceMs,
       }
       feed.sending = client.send(request, {
         onHead: (status, answered) => {

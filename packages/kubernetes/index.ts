@@ -1,4 +1,4 @@
-export { type Access, type AccessOptions, type Credentials, clusterAccess } from './access.ts'
+export { type Access, type AccessOptions, type Credentials, clusterAccess, fileAccess } from './access.ts'
 export { type Answer, ApiFault, type ApiOptions, type ApiRequest, KubernetesApi, type Members } from './api.ts'
 export { kubeconfigAccess } from './kubeconfig.ts'
 export { type Cause, isMembers, member, textOf } from './members.ts'

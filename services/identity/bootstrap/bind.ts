@@ -1,4 +1,5 @@
-import { type KubernetesApi, member, textOf } from '../kubernetes/api.ts'
+import { member, textOf } from '@plat/kubernetes'
+import type { ClusterApi } from '../kubernetes/cluster-api.ts'
 import { type BoundPod, readPod } from '../kubernetes/pod.ts'
 import { isStop } from '../proof/parts/verdict.ts'
 import { OAuthRefusal } from '../serve/refusal.ts'
@@ -18,7 +19,7 @@ export interface IssuedRecord {
  * pod can take over only when the bound one is gone. False: somebody else wrote the session meanwhile, and nothing was bound.
  */
 export async function bindPod(
-  api: KubernetesApi,
+  api: ClusterApi,
   session: KubernetesObject,
   bound: BoundPod,
   issued: IssuedRecord,
@@ -26,6 +27,7 @@ export async function bindPod(
   await refuseWhileHeld(api, session, bound)
   const answer = await api.ask({
     method: 'PATCH',
+    contentType: 'application/merge-patch+json',
     path: `${session.path}/${encodeURIComponent(session.name)}/status`,
     body: {
       metadata: { uid: session.uid, resourceVersion: session.resourceVersion },
@@ -40,7 +42,7 @@ export async function bindPod(
 }
 
 /** A pod that is being deleted still runs, with the session's token: it holds the session until it is gone. */
-async function refuseWhileHeld(api: KubernetesApi, session: KubernetesObject, bound: BoundPod): Promise<void> {
+async function refuseWhileHeld(api: ClusterApi, session: KubernetesObject, bound: BoundPod): Promise<void> {
   const holder = member(session.status, 'podRef')
   const [pod, podUid] = [textOf(holder, 'name'), textOf(holder, 'uid')]
   if (podUid === '' || podUid === bound.podUid) return

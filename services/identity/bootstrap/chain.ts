@@ -1,5 +1,6 @@
-import type { KubernetesApi, Members } from '../kubernetes/api.ts'
-import { member, textOf } from '../kubernetes/api.ts'
+import type { Members } from '@plat/kubernetes'
+import { member, textOf } from '@plat/kubernetes'
+import type { ClusterApi } from '../kubernetes/cluster-api.ts'
 import { type BoundPod, livePod } from '../kubernetes/pod.ts'
 import { isStop } from '../proof/parts/verdict.ts'
 import { controllerOf, isOwner, type KubernetesObject, kinds, type Owner, readObject, watched } from './objects.ts'
@@ -20,7 +21,7 @@ export interface Chain {
  * is the controller reference, by UID. Whoever may create objects can write such a reference, so downwards each owner must
  * name what it owns as well. Throws the contract's refusals.
  */
-export async function followPod(api: KubernetesApi, bound: BoundPod): Promise<Chain> {
+export async function followPod(api: ClusterApi, bound: BoundPod): Promise<Chain> {
   const { namespace } = bound
   const pod = await livePod(api, bound)
   if (isStop(pod)) throw pod.kind === 'failed' ? denied(pod.reason) : unavailable(pod.reason)

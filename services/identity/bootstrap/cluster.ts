@@ -1,11 +1,11 @@
 import { reasonOf } from '@plat/core'
-import { type ApiParts, KubernetesApi } from '../kubernetes/api.ts'
+import { type ApiParts, ClusterApi } from '../kubernetes/cluster-api.ts'
 import { clusterSettings } from '../proof/checks.ts'
 import type { ProofFlagValues } from '../proof/flags.ts'
 
 /** The cluster whose pods are bootstrapped. */
 export interface Cluster {
-  readonly api: KubernetesApi
+  readonly api: ClusterApi
   /** What runtime classes isolate by. */
   readonly isolation: ReadonlyMap<string, string>
 }
@@ -13,7 +13,7 @@ export interface Cluster {
 /** The cluster that the flags name. Rejects with one line when the broker has no credentials for one. */
 export async function openCluster(flags: ProofFlagValues, parts: ApiParts): Promise<Cluster> {
   const { isolation, ...settings } = clusterSettings(flags)
-  const api = new KubernetesApi(settings, parts)
+  const api = new ClusterApi(settings, parts)
   try {
     await api.requireFiles()
   } catch (error) {

@@ -1,8 +1,9 @@
 import type { IncomingMessage } from 'node:http'
 import { type Clock, type Ids, rfc3339 } from '@plat/core'
+import { textOf } from '@plat/kubernetes'
 import type { IdentitySettings } from '../flags.ts'
 import type { Tenancy } from '../keys/tenancy.ts'
-import { type KubernetesApi, textOf } from '../kubernetes/api.ts'
+import type { ClusterApi } from '../kubernetes/cluster-api.ts'
 import { type BoundPod, reviewToken, substrateOf } from '../kubernetes/pod.ts'
 import { mint, nameOf } from '../mint/mint.ts'
 import { readAssertion } from '../proof/jwt/assertion.ts'
@@ -26,7 +27,7 @@ const BEARER = /^bearer +([^ ]+)$/i
 
 export interface BootstrapParts extends AuditParts {
   readonly settings: IdentitySettings
-  readonly api: KubernetesApi
+  readonly api: ClusterApi
   /** What runtime classes isolate by. */
   readonly isolation: ReadonlyMap<string, string>
   readonly tenancy: Tenancy

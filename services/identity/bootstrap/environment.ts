@@ -1,5 +1,6 @@
+import { type Members, member, textOf } from '@plat/kubernetes'
 import { isObject } from '@plat/tokens'
-import { type KubernetesApi, type Members, member, textOf } from '../kubernetes/api.ts'
+import type { ClusterApi } from '../kubernetes/cluster-api.ts'
 import { isStop } from '../proof/parts/verdict.ts'
 import type { Chain } from './chain.ts'
 import { type KubernetesObject, watched } from './objects.ts'
@@ -9,7 +10,7 @@ import { denied, NotYet, unavailable } from './refusals.ts'
 const MAX_OBJECTS = 32
 
 export interface EnvironmentParts {
-  readonly api: KubernetesApi
+  readonly api: ClusterApi
   readonly namespace: string
   readonly chain: Chain
   readonly agent: KubernetesObject

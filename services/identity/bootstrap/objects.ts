@@ -1,5 +1,6 @@
+import { type Members, member, textOf } from '@plat/kubernetes'
 import { isObject } from '@plat/tokens'
-import { type KubernetesApi, type Members, member, textOf } from '../kubernetes/api.ts'
+import type { ClusterApi } from '../kubernetes/cluster-api.ts'
 import { isStop } from '../proof/parts/verdict.ts'
 import { unavailable, type Watched } from './refusals.ts'
 
@@ -49,7 +50,7 @@ export interface Owner {
 
 /** Reads one object; null when there is none of that name. `namespace` null: the kind has cluster scope. Throws 503. */
 export async function readObject(
-  api: KubernetesApi,
+  api: ClusterApi,
   kind: ResourceKind,
   namespace: string | null,
   name: string,

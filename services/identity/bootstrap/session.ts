@@ -1,5 +1,6 @@
 import { type Clock, parseDuration } from '@plat/core'
-import { type KubernetesApi, member, textOf } from '../kubernetes/api.ts'
+import { member, textOf } from '@plat/kubernetes'
+import type { ClusterApi } from '../kubernetes/cluster-api.ts'
 import { decodeMintRequest, type MintRequest } from '../mint/request.ts'
 import { OAuthRefusal, Refusal } from '../serve/refusal.ts'
 import type { Chain } from './chain.ts'
@@ -19,7 +20,7 @@ export interface ReadySession {
 
 /** Reads what the session of a chain is and may do. Throws the contract's refusals. */
 export async function readSession(
-  api: KubernetesApi,
+  api: ClusterApi,
   {
     clock,
     namespace,

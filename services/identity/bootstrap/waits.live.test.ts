@@ -15,7 +15,7 @@ test('a long-poll answers as soon as the pod is adopted and its session is prepa
     SANDBOX,
     setMetadata(ownedBy('extensions.agents.x-k8s.io/v1beta1', 'SandboxClaim', 'claim-1', 'uid-claim')),
   )
-  await until(() => server.seen.some((line) => /agentsessions\?watch/.test(line)))
+  await until(() => server.seen.some((line) => /agentsessions\?.*watch/.test(line)))
   server.change(SESSION, phase('Running'))
   assert.equal((await answer).status, 200)
   await until(() => server.watching() === 0)

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Clock } from '@plat/core'
-import type { KubernetesApi } from '../kubernetes/api.ts'
+import type { ClusterApi } from '../kubernetes/cluster-api.ts'
 import { NotYet, unavailable, type Watched } from './refusals.ts'
 
 /** Document 1, "Limits": the longest long-poll, in seconds. */
@@ -11,7 +11,7 @@ const LOOK_AGAIN_MS = 10_000
 const PAUSE_MS = 100
 
 export interface WaitsOptions {
-  readonly api: KubernetesApi
+  readonly api: ClusterApi
   readonly clock: Clock
   /** Requests at the same time at most. */
   readonly cap: number
@@ -87,17 +87,16 @@ export class Waits {
   /** Resolves when the object may have changed, the time is over, or nobody waits any more. */
   async #change({ path, name, resourceVersion }: Watched, ms: number, over: AbortSignal): Promise<void> {
     const { api, clock } = this.#options
-    const query = new URLSearchParams({
-      watch: 'true',
+    const query = {
       fieldSelector: `metadata.name=${name}`,
       resourceVersion,
       timeoutSeconds: String(Math.ceil(ms / 1000)),
-    })
+    }
     const time = new AbortController()
     const cancel = clock.after(ms, () => time.abort())
     const signal = AbortSignal.any([time.signal, over])
     try {
-      await api.changed(`${path}?${query}`, signal)
+      await api.changed(path, query, signal)
       if (!signal.aborted) await new Promise<void>((resolve) => clock.after(Math.min(ms, PAUSE_MS), resolve))
     } finally {
       cancel()

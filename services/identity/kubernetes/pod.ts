@@ -1,7 +1,8 @@
+import { type Members, member } from '@plat/kubernetes'
 import { isObject } from '@plat/tokens'
 import type { ProofFailure, Substrate, Unreachable } from '../proof/check.ts'
 import { failed, isStop, unreachable } from '../proof/parts/verdict.ts'
-import { type KubernetesApi, type Members, member } from './api.ts'
+import type { ClusterApi } from './cluster-api.ts'
 
 /** Whom a TokenReview names: a service account, and the pod that its token is bound to. */
 export interface BoundPod {
@@ -13,7 +14,7 @@ export interface BoundPod {
 
 /** The pod of a projected token that was made for `audience`, by a TokenReview. */
 export async function reviewToken(
-  api: KubernetesApi,
+  api: ClusterApi,
   token: string,
   audience: string,
 ): Promise<BoundPod | ProofFailure | Unreachable> {
@@ -65,7 +66,7 @@ type PodRef = Pick<BoundPod, 'namespace' | 'pod' | 'podUid'>
 
 /** A deleted pod's token stays authenticated for some seconds, and its name may be taken by another pod: the UID decides. */
 export async function readPod(
-  api: KubernetesApi,
+  api: ClusterApi,
   { namespace, pod, podUid }: PodRef,
 ): Promise<{ readonly state: PodState; readonly pod: Members } | Unreachable> {
   const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(pod)}`
@@ -92,7 +93,7 @@ const WHY_NOT_LIVE: Readonly<Record<Exclude<PodState, 'live'>, string>> = {
 }
 
 /** The pod, while it is live. */
-export async function livePod(api: KubernetesApi, ref: PodRef): Promise<Members | ProofFailure | Unreachable> {
+export async function livePod(api: ClusterApi, ref: PodRef): Promise<Members | ProofFailure | Unreachable> {
   const read = await readPod(api, ref)
   if (isStop(read)) return read
   return read.state === 'live' ? read.pod : failed(WHY_NOT_LIVE[read.state])

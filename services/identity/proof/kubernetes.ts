@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { glob } from '@plat/core'
 import type { Jws } from '@plat/tokens'
-import { type ApiParts, type ApiSettings, KubernetesApi } from '../kubernetes/api.ts'
+import { type ApiParts, type ApiSettings, ClusterApi } from '../kubernetes/cluster-api.ts'
 import { type BoundPod, livePod, reviewToken, substrateOf } from '../kubernetes/pod.ts'
 import type { Proof, ProofCheck, ProofContext, ProofVerdict } from './check.ts'
 import { readAssertion } from './jwt/assertion.ts'
@@ -32,13 +32,13 @@ export function kubernetesCheck(settings: KubernetesSettings, parts: KubernetesP
 class KubernetesCheck {
   readonly #settings: KubernetesSettings
   readonly #parts: KubernetesParts
-  readonly #api: KubernetesApi
+  readonly #api: ClusterApi
   readonly #accounts: readonly ((name: string) => boolean)[]
 
   constructor(settings: KubernetesSettings, parts: KubernetesParts) {
     this.#settings = settings
     this.#parts = parts
-    this.#api = new KubernetesApi(settings, parts)
+    this.#api = new ClusterApi(settings, parts)
     this.#accounts = settings.serviceAccounts.map(glob)
   }
 

@@ -10,7 +10,7 @@ import { ephemeralSigner } from '@plat/keys'
 import { silentLog } from '@plat/process'
 import { tempFolder } from '@plat/testkit/local'
 import { signJws } from '@plat/tokens'
-import { KubernetesApi } from '../../kubernetes/api.ts'
+import { ClusterApi } from '../../kubernetes/cluster-api.ts'
 import type { Cluster } from '../cluster.ts'
 
 const OF_THE_BROKER = 'of-the-broker'
@@ -199,7 +199,7 @@ export async function clusterOf(t: TestContext, server: FakeApiServer): Promise<
   const dialer = createDialer({ clock: systemClock, log: silentLog })
   t.after(() => dialer.close())
   const parts = { dialer, clock: systemClock, log: silentLog }
-  return { api: new KubernetesApi({ api: server.url, caFile: '', tokenFile }, parts), isolation: new Map() }
+  return { api: new ClusterApi({ api: server.url, caFile: '', tokenFile }, parts), isolation: new Map() }
 }
 
 /** A token in the form of a projected one: the API server judges it, not the broker. */
