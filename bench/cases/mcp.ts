@@ -104,7 +104,7 @@ function cpuRow(cpu: CpuRounds<'direct' | 'floor' | 'ours'>): Row {
     what: 'governed call, server CPU over floor',
     value: cpu.over('ours', 'floor'),
     unit: '×',
-    target: ['≤', 2],
+    target: ['≤', 1.7],
     detail: `ours ${ours.toFixed(1)} µs, floor ${floor.toFixed(1)} µs, upstream ${direct.toFixed(1)} µs`,
   })
 }
