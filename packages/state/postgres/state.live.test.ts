@@ -13,6 +13,11 @@ import { StateUnreachable } from './pool.ts'
 import type { PostgresState } from './state.ts'
 
 const ids = systemIds(systemClock)
+
+/** What leads tidies up by the clock of the server: to that, what was counted in another year is long out of use. */
+function clockOfNow(): TestClock {
+  return new TestClock(systemClock.now())
+}
 const NEVER = 2_000_000_000
 
 let postgres: TestPostgres
@@ -190,7 +195,7 @@ test('an append whose connection breaks before the answer happens once', async (
 })
 
 test('while the server is away appends are refused and health says so; when it is back nothing is missing', async () => {
-  const clock = new TestClock()
+  const clock = clockOfNow()
   const [one, other] = [await replica({ clock }), await replica()]
   const [journal, others] = [await journalOf(one, 'outage'), await journalOf(other, 'outage')]
   const { seen } = followed(journal)
@@ -223,7 +228,7 @@ test('while the server is away appends are refused and health says so; when it i
 })
 
 test('a replica that slept reads what a snapshot covers; when that is gone it says so until it is started anew', async () => {
-  const clock = new TestClock()
+  const clock = clockOfNow()
   const [asleep, awake] = [await replica({ clock }), await replica()]
   const [slow, quick] = [await journalOf(asleep, 'slept'), await journalOf(awake, 'slept')]
   const { seen, ended } = followed(slow)
@@ -318,7 +323,7 @@ test('replicas that take from one cap at the same time never pass it and use all
 
 test('what a replica holds that is gone counts as spent whole, until it settles after all', async () => {
   // Its time stands still: it leads, and never says that it lives.
-  const gone = await replica({ schema: 'gone', clock: new TestClock() })
+  const gone = await replica({ schema: 'gone', clock: clockOfNow() })
   const alive = await replica({ schema: 'gone' })
   const hold = await taken(gone.limits({}), 'gone', 5)
   const limits = alive.limits({})
