@@ -76,7 +76,7 @@ export async function startGatewayProcess({
   await Promise.all(Object.entries(files).map(([name, text]) => writeFile(join(dir, name), text)))
   const scope = [...Object.keys(servers).map((name) => `tools:${name}`), ...scopes].join(' ')
   const child = spawn(process.execPath, [BIN, '-config', join(dir, 'gateway.json')], {
-    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
+    env: { ...inherited(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const end = async (signal: 'SIGTERM' | 'SIGKILL') => {
@@ -100,6 +100,12 @@ export async function startGatewayProcess({
     await close()
     throw error
   }
+}
+
+/** What every process of plat that a test starts takes of the test's own environment: nothing of it is about plat. */
+export function inherited(): NodeJS.ProcessEnv {
+  const { PATH, NODE_COMPILE_CACHE, NODE_OPTIONS = '' } = process.env
+  return { PATH, NODE_COMPILE_CACHE, NODE_OPTIONS }
 }
 
 /** Reads the log to its end: where the gateway listens, or what it said when it ended before, and its complaints. */

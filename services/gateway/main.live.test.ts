@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { inherited } from '@plat/testkit/gateway'
 import { tempFolder } from '@plat/testkit/local'
 
 const BIN = fileURLToPath(new URL('./bin/plat-gateway.mjs', import.meta.url))
@@ -20,7 +21,7 @@ interface Ended {
 
 /** Runs the binary to its end. */
 function run(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> {
-  const child = { env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env } }
+  const child = { env: { ...inherited(), ...env } }
   return new Promise((resolve) =>
     execFile(process.execPath, [BIN, ...args], child, (error, out, err) =>
       resolve({ code: typeof error?.code === 'number' ? error.code : error === null ? 0 : -1, out, err }),

@@ -131,6 +131,7 @@ test('what the agent’s resource denies is one denial before anything is asked'
   )
   await client.close()
   assert.equal(asked.length, before)
+  await until(async () => (await records('denied')).length === 2, 'both denials')
   const kinds = (await records('denied')).map(({ kind, code }) => `${kind} ${code}`)
   assert.deepEqual(kinds, ['decision policy_denied', 'decision policy_denied'])
 })

@@ -162,6 +162,7 @@ test('budgets of a file hold calls, are listed and reloaded, and alerts are told
     ],
   )
   assert.ok(Date.parse(day.resetsAt) > Date.now() && day.period.length === 10 && month.period.length === 7)
+  await until(async () => (await alerts()).length === 2, 'both alerts')
   assert.deepEqual(await alerts(), [`${DAY} 50 1`, `${DAY} 100 2`])
   const metrics = await (await fetch(`${gateway.url}/metrics`)).text()
   assert.match(metrics, /plat_gateway_budget_alerts_total\{scope="agent",percent="100"\} 1/)

@@ -43,8 +43,10 @@ test('the arguments of every recorded call of a namespace that is named are capt
       if (captures === 'wanted') {
         await until(async () => /arg_captures_total\{outcome="written"\} 2/.test(await metrics()), 'both captures')
       }
-      await until(async () => (await gateway.ledger()).some((line) => line.includes('"outcome"')), 'the record')
-      return (await gateway.ledger()).map((line) => JSON.parse(line).rec)
+      const records = async () => (await gateway.ledger()).map((line) => JSON.parse(line).rec)
+      const ended = async () => (await records()).filter(({ kind }) => kind === 'outcome' || kind === 'decision')
+      await until(async () => (await ended()).length === 2, 'both records')
+      return await records()
     } finally {
       await gateway.close()
     }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { startGatewayProcess } from '@plat/testkit/gateway'
+import { inherited, startGatewayProcess } from '@plat/testkit/gateway'
 import { testIssuer } from '@plat/testkit/identity'
 import { tempFolder } from '@plat/testkit/local'
 
@@ -27,9 +27,8 @@ async function levels(own: object): Promise<Set<unknown>> {
   await writeFile(join(dir, 'gateway.json'), JSON.stringify(config))
   const pem = testIssuer().signer.publicKey.key.export({ type: 'spki', format: 'pem' })
   await writeFile(join(dir, 'pub.pem'), pem)
-  const env = { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }
   const child = spawn(process.execPath, [BIN, '-config', join(dir, 'gateway.json')], {
-    env,
+    env: inherited(),
     stdio: ['ignore', 'pipe', 'ignore'],
   })
   const ended = once(child, 'close')
