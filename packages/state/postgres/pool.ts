@@ -5,8 +5,10 @@ import { SchemaTooNew } from './schema.ts'
 
 /** How long a connection may take to come up or to come free, in milliseconds. */
 const CONNECT_MS = 2000
-/** How long a statement may take, here and in the server, in milliseconds. */
+/** How long a statement may take in the server, in milliseconds: it gives up, and what it was asked is not done. */
 const STATEMENT_MS = 5000
+/** How long we wait for that word of it, in milliseconds: without it nobody knows whether the statement was done. */
+const ANSWER_MS = STATEMENT_MS + 2000
 /** Longest DSN, in bytes. */
 const MAX_DSN_BYTES = 4096
 
@@ -28,7 +30,7 @@ export function connectionOf(dsn: string) {
   return {
     connectionString: dsn,
     connectionTimeoutMillis: CONNECT_MS,
-    query_timeout: STATEMENT_MS,
+    query_timeout: ANSWER_MS,
     statement_timeout: STATEMENT_MS,
     keepAlive: true,
     application_name: 'plat',
