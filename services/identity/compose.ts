@@ -1,5 +1,6 @@
 import type { Clock, Ids } from '@plat/core'
-import type { Ledger } from '@plat/ledger'
+import type { Endpoint } from '@plat/http/endpoints'
+import { type Ledger, openServiceLedger } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import { CLASSICAL_AND_ML_DSA, createProofVerifier, createVerifier } from '@plat/tokens'
 import { bindEndpoint } from './bind/endpoint.ts'
@@ -18,8 +19,6 @@ import { mintEndpoint } from './mint/mint.ts'
 import { nonceEndpoint } from './nonce/endpoint.ts'
 import type { ProofCheck } from './proof/check.ts'
 import { createProofs } from './proof/proofs.ts'
-import type { Endpoint } from './serve/endpoint.ts'
-import { openIssuanceLedger } from './serve/ledger.ts'
 import { createRevocations, type Revocations } from './sessions/revocations.ts'
 import { createSessions } from './sessions/sessions.ts'
 import type { BrokerState } from './state/state.ts'
@@ -77,7 +76,7 @@ export async function composeBroker(options: ComposeOptions): Promise<Broker> {
       return one
     }
     const { auditPath } = options.settings
-    const ledger = auditPath === '' ? null : keep(await openIssuanceLedger(auditPath, options))
+    const ledger = auditPath === '' ? null : keep(await openServiceLedger(auditPath, options))
     const federation = await openFederation(options)
     if (federation !== null) keep(federation)
     const ring = keep(await createKeyRing({ ...options, federation }))

@@ -1,6 +1,7 @@
 import { readSecret } from '@plat/config'
 import { buildInfo, type Clock, type Ids } from '@plat/core'
 import { mountProbes, type TlsOptions } from '@plat/http'
+import { BODY_TIMEOUT_MS, createTokenGuard, type Endpoint, endpointRoute } from '@plat/http/endpoints'
 import { createRegistry } from '@plat/metrics'
 import type { Log } from '@plat/process'
 import type { FastifyInstance } from 'fastify'
@@ -11,12 +12,12 @@ import { defaultSettings, type IdentitySettings, settingProblems } from './flags
 import { mountJwks } from './keys/jwks.ts'
 import { RELOAD_EVERY_MS } from './keys/ring.ts'
 import type { ProofCheck } from './proof/check.ts'
-import { createBrokerGuard } from './serve/broker-guard.ts'
-import { BODY_TIMEOUT_MS, type Endpoint, endpointRoute } from './serve/endpoint.ts'
 import { brokerFault, mountLiveness, openListeners } from './serve/listeners.ts'
 import { mountMetadata } from './serve/metadata.ts'
 import { type BrokerState, memoryState } from './state/state.ts'
 
+/** Where the broker token is. */
+const TOKEN_VARIABLE = 'PLAT_BROKER_TOKEN'
 /** How long requests in flight may take once the broker drains, in milliseconds. */
 const DRAIN_MS = 10_000
 
@@ -67,12 +68,13 @@ export async function startIdentity(options: StartIdentityOptions): Promise<Iden
   const [problem] = settingProblems(settings)
   if (problem !== undefined) throw new Error(problem)
   if ((settings.bootstrapListen !== 'off') !== (cluster !== null)) throw new Error('-bootstrap-listen: needs a cluster')
-  const guard = createBrokerGuard(readSecret(env, 'PLAT_BROKER_TOKEN'))
+  const guard = createTokenGuard(TOKEN_VARIABLE, readSecret(env, TOKEN_VARIABLE))
   const broker = await composeBroker({ settings, checks, providers, state, cluster, clock, ids, log })
   const build = buildInfo('identity')
   const registry = createRegistry([], { component: 'identity', build })
   let ready = true
-  const route = (endpoints: readonly Endpoint[]) => [endpointRoute({ guard, clock, log }, endpoints)]
+  const answers = { guard, realm: 'plat-identity', unknown: 'text', clock, log } as const
+  const route = (endpoints: readonly Endpoint[]) => [endpointRoute(answers, endpoints)]
   const mountApi = (app: FastifyInstance) => {
     mountProbes(app, { ready: () => ready, build, metrics: () => registry.expose() })
     mountJwks(app, broker.ring)

@@ -1,12 +1,10 @@
 import type { IncomingMessage } from 'node:http'
 import { rfc3339 } from '@plat/core'
+import { type Endpoint, OAuthRefusal, publicUrl } from '@plat/http/endpoints'
 import { DPOP_ALGORITHMS, type DpopProof, type ProofVerifier, type SessionClaims, signJws } from '@plat/tokens'
 import type { IdentitySettings } from '../flags.ts'
 import type { Tenancy } from '../keys/tenancy.ts'
 import { type AuditParts, recordIssued, recordRefused } from '../serve/audit.ts'
-import type { Endpoint } from '../serve/endpoint.ts'
-import { publicUrl } from '../serve/public-url.ts'
-import { OAuthRefusal } from '../serve/refusal.ts'
 import { isSessionFault, type Sessions } from '../sessions/sessions.ts'
 import { type BindRecords, boundKey } from './records.ts'
 

@@ -1,8 +1,8 @@
+import { OAuthRefusal } from '@plat/http/endpoints'
 import { member, textOf } from '@plat/kubernetes'
 import type { ClusterApi } from '../kubernetes/cluster-api.ts'
 import { type BoundPod, readPod } from '../kubernetes/pod.ts'
 import { isStop } from '../proof/parts/verdict.ts'
-import { OAuthRefusal } from '../serve/refusal.ts'
 import type { KubernetesObject } from './objects.ts'
 import { gone, unavailable } from './refusals.ts'
 

@@ -1,4 +1,4 @@
-import { OAuthRefusal } from '../serve/refusal.ts'
+import { OAuthRefusal } from '@plat/http/endpoints'
 
 /** Seconds after which a pod that met a full or troubled broker should ask again. */
 const RETRY_AFTER_SECONDS = '1'

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { rfc3339 } from '@plat/core'
+import { OAuthRefusal } from '@plat/http/endpoints'
 import { MAX_TOKEN_CHARS, type SessionClaims } from '@plat/tokens'
 import {
   answer,
@@ -14,7 +15,6 @@ import {
 } from '../exchange/parts.ts'
 import type { ExchangeRequest } from '../exchange/request.ts'
 import { type Asker, type IssuedFacts, recordIssued } from '../serve/audit.ts'
-import { OAuthRefusal } from '../serve/refusal.ts'
 import type { Once, OnceVerdict } from './once.ts'
 import { type Delegator, delegatorOf, names } from './subject.ts'
 import type { TransactionVerifier } from './transaction-token.ts'

@@ -1,6 +1,6 @@
+import { OAuthRefusal } from '@plat/http/endpoints'
 import type { SessionClaims } from '@plat/tokens'
 import { boundTo, refusalOf, sessionOf } from '../exchange/parts.ts'
-import { OAuthRefusal } from '../serve/refusal.ts'
 import type { DelegationParts, DelegationRequest } from './delegate.ts'
 
 /** Agent A, on whose behalf the actor is to act: from its session token, or from the call's transaction token. */

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import { rfc3339 } from '@plat/core'
+import { OAuthRefusal } from '@plat/http/endpoints'
 import type { SessionClaims } from '@plat/tokens'
 import { type Asker, recordIssued } from '../serve/audit.ts'
-import { OAuthRefusal } from '../serve/refusal.ts'
 import type { Audience } from './config.ts'
 import {
   answer,

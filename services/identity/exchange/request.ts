@@ -1,5 +1,5 @@
+import { OAuthRefusal } from '@plat/http/endpoints'
 import type { Parameters } from '../serve/parameters.ts'
-import { OAuthRefusal } from '../serve/refusal.ts'
 
 export const TOKEN_EXCHANGE_GRANT = 'urn:ietf:params:oauth:grant-type:token-exchange'
 export const JWT_TOKEN_TYPE = 'urn:ietf:params:oauth:token-type:jwt'

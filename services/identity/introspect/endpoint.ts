@@ -1,8 +1,7 @@
+import { type Endpoint, OAuthRefusal } from '@plat/http/endpoints'
 import { isFault, parseJws } from '@plat/tokens'
 import { type BindRecords, boundKey } from '../bind/records.ts'
-import type { Endpoint } from '../serve/endpoint.ts'
 import { Parameters } from '../serve/parameters.ts'
-import { OAuthRefusal } from '../serve/refusal.ts'
 import { isSessionFault, type Sessions } from '../sessions/sessions.ts'
 
 export const INTROSPECTION_PATH = '/v1/introspect'
@@ -16,7 +15,7 @@ export interface IntrospectionParts {
 export function introspectionEndpoint({ sessions, records }: IntrospectionParts): Endpoint {
   return {
     path: INTROSPECTION_PATH,
-    opensWith: 'broker',
+    opensWith: 'token',
     takes: 'any',
     errors: 'oauth',
     async handle(body, request) {

@@ -1,4 +1,5 @@
 import { type Clock, type Ids, rfc3339, sessionSpiffeId } from '@plat/core'
+import { type Endpoint, Refusal } from '@plat/http/endpoints'
 import { MAX_TOKEN_CHARS, signJws } from '@plat/tokens'
 import type { IdentitySettings } from '../flags.ts'
 import type { Tenancy } from '../keys/tenancy.ts'
@@ -6,8 +7,6 @@ import type { Substrate } from '../proof/check.ts'
 import type { Proofs } from '../proof/proofs.ts'
 import { clientCertificate } from '../proof/request.ts'
 import { type AuditParts, recordIssued, recordRefused } from '../serve/audit.ts'
-import type { Endpoint } from '../serve/endpoint.ts'
-import { Refusal } from '../serve/refusal.ts'
 import { decodeMintRequest, type MintRequest } from './request.ts'
 
 export interface MintParts extends AuditParts {
@@ -34,7 +33,7 @@ export interface Minted {
 export function mintEndpoint(parts: MintParts): Endpoint {
   return {
     path: '/v1/token',
-    opensWith: 'broker',
+    opensWith: 'token',
     takes: 'json',
     errors: 'text',
     async handle(bytes, http) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { Refusal } from '@plat/http/endpoints'
 import { ephemeralSigner } from '@plat/keys'
-import { Refusal } from '../serve/refusal.ts'
 import { decodeMintRequest } from './request.ts'
 
 const base = { namespace: 'default', agent: 'assistant', session: 's1' }

@@ -1,8 +1,6 @@
 import { rfc3339 } from '@plat/core'
+import { Body, type Endpoint, Refusal } from '@plat/http/endpoints'
 import type { Proofs } from '../proof/proofs.ts'
-import { Body } from '../serve/body.ts'
-import type { Endpoint } from '../serve/endpoint.ts'
-import { Refusal } from '../serve/refusal.ts'
 import type { Nonces } from './nonces.ts'
 
 const FIELDS: ReadonlySet<string> = new Set(['check'])
@@ -11,7 +9,7 @@ const FIELDS: ReadonlySet<string> = new Set(['check'])
 export function nonceEndpoint(nonces: Nonces, proofs: Proofs): Endpoint {
   return {
     path: '/v1/proof/nonce',
-    opensWith: 'broker',
+    opensWith: 'token',
     takes: 'json',
     errors: 'text',
     async handle(bytes) {

@@ -1,6 +1,6 @@
+import { Refusal } from '@plat/http/endpoints'
 import type { Log } from '@plat/process'
 import type { Nonces } from '../nonce/nonces.ts'
-import { Refusal } from '../serve/refusal.ts'
 import type { Proof, ProofCheck, ProofContext, ProofVerdict, Substrate } from './check.ts'
 
 /** The checks that are enabled, and what they make of the proof of a mint request. */

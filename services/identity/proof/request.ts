@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { TLSSocket } from 'node:tls'
-import type { Body } from '../serve/body.ts'
-import { Refusal } from '../serve/refusal.ts'
+import { type Body, Refusal } from '@plat/http/endpoints'
 import type { Proof } from './check.ts'
 
 const FIELDS: ReadonlySet<string> = new Set([

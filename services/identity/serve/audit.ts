@@ -1,7 +1,7 @@
 import { parseSessionSpiffeId } from '@plat/core'
+import { OAuthRefusal, type Refusal } from '@plat/http/endpoints'
 import type { Ledger, Rec } from '@plat/ledger'
 import type { Log } from '@plat/process'
-import { OAuthRefusal, type Refusal } from './refusal.ts'
 
 /** What is issued, and refused. */
 export type IssuanceEvent = 'mint' | 'bind' | 'exchange' | 'delegation' | 'bootstrap'

@@ -4,6 +4,7 @@ import path from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import { TestClock } from '@plat/core'
+import { OAuthRefusal } from '@plat/http/endpoints'
 import { type Ledger, type Rec, verifyLedger } from '@plat/ledger'
 import { silentLog } from '@plat/process'
 import { testProver } from '@plat/testkit/dpop'
@@ -11,7 +12,6 @@ import { tempFolder } from '@plat/testkit/local'
 import { isObject } from '@plat/tokens'
 import { base, jsonFile, startTestBroker, text } from '../testing/broker.ts'
 import { recordIssued, recordRefused } from './audit.ts'
-import { OAuthRefusal } from './refusal.ts'
 
 const rule = { allowedScopes: ['tools:a'], allowedNamespaces: ['default'] }
 

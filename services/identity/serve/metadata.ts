@@ -1,10 +1,10 @@
+import { publicUrl } from '@plat/http/endpoints'
 import { DPOP_ALGORITHMS } from '@plat/tokens'
 import type { FastifyInstance } from 'fastify'
 import { EXCHANGE_PATH } from '../exchange/parts.ts'
 import { TOKEN_EXCHANGE_GRANT } from '../exchange/request.ts'
 import type { IdentitySettings } from '../flags.ts'
 import { INTROSPECTION_PATH } from '../introspect/endpoint.ts'
-import { publicUrl } from './public-url.ts'
 
 /**
  * `GET /.well-known/oauth-authorization-server` (RFC 8414). Its `issuer` has to be the URL that it is found under, so it is

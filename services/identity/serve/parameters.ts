@@ -1,9 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { JsonError, parseStrict } from '@plat/core'
+import { isJson, OAuthRefusal } from '@plat/http/endpoints'
 import { isObject } from '@plat/tokens'
-import { isJson } from './endpoint.ts'
-import { OAuthRefusal } from './refusal.ts'
 
 /** The parameters of an OAuth request: a form (RFC 6749, appendix B) or a JSON object with the same names. */
 export class Parameters {

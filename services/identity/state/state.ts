@@ -1,11 +1,11 @@
 import type { Clock, Ids } from '@plat/core'
+import { OAuthRefusal } from '@plat/http/endpoints'
 import { memoryOnceSets, type OnceSet, type OnceSets, StateUnreachable } from '@plat/state'
 import { memoryReplayStore, type ReplayStore } from '@plat/tokens'
 import { type BindRecords, bindRecords } from '../bind/records.ts'
 import { createOnce, type Once } from '../delegate/once.ts'
 import { createNonces, type Nonces } from '../nonce/nonces.ts'
 import { createFirstUse, type FirstUse } from '../proof/parts/first-use.ts'
-import { OAuthRefusal } from '../serve/refusal.ts'
 import { sharedReplays } from './replays.ts'
 
 /** What the broker remembers between two requests. */

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
-import type { Endpoint } from '../serve/endpoint.ts'
-import { Refusal } from '../serve/refusal.ts'
+import { type Endpoint, Refusal } from '@plat/http/endpoints'
 
 /** Asks an endpoint without a listener. A refusal comes back as its body with the status. */
 export async function ask(
@@ -17,6 +16,6 @@ export async function ask(
     return await endpoint.handle(Buffer.from(JSON.stringify(body)), request)
   } catch (error) {
     assert.ok(error instanceof Refusal, String(error))
-    return { status: error.status, ...error.body() }
+    return { status: error.status, ...error.body('') }
   }
 }

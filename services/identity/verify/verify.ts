@@ -1,6 +1,4 @@
-import { Body } from '../serve/body.ts'
-import type { Endpoint } from '../serve/endpoint.ts'
-import { Refusal } from '../serve/refusal.ts'
+import { Body, type Endpoint, Refusal } from '@plat/http/endpoints'
 import { isSessionFault, type Sessions } from '../sessions/sessions.ts'
 
 const FIELDS: ReadonlySet<string> = new Set(['token', 'audience'])
@@ -9,7 +7,7 @@ const FIELDS: ReadonlySet<string> = new Set(['token', 'audience'])
 export function verifyEndpoint(sessions: Sessions): Endpoint {
   return {
     path: '/v1/token/verify',
-    opensWith: 'broker',
+    opensWith: 'token',
     takes: 'json',
     errors: 'text',
     async handle(bytes) {

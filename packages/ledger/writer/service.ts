@@ -1,9 +1,10 @@
 import { hostname } from 'node:os'
 import { type Clock, type Ids, reasonOf } from '@plat/core'
-import { type FileLedger, openLedger } from '@plat/ledger'
 import type { Log } from '@plat/process'
+import type { FileLedger } from './ledger.ts'
+import { openLedger } from './open.ts'
 
-export interface IssuanceLedgerOptions {
+export interface ServiceLedgerOptions {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
@@ -13,10 +14,7 @@ export interface IssuanceLedgerOptions {
  * Opens the ledger of flag `-audit-path`, of the same format as the gateway's, for its one writer. Rejects with one line when another
  * process writes it, when it is damaged, and when it cannot be written.
  */
-export async function openIssuanceLedger(
-  path: string,
-  { clock, ids, log }: IssuanceLedgerOptions,
-): Promise<FileLedger> {
+export async function openServiceLedger(path: string, { clock, ids, log }: ServiceLedgerOptions): Promise<FileLedger> {
   try {
     const meter = {
       committed() {},

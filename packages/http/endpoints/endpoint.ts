@@ -1,15 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Clock } from '@plat/core'
-import { type BodyFault, type Exchange, faults, type HttpFault, type RawRoute, readBody } from '@plat/http'
 import type { Log } from '@plat/process'
-import type { BrokerGuard } from './broker-guard.ts'
-import { OAuthRefusal, Refusal } from './refusal.ts'
+import { type BodyFault, readBody } from '../serve/body.ts'
+import { faults, type HttpFault } from '../serve/errors.ts'
+import type { Exchange, RawRoute } from '../serve/listen.ts'
+import { CodedRefusal, OAuthRefusal, Refusal } from './refusal.ts'
+import type { TokenGuard } from './token-guard.ts'
 
 /** Document 1, "Limits": size of a request body. */
 const MAX_BODY_BYTES = 64 * 1024
 /** How long a body may take to come in, in milliseconds. */
 export const BODY_TIMEOUT_MS = 30_000
-/** One line about a wrong broker token in this time, in milliseconds: a flood must not fill the disk. */
+/** One line about a wrong token in this time, in milliseconds: a flood must not fill the disk. */
 const WARN_EVERY_MS = 1000
 
 const JSON_TYPE = 'application/json; charset=utf-8'
@@ -17,17 +19,21 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 /** One endpoint: a POST's body in, the answer's object out. A thrown `Refusal` is the answer instead. */
 export interface Endpoint {
   readonly path: string
-  /** `broker`: the broker token opens it, and is asked before the body is read. `request`: what is in the request does. */
-  readonly opensWith: 'broker' | 'request'
+  /** `token`: the service's own token opens it, and is asked before the body is read. `request`: what is in the request does. */
+  readonly opensWith: 'token' | 'request'
   /** `json`: only `application/json`. `any`: the endpoint looks at the content type itself, or at no body at all. */
   readonly takes: 'json' | 'any'
-  /** The shape of refusals that come before the endpoint: `{error}`, or that of RFC 6749. */
-  readonly errors: 'text' | 'oauth'
+  /** The shape of refusals: `{error: <text>}`, that of RFC 6749, or `{error: <code>, message, requestId}`. */
+  readonly errors: 'text' | 'oauth' | 'coded'
   handle(body: Uint8Array, request: IncomingMessage): object | Promise<object>
 }
 
 export interface EndpointParts {
-  readonly guard: BrokerGuard
+  readonly guard: TokenGuard
+  /** Of the challenge for the service's own token. */
+  readonly realm: string
+  /** The shape of refusals of paths that do not exist. */
+  readonly unknown: Endpoint['errors']
   readonly clock: Clock
   readonly log: Log
 }
@@ -62,10 +68,10 @@ class Router {
   async answer({ id, request, response }: Exchange): Promise<void> {
     const path = pathOf(request.url ?? '')
     const endpoint = this.#endpoints.get(path)
-    if (endpoint === undefined) return refuse(response, refusalOf(faults.notFound, 'text'))
+    if (endpoint === undefined) return refuse(response, refusalOf(faults.notFound, this.#parts.unknown), id)
     try {
       if (request.method !== 'POST') throw refusalOf(faults.method, endpoint.errors, { allow: 'POST' })
-      if (endpoint.opensWith === 'broker') this.#askForBrokerToken(request, path)
+      if (endpoint.opensWith === 'token') this.#askForToken(request, path)
       if (endpoint.takes === 'json' && !isJson(request.headers['content-type'])) {
         throw refusalOf(faults.mediaType, endpoint.errors)
       }
@@ -78,20 +84,20 @@ class Router {
       }
       send(response, 200, await endpoint.handle(body, request))
     } catch (error) {
-      if (error instanceof Refusal) return refuse(response, inShape(error, endpoint.errors))
+      if (error instanceof Refusal) return refuse(response, inShape(error, endpoint.errors), id)
       this.#parts.log.error({ err: error, requestId: id }, 'a request failed')
-      refuse(response, refusalOf(faults.internal, endpoint.errors))
+      refuse(response, refusalOf(faults.internal, endpoint.errors), id)
     }
   }
 
-  #askForBrokerToken(request: IncomingMessage, path: string): void {
-    const { guard, clock, log } = this.#parts
+  #askForToken(request: IncomingMessage, path: string): void {
+    const { guard, realm, clock, log } = this.#parts
     if (guard(request.headers.authorization)) return
     if (clock.monotonic() - this.#warnedAt >= WARN_EVERY_MS) {
       this.#warnedAt = clock.monotonic()
-      log.warn({ path }, 'wrong broker token')
+      log.warn({ path }, `wrong token of ${realm}`)
     }
-    throw new Refusal(401, 'unauthorized', { 'www-authenticate': 'Bearer realm="plat-identity"' })
+    throw new Refusal(401, 'unauthorized', { 'www-authenticate': `Bearer realm="${realm}"` })
   }
 }
 
@@ -107,22 +113,26 @@ export function isJson(contentType: string | undefined): boolean {
 }
 
 function refusalOf(
-  { status, message }: HttpFault,
+  { status, code, message }: HttpFault,
   errors: Endpoint['errors'],
   headers: Readonly<Record<string, string>> = {},
 ): Refusal {
   if (errors === 'text') return new Refusal(status, message, headers)
+  if (errors === 'coded') return new CodedRefusal(status, code, message, headers)
   return new OAuthRefusal(status, status < 500 ? 'invalid_request' : 'server_error', message, headers)
 }
 
-/** What all endpoints share refuses in the shape of RFC 6749; who asked a broker-token endpoint reads its text alone. */
+/** What endpoints share refuses in a shape of its own; who asked reads the shape of the endpoint. */
 function inShape(refusal: Refusal, errors: Endpoint['errors']): Refusal {
-  if (errors === 'oauth' || !(refusal instanceof OAuthRefusal)) return refusal
-  return new Refusal(refusal.status, refusal.message, refusal.headers)
+  const { status, message, headers } = refusal
+  if (errors === 'text' && refusal instanceof OAuthRefusal) return new Refusal(status, message, headers)
+  if (errors !== 'coded' || refusal instanceof CodedRefusal) return refusal
+  if (status === 401) return new CodedRefusal(status, 'unauthorized', 'the bearer token is missing or wrong', headers)
+  return new CodedRefusal(status, status < 500 ? 'invalid_request' : 'unavailable', message, headers)
 }
 
-function refuse(response: ServerResponse, refusal: Refusal): void {
-  send(response, refusal.status, refusal.body(), refusal.headers)
+function refuse(response: ServerResponse, refusal: Refusal, requestId: string): void {
+  send(response, refusal.status, refusal.body(requestId), refusal.headers)
 }
 
 function send(

@@ -11,7 +11,8 @@ export class Refusal extends Error {
     this.headers = headers
   }
 
-  body(): object {
+  /** What tells it; `requestId` is that of the request. */
+  body(_requestId: string): object {
     return { error: this.message }
   }
 }
@@ -25,7 +26,21 @@ export class OAuthRefusal extends Refusal {
     this.code = code
   }
 
-  override body(): object {
+  override body(_requestId: string): object {
     return { error: this.code, error_description: this.message }
+  }
+}
+
+/** A refusal in the shape of every API that is neither the broker's nor OAuth's: `{error: <code>, message, requestId}`. */
+export class CodedRefusal extends Refusal {
+  readonly code: string
+
+  constructor(status: number, code: string, message: string, headers: Readonly<Record<string, string>> = {}) {
+    super(status, message, headers)
+    this.code = code
+  }
+
+  override body(requestId: string): object {
+    return { error: this.code, message: this.message, requestId }
   }
 }

@@ -64,7 +64,7 @@ export class Body {
 }
 
 /** A strict JSON object; throws a `Refusal` that says what is wrong with it. */
-export function parseObject(bytes: Uint8Array): Members {
+function parseObject(bytes: Uint8Array): Members {
   let value: unknown
   try {
     value = parseStrict(bytes)

@@ -1,0 +1,118 @@
+import { isSpiffeSegment } from '@plat/core'
+import { isPrincipalVerified, MAX_GROUPS, type PrincipalVerified } from '@plat/tokens'
+import type { Body } from './body.ts'
+import { Refusal } from './refusal.ts'
+
+/** What a session token is to say (document 1, `POST /v1/token`), decoded: who the session is, and what it may. */
+export interface SessionRequest {
+  readonly namespace: string
+  readonly agent: string
+  readonly session: string
+  readonly user: string | null
+  readonly scopes: readonly string[]
+  readonly tier: string | null
+  /** 0: the default lifetime. */
+  readonly ttlSeconds: number
+  /** Null: the default audience. */
+  readonly audience: string | null
+  readonly groups: readonly string[]
+  readonly principalVerified: PrincipalVerified | null
+  readonly parentSession: string | null
+  readonly forkRoot: string | null
+  readonly inheritedTaints: readonly string[]
+}
+
+/** The members that say it. */
+export const SESSION_FIELDS: ReadonlySet<string> = new Set([
+  'namespace',
+  'agent',
+  'session',
+  'user',
+  'scopes',
+  'tier',
+  'ttlSeconds',
+  'audience',
+  'groups',
+  'principalVerified',
+  'parentSession',
+  'forkRoot',
+  'inheritedTaints',
+])
+
+/** Longest user, audience, group and taint label, in characters. */
+const MAX_TEXT = 256
+/** Taint labels of one session at most. */
+const MAX_TAINTS = 64
+
+/** A claim joins its entries with spaces: an entry with white space in it would become two. */
+const WORD = /^[^\s\p{Cc}]+$/u
+const LINE = /^[^\p{Cc}]+$/u
+/** Printable ASCII without the space, at most 256 bytes; the shape of a scope is free. */
+const SCOPE = /^[\x21-\x7e]{1,256}$/
+/** Name of a TrustTier. */
+const TIER = /^(?=.{1,63}$)[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/
+
+/** Decodes and checks a session's members of a body; throws a `Refusal` in the contract's words. */
+export function decodeSession(body: Body): SessionRequest {
+  return {
+    namespace: segment(body, 'namespace'),
+    agent: segment(body, 'agent'),
+    session: segment(body, 'session'),
+    user: matching(body, 'user', LINE),
+    scopes: scopes(body),
+    tier: matching(body, 'tier', TIER),
+    ttlSeconds: ttlSeconds(body),
+    // Empty means the default, as it does at `/v1/token/verify`.
+    audience: body.text('audience') === '' ? null : matching(body, 'audience', WORD),
+    groups: words(body, 'groups', MAX_GROUPS),
+    principalVerified: principalVerified(body),
+    parentSession: matching(body, 'parentSession', WORD),
+    forkRoot: matching(body, 'forkRoot', WORD),
+    inheritedTaints: words(body, 'inheritedTaints', MAX_TAINTS),
+  }
+}
+
+function segment(body: Body, name: string): string {
+  const value = body.text(name)
+  if (value === null || value === '') throw new Refusal(400, `${name} is required`)
+  if (!isSpiffeSegment(value)) throw new Refusal(400, `invalid ${name}: use letters, digits, ".", "_" and "-"`)
+  return value
+}
+
+function matching(body: Body, name: string, pattern: RegExp): string | null {
+  const value = body.text(name)
+  if (value === null || (value.length <= MAX_TEXT && pattern.test(value))) return value
+  throw new Refusal(400, `invalid ${name}`)
+}
+
+function words(body: Body, name: string, most: number): readonly string[] {
+  const list = body.texts(name)
+  if (list.length > most) throw new Refusal(400, `${name}: at most ${most} entries`)
+  for (const entry of list) {
+    if (entry.length > MAX_TEXT || !WORD.test(entry) || !entry.isWellFormed()) {
+      throw new Refusal(400, `invalid ${name}: an entry is empty, too long, or holds white space or control characters`)
+    }
+  }
+  return list
+}
+
+function scopes(body: Body): readonly string[] {
+  const list = body.texts('scopes')
+  if (!list.every((scope) => SCOPE.test(scope))) throw new Refusal(400, 'invalid scope')
+  return list
+}
+
+function ttlSeconds(body: Body): number {
+  const value = body.has('ttlSeconds') ? body.value('ttlSeconds') : 0
+  if (typeof value !== 'number' || !Number.isSafeInteger(value)) {
+    throw new Refusal(400, 'invalid JSON: ttlSeconds must be an integer')
+  }
+  if (value < 0) throw new Refusal(400, 'ttlSeconds must be >= 0')
+  return value
+}
+
+function principalVerified(body: Body): PrincipalVerified | null {
+  const value = body.text('principalVerified')
+  if (value === null || isPrincipalVerified(value)) return value
+  throw new Refusal(400, 'invalid principalVerified')
+}
