@@ -62,10 +62,11 @@ test('a checkpoint is signed when its interval is over, and not again while noth
   for (let minute = 0; minute < 3; minute++) clock.advance(60_000)
   await record(audit, 1)
   // An interval that ends while the last checkpoint is still being put away makes none.
-  await until(() => {
-    clock.advance(60_000)
-    return checkpoints().length === 2
-  }, 'the second one')
+  await until(
+    () => checkpoints().length === 2,
+    'the second one',
+    () => clock.advance(60_000),
+  )
   assert.equal(checkpoints()[1]?.upTo, 7)
   await audit.close()
   const found = await verifyLedger(path, { key: pub, strict: true })
