@@ -145,12 +145,15 @@ async function unsampled(_: TestContext, ground: Ground) {
 }
 
 async function counts(_: TestContext, ground: Ground) {
-  const text = await ground.metrics()
+  let text = ''
   const counted = (name: string) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1] ?? 0)
+  await until(async () => {
+    text = await ground.metrics()
+    return counted('plat_gateway_otel_spans_exported_total') === ground.collector.spans.length
+  }, 'the spans counted that the collector has')
   const served = 'mcp_server_operation_duration_seconds_count\\{mcp_method_name="tools/call",error_type='
   assert.ok(counted(`${served}""\\}`) >= 4, text)
   assert.equal(counted(`${served}"policy_denied"\\}`), 1)
   assert.equal(counted(`${served}"tool_error"\\}`), 1)
-  assert.equal(counted('plat_gateway_otel_spans_exported_total'), ground.collector.spans.length)
   assert.match(text, /^plat_gateway_otel_queue_length 0$/m)
 }
