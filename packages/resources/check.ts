@@ -32,6 +32,7 @@ export interface Node {
   readonly items?: Node
   readonly default?: unknown
   readonly 'x-kubernetes-int-or-string'?: true
+  readonly 'x-kubernetes-preserve-unknown-fields'?: true
   readonly 'x-kubernetes-list-map-keys'?: readonly string[]
   readonly 'x-kubernetes-validations'?: readonly CelRule[]
 }

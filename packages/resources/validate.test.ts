@@ -4,10 +4,10 @@ import fc from 'fast-check'
 import { type TSchema, Type } from 'typebox'
 import { compileExpression } from './cel.ts'
 import { isRecord, type Node } from './check.ts'
-import { type Kind, kinds } from './kinds/kinds.ts'
+import { API_VERSION, type Kind, kinds } from './kinds/kinds.ts'
 import { parseResource } from './manifest.ts'
 import { checkRules } from './rules.ts'
-import { validate } from './validate.ts'
+import { validate, withDefaults } from './validate.ts'
 
 const head = (kind: string) =>
   `apiVersion: plat.dev/v1alpha1\nkind: ${kind}\nmetadata: {name: x, namespace: default}\nspec:\n`
@@ -200,12 +200,13 @@ test('every schema stays structural: described types, closed objects, bounded te
     if (node.type === 'array') assert.ok(node.maxItems !== undefined, `${at} has a limit`)
     if (node.pattern !== undefined) assert.ok(!node.pattern.includes('(?'), `${at} has a pattern of RE2`)
     for (const { rule } of node['x-kubernetes-validations'] ?? []) {
-      assert.equal(typeof compileExpression(rule, ['self']), 'object', `${at}: ${rule}`)
+      assert.equal(typeof compileExpression(rule, ['self', 'oldSelf']), 'object', `${at}: ${rule}`)
     }
     if (node.items !== undefined) walk(node.items, `${at}[]`)
     for (const [name, child] of Object.entries(node.properties ?? {})) walk(child, `${at}.${name}`)
     if (isRecord(node.additionalProperties)) walk(node.additionalProperties, `${at}[*]`)
-    else if (node.type === 'object') assert.equal(node.additionalProperties, false, `${at} is closed`)
+    else if (node.type === 'object' && node['x-kubernetes-preserve-unknown-fields'] !== true)
+      assert.equal(node.additionalProperties, false, `${at} is closed`)
     assert.ok(!('anyOf' in node) && !('patternProperties' in node), `${at} is structural`)
   }
   for (const [kind, { spec, status }] of Object.entries(kinds)) {
@@ -257,4 +258,21 @@ test('a SovereigntyPolicy names jurisdictions, address ranges and classes of dat
     'spec.allowedCIDRs[0]',
   ])
   assert.deepEqual(problems({ auditRetentionDays: -1 }), ['spec.auditRetentionDays'])
+})
+
+test('a TrustTier, a session and a revocation say what they need, and no more', () => {
+  const lines = (kind: Kind, spec: object, namespace = 'default') =>
+    validate(kind, withDefaults(kind, { apiVersion: API_VERSION, kind, metadata: { name: 'a', namespace }, spec })).map(
+      ({ path, message }) => `${path}: ${message}`,
+    )
+  assert.deepEqual(lines('TrustTier', { isolation: 'gvisor' }, ''), [
+    'spec.runtimeClassName: Required value: isolation requires runtimeClassName',
+  ])
+  const podDefaults = { tolerations: [{ key: 'a', operator: 'Exists' }], securityContext: { runAsUser: 1000 } }
+  assert.deepEqual(lines('TrustTier', { isolation: 'kata', runtimeClassName: 'kata', podDefaults }, ''), [])
+  assert.deepEqual(lines('AgentSession', { agentRef: 'a', user: 'ada@example.com', ttl: '1h' }), [])
+  assert.deepEqual(lines('AgentSession', {}), ['spec.agentRef: Required value'])
+  assert.deepEqual(lines('AgentRevocation', { target: { all: true } }), [])
+  assert.equal(lines('AgentRevocation', { target: { all: true, user: 'ada' } }).length, 1)
+  assert.equal(lines('AgentRevocation', { target: { agent: 'no-namespace' } }).length, 1)
 })

@@ -68,6 +68,9 @@ const manifestSchemas = {
   ToolPolicy: manifestSchema('ToolPolicy'),
   BudgetPolicy: manifestSchema('BudgetPolicy'),
   SovereigntyPolicy: manifestSchema('SovereigntyPolicy'),
+  TrustTier: manifestSchema('TrustTier'),
+  AgentSession: manifestSchema('AgentSession'),
+  AgentRevocation: manifestSchema('AgentRevocation'),
 }
 
 function manifestSchema(kind: Kind) {

@@ -1,7 +1,18 @@
 import { type MetricRow, NAMES } from '@plat/metrics'
 
 /** What the operator reconciles, as metrics name it. */
-export const CONTROLLERS = ['render', 'agent', 'mcpserver', 'toolpolicy', 'budgetpolicy', 'sovereigntypolicy'] as const
+export const CONTROLLERS = [
+  'render',
+  'agent',
+  'mcpserver',
+  'toolpolicy',
+  'budgetpolicy',
+  'sovereigntypolicy',
+  'trusttier',
+  'agentrevocation',
+  'agentsession',
+  'warmpool',
+] as const
 
 export type ControllerName = (typeof CONTROLLERS)[number]
 

@@ -7,6 +7,7 @@ import { silentLog } from '@plat/process'
 import { KubernetesApiServer } from '@plat/testkit/kubernetes/api-server'
 import { until } from '@plat/testkit/until'
 import { operatorFlags } from './flags.ts'
+import { FOLLOWED } from './kube/mirror.ts'
 import { type Operator, startOperator } from './start.ts'
 
 const API = '/apis/plat.dev/v1alpha1'
@@ -114,13 +115,13 @@ test('a broken watch goes on where it was, and one whose version is gone begins 
   server.put(SERVER, spec('a'))
   await start()
   await until(() => rendered('upstreams')?.servers['team/s'] !== undefined, 'the first rendering')
-  await until(() => server.watching === 5, 'every kind is watched')
+  await until(() => server.watching === FOLLOWED.length, 'every kind is watched')
   server.say('{"type":"MODIF')
   server.cutWatches()
   server.put(`${API}/namespaces/team/mcpservers/b`, spec('b'))
   await until(() => rendered('upstreams').servers['team/b'] !== undefined, 'what came while nobody watched')
   const lists = () => server.seen.length
-  await until(() => server.watching === 5, 'every kind is watched again')
+  await until(() => server.watching === FOLLOWED.length, 'every kind is watched again')
   server.faults.push({ request: /^GET .*mcpservers$/, status: 503, reason: 'ServiceUnavailable' })
   server.cutWatches()
   const before = lists()

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { closest, parseDuration } from '@plat/core'
-import { parseResource } from '@plat/resources'
+import { grantsOf, parseResource } from '@plat/resources'
 import { CommandError } from './output.ts'
 
 /** What a session of an agent is granted, taken from the Agent resource (document 2). */
@@ -14,12 +14,6 @@ export interface AgentGrant {
   readonly tools: readonly string[]
   /** 0 leaves the lifetime to the broker. */
   readonly maxTTLSeconds: number
-}
-
-/** What a sandbox needs of the gateway, whatever scopes its agent names (document 2). */
-const SCOPE_OF_PROFILE: Readonly<Record<string, string>> = {
-  browser: 'tools:plat-egress',
-  codeInterpreter: 'tools:plat-exec',
 }
 
 /**
@@ -35,21 +29,12 @@ export async function readAgent(dir: string, reference: string): Promise<AgentGr
   const parsed = parseResource('Agent', text)
   if (parsed.object === null) throw new CommandError(`${path}: ${parsed.problems.join('; ')}`)
   const { spec } = parsed.object
-  // Whoever says what an agent may read of the web means it to have the tool.
-  const tools = [...(spec.tools ?? []).map((tool) => tool.name), ...(spec.web === undefined ? [] : ['plat-web'])]
-  const profileScope = spec.profile === undefined ? undefined : SCOPE_OF_PROFILE[spec.profile]
-  const modelScope = spec.model === undefined ? [] : [`models:${namespace}.${name}`]
+  const { scopes, tools } = grantsOf({ namespace, name }, spec)
   return {
     namespace,
     name,
     tier: spec.tier,
-    scopes: [
-      ...new Set([
-        ...(spec.scopes ?? tools.map((tool) => `tools:${tool}`)),
-        ...modelScope,
-        ...(profileScope === undefined ? [] : [profileScope]),
-      ]),
-    ],
+    scopes,
     tools,
     maxTTLSeconds: Math.floor((parseDuration(spec.maxSessionTTL ?? '0s') ?? 0) / 1000),
   }

@@ -4,6 +4,9 @@ import { agentSpecSchema, agentStatusSchema } from './agent.ts'
 import { budgetPolicySpecSchema, budgetPolicyStatusSchema } from './budgetpolicy.ts'
 import { closed, LABEL_PATTERN } from './common.ts'
 import { mcpServerSpecSchema, mcpServerStatusSchema } from './mcpserver.ts'
+import { agentRevocationSpecSchema, agentRevocationStatusSchema } from './sandbox/agentrevocation.ts'
+import { agentSessionSpecSchema, agentSessionStatusSchema } from './sandbox/agentsession.ts'
+import { trustTierSpecSchema, trustTierStatusSchema } from './sandbox/trusttier.ts'
 import { sovereigntyPolicySpecSchema, sovereigntyPolicyStatusSchema } from './sovereigntypolicy.ts'
 import { toolPolicySpecSchema, toolPolicyStatusSchema } from './toolpolicy.ts'
 
@@ -83,21 +86,67 @@ export const kinds = {
     spec: sovereigntyPolicySpecSchema,
     status: sovereigntyPolicyStatusSchema,
   },
+  TrustTier: {
+    plural: 'trusttiers',
+    shortNames: [],
+    categories: ['plat'],
+    columns: [
+      ['Isolation', '.spec.isolation'],
+      ['Runtime', '.spec.runtimeClassName'],
+      ['Attested', '.spec.attested'],
+      ['Warm', '.spec.warmPool.size'],
+      ['Age', '.metadata.creationTimestamp'],
+    ],
+    spec: trustTierSpecSchema,
+    status: trustTierStatusSchema,
+  },
+  AgentSession: {
+    plural: 'agentsessions',
+    shortNames: ['ags'],
+    categories: ['plat'],
+    columns: [
+      ['Agent', '.spec.agentRef'],
+      ['User', '.spec.user'],
+      ['Phase', '.status.phase'],
+      ['Mode', '.status.mode'],
+      ['Sandbox', '.status.sandboxRef.name'],
+      ['Expires', '.status.expiresAt'],
+      ['Age', '.metadata.creationTimestamp'],
+    ],
+    spec: agentSessionSpecSchema,
+    status: agentSessionStatusSchema,
+  },
+  AgentRevocation: {
+    plural: 'agentrevocations',
+    shortNames: [],
+    categories: ['plat'],
+    columns: [
+      ['Mode', '.spec.mode'],
+      ['Ready', '.status.conditions[?(@.type=="Ready")].status'],
+      ['Expires', '.spec.expiresAt'],
+      ['Age', '.metadata.creationTimestamp'],
+    ],
+    spec: agentRevocationSpecSchema,
+    status: agentRevocationStatusSchema,
+  },
 } as const
 
 /** Kinds that the specification names and this version does not build, by plural. */
 export const UNBUILT_KINDS: Readonly<Record<string, string>> = {
-  trusttiers: 'TrustTier',
-  agentsessions: 'AgentSession',
-  agentrevocations: 'AgentRevocation',
   memorystores: 'MemoryStore',
   connectedaccounts: 'ConnectedAccount',
+}
+
+/** Kinds that mean nothing on files, by plural, and why. */
+export const CLUSTER_ONLY: Readonly<Record<string, string>> = {
+  agentsessions: 'AgentSession: sandboxes need a cluster; here `plat run` starts sessions',
+  agentrevocations: 'AgentRevocation: is read on a cluster; here `plat revoke` revokes',
 }
 
 export type Kind = keyof typeof kinds
 
 /** Kinds of cluster scope: their objects have no namespace, and "" stands in its place. */
-const CLUSTER_KINDS: ReadonlySet<Kind> = new Set<Kind>(['SovereigntyPolicy'])
+const CLUSTER_KINDS: ReadonlySet<Kind> = new Set<Kind>(['SovereigntyPolicy', 'TrustTier'])
 
 export function isClusterKind(kind: Kind): boolean {
   return CLUSTER_KINDS.has(kind)

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { closest } from '@plat/core'
-import { isClusterKind, isKind, type Kind, kinds, type Manifest, UNBUILT_KINDS } from '../kinds/kinds.ts'
+import { CLUSTER_ONLY, isClusterKind, isKind, type Kind, kinds, type Manifest, UNBUILT_KINDS } from '../kinds/kinds.ts'
 import { MANIFEST_MAX_BYTES, readManifest } from '../manifest.ts'
 
 /** Most resource files that are read; more are a problem line, not a slow gateway. */
@@ -28,7 +28,7 @@ export function pathOf(kind: Kind, { namespace, name }: { namespace: string; nam
 export async function readTree(dir: string): Promise<Tree> {
   const reading: Reading = { dir, objects: [], problems: [], files: new Set() }
   for (const folder of await entries(dir)) {
-    const kind = kindOf(folder.name)
+    const kind = Object.hasOwn(CLUSTER_ONLY, folder.name) ? null : kindOf(folder.name)
     if (kind !== null && folder.isDirectory()) await readKind(reading, kind)
     else reading.problems.push(`${folder.name}: ${strangeFolder(folder.name, folder.isDirectory())}`)
   }
@@ -122,6 +122,7 @@ function strangeFolder(name: string, isFolder: boolean): string {
   if (!isFolder) return 'must stand in a folder of its kind: <plural>/<namespace>/<name>.yaml'
   const unbuilt = Object.hasOwn(UNBUILT_KINDS, name) ? UNBUILT_KINDS[name] : undefined
   if (unbuilt !== undefined) return `${unbuilt}: not built yet in this version`
+  if (Object.hasOwn(CLUSTER_ONLY, name)) return String(CLUSTER_ONLY[name])
   const plurals = Object.values(kinds).map(({ plural }) => plural)
   const guess = closest(name, plurals)
   return `no such kind${guess === null ? `: there are ${plurals.join(', ')}` : `, did you mean "${guess}"?`}`

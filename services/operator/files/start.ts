@@ -86,6 +86,7 @@ export async function startRender(options: RenderOptions): Promise<Render> {
     follow('ToolPolicy'),
     follow('BudgetPolicy'),
     follow('SovereigntyPolicy'),
+    follow('TrustTier'),
   ]
   let looking: Promise<void> | null = null
   const stopLooking = clock.every(LOOK_EVERY_MS, () => {
@@ -125,6 +126,9 @@ async function renderOnce(options: RenderOptions, before: Rendered): Promise<Ren
     cedar: hasCedar(policies) ? await loadCedar() : null,
     budgets: await all(store, 'BudgetPolicy'),
     sovereignty: await all(store, 'SovereigntyPolicy'),
+    tiers: await all(store, 'TrustTier'),
+    revocations: [],
+    home: null,
     currency: options.currency,
     bundles: referenced.bundles,
   }

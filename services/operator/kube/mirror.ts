@@ -5,7 +5,16 @@ import { pause } from '../controllers/elector.ts'
 import { keyOf } from '../render/declared.ts'
 
 /** The kinds that are followed. */
-export const FOLLOWED = ['Agent', 'MCPServer', 'ToolPolicy', 'BudgetPolicy', 'SovereigntyPolicy'] as const
+export const FOLLOWED = [
+  'Agent',
+  'MCPServer',
+  'ToolPolicy',
+  'BudgetPolicy',
+  'SovereigntyPolicy',
+  'TrustTier',
+  'AgentSession',
+  'AgentRevocation',
+] as const
 
 /** Pause after a watch has failed or was told to begin anew, in milliseconds; it doubles with each further time. */
 const RETRY_FIRST_MS = 200

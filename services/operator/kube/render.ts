@@ -35,6 +35,7 @@ export interface Rendering {
   readonly servers: readonly Resource<'MCPServer'>[]
   readonly policies: readonly Resource<'ToolPolicy'>[]
   readonly sovereignty: readonly Resource<'SovereigntyPolicy'>[]
+  readonly tiers: readonly Resource<'TrustTier'>[]
   readonly refused: readonly string[]
   /** Every object that it was made from, by `<Kind> <namespace>/<name>`. */
   readonly objects: ReadonlyMap<string, Resource>
@@ -85,22 +86,25 @@ export function createRender(parts: RenderParts): Reconcile {
     return { requeueAfterMs: READ_AGAIN_MS }
   }
 
-  async function declaredNow({ api, currency }: RenderParts, signal: AbortSignal) {
+  async function declaredNow({ api, currency, namespace }: RenderParts, signal: AbortSignal) {
     const agents = mirror.list('Agent')
     const servers = mirror.list('MCPServer')
     const policies = mirror.list('ToolPolicy')
     const budgets = mirror.list('BudgetPolicy')
     const sovereignty = mirror.list('SovereigntyPolicy')
+    const tiers = mirror.list('TrustTier')
+    const revocations = mirror.list('AgentRevocation')
     // A refused server is not read for: its names may lead anywhere.
     const good = servers.filter((server) => serverFaults(server).length === 0)
     const wanted = [
       ...good.flatMap((server) => credentialFiles(server).map(({ from }) => from)),
-      ...modelKeys({ agents, currency }).map(secretOf),
+      ...modelKeys({ agents, currency, home: namespace }).map(secretOf),
     ]
     const bundles = good.map(bundleOf).filter((from) => from !== null)
-    const objects: readonly Resource[] = [...agents, ...servers, ...policies, ...budgets, ...sovereignty]
+    const others = [...budgets, ...sovereignty, ...tiers, ...revocations]
+    const objects: readonly Resource[] = [...agents, ...servers, ...policies, ...others]
     return {
-      ...{ agents, servers, policies, budgets, sovereignty, currency },
+      ...{ agents, servers, policies, budgets, sovereignty, tiers, revocations, currency, home: namespace },
       cedar: hasCedar(policies) ? await loadCedar() : null,
       secrets: await readKeys(api, 'secrets', wanted, signal),
       bundles: await readKeys(api, 'configmaps', bundles, signal),

@@ -1,6 +1,6 @@
 import { type Clock, rfc3339 } from '@plat/core'
 import type { Log } from '@plat/process'
-import type { Kind, ResourceStore } from '@plat/resources'
+import { isTerminal, type Kind, type ResourceStore } from '@plat/resources'
 import { Controller, type OperatorRegistry, type Reconcile } from '../controllers/controller.ts'
 import type { ControllerName } from '../metrics.ts'
 import { keyOf } from '../render/declared.ts'
@@ -12,6 +12,9 @@ import { createRender, EVERYTHING, objectKey, type Rendering, type RenderParts }
 /** How long changes gather before everything is rendered, in milliseconds: people apply folders, not files. */
 const GATHER_MS = 200
 
+/** Kinds whose status follows from a rendering. */
+type RenderedKind = Exclude<Kind, 'AgentSession'>
+
 /** Which controller keeps the status of a kind. */
 const STATUS_CONTROLLERS = {
   Agent: 'agent',
@@ -19,15 +22,21 @@ const STATUS_CONTROLLERS = {
   ToolPolicy: 'toolpolicy',
   BudgetPolicy: 'budgetpolicy',
   SovereigntyPolicy: 'sovereigntypolicy',
-} as const satisfies Record<Kind, ControllerName>
+  TrustTier: 'trusttier',
+  AgentRevocation: 'agentrevocation',
+} as const satisfies Record<RenderedKind, ControllerName>
+
+const RENDERED: readonly RenderedKind[] = FOLLOWED.filter((kind) => kind !== 'AgentSession')
 
 /** A change of these says something about the status of others. */
-const CONCERNS: Readonly<Record<Kind, readonly Kind[]>> = {
+const CONCERNS: Readonly<Record<RenderedKind, readonly RenderedKind[]>> = {
   Agent: [],
   MCPServer: ['Agent'],
   ToolPolicy: ['MCPServer'],
   BudgetPolicy: [],
   SovereigntyPolicy: ['Agent', 'MCPServer'],
+  TrustTier: ['Agent'],
+  AgentRevocation: [],
 }
 
 export interface TermParts extends Omit<RenderParts, 'onRendered' | 'monotonic'> {
@@ -42,9 +51,9 @@ export interface TermParts extends Omit<RenderParts, 'onRendered' | 'monotonic'>
 export class Term {
   readonly #parts: TermParts
   readonly #render: Controller
-  readonly #statuses: Readonly<Record<Kind, Controller>>
+  readonly #statuses: Readonly<Record<RenderedKind, Controller>>
   /** Objects whose status may not be right any more, until the next rendering, by kind. */
-  #touched = new Map<Kind, Set<string>>()
+  #touched = new Map<RenderedKind, Set<string>>()
   #rendering: Rendering | null = null
   /** Made from the last rendering when it is first asked for. */
   #said: Statuses | null = null
@@ -57,15 +66,18 @@ export class Term {
       onRendered: (rendering) => this.#rendered(rendering),
     })
     this.#render = this.#controller('render', render)
-    const status = (kind: Kind) => this.#controller(STATUS_CONTROLLERS[kind], (key) => this.#writeStatus(kind, key))
+    const status = (kind: RenderedKind) =>
+      this.#controller(STATUS_CONTROLLERS[kind], (key) => this.#writeStatus(kind, key))
     this.#statuses = {
       Agent: status('Agent'),
       MCPServer: status('MCPServer'),
       ToolPolicy: status('ToolPolicy'),
       BudgetPolicy: status('BudgetPolicy'),
       SovereigntyPolicy: status('SovereigntyPolicy'),
+      TrustTier: status('TrustTier'),
+      AgentRevocation: status('AgentRevocation'),
     }
-    for (const kind of FOLLOWED) this.#touchAll(kind)
+    for (const kind of RENDERED) this.#touchAll(kind)
     this.#render.queue.add(EVERYTHING)
   }
 
@@ -76,6 +88,10 @@ export class Term {
 
   /** Objects of a kind have changed. What is rendered already may need its status anew, and nothing else. */
   changed(kind: Kind, keys: readonly string[]): void {
+    if (kind === 'AgentSession') {
+      this.#sessionsChanged(keys)
+      return
+    }
     const fresh = keys.filter((key) => !this.#isRendered(kind, key))
     for (const key of keys) if (!fresh.includes(key)) this.#statuses[kind].queue.add(key)
     // Its annotation may hold a report.
@@ -85,6 +101,15 @@ export class Term {
     for (const key of fresh) touched.add(key)
     for (const other of CONCERNS[kind]) this.#touchAll(other)
     this.#render.queue.addAfter(EVERYTHING, GATHER_MS)
+  }
+
+  /** Agents say how many sessions they have. */
+  #sessionsChanged(keys: readonly string[]): void {
+    this.#said = null
+    const namespaces = new Set(keys.map((key) => key.split('/')[0]))
+    for (const agent of this.#parts.mirror.list('Agent')) {
+      if (namespaces.has(agent.metadata.namespace)) this.#statuses.Agent.queue.add(keyOf(agent))
+    }
   }
 
   /** Is the object, as it is declared now, part of the last rendering? */
@@ -99,13 +124,13 @@ export class Term {
     return new Controller({ name, reconcile, registry, clock, log })
   }
 
-  #touchedOf(kind: Kind): Set<string> {
+  #touchedOf(kind: RenderedKind): Set<string> {
     const known = this.#touched.get(kind) ?? new Set()
     this.#touched.set(kind, known)
     return known
   }
 
-  #touchAll(kind: Kind): void {
+  #touchAll(kind: RenderedKind): void {
     const touched = this.#touchedOf(kind)
     for (const object of this.#parts.mirror.list(kind)) touched.add(keyOf(object))
   }
@@ -117,13 +142,13 @@ export class Term {
     this.#said = null
     for (const line of changedLines(before, rendering.refused)) {
       const [kind, key] = line.split(' ', 2)
-      for (const known of FOLLOWED) if (known === kind && key !== undefined) this.#touchedOf(known).add(key)
+      for (const known of RENDERED) if (known === kind && key !== undefined) this.#touchedOf(known).add(key)
     }
     for (const [kind, keys] of this.#touched) for (const key of keys) this.#statuses[kind].queue.add(key)
     this.#touched = new Map()
   }
 
-  async #writeStatus(kind: Kind, key: string): Promise<Record<string, never>> {
+  async #writeStatus(kind: RenderedKind, key: string): Promise<Record<string, never>> {
     const { mirror, statusStore, clock } = this.#parts
     const object = mirror.get(kind, key)
     if (object === undefined) return {}
@@ -136,12 +161,31 @@ export class Term {
     return {}
   }
 
+  /** By `<namespace>/<agent>`: sessions that are in no terminal phase. */
+  #activeSessions(): ReadonlyMap<string, number> {
+    const active = new Map<string, number>()
+    for (const { metadata, spec, status } of this.#parts.mirror.list('AgentSession')) {
+      if (isTerminal(status?.phase)) continue
+      const agent = `${metadata.namespace}/${spec.agentRef}`
+      active.set(agent, (active.get(agent) ?? 0) + 1)
+    }
+    return active
+  }
+
   #statusesNow(): Statuses {
     if (this.#said !== null) return this.#said
-    const { servers = [], policies = [], sovereignty = [], refused = [] } = this.#rendering ?? {}
+    const { servers = [], policies = [], sovereignty = [], tiers = [], refused = [] } = this.#rendering ?? {}
     // A report changes no generation, so that it is read from what is known now.
     const pins = this.#parts.mirror.list('MCPServer').flatMap((server) => pinReportOf(server) ?? [])
-    this.#said = new Statuses({ servers, policies, sovereignty, refused, pins })
+    this.#said = new Statuses({
+      servers,
+      policies,
+      sovereignty,
+      tiers,
+      refused,
+      pins,
+      activeSessions: this.#activeSessions(),
+    })
     return this.#said
   }
 }

@@ -11,7 +11,7 @@ export function renderAgents(declared: Declared): { file: AgentsFile } {
   const agents: Record<string, AgentEntry> = {}
   for (const agent of sorted(declared.agents)) {
     const { a2a } = agent.spec
-    if (a2a?.expose !== true || a2a.endpoint === undefined || agentFaults(agent, declared.currency).length > 0) continue
+    if (a2a?.expose !== true || a2a.endpoint === undefined || agentFaults(agent, declared).length > 0) continue
     agents[keyOf(agent)] = exposed(a2a, a2a.endpoint)
   }
   return { file: { version: 1, agents } }

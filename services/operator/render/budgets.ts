@@ -20,7 +20,7 @@ export function renderBudgets(declared: Declared): { file: BudgetsFile; refused:
   const refused: string[] = []
   const budgets: BudgetEntry[] = []
   for (const agent of sorted(declared.agents)) {
-    if (agentFaults(agent, currency).length === 0) budgets.push(...agentBudgets(agent))
+    if (agentFaults(agent, declared).length === 0) budgets.push(...agentBudgets(agent))
   }
   for (const policy of sorted(declared.budgets)) {
     const foreign = foreignFaults(policy)

@@ -1,4 +1,4 @@
-import type { Kind, Manifest } from '@plat/resources'
+import type { Kind, Manifest, Resource } from '@plat/resources'
 import type { Cedar } from '@plat/resources/cedar'
 
 /** The resources that are rendered, all namespaces together, defaults filled in. */
@@ -8,6 +8,14 @@ export interface Declared {
   readonly policies: readonly Manifest<'ToolPolicy'>[]
   readonly budgets: readonly Manifest<'BudgetPolicy'>[]
   readonly sovereignty: readonly Manifest<'SovereigntyPolicy'>[]
+  readonly tiers: readonly Manifest<'TrustTier'>[]
+  /** As the store hands them out: an entry says since when it stands. */
+  readonly revocations: readonly Resource<'AgentRevocation'>[]
+  /**
+   * The operator's own namespace on a cluster. Null on files: there AgentSessions and AgentRevocations mean nothing, and what only
+   * sandboxes can keep is refused.
+   */
+  readonly home: string | null
   /** ISO 4217: what the gateway counts in. Budgets in another are refused. */
   readonly currency: string
   /** Checks Cedar texts; null: nobody has one, or the engine cannot be loaded and the gateway denies by them. */

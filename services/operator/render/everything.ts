@@ -3,6 +3,7 @@ import type { PolicyFile } from '@plat/resources/rendered'
 import { renderAgents } from './agents.ts'
 import { renderBudgets } from './budgets.ts'
 import type { Declared } from './declared.ts'
+import { renderRevocations } from './limits/revocations.ts'
 import { type KeyFileOf, renderModels } from './models.ts'
 import { renderPolicies } from './policies.ts'
 import { renderSovereignty } from './sovereignty.ts'
@@ -31,11 +32,13 @@ export interface Everything {
 
 /** Every file that the gateway reads, from everything that is declared. `previous`: the policies before, for their generation. */
 export function renderEverything(declared: Declared, keyFileOf: KeyFileOf, previous: PolicyFile | null): Everything {
+  const revocations = declared.home === null ? null : renderRevocations(declared.revocations, declared.home)
   const sovereignty = renderSovereignty(declared)
   const policies = renderPolicies(declared, previous)
   const budgets = renderBudgets(declared)
   const upstreams = renderUpstreams(declared)
   const files = {
+    ...(revocations !== null && { 'revocations.json': revocations.file }),
     'sovereignty.json': sovereignty.file,
     'policies.json': policies.file,
     'budgets.json': budgets.file,
@@ -45,7 +48,7 @@ export function renderEverything(declared: Declared, keyFileOf: KeyFileOf, previ
   }
   return {
     files: Object.entries(files).map(([name, file]) => fileOf(name, file)),
-    refused: [policies, upstreams, budgets, sovereignty].flatMap((rendered) => rendered.refused),
+    refused: [revocations, policies, upstreams, budgets, sovereignty].flatMap((rendered) => rendered?.refused ?? []),
   }
 }
 

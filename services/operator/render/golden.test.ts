@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { isKind, type Manifest, parseResource } from '@plat/resources'
+import { isKind, type Kind, type Manifest, parseResource, type Resource } from '@plat/resources'
 import { loadCedar } from '@plat/resources/cedar'
 import {
   agentsFileSchema,
@@ -31,6 +31,8 @@ function declaredIn(text: string): Declared {
   const policies: Manifest<'ToolPolicy'>[] = []
   const budgets: Manifest<'BudgetPolicy'>[] = []
   const sovereignty: Manifest<'SovereigntyPolicy'>[] = []
+  const tiers: Manifest<'TrustTier'>[] = []
+  const revocations: Manifest<'AgentRevocation'>[] = []
   const take = <T>(list: T[], { object, problems }: { object: T | null; problems: readonly string[] }) => {
     if (object === null) assert.fail(problems.join('\n'))
     list.push(object)
@@ -42,9 +44,21 @@ function declaredIn(text: string): Declared {
     else if (kind === 'MCPServer') take(servers, parseResource(kind, part))
     else if (kind === 'BudgetPolicy') take(budgets, parseResource(kind, part))
     else if (kind === 'SovereigntyPolicy') take(sovereignty, parseResource(kind, part))
+    else if (kind === 'TrustTier') take(tiers, parseResource(kind, part))
+    else if (kind === 'AgentRevocation') take(revocations, parseResource(kind, part))
     else take(policies, parseResource('ToolPolicy', part))
   }
-  return { agents, servers, policies, budgets, sovereignty, cedar, currency: 'USD', bundles: new Map() }
+  return {
+    ...{ agents, servers, policies, budgets, sovereignty, tiers, cedar, currency: 'USD', bundles: new Map() },
+    revocations: revocations.map(stored),
+    home: text.startsWith('# on a cluster') ? 'plat-system' : null,
+  }
+}
+
+/** As a store hands it out. */
+function stored<K extends Kind>({ metadata, ...object }: Manifest<K>): Resource<K> {
+  const more = { uid: 'u', resourceVersion: '1', generation: 1, creationTimestamp: '2026-01-01T00:00:00Z' }
+  return { ...object, metadata: { ...metadata, ...more } }
 }
 
 function rendered(declared: Declared): Record<string, string> {
@@ -86,6 +100,9 @@ for (const scenario of scenarios) {
       policies: shuffled(declared.policies),
       budgets: shuffled(declared.budgets),
       sovereignty: shuffled(declared.sovereignty),
+      tiers: shuffled(declared.tiers),
+      revocations: shuffled(declared.revocations),
+      home: fc.constant(declared.home),
       cedar: fc.constant(cedar),
       currency: fc.constant(declared.currency),
       bundles: fc.constant(declared.bundles),

@@ -15,6 +15,9 @@ const nothingDeclared = {
   policies: [],
   budgets: [],
   sovereignty: [],
+  tiers: [],
+  revocations: [],
+  home: 'plat-system',
   cedar: null,
   currency: 'USD',
   bundles: new Map(),
@@ -212,4 +215,23 @@ test('each fallback is rendered in order with its own key, and the name of the m
     ],
     agent: 'team/a',
   })
+})
+
+test('provider-hosted tools are capped by those of the TrustTier; a word there stands for every version', () => {
+  // Shows D2.model.providerTools.cappedByTier.
+  const tiersOf = (spec: object) => {
+    const tier = { apiVersion: 'plat.dev/v1alpha1', kind: 'TrustTier', metadata: { name: 'tier-0' }, spec }
+    const { object, problems } = parseResource('TrustTier', JSON.stringify(tier))
+    return [object ?? assert.fail(problems.join('\n'))]
+  }
+  const providerTools = ['web_search_20250305', 'code_execution', 'web_fetch']
+  const agents = [agentWith({ endpoint: 'https://llm.example', providerTools })]
+  const toolsWith = (tiers: Manifest<'TrustTier'>[]) =>
+    renderModels({ ...nothingDeclared, agents, tiers }, () => '').file.models['team.a']?.providerTools
+  assert.deepEqual(toolsWith([]), providerTools)
+  assert.deepEqual(toolsWith(tiersOf({})), providerTools)
+  assert.deepEqual(toolsWith(tiersOf({ allowedProviderTools: ['web_search', 'web_fetch_20250910'] })), [
+    'web_search_20250305',
+  ])
+  assert.deepEqual(toolsWith(tiersOf({ allowedProviderTools: [] })), [])
 })

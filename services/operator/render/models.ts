@@ -1,6 +1,7 @@
 import type { Manifest } from '@plat/resources'
 import type { ModelEndpointEntry, ModelRouteEntry, ModelsFile } from '@plat/resources/rendered'
 import { type Declared, keyOf, sorted } from './declared.ts'
+import { allowedTools, tiersByName } from './limits/provider-tools.ts'
 import { agentFaults } from './unbuilt.ts'
 
 /** A key that an Agent names for its model. */
@@ -21,27 +22,32 @@ export type KeyFileOf = (key: ModelKey) => string
  */
 export function renderModels(declared: Declared, keyFileOf: KeyFileOf): { file: ModelsFile } {
   const models: Record<string, ModelRouteEntry> = {}
+  const tiers = tiersByName(declared.tiers)
   for (const agent of sorted(declared.agents)) {
-    const model = routedModel(agent, declared.currency)
+    const model = routedModel(agent, declared)
     const { namespace, name } = agent.metadata
-    if (model !== null) models[`${namespace}.${name}`] = routeOf(agent, model, keyFileOf)
+    if (model !== null)
+      models[`${namespace}.${name}`] = routeOf(agent, { ...model, ...allowedTools(agent, tiers) }, keyFileOf)
   }
   return { file: { version: 1, models } }
 }
 
 /** The keys of the models that have a route. */
-export function modelKeys(declared: Pick<Declared, 'agents' | 'currency'>): readonly ModelKey[] {
+export function modelKeys(declared: Pick<Declared, 'agents' | 'currency' | 'home'>): readonly ModelKey[] {
   return sorted(declared.agents).flatMap((agent) => {
-    const model = routedModel(agent, declared.currency)
+    const model = routedModel(agent, declared)
     if (model === null) return []
     const named = [model, ...(model.fallbacks ?? [])]
     return named.flatMap((endpoint, at) => keyOfEndpoint(agent, at === 0 ? 'model' : fallbackPlace(at - 1), endpoint))
   })
 }
 
-function routedModel(agent: Manifest<'Agent'>, currency: string): (Model & { endpoint: string }) | null {
+function routedModel(
+  agent: Manifest<'Agent'>,
+  declared: Pick<Declared, 'currency' | 'home'>,
+): (Model & { endpoint: string }) | null {
   const { model } = agent.spec
-  if (model?.endpoint === undefined || agentFaults(agent, currency).length > 0) return null
+  if (model?.endpoint === undefined || agentFaults(agent, declared).length > 0) return null
   return { ...model, endpoint: model.endpoint }
 }
 

@@ -18,7 +18,7 @@ export function renderPolicies(
   const entries: PolicyEntry[] = []
   const governed = new Map<string, string[]>(declared.policies.map((policy) => [keyOf(policy), []]))
   for (const agent of sorted(declared.agents)) {
-    const lines = agentFaults(agent, declared.currency).map((fault) => faultLine(agent, fault))
+    const lines = agentFaults(agent, declared).map((fault) => faultLine(agent, fault))
     refused.push(...lines)
     if (lines.length > 0)
       entries.push(denying(`Agent/${keyOf(agent)}`, agent.metadata.namespace, [agent.metadata.name], lines))

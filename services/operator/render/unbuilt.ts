@@ -7,7 +7,7 @@ import { pinFaults } from './pins.ts'
 /**
  * What a resource may say and this version would not enforce. Each function lists field paths (below `spec`) with the
  * reason; an empty list means that everything in the resource holds. Fields that only shape a sandbox (image, profile, command,
- * env, resources, workspace, codeInterpreter, idleTimeout) are not here: without a cluster nobody relies on the gateway for them.
+ * env, resources, workspace, codeInterpreter, idleTimeout) are not here: what is wrong with them shows in its sessions.
  */
 export interface Fault {
   readonly path: string
@@ -23,14 +23,29 @@ export function faultLine(object: Manifest, fault: Fault): string {
   return `${object.kind} ${keyOf(object)} ${fault.path}: ${fault.why}`
 }
 
-/** `currency`: what the gateway counts in. */
-export function agentFaults({ spec }: Manifest<'Agent'>, currency: string): Fault[] {
+/** `currency`: what the gateway counts in; `home`: null where nobody makes AgentSessions into sandboxes. */
+export function agentFaults(
+  { spec }: Manifest<'Agent'>,
+  { currency, home }: { readonly currency: string; readonly home: string | null },
+): Fault[] {
   const paths: string[] = []
-  if (spec.maxConcurrentSessions !== undefined && spec.maxConcurrentSessions > 0) paths.push('maxConcurrentSessions')
-  if (spec.browser?.liveView === true) paths.push('browser.liveView')
+  if (home === null && (spec.maxConcurrentSessions ?? 0) > 0) paths.push('maxConcurrentSessions')
+  if (home === null && spec.browser?.liveView === true) paths.push('browser.liveView')
   const model = modelFaults(spec.model ?? {}).map(({ path, why }) => ({ path: `model.${path}`, why }))
   const budget = budgetFaults(spec.budget ?? {}, currency).map(({ path, why }) => ({ path: `budget.${path}`, why }))
-  return [...paths.map(notBuilt), ...domainFaults(spec), ...model, ...budget, ...exposureFaults(spec.a2a)]
+  const onCluster = paths.map((path) => ({ path, why: 'sandboxes need a cluster' }))
+  return [...onCluster, ...domainFaults(spec), ...keyFaults(spec), ...model, ...budget, ...exposureFaults(spec.a2a)]
+}
+
+/** The key of a model is the gateway's alone (document 2, `apiKeySecretRef`): no variable of the sandbox may hold it. */
+function keyFaults({ env = [], model }: Manifest<'Agent'>['spec']): Fault[] {
+  const keys = [model, ...(model?.fallbacks ?? [])].flatMap((endpoint) => endpoint?.apiKeySecretRef ?? [])
+  return env.flatMap(({ valueFrom }, index) => {
+    const ref = valueFrom?.secretKeyRef
+    if (ref === undefined || !keys.some(({ name, key }) => name === ref.name && key === ref.key)) return []
+    const why = 'names the key of the model, which never reaches a sandbox'
+    return [{ path: `env[${index}].valueFrom.secretKeyRef`, why }]
+  })
 }
 
 /** A list that means something else than it says would let agents read what they must not. */

@@ -30,7 +30,7 @@ export function renderUpstreams(declared: Declared): { file: UpstreamsFile; refu
   for (const server of good) rendering.servers[keyOf(server)] = serverEntry(rendering, server, declared.bundles)
   const agentWeb: UpstreamsFile['agentWeb'] = {}
   for (const agent of sorted(declared.agents)) {
-    if (agentFaults(agent, declared.currency).length > 0) continue
+    if (agentFaults(agent, declared).length > 0) continue
     renderTools(rendering, agent)
     if (agent.spec.web !== undefined || agent.spec.browser !== undefined) agentWeb[keyOf(agent)] = webOf(agent.spec)
   }

@@ -226,3 +226,20 @@ test('a SovereigntyPolicy is Ready or says why not', async () => {
   refused = ['SovereigntyPolicy a metadata.name: there is more than one', 'SovereigntyPolicy ab metadata.name: another']
   assert.equal((await ready())?.message, 'metadata.name: there is more than one')
 })
+
+test('ProviderToolsAllowed says which provider-hosted tools the TrustTier does not let an agent have', async () => {
+  // Shows D2.state.agent.ProviderToolsAllowed.
+  const tier = async (allowed: string) => {
+    const path = join(root, 'resources', 'trusttiers', 't.yaml')
+    await mkdir(dirname(path), { recursive: true })
+    await writeFile(path, `apiVersion: plat.dev/v1alpha1\nkind: TrustTier\nmetadata: {name: t}\nspec: {${allowed}}\n`)
+  }
+  await put('Agent', 'agents', '{image: i, tier: t, model: {providerTools: [web_search, code_execution]}}')
+  assert.equal(await condition('Agent', 'ProviderToolsAllowed'), undefined)
+  await tier('allowedProviderTools: [web_search]')
+  const dropped = await condition('Agent', 'ProviderToolsAllowed')
+  assert.deepEqual([dropped?.status, dropped?.message], ['False', 'the TrustTier t does not allow code_execution'])
+  await tier('')
+  assert.equal((await condition('Agent', 'ProviderToolsAllowed'))?.status, 'True')
+  assert.equal((await store.get('TrustTier', { namespace: '', name: 't' }))?.status?.conditions?.[0]?.status, 'True')
+})

@@ -19,7 +19,7 @@ export interface StatusOptions {
 }
 
 /**
- * Keeps the status of Agents, MCPServers, ToolPolicies, BudgetPolicies and SovereigntyPolicies (document 2): Ready, of Agents and servers
+ * Keeps the status of Agents, MCPServers, ToolPolicies, BudgetPolicies, SovereigntyPolicies and TrustTiers (document 2): Ready, of Agents and servers
  * whether they comply with the SovereigntyPolicy, and of servers how their tools stand. Writes
  * only what changed; a status that cannot be written is logged and tried again.
  */
@@ -45,22 +45,25 @@ export function startStatus(options: StatusOptions): { check(): Promise<void>; s
 
 /** Rejects when all are tried, with a word on each object whose status could not be written. */
 async function writeAll({ store, refused, pins, clock }: StatusOptions): Promise<void> {
-  const [agents, servers, policies, budgets, sovereignty] = await Promise.all([
+  const [agents, servers, policies, budgets, sovereignty, tiers] = await Promise.all([
     store.list('Agent', {}),
     store.list('MCPServer', {}),
     store.list('ToolPolicy', {}),
     store.list('BudgetPolicy', {}),
     store.list('SovereigntyPolicy', {}),
+    store.list('TrustTier', {}),
   ])
   const statuses = new Statuses({
     servers: servers.items,
     policies: policies.items,
     sovereignty: sovereignty.items,
+    tiers: tiers.items,
+    activeSessions: null,
     refused: refused(),
     pins: pins(),
   })
   const faults: string[] = []
-  for (const page of [agents, policies, budgets, sovereignty, servers]) {
+  for (const page of [agents, policies, budgets, sovereignty, tiers, servers]) {
     for (const object of page.items) {
       await statuses.write(store, object, rfc3339(clock.now())).catch((error: unknown) => {
         faults.push(`${object.kind} ${keyOf(object)}: ${reasonOf(error)}`)

@@ -2,6 +2,7 @@ import { canonicalJson } from '@plat/core'
 import type { Applied, Kind, Resource, ResourceStore } from '@plat/resources'
 import type { Sovereignty } from '@plat/resources/sovereignty'
 import { keyOf } from '../render/declared.ts'
+import { droppedTools, tiersByName } from '../render/limits/provider-tools.ts'
 import { pinsOf, policyPins } from '../render/pins.ts'
 import { sovereigntyInForce } from '../render/sovereignty.ts'
 import { type Condition, type Finding, withFindings } from './conditions.ts'
@@ -13,6 +14,9 @@ export interface Known {
   readonly servers: readonly Resource<'MCPServer'>[]
   readonly policies: readonly Resource<'ToolPolicy'>[]
   readonly sovereignty: readonly Resource<'SovereigntyPolicy'>[]
+  readonly tiers: readonly Resource<'TrustTier'>[]
+  /** Of each Agent that has any, by `<namespace>/<name>`; null: nobody makes sessions from resources here. */
+  readonly activeSessions: ReadonlyMap<string, number> | null
   /** What is declared and not in force, one line each: `<Kind> <namespace>/<name> <path>: <why>`. */
   readonly refused: readonly string[]
   /** What the gateway reports of tools. */
@@ -29,7 +33,12 @@ export class Statuses {
   readonly #servers: ReadonlyMap<string, Resource<'MCPServer'>>
   readonly #policyPins: ReturnType<typeof policyPins>
 
-  constructor({ servers, policies, sovereignty, refused, pins }: Known) {
+  readonly #tiers: ReturnType<typeof tiersByName>
+  readonly #activeSessions: Known['activeSessions']
+
+  constructor({ servers, policies, sovereignty, tiers, activeSessions, refused, pins }: Known) {
+    this.#tiers = tiersByName(tiers)
+    this.#activeSessions = activeSessions
     this.#refused = refused
     this.#reports = new Map(pins.map((report) => [report.id, report]))
     this.#sovereignty = sovereigntyInForce({ sovereignty })
@@ -43,9 +52,20 @@ export class Statuses {
    */
   async write(store: Pick<ResourceStore, 'applyStatus'>, object: Resource, now: string): Promise<void> {
     if (isServer(object)) return this.#writeServer(store, object, now)
-    const findings = [this.#ready(object), isAgent(object) ? this.#sovereignAgent(object) : null]
-    const status = { ...object.status, ...said(object, findings, now) }
+    if (isAgent(object)) return this.#writeAgent(store, object, now)
+    const status = { ...object.status, ...said(object, [this.#ready(object)], now) }
     if (!same(object, status)) await written(store.applyStatus(object.kind, object.metadata, status))
+  }
+
+  async #writeAgent(store: Pick<ResourceStore, 'applyStatus'>, agent: Resource<'Agent'>, now: string): Promise<void> {
+    const findings = [this.#ready(agent), this.#sovereignAgent(agent), toolsFinding(agent, this.#tiers)]
+    const activeSessions = this.#activeSessions?.get(keyOf(agent)) ?? 0
+    const status = {
+      ...agent.status,
+      ...(this.#activeSessions !== null && { activeSessions }),
+      ...said(agent, findings, now),
+    }
+    if (!same(agent, status)) await written(store.applyStatus('Agent', agent.metadata, status))
   }
 
   async #writeServer(
@@ -78,6 +98,18 @@ export class Statuses {
     if (why.length > 0) return { type: 'Ready', status: 'False', reason: 'Refused', message: why.join('; ') }
     return { type: 'Ready', status: 'True', reason: 'InForce', message: '' }
   }
+}
+
+/** Whether the TrustTier lets an Agent have every provider-hosted tool that it lists (document 2). */
+function toolsFinding(agent: Resource<'Agent'>, tiers: ReturnType<typeof tiersByName>): Finding | null {
+  const type = 'ProviderToolsAllowed'
+  const dropped = droppedTools(agent, tiers)
+  if (dropped.length > 0) {
+    const message = `the TrustTier ${agent.spec.tier} does not allow ${dropped.join(', ')}`
+    return { type, status: 'False', reason: 'Dropped', message }
+  }
+  const said = agent.status?.conditions?.some((condition) => condition.type === type) === true
+  return said ? { type, status: 'True', reason: 'Allowed', message: '' } : null
 }
 
 function isServer(object: Resource): object is Resource<'MCPServer'> {

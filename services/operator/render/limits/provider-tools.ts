@@ -1,0 +1,27 @@
+import type { Manifest } from '@plat/resources'
+
+type Tiers = ReadonlyMap<string, Manifest<'TrustTier'>>
+
+export function tiersByName(tiers: readonly Manifest<'TrustTier'>[]): Tiers {
+  return new Map(tiers.map((tier) => [tier.metadata.name, tier]))
+}
+
+/**
+ * `model.providerTools` of an Agent as far as its TrustTier allows them (document 2). A list names a tool by its word, which stands for
+ * each of its versions, or by one version. A tier without a list, and one that is not declared, caps nothing.
+ */
+export function allowedTools({ spec }: Manifest<'Agent'>, tiers: Tiers): { providerTools?: string[] } {
+  const asked = spec.model?.providerTools
+  if (asked === undefined) return {}
+  const dropped = new Set(droppedTools({ spec }, tiers))
+  return { providerTools: asked.filter((tool) => !dropped.has(tool)) }
+}
+
+/** What of it the TrustTier does not allow. */
+export function droppedTools({ spec }: Pick<Manifest<'Agent'>, 'spec'>, tiers: Tiers): readonly string[] {
+  const allowed = tiers.get(spec.tier)?.spec.allowedProviderTools
+  if (allowed === undefined) return []
+  return (spec.model?.providerTools ?? []).filter(
+    (tool) => !allowed.includes(tool) && !allowed.includes(tool.replace(/_\d{8}$/, '')),
+  )
+}
