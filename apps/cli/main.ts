@@ -6,6 +6,7 @@ import { addAudit } from './audit/command.ts'
 import { addConfig } from './config/command.ts'
 import { addCosts } from './costs/command.ts'
 import { addKeys } from './keys/command.ts'
+import { addLicense } from './license/command.ts'
 import { addPins } from './pins/command.ts'
 import { addPosture } from './posture/command.ts'
 import { addRevoke } from './revoke/command.ts'
@@ -53,6 +54,7 @@ Start here:
   addConfig(plat)
   addPosture(plat)
   addKeys(plat)
+  addLicense(plat)
   return plat
 }
 

@@ -33,9 +33,9 @@ interface Series<C> {
 export abstract class Family<C> {
   readonly row: MetricRow
   readonly #labels: readonly { name: string; admit: (value: string) => string }[]
-  readonly #root = new Branch<C>()
+  #root = new Branch<C>()
   /** In the order of exposition. */
-  readonly #all: Series<C>[] = []
+  #all: Series<C>[] = []
 
   constructor(row: MetricRow) {
     this.row = row
@@ -55,6 +55,12 @@ export abstract class Family<C> {
     // The hot path looks the values up as they come; only a series that is not there asks whether they are admitted.
     for (const { name } of this.#labels) branch = branch?.at(textOf(labels, name))
     return branch?.series?.cell ?? this.#admitted(labels).cell
+  }
+
+  /** Drops every series. */
+  protected forget(): void {
+    this.#root = new Branch()
+    this.#all = []
   }
 
   expose(): string {

@@ -49,6 +49,10 @@ export class GaugeFamily extends Family<NumberCell> {
     return this.cell(labels)
   }
 
+  clear(): void {
+    this.forget()
+  }
+
   protected create(): NumberCell {
     return new NumberCell()
   }

@@ -22,6 +22,8 @@ export interface Gauge<L extends string = string> {
   /** Asks for the value whenever it is shown; for a gauge without labels. */
   from(read: () => number): void
   labels(labels: Labels<L>): { set(value: number): void }
+  /** Shows nothing any more, until it is set again. What `labels` gave out before is not shown either. */
+  clear(): void
 }
 
 /** A histogram or a summary. */

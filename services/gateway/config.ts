@@ -37,6 +37,7 @@ import { infraBlock } from './features/infra/config.ts'
 import type { InfraConfig } from './features/infra/index.ts'
 import { k8sOpsBlock } from './features/k8s-ops/config.ts'
 import type { K8sOpsConfig } from './features/k8s-ops/index.ts'
+import { licenseBlock } from './features/license/config.ts'
 import { listenersBlock, tlsBlock } from './features/listeners/config.ts'
 import { cloudCredentialsBlock, modelRoutingBlock, modelsBlock } from './features/models/config.ts'
 import { notificationsBlock } from './features/notifications/config.ts'
@@ -106,6 +107,7 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   configSyncBlock,
   otelBlock,
   stateBackendBlock,
+  licenseBlock,
   ...unbuiltBlocks,
 ]
 
@@ -125,6 +127,7 @@ export type GatewayConfig = Readonly<
     Static<typeof dlpProfilesBlock.schema> &
     Static<typeof taintBlock.schema> &
     Static<typeof guardsBlock.schema> &
+    Static<typeof licenseBlock.schema> &
     Static<typeof revocationsBlock.schema> & {
       tls: Readonly<Static<typeof tlsBlock.schema>>
       transparencyLog: Readonly<Static<typeof transparencyLogBlock.schema>>

@@ -1,4 +1,5 @@
 /** The gateway's part of document 3's metric table, as far as this build feeds it. @table */
+import { licenseMetrics } from '@plat/license'
 import { type MetricRow, NAMES } from '@plat/metrics'
 import { errorTable } from './call/index.ts'
 import { REASONS, RESULTS } from './features/audit-collector/collector.ts'
@@ -680,4 +681,5 @@ export const gatewayMetricRows = [
     labels: {},
     help: 'Spans that wait for their export',
   },
+  ...licenseMetrics,
 ] as const satisfies readonly MetricRow[]

@@ -3,7 +3,6 @@ import { clientAuditBlock } from './features/client-audit/config.ts'
 import { energyBlock, sandboxUsageBlock } from './features/costs/config.ts'
 import { ctxengineBlock } from './features/ctxengine/config.ts'
 import { evidenceBlock } from './features/evidence/config.ts'
-import { licenceBlock } from './features/licence/config.ts'
 import { liveViewBlock } from './features/live-view/config.ts'
 import { memoryBlock } from './features/memory/config.ts'
 import { resourceAPIBlock } from './features/resource-api/config.ts'
@@ -24,7 +23,6 @@ export const unbuiltBlocks: readonly ConfigBlock[] = [
   evidenceBlock,
   resourceAPIBlock,
   tenantsBlock,
-  licenceBlock,
   ctxengineBlock,
   sbxdBlock,
   clientAuditBlock,

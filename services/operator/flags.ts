@@ -21,6 +21,16 @@ export const operatorFlags = {
     default: '/var/run/plat/model-keys',
     help: 'Folder at which the gateway mounts the Secret plat-model-keys; model routes name files in it.',
   },
+  'license-file': {
+    type: 'string',
+    help: 'The licence, as licenseFile of the gateway; Community when empty. It switches paid features and nothing else.',
+  },
+  'node-count-interval': {
+    type: 'duration',
+    default: 60 * SECOND_MS,
+    min: SECOND_MS,
+    help: 'How often the nodes that run sandboxes are counted.',
+  },
   version: { type: 'bool', help: 'Print the version and exit.' },
   kubeconfig: {
     type: 'string',

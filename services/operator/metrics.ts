@@ -1,3 +1,4 @@
+import { licenseMetrics } from '@plat/license'
 import { type MetricRow, NAMES } from '@plat/metrics'
 
 /** What the operator reconciles, as metrics name it. */
@@ -52,6 +53,14 @@ export const operatorMetrics = [
     help: 'Size of a rendered ConfigMap; the platform rejects one over 1 MiB',
     ...ours,
   },
+  {
+    name: 'plat_billable_nodes',
+    type: 'gauge',
+    labels: { period: ['current', 'day', 'month'] },
+    help: 'Nodes that run sandboxes: now, and the most at once of the day and of the month (UTC); the leader alone shows it',
+    ...ours,
+  },
+  ...licenseMetrics,
   {
     name: 'controller_runtime_reconcile_total',
     type: 'counter',

@@ -134,6 +134,22 @@ test('a broken watch goes on where it was, and one whose version is gone begins 
   assert.deepEqual(Object.keys(rendered('upstreams').servers), ['team/c', 'team/s'])
 })
 
+test('the licence is told, and a bad one keeps the operator from nothing', async (t) => {
+  const { start, rendered } = await ground(t)
+  const unlicensed = await start()
+  await until(() => unlicensed.leads() && rendered('agents') !== null, 'it leads and renders')
+  await until(
+    async () => (await metrics(unlicensed)).includes('plat_billable_nodes{period="month"} 0'),
+    'nodes are counted',
+  )
+  const licensed = await start('-license-file=/nowhere/license.jws')
+  const shown = async (operator: Operator) => (await metrics(operator)).match(/^plat_license_.* 1$/gm)
+  assert.deepEqual(await shown(unlicensed), ['plat_license_state{edition="community",state="none"} 1'])
+  assert.deepEqual(await shown(licensed), ['plat_license_state{edition="community",state="invalid"} 1'])
+  // Whoever does not lead counts nothing.
+  assert.doesNotMatch(await metrics(licensed), /^plat_billable_nodes\{/m)
+})
+
 test('what no ConfigMap holds is not written, and neither is what comes after it', async (t) => {
   const { server, start, rendered } = await ground(t)
   const operator = await start()

@@ -1,6 +1,7 @@
 import { buildInfo, type Clock, type Ids } from '@plat/core'
 import { type Dialer, listen, mountProbes } from '@plat/http'
 import { type Access, KubernetesApi } from '@plat/kubernetes'
+import { followLicense, licenseMeter } from '@plat/license'
 import { createRegistry } from '@plat/metrics'
 import type { Log } from '@plat/process'
 import { createKubernetesStore } from '@plat/resources/kubernetes'
@@ -11,6 +12,7 @@ import { Mirror } from './kube/mirror.ts'
 import { Outputs, OWNER } from './kube/outputs.ts'
 import { Term } from './kube/term.ts'
 import { operatorMetrics } from './metrics.ts'
+import { meterBillableNodes } from './nodes/billable.ts'
 
 /** Where the operator stands when nobody says. */
 const DEFAULT_NAMESPACE = 'plat-system'
@@ -50,6 +52,7 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
     clock,
     onAnswer: (method, code) => registry.counter('rest_client_requests_total').inc({ method, code }),
   })
+  const license = await followLicense({ path: flags['license-file'], clock, log, onStanding: shownLicense(registry) })
   const stopping = new AbortController()
   const loops = startLoops({ ...options, api, registry }, stopping.signal)
   const countProcess = processMetrics(registry, clock)
@@ -67,6 +70,7 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
     api: (app) => mountProbes(app, { ready, build, metrics }),
   }).catch(async (error: unknown) => {
     stopping.abort()
+    license.close()
     await loops.ended
     throw error
   })
@@ -76,6 +80,7 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
     leads: loops.leads,
     async drain() {
       stopping.abort()
+      license.close()
       await loops.ended
       await listener.drain(DRAIN_MS)
     },
@@ -106,12 +111,14 @@ function startLoops({ flags, access, api, registry, clock, ids, log, host }: Loo
   const mirror = new Mirror({ stores, clock, log, onChange: (kind, keys) => term?.changed(kind, keys) })
   const outputs = new Outputs({ api, namespace, registry, log })
   const common = { api, namespace, clock, log }
+  const everyMs = flags['node-count-interval']
   const lead = async (signal: AbortSignal) => {
     // What was written before another led may not stand there any more.
     outputs.forget()
     const [currency, modelKeysDir] = [flags['budget-currency'], flags['model-keys-dir']]
     term = new Term({ ...common, mirror, outputs, registry, currency, modelKeysDir, statusStore: everywhere })
-    await term.run(signal)
+    const counting = meterBillableNodes({ ...common, watched: scopes, everyMs, outputs, registry }, signal)
+    await Promise.all([term.run(signal), counting])
     term = null
   }
   const elector = new Elector({
@@ -132,6 +139,14 @@ function startLoops({ flags, access, api, registry, clock, ids, log, host }: Loo
     leads: () => term !== null,
     ended: Promise.all([mirror.follow(stop), work()]),
   }
+}
+
+function shownLicense(registry: OperatorRegistry) {
+  return licenseMeter({
+    state: registry.gauge('plat_license_state'),
+    daysLeft: registry.gauge('plat_license_days_left'),
+    nodeLimit: registry.gauge('plat_license_node_limit'),
+  })
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

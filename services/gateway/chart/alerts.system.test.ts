@@ -354,7 +354,7 @@ test('LicenseNodeLimitExceeded fires when the month had more nodes than a limite
     at: '1h',
     notYet: '59m50s',
     labels: { severity: 'info' },
-    says: 'This month 11 nodes ran sandboxes, more than the licence covers.',
+    says: 'This month up to 11 nodes ran sandboxes at once, more than the licence covers.',
     on: [nodes(11, 10)],
     notOn: [nodes(10, 10), nodes(11, 0)],
   })

@@ -1,3 +1,4 @@
+import { followLicense } from '@plat/license'
 import {
   agentMetrics,
   anchorMetrics,
@@ -7,6 +8,7 @@ import {
   captureMetrics,
   collectorMetrics,
   guardMetrics,
+  licenseMetrics,
   modelMetrics,
   offlineMetrics,
   pinMetrics,
@@ -92,7 +94,7 @@ async function startCallers(shared: Shared) {
   return { notifications, ledgers, authenticator, revocations }
 }
 
-/** What carries records away and configuration in. */
+/** What carries records away and configuration in, and the licence. */
 async function startCarriers(shared: Shared, { ledgers }: Callers) {
   const { config, metrics, audit, keep } = shared
   const { signer } = audit
@@ -104,6 +106,7 @@ async function startCarriers(shared: Shared, { ledgers }: Callers) {
   const bundles = keep(
     await createConfigBundle({ ...shared, problemsOf, ledger: ledgers.of(''), metrics: bundleMetrics(metrics) }),
   )
+  keep(await followLicense({ ...shared, path: config.licenseFile, onStanding: licenseMetrics(metrics) }))
   return { offline, collector, anchors, bundles }
 }
 

@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict'
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { buildInfo, TestClock } from '@plat/core'
+import { ephemeralSigner } from '@plat/keys'
+import { createRegistry } from '@plat/metrics'
+import { silentLog } from '@plat/process'
+import { tempFolder } from '@plat/testkit/local'
+import { until } from '@plat/testkit/until'
+import { signJws } from '@plat/tokens'
+import { followLicense, licenseMeter, licenseMetrics, readAuthority, type Standing } from './index.ts'
+
+const DAY_MS = 24 * 60 * 60 * 1000
+const signer = ephemeralSigner()
+const authority = readAuthority(JSON.stringify(signer.publicJwk), 'test')
+
+/** A followed file, its series, and what the log was told. */
+async function ground(t: TestContext, first: string | null) {
+  const path = join(tempFolder(), 'license.jws')
+  if (first !== null) writeFileSync(path, first)
+  const clock = new TestClock()
+  const registry = createRegistry(licenseMetrics, { component: 'test', build: buildInfo('test') })
+  const told: string[] = []
+  const seen: Standing[] = []
+  const meter = licenseMeter({
+    state: registry.gauge('plat_license_state'),
+    daysLeft: registry.gauge('plat_license_days_left'),
+    nodeLimit: registry.gauge('plat_license_node_limit'),
+  })
+  const followed = await followLicense({
+    path,
+    clock,
+    log: {
+      ...silentLog,
+      info: (_fields, message) => void told.push(message),
+      warn: (fields) => void told.push(`${Object(fields).state} ${Object(fields).reason ?? ''}`.trim()),
+    },
+    authority,
+    onStanding(standing) {
+      seen.push(standing)
+      meter(standing)
+    },
+  })
+  t.after(() => followed.close())
+  const series = (): readonly string[] => registry.expose().match(/^plat_license_.*$/gm) ?? []
+  const current = () => series().filter((line) => line.endsWith('} 1'))
+  /** Turns time until the licence stands so. */
+  const turns = (state: string) =>
+    until(
+      () => seen.at(-1)?.state === state,
+      state,
+      () => clock.advance(10_000),
+    )
+  return { path, clock, followed, told, series, current, turns }
+}
+
+/** A licence with a day of grace. */
+function license(clock: { now(): number }, edition: string, seconds: number): string {
+  const now = Math.floor(clock.now() / 1000)
+  const claims = {
+    jti: edition,
+    sub: 'Example Ltd',
+    edition,
+    nbf: now,
+    exp: now + seconds,
+    graceDays: 1,
+    nodes: 5,
+  }
+  return signJws(signer, { typ: 'plat-license+jws' }, claims)
+}
+
+test('without a file there is no licence, no day left of it and no limit', async () => {
+  const seen: Standing[] = []
+  const clock = new TestClock()
+  const followed = await followLicense({ path: '', clock, log: silentLog, onStanding: (one) => void seen.push(one) })
+  assert.equal(followed.standing().state, 'none')
+  assert.deepEqual(seen, [followed.standing()])
+  followed.close()
+})
+
+test('a licence runs out while it is followed, and each state is told once', async (t) => {
+  const { clock, told, series, current, turns } = await ground(t, license(new TestClock(), 'enterprise', 20))
+  assert.deepEqual(current(), ['plat_license_state{edition="enterprise",state="valid"} 1'])
+  assert.ok(series().includes('plat_license_days_left 0'))
+  assert.ok(series().includes('plat_license_node_limit 5'))
+  assert.equal(series().length, 7)
+  await turns('grace')
+  assert.deepEqual(current(), ['plat_license_state{edition="enterprise",state="grace"} 1'])
+  assert.ok(series().includes('plat_license_days_left -1'))
+  await clock.advance(DAY_MS - 20_000)
+  await turns('expired')
+  assert.deepEqual(current(), ['plat_license_state{edition="enterprise",state="expired"} 1'])
+  assert.deepEqual(told, ['the licence is valid', 'grace', 'expired'])
+})
+
+test('a file that changes is read again, and of an edition that was nothing is left', async (t) => {
+  const { path, clock, told, series, current, turns } = await ground(t, null)
+  assert.deepEqual(current(), ['plat_license_state{edition="community",state="invalid"} 1'])
+  // Without a licence no day of one is left: an alert on too few must not see a 0.
+  assert.ok(!series().some((line) => line.startsWith('plat_license_days_left')))
+  writeFileSync(path, license(clock, 'team', 86_400 * 30))
+  await turns('valid')
+  assert.deepEqual(current(), ['plat_license_state{edition="team",state="valid"} 1'])
+  assert.ok(!series().some((line) => line.includes('community')))
+  writeFileSync(path, 'x'.repeat(20_000))
+  await turns('invalid')
+  assert.ok(!series().some((line) => line.includes('team')))
+  writeFileSync(path, license(clock, 'enterprise', 86_400 * 30))
+  await turns('valid')
+  rmSync(path)
+  await turns('invalid')
+  assert.deepEqual(told, [
+    'invalid there is no such file',
+    'the licence is valid',
+    'invalid the file has more than 12288 bytes',
+    'the licence is valid',
+    'invalid there is no such file',
+  ])
+})

@@ -1,0 +1,101 @@
+import { type FileWatch, watchFile } from '@plat/config'
+import { type Clock, reasonOf } from '@plat/core'
+import type { Log } from '@plat/process'
+import { fault, type TokenFault } from '@plat/tokens'
+import { buildAuthority, type LicenseAuthority } from './authority.ts'
+import { type License, MAX_LICENSE_BYTES, readLicense } from './license.ts'
+import { NO_LICENSE, type Standing, standingOf } from './standing.ts'
+
+/** How often the file is looked at, and its end, in milliseconds. */
+const LOOK_MS = 10_000
+
+export interface FollowOptions {
+  /** Empty: there is no licence. */
+  readonly path: string
+  readonly clock: Clock
+  readonly log: Pick<Log, 'info' | 'warn'>
+  /** Hears how the licence stands: at the start, and at every look. */
+  readonly onStanding: (standing: Standing) => void
+  /** Default: that of this build. */
+  readonly authority?: LicenseAuthority
+}
+
+/** A licence that is read again when its file changes. */
+export interface FollowedLicense {
+  standing(): Standing
+  close(): void
+}
+
+/**
+ * Follows a licence file from now on. Nothing that can be wrong with it is thrown: a licence switches paid features and must never keep
+ * agents from being served, so a bad one is told and counts as none.
+ */
+export async function followLicense(options: FollowOptions): Promise<FollowedLicense> {
+  const { path, onStanding } = options
+  onStanding(NO_LICENSE)
+  if (path === '') return { standing: () => NO_LICENSE, close() {} }
+  const authority = options.authority ?? (await buildAuthority())
+  const followed = new Followed(options, authority)
+  await followed.start()
+  return followed
+}
+
+class Followed implements FollowedLicense {
+  readonly #options: FollowOptions
+  readonly #watch: FileWatch
+  readonly #stopTimer: () => void
+  #read: License | TokenFault = fault('missing', 'it was not read yet')
+  #standing: Standing | null = null
+
+  constructor(options: FollowOptions, authority: LicenseAuthority) {
+    const { path, clock } = options
+    this.#options = options
+    this.#watch = watchFile({
+      path,
+      everyMs: LOOK_MS,
+      clock,
+      onBytes: (bytes) => this.#took(readBytes(bytes, authority)),
+      onError: (error) => this.#took(fault('missing', `it cannot be read: ${reasonOf(error)}`)),
+    })
+    this.#stopTimer = clock.every(LOOK_MS, () => this.#tell())
+  }
+
+  start(): Promise<void> {
+    return this.#watch.check()
+  }
+
+  standing(): Standing {
+    return standingOf(this.#read, this.#options.clock.now())
+  }
+
+  close(): void {
+    this.#watch.stop()
+    this.#stopTimer()
+  }
+
+  #took(read: License | TokenFault): void {
+    this.#read = read
+    this.#tell()
+  }
+
+  /** Each change of state is told once in the log. */
+  #tell(): void {
+    const { log, path, onStanding } = this.#options
+    const [before, now] = [this.#standing, this.standing()]
+    this.#standing = now
+    onStanding(now)
+    const { state, reason, edition, daysLeft, license } = now
+    if (before?.state === state && before.reason === reason && before.license?.id === license?.id) return
+    if (state === 'valid') log.info({ path, edition, daysLeft }, 'the licence is valid')
+    else log.warn({ path, state, reason: reason ?? undefined, daysLeft: daysLeft ?? undefined, fix: FIX }, WARNING)
+  }
+}
+
+const WARNING = 'the licence does not count, or not for long; agents are served as before'
+const FIX = 'put a valid licence in the place of licenseFile'
+
+function readBytes(bytes: Uint8Array | null, authority: LicenseAuthority): License | TokenFault {
+  if (bytes === null) return fault('missing', 'there is no such file')
+  if (bytes.length > MAX_LICENSE_BYTES) return fault('malformed', `the file has more than ${MAX_LICENSE_BYTES} bytes`)
+  return readLicense(Buffer.from(bytes).toString('latin1'), authority)
+}

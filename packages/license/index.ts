@@ -1,0 +1,5 @@
+export { buildAuthority, type LicenseAuthority, readAuthority } from './authority.ts'
+export { type FollowedLicense, followLicense } from './follow.ts'
+export { type License, MAX_LICENSE_BYTES, readLicense } from './license.ts'
+export { licenseMeter, licenseMetrics } from './metrics.ts'
+export { COMMUNITY, NO_LICENSE, type Standing, standingOf } from './standing.ts'

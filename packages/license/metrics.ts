@@ -1,0 +1,49 @@
+import type { Gauge, MetricRow } from '@plat/metrics'
+import { STATES, type Standing } from './standing.ts'
+
+const licence = { area: 'Licence', feature: '' } as const
+
+/** The series of a licence (document 3, "Licence"), in the gateway and in the operator. */
+export const licenseMetrics = [
+  {
+    ...licence,
+    name: 'plat_license_state',
+    type: 'gauge',
+    labels: { edition: { cap: 64 }, state: STATES },
+    help: '1 for the state that the licence is in',
+  },
+  {
+    ...licence,
+    name: 'plat_license_days_left',
+    type: 'gauge',
+    labels: {},
+    help: 'Whole days until the licence ends, negative in its grace and after; not there without a licence',
+  },
+  {
+    ...licence,
+    name: 'plat_license_node_limit',
+    type: 'gauge',
+    labels: {},
+    help: 'Nodes that the licence covers; 0 is unlimited',
+  },
+] as const satisfies readonly MetricRow[]
+
+/** The gauges of `licenseMetrics`, as a service's own registry has them. */
+export interface LicenseGauges {
+  readonly state: Pick<Gauge<'edition' | 'state'>, 'set' | 'clear'>
+  readonly daysLeft: Pick<Gauge<never>, 'set' | 'clear'>
+  readonly nodeLimit: Pick<Gauge<never>, 'set'>
+}
+
+/** What keeps the gauges at how a licence stands. Of an edition that was before, nothing is left. */
+export function licenseMeter({ state, daysLeft, nodeLimit }: LicenseGauges): (standing: Standing) => void {
+  let shown = ''
+  return (standing) => {
+    if (shown !== standing.edition) state.clear()
+    shown = standing.edition
+    for (const one of STATES) state.set({ edition: standing.edition, state: one }, one === standing.state ? 1 : 0)
+    if (standing.daysLeft === null) daysLeft.clear()
+    else daysLeft.set({}, standing.daysLeft)
+    nodeLimit.set({}, standing.nodeLimit)
+  }
+}

@@ -1,0 +1,54 @@
+import { rfc3339 } from '@plat/core'
+import { isFault, type TokenFault } from '@plat/tokens'
+import type { License } from './license.ts'
+
+/** Label `state` of `plat_license_state` (document 3, "Licence"). */
+export const STATES = ['none', 'invalid', 'valid', 'grace', 'expired'] as const
+
+export type LicenseState = (typeof STATES)[number]
+
+/** The edition without a licence: all that there is. */
+export const COMMUNITY = 'community'
+
+const DAY_S = 24 * 60 * 60
+
+/** How a licence stands at one time. */
+export interface Standing {
+  readonly state: LicenseState
+  readonly edition: string
+  /** Why it is `invalid`; null in every other state. */
+  readonly reason: string | null
+  /** Null in the states `none` and `invalid`, when nothing that a file says counts. */
+  readonly license: License | null
+  /** Whole days until the end, negative from the end on; null without a licence. */
+  readonly daysLeft: number | null
+  /** 0: unlimited. */
+  readonly nodeLimit: number
+}
+
+/** No file is named. */
+export const NO_LICENSE: Standing = withoutLicense('none', null)
+
+function withoutLicense(state: 'none' | 'invalid', reason: string | null): Standing {
+  return { state, edition: COMMUNITY, reason, license: null, daysLeft: null, nodeLimit: 0 }
+}
+
+/** How what was read stands at `now`, in milliseconds since the epoch. */
+export function standingOf(read: License | TokenFault, now: number): Standing {
+  if (isFault(read)) return withoutLicense('invalid', read.message)
+  const { edition, notBefore, expiresAt, graceDays, nodes } = read
+  const seconds = now / 1000
+  if (seconds < notBefore) return withoutLicense('invalid', `it begins on ${rfc3339(notBefore * 1000)}`)
+  const isOver = seconds >= expiresAt + graceDays * DAY_S
+  const state = seconds < expiresAt ? 'valid' : isOver ? 'expired' : 'grace'
+  const daysLeft = Math.floor((expiresAt - seconds) / DAY_S)
+  // At the very end no day is left, and the end is reached.
+  return {
+    state,
+    edition,
+    reason: null,
+    license: read,
+    daysLeft: state === 'valid' ? daysLeft : Math.min(daysLeft, -1),
+    nodeLimit: nodes,
+  }
+}

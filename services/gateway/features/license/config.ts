@@ -1,0 +1,12 @@
+import { type ConfigBlock, key } from '@plat/config'
+import Type from 'typebox'
+
+/** The licence (document 3). */
+export const licenseBlock = {
+  path: '',
+  feature: 'license',
+  built: true,
+  schema: Type.Object({
+    licenseFile: key.file('Licence; only switches paid features, never affects agent traffic; Community when empty.'),
+  }),
+} satisfies ConfigBlock

@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import path from 'node:path'
+import { test } from 'node:test'
+import { startGatewayProcess } from '@plat/testkit/gateway'
+import { tempFolder } from '@plat/testkit/local'
+import { json, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
+
+test('a licence is told by its series, and whatever is wrong with it, agents are served', async (t) => {
+  // Shows D3.state.licenseFile, D3.metric.plat_license_state, D3.metric.plat_license_days_left, D3.metric.plat_license_node_limit.
+  const upstream = await startScriptedUpstream()
+  t.after(() => upstream.close())
+  upstream.answers(json('{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'))
+  const noLicence = path.join(tempFolder(), 'license.jws')
+  await writeFile(noLicence, 'this is no licence\n')
+  const told = async (licenseFile: string) => {
+    const gateway = await startGatewayProcess({ servers: { notes: upstream.url }, config: { licenseFile } })
+    t.after(() => gateway.close())
+    const call = await fetch(`${gateway.url}/mcp/notes`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${gateway.token}`,
+        accept: 'application/json, text/event-stream',
+        'content-type': 'application/json',
+      },
+      body: '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list","arguments":{}}}',
+    })
+    assert.deepEqual(await call.json(), { jsonrpc: '2.0', id: 1, result: { content: [] } })
+    const metrics = await (await fetch(`${gateway.url}/metrics`)).text()
+    return metrics.match(/^plat_license_.* [1-9]\d*$|^plat_license_(?:days_left|node_limit) .*$/gm)
+  }
+  const community = (state: string) => [
+    `plat_license_state{edition="community",state="${state}"} 1`,
+    'plat_license_node_limit 0',
+  ]
+  assert.deepEqual(await told(''), community('none'))
+  assert.deepEqual(await told(noLicence), community('invalid'))
+  assert.deepEqual(await told('/nowhere/license.jws'), community('invalid'))
+})
