@@ -30,6 +30,7 @@ import { type ConfigBundleConfig, configBundleBlock } from './features/config-bu
 import { type ConfigSyncConfig, configSyncBlock } from './features/config-sync/config.ts'
 import { dlpBlock, dlpProfilesBlock } from './features/dlp/config.ts'
 import { egressBlock } from './features/egress/config.ts'
+import { energyBlock } from './features/energy/config.ts'
 import { type ExecConfig, execBlock } from './features/exec/config.ts'
 import { guardsBlock } from './features/guards/config.ts'
 import { dpopBlock, identityBlock } from './features/identity/config.ts'
@@ -79,6 +80,7 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   revocationsBlock,
   revocationMirrorBlock,
   budgetsBlock,
+  energyBlock,
   approvalsBlock,
   approvalPreviewBlock,
   approvalQuorumBlock,
@@ -142,6 +144,7 @@ export type GatewayConfig = Readonly<
       modelRouting: Readonly<Static<typeof modelRoutingBlock.schema>>
       cloudCredentials: Readonly<Static<typeof cloudCredentialsBlock.schema>>
       policy: { readonly rego: Readonly<Static<typeof regoBlock.schema>> }
+      energy: Readonly<Static<typeof energyBlock.schema>>
       posture: Readonly<Static<typeof postureBlock.schema>>
       stateBackend: StateBackendConfig
       offline: Readonly<Static<typeof offlineBlock.schema>>

@@ -1,11 +1,11 @@
 import type { ConfigBlock } from '@plat/config'
 import { clientAuditBlock } from './features/client-audit/config.ts'
-import { energyBlock, sandboxUsageBlock } from './features/costs/config.ts'
 import { ctxengineBlock } from './features/ctxengine/config.ts'
 import { evidenceBlock } from './features/evidence/config.ts'
 import { liveViewBlock } from './features/live-view/config.ts'
 import { memoryBlock } from './features/memory/config.ts'
 import { resourceAPIBlock } from './features/resource-api/config.ts'
+import { sandboxUsageBlock } from './features/sandbox-usage/config.ts'
 import { sbxdBlock } from './features/sbxd/config.ts'
 import { activityBlock } from './features/sessions/config.ts'
 import { tenantsBlock } from './features/tenants/config.ts'
@@ -15,7 +15,6 @@ import { tenantsBlock } from './features/tenants/config.ts'
  * the documented default answers `<path>: not built yet in this version`. A feature that is built leaves this list.
  */
 export const unbuiltBlocks: readonly ConfigBlock[] = [
-  energyBlock,
   sandboxUsageBlock,
   activityBlock,
   memoryBlock,

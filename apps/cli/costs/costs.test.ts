@@ -81,3 +81,31 @@ test('a ledger that cost nothing says so, and one that is not there is a mistake
   assert.deepEqual(await rows(), [])
   await assert.rejects(costs({ path: join(folder, 'none'), output: 'table' }, output), /does not exist/)
 })
+
+test('estimates of energy and carbon are added up bound by bound, and shown only where there are any', async () => {
+  const call = (id: string, energy?: object): Rec => ({
+    kind: 'outcome',
+    call: id,
+    ...model,
+    ...spent(30, 10, 4),
+    ...energy,
+  })
+  await write(call('1'))
+  assert.equal((await rows())[0].energy, undefined)
+  await costs({ path, output: 'table' }, output)
+  assert.doesNotMatch(printed.join('\n'), /ENERGY/)
+  await write(
+    call('2', {
+      energy: { microWh: { max: 2_500_000, min: 1_000_000 }, microgCO2e: { max: 50, min: 10 }, table: 't' },
+    }),
+    call('3', { energy: { microWh: { max: 500_000, min: 500_000 }, table: 't' } }),
+  )
+  assert.deepEqual((await rows())[0].energy, {
+    microWh: { min: 1_500_000, max: 3_000_000 },
+    microgCO2e: { min: 10, max: 50 },
+  })
+  printed = []
+  await costs({ path, output: 'table' }, output)
+  assert.match(printed.join('\n'), /ENERGY \(WH\) +CO2E \(G\)/)
+  assert.match(printed.join('\n'), /total .* 1\.500 - 3\.000 +0\.000 - 0\.000/)
+})

@@ -20,6 +20,19 @@ interface CostRow {
   heldMicros: number
   /** Empty while no outcome has named one. */
   currency: string
+  /** Estimates (document 3, `energy`); absent while no outcome has any. */
+  energy?: Estimates
+}
+
+/** Sums of lower and of upper bounds. */
+interface Estimates {
+  readonly microWh: Span
+  readonly microgCO2e: Span
+}
+
+interface Span {
+  readonly min: number
+  readonly max: number
 }
 
 /** Rows that are kept apart; what comes after them is added up in one. */
@@ -36,9 +49,10 @@ export async function costs({ path, output: format }: CostsOptions, output: Outp
     throw new CommandError(`${path} does not exist: no call has been governed here yet, or the path is another`)
   }
   const rows = book.rows()
-  if (format !== 'table') printList(output, format, rows, columns)
+  const shown = rows.some(({ energy }) => energy !== undefined) ? { ...columns, ...estimated } : columns
+  if (format !== 'table') printList(output, format, rows, shown)
   else if (rows.length === 0) output.out('nothing has cost anything yet')
-  else printList(output, format, [...rows, totalOf(rows)], columns)
+  else printList(output, format, [...rows, totalOf(rows)], shown)
   return 0
 }
 
@@ -50,6 +64,16 @@ const columns = {
   completion: ({ completionTokens }: CostRow) => String(completionTokens),
   cost: ({ costMicros, currency }: CostRow) => money(costMicros, currency),
   held: ({ heldMicros, currency }: CostRow) => money(heldMicros, currency),
+}
+
+/** Where anything was estimated. */
+const estimated = {
+  'energy (Wh)': ({ energy }: CostRow) => spanOf(energy?.microWh),
+  'CO2e (g)': ({ energy }: CostRow) => spanOf(energy?.microgCO2e),
+}
+
+function spanOf(span: Span | undefined): string {
+  return span === undefined ? '' : `${(span.min / 1e6).toFixed(3)} - ${(span.max / 1e6).toFixed(3)}`
 }
 
 function money(micros: number, currency: string): string {
@@ -67,7 +91,19 @@ function totalOf(rows: readonly CostRow[]): CostRow {
     costMicros: sum(({ costMicros }) => costMicros),
     heldMicros: sum(({ heldMicros }) => heldMicros),
     currency: rows.find(({ currency }) => currency !== '')?.currency ?? '',
+    energy: rows.map(({ energy }) => energy ?? NOTHING).reduce(together, NOTHING),
   }
+}
+
+const EMPTY: Span = { min: 0, max: 0 }
+const NOTHING: Estimates = { microWh: EMPTY, microgCO2e: EMPTY }
+
+function together(one: Estimates, other: Estimates): Estimates {
+  const sum = (of: (each: Estimates) => Span) => ({
+    min: of(one).min + of(other).min,
+    max: of(one).max + of(other).max,
+  })
+  return { microWh: sum(({ microWh }) => microWh), microgCO2e: sum(({ microgCO2e }) => microgCO2e) }
 }
 
 type Members = Readonly<{ [member: string]: unknown }>
@@ -111,6 +147,7 @@ class Book {
     row.promptTokens += countOf(usage.prompt)
     row.completionTokens += countOf(usage.completion)
     row.currency = textOf(rec.currency) || row.currency
+    if (isMembers(rec.energy)) row.energy = together(row.energy ?? NOTHING, estimatesIn(rec.energy))
   }
 
   #row(rec: Members): CostRow {
@@ -140,6 +177,11 @@ class Book {
 /** The money among what was settled; the windows of one key all count the same amount. */
 function moneyOf(settled: ReadonlyMap<string, number> | null): number {
   return Math.max(0, ...[...(settled ?? [])].map(([key, amount]) => (key.startsWith('usd/') ? amount : 0)))
+}
+
+function estimatesIn({ microWh, microgCO2e }: Members): Estimates {
+  const span = (value: unknown) => (isMembers(value) ? { min: countOf(value.min), max: countOf(value.max) } : EMPTY)
+  return { microWh: span(microWh), microgCO2e: span(microgCO2e) }
 }
 
 function isMembers(value: unknown): value is Members {

@@ -45,6 +45,7 @@ function inOrder(rec: Rec, stamp: Stamp) {
     costMicros: rec.costMicros,
     currency: rec.currency,
     endpoint: rec.endpoint,
+    energy: rec.energy,
     engines: rec.engines,
     facts: rec.facts,
     frames: rec.frames,

@@ -29,6 +29,7 @@ import { createCiba } from '../features/ciba/index.ts'
 import { createConfigBundle } from '../features/config-bundle/index.ts'
 import { createCredentials } from '../features/credentials/index.ts'
 import { createEraser } from '../features/dlp/index.ts'
+import { createEnergy } from '../features/energy/index.ts'
 import { createGuards } from '../features/guards/index.ts'
 import { type Authenticator, createAuthenticator } from '../features/identity/index.ts'
 import { createCloudLoans, createModels } from '../features/models/index.ts'
@@ -45,7 +46,7 @@ import { createTransparency } from '../features/transparency/index.ts'
 import { createTxnTokens } from '../features/txn-tokens/index.ts'
 import { namedInCall } from '../planes/a2a/index.ts'
 import type { AskingPlane } from '../planes/mcp/index.ts'
-import { createDemand } from '../planes/model/index.ts'
+import { createAnswered, createDemand } from '../planes/model/index.ts'
 import { startBuiltins } from './builtins.ts'
 import { problemsOfBundle } from './bundled.ts'
 import type { Shared } from './shared.ts'
@@ -64,8 +65,8 @@ export async function startFeatures(shared: Shared) {
   const sessions = startSessions(shared, { ...watchers, ...judges })
   const traces = startTraces(shared, targets)
   const { servers, models, agents } = targets
-  const { policies, budgets } = judges
-  const files = [servers, models, agents, watchers.guards, policies, budgets]
+  const { policies, budgets, energy } = judges
+  const files = [servers, models, agents, watchers.guards, policies, budgets, energy]
   await Promise.all(files.map((feature) => feature.check()))
   return { ...callers, ...carriers, ...targets, ...watchers, ...judges, sessions, traces }
 }
@@ -152,7 +153,7 @@ async function startWatchers(shared: Shared, { authenticator, ledgers }: Callers
   return { taint, transactions, captures, guards }
 }
 
-/** What decides: rules, people, money. */
+/** What decides: rules, people, money. And what calls take beside money. */
 async function startJudges(shared: Shared, { ledgers, notifications, offline, models }: Callers & Carriers & Targets) {
   const { config, snapshots, clock, log, metrics, audit, keep } = shared
   const rego = createRego({ ...shared, ...regoMetrics(metrics) })
@@ -175,7 +176,8 @@ async function startJudges(shared: Shared, { ledgers, notifications, offline, mo
   const demandOf = createDemand(models.route)
   const { placed } = audit
   const budgets = keep(await createBudgets({ ...shared, ledgers, placed, demandOf, metrics: budgetMetrics(metrics) }))
-  return { policies, approvals, budgets }
+  const energy = keep(createEnergy({ ...shared, answered: createAnswered(models.route) }))
+  return { policies, approvals, budgets, energy }
 }
 
 /** Who has called, and what stands against them. */

@@ -69,6 +69,7 @@ export function createPipeline(shared: Shared, features: Features & Callees & { 
       metrics: runnerMetrics(metrics),
       policyRevision: (snapshot) => snapshot.get(policySlot).revision,
       prices: (snapshot) => snapshot.get(pricingSlot),
+      estimate: features.energy.estimate,
       onArguments: features.captures.onArguments,
       onClosed: features.sessions.see,
       watcher: features.traces.watcher,

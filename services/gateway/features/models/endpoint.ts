@@ -21,6 +21,8 @@ export interface RouteEndpoint {
   readonly wire: Wire
   /** Where it runs; null: nobody says. */
   readonly jurisdiction: string | null
+  /** Of its provider; null: it has none. */
+  readonly region: string | null
   /** The model that it is asked for where the caller asked for this one (null: for none); null: nobody names one. */
   modelFor(asked: string | null): string | null
 }
@@ -42,16 +44,18 @@ export function endpointOf({ route, aliases, isFallback, clouds }: Place, entry:
   const upstream = baseOf(entry, clouds)
   const model = entry.model || null
   const wire = wireOf(entry)
+  const region = regionOf(entry, clouds)
   return {
     key: [route, upstream, model ?? ''].join(' '),
     label: new URL(upstream).origin,
     route,
     provider: wire.provider,
     upstream,
-    credential: credentialSource(entry, regionOf(entry, clouds)),
+    credential: credentialSource(entry, region),
     requestsPerMinute: entry.requestsPerMinute || null,
     wire,
     jurisdiction: entry.jurisdiction || null,
+    region: region || null,
     modelFor(asked) {
       const translated = asked === null ? null : (aliases.get(asked) ?? null)
       return (isFallback ? (model ?? translated) : (translated ?? model)) ?? asked

@@ -19,7 +19,15 @@ import type { RunnerLog, RunnerMetrics } from '../metrics.ts'
 import type { Plane } from '../plane.ts'
 import { type GovernedCall, type Incoming, nothingUsed } from './call.ts'
 import type { Runnable } from './plan.ts'
-import { decisionRecord, intentRecord, messageRecord, outcomeRecord, type Prices, unreadRecord } from './record.ts'
+import {
+  type Closed,
+  decisionRecord,
+  intentRecord,
+  messageRecord,
+  outcomeRecord,
+  type Prices,
+  unreadRecord,
+} from './record.ts'
 import { encodeFrames } from './relay.ts'
 import { type Ended, Stopper, stopped } from './stopper.ts'
 import { accept } from './verdict.ts'
@@ -67,6 +75,8 @@ export interface ClosingParts {
   readonly policyRevision?: (snapshot: Snapshot) => string
   /** The prices of a snapshot, for the records of calls that cost something. */
   readonly prices?: (snapshot: Snapshot) => Prices
+  /** What the call of a model took of energy, for its record; undefined: nobody estimates. */
+  readonly estimate?: Closed['estimate']
   /** Told the arguments of each call that was recorded by their hash. */
   readonly onArguments?: OnArguments | undefined
   /** Told the last record of each call that leaves one; `at` in milliseconds since the epoch. */
@@ -181,7 +191,8 @@ export class Closing {
       return decisionRecord(call, refusal, revision)
     }
     const ms = now - call.incoming.startedAt
-    return outcomeRecord(call, outcome, denial, { revision, ms, prices: this.#parts.prices })
+    const { prices, estimate } = this.#parts
+    return outcomeRecord(call, outcome, denial, { revision, ms, prices, estimate })
   }
 
   /** That of the policies that decided; where none did, of those in force. */

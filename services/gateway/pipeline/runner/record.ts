@@ -3,6 +3,7 @@ import type { Rec } from '@plat/ledger'
 import type { HoldItem } from '@plat/state'
 import {
   type Arrival,
+  type Call,
   type Decision,
   type Denial,
   type Identity,
@@ -119,6 +120,7 @@ export function outcomeRecord(call: GovernedCall, outcome: Outcome, denial: Deni
     model: model ? (target.tool ?? undefined) : undefined,
     maxTokens: call.body?.maxTokens ?? undefined,
     endpoint: outcome.attempts.at(-1)?.endpoint,
+    energy: model ? more.estimate?.(call, outcome) : undefined,
     attempts: outcome.attempts.map(({ endpoint, ms, status }) => ({ endpoint, ms: Math.round(ms), status })),
     frames: outcome.frames,
     bytesUp: outcome.bytesUp,
@@ -161,11 +163,16 @@ export interface Prices {
   readonly currency: string
 }
 
+/** Energy and carbon of a call, as its record tells them: members in canonical order. */
+export type Estimate = Exclude<Rec['energy'], undefined>
+
 /** What an outcome does not say itself. */
 export interface Closed {
   readonly revision: string
   /** The prices of a snapshot; absent: nothing has a price. */
   readonly prices: ((snapshot: Snapshot) => Prices) | undefined
+  /** What the call of a model took of energy; absent: nobody estimates. */
+  readonly estimate: ((call: Call<'target'>, outcome: Outcome) => Estimate | undefined) | undefined
   /** Milliseconds from the arrival to the end. */
   readonly ms: number
 }

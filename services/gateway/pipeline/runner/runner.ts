@@ -21,7 +21,7 @@ import type { RunnerLog, RunnerMetrics } from '../metrics.ts'
 import type { Plane } from '../plane.ts'
 import type { AnyReview, AnyStage, Wait } from '../stage.ts'
 import { GovernedCall, Incoming } from './call.ts'
-import { Closing, type OnArguments, rewound, type Watcher } from './closing.ts'
+import { Closing, type ClosingParts, type OnArguments, rewound, type Watcher } from './closing.ts'
 import { forgetCredentials, ResponseSink, wireOf } from './exchange.ts'
 import { hold } from './hold.ts'
 import { type Plan, planRows, type Runnable, rowless } from './plan.ts'
@@ -52,6 +52,8 @@ export interface RunnerOptions {
   readonly policyRevision?: (snapshot: Snapshot) => string
   /** The prices of a snapshot, for the records of calls that cost something. */
   readonly prices?: (snapshot: Snapshot) => Prices
+  /** What the call of a model took of energy, for its record; undefined: nobody estimates. */
+  readonly estimate?: ClosingParts['estimate']
   /** Told the arguments of each call that was recorded by their hash. */
   readonly onArguments?: OnArguments | undefined
   /** Told the last record of each call that leaves one; `at` in milliseconds since the epoch. */

@@ -56,6 +56,25 @@ export function createDemand(route: (snapshot: Snapshot, key: string) => DemandR
   }
 }
 
+/** Which model answered a call, and where. */
+export interface Answered {
+  /** `<provider>/<model>`, as prices name it. */
+  readonly key: string
+  /** Region of the provider; null: it has none. */
+  readonly region: string | null
+}
+
+/** Null: not a call to a model, or one whose route has gone. */
+export function createAnswered(route: (snapshot: Snapshot, key: string) => Pick<DemandRoute, 'endpoints'> | null) {
+  return (call: Call<'target'>): Answered | null => {
+    const { key, kind } = call.facts.target
+    const way = kind === 'model' ? route(call.snapshot, key) : null
+    if (way === null) return null
+    const endpoint = answeredBy(call) ?? way.endpoints[0]
+    return { key: priceKeyOf(endpoint, call), region: endpoint.region }
+  }
+}
+
 /** How prices name the model that an endpoint is asked for. */
 export function priceKeyOf(endpoint: ModelEndpoint, { name }: Pick<Call, 'name'>): string {
   return `${endpoint.provider}/${endpoint.modelFor(name) ?? ''}`

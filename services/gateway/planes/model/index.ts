@@ -35,7 +35,7 @@ import {
 import { type Circuits, type Forwarder, Forwarding, type Passage } from './upstream/forward.ts'
 import { EndpointRates } from './upstream/rates.ts'
 
-export { createDemand } from './demand.ts'
+export { createAnswered, createDemand } from './demand.ts'
 export { createMeter, type Price } from './meter.ts'
 export { createAnswerRedactReview } from './redact/review.ts'
 export { modelTexts } from './redact/texts.ts'

@@ -23,6 +23,7 @@ export function endpointAt(upstream: string): ModelEndpoint {
     requestsPerMinute: null,
     wire: openaiWire,
     jurisdiction: null,
+    region: null,
     modelFor: (asked) => asked,
   }
 }

@@ -17,6 +17,8 @@ export interface ModelEndpoint {
   readonly requestsPerMinute: number | null
   /** Where it runs; null: nobody says. */
   readonly jurisdiction: string | null
+  /** Of its provider; null: it has none. */
+  readonly region: string | null
   readonly wire: EndpointWire
   /** The model that it is asked for where the caller asked for this one; null: nobody names one. */
   modelFor(asked: string | null): string | null
