@@ -85,6 +85,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
     pages: (app) => {
       vault.pages(app)
       features.transactions?.pages(app)
+      features.usage?.pages(app)
       features.notifications.pages(app, {
         ...features.approvals.decisions,
         mayApprove: (person, namespace) => may(principalOf(person, config.adminAuth), 'approver', namespace),

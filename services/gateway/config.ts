@@ -49,6 +49,7 @@ import { policyBlock, regoBlock } from './features/policy/config.ts'
 import { postureBlock } from './features/posture/config.ts'
 import { residencyBlock } from './features/residency/config.ts'
 import { revocationMirrorBlock, revocationsBlock } from './features/revocations/config.ts'
+import { sandboxUsageBlock } from './features/sandbox-usage/config.ts'
 import { serversBlock } from './features/servers/config.ts'
 import { type SessionsConfig, sessionsBlock } from './features/sessions/config.ts'
 import { type StateBackendConfig, stateBackendBlock } from './features/state-backend/config.ts'
@@ -81,6 +82,7 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   revocationMirrorBlock,
   budgetsBlock,
   energyBlock,
+  sandboxUsageBlock,
   approvalsBlock,
   approvalPreviewBlock,
   approvalQuorumBlock,
@@ -145,6 +147,7 @@ export type GatewayConfig = Readonly<
       cloudCredentials: Readonly<Static<typeof cloudCredentialsBlock.schema>>
       policy: { readonly rego: Readonly<Static<typeof regoBlock.schema>> }
       energy: Readonly<Static<typeof energyBlock.schema>>
+      sandboxUsage: Readonly<Static<typeof sandboxUsageBlock.schema>>
       posture: Readonly<Static<typeof postureBlock.schema>>
       stateBackend: StateBackendConfig
       offline: Readonly<Static<typeof offlineBlock.schema>>

@@ -5,7 +5,6 @@ import { evidenceBlock } from './features/evidence/config.ts'
 import { liveViewBlock } from './features/live-view/config.ts'
 import { memoryBlock } from './features/memory/config.ts'
 import { resourceAPIBlock } from './features/resource-api/config.ts'
-import { sandboxUsageBlock } from './features/sandbox-usage/config.ts'
 import { sbxdBlock } from './features/sbxd/config.ts'
 import { activityBlock } from './features/sessions/config.ts'
 import { tenantsBlock } from './features/tenants/config.ts'
@@ -15,7 +14,6 @@ import { tenantsBlock } from './features/tenants/config.ts'
  * the documented default answers `<path>: not built yet in this version`. A feature that is built leaves this list.
  */
 export const unbuiltBlocks: readonly ConfigBlock[] = [
-  sandboxUsageBlock,
   activityBlock,
   memoryBlock,
   liveViewBlock,

@@ -26,6 +26,7 @@ export const everything: Values = {
       revocationsFile: '/etc/plat/revocations/revocations.json',
       adminAuth: { mode: 'token' },
       configSync: { enabled: true },
+      sandboxUsage: { enabled: true, reporters: ['system:serviceaccount:plat-system:sandbox-meter'] },
     },
     stateDsnSecret: 'plat-postgres',
     adminTokenSecret: 'plat-admin-token',

@@ -142,6 +142,24 @@ test('gateway.config is copied as it is, over what the chart sets and the addres
   assert.deepEqual([several.posture.replicas, several.stateBackend.dsnFile], [2, '/var/run/plat/state/dsn'])
 })
 
+test('where reports of sandboxes are taken the gateway may have tokens reviewed, and nothing else of the cluster', () => {
+  const name = `${NAMESPACE}-plat-gateway`
+  const rulesOf = (values: Values) =>
+    helm
+      .render(values)
+      .flatMap(({ kind, metadata, rules }) => (kind === 'ClusterRole' && metadata.name === name ? [rules] : []))
+  const review = { apiGroups: ['authentication.k8s.io'], resources: ['tokenreviews'], verbs: ['create'] }
+  assert.deepEqual(rulesOf(everything), [[review]])
+  assert.deepEqual(rulesOf(least), [])
+  const reported = {
+    ...least,
+    gateway: { config: { sandboxUsage: { enabled: true, reporters: ['system:serviceaccount:a:b'] } } },
+  }
+  const mounted = (values: Values) =>
+    Object(podOf(objectOf(helm.render(values), 'StatefulSet', 'plat-gateway'))).automountServiceAccountToken
+  assert.deepEqual([mounted(least), mounted(reported)], [false, true])
+})
+
 test('with configSync the files that come from ConfigMaps are live, and the gateway may read those and no others', () => {
   // Shows D3.chart.configSyncPaths.
   const revocationsFile = '/etc/plat/revocations/revocations.json'

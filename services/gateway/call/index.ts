@@ -36,7 +36,7 @@ export {
   type ToolPin,
   unresolved,
 } from './facts.ts'
-export type { Operation } from './operation.ts'
+export { type Operation, SANDBOX_USAGE } from './operation.ts'
 export type { Outcome, Usage } from './outcome.ts'
 export type { Pieces, Redactor, Where } from './redactor.ts'
 export type { Ending, Frame, Head, Message, Passed, Reply } from './reply.ts'

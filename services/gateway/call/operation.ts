@@ -17,3 +17,6 @@ export type Operation =
   | 'tunnel'
   | 'liveview'
   | 'infra'
+
+/** `op` of records of what a sandbox used: no call, so no row of the matrix, but its money counts like that of one. */
+export const SANDBOX_USAGE = 'usage.sandbox'

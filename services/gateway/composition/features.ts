@@ -38,6 +38,7 @@ import { createOffline } from '../features/offline/index.ts'
 import { createPins } from '../features/pins/index.ts'
 import { createPolicies, createRego } from '../features/policy/index.ts'
 import { createRevocations } from '../features/revocations/index.ts'
+import { createSandboxUsage } from '../features/sandbox-usage/index.ts'
 import { createServers } from '../features/servers/index.ts'
 import { createSessions } from '../features/sessions/index.ts'
 import { createTaint } from '../features/taint/index.ts'
@@ -68,7 +69,9 @@ export async function startFeatures(shared: Shared) {
   const { policies, budgets, energy } = judges
   const files = [servers, models, agents, watchers.guards, policies, budgets, energy]
   await Promise.all(files.map((feature) => feature.check()))
-  return { ...callers, ...carriers, ...targets, ...watchers, ...judges, sessions, traces }
+  // What was not finished is charged at once, which needs the budgets.
+  const usage = await startUsage(shared, { ...callers, ...judges, sessions })
+  return { ...callers, ...carriers, ...targets, ...watchers, ...judges, sessions, usage, traces }
 }
 
 type Callers = Awaited<ReturnType<typeof startCallers>>
@@ -192,6 +195,24 @@ function startSessions(shared: Shared, { approvals, taint }: Watchers & Judges) 
       currency: () => snapshots.current.get(pricingSlot).currency,
     }),
   )
+}
+
+/** What sandboxes used without calling; null: nobody reports it. */
+async function startUsage(
+  shared: Shared,
+  {
+    ledgers,
+    budgets,
+    sessions,
+  }: Pick<Callers & Judges, 'ledgers' | 'budgets'> & {
+    readonly sessions: ReturnType<typeof startSessions>
+  },
+) {
+  const { charging } = budgets
+  const find: typeof sessions.find = (name) => sessions.find(name)
+  const see: typeof sessions.see = (record, at) => sessions.see(record, at)
+  const usage = await createSandboxUsage({ ...shared, ledgers, charging, find, see })
+  return usage === null ? null : shared.keep(usage)
 }
 
 /** Streams the ledger to the sinks. They come first: what is recorded while everything else stops still goes out. */

@@ -6,6 +6,7 @@ import type { AdminRoutes } from '../../admin/index.ts'
 import type { Call, Snapshots, Usage } from '../../call/index.ts'
 import type { Review, Stage } from '../../pipeline/stage.ts'
 import { Alerts } from './alerts.ts'
+import { type Charging, createCharging } from './book/charge.ts'
 import { type Counters, localCounters, sharedCounters } from './book/counters.ts'
 import { keepTotals } from './book/keeper.ts'
 import { Spending } from './book/spending.ts'
@@ -21,6 +22,7 @@ import { alertRecord } from './record.ts'
 import { createBudgetRoutes } from './routes.ts'
 import { createReserveStage } from './stage.ts'
 
+export type { Charging, Cost, Payer } from './book/charge.ts'
 export { budgetsBlock } from './config.ts'
 export { budgetCurrencyOf } from './currency.ts'
 export type { DemandOf, ModelDemand } from './demand.ts'
@@ -109,6 +111,8 @@ export interface Budgets {
   /** Whether what is held for a model call covers it at the price `<provider>/<model>`. */
   readonly affords: (call: Call<'target' | 'hold'>, priceKey: string) => boolean
   readonly toolMeter: Review<'target'>
+  /** For what was used without a call. */
+  readonly charging: Charging
   readonly routes: AdminRoutes
   /** Reads prices and budgets now; the first check comes before the gateway serves. */
   check(): Promise<void>
@@ -148,6 +152,14 @@ export async function createBudgets(options: BudgetsOptions): Promise<Budgets> {
     price: createPrice(demandOf),
     affords: createAffords(demandOf),
     toolMeter: createToolMeter(),
+    charging: createCharging({
+      limits: counters.limits,
+      table: () => budgets.of(snapshots.current),
+      calendar,
+      snapshots,
+      clock,
+      metered,
+    }),
     routes: createBudgetRoutes({
       counters,
       table: () => budgets.of(snapshots.current),

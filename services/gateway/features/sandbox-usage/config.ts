@@ -1,11 +1,11 @@
-import { type ConfigBlock, key } from '@plat/config'
+import { type ConfigBlock, key, requires } from '@plat/config'
 import Type from 'typebox'
 
 /** `sandboxUsage` (document 3): reports of what sandboxes used. */
 export const sandboxUsageBlock = {
   path: 'sandboxUsage',
   feature: 'sandbox-usage',
-  built: false,
+  built: true,
   schema: Type.Object({
     enabled: key.flag('Accept `POST /v1/usage/sandbox` reports.'),
     reporters: Type.Array(Type.String({ pattern: '^system:serviceaccount:[^:]+:[^:]+$' }), {
@@ -14,4 +14,7 @@ export const sandboxUsageBlock = {
     }),
     audience: key.text('Audience of the reporter token.', 'plat-sandbox-usage'),
   }),
+  rules: [
+    requires('sandboxUsage', ['reporters', 'audience'], ({ enabled }) => enabled === true, 'with sandboxUsage.enabled'),
+  ],
 } satisfies ConfigBlock

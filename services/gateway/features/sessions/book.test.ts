@@ -8,7 +8,7 @@ const outcome = {
   agent: 'buyer',
   session: 's1',
   user: 'alice',
-  facts: { tier: 'tier-1' },
+  facts: { tier: 'tier-1', groups: ['buyers'] },
 }
 
 test('a call counts once, by its last record, with what it cost and whether it was refused', () => {
@@ -24,6 +24,7 @@ test('a call counts once, by its last record, with what it cost and whether it w
     agent: 'buyer',
     session: 's1',
     user: 'alice',
+    groups: ['buyers'],
     tier: 'tier-1',
     startedAt: 2000,
     lastActivity: 3000,
@@ -31,6 +32,18 @@ test('a call counts once, by its last record, with what it cost and whether it w
     denied: 1,
     spentMicros: 7,
   })
+})
+
+test('what the sandbox of a session used is money, and neither a call nor a sign of life', () => {
+  const book = new SessionBook()
+  book.see(outcome, 1000)
+  book.see({ ...outcome, facts: undefined, op: 'usage.sandbox', costMicros: 5 }, 2000)
+  const session = book.get({ namespace: 'shop', agent: 'buyer', session: 's1' })
+  assert.deepEqual(
+    [session?.calls, session?.spentMicros, session?.lastActivity, session?.groups],
+    [1, 5, 1000, ['buyers']],
+  )
+  assert.equal(book.get({ namespace: 'shop', agent: 'buyer', session: 's2' }), undefined)
 })
 
 test('sessions of the same name are told apart by agent and namespace', () => {

@@ -1,4 +1,5 @@
 import { isObject } from '@plat/tokens'
+import { SANDBOX_USAGE } from '../../call/index.ts'
 
 /** Sessions that are listed; beyond, those that were idle for longest are forgotten. */
 export const MAX_SESSIONS = 20_000
@@ -14,6 +15,7 @@ export interface SessionName {
 export interface Session extends SessionName {
   /** Null: it acts for nobody. */
   user: string | null
+  groups: readonly string[]
   tier: string
   /** Of the first and of the last record, in milliseconds since the epoch. */
   startedAt: number
@@ -47,15 +49,24 @@ export class SessionBook {
     if (kind !== 'outcome' && kind !== 'decision') return
     if (typeof namespace !== 'string' || typeof agent !== 'string' || typeof session !== 'string') return
     const entry = this.#find(namespace, agent, session) ?? this.#begin({ namespace, agent, session, at })
+    if (typeof rec.costMicros === 'number') entry.spentMicros += rec.costMicros
+    // What its sandbox used is no call of the session, and no sign of life.
+    if (rec.op === SANDBOX_USAGE) return
     entry.calls++
     if (rec.action === 'deny') entry.denied++
-    if (typeof rec.costMicros === 'number') entry.spentMicros += rec.costMicros
     if (at < entry.startedAt) entry.startedAt = at
     // What is read again after a restart may be older than what has come since.
     if (at < entry.lastActivity) return
     entry.lastActivity = at
     entry.user = typeof rec.user === 'string' ? rec.user : null
-    if (isObject(rec.facts) && typeof rec.facts.tier === 'string') entry.tier = rec.facts.tier
+    if (!isObject(rec.facts)) return
+    if (typeof rec.facts.tier === 'string') entry.tier = rec.facts.tier
+    if (isTexts(rec.facts.groups)) entry.groups = rec.facts.groups
+  }
+
+  /** Undefined: no record tells of it. */
+  get({ namespace, agent, session }: SessionName): Readonly<Session> | undefined {
+    return this.#find(namespace, agent, session)
   }
 
   *sessions(): Iterable<Session> {
@@ -71,7 +82,7 @@ export class SessionBook {
 
   #begin({ at, ...name }: SessionName & { readonly at: number }): Session {
     if (this.#count >= MAX_SESSIONS) this.#forgetHalf()
-    const nothing = { user: null, tier: '', calls: 0, denied: 0, spentMicros: 0 }
+    const nothing = { user: null, groups: [], tier: '', calls: 0, denied: 0, spentMicros: 0 }
     const entry: Session = { ...name, ...nothing, startedAt: at, lastActivity: at }
     this.#byName.getOrInsertComputed(name.session, () => []).push(entry)
     this.#count++
@@ -86,4 +97,8 @@ export class SessionBook {
     this.#count = kept.length
     for (const entry of kept) this.#byName.getOrInsertComputed(entry.session, () => []).push(entry)
   }
+}
+
+function isTexts(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((text) => typeof text === 'string')
 }

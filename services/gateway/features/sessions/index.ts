@@ -1,7 +1,7 @@
 import { reasonOf } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { AdminRoutes } from '../../admin/index.ts'
-import { SessionBook, type Told } from './book.ts'
+import { type Session, SessionBook, type SessionName, type Told } from './book.ts'
 import { restore } from './restore.ts'
 import { createSessionRoutes, type SessionRoutesOptions } from './routes.ts'
 
@@ -19,6 +19,8 @@ export interface SessionsFeature {
   readonly routes: AdminRoutes
   /** Takes a record into account that is on its way to the ledger. */
   see(rec: Told, at: number): void
+  /** What is known of a session; null: nothing calls itself so. Waits until the sessions of before this start are known. */
+  find(name: SessionName): Promise<Readonly<Session> | null>
   close(): Promise<void>
 }
 
@@ -33,6 +35,10 @@ export function createSessions(parts: SessionsParts): SessionsFeature {
   return {
     routes: createSessionRoutes({ ...parts, book, config: config.sessions, auditPath: config.auditPath }),
     see: (rec, at) => book.see(rec, at),
+    async find(name) {
+      await restored
+      return book.get(name) ?? null
+    },
     async close() {
       stop.abort()
       await restored

@@ -2,6 +2,7 @@ import { quantityToMicros } from '@plat/core'
 import { decodeRendered, mapOf } from '@plat/resources/rendered'
 import { type Static, Type } from 'typebox'
 import type { ModelPrice, Rates } from './price.ts'
+import type { SandboxPrice } from './sandbox.ts'
 import { PriceTable } from './table.ts'
 
 const closed = { additionalProperties: false } as const
@@ -25,7 +26,7 @@ const modelSchema = Type.Object(
   closed,
 )
 
-/** Format `pricingFile`: prices per 1,000,000 tokens and per call, as decimal strings. */
+/** Format `pricingFile`: prices per 1,000,000 tokens, per call and per hour of a sandbox, as decimal strings. */
 const pricingFileSchema = Type.Object(
   {
     version: Type.Literal(1),
@@ -33,6 +34,7 @@ const pricingFileSchema = Type.Object(
     id: Type.String({ minLength: 1, maxLength: 128 }),
     models: Type.Optional(mapOf(modelSchema)),
     tools: Type.Optional(mapOf(Type.Object({ perCall: amount() }, closed))),
+    sandbox: Type.Optional(Type.Object({ cpuHour: price(), memoryGiBHour: price(), gpuHour: price() }, closed)),
   },
   closed,
 )
@@ -45,12 +47,12 @@ type ModelEntry = Static<typeof modelSchema>
 export function decodePricing(bytes: Uint8Array): { readonly table: PriceTable } | { readonly problems: string[] } {
   const decoded = decodeRendered(pricingFileSchema, bytes, () => [])
   if (!decoded.ok) return { problems: decoded.problems }
-  const { id, currency, models = {}, tools = {} } = decoded.file
+  const { id, currency, models = {}, tools = {}, sandbox } = decoded.file
   const problems = wrongParts(decoded.file)
   if (problems.length > 0) return { problems }
   const modelPrices = Object.entries(models).map(([key, entry]) => [key, priceOf(entry)] as const)
   const toolPrices = Object.entries(tools).map(([key, entry]) => [key, microsOf(entry.perCall)] as const)
-  return { table: new PriceTable({ id, currency, models: modelPrices, tools: toolPrices }) }
+  return { table: new PriceTable({ id, currency, models: modelPrices, tools: toolPrices, sandbox: hoursOf(sandbox) }) }
 }
 
 const MODEL_KEY = /^[^/*]+\/.+$/
@@ -72,6 +74,13 @@ function wrongParts({ models = {}, tools = {} }: PricingFile): string[] {
     if (!TOOL_KEY.test(key)) out.push(`tools[${key}]: must read <namespace>/<server>/<tool>, with * only in the tool`)
   }
   return out
+}
+
+function hoursOf(sandbox: PricingFile['sandbox']): SandboxPrice | null {
+  if (sandbox === undefined) return null
+  const { cpuHour = '0', memoryGiBHour = '0', gpuHour = '0' } = sandbox
+  const micros = (text: string) => BigInt(microsOf(text))
+  return { cpuHour: micros(cpuHour), memoryGiBHour: micros(memoryGiBHour), gpuHour: micros(gpuHour) }
 }
 
 function priceOf(entry: ModelEntry): ModelPrice {

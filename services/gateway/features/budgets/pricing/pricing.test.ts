@@ -10,7 +10,8 @@ import { Snapshots, type Usage } from '../../../call/index.ts'
 import { decodePricing } from './decode.ts'
 import { costAtMost, costOf, type ModelPrice, outputThatFits } from './price.ts'
 import { pricingSlot, watchPricing } from './pricing.ts'
-import type { PriceTable } from './table.ts'
+import { sandboxCostOf } from './sandbox.ts'
+import { noPrices, type PriceTable } from './table.ts'
 
 const file = (more: object) => Buffer.from(JSON.stringify({ version: 1, currency: 'USD', id: 'p1', ...more }))
 
@@ -207,4 +208,32 @@ test('prices are read again when the file changes, and a bad file leaves the goo
   } finally {
     rmSync(folder, { recursive: true })
   }
+})
+
+test('what sandboxes use is priced by the hour, exactly, and rounded up once', () => {
+  const decoded = decodePricing(
+    Buffer.from(
+      JSON.stringify({
+        version: 1,
+        currency: 'EUR',
+        id: 'p',
+        sandbox: { cpuHour: '0.04', memoryGiBHour: '0.005', gpuHour: '2.5' },
+      }),
+    ),
+  )
+  assert.ok('table' in decoded && decoded.table.sandbox !== null)
+  const { sandbox } = decoded.table
+  const nothing = { cpuMs: 0, memoryByteSeconds: 0, gpuMs: 0 }
+  const hour = 3_600_000
+  assert.equal(sandboxCostOf(sandbox, { ...nothing, cpuMs: hour }), 40_000)
+  assert.equal(sandboxCostOf(sandbox, { ...nothing, memoryByteSeconds: 2 * 2 ** 30 * 3600 }), 10_000)
+  assert.equal(sandboxCostOf(sandbox, { ...nothing, gpuMs: hour / 2 }), 1_250_000)
+  assert.equal(sandboxCostOf(sandbox, { cpuMs: 1, memoryByteSeconds: 1, gpuMs: 0 }), 1)
+  assert.equal(sandboxCostOf(sandbox, nothing), 0)
+  const largest = Number.MAX_SAFE_INTEGER
+  assert.equal(
+    sandboxCostOf(sandbox, { cpuMs: largest, memoryByteSeconds: largest, gpuMs: largest }),
+    6_355_079_485_829_211,
+  )
+  assert.equal(noPrices.sandbox, null)
 })

@@ -1,5 +1,6 @@
 import { GlobTable } from '@plat/core'
 import type { ModelPrice } from './price.ts'
+import type { SandboxPrice } from './sandbox.ts'
 
 /** All prices at one moment. */
 export class PriceTable {
@@ -7,6 +8,8 @@ export class PriceTable {
   readonly id: string
   /** ISO 4217. */
   readonly currency: string
+  /** Null: what sandboxes use costs nothing. */
+  readonly sandbox: SandboxPrice | null
   readonly #models: GlobTable<ModelPrice>
   readonly #tools: GlobTable<number>
 
@@ -15,9 +18,11 @@ export class PriceTable {
     readonly currency: string
     readonly models: readonly (readonly [key: string, price: ModelPrice])[]
     readonly tools: readonly (readonly [key: string, perCall: number])[]
+    readonly sandbox?: SandboxPrice | null
   }) {
     this.id = from.id
     this.currency = from.currency
+    this.sandbox = from.sandbox ?? null
     this.#models = new GlobTable(from.models)
     this.#tools = new GlobTable(from.tools)
   }

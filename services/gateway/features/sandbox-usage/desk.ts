@@ -1,0 +1,229 @@
+import { type Clock, type Ids, rfc3339, rfc3339Micros } from '@plat/core'
+import { type Ledger, ledgerPage, type Rec } from '@plat/ledger'
+import type { Hold } from '@plat/state'
+import { AdminFault } from '../../admin/index.ts'
+import { SANDBOX_USAGE } from '../../call/index.ts'
+import type { UsageBook } from './book.ts'
+import type { Claim } from './events.ts'
+import { digestOf, type Report, type Used } from './report.ts'
+
+/** How far back from a claim its records may stand in the ledger, in milliseconds: clocks are set. */
+const LOOK_BACK_MS = 60_000
+/** Records that are looked at in one page of such a search. */
+const PAGE_RECORDS = 500
+
+/** What is known of a session that calls. */
+export interface Known {
+  readonly user: string | null
+  readonly groups: readonly string[]
+}
+
+/** Whose budgets are charged. */
+export interface Payer extends Known {
+  readonly namespace: string
+  readonly agent: string
+  readonly session: string
+}
+
+interface Cost {
+  readonly micros: number
+  readonly currency: string
+  readonly priceId: string
+}
+
+/** Counts money that was spent already. */
+export interface Charging {
+  costOf(used: Used): Cost
+  /** From every budget of the payer. Null: there is none. Throws `AdminFault`. */
+  take(id: string, payer: Payer, cost: Pick<Cost, 'micros' | 'currency'>): Hold | null | Promise<Hold | null>
+  metered(micros: number): void
+}
+
+export interface DeskParts {
+  readonly book: UsageBook
+  /** Null: nothing calls itself so. */
+  readonly find: (name: Pick<Payer, 'namespace' | 'agent' | 'session'>) => Promise<Known | null>
+  readonly charging: Charging
+  readonly ledger: Ledger
+  readonly auditPath: string
+  /** Told of the last record of each report. */
+  readonly see: (record: Rec, at: number) => void
+  readonly replica: string
+  readonly clock: Clock
+  readonly ids: Ids
+}
+
+/** What a reporter is told. */
+export interface Accepted {
+  readonly id: string
+  readonly session: string
+  /** The same report was taken before. */
+  readonly duplicate: boolean
+  readonly cost: { readonly micros: number; readonly currency: string }
+}
+
+/**
+ * Takes reports, each once. It is claimed in the journal first, then charged and recorded, then marked as counted: whatever ends in between,
+ * the same report, or the next start, goes on where it stopped, and the ledger says how far that was.
+ */
+export class UsageDesk {
+  readonly #parts: DeskParts
+  /** The last report of each session that is on its way: those of one session come one after another. */
+  readonly #queues = new Map<string, Promise<unknown>>()
+
+  constructor(parts: DeskParts) {
+    this.#parts = parts
+  }
+
+  /** Resolves once it stands in the ledger. Throws `AdminFault`. */
+  async take(report: Report, by: string): Promise<Accepted> {
+    return await this.#inTurn(report.session, () => this.#take(report, by))
+  }
+
+  /** What this gateway took before it ended, and did not finish. Never rejects. */
+  async finish(onFault: (error: unknown) => void): Promise<void> {
+    const { book, replica } = this.#parts
+    for (const { session, claim } of book.unfinished(replica))
+      await this.#inTurn(session, () => this.#countAgain(session, claim)).catch(onFault)
+  }
+
+  async #inTurn<T>(session: string, work: () => Promise<T>): Promise<T> {
+    const before = this.#queues.get(session) ?? Promise.resolve()
+    const own = before.then(work)
+    const over = own.catch(() => {})
+    this.#queues.set(session, over)
+    try {
+      return await own
+    } finally {
+      if (this.#queues.get(session) === over) this.#queues.delete(session)
+    }
+  }
+
+  async #take(report: Report, by: string): Promise<Accepted> {
+    const { book, replica } = this.#parts
+    const known = book.known(report)
+    if (known !== null) {
+      if (!known.counted && known.replica === replica) await this.#countAgain(report.session, known)
+      return answerOf(report.session, known, true)
+    }
+    const claim = await this.#claimOf(report, by)
+    if (!(await book.claim(report.session, claim)))
+      throw new AdminFault('conflict', 'session: another gateway has just taken a report of it; send this one again')
+    await this.#count(report.session, claim)
+    return answerOf(report.session, claim, false)
+  }
+
+  async #claimOf(report: Report, by: string): Promise<Claim> {
+    const { find, charging, replica, clock, ids } = this.#parts
+    const { session, ...said } = report
+    const caller = await find(nameOf(session))
+    if (caller === null)
+      throw new AdminFault('unknown_session', `session: ${session} has not called through this gateway`)
+    const { micros, currency, priceId } = charging.costOf(report)
+    return {
+      ...said,
+      call: ids.uuid(),
+      digest: digestOf(report),
+      by,
+      replica,
+      at: clock.now(),
+      user: caller.user,
+      groups: [...caller.groups],
+      costMicros: micros,
+      currency,
+      priceId,
+      counted: false,
+    }
+  }
+
+  /** Where nobody knows how far it came before. */
+  async #countAgain(session: string, claim: Claim): Promise<void> {
+    if (await this.#isRecorded(claim)) await this.#parts.book.counted(session, claim.id)
+    else await this.#count(session, claim)
+  }
+
+  /** An intent is enough: without an outcome the whole of what it holds counts as spent, which is what was used. */
+  async #isRecorded({ call, at }: Claim): Promise<boolean> {
+    const { auditPath } = this.#parts
+    const wants = (rec: Readonly<Record<string, unknown>>) => rec.call === call
+    let page = await ledgerPage(auditPath, {
+      from: { at: rfc3339Micros(at - LOOK_BACK_MS) },
+      to: null,
+      limit: PAGE_RECORDS,
+      wants,
+    })
+    while (page.items.length === 0 && page.next !== null)
+      page = await ledgerPage(auditPath, { from: page.next, to: null, limit: PAGE_RECORDS, wants })
+    return page.items.length > 0
+  }
+
+  async #count(session: string, claim: Claim): Promise<void> {
+    const { book, charging, ledger, see, clock } = this.#parts
+    const { call, costMicros: micros, currency, user, groups } = claim
+    const taken = charging.take(call, { ...nameOf(session), user, groups }, { micros, currency })
+    const hold = taken instanceof Promise ? await taken : taken
+    const shared = sharedMembers(session, claim)
+    if (hold !== null) await this.#intend(hold, shared)
+    // What was settled and what the ledger says of it change in one turn: totals are saved in between.
+    const settling = hold?.settle(new Map(hold.items.map(({ key }) => [key, micros])))
+    if (micros > 0) charging.metered(micros)
+    const record = outcomeOf(shared, claim, hold)
+    const recorded = ledger.append(record)
+    see(record, clock.now())
+    await settling
+    await recorded.catch(unrecorded)
+    await book.counted(session, claim.id)
+  }
+
+  async #intend(hold: Hold, shared: Members): Promise<void> {
+    const holds = hold.items.map(({ amount, cap, key, unit, window }) => ({ amount, cap, key, unit, window }))
+    try {
+      await this.#parts.ledger.append({ kind: 'intent', ...shared, holds })
+    } catch {
+      await hold.release()
+      unrecorded()
+    }
+  }
+}
+
+type Members = Omit<Rec, 'kind'>
+
+/** What both records say. */
+function sharedMembers(session: string, claim: Claim): Members {
+  const { call, id, by, from, to, cpuMs, memoryByteSeconds, gpuMs, user } = claim
+  return {
+    call,
+    ...nameOf(session),
+    ...(user !== null && { user }),
+    op: SANDBOX_USAGE,
+    server: 'plat-sandbox',
+    sandbox: { by, cpuMs, from: rfc3339(from), gpuMs, memoryByteSeconds, report: id, to: rfc3339(to) },
+  }
+}
+
+function outcomeOf(shared: Members, { costMicros, currency, priceId }: Claim, hold: Hold | null): Rec {
+  const money = costMicros === 0 ? {} : { currency, priceId }
+  const settled = hold?.settled ?? null
+  return {
+    kind: 'outcome',
+    ...shared,
+    result: 'completed',
+    status: 200,
+    costMicros,
+    ...money,
+    ...(settled !== null && { settled: Object.fromEntries(settled) }),
+  }
+}
+
+function nameOf(session: string): Pick<Payer, 'namespace' | 'agent' | 'session'> {
+  const [namespace = '', agent = '', name = ''] = session.split('/')
+  return { namespace, agent, session: name }
+}
+
+function answerOf(session: string, { id, costMicros, currency }: Claim, duplicate: boolean): Accepted {
+  return { id, session, duplicate, cost: { micros: costMicros, currency } }
+}
+
+function unrecorded(): never {
+  throw new AdminFault('audit_unavailable', 'the report could not be recorded: send it again')
+}

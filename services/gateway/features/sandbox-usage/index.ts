@@ -1,0 +1,87 @@
+import { hostname } from 'node:os'
+import { type Clock, type Ids, reasonOf } from '@plat/core'
+import type { Dialer } from '@plat/http'
+import type { Ledgers } from '@plat/ledger'
+import type { Log } from '@plat/process'
+import type { Journals } from '@plat/state'
+import type { FastifyInstance } from 'fastify'
+import type { DeskParts } from './desk.ts'
+
+export { sandboxUsageBlock } from './config.ts'
+
+export interface SandboxUsageOptions extends Pick<DeskParts, 'find' | 'charging' | 'see'> {
+  readonly config: {
+    readonly sandboxUsage: {
+      readonly enabled: boolean
+      readonly reporters: readonly string[]
+      readonly audience: string
+    }
+    readonly auditPath: string
+  }
+  /** Says where the API server is: in a cluster the cluster does, elsewhere `KUBECONFIG`. */
+  readonly env: NodeJS.ProcessEnv
+  readonly journals: Journals
+  readonly ledgers: Ledgers
+  readonly dialer: Dialer
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+}
+
+/** Reports of what sandboxes used. */
+export interface SandboxUsage {
+  /** Serves `POST /v1/usage/sandbox`. */
+  pages(app: FastifyInstance): void
+  close(): Promise<void>
+}
+
+/** How often old sessions are looked for, in milliseconds. */
+const SWEEP_EVERY_MS = 600_000
+
+/** Sandbox usage (document 3, `sandboxUsage`); null while it is off. Rejects with one line where no API server can be asked. */
+export async function createSandboxUsage(options: SandboxUsageOptions): Promise<SandboxUsage | null> {
+  const { config, env, journals, ledgers, dialer, clock, log } = options
+  const { enabled, reporters, audience } = config.sandboxUsage
+  if (!enabled) return null
+  const { clusterAccess, KubernetesApi, kubeconfigAccess } = await import('@plat/kubernetes')
+  const [{ UsageBook }, { UsageDesk }, { decodeUsageEvent }, { Reporters }, { mountUsage }] = await Promise.all([
+    import('./book.ts'),
+    import('./desk.ts'),
+    import('./events.ts'),
+    import('./reporters.ts'),
+    import('./routes.ts'),
+  ])
+  const { KUBECONFIG: kubeconfig = '' } = env
+  const inCluster = kubeconfig === '' || env.KUBERNETES_SERVICE_HOST !== undefined
+  const access = await (inCluster ? clusterAccess({ env }) : kubeconfigAccess(kubeconfig)).catch((error: unknown) => {
+    throw new Error(`sandboxUsage: ${reasonOf(error)}`)
+  })
+  const path = `${config.auditPath}.usage.jsonl`
+  const journal = await journals.open({ name: 'usage', path, decode: decodeUsageEvent })
+  const book = new UsageBook(journal)
+  const stop = new AbortController()
+  const failed = (error: unknown) => log.error({ error: reasonOf(error) }, 'the journal of sandbox usage has failed')
+  await book.open(stop.signal, failed)
+  const ledger = ledgers.of('')
+  const { auditPath } = config
+  const desk = new UsageDesk({ ...options, book, ledger, auditPath, replica: hostname() })
+  const finished = desk.finish((error) =>
+    log.error(
+      { error: reasonOf(error) },
+      'a report of sandbox usage could not be finished: the next start, or the same report, does',
+    ),
+  )
+  const stopSweep = clock.every(SWEEP_EVERY_MS, () => void book.sweep(clock.now()).catch(failed))
+  const api = new KubernetesApi({ access, dialer, clock })
+  const people = new Reporters({ api, reporters, audience, clock })
+  log.info({ server: access.server, reporters }, 'reports of sandbox usage are taken')
+  return {
+    pages: (app) => mountUsage(app, { desk, reporters: people, clock }),
+    async close() {
+      stopSweep()
+      stop.abort()
+      await finished
+      await journal.close()
+    },
+  }
+}

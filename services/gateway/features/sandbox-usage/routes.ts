@@ -1,0 +1,43 @@
+import type { Clock } from '@plat/core'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { AdminFault } from '../../admin/index.ts'
+import type { UsageDesk } from './desk.ts'
+import { readReport } from './report.ts'
+import type { Reporters } from './reporters.ts'
+
+/** Where reports go, on the main listener. */
+const PATH = '/v1/usage/sandbox'
+/** Largest report, in bytes. */
+const MAX_REPORT_BYTES = 16 * 1024
+
+export interface UsageRoute {
+  readonly desk: UsageDesk
+  readonly reporters: Reporters
+  readonly clock: Clock
+}
+
+/** `POST /v1/usage/sandbox` (document 3, "Endpoints"): who reports is known before a body is read. */
+export function mountUsage(app: FastifyInstance, { desk, reporters, clock }: UsageRoute): void {
+  app.register(async (scope) => {
+    const who = new WeakMap<FastifyRequest, string>()
+    scope.setErrorHandler((error, request, reply) => {
+      if (!(error instanceof AdminFault)) throw error
+      if (error.code === 'unauthenticated') reply.header('www-authenticate', 'Bearer realm="plat-sandbox-usage"')
+      return reply.code(error.status).send({ error: error.code, message: error.message, requestId: request.id })
+    })
+    scope.route({
+      method: 'POST',
+      url: PATH,
+      bodyLimit: MAX_REPORT_BYTES,
+      async onRequest(request, reply) {
+        reply.header('cache-control', 'no-store')
+        who.set(request, await reporters.identify(request.headers.authorization))
+      },
+      handler(request) {
+        const by = who.get(request)
+        if (by === undefined) throw new Error('nobody was met')
+        return desk.take(readReport(request.body, clock.now()), by)
+      },
+    })
+  })
+}
