@@ -7,6 +7,7 @@ export {
   type SessionClaims,
 } from './claims.ts'
 export { type DiscoveryOptions, discoverIssuer, endpointOf, type IssuerKeysOptions, issuerKeys } from './discovery.ts'
+export { boundNonce, NONCE_BYTES } from './dpop/bound-nonce.ts'
 export { normalHtu } from './dpop/htu.ts'
 export {
   createProofVerifier,

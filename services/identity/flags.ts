@@ -70,6 +70,10 @@ export const builtFlags = {
     help: 'Audience of those transaction tokens. Default: the trust domain.',
   },
   'require-proof': { type: 'bool', help: 'Refuse a mint that carries no proof of where the session runs.' },
+  'attested-tiers': {
+    type: 'list',
+    help: 'Trust tiers whose tokens are minted only with a proof over a nonce of the key in dpopJkt, as the attestation service has it.',
+  },
   'revocations-file': {
     type: 'string',
     help: 'Revoked tokens, sessions, agents, namespaces and users: the file that the gateway reads too. Unreadable: nobody passes.',
@@ -118,6 +122,8 @@ export interface IdentitySettings extends KeySettings, BootstrapSettings {
   /** Empty: the trust domain. */
   readonly txnTokenAudience: string
   readonly requireProof: boolean
+  /** Names of TrustTiers. Empty: none is minted with attestation alone. */
+  readonly attestedTiers: readonly string[]
   /** Path. Empty: nothing is revoked here. */
   readonly revocationsFile: string
   /** Path. Empty: issuance is recorded in the log alone. */
@@ -143,6 +149,7 @@ export const defaultSettings: IdentitySettings = {
   txnTokenKeys: [],
   txnTokenAudience: '',
   requireProof: false,
+  attestedTiers: [],
   revocationsFile: '',
   auditPath: '',
 }
@@ -168,6 +175,7 @@ export function settingsOf(
     txnTokenKeys: values['txn-token-keys'],
     txnTokenAudience: values['txn-token-audience'],
     requireProof: values['require-proof'],
+    attestedTiers: values['attested-tiers'],
     revocationsFile: values['revocations-file'],
     auditPath: values['audit-path'],
   }

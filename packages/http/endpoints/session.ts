@@ -1,5 +1,5 @@
 import { isSpiffeSegment } from '@plat/core'
-import { isPrincipalVerified, MAX_GROUPS, type PrincipalVerified } from '@plat/tokens'
+import { isPrincipalVerified, isThumbprint, MAX_GROUPS, type PrincipalVerified } from '@plat/tokens'
 import type { Body } from './body.ts'
 import { Refusal } from './refusal.ts'
 
@@ -115,4 +115,11 @@ function principalVerified(body: Body): PrincipalVerified | null {
   const value = body.text('principalVerified')
   if (value === null || isPrincipalVerified(value)) return value
   throw new Refusal(400, 'invalid principalVerified')
+}
+
+/** The member `dpopJkt`: RFC 7638 thumbprint of the key that a token is to be bound to; null when it is absent. */
+export function dpopJkt(body: Body): string | null {
+  const value = body.text('dpopJkt')
+  if (value === null || isThumbprint(value)) return value
+  throw new Refusal(400, 'bad dpopJkt')
 }

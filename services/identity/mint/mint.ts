@@ -39,7 +39,8 @@ export function mintEndpoint(parts: MintParts): Endpoint {
     async handle(bytes, http) {
       try {
         const request = decodeMintRequest(bytes)
-        const proven = parts.proofs.establish(request.proof, () => ({
+        const key = { jkt: request.dpopJkt, attested: isAttested(parts.settings, request) }
+        const proven = parts.proofs.establish(request.proof, key, () => ({
           namespace: request.namespace,
           agent: request.agent,
           session: request.session,
@@ -62,6 +63,11 @@ export function mintEndpoint(parts: MintParts): Endpoint {
       }
     },
   }
+}
+
+/** Is it of a tier whose tokens go to the holder of an attested key and to nobody else? */
+function isAttested({ attestedTiers }: IdentitySettings, { tier }: MintRequest): boolean {
+  return tier !== null && attestedTiers.includes(tier)
 }
 
 /** Names, times and signs: the one place where session tokens are made. Throws a `Refusal`. */

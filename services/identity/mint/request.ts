@@ -1,5 +1,4 @@
-import { Body, decodeSession, Refusal, SESSION_FIELDS, type SessionRequest } from '@plat/http/endpoints'
-import { isThumbprint } from '@plat/tokens'
+import { Body, decodeSession, dpopJkt, SESSION_FIELDS, type SessionRequest } from '@plat/http/endpoints'
 import type { Proof } from '../proof/check.ts'
 import { decodeProof } from '../proof/request.ts'
 
@@ -15,10 +14,4 @@ const FIELDS: ReadonlySet<string> = new Set([...SESSION_FIELDS, 'proof', 'dpopJk
 export function decodeMintRequest(bytes: Uint8Array): MintRequest {
   const body = Body.parse(bytes, FIELDS)
   return { ...decodeSession(body), dpopJkt: dpopJkt(body), proof: decodeProof(body) }
-}
-
-function dpopJkt(body: Body): string | null {
-  const value = body.text('dpopJkt')
-  if (value === null || isThumbprint(value)) return value
-  throw new Refusal(400, 'bad dpopJkt')
 }

@@ -1,11 +1,14 @@
 import { rfc3339 } from '@plat/core'
-import { Body, type Endpoint, Refusal } from '@plat/http/endpoints'
+import { Body, dpopJkt, type Endpoint, Refusal } from '@plat/http/endpoints'
 import type { Proofs } from '../proof/proofs.ts'
 import type { Nonces } from './nonces.ts'
 
-const FIELDS: ReadonlySet<string> = new Set(['check'])
+const FIELDS: ReadonlySet<string> = new Set(['check', 'dpopJkt'])
 
-/** `POST /v1/proof/nonce`: a single-use nonce for a check that binds one (document 1). */
+/**
+ * `POST /v1/proof/nonce`: a single-use nonce for a check that binds one (document 1). With `dpopJkt` it is bound to that key as well: the
+ * answer has the `salt` that shows it.
+ */
 export function nonceEndpoint(nonces: Nonces, proofs: Proofs): Endpoint {
   return {
     path: '/v1/proof/nonce',
@@ -13,12 +16,18 @@ export function nonceEndpoint(nonces: Nonces, proofs: Proofs): Endpoint {
     takes: 'json',
     errors: 'text',
     async handle(bytes) {
-      const name = Body.parse(bytes, FIELDS).text('check')
+      const body = Body.parse(bytes, FIELDS)
+      const name = body.text('check')
       if (name === null || name === '') throw new Refusal(400, 'check is required')
       if (proofs.check(name).nonce === 'none') throw new Refusal(400, 'this check issues no nonces')
-      const issued = await nonces.issue(name)
+      const jkt = dpopJkt(body)
+      if (jkt !== null && proofs.check(name).nonce !== 'required') {
+        throw new Refusal(400, 'this check proves nothing about a key: its proofs may come without a nonce')
+      }
+      const issued = await nonces.issue({ check: name, jkt })
       if (issued === null) throw new Refusal(429, 'too many nonces are outstanding', { 'retry-after': '1' })
-      return { check: name, nonce: issued.nonce, expiresAt: rfc3339(issued.expiresAt) }
+      const { nonce, salt, expiresAt } = issued
+      return { check: name, nonce, expiresAt: rfc3339(expiresAt), ...(salt !== null && { salt }) }
     },
   }
 }

@@ -1,25 +1,33 @@
 import { base32, type Clock, type Ids } from '@plat/core'
 import type { OnceSets } from '@plat/state'
+import { boundNonce, NONCE_BYTES } from '@plat/tokens'
 
 /** How long a nonce lives, in milliseconds. */
 export const NONCE_LIFE_MS = 5 * 60 * 1000
 /** Nonces that are outstanding at most, about 200 bytes each. */
 const MAX_NONCES = 100_000
-/** 160 bits: 32 characters of base32, the longest that every platform's attested document carries. */
-const NONCE_BYTES = 20
 
 export interface IssuedNonce {
   readonly nonce: string
+  /** What the nonce of a key was made with; null for a nonce of no key. */
+  readonly salt: string | null
   /** Milliseconds since the epoch. */
   readonly expiresAt: number
 }
 
-/** Nonces for proofs: each is good once, for the check that it was issued for. */
+/** What a nonce was issued for. */
+export interface NonceUse {
+  readonly check: string
+  /** RFC 7638 thumbprint of the one key whose token it may prove; null: of any. */
+  readonly jkt: string | null
+}
+
+/** Nonces for proofs: each is good once, for the check and the key that it was issued for. */
 export interface Nonces {
   /** Null while too many are outstanding. */
-  issue(check: string): Promise<IssuedNonce | null>
-  /** Uses the nonce up, whatever the answer. Of several callers exactly one is told true. */
-  redeem(nonce: string, check: string): Promise<boolean>
+  issue(use: NonceUse): Promise<IssuedNonce | null>
+  /** Uses the nonce up. Of several callers exactly one is told what for; null: it is unknown, used or expired. */
+  redeem(nonce: string): Promise<NonceUse | null>
 }
 
 export interface NoncesOptions {
@@ -32,11 +40,18 @@ export interface NoncesOptions {
 export function createNonces({ sets, clock, ids }: NoncesOptions): Nonces {
   const outstanding = sets.set('nonce', MAX_NONCES)
   return {
-    async issue(check) {
-      const nonce = base32(ids.random(NONCE_BYTES))
+    async issue({ check, jkt }) {
+      const random = base32(ids.random(NONCE_BYTES))
+      const nonce = jkt === null ? random : boundNonce(random, jkt)
       const expiresAt = clock.now() + NONCE_LIFE_MS
-      return (await outstanding.insert(nonce, check, expiresAt)) === 'inserted' ? { nonce, expiresAt } : null
+      // No check has a space in its name.
+      const use = jkt === null ? check : `${check} ${jkt}`
+      if ((await outstanding.insert(nonce, use, expiresAt)) !== 'inserted') return null
+      return { nonce, salt: jkt === null ? null : random, expiresAt }
     },
-    redeem: async (nonce, check) => (await outstanding.take(nonce)) === check,
+    async redeem(nonce) {
+      const [check, jkt = null] = (await outstanding.take(nonce))?.split(' ') ?? []
+      return check === undefined ? null : { check, jkt }
+    },
   }
 }

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { ephemeralSigner } from '@plat/keys'
+import { boundNonce } from '@plat/tokens'
 import { base, claimsIn, startTestBroker, text } from '../testing/broker.ts'
 import type { Proof, ProofCheck, ProofContext, ProofVerdict } from './check.ts'
 
@@ -29,7 +31,8 @@ function check(name: string, nonce: ProofCheck['nonce']) {
 
 const plain = check('plain', 'none')
 const nonced = check('nonced', 'required')
-const checks = [plain.proofCheck, nonced.proofCheck, check('other', 'required').proofCheck]
+const maybe = check('maybe', 'optional')
+const checks = [plain.proofCheck, nonced.proofCheck, check('other', 'required').proofCheck, maybe.proofCheck]
 
 test('what a proof establishes stands in the token and in the response', async (t) => {
   // Shows D1.mint.proof, D1.mint.response.substrate, D1.claim.plat_substrate, D1.claim.plat_substrate.check,
@@ -132,6 +135,49 @@ test('a nonce is refused for a check that issues none, that nobody knows, and wi
   assert.deepEqual(await ask({}), [400, 'check is required'])
   assert.deepEqual(await ask({ check: 'nonced', extra: 1 }), [400, 'invalid JSON: unknown field "extra"'])
   assert.equal((await post('/v1/proof/nonce', { check: 'nonced' }, { authorization: 'Bearer x' })).status, 401)
+})
+
+test('a nonce of a key proves nothing for another one, and shows whose it is', async (t) => {
+  const { post } = await startTestBroker(t, { checks })
+  const [mine, other] = [ephemeralSigner().kid, ephemeralSigner().kid]
+  const issue = async () => (await post('/v1/proof/nonce', { check: 'nonced', dpopJkt: mine })).body
+  const mint = async (nonce: unknown, dpopJkt?: string) => {
+    const { status, body } = await post('/v1/token', {
+      ...base,
+      dpopJkt,
+      proof: { check: 'nonced', token: 'good', nonce },
+    })
+    return [status, body.error]
+  }
+  const { nonce, salt } = await issue()
+  assert.equal(nonce, boundNonce(text(salt), mine))
+  assert.notEqual(nonce, boundNonce(text(salt), other))
+  const refusal = [403, 'proof failed: its nonce is not bound to the key of the token']
+  assert.deepEqual(await mint(nonce, other), refusal)
+  assert.deepEqual((await mint(nonce, mine))[0], 403, 'a mint for another key has used it up')
+  assert.deepEqual(await mint((await issue()).nonce), refusal)
+  assert.deepEqual(await mint((await issue()).nonce, mine), [200, undefined])
+  const ask = async (body: object) => (await post('/v1/proof/nonce', body)).body.error
+  assert.match(text(await ask({ check: 'maybe', dpopJkt: mine })), /proves nothing about a key/)
+  assert.equal(await ask({ check: 'nonced', dpopJkt: 'x' }), 'bad dpopJkt')
+})
+
+test('a token of an attested tier is minted with a proof over a nonce of its key, and in no other way', async (t) => {
+  const { post } = await startTestBroker(t, { checks, attestedTiers: ['tier-2'] })
+  const jkt = ephemeralSigner().kid
+  const mint = async (more: object) => {
+    const { status, body } = await post('/v1/token', { ...base, tier: 'tier-2', ...more })
+    return [status, body.error]
+  }
+  const issue = async (more: object = {}) => (await post('/v1/proof/nonce', { check: 'nonced', ...more })).body.nonce
+  assert.deepEqual(await mint({}), [403, 'a proof is required'])
+  assert.match(text((await mint({ proof: { check: 'plain', token: 'good' } }))[1]), /proves nothing about a key/)
+  assert.match(text((await mint({ proof: { check: 'maybe', token: 'good' } }))[1]), /proves nothing about a key/)
+  const free = { check: 'nonced', token: 'good', nonce: await issue() }
+  assert.match(text((await mint({ dpopJkt: jkt, proof: free }))[1]), /not bound to the key/)
+  const bound = { check: 'nonced', token: 'good', nonce: await issue({ dpopJkt: jkt }) }
+  assert.deepEqual(await mint({ dpopJkt: jkt, proof: bound }), [200, undefined])
+  assert.deepEqual(await mint({ tier: 'tier-1' }), [200, undefined])
 })
 
 test('two checks of one name do not start', async (t) => {

@@ -3,12 +3,20 @@ import type { Log } from '@plat/process'
 import type { Nonces } from '../nonce/nonces.ts'
 import type { Proof, ProofCheck, ProofContext, ProofVerdict, Substrate } from './check.ts'
 
+/** The key that a proof has to speak of. */
+export interface ProofKey {
+  /** Of the token that is minted; null: it is bound to none. */
+  readonly jkt: string | null
+  /** The session is attested: only a proof over a nonce of this key counts. */
+  readonly attested: boolean
+}
+
 /** The checks that are enabled, and what they make of the proof of a mint request. */
 export interface Proofs {
   /** The check of this name; throws `unknown proof check` (400) when it is not enabled. */
   check(name: string): ProofCheck
   /** Null for a mint without proof. Throws in the words of document 1, "Errors": 400 unknown, 403 failed, 503 unreachable. */
-  establish(proof: Proof | null, context: () => ProofContext): Promise<Substrate> | null
+  establish(proof: Proof | null, key: ProofKey, context: () => ProofContext): Promise<Substrate> | null
 }
 
 export interface ProofsOptions {
@@ -32,9 +40,9 @@ export function createProofs(checks: readonly ProofCheck[], options: ProofsOptio
   }
   return {
     check: checkOf,
-    establish(proof, context) {
-      if (proof !== null) return establish(checkOf(proof.check), proof, { context: context(), ...options })
-      if (options.requireProof) throw new Refusal(403, 'a proof is required')
+    establish(proof, key, context) {
+      if (proof !== null) return establish(checkOf(proof.check), proof, { context: context(), key, ...options })
+      if (options.requireProof || key.attested) throw new Refusal(403, 'a proof is required')
       return null
     },
   }
@@ -43,9 +51,12 @@ export function createProofs(checks: readonly ProofCheck[], options: ProofsOptio
 async function establish(
   check: ProofCheck,
   proof: Proof,
-  { context, nonces, log }: ProofsOptions & { readonly context: ProofContext },
+  { context, key, nonces, log }: ProofsOptions & { readonly context: ProofContext; readonly key: ProofKey },
 ): Promise<Substrate> {
-  await redeemNonce(check, proof, nonces)
+  if (key.attested && check.nonce !== 'required') {
+    throw new Refusal(403, 'proof failed: the session is attested, and this check proves nothing about a key')
+  }
+  await redeemNonce(check, proof, { key, nonces })
   const verdict = await judge(check, proof, { context, log })
   if (verdict.kind === 'failed') throw new Refusal(403, `proof failed: ${verdict.reason}`)
   if (verdict.kind === 'unreachable') throw new Refusal(503, `proof check unavailable: ${verdict.reason}`)
@@ -53,15 +64,23 @@ async function establish(
 }
 
 /** Redeemed first and once: a proof that fails has used its nonce up too. */
-async function redeemNonce(check: ProofCheck, { nonce }: Proof, nonces: Nonces): Promise<void> {
+async function redeemNonce(
+  check: ProofCheck,
+  { nonce }: Proof,
+  { key, nonces }: { readonly key: ProofKey; readonly nonces: Nonces },
+): Promise<void> {
   if (check.nonce === 'none') {
     if (nonce !== null) throw new Refusal(400, 'invalid proof: this check takes no nonce')
     return
   }
   if (check.nonce === 'optional' && nonce === null) return
   if (nonce === null || nonce === '') throw new Refusal(403, 'proof failed: it carries no nonce')
-  if (!(await nonces.redeem(nonce, check.name))) {
+  const use = await nonces.redeem(nonce)
+  if (use?.check !== check.name) {
     throw new Refusal(403, 'proof failed: its nonce is unknown, used, expired, or of another check')
+  }
+  if (use.jkt !== null ? use.jkt !== key.jkt : key.attested) {
+    throw new Refusal(403, 'proof failed: its nonce is not bound to the key of the token')
   }
 }
 
