@@ -3,8 +3,9 @@ import { generateKeyPairSync, hash, type KeyObject, randomBytes, sign } from 'no
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
-import { createAuthority, der, type Issued, type KeyKind } from '@plat/testkit/authority'
+import { createAuthority, type Issued, type KeyKind } from '@plat/testkit/authority'
 import { tempFolder } from '@plat/testkit/local'
+import { type SnpWish, snpReport } from '@plat/testkit/tee/snp'
 import { verifySnp } from './tee/snp.ts'
 import { INTEL_QE_SIGNER, verifyTdx } from './tee/tdx.ts'
 import { reportDataOf, teeCheck } from './tee.ts'
@@ -22,44 +23,7 @@ const intel = await createAuthority({ name: 'root', now: NOW })
 const stranger = await createAuthority({ name: 'ARK', key: 'RSA', now: NOW })
 writeFileSync(path.join(dir, 'amd.pem'), amd.pem)
 writeFileSync(path.join(dir, 'intel.pem'), intel.pem)
-const CHIP = randomBytes(64)
 const MEASUREMENT = 'ab'.repeat(48)
-const SPL = '1.3.6.1.4.1.3704.1.3.'
-
-interface ChipWish {
-  readonly id?: Buffer | null
-  readonly levels?: Readonly<Record<string, number>>
-  readonly ucode?: number
-  readonly key?: KeyKind
-  readonly notAfter?: number
-}
-
-/** A chip's certificate, made as AMD makes them: for one chip at one patch level. */
-function chip(by: Issued, { id = CHIP, ucode = 0x44, key = 'P-384', notAfter = NOW + 1000, levels }: ChipWish = {}) {
-  const extensions = Object.entries(levels ?? { 1: 2, 2: 0, 3: 5, 8: ucode }).map(([component, level]) => ({
-    oid: SPL + component,
-    critical: false,
-    value: der(0x02, Buffer.from(level < 0x80 ? [level] : [0, level])),
-  }))
-  if (id !== null) extensions.push({ oid: '1.3.6.1.4.1.3704.1.4', critical: false, value: id })
-  return by.issue({ name: 'SEV-VCEK', key, keyUsage: null, notAfter, extensions })
-}
-
-/** A report, signed as the firmware signs; `change` edits it before that. */
-function reportOf(key: KeyObject, change: (bytes: Buffer) => void = () => {}): Buffer {
-  const bytes = Buffer.alloc(0x4a0)
-  bytes.writeUInt32LE(2, 0)
-  bytes.writeUInt32LE(1, 0x34)
-  reportDataOf(NONCE).copy(bytes, 0x50)
-  bytes.write(MEASUREMENT, 0x90, 'hex')
-  Buffer.from([2, 0, 0, 0, 0, 0, 5, 0x44]).copy(bytes, 0x180)
-  CHIP.copy(bytes, 0x1a0)
-  change(bytes)
-  const signature = sign('sha384', bytes.subarray(0, 0x2a0), { key, dsaEncoding: 'ieee-p1363' })
-  Buffer.from(signature.subarray(0, 48)).reverse().copy(bytes, 0x2a0)
-  Buffer.from(signature.subarray(48)).reverse().copy(bytes, 0x2e8)
-  return bytes
-}
 
 function ask(evidence: object, { roots = dir, measurements = [`sev-snp:${MEASUREMENT}`, `tdx:${TD}`] } = {}): Attempt {
   const settings = {
@@ -71,18 +35,15 @@ function ask(evidence: object, { roots = dir, measurements = [`sev-snp:${MEASURE
   return { check: teeCheck(settings, testParts()), proof: proofOf('tee', { nonce: NONCE, evidence }) }
 }
 
-interface SnpChange {
+interface SnpChange extends Pick<SnpWish, 'certificate' | 'report'> {
   readonly by?: Issued
-  readonly certificate?: Parameters<typeof chip>[1]
-  readonly report?: (bytes: Buffer) => void
   readonly after?: (bytes: Buffer) => void
 }
 
-async function snp({ by = amd, certificate, report, after: edit = () => {} }: SnpChange = {}, options = {}) {
-  const vcek = await chip(by, certificate)
-  const bytes = reportOf(vcek.privateKey, report)
-  edit(bytes)
-  return ask({ kind: 'sev-snp', report: bytes.toString('base64'), certificate: vcek.x5c }, options)
+async function snp({ by = amd, after: edit = () => {}, ...wish }: SnpChange = {}, options = {}) {
+  const { report, x5c } = await snpReport({ by, nonce: NONCE, measurement: MEASUREMENT, now: NOW, ...wish })
+  edit(report)
+  return ask({ kind: 'sev-snp', report: report.toString('base64'), certificate: x5c }, options)
 }
 
 const QE_SIGNER = 'cd'.repeat(32)

@@ -1,0 +1,79 @@
+import { CodedRefusal, type Refusal } from '@plat/http/endpoints'
+import type { Ledger, Rec } from '@plat/ledger'
+import type { Log } from '@plat/process'
+import type { Release } from './release/release.ts'
+
+/** What is recorded. */
+export type AttestationEvent = 'release' | 'redeem' | 'renew' | 'end'
+
+/** Where it is recorded. */
+export interface AuditParts {
+  readonly log: Log
+  /** The ledger of flag `-audit-path`; null: the log alone. */
+  readonly ledger: Ledger | null
+}
+
+/** What is known of a release beside its session. Never the evidence, never a token. */
+export interface Facts {
+  readonly jti?: string
+  /** RFC 3339. */
+  readonly expiresAt?: string
+  readonly reason?: string
+  readonly check?: string
+  readonly digest?: string
+  /** Thumbprint of the workload's key. */
+  readonly jkt?: string
+}
+
+/** Records what was done: with a ledger, nothing is handed out before its record is durable. Throws 503 when it cannot be. */
+export async function recordDone(
+  { log, ledger }: AuditParts,
+  event: AttestationEvent,
+  release: Release,
+  facts: Facts = {},
+): Promise<void> {
+  const { check, digest, jkt, ...more } = facts
+  log.info({ event, outcome: 'done', releaseId: release.id, ...release.name, ...facts }, 'done')
+  if (ledger === null) return
+  try {
+    await ledger.append({
+      ...record(event, 'allow', release),
+      ...more,
+      facts: { release: release.id, check, digest, jkt },
+    })
+  } catch {
+    // The ledger tells the log why, once, however many records it misses.
+    throw new CodedRefusal(503, 'unavailable', 'the audit ledger cannot be written: ask again later')
+  }
+}
+
+/**
+ * Records a refusal. The ledger has those of sessions that are known: a flood of others must not fill the disk. No refusal waits for its
+ * record, and none is taken back for want of one.
+ */
+export function recordRefused(
+  { log, ledger }: AuditParts,
+  event: AttestationEvent,
+  refusal: Refusal,
+  release: Release | null,
+): void {
+  const { status, message: reason } = refusal
+  const code = codeOf(refusal)
+  const who = release === null ? {} : { releaseId: release.id, ...release.name }
+  log.warn({ event, outcome: 'refused', status, code, reason, ...who }, 'refused')
+  if (ledger === null || release === null) return
+  ledger
+    .append({ ...record(event, 'deny', release), status, code, reason, facts: { release: release.id } })
+    .catch(() => log.warn({ event }, 'a refusal is missing from the audit ledger'))
+}
+
+/** The code that a refusal is answered and counted with. What shared code refuses is about the form of a request. */
+export function codeOf(refusal: Refusal): string {
+  if (refusal instanceof CodedRefusal) return refusal.code
+  return refusal.status < 500 ? 'invalid_request' : 'unavailable'
+}
+
+function record(event: AttestationEvent, action: 'allow' | 'deny', { name, session }: Release): Rec {
+  const user = typeof session.user === 'string' ? session.user : undefined
+  return { kind: 'decision', op: `attestation.${event}`, action, ...name, user }
+}

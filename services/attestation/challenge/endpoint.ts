@@ -1,0 +1,67 @@
+import type { IncomingMessage } from 'node:http'
+import { Body, CodedRefusal, type Endpoint } from '@plat/http/endpoints'
+import type { BoundNonce, Broker } from '../evidence/broker.ts'
+import { heldKey, type PossessionParts, refuseOtherKey } from '../evidence/possession.ts'
+import { liveRelease } from '../release/find.ts'
+import type { Release } from '../release/release.ts'
+import type { Releases } from '../release/releases.ts'
+import { releaseIdIn } from '../release/request.ts'
+import type { Challenges } from './challenges.ts'
+
+const PATH = '/v1/challenge'
+const FIELDS: ReadonlySet<string> = new Set(['releaseId', 'check'])
+
+export interface ChallengeParts extends PossessionParts {
+  readonly releases: Releases
+  readonly challenges: Challenges
+  readonly broker: Broker
+}
+
+/**
+ * `POST /v1/challenge`: what fresh evidence has to carry. The nonce is good once and for five minutes, for this release, this check and the key
+ * of the request's DPoP proof, which `salt` shows it to be bound to.
+ */
+export function challengeEndpoint(parts: ChallengeParts): Endpoint {
+  return {
+    path: PATH,
+    opensWith: 'request',
+    takes: 'json',
+    errors: 'coded',
+    handle: (bytes, request) => challenge(parts, bytes, request),
+  }
+}
+
+async function challenge(parts: ChallengeParts, bytes: Uint8Array, request: IncomingMessage) {
+  const { releaseId, check } = decode(bytes)
+  const release = liveRelease(parts.releases, releaseId)
+  refuseCheck(release, check)
+  const jkt = await heldKey(parts, request, { path: PATH })
+  refuseOtherKey(release, jkt)
+  const issued = await nonceFor(parts, { releaseId, check, jkt })
+  return { check, ...issued }
+}
+
+function decode(bytes: Uint8Array): { readonly releaseId: string; readonly check: string } {
+  const body = Body.parse(bytes, FIELDS)
+  const releaseId = releaseIdIn(body)
+  const check = body.text('check')
+  if (check === null || check === '') throw new CodedRefusal(400, 'invalid_request', 'check is required')
+  return { releaseId, check }
+}
+
+function refuseCheck({ checks }: Release, check: string): void {
+  if (checks.includes(check)) return
+  throw new CodedRefusal(403, 'check_refused', `the release takes evidence of ${checks.join(', ')}`)
+}
+
+async function nonceFor(
+  { challenges, broker }: ChallengeParts,
+  asked: { readonly releaseId: string; readonly check: string; readonly jkt: string },
+): Promise<BoundNonce> {
+  const full = () =>
+    new CodedRefusal(429, 'too_many_challenges', 'too many challenges are outstanding', { 'retry-after': '10' })
+  if (!challenges.admit(asked.releaseId)) throw full()
+  const issued = await broker.nonce(asked.check, asked.jkt)
+  if (!challenges.keep(issued.nonce, asked)) throw full()
+  return issued
+}

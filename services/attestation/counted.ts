@@ -1,0 +1,28 @@
+import { Refusal } from '@plat/http/endpoints'
+import { type AttestationEvent, type AuditParts, codeOf, recordRefused } from './audit.ts'
+import type { Release } from './release/release.ts'
+
+export interface Attempt<T> {
+  readonly parts: AuditParts
+  readonly event: AttestationEvent
+  /** `about` is told which release it is about as soon as that is known. */
+  work(about: (release: Release) => void): Promise<T>
+  succeeded(): void
+  failed(reason: string): void
+}
+
+/** Counts and records how an attempt to release a token ended: every one is a success or a failure. */
+export async function counted<T>({ parts, event, work, succeeded, failed }: Attempt<T>): Promise<T> {
+  let release: Release | null = null
+  try {
+    const answer = await work((known) => {
+      release = known
+    })
+    succeeded()
+    return answer
+  } catch (error) {
+    failed(error instanceof Refusal ? codeOf(error) : 'internal')
+    if (error instanceof Refusal) recordRefused(parts, event, error, release)
+    throw error
+  }
+}

@@ -1,0 +1,78 @@
+import type { MetricRow, Registry } from '@plat/metrics'
+
+/** Why evidence released nothing: the code of the refusal, and the label `reason`. */
+const REASONS = [
+  'invalid_request',
+  'unknown_release',
+  'invalid_key',
+  'other_key',
+  'busy',
+  'invalid_nonce',
+  'evidence_refused',
+  'measurement_refused',
+  'session_revoked',
+  'unavailable',
+  'internal',
+] as const
+
+/** A renewal has the session's token beside it, and a platform that it is held against; `lapsed`: nobody asked for one in time. */
+const RENEWAL_REASONS = [...REASONS, 'invalid_token', 'platform_changed', 'lapsed'] as const
+
+export type Reason = (typeof RENEWAL_REASONS)[number]
+
+const attestation = { area: 'Attestation service', feature: '' } as const
+
+/** Every series of the attestation service (document 3, "Metrics"). */
+export const attestationMetrics = [
+  {
+    name: 'plat_attest_success_total',
+    type: 'counter',
+    labels: {},
+    help: 'Releases that were redeemed with evidence',
+    ...attestation,
+  },
+  {
+    name: 'plat_attest_failure_total',
+    type: 'counter',
+    labels: { reason: REASONS },
+    help: 'Redemptions that were refused, by the reason',
+    ...attestation,
+  },
+  {
+    name: 'plat_attest_releases_created_total',
+    type: 'counter',
+    labels: {},
+    help: 'Releases that were created',
+    ...attestation,
+  },
+  {
+    name: 'plat_attest_renewal_success_total',
+    type: 'counter',
+    labels: {},
+    help: 'Tokens that were renewed with fresh evidence',
+    ...attestation,
+  },
+  {
+    name: 'plat_attest_renewal_failure_total',
+    type: 'counter',
+    labels: { reason: RENEWAL_REASONS },
+    help: 'Renewals that were refused, or that nobody asked for before the token ended, by the reason',
+    ...attestation,
+  },
+  {
+    name: 'plat_attest_releases_pending',
+    type: 'gauge',
+    labels: {},
+    help: 'Releases that wait for evidence',
+    ...attestation,
+  },
+  {
+    name: 'plat_attest_renewals_active',
+    type: 'gauge',
+    labels: {},
+    help: 'Sessions that hold a token and renew it',
+    ...attestation,
+  },
+] as const satisfies readonly MetricRow[]
+
+export type AttestationRegistry = Registry<typeof attestationMetrics>

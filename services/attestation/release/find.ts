@@ -1,0 +1,10 @@
+import { CodedRefusal } from '@plat/http/endpoints'
+import type { Release } from './release.ts'
+import type { Releases } from './releases.ts'
+
+/** A release that has not ended. Throws `unknown_release`, which does not tell whether there ever was one. */
+export function liveRelease(releases: Releases, id: string): Release {
+  const release = releases.get(id)
+  if (release?.ended === null) return release
+  throw new CodedRefusal(404, 'unknown_release', 'there is no such release, or it has ended')
+}

@@ -1,0 +1,119 @@
+import type { IncomingMessage } from 'node:http'
+import { rfc3339 } from '@plat/core'
+import { CodedRefusal, type Endpoint } from '@plat/http/endpoints'
+import { type AuditParts, recordDone } from '../audit.ts'
+import type { Challenges } from '../challenge/challenges.ts'
+import { counted } from '../counted.ts'
+import { appraise } from '../evidence/appraise.ts'
+import type { Minted } from '../evidence/broker.ts'
+import { type MintParts, mintFor, refuseRevoked, renewalTime } from '../evidence/mint.ts'
+import { heldKey, type PossessionParts, refuseOtherKey } from '../evidence/possession.ts'
+import { decodeEvidence, type EvidenceRequest } from '../evidence/request.ts'
+import type { AttestationRegistry } from '../metrics.ts'
+import { liveRelease } from './find.ts'
+import type { Release } from './release.ts'
+import type { Releases } from './releases.ts'
+
+const PATH = '/v1/redeem'
+
+/** What redemptions and renewals work with. */
+export interface ReleaseParts extends AuditParts, PossessionParts, MintParts {
+  readonly releases: Releases
+  readonly challenges: Challenges
+  readonly registry: AttestationRegistry
+}
+
+/** Evidence as it came, and the key that its sender holds. */
+export interface Evidence extends EvidenceRequest {
+  readonly jkt: string
+}
+
+/**
+ * `POST /v1/redeem`: find the release, see the key, use the nonce up, have the evidence verified and a token minted, appraise, ask for
+ * revocations, record, release. The first key wins; the same key may redeem again with fresh evidence when an answer was lost.
+ */
+export function redeemEndpoint(parts: ReleaseParts): Endpoint {
+  const { registry } = parts
+  return {
+    path: PATH,
+    opensWith: 'request',
+    takes: 'json',
+    errors: 'coded',
+    handle: (bytes, request) =>
+      counted({
+        parts,
+        event: 'redeem',
+        work: (about) => redeem(parts, { bytes, request, about }),
+        succeeded: () => registry.counter('plat_attest_success_total').inc(),
+        failed: (reason) => registry.counter('plat_attest_failure_total').inc({ reason }),
+      }),
+  }
+}
+
+interface Asked {
+  readonly bytes: Uint8Array
+  readonly request: IncomingMessage
+  /** Is told which release it is about, for the record of a refusal. */
+  about(release: Release): void
+}
+
+async function redeem(parts: ReleaseParts, { bytes, request, about }: Asked): Promise<object> {
+  const asked = decodeEvidence(bytes)
+  const { name } = liveRelease(parts.releases, asked.releaseId)
+  const jkt = await heldKey(parts, request, { path: PATH })
+  return parts.releases.alone(name, async () => {
+    const release = liveRelease(parts.releases, asked.releaseId)
+    about(release)
+    refuseOtherKey(release, jkt)
+    const evidence = { ...asked, jkt }
+    useNonce(parts, evidence)
+    const minted = await mintFor(parts, release, evidence)
+    appraise(release, minted.result)
+    await refuseRevokedToken(parts, minted)
+    await hold(parts, release, { event: 'redeem', minted, evidence })
+    return answerOf(parts, minted)
+  })
+}
+
+/** Uses the challenge up, whatever the evidence is. Throws `invalid_nonce`. */
+export function useNonce({ challenges }: ReleaseParts, { nonce, releaseId, check, jkt }: Evidence): void {
+  if (challenges.redeem(nonce, { releaseId, check, jkt })) return
+  throw new CodedRefusal(
+    403,
+    'invalid_nonce',
+    'the nonce is unknown, used, expired, or of another release, check or key',
+  )
+}
+
+/** Sessions are revoked at the broker, which mints for them all the same: a token that does not count is not given out. */
+async function refuseRevokedToken({ broker, log }: ReleaseParts, { token, jti }: Minted): Promise<void> {
+  const fault = refuseRevoked(await broker.verify(token))
+  if (fault === null) return
+  log.error({ jti, fault }, 'the broker does not take the token that it minted')
+  throw new CodedRefusal(503, 'unavailable', 'the identity broker cannot answer: ask again', { 'retry-after': '5' })
+}
+
+interface Held {
+  readonly event: 'redeem' | 'renew'
+  readonly minted: Minted
+  readonly evidence: Evidence
+}
+
+/** The record and the release are durable before anybody has the token. */
+export async function hold(parts: ReleaseParts, release: Release, { event, minted, evidence }: Held): Promise<void> {
+  const { jti, expiresAt, result } = minted
+  const { jkt, check } = evidence
+  await recordDone(parts, event, release, { jti, expiresAt, check, jkt, ...digestOf(result) })
+  await parts.releases.write({ ...release, holder: { jkt, jti, tokenEndsAt: Date.parse(expiresAt), result } })
+}
+
+function digestOf({ digest }: Minted['result']): { digest?: string } {
+  return digest === undefined ? {} : { digest }
+}
+
+/** What a workload is answered: its token, and when to come again. */
+export function answerOf({ clock }: ReleaseParts, minted: Minted): object {
+  const { token, jti, spiffeId, expiresAt, result } = minted
+  const renewAt = rfc3339(renewalTime(minted, clock.now()))
+  return { token, tokenType: 'DPoP', expiresAt, renewAt, spiffeId, jti, substrate: result }
+}

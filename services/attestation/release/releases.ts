@@ -1,0 +1,170 @@
+import type { Clock } from '@plat/core'
+import { CodedRefusal } from '@plat/http/endpoints'
+import type { OpenJournal } from '@plat/state'
+import { type EndReason, type Release, sessionKey, stateOf } from './release.ts'
+
+/** Releases that are pending or under renewal at most, about 2 KiB each. */
+const MAX_RELEASES = 50_000
+/** How long it is known of a release that it ended, in milliseconds. */
+const REMEMBER_MS = 60 * 60 * 1000
+/** The journal is written anew when it has so many lines more than releases. */
+const COMPACT_AFTER_LINES = 10_000
+
+export interface ReleasesOptions {
+  readonly journal: OpenJournal<Release>
+  readonly clock: Clock
+  readonly onFault: (error: unknown) => void
+}
+
+interface Entry {
+  readonly release: Release
+  /** Lines of the session in the journal. */
+  readonly version: number
+}
+
+/** The releases, of each session its last one. What is changed is durable before it counts. */
+export class Releases {
+  readonly #options: ReleasesOptions
+  readonly #sessions = new Map<string, Entry>()
+  /** Session by release. */
+  readonly #ids = new Map<string, string>()
+  /** Sessions that somebody works on. */
+  readonly #busy = new Set<string>()
+  readonly #counts = { pending: 0, active: 0, ended: 0 }
+  readonly #stop = new AbortController()
+  #lines = 0
+  #lastSeq = 0
+  #compacting = false
+
+  private constructor(options: ReleasesOptions) {
+    this.#options = options
+  }
+
+  /** Reads the journal, then answers. */
+  static async open(options: ReleasesOptions): Promise<Releases> {
+    const releases = new Releases(options)
+    const { journal, onFault } = options
+    for await (const entry of journal.read(0)) releases.#apply(entry)
+    journal.follow(releases.#lastSeq, (entry) => releases.#apply(entry), releases.#stop.signal).catch(onFault)
+    return releases
+  }
+
+  get pending(): number {
+    return this.#counts.pending
+  }
+
+  get active(): number {
+    return this.#counts.active
+  }
+
+  /** Can what is changed be kept? */
+  get healthy(): boolean {
+    return this.#options.journal.health === 'ok'
+  }
+
+  /** The release of this id; null when there never was one, or it ended long ago. */
+  get(id: string): Release | null {
+    const key = this.#ids.get(id)
+    return key === undefined ? null : (this.#sessions.get(key)?.release ?? null)
+  }
+
+  /** The last release of a session. */
+  ofSession(name: Release['name']): Release | null {
+    return this.#sessions.get(sessionKey(name))?.release ?? null
+  }
+
+  /** Does `work` while nobody else works on the session. Throws `busy` while somebody does. */
+  async alone<T>(name: Release['name'], work: () => Promise<T>): Promise<T> {
+    const key = sessionKey(name)
+    if (this.#busy.has(key)) {
+      throw new CodedRefusal(409, 'busy', 'another request works on this session: ask again', { 'retry-after': '1' })
+    }
+    this.#busy.add(key)
+    try {
+      return await work()
+    } finally {
+      this.#busy.delete(key)
+    }
+  }
+
+  isBusy(name: Release['name']): boolean {
+    return this.#busy.has(sessionKey(name))
+  }
+
+  /** Durable when it resolves. To be called alone. Throws 503 when the journal cannot be written. */
+  async write(release: Release): Promise<void> {
+    const key = sessionKey(release.name)
+    const before = this.#sessions.get(key)
+    const isNew = before === undefined || before.release.ended !== null
+    if (isNew && this.#counts.pending + this.#counts.active >= MAX_RELEASES) {
+      throw new CodedRefusal(429, 'too_many_releases', `there are ${MAX_RELEASES} releases`, { 'retry-after': '10' })
+    }
+    try {
+      const version = await this.#options.journal.append(key, [release], before?.version ?? 0)
+      if (version === 'conflict') throw new Error(`the journal knows more of ${key} than this process`)
+    } catch (error) {
+      this.#options.onFault(error)
+      throw new CodedRefusal(503, 'unavailable', 'the journal of releases cannot be written', { 'retry-after': '10' })
+    }
+  }
+
+  /** Ends a release. To be called alone. */
+  end(release: Release, why: EndReason): Promise<void> {
+    return this.write({ ...release, ended: { why, at: this.#options.clock.now() } })
+  }
+
+  /** Those that have not ended. */
+  *open(): Generator<Release> {
+    for (const { release } of this.#sessions.values()) if (release.ended === null) yield release
+  }
+
+  /** Forgets what ended long ago, when there is enough of it. */
+  async compact(): Promise<void> {
+    if (this.#compacting || this.#lines < this.#sessions.size + COMPACT_AFTER_LINES) return
+    this.#compacting = true
+    try {
+      const kept: { key: string; version: number; event: Release }[] = []
+      const old: Entry[] = []
+      const rememberFrom = this.#options.clock.now() - REMEMBER_MS
+      for (const [key, entry] of this.#sessions) {
+        const { release, version } = entry
+        if (release.ended === null || release.ended.at > rememberFrom) kept.push({ key, version, event: release })
+        else old.push(entry)
+      }
+      await this.#options.journal.compact(this.#lastSeq, kept)
+      this.#lines = kept.length
+      for (const entry of old) this.#forget(entry)
+    } catch (error) {
+      this.#options.onFault(error)
+    } finally {
+      this.#compacting = false
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort()
+    await this.#options.journal.close()
+  }
+
+  #apply({ seq, key, version, event }: { seq: number; key: string; version: number; event: Release }): void {
+    this.#lastSeq = seq
+    this.#lines++
+    const before = this.#sessions.get(key)?.release
+    if (before !== undefined) {
+      this.#counts[stateOf(before)]--
+      if (before.id !== event.id) this.#ids.delete(before.id)
+    }
+    this.#counts[stateOf(event)]++
+    this.#sessions.set(key, { release: event, version })
+    this.#ids.set(event.id, key)
+  }
+
+  /** Unless it was replaced meanwhile. */
+  #forget(entry: Entry): void {
+    const key = sessionKey(entry.release.name)
+    if (this.#sessions.get(key) !== entry) return
+    this.#sessions.delete(key)
+    this.#ids.delete(entry.release.id)
+    this.#counts.ended--
+  }
+}

@@ -1,0 +1,135 @@
+import type { IncomingMessage } from 'node:http'
+import { CodedRefusal, type Endpoint } from '@plat/http/endpoints'
+import { DPOP_ALGORITHMS, isObject, type Members } from '@plat/tokens'
+import { recordDone } from '../audit.ts'
+import { counted } from '../counted.ts'
+import { appraise, refuseChange } from '../evidence/appraise.ts'
+import { mintFor, refuseRevoked } from '../evidence/mint.ts'
+import { heldKey, refuseOtherKey } from '../evidence/possession.ts'
+import { decodeEvidence } from '../evidence/request.ts'
+import { liveRelease } from '../release/find.ts'
+import { answerOf, type Evidence, hold, type ReleaseParts, useNonce } from '../release/redeem.ts'
+import type { EndReason, Release } from '../release/release.ts'
+import type { Revoker } from './revoker.ts'
+
+const PATH = '/v1/renew'
+const DPOP = /^dpop +([^ ]+)$/i
+
+/** Refusals that are a verdict over the platform or the session: after one of these there is no further renewal. */
+const VERDICTS: ReadonlySet<string> = new Set<EndReason>([
+  'evidence_refused',
+  'measurement_refused',
+  'platform_changed',
+  'session_revoked',
+])
+
+export interface RenewParts extends ReleaseParts {
+  readonly revoker: Revoker
+}
+
+/**
+ * `POST /v1/renew`: a new token for the session that holds one, for fresh evidence of the same platform by the same key. A verdict against it ends
+ * the renewal, and with `-revoke-url` the session; what is merely wrong with the request, or out of reach, does not.
+ */
+export function renewEndpoint(parts: RenewParts): Endpoint {
+  const { registry } = parts
+  return {
+    path: PATH,
+    opensWith: 'request',
+    takes: 'json',
+    errors: 'coded',
+    handle: (bytes, request) =>
+      counted({
+        parts,
+        event: 'renew',
+        work: (about) => renew(parts, { bytes, request, about }),
+        succeeded: () => registry.counter('plat_attest_renewal_success_total').inc(),
+        failed: (reason) => registry.counter('plat_attest_renewal_failure_total').inc({ reason }),
+      }),
+  }
+}
+
+interface Asked {
+  readonly bytes: Uint8Array
+  readonly request: IncomingMessage
+  about(release: Release): void
+}
+
+async function renew(parts: RenewParts, { bytes, request, about }: Asked): Promise<object> {
+  const asked = decodeEvidence(bytes)
+  const { name } = heldRelease(parts, asked.releaseId)
+  const token = tokenOf(request)
+  const jkt = await heldKey(parts, request, { path: PATH, token })
+  return parts.releases.alone(name, async () => {
+    const release = heldRelease(parts, asked.releaseId)
+    about(release)
+    refuseOtherKey(release, jkt)
+    try {
+      return await judge(parts, release, { evidence: { ...asked, jkt }, token })
+    } catch (error) {
+      await endAfter(parts, release, error)
+      throw error
+    }
+  })
+}
+
+/** The steps whose refusal may end the session: who comes here holds its key. */
+async function judge(
+  parts: RenewParts,
+  release: Release,
+  { evidence, token }: { readonly evidence: Evidence; readonly token: string },
+): Promise<object> {
+  await refuseToken(parts, release, token)
+  useNonce(parts, evidence)
+  const minted = await mintFor(parts, release, evidence)
+  appraise(release, minted.result)
+  refuseChange(release, minted.result)
+  await hold(parts, release, { event: 'renew', minted, evidence })
+  return answerOf(parts, minted)
+}
+
+function heldRelease({ releases }: RenewParts, id: string): Release {
+  const release = liveRelease(releases, id)
+  if (release.holder !== null) return release
+  throw new CodedRefusal(404, 'unknown_release', 'the release was not redeemed yet')
+}
+
+function tokenOf({ headers }: IncomingMessage): string {
+  const token = DPOP.exec(headers.authorization ?? '')?.[1]
+  if (token === undefined) throw invalidToken('Authorization must be DPoP with the token of the session')
+  return token
+}
+
+/** The token that is renewed still counts, is of this session, and bound to the key of the release. */
+async function refuseToken({ broker }: RenewParts, { name, holder }: Release, token: string): Promise<void> {
+  const verdict = await broker.verify(token)
+  const fault = refuseRevoked(verdict)
+  if (fault !== null) throw invalidToken(fault)
+  const claims: Members = 'claims' in verdict ? verdict.claims : {}
+  const { plat_ns, plat_agent, plat_session, cnf } = claims
+  const isOfSession = plat_ns === name.namespace && plat_agent === name.agent && plat_session === name.session
+  const isOfKey = isObject(cnf) && cnf.jkt === holder?.jkt
+  if (!isOfSession || !isOfKey) throw invalidToken('the token is not that of the release')
+}
+
+/** Ends the renewal after a verdict. What cannot be written ends it all the same: the token lapses. */
+async function endAfter(parts: RenewParts, release: Release, error: unknown): Promise<void> {
+  const why = error instanceof CodedRefusal ? error.code : ''
+  if (!isVerdict(why)) return
+  await parts.releases.end(release, why).catch((fault: unknown) => {
+    parts.log.error({ err: fault, releaseId: release.id }, 'the end of a renewal was not written')
+  })
+  await recordDone(parts, 'end', release, { reason: why }).catch(() => {})
+  // The session is revoked already when that is the reason.
+  if (why !== 'session_revoked') parts.revoker.revoke(release, why)
+}
+
+function isVerdict(code: string): code is EndReason {
+  return VERDICTS.has(code)
+}
+
+function invalidToken(message: string): CodedRefusal {
+  return new CodedRefusal(401, 'invalid_token', message, {
+    'www-authenticate': `DPoP algs="${DPOP_ALGORITHMS.join(' ')}", error="invalid_token"`,
+  })
+}

@@ -1,0 +1,88 @@
+import { type Clock, rfc3339 } from '@plat/core'
+import { type Dialer, dialFault } from '@plat/http'
+import type { Log } from '@plat/process'
+import { type Release, sessionKey } from '../release/release.ts'
+
+/** Deadline of one request to the gateway, and pause before the next try, in milliseconds. */
+const TIMEOUT_MS = 10_000
+const RETRY_MS = 5_000
+const MAX_ANSWER_BYTES = 64 * 1024
+/** Revocations that wait for the gateway at most, about 1 KiB each. */
+const MAX_WAITING = 10_000
+
+export interface RevokerOptions {
+  /** Without a slash at the end; empty: nothing is revoked, and a refused renewal ends with its token. */
+  readonly url: string
+  readonly adminToken: string | null
+  readonly dialer: Pick<Dialer, 'fetchBytes'>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/**
+ * Revokes sessions at a gateway (`POST /v1/revocations` of its admin API) whose platform no longer proves, for as long as their last token
+ * lives. It tries until the gateway has it, or until there is nothing left to revoke.
+ */
+export class Revoker {
+  readonly #options: RevokerOptions
+  readonly #waiting = new Map<string, { readonly release: Release; readonly why: string }>()
+  readonly #stop: () => void
+  #running = false
+
+  constructor(options: RevokerOptions) {
+    this.#options = options
+    this.#stop = options.clock.every(RETRY_MS, () => void this.#run())
+  }
+
+  revoke(release: Release, why: string): void {
+    if (this.#options.url === '' || release.holder === null) return
+    if (this.#waiting.size >= MAX_WAITING) {
+      this.#options.log.error({ releaseId: release.id }, 'too many revocations wait: one is left out')
+      return
+    }
+    this.#waiting.set(release.id, { release, why })
+    void this.#run()
+  }
+
+  close(): void {
+    this.#stop()
+  }
+
+  async #run(): Promise<void> {
+    if (this.#running) return
+    this.#running = true
+    try {
+      for (const [id, { release, why }] of this.#waiting) {
+        if (isOver(release, this.#options.clock) || (await this.#ask(release, why))) this.#waiting.delete(id)
+      }
+    } finally {
+      this.#running = false
+    }
+  }
+
+  /** Did the gateway take it? */
+  async #ask({ name, holder, id }: Release, why: string): Promise<boolean> {
+    const { url, adminToken, dialer, log } = this.#options
+    const reason = `attestation ${id}: ${why}`
+    const revocation = { target: { session: sessionKey(name) }, reason, expiresAt: rfc3339(holder?.tokenEndsAt ?? 0) }
+    try {
+      const { status } = await dialer.fetchBytes(`${url}/v1/revocations`, 'policy', {
+        method: 'POST',
+        headers: { authorization: `Bearer ${adminToken ?? ''}`, 'content-type': 'application/json' },
+        body: JSON.stringify(revocation),
+        maxBytes: MAX_ANSWER_BYTES,
+        timeoutMs: TIMEOUT_MS,
+      })
+      if (status === 201) return true
+      log.error({ status, releaseId: id }, 'the gateway did not take a revocation')
+    } catch (error) {
+      log.error({ error: dialFault(error), releaseId: id }, 'the gateway was not reached for a revocation')
+    }
+    return false
+  }
+}
+
+/** The last token has ended: there is nothing left to revoke. */
+function isOver({ holder }: Release, clock: Clock): boolean {
+  return holder === null || holder.tokenEndsAt <= clock.now()
+}

@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
+import type { TestContext } from 'node:test'
+import { systemClock, systemIds, TestClock } from '@plat/core'
+import { createDialer } from '@plat/http'
+import type { Log } from '@plat/process'
+import { createAuthority, type Issued } from '@plat/testkit/authority'
+import { type TestProver, testProver } from '@plat/testkit/dpop'
+import { startTestIdentity, type TestIdentity } from '@plat/testkit/identity'
+import { tempFolder } from '@plat/testkit/local'
+import { type SnpWish, snpReport } from '@plat/testkit/tee/snp'
+import { boundNonce, isObject, type Members } from '@plat/tokens'
+import { type Attestation, type StartAttestationOptions, startAttestation } from '../index.ts'
+
+export const SERVICE_TOKEN = 'attestation-secret'
+/** What the machines of the tests launch: both may prove at the broker. */
+export const GOOD = 'ab'.repeat(48)
+export const OTHER = 'cd'.repeat(48)
+const HOUR_MS = 3_600_000
+
+/** Vendor, broker and what it reads: made once for all tests of a file. */
+export interface World {
+  readonly broker: TestIdentity
+  readonly vendor: Issued
+  readonly stranger: Issued
+  /** Replaces the broker's list of revocations. */
+  revoke(target: Members | null, mode?: 'revoke' | 'suspend'): void
+}
+
+/** A vendor of machines, and a broker in a process of its own that trusts it and gives tokens of tier-2 for evidence alone. */
+export async function createWorld(): Promise<World> {
+  const dir = tempFolder()
+  const now = systemClock.now()
+  const vendor = await createAuthority({ name: 'ARK', key: 'RSA', now })
+  const stranger = await createAuthority({ name: 'ARK', key: 'RSA', now })
+  const [roots, revocationsFile] = [path.join(dir, 'amd.pem'), path.join(dir, 'revocations.json')]
+  writeFileSync(roots, vendor.pem)
+  const revoke: World['revoke'] = (target, mode = 'revoke') => {
+    const entry = { id: 'r1', createdAt: '2026-01-01T00:00:00Z', target, mode, reason: 'test', expiresAt: null }
+    writeFileSync(revocationsFile, JSON.stringify({ version: 1, revocations: target === null ? [] : [entry] }))
+  }
+  revoke(null)
+  const measurements = [GOOD, OTHER].map((hex) => `sev-snp:${hex}`).join(',')
+  const broker = await startTestIdentity([
+    ...['-identity-checks', 'tee', '-tee-snp-roots', roots, '-tee-measurements', measurements],
+    ...['-attested-tiers', 'tier-2', '-revocations-file', revocationsFile],
+  ])
+  return { broker, vendor, stranger, revoke }
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly body: Members
+}
+
+/** The service in this process on a clock of the test's own, beside a broker that is a process. */
+export interface Ground {
+  readonly service: Attestation
+  readonly clock: TestClock
+  readonly lines: readonly string[]
+  /** With the service's token, unless `headers` says otherwise. */
+  post(where: string, body: unknown, headers?: Readonly<Record<string, string>>): Promise<Answer>
+  /** A new release of a session, by its id. */
+  release(session: string, more?: object): Promise<string>
+  workload(releaseId: string, wish?: Partial<SnpWish>): Workload
+  /** Value of a series, labels included; null: it is not there. */
+  metric(series: string): Promise<number | null>
+}
+
+/** A machine with a key, and what it asks. */
+export interface Workload {
+  readonly prover: TestProver
+  challenge(check?: string): Promise<Answer>
+  /** A proof over a nonce, or over a fresh one. A wish changes the evidence. */
+  prove(wish?: Partial<SnpWish>): Promise<Members>
+  redeem(proof?: Members): Promise<Answer>
+  renew(token: string, proof?: Members): Promise<Answer>
+}
+
+export function terms(session: string): Members {
+  return {
+    session: { namespace: 'team', agent: 'assistant', session, tier: 'tier-2', scopes: ['tools:notes'], user: 'ada' },
+    checks: ['tee'],
+    digests: [GOOD],
+    isolation: 'tee',
+  }
+}
+
+export async function startGround(
+  t: TestContext,
+  world: World,
+  options: Partial<StartAttestationOptions> = {},
+): Promise<Ground> {
+  // Of this moment: the tokens of the broker are.
+  const clock = new TestClock(systemClock.now())
+  const lines: string[] = []
+  const line = (fields: object, message: string) => void lines.push(JSON.stringify({ ...fields, message }))
+  const log: Log = { debug: line, info: line, warn: line, error: line, child: () => log }
+  const dialer = createDialer({ clock: systemClock, log })
+  t.after(() => dialer.close())
+  const service = await startAttestation({
+    listen: '127.0.0.1:0',
+    brokerUrl: world.broker.url,
+    env: { PLAT_ATTESTATION_TOKEN: SERVICE_TOKEN, PLAT_BROKER_TOKEN: world.broker.brokerToken },
+    dialer,
+    clock,
+    ids: systemIds(clock),
+    log,
+    ...options,
+  })
+  t.after(() => service.close())
+  const post: Ground['post'] = (where, body, headers = { authorization: `Bearer ${SERVICE_TOKEN}` }) =>
+    send(service.url + where, { headers, body })
+  return {
+    service,
+    clock,
+    lines,
+    post,
+    async release(session, more = {}) {
+      const { status, body } = await post('/v1/releases', { ...terms(session), ...more })
+      assert.equal(status, 200, JSON.stringify(body))
+      return text(body.releaseId)
+    },
+    workload: (releaseId, wish = {}) => workload({ world, post, url: service.url, clock }, releaseId, wish),
+    async metric(series) {
+      const exposed = await (await fetch(`${service.url}/metrics`)).text()
+      const found = exposed.split('\n').find((each) => each.startsWith(`${series} `))
+      return found === undefined ? null : Number(found.slice(series.length + 1))
+    },
+  }
+}
+
+/** Asks the broker itself, with the broker token. */
+export function askBroker({ broker }: World, where: string, body: object): Promise<Answer> {
+  return send(broker.url + where, { headers: { authorization: `Bearer ${broker.brokerToken}` }, body })
+}
+
+async function send(
+  url: string,
+  { headers, body }: { readonly headers: Readonly<Record<string, string>>; readonly body: unknown },
+): Promise<Answer> {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  })
+  const value: unknown = await response.json()
+  assert.ok(isObject(value))
+  return { status: response.status, headers: response.headers, body: value }
+}
+
+interface Parts {
+  readonly world: World
+  readonly post: Ground['post']
+  readonly url: string
+  readonly clock: TestClock
+}
+
+function workload({ world, post, url, clock }: Parts, releaseId: string, ours: Partial<SnpWish>): Workload {
+  const prover = testProver({ clock })
+  const ask = (where: string, body: object, token: string | null = null) =>
+    post(where, body, {
+      dpop: prover.proof(url + where, token),
+      ...(token !== null && { authorization: `DPoP ${token}` }),
+    })
+  const challenge = (check = 'tee') => ask('/v1/challenge', { releaseId, check })
+  const prove: Workload['prove'] = async (wish = {}) => {
+    const nonce = wish.nonce ?? (await ownNonce(challenge, prover.jkt))
+    const now = systemClock.now()
+    const machine = { by: world.vendor, measurement: GOOD, now, certificate: { notAfter: now + HOUR_MS } }
+    const { report, x5c } = await snpReport({ ...machine, ...ours, ...wish, nonce })
+    const evidence = { kind: 'sev-snp', report: report.toString('base64'), certificate: x5c }
+    return { check: 'tee', nonce, evidence }
+  }
+  return {
+    prover,
+    challenge,
+    prove,
+    redeem: async (proof) => ask('/v1/redeem', { releaseId, proof: proof ?? (await prove()) }),
+    renew: async (token, proof) => ask('/v1/renew', { releaseId, proof: proof ?? (await prove()) }, token),
+  }
+}
+
+/** A workload makes no evidence over a nonce that is not of its own key. */
+async function ownNonce(challenge: () => Promise<Answer>, jkt: string): Promise<string> {
+  const { status, body } = await challenge()
+  assert.equal(status, 200, JSON.stringify(body))
+  assert.equal(body.nonce, boundNonce(text(body.salt), jkt))
+  return text(body.nonce)
+}
+
+/** Empty for what is no text. */
+export function text(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+/** The claims in a token, unverified. */
+export function claimsIn(token: unknown): Members {
+  const claims: unknown = JSON.parse(Buffer.from(text(token).split('.')[1] ?? '', 'base64url').toString())
+  assert.ok(isObject(claims))
+  return claims
+}
