@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import path from 'node:path'
+import { after, before, type TestContext, test } from 'node:test'
+import { closed, freePort, listening, tempFolder } from '@plat/testkit/local'
+import { until } from '@plat/testkit/until'
+import {
+  askBroker,
+  claimsIn,
+  createWorld,
+  type Ground,
+  OTHER,
+  SERVICE_TOKEN,
+  startGround,
+  text,
+  type Workload,
+  type World,
+} from '../testing/ground.ts'
+
+let world: World
+before(async () => {
+  world = await createWorld()
+})
+after(() => world.broker.stop())
+
+const failures = (reason: string) => `plat_attest_renewal_failure_total{reason="${reason}"}`
+
+interface Session {
+  readonly workload: Workload
+  readonly releaseId: string
+  readonly token: string
+}
+
+async function redeemed(ground: Ground, session: string, more: object = {}): Promise<Session> {
+  const releaseId = await ground.release(session, more)
+  const workload = ground.workload(releaseId)
+  const { status, body } = await workload.redeem()
+  assert.equal(status, 200, JSON.stringify(body))
+  return { workload, releaseId, token: text(body.token) }
+}
+
+test('a token is renewed with fresh evidence of the same platform by the same key', async (t) => {
+  // Shows D3.metric.plat_attest_renewal_success_total, D3.metric.plat_attest_renewals_active.
+  const ground = await startGround(t, world)
+  const { workload, token, releaseId } = await redeemed(ground, 'renewed')
+  const { status, body } = await workload.renew(token)
+  assert.equal(status, 200, JSON.stringify(body))
+  const [before, now] = [claimsIn(token), claimsIn(body.token)]
+  assert.notEqual(now.jti, before.jti)
+  assert.deepEqual([now.sub, now.cnf, now.plat_substrate], [before.sub, before.cnf, before.plat_substrate])
+  assert.equal((await workload.renew(text(body.token))).status, 200)
+  assert.equal(
+    (await workload.renew(token)).status,
+    200,
+    'an answer that was lost is asked for again with the last token',
+  )
+  assert.equal(await ground.metric('plat_attest_renewal_success_total'), 3)
+  assert.equal(await ground.metric('plat_attest_renewals_active'), 1)
+  const state = await ground.post('/v1/releases/state', { releaseId })
+  assert.deepEqual([state.body.state, state.body.jkt], ['active', workload.prover.jkt])
+})
+
+test('what is wrong with the request is refused, and the renewal goes on', async (t) => {
+  // Shows D3.metric.plat_attest_renewal_failure_total.
+  const ground = await startGround(t, world)
+  const { workload, token, releaseId } = await redeemed(ground, 'strict')
+  const other = await redeemed(ground, 'strict-other')
+  const refused = async (reason: string, ask: () => Promise<{ status: number; body: object }>) => {
+    const before = (await ground.metric(failures(reason))) ?? 0
+    const { body } = await ask()
+    assert.equal('error' in body && body.error, reason, JSON.stringify(body))
+    assert.equal(await ground.metric(failures(reason)), before + 1)
+  }
+  const proof = await workload.prove()
+  await refused('invalid_nonce', async () => workload.renew(token, await other.workload.prove()))
+  await refused('invalid_token', () => workload.renew('x', proof))
+  const unbound = await askBroker(world, '/v1/token', { namespace: 'team', agent: 'assistant', session: 'strict' })
+  await refused('invalid_token', () => workload.renew(text(unbound.body.token), proof))
+  await refused('invalid_token', () => workload.renew(other.token, proof))
+  const bare = () => ground.post('/v1/renew', { releaseId, proof }, {})
+  await refused('invalid_token', bare)
+  const url = `${ground.service.url}/v1/renew`
+  const forAnother = { authorization: `DPoP ${token}`, dpop: workload.prover.proof(url, other.token) }
+  await refused('invalid_key', () => ground.post('/v1/renew', { releaseId, proof }, forAnother))
+  const thief = { authorization: `DPoP ${token}`, dpop: other.workload.prover.proof(url, token) }
+  await refused('other_key', () => ground.post('/v1/renew', { releaseId, proof }, thief))
+  const pending = ground.workload(await ground.release('strict-pending'))
+  await refused('unknown_release', async () => pending.renew(token, await pending.prove()))
+  assert.equal(
+    (await workload.renew(token, proof)).status,
+    200,
+    'none of these has used the nonce up or ended anything',
+  )
+})
+
+test('a verdict against the platform ends the renewal', async (t) => {
+  const ground = await startGround(t, world)
+  const cases = {
+    evidence_refused: { wish: { by: world.stranger }, digests: [] },
+    measurement_refused: { wish: { measurement: OTHER }, digests: undefined },
+    platform_changed: { wish: { measurement: OTHER }, digests: [] },
+  }
+  for (const [reason, { wish, digests }] of Object.entries(cases)) {
+    const session = reason.replace('_', '-')
+    const { workload, token, releaseId } = await redeemed(ground, session, digests === undefined ? {} : { digests })
+    const { status, body } = await workload.renew(token, await workload.prove(wish))
+    assert.deepEqual([status, body.error], [403, reason], JSON.stringify(body))
+    assert.equal(await ground.metric(failures(reason)), 1)
+    const state = await ground.post('/v1/releases/state', { releaseId })
+    assert.deepEqual([state.body.state, state.body.reason], ['ended', reason])
+    assert.equal((await workload.challenge()).body.error, 'unknown_release')
+  }
+  assert.equal(await ground.metric('plat_attest_renewals_active'), 0)
+})
+
+test('a session that was revoked is not renewed', async (t) => {
+  const ground = await startGround(t, world)
+  const { workload, token, releaseId } = await redeemed(ground, 'gone')
+  t.after(() => world.revoke(null))
+  world.revoke({ session: 'team/assistant/gone' })
+  const seen = async () => (await askBroker(world, '/v1/token/verify', { token })).body.valid === false
+  await until(seen, 'the broker to see the revocation')
+  assert.equal((await workload.renew(token)).body.error, 'session_revoked')
+  assert.equal((await ground.post('/v1/releases/state', { releaseId })).body.reason, 'session_revoked')
+})
+
+test('a token that nobody renews in time lapses, and one whose session is over is no failure', async (t) => {
+  const ground = await startGround(t, world)
+  const endsAt = new Date(ground.clock.now() + 60_000).toISOString()
+  const lapsing = await redeemed(ground, 'lapsing')
+  const over = await redeemed(ground, 'over', { endsAt })
+  const pending = await ground.release('pending')
+  assert.ok(text(claimsIn(over.token).exp) === '' && Number(claimsIn(over.token).exp) * 1000 <= Date.parse(endsAt))
+  const stateOf = async (releaseId: string) => {
+    const { body } = await ground.post('/v1/releases/state', { releaseId })
+    return [body.state, body.reason]
+  }
+  await ground.clock.advance(61_000)
+  await until(async () => (await stateOf(over.releaseId))[1] === 'session_over', 'the session to end')
+  assert.deepEqual(await stateOf(lapsing.releaseId), ['active', undefined])
+  assert.equal(await ground.metric(failures('lapsed')), null)
+  const tick = () => ground.clock.advance(60_000)
+  await until(async () => (await stateOf(lapsing.releaseId))[1] === 'lapsed', 'the token to lapse', tick)
+  assert.equal(await ground.metric(failures('lapsed')), 1)
+  await until(async () => (await stateOf(pending))[1] === 'not_redeemed', 'the release to expire', tick)
+  assert.equal(await ground.metric('plat_attest_releases_pending'), 0)
+  assert.equal(await ground.metric('plat_attest_renewals_active'), 0)
+  assert.notEqual(await ground.release('pending'), pending, 'the session may be released anew')
+})
+
+/** The admin API of a gateway, as far as revocations go. `statuses` are its answers, the last one for ever. */
+async function adminApi(t: TestContext, statuses: number[]) {
+  const seen: { url: string; token: string; body: unknown }[] = []
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk)
+    const body: unknown = JSON.parse(Buffer.concat(chunks).toString())
+    seen.push({ url: request.url ?? '', token: request.headers.authorization ?? '', body })
+    response.writeHead(statuses.length > 1 ? (statuses.shift() ?? 500) : (statuses[0] ?? 500)).end('{}')
+  })
+  const port = await listening(server)
+  t.after(() => closed(server))
+  return { seen, url: `http://127.0.0.1:${port}` }
+}
+
+test('with -revoke-url the session of a refused renewal is revoked, however often the gateway has to be asked', async (t) => {
+  const gateway = await adminApi(t, [500, 201])
+  const env = {
+    PLAT_ATTESTATION_TOKEN: SERVICE_TOKEN,
+    PLAT_BROKER_TOKEN: world.broker.brokerToken,
+    PLAT_ADMIN_TOKEN: 'admin-secret',
+  }
+  const ground = await startGround(t, world, { revokeUrl: gateway.url, env })
+  const { workload, token, releaseId } = await redeemed(ground, 'revoked-by-us', { digests: [] })
+  await workload.renew(token, await workload.prove({ measurement: OTHER }))
+  const tick = () => ground.clock.advance(5_000)
+  await until(() => gateway.seen.length === 2, 'the gateway to be asked twice', tick)
+  const [first, second] = gateway.seen
+  assert.deepEqual(first, second)
+  const { expiresAt } = (await ground.post('/v1/releases/state', { releaseId })).body
+  assert.deepEqual(second, {
+    url: '/v1/revocations',
+    token: 'Bearer admin-secret',
+    body: {
+      target: { session: 'team/assistant/revoked-by-us' },
+      reason: `attestation ${releaseId}: platform_changed`,
+      expiresAt,
+    },
+  })
+  for (let n = 0; n < 3; n++) await tick()
+  assert.equal(gateway.seen.length, 2)
+})
+
+test('sessions outlast the service', async (t) => {
+  const statePath = path.join(tempFolder(), 'releases.jsonl')
+  const listen = `127.0.0.1:${await freePort()}`
+  const first = await startGround(t, world, { statePath, listen })
+  const { token, workload } = await redeemed(first, 'kept')
+  const pending = await first.release('kept-pending')
+  await first.service.close()
+  const second = await startGround(t, world, { statePath, listen })
+  assert.equal(await second.metric('plat_attest_renewals_active'), 1)
+  assert.equal(await second.metric('plat_attest_releases_pending'), 1)
+  assert.equal((await workload.renew(token)).status, 200)
+  assert.equal(await second.release('kept-pending'), pending)
+  assert.equal((await second.workload(pending).redeem()).status, 200)
+})
