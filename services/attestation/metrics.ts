@@ -18,8 +18,6 @@ const REASONS = [
 /** A renewal has the session's token beside it, and a platform that it is held against; `lapsed`: nobody asked for one in time. */
 const RENEWAL_REASONS = [...REASONS, 'invalid_token', 'platform_changed', 'lapsed'] as const
 
-export type Reason = (typeof RENEWAL_REASONS)[number]
-
 const attestation = { area: 'Attestation service', feature: '' } as const
 
 /** Every series of the attestation service (document 3, "Metrics"). */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import path from 'node:path'
 import { after, before, type TestContext, test } from 'node:test'
-import { closed, freePort, listening, tempFolder } from '@plat/testkit/local'
+import { closed, listening, tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import {
   askBroker,
@@ -193,15 +193,14 @@ test('with -revoke-url the session of a refused renewal is revoked, however ofte
 
 test('sessions outlast the service', async (t) => {
   const statePath = path.join(tempFolder(), 'releases.jsonl')
-  const listen = `127.0.0.1:${await freePort()}`
-  const first = await startGround(t, world, { statePath, listen })
-  const { token, workload } = await redeemed(first, 'kept')
+  const first = await startGround(t, world, { statePath })
+  const { token, workload, releaseId } = await redeemed(first, 'kept')
   const pending = await first.release('kept-pending')
   await first.service.close()
-  const second = await startGround(t, world, { statePath, listen })
+  const second = await startGround(t, world, { statePath })
   assert.equal(await second.metric('plat_attest_renewals_active'), 1)
   assert.equal(await second.metric('plat_attest_releases_pending'), 1)
-  assert.equal((await workload.renew(token)).status, 200)
+  assert.equal((await second.workload(releaseId, workload.prover).renew(token)).status, 200)
   assert.equal(await second.release('kept-pending'), pending)
   assert.equal((await second.workload(pending).redeem()).status, 200)
 })

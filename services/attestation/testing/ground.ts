@@ -64,7 +64,8 @@ export interface Ground {
   post(where: string, body: unknown, headers?: Readonly<Record<string, string>>): Promise<Answer>
   /** A new release of a session, by its id. */
   release(session: string, more?: object): Promise<string>
-  workload(releaseId: string, wish?: Partial<SnpWish>): Workload
+  /** A machine with a key of its own, or with one that it had before. */
+  workload(releaseId: string, prover?: TestProver): Workload
   /** Value of a series, labels included; null: it is not there. */
   metric(series: string): Promise<number | null>
 }
@@ -123,7 +124,8 @@ export async function startGround(
       assert.equal(status, 200, JSON.stringify(body))
       return text(body.releaseId)
     },
-    workload: (releaseId, wish = {}) => workload({ world, post, url: service.url, clock }, releaseId, wish),
+    workload: (releaseId, prover = testProver({ clock })) =>
+      workload({ world, post, url: service.url, prover }, releaseId),
     async metric(series) {
       const exposed = await (await fetch(`${service.url}/metrics`)).text()
       const found = exposed.split('\n').find((each) => each.startsWith(`${series} `))
@@ -155,11 +157,10 @@ interface Parts {
   readonly world: World
   readonly post: Ground['post']
   readonly url: string
-  readonly clock: TestClock
+  readonly prover: TestProver
 }
 
-function workload({ world, post, url, clock }: Parts, releaseId: string, ours: Partial<SnpWish>): Workload {
-  const prover = testProver({ clock })
+function workload({ world, post, url, prover }: Parts, releaseId: string): Workload {
   const ask = (where: string, body: object, token: string | null = null) =>
     post(where, body, {
       dpop: prover.proof(url + where, token),
@@ -170,7 +171,7 @@ function workload({ world, post, url, clock }: Parts, releaseId: string, ours: P
     const nonce = wish.nonce ?? (await ownNonce(challenge, prover.jkt))
     const now = systemClock.now()
     const machine = { by: world.vendor, measurement: GOOD, now, certificate: { notAfter: now + HOUR_MS } }
-    const { report, x5c } = await snpReport({ ...machine, ...ours, ...wish, nonce })
+    const { report, x5c } = await snpReport({ ...machine, ...wish, nonce })
     const evidence = { kind: 'sev-snp', report: report.toString('base64'), certificate: x5c }
     return { check: 'tee', nonce, evidence }
   }
