@@ -22,7 +22,7 @@ export {
 } from './dpop/proof.ts'
 export { memoryReplayStore, type ReplayLimits, type ReplayStore, type ReplayVerdict } from './dpop/replay.ts'
 export { type AuthReason, fault, isFault, type TokenFault } from './fault.ts'
-export { type JwksSourceOptions, jwksSource, type KeyFetcher } from './jwks-source.ts'
+export { type JwksSourceOptions, jwksSource, type KeyFetcher, type KeyLog } from './jwks-source.ts'
 export { type CompactJws, isObject, type Jws, MAX_TOKEN_CHARS, parseCompact, parseJws, signJws } from './jws.ts'
 export { joinSources, KeySet, type KeySource, staticSource } from './keyset.ts'
 export {
@@ -45,6 +45,7 @@ export {
 } from './members.ts'
 export { type PemSourceOptions, pemSource } from './pem-source.ts'
 export { ShownToken } from './shown-token.ts'
+export { decodeTransaction, TRANSACTION_TYPE, type TransactionClaims } from './transaction/claims.ts'
 export {
   createJwtVerifier,
   createVerifier,

@@ -1,6 +1,5 @@
 import { type Clock, parseStrict } from '@plat/core'
 import { type AlgorithmName, type PublicKey, readPublicJwk } from '@plat/keys'
-import type { Log } from '@plat/process'
 import { isObject } from './jws.ts'
 import { KeySet, type KeySource } from './keyset.ts'
 
@@ -22,6 +21,12 @@ export interface KeyFetcher {
   ): Promise<{ readonly status: number; readonly bytes: Uint8Array }>
 }
 
+/** What a key source tells of its fetches. */
+export interface KeyLog {
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+}
+
 export interface JwksSourceOptions {
   readonly url: string
   /** Finds the address anew before each fetch where only the issuer's (`url`) is known: discovery. */
@@ -31,7 +36,7 @@ export interface JwksSourceOptions {
   readonly refreshSeconds: number
   readonly dialer: KeyFetcher
   readonly clock: Clock
-  readonly log: Log
+  readonly log: KeyLog
   /** Keys of others are passed over. Default: EdDSA alone. */
   readonly algorithms?: ReadonlySet<AlgorithmName>
 }

@@ -1,10 +1,9 @@
-import { type Clock, parseSessionSpiffeId, reasonOf } from '@plat/core'
+import { type Clock, reasonOf } from '@plat/core'
 import { createDialer } from '@plat/http'
 import type { Log } from '@plat/process'
 import {
-  decodeClaims,
+  decodeTransaction,
   isFault,
-  isObject,
   type Jws,
   joinSources,
   jwksSource,
@@ -12,6 +11,7 @@ import {
   parseJws,
   pemSource,
   type SessionClaims,
+  TRANSACTION_TYPE,
 } from '@plat/tokens'
 import type { IdentitySettings } from '../flags.ts'
 
@@ -19,8 +19,6 @@ import type { IdentitySettings } from '../flags.ts'
 const SKEW_SECONDS = 5
 /** How often keys behind a URL are asked for, in seconds (document 1, "Limits"). */
 const REFRESH_SECONDS = 300
-/** Longest `txn`, in characters: it is kept. */
-const MAX_TXN_CHARS = 256
 
 /** A transaction token of the gateway: the call that agent A made, as the agent that it called presents it. */
 export interface TransactionToken {
@@ -84,7 +82,7 @@ async function verify(
 ): Promise<TransactionToken | TransactionFault> {
   const jws = parseJws(token)
   if (isFault(jws)) return jws
-  if (jws.header.typ !== 'txntoken+jwt') return fault('"typ" is not txntoken+jwt')
+  if (jws.header.typ !== TRANSACTION_TYPE) return fault('"typ" is not txntoken+jwt')
   if (jws.header.alg !== 'EdDSA') return fault('its algorithm is not accepted')
   const key = await keyFor(jws, keys)
   if (key === null) return fault('it is signed by no key that is trusted')
@@ -111,30 +109,10 @@ function decode(
   payload: Jws['payload'],
   { audience, trustDomain, now }: Expected,
 ): TransactionToken | TransactionFault {
-  const { txn, sub, tctx } = payload
-  if (typeof txn !== 'string' || txn === '' || txn.length > MAX_TXN_CHARS) return fault('"txn" is missing or too long')
-  if (!isObject(tctx)) return fault('"tctx" is missing')
-  const name = typeof sub === 'string' ? parseSessionSpiffeId(sub) : null
-  if (name === null || name.trustDomain !== trustDomain) return fault('"sub" is no session of the trust domain')
-  // Read by the decoder of session tokens, so that `act`, groups and taints mean the same and have the same limits.
-  const caller = decodeClaims({
-    iss: 'transaction token',
-    sub,
-    aud: payload.aud,
-    iat: payload.iat,
-    exp: payload.exp,
-    jti: tctx.jti,
-    act: payload.act,
-    scope: payload.scope,
-    plat_ns: name.namespace,
-    plat_agent: name.agent,
-    plat_session: name.session,
-    plat_groups: payload.plat_groups,
-    plat_principal_verified: payload.plat_principal_verified,
-    plat_inherited_taints: payload.plat_inherited_taints,
-    plat_delegation_jtis: payload.plat_delegation_jtis,
-  })
-  if (isFault(caller)) return caller
+  const claims = decodeTransaction(payload)
+  if (isFault(claims)) return claims
+  const { txn, caller } = claims
+  if (caller.trustDomain !== trustDomain) return fault('"sub" is no session of the trust domain')
   if (!caller.audiences.includes(audience)) return fault('it is for another audience')
   if (caller.expiresAt <= now) return fault('it has expired')
   if (caller.issuedAt > now + SKEW_SECONDS) return fault('it is not valid yet')
