@@ -7,4 +7,4 @@ export const CLASSICAL: ReadonlySet<AlgorithmName> = new Set(['EdDSA'] as const)
 export const ML_DSA: ReadonlySet<AlgorithmName> = new Set(['ML-DSA-44', 'ML-DSA-65', 'ML-DSA-87'] as const)
 
 /** Both. ES256 and RS256 are in neither: a federation or DPoP key never verifies a session. */
-export const CLASSICAL_AND_ML_DSA: ReadonlySet<AlgorithmName> = CLASSICAL.union(ML_DSA)
+export const CLASSICAL_AND_ML_DSA: ReadonlySet<AlgorithmName> = new Set([...CLASSICAL, ...ML_DSA])

@@ -25,4 +25,5 @@ export const MAY_ASSERT: ReadonlyMap<string, string> = new Map([
 export const UNIFORM_FOLDERS: ReadonlyMap<string, string> = new Map([['docs/decisions', 'one file per decision']])
 
 /** What runs on the machine's own time and randomness: the clock itself, and what is no product code. */
-export const OWN_TIME = /^(?:packages\/core\/(?:clock|ids)\.ts|(?:tools|bench|test|examples)\/|packages\/testkit\/)/
+export const OWN_TIME =
+  /^(?:packages\/core\/(?:clock|ids)\.ts|sdk\/typescript\/clock\.ts|(?:tools|bench|test|examples)\/|packages\/testkit\/)/

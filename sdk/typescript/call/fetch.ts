@@ -1,0 +1,114 @@
+import type { Clock } from '@plat/core'
+import { sleep } from '../clock.ts'
+import { retryAfterIn } from '../denied/answer.ts'
+import { denialIn } from '../denied/error.ts'
+import type { LiveToken, TokenKeeper } from '../token/keeper.ts'
+import { type Reach, type Sendable, sendable } from './request.ts'
+
+/** Sends of one call at most, and the longest pause between two, in milliseconds. */
+const MAX_SENDS = 4
+const LONGEST_PAUSE_MS = 30_000
+
+/** Statuses that clients of the protocols act upon themselves: negotiation, a session that is gone, a stream that is not offered. */
+const FOR_CLIENTS: ReadonlySet<number> = new Set([400, 404, 405])
+
+export interface GovernedOptions {
+  /** Null: somebody on the way adds the token, as the forwarder of `plat run` does. */
+  readonly keeper: TokenKeeper | null
+  readonly reach: Reach
+  readonly fetch: typeof globalThis.fetch
+  readonly clock: Clock
+  /** The URL that a proof names: the gateway may know itself by another address. */
+  readonly provenURL: (url: string) => string
+}
+
+/** What a client wants done with refusals. */
+export interface Manner {
+  /** `errors`: the call rejects with {@link PlatDenied}. `answers`: the client reads them itself, and repeats by itself what may be repeated. */
+  readonly refusals: 'errors' | 'answers'
+}
+
+/** Calls of one session: with its token and proof, again where that can help. */
+export class GovernedFetch {
+  readonly #options: GovernedOptions
+  /** The last nonce that the gateway asked for in proofs (RFC 9449, section 9). */
+  #nonce: string | null = null
+
+  constructor(options: GovernedOptions) {
+    this.#options = options
+  }
+
+  async send(input: string | URL | Request, init: RequestInit | undefined, manner: Manner): Promise<Response> {
+    const call = await sendable(input, init)
+    this.#options.reach.check(call.url)
+    if (manner.refusals === 'answers') return this.#authorized(call)
+    const response = await this.#repeated(call)
+    const denied = FOR_CLIENTS.has(response.status) ? null : await denialIn(response)
+    if (denied === null) return response
+    await discard(response)
+    throw denied
+  }
+
+  /** What says when to come again was refused before anything was forwarded. */
+  async #repeated(call: Sendable): Promise<Response> {
+    for (let sends = 1; ; sends++) {
+      const response = await this.#authorized(call)
+      const pauseMs = call.repeatable && sends < MAX_SENDS ? pauseOf(call, response) : null
+      if (pauseMs === null) return response
+      await discard(response)
+      await sleep(this.#options.clock, pauseMs, call.signal)
+    }
+  }
+
+  /** One send, and another one where a nonce is asked for or a newer token may be taken. */
+  async #authorized(call: Sendable): Promise<Response> {
+    const { keeper } = this.#options
+    if (keeper === null) return this.#options.fetch(call.url, call.init)
+    const token = await keeper.current(call.signal)
+    const response = await this.#sendWith(call, token)
+    if (response.status !== 401 || !call.repeatable) return response
+    if (asksNonce(response) && this.#nonce !== null) {
+      await discard(response)
+      return this.#sendWith(call, token)
+    }
+    const denied = await denialIn(response)
+    if (denied?.code !== 'unauthenticated') return response
+    const other = await keeper.instead(token, call.signal)
+    if (other.text === token.text) return response
+    await discard(response)
+    return this.#sendWith(call, other)
+  }
+
+  async #sendWith(call: Sendable, token: LiveToken): Promise<Response> {
+    const { keeper, provenURL, fetch } = this.#options
+    const headers = new Headers(call.headers)
+    headers.delete('x-api-key')
+    const prover = token.claims.jkt === null ? null : keeper?.prover
+    headers.set('authorization', `${prover ? 'DPoP' : 'Bearer'} ${token.text}`)
+    if (prover) {
+      const { method, url } = call
+      headers.set('dpop', prover.proof({ method, url: provenURL(url), token: token.text, nonce: this.#nonce }))
+    }
+    const response = await fetch(call.url, { ...call.init, headers })
+    this.#nonce = response.headers.get('dpop-nonce') ?? this.#nonce
+    return response
+  }
+}
+
+function asksNonce({ headers }: Response): boolean {
+  return headers.has('dpop-nonce') && /\buse_dpop_nonce\b/.test(headers.get('www-authenticate') ?? '')
+}
+
+/** How long to wait before the same call is sent again; null: it is not. */
+function pauseOf({ headers: sent }: Sendable, { headers }: Response): number | null {
+  if (headers.get('x-should-retry') === 'false') return null
+  // Who asks for an early answer wants to know that the call waits.
+  if (/\bwait\s*=/i.test(sent.get('prefer') ?? '')) return null
+  const pauseMs = retryAfterIn((name) => headers.get(name))
+  return pauseMs !== null && pauseMs <= LONGEST_PAUSE_MS ? pauseMs : null
+}
+
+/** Frees the connection of an answer that nobody reads. */
+async function discard(response: Response): Promise<void> {
+  await response.body?.cancel().catch(() => {})
+}

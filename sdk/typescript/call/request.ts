@@ -1,0 +1,57 @@
+import type { PlatError } from '../error.ts'
+
+/** A call that can be sent, and sent again where its body can be read twice. */
+export interface Sendable {
+  readonly url: string
+  readonly init: RequestInit
+  readonly headers: Headers
+  readonly method: string
+  readonly signal: AbortSignal | null
+  readonly repeatable: boolean
+}
+
+/** What the arguments of `fetch` mean. The body of a `Request` is read, since it can be sent only once. */
+export async function sendable(input: string | URL | Request, init: RequestInit = {}): Promise<Sendable> {
+  const given = input instanceof Request ? input : null
+  const headers = new Headers(init.headers ?? given?.headers)
+  const method = init.method ?? given?.method ?? 'GET'
+  const signal = init.signal ?? given?.signal ?? null
+  const body = 'body' in init ? init.body : given?.body ? await given.arrayBuffer() : undefined
+  return {
+    url: given?.url ?? String(input),
+    // The gateway never redirects; what does is somebody else, who must not see the token.
+    init: { ...init, method, signal, redirect: init.redirect === 'manual' ? 'manual' : 'error', ...(body && { body }) },
+    headers,
+    method,
+    signal,
+    repeatable: !isStream(body),
+  }
+}
+
+function isStream(body: unknown): boolean {
+  return body instanceof ReadableStream || (typeof body === 'object' && body !== null && Symbol.asyncIterator in body)
+}
+
+/** The addresses that are the gateway's: nothing else is sent a token. */
+export class Reach {
+  readonly #bases: readonly string[]
+  readonly #complain: (message: string) => PlatError
+
+  constructor(bases: readonly string[], complain: (message: string) => PlatError) {
+    this.#bases = bases.map((base) => withSlash(base))
+    this.#complain = complain
+  }
+
+  /** @throws PlatError where the URL is not below the gateway. */
+  check(url: string): void {
+    const asked = URL.canParse(url) ? withSlash(url.replace(/[?#].*$/s, '')) : ''
+    if (this.#bases.some((base) => asked.startsWith(base))) return
+    const where = URL.canParse(url) ? new URL(url).origin : 'what is no URL'
+    throw this.#complain(`the session's fetch calls the gateway alone, not ${where}: use the machine's own fetch there`)
+  }
+}
+
+function withSlash(url: string): string {
+  const { origin, pathname } = new URL(url)
+  return origin + pathname.replace(/\/?$/, '/')
+}

@@ -1,0 +1,88 @@
+import { type DenialCode, isDenialCode } from './codes.ts'
+import type { DenialFacts } from './denied.ts'
+
+/** What headers add to a refusal's body. */
+export type HeaderReader = (name: string) => string | null
+
+type Members = Readonly<Record<string, unknown>>
+
+const NO_HEADERS: HeaderReader = () => null
+
+/**
+ * Reads the body of a refusal in every dialect: JSON-RPC errors of MCP and A2A, OpenAI's and Anthropic's error objects, and the plain
+ * `{error, message, requestId}`. Null: it is none of the gateway's.
+ */
+export function factsIn(body: unknown, status = 0, header: HeaderReader = NO_HEADERS): DenialFacts | null {
+  if (!isObject(body)) return null
+  const { error } = body
+  if (isDenialCode(error)) return facts(error, { status, header, message: body.message })
+  if (!isObject(error)) return null
+  if (typeof error.code === 'number') return rpcFacts(error, status, header)
+  if (!isDenialCode(error.code)) return null
+  return facts(error.code, { status, header, message: error.message, told: { approvalId: error.approval_id } })
+}
+
+/** An error object of JSON-RPC: the gateway's word stands in `data.error`, or in the metadata of A2A's ErrorInfo. */
+export function rpcFacts(error: Members, status = 0, header: HeaderReader = NO_HEADERS): DenialFacts | null {
+  const told = toldIn(error.data)
+  if (told === null || !isDenialCode(told.error)) return null
+  // Codes of JSON-RPC and the protocols are below zero; all others are the status that the refusal stands for.
+  const stands = typeof error.code === 'number' && error.code > 0 ? error.code : status
+  return facts(told.error, { status: stands, header, message: error.message, told })
+}
+
+function toldIn(data: unknown): Members | null {
+  if (isObject(data)) return data
+  if (!Array.isArray(data)) return null
+  const info: unknown = data.find((one) => isObject(one) && isObject(one.metadata) && 'error' in one.metadata)
+  return isObject(info) && isObject(info.metadata) ? info.metadata : null
+}
+
+interface Parts {
+  readonly status: number
+  readonly header: HeaderReader
+  readonly message: unknown
+  readonly told?: Members
+}
+
+function facts(code: DenialCode, { status, header, message, told = {} }: Parts): DenialFacts {
+  return {
+    code,
+    message: text(message) ?? code,
+    status,
+    policy: text(told.policy),
+    rule: text(told.rule),
+    decisionId: text(told.decisionId) ?? header('x-plat-decision-id'),
+    retryAfterMs: milliseconds(told.retryAfterMs) ?? retryAfterIn(header),
+    approvalId: text(told.approvalId),
+    scopes: scopesIn(header('www-authenticate')),
+    connectURL: text(told.connectURL),
+    provider: text(told.provider),
+  }
+}
+
+/** `Retry-After` in milliseconds (RFC 9110, section 10.2.3: here always seconds). */
+export function retryAfterIn(header: HeaderReader): number | null {
+  const seconds = header('retry-after')?.trim() ?? ''
+  return /^\d{1,9}$/.test(seconds) ? Number(seconds) * 1000 : null
+}
+
+/** `scope` of a challenge (RFC 6750, section 3). */
+function scopesIn(challenge: string | null): readonly string[] {
+  const scope = /[\s,]scope="([^"]*)"/.exec(challenge ?? '')?.[1] ?? ''
+  return scope.split(' ').filter((one) => one !== '')
+}
+
+/** ErrorInfo of A2A has only texts. */
+function milliseconds(value: unknown): number | null {
+  const number = typeof value === 'string' && /^\d{1,12}$/.test(value) ? Number(value) : value
+  return typeof number === 'number' && Number.isFinite(number) ? number : null
+}
+
+function text(value: unknown): string | null {
+  return typeof value === 'string' && value !== '' ? value : null
+}
+
+export function isObject(value: unknown): value is Members {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

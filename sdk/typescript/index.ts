@@ -1,0 +1,37 @@
+export type { PrincipalVerified, SessionClaims } from '@plat/tokens'
+export { untilApproved } from './call/approved.ts'
+export { type ConnectOptions, connect } from './connect.ts'
+export type { DenialCode } from './denied/codes.ts'
+export {
+  AccountNeeded,
+  ApprovalPending,
+  ApprovalRefused,
+  BudgetExceeded,
+  type DenialFacts,
+  PlatDenied,
+  Revoked,
+  ScopeMissing,
+} from './denied/denied.ts'
+export { denialIn, deniedBy } from './denied/error.ts'
+export { PlatError } from './error.ts'
+export { TokenRefused, type Trust } from './server/keys.ts'
+export {
+  createTransactionVerifier,
+  type Transaction,
+  type TransactionVerifier,
+  type TransactionVerifierOptions,
+} from './server/transaction.ts'
+export {
+  createTokenVerifier,
+  type ShownRequest,
+  type TokenVerifier,
+  type TokenVerifierOptions,
+} from './server/verifier.ts'
+export type { ExecResult, McpAddress, Session } from './session.ts'
+export { IdentityRefused } from './token/ask.ts'
+export { type BootstrapOptions, bootstrap } from './token/bootstrap.ts'
+export { type BrokerOptions, broker } from './token/broker.ts'
+export type { DelegateOptions, Exchanged, ExchangeOptions } from './token/exchange.ts'
+export { fixedToken, tokenFile } from './token/file.ts'
+export { readClaims } from './token/keeper.ts'
+export { type IssuedToken, type TokenSource, TokenUnavailable, type TokenWish } from './token/source.ts'

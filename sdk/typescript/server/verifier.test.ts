@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { TestClock } from '@plat/core'
+import { testProver } from '@plat/testkit/dpop'
+import { type TestIssuer, testIssuer } from '@plat/testkit/identity'
+import { testTransactions } from '@plat/testkit/tokens/transactions'
+import { createTokenVerifier, createTransactionVerifier, type TokenVerifierOptions } from '../index.ts'
+
+const URL_OF_SERVER = 'https://server.example/mcp'
+
+function setUp(more: Partial<TokenVerifierOptions> = {}) {
+  const clock = new TestClock()
+  const issuer = testIssuer({ clock })
+  const verifier = createTokenVerifier({
+    trust: { publicKeys: [pemOf(issuer.signer)] },
+    audience: 'plat-gateway',
+    issuer: 'plat-identity',
+    trustDomain: 'plat.local',
+    clock,
+    ...more,
+  })
+  const shown = (authorization: string | undefined, dpop?: string) => ({
+    method: 'POST',
+    url: URL_OF_SERVER,
+    headers: { authorization, dpop },
+  })
+  return { clock, issuer, verifier, shown }
+}
+
+function pemOf({ publicKey }: TestIssuer['signer']): string {
+  return publicKey.key.export({ type: 'spki', format: 'pem' }).toString()
+}
+
+test('a good token says who calls', async () => {
+  const { issuer, verifier, shown } = setUp()
+  const claims = await verifier.verifyRequest(shown(`Bearer ${issuer.token({ plat_groups: 'staff' })}`))
+  assert.deepEqual(
+    [claims.namespace, claims.agent, claims.user, claims.groups],
+    ['default', 'assistant', 'ada', ['staff']],
+  )
+  const headers = new Headers({ authorization: `bearer ${issuer.token()}` })
+  assert.equal((await verifier.verifyRequest({ method: 'GET', url: URL_OF_SERVER, headers })).session, 's1')
+})
+
+test('what the gateway refuses is refused here, for the same reason', async () => {
+  const { issuer, verifier } = setUp()
+  for (const { name, token, reason } of issuer.invalid()) {
+    await assert.rejects(verifier.verifyToken(token), { name: 'TokenRefused', reason }, name)
+  }
+})
+
+test('a request shows one token, once', async () => {
+  const { issuer, verifier, shown } = setUp()
+  const refused = async (request: Parameters<typeof verifier.verifyRequest>[0], reason: string) =>
+    assert.rejects(verifier.verifyRequest(request), { name: 'TokenRefused', reason })
+  await refused(shown(undefined), 'missing')
+  await refused(shown('Basic eDp5'), 'malformed')
+  await refused(shown('Bearer'), 'malformed')
+  const twice = [`Bearer ${issuer.token()}`, `Bearer ${issuer.token()}`]
+  await refused({ method: 'GET', url: URL_OF_SERVER, headers: { authorization: twice } }, 'malformed')
+})
+
+test('a bound token needs a proof of its key for this very request, once', async () => {
+  const { issuer, verifier, shown, clock } = setUp()
+  const prover = testProver({ clock })
+  const token = issuer.token({ cnf: { jkt: prover.jkt } })
+  const proof = prover.proof(URL_OF_SERVER, token)
+  assert.equal((await verifier.verifyRequest(shown(`DPoP ${token}`, proof))).jkt, prover.jkt)
+  const wrong: readonly [string, string | undefined, RegExp][] = [
+    [`DPoP ${token}`, proof, /used before/],
+    [`Bearer ${token}`, undefined, /sets proof to "none"/],
+    [`DPoP ${token}`, undefined, /the header DPoP is missing/],
+    [`DPoP ${token}`, prover.proof('https://elsewhere.example/mcp', token), /another URL/],
+    [`DPoP ${token}`, testProver({ clock }).proof(URL_OF_SERVER, token), /another key/],
+    [`DPoP ${token}`, prover.proof(URL_OF_SERVER, issuer.token()), /another token/],
+  ]
+  for (const [authorization, dpop, message] of wrong) {
+    await assert.rejects(verifier.verifyRequest(shown(authorization, dpop)), { reason: 'binding', message })
+  }
+})
+
+test('who must prove a key is a choice', async () => {
+  const all = setUp({ proof: 'all' })
+  await assert.rejects(all.verifier.verifyRequest(all.shown(`Bearer ${all.issuer.token()}`)), /bound to no key/)
+  const none = setUp({ proof: 'none' })
+  const token = none.issuer.token({ cnf: { jkt: testProver().jkt } })
+  assert.equal((await none.verifier.verifyRequest(none.shown(`Bearer ${token}`))).agent, 'assistant')
+})
+
+test('keys are fetched when the first token comes, once, and followed when they change', async (t) => {
+  const clock = new TestClock()
+  let issuer = testIssuer({ clock })
+  let fetched = 0
+  const fetch: typeof globalThis.fetch = async () => {
+    fetched++
+    return new Response(JSON.stringify(issuer.jwks()))
+  }
+  const trust = { jwksURL: 'https://identity.example/.well-known/jwks.json' }
+  const verifier = createTokenVerifier({ trust, audience: 'plat-gateway', fetch, clock })
+  t.after(() => verifier.close())
+  assert.equal(fetched, 0)
+  await Promise.all([verifier.verifyToken(issuer.token()), verifier.verifyToken(issuer.token())])
+  assert.equal(fetched, 1)
+  issuer = testIssuer({ clock })
+  await assert.rejects(verifier.verifyToken(issuer.token()), { reason: 'kid' }, 'asked too soon')
+  await clock.advance(10_000)
+  assert.equal((await verifier.verifyToken(issuer.token())).agent, 'assistant')
+  assert.equal(fetched, 2)
+})
+
+test('a key document that cannot be had lets nobody in', async (t) => {
+  const issuer = testIssuer()
+  const trust = { jwksURL: 'https://identity.example/.well-known/jwks.json' }
+  const large = new Uint8Array(2 * 1024 * 1024)
+  for (const answer of [() => Promise.reject(new Error('away')), async () => new Response(large)]) {
+    const verifier = createTokenVerifier({ trust, audience: 'plat-gateway', fetch: answer })
+    t.after(() => verifier.close())
+    await assert.rejects(verifier.verifyToken(issuer.token()), { reason: 'kid' })
+  }
+})
+
+test('a transaction names the caller, for the called agent alone', async () => {
+  const clock = new TestClock()
+  const gateway = testTransactions({ clock })
+  const transactions = createTransactionVerifier({
+    trust: { publicKeys: [pemOf(gateway.signer)] },
+    audience: 'plat.local',
+    namespace: 'default',
+    agent: 'helper',
+    clock,
+  })
+  const scope = 'agents:default/helper'
+  const { txn, caller } = await transactions.verify(gateway.token({ scope, txn: 't1', plat_groups: 'staff' }))
+  assert.deepEqual([txn, caller.agent, caller.user, caller.groups], ['t1', 'planner', 'ada', ['staff']])
+  const wrong: readonly [string | undefined, string][] = [
+    [undefined, 'missing'],
+    [gateway.token({ scope: 'agents:default/other' }), 'audience'],
+    [gateway.token({ scope: `${scope} agents:default/other` }), 'audience'],
+    [gateway.token({ scope, aud: 'elsewhere' }), 'audience'],
+    [gateway.token({ scope, exp: Math.floor(clock.now() / 1000) - 60 }), 'expired'],
+    [gateway.token({ scope }, { typ: 'JWT' }), 'typ'],
+    [gateway.token({ scope, txn: '' }), 'malformed'],
+    [testTransactions({ clock }).token({ scope }), 'kid'],
+    [testIssuer({ clock }).token(), 'typ'],
+  ]
+  for (const [token, reason] of wrong) await assert.rejects(transactions.verify(token), { reason })
+})

@@ -1,0 +1,159 @@
+import { type Clock, systemClock } from '@plat/core'
+import {
+  createProofVerifier,
+  createVerifier,
+  isFault,
+  type KeySource,
+  memoryReplayStore,
+  type ProofVerifier,
+  type SessionClaims,
+  type Verifier,
+} from '@plat/tokens'
+import { keysOf, TokenRefused, type Trust } from './keys.ts'
+
+/** How far clocks may differ, in seconds. */
+const LEEWAY_SECONDS = 30
+
+export interface TokenVerifierOptions {
+  /** The broker's keys: `{ jwksURL: 'https://identity.example.com/.well-known/jwks.json' }` */
+  readonly trust: Trust
+  /** What the token must be for: the audience that the gateway exchanges for this server. */
+  readonly audience: string
+  /** Exact `iss`; any when absent. */
+  readonly issuer?: string
+  readonly trustDomain?: string
+  /**
+   * Who must prove that a key is his (DPoP). `bound`, the default: who shows a token that is bound to a key. `all`: everybody. `none`:
+   * nobody, for servers that only the gateway reaches, since it shows tokens of bound agents and does not have their keys.
+   */
+  readonly proof?: 'bound' | 'all' | 'none'
+  /** Default: 30 seconds. */
+  readonly leewaySeconds?: number
+  readonly fetch?: typeof globalThis.fetch
+  readonly clock?: Clock
+}
+
+/** What a server tells of a request. */
+export interface ShownRequest {
+  readonly method: string
+  /** The whole URL as callers write it: not from the Host header, which callers choose. */
+  readonly url: string
+  /** As `node:http` has them, in lower case; a `Headers` as well. */
+  readonly headers: Headers | Readonly<Record<string, string | readonly string[] | undefined>>
+}
+
+/**
+ * Verifies the session tokens that callers of a server show: signature, times, issuer, audience, the binding of names, and possession of
+ * the key of a bound one. The broker's keys are fetched once and followed.
+ */
+export interface TokenVerifier {
+  /**
+   * Who calls. Reads `Authorization` and `DPoP`.
+   * @throws TokenRefused with the reason; answer 401.
+   */
+  verifyRequest(request: ShownRequest): Promise<SessionClaims>
+  /**
+   * What a token says, whoever shows it.
+   * @throws TokenRefused with the reason.
+   */
+  verifyToken(token: string): Promise<SessionClaims>
+  /** Stops following the keys. */
+  close(): void
+}
+
+/**
+ * A verifier for servers that plat's tokens are shown to. Make one and keep it.
+ *
+ * @example
+ * const verifier = createTokenVerifier({
+ *   trust: { jwksURL: 'https://identity.example.com/.well-known/jwks.json' }, audience: 'notes', proof: 'none',
+ * })
+ * const { namespace, agent, user } = await verifier.verifyRequest({ method, url, headers })
+ */
+export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifier {
+  return new SessionTokenVerifier(options)
+}
+
+const SCHEME = /^(bearer|dpop) +([^ ]+)$/i
+
+class SessionTokenVerifier implements TokenVerifier {
+  readonly #keys: KeySource
+  readonly #tokens: Verifier
+  readonly #proofs: ProofVerifier
+  readonly #proof: NonNullable<TokenVerifierOptions['proof']>
+  #started: Promise<void> | null = null
+
+  constructor(options: TokenVerifierOptions) {
+    const { trust, audience, issuer, trustDomain, leewaySeconds = LEEWAY_SECONDS } = options
+    const { proof = 'bound', fetch = globalThis.fetch, clock = systemClock } = options
+    this.#keys = keysOf(trust, fetch, clock)
+    this.#proof = proof
+    this.#proofs = createProofVerifier({ clock, replays: memoryReplayStore(clock) })
+    this.#tokens = createVerifier({
+      keys: this.#keys,
+      audience,
+      leewaySeconds,
+      clock,
+      ...(issuer !== undefined && { issuer }),
+      ...(trustDomain !== undefined && { trustDomain }),
+    })
+  }
+
+  async verifyToken(token: string): Promise<SessionClaims> {
+    this.#started ??= this.#keys.start()
+    await this.#started
+    const claims = await this.#tokens.verify(token)
+    if (isFault(claims)) throw new TokenRefused(claims.reason, claims.message)
+    return claims
+  }
+
+  async verifyRequest(request: ShownRequest): Promise<SessionClaims> {
+    const [shown = '', another] = valuesOf(request, 'authorization')
+    if (another !== undefined) throw new TokenRefused('malformed', 'the header Authorization must come once')
+    if (shown === '') throw new TokenRefused('missing', 'a session token is required')
+    const [, scheme = '', token = ''] = SCHEME.exec(shown) ?? []
+    if (token === '') throw new TokenRefused('malformed', 'send one token as "Authorization: Bearer <token>"')
+    const claims = await this.verifyToken(token)
+    if (this.#proof === 'none') return claims
+    if (claims.jkt === null && this.#proof === 'bound') return claims
+    await this.#prove(request, { token, jkt: claims.jkt, isProven: scheme.toLowerCase() === 'dpop' })
+    return claims
+  }
+
+  async #prove(
+    request: ShownRequest,
+    { token, jkt, isProven }: { readonly token: string; readonly jkt: string | null; readonly isProven: boolean },
+  ): Promise<void> {
+    if (jkt === null) throw new TokenRefused('binding', 'the token is bound to no key, and here it must be')
+    if (!isProven)
+      throw new TokenRefused(
+        'binding',
+        'the token is bound to a key and came without a proof of it; a server that only the gateway reaches sets proof to "none"',
+      )
+    const proof = this.#proofs.check({
+      headers: valuesOf(request, 'dpop'),
+      method: request.method.toUpperCase(),
+      url: request.url,
+      accessToken: token,
+      ath: 'required',
+    })
+    if (proof.kind === 'proofFault') throw new TokenRefused('binding', proof.message)
+    if (proof.jkt !== jkt) throw new TokenRefused('binding', 'the proof is by another key than the token is bound to')
+    const replayed = await this.#proofs.use(proof)
+    if (replayed !== null) throw new TokenRefused('binding', replayed.message)
+  }
+
+  close(): void {
+    this.#keys.close()
+  }
+}
+
+/** Every value of a header: one that came twice is none. */
+function valuesOf({ headers }: Pick<ShownRequest, 'headers'>, name: string): readonly string[] {
+  if (headers instanceof Headers) {
+    const value = headers.get(name)
+    return value === null ? [] : [value]
+  }
+  const value = headers[name]
+  return value === undefined ? [] : typeof value === 'string' ? [value] : value
+}

@@ -1,0 +1,98 @@
+import { isObject, retryAfterIn } from '../denied/answer.ts'
+import { PlatError } from '../error.ts'
+import { TokenUnavailable } from './source.ts'
+
+/** How long the broker may take to answer, in milliseconds; its long-poll is added where one is asked for. */
+const ANSWER_MS = 30_000
+
+/** Statuses that another try may change. */
+const PASSING: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 504])
+
+export type Members = Readonly<Record<string, unknown>>
+
+/** The broker refused. */
+export class IdentityRefused extends PlatError {
+  override readonly name = 'IdentityRefused'
+  readonly status: number
+  /** The broker's word: `invalid_grant`, `invalid_target`, `session_revoked`, …; for a mint its whole text. */
+  readonly code: string
+  readonly retryAfterMs: number | null
+
+  constructor(options: {
+    readonly status: number
+    readonly code: string
+    readonly description: string | null
+    readonly retryAfterMs: number | null
+  }) {
+    const { status, code, description } = options
+    super(`the identity broker refused: ${code}${description === null ? '' : `: ${description}`}`)
+    this.status = status
+    this.code = code
+    this.retryAfterMs = options.retryAfterMs
+  }
+}
+
+/** How the broker is reached. */
+export interface Asking {
+  readonly fetch: typeof globalThis.fetch
+  readonly url: string
+  readonly headers?: Readonly<Record<string, string>>
+  /** An object goes as JSON, parameters as a form. */
+  readonly body?: object | URLSearchParams
+  readonly signal?: AbortSignal | null
+  /** Beside what every answer may take, in milliseconds. */
+  readonly waitMs?: number
+}
+
+/**
+ * One POST to the broker.
+ * @throws IdentityRefused for what it refuses, TokenUnavailable when it does not answer.
+ */
+export async function ask({ fetch, url, headers = {}, body, signal, waitMs = 0 }: Asking): Promise<Members> {
+  const isForm = body instanceof URLSearchParams
+  const late = AbortSignal.timeout(ANSWER_MS + waitMs)
+  const init: RequestInit = {
+    method: 'POST',
+    redirect: 'error',
+    headers: { ...(body !== undefined && !isForm && { 'content-type': 'application/json' }), ...headers },
+    body: body === undefined ? null : isForm ? body : JSON.stringify(body),
+    signal: signal ? AbortSignal.any([signal, late]) : late,
+  }
+  const response = await fetch(url, init).catch((error: unknown) => {
+    signal?.throwIfAborted()
+    throw new TokenUnavailable(`the identity broker at ${new URL(url).origin} does not answer`, {
+      retryable: true,
+      cause: error,
+    })
+  })
+  const answer: unknown = await response.json().catch(() => null)
+  if (response.ok && isObject(answer)) return answer
+  throw refusal(response, isObject(answer) ? answer : {})
+}
+
+function refusal({ status, headers }: Response, { error, error_description: description }: Members): IdentityRefused {
+  return new IdentityRefused({
+    status,
+    code: typeof error === 'string' ? error : `HTTP ${status}`,
+    description: typeof description === 'string' ? description : null,
+    retryAfterMs: retryAfterIn((name) => headers.get(name)),
+  })
+}
+
+/** The same error as one of a source: whether another try helps is told by its status. */
+export function asUnavailable(error: unknown): TokenUnavailable {
+  if (error instanceof TokenUnavailable) return error
+  if (error instanceof IdentityRefused) {
+    const { message, status, retryAfterMs } = error
+    return new TokenUnavailable(message, { retryable: PASSING.has(status), retryAfterMs, cause: error })
+  }
+  if (error instanceof PlatError) return new TokenUnavailable(error.message, { cause: error })
+  return new TokenUnavailable('the source of tokens failed', { retryable: true, cause: error })
+}
+
+/** A member that has to be text. */
+export function textIn(answer: Members, name: string): string {
+  const value = answer[name]
+  if (typeof value !== 'string' || value === '') throw new TokenUnavailable(`the identity broker told no ${name}`)
+  return value
+}

@@ -1,0 +1,61 @@
+import { isObject } from '../denied/answer.ts'
+import { ask, IdentityRefused, type Members, textIn } from './ask.ts'
+import { readToken } from './file.ts'
+import { type TokenSource, TokenUnavailable } from './source.ts'
+
+/** Where a projected service-account token is mounted in pods of a warm pool. */
+const SERVICE_ACCOUNT_TOKEN = '/var/run/plat/bootstrap/sa-token'
+
+/** How long the broker holds one request, in seconds: under the 25 that it allows. */
+const WAIT_SECONDS = 20
+
+export interface BootstrapOptions {
+  /** Address of the bootstrap listener, `https://identity.example.com:8083`. */
+  readonly url: string
+  /** Default: `/var/run/plat/bootstrap/sa-token`. It is read again each time, since it rotates. */
+  readonly serviceAccountTokenFile?: string
+  /** Default: the machine's `fetch`. */
+  readonly fetch?: typeof globalThis.fetch
+}
+
+/**
+ * The session of a pod that was started before anybody knew for whom: waits until the pod is adopted, and asks again before each token
+ * ends. The session's variables are `session.env`.
+ *
+ * @example
+ * const session = await connect({ source: bootstrap({ url: 'https://identity.plat-system.svc:8083' }) })
+ */
+export function bootstrap(options: BootstrapOptions): TokenSource {
+  const { serviceAccountTokenFile = SERVICE_ACCOUNT_TOKEN, fetch = globalThis.fetch } = options
+  const url = `${options.url.replace(/\/$/, '')}/v1/bootstrap?wait=${WAIT_SECONDS}`
+  const poll = async (signal: AbortSignal): Promise<Members | null> => {
+    const headers = { authorization: `Bearer ${await readToken(serviceAccountTokenFile)}` }
+    try {
+      return await ask({ fetch, url, headers, signal, waitMs: WAIT_SECONDS * 1000 })
+    } catch (error) {
+      // Too early: not adopted or not prepared yet. The broker has waited before it said so.
+      if (error instanceof IdentityRefused && error.status === 425) return null
+      throw error
+    }
+  }
+  return {
+    name: `the bootstrap endpoint at ${new URL(url).origin}`,
+    async issue({ signal }) {
+      for (;;) {
+        signal.throwIfAborted()
+        const answer = await poll(signal)
+        if (answer === null) continue
+        if (answer.attested === true)
+          throw new TokenUnavailable('the session is attested: it redeems a release instead')
+        return { token: textIn(answer, 'token'), env: textsIn(answer.env) }
+      }
+    },
+  }
+}
+
+function textsIn(value: unknown): Readonly<Record<string, string>> {
+  if (!isObject(value)) return {}
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([name, text]) => (typeof text === 'string' ? [[name, text]] : [])),
+  )
+}

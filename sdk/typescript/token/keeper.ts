@@ -1,0 +1,194 @@
+import type { Clock } from '@plat/core'
+import { decodeClaims, isFault, parseJws, type SessionClaims } from '@plat/tokens'
+import { orAbort, sleep } from '../clock.ts'
+import { asUnavailable } from './ask.ts'
+import type { Prover } from './prover.ts'
+import { type IssuedToken, type TokenSource, TokenUnavailable } from './source.ts'
+
+/** How much of its life a token is used without asking for the next one. */
+const FRESH_SHARE = 2 / 3
+/** A token that is nearer to its end is not sent any more: it would end on its way. In milliseconds. */
+const LAST_MS = 5_000
+/** Tries for one token, and the pause after the first, in milliseconds; each further one is twice as long. */
+const TRIES = 4
+const FIRST_PAUSE_MS = 250
+/** Who asks for a longer pause than this is not asked again by the call that waits, in milliseconds. */
+const LONGEST_PAUSE_MS = 30_000
+/** After as many tries a token that still counts is used on, and the next try comes so much later at least, in milliseconds. */
+const NEXT_ROUND_MS = 5_000
+/** A token that is refused is given up for a new one only when it is this old, or no longer fresh: else a gateway that trusts another broker would make each call mint. In milliseconds. */
+const LEAST_AGE_MS = 5_000
+
+/** The token that calls go out with. */
+export interface LiveToken {
+  readonly text: string
+  readonly claims: SessionClaims
+  /** Milliseconds since the epoch. */
+  readonly since: number
+  readonly freshUntil: number
+  readonly usableUntil: number
+}
+
+export interface KeeperOptions {
+  readonly source: TokenSource
+  readonly clock: Clock
+  /** 0 to 1, for pauses. */
+  readonly random: () => number
+  /** Has a token bound to the prover's key. */
+  readonly bind: (token: string, prover: Prover, signal: AbortSignal) => Promise<string>
+}
+
+/** Keeps the token of a session fresh: asked for once at a time, ahead of its end, and never written anywhere. */
+export class TokenKeeper {
+  readonly #options: KeeperOptions
+  readonly #closed = new AbortController()
+  #live: LiveToken | null = null
+  #renewing: Promise<LiveToken> | null = null
+  #notBefore = 0
+  #prover: Prover | null
+  #env: Readonly<Record<string, string>> = {}
+
+  constructor(options: KeeperOptions, prover: Prover | null) {
+    this.#options = options
+    this.#prover = prover
+  }
+
+  get prover(): Prover | null {
+    return this.#prover
+  }
+
+  get env(): Readonly<Record<string, string>> {
+    return this.#env
+  }
+
+  /** What the last token says, whether it still counts or not. */
+  get claims(): SessionClaims | null {
+    return this.#live?.claims ?? null
+  }
+
+  /** A token that counts. From two thirds of its life on the next one is asked for beside the calls, which wait for nothing. */
+  async current(signal?: AbortSignal | null): Promise<LiveToken> {
+    const live = this.#live
+    const now = this.#options.clock.now()
+    if (live === null || now >= live.usableUntil) return orAbort(this.#renew(), signal)
+    if (now >= live.freshUntil && now >= this.#notBefore) this.#renew().catch(ignore)
+    return live
+  }
+
+  /** Another token than the one that was refused; the same where no other is to be had. */
+  async instead(refused: LiveToken, signal?: AbortSignal | null): Promise<LiveToken> {
+    if (this.#live !== null && this.#live !== refused) return this.#live
+    const now = this.#options.clock.now()
+    if (now < refused.since + LEAST_AGE_MS && now < refused.freshUntil) return refused
+    return orAbort(this.#renew(), signal).catch((error: unknown) => {
+      if (signal?.aborted) throw error
+      return refused
+    })
+  }
+
+  /** A keeper of other tokens for the same key. */
+  withSource(source: TokenSource): TokenKeeper {
+    return new TokenKeeper({ ...this.#options, source }, this.#prover)
+  }
+
+  /** From now on every token is bound to the prover's key. */
+  async bindTo(prover: Prover): Promise<void> {
+    if (this.#prover !== null) throw new TokenUnavailable('the session has a key already')
+    this.#prover = prover
+    try {
+      const { text, claims } = await this.current()
+      if (claims.jkt === null) this.#live = await this.#accept({ token: text })
+    } catch (error) {
+      this.#prover = null
+      throw error
+    }
+  }
+
+  close(): void {
+    this.#live = null
+    this.#closed.abort(new TokenUnavailable('the session is closed'))
+  }
+
+  #renew(): Promise<LiveToken> {
+    this.#renewing ??= this.#issue().finally(() => {
+      this.#renewing = null
+    })
+    return this.#renewing
+  }
+
+  async #issue(): Promise<LiveToken> {
+    const { source, clock, random } = this.#options
+    const { signal } = this.#closed
+    for (let tries = 1; ; tries++) {
+      try {
+        signal.throwIfAborted()
+        const live = await this.#accept(await source.issue({ jkt: this.#prover?.jkt ?? null, signal }))
+        signal.throwIfAborted()
+        this.#live = live
+        return live
+      } catch (error) {
+        signal.throwIfAborted()
+        const failed = asUnavailable(error)
+        const asked = failed.retryAfterMs ?? 0
+        if (!failed.retryable || tries === TRIES || asked > LONGEST_PAUSE_MS) {
+          this.#notBefore = clock.now() + Math.max(NEXT_ROUND_MS, asked)
+          throw new TokenUnavailable(`no session token of ${source.name}: ${failed.message}`, {
+            retryable: failed.retryable,
+            retryAfterMs: failed.retryAfterMs,
+            cause: failed,
+          })
+        }
+        // Half of the pause is chance, so that many agents of one broker do not come back together.
+        const pause = FIRST_PAUSE_MS * 2 ** (tries - 1) * (0.5 + random() / 2)
+        await sleep(clock, Math.max(pause, asked), signal)
+      }
+    }
+  }
+
+  async #accept({ token, env }: IssuedToken): Promise<LiveToken> {
+    const now = this.#options.clock.now()
+    const claims = readClaims(token)
+    const endsAt = claims.expiresAt * 1000
+    if (now >= endsAt)
+      throw new TokenUnavailable('the token has expired by the clock of this machine', { retryable: true })
+    if (env !== undefined) this.#env = env
+    const prover = this.#prover
+    if (claims.jkt === null && prover !== null) {
+      const bound = await this.#options.bind(token, prover, this.#closed.signal)
+      return liveToken(bound, readClaims(bound), now)
+    }
+    if (claims.jkt !== (prover?.jkt ?? null)) {
+      throw new TokenUnavailable('the token is bound to another key: give the private key as dpop.privateKey')
+    }
+    return liveToken(token, claims, now)
+  }
+}
+
+function liveToken(text: string, claims: SessionClaims, now: number): LiveToken {
+  const left = claims.expiresAt * 1000 - now
+  return {
+    text,
+    claims,
+    since: now,
+    freshUntil: now + left * FRESH_SHARE,
+    usableUntil: now + left - Math.min(LAST_MS, left / 10),
+  }
+}
+
+/**
+ * What a session token says: user, groups, taints, scopes, end. Nothing is verified: it is for the agent's own token, or one that
+ * was verified before. `act` is read as plat writes it, the reverse of RFC 8693: `user` is the innermost, `actors` are the agents that
+ * delegated, nearest first.
+ *
+ * @throws TokenUnavailable for what is no session token.
+ * @example
+ * const { user, groups, inheritedTaints } = readClaims(token)
+ */
+export function readClaims(token: string): SessionClaims {
+  const jws = parseJws(token)
+  const claims = isFault(jws) ? jws : decodeClaims(jws.payload)
+  if (isFault(claims)) throw new TokenUnavailable(`this is no session token: ${claims.message}`)
+  return claims
+}
+
+function ignore(): void {}
