@@ -104,11 +104,22 @@ test('what says when to come again is sent again then, with the same body', asyn
   )
 })
 
-test('a denial of JSON-RPC on HTTP 200 is repeated as well', async () => {
-  const denial: Answer = () => new Response('{"jsonrpc":"2.0","error":{}}', { headers: { 'retry-after': '1' } })
-  const { clock, sent, post } = await setUp([denial, ok])
-  assert.equal(await (await later(clock, 1_000, post())).text(), '{}')
-  assert.equal(sent.length, 2)
+test('a denial of JSON-RPC on HTTP 200 is repeated as well, an answer never', async () => {
+  const error = { code: 429, message: 'later', data: { error: 'rate_limited', decisionId: 'd' } }
+  const says = (body: object) => () =>
+    new Response(JSON.stringify(body), { headers: { 'content-type': 'application/json', 'retry-after': '1' } })
+  const denied = await setUp([says({ jsonrpc: '2.0', id: 1, error }), ok])
+  assert.equal(await (await later(denied.clock, 1_000, denied.post())).text(), '{}')
+  assert.equal(denied.sent.length, 2)
+  const answers = [
+    says({ jsonrpc: '2.0', id: 1, result: {} }),
+    () => new Response('data: 1', { headers: { 'retry-after': '1' } }),
+  ]
+  for (const answer of answers) {
+    const { post, sent } = await setUp([answer])
+    assert.equal((await post()).status, 200)
+    assert.equal(sent.length, 1)
+  }
 })
 
 test('what does not help is not repeated: told so, not told when, too far away, streamed, or asked for an early answer', async () => {

@@ -1,7 +1,7 @@
 import type { Clock } from '@plat/core'
 import { sleep } from '../clock.ts'
 import { retryAfterIn } from '../denied/answer.ts'
-import { denialIn } from '../denied/error.ts'
+import { denialIn, factsOfBody } from '../denied/error.ts'
 import type { LiveToken, TokenKeeper } from '../token/keeper.ts'
 import { type Reach, type Sendable, sendable } from './request.ts'
 
@@ -54,7 +54,7 @@ export class GovernedFetch {
     for (let sends = 1; ; sends++) {
       const response = await this.#authorized(call)
       const pauseMs = call.repeatable && sends < MAX_SENDS ? pauseOf(call, response) : null
-      if (pauseMs === null) return response
+      if (pauseMs === null || !(await isRefused(response))) return response
       await discard(response)
       await sleep(this.#options.clock, pauseMs, call.signal)
     }
@@ -106,6 +106,14 @@ function pauseOf({ headers: sent }: Sendable, { headers }: Response): number | n
   if (/\bwait\s*=/i.test(sent.get('prefer') ?? '')) return null
   const pauseMs = retryAfterIn((name) => headers.get(name))
   return pauseMs !== null && pauseMs <= LONGEST_PAUSE_MS ? pauseMs : null
+}
+
+/** Statuses that say by themselves that nothing was done. */
+const UNDONE: ReadonlySet<number> = new Set([408, 429, 503])
+
+/** Whether nothing came of the call: an answer may tell when to come again, too, and its call must not be made twice. */
+async function isRefused(response: Response): Promise<boolean> {
+  return UNDONE.has(response.status) || (await factsOfBody(response)) !== null
 }
 
 /** Frees the connection of an answer that nobody reads. */

@@ -72,11 +72,16 @@ function headersIn(headers: unknown): HeaderReader {
  * const denied = await denialIn(response)
  */
 export async function denialIn(response: Response): Promise<PlatDenied | null> {
-  if (response.status < 400 || !/^application\/json\b/i.test(response.headers.get('content-type') ?? '')) return null
+  const facts = response.status < 400 ? null : await factsOfBody(response)
+  return facts === null ? null : denialOf(facts)
+}
+
+/** What the JSON of a response tells of a refusal, also on HTTP 200. The body is left to be read. */
+export async function factsOfBody(response: Response): Promise<DenialFacts | null> {
+  if (!/^application\/json\b/i.test(response.headers.get('content-type') ?? '')) return null
   const body: unknown = await response
     .clone()
     .json()
     .catch(() => null)
-  const facts = factsIn(body, response.status, (name) => response.headers.get(name))
-  return facts === null ? null : denialOf(facts)
+  return factsIn(body, response.status, (name) => response.headers.get(name))
 }

@@ -9,15 +9,18 @@ import { type TokenSource, TokenUnavailable } from './source.ts'
 
 const MINUTE = 60_000
 
+/** What the source does next. */
+interface Scripted {
+  asked: number
+  claims: Readonly<Record<string, unknown>>
+  failing: Error | null
+  gate: Promise<void>
+}
+
 /** A source that a test makes fail or hang, and a keeper of its tokens; each lives 15 minutes. */
 function setUp(prover: Prover | null = null, clock = new TestClock()) {
   const issuer = testIssuer({ clock })
-  const source = {
-    asked: 0,
-    claims: {} as Readonly<Record<string, unknown>>,
-    failing: null as Error | null,
-    gate: Promise.resolve(),
-  }
+  const source: Scripted = { asked: 0, claims: {}, failing: null, gate: Promise.resolve() }
   const of: TokenSource = {
     name: 'the test',
     async issue() {
