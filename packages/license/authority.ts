@@ -14,12 +14,18 @@ export interface LicenseAuthority {
 /** Where a build keeps the keys of whoever issues licences for it: PEM blocks, public halves. */
 const BUILD_KEYS = path.join(import.meta.dirname, 'authority.pem')
 
-/** The authority of this build. A build without keys, such as a checkout, has none: no licence is valid there. */
-export async function buildAuthority(): Promise<LicenseAuthority> {
+/** Nobody issues licences. */
+export const NO_AUTHORITY: LicenseAuthority = new KeySet()
+
+/**
+ * The authority of this build. A build without keys, such as a checkout, has none: no licence is valid there. Rejects when the file has no
+ * keys that can be used.
+ */
+export async function buildAuthority(file = BUILD_KEYS): Promise<LicenseAuthority> {
   try {
-    return readAuthority(await readFile(BUILD_KEYS, 'utf8'), BUILD_KEYS)
+    return readAuthority(await readFile(file, 'utf8'), file)
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return new KeySet()
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return NO_AUTHORITY
     throw error
   }
 }

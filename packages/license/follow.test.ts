@@ -23,11 +23,7 @@ async function ground(t: TestContext, first: string | null) {
   const registry = createRegistry(licenseMetrics, { component: 'test', build: buildInfo('test') })
   const told: string[] = []
   const seen: Standing[] = []
-  const meter = licenseMeter({
-    state: registry.gauge('plat_license_state'),
-    daysLeft: registry.gauge('plat_license_days_left'),
-    nodeLimit: registry.gauge('plat_license_node_limit'),
-  })
+  const meter = licenseMeter(registry)
   const followed = await followLicense({
     path,
     clock,

@@ -2,7 +2,7 @@ import { type FileWatch, watchFile } from '@plat/config'
 import { type Clock, reasonOf } from '@plat/core'
 import type { Log } from '@plat/process'
 import { fault, type TokenFault } from '@plat/tokens'
-import { buildAuthority, type LicenseAuthority } from './authority.ts'
+import { buildAuthority, type LicenseAuthority, NO_AUTHORITY } from './authority.ts'
 import { type License, MAX_LICENSE_BYTES, readLicense } from './license.ts'
 import { NO_LICENSE, type Standing, standingOf } from './standing.ts'
 
@@ -34,10 +34,19 @@ export async function followLicense(options: FollowOptions): Promise<FollowedLic
   const { path, onStanding } = options
   onStanding(NO_LICENSE)
   if (path === '') return { standing: () => NO_LICENSE, close() {} }
-  const authority = options.authority ?? (await buildAuthority())
+  const authority = options.authority ?? (await ownAuthority(options))
   const followed = new Followed(options, authority)
   await followed.start()
   return followed
+}
+
+async function ownAuthority({ log }: FollowOptions): Promise<LicenseAuthority> {
+  try {
+    return await buildAuthority()
+  } catch (error) {
+    log.warn({ error: reasonOf(error) }, 'the keys of this build by which licences are known cannot be used')
+    return NO_AUTHORITY
+  }
 }
 
 class Followed implements FollowedLicense {

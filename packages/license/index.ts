@@ -1,4 +1,4 @@
-export { buildAuthority, type LicenseAuthority, readAuthority } from './authority.ts'
+export { buildAuthority, type LicenseAuthority, NO_AUTHORITY, readAuthority } from './authority.ts'
 export { type FollowedLicense, followLicense } from './follow.ts'
 export { type License, MAX_LICENSE_BYTES, readLicense } from './license.ts'
 export { licenseMeter, licenseMetrics } from './metrics.ts'

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
+import { generateKeyPairSync } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { ephemeralSigner } from '@plat/keys'
+import { tempFolder } from '@plat/testkit/local'
 import { isFault, signJws } from '@plat/tokens'
-import { readAuthority, readLicense, standingOf } from './index.ts'
+import { buildAuthority, NO_AUTHORITY, readAuthority, readLicense, standingOf } from './index.ts'
 
 const signer = ephemeralSigner()
 const authority = authorityOf(signer)
@@ -55,7 +59,7 @@ test('only what a key of the authority signed as a licence counts', () => {
   assert.equal(wrong(text()), 'nothing')
   assert.match(wrong(text({}, ephemeralSigner())), /its key is none of those/)
   assert.match(wrong(text(), authorityOf(ephemeralSigner())), /its key is none of those/)
-  assert.match(wrong(text(), { size: 0, find: () => null }), /this build has no key/)
+  assert.match(wrong(text(), NO_AUTHORITY), /this build has no key/)
   assert.match(wrong(signJws(signer, { typ: 'JWT' }, claims)), /"typ" is not plat-license\+jws/)
   assert.match(wrong(signJws(signer, {}, claims)), /"typ"/)
   assert.match(wrong(signJws(signer, { ...header, alg: 'none' }, claims)), /signature/)
@@ -76,7 +80,17 @@ test('claims that are missing or out of range are named', () => {
   assert.equal(wrong(text({ later: { unknown: true } })), 'nothing')
 })
 
-test('an authority has Ed25519 keys, and no private one is needed', () => {
-  assert.throws(() => readAuthority('nothing', 'a.pem'), /a\.pem: holds no key/)
-  assert.equal(authority.size, 1)
+test('a build trusts the public keys that lie in it, and the sources have none', async () => {
+  const file = join(tempFolder(), 'authority.pem')
+  const pem = (one: typeof signer) => one.publicKey.key.export({ type: 'spki', format: 'pem' })
+  writeFileSync(file, `${pem(signer)}${pem(ephemeralSigner())}`)
+  const ours = await buildAuthority(file)
+  assert.equal(ours.size, 2)
+  assert.equal(wrong(text(), ours), 'nothing')
+  writeFileSync(file, 'nothing')
+  await assert.rejects(buildAuthority(file), /authority\.pem: holds no key/)
+  const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const p256 = String(publicKey.export({ type: 'spki', format: 'pem' }))
+  assert.throws(() => readAuthority(p256, 'a.pem'), /a\.pem: must hold Ed25519 keys only/)
+  assert.equal(await buildAuthority(), NO_AUTHORITY)
 })

@@ -28,15 +28,17 @@ export const licenseMetrics = [
   },
 ] as const satisfies readonly MetricRow[]
 
-/** The gauges of `licenseMetrics`, as a service's own registry has them. */
+/** A registry whose table has `licenseMetrics`. */
 export interface LicenseGauges {
-  readonly state: Pick<Gauge<'edition' | 'state'>, 'set' | 'clear'>
-  readonly daysLeft: Pick<Gauge<never>, 'set' | 'clear'>
-  readonly nodeLimit: Pick<Gauge<never>, 'set'>
+  gauge(name: 'plat_license_state'): Gauge<'edition' | 'state'>
+  gauge(name: 'plat_license_days_left' | 'plat_license_node_limit'): Gauge<never>
 }
 
 /** What keeps the gauges at how a licence stands. Of an edition that was before, nothing is left. */
-export function licenseMeter({ state, daysLeft, nodeLimit }: LicenseGauges): (standing: Standing) => void {
+export function licenseMeter(registry: LicenseGauges): (standing: Standing) => void {
+  const state = registry.gauge('plat_license_state')
+  const daysLeft = registry.gauge('plat_license_days_left')
+  const nodeLimit = registry.gauge('plat_license_node_limit')
   let shown = ''
   return (standing) => {
     if (shown !== standing.edition) state.clear()

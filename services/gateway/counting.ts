@@ -1,4 +1,3 @@
-import { licenseMeter, type Standing } from '@plat/license'
 import type { AgentsOptions } from './features/a2a/index.ts'
 import type { AuditCollectorOptions } from './features/audit-collector/index.ts'
 import type { SinkMetrics } from './features/audit-sinks/index.ts'
@@ -40,15 +39,6 @@ export function runnerMetrics(metrics: GatewayMetrics): RunnerMetrics {
     upstream: (server, seconds) => latency.observe({ server }, seconds),
     upstreamFailed: (server) => upstreamErrors.inc({ server }),
   }
-}
-
-/** How the licence stands. */
-export function licenseMetrics(metrics: GatewayMetrics): (standing: Standing) => void {
-  return licenseMeter({
-    state: metrics.gauge('plat_license_state'),
-    daysLeft: metrics.gauge('plat_license_days_left'),
-    nodeLimit: metrics.gauge('plat_license_node_limit'),
-  })
 }
 
 /** What sinks of the ledger count. */

@@ -52,7 +52,7 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
     clock,
     onAnswer: (method, code) => registry.counter('rest_client_requests_total').inc({ method, code }),
   })
-  const license = await followLicense({ path: flags['license-file'], clock, log, onStanding: shownLicense(registry) })
+  const license = await followLicense({ path: flags['license-file'], clock, log, onStanding: licenseMeter(registry) })
   const stopping = new AbortController()
   const loops = startLoops({ ...options, api, registry }, stopping.signal)
   const countProcess = processMetrics(registry, clock)
@@ -139,14 +139,6 @@ function startLoops({ flags, access, api, registry, clock, ids, log, host }: Loo
     leads: () => term !== null,
     ended: Promise.all([mirror.follow(stop), work()]),
   }
-}
-
-function shownLicense(registry: OperatorRegistry) {
-  return licenseMeter({
-    state: registry.gauge('plat_license_state'),
-    daysLeft: registry.gauge('plat_license_days_left'),
-    nodeLimit: registry.gauge('plat_license_node_limit'),
-  })
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -1,6 +1,5 @@
 import { readText } from '@plat/config'
 import { type Clock, reasonOf, rfc3339, systemClock } from '@plat/core'
-import { checkGatewayConfig, readConfigFile, typedConfig } from '@plat/gateway/config'
 import {
   buildAuthority,
   type LicenseAuthority,
@@ -11,6 +10,7 @@ import {
   type Standing,
   standingOf,
 } from '@plat/license'
+import { gatewayConfig } from '../shared/gateway-config.ts'
 import { findHome } from '../shared/home.ts'
 import { CommandError, type Format, type Output, printObject } from '../shared/output.ts'
 
@@ -30,18 +30,10 @@ const DOES_NOT_COUNT = 3
 /** `plat license show`. @returns 0 none, valid or in its grace, 3 invalid or expired */
 export async function licenseShow(options: LicenseShowOptions, output: Output): Promise<number> {
   const { path, dir, key, output: format, clock = systemClock } = options
-  const file = path ?? (await fileOfGateway(dir))
+  const file = path ?? gatewayConfig((await findHome(dir)).home.gatewayConfig).licenseFile
   const standing = file === '' ? NO_LICENSE : await standingIn(file, await authorityOf(key), clock)
   printObject(output, format, { file: file || 'none', ...told(standing) })
   return standing.state === 'invalid' || standing.state === 'expired' ? DOES_NOT_COUNT : 0
-}
-
-/** Empty when it names none. */
-async function fileOfGateway(dir: string | undefined): Promise<string> {
-  const { gatewayConfig } = (await findHome(dir)).home
-  const read = readConfigFile(gatewayConfig)
-  if (read.kind === 'problem') throw new CommandError(`${read.problem.message}; name a licence`)
-  return typedConfig(checkGatewayConfig(read.text).config).licenseFile
 }
 
 async function authorityOf(key: string | undefined): Promise<LicenseAuthority> {

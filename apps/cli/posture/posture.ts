@@ -1,8 +1,7 @@
-import { formatProblem } from '@plat/config'
-import { checkGatewayConfig, readConfigFile, typedConfig } from '@plat/gateway/config'
 import { type Check, findings, idleAccepts } from '@plat/gateway/posture'
+import { gatewayConfig } from '../shared/gateway-config.ts'
 import { findHome } from '../shared/home.ts'
-import { CommandError, type Format, type Output, printList } from '../shared/output.ts'
+import { type Format, type Output, printList } from '../shared/output.ts'
 
 export interface PostureOptions {
   /** A gateway.json; undefined: that of the running plat. */
@@ -11,18 +10,13 @@ export interface PostureOptions {
   readonly output: Format
 }
 
-/** Exit code of a configuration that is invalid or has risks that nobody accepted. */
+/** Exit code of a configuration that has risks that nobody accepted; an invalid one has the same. */
 const RISKY = 3
 
 /** `plat posture`: the checks that a gateway tells at start, for a file. @returns 0 no risk, 3 some, or the file is invalid */
 export async function posture({ path, dir, output: format }: PostureOptions, output: Output): Promise<number> {
   const file = path ?? (await findHome(dir)).home.gatewayConfig
-  const read = readConfigFile(file)
-  if (read.kind === 'problem') throw new CommandError(formatProblem(read.problem), RISKY)
-  const { config, problems } = checkGatewayConfig(read.text)
-  const errors = problems.filter(({ severity }) => severity === 'error')
-  if (errors.length > 0) throw new CommandError(errors.map(formatProblem).join('\n'), RISKY)
-  const typed = typedConfig(config)
+  const typed = gatewayConfig(file)
   for (const id of idleAccepts(typed)) output.err(`posture.accept: ${id} is no risk of this file any more`)
   const found = findings(typed)
   if (found.length === 0 && format === 'table') output.out(`no risks: ${file}`)

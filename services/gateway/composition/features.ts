@@ -1,4 +1,4 @@
-import { followLicense } from '@plat/license'
+import { followLicense, licenseMeter } from '@plat/license'
 import {
   agentMetrics,
   anchorMetrics,
@@ -8,7 +8,6 @@ import {
   captureMetrics,
   collectorMetrics,
   guardMetrics,
-  licenseMetrics,
   modelMetrics,
   offlineMetrics,
   pinMetrics,
@@ -110,7 +109,7 @@ async function startCarriers(shared: Shared, { ledgers }: Callers) {
   const bundles = keep(
     await createConfigBundle({ ...shared, problemsOf, ledger: ledgers.of(''), metrics: bundleMetrics(metrics) }),
   )
-  keep(await followLicense({ ...shared, path: config.licenseFile, onStanding: licenseMetrics(metrics) }))
+  keep(await followLicense({ ...shared, path: config.licenseFile, onStanding: licenseMeter(metrics) }))
   return { offline, collector, anchors, bundles }
 }
 
