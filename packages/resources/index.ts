@@ -11,6 +11,7 @@ export {
   kinds,
   type Manifest,
   type MCPServerSpec,
+  type MemoryStoreSpec,
   type Resource,
   type SovereigntyPolicySpec,
   type SpecOf,

@@ -4,6 +4,7 @@
  */
 import { type Static, Type } from 'typebox'
 import { mapOf } from './check.ts'
+import { memoryFields } from './kinds/memorystore.ts'
 
 export { mapOf }
 
@@ -290,6 +291,18 @@ export const budgetsFileSchema = Type.Object(
   closed,
 )
 
+/** Stores of all namespaces. */
+const STORES_MAX = 10_000
+
+/** Format `memoryFile`: MemoryStores by `<namespace>/<name>`. */
+export const memoryFileSchema = Type.Object(
+  {
+    version: Type.Literal(1),
+    stores: mapOf(Type.Object(memoryFields(), closed), { maxProperties: STORES_MAX }),
+  },
+  closed,
+)
+
 export type PolicyFile = Static<typeof policyFileSchema>
 export type PolicyEntry = PolicyFile['policies'][number]
 export type RuleEntry = PolicyEntry['rules'][number]
@@ -301,6 +314,7 @@ export type AuthEntry = ServerEntry['auth']
 export type ModelsFile = Static<typeof modelsFileSchema>
 export type AgentsFile = Static<typeof agentsFileSchema>
 export type AgentEntry = AgentsFile['agents'][string]
+export type MemoryFile = Static<typeof memoryFileSchema>
 export type BudgetsFile = Static<typeof budgetsFileSchema>
 export type BudgetEntry = BudgetsFile['budgets'][number]
 export type ModelRouteEntry = ModelsFile['models'][string]
@@ -311,4 +325,5 @@ export const WHEN_VARIABLES = ['args', 'identity', 'target', 'taints', 'method',
 
 export { type Decoded, decodeRendered } from './decode.ts'
 export { isWrittenHeader } from './headers.ts'
+export { MEMORY_DEFAULTS } from './kinds/memorystore.ts'
 export { lentTokenFault } from './lent-tokens.ts'

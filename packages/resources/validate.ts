@@ -67,6 +67,7 @@ const manifestSchemas = {
   MCPServer: manifestSchema('MCPServer'),
   ToolPolicy: manifestSchema('ToolPolicy'),
   BudgetPolicy: manifestSchema('BudgetPolicy'),
+  MemoryStore: manifestSchema('MemoryStore'),
   SovereigntyPolicy: manifestSchema('SovereigntyPolicy'),
   TrustTier: manifestSchema('TrustTier'),
   AgentSession: manifestSchema('AgentSession'),

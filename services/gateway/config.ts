@@ -40,6 +40,7 @@ import { k8sOpsBlock } from './features/k8s-ops/config.ts'
 import type { K8sOpsConfig } from './features/k8s-ops/index.ts'
 import { licenseBlock } from './features/license/config.ts'
 import { listenersBlock, tlsBlock } from './features/listeners/config.ts'
+import { memoryBlock } from './features/memory/config.ts'
 import { cloudCredentialsBlock, modelRoutingBlock, modelsBlock } from './features/models/config.ts'
 import { notificationsBlock } from './features/notifications/config.ts'
 import { offlineBlock } from './features/offline/config.ts'
@@ -98,6 +99,7 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   postureBlock,
   tokenVaultBlock,
   sessionsBlock,
+  memoryBlock,
   webBlock,
   k8sOpsBlock,
   infraBlock,
@@ -132,6 +134,7 @@ export type GatewayConfig = Readonly<
     Static<typeof taintBlock.schema> &
     Static<typeof guardsBlock.schema> &
     Static<typeof licenseBlock.schema> &
+    Static<typeof memoryBlock.schema> &
     Static<typeof revocationsBlock.schema> & {
       tls: Readonly<Static<typeof tlsBlock.schema>>
       transparencyLog: Readonly<Static<typeof transparencyLogBlock.schema>>

@@ -3,7 +3,6 @@ import { clientAuditBlock } from './features/client-audit/config.ts'
 import { ctxengineBlock } from './features/ctxengine/config.ts'
 import { evidenceBlock } from './features/evidence/config.ts'
 import { liveViewBlock } from './features/live-view/config.ts'
-import { memoryBlock } from './features/memory/config.ts'
 import { resourceAPIBlock } from './features/resource-api/config.ts'
 import { sbxdBlock } from './features/sbxd/config.ts'
 import { activityBlock } from './features/sessions/config.ts'
@@ -15,7 +14,6 @@ import { tenantsBlock } from './features/tenants/config.ts'
  */
 export const unbuiltBlocks: readonly ConfigBlock[] = [
   activityBlock,
-  memoryBlock,
   liveViewBlock,
   evidenceBlock,
   resourceAPIBlock,

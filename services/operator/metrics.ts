@@ -8,6 +8,7 @@ export const CONTROLLERS = [
   'mcpserver',
   'toolpolicy',
   'budgetpolicy',
+  'memorystore',
   'sovereigntypolicy',
   'trusttier',
   'agentrevocation',

@@ -39,6 +39,7 @@ function defaults(home: Home, addresses: Addresses, own: Keys): Keys {
       ...(publicURL !== null && { publicURL, cardSigningKey: join(home.cardKeys, 'key.pem') }),
     },
     budgetsFile: join(home.rendered, 'budgets.json'),
+    memoryFile: join(home.rendered, 'memory.json'),
     sovereigntyPolicyFile: join(home.rendered, 'sovereignty.json'),
     ...(existsSync(prices) && { pricingFile: prices }),
     auditPath: join(home.state, 'audit.jsonl'),

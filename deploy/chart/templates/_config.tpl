@@ -5,6 +5,7 @@
 - { key: modelsFile, name: models, file: models.json }
 - { key: a2a.routesFile, name: agents, file: agents.json }
 - { key: budgetsFile, name: budgets, file: budgets.json }
+- { key: memoryFile, name: memory, file: memory.json }
 - { key: sovereigntyPolicyFile, name: sovereignty, file: sovereignty.json }
 {{/* Nobody renders this one: whoever sets the key writes the ConfigMap. */}}
 - { key: revocationsFile, name: revocations, file: revocations.json }

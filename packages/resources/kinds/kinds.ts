@@ -4,6 +4,7 @@ import { agentSpecSchema, agentStatusSchema } from './agent.ts'
 import { budgetPolicySpecSchema, budgetPolicyStatusSchema } from './budgetpolicy.ts'
 import { closed, LABEL_PATTERN } from './common.ts'
 import { mcpServerSpecSchema, mcpServerStatusSchema } from './mcpserver.ts'
+import { memoryStoreSpecSchema, memoryStoreStatusSchema } from './memorystore.ts'
 import { agentRevocationSpecSchema, agentRevocationStatusSchema } from './sandbox/agentrevocation.ts'
 import { agentSessionSpecSchema, agentSessionStatusSchema } from './sandbox/agentsession.ts'
 import { trustTierSpecSchema, trustTierStatusSchema } from './sandbox/trusttier.ts'
@@ -73,6 +74,19 @@ export const kinds = {
     spec: budgetPolicySpecSchema,
     status: budgetPolicyStatusSchema,
   },
+  MemoryStore: {
+    plural: 'memorystores',
+    shortNames: [],
+    categories: ['plat'],
+    columns: [
+      ['Scope', '.spec.scope'],
+      ['Days', '.spec.retentionDays'],
+      ['Ready', '.status.conditions[?(@.type=="Ready")].status'],
+      ['Age', '.metadata.creationTimestamp'],
+    ],
+    spec: memoryStoreSpecSchema,
+    status: memoryStoreStatusSchema,
+  },
   SovereigntyPolicy: {
     plural: 'sovereigntypolicies',
     shortNames: [],
@@ -133,7 +147,6 @@ export const kinds = {
 
 /** Kinds that the specification names and this version does not build, by plural. */
 export const UNBUILT_KINDS: Readonly<Record<string, string>> = {
-  memorystores: 'MemoryStore',
   connectedaccounts: 'ConnectedAccount',
 }
 
@@ -155,6 +168,7 @@ export function isClusterKind(kind: Kind): boolean {
 export type AgentSpec = Static<typeof agentSpecSchema>
 export type MCPServerSpec = Static<typeof mcpServerSpecSchema>
 export type ToolPolicySpec = Static<typeof toolPolicySpecSchema>
+export type MemoryStoreSpec = Static<typeof memoryStoreSpecSchema>
 export type SovereigntyPolicySpec = Static<typeof sovereigntyPolicySpecSchema>
 export type BudgetPolicySpec = Static<typeof budgetPolicySpecSchema>
 export type SpecOf<K extends Kind> = Static<(typeof kinds)[K]['spec']>

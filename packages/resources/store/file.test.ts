@@ -66,7 +66,7 @@ test('a broken file is a line with path, line and field, and the other files loa
     await put('mcpservers/default/f.yaml', 'a: [')
     await put('mcpservers/default/.g.yaml.tmp', 'half')
     await put('mcpservers/h.yaml', good('h'))
-    await put('memorystores/default/x.yaml', '')
+    await put('connectedaccounts/default/x.yaml', '')
     await put('agent/default/x.yaml', '')
     await put('readme.txt', '')
     const store = open()
@@ -77,12 +77,12 @@ test('a broken file is a line with path, line and field, and the other files loa
     )
     assert.deepEqual(store.problems(), [
       'agent: no such kind, did you mean "agents"?',
+      'connectedaccounts: ConnectedAccount: not built yet in this version',
       'mcpservers/default/b.yaml:8: spec.trusted: unknown field, did you mean "trust"?',
       'mcpservers/default/c.yaml: metadata names default/d, which belongs into mcpservers/default/d.yaml',
       'mcpservers/default/e.yml: must end in .yaml',
       'mcpservers/default/f.yaml:1: Flow sequence in block collection must be sufficiently indented and end with a ]',
       'mcpservers/h.yaml: must stand in a folder of its namespace: mcpservers/<namespace>/<name>.yaml',
-      'memorystores: MemoryStore: not built yet in this version',
       'readme.txt: must stand in a folder of its kind: <plural>/<namespace>/<name>.yaml',
     ])
   }))

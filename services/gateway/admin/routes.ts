@@ -52,6 +52,13 @@ export const adminRoutes = {
     does: 'What one session did: its records.',
   },
   'GET /v1/budgets': { needs: 'viewer', within: 'namespace', does: 'What is spent and left of every budget.' },
+  'GET /v1/memory': { needs: 'viewer', within: 'namespace', does: 'Who remembers how much; not what.' },
+  'DELETE /v1/memory/users/:user': {
+    needs: 'admin',
+    within: 'namespace',
+    does: 'Forgets what is remembered of a user and what was written for one. In one namespace: with `namespace`.',
+    ownRecord: true,
+  },
   'POST /v1/admin/config:bundle': {
     needs: 'admin',
     within: 'cluster',

@@ -3,6 +3,7 @@ import type { GatewayConfig } from '../config.ts'
 import { decodeAgents } from '../features/a2a/decode.ts'
 import { decodeBudgets } from '../features/budgets/caps/decode.ts'
 import { decodePricing } from '../features/budgets/pricing/decode.ts'
+import { decodeStores } from '../features/memory/stores.ts'
 import { decodeModels } from '../features/models/decode.ts'
 import { compilePolicies } from '../features/policy/compile.ts'
 import { decodePolicies } from '../features/policy/decode.ts'
@@ -26,6 +27,7 @@ export function problemsOfBundle(config: GatewayConfig): (files: ReadonlyMap<str
     ['pricingFile', config.pricingFile, decodePricing],
     ['revocationsFile', config.revocationsFile, decodeRevocations],
     ['sovereigntyPolicyFile', config.sovereigntyPolicyFile, readRules],
+    ['memoryFile', config.memoryFile, decodeStores],
     ['a2a.routesFile', config.a2a.routesFile, decodeAgents],
   ]
   const wanted = read.flatMap(([key, file, decode]) => {

@@ -1,4 +1,5 @@
 import { followLicense, licenseMeter } from '@plat/license'
+import type { Snapshot } from '../call/index.ts'
 import {
   agentMetrics,
   anchorMetrics,
@@ -7,6 +8,7 @@ import {
   bundleMetrics,
   captureMetrics,
   collectorMetrics,
+  dlpMetrics,
   guardMetrics,
   modelMetrics,
   offlineMetrics,
@@ -27,10 +29,11 @@ import { createCaptures } from '../features/captures/index.ts'
 import { createCiba } from '../features/ciba/index.ts'
 import { createConfigBundle } from '../features/config-bundle/index.ts'
 import { createCredentials } from '../features/credentials/index.ts'
-import { createEraser } from '../features/dlp/index.ts'
+import { createEraser, createScreens } from '../features/dlp/index.ts'
 import { createEnergy } from '../features/energy/index.ts'
 import { createGuards } from '../features/guards/index.ts'
 import { type Authenticator, createAuthenticator } from '../features/identity/index.ts'
+import { createMemory } from '../features/memory/index.ts'
 import { createCloudLoans, createModels } from '../features/models/index.ts'
 import { createNotifications, listened } from '../features/notifications/index.ts'
 import { createOffline } from '../features/offline/index.ts'
@@ -38,7 +41,7 @@ import { createPins } from '../features/pins/index.ts'
 import { createPolicies, createRego } from '../features/policy/index.ts'
 import { createRevocations } from '../features/revocations/index.ts'
 import { createSandboxUsage } from '../features/sandbox-usage/index.ts'
-import { createServers } from '../features/servers/index.ts'
+import { createServers, registrySlot } from '../features/servers/index.ts'
 import { createSessions } from '../features/sessions/index.ts'
 import { createTaint } from '../features/taint/index.ts'
 import { createTokenVault } from '../features/token-vault/index.ts'
@@ -62,11 +65,11 @@ export async function startFeatures(shared: Shared) {
   const targets = await startTargets(shared, callers)
   const watchers = await startWatchers(shared, callers, targets)
   const judges = await startJudges(shared, { ...callers, ...carriers, ...targets })
-  const sessions = startSessions(shared, { ...watchers, ...judges })
+  const sessions = startSessions(shared, { ...targets, ...judges })
   const traces = startTraces(shared, targets)
-  const { servers, models, agents } = targets
+  const { memory, servers, models, agents } = targets
   const { policies, budgets, energy } = judges
-  const files = [servers, models, agents, watchers.guards, policies, budgets, energy]
+  const files = [memory, servers, models, agents, watchers.guards, policies, budgets, energy]
   await Promise.all(files.map((feature) => feature.check()))
   // What was not finished is charged at once, which needs the budgets.
   const usage = await startUsage(shared, { ...callers, ...judges, sessions })
@@ -76,7 +79,6 @@ export async function startFeatures(shared: Shared) {
 type Callers = Awaited<ReturnType<typeof startCallers>>
 type Carriers = Awaited<ReturnType<typeof startCarriers>>
 type Targets = Awaited<ReturnType<typeof startTargets>>
-type Watchers = Awaited<ReturnType<typeof startWatchers>>
 type Judges = Awaited<ReturnType<typeof startJudges>>
 
 /** Who calls, and who may not any more. What is recorded from here on is told to notifiers too. */
@@ -115,26 +117,27 @@ async function startCarriers(shared: Shared, { ledgers }: Callers) {
 
 /** What can be called, and what it is shown. */
 async function startTargets(shared: Shared, { authenticator, revocations, ledgers }: Callers) {
-  const { metrics, keep } = shared
+  const { config, metrics, keep } = shared
   const vault = keep(await createTokenVault({ ...shared, revokedUsers: revocations.users, ledgers }))
   const sessionToken: Authenticator['sessionToken'] = (caller) => authenticator.sessionToken(caller)
   const credentials = keep(createCredentials({ ...shared, userTokens: vault.tokens, sessionToken }))
-  const builtins = await startBuiltins(shared)
+  const clears = (snapshot: Snapshot) => snapshot.get(registrySlot).clears
+  const taint = keep(await createTaint({ ...shared, clears, metrics: taintMetrics(metrics) }))
+  const screens = createScreens(config.dlpProfiles, dlpMetrics(metrics))
+  const memory = keep(await createMemory({ ...shared, labels: taint, screens, ledgers }))
+  const builtins = [...(await startBuiltins(shared)), memory.server].filter((server) => server !== null)
   const missingScopes = authenticator.scopes.missing
   const servers = keep(
     createServers({ ...shared, missingScopes, credentials, builtins, metrics: serverMetrics(metrics) }),
   )
   const models = keep(createModels({ ...shared, metrics: modelMetrics(metrics) }))
   const agents = keep(await createAgents({ ...shared, namedIn: namedInCall, metrics: agentMetrics(metrics) }))
-  return { vault, credentials, servers, models, agents }
+  return { vault, credentials, taint, memory, servers, models, agents }
 }
 
 /** What looks into calls and remembers what it saw. */
-async function startWatchers(shared: Shared, { authenticator, ledgers }: Callers, { servers }: Targets) {
+async function startWatchers(shared: Shared, { authenticator, ledgers }: Callers, { taint }: Targets) {
   const { config, metrics, keep } = shared
-  const taint = keep(
-    await createTaint({ ...shared, clears: (snapshot) => servers.clears(snapshot), metrics: taintMetrics(metrics) }),
-  )
   const labelsOf: typeof taint.labelsOf = (caller) => taint.labelsOf(caller)
   const transactions = await createTxnTokens({
     ...shared,
@@ -152,7 +155,7 @@ async function startWatchers(shared: Shared, { authenticator, ledgers }: Callers
       metrics: guardMetrics(metrics),
     }),
   )
-  return { taint, transactions, captures, guards }
+  return { transactions, captures, guards }
 }
 
 /** What decides: rules, people, money. And what calls take beside money. */
@@ -183,7 +186,7 @@ async function startJudges(shared: Shared, { ledgers, notifications, offline, mo
 }
 
 /** Who has called, and what stands against them. */
-function startSessions(shared: Shared, { approvals, taint }: Watchers & Judges) {
+function startSessions(shared: Shared, { approvals, taint }: Targets & Judges) {
   const { snapshots, audit, keep } = shared
   return keep(
     createSessions({

@@ -19,7 +19,7 @@ const LOOK_EVERY_MS = 2000
 export interface RenderOptions {
   /** A file store also tells which files do not load. */
   readonly store: ResourceStore & { problems?(): readonly string[] }
-  /** Gets `policies.json`, `upstreams.json`, `models.json`, `agents.json`, `budgets.json` and `sovereignty.json` (modes 0700 and 0600). */
+  /** Gets `policies.json`, `upstreams.json`, `models.json`, `agents.json`, `budgets.json`, `memory.json` and `sovereignty.json` (modes 0700 and 0600). */
   readonly outDir: string
   /** Gets the credential files of servers; the gateway reads them as `upstreamCredentialsDir`. */
   readonly credentialsDir: string
@@ -85,6 +85,7 @@ export async function startRender(options: RenderOptions): Promise<Render> {
     follow('MCPServer'),
     follow('ToolPolicy'),
     follow('BudgetPolicy'),
+    follow('MemoryStore'),
     follow('SovereigntyPolicy'),
     follow('TrustTier'),
   ]
@@ -125,6 +126,7 @@ async function renderOnce(options: RenderOptions, before: Rendered): Promise<Ren
     policies,
     cedar: hasCedar(policies) ? await loadCedar() : null,
     budgets: await all(store, 'BudgetPolicy'),
+    memory: await all(store, 'MemoryStore'),
     sovereignty: await all(store, 'SovereigntyPolicy'),
     tiers: await all(store, 'TrustTier'),
     revocations: [],

@@ -10,6 +10,7 @@ export const FOLLOWED = [
   'MCPServer',
   'ToolPolicy',
   'BudgetPolicy',
+  'MemoryStore',
   'SovereigntyPolicy',
   'TrustTier',
   'AgentSession',

@@ -91,6 +91,7 @@ export function createRender(parts: RenderParts): Reconcile {
     const servers = mirror.list('MCPServer')
     const policies = mirror.list('ToolPolicy')
     const budgets = mirror.list('BudgetPolicy')
+    const memory = mirror.list('MemoryStore')
     const sovereignty = mirror.list('SovereigntyPolicy')
     const tiers = mirror.list('TrustTier')
     const revocations = mirror.list('AgentRevocation')
@@ -101,10 +102,10 @@ export function createRender(parts: RenderParts): Reconcile {
       ...modelKeys({ agents, currency, home: namespace }).map(secretOf),
     ]
     const bundles = good.map(bundleOf).filter((from) => from !== null)
-    const others = [...budgets, ...sovereignty, ...tiers, ...revocations]
+    const others = [...budgets, ...memory, ...sovereignty, ...tiers, ...revocations]
     const objects: readonly Resource[] = [...agents, ...servers, ...policies, ...others]
     return {
-      ...{ agents, servers, policies, budgets, sovereignty, tiers, revocations, currency, home: namespace },
+      ...{ agents, servers, policies, budgets, memory, sovereignty, tiers, revocations, currency, home: namespace },
       cedar: hasCedar(policies) ? await loadCedar() : null,
       secrets: await readKeys(api, 'secrets', wanted, signal),
       bundles: await readKeys(api, 'configmaps', bundles, signal),

@@ -7,6 +7,7 @@ export interface Declared {
   readonly servers: readonly Manifest<'MCPServer'>[]
   readonly policies: readonly Manifest<'ToolPolicy'>[]
   readonly budgets: readonly Manifest<'BudgetPolicy'>[]
+  readonly memory: readonly Manifest<'MemoryStore'>[]
   readonly sovereignty: readonly Manifest<'SovereigntyPolicy'>[]
   readonly tiers: readonly Manifest<'TrustTier'>[]
   /** As the store hands them out: an entry says since when it stands. */

@@ -4,6 +4,7 @@ import { renderAgents } from './agents.ts'
 import { renderBudgets } from './budgets.ts'
 import type { Declared } from './declared.ts'
 import { renderRevocations } from './limits/revocations.ts'
+import { renderMemory } from './memory.ts'
 import { type KeyFileOf, renderModels } from './models.ts'
 import { renderPolicies } from './policies.ts'
 import { renderSovereignty } from './sovereignty.ts'
@@ -45,6 +46,7 @@ export function renderEverything(declared: Declared, keyFileOf: KeyFileOf, previ
     'upstreams.json': upstreams.file,
     'models.json': renderModels(declared, keyFileOf).file,
     'agents.json': renderAgents(declared).file,
+    'memory.json': renderMemory(declared).file,
   }
   return {
     files: Object.entries(files).map(([name, file]) => fileOf(name, file)),

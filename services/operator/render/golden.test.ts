@@ -8,6 +8,7 @@ import {
   agentsFileSchema,
   budgetsFileSchema,
   decodeRendered,
+  memoryFileSchema,
   modelsFileSchema,
   policyFileSchema,
   upstreamsFileSchema,
@@ -30,6 +31,7 @@ function declaredIn(text: string): Declared {
   const servers: Manifest<'MCPServer'>[] = []
   const policies: Manifest<'ToolPolicy'>[] = []
   const budgets: Manifest<'BudgetPolicy'>[] = []
+  const memory: Manifest<'MemoryStore'>[] = []
   const sovereignty: Manifest<'SovereigntyPolicy'>[] = []
   const tiers: Manifest<'TrustTier'>[] = []
   const revocations: Manifest<'AgentRevocation'>[] = []
@@ -43,13 +45,14 @@ function declaredIn(text: string): Declared {
     if (kind === 'Agent') take(agents, parseResource(kind, part))
     else if (kind === 'MCPServer') take(servers, parseResource(kind, part))
     else if (kind === 'BudgetPolicy') take(budgets, parseResource(kind, part))
+    else if (kind === 'MemoryStore') take(memory, parseResource(kind, part))
     else if (kind === 'SovereigntyPolicy') take(sovereignty, parseResource(kind, part))
     else if (kind === 'TrustTier') take(tiers, parseResource(kind, part))
     else if (kind === 'AgentRevocation') take(revocations, parseResource(kind, part))
     else take(policies, parseResource('ToolPolicy', part))
   }
   return {
-    ...{ agents, servers, policies, budgets, sovereignty, tiers, cedar, currency: 'USD', bundles: new Map() },
+    ...{ agents, servers, policies, budgets, memory, sovereignty, tiers, cedar, currency: 'USD', bundles: new Map() },
     revocations: revocations.map(stored),
     home: text.startsWith('# on a cluster') ? 'plat-system' : null,
   }
@@ -92,6 +95,7 @@ for (const scenario of scenarios) {
     assert.ok(decodeRendered(budgetsFileSchema, Buffer.from(files['budgets.json'] ?? ''), unbuilt).ok)
     assert.ok(decodeRendered(modelsFileSchema, Buffer.from(files['models.json'] ?? ''), unbuilt).ok)
     assert.ok(decodeRendered(agentsFileSchema, Buffer.from(files['agents.json'] ?? ''), unbuilt).ok)
+    assert.ok(decodeRendered(memoryFileSchema, Buffer.from(files['memory.json'] ?? ''), unbuilt).ok)
     assert.ok(decodeSovereignty(Buffer.from(files['sovereignty.json'] ?? '')).ok)
     const shuffled = <T>(list: readonly T[]) => fc.shuffledSubarray([...list], { minLength: list.length })
     const orders = fc.record({
@@ -99,6 +103,7 @@ for (const scenario of scenarios) {
       servers: shuffled(declared.servers),
       policies: shuffled(declared.policies),
       budgets: shuffled(declared.budgets),
+      memory: shuffled(declared.memory),
       sovereignty: shuffled(declared.sovereignty),
       tiers: shuffled(declared.tiers),
       revocations: shuffled(declared.revocations),

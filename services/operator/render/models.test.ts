@@ -14,6 +14,7 @@ const nothingDeclared = {
   servers: [],
   policies: [],
   budgets: [],
+  memory: [],
   sovereignty: [],
   tiers: [],
   revocations: [],

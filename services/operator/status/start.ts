@@ -19,7 +19,7 @@ export interface StatusOptions {
 }
 
 /**
- * Keeps the status of Agents, MCPServers, ToolPolicies, BudgetPolicies, SovereigntyPolicies and TrustTiers (document 2): Ready, of Agents and servers
+ * Keeps the status of Agents, MCPServers, ToolPolicies, BudgetPolicies, MemoryStores, SovereigntyPolicies and TrustTiers (document 2): Ready, of Agents and servers
  * whether they comply with the SovereigntyPolicy, and of servers how their tools stand. Writes
  * only what changed; a status that cannot be written is logged and tried again.
  */
@@ -45,11 +45,12 @@ export function startStatus(options: StatusOptions): { check(): Promise<void>; s
 
 /** Rejects when all are tried, with a word on each object whose status could not be written. */
 async function writeAll({ store, refused, pins, clock }: StatusOptions): Promise<void> {
-  const [agents, servers, policies, budgets, sovereignty, tiers] = await Promise.all([
+  const [agents, servers, policies, budgets, memory, sovereignty, tiers] = await Promise.all([
     store.list('Agent', {}),
     store.list('MCPServer', {}),
     store.list('ToolPolicy', {}),
     store.list('BudgetPolicy', {}),
+    store.list('MemoryStore', {}),
     store.list('SovereigntyPolicy', {}),
     store.list('TrustTier', {}),
   ])
@@ -63,7 +64,7 @@ async function writeAll({ store, refused, pins, clock }: StatusOptions): Promise
     pins: pins(),
   })
   const faults: string[] = []
-  for (const page of [agents, policies, budgets, sovereignty, tiers, servers]) {
+  for (const page of [agents, policies, budgets, memory, sovereignty, tiers, servers]) {
     for (const object of page.items) {
       await statuses.write(store, object, rfc3339(clock.now())).catch((error: unknown) => {
         faults.push(`${object.kind} ${keyOf(object)}: ${reasonOf(error)}`)

@@ -1,17 +1,15 @@
-import type { ConfigBlock } from '@plat/config'
+import { type ConfigBlock, key } from '@plat/config'
 import Type from 'typebox'
 
-/** Memory stores (document 3). */
+/** Memory of agents (document 3, "Sessions, sandbox tools, memory"). */
 export const memoryBlock = {
   path: '',
   feature: 'memory',
-  built: false,
+  built: true,
   schema: Type.Object({
-    memoryFile: Type.String({ default: '', description: 'MemoryStore list.' }),
-    memoryDataDir: Type.String({
-      default: '',
-      description: 'Built-in memory data; default `<dir of auditPath>/memory`.',
-    }),
-    memorySweepSeconds: Type.Integer({ default: 3600, minimum: 1, description: 'Retention sweep.' }),
+    memoryFile: key.file('MemoryStore list, hot-reloaded.'),
+    memoryDataDir: key.text('Built-in memory data; default `<dir of auditPath>/memory`.'),
+    memorySweepSeconds: key.seconds('Retention sweep.', 3600),
   }),
+  rules: [],
 } satisfies ConfigBlock

@@ -35,8 +35,6 @@ export interface Servers {
   upstream(snapshot: Snapshot, key: string): Upstream | null
   /** Taint labels of a tool of the server that a target names. */
   labels(snapshot: Snapshot, target: Target, tool: string): ToolLabels
-  /** Whether any tool of any server clears taints. */
-  clears(snapshot: Snapshot): boolean
   /** Reads the file now; the first check comes before the gateway serves. */
   check(): Promise<void>
   close(): void
@@ -79,7 +77,6 @@ export function createServers(options: ServersOptions): Servers {
     stage: createResolveStage({ snapshots, missingScopes, credentials }),
     upstream: (snapshot, key) => snapshot.get(registrySlot).upstream(key),
     labels: (snapshot, { key, labels }, tool) => snapshot.get(registrySlot).upstream(key)?.labels.of(tool) ?? labels,
-    clears: (snapshot) => snapshot.get(registrySlot).clears,
     check: async () => watch?.check(),
     close: () => watch?.stop(),
   }

@@ -1,0 +1,109 @@
+import { mkdir } from 'node:fs/promises'
+import path from 'node:path'
+import { type Clock, reasonOf } from '@plat/core'
+import type { Ledgers } from '@plat/ledger'
+import type { Log } from '@plat/process'
+import type { Journals } from '@plat/state'
+import type { AdminRoutes } from '../../admin/index.ts'
+import type { BuiltinServer, Snapshots, ToolLabels } from '../../call/index.ts'
+import type { Review } from '../../pipeline/stage.ts'
+import { decodeMemoryEvent } from './events.ts'
+import { type Brought, createMemoryMark, type Labels } from './mark.ts'
+import { Memory } from './memory.ts'
+import type { Owner } from './owner.ts'
+import { Places, type PlacesParts } from './places.ts'
+import { createMemoryRoutes } from './routes.ts'
+import { storesSlot, watchStores } from './stores.ts'
+import { createMemoryTools } from './tools.ts'
+
+export interface MemoryParts {
+  readonly config: {
+    readonly memoryFile: string
+    readonly memoryDataDir: string
+    readonly memorySweepSeconds: number
+    readonly auditPath: string
+    readonly policyReloadSeconds: number
+    readonly identity: { readonly trustedIssuers: readonly { readonly issuer: string }[] }
+  }
+  readonly labels: Labels
+  readonly screens: PlacesParts['screens']
+  readonly journals: Journals
+  readonly snapshots: Snapshots
+  readonly ledgers: Ledgers
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** What agents remember (document 3, `memoryFile`; document 2, MemoryStore). */
+export interface MemoryFeature {
+  /** `plat-memory`; null: no memoryFile is configured. */
+  readonly server: BuiltinServer | null
+  readonly reviews: readonly Review<'identity' | 'target'>[]
+  readonly routes: AdminRoutes
+  /** Reads the file now; the first check comes before the gateway serves. */
+  check(): Promise<void>
+  close(): Promise<void>
+}
+
+const NAME = 'plat-memory'
+/** What an answer brings depends on what it tells; nothing stands for all answers. */
+const NO_LABELS: ToolLabels = { taints: [], clearTaints: [], sinks: [] }
+const OFF: MemoryFeature = { server: null, reviews: [], routes: { mount() {} }, async check() {}, async close() {} }
+
+/** Rejects when the journal in `memoryDataDir` cannot be read. */
+export async function createMemory(parts: MemoryParts): Promise<MemoryFeature> {
+  const { config, labels, journals, snapshots, ledgers, clock, log, screens } = parts
+  if (config.memoryFile === '') return OFF
+  const dir = config.memoryDataDir || path.join(path.dirname(config.auditPath), 'memory')
+  if (!journals.shared) await mkdir(dir, { recursive: true, mode: 0o700 })
+  const journal = await journals.open({
+    name: 'memory',
+    path: path.join(dir, 'memory.jsonl'),
+    decode: decodeMemoryEvent,
+  })
+  const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'memory could not be kept')
+  const memory = await Memory.open({ journal, onFault })
+  const watch = watchStores(parts)
+  const places = new Places({ trusted: new Set(config.identity.trustedIssuers.map(({ issuer }) => issuer)), screens })
+  const brought: Brought = new WeakMap()
+  const tools = createMemoryTools({
+    memory,
+    places,
+    labelsOf: (caller) => labels.labelsOf(caller),
+    brings: ({ signal }, all) => brought.set(signal, all),
+    clock,
+    onFault,
+  })
+  const sweep = () => memory.sweep((owner, item) => item.at + retentionOf(owner, snapshots, item) > clock.now())
+  const stopSweep = clock.every(config.memorySweepSeconds * 1000, () => void sweep().catch(onFault))
+  return {
+    server: {
+      name: NAME,
+      title: 'Memory',
+      instructions: 'Keeps texts beyond this conversation, as far as the stores of this namespace let it.',
+      trust: 'trusted',
+      dataClass: 'internal',
+      labels: () => NO_LABELS,
+      tools: (caller) => (places.isEmpty(caller) ? [] : tools),
+    },
+    reviews: [createMemoryMark(labels, brought, NAME)],
+    routes: createMemoryRoutes({ memory, ledgers, onFault }),
+    check: () => watch.check(),
+    async close() {
+      stopSweep()
+      watch.stop()
+      await memory.close()
+      await journal.close()
+    },
+  }
+}
+
+/** How long an item is kept, in milliseconds: as its store says now, or as it said when there was one. */
+function retentionOf(
+  { namespace, store, scope }: Owner,
+  snapshots: Snapshots,
+  { at, keepUntil }: { readonly at: number; readonly keepUntil: number },
+): number {
+  const now = snapshots.current.get(storesSlot).of(namespace).get(store)
+  return now?.scope === scope ? now.retentionMs : keepUntil - at
+}

@@ -1,0 +1,58 @@
+import type { Call, Denial, Frame, Identity, Passed, StopSignal } from '../../call/index.ts'
+import { type Marking, type Review, type Running, review } from '../../pipeline/stage.ts'
+
+/** The labels of sessions, as far as memory brings some. */
+export interface Labels {
+  labelsOf(identity: Identity): readonly string[]
+  add(identity: Identity, labels: readonly string[]): null | Denial | Promise<null | Denial>
+}
+
+/** What the answers of calls bring, by the signal of each. */
+export type Brought = WeakMap<StopSignal, ReadonlySet<string>>
+
+type MarkedCall = Call<'identity' | 'target'>
+
+/** Gives a session the labels of the items that it is told of, durably before the answer leaves. */
+export function createMemoryMark(labels: Labels, brought: Brought, server: string): Review<'identity' | 'target'> {
+  return review({
+    name: 'mark',
+    needs: ['identity', 'target'],
+    open: (call) => (call.facts.target.key === server ? new MemoryMark(labels, brought, call) : null),
+  })
+}
+
+class MemoryMark implements Running, Marking {
+  readonly #labels: Labels
+  readonly #brought: Brought
+  readonly #call: MarkedCall
+  readonly cleared: readonly string[] = []
+  added: readonly string[] = []
+
+  constructor(labels: Labels, brought: Brought, call: MarkedCall) {
+    this.#labels = labels
+    this.#brought = brought
+    this.#call = call
+  }
+
+  get marking(): Marking {
+    return this
+  }
+
+  frame(frame: Frame): Passed {
+    const brings = [...(this.#brought.get(this.#call.signal) ?? [])]
+    return brings.length === 0 ? [frame] : this.#mark(brings, frame)
+  }
+
+  end(): Passed {
+    return []
+  }
+
+  async #mark(brings: readonly string[], frame: Frame): Promise<readonly Frame[] | Denial> {
+    const { identity } = this.#call.facts
+    const before = new Set(this.#labels.labelsOf(identity))
+    const denial = await this.#labels.add(identity, brings)
+    if (denial !== null) return denial
+    this.added = brings.filter((label) => !before.has(label))
+    return [frame]
+  }
+}

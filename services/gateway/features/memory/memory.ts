@@ -1,0 +1,207 @@
+import type { Journal, JournalEntry } from '@plat/state'
+import { journalKey, type MemoryEvent, readJournalKey, type Written } from './events.ts'
+import { type Owner, ownerKey } from './owner.ts'
+
+/** Bytes of all items of one gateway: they stand in its main memory. */
+export const MEMORY_MAX_BYTES = 64 * 1024 * 1024
+/** What an item costs beside its text, in bytes, roughly. */
+const ITEM_BYTES = 512
+/** The journal is written anew when it holds so many more bytes than what still counts. */
+export const SPARE_MAX_BYTES = 16 * 1024 * 1024
+
+/** One item as it stands. */
+export interface Item extends Omit<Written, 't'> {
+  readonly key: string
+  /** Events that the journal has of it. */
+  readonly version: number
+}
+
+export interface MemoryOptions {
+  readonly journal: Journal<MemoryEvent>
+  /** The journal could not be written. */
+  readonly onFault: (error: unknown) => void
+  /** Default 64 MiB. */
+  readonly maxBytes?: number
+}
+
+/** What one owner has in one store. */
+class Drawer {
+  readonly owner: Owner
+  readonly items = new Map<string, Item>()
+  /** Keys on their way into the journal, with how often. */
+  readonly arriving = new Map<string, number>()
+
+  constructor(owner: Owner) {
+    this.owner = owner
+  }
+}
+
+/** Why an item was not written. */
+export type NoRoom = 'items' | 'bytes'
+
+/** Everything that is remembered: a projection of the journal, which every replica follows. */
+export class Memory {
+  readonly #options: MemoryOptions
+  readonly #maxBytes: number
+  readonly #drawers = new Map<string, Drawer>()
+  readonly #stop = new AbortController()
+  #bytes = 0
+  #arrivingBytes = 0
+  /** Bytes in the journal that stand for nothing any more, roughly. */
+  #spareBytes = 0
+  #lastSeq = 0
+  #compacting: Promise<void> | null = null
+
+  private constructor(options: MemoryOptions) {
+    this.#options = options
+    this.#maxBytes = options.maxBytes ?? MEMORY_MAX_BYTES
+  }
+
+  /** Reads the journal, then answers. Rejects when it cannot be read. */
+  static async open(options: MemoryOptions): Promise<Memory> {
+    const memory = new Memory(options)
+    for await (const entry of options.journal.read(0)) memory.#follow(entry)
+    options.journal
+      .follow(memory.#lastSeq, (entry) => memory.#follow(entry), memory.#stop.signal)
+      .catch(options.onFault)
+    return memory
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort()
+    await this.#compacting
+  }
+
+  get(owner: Owner, key: string): Item | null {
+    return this.#drawers.get(ownerKey(owner))?.items.get(key) ?? null
+  }
+
+  /** In the order of their keys. */
+  list(owner: Owner): readonly Item[] {
+    const items = [...(this.#drawers.get(ownerKey(owner))?.items.values() ?? [])]
+    return items.sort((a, b) => (a.key < b.key ? -1 : 1))
+  }
+
+  /** Everybody who has something, with it. */
+  *owners(): Generator<{ readonly owner: Owner; readonly items: Iterable<Item> }> {
+    for (const { owner, items } of this.#drawers.values()) if (items.size > 0) yield { owner, items: items.values() }
+  }
+
+  /** Null: it is durable. Rejects with the journal. */
+  async write(
+    owner: Owner,
+    { key, maxItems, written }: { readonly key: string; readonly maxItems: number; readonly written: Written },
+  ): Promise<NoRoom | null> {
+    const drawer = this.#drawerOf(owner)
+    const bytes = sizeOf(written.text)
+    const isNew = !drawer.items.has(key) && !drawer.arriving.has(key)
+    const arrivingNew = [...drawer.arriving.keys()].filter((other) => !drawer.items.has(other)).length
+    if (isNew && drawer.items.size + arrivingNew >= maxItems) return this.#refuse(drawer, 'items')
+    if (this.#bytes + this.#arrivingBytes + bytes > this.#maxBytes) return this.#refuse(drawer, 'bytes')
+    drawer.arriving.set(key, (drawer.arriving.get(key) ?? 0) + 1)
+    this.#arrivingBytes += bytes
+    try {
+      await this.#options.journal.append(journalKey(owner, key), [written])
+      return null
+    } finally {
+      this.#arrivingBytes -= bytes
+      const left = (drawer.arriving.get(key) ?? 0) - 1
+      if (left > 0) drawer.arriving.set(key, left)
+      else drawer.arriving.delete(key)
+      this.#dropEmpty(drawer)
+    }
+  }
+
+  /** Resolves when it is durably gone. Rejects with the journal. */
+  async remove(owner: Owner, key: string): Promise<void> {
+    await this.#options.journal.append(journalKey(owner, key), [{ t: 'removed' }])
+  }
+
+  /** Removes all that `matches`; answers how many, when nothing of them stands in the journal any more. Rejects with it. */
+  async erase(matches: (owner: Owner, item: Item) => boolean): Promise<number> {
+    const found = [...this.owners()].flatMap(({ owner, items }) =>
+      [...items].filter((item) => matches(owner, item)).map(({ key }) => ({ owner, key })),
+    )
+    await Promise.all(found.map(({ owner, key }) => this.remove(owner, key)))
+    await this.compact()
+    return found.length
+  }
+
+  /** Forgets what is not `kept`, here and in the journal. Rejects with the journal. */
+  async sweep(kept: (owner: Owner, item: Item) => boolean): Promise<void> {
+    let forgotten = 0
+    for (const drawer of [...this.#drawers.values()]) {
+      for (const item of [...drawer.items.values()]) {
+        if (kept(drawer.owner, item)) continue
+        this.#take(drawer, item.key)
+        forgotten++
+      }
+      this.#dropEmpty(drawer)
+    }
+    if (forgotten > 0) await this.compact()
+  }
+
+  /** Writes the journal anew with what still counts. Rejects with it. */
+  async compact(): Promise<void> {
+    // One that runs may have begun before the last event.
+    await this.#compacting?.catch(() => {})
+    this.#compacting ??= this.#compact().finally(() => {
+      this.#compacting = null
+    })
+    await this.#compacting
+  }
+
+  async #compact(): Promise<void> {
+    const snapshot = [...this.#drawers.values()].flatMap(({ owner, items }) =>
+      [...items.values()].map(({ key, version, ...rest }) => ({
+        key: journalKey(owner, key),
+        version,
+        event: { t: 'written', ...rest } as const,
+      })),
+    )
+    const spare = this.#spareBytes
+    await this.#options.journal.compact(this.#lastSeq, snapshot)
+    this.#spareBytes -= spare
+  }
+
+  #follow({ seq, key: text, version, event }: JournalEntry<MemoryEvent>): void {
+    this.#lastSeq = Math.max(this.#lastSeq, seq)
+    const { owner, key } = readJournalKey(text)
+    const drawer = this.#drawerOf(owner)
+    this.#take(drawer, key)
+    if (event.t === 'removed') this.#spareBytes += ITEM_BYTES
+    else {
+      const { t: _, ...rest } = event
+      drawer.items.set(key, { ...rest, key, version })
+      this.#bytes += sizeOf(event.text)
+    }
+    this.#dropEmpty(drawer)
+    if (this.#spareBytes > SPARE_MAX_BYTES && this.#compacting === null) this.compact().catch(this.#options.onFault)
+  }
+
+  #take(drawer: Drawer, key: string): void {
+    const before = drawer.items.get(key)
+    if (before === undefined) return
+    drawer.items.delete(key)
+    const bytes = sizeOf(before.text)
+    this.#bytes -= bytes
+    this.#spareBytes += bytes
+  }
+
+  #refuse(drawer: Drawer, why: NoRoom): NoRoom {
+    this.#dropEmpty(drawer)
+    return why
+  }
+
+  #drawerOf(owner: Owner): Drawer {
+    return this.#drawers.getOrInsertComputed(ownerKey(owner), () => new Drawer(owner))
+  }
+
+  #dropEmpty(drawer: Drawer): void {
+    if (drawer.items.size === 0 && drawer.arriving.size === 0) this.#drawers.delete(ownerKey(drawer.owner))
+  }
+}
+
+function sizeOf(text: string): number {
+  return Buffer.byteLength(text) + ITEM_BYTES
+}

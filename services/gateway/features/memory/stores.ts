@@ -1,0 +1,93 @@
+import { watchFile } from '@plat/config'
+import { type Clock, reasonOf } from '@plat/core'
+import type { Log } from '@plat/process'
+import { decodeRendered, MEMORY_DEFAULTS, type MemoryFile, memoryFileSchema } from '@plat/resources/rendered'
+import type { Slot, Snapshots } from '../../call/index.ts'
+
+const DAY_MS = 86_400_000
+
+/** One MemoryStore, its defaults filled in. */
+export interface Store {
+  readonly namespace: string
+  readonly name: string
+  readonly scope: 'agent' | 'session' | 'user'
+  readonly retentionMs: number
+  /** Of each owner. */
+  readonly maxItems: number
+  readonly maxItemBytes: number
+  /** Empty: it names none. */
+  readonly dlpProfile: string
+  readonly taints: readonly string[]
+}
+
+/** Every store, by namespace and name. */
+export class Stores {
+  readonly #byNamespace = new Map<string, Map<string, Store>>()
+
+  constructor(stores: readonly Store[]) {
+    for (const store of stores) {
+      this.#byNamespace.getOrInsertComputed(store.namespace, () => new Map()).set(store.name, store)
+    }
+  }
+
+  /** The stores of a namespace, by name. */
+  of(namespace: string): ReadonlyMap<string, Store> {
+    return this.#byNamespace.get(namespace) ?? NO_STORES
+  }
+}
+
+const NO_STORES: ReadonlyMap<string, Store> = new Map()
+
+/** Where the stores of `memoryFile` stand in the snapshot. */
+export const storesSlot: Slot<Stores> = { name: 'memory', initial: new Stores([]) }
+
+/** `<namespace>/<name>`, both as Kubernetes has them. */
+const KEY = /^([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)\/([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)$/
+
+/** Decodes a memoryFile strictly, or lists every problem with its path. */
+export function decodeStores(
+  bytes: Uint8Array,
+): { readonly stores: Stores } | { readonly problems: readonly string[] } {
+  const decoded = decodeRendered(memoryFileSchema, bytes, () => [])
+  if (!decoded.ok) return { problems: decoded.problems }
+  const problems: string[] = []
+  const stores: Store[] = []
+  for (const [key, spec] of Object.entries(decoded.file.stores)) {
+    const [, namespace, name] = KEY.exec(key) ?? []
+    if (namespace === undefined || name === undefined) problems.push(`stores[${key}]: must be <namespace>/<name>`)
+    else stores.push(storeOf(namespace, name, spec))
+  }
+  return problems.length > 0 ? { problems } : { stores: new Stores(stores) }
+}
+
+function storeOf(namespace: string, name: string, spec: MemoryFile['stores'][string]): Store {
+  const { scope, dlpProfile = '', taints = [] } = spec
+  const { retentionDays, maxItems, maxItemBytes } = { ...MEMORY_DEFAULTS, ...spec }
+  return { namespace, name, scope, retentionMs: retentionDays * DAY_MS, maxItems, maxItemBytes, dlpProfile, taints }
+}
+
+export interface StoresWatchOptions {
+  readonly config: { readonly memoryFile: string; readonly policyReloadSeconds: number }
+  readonly snapshots: Snapshots
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** Stores of `memoryFile`, read again every `policyReloadSeconds`; a bad file leaves the good one in force. */
+export function watchStores({ config, snapshots, clock, log }: StoresWatchOptions) {
+  const path = config.memoryFile
+  const refuse = (problems: readonly string[]) =>
+    log.error({ path, problems }, 'memoryFile is refused: the stores known before stay')
+  return watchFile({
+    path,
+    everyMs: config.policyReloadSeconds * 1000,
+    clock,
+    onBytes(bytes) {
+      const decoded = bytes === null ? { problems: ['no such file'] } : decodeStores(bytes)
+      if ('problems' in decoded) return refuse(decoded.problems)
+      snapshots.publish(storesSlot, decoded.stores)
+      log.info({ path }, 'memory stores loaded')
+    },
+    onError: (error) => refuse([reasonOf(error)]),
+  })
+}
