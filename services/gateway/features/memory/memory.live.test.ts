@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { systemClock } from '@plat/core'
 import { openFileJournal } from '@plat/state'
+import type { TestIssuer } from '@plat/testkit/identity'
 import { wholeLines } from '@plat/testkit/ledger'
 import { tempFolder } from '@plat/testkit/local'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
@@ -32,6 +33,37 @@ const RULES = [
   { name: 'all', action: 'allow' },
   { name: 'stop', action: 'deny', match: { tools: ['memory_delete'], taints: ['secret', 'kept'] } },
 ]
+
+/** Calls of one session; `own`: claims of its token. */
+function callerOf(url: string, issuer: TestIssuer, own: Members) {
+  const { agent = 'assistant', session = 's1', namespace = 'default', ...claims } = own
+  const who = { plat_agent: agent, plat_session: session, plat_ns: namespace }
+  const sub = `spiffe://plat.local/ns/${namespace}/agent/${agent}/session/${session}`
+  const token = issuer.token({ scope: SCOPE, sub, ...who, ...claims })
+  const send = async (message: object): Promise<Members> => {
+    const response = await fetch(`${url}/mcp/plat-memory`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${token}`,
+        accept: 'application/json, text/event-stream',
+        'content-type': 'application/json',
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, ...message }),
+    })
+    return Object(await response.json())
+  }
+  /** What the tool says, `failed: <words>`, or the code of a denial. */
+  const call = async (name: string, args: object) => {
+    const { result, error } = await send({
+      method: 'tools/call',
+      params: { name: `memory_${name}`, arguments: args },
+    })
+    if (error !== undefined) return Object(error).data.error
+    const [{ text }] = Object(result).content
+    return Object(result).isError === true ? `failed: ${text}` : JSON.parse(text)
+  }
+  return { send, call }
+}
 
 /** A whole gateway with these stores; `dir` brings what one before left. */
 async function governed(t: TestContext, config: object = {}, dir = tempFolder()) {
@@ -61,35 +93,6 @@ async function governed(t: TestContext, config: object = {}, dir = tempFolder())
     running = false
   }
   t.after(stop)
-  /** Calls of one session; `own`: claims of its token. */
-  const caller = ({ agent = 'assistant', session = 's1', namespace = 'default', ...own }: Members = {}) => {
-    const who = { plat_agent: agent, plat_session: session, plat_ns: namespace }
-    const sub = `spiffe://plat.local/ns/${namespace}/agent/${agent}/session/${session}`
-    const token = issuer.token({ scope: SCOPE, sub, ...who, ...own })
-    const send = async (message: object): Promise<Members> => {
-      const response = await fetch(`${gateway.url}/mcp/plat-memory`, {
-        method: 'POST',
-        headers: {
-          authorization: `Bearer ${token}`,
-          accept: 'application/json, text/event-stream',
-          'content-type': 'application/json',
-        },
-        body: JSON.stringify({ jsonrpc: '2.0', id: 1, ...message }),
-      })
-      return Object(await response.json())
-    }
-    /** What the tool says, `failed: <words>`, or the code of a denial. */
-    const call = async (name: string, args: object) => {
-      const { result, error } = await send({
-        method: 'tools/call',
-        params: { name: `memory_${name}`, arguments: args },
-      })
-      if (error !== undefined) return Object(error).data.error
-      const [{ text }] = Object(result).content
-      return Object(result).isError === true ? `failed: ${text}` : JSON.parse(text)
-    }
-    return { send, call }
-  }
   const admin = async (method: string, path: string) => {
     const response = await fetch(gateway.url + path, { method, headers: { authorization: `Bearer ${TOKEN}` } })
     return Object(await response.json())
@@ -102,6 +105,7 @@ async function governed(t: TestContext, config: object = {}, dir = tempFolder())
     await until(() => found() !== undefined, 'the record')
     return found()
   }
+  const caller = (own: Members = {}) => callerOf(gateway.url, issuer, own)
   return { dir, memoryFile, caller, admin, record, stop }
 }
 
