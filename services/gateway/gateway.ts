@@ -4,6 +4,7 @@ import { compose, type GatewayOptions } from './compose.ts'
 import { tlsOf } from './features/listeners/index.ts'
 import type { ServerPins } from './features/pins/index.ts'
 import { tellPosture } from './features/posture/index.ts'
+import { LAST_WORDS_MS } from './pipeline/live.ts'
 
 /** A gateway that answers calls. */
 export interface Gateway {
@@ -67,7 +68,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       await new Promise<void>((resolve) => clock.after(config.shutdownDelaySeconds * 1000, resolve))
     }
     const timeoutMs = config.shutdownTimeoutSeconds * 1000
-    await Promise.all([parts.live.drain(timeoutMs), ...listeners.map((listener) => listener.drain(timeoutMs))])
+    // Whoever is told at the end of the time that nothing comes any more must still hear it.
+    const cutMs = timeoutMs + LAST_WORDS_MS
+    await Promise.all([parts.live.drain(timeoutMs), ...listeners.map((listener) => listener.drain(cutMs))])
     await parts.close()
     log.info({}, 'the gateway has stopped')
   }

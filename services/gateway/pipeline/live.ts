@@ -33,7 +33,7 @@ const MAX_LIVE_CALLS = 20_000
 /** How long an expired or revoked call can go on unnoticed, in milliseconds. */
 const CHECK_EVERY_MS = 250
 /** How long a cut call has to write its last words, in milliseconds. */
-const LAST_WORDS_MS = 1_000
+export const LAST_WORDS_MS = 1_000
 
 const draining = deny('state_unavailable', 'the gateway is shutting down; call again')
 

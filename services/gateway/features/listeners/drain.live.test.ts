@@ -44,3 +44,19 @@ test('a gateway that is told to stop fails its readiness, and no call of a calle
   assert.deepEqual([...new Set(statuses)], [200])
   await assert.rejects(fetch(`${gateway.url}/readyz`))
 })
+
+test('whoever still waits when the time is over is told to call again', async (t) => {
+  const upstream = await startScriptedUpstream()
+  t.after(() => upstream.close())
+  upstream.answers(() => {})
+  const { gateway, issuer } = await started(t, { upstreams: { notes: upstream.url }, shutdownTimeoutSeconds: 0 }, true)
+  const headers = {
+    authorization: `Bearer ${issuer.token()}`,
+    accept: 'application/json',
+    'content-type': 'application/json',
+  }
+  const waiting = fetch(`${gateway.url}/mcp/notes`, { method: 'POST', headers, body: CALL })
+  await upstream.request(1)
+  await gateway.drain()
+  assert.match(await (await waiting).text(), /"error":"state_unavailable"/)
+})
