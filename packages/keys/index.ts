@@ -1,5 +1,6 @@
 export { type Algorithm, type AlgorithmName, algorithms, type MldsaName } from './algorithms.ts'
 export { CIPHER_KEY_BYTES, type Cipher, openCipher } from './cipher.ts'
+export { der, derOid } from './der.ts'
 export { openBytes, type SealedBytes, sealBytes } from './envelope.ts'
 export {
   ensureKeyFiles,
@@ -10,4 +11,5 @@ export {
   readPublicKeys,
 } from './files.ts'
 export { type PublicJwk, type PublicKey, publicKeyOf, readPublicJwk, thumbprint } from './jwk.ts'
+export { createSelfSigned, type SelfSigned, type SelfSignedOptions } from './self-signed.ts'
 export { ephemeralSigner, type LocalSigner, openSigner, type Signer, signerOf } from './signer.ts'

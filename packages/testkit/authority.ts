@@ -1,6 +1,7 @@
 import 'reflect-metadata'
 import { hash, KeyObject, sign, type webcrypto } from 'node:crypto'
 import * as x509 from '@peculiar/x509'
+import { der, derOid } from '@plat/keys'
 
 x509.cryptoProvider.set(crypto)
 
@@ -127,27 +128,6 @@ export const keyUsage = {
   keyCertSign: x509.KeyUsageFlags.keyCertSign,
 } as const
 
-/** One ASN.1 value in DER: a tag and its content, which may be in pieces. */
-export function der(tag: number, ...pieces: readonly Uint8Array[]): Buffer {
-  const content = Buffer.concat(pieces)
-  const size = content.length
-  if (size < 0x80) return Buffer.concat([Buffer.from([tag, size]), content])
-  const octets =
-    size < 0x100 ? [size] : size < 0x10000 ? [size >> 8, size & 255] : [size >> 16, (size >> 8) & 255, size & 255]
-  return Buffer.concat([Buffer.from([tag, 0x80 | octets.length, ...octets]), content])
-}
-
-/** An object identifier in DER. */
-export function derOid(dotted: string): Buffer {
-  const [first = 0, second = 0, ...rest] = dotted.split('.').map(Number)
-  const octets = [first * 40 + second, ...rest].flatMap((arc) => {
-    const digits = [arc & 127]
-    for (let left = Math.floor(arc / 128); left > 0; left = Math.floor(left / 128)) digits.unshift((left & 127) | 128)
-    return digits
-  })
-  return der(0x06, Buffer.from(octets))
-}
-
 /** How a CMS message is made. What is absent is what a well-made one says. */
 export interface MessageWish {
   readonly content: Uint8Array
@@ -178,6 +158,8 @@ const OIDS = {
   sha256: '2.16.840.1.101.3.4.2.1',
   rsa: '1.2.840.113549.1.1.1',
 } as const
+
+export { der, derOid } from '@plat/keys'
 
 const NULL = Buffer.from([0x05, 0x00])
 

@@ -10,6 +10,7 @@ import { type GatewayOptions, openShared, type Shared } from './composition/shar
 import { openPeople, type People } from './features/identity/index.ts'
 import { createProfiling } from './features/listeners/index.ts'
 import type { PinsFeature, ServerPins } from './features/pins/index.ts'
+import { createResources, type ResourcesFeature } from './features/resource-api/index.ts'
 import type { GatewayMetrics } from './metrics.ts'
 import type { LiveCalls, Plane } from './pipeline/index.ts'
 
@@ -28,6 +29,8 @@ export interface Parts {
   readonly origins: readonly string[]
   readonly metrics: GatewayMetrics
   readonly live: LiveCalls
+  /** The resource API; it is served where the admin API is. */
+  readonly resources: ResourcesFeature
   /** Adds the admin API to the listener that serves it. */
   admin(app: FastifyInstance): void
   /** Adds what people open in a browser to the main listener. */
@@ -56,6 +59,8 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
   const { config, env, log, metrics, audit, live } = shared
   const people = await openAdmins(shared)
   const admin = createAdmin({ env, config: config.adminAuth, people, ledgers: audit.ledgers, log })
+  const { authenticate } = admin
+  const resources = shared.keep(createResources({ ...shared, authenticate, ledger: audit.ledgers.of('') }))
   const mount = (prefix: string, plane: Plane): RawRoute => ({
     prefix,
     handle: (exchange) => void runner.run(exchange, plane),
@@ -74,13 +79,15 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
       features.authenticator.metadata,
       ...adminRoutes,
       ...infraRoutes(infra, runner),
+      ...(config.adminListen === '' ? resources.routes : []),
     ],
-    adminRoutes,
+    adminRoutes: [...adminRoutes, ...resources.routes],
     tunnel: tunnelRoute(sandboxes, runner),
     hosts: urls.map((url) => new URL(url).hostname),
     origins: vault.publicURL === null ? [] : [vault.publicURL.origin],
     metrics,
     live,
+    resources,
     admin: (app) => admin.mount(app, administered(shared, { ...features, pins })),
     pages: (app) => {
       vault.pages(app)

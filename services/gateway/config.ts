@@ -49,6 +49,7 @@ import { pinsBlock } from './features/pins/config.ts'
 import { policyBlock, regoBlock } from './features/policy/config.ts'
 import { postureBlock } from './features/posture/config.ts'
 import { residencyBlock } from './features/residency/config.ts'
+import { resourceAPIBlock } from './features/resource-api/config.ts'
 import { revocationMirrorBlock, revocationsBlock } from './features/revocations/config.ts'
 import { sandboxUsageBlock } from './features/sandbox-usage/config.ts'
 import { serversBlock } from './features/servers/config.ts'
@@ -114,6 +115,7 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   otelBlock,
   stateBackendBlock,
   licenseBlock,
+  resourceAPIBlock,
   ...unbuiltBlocks,
 ]
 
@@ -167,6 +169,7 @@ export type GatewayConfig = Readonly<
       egress: Readonly<Static<typeof egressBlock.schema>>
       exec: ExecConfig
       a2a: A2aConfig
+      resourceAPI: Readonly<Static<typeof resourceAPIBlock.schema>>
     }
 >
 

@@ -1,4 +1,4 @@
-import { type Listener, type ListenOptions, listen, mountProbes } from '@plat/http'
+import { type Listener, type ListenOptions, listen, mountProbes, type RawRoute } from '@plat/http'
 import type { FastifyInstance } from 'fastify'
 import { compose, type GatewayOptions } from './compose.ts'
 import { tlsOf } from './features/listeners/index.ts'
@@ -14,6 +14,8 @@ export interface Gateway {
   readonly adminUrl: string
   /** How the tools of every server stand against their pins, for the status of MCPServers (document 2). */
   pins(): readonly ServerPins[]
+  /** The whole resource API as `kubectl` asks it, for a listener of its own; none while `resourceAPI` is off. */
+  readonly resourceRoutes: readonly RawRoute[]
   /** Fails `/readyz` for `shutdownDelaySeconds` while it still serves, then gives calls under way `shutdownTimeoutSeconds`. */
   drain(): Promise<void>
 }
@@ -55,7 +57,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       : main
     log.info({ url: main.url, adminUrl: admin.url, auditPath: config.auditPath }, 'the gateway is listening')
     tellPosture(config, log)
-    return { url: main.url, port: main.port, adminUrl: admin.url, pins: parts.pins, drain }
+    const { pins, resources } = parts
+    return { url: main.url, port: main.port, adminUrl: admin.url, pins, resourceRoutes: resources.standalone, drain }
   } catch (error) {
     await Promise.all(listeners.map((listener) => listener.close()))
     await parts.close()
@@ -67,6 +70,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     if (config.shutdownDelaySeconds > 0) {
       await new Promise<void>((resolve) => clock.after(config.shutdownDelaySeconds * 1000, resolve))
     }
+    parts.resources.leave()
     const timeoutMs = config.shutdownTimeoutSeconds * 1000
     // Whoever is told at the end of the time that nothing comes any more must still hear it.
     const cutMs = timeoutMs + LAST_WORDS_MS

@@ -3,7 +3,6 @@ import { clientAuditBlock } from './features/client-audit/config.ts'
 import { ctxengineBlock } from './features/ctxengine/config.ts'
 import { evidenceBlock } from './features/evidence/config.ts'
 import { liveViewBlock } from './features/live-view/config.ts'
-import { resourceAPIBlock } from './features/resource-api/config.ts'
 import { sbxdBlock } from './features/sbxd/config.ts'
 import { activityBlock } from './features/sessions/config.ts'
 import { tenantsBlock } from './features/tenants/config.ts'
@@ -16,7 +15,6 @@ export const unbuiltBlocks: readonly ConfigBlock[] = [
   activityBlock,
   liveViewBlock,
   evidenceBlock,
-  resourceAPIBlock,
   tenantsBlock,
   ctxengineBlock,
   sbxdBlock,

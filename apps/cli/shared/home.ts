@@ -32,6 +32,10 @@ export interface Home {
   readonly auditKeys: string
   /** The key pair that signs the cards of agents. */
   readonly cardKeys: string
+  /** Certificate and key of the listener that kubectl asks. */
+  readonly resourceKeys: string
+  /** What kubectl is pointed at. */
+  readonly kubeconfig: string
   readonly rendered: string
   /** What the gateway shows MCP servers, copied from Secrets. */
   readonly credentials: string
@@ -55,6 +59,8 @@ export function homeOf(dir: string): Home {
     keys: at('keys'),
     auditKeys: at('keys', 'audit'),
     cardKeys: at('keys', 'cards'),
+    resourceKeys: at('keys', 'resources'),
+    kubeconfig: at('kubeconfig'),
     rendered: at('rendered'),
     credentials: at('credentials'),
     secrets: at('secrets'),

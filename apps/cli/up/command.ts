@@ -15,6 +15,11 @@ export function addUp(plat: Command): void {
     )
     .option('--listen <address>', 'where the gateway listens', '127.0.0.1:8080')
     .option('--identity-listen <address>', 'where the identity broker listens', '127.0.0.1:8081')
+    .option(
+      '--resources-listen <address>',
+      'where kubectl finds the resources; .plat/kubeconfig names it',
+      '127.0.0.1:0',
+    )
     .addOption(
       new Option('--log <where>', '.plat/logs/<service>.jsonl, or JSON lines on stdout')
         .choices(['file', 'json'])

@@ -49,6 +49,7 @@ function defaults(home: Home, addresses: Addresses, own: Keys): Keys {
     pinStorePath: join(home.state, 'pins.jsonl'),
     taintStorePath: join(home.state, 'taints.jsonl'),
     notifyOutboxPath: join(home.state, 'notifications.jsonl'),
+    resourceAPI: { enabled: true, dir: join(home.dir, 'resources') },
     // Whoever can read .plat/env is at this machine: the one token decides, as long as nobody else can reach it.
     adminAuth: { devTokenApprovers: isLoopback(adminAddress(addresses, own)) },
   }

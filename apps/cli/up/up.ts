@@ -2,12 +2,12 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { formatProblem } from '@plat/config'
 import { buildInfo, type Clock, type Ids, systemClock, systemIds } from '@plat/core'
-import { budgetCurrencyOf, type GatewayConfig, loadGatewayConfig, startGateway } from '@plat/gateway'
+import { budgetCurrencyOf, type Gateway, type GatewayConfig, loadGatewayConfig, startGateway } from '@plat/gateway'
 import { startIdentity } from '@plat/identity'
 import { generateKeyFiles } from '@plat/keys'
 import { startRender, startStatus } from '@plat/operator'
 import { createLog, giveBackStartMemory, type Log, onShutdown } from '@plat/process'
-import { createFileStore, type ResourceStore } from '@plat/resources'
+import { createFileStore, type FileStore, type ResourceStore } from '@plat/resources'
 import {
   type Home,
   type HomeEnv,
@@ -19,12 +19,15 @@ import {
   writePrivate,
 } from '../shared/home.ts'
 import { CommandError, type Output } from '../shared/output.ts'
+import { openKubectl } from './kubectl.ts'
 import { gatewayKeys } from './up-config.ts'
 
 export interface UpOptions {
   readonly dir: string
   readonly listen: string
   readonly identityListen: string
+  /** Where `kubectl` is answered, over TLS. Default: any free port of the loopback. */
+  readonly resourcesListen?: string
   /** `file`: `.plat/logs/<service>.jsonl`; `json`: stdout. */
   readonly log: 'file' | 'json'
 }
@@ -44,7 +47,7 @@ const TOKEN_BYTES = 32
 /** Starts everything in order: state, broker, rendered files, gateway. What started is stopped again when a later step fails. */
 export async function startUp(options: UpOptions): Promise<Up> {
   const home = homeOf(options.dir)
-  if (!existsSync(join(home.dir, 'resources'))) {
+  if (!existsSync(resourcesOf(home))) {
     throw new CommandError(`${home.dir} has no resources/ folder; name a directory that has one: plat up <dir>`)
   }
   await makeHome(home)
@@ -96,15 +99,7 @@ async function startParts(context: {
   undo.push(() => render.stop())
 
   await writePrivate(home.gatewayConfig, `${JSON.stringify(keys, null, 2)}\n`)
-  const gateway = await startGateway({
-    config: loadedConfig(home),
-    env: { PLAT_ADMIN_TOKEN: tokens.PLAT_ADMIN_TOKEN },
-    build: buildInfo('gateway'),
-    log: logTo('gateway'),
-    clock,
-    ids,
-  })
-  undo.push(() => gateway.drain())
+  const gateway = await startServing({ home, options, store, undo, clock, ids, log: logTo('gateway'), ...tokens })
 
   const status = startStatus({ store, refused: render.refused, pins: gateway.pins, clock, log: operatorLog })
   undo.push(() => status.stop())
@@ -120,6 +115,39 @@ async function startParts(context: {
   return { home, env, store, refused: () => render.refused(), stop }
 }
 
+/** The gateway, and its resource API once more as kubectl asks it. */
+async function startServing(given: {
+  readonly home: Home
+  readonly options: UpOptions
+  readonly store: FileStore
+  readonly undo: (() => Promise<void> | void)[]
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+  readonly PLAT_ADMIN_TOKEN: string
+}): Promise<Gateway> {
+  const { home, options, store, undo, clock, ids, log, PLAT_ADMIN_TOKEN } = given
+  const gateway = await startGateway({
+    config: loadedConfig(home),
+    env: { PLAT_ADMIN_TOKEN },
+    build: buildInfo('gateway'),
+    log,
+    clock,
+    ids,
+    resources: { dir: resourcesOf(home), store },
+  })
+  undo.push(() => gateway.drain())
+  const listen = options.resourcesListen ?? '127.0.0.1:0'
+  const routes = gateway.resourceRoutes
+  const kubectl = await openKubectl({ home, listen, routes, token: PLAT_ADMIN_TOKEN, log, clock, ids })
+  undo.push(() => kubectl.close())
+  return gateway
+}
+
+function resourcesOf(home: Home): string {
+  return join(home.dir, 'resources')
+}
+
 /** The gateway starts from the written file by its ordinary loader, so that a mistake in the user's own keys is told as always. */
 function loadedConfig(home: Home): GatewayConfig {
   const loaded = loadGatewayConfig({ env: {}, flags: { config: home.gatewayConfig, listen: '' } })
@@ -131,7 +159,7 @@ async function startRendering(
   home: Home,
   using: { readonly currency: string; readonly clock: Clock; readonly log: Log },
 ) {
-  const store = createFileStore({ dir: join(home.dir, 'resources'), clock: using.clock, log: using.log })
+  const store = createFileStore({ dir: resourcesOf(home), clock: using.clock, log: using.log })
   const render = await startRender({
     store,
     outDir: home.rendered,
@@ -158,7 +186,8 @@ function portTaken(error: unknown, options: UpOptions): unknown {
   const cause = error instanceof Error ? error.cause : null
   if (!(cause instanceof Error) || !('code' in cause) || cause.code !== 'EADDRINUSE') return error
   const port = 'port' in cause ? String(cause.port) : ''
-  const flag = options.identityListen.endsWith(`:${port}`) ? '-identity-listen' : '-listen'
+  const flags = { '-identity-listen': options.identityListen, '-resources-listen': options.resourcesListen }
+  const [flag = '-listen'] = Object.entries(flags).find(([, address]) => address?.endsWith(`:${port}`)) ?? []
   return new CommandError(`port ${port} is taken; choose another address with ${flag} 127.0.0.1:<port>`)
 }
 

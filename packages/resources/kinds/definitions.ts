@@ -3,7 +3,7 @@ import path from 'node:path'
 import type { TSchema } from 'typebox'
 import { stringify } from 'yaml'
 import { isRecord, type Node } from '../check.ts'
-import { API_VERSION, clusterMetadataSchema, isClusterKind, type Kind, kinds, metadataSchema } from './kinds.ts'
+import { API_VERSION, clusterMetadataSchema, isClusterKind, isKind, type Kind, kinds, metadataSchema } from './kinds.ts'
 
 const [GROUP = '', VERSION = ''] = API_VERSION.split('/')
 
@@ -15,12 +15,11 @@ export interface Definition {
   readonly spec: object
 }
 
-/** What an API server is told of a kind: the same schema, rules and columns that files are held to (document 2). */
-export function definitionOf(kind: Kind): Definition {
-  const { plural, shortNames, categories, columns } = kinds[kind]
+/** The schema of a kind as an API server takes it. */
+export function structuralSchemaOf(kind: Kind) {
   const { spec, status }: { readonly spec: TSchema; readonly status: TSchema } = kinds[kind]
   const { name } = (isClusterKind(kind) ? clusterMetadataSchema : metadataSchema).properties
-  const schema = {
+  return {
     type: 'object',
     required: ['spec'],
     properties: {
@@ -31,6 +30,24 @@ export function definitionOf(kind: Kind): Definition {
       status: structural(status),
     },
   }
+}
+
+/** A column of the tables that an API server makes of a kind. */
+export interface Column {
+  readonly name: string
+  readonly type: string
+  readonly jsonPath: string
+}
+
+/** The columns behind the name (document 2). */
+export function columnsOf(kind: Kind): readonly Column[] {
+  const schema = structuralSchemaOf(kind)
+  return kinds[kind].columns.map(([name, jsonPath]) => columnOf(schema, name, jsonPath))
+}
+
+/** What an API server is told of a kind: the same schema, rules and columns that files are held to (document 2). */
+export function definitionOf(kind: Kind): Definition {
+  const { plural, shortNames, categories } = kinds[kind]
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
@@ -51,9 +68,9 @@ export function definitionOf(kind: Kind): Definition {
           name: VERSION,
           served: true,
           storage: true,
-          schema: { openAPIV3Schema: schema },
+          schema: { openAPIV3Schema: structuralSchemaOf(kind) },
           subresources: { status: {} },
-          additionalPrinterColumns: columns.map(([column, jsonPath]) => columnOf(schema, column, jsonPath)),
+          additionalPrinterColumns: columnsOf(kind),
         },
       ],
     },
@@ -78,7 +95,7 @@ function mapped(properties: Readonly<Record<string, Node>>): object {
   return Object.fromEntries(Object.entries(properties).map(([name, node]) => [name, structural(node)]))
 }
 
-function columnOf(schema: Node, name: string, jsonPath: string): object {
+function columnOf(schema: Node, name: string, jsonPath: string): Column {
   const node = jsonPath
     .slice(1)
     .split('.')
@@ -96,14 +113,10 @@ export function definitionFiles(): ReadonlyMap<string, string> {
     '# Written from packages/resources/kinds by `node packages/resources/kinds/definitions.ts`; do not edit.\n'
   return new Map(
     Object.keys(kinds)
-      .filter(isKindName)
+      .filter(isKind)
       .map(definitionOf)
       .map((definition) => [`${definition.metadata.name}.yaml`, head + stringify(definition, WRITING)]),
   )
-}
-
-function isKindName(name: string): name is Kind {
-  return Object.hasOwn(kinds, name)
 }
 
 /** Where the definitions stand in the repository. */

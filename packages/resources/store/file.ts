@@ -5,21 +5,24 @@ import { type Clock, canonicalJson, type Ids, rfc3339, systemIds } from '@plat/c
 import type { Log } from '@plat/process'
 import { stringify } from 'yaml'
 import type { Kind, Manifest, Resource, StatusOf } from '../kinds/kinds.ts'
+import { MANIFEST_MAX_BYTES } from '../manifest.ts'
 import { isStatus, validate, validateStatus, withDefaults } from '../validate.ts'
 import { History } from './history.ts'
 import { sameManifest } from './same.ts'
-import { type Sidecar, Sidecars, writeWhole } from './sidecar.ts'
+import { type Sidecar, Sidecars, syncFolder, writeDurably } from './sidecar.ts'
 import type {
   Applied,
   ApplyOptions,
+  Conflict,
   Key,
   ListOptions,
   Page,
   RemoveOptions,
   ResourceStore,
+  StatusOptions,
   WatchEvent,
 } from './store.ts'
-import { pathOf, readTree } from './tree.ts'
+import { FILES_MAX, pathOf, readTree } from './tree.ts'
 
 /** How often the folder is looked at, in milliseconds. */
 const POLL_MS = 1000
@@ -61,6 +64,8 @@ class YamlFiles implements FileStore {
   /** By path below the folder. */
   #held = new Map<string, Held>()
   #problems: readonly string[] = []
+  /** Paths of all files when the folder was last looked at, the broken ones too. */
+  #files: ReadonlySet<string> = new Set()
   #opened = false
   /** Looks and writes follow one another. */
   #queue: Promise<void> = Promise.resolve()
@@ -148,10 +153,13 @@ class YamlFiles implements FileStore {
     })
   }
 
-  async #apply<K extends Kind>(manifest: Manifest<K>, { owner, force, dryRun }: ApplyOptions): Promise<Applied<K>> {
+  async #apply<K extends Kind>(manifest: Manifest<K>, options: ApplyOptions): Promise<Applied<K>> {
+    const { owner, force, dryRun } = options
     const path = pathOf(manifest.kind, manifest.metadata)
     const filled = withDefaults(manifest.kind, manifest)
     const held = this.#held.get(path)
+    const unmet = this.#unmet(path, held, options)
+    if (unmet !== null) return unmet
     if (held !== undefined && isOf(manifest.kind, held.object)) {
       if (sameManifest(held.object, filled)) return { kind: 'applied', object: held.object }
       if (held.sidecar.owner !== owner && force !== true) {
@@ -160,16 +168,38 @@ class YamlFiles implements FileStore {
       }
     }
     const sidecar = this.#next(filled, held?.sidecar ?? null, owner)
+    const text = textOf(manifest)
+    if (Buffer.byteLength(text) > MANIFEST_MAX_BYTES) {
+      return {
+        kind: 'invalid',
+        problems: [{ path: '', message: `Too long: may not be more than ${MANIFEST_MAX_BYTES} bytes` }],
+      }
+    }
     if (dryRun !== true) {
       await this.#sidecars.write(path, sidecar)
-      await writeWhole(join(this.#dir, path), stringify(manifest, { version: '1.1' }))
+      await writeDurably(join(this.#dir, path), text)
     }
     const object = resourceOf(manifest.kind, filled, sidecar, this.#history.nextRevision)
     if (dryRun !== true) this.#put(path, { object, sidecar })
     return { kind: 'applied', object }
   }
 
-  async applyStatus<K extends Kind>(kind: K, key: Key, status: StatusOf<K>): Promise<Applied<K> | null> {
+  /** What somebody is writing by hand is nobody's to replace, and a revision that was read must still be the last. */
+  #unmet(path: string, held: Held | undefined, { create, revision }: ApplyOptions): Conflict | null {
+    if (held === undefined && this.#files.has(path))
+      return conflict(`${path} does not load: mend it or remove it first`)
+    if (create === true && held !== undefined) return conflict(`${path} is there already`)
+    if (held === undefined && this.#files.size >= FILES_MAX) return conflict(`there are ${FILES_MAX} files already`)
+    if (revision === undefined || held?.object.metadata.resourceVersion === revision) return null
+    return conflict(`${path} has changed`)
+  }
+
+  async applyStatus<K extends Kind>(
+    kind: K,
+    key: Key,
+    status: StatusOf<K>,
+    { dryRun, revision }: StatusOptions = {},
+  ): Promise<Applied<K> | null> {
     const problems = validateStatus(kind, status)
     if (problems.length > 0) return { kind: 'invalid', problems }
     return this.#inTurn(async () => {
@@ -177,11 +207,14 @@ class YamlFiles implements FileStore {
       const path = pathOf(kind, key)
       const held = this.#held.get(path)
       if (held === undefined || !isOf(kind, held.object)) return null
+      if (revision !== undefined && revision !== held.object.metadata.resourceVersion)
+        return conflict(`${path} has changed`)
       if (canonicalJson(held.object.status ?? {}) === canonicalJson(status))
         return { kind: 'applied', object: held.object }
       const sidecar = { ...held.sidecar, status }
-      await this.#sidecars.write(path, sidecar)
       const object = resourceOf(kind, held.object, sidecar, this.#history.nextRevision)
+      if (dryRun === true) return { kind: 'applied', object }
+      await this.#sidecars.write(path, sidecar)
       this.#put(path, { object, sidecar })
       return { kind: 'applied', object }
     })
@@ -197,6 +230,7 @@ class YamlFiles implements FileStore {
       if (uid !== undefined && uid !== metadata.uid) return conflict(`${path} has uid ${metadata.uid}`)
       if (revision !== undefined && revision !== metadata.resourceVersion) return conflict(`${path} has changed`)
       await rm(join(this.#dir, path), { force: true })
+      await syncFolder(dirname(join(this.#dir, path)))
       await this.#drop(path, held, 'removed')
       return 'removed' as const
     })
@@ -207,6 +241,7 @@ class YamlFiles implements FileStore {
     const found = new Map(tree.objects.map((object) => [pathOf(object.kind, object.metadata), object]))
     if (!this.#opened) await this.#sidecars.keepOnly(tree.files)
     this.#opened = true
+    this.#files = tree.files
     for (const [path, held] of [...this.#held]) {
       // A file that is broken for a moment keeps its identity and its status.
       if (!found.has(path)) await this.#drop(path, held, tree.files.has(path) ? 'broken' : 'removed')
@@ -274,6 +309,13 @@ function sortKey({ metadata }: Resource): string {
 
 function conflict(reason: string) {
   return { kind: 'conflict', reason } as const
+}
+
+/** As people write it: an object without a namespace does not say so. */
+function textOf({ metadata: { namespace, ...metadata }, ...manifest }: Manifest): string {
+  const { apiVersion, kind, spec } = manifest
+  const named = namespace === '' ? metadata : { ...metadata, namespace }
+  return stringify({ apiVersion, kind, metadata: named, spec }, { version: '1.1', aliasDuplicateObjects: false })
 }
 
 function digest(spec: unknown): string {

@@ -4,27 +4,41 @@ import type { WatchEvent } from './store.ts'
 /** Events that a watch may resume from; older revisions are GONE. */
 const HISTORY_MAX = 1024
 
+/** Digits of a UUIDv7 that hold the time, and some of its chance. */
+const OPENING_HEX_DIGITS = 18
+
+/** Below them an opening has room for its events. */
+const EVENT_BITS = 40n
+
+/** Decimal, as the API of Kubernetes promises it to clients that compare. */
+const REVISION = /^\d{1,40}$/
+
 type Change = { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: Resource }
 
 /** What happened to a store since it was opened: numbered events, and everybody who waits for the next. */
 export class History {
-  /** Tells revisions of this opening from those of another. */
-  readonly #opening: string
+  /** Revision of the beginning. What is above its lowest bits tells this opening from another; a later one is larger. */
+  readonly #opening: bigint
   #events: { readonly at: number; readonly change: Change }[] = []
   #at = 0
   readonly #waiting = new Set<() => void>()
 
+  /** `opening`: a UUIDv7, whose beginning is the time. */
   constructor(opening: string) {
-    this.#opening = opening
+    this.#opening = BigInt(`0x${opening.replaceAll('-', '').slice(0, OPENING_HEX_DIGITS)}`) << EVENT_BITS
   }
 
   get revision(): string {
-    return `${this.#opening}.${this.#at}`
+    return this.#revisionAt(this.#at)
   }
 
   /** The revision that the next event will have. */
   get nextRevision(): string {
-    return `${this.#opening}.${this.#at + 1}`
+    return this.#revisionAt(this.#at + 1)
+  }
+
+  #revisionAt(at: number): string {
+    return String(this.#opening + BigInt(at))
   }
 
   push(change: Change): void {
@@ -36,11 +50,10 @@ export class History {
 
   /** Position of a revision; null when it is of another opening, not yet reached, or no longer remembered. */
   position(revision: string): number | null {
-    const dot = revision.lastIndexOf('.')
-    const at = Number(revision.slice(dot + 1))
+    if (!REVISION.test(revision)) return null
+    const at = Number(BigInt(revision) - this.#opening)
     const oldest = (this.#events[0]?.at ?? this.#at + 1) - 1
-    const known = revision.slice(0, dot) === this.#opening && Number.isInteger(at) && at >= oldest && at <= this.#at
-    return known ? at : null
+    return at >= oldest && at <= this.#at ? at : null
   }
 
   /** Events of a kind after a position, until the signal aborts. */
@@ -51,7 +64,7 @@ export class History {
   ): AsyncGenerator<WatchEvent<K>> {
     let at = from
     while (!signal.aborted) {
-      if (this.position(`${this.#opening}.${at}`) === null) {
+      if (this.position(this.#revisionAt(at)) === null) {
         yield { type: 'GONE' }
         return
       }
@@ -59,10 +72,10 @@ export class History {
       for (const event of next) {
         at = event.at
         const { type, object } = event.change
-        if (isOfKind(object)) yield { type, object, revision: `${this.#opening}.${at}` }
+        if (isOfKind(object)) yield { type, object, revision: this.#revisionAt(at) }
         if (signal.aborted) return
       }
-      if (next.length > 0) yield { type: 'BOOKMARK', revision: `${this.#opening}.${at}` }
+      if (next.length > 0) yield { type: 'BOOKMARK', revision: this.#revisionAt(at) }
       if (at === this.#at) await this.#next(signal)
     }
   }

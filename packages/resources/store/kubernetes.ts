@@ -32,6 +32,7 @@ import type {
   Page,
   RemoveOptions,
   ResourceStore,
+  StatusOptions,
   WatchEvent,
 } from './store.ts'
 
@@ -165,6 +166,8 @@ class ClusterObjects implements KubernetesStore {
     if (problems.length > 0) return { kind: 'invalid', problems }
     const filled = withDefaults(kind, manifest)
     const found = await this.#find(kind, metadata)
+    const unmet = unmetBy(found, options)
+    if (unmet !== null) return { kind: 'conflict', reason: `${pathOf(kind, metadata)} ${unmet}` }
     const held = found === null ? null : this.#resource(kind, found)
     if (held !== null && sameManifest(withoutTools(held), filled)) return { kind: 'applied', object: held }
     const other = found === null ? undefined : managersOf(found).find((manager) => manager !== options.owner)
@@ -184,19 +187,33 @@ class ClusterObjects implements KubernetesStore {
     return this.#written(kind, write)
   }
 
-  async applyStatus<K extends Kind>(kind: K, key: Key, status: StatusOf<K>): Promise<Applied<K> | null> {
+  async applyStatus<K extends Kind>(
+    kind: K,
+    key: Key,
+    status: StatusOf<K>,
+    { dryRun, revision }: StatusOptions = {},
+  ): Promise<Applied<K> | null> {
     const problems = validateStatus(kind, status)
     if (problems.length > 0) return { kind: 'invalid', problems }
     const held = await this.get(kind, key)
     if (held === null) return null
     if (canonicalJson(held.status ?? {}) === canonicalJson(status)) return { kind: 'applied', object: held }
     // Of another object that has taken the name by now this says nothing.
-    const metadata = { name: key.name, uid: held.metadata.uid }
+    const metadata = {
+      name: key.name,
+      uid: held.metadata.uid,
+      ...(revision !== undefined && { resourceVersion: revision }),
+    }
     try {
       return await this.#written(kind, {
         method: 'PATCH',
         path: `${pathOf(kind, key)}/status`,
-        query: { fieldManager: this.#options.statusOwner, force: 'true', fieldValidation: 'Strict' },
+        query: {
+          fieldManager: this.#options.statusOwner,
+          force: 'true',
+          fieldValidation: 'Strict',
+          ...(dryRun === true && { dryRun: 'All' }),
+        },
         contentType: 'application/apply-patch+yaml',
         body: { apiVersion: API_VERSION, kind, metadata, status },
       })
@@ -260,4 +277,11 @@ class ClusterObjects implements KubernetesStore {
     if (this.#problems.has(path) || this.#problems.size < MAX_PROBLEMS) this.#problems.set(path, line)
     return null
   }
+}
+
+/** Why an object does not meet what a write asks of it; null: it does. */
+function unmetBy(found: Members | null, { create, revision }: ApplyOptions): string | null {
+  if (create === true && found !== null) return 'is there already'
+  const stands = found === null ? undefined : textOf(member(found, 'metadata'), 'resourceVersion')
+  return revision === undefined || revision === stands ? null : 'has changed'
 }

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
@@ -70,7 +70,29 @@ export class Sidecars {
 /** Writes a file whole or not at all: beside it under a hidden name, then renamed. Modes 0700 and 0600. */
 export async function writeWhole(path: string, text: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-  const temporary = join(dirname(path), `.${path.slice(dirname(path).length + 1)}.tmp`)
+  const temporary = temporaryOf(path)
   await writeFile(temporary, text, { mode: 0o600 })
   await rename(temporary, path)
+}
+
+/**
+ * The same, and it is there after a power loss once this resolves: file and folder are synced. For what people are told
+ * that it is kept.
+ */
+export async function writeDurably(path: string, text: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  const temporary = temporaryOf(path)
+  await writeFile(temporary, text, { mode: 0o600, flush: true })
+  await rename(temporary, path)
+  await syncFolder(dirname(path))
+}
+
+/** A renamed or removed entry survives power loss only once its folder was synced. */
+export async function syncFolder(folder: string): Promise<void> {
+  await using handle = await open(folder, 'r')
+  await handle.sync()
+}
+
+function temporaryOf(path: string): string {
+  return join(dirname(path), `.${path.slice(dirname(path).length + 1)}.tmp`)
 }

@@ -40,7 +40,14 @@ export interface ApplyOptions {
   readonly force?: boolean
   /** Answers what would be, and writes nothing. */
   readonly dryRun?: boolean
+  /** The object must stand at this revision; anything else is a conflict. */
+  readonly revision?: string
+  /** There must be no such object; one that is there is a conflict, whatever it says. */
+  readonly create?: boolean
 }
+
+/** Preconditions of a status, as of an object. */
+export type StatusOptions = Pick<ApplyOptions, 'dryRun' | 'revision'>
 
 export type Conflict = { readonly kind: 'conflict'; readonly reason: string }
 export type Invalid = { readonly kind: 'invalid'; readonly problems: readonly FieldProblem[] }
@@ -54,7 +61,7 @@ export interface RemoveOptions {
 
 /**
  * Where resources live: YAML files, or the Kubernetes API. Spec and status are two writes; `generation` grows with the
- * spec only; revisions are opaque; an apply that changes nothing writes nothing.
+ * spec only; revisions are decimal and otherwise opaque; an apply that changes nothing writes nothing.
  */
 export interface ResourceStore {
   get<K extends Kind>(kind: K, key: Key): Promise<Resource<K> | null>
@@ -63,7 +70,12 @@ export interface ResourceStore {
   watch<K extends Kind>(kind: K, from: string | null, signal: AbortSignal): AsyncIterable<WatchEvent<K>>
   apply<K extends Kind>(object: Manifest<K>, options: ApplyOptions): Promise<Applied<K>>
   /** Null: no such object. */
-  applyStatus<K extends Kind>(kind: K, key: Key, status: StatusOf<K>): Promise<Applied<K> | null>
+  applyStatus<K extends Kind>(
+    kind: K,
+    key: Key,
+    status: StatusOf<K>,
+    options?: StatusOptions,
+  ): Promise<Applied<K> | null>
   /** Removing what is not there is no error. */
   remove(kind: Kind, key: Key, options?: RemoveOptions): Promise<'removed' | 'missing' | Conflict>
   close(): void

@@ -3,7 +3,7 @@ import { reasonOf } from '@plat/core'
 import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify'
-import { authentication, type People } from './auth.ts'
+import { type AdminAuthentication, authentication, type People } from './auth.ts'
 import { Caller } from './caller.ts'
 import { AdminFault } from './fault.ts'
 import type { Grants, Principal } from './roles.ts'
@@ -45,6 +45,8 @@ export interface AdminOptions {
 
 /** The admin API: its frame, without the features. */
 export interface Admin {
+  /** Tells who calls, for what is no route of the frame; null: the admin API is disabled. */
+  readonly authenticate: AdminAuthentication | null
   /** Adds every feature's routes to a listener, in a scope of their own. Disabled: adds nothing, so all of it is 404. */
   mount(app: FastifyInstance, features: readonly AdminRoutes[]): void
 }
@@ -62,7 +64,7 @@ export function createAdmin({ env, config, people, ledgers, log }: AdminOptions)
   const token = mode === 'oidc' ? null : readSecret(env, 'PLAT_ADMIN_TOKEN')
   if (token === null && people === null) {
     log.warn({}, 'the admin API is disabled: PLAT_ADMIN_TOKEN is not set')
-    return { mount() {} }
+    return { authenticate: null, mount() {} }
   }
   const authenticate = authentication({ token, people, grants: config })
   const callers = new WeakMap<FastifyRequest, Caller>()
@@ -97,6 +99,7 @@ export function createAdmin({ env, config, people, ledgers, log }: AdminOptions)
     }
   }
   return {
+    authenticate,
     mount(app, features) {
       app.register(async (scope) => {
         scope.setErrorHandler(answerFault)

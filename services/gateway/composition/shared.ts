@@ -11,6 +11,7 @@ import { type OpeningLimits, openLimits } from '../features/budgets/index.ts'
 import { openBundleFolder } from '../features/config-bundle/index.ts'
 import { openConfigSync } from '../features/config-sync/index.ts'
 import { createResidency, type ResidencyFeature } from '../features/residency/index.ts'
+import type { HeldResources } from '../features/resource-api/index.ts'
 import { openStateBackend, type StateBackend } from '../features/state-backend/index.ts'
 import { createGatewayMetrics, type GatewayMetrics } from '../metrics.ts'
 import { createLiveCalls, type LiveCalls } from '../pipeline/index.ts'
@@ -26,6 +27,8 @@ export interface GatewayOptions {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
+  /** The store of `resourceAPI.dir`, where this process has one already. */
+  readonly resources?: HeldResources
 }
 
 /** What every feature may be given. */

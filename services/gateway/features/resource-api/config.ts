@@ -5,7 +5,7 @@ import Type from 'typebox'
 export const resourceAPIBlock = {
   path: 'resourceAPI',
   feature: 'resource-api',
-  built: false,
+  built: true,
   schema: Type.Object({
     enabled: key.flag('Resource model without a cluster.'),
     dir: key.text('YAML files `<plural>/<namespace>/<name>.yaml`; required when enabled.'),

@@ -1,0 +1,112 @@
+import { generateKeyPairSync, sign } from 'node:crypto'
+import { isIP } from 'node:net'
+import { der, derOid } from './der.ts'
+
+export interface SelfSignedOptions {
+  /** The common name of subject and issuer. */
+  readonly name: string
+  /** DNS names and IPv4 or IPv6 addresses that it is good for. */
+  readonly hosts: readonly string[]
+  /** Milliseconds since the epoch. */
+  readonly notBefore: number
+  readonly notAfter: number
+  /** Up to 19 unpredictable bytes. */
+  readonly serial: Uint8Array
+}
+
+/** A certificate and its key, in PEM. */
+export interface SelfSigned {
+  readonly certificate: string
+  readonly privateKey: string
+}
+
+const TAG = {
+  integer: 0x02,
+  bits: 0x03,
+  octets: 0x04,
+  utf8: 0x0c,
+  sequence: 0x30,
+  set: 0x31,
+  shortTime: 0x17,
+  time: 0x18,
+} as const
+
+const OID = {
+  commonName: '2.5.4.3',
+  ecdsaWithSha256: '1.2.840.10045.4.3.2',
+  basicConstraints: '2.5.29.19',
+  keyUsage: '2.5.29.15',
+  extKeyUsage: '2.5.29.37',
+  serverAuth: '1.3.6.1.5.5.7.3.1',
+  subjectAltName: '2.5.29.17',
+} as const
+
+const TRUE = Buffer.from([0x01, 0x01, 0xff])
+
+/**
+ * Makes a P-256 key and a certificate for a server that only those trust who are given it (RFC 5280). It signs itself and
+ * nothing else: it is no authority.
+ */
+export function createSelfSigned({ name, hosts, notBefore, notAfter, serial }: SelfSignedOptions): SelfSigned {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const algorithm = sequence(derOid(OID.ecdsaWithSha256))
+  const known = sequence(der(TAG.set, sequence(derOid(OID.commonName), der(TAG.utf8, Buffer.from(name)))))
+  const body = sequence(
+    der(0xa0, der(TAG.integer, Buffer.from([2]))),
+    der(TAG.integer, Buffer.concat([Buffer.from([1]), serial])),
+    algorithm,
+    known,
+    sequence(time(notBefore), time(notAfter)),
+    known,
+    publicKey.export({ format: 'der', type: 'spki' }),
+    der(0xa3, sequence(...extensions(hosts))),
+  )
+  const signature = sign('sha256', body, privateKey)
+  const certificate = sequence(body, algorithm, der(TAG.bits, Buffer.from([0]), signature))
+  return { certificate: pem(certificate), privateKey: privateKey.export({ format: 'pem', type: 'pkcs8' }).toString() }
+}
+
+function extensions(hosts: readonly string[]): readonly Buffer[] {
+  const value = (content: Buffer) => der(TAG.octets, content)
+  const digitalSignature = Buffer.from([TAG.bits, 0x02, 0x07, 0x80])
+  return [
+    sequence(derOid(OID.basicConstraints), TRUE, value(sequence())),
+    sequence(derOid(OID.keyUsage), TRUE, value(digitalSignature)),
+    sequence(derOid(OID.extKeyUsage), value(sequence(derOid(OID.serverAuth)))),
+    sequence(derOid(OID.subjectAltName), value(sequence(...hosts.map(altName)))),
+  ]
+}
+
+const DNS_NAME = 0x82
+const IP_ADDRESS = 0x87
+
+function altName(host: string): Buffer {
+  const kind = isIP(host)
+  if (kind === 0) return der(DNS_NAME, Buffer.from(host, 'ascii'))
+  return der(IP_ADDRESS, kind === 4 ? Buffer.from(host.split('.').map(Number)) : bytesOfIPv6(host))
+}
+
+/** The URL parser writes an address in its shortest form; `::` stands for the groups that are missing. */
+function bytesOfIPv6(host: string): Buffer {
+  const [head = '', tail = ''] = new URL(`http://[${host}]`).hostname.slice(1, -1).split('::')
+  const groups = (text: string) => (text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16)))
+  const [before, after] = [groups(head), groups(tail)]
+  const zeros = Array.from({ length: 8 - before.length - after.length }, () => 0)
+  return Buffer.from([...before, ...zeros, ...after].flatMap((group) => [group >> 8, group & 255]))
+}
+
+/** In whole seconds; until 2049 with two digits of the year, as RFC 5280, section 4.1.2.5, has it. */
+function time(ms: number): Buffer {
+  const digits = new Date(ms).toISOString().slice(0, 'YYYY-MM-DDThh:mm:ss'.length).replace(/[-T:]/g, '')
+  const isShort = digits < '2050'
+  return der(isShort ? TAG.shortTime : TAG.time, Buffer.from(`${isShort ? digits.slice(2) : digits}Z`))
+}
+
+function sequence(...pieces: readonly Uint8Array[]): Buffer {
+  return der(TAG.sequence, ...pieces)
+}
+
+function pem(bytes: Buffer): string {
+  const lines = bytes.toString('base64').replace(/.{64}(?=.)/g, '$&\n')
+  return `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`
+}

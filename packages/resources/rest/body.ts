@@ -1,0 +1,168 @@
+import { parseStrict } from '@plat/core'
+import type { TSchema } from 'typebox'
+import { type FieldProblem, isRecord, type Node, under } from '../check.ts'
+import { API_VERSION, isClusterKind, type Kind, kinds } from '../kinds/kinds.ts'
+import { withDefaults } from '../validate.ts'
+import { invalid, RestFault } from './fault.ts'
+import { JSON_TYPE, type RestRequest } from './rest.ts'
+import type { Target } from './route.ts'
+
+/** The media type of a body, without parameters. */
+export function mediaTypeOf({ contentType }: Pick<RestRequest, 'contentType'>): string {
+  return contentType.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+}
+
+/** The value of a JSON body. Throws 415 and 400. */
+export function readValue(request: Pick<RestRequest, 'contentType' | 'body'>): unknown {
+  const type = mediaTypeOf(request)
+  if (type === '' || type === JSON_TYPE) return readJson(request.body)
+  throw new RestFault(415, `the body of the request was in an unknown format: send ${JSON_TYPE}`)
+}
+
+/** The value of a body that is JSON by whatever name. Throws 400. */
+export function readJson(body: Uint8Array): unknown {
+  try {
+    return parseStrict(body)
+  } catch (error) {
+    throw new RestFault(400, `the body is no JSON: ${error instanceof Error ? error.message : 'unreadable'}`)
+  }
+}
+
+/** An object as somebody sent it, read against its kind. */
+export interface Sent {
+  /** Name and namespace are there, unknown fields are gone, and defaults stand where nothing was written. */
+  readonly object: Record<string, unknown>
+  readonly name: string
+  readonly namespace: string
+  /** Preconditions that the object carries. */
+  readonly uid: string | null
+  readonly revision: string | null
+  readonly status: unknown
+  /** What was left out, to be told. */
+  readonly warnings: readonly string[]
+}
+
+/** Members of the metadata that the store writes: what clients send of them is what they read before. */
+const OF_STORE = [
+  'uid',
+  'resourceVersion',
+  'generation',
+  'creationTimestamp',
+  'managedFields',
+  'selfLink',
+  'generateName',
+]
+
+/** Members of the metadata that ask for something that a store of files does not do. */
+const NOT_KEPT = ['finalizers', 'ownerReferences', 'deletionTimestamp', 'deletionGracePeriodSeconds']
+
+/**
+ * Reads an object of a kind for a place. `fieldValidation` says what becomes of fields that the kind does not have, as in
+ * Kubernetes: `Strict` refuses, `Warn` (the default) leaves out and tells, `Ignore` leaves out. Throws 400 and 422.
+ */
+export function readSent(value: unknown, target: Target, query: URLSearchParams, freshName: () => string): Sent {
+  const { kind } = target
+  if (!isRecord(value)) throw new RestFault(400, 'the body is no object')
+  expectType(kind, value)
+  const metadata = isRecord(value.metadata) ? value.metadata : {}
+  const name = nameOf(metadata, target, freshName)
+  const namespace = namespaceOf(metadata, target)
+  refuseNotKept(kind, name, metadata)
+  const { uid, resourceVersion } = metadata
+  const own = Object.fromEntries(Object.entries(metadata).filter(([member]) => !OF_STORE.includes(member)))
+  const { status, ...rest } = value
+  const statusSchema: TSchema = kinds[kind].status
+  const unknown: string[] = []
+  const object = pruned(schemaOf(kind), { ...rest, metadata: { ...own, name, namespace } }, '', unknown)
+  return {
+    object: withDefaults(kind, isRecord(object) ? object : {}),
+    name,
+    namespace,
+    uid: typeof uid === 'string' && uid !== '' ? uid : null,
+    revision: typeof resourceVersion === 'string' && resourceVersion !== '' ? resourceVersion : null,
+    status: pruned(statusSchema, status, 'status', unknown),
+    warnings: judged(unknown, query.get('fieldValidation')),
+  }
+}
+
+/** What the path says of an object, the object must say as well. */
+function expectType(kind: Kind, value: Record<string, unknown>): void {
+  const expected = { apiVersion: API_VERSION, kind }
+  const problems: FieldProblem[] = Object.entries(expected)
+    .filter(([member, wanted]) => value[member] !== wanted)
+    .map(([path, wanted]) => ({
+      path,
+      message: `Invalid value: ${JSON.stringify(value[path] ?? '')}: must be ${wanted}`,
+    }))
+  if (problems.length > 0) throw invalid(kind, '', problems)
+}
+
+function nameOf(metadata: Record<string, unknown>, target: Target, freshName: () => string): string {
+  const { name, generateName } = metadata
+  const given = typeof name === 'string' ? name : ''
+  if (target.name !== null && given !== '' && given !== target.name) {
+    throw new RestFault(400, `the name of the object (${given}) does not match the name on the URL (${target.name})`)
+  }
+  if (target.name !== null || given !== '') return target.name ?? given
+  if (typeof generateName === 'string' && generateName !== '') return generateName + freshName()
+  const message = 'Required value: name or generateName is required'
+  throw invalid(target.kind, '', [{ path: 'metadata.name', message }])
+}
+
+function namespaceOf({ namespace }: Record<string, unknown>, target: Target): string {
+  if (isClusterKind(target.kind)) return ''
+  if (namespace === undefined || namespace === '' || namespace === target.namespace) return target.namespace
+  throw new RestFault(
+    400,
+    `the namespace of the object (${String(namespace)}) does not match the namespace on the URL (${target.namespace})`,
+  )
+}
+
+function refuseNotKept(kind: Kind, name: string, metadata: Record<string, unknown>): void {
+  const problems: FieldProblem[] = NOT_KEPT.filter((member) => metadata[member] !== undefined).map((member) => ({
+    path: `metadata.${member}`,
+    message: 'Forbidden: resources that stand in files have none',
+  }))
+  if (problems.length > 0) throw invalid(kind, name, problems)
+}
+
+/** The members of an object of a kind. */
+function schemaOf(kind: Kind): Node {
+  const text: Node = {}
+  const metadata: Node = {
+    properties: { name: text, namespace: text, labels: text, annotations: text },
+    additionalProperties: false,
+  }
+  const spec: TSchema = kinds[kind].spec
+  return { properties: { apiVersion: text, kind: text, metadata, spec }, additionalProperties: false }
+}
+
+/** A value without the fields that its schema does not have; their paths are put into `unknown`. */
+function pruned(node: Node, value: unknown, path: string, unknown: string[]): unknown {
+  if (Array.isArray(value)) {
+    const { items } = node
+    return items === undefined ? value : value.map((item, at) => pruned(items, item, `${path}[${at}]`, unknown))
+  }
+  if (!isRecord(value)) return value
+  const { properties = {}, additionalProperties } = node
+  const kept: [string, unknown][] = []
+  for (const [name, item] of Object.entries(value)) {
+    const child = Object.hasOwn(properties, name) ? properties[name] : undefined
+    if (child !== undefined) kept.push([name, pruned(child, item, under(path, name), unknown)])
+    else if (isRecord(additionalProperties)) {
+      kept.push([name, pruned(additionalProperties, item, under(path, name), unknown)])
+    } else if (additionalProperties === false) unknown.push(under(path, name))
+    else kept.push([name, item])
+  }
+  return Object.fromEntries(kept)
+}
+
+/** Most unknown fields that are told one by one. */
+const TOLD_MAX = 20
+
+function judged(unknown: readonly string[], fieldValidation: string | null): readonly string[] {
+  const told = unknown.slice(0, TOLD_MAX).map((path) => `unknown field "${path}"`)
+  if (fieldValidation === 'Ignore') return []
+  if (fieldValidation !== 'Strict' || told.length === 0) return told
+  throw new RestFault(400, `strict decoding error: ${told.join(', ')}`)
+}

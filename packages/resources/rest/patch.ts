@@ -1,0 +1,141 @@
+import { isRecord } from '../check.ts'
+import { RestFault } from './fault.ts'
+
+/** Most operations of one JSON patch, as many as Kubernetes takes. */
+const OPERATIONS_MAX = 10_000
+
+/** What all copies of one JSON patch may weigh together, in characters of JSON: a patch cannot grow by doubling. */
+const COPIES_MAX_CHARS = 1024 * 1024
+
+/** Deepest place that a patch may name or hold. */
+const DEPTH_MAX = 64
+
+/** A JSON merge patch (RFC 7386) applied to a value; nothing that came is changed. */
+export function mergePatch(target: unknown, patch: unknown): unknown {
+  if (!isRecord(patch)) return patch
+  const merged = new Map(isRecord(target) ? Object.entries(target) : [])
+  for (const [name, value] of Object.entries(patch)) {
+    if (value === null) merged.delete(name)
+    else merged.set(name, mergePatch(merged.get(name), value))
+  }
+  return Object.fromEntries(merged)
+}
+
+/** A JSON patch (RFC 6902) applied to a copy. Throws 400 for what is no patch, 422 for what does not fit the object. */
+export function jsonPatch(target: unknown, patch: unknown): unknown {
+  if (!Array.isArray(patch)) throw new RestFault(400, 'a JSON patch is a list of operations')
+  if (patch.length > OPERATIONS_MAX) {
+    throw new RestFault(413, `a JSON patch has at most ${OPERATIONS_MAX} operations, this one has ${patch.length}`)
+  }
+  const root = { value: structuredClone(target), copiedChars: 0 }
+  for (const [index, operation] of patch.entries()) apply(root, operation, `operation ${index}`)
+  return root.value
+}
+
+interface Root {
+  value: unknown
+  copiedChars: number
+}
+
+function apply(root: Root, operation: unknown, at: string): void {
+  if (!isRecord(operation)) throw new RestFault(400, `${at}: is no object`)
+  const { op, value } = operation
+  const path = pointer(operation.path, `${at}: path`)
+  const given = () => {
+    if (!Object.hasOwn(operation, 'value')) throw new RestFault(400, `${at}: value: is missing`)
+    return structuredClone(value)
+  }
+  if (op === 'add') add(root, path, given(), at)
+  else if (op === 'remove') take(root, path, at)
+  else if (op === 'replace') {
+    take(root, path, at)
+    add(root, path, given(), at)
+  } else if (op === 'move') add(root, path, take(root, pointer(operation.from, `${at}: from`), at), at)
+  else if (op === 'copy') add(root, path, copy(root, pointer(operation.from, `${at}: from`), at), at)
+  else if (op === 'test') {
+    if (!same(find(root, path, at), given())) throw unfit(`${at}: the test failed: ${operation.path}`)
+  } else throw new RestFault(400, `${at}: op: there are add, remove, replace, move, copy and test`)
+}
+
+/** A JSON pointer (RFC 6901) in its steps. */
+function pointer(text: unknown, at: string): readonly string[] {
+  if (typeof text !== 'string' || (text !== '' && !text.startsWith('/'))) {
+    throw new RestFault(400, `${at}: is no JSON pointer, such as /spec/tier`)
+  }
+  const steps = text.split('/').slice(1)
+  if (steps.length > DEPTH_MAX) throw new RestFault(400, `${at}: is deeper than ${DEPTH_MAX}`)
+  return steps.map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
+}
+
+function find(root: Root, path: readonly string[], at: string): unknown {
+  let value = root.value
+  for (const step of path) value = member(value, step, at)
+  return value
+}
+
+function member(value: unknown, step: string, at: string): unknown {
+  if (Array.isArray(value)) return value[indexOf(step, value.length - 1, at)]
+  if (isRecord(value) && Object.hasOwn(value, step)) return value[step]
+  throw unfit(`${at}: there is no "${step}" in the object`)
+}
+
+function copy(root: Root, path: readonly string[], at: string): unknown {
+  const text = JSON.stringify(find(root, path, at))
+  root.copiedChars += text.length
+  if (root.copiedChars > COPIES_MAX_CHARS) throw new RestFault(413, `${at}: all copies together are too large`)
+  return JSON.parse(text)
+}
+
+function add(root: Root, path: readonly string[], value: unknown, at: string): void {
+  const last = path.at(-1)
+  if (last === undefined) {
+    root.value = value
+    return
+  }
+  const parent = find(root, path.slice(0, -1), at)
+  if (Array.isArray(parent)) parent.splice(last === '-' ? parent.length : indexOf(last, parent.length, at), 0, value)
+  else if (isRecord(parent)) define(parent, last, value)
+  else throw unfit(`${at}: "${last}" would stand in what is neither object nor list`)
+}
+
+/** `__proto__` is a name like any other here. */
+function define(parent: Record<string, unknown>, name: string, value: unknown): void {
+  Object.defineProperty(parent, name, { value, enumerable: true, configurable: true, writable: true })
+}
+
+function take(root: Root, path: readonly string[], at: string): unknown {
+  const last = path.at(-1)
+  if (last === undefined) {
+    const { value } = root
+    root.value = null
+    return value
+  }
+  const parent = find(root, path.slice(0, -1), at)
+  const value = member(parent, last, at)
+  if (Array.isArray(parent)) parent.splice(indexOf(last, parent.length - 1, at), 1)
+  else if (isRecord(parent)) delete parent[last]
+  return value
+}
+
+function indexOf(step: string, max: number, at: string): number {
+  const index = /^(0|[1-9]\d{0,8})$/.test(step) ? Number(step) : -1
+  if (index < 0 || index > max) throw unfit(`${at}: "${step}" is no place in a list whose last is ${max}`)
+  return index
+}
+
+/** Equal as JSON values: the order of members does not matter. */
+function same(a: unknown, b: unknown): boolean {
+  if (Array.isArray(a)) {
+    return Array.isArray(b) && a.length === b.length && a.every((item, index) => same(item, b[index]))
+  }
+  if (!isRecord(a)) return a === b
+  if (!isRecord(b)) return false
+  const names = Object.keys(a)
+  return (
+    names.length === Object.keys(b).length && names.every((name) => Object.hasOwn(b, name) && same(a[name], b[name]))
+  )
+}
+
+function unfit(message: string): RestFault {
+  return new RestFault(422, `the patch does not fit the object: ${message}`)
+}

@@ -1,0 +1,155 @@
+import { type Clock, decodeBase64url, encodeBase64url } from '@plat/core'
+import { isRecord } from '../check.ts'
+import { isClusterKind, isKind, kinds } from '../kinds/kinds.ts'
+import type { ResourceStore } from '../store/store.ts'
+import { notFound, RestFault } from './fault.ts'
+import { answered, listOf, type RestAnswer, type RestRequest, wireOf } from './rest.ts'
+import type { Target } from './route.ts'
+import { fieldSelector, labelSelector } from './selectors.ts'
+import { type IncludeObject, tableOf } from './table.ts'
+
+export interface ReadParts {
+  readonly store: ResourceStore
+  readonly clock: Clock
+  /** One line for each object that does not load, beginning with its path: told to whoever lists. */
+  readonly problems: () => readonly string[]
+}
+
+/** How an answer is written: objects as they are, or a table. */
+export type Form = 'objects' | { readonly includeObject: IncludeObject }
+
+const TABLE = /^application\/json\b(?=.*;\s*as=table\b)(?=.*;\s*v=v1\s*(?:;|$))(?=.*;\s*g=meta\.k8s\.io\b)/i
+const PLAIN = /^(?:application\/json|application\/\*|\*\/\*)\s*(?:;\s*(?:q|charset)=[^;]*)*$/i
+
+/** The first form of the `accept` header that there is. Throws 406. */
+export function formOf({ accept, query }: Pick<RestRequest, 'accept' | 'query'>): Form {
+  for (const type of accept === '' ? ['*/*'] : accept.split(',').map((one) => one.trim())) {
+    if (PLAIN.test(type)) return 'objects'
+    if (TABLE.test(type)) return { includeObject: includeOf(query.get('includeObject')) }
+  }
+  throw new RestFault(406, 'only application/json is answered, for lists and objects also as=Table;v=v1;g=meta.k8s.io')
+}
+
+function includeOf(text: string | null): IncludeObject {
+  if (text === null || text === '') return 'Metadata'
+  if (text === 'None' || text === 'Metadata' || text === 'Object') return text
+  throw new RestFault(
+    400,
+    `includeObject: Unsupported value: "${text}": supported values: "None", "Metadata", "Object"`,
+  )
+}
+
+/** One object. */
+export async function getOne({ store, clock }: ReadParts, target: Target, request: RestRequest): Promise<RestAnswer> {
+  const form = formOf(request)
+  const { kind, namespace, name } = target
+  const object = await store.get(kind, { namespace, name: name ?? '' })
+  if (object === null) throw notFound(kind, name ?? '')
+  if (form === 'objects') return answered(wireOf(object))
+  const metadata = { resourceVersion: object.metadata.resourceVersion }
+  return answered(tableOf(kind, [object], { ...form, metadata, now: clock.now() }))
+}
+
+/** Most problems that one list tells of. */
+const WARNINGS_MAX = 5
+
+/** A list: selectors, pages, and what does not load as warnings. */
+export async function list(parts: ReadParts, target: Target, request: RestRequest): Promise<RestAnswer> {
+  const form = formOf(request)
+  const { query } = request
+  const { kind, namespace } = target
+  const labels = labelSelector(query.get('labelSelector') ?? '')
+  const fields = fieldSelector(query.get('fieldSelector') ?? '')
+  const limit = countOf(query, 'limit')
+  const from = continueOf(query.get('continue') ?? '')
+  const page = await parts.store.list(kind, namespace === '' ? {} : { namespace })
+  expectRevision(query, page.revision)
+  const chosen = page.items.filter((object) => labels(object) && fields(object))
+  const rest = from === null ? chosen : chosen.filter(({ metadata }) => placeOf(metadata) > from.after)
+  const items = limit === 0 ? rest : rest.slice(0, limit)
+  // Whoever watches from a list in pages must hear what changed since the first of them.
+  const resourceVersion = from?.revision ?? page.revision
+  const last = items.at(-1)
+  const metadata = {
+    resourceVersion,
+    ...(last !== undefined &&
+      items.length < rest.length && {
+        continue: continued({ revision: resourceVersion, after: placeOf(last.metadata) }),
+        remainingItemCount: rest.length - items.length,
+      }),
+  }
+  const folder = `${kinds[kind].plural}/${namespace === '' ? '' : `${namespace}/`}`
+  const warnings = parts.problems().filter((line) => line.startsWith(folder))
+  const body =
+    form === 'objects'
+      ? listOf(kind, items, metadata)
+      : tableOf(kind, items, { ...form, metadata, now: parts.clock.now() })
+  return answered(body, { warnings: warnings.slice(0, WARNINGS_MAX) })
+}
+
+/** The order of lists. */
+function placeOf({ namespace, name }: { readonly namespace: string; readonly name: string }): string {
+  return `${namespace}/${name}`
+}
+
+/** A whole number of the query, 0 where there is none. Throws 400. */
+export function countOf(query: URLSearchParams, name: string): number {
+  const text = query.get(name) ?? ''
+  if (text === '') return 0
+  if (/^\d{1,9}$/.test(text)) return Number(text)
+  throw new RestFault(400, `${name}: Invalid value: "${text}": must be a whole number`)
+}
+
+/** Only the present can be listed. */
+function expectRevision(query: URLSearchParams, revision: string): void {
+  const asked = query.get('resourceVersion') ?? ''
+  if (query.get('resourceVersionMatch') !== 'Exact' || asked === revision) return
+  throw new RestFault(410, `the resourceVersion ${asked} is not kept: list without resourceVersionMatch=Exact`)
+}
+
+/** Where the next page goes on. */
+interface Continue {
+  /** Of the first page. */
+  readonly revision: string
+  readonly after: string
+}
+
+function continued(at: Continue): string {
+  return encodeBase64url(Buffer.from(JSON.stringify(at)))
+}
+
+function continueOf(text: string): Continue | null {
+  if (text === '') return null
+  try {
+    const value: unknown = JSON.parse(Buffer.from(decodeBase64url(text) ?? []).toString())
+    if (isRecord(value) && typeof value.revision === 'string' && typeof value.after === 'string') {
+      return { revision: value.revision, after: value.after }
+    }
+  } catch {
+    // What cannot be read is not ours either.
+  }
+  throw new RestFault(400, 'continue key is not valid: list again without it')
+}
+
+/** The namespaces that somebody may read in: those that objects stand in, and `default`. */
+export async function namespaces(
+  { store }: ReadParts,
+  { caller }: RestRequest,
+  name: string | null,
+): Promise<RestAnswer> {
+  const known = new Set(['default'])
+  for (const kind of Object.keys(kinds).filter(isKind)) {
+    if (isClusterKind(kind)) continue
+    for (const { metadata } of (await store.list(kind, {})).items) known.add(metadata.namespace)
+  }
+  const seen = [...known].filter((one) => caller.may('read', one)).toSorted()
+  if (name === null) {
+    return answered({ kind: 'NamespaceList', apiVersion: 'v1', metadata: {}, items: seen.map(namespaceOf) })
+  }
+  if (seen.includes(name)) return answered(namespaceOf(name))
+  throw new RestFault(404, `namespaces "${name}" not found`, { details: { name, kind: 'namespaces' } })
+}
+
+function namespaceOf(name: string): object {
+  return { kind: 'Namespace', apiVersion: 'v1', metadata: { name }, status: { phase: 'Active' } }
+}

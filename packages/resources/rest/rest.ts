@@ -1,0 +1,60 @@
+import { API_VERSION, isClusterKind, type Resource } from '../kinds/kinds.ts'
+
+/** Who asks. */
+export interface RestCaller {
+  /** As in the ledger: `user:ada`. */
+  readonly name: string
+  readonly groups: readonly string[]
+  /** May the caller read or write objects of this namespace? null: of all namespaces, and of cluster scope. */
+  may(what: 'read' | 'write', namespace: string | null): boolean
+}
+
+/** One request, whatever brought it. */
+export interface RestRequest {
+  readonly method: string
+  /** Without the query, as sent. */
+  readonly path: string
+  readonly query: URLSearchParams
+  /** The header; empty: everything is accepted. */
+  readonly accept: string
+  readonly contentType: string
+  /** Empty where there is none. */
+  readonly body: Uint8Array
+  readonly caller: RestCaller
+  /** Ends a watch. */
+  readonly signal: AbortSignal
+}
+
+/** One answer: a JSON value, or lines of a watch. */
+export interface RestAnswer {
+  readonly status: number
+  readonly contentType: string
+  /** Sent as `Warning` headers (RFC 9111 had them; clients of Kubernetes print them). */
+  readonly warnings: readonly string[]
+  readonly body: object | AsyncIterable<string>
+  /** What somebody changed or tried to change, such as `PATCH agents/:name`; null: a read, or a dry run that went well. */
+  readonly change: string | null
+}
+
+export const JSON_TYPE = 'application/json'
+
+export function answered(body: object, more: Partial<RestAnswer> = {}): RestAnswer {
+  return { status: 200, contentType: JSON_TYPE, warnings: [], change: null, body, ...more }
+}
+
+/** An object as clients see it: those of cluster scope have no namespace. */
+export function wireOf({ apiVersion, kind, metadata, spec, status }: Resource): Record<string, unknown> {
+  const { namespace, ...rest } = metadata
+  return {
+    apiVersion,
+    kind,
+    metadata: isClusterKind(kind) ? rest : { ...rest, namespace },
+    spec,
+    ...(status !== undefined && { status }),
+  }
+}
+
+/** The list of these objects. */
+export function listOf(kind: string, items: readonly Resource[], metadata: object): object {
+  return { apiVersion: API_VERSION, kind: `${kind}List`, metadata, items: items.map(wireOf) }
+}

@@ -1,0 +1,88 @@
+import { RestFault } from './fault.ts'
+
+/** What a selector looks at. */
+export interface Selected {
+  readonly metadata: {
+    readonly name: string
+    readonly namespace: string
+    readonly labels?: Readonly<Record<string, string>>
+  }
+}
+
+/** Does a selector choose an object? */
+export type Selector = (object: Selected) => boolean
+
+/** Longest selector that is read, in characters. */
+const SELECTOR_MAX_CHARS = 8192
+
+const NAME = '[A-Za-z0-9](?:[-A-Za-z0-9_./]*[A-Za-z0-9])?'
+const VALUE = '(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?)?'
+const EXISTS = new RegExp(`^(!?)\\s*(${NAME})$`)
+const EQUALS = new RegExp(`^(${NAME})\\s*(==|=|!=)\\s*(${VALUE})$`)
+const AMONG = new RegExp(`^(${NAME})\\s+(in|notin)\\s*\\(([^()]*)\\)$`)
+const IS_VALUE = new RegExp(`^${VALUE}$`)
+
+/**
+ * Reads a label selector: `a=b`, `a!=b`, `a in (b, c)`, `a notin (b)`, `a`, `!a`, joined by commas. Empty chooses
+ * everything. Throws 400.
+ */
+export function labelSelector(text: string): Selector {
+  if (text.length > SELECTOR_MAX_CHARS) throw refused('label', `longer than ${SELECTOR_MAX_CHARS} characters`)
+  const terms = termsOf(text).map(labelTerm)
+  return (object) => terms.every((term) => term(object.metadata.labels ?? {}))
+}
+
+/** Parts between commas that stand in no parentheses. */
+function termsOf(text: string): readonly string[] {
+  const trimmed = text.trim()
+  return trimmed === '' ? [] : trimmed.split(/,(?![^()]*\))/).map((term) => term.trim())
+}
+
+type Labels = Readonly<Record<string, string>>
+
+function labelTerm(term: string): (labels: Labels) => boolean {
+  const exists = EXISTS.exec(term)
+  if (exists !== null) {
+    const [, not, name = ''] = exists
+    return (labels) => Object.hasOwn(labels, name) === (not === '')
+  }
+  const equals = EQUALS.exec(term)
+  if (equals !== null) {
+    const [, name = '', operator, value = ''] = equals
+    return among(name, new Set([value]), operator !== '!=')
+  }
+  const [, name = '', operator, list = ''] = AMONG.exec(term) ?? []
+  const values = list.split(',').map((value) => value.trim())
+  if (name === '' || !values.every((value) => IS_VALUE.test(value))) throw refused('label', `cannot read "${term}"`)
+  return among(name, new Set(values), operator === 'in')
+}
+
+/** A label that is not there is not among anything. */
+function among(name: string, values: ReadonlySet<string>, wanted: boolean): (labels: Labels) => boolean {
+  return (labels) => {
+    const value = Object.hasOwn(labels, name) ? labels[name] : undefined
+    return (value !== undefined && values.has(value)) === wanted
+  }
+}
+
+const FIELD = /^([^=!]+)(==|=|!=)(.*)$/s
+
+/** Reads a field selector over `metadata.name` and `metadata.namespace`. Throws 400 for any other field. */
+export function fieldSelector(text: string): Selector {
+  if (text.length > SELECTOR_MAX_CHARS) throw refused('field', `longer than ${SELECTOR_MAX_CHARS} characters`)
+  const terms = text === '' ? [] : text.split(',').map(fieldTerm)
+  return (object) => terms.every((term) => term(object))
+}
+
+function fieldTerm(term: string): Selector {
+  const [, field, operator, value] = FIELD.exec(term) ?? []
+  const wanted = operator !== '!='
+  if (field === 'metadata.name') return ({ metadata }) => (metadata.name === value) === wanted
+  if (field === 'metadata.namespace') return ({ metadata }) => (metadata.namespace === value) === wanted
+  if (field === undefined) throw refused('field', `cannot read "${term}"`)
+  throw new RestFault(400, `field label not supported: ${field}`)
+}
+
+function refused(which: 'label' | 'field', why: string): RestFault {
+  return new RestFault(400, `unable to parse the ${which} selector: ${why}`)
+}

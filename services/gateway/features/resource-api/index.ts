@@ -1,0 +1,62 @@
+import { resolve } from 'node:path'
+import type { BuildInfo, Clock, Ids } from '@plat/core'
+import type { RawRoute } from '@plat/http'
+import type { Ledger } from '@plat/ledger'
+import type { Log } from '@plat/process'
+import { createFileStore, type FileStore } from '@plat/resources'
+import { createResourceApi } from '@plat/resources/rest'
+import type { AdminAuthentication } from '../../admin/index.ts'
+import { Server } from './serve.ts'
+
+/** A store that somebody else in this process has open on a folder: two would write over each other. */
+export interface HeldResources {
+  readonly dir: string
+  readonly store: FileStore
+}
+
+export interface ResourcesOptions {
+  readonly config: { readonly resourceAPI: { readonly enabled: boolean; readonly dir: string } }
+  readonly resources?: HeldResources
+  /** Tells callers of the admin API; null: it is disabled. */
+  readonly authenticate: AdminAuthentication | null
+  readonly ledger: Pick<Ledger, 'append'>
+  readonly build: BuildInfo
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+}
+
+/** The resource API (document 3, `resourceAPI`): resources in YAML files, served as Kubernetes serves them. */
+export interface ResourcesFeature {
+  /** `/api`, `/apis` and `/openapi/v3`, for a listener that serves other things as well; none while it is off. */
+  readonly routes: readonly RawRoute[]
+  /** Every path, for a listener that serves nothing else; none while it is off. */
+  readonly standalone: readonly RawRoute[]
+  /** Ends watches, which would stay open. */
+  leave(): void
+  close(): void
+}
+
+/** Off, or without the admin API whose callers it serves, it has no routes. */
+export function createResources(options: ResourcesOptions): ResourcesFeature {
+  const { config, authenticate, build, clock, ids, log } = options
+  const { enabled, dir } = config.resourceAPI
+  if (!enabled || authenticate === null) return { routes: [], standalone: [], leave() {}, close() {} }
+  const held = options.resources?.dir === resolve(dir) ? options.resources.store : null
+  const store = held ?? createFileStore({ dir, clock, ids, log })
+  const api = createResourceApi({ store, problems: () => store.problems(), version: build.version, clock, ids, log })
+  const server = new Server({ ...options, authenticate, api })
+  const handle: RawRoute['handle'] = (exchange) => void server.serve(exchange)
+  return {
+    routes: ['/api', '/openapi/v3'].map((prefix) => ({ prefix, takes: ({ url = '' }) => OURS.test(url), handle })),
+    standalone: [{ prefix: '/', handle }],
+    leave: () => server.leave(),
+    close() {
+      server.leave()
+      if (held === null) store.close()
+    },
+  }
+}
+
+/** Paths that begin as ours do and are another's, such as `/openapi/v30`, are not taken. */
+const OURS = /^\/(?:apis?|openapi\/v3)(?:[/?]|$)/

@@ -1,0 +1,175 @@
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { type Clock, reasonOf } from '@plat/core'
+import { type BodyFault, type Exchange, readBody } from '@plat/http'
+import type { Ledger } from '@plat/ledger'
+import type { Log } from '@plat/process'
+import { type ResourceApi, type RestAnswer, type RestCaller, RestFault, refusal } from '@plat/resources/rest'
+import { type AdminAuthentication, AdminFault, may, type Principal } from '../../admin/index.ts'
+
+/** Largest body, in bytes: an object of the largest size, and what it was before as `kubectl apply` notes it. */
+const BODY_MAX_BYTES = 2 * 1024 * 1024
+
+/** How long a body may take, in milliseconds. */
+const BODY_TIMEOUT_MS = 30_000
+
+/** Most watches that are open at once. */
+const WATCHES_MAX = 256
+
+/** A warning of Kubernetes: code 299, no agent. */
+const WARNING = '299 - '
+
+export interface ServerOptions {
+  readonly api: ResourceApi
+  readonly authenticate: AdminAuthentication
+  readonly ledger: Pick<Ledger, 'append'>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** Takes requests of the resource API from a listener: who asks, the body under its limits, the record, the answer. */
+export class Server {
+  readonly #options: ServerOptions
+  /** One for each watch. */
+  readonly #watches = new Set<AbortController>()
+
+  constructor(options: ServerOptions) {
+    this.#options = options
+  }
+
+  /** Ends every watch; clients begin anew elsewhere. */
+  leave(): void {
+    for (const watch of this.#watches) watch.abort()
+  }
+
+  /** Answers one request; never rejects. */
+  async serve(exchange: Exchange): Promise<void> {
+    const left = new AbortController()
+    exchange.response.once('close', () => left.abort())
+    try {
+      await this.#answer(exchange, left)
+    } catch (error) {
+      this.#options.log.error({ err: error, requestId: exchange.id }, 'an answer of the resource API broke off')
+      exchange.response.destroy()
+    }
+  }
+
+  async #answer(exchange: Exchange, left: AbortController): Promise<void> {
+    const principal = await this.#identify(exchange)
+    if (principal === null) {
+      exchange.response.setHeader('www-authenticate', 'Bearer realm="plat-admin"')
+      send(exchange, refusal(new RestFault(401, 'Unauthorized')))
+      return
+    }
+    const { request } = exchange
+    const body = request.method === 'GET' ? NO_BODY : await this.#read(exchange)
+    if ('kind' in body) {
+      if (body.why !== 'aborted') send(exchange, refusal(faultOf(body)))
+      return
+    }
+    const { pathname, searchParams: query } = new URL(request.url ?? '/', 'http://localhost')
+    const answer = await this.#options.api.handle({
+      method: request.method ?? 'GET',
+      path: pathname,
+      query,
+      accept: request.headers.accept ?? '',
+      contentType: request.headers['content-type'] ?? '',
+      body,
+      caller: callerOf(principal),
+      signal: left.signal,
+    })
+    await this.#record(exchange, pathname, { principal, answer })
+    if (isStream(answer.body)) await this.#stream(exchange, answer, { lines: answer.body, left })
+    else send(exchange, answer)
+  }
+
+  async #identify({ request }: Exchange): Promise<Principal | null> {
+    try {
+      return await this.#options.authenticate(request.headers.authorization)
+    } catch (error) {
+      if (error instanceof AdminFault) return null
+      throw error
+    }
+  }
+
+  #read({ request }: Exchange): Promise<Uint8Array | BodyFault> {
+    return readBody(request, { maxBytes: BODY_MAX_BYTES, timeoutMs: BODY_TIMEOUT_MS, clock: this.#options.clock })
+  }
+
+  /** What somebody changed or tried to change is recorded, with how it went, before it is answered. */
+  async #record(
+    { id }: Exchange,
+    path: string,
+    { principal, answer }: { readonly principal: Principal; readonly answer: RestAnswer },
+  ): Promise<void> {
+    if (answer.change === null) return
+    const { log, ledger } = this.#options
+    try {
+      const rec = { action: answer.change, path, by: principal.by, status: answer.status, requestId: id }
+      await ledger.append({ kind: 'admin', ...rec })
+    } catch (error) {
+      log.error({ action: answer.change, error: reasonOf(error) }, 'an admin action could not be recorded')
+    }
+  }
+
+  /** A watch lasts until its lines end: by its own time, because the client left, or because we leave. */
+  async #stream(
+    exchange: Exchange,
+    { status, contentType }: RestAnswer,
+    { lines, left }: { readonly lines: AsyncIterable<string>; readonly left: AbortController },
+  ): Promise<void> {
+    const { response } = exchange
+    if (this.#watches.size >= WATCHES_MAX) {
+      send(exchange, refusal(new RestFault(429, `${WATCHES_MAX} watches are open already: close one or ask later`)))
+      return
+    }
+    this.#watches.add(left)
+    response.writeHead(status, { 'content-type': contentType, 'cache-control': 'no-store' })
+    response.flushHeaders()
+    try {
+      await pipeline(Readable.from(lines), response)
+    } catch (error) {
+      // A client may leave whenever it likes.
+      if (!left.signal.aborted) throw error
+    } finally {
+      this.#watches.delete(left)
+    }
+  }
+}
+
+const NO_BODY = new Uint8Array(0)
+
+function isStream(body: RestAnswer['body']): body is AsyncIterable<string> {
+  return Symbol.asyncIterator in body
+}
+
+/** `viewer` reads and `admin` writes, everywhere or in a namespace. */
+function callerOf(principal: Principal): RestCaller {
+  return {
+    name: principal.by,
+    groups: principal.groups,
+    may: (what, namespace) => may(principal, what === 'read' ? 'viewer' : 'admin', namespace),
+  }
+}
+
+function faultOf({ why }: BodyFault): RestFault {
+  if (why === 'too_large') return new RestFault(413, `the body has more than ${BODY_MAX_BYTES} bytes`)
+  if (why === 'encoding') return new RestFault(415, 'the body must not be encoded: send it as it is')
+  return new RestFault(408, 'the body did not arrive in time')
+}
+
+function send({ response }: Exchange, { status, contentType, warnings, body }: RestAnswer): void {
+  const text = JSON.stringify(body)
+  if (warnings.length > 0) response.setHeader('warning', warnings.map(warningOf))
+  response.writeHead(status, {
+    'content-type': contentType,
+    'content-length': Buffer.byteLength(text),
+    'cache-control': 'no-store',
+  })
+  response.end(text)
+}
+
+/** As a quoted text of visible ASCII; everything else is a question mark. */
+function warningOf(text: string): string {
+  return `${WARNING}"${text.replace(/[^ -~]/g, '?').replace(/["\\]/g, '\\$&')}"`
+}

@@ -1,0 +1,57 @@
+import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
+import { Agent, request } from 'node:https'
+import { text } from 'node:stream/consumers'
+import type { Face } from '@plat/resources/rest-conformance'
+
+export interface RestFaceOptions {
+  /** `https://127.0.0.1:6443`. */
+  readonly url: string
+  /** Of the authority that the server's certificate is from, in PEM. */
+  readonly ca: string | Buffer
+  readonly token: string
+}
+
+/** A server that is asked as clients of Kubernetes ask it. What tests leave of the kinds that they use is deleted at the end. */
+export function restFace({ url, ca, token }: RestFaceOptions): Face {
+  const agent = new Agent({ ca, keepAlive: true })
+  const send = async (method: string, path: string, headers: Readonly<Record<string, string>>, body: string) => {
+    // Without a length Node sends the body of a DELETE as if it were the next request.
+    const length = { 'content-length': String(Buffer.byteLength(body)) }
+    const all = { ...headers, ...(body !== '' && length), authorization: `Bearer ${token}` }
+    const sent = request(new URL(path, url), { method, agent, headers: all })
+    sent.end(body)
+    const [response]: IncomingMessage[] = await once(sent, 'response')
+    if (response === undefined) throw new Error(`${path}: no answer`)
+    return response
+  }
+  const ask: Face['ask'] = async (method, path, { body, type = 'application/json', accept = '*/*' } = {}) => {
+    const content = body === undefined ? '' : JSON.stringify(body)
+    const response = await send(method, path, { accept, ...(body !== undefined && { 'content-type': type }) }, content)
+    const told = await text(response)
+    const warnings = response.headersDistinct.warning ?? []
+    return { status: response.statusCode ?? 0, body: told.startsWith('{') ? JSON.parse(told) : told, warnings }
+  }
+  return {
+    ask,
+    async *watch(path) {
+      const response = await send('GET', path, { accept: 'application/json' }, '')
+      let rest = ''
+      try {
+        for await (const chunk of response.setEncoding('utf8')) {
+          const lines = `${rest}${chunk}`.split('\n')
+          rest = lines.pop() ?? ''
+          for (const line of lines) yield JSON.parse(line)
+        }
+      } finally {
+        response.destroy()
+      }
+    },
+    async close() {
+      const group = '/apis/plat.dev/v1alpha1'
+      await ask('DELETE', `${group}/namespaces/default/mcpservers`)
+      await ask('DELETE', `${group}/sovereigntypolicies`)
+      agent.destroy()
+    },
+  }
+}
