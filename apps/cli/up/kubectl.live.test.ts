@@ -37,7 +37,7 @@ interface Server extends KubernetesObject {
   spec: { url: string; trust?: string }
 }
 
-function server(name: string): Server {
+function mcpServer(name: string): Server {
   const metadata = { name, namespace: 'default' }
   return { apiVersion: API_VERSION, kind: 'MCPServer', metadata, spec: { url: `http://${name}.example/mcp` } }
 }
@@ -57,7 +57,7 @@ test('a client of Kubernetes finds resources by .plat/kubeconfig, writes them, a
   await informer.start()
   t.after(() => informer.stop())
 
-  const created = await api.create<Server>(server('notes'))
+  const created = await api.create<Server>(mcpServer('notes'))
   assert.equal(created.spec.trust, 'untrusted')
   const file = join(up.home.dir, 'resources/mcpservers/default/notes.yaml')
   assert.match(await readFile(file, 'utf8'), /url: http:\/\/notes\.example\/mcp\n/)
@@ -65,12 +65,12 @@ test('a client of Kubernetes finds resources by .plat/kubeconfig, writes them, a
   await until(async () => (await upstreams()).includes('notes.example'), 'the new server to be rendered')
   await until(() => seen.includes('add notes'), 'the new server to be told')
 
-  await assert.rejects(api.create(server('notes')), /already exists/)
+  await assert.rejects(api.create(mcpServer('notes')), /already exists/)
   await assert.rejects(api.replace({ ...created, metadata: { ...created.metadata, resourceVersion: '1' } }), /modified/)
-  const changed = { ...server('notes'), spec: { url: 'http://other.example/mcp' } }
+  const changed = { ...mcpServer('notes'), spec: { url: 'http://other.example/mcp' } }
   await api.patch(changed, undefined, undefined, 'test', undefined, PatchStrategy.MergePatch)
   await until(async () => (await upstreams()).includes('other.example'), 'the change to be rendered')
-  await api.delete(server('notes'))
+  await api.delete(mcpServer('notes'))
   await until(() => seen.includes('delete notes'), 'the end of the server to be told')
   assert.equal(existsSync(file), false)
 })
@@ -78,17 +78,17 @@ test('a client of Kubernetes finds resources by .plat/kubeconfig, writes them, a
 test('what a person edits is seen by clients, and never replaced by who has not seen it', async (t) => {
   const up = await upIn(t)
   const api = KubernetesObjectApi.makeApiClient(configOf(up))
-  const created = await api.create<Server>(server('notes'))
+  const created = await api.create<Server>(mcpServer('notes'))
   const file = join(up.home.dir, 'resources/mcpservers/default/notes.yaml')
   const text = await readFile(file, 'utf8')
   await writeFile(file, `# A note of a person.\n${text.replace('untrusted', 'trusted')}`)
   await assert.rejects(api.replace({ ...created, spec: { url: 'http://mine.example/mcp' } }), /modified/)
   assert.match(await readFile(file, 'utf8'), /^# A note of a person\.\n/)
-  const read = await api.read<Server>({ ...server('notes'), metadata: { name: 'notes', namespace: 'default' } })
+  const read = await api.read<Server>({ ...mcpServer('notes'), metadata: { name: 'notes', namespace: 'default' } })
   assert.equal(read.spec.trust, 'trusted')
 
   await writeFile(file, 'spec: {half: written')
-  await assert.rejects(api.create(server('notes')), /does not load: mend it or remove it first/)
+  await assert.rejects(api.create(mcpServer('notes')), /does not load: mend it or remove it first/)
   assert.equal(await readFile(file, 'utf8'), 'spec: {half: written')
 })
 
@@ -96,8 +96,9 @@ test('only the certificate of this start is trusted, and only its token is let i
   const up = await upIn(t)
   const config = configOf(up)
   const [cluster] = config.getClusters()
-  assert.ok(cluster?.server.startsWith('https://127.0.0.1:'))
-  await assert.rejects(fetch(`${cluster.server}/apis`), 'a stranger does not know the certificate')
+  const { server = '' } = cluster ?? {}
+  assert.ok(server.startsWith('https://127.0.0.1:'))
+  await assert.rejects(fetch(`${server}/apis`), 'a stranger does not know the certificate')
   const users = [{ name: 'admin', token: 'another' }]
   const other = new KubeConfig()
   other.loadFromOptions({
