@@ -156,6 +156,36 @@ test('resources become ConfigMaps and Secrets of the gateway, and their status s
   await remove('agents', 'a')
 })
 
+test('nodes that run sandboxes are counted with the rights that are documented', async () => {
+  const { ask } = cluster.server
+  const at = '/api/v1/namespaces/nodes'
+  await ground('nodes')
+  await ask('POST', `${at}/serviceaccounts`, { metadata: { name: 'default' } })
+  const sandbox = { apiVersion: 'agents.x-k8s.io/v1beta1', kind: 'Sandbox', name: 's', uid: 'u', controller: true }
+  const pod = (name: string, labels: object) => ({
+    metadata: { name, labels, ownerReferences: [sandbox] },
+    spec: {
+      nodeName: name,
+      serviceAccountName: 'default',
+      automountServiceAccountToken: false,
+      containers: [CONTAINER],
+    },
+  })
+  for (const one of [pod('sandboxed', { 'agents.x-k8s.io/sandbox-name-hash': 'h' }), pod('plain', {})]) {
+    const { status, body } = await ask('POST', `${at}/pods`, one)
+    assert.equal(status, 201, JSON.stringify(body))
+  }
+  const started = await operator()
+  await until(
+    async () => (await metrics(started)).includes('plat_billable_nodes{period="month"} 1\n'),
+    'the node is counted',
+  )
+  assert.doesNotMatch(await metrics(started), /code="403"/)
+  await until(async () => (await output('configmaps', 'plat-billable-nodes', 'nodes.json')) !== undefined, 'it is kept')
+})
+
+const CONTAINER = { name: 'c', image: 'i' }
+
 test('what is refused says why in its status, and is ready once it is mended', async () => {
   const { put, patch, get, remove } = await ground('mended')
   await operator()
@@ -216,7 +246,8 @@ test('an operator that is killed and started again writes nothing twice', async 
     )
   }
   const before = await versions()
-  assert.equal(before.length, 9)
+  // Seven rendered files, the peaks of billable nodes, and the three objects.
+  assert.equal(before.length, 11)
   await first.kill()
   const second = await operator()
   const reconciled = (text: string) =>
