@@ -9,7 +9,6 @@ const ROOT = path.resolve(import.meta.dirname, '../..')
 /** Series that alerts wait for: the contract has them, no component serves them yet. Whoever serves one takes it off. */
 const NOT_SERVED = new Set(
   `
-  plat_attest_failure_total plat_attest_success_total
   plat_session_outcomes_total plat_session_ready_seconds plat_token_mint_seconds plat_warm_pool_ready`
     .trim()
     .split(/\s+/),
