@@ -14,6 +14,7 @@ import type { Static } from 'typebox'
 import { Check } from 'typebox/value'
 import { adminBlock, adminOidcBlock } from './admin/config.ts'
 import { type A2aConfig, a2aBlock } from './features/a2a/config.ts'
+import { type ActivityConfig, activityBlock } from './features/activity/config.ts'
 import {
   type ApprovalQuorumConfig,
   approvalPreviewBlock,
@@ -101,6 +102,7 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   tokenVaultBlock,
   sessionsBlock,
   memoryBlock,
+  activityBlock,
   webBlock,
   k8sOpsBlock,
   infraBlock,
@@ -139,6 +141,7 @@ export type GatewayConfig = Readonly<
     Static<typeof memoryBlock.schema> &
     Static<typeof revocationsBlock.schema> & {
       tls: Readonly<Static<typeof tlsBlock.schema>>
+      revocationMirror: Readonly<Static<typeof revocationMirrorBlock.schema>>
       transparencyLog: Readonly<Static<typeof transparencyLogBlock.schema>>
       identity: Readonly<Static<typeof identityBlock.schema>>
       dpop: Readonly<Static<typeof dpopBlock.schema>>
@@ -163,6 +166,7 @@ export type GatewayConfig = Readonly<
       configSync: ConfigSyncConfig
       otel: OtelConfig
       sessions: SessionsConfig
+      activity: ActivityConfig
       web: WebConfig
       k8sOps: K8sOpsConfig
       infra: InfraConfig

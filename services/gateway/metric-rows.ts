@@ -615,7 +615,7 @@ export const gatewayMetricRows = [
     ...state,
     name: 'plat_gateway_leader',
     type: 'gauge',
-    labels: { job: ['state', 'confirmations'] },
+    labels: { job: ['state', 'confirmations', 'mirror'] },
     help: '1 while this replica leads the job, 0 while another one may',
   },
   {

@@ -4,7 +4,6 @@ import { ctxengineBlock } from './features/ctxengine/config.ts'
 import { evidenceBlock } from './features/evidence/config.ts'
 import { liveViewBlock } from './features/live-view/config.ts'
 import { sbxdBlock } from './features/sbxd/config.ts'
-import { activityBlock } from './features/sessions/config.ts'
 import { tenantsBlock } from './features/tenants/config.ts'
 
 /**
@@ -12,7 +11,6 @@ import { tenantsBlock } from './features/tenants/config.ts'
  * the documented default answers `<path>: not built yet in this version`. A feature that is built leaves this list.
  */
 export const unbuiltBlocks: readonly ConfigBlock[] = [
-  activityBlock,
   liveViewBlock,
   evidenceBlock,
   tenantsBlock,

@@ -160,6 +160,23 @@ test('where reports of sandboxes are taken the gateway may have tokens reviewed,
   assert.deepEqual([mounted(least), mounted(reported)], [false, true])
 })
 
+test('what the gateway writes into the cluster it may write, and nothing without being told to', () => {
+  const rulesOf = (config: object) =>
+    helm
+      .render({ ...least, gateway: { config } })
+      .filter(({ metadata: { name } }) => name === 'plat-system-plat-gateway-copies')
+      .flatMap(({ rules }) => rules ?? [])
+  const mirrored = { apiGroups: ['plat.dev'], verbs: ['list', 'create', 'patch', 'delete'] }
+  assert.deepEqual(rulesOf({}), [])
+  assert.deepEqual(rulesOf({ activity: { enabled: true } }), [
+    { apiGroups: ['plat.dev'], resources: ['agentsessions'], verbs: ['patch'] },
+  ])
+  const both = { revocationMirror: { enabled: true }, tokenVault: { mirror: { enabled: true } } }
+  assert.deepEqual(rulesOf(both), [{ ...mirrored, resources: ['agentrevocations', 'connectedaccounts'] }])
+  const pod = podOf(objectOf(helm.render({ ...least, gateway: { config: both } }), 'StatefulSet', 'plat-gateway'))
+  assert.equal(Object(pod).automountServiceAccountToken, true)
+})
+
 test('with configSync the files that come from ConfigMaps are live, and the gateway may read those and no others', () => {
   // Shows D3.chart.configSyncPaths.
   const revocationsFile = '/etc/plat/revocations/revocations.json'

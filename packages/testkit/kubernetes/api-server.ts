@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import { closed, listening } from '../local.ts'
 
 type Members = Readonly<Record<string, unknown>>
@@ -22,22 +23,29 @@ export class KubernetesApiServer {
   readonly faults: { readonly request: RegExp; readonly status: number; readonly reason: string }[] = []
   /** Requests that match wait for this. */
   readonly held: { readonly request: RegExp; readonly until: Promise<void> }[] = []
+  /** `Authorization` of all requests. */
+  readonly bearers = new Set<string | undefined>()
   url = ''
   readonly #server: Server
+  readonly #isTls: boolean
   readonly #objects = new Map<string, Kept>()
   readonly #watches = new Set<{ readonly covers: (path: string) => boolean; readonly response: ServerResponse }>()
   #version = 100
   /** Watches from an older version are gone. */
   #oldest = 0
 
-  constructor() {
-    this.#server = createServer((request, response) => {
+  /** `tls`: of a certificate for `localhost`, in PEM; absent: it speaks plain HTTP. */
+  constructor(tls?: { readonly cert: string; readonly key: string }) {
+    const handle = (request: IncomingMessage, response: ServerResponse) => {
       this.#handle(request, response).catch(() => response.destroy())
-    })
+    }
+    this.#isTls = tls !== undefined
+    this.#server = tls === undefined ? createServer(handle) : createTlsServer(tls, handle)
   }
 
   async start(): Promise<void> {
-    this.url = `http://127.0.0.1:${await listening(this.#server)}`
+    const port = await listening(this.#server)
+    this.url = this.#isTls ? `https://localhost:${port}` : `http://127.0.0.1:${port}`
   }
 
   async stop(): Promise<void> {
@@ -103,6 +111,7 @@ export class KubernetesApiServer {
     let body = ''
     for await (const chunk of request) body += chunk
     this.seen.push(asked)
+    this.bearers.add(request.headers.authorization)
     for (const hold of this.held) if (hold.request.test(asked)) await hold.until
     const fault = this.faults.find((each) => each.request.test(asked))
     const [, prefix, namespace, plural, name, status] = PATH.exec(url.pathname) ?? []
@@ -113,6 +122,8 @@ export class KubernetesApiServer {
     else if (request.method === 'DELETE') {
       this.remove(url.pathname)
       send(response, 200, {})
+    } else if (request.headers['content-type'] === 'application/merge-patch+json') {
+      this.#merge(url.pathname, JSON.parse(body), response)
     } else this.#write(url.pathname, status !== undefined, JSON.parse(body), response)
   }
 
@@ -165,9 +176,29 @@ export class KubernetesApiServer {
     }
   }
 
+  #merge(path: string, patch: Members, response: ServerResponse): void {
+    const before = this.#objects.get(path)
+    if (before !== undefined) this.put(path, merged(before, patch))
+    this.#answer(response, this.#objects.get(path))
+  }
+
   #tell(type: string, path: string, object: Kept): void {
     for (const { covers, response } of this.#watches) if (covers(path)) response.write(lineOf(type, object))
   }
+}
+
+/** RFC 7386. */
+function merged(before: Members, patch: Members): Members {
+  const whole: Record<string, unknown> = { ...before }
+  for (const [name, value] of Object.entries(patch)) {
+    if (value === null) delete whole[name]
+    else whole[name] = isMembers(value) ? merged(isMembers(whole[name]) ? whole[name] : {}, value) : value
+  }
+  return whole
+}
+
+function isMembers(value: unknown): value is Members {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function lineOf(type: string, object: Kept): string {

@@ -52,6 +52,7 @@ import type { AskingPlane } from '../planes/mcp/index.ts'
 import { createAnswered, createDemand } from '../planes/model/index.ts'
 import { startBuiltins } from './builtins.ts'
 import { problemsOfBundle } from './bundled.ts'
+import { startCopies } from './copies.ts'
 import type { Shared } from './shared.ts'
 import { startTraces } from './traces.ts'
 
@@ -68,12 +69,13 @@ export async function startFeatures(shared: Shared) {
   const sessions = startSessions(shared, { ...targets, ...judges })
   const traces = startTraces(shared, targets)
   const { memory, servers, models, agents } = targets
+  const activity = await startCopies(shared, { ...callers, ...targets })
   const { policies, budgets, energy } = judges
   const files = [memory, servers, models, agents, watchers.guards, policies, budgets, energy]
   await Promise.all(files.map((feature) => feature.check()))
   // What was not finished is charged at once, which needs the budgets.
   const usage = await startUsage(shared, { ...callers, ...judges, sessions })
-  return { ...callers, ...carriers, ...targets, ...watchers, ...judges, sessions, usage, traces }
+  return { ...callers, ...carriers, ...targets, ...watchers, ...judges, sessions, usage, activity, traces }
 }
 
 type Callers = Awaited<ReturnType<typeof startCallers>>

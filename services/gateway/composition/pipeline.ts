@@ -72,11 +72,20 @@ export function createPipeline(shared: Shared, features: Features & Callees & { 
       prices: (snapshot) => snapshot.get(pricingSlot),
       estimate: features.energy.estimate,
       onArguments: features.captures.onArguments,
-      onClosed: features.sessions.see,
+      onClosed: closedCalls(features),
       watcher: features.traces.watcher,
       log,
     }),
   )
+}
+
+/** Who hears of the end of each call. */
+function closedCalls({ sessions, activity }: Features): typeof sessions.see {
+  if (activity === null) return sessions.see
+  return (record, at) => {
+    sessions.see(record, at)
+    activity.see(record, at)
+  }
 }
 
 /** From the name that a caller uses to what is called, wherever it may stand. */

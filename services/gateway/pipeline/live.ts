@@ -19,6 +19,8 @@ export interface LiveCalls {
   remove(call: LiveCall): void
   /** Stops every call that `judge` denies; answers how many. */
   cut(judge: (who: Identity) => Denial | null): number
+  /** Tells whose calls are under way, but for those that may be open for hours while nothing happens. */
+  busy(tell: (who: Identity) => void): void
   /** Asks every call now instead of at the next tick. */
   check(): void
   /** Cuts long calls at once, gives the others `waitMs` to end, then cuts them too. Resolves when all are gone, at most one second later. */
@@ -79,6 +81,9 @@ export function createLiveCalls(clock: Clock): LiveCalls {
         count++
       }
       return count
+    },
+    busy(tell) {
+      for (const call of calls) if (!call.long) tell(call.identity)
     },
     check,
     async drain(waitMs) {

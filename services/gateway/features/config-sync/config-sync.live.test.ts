@@ -4,9 +4,10 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { formatProblem } from '@plat/config'
-import { TestClock } from '@plat/core'
+import { systemClock, TestClock } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { silentLog } from '@plat/process'
+import { createAuthority } from '@plat/testkit/authority'
 import { KubernetesApiServer } from '@plat/testkit/kubernetes/api-server'
 import { tempFolder } from '@plat/testkit/local'
 import { checkGatewayConfig, typedConfig } from '../../config.ts'
@@ -162,6 +163,36 @@ test('whoever names no namespace anywhere, no API server or no token is told so'
   const dialer = createDialer({ clock, log: silentLog })
   const parts = { config, env: {}, dialer, clock, log: silentLog, metrics: { succeeded() {}, failed() {} } }
   await assert.rejects(openConfigSync(parts), /^Error: configSync: not in a cluster: /)
+})
+
+test('an API server is believed by the authorities of caFile, and by no others', async (t) => {
+  // Shows D3.state.configSync.caFile.
+  const authority = await createAuthority({ name: 'cluster', now: systemClock.now() })
+  const { pem: cert, privateKey } = await authority.issue({ name: 'localhost', dnsNames: ['localhost'] })
+  const server = new KubernetesApiServer({ cert, key: String(privateKey.export({ type: 'pkcs8', format: 'pem' })) })
+  await server.start()
+  t.after(() => server.stop())
+  server.put(MAP, { data: { 'policies.json': 'one' } })
+  const dir = tempFolder()
+  const [tokenFile, caFile, file] = [join(dir, 'token'), join(dir, 'ca.pem'), join(dir, 'policies.json')]
+  await writeFile(tokenFile, 'secret-token')
+  await writeFile(caFile, authority.pem)
+  const dialer = createDialer({ log: silentLog })
+  t.after(() => dialer.close())
+  const open = async (own: object) => {
+    const items = [{ configMap: 'plat-policies', key: 'policies.json', path: file }]
+    const { config } = typedConfigOf({ enabled: true, apiServer: server.url, tokenFile, items, ...own })
+    const env = { POD_NAMESPACE: 'plat-system' }
+    const parts = { config, env, dialer, clock: systemClock, log: silentLog, metrics: { succeeded() {}, failed() {} } }
+    const sync = await openConfigSync(parts)
+    await sync?.close()
+  }
+  await assert.rejects(
+    open({}),
+    /^Error: configSync: ConfigMap plat-policies: the API server cannot be reached: .*certificate/,
+  )
+  await open({ caFile })
+  assert.equal(await readFile(file, 'utf8'), 'one')
 })
 
 test('paths that two items would write, or that depend on the working folder, are refused', () => {

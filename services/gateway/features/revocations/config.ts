@@ -40,13 +40,17 @@ export const revocationsBlock = {
 /** `revocationMirror` (document 3). */
 export const revocationMirrorBlock = {
   path: 'revocationMirror',
-  feature: 'revocations',
-  built: false,
+  feature: 'mirror',
+  built: true,
   schema: Type.Object({
     enabled: Type.Boolean({
       default: false,
       description: 'Mirror break-glass revocations to AgentRevocation objects.',
     }),
-    namespace: Type.String({ default: 'plat-system', description: 'Namespace for cluster-wide entries.' }),
+    namespace: Type.String({
+      default: 'plat-system',
+      pattern: '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$',
+      description: 'Namespace for cluster-wide entries.',
+    }),
   }),
 } satisfies ConfigBlock

@@ -5,6 +5,7 @@ import type { Journals } from '@plat/state'
 import type { AdminRoutes } from '../../admin/index.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { decodeEvent } from './format.ts'
+import { type MirroredRevocation, mirroredRevocation } from './mirrored.ts'
 import { type RevocationMetrics, Revocations, type RevocationsParts } from './revocations.ts'
 import { createRevocationRoutes } from './routes.ts'
 import { createRevokedStage } from './stage.ts'
@@ -19,6 +20,7 @@ export interface RevocationsOptions {
     readonly revocationsFile: string
     readonly revocationsRecheckMillis: number
     readonly revocationsJournalPath: string
+    readonly revocationMirror: { readonly namespace: string }
   }
   readonly journals: Journals
   readonly ledgers: Ledgers
@@ -38,11 +40,19 @@ export interface RevokedUsers {
   follow(tell: (user: string) => void): void
 }
 
+/** Break-glass entries as AgentRevocations. */
+export interface MirroredRevocations {
+  wanted(): readonly MirroredRevocation[]
+  /** Is told whenever that has changed. */
+  follow(tell: () => void): void
+}
+
 /** The kill switch. */
 export interface RevocationsFeature {
   readonly stage: Stage<'revoked', 'identity', never>
   readonly routes: AdminRoutes
   readonly users: RevokedUsers
+  readonly mirrored: MirroredRevocations
   close(): Promise<void>
 }
 
@@ -58,6 +68,7 @@ export async function createRevocations(options: RevocationsOptions): Promise<Re
   const revocations = new Revocations({
     journal,
     file: config.revocationsFile === '' ? null : { path: config.revocationsFile, everyMs: everyMs(config) },
+    mirrorNamespace: config.revocationMirror.namespace,
     clock,
     log,
     live,
@@ -83,6 +94,10 @@ export async function createRevocations(options: RevocationsOptions): Promise<Re
     users: {
       revoked: (user) => revocations.hasRevoked(user),
       follow: (tell) => revocations.followUsers(tell),
+    },
+    mirrored: {
+      wanted: () => revocations.breakglass().map((one) => mirroredRevocation(one, config.revocationMirror.namespace)),
+      follow: (tell) => revocations.follow(tell),
     },
     routes: createRevocationRoutes({ revocations, clock, ids, onFault }),
     close,

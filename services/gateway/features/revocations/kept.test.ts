@@ -20,7 +20,7 @@ function entry(id: string, clock: TestClock, forMs: number | null = null): Revoc
 
 async function opened(journal: Journal<RevocationEvent>, clock: TestClock, onRevoked = () => 0) {
   const faults: unknown[] = []
-  const kept = new KeptRevocations({ journal, clock, onRevoked, onFault: (error) => faults.push(error) })
+  const kept = new KeptRevocations({ journal, clock, onRevoked, onLifted() {}, onFault: (error) => faults.push(error) })
   await kept.open()
   return { kept, faults }
 }
@@ -119,6 +119,7 @@ test('what is read at start is in force, and is not told as if it had just been 
     journal,
     clock,
     onRevoked: ({ id }) => told.push(id),
+    onLifted() {},
     onFault: assert.ifError,
   })
   await again.open()

@@ -11,6 +11,8 @@ export interface KeptParts {
   readonly clock: Clock
   /** An entry came into force; answers how many live calls it ended. Not told of those that are read at start. */
   readonly onRevoked: (revocation: Revocation) => number
+  /** An entry was lifted, on this replica or on another. */
+  readonly onLifted: (revocation: Revocation) => void
   /** The journal could not be written where nobody waits for the answer. */
   readonly onFault: (error: unknown) => void
 }
@@ -78,9 +80,11 @@ export class KeptRevocations {
 
   /** False: there is no such entry, or somebody else just lifted it. Rejects with the journal; the entry then stays in force. */
   async lift(id: string): Promise<boolean> {
-    if (this.list.get(id) === null) return false
+    const revocation = this.list.get(id)
+    if (revocation === null) return false
     if (!this.#unkept.delete(id)) return (await this.#parts.journal.append(id, [{ t: 'lifted' }], 1)) !== 'conflict'
     this.list.remove(id)
+    this.#parts.onLifted(revocation)
     return true
   }
 
@@ -97,8 +101,10 @@ export class KeptRevocations {
   }
 
   #follow(entry: JournalEntry<RevocationEvent>): void {
+    const before = this.list.get(entry.key)
     this.#apply(entry)
     if (entry.event.t === 'revoked') this.#enforce(entry.event.revocation)
+    else if (before !== null) this.#parts.onLifted(before)
   }
 
   #apply({ seq, key, event }: JournalEntry<RevocationEvent>): void {

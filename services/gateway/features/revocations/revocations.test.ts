@@ -56,6 +56,7 @@ async function world() {
   const revocations = new Revocations({
     journal: createMemoryJournal<RevocationEvent>(() => clock.now()),
     file: null,
+    mirrorNamespace: 'plat-system',
     clock,
     log: silentLog,
     live,

@@ -7,6 +7,7 @@ import { ListFile } from './file.ts'
 import type { DecodedFile, Revocation, RevocationEvent } from './format.ts'
 import { type Added, KeptRevocations } from './kept.ts'
 import { RevocationList, type RevocationScope } from './list.ts'
+import { Copies } from './mirrored.ts'
 import { fileRecord, liftRecord, revokeRecord } from './record.ts'
 
 /** How often expired entries are forgotten and counted out, in milliseconds. */
@@ -43,6 +44,8 @@ export interface RevocationsParts {
   readonly journal: Journal<RevocationEvent>
   /** Null: there is no `revocationsFile`. */
   readonly file: { readonly path: string; readonly everyMs: number } | null
+  /** Document 3, `revocationMirror.namespace`. */
+  readonly mirrorNamespace: string
   readonly clock: Clock
   readonly log: Log
   /** Reaches the calls under way. */
@@ -65,15 +68,19 @@ export class Revocations {
   #listed: RevocationList | null = null
   #toldStale = false
   readonly #userFollowers: ((user: string) => void)[] = []
+  readonly #followers: (() => void)[] = []
+  readonly #copies: Copies
   #stopSweep: () => void = () => {}
 
   constructor(parts: RevocationsParts) {
     this.#parts = parts
-    const { journal, file, clock, log } = parts
+    const { journal, file, mirrorNamespace, clock, log } = parts
+    this.#copies = new Copies(mirrorNamespace)
     this.#kept = new KeptRevocations({
       journal,
       clock,
       onRevoked: (revocation) => this.#revoked(revocation),
+      onLifted: (revocation) => this.#lifted(revocation),
       onFault: (error) => log.error({ error: reasonOf(error) }, 'the journal of revocations failed'),
     })
     this.#file =
@@ -120,6 +127,16 @@ export class Revocations {
     this.#userFollowers.push(tell)
   }
 
+  /** Break-glass entries in force. */
+  breakglass(): readonly Revocation[] {
+    return this.#kept.list.inForce(this.#parts.clock.now())
+  }
+
+  /** Is told whenever a break-glass entry was made or lifted. */
+  follow(tell: () => void): void {
+    this.#followers.push(tell)
+  }
+
   /** `judge`, counted where a revocation is the reason. */
   ask(who: Identity): Denial | null {
     const denial = this.judge(who)
@@ -139,7 +156,6 @@ export class Revocations {
     const revocation = this.#kept.list.get(id)
     if (revocation === null || !(await this.#kept.lift(id))) return this.#listed?.get(id) ? 'listed' : 'unknown'
     this.#parts.record(liftRecord(revocation, by))
-    this.#count()
     return 'lifted'
   }
 
@@ -159,11 +175,21 @@ export class Revocations {
   }
 
   #revoked(revocation: Revocation): number {
+    this.#listed?.remove(this.#copies.idOf(revocation))
     const cut = this.#cut()
     this.#tellUser(revocation)
     this.#propagated(revocation)
     this.#count()
+    for (const tell of this.#followers) tell()
     return cut
+  }
+
+  /** Its copy must not hold on to whom it named until the cluster has heard of it. */
+  #lifted(revocation: Revocation): void {
+    this.#copies.lifted(revocation, this.#parts.clock.now())
+    this.#listed?.remove(this.#copies.idOf(revocation))
+    this.#count()
+    for (const tell of this.#followers) tell()
   }
 
   #tellUser({ mode, target: { user } }: Revocation): void {
@@ -174,7 +200,7 @@ export class Revocations {
     const { log, record, file, clock } = this.#parts
     const before = this.#listed
     const list = new RevocationList()
-    for (const entry of entries) list.add(entry)
+    for (const entry of entries) if (!this.#copies.has(entry.id, this.#kept.list)) list.add(entry)
     this.#listed = list
     const cut = this.#cut()
     // What stood there before this process looked for the first time did not have to propagate.
@@ -206,7 +232,9 @@ export class Revocations {
   }
 
   #sweep(): void {
-    this.#listed?.forgetExpired(this.#parts.clock.now())
+    const now = this.#parts.clock.now()
+    this.#listed?.forgetExpired(now)
+    this.#copies.forgetOld(now)
     this.#kept.sweep()
     this.#count()
     const isAway = this.#parts.journal.health === 'unreachable'

@@ -6,20 +6,6 @@ import { PLACEHOLDERS, placeholdersIn } from './trace-url.ts'
 export const LIST_MAX = 5000
 export const TIMELINE_MAX = 10_000
 
-/** `activity` (document 3): when a session was last used. */
-export const activityBlock = {
-  path: 'activity',
-  feature: 'sessions',
-  built: false,
-  schema: Type.Object({
-    enabled: key.flag('Write last-activity annotations (idle suspend).'),
-    intervalSeconds: key.seconds('Throttle per session.', 60),
-    apiServer: key.url('Address of the cluster API; in-cluster when empty.'),
-    tokenFile: key.file('Token for it; in-cluster when empty.'),
-    caFile: key.file('Its authorities; in-cluster when empty.'),
-  }),
-} satisfies ConfigBlock
-
 /** A placeholder that nothing stands for would be part of every link. */
 const knownPlaceholders: Rule = ({ traceURLTemplate: template }): Problem[] => {
   if (typeof template !== 'string') return []

@@ -82,14 +82,14 @@ test('keys, addresses and issuers that lead nowhere are told by their field', ()
     retiredKeyURIs: ['/old', 'http://x'],
     publicBaseURL: 'https://gateway.example/?a=b',
     externalUserIssuers: ['https://customer.example'],
-    mirror: { enabled: true },
+    mirror: { namespace: 'a.b' },
   }).join('\n')
   for (const line of [
     'tokenVault.keyURI: kms keys: not built yet in this version',
     'tokenVault.retiredKeyURIs\\[1\\]: key URI http://x: unknown scheme',
     'tokenVault.publicBaseURL: must be a bare address',
     'tokenVault.externalUserIssuers\\[0\\]: is the issuer of no identity.trustedIssuers',
-    'tokenVault.mirror.enabled: not built yet in this version',
+    'tokenVault.mirror.namespace: must match',
   ]) {
     assert.match(told, new RegExp(`^${line}`, 'm'))
   }

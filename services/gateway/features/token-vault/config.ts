@@ -93,8 +93,8 @@ export const tokenVaultBlock = {
     keepOnKillSwitch: key.flag('A revocation of a user leaves the tokens in place.'),
     mirror: key.group(
       {
-        enabled: Type.Boolean({ default: false, built: false, description: 'Mirror accounts to the cluster.' }),
-        namespace: key.text('Where.', 'plat-system'),
+        enabled: key.flag('Mirror accounts to ConnectedAccount objects.'),
+        namespace: key.text('Where.', 'plat-system', '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$'),
       },
       'Copies in the cluster, without tokens.',
     ),

@@ -6,6 +6,7 @@ import type { FastifyInstance } from 'fastify'
 import type { AdminRoutes } from '../../admin/index.ts'
 import type { TokenVaultConfig } from './config.ts'
 import type { FlowSealer } from './flow/flows.ts'
+import type { MirroredAccount } from './store/mirrored.ts'
 import type { UserTokens } from './vault.ts'
 
 /** Who may not do anything any more. */
@@ -34,6 +35,13 @@ export interface TokenVaultOptions {
   readonly log: Log
 }
 
+/** That users have connected accounts, as objects of a cluster: never a token. */
+export interface MirroredAccounts {
+  wanted(): readonly MirroredAccount[]
+  /** Is told whenever that has changed. */
+  follow(tell: () => void): void
+}
+
 /** Users' own OAuth tokens (document 3, `tokenVault`). */
 export interface TokenVault {
   /** What calls of servers with `auth.perUser` show; null: the vault is off. */
@@ -43,6 +51,7 @@ export interface TokenVault {
   /** Mounts the pages of `GET /v1/connect/{provider}`. */
   pages(app: FastifyInstance): void
   readonly routes: AdminRoutes
+  readonly mirrored: MirroredAccounts
   close(): Promise<void>
 }
 
@@ -51,6 +60,7 @@ const OFF: TokenVault = {
   publicURL: null,
   pages() {},
   routes: { mount() {} },
+  mirrored: { wanted: () => [], follow() {} },
   close: () => Promise.resolve(),
 }
 

@@ -11,6 +11,7 @@ import { ConnectRoutes } from './routes.ts'
 import { decodeEvent } from './store/account.ts'
 import { Accounts } from './store/accounts.ts'
 import { openEnvelope } from './store/envelope.ts'
+import { mirroredAccount } from './store/mirrored.ts'
 import { Vault } from './vault.ts'
 
 /** Opens the vault. Rejects when a key or the journal cannot be used, and when accounts are sealed with a key that is not listed. */
@@ -79,6 +80,10 @@ async function opened(
     publicURL,
     pages: (app) => pages.mount(app),
     routes: createAccountRoutes(vault, accounts, log),
+    mirrored: {
+      wanted: () => accounts.list().map((kept) => mirroredAccount(kept, settings.mirror.namespace)),
+      follow: (tell) => accounts.follow(tell),
+    },
     async close() {
       await vault.close()
       await accounts.close()

@@ -43,6 +43,7 @@ export class Accounts {
   readonly #parts: AccountsParts
   readonly #byOwner = new Map<string, Kept>()
   readonly #byId = new Map<string, Kept>()
+  readonly #followers: (() => void)[] = []
   readonly #stop = new AbortController()
   #lastSeq = 0
   /** In the journal, with those that no longer count. */
@@ -67,7 +68,11 @@ export class Accounts {
           'list it, or move tokenVault.storePath away to begin anew',
       )
     }
-    journal.follow(this.#lastSeq, (entry) => this.#apply(entry), this.#stop.signal).catch(onFault)
+    const follow = (entry: JournalEntry<VaultEvent>) => {
+      this.#apply(entry)
+      for (const tell of this.#followers) tell()
+    }
+    journal.follow(this.#lastSeq, follow, this.#stop.signal).catch(onFault)
     this.#compactIfDue()
   }
 
@@ -82,6 +87,11 @@ export class Accounts {
   /** In the descending order of their ids. */
   list(): Kept[] {
     return [...this.#byId.values()].sort((a, b) => (a.id < b.id ? 1 : -1))
+  }
+
+  /** Is told of every change from now on. */
+  follow(tell: () => void): void {
+    this.#followers.push(tell)
   }
 
   tokens({ account, sealed }: Kept): Promise<Tokens | null> {

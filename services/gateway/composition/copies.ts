@@ -1,0 +1,17 @@
+import { startActivity } from '../features/activity/index.ts'
+import { startMirrors } from '../features/mirror/index.ts'
+import type { RevocationsFeature } from '../features/revocations/index.ts'
+import type { TokenVault } from '../features/token-vault/index.ts'
+import type { Shared } from './shared.ts'
+
+/** What the cluster is told of what is kept here; who hears of calls for it, or null. */
+export async function startCopies(
+  shared: Shared,
+  { revocations, vault }: { readonly revocations: RevocationsFeature; readonly vault: TokenVault },
+) {
+  const { keep } = shared
+  const mirrors = await startMirrors({ ...shared, revocations: revocations.mirrored, accounts: vault.mirrored })
+  if (mirrors !== null) keep(mirrors)
+  const activity = await startActivity(shared)
+  return activity === null ? null : keep(activity)
+}

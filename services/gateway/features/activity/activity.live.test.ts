@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { systemClock, TestClock } from '@plat/core'
+import { createDialer } from '@plat/http'
+import { KubernetesApi } from '@plat/kubernetes'
+import { silentLog } from '@plat/process'
+import { createAuthority } from '@plat/testkit/authority'
+import { KubernetesApiServer } from '@plat/testkit/kubernetes/api-server'
+import { tempFolder } from '@plat/testkit/local'
+import { until } from '@plat/testkit/until'
+import type { Identity } from '../../call/index.ts'
+import { testIdentity } from '../../call/testing/identity.ts'
+import { started } from '../../testing/started.ts'
+import { Activity } from './activity.ts'
+
+const EVERY_MS = 60_000
+const pathOf = (session: string) => `/apis/plat.dev/v1alpha1/namespaces/default/agentsessions/${session}`
+const writes = ({ seen }: KubernetesApiServer) => seen.filter((asked) => asked.startsWith('PATCH')).length
+
+function activityOf(server: KubernetesApiServer, session: string): unknown {
+  return Object(Object(server.get(pathOf(session))?.metadata).annotations)['plat.dev/last-activity']
+}
+
+/** The feature before a small API server that has the sessions `s1` and `s2`, by a clock that the test moves. */
+async function ground(t: TestContext) {
+  const server = new KubernetesApiServer()
+  await server.start()
+  const dialer = createDialer({ clock: systemClock, log: silentLog })
+  const access = { server: server.url, namespace: null, credentials: async () => ({ headers: {}, trust: {} }) }
+  const api = new KubernetesApi({ access, dialer, clock: systemClock })
+  const clock = new TestClock()
+  const told: string[] = []
+  const log = {
+    ...silentLog,
+    info: (_: object, message: string) => void told.push(message),
+    warn: (fields: object) => void told.push(JSON.stringify(fields)),
+  }
+  const busy: Identity[] = []
+  const live = { busy: (tell: (who: Identity) => void) => busy.forEach(tell) }
+  const activity = new Activity({ api, everyMs: EVERY_MS, live, clock, log })
+  for (const session of ['s1', 's2']) server.put(pathOf(session), { spec: { agentRef: 'assistant' } })
+  t.after(async () => {
+    await activity.close()
+    await dialer.close()
+    await server.stop()
+  })
+  const see = (session: string) => activity.see({ namespace: 'default', session }, clock.now())
+  /** One interval, whose writes are waited for. */
+  const round = async () => {
+    await clock.advance(EVERY_MS)
+    await activity.write()
+  }
+  return { server, activity, clock, told, busy, see, round }
+}
+
+test('in each interval it is written once of each session that has called, and of no other', async (t) => {
+  // Shows D3.sessions.activity.intervalSeconds.
+  const { server, clock, see, round } = await ground(t)
+  see('s1')
+  await clock.advance(1000)
+  const last = new Date(clock.now()).toISOString().replace('.000', '')
+  see('s1')
+  see('s1')
+  await round()
+  assert.equal(activityOf(server, 's1'), last)
+  assert.equal(activityOf(server, 's2'), undefined)
+  assert.deepEqual(server.get(pathOf('s1'))?.spec, { agentRef: 'assistant' })
+  await round()
+  see('s2')
+  await round()
+  assert.ok(activityOf(server, 's2') !== undefined)
+  assert.equal(writes(server), 2)
+})
+
+test('who has a call under way is active while it lasts', async (t) => {
+  const { server, busy, round } = await ground(t)
+  busy.push({ ...testIdentity, namespace: 'default', session: 's1' })
+  await round()
+  const before = activityOf(server, 's1')
+  assert.ok(before !== undefined)
+  await round()
+  assert.notEqual(activityOf(server, 's1'), before)
+})
+
+test('a session that is no AgentSession is asked for again only after ten intervals', async (t) => {
+  const { server, see, round } = await ground(t)
+  const asked = () => server.seen.filter((request) => request.endsWith('/stranger')).length
+  see('stranger')
+  await round()
+  for (let n = 0; n < 9; n++) {
+    see('stranger')
+    see('s1')
+    await round()
+  }
+  assert.equal(asked(), 1)
+  see('stranger')
+  see('s1')
+  await round()
+  assert.equal(asked(), 2)
+})
+
+test('what cannot be written is written later, and is told once', async (t) => {
+  const { server, told, see, round } = await ground(t)
+  server.faults.push({ request: /./, status: 503, reason: 'ServiceUnavailable' })
+  see('s1')
+  see('s2')
+  await round()
+  await round()
+  assert.equal(told.length, 1)
+  assert.match(told[0] ?? '', /ServiceUnavailable.*"sessions":2/)
+  server.faults.length = 0
+  await round()
+  assert.ok(activityOf(server, 's1') !== undefined && activityOf(server, 's2') !== undefined)
+  assert.equal(told.length, 2)
+  assert.match(told[1] ?? '', /written again/)
+})
+
+test('a session that may not be written keeps no other from being written', async (t) => {
+  const { server, told, see, round } = await ground(t)
+  server.faults.push({ request: /agentsessions\/s1$/, status: 403, reason: 'Forbidden' })
+  see('s1')
+  see('s2')
+  await round()
+  assert.ok(activityOf(server, 's2') !== undefined)
+  assert.equal(told.length, 1)
+})
+
+test('a gateway tells the API server that it is given which sessions call', async (t) => {
+  // Shows D3.sessions.activity.enabled, D3.sessions.activity.apiServer, D3.sessions.activity.tokenFile, D3.sessions.activity.caFile.
+  const authority = await createAuthority({ name: 'cluster', now: systemClock.now() })
+  const { pem: cert, privateKey } = await authority.issue({ name: 'localhost', dnsNames: ['localhost'] })
+  const server = new KubernetesApiServer({ cert, key: String(privateKey.export({ type: 'pkcs8', format: 'pem' })) })
+  await server.start()
+  t.after(() => server.stop())
+  server.put(pathOf('s1'), { spec: { agentRef: 'assistant' } })
+  const dir = tempFolder()
+  const [tokenFile, caFile] = [join(dir, 'token'), join(dir, 'ca.pem')]
+  await writeFile(tokenFile, 'token-of-the-gateway')
+  await writeFile(caFile, authority.pem)
+  const activity = { enabled: true, intervalSeconds: 1, apiServer: server.url, tokenFile, caFile }
+  const { gateway, issuer } = await started(t, { activity })
+  const response = await fetch(`${gateway.url}/mcp/notes`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${issuer.token({ scope: 'tools:other' })}`,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'read', arguments: {} } }),
+  })
+  assert.equal(response.status, 403)
+  await until(() => activityOf(server, 's1') !== undefined, 'the annotation')
+  assert.deepEqual([...server.bearers], ['Bearer token-of-the-gateway'])
+})
+
+test('a gateway that would write of sessions and finds no cluster does not start', async (t) => {
+  const activity = { enabled: true }
+  await assert.rejects(started(t, { activity }, true), /^Error: activity: not in a cluster: KUBERNETES_SERVICE_HOST/)
+})

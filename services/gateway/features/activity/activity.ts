@@ -1,0 +1,129 @@
+import { type Clock, Rounds, reasonOf, rfc3339 } from '@plat/core'
+import { ApiFault, type KubernetesApi } from '@plat/kubernetes'
+import type { Log } from '@plat/process'
+import type { Identity } from '../../call/index.ts'
+
+/** What says of an AgentSession when it was last used: RFC 3339. */
+const ANNOTATION = 'plat.dev/last-activity'
+/** Sessions that are written of in one interval; of others it is written once they call again in a later one. */
+const MAX_SESSIONS = 20_000
+/** Requests under way at one time. */
+const MAX_REQUESTS = 8
+/** For how many intervals a session that is no AgentSession is not asked for again. */
+const ABSENT_INTERVALS = 10
+
+export interface ActivityParts {
+  readonly api: Pick<KubernetesApi, 'ask'>
+  readonly everyMs: number
+  readonly live: { busy(tell: (who: Identity) => void): void }
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** Remembers who has called, and writes it once in each interval: a call costs one entry of a map, however slow the API server is. */
+export class Activity {
+  readonly #parts: ActivityParts
+  readonly #rounds: Rounds
+  readonly #stop = new AbortController()
+  /** Since the last round: when, in milliseconds since the epoch, by the path of the AgentSession. */
+  #seen = new Map<string, number>()
+  /** Until when a session is not asked for, in milliseconds since the epoch: there is no such AgentSession. */
+  readonly #absent = new Map<string, number>()
+  #fails = false
+
+  constructor(parts: ActivityParts) {
+    this.#parts = parts
+    this.#rounds = new Rounds({
+      clock: parts.clock,
+      everyMs: parts.everyMs,
+      job: () => this.#round(),
+      onFault: (error) => parts.log.error({ error: reasonOf(error) }, 'last activity could not be written'),
+    })
+  }
+
+  /** Takes the last record of a call into account; `at` in milliseconds since the epoch. */
+  see({ namespace, session }: Readonly<Record<string, unknown>>, at: number): void {
+    if (typeof namespace === 'string' && typeof session === 'string') this.#used(namespace, session, at)
+  }
+
+  /** Writes what was seen since the last time. Never rejects. */
+  write(): Promise<void> {
+    return this.#rounds.now()
+  }
+
+  /** What was not written is written again by whoever calls next. */
+  async close(): Promise<void> {
+    this.#stop.abort()
+    await this.#rounds.close()
+  }
+
+  #used(namespace: string, session: string, at: number): void {
+    const key = `${namespace}/${session}`
+    if (this.#seen.size < MAX_SESSIONS || this.#seen.has(key)) this.#seen.set(key, at)
+  }
+
+  async #round(): Promise<void> {
+    const { clock, live } = this.#parts
+    const now = clock.now()
+    live.busy(({ namespace, session }) => this.#used(namespace, session, now))
+    for (const [key, until] of this.#absent) if (until <= now) this.#absent.delete(key)
+    const batch = this.#seen
+    this.#seen = new Map()
+    const failed: ApiFault[] = []
+    const waiting = [...batch].filter(([key]) => !this.#absent.has(key)).values()
+    await Promise.all(Array.from({ length: MAX_REQUESTS }, () => this.#writeAll(waiting, failed)))
+    this.#tell(failed)
+  }
+
+  /** One of several that share what is waiting. */
+  async #writeAll(waiting: Iterable<[key: string, at: number]>, failed: ApiFault[]): Promise<void> {
+    const { clock, everyMs } = this.#parts
+    for (const [key, at] of waiting) {
+      const last = failed.at(-1)
+      // Where the API server does not answer, those behind are not asked for.
+      const fault = last !== undefined && isOfAll(last) ? last : await this.#write(key, at)
+      if (fault === null) continue
+      if (fault.status === 404) {
+        if (this.#absent.size < MAX_SESSIONS) this.#absent.set(key, clock.now() + ABSENT_INTERVALS * everyMs)
+        continue
+      }
+      failed.push(fault)
+      if (!this.#seen.has(key) && this.#seen.size < MAX_SESSIONS) this.#seen.set(key, at)
+    }
+  }
+
+  /** Null: it is written. */
+  async #write(key: string, at: number): Promise<ApiFault | null> {
+    const [namespace = '', session = ''] = key.split('/').map(encodeURIComponent)
+    try {
+      await this.#parts.api.ask({
+        method: 'PATCH',
+        path: `/apis/plat.dev/v1alpha1/namespaces/${namespace}/agentsessions/${session}`,
+        contentType: 'application/merge-patch+json',
+        body: { metadata: { annotations: { [ANNOTATION]: rfc3339(at) } } },
+        signal: this.#stop.signal,
+      })
+      return null
+    } catch (error) {
+      if (error instanceof ApiFault) return error
+      throw error
+    }
+  }
+
+  /** Faults are told once, until they are over. */
+  #tell([first, ...more]: readonly ApiFault[]): void {
+    const { log } = this.#parts
+    const fails = first !== undefined
+    if (this.#stop.signal.aborted || fails === this.#fails) return
+    this.#fails = fails
+    if (fails) {
+      const told = { error: first.message, sessions: more.length + 1 }
+      log.warn(told, 'last activity of sessions cannot be written: they may be suspended')
+    } else log.info({}, 'last activity of sessions is written again')
+  }
+}
+
+/** Would the next session be refused as well? */
+function isOfAll({ status }: ApiFault): boolean {
+  return status === 0 || status === 401 || status === 429 || status >= 500
+}

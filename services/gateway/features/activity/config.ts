@@ -1,0 +1,18 @@
+import { type ConfigBlock, key } from '@plat/config'
+import Type, { type Static } from 'typebox'
+
+/** `activity` (document 3): when a session was last used. */
+export const activityBlock = {
+  path: 'activity',
+  feature: 'activity',
+  built: true,
+  schema: Type.Object({
+    enabled: key.flag('Write last-activity annotations (idle suspend).'),
+    intervalSeconds: key.seconds('Throttle per session.', 60),
+    apiServer: key.url('Address of the cluster API; in-cluster when empty.'),
+    tokenFile: key.file('Token for it; in-cluster when empty.'),
+    caFile: key.file('Its authorities; in-cluster when empty.'),
+  }),
+} satisfies ConfigBlock
+
+export type ActivityConfig = Readonly<Static<typeof activityBlock.schema>>

@@ -1,0 +1,33 @@
+import { type Clock, reasonOf } from '@plat/core'
+import type { Dialer } from '@plat/http'
+import type { Log } from '@plat/process'
+import type { Identity } from '../../call/index.ts'
+import type { Activity } from './activity.ts'
+import type { ActivityConfig } from './config.ts'
+
+export interface ActivityOptions {
+  readonly config: { readonly activity: ActivityConfig }
+  readonly env: NodeJS.ProcessEnv
+  readonly dialer: Dialer
+  /** Tells whose calls are under way. */
+  readonly live: { busy(tell: (who: Identity) => void): void }
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/**
+ * When each session was last used, as an annotation of its AgentSession (document 3, `activity`): an operator suspends what is idle. Null
+ * while it is off. Rejects where neither a cluster is around nor `activity` names one.
+ */
+export async function startActivity(options: ActivityOptions): Promise<Activity | null> {
+  const { config, env, dialer, live, clock, log } = options
+  const { enabled, intervalSeconds, apiServer, tokenFile, caFile } = config.activity
+  if (!enabled) return null
+  const { clusterAccess, KubernetesApi } = await import('@plat/kubernetes')
+  const { Activity } = await import('./activity.ts')
+  const access = await clusterAccess({ env, apiServer, tokenFile, caFile }).catch((error: unknown) => {
+    throw new Error(`activity: ${reasonOf(error)}`)
+  })
+  const api = new KubernetesApi({ access, dialer, clock })
+  return new Activity({ api, everyMs: intervalSeconds * 1000, live, clock, log })
+}

@@ -1,0 +1,88 @@
+import { hash } from 'node:crypto'
+import { hostname } from 'node:os'
+import { type Clock, reasonOf } from '@plat/core'
+import type { Dialer } from '@plat/http'
+import type { Access } from '@plat/kubernetes'
+import type { Log } from '@plat/process'
+import type { Leadership } from '@plat/state'
+import type { Mirrored } from './mirror.ts'
+
+/** What is copied, as the feature that keeps it tells it. */
+export interface MirrorSource {
+  /** Everything that should stand in the cluster now. */
+  wanted(): readonly Mirrored[]
+  /** Is told whenever that has changed. */
+  follow(tell: () => void): void
+}
+
+export interface MirrorOptions {
+  readonly config: {
+    readonly revocationMirror: { readonly enabled: boolean }
+    readonly tokenVault: { readonly enabled: boolean; readonly mirror: { readonly enabled: boolean } }
+    readonly stateBackend: { readonly type: 'file' | 'postgres'; readonly schema: string }
+  }
+  readonly revocations: MirrorSource
+  readonly accounts: MirrorSource
+  readonly env: NodeJS.ProcessEnv
+  /** Absent: the cluster that this process runs in. */
+  readonly access?: Access
+  readonly dialer: Dialer
+  readonly leadership: Leadership
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** What is copied, where its key of gateway.json stands, and who does it where several gateways share it. */
+const MIRRORS = [
+  { key: 'revocationMirror', of: 'revocations', kind: 'AgentRevocation', plural: 'agentrevocations', shared: true },
+  { key: 'tokenVault.mirror', of: 'accounts', kind: 'ConnectedAccount', plural: 'connectedaccounts', shared: false },
+] as const
+
+/**
+ * Copies of break-glass revocations and of connected accounts in the cluster (document 3, `revocationMirror`, `tokenVault.mirror`); null: both
+ * are off. Rejects where this is no cluster.
+ */
+export async function startMirrors(options: MirrorOptions): Promise<{ close(): Promise<void> } | null> {
+  const { config, env, dialer, leadership, clock, log } = options
+  const { revocationMirror, tokenVault, stateBackend } = config
+  const enabled = {
+    revocationMirror: revocationMirror.enabled,
+    'tokenVault.mirror': tokenVault.enabled && tokenVault.mirror.enabled,
+  }
+  const wanted = MIRRORS.filter(({ key }) => enabled[key])
+  const [first] = wanted
+  if (first === undefined) return null
+  const { clusterAccess, KubernetesApi } = await import('@plat/kubernetes')
+  const { Mirror } = await import('./mirror.ts')
+  const inCluster = () =>
+    clusterAccess({ env }).catch((error: unknown) => {
+      throw new Error(`${first.key}: ${reasonOf(error)}`)
+    })
+  const access = options.access ?? (await inCluster())
+  const api = new KubernetesApi({ access, dialer, clock })
+  const stop = new AbortController()
+  const running: Promise<void>[] = []
+  for (const { of, kind, plural, shared } of wanted) {
+    const isShared = shared && stateBackend.type === 'postgres'
+    const keeper = isShared ? `postgres/${stateBackend.schema}` : `file/${hostname()}`
+    const mirror = new Mirror({
+      ...{ api, kind, plural, clock, log },
+      owner: ownerOf(access.namespace, keeper),
+      wanted: () => options[of].wanted(),
+    })
+    options[of].follow(() => mirror.changed())
+    if (isShared) leadership.run('mirror', (_, signal) => mirror.run(signal))
+    else running.push(mirror.run(stop.signal))
+  }
+  return {
+    async close() {
+      stop.abort()
+      await Promise.all(running)
+    },
+  }
+}
+
+/** Who keeps what is copied, as a label may say it. */
+function ownerOf(namespace: string | null, keeper: string): string {
+  return hash('sha256', JSON.stringify([namespace, keeper]), 'hex').slice(0, 32)
+}
