@@ -17,7 +17,6 @@ export {
   type SpecOf,
   type StatusOf,
   type ToolPolicySpec,
-  UNBUILT_KINDS,
 } from './kinds/kinds.ts'
 export { type AgentSessionSpec, isTerminal, SESSION_PHASES } from './kinds/sandbox/agentsession.ts'
 export { grantsOf } from './kinds/sandbox/scopes.ts'

@@ -72,6 +72,7 @@ const manifestSchemas = {
   TrustTier: manifestSchema('TrustTier'),
   AgentSession: manifestSchema('AgentSession'),
   AgentRevocation: manifestSchema('AgentRevocation'),
+  ConnectedAccount: manifestSchema('ConnectedAccount'),
 }
 
 function manifestSchema(kind: Kind) {

@@ -3,6 +3,7 @@ import { mapOf } from '../check.ts'
 import { agentSpecSchema, agentStatusSchema } from './agent.ts'
 import { budgetPolicySpecSchema, budgetPolicyStatusSchema } from './budgetpolicy.ts'
 import { closed, LABEL_PATTERN } from './common.ts'
+import { connectedAccountSpecSchema, connectedAccountStatusSchema } from './connectedaccount.ts'
 import { mcpServerSpecSchema, mcpServerStatusSchema } from './mcpserver.ts'
 import { memoryStoreSpecSchema, memoryStoreStatusSchema } from './memorystore.ts'
 import { agentRevocationSpecSchema, agentRevocationStatusSchema } from './sandbox/agentrevocation.ts'
@@ -143,17 +144,26 @@ export const kinds = {
     spec: agentRevocationSpecSchema,
     status: agentRevocationStatusSchema,
   },
+  ConnectedAccount: {
+    plural: 'connectedaccounts',
+    shortNames: [],
+    categories: ['plat'],
+    columns: [
+      ['User', '.spec.user'],
+      ['Provider', '.spec.provider'],
+      ['Expires', '.spec.expiresAt'],
+      ['Age', '.metadata.creationTimestamp'],
+    ],
+    spec: connectedAccountSpecSchema,
+    status: connectedAccountStatusSchema,
+  },
 } as const
-
-/** Kinds that the specification names and this version does not build, by plural. */
-export const UNBUILT_KINDS: Readonly<Record<string, string>> = {
-  connectedaccounts: 'ConnectedAccount',
-}
 
 /** Kinds that mean nothing on files, by plural, and why. */
 export const CLUSTER_ONLY: Readonly<Record<string, string>> = {
   agentsessions: 'AgentSession: sandboxes need a cluster; here `plat run` starts sessions',
   agentrevocations: 'AgentRevocation: is read on a cluster; here `plat revoke` revokes',
+  connectedaccounts: 'ConnectedAccount: a gateway writes it on a cluster; here `/v1/accounts` lists accounts',
 }
 
 export type Kind = keyof typeof kinds

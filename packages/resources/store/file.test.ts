@@ -77,7 +77,7 @@ test('a broken file is a line with path, line and field, and the other files loa
     )
     assert.deepEqual(store.problems(), [
       'agent: no such kind, did you mean "agents"?',
-      'connectedaccounts: ConnectedAccount: not built yet in this version',
+      'connectedaccounts: ConnectedAccount: a gateway writes it on a cluster; here `/v1/accounts` lists accounts',
       'mcpservers/default/b.yaml:8: spec.trusted: unknown field, did you mean "trust"?',
       'mcpservers/default/c.yaml: metadata names default/d, which belongs into mcpservers/default/d.yaml',
       'mcpservers/default/e.yml: must end in .yaml',

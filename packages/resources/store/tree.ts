@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { closest } from '@plat/core'
-import { CLUSTER_ONLY, isClusterKind, isKind, type Kind, kinds, type Manifest, UNBUILT_KINDS } from '../kinds/kinds.ts'
+import { CLUSTER_ONLY, isClusterKind, isKind, type Kind, kinds, type Manifest } from '../kinds/kinds.ts'
 import { MANIFEST_MAX_BYTES, readManifest } from '../manifest.ts'
 
 /** Most resource files that are read; more are a problem line, not a slow gateway. */
@@ -120,8 +120,6 @@ function kindOf(plural: string): Kind | null {
 
 function strangeFolder(name: string, isFolder: boolean): string {
   if (!isFolder) return 'must stand in a folder of its kind: <plural>/<namespace>/<name>.yaml'
-  const unbuilt = Object.hasOwn(UNBUILT_KINDS, name) ? UNBUILT_KINDS[name] : undefined
-  if (unbuilt !== undefined) return `${unbuilt}: not built yet in this version`
   if (Object.hasOwn(CLUSTER_ONLY, name)) return String(CLUSTER_ONLY[name])
   const plurals = Object.values(kinds).map(({ plural }) => plural)
   const guess = closest(name, plurals)

@@ -17,6 +17,8 @@ export const FOLLOWED = [
   'AgentRevocation',
 ] as const
 
+export type Followed = (typeof FOLLOWED)[number]
+
 /** Pause after a watch has failed or was told to begin anew, in milliseconds; it doubles with each further time. */
 const RETRY_FIRST_MS = 200
 /** Longest pause, in milliseconds. */
@@ -28,7 +30,7 @@ export interface MirrorOptions {
   readonly clock: Clock
   readonly log: Log
   /** Hears of objects by `<namespace>/<name>`; what is not in the mirror any more was deleted. */
-  readonly onChange: (kind: Kind, keys: readonly string[]) => void
+  readonly onChange: (kind: Followed, keys: readonly string[]) => void
 }
 
 /** What the API server has of our kinds, as far as it has told: lists once, watches, and lists again when it has lost the thread. */
@@ -134,7 +136,7 @@ export class Mirror {
 
 /** One kind in one store. */
 interface Part {
-  readonly kind: Kind
+  readonly kind: Followed
   readonly store: ResourceStore
   objects: Map<string, Resource>
   synced: boolean

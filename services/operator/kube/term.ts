@@ -5,7 +5,7 @@ import { Controller, type OperatorRegistry, type Reconcile } from '../controller
 import type { ControllerName } from '../metrics.ts'
 import { keyOf } from '../render/declared.ts'
 import { Statuses } from '../status/status.ts'
-import { FOLLOWED, type Mirror } from './mirror.ts'
+import { FOLLOWED, type Followed, type Mirror } from './mirror.ts'
 import { pinReportOf } from './pin-report.ts'
 import { createRender, EVERYTHING, objectKey, type Rendering, type RenderParts } from './render.ts'
 
@@ -13,7 +13,7 @@ import { createRender, EVERYTHING, objectKey, type Rendering, type RenderParts }
 const GATHER_MS = 200
 
 /** Kinds whose status follows from a rendering. */
-type RenderedKind = Exclude<Kind, 'AgentSession'>
+type RenderedKind = Exclude<Followed, 'AgentSession'>
 
 /** Which controller keeps the status of a kind. */
 const STATUS_CONTROLLERS = {
@@ -90,7 +90,7 @@ export class Term {
   }
 
   /** Objects of a kind have changed. What is rendered already may need its status anew, and nothing else. */
-  changed(kind: Kind, keys: readonly string[]): void {
+  changed(kind: Followed, keys: readonly string[]): void {
     if (kind === 'AgentSession') {
       this.#sessionsChanged(keys)
       return

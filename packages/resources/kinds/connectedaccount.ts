@@ -1,0 +1,30 @@
+import { Type } from 'typebox'
+import { closed, conditions, longCount, text, texts } from './common.ts'
+
+const { Optional } = Type
+
+/** `ConnectedAccount.spec`: that a user has connected a provider. The gateway writes it, and never a token. */
+export const connectedAccountSpecSchema = Type.Object(
+  {
+    user: text('Whose account it is.', { minLength: 1 }),
+    provider: text('Where, as `tokenVault.providers` names it.', { minLength: 1, maxLength: 63 }),
+    scopes: Optional(texts('What the provider has granted.')),
+    expiresAt: Optional(
+      Type.String({
+        format: 'date-time',
+        maxLength: 64,
+        description: 'When the access token ends; absent where the provider does not say.',
+      }),
+    ),
+  },
+  closed,
+)
+
+/** `ConnectedAccount.status`. */
+export const connectedAccountStatusSchema = Type.Object(
+  {
+    conditions: Optional(conditions()),
+    observedGeneration: Optional(longCount('Generation that the status was written for.')),
+  },
+  closed,
+)
