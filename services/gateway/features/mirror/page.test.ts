@@ -13,6 +13,7 @@ test('the gateway.json of docs/cluster-copies.md is valid, and switches on what 
   const config = JSON.parse(example)
   const least = {
     auditPath: '/audit.jsonl',
+    policyFile: '/policies.json',
     identity: { publicKeyFiles: ['/pub.pem'] },
     upstreams: { notes: 'https://notes.example/mcp' },
   }
