@@ -1,10 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { createHmac } from 'node:crypto'
-import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import { type Clock, systemClock } from '@plat/core'
 import { ephemeralSigner, type LocalSigner } from '@plat/keys'
 import { type AuthReason, type KeySource, signJws, staticSource } from '@plat/tokens'
+import { randomToken, startTestService, type TestService } from './service.ts'
 
 /** What `testIssuer` puts into a token unless told otherwise. */
 export const TEST_ISSUER = 'plat-identity'
@@ -210,48 +208,13 @@ function wrongEncodings(token: string, signer: LocalSigner, claims: object): rea
 }
 
 /** A broker in a process of its own. */
-export interface TestIdentity {
-  /** `http://127.0.0.1:<port>` */
-  readonly url: string
+export interface TestIdentity extends TestService {
   readonly brokerToken: string
-  /** Everything that it wrote to its log so far, one JSON object a line. */
-  log(): readonly string[]
-  /** SIGTERM, then waits; the answer is the exit status. */
-  stop(): Promise<number | null>
 }
 
 /** Starts `plat-identity` on a free port with a broker token of its own. `flags` are added. */
 export async function startTestIdentity(flags: readonly string[] = []): Promise<TestIdentity> {
-  const bin = fileURLToPath(new URL('../../services/identity/bin/plat-identity.mjs', import.meta.url))
-  const brokerToken = Buffer.from(crypto.getRandomValues(new Uint8Array(24))).toString('base64url')
-  const child = spawn(process.execPath, [bin, '-listen', '127.0.0.1:0', ...flags], {
-    env: { ...process.env, PLAT_BROKER_TOKEN: brokerToken },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  const lines: string[] = []
-  const errors: string[] = []
-  child.stderr.on('data', (chunk: Buffer) => errors.push(chunk.toString()))
-  const url = await listeningUrl(child, lines, errors)
-  return { url, brokerToken, log: () => lines, stop: () => stopped(child) }
-}
-
-function listeningUrl(child: ChildProcess, lines: string[], errors: string[]): Promise<string> {
-  return new Promise((resolve, reject) => {
-    if (child.stdout === null) throw new Error('the broker has no output to read')
-    createInterface({ input: child.stdout }).on('line', (line) => {
-      lines.push(line)
-      const found = /"url":"(http:[^"]+)".*"msg":"listening"/.exec(line)
-      if (found?.[1] !== undefined) resolve(found[1])
-    })
-    child.once('error', reject)
-    child.once('exit', (status) => reject(new Error(`the broker ended with ${status}: ${errors.join('')}`)))
-  })
-}
-
-function stopped(child: ChildProcess): Promise<number | null> {
-  return new Promise((resolve) => {
-    if (child.exitCode !== null) return resolve(child.exitCode)
-    child.once('exit', (status) => resolve(status))
-    child.kill('SIGTERM')
-  })
+  const brokerToken = randomToken()
+  const service = await startTestService('identity', { flags, env: { PLAT_BROKER_TOKEN: brokerToken } })
+  return { ...service, brokerToken }
 }

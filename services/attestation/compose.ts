@@ -1,4 +1,4 @@
-import type { Clock, Ids } from '@plat/core'
+import { type Clock, type Ids, reasonOf } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Endpoint } from '@plat/http/endpoints'
 import { openServiceLedger } from '@plat/ledger'
@@ -65,8 +65,12 @@ export async function composeAttestation(options: ComposeOptions): Promise<Compo
 
 async function openReleases({ settings, clock, log }: ComposeOptions): Promise<Releases> {
   const onFault = (err: unknown) => log.error({ err }, 'the journal of releases failed')
-  const journal = await fileJournals(clock).open({ name: 'releases', path: settings.statePath, decode: decodeRelease })
-  return Releases.open({ journal, clock, onFault })
+  try {
+    const spec = { name: 'releases', path: settings.statePath, decode: decodeRelease }
+    return await Releases.open({ journal: await fileJournals(clock).open(spec), clock, onFault })
+  } catch (error) {
+    throw new Error(`-state-path: ${reasonOf(error)}`)
+  }
 }
 
 /** What judges evidence. */

@@ -25,6 +25,8 @@ export class KubernetesApiServer {
   readonly held: { readonly request: RegExp; readonly until: Promise<void> }[] = []
   /** `Authorization` of all requests. */
   readonly bearers = new Set<string | undefined>()
+  /** `status` of every TokenReview; null: they are objects like all others. */
+  review: Members | null = null
   url = ''
   readonly #server: Server
   readonly #isTls: boolean
@@ -117,6 +119,7 @@ export class KubernetesApiServer {
     const [, prefix, namespace, plural, name, status] = PATH.exec(url.pathname) ?? []
     if (fault !== undefined) refuse(response, fault.status, fault.reason)
     else if (prefix === undefined) refuse(response, 404, 'NotFound')
+    else if (plural === 'tokenreviews' && this.review !== null) send(response, 201, { status: this.review })
     else if (name === undefined && request.method === 'GET') this.#list({ prefix, namespace, plural }, url, response)
     else if (request.method === 'GET') this.#answer(response, this.#objects.get(url.pathname))
     else if (request.method === 'DELETE') {

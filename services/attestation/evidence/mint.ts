@@ -10,7 +10,7 @@ export interface MintParts {
   readonly tokenTtlMs: number
 }
 
-/** Has the broker verify the evidence and mint the session's token for the key. The token never outlives the session. */
+/** Has the broker verify the evidence and mint the session's token for the key. The token lives no longer than what is left of the session. */
 export async function mintFor(
   { broker, clock, tokenTtlMs }: MintParts,
   release: Release,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
+import { renameSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { TestContext } from 'node:test'
 import { systemClock, systemIds, TestClock } from '@plat/core'
@@ -38,7 +38,8 @@ export async function createWorld(): Promise<World> {
   writeFileSync(roots, vendor.pem)
   const revoke: World['revoke'] = (target, mode = 'revoke') => {
     const entry = { id: 'r1', createdAt: '2026-01-01T00:00:00Z', target, mode, reason: 'test', expiresAt: null }
-    writeFileSync(revocationsFile, JSON.stringify({ version: 1, revocations: target === null ? [] : [entry] }))
+    writeFileSync(`${revocationsFile}.new`, JSON.stringify({ version: 1, revocations: target === null ? [] : [entry] }))
+    renameSync(`${revocationsFile}.new`, revocationsFile)
   }
   revoke(null)
   const measurements = [GOOD, OTHER].map((hex) => `sev-snp:${hex}`).join(',')
