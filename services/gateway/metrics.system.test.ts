@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { startTestIdentity } from '@plat/testkit/identity'
+import { startTestService } from '@plat/testkit/service'
 import { fetchPromtool, type Promtool } from './testing/promtool.ts'
 import { served } from './testing/served.ts'
 
@@ -31,6 +32,26 @@ test('promtool finds nothing wrong with the one series of the broker', async () 
     assert.equal(complaints(text), '')
   } finally {
     await broker.stop()
+  }
+})
+
+test('promtool finds nothing wrong with the metrics of the attestation service', async () => {
+  const env = { PLAT_ATTESTATION_TOKEN: 'a', PLAT_BROKER_TOKEN: 'b' }
+  const attestation = await startTestService('attestation', { env })
+  try {
+    for (const where of ['redeem', 'renew']) {
+      await fetch(`${attestation.url}/v1/${where}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: '{}',
+      })
+    }
+    const text = await (await fetch(`${attestation.url}/metrics`)).text()
+    assert.match(text, /^plat_attest_failure_total\{reason="invalid_request"\} 1$/m)
+    assert.match(text, /^plat_attest_renewal_failure_total\{reason="invalid_request"\} 1$/m)
+    assert.equal(complaints(text), '')
+  } finally {
+    await attestation.stop()
   }
 })
 
