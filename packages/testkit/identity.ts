@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { type Clock, systemClock } from '@plat/core'
 import { ephemeralSigner, type LocalSigner } from '@plat/keys'
 import { type AuthReason, type KeySource, signJws, staticSource } from '@plat/tokens'
-import { randomToken, startTestService, type TestService } from './service.ts'
+import { randomToken, startTestService, type TestService } from './processes/service.ts'
 
 /** What `testIssuer` puts into a token unless told otherwise. */
 export const TEST_ISSUER = 'plat-identity'

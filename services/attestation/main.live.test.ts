@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import { systemClock } from '@plat/core'
 import { createAuthority } from '@plat/testkit/authority'
 import { tempFolder } from '@plat/testkit/local'
-import { startTestService } from '@plat/testkit/service'
+import { startTestService } from '@plat/testkit/processes/service'
 import { attestationFlags } from './flags.ts'
 
 const env = { PLAT_ATTESTATION_TOKEN: 'a', PLAT_BROKER_TOKEN: 'b' }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { startTestIdentity } from '@plat/testkit/identity'
-import { startTestService } from '@plat/testkit/service'
+import { startTestService } from '@plat/testkit/processes/service'
 import { fetchPromtool, type Promtool } from './testing/promtool.ts'
 import { served } from './testing/served.ts'
 

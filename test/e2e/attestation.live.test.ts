@@ -11,7 +11,7 @@ import { startTestIdentity, type TestIdentity } from '@plat/testkit/identity'
 import { KubernetesApiServer } from '@plat/testkit/kubernetes/api-server'
 import { freePort, tempFolder } from '@plat/testkit/local'
 import { json, type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
-import { randomToken, startTestService, type TestService } from '@plat/testkit/service'
+import { randomToken, startTestService, type TestService } from '@plat/testkit/processes/service'
 import { snpReport } from '@plat/testkit/tee/snp'
 import { boundNonce, isObject, type Members, signJws } from '@plat/tokens'
 

@@ -23,7 +23,7 @@ export async function startTestService(
   name: string,
   { flags = [], env = {} }: ServiceSetup = {},
 ): Promise<TestService> {
-  const bin = fileURLToPath(new URL(`../../services/${name}/bin/plat-${name}.mjs`, import.meta.url))
+  const bin = fileURLToPath(new URL(`../../../services/${name}/bin/plat-${name}.mjs`, import.meta.url))
   const child = spawn(process.execPath, [bin, '-listen', '127.0.0.1:0', ...flags], {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
