@@ -179,9 +179,19 @@ export class KubernetesApiServer {
     }
   }
 
-  #merge(path: string, patch: Members, response: ServerResponse): void {
+  #merge(target: string, patch: Members, response: ServerResponse): void {
+    const path = target.replace(/\/status$/, '')
     const before = this.#objects.get(path)
-    if (before !== undefined) this.put(path, merged(before, patch))
+    const { resourceVersion } = Object(patch.metadata)
+    if (
+      before !== undefined &&
+      (resourceVersion ?? before.metadata.resourceVersion) !== before.metadata.resourceVersion
+    ) {
+      refuse(response, 409, 'Conflict')
+      return
+    }
+    const { status = {} } = patch
+    if (before !== undefined) this.put(path, merged(before, path === target ? patch : { status }))
     this.#answer(response, this.#objects.get(path))
   }
 
