@@ -81,6 +81,8 @@ class PostgresJournal<E> implements OpenJournal<E> {
     const { feed } = this.#parts
     const { decode, name } = this.#spec
     const ended = Promise.withResolvers<void>()
+    // It may end before anybody waits for that: in the first look already.
+    ended.promise.catch(() => {})
     const follower: Follower = {
       journal: name,
       cursor: Math.max(after, this.#readTo),

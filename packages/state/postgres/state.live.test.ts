@@ -282,6 +282,19 @@ test('an event that this release does not know is no event to pass over', async 
   await close(state)
 })
 
+test('a follower that is lost in its first look takes nobody else with it', async () => {
+  const state = await replica()
+  const [journal, other] = [await journalOf(state, 'lost'), await journalOf(state, 'other')]
+  const foreign = await state.journals.open({ name: 'lost', path: '', decode: (event) => event })
+  await foreign.append('a', [{ t: 'from the future' }])
+  await other.append('a', [sample(1)])
+  // Both in one look, which goes on after it lost the first.
+  const [{ ended }, { seen }] = [followed(journal), followed(other)]
+  await assert.rejects(ended, /event 1 of journal lost cannot be read/)
+  await until(() => seen.length === 1, 'the event of the other')
+  await close(state)
+})
+
 const item = (key: string, cap: number, amount: number): HoldItem => ({
   key,
   window: 'life',
