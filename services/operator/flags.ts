@@ -1,8 +1,10 @@
 import type { FlagTable, FlagValues } from '@plat/config'
+import { parseQuantity } from '@plat/core'
 
 const SECOND_MS = 1000
 const leader = 'Leader election'
 const cluster = 'Cluster'
+const sandboxes = 'Sandboxes'
 
 /** The flags of `plat-operator`. */
 export const operatorFlags = {
@@ -47,6 +49,38 @@ export const operatorFlags = {
     type: 'list',
     group: cluster,
     help: 'Namespaces whose resources are rendered, separated by commas. Default: all of them.',
+  },
+  'identity-url': {
+    type: 'string',
+    group: sandboxes,
+    help: 'URL of the identity broker. With it AgentSessions are made into sandboxes; needs PLAT_BROKER_TOKEN or PLAT_BROKER_TOKEN_FILE.',
+  },
+  'identity-ca-file': {
+    type: 'string',
+    group: sandboxes,
+    help: "PEM of the authority of the broker's certificate, beside the system's.",
+  },
+  'gateway-url': {
+    type: 'string',
+    default: 'http://plat-gateway.plat-system.svc:8080',
+    group: sandboxes,
+    help: 'URL of the gateway as pods reach it: PLAT_GATEWAY_URL.',
+  },
+  'workspace-size': {
+    type: 'string',
+    default: '1Gi',
+    group: sandboxes,
+    help: 'Size of the workspace of the profile codeInterpreter where the Agent names none.',
+  },
+  'browser-image': {
+    type: 'string',
+    group: sandboxes,
+    help: 'Image of the sidecar of the profile browser. Without it no session has that profile.',
+  },
+  'code-interpreter-image': {
+    type: 'string',
+    group: sandboxes,
+    help: 'Image of the sidecar of the profile codeInterpreter. Without it no session has that profile.',
   },
   'leader-elect': {
     type: 'bool',
@@ -93,6 +127,17 @@ export function flagProblems(flags: OperatorFlags): readonly string[] {
     if (!LABEL.test(namespace))
       problems.push(`${namespace}: is no name of a namespace, see -namespace, -watch-namespaces`)
   }
+  for (const name of ['identity-url', 'gateway-url'] as const) {
+    const url = URL.parse(flags[name])
+    if (flags[name] !== '' && (url === null || !/^https?:$/.test(url.protocol) || url.search !== '' || url.hash !== ''))
+      problems.push(`-${name} ${flags[name]}: must be an http or https URL without query and fragment`)
+  }
+  if (flags['identity-url'] === '') {
+    for (const name of ['identity-ca-file', 'browser-image', 'code-interpreter-image'] as const)
+      if (flags[name] !== '') problems.push(`-${name}: needs -identity-url, without which there are no sandboxes`)
+  }
+  if (parseQuantity(flags['workspace-size']) === null)
+    problems.push(`-workspace-size ${flags['workspace-size']}: must be a quantity such as 1Gi`)
   const [lease, renew, retry] = [
     flags['leader-elect-lease-duration'],
     flags['leader-elect-renew-deadline'],

@@ -1,11 +1,12 @@
+import { readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { parseFlags } from '@plat/config'
+import { parseFlags, readSecret } from '@plat/config'
 import { buildInfo, reasonOf, systemClock, systemIds } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { clusterAccess, kubeconfigAccess } from '@plat/kubernetes'
 import { createLog, giveBackStartMemory, onShutdown } from '@plat/process'
 import { flagProblems, type OperatorFlags, operatorFlags } from './flags.ts'
-import { type Operator, startOperator } from './start.ts'
+import { type Broker, type Operator, startOperator } from './start.ts'
 
 /** Runs the operator until it is told to stop. The answer is the exit status: 0, 1 for a bad configuration, 2 for bad usage. */
 export async function main(argv: readonly string[]): Promise<number> {
@@ -31,7 +32,8 @@ export async function main(argv: readonly string[]): Promise<number> {
   })
   try {
     const access = await accessOf(parsed.values)
-    const parts = { access, dialer, clock, ids: systemIds(clock), log, host: hostname() }
+    const broker = await brokerOf(parsed.values)
+    const parts = { access, broker, dialer, clock, ids: systemIds(clock), log, host: hostname() }
     operator = await startOperator({ flags: parsed.values, ...parts })
   } catch (error) {
     dialer.close()
@@ -43,6 +45,15 @@ export async function main(argv: readonly string[]): Promise<number> {
 
 function accessOf({ kubeconfig, context }: OperatorFlags) {
   return kubeconfig === '' ? clusterAccess({ env: process.env }) : kubeconfigAccess(kubeconfig, context)
+}
+
+/** Rejects with one line where there shall be sandboxes and nobody could mint their tokens. */
+async function brokerOf(flags: OperatorFlags): Promise<Broker | null> {
+  if (flags['identity-url'] === '') return null
+  const token = readSecret(process.env, 'PLAT_BROKER_TOKEN')
+  if (token === null) throw new Error('-identity-url: needs PLAT_BROKER_TOKEN or PLAT_BROKER_TOKEN_FILE')
+  const file = flags['identity-ca-file']
+  return { token, caPEM: file === '' ? null : await readFile(file, 'utf8') }
 }
 
 function refuse(lines: readonly string[]): number {

@@ -1,5 +1,6 @@
 import { licenseMetrics } from '@plat/license'
 import { type MetricRow, NAMES } from '@plat/metrics'
+import { SESSION_PHASES } from '@plat/resources'
 
 /** What the operator reconciles, as metrics name it. */
 export const CONTROLLERS = [
@@ -45,6 +46,50 @@ export const operatorMetrics = [
     labels: controller,
     buckets: SECONDS,
     help: 'How long a reconciliation took',
+    ...ours,
+  },
+  {
+    name: 'plat_session_ready_seconds',
+    type: 'histogram',
+    labels: { tier: NAMES, mode: ['claim', 'direct'] },
+    buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
+    help: 'From the admission of a session until it first ran',
+    ...ours,
+  },
+  {
+    name: 'plat_sessions',
+    type: 'gauge',
+    labels: { namespace: NAMES, tier: NAMES, phase: SESSION_PHASES },
+    help: 'Sessions by their phase; told by the leader alone',
+    ...ours,
+  },
+  {
+    name: 'plat_session_phase_transitions_total',
+    type: 'counter',
+    labels: { from: ['New', ...SESSION_PHASES], to: SESSION_PHASES, reason: REASONS },
+    help: 'Phases that sessions have changed into',
+    ...ours,
+  },
+  {
+    name: 'plat_session_outcomes_total',
+    type: 'counter',
+    labels: { tier: NAMES, result: ['Succeeded', 'Failed', 'Expired', 'Revoked', 'Cancelled'] },
+    help: 'Sessions that have ended, by how',
+    ...ours,
+  },
+  {
+    name: 'plat_token_mint_seconds',
+    type: 'histogram',
+    labels: {},
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
+    help: 'How long the broker took to mint a token',
+    ...ours,
+  },
+  {
+    name: 'plat_warm_pool_ready',
+    type: 'gauge',
+    labels: { tier: NAMES },
+    help: 'Warm pods that are ready, in all namespaces; told by the leader alone',
     ...ours,
   },
   {

@@ -36,7 +36,7 @@ async function ground(t: TestContext) {
       namespace: 'plat-system',
       credentials: async () => ({ headers: {}, trust: {} }),
     }
-    const parts = { access, dialer, clock, ids: systemIds(clock), log: silentLog, host: 'test' }
+    const parts = { access, dialer, clock, ids: systemIds(clock), log: silentLog, host: 'test', broker: null }
     const operator = await startOperator({ flags: parsed.values, ...parts })
     running.push(operator)
     return operator

@@ -1,6 +1,6 @@
 import { buildInfo, type Clock, type Ids } from '@plat/core'
 import { type Dialer, listen, mountProbes } from '@plat/http'
-import { type Access, KubernetesApi } from '@plat/kubernetes'
+import { type Access, KubernetesApi, type Members } from '@plat/kubernetes'
 import { followLicense, licenseMeter } from '@plat/license'
 import { createRegistry } from '@plat/metrics'
 import type { Log } from '@plat/process'
@@ -9,10 +9,13 @@ import type { OperatorRegistry } from './controllers/controller.ts'
 import { Elector } from './controllers/elector.ts'
 import type { OperatorFlags } from './flags.ts'
 import { Mirror } from './kube/mirror.ts'
+import { Objects } from './kube/objects.ts'
 import { Outputs, OWNER } from './kube/outputs.ts'
-import { Term } from './kube/term.ts'
+import { type Sandboxes, Term } from './kube/term.ts'
 import { operatorMetrics } from './metrics.ts'
 import { meterBillableNodes } from './nodes/billable.ts'
+import { Minter } from './sessions/mint.ts'
+import { EXTENSIONS_API, SANDBOX_API } from './sessions/pod/sandbox.ts'
 
 /** Where the operator stands when nobody says. */
 const DEFAULT_NAMESPACE = 'plat-system'
@@ -30,6 +33,15 @@ export interface OperatorOptions {
   readonly log: Log
   /** Tells this replica from others: the name of the machine or pod. */
   readonly host: string
+  /** Of the identity broker; null: there are no sandboxes. */
+  readonly broker: Broker | null
+}
+
+/** Who mints the tokens of sessions. */
+export interface Broker {
+  readonly token: string
+  /** PEM, beside the system's authorities. */
+  readonly caPEM: string | null
 }
 
 /** A running operator. */
@@ -58,6 +70,7 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
   const countProcess = processMetrics(registry, clock)
   const metrics = () => {
     countProcess()
+    loops.measure()
     registry.gauge('leader_election_master_status').set({ name: LEASE }, loops.leads() ? 1 : 0)
     return registry.expose()
   }
@@ -90,6 +103,7 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
 interface Loops {
   synced(): boolean
   leads(): boolean
+  measure(): void
   /** Resolves when all have ended, after `stop` has aborted. */
   readonly ended: Promise<unknown>
 }
@@ -100,7 +114,8 @@ interface LoopParts extends OperatorOptions {
 }
 
 /** What runs until the operator stops: the mirror, always, and the controllers while this replica leads. */
-function startLoops({ flags, access, api, registry, clock, ids, log, host }: LoopParts, stop: AbortSignal): Loops {
+function startLoops(parts: LoopParts, stop: AbortSignal): Loops {
+  const { flags, access, api, registry, clock, ids, log, host } = parts
   const namespace = flags.namespace || access.namespace || DEFAULT_NAMESPACE
   const storeOf = (scope: { readonly namespace?: string }) =>
     createKubernetesStore({ api, statusOwner: OWNER, ...scope })
@@ -112,11 +127,14 @@ function startLoops({ flags, access, api, registry, clock, ids, log, host }: Loo
   const outputs = new Outputs({ api, namespace, registry, log })
   const common = { api, namespace, clock, log }
   const everyMs = flags['node-count-interval']
+  const sandboxes = sandboxesOf(parts, (objects) => term?.foreignChanged(objects))
+  const foreign = sandboxes === null ? [] : Object.values(sandboxes.foreign)
   const lead = async (signal: AbortSignal) => {
     // What was written before another led may not stand there any more.
     outputs.forget()
     const [currency, modelKeysDir] = [flags['budget-currency'], flags['model-keys-dir']]
-    term = new Term({ ...common, mirror, outputs, registry, currency, modelKeysDir, statusStore: everywhere })
+    const own = { mirror, outputs, registry, currency, modelKeysDir, statusStore: everywhere, sandboxes }
+    term = new Term({ ...common, ...own })
     const counting = meterBillableNodes({ ...common, watched: scopes, everyMs, outputs, registry }, signal)
     await Promise.all([term.run(signal), counting])
     term = null
@@ -130,14 +148,45 @@ function startLoops({ flags, access, api, registry, clock, ids, log, host }: Loo
     retryMs: flags['leader-elect-retry-period'],
   })
   const work = async () => {
-    await Promise.race([mirror.whenSynced, aborted(stop)])
+    const synced = [mirror.whenSynced, ...foreign.map((objects) => objects.whenSynced)]
+    await Promise.race([Promise.all(synced), aborted(stop)])
     if (flags['leader-elect']) await elector.run(lead, stop)
     else if (!stop.aborted) await lead(stop)
   }
   return {
     synced: () => mirror.synced,
     leads: () => term !== null,
-    ended: Promise.all([mirror.follow(stop), work()]),
+    measure: () => term?.measure(),
+    ended: Promise.all([mirror.follow(stop), ...foreign.map((objects) => objects.follow(stop)), work()]),
+  }
+}
+
+/** What sandboxes are made with, where the flags name a broker to mint their tokens. */
+function sandboxesOf(
+  { flags, broker, api, dialer, registry, clock, log }: LoopParts,
+  onChange: (objects: readonly Members[]) => void,
+): Sandboxes | null {
+  if (broker === null) return null
+  const { token, caPEM } = broker
+  const scopes = flags['watch-namespaces']
+  const follow = (group: string, plural: string) => {
+    const within = scopes.length === 0 ? [''] : scopes.map((scope) => `/namespaces/${scope}`)
+    return new Objects({ api, paths: within.map((part) => `/apis/${group}${part}/${plural}`), clock, log, onChange })
+  }
+  const url = flags['identity-url'].replace(/\/$/, '')
+  return {
+    foreign: {
+      sandboxes: follow(SANDBOX_API, 'sandboxes'),
+      claims: follow(EXTENSIONS_API, 'sandboxclaims'),
+      pools: follow(EXTENSIONS_API, 'sandboxwarmpools'),
+    },
+    minter: new Minter({ url, brokerToken: token, ...(caPEM !== null && { caPEM }), dialer, registry, clock }),
+    settings: {
+      gatewayUrl: flags['gateway-url'].replace(/\/$/, ''),
+      workspaceSize: flags['workspace-size'],
+      browserImage: flags['browser-image'],
+      codeInterpreterImage: flags['code-interpreter-image'],
+    },
   }
 }
 

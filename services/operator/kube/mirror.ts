@@ -63,6 +63,12 @@ export class Mirror {
     return this.#parts.flatMap(({ objects }) => [...objects.values()].filter((object) => isOf(kind, object)))
   }
 
+  /** One object by `<namespace>/<name>`, or by its name where the kind has no namespaces. */
+  find<K extends Kind>(kind: K, key: string): Resource<K> | undefined {
+    const object = this.get(kind, key)
+    return object !== undefined && isOf(kind, object) ? object : undefined
+  }
+
   get(kind: Kind, key: string): Resource | undefined {
     return this.#parts.find((part) => part.kind === kind && part.objects.has(key))?.objects.get(key)
   }

@@ -1,9 +1,11 @@
 import { type Clock, rfc3339 } from '@plat/core'
+import type { Members } from '@plat/kubernetes'
 import type { Log } from '@plat/process'
 import { isTerminal, type Kind, type ResourceStore } from '@plat/resources'
 import { Controller, type OperatorRegistry, type Reconcile } from '../controllers/controller.ts'
 import type { ControllerName } from '../metrics.ts'
 import { keyOf } from '../render/declared.ts'
+import { Sessions, type SessionsParts } from '../sessions/sessions.ts'
 import { Statuses } from '../status/status.ts'
 import { FOLLOWED, type Followed, type Mirror } from './mirror.ts'
 import { pinReportOf } from './pin-report.ts'
@@ -41,12 +43,17 @@ const CONCERNS: Readonly<Record<RenderedKind, readonly RenderedKind[]>> = {
   AgentRevocation: [],
 }
 
+/** What sandboxes are made with, and of. */
+export type Sandboxes = Pick<SessionsParts, 'foreign' | 'minter' | 'settings'>
+
 export interface TermParts extends Omit<RenderParts, 'onRendered' | 'monotonic'> {
   readonly mirror: Mirror
   readonly statusStore: Pick<ResourceStore, 'applyStatus'>
   readonly registry: OperatorRegistry
   readonly clock: Clock
   readonly log: Log
+  /** Null: nobody makes AgentSessions into sandboxes here. */
+  readonly sandboxes: Sandboxes | null
 }
 
 /** What one leader does while it leads: renders what is declared, and then says of each object how it stands. */
@@ -54,6 +61,7 @@ export class Term {
   readonly #parts: TermParts
   readonly #render: Controller
   readonly #statuses: Readonly<Record<RenderedKind, Controller>>
+  readonly #sessions: Sessions | null
   /** Objects whose status may not be right any more, until the next rendering, by kind. */
   #touched = new Map<RenderedKind, Set<string>>()
   #rendering: Rendering | null = null
@@ -80,17 +88,20 @@ export class Term {
       TrustTier: status('TrustTier'),
       AgentRevocation: status('AgentRevocation'),
     }
+    this.#sessions = parts.sandboxes === null ? null : new Sessions({ ...parts, ...parts.sandboxes })
     for (const kind of RENDERED) this.#touchAll(kind)
     this.#render.queue.add(EVERYTHING)
   }
 
   /** Works until `signal` aborts. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
-    await Promise.all([this.#render, ...Object.values(this.#statuses)].map((controller) => controller.run(signal)))
+    const controllers = [this.#render, ...Object.values(this.#statuses)]
+    await Promise.all([...controllers.map((controller) => controller.run(signal)), this.#sessions?.run(signal)])
   }
 
   /** Objects of a kind have changed. What is rendered already may need its status anew, and nothing else. */
   changed(kind: Followed, keys: readonly string[]): void {
+    this.#sessions?.changed(kind, keys)
     if (kind === 'AgentSession') {
       this.#sessionsChanged(keys)
       return
@@ -104,6 +115,16 @@ export class Term {
     for (const key of fresh) touched.add(key)
     for (const other of CONCERNS[kind]) this.#touchAll(other)
     this.#render.queue.addAfter(EVERYTHING, GATHER_MS)
+  }
+
+  /** Objects of agent-sandbox have changed. */
+  foreignChanged(objects: readonly Members[]): void {
+    this.#sessions?.foreignChanged(objects)
+  }
+
+  /** Brings gauges up to date that are read of what is there. */
+  measure(): void {
+    this.#sessions?.measure()
   }
 
   /** Agents say how many sessions they have. */

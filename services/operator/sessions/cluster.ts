@@ -1,0 +1,181 @@
+import { ApiFault, isMembers, type KubernetesApi, type Members, member, textOf } from '@plat/kubernetes'
+import type { Resource } from '@plat/resources'
+import { ReconcileFault } from '../controllers/controller.ts'
+import type { Objects } from '../kube/objects.ts'
+import { OWNER } from '../kube/outputs.ts'
+import type { Mode } from './life/admission.ts'
+import type { SandboxView } from './life/phase.ts'
+import { tokenSecretOf } from './pod/pod.ts'
+import { claimOf, EXTENSIONS_API, SANDBOX_API } from './pod/sandbox.ts'
+
+type Session = Resource<'AgentSession'>
+
+const NOT_FOUND = 404
+const CONFLICT = 409
+
+/** The controller of an object that is not ours: its kind and UID. */
+function controllerOf(object: Members): { readonly kind: string; readonly uid: string } {
+  const { ownerReferences } = member(object, 'metadata')
+  const references = Array.isArray(ownerReferences) ? ownerReferences.filter(isMembers) : []
+  const controller = references.find((reference) => reference.controller === true) ?? {}
+  return { kind: textOf(controller, 'kind'), uid: textOf(controller, 'uid') }
+}
+
+function uidOf(object: Members): string {
+  return textOf(member(object, 'metadata'), 'uid')
+}
+
+/** What stands in the cluster for sessions: their Sandboxes, claims and Secrets. Whatever is not theirs, by its owner's UID, is let alone. */
+export class SessionObjects {
+  readonly #api: KubernetesApi
+  readonly #sandboxes: Objects
+  readonly #claims: Objects
+
+  constructor(api: KubernetesApi, { sandboxes, claims }: { readonly sandboxes: Objects; readonly claims: Objects }) {
+    this.#api = api
+    this.#sandboxes = sandboxes
+    this.#claims = claims
+  }
+
+  /** The Sandbox of a session, by the way that it came to it; null: there is none yet. */
+  sandboxOf(session: Session): Members | null {
+    const { namespace, name, uid } = session.metadata
+    if (session.status?.mode === 'direct') return ownedOrNull(this.#sandboxes.get(namespace, name), uid)
+    const claim = this.claimOf(session)
+    if (claim === null) return null
+    const adopted = textOf(member(member(claim, 'status'), 'sandbox'), 'name')
+    return adopted === '' ? null : ownedOrNull(this.#sandboxes.get(namespace, adopted), uidOf(claim))
+  }
+
+  claimOf({ metadata: { namespace, name, uid } }: Session): Members | null {
+    return ownedOrNull(this.#claims.get(namespace, name), uid)
+  }
+
+  /** The session that an object belongs to, as `<namespace>/<name>`: both it and its claim have the session's name. */
+  sessionKeyOf(object: Members): string | null {
+    const { kind } = controllerOf(object)
+    const { namespace, ownerReferences } = member(object, 'metadata')
+    if (kind !== 'AgentSession' && kind !== 'SandboxClaim') return null
+    const references = Array.isArray(ownerReferences) ? ownerReferences.filter(isMembers) : []
+    const owner = references.find((reference) => reference.controller === true) ?? {}
+    return `${String(namespace)}/${textOf(owner, 'name')}`
+  }
+
+  /** The SandboxTemplate that a warm pool is made of; null: there is none. */
+  async template(namespace: string, name: string, signal: AbortSignal): Promise<Members | null> {
+    return this.#find(collection(EXTENSIONS_API, namespace, 'sandboxtemplates', name), signal)
+  }
+
+  /** Makes what a session runs in, where it is not there. */
+  async ensure(session: Session, mode: Mode, wanted: { sandbox(): object; pool: string }, signal: AbortSignal) {
+    const { namespace, name, uid } = session.metadata
+    const [api, plural, object] =
+      mode === 'direct'
+        ? ([SANDBOX_API, 'sandboxes', wanted.sandbox()] as const)
+        : ([EXTENSIONS_API, 'sandboxclaims', claimOf(session, wanted.pool)] as const)
+    try {
+      const query = { fieldManager: OWNER }
+      await this.#api.ask({ method: 'POST', path: collection(api, namespace, plural), query, body: object, signal })
+    } catch (error) {
+      if (!(error instanceof ApiFault) || error.status !== CONFLICT) throw error
+      const found = await this.#find(collection(api, namespace, plural, name), signal)
+      if (found === null || controllerOf(found).uid === uid) return
+      throw new ReconcileFault(
+        'NameTaken',
+        `${plural} ${namespace}/${name} is there already, and is not of this session`,
+      )
+    }
+  }
+
+  /** Lets a Sandbox run, or stops its pod and keeps the rest. */
+  async setMode(sandbox: Members, operatingMode: 'Running' | 'Suspended', signal: AbortSignal): Promise<void> {
+    if ((textOf(member(sandbox, 'spec'), 'operatingMode') || 'Running') === operatingMode) return
+    const { namespace, name } = member(sandbox, 'metadata')
+    // On the version that was read: a conflict is tried again with what stands there then.
+    await this.#api.ask({
+      method: 'PUT',
+      path: collection(SANDBOX_API, String(namespace), 'sandboxes', String(name)),
+      query: { fieldManager: OWNER },
+      body: {
+        ...sandbox,
+        apiVersion: SANDBOX_API,
+        kind: 'Sandbox',
+        spec: { ...member(sandbox, 'spec'), operatingMode },
+      },
+      signal,
+    })
+  }
+
+  /** Deletes what a session ran in, with its volumes. */
+  async remove(session: Session, signal: AbortSignal): Promise<void> {
+    const { namespace, name, uid } = session.metadata
+    const own = ownedOrNull(this.#sandboxes.get(namespace, name), uid)
+    if (own !== null) await this.#delete(collection(SANDBOX_API, namespace, 'sandboxes', name), uidOf(own), signal)
+    const claim = this.claimOf(session)
+    if (claim === null) return
+    await this.#delete(collection(EXTENSIONS_API, namespace, 'sandboxclaims', name), uidOf(claim), signal)
+  }
+
+  /** Writes the Secret of a session's token. */
+  async putSecret({ metadata }: Session, secret: object, signal: AbortSignal): Promise<void> {
+    await this.#api.ask({
+      method: 'PATCH',
+      path: collection('v1', metadata.namespace, 'secrets', tokenSecretOf(metadata.name)),
+      query: { fieldManager: OWNER, force: 'true' },
+      contentType: 'application/apply-patch+yaml',
+      body: secret,
+      signal,
+    })
+  }
+
+  async removeSecret({ metadata }: Session, signal: AbortSignal): Promise<void> {
+    await this.#delete(collection('v1', metadata.namespace, 'secrets', tokenSecretOf(metadata.name)), null, signal)
+  }
+
+  async #find(path: string, signal: AbortSignal): Promise<Members | null> {
+    try {
+      return (await this.#api.ask({ method: 'GET', path, signal })).body
+    } catch (error) {
+      if (error instanceof ApiFault && error.status === NOT_FOUND) return null
+      throw error
+    }
+  }
+
+  async #delete(path: string, uid: string | null, signal: AbortSignal): Promise<void> {
+    const preconditions = uid === null ? {} : { preconditions: { uid } }
+    try {
+      const body = { apiVersion: 'v1', kind: 'DeleteOptions', propagationPolicy: 'Background', ...preconditions }
+      await this.#api.ask({ method: 'DELETE', path, body, signal })
+    } catch (error) {
+      if (!(error instanceof ApiFault) || error.status !== NOT_FOUND) throw error
+    }
+  }
+}
+
+/** What decides of a Sandbox where its session is. */
+export function viewOf(sandbox: Members | null): SandboxView | null {
+  if (sandbox === null) return null
+  const { conditions } = member(sandbox, 'status')
+  const holds = (type: string) =>
+    (Array.isArray(conditions) ? conditions.filter(isMembers) : []).find(
+      (condition) => condition.type === type && condition.status === 'True',
+    )
+  const finished = holds('Finished')
+  return {
+    name: textOf(member(sandbox, 'metadata'), 'name'),
+    uid: uidOf(sandbox),
+    ready: holds('Ready') !== undefined,
+    finished: finished === undefined ? null : finished.reason === 'PodSucceeded' ? 'Succeeded' : 'Failed',
+  }
+}
+
+function ownedOrNull(object: Members | undefined, uid: string): Members | null {
+  return object !== undefined && controllerOf(object).uid === uid ? object : null
+}
+
+/** Path of a collection, or of one object in it. */
+function collection(api: string, namespace: string, plural: string, name = ''): string {
+  const root = api === 'v1' ? '/api/v1' : `/apis/${api}`
+  const path = `${root}/namespaces/${encodeURIComponent(namespace)}/${plural}`
+  return name === '' ? path : `${path}/${encodeURIComponent(name)}`
+}

@@ -1,0 +1,105 @@
+import { type Members, member, textOf } from '@plat/kubernetes'
+import { type AgentSpec, grantsOf, type Resource, type TrustTierSpec } from '@plat/resources'
+import { agentFaults } from '../../render/unbuilt.ts'
+import { volumeFault } from '../pod/pod.ts'
+import type { SandboxSettings } from '../settings.ts'
+
+/** How a session comes to its pod: one of a warm pool, or one of its own. */
+export type Mode = 'claim' | 'direct'
+
+/** What a session is made by. */
+export interface Plan {
+  readonly mode: Mode
+  readonly agent: AgentSpec
+  readonly tier: Resource<'TrustTier'>
+  /** Scopes of its tokens. */
+  readonly scopes: readonly string[]
+}
+
+/** Why a session cannot begin: a word for machines and a sentence for people. */
+export interface Hindrance {
+  readonly reason: string
+  readonly message: string
+}
+
+export interface AdmissionParts {
+  readonly session: Resource<'AgentSession'>
+  readonly agent: Resource<'Agent'> | undefined
+  readonly tier: Resource<'TrustTier'> | undefined
+  /** The SandboxTemplate that the tier names, of the session's namespace; null: there is none. */
+  readonly template: Members | null
+  readonly settings: SandboxSettings
+  /** ISO 4217: what the gateway counts in. */
+  readonly currency: string
+  /** The operator's own namespace. */
+  readonly home: string
+}
+
+/** Whether a session may begin, and how. What hinders it can be mended: the session waits, and tells. */
+export function admit(parts: AdmissionParts): Plan | Hindrance {
+  const { session, agent, tier, settings, template } = parts
+  const { agentRef } = session.spec
+  if (agent === undefined) return { reason: 'AgentNotFound', message: `there is no Agent ${agentRef}` }
+  const [fault] = agentFaults(agent, parts)
+  if (fault !== undefined) return { reason: 'AgentRefused', message: `Agent ${agentRef} ${fault.path}: ${fault.why}` }
+  if (tier === undefined) return { reason: 'TierNotFound', message: `there is no TrustTier ${agent.spec.tier}` }
+  const refused = tierFault(agent.spec, tier) ?? profileFault(agent.spec, settings)
+  if (refused !== null) return refused
+  const granted = grantsOf(agent.metadata, agent.spec).scopes
+  const scopes = session.spec.scopes ?? granted
+  const beyond = scopes.find((scope) => !granted.includes(scope))
+  if (beyond !== undefined)
+    return { reason: 'ScopeNotGranted', message: `scopes: Agent ${agentRef} is not granted ${beyond}` }
+  if (session.spec.fork?.inheritTaints === true) {
+    return { reason: 'TaintsUnknown', message: 'fork.inheritTaints: not built yet in this version' }
+  }
+  const mode = isWarm(agent.spec, tier.spec, template) ? 'claim' : 'direct'
+  return proofFault(tier.spec, mode) ?? { mode, agent: agent.spec, tier, scopes }
+}
+
+export function isPlan(answer: Plan | Hindrance): answer is Plan {
+  return 'mode' in answer
+}
+
+function tierFault(agent: AgentSpec, { metadata, spec }: Resource<'TrustTier'>): Hindrance | null {
+  const { profile = 'default' } = agent
+  if (spec.allowedProfiles !== undefined && !spec.allowedProfiles.includes(profile)) {
+    return { reason: 'ProfileNotAllowed', message: `TrustTier ${metadata.name} does not allow the profile ${profile}` }
+  }
+  const keys = [agent.model, ...(agent.model?.fallbacks ?? [])].flatMap((one) => one?.apiKeySecretRef?.name ?? [])
+  const fault = volumeFault(spec, new Set(keys))
+  return fault === null ? null : { reason: 'TierRefused', message: `TrustTier ${metadata.name} ${fault}` }
+}
+
+function profileFault({ profile }: AgentSpec, settings: SandboxSettings): Hindrance | null {
+  const missing = (flag: string) => ({ reason: 'ProfileNotServed', message: `profile ${profile}: set ${flag}` })
+  if (profile === 'browser' && settings.browserImage === '') return missing('-browser-image')
+  if (profile === 'codeInterpreter' && settings.codeInterpreterImage === '') return missing('-code-interpreter-image')
+  return null
+}
+
+/** A warm pod fits an Agent that asks for nothing that such a pod does not have already, in the isolation of its tier. */
+function isWarm(
+  agent: AgentSpec,
+  { warmPool, runtimeClassName = '' }: TrustTierSpec,
+  template: Members | null,
+): boolean {
+  if (warmPool === undefined || template === null) return false
+  const { profile = 'default', workspace, command, args, resources, env = [] } = agent
+  if (profile !== 'default' || [workspace, command, args, resources].some((part) => part !== undefined)) return false
+  // What a variable of a pod comes from, the broker can read for a warm pod; files and limits of a container it cannot.
+  if (env.some(({ valueFrom }) => valueFrom?.fileKeyRef !== undefined || valueFrom?.resourceFieldRef !== undefined))
+    return false
+  const pod = member(member(member(template, 'spec'), 'podTemplate'), 'spec')
+  const [container]: readonly unknown[] = Array.isArray(pod.containers) ? pod.containers : []
+  return textOf(pod, 'runtimeClassName') === runtimeClassName && textOf(Object(container), 'image') === agent.image
+}
+
+/** The broker knows where a warm pod runs; of a session's own pod nobody brings a proof when its token is minted. */
+function proofFault({ requireProof = [], attested }: TrustTierSpec, mode: Mode): Hindrance | null {
+  if (attested === true) return null
+  const unmet = requireProof.find((check) => mode === 'direct' || check !== 'kubernetes')
+  if (unmet === undefined) return null
+  const why = mode === 'direct' ? 'only pods of a warm pool prove where they run' : 'no pod of this version brings it'
+  return { reason: 'ProofRequired', message: `requireProof ${unmet}: ${why}` }
+}

@@ -1,0 +1,100 @@
+import { type Clock, parseStrict, reasonOf } from '@plat/core'
+import type { Dialer } from '@plat/http'
+import { isMembers, type Members, textOf } from '@plat/kubernetes'
+import type { Resource } from '@plat/resources'
+import { type OperatorRegistry, ReconcileFault } from '../controllers/controller.ts'
+import type { Plan } from './life/admission.ts'
+
+/** Lifetime of the tokens that are minted, in seconds, where the session does not end sooner. */
+const TOKEN_SECONDS = 900
+/** Deadline of one mint, in milliseconds. */
+const MINT_MS = 10_000
+/** Largest answer of the broker, in bytes. */
+const MAX_ANSWER_BYTES = 256 * 1024
+
+export interface Minted {
+  readonly token: string
+  readonly spiffeId: string
+  readonly jti: string
+  /** Milliseconds since the epoch. */
+  readonly expiresAt: number
+}
+
+export interface MinterOptions {
+  /** URL of the broker, without a slash at the end. */
+  readonly url: string
+  readonly brokerToken: string
+  /** PEM of an authority that the broker's certificate is of, beside the system's; absent: none. */
+  readonly caPEM?: string
+  readonly dialer: Dialer
+  readonly registry: OperatorRegistry
+  readonly clock: Clock
+}
+
+/** Mints the tokens of sessions that have a pod of their own (document 1, `POST /v1/token`). */
+export class Minter {
+  readonly #options: MinterOptions
+
+  constructor(options: MinterOptions) {
+    this.#options = options
+  }
+
+  /** `endsAt`: of the session, in milliseconds since the epoch. Throws a `ReconcileFault` without the token in it. */
+  async mint(session: Resource<'AgentSession'>, plan: Plan, endsAt: number | null): Promise<Minted> {
+    const { url, brokerToken, caPEM, dialer, registry, clock } = this.#options
+    const begun = clock.monotonic()
+    const left = endsAt === null ? TOKEN_SECONDS : Math.max(1, Math.floor((endsAt - clock.now()) / 1000))
+    const answer = await dialer
+      .fetchBytes(`${url}/v1/token`, 'jwks', {
+        ...(caPEM !== undefined && { caPEM }),
+        method: 'POST',
+        headers: { authorization: `Bearer ${brokerToken}`, 'content-type': 'application/json' },
+        body: JSON.stringify(requestOf(session, plan, Math.min(TOKEN_SECONDS, left))),
+        maxBytes: MAX_ANSWER_BYTES,
+        timeoutMs: MINT_MS,
+      })
+      .catch((error: unknown) => {
+        throw new ReconcileFault('BrokerUnreachable', `the identity broker does not answer: ${reasonOf(error)}`)
+      })
+    const body = read(answer.bytes)
+    if (answer.status !== 200) {
+      throw new ReconcileFault(
+        'MintRefused',
+        `the identity broker refuses with ${answer.status}: ${textOf(body, 'error')}`,
+      )
+    }
+    const [token, spiffeId, jti] = [textOf(body, 'token'), textOf(body, 'spiffeId'), textOf(body, 'jti')]
+    const expiresAt = Date.parse(textOf(body, 'expiresAt'))
+    if (token === '' || jti === '' || Number.isNaN(expiresAt)) {
+      throw new ReconcileFault('MintRefused', 'the identity broker answers what is no token')
+    }
+    registry.histogram('plat_token_mint_seconds').observe({}, (clock.monotonic() - begun) / 1000)
+    return { token, spiffeId, jti, expiresAt }
+  }
+}
+
+function requestOf({ metadata, spec }: Resource<'AgentSession'>, { scopes, tier }: Plan, ttlSeconds: number): object {
+  const { user, groups, principalVerified, fork } = spec
+  return {
+    namespace: metadata.namespace,
+    agent: spec.agentRef,
+    session: metadata.name,
+    scopes,
+    tier: tier.metadata.name,
+    ttlSeconds,
+    ...(user !== undefined && { user }),
+    ...(groups !== undefined && { groups }),
+    ...(principalVerified !== undefined && { principalVerified }),
+    ...(fork?.parent !== undefined && { parentSession: fork.parent }),
+    ...(fork?.root !== undefined && { forkRoot: fork.root }),
+  }
+}
+
+function read(bytes: Uint8Array): Members {
+  try {
+    const value = parseStrict(bytes)
+    return isMembers(value) ? value : {}
+  } catch {
+    return {}
+  }
+}

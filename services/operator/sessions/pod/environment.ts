@@ -1,0 +1,43 @@
+import type { AgentSpec, Resource } from '@plat/resources'
+import type { SandboxSettings } from '../settings.ts'
+
+/** Where the token of a session stands in its pod. */
+export const TOKEN_DIR = '/var/run/plat/session'
+export const TOKEN_FILE = `${TOKEN_DIR}/token`
+/** Where the agent finds the control port of its browser, and where code is run: both on localhost only, behind one network of the pod. */
+const BROWSER_URL = 'http://127.0.0.1:9222'
+
+export type Variable = NonNullable<AgentSpec['env']>[number]
+
+/**
+ * The variables of the agent's container: what only the operator knows comes first, so that `$(PLAT_SESSION)` expands in those of the
+ * Agent, and is not to be overridden; the Agent's own are handed on as they are, for the kubelet to resolve (document 2, `env`).
+ */
+export function variablesOf(
+  session: Resource<'AgentSession'>,
+  spec: AgentSpec,
+  { settings, hasToken }: { readonly settings: SandboxSettings; readonly hasToken: boolean },
+): readonly Variable[] {
+  const { namespace, name } = session.metadata
+  const agent = session.spec.agentRef
+  const own: Variable[] = [
+    { name: 'PLAT_GATEWAY_URL', value: settings.gatewayUrl },
+    { name: 'PLAT_NAMESPACE', value: namespace },
+    { name: 'PLAT_AGENT', value: agent },
+    { name: 'PLAT_SESSION', value: name },
+  ]
+  if (spec.model !== undefined) {
+    own.push({ name: 'PLAT_MODEL_ENDPOINT', value: `${settings.gatewayUrl}/llm/${namespace}.${agent}/v1` })
+  }
+  if (hasToken) own.push({ name: 'PLAT_TOKEN_FILE', value: TOKEN_FILE })
+  if (spec.profile === 'browser') own.push({ name: 'PLAT_BROWSER_URL', value: BROWSER_URL })
+  const names = new Set(own.map((variable) => variable.name))
+  // A name that stands twice counts once, as the last one, and stands there: references look back.
+  const others = new Map<string, Variable>()
+  for (const variable of spec.env ?? []) {
+    if (names.has(variable.name)) continue
+    others.delete(variable.name)
+    others.set(variable.name, variable)
+  }
+  return [...own, ...others.values()]
+}

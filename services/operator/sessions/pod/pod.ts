@@ -1,0 +1,131 @@
+import type { AgentSpec, Resource, TrustTierSpec } from '@plat/resources'
+import type { SandboxSettings } from '../settings.ts'
+import { TOKEN_DIR, variablesOf } from './environment.ts'
+import { CONTAINER_SECURITY, sidecarsOf } from './sidecars.ts'
+
+/** The folder of the workspace where the Agent names none. */
+const WORKSPACE_DIR = '/workspace'
+/** Volumes that the operator writes; a tier cannot have others of these names. */
+const WORKSPACE = 'workspace'
+const SESSION = 'session'
+/** `-r--r--r--`: the agent's user is the image's. */
+const READ_ONLY = 0o444
+
+/** Labels of everything that belongs to a session. */
+export function labelsOf({ metadata, spec }: Resource<'AgentSession'>): Readonly<Record<string, string>> {
+  return {
+    'app.kubernetes.io/managed-by': 'plat-operator',
+    'app.kubernetes.io/part-of': 'plat',
+    'plat.dev/session': metadata.name,
+    'plat.dev/agent': spec.agentRef,
+  }
+}
+
+/** The Secret that holds the session's token. */
+export function tokenSecretOf(session: string): string {
+  return `plat-session-${session}`
+}
+
+export interface PodParts {
+  readonly session: Resource<'AgentSession'>
+  readonly agent: AgentSpec
+  readonly tier: TrustTierSpec
+  readonly settings: SandboxSettings
+}
+
+/** Attested sessions get no token: they redeem one for evidence. */
+export function hasToken(tier: TrustTierSpec): boolean {
+  return tier.attested !== true
+}
+
+/** The template of a session's own pod: the Agent's container, the sidecars of its profile, and what its TrustTier says of every pod. */
+export function podTemplateOf(parts: PodParts): object {
+  const { session, agent, tier, settings } = parts
+  const workspace = workspaceMount(agent)
+  const { volumes = [], volumeMounts = [], imagePullSecrets = [], ...defaults } = tier.podDefaults ?? {}
+  const token = hasToken(tier)
+  const sidecars = sidecarsOf(agent, { settings, hasToken: token, workspace })
+  const mounts = [
+    ...(token ? [{ name: SESSION, mountPath: TOKEN_DIR, readOnly: true }] : []),
+    ...(workspace === null ? [] : [workspace]),
+    ...volumeMounts,
+  ]
+  const spec = {
+    ...(tier.runtimeClassName !== undefined && { runtimeClassName: tier.runtimeClassName }),
+    ...(defaults.serviceAccountName !== undefined && { serviceAccountName: defaults.serviceAccountName }),
+    automountServiceAccountToken: false,
+    enableServiceLinks: false,
+    // How the agent ends is how the session ends.
+    restartPolicy: 'Never',
+    securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' }, ...defaults.securityContext },
+    ...(imagePullSecrets.length > 0 && { imagePullSecrets: imagePullSecrets.map((name) => ({ name })) }),
+    ...(defaults.nodeSelector !== undefined && { nodeSelector: defaults.nodeSelector }),
+    ...(defaults.tolerations !== undefined && { tolerations: defaults.tolerations }),
+    ...(sidecars.length > 0 && { initContainers: sidecars }),
+    containers: [
+      {
+        name: 'agent',
+        image: agent.image,
+        ...(agent.command !== undefined && { command: agent.command }),
+        ...(agent.args !== undefined && { args: agent.args }),
+        env: variablesOf(session, agent, { settings, hasToken: token }),
+        ...(agent.resources !== undefined && { resources: agent.resources }),
+        ...(mounts.length > 0 && { volumeMounts: mounts }),
+        securityContext: CONTAINER_SECURITY,
+      },
+    ],
+    ...volumesOf(parts, volumes),
+  }
+  return { metadata: { labels: labelsOf(session) }, spec }
+}
+
+function volumesOf({ session, agent, tier, settings }: PodParts, others: readonly object[]): object {
+  const volumes: object[] = []
+  if (hasToken(tier)) {
+    const secret = { secretName: tokenSecretOf(session.metadata.name), defaultMode: READ_ONLY }
+    volumes.push({ name: SESSION, secret })
+  }
+  // A volume that outlives the pod comes from a claim template of its Sandbox.
+  if (agent.profile === 'codeInterpreter' && agent.workspace === undefined) {
+    const sizeLimit = String(agent.codeInterpreter?.workspaceSize ?? settings.workspaceSize)
+    volumes.push({ name: WORKSPACE, emptyDir: { sizeLimit } })
+  }
+  volumes.push(...others)
+  return volumes.length === 0 ? {} : { volumes }
+}
+
+function workspaceMount({ profile, workspace }: AgentSpec): { name: string; mountPath: string } | null {
+  if (workspace !== undefined) return { name: WORKSPACE, mountPath: workspace.mountPath ?? WORKSPACE_DIR }
+  return profile === 'codeInterpreter' ? { name: WORKSPACE, mountPath: WORKSPACE_DIR } : null
+}
+
+/** The volumes that a Sandbox brings for its pod (document 2, `workspace`). */
+export function volumeClaimsOf({ workspace }: AgentSpec): readonly object[] {
+  if (workspace === undefined) return []
+  const spec = {
+    accessModes: ['ReadWriteOnce'],
+    resources: { requests: { storage: String(workspace.size) } },
+    ...(workspace.storageClassName !== undefined && { storageClassName: workspace.storageClassName }),
+  }
+  return [{ metadata: { name: WORKSPACE }, spec }]
+}
+
+/** What of a tier's volumes cannot be; null: nothing. */
+export function volumeFault({ podDefaults }: TrustTierSpec, modelSecrets: ReadonlySet<string>): string | null {
+  for (const [index, volume] of (podDefaults?.volumes ?? []).entries()) {
+    const where = `podDefaults.volumes[${index}]`
+    if (volume.name === WORKSPACE || volume.name === SESSION)
+      return `${where}: the name ${volume.name} is the operator's`
+    if (namesSecret(volume, modelSecrets)) return `${where}: holds the key of the model, which never reaches a sandbox`
+  }
+  return null
+}
+
+function namesSecret(volume: Readonly<Record<string, unknown>>, names: ReadonlySet<string>): boolean {
+  const { secret, projected }: { secret?: { secretName?: string }; projected?: { sources?: readonly object[] } } =
+    volume
+  if (secret?.secretName !== undefined && names.has(secret.secretName)) return true
+  return (projected?.sources ?? []).some((source: { secret?: { name?: string } }) =>
+    names.has(source.secret?.name ?? ''),
+  )
+}

@@ -1,0 +1,81 @@
+import type { AgentSpec, Resource } from '@plat/resources'
+import { labelsOf, type PodParts, podTemplateOf, tokenSecretOf, volumeClaimsOf } from './pod.ts'
+
+/** Where the API server has the objects of agent-sandbox. */
+export const SANDBOX_API = 'agents.x-k8s.io/v1beta1'
+export const EXTENSIONS_API = 'extensions.agents.x-k8s.io/v1beta1'
+
+export type Owner = Pick<Resource['metadata'], 'name' | 'uid'>
+
+/** The controller reference of what ends with its owner. */
+export function ownedBy(kind: 'AgentSession' | 'TrustTier', { name, uid }: Owner): readonly object[] {
+  const owner = { apiVersion: 'plat.dev/v1alpha1', kind, name, uid }
+  return [{ ...owner, controller: true, blockOwnerDeletion: false }]
+}
+
+function metadataOf(session: Resource<'AgentSession'>) {
+  const { name, namespace } = session.metadata
+  return { name, namespace, labels: labelsOf(session), ownerReferences: ownedBy('AgentSession', session.metadata) }
+}
+
+/** The Sandbox of a session with a pod of its own. It is named like the session, and so is the Service that leads to it. */
+export function sandboxOf(parts: PodParts): object {
+  const claims = volumeClaimsOf(parts.agent)
+  return {
+    apiVersion: SANDBOX_API,
+    kind: 'Sandbox',
+    metadata: metadataOf(parts.session),
+    spec: {
+      operatingMode: 'Running',
+      service: needsService(parts.agent),
+      podTemplate: podTemplateOf(parts),
+      ...(claims.length > 0 && { volumeClaimTemplates: claims }),
+    },
+  }
+}
+
+/** The gateway calls into these by the name of their session. */
+function needsService({ profile, browser }: AgentSpec): boolean {
+  return profile === 'codeInterpreter' || (profile === 'browser' && browser?.liveView === true)
+}
+
+/** The claim of a session on a warm pool: without variables and volumes of its own, which would make its start a cold one. */
+export function claimOf(session: Resource<'AgentSession'>, pool: string): object {
+  return {
+    apiVersion: EXTENSIONS_API,
+    kind: 'SandboxClaim',
+    metadata: metadataOf(session),
+    spec: { warmPoolRef: { name: pool }, lifecycle: { shutdownPolicy: 'Delete' } },
+  }
+}
+
+/** The Secret with a session's token, mounted by its pod alone. */
+export function tokenSecret(session: Resource<'AgentSession'>, token: string): object {
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    type: 'plat.dev/session-token',
+    metadata: { ...metadataOf(session), name: tokenSecretOf(session.metadata.name) },
+    data: { token: Buffer.from(token).toString('base64') },
+  }
+}
+
+/** The warm pool of a tier in one namespace. */
+export function poolName(tier: string): string {
+  return `plat-${tier}`
+}
+
+export function poolOf(tier: Resource<'TrustTier'>, namespace: string): object {
+  const { template = '', size = 1 } = tier.spec.warmPool ?? {}
+  return {
+    apiVersion: EXTENSIONS_API,
+    kind: 'SandboxWarmPool',
+    metadata: {
+      name: poolName(tier.metadata.name),
+      namespace,
+      labels: { 'app.kubernetes.io/managed-by': 'plat-operator', 'plat.dev/tier': tier.metadata.name },
+      ownerReferences: ownedBy('TrustTier', tier.metadata),
+    },
+    spec: { replicas: size, sandboxTemplateRef: { name: template } },
+  }
+}

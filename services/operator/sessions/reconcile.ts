@@ -1,0 +1,277 @@
+import { type Clock, reasonOf } from '@plat/core'
+import type { Members } from '@plat/kubernetes'
+import type { Log } from '@plat/process'
+import { isTerminal, type Resource, type ResourceStore, type StatusOf } from '@plat/resources'
+import type { OperatorRegistry } from '../controllers/controller.ts'
+import type { Mirror } from '../kube/mirror.ts'
+import type { RevocationEntry } from '../render/limits/revocations.ts'
+import { type SessionObjects, viewOf } from './cluster.ts'
+import type { KnownSessions } from './known.ts'
+import { admit, type Hindrance, isPlan, type Plan } from './life/admission.ts'
+import { type Decision, decide, type SandboxView } from './life/phase.ts'
+import { hasRoom } from './life/quota.ts'
+import { endOf, idleMsOf, LAST_ACTIVITY, timeOf } from './life/times.ts'
+import type { Minted, Minter } from './mint.ts'
+import { hasToken } from './pod/pod.ts'
+import { poolName, sandboxOf, tokenSecret } from './pod/sandbox.ts'
+import { revokedBy } from './revoked.ts'
+import type { SandboxSettings } from './settings.ts'
+import { isNews, statusOf } from './status.ts'
+
+type Session = Resource<'AgentSession'>
+
+/** A token is minted anew when this share of its life is over. */
+const REFRESH_AT = 2 / 3
+
+export interface ReconcileParts {
+  readonly mirror: Mirror
+  readonly known: KnownSessions
+  readonly objects: SessionObjects
+  readonly minter: Minter
+  readonly statusStore: Pick<ResourceStore, 'applyStatus'>
+  readonly settings: SandboxSettings
+  readonly currency: string
+  /** The operator's own namespace. */
+  readonly home: string
+  readonly registry: OperatorRegistry
+  readonly clock: Clock
+  readonly log: Log
+  /** AgentRevocations as they stand. */
+  readonly revocations: () => readonly RevocationEntry[]
+  /** Does the cluster know Sandboxes? */
+  readonly served: () => boolean
+  /** A session has ended, or is gone: others may begin. */
+  readonly onEnded: (session: Session) => void
+}
+
+/** What one look at a session sees. */
+interface Look {
+  readonly session: Session
+  readonly now: number
+  readonly plan: Plan | Hindrance
+  readonly raw: Members | null
+  readonly sandbox: SandboxView | null
+  readonly endsAt: number | null
+  readonly lastActivity: number | null
+  readonly decision: Decision
+  /** When a revocation that is in force ends. */
+  readonly revokedUntil: number | null
+}
+
+/** Brings one session, its Sandbox and its token to where they shall be. */
+export class SessionReconciler {
+  readonly #parts: ReconcileParts
+  /** By UID of the session: when its token is to be minted anew, in milliseconds since the epoch. */
+  readonly #tokens = new Map<string, number>()
+  /** By `<namespace>/<name>`: sessions as they were last, to tell how they ended when they are gone. */
+  readonly #last = new Map<string, Session>()
+
+  constructor(parts: ReconcileParts) {
+    this.#parts = parts
+  }
+
+  async reconcile(key: string, signal: AbortSignal): Promise<{ readonly requeueAfterMs?: number }> {
+    const session = this.#parts.known.get(key)
+    if (session === undefined) return this.#gone(key)
+    this.#last.set(key, session)
+    if (isTerminal(session.status?.phase)) {
+      // What an end left behind, such as a Sandbox that was made as it came.
+      await this.#parts.objects.remove(session, signal)
+      return {}
+    }
+    const look = await this.#look(session, signal)
+    const { minted, failure } = await this.#act(look, signal)
+    await this.#tell(key, failure === null ? look : withFailure(look, failure), minted)
+    if (failure !== null) throw failure.error
+    if (look.decision.begins) return { requeueAfterMs: 0 }
+    const refreshAt = look.decision.sandbox === 'running' ? (this.#tokens.get(session.metadata.uid) ?? null) : null
+    const wakes = [look.decision.wakeAt, look.revokedUntil, refreshAt].filter((at) => at !== null)
+    return wakes.length === 0 ? {} : { requeueAfterMs: Math.max(0, Math.min(...wakes) - look.now) }
+  }
+
+  async #look(session: Session, signal: AbortSignal): Promise<Look> {
+    const { mirror, known, objects, clock, revocations } = this.#parts
+    const now = clock.now()
+    const plan = await this.#plan(session, signal)
+    const agent = mirror.find('Agent', `${session.metadata.namespace}/${session.spec.agentRef}`)
+    const tier = agent === undefined ? undefined : mirror.find('TrustTier', agent.spec.tier)
+    const raw = objects.sandboxOf(session)
+    const sandbox = viewOf(raw)
+    const startedAt = timeOf(session.status?.startedAt) ?? now
+    const caps = { ...(agent !== undefined && { agent: agent.spec }), ...(tier !== undefined && { tier: tier.spec }) }
+    const endsAt = endOf(startedAt, { session, ...caps })
+    const lastActivity = timeOf(session.metadata.annotations?.[LAST_ACTIVITY])
+    const revoked = revokedBy(revocations(), session, now)
+    const decision = decide({
+      ...{ session, now, sandbox, endsAt, lastActivity, revoked: revoked.how },
+      hindrance: isPlan(plan) ? null : plan,
+      room: hasRoom(session, known.siblingsOf(session), agent?.spec.maxConcurrentSessions ?? 0),
+      idleMs: agent === undefined ? null : idleMsOf(agent.spec),
+    })
+    return { session, now, plan, raw, sandbox, endsAt, lastActivity, decision, revokedUntil: revoked.until }
+  }
+
+  async #plan(session: Session, signal: AbortSignal): Promise<Plan | Hindrance> {
+    const { mirror, objects, settings, currency, home, served } = this.#parts
+    if (!served())
+      return { reason: 'SandboxesNotServed', message: 'the cluster does not know Sandboxes: install agent-sandbox' }
+    const { namespace } = session.metadata
+    const agent = mirror.find('Agent', `${namespace}/${session.spec.agentRef}`)
+    const tier = agent === undefined ? undefined : mirror.find('TrustTier', agent.spec.tier)
+    const warm = session.status?.mode === 'direct' ? undefined : tier?.spec.warmPool
+    const template = warm === undefined ? null : await objects.template(namespace, warm.template, signal)
+    return admit({ session, agent, tier, template, settings, currency, home })
+  }
+
+  /** Makes, stops and deletes; what fails is told and tried again. */
+  async #act(look: Look, signal: AbortSignal): Promise<{ minted: Minted | null; failure: Failure | null }> {
+    const { session, decision, raw } = look
+    const { objects } = this.#parts
+    let minted: Minted | null = null
+    try {
+      if (isTerminal(decision.phase)) await this.#end(session, signal)
+      else if (decision.sandbox === 'suspended') {
+        if (raw !== null) await objects.setMode(raw, 'Suspended', signal)
+        await this.#dropToken(session, signal)
+      } else if (decision.sandbox === 'running' && !decision.begins) {
+        minted = await this.#refresh(look, signal)
+        if (raw !== null) await objects.setMode(raw, 'Running', signal)
+        else await this.#make(look, signal)
+      }
+    } catch (error) {
+      return { minted, failure: { error, message: reasonOf(error) } }
+    }
+    return { minted, failure: null }
+  }
+
+  async #make({ session, plan }: Look, signal: AbortSignal): Promise<void> {
+    const { objects, settings } = this.#parts
+    const mode = session.status?.mode
+    if (!isPlan(plan) || mode === undefined || (mode === 'claim' && objects.claimOf(session) !== null)) return
+    const sandbox = () => sandboxOf({ session, agent: plan.agent, tier: plan.tier.spec, settings })
+    await objects.ensure(session, mode, { sandbox, pool: poolName(plan.tier.metadata.name) }, signal)
+  }
+
+  /** Mints a token where the session has a pod of its own, and none or one that is old. */
+  async #refresh({ session, plan, now, endsAt }: Look, signal: AbortSignal): Promise<Minted | null> {
+    const { uid } = session.metadata
+    if (session.status?.mode !== 'direct' || !isPlan(plan) || !hasToken(plan.tier.spec)) return null
+    if ((this.#tokens.get(uid) ?? 0) > now) return null
+    const scoped = { ...plan, scopes: session.status.scopes ?? plan.scopes }
+    const minted = await this.#parts.minter.mint(session, scoped, endsAt)
+    await this.#parts.objects.putSecret(session, tokenSecret(session, minted.token), signal)
+    this.#tokens.set(uid, now + (minted.expiresAt - now) * REFRESH_AT)
+    return minted
+  }
+
+  async #end(session: Session, signal: AbortSignal): Promise<void> {
+    await this.#parts.objects.remove(session, signal)
+    await this.#dropToken(session, signal)
+  }
+
+  async #dropToken(session: Session, signal: AbortSignal): Promise<void> {
+    if (session.status?.mode !== 'direct') return
+    const was = this.#tokens.get(session.metadata.uid)
+    // 0: it was dropped, and the next one is due at once.
+    if (was !== 0) await this.#parts.objects.removeSecret(session, signal)
+    this.#tokens.set(session.metadata.uid, 0)
+  }
+
+  /** Writes what is new, and counts what has changed. */
+  async #tell(key: string, look: Look, minted: Minted | null): Promise<void> {
+    const { session, decision } = look
+    const { statusStore, known, log, onEnded } = this.#parts
+    const status = statusOf({ ...look, plan: isPlan(look.plan) ? look.plan : null, minted })
+    if (!isNews(session, status)) return
+    const written = await writtenStatus(statusStore, session, status)
+    if (written === null) return
+    known.wrote(key, written)
+    this.#last.set(key, written)
+    const from = session.status?.phase
+    if (from === decision.phase) return
+    const { namespace, name } = session.metadata
+    log.info({ session: `${namespace}/${name}`, from, to: decision.phase, reason: decision.reason }, 'session')
+    this.#count(look, from)
+    if (!isTerminal(decision.phase)) return
+    this.#tokens.delete(session.metadata.uid)
+    onEnded(session)
+  }
+
+  #count({ session, decision, now }: Look, from: string | undefined): void {
+    const { registry } = this.#parts
+    const { phase, reason } = decision
+    registry.counter('plat_session_phase_transitions_total').inc({ from: from ?? 'New', to: phase, reason })
+    const tier = tierOf(this.#parts.mirror, session)
+    const result = outcomeOf(phase)
+    if (result !== null) registry.counter('plat_session_outcomes_total').inc({ tier, result })
+    const { startedAt, sandboxRef, mode } = session.status ?? {}
+    if (phase !== 'Running' || sandboxRef !== undefined || mode === undefined) return
+    const seconds = (now - (timeOf(startedAt) ?? now)) / 1000
+    registry.histogram('plat_session_ready_seconds').observe({ tier, mode }, seconds)
+  }
+
+  /** Its objects go with it, by their owner. One that had not ended was cancelled. */
+  #gone(key: string): Record<string, never> {
+    const session = this.#last.get(key)
+    this.#last.delete(key)
+    this.#parts.known.forget(key)
+    if (session === undefined) return {}
+    this.#tokens.delete(session.metadata.uid)
+    const from = session.status?.phase ?? 'New'
+    if (!isTerminal(from)) {
+      const { registry, mirror } = this.#parts
+      registry.counter('plat_session_phase_transitions_total').inc({ from, to: 'Cancelled', reason: 'Deleted' })
+      registry.counter('plat_session_outcomes_total').inc({ tier: tierOf(mirror, session), result: 'Cancelled' })
+    }
+    this.#parts.onEnded(session)
+    return {}
+  }
+}
+
+interface Failure {
+  readonly error: unknown
+  readonly message: string
+}
+
+/** A session that is not there yet says what it waits for; one that runs goes on. */
+function withFailure(look: Look, { message }: Failure): Look {
+  const { decision, session } = look
+  if (decision.phase === 'Preparing') return { ...look, decision: { ...decision, reason: 'NotPrepared', message } }
+  // What could not be ended has not ended.
+  const { phase = 'Pending' } = session.status ?? {}
+  return { ...look, decision: { ...decision, phase, reason: 'NotDone', message } }
+}
+
+/** Null: the session is gone by now. */
+async function writtenStatus(
+  store: ReconcileParts['statusStore'],
+  { metadata }: Session,
+  status: StatusOf<'AgentSession'>,
+): Promise<Session | null> {
+  const applied = await store.applyStatus('AgentSession', metadata, status)
+  if (applied === null || applied.kind === 'applied') return applied?.object ?? null
+  const why =
+    applied.kind === 'conflict'
+      ? applied.reason
+      : applied.problems.map(({ path, message }) => `${path}: ${message}`).join('; ')
+  throw new Error(why)
+}
+
+/** The tier of a session's Agent; empty when it is not known any more. */
+export function tierOf(mirror: Mirror, { metadata, spec }: Session): string {
+  const agent = mirror.find('Agent', `${metadata.namespace}/${spec.agentRef}`)
+  return agent?.spec.tier ?? ''
+}
+
+function outcomeOf(phase: string): 'Succeeded' | 'Failed' | 'Expired' | 'Revoked' | 'Cancelled' | null {
+  switch (phase) {
+    case 'Succeeded':
+    case 'Failed':
+    case 'Expired':
+    case 'Revoked':
+    case 'Cancelled':
+      return phase
+    default:
+      return null
+  }
+}

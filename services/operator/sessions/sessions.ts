@@ -1,0 +1,151 @@
+import type { Clock } from '@plat/core'
+import type { KubernetesApi, Members } from '@plat/kubernetes'
+import type { Log } from '@plat/process'
+import { isTerminal, type Kind, type Resource, type ResourceStore } from '@plat/resources'
+import { Controller, type OperatorRegistry } from '../controllers/controller.ts'
+import type { Mirror } from '../kube/mirror.ts'
+import type { Objects } from '../kube/objects.ts'
+import { keyOf } from '../render/declared.ts'
+import { type RevocationEntry, renderRevocations } from '../render/limits/revocations.ts'
+import { SessionObjects } from './cluster.ts'
+import { KnownSessions } from './known.ts'
+import type { Minter } from './mint.ts'
+import { WarmPools } from './pools.ts'
+import { SessionReconciler, tierOf } from './reconcile.ts'
+import type { SandboxSettings } from './settings.ts'
+
+/** The objects of agent-sandbox, as the cluster has them. */
+export interface Foreign {
+  readonly sandboxes: Objects
+  readonly claims: Objects
+  readonly pools: Objects
+}
+
+export interface SessionsParts {
+  readonly api: KubernetesApi
+  readonly mirror: Mirror
+  readonly foreign: Foreign
+  readonly minter: Minter
+  readonly settings: SandboxSettings
+  readonly statusStore: Pick<ResourceStore, 'applyStatus'>
+  readonly currency: string
+  /** The operator's own namespace. */
+  readonly namespace: string
+  readonly registry: OperatorRegistry
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** What a leader does for sessions: makes AgentSessions into sandboxes, and keeps warm pools. */
+export class Sessions {
+  readonly #parts: SessionsParts
+  readonly #known: KnownSessions
+  readonly #objects: SessionObjects
+  readonly #pools: WarmPools
+  readonly #sessionWork: Controller
+  readonly #poolWork: Controller
+  /** Made when it is first asked for after a change. */
+  #revocations: readonly RevocationEntry[] | null = null
+  /** Series of `plat_sessions` and `plat_warm_pool_ready` that were told: who is not there any more is told as none. */
+  readonly #told = new Map<string, () => void>()
+
+  constructor(parts: SessionsParts) {
+    const { mirror, foreign, registry, clock, log } = parts
+    this.#parts = parts
+    this.#known = new KnownSessions(mirror)
+    this.#objects = new SessionObjects(parts.api, foreign)
+    this.#pools = new WarmPools({ api: parts.api, mirror, pools: foreign.pools })
+    const reconciler = new SessionReconciler({
+      ...parts,
+      known: this.#known,
+      objects: this.#objects,
+      home: parts.namespace,
+      revocations: () => this.#entries(),
+      served: () => foreign.sandboxes.known,
+      onEnded: (session) => this.#sessionEnded(session),
+    })
+    const common = { registry, clock, log }
+    this.#sessionWork = new Controller({
+      ...common,
+      name: 'agentsession',
+      reconcile: (key, signal) => reconciler.reconcile(key, signal),
+    })
+    this.#poolWork = new Controller({
+      ...common,
+      name: 'warmpool',
+      reconcile: (key, signal) => this.#pools.reconcile(key, signal),
+    })
+    for (const session of mirror.list('AgentSession')) this.#sessionWork.queue.add(keyOf(session))
+    for (const tier of mirror.list('TrustTier')) this.#poolWork.queue.add(tier.metadata.name)
+  }
+
+  /** Works until `signal` aborts. Never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all([this.#sessionWork.run(signal), this.#poolWork.run(signal)])
+    for (const silence of this.#told.values()) silence()
+  }
+
+  /** Resources have changed. */
+  changed(kind: Kind, keys: readonly string[]): void {
+    if (kind === 'AgentSession') for (const key of keys) this.#sessionWork.queue.add(key)
+    if (kind === 'AgentRevocation') this.#revocations = null
+    if (kind === 'AgentRevocation' || kind === 'TrustTier') this.#again(() => true)
+    if (kind === 'Agent') {
+      const changed = new Set(keys)
+      this.#again(({ metadata, spec }) => changed.has(`${metadata.namespace}/${spec.agentRef}`))
+      for (const tier of this.#parts.mirror.list('TrustTier')) this.#poolWork.queue.add(tier.metadata.name)
+    }
+    if (kind === 'TrustTier') for (const key of keys) this.#poolWork.queue.add(key)
+  }
+
+  /** Sandboxes, claims or pools have changed. */
+  foreignChanged(objects: readonly Members[]): void {
+    for (const object of objects) {
+      const key = this.#objects.sessionKeyOf(object)
+      if (key !== null) this.#sessionWork.queue.add(key)
+    }
+    // Which of them are pools is not asked: to look at a few tiers is cheap.
+    for (const tier of this.#parts.mirror.list('TrustTier')) this.#poolWork.queue.add(tier.metadata.name)
+  }
+
+  /** Brings the gauges up to date. */
+  measure(): void {
+    const { registry, mirror } = this.#parts
+    const counts = new Map<string, { labels: { namespace: string; tier: string; phase: Phase }; count: number }>()
+    for (const session of this.#known.list()) {
+      const phase = session.status?.phase ?? 'Pending'
+      const labels = { namespace: session.metadata.namespace, tier: tierOf(mirror, session), phase }
+      const key = JSON.stringify(labels)
+      counts.set(key, { labels, count: (counts.get(key)?.count ?? 0) + 1 })
+    }
+    for (const silence of this.#told.values()) silence()
+    this.#told.clear()
+    for (const [key, { labels, count }] of counts) {
+      registry.gauge('plat_sessions').set(labels, count)
+      this.#told.set(key, () => registry.gauge('plat_sessions').set(labels, 0))
+    }
+    for (const [tier, ready] of this.#pools.ready()) {
+      registry.gauge('plat_warm_pool_ready').set({ tier }, ready)
+    }
+  }
+
+  /** Sessions that have not ended, and to which something may have happened. */
+  #again(may: (session: Resource<'AgentSession'>) => boolean): void {
+    for (const session of this.#parts.mirror.list('AgentSession')) {
+      if (!isTerminal(session.status?.phase) && may(session)) this.#sessionWork.queue.add(keyOf(session))
+    }
+  }
+
+  /** There may be room for another one. */
+  #sessionEnded({ metadata, spec }: Resource<'AgentSession'>): void {
+    this.#again((other) => other.metadata.namespace === metadata.namespace && other.spec.agentRef === spec.agentRef)
+  }
+
+  #entries(): readonly RevocationEntry[] {
+    const { mirror, namespace } = this.#parts
+    this.#revocations ??= renderRevocations(mirror.list('AgentRevocation'), namespace).file.revocations
+    return this.#revocations
+  }
+}
+
+type Phase = NonNullable<NonNullable<Resource<'AgentSession'>['status']>['phase']>

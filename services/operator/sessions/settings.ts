@@ -1,0 +1,11 @@
+/** What the operator is told about sandboxes. */
+export interface SandboxSettings {
+  /** URL of the gateway as pods reach it, without a slash at the end. */
+  readonly gatewayUrl: string
+  /** Quantity: size of the workspace of the profile `codeInterpreter` where the Agent names none (document 2). */
+  readonly workspaceSize: string
+  /** Image of the sidecar of the profile `browser`; empty: no session has it. */
+  readonly browserImage: string
+  /** Image of the sidecar of the profile `codeInterpreter`; empty: no session has it. */
+  readonly codeInterpreterImage: string
+}
