@@ -32,7 +32,7 @@ export function variablesOf(
   if (hasToken) own.push({ name: 'PLAT_TOKEN_FILE', value: TOKEN_FILE })
   if (spec.profile === 'browser') own.push({ name: 'PLAT_BROWSER_URL', value: BROWSER_URL })
   const names = new Set(own.map((variable) => variable.name))
-  // A name that stands twice counts once, as the last one, and stands there: references look back.
+  // A Sandbox takes a name once: the last one counts, as it does in a pod.
   const others = new Map<string, Variable>()
   for (const variable of spec.env ?? []) {
     if (names.has(variable.name)) continue

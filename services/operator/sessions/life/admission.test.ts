@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type Kind, parseResource, type Resource } from '@plat/resources'
+import { admit, isPlan } from './admission.ts'
+
+function resource<K extends Kind>(kind: K, name: string, spec: object): Resource<K> {
+  const metadata = { name, ...(kind !== 'TrustTier' && { namespace: 'team' }) }
+  const { object, problems } = parseResource(
+    kind,
+    JSON.stringify({ apiVersion: 'plat.dev/v1alpha1', kind, metadata, spec }),
+  )
+  if (object === null) assert.fail(problems.join('\n'))
+  const more = { uid: `uid-${name}`, resourceVersion: '1', generation: 1, creationTimestamp: '2026-01-01T00:00:00Z' }
+  return { ...object, metadata: { ...object.metadata, ...more } }
+}
+
+const warmPool = { template: 'warm', size: 1 }
+const settings = { gatewayUrl: 'http://g', workspaceSize: '1Gi', browserImage: '', codeInterpreterImage: 'c' }
+const templateOf = (image: string, more: object = {}) => ({
+  spec: { podTemplate: { spec: { containers: [{ name: 'agent', image }], ...more } } },
+})
+
+interface Case {
+  readonly agent?: object
+  readonly tier?: object
+  readonly session?: object
+  readonly template?: ReturnType<typeof templateOf> | null
+}
+
+function admitted({ agent = {}, tier = {}, session = {}, template = null }: Case) {
+  return admit({
+    session: resource('AgentSession', 's', { agentRef: 'a', ...session }),
+    agent: resource('Agent', 'a', { image: 'i', tier: 't', tools: [{ name: 'notes' }], ...agent }),
+    tier: resource('TrustTier', 't', tier),
+    ...{ template, settings, currency: 'USD', home: 'plat-system' },
+  })
+}
+
+/** The mode of the plan, or the reason why there is none. */
+function outcome(parts: Case): string {
+  const answer = admitted(parts)
+  return isPlan(answer) ? answer.mode : answer.reason
+}
+
+test('a session claims a warm pod where it is what the Agent asks for, and has a pod of its own otherwise', () => {
+  // Shows D2.agent.workspace.sandboxOnly.
+  const template = templateOf('i')
+  const warm = { tier: { warmPool }, template }
+  assert.equal(outcome(warm), 'claim')
+  assert.equal(outcome({ template }), 'direct')
+  assert.equal(outcome({ ...warm, template: null }), 'direct')
+  assert.equal(outcome({ ...warm, template: templateOf('another') }), 'direct')
+  // A warm pod without the isolation of the tier is none of it.
+  const isolated = { warmPool, isolation: 'gvisor', runtimeClassName: 'gvisor' }
+  assert.equal(outcome({ tier: isolated, template }), 'direct')
+  assert.equal(outcome({ tier: isolated, template: templateOf('i', { runtimeClassName: 'gvisor' }) }), 'claim')
+  for (const agent of [
+    { workspace: { size: '1Gi' } },
+    { command: ['node'] },
+    { args: ['-v'] },
+    { resources: { limits: { cpu: 1 } } },
+    { profile: 'codeInterpreter' },
+    { env: [{ name: 'A', valueFrom: { resourceFieldRef: { resource: 'limits.cpu' } } }] },
+    { env: [{ name: 'A', valueFrom: { fileKeyRef: { volumeName: 'v', path: 'p', key: 'k' } } }] },
+  ])
+    assert.equal(outcome({ ...warm, agent }), 'direct', JSON.stringify(agent))
+  const env = [{ name: 'A', valueFrom: { secretKeyRef: { name: 's', key: 'k' } } }]
+  assert.equal(outcome({ ...warm, agent: { env } }), 'claim')
+})
+
+test('a session has the scopes of its Agent or some of them, and never others', () => {
+  const scopesOf = (session: object) => {
+    const answer = admitted({ session, agent: { model: { endpoint: 'https://llm.example' } } })
+    return isPlan(answer) ? answer.scopes : answer.message
+  }
+  assert.deepEqual(scopesOf({}), ['tools:notes', 'models:team.a'])
+  assert.deepEqual(scopesOf({ scopes: ['tools:notes'] }), ['tools:notes'])
+  assert.deepEqual(scopesOf({ scopes: [] }), [])
+  assert.equal(scopesOf({ scopes: ['tools:notes', 'tools:other'] }), 'scopes: Agent a is not granted tools:other')
+})
+
+test('what a tier, a profile or a missing part hinders says which, and how it is mended', () => {
+  assert.equal(outcome({ agent: { profile: 'browser' } }), 'ProfileNotServed')
+  assert.equal(outcome({ agent: { profile: 'codeInterpreter' } }), 'direct')
+  assert.equal(
+    outcome({ agent: { profile: 'codeInterpreter' }, tier: { allowedProfiles: ['default'] } }),
+    'ProfileNotAllowed',
+  )
+  assert.equal(outcome({ tier: { allowedProfiles: ['default'] } }), 'direct')
+  assert.equal(outcome({ session: { fork: { parent: 'p', inheritTaints: true } } }), 'TaintsUnknown')
+  const endpoint = { endpoint: 'https://llm.example', apiKeySecretRef: { name: 'llm', key: 'k' } }
+  const env = [{ name: 'KEY', valueFrom: { secretKeyRef: { name: 'llm', key: 'k' } } }]
+  assert.equal(outcome({ agent: { model: endpoint, env } }), 'AgentRefused')
+  const volumes = [{ name: 'v', secret: { secretName: 'llm' } }]
+  assert.equal(outcome({ agent: { model: endpoint }, tier: { podDefaults: { volumes } } }), 'TierRefused')
+  assert.equal(outcome({ tier: { podDefaults: { volumes } } }), 'direct')
+})
+
+test('a tier that requires a proof gets no token for a pod that brings none', () => {
+  const template = templateOf('i')
+  const kubernetes = { warmPool, requireProof: ['kubernetes'] }
+  assert.equal(outcome({ tier: kubernetes, template }), 'claim')
+  assert.equal(outcome({ tier: kubernetes }), 'ProofRequired')
+  assert.equal(outcome({ tier: { warmPool, requireProof: ['kubernetes', 'tee'] }, template }), 'ProofRequired')
+  // Attested sessions get no token here at all.
+  assert.equal(outcome({ tier: { requireProof: ['tee'], attested: true } }), 'direct')
+})

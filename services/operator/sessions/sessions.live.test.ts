@@ -1,0 +1,309 @@
+import assert from 'node:assert/strict'
+import { after, before, type TestContext, test } from 'node:test'
+import { parseFlags } from '@plat/config'
+import { systemClock, systemIds } from '@plat/core'
+import { createDialer } from '@plat/http'
+import { silentLog } from '@plat/process'
+import { startTestIdentity, type TestIdentity } from '@plat/testkit/identity'
+import { KubernetesApiServer } from '@plat/testkit/kubernetes/api-server'
+import { until } from '@plat/testkit/until'
+import { operatorFlags } from '../flags.ts'
+import { type Operator, startOperator } from '../start.ts'
+
+const PLAT = '/apis/plat.dev/v1alpha1'
+const TEAM = `${PLAT}/namespaces/team`
+const SANDBOXES = '/apis/agents.x-k8s.io/v1beta1/namespaces/team/sandboxes'
+const CLAIMS = '/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/team/sandboxclaims'
+const POOL = '/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/team/sandboxwarmpools/plat-t'
+const SECRETS = '/api/v1/namespaces/team/secrets'
+
+let broker: TestIdentity
+
+before(async () => {
+  broker = await startTestIdentity()
+})
+
+after(async () => {
+  await broker?.stop()
+})
+
+interface Metadata {
+  readonly uid: string
+  readonly [name: string]: unknown
+}
+
+interface Status {
+  readonly phase?: string
+  readonly jti?: string
+  readonly mode?: string
+  readonly startedAt?: string
+  readonly expiresAt?: string
+  readonly sandboxRef?: object
+  readonly conditions?: readonly {
+    readonly type: string
+    readonly status: string
+    readonly reason: string
+    readonly message: string
+  }[]
+}
+
+/** A cluster with an Agent `a` of the tier `t`, an operator that leads, and the hand of agent-sandbox's controller. */
+async function ground(t: TestContext, { agent = {}, tier = {} }: { agent?: object; tier?: object } = {}) {
+  const server = new KubernetesApiServer()
+  await server.start()
+  const clock = systemClock
+  const dialer = createDialer({ clock, log: silentLog })
+  let operator: Operator | null = null
+  t.after(async () => {
+    await operator?.drain()
+    dialer.close()
+    await server.stop()
+  })
+  server.put(`${PLAT}/trusttiers/t`, { spec: tier })
+  server.put(`${TEAM}/agents/a`, { spec: { image: 'i', tier: 't', tools: [{ name: 'notes' }], ...agent } })
+  const start = async () => {
+    const argv = ['-metrics-bind-address=127.0.0.1:0', '-leader-elect=false', `-identity-url=${broker.url}`]
+    const parsed = parseFlags(operatorFlags, argv)
+    if (!parsed.ok) assert.fail(parsed.message)
+    const credentials = async () => ({ headers: {}, trust: {} })
+    const access = { server: server.url, namespace: 'plat-system', credentials }
+    const parts = { access, dialer, clock, ids: systemIds(clock), log: silentLog, host: 'test' }
+    operator = await startOperator({
+      flags: parsed.values,
+      ...parts,
+      broker: { token: broker.brokerToken, caPEM: null },
+    })
+  }
+  const at = (path: string) => {
+    const { metadata, spec, status }: { metadata: Metadata; spec: Record<string, unknown>; status?: object } = Object(
+      server.get(path),
+    )
+    return { metadata, spec, status }
+  }
+  const statusOf = (name = 's'): Status => at(`${TEAM}/agentsessions/${name}`).status ?? {}
+  return {
+    server,
+    start,
+    at,
+    statusOf,
+    condition: (type: string, name = 's') => statusOf(name).conditions?.find((one) => one.type === type),
+    session: (spec: object = {}, name = 's', metadata: object = {}) =>
+      server.put(`${TEAM}/agentsessions/${name}`, {
+        metadata,
+        spec: { agentRef: 'a', user: 'ada@example.com', ...spec },
+      }),
+    /** Changes the spec or the annotations of a session, and nothing else. */
+    change: (spec: object, annotations: object = {}, name = 's') => {
+      const before = at(`${TEAM}/agentsessions/${name}`)
+      server.put(`${TEAM}/agentsessions/${name}`, {
+        metadata: { annotations },
+        spec: { ...before.spec, ...spec },
+        ...(before.status !== undefined && { status: before.status }),
+      })
+    },
+    /** What agent-sandbox's controller says of a Sandbox. */
+    says: (name: string, type: string, reason = '') => {
+      const { metadata, spec } = at(`${SANDBOXES}/${name}`)
+      const status = { conditions: [{ type, status: 'True', reason }] }
+      server.put(`${SANDBOXES}/${name}`, { metadata, spec, status })
+    },
+    reaches: (phase: string, name = 's') => until(() => statusOf(name).phase === phase, `${name} is ${phase}`),
+    metrics: async () => (await fetch(`${operator?.url}/metrics`)).text(),
+  }
+}
+
+test('a session gets a Sandbox, a token of its own, and runs once the Sandbox is ready', async (t) => {
+  // Shows D3.metric.plat_session_ready_seconds, D3.metric.plat_sessions, D3.metric.plat_session_phase_transitions_total,
+  // D3.metric.plat_token_mint_seconds, D2.agentStatus.activeSessions.
+  const { server, start, session, says, reaches, statusOf, at, metrics } = await ground(t)
+  await start()
+  session()
+  await until(() => server.get(`${SANDBOXES}/s`) !== undefined, 'the Sandbox')
+  assert.equal(statusOf().phase, 'Preparing')
+  const { data } = Object(server.get(`${SECRETS}/plat-session-s`))
+  const [, claims = ''] = Buffer.from(data.token, 'base64').toString().split('.')
+  const { sub, scope, act, jti, plat_tier: tier } = JSON.parse(Buffer.from(claims, 'base64url').toString())
+  assert.equal(sub, 'spiffe://plat.local/ns/team/agent/a/session/s')
+  assert.deepEqual([scope, act, tier], ['tools:notes', { sub: 'user:ada@example.com' }, 't'])
+  says('s', 'Ready')
+  await reaches('Running')
+  const { mode, sandboxRef, jti: recorded } = statusOf()
+  assert.deepEqual([mode, recorded], ['direct', jti])
+  assert.deepEqual(sandboxRef, { name: 's', uid: at(`${SANDBOXES}/s`).metadata.uid })
+  const active = () => Object(at(`${TEAM}/agents/a`).status).activeSessions
+  await until(() => active() === 1, 'the Agent counts it')
+  const text = await metrics()
+  for (const series of [
+    /^plat_session_ready_seconds_count\{tier="t",mode="direct"\} 1$/m,
+    /^plat_sessions\{namespace="team",tier="t",phase="Running"\} 1$/m,
+    /^plat_session_phase_transitions_total\{from="New",to="Preparing",reason="Preparing"\} 1$/m,
+    /^plat_session_phase_transitions_total\{from="Preparing",to="Running",reason="Running"\} 1$/m,
+    /^plat_token_mint_seconds_count [1-9]/m,
+  ])
+    assert.match(text, series)
+})
+
+test('a session ends with its pod: what it had is deleted, and how it ended is counted', async (t) => {
+  // Shows D3.metric.plat_session_outcomes_total.
+  const { server, start, session, says, reaches, metrics } = await ground(t)
+  await start()
+  const outcomes = { good: ['PodSucceeded', 'Succeeded'], bad: ['PodFailed', 'Failed'] } as const
+  for (const [name, [reason, phase]] of Object.entries(outcomes)) {
+    session({}, name)
+    await until(() => server.get(`${SANDBOXES}/${name}`) !== undefined, 'the Sandbox')
+    says(name, 'Finished', reason)
+    await reaches(phase, name)
+    assert.deepEqual(
+      [server.get(`${SANDBOXES}/${name}`), server.get(`${SECRETS}/plat-session-${name}`)],
+      [undefined, undefined],
+    )
+  }
+  session({}, 'deleted')
+  await until(() => server.get(`${SANDBOXES}/deleted`) !== undefined, 'the Sandbox')
+  server.remove(`${TEAM}/agentsessions/deleted`)
+  await until(async () => /\{tier="t",result="Cancelled"\} 1$/m.test(await metrics()), 'the end is counted')
+  const text = await metrics()
+  assert.match(text, /^plat_session_outcomes_total\{tier="t",result="Succeeded"\} 1$/m)
+  assert.match(text, /^plat_session_outcomes_total\{tier="t",result="Failed"\} 1$/m)
+})
+
+test('sessions beyond maxConcurrentSessions wait, the oldest first, until another one has ended', async (t) => {
+  // Shows D2.state.session.QuotaExceeded, D2.state.session.staysPending.
+  const { server, start, session, change, condition, reaches, statusOf } = await ground(t, {
+    agent: { maxConcurrentSessions: 1 },
+  })
+  for (const [at, name] of ['first', 'second', 'third'].entries())
+    session({}, name, { creationTimestamp: `2026-01-01T00:00:0${at}Z` })
+  await start()
+  await reaches('Preparing', 'first')
+  await until(() => condition('QuotaExceeded', 'third')?.status === 'True', 'the third waits')
+  await until(() => condition('QuotaExceeded', 'second')?.status === 'True', 'the second waits')
+  assert.deepEqual([statusOf('second').phase, statusOf('third').phase], ['Pending', 'Pending'])
+  change({ cancel: true }, {}, 'first')
+  await reaches('Preparing', 'second')
+  assert.equal(condition('QuotaExceeded', 'second')?.status, 'False')
+  assert.equal(statusOf('third').phase, 'Pending')
+  // Nobody limits them any more.
+  server.put(`${TEAM}/agents/a`, { spec: { image: 'i', tier: 't', maxConcurrentSessions: 0 } })
+  await reaches('Preparing', 'third')
+})
+
+test('an idle session is suspended without its token, and a newer activity resumes it with another one', async (t) => {
+  const { server, start, session, says, change, reaches, at, statusOf } = await ground(t, {
+    agent: { idleTimeout: '1s' },
+  })
+  await start()
+  session()
+  await until(() => server.get(`${SANDBOXES}/s`) !== undefined, 'the Sandbox')
+  says('s', 'Ready')
+  await reaches('Suspended')
+  const before = statusOf().jti
+  assert.equal(at(`${SANDBOXES}/s`).spec.operatingMode, 'Suspended')
+  assert.equal(server.get(`${SECRETS}/plat-session-s`), undefined)
+  says('s', 'Suspended')
+  change({}, { 'plat.dev/last-activity': new Date(systemClock.now() + 3_600_000).toISOString() })
+  await until(() => at(`${SANDBOXES}/s`).spec.operatingMode === 'Running', 'the Sandbox is woken')
+  await until(() => server.get(`${SECRETS}/plat-session-s`) !== undefined, 'the token')
+  says('s', 'Ready')
+  await reaches('Running')
+  assert.notEqual(statusOf().jti, before)
+})
+
+test('a revoked session loses its Sandbox and its token; a suspended one goes on when the entry is gone', async (t) => {
+  const { server, start, session, says, reaches, at } = await ground(t)
+  await start()
+  session()
+  await until(() => server.get(`${SANDBOXES}/s`) !== undefined, 'the Sandbox')
+  says('s', 'Ready')
+  await reaches('Running')
+  const revocation = `${TEAM}/agentrevocations/r`
+  server.put(revocation, { spec: { target: { agent: 'team/a' }, mode: 'suspend' } })
+  await reaches('Suspended')
+  server.remove(revocation)
+  await until(() => at(`${SANDBOXES}/s`).spec.operatingMode === 'Running', 'the Sandbox is woken')
+  says('s', 'Ready')
+  await reaches('Running')
+  // Another namespace's entry reaches no further than that namespace.
+  server.put(`${PLAT}/namespaces/other/agentrevocations/r`, { spec: { target: { user: 'ada@example.com' } } })
+  server.put(revocation, { spec: { target: { session: 'team/a/s' } } })
+  await reaches('Revoked')
+  assert.deepEqual([server.get(`${SANDBOXES}/s`), server.get(`${SECRETS}/plat-session-s`)], [undefined, undefined])
+  session({}, 'other')
+  await until(() => server.get(`${SANDBOXES}/other`) !== undefined, 'another session begins')
+})
+
+test('a session ends when its time is over', async (t) => {
+  const { server, start, session, reaches, statusOf } = await ground(t, { agent: { maxSessionTTL: '1s' } })
+  await start()
+  session({ ttl: '1h' })
+  await reaches('Expired')
+  assert.equal(server.get(`${SANDBOXES}/s`), undefined)
+  const { startedAt = '', expiresAt = '' } = statusOf()
+  assert.equal(Date.parse(expiresAt) - Date.parse(startedAt), 1000)
+})
+
+test('a session claims a warm pod of its tier, and runs in the Sandbox that it was given', async (t) => {
+  // Shows D3.metric.plat_warm_pool_ready.
+  const { server, start, session, says, reaches, at, statusOf, metrics } = await ground(t, {
+    tier: { warmPool: { template: 'warm', size: 2 } },
+  })
+  const podTemplate = { spec: { containers: [{ name: 'agent', image: 'i' }] } }
+  server.put('/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/team/sandboxtemplates/warm', {
+    spec: { podTemplate },
+  })
+  await start()
+  await until(() => server.get(POOL) !== undefined, 'the pool')
+  const pool = at(POOL)
+  assert.deepEqual(pool.spec, { replicas: 2, sandboxTemplateRef: { name: 'warm' } })
+  server.put(POOL, { metadata: pool.metadata, spec: pool.spec, status: { readyReplicas: 2 } })
+  await until(async () => /^plat_warm_pool_ready\{tier="t"\} 2$/m.test(await metrics()), 'the pool is counted')
+  session()
+  await until(() => server.get(`${CLAIMS}/s`) !== undefined, 'the claim')
+  const claim = at(`${CLAIMS}/s`)
+  assert.deepEqual(claim.spec, { warmPoolRef: { name: 'plat-t' }, lifecycle: { shutdownPolicy: 'Delete' } })
+  // What the claim's controller does: a Sandbox of the pool changes hands.
+  const owner = { apiVersion: 'extensions.agents.x-k8s.io/v1beta1', kind: 'SandboxClaim', name: 's', controller: true }
+  const ownerReferences = [{ ...owner, uid: claim.metadata.uid }]
+  server.put(`${SANDBOXES}/warm-1`, { metadata: { ownerReferences }, spec: {} })
+  server.put(`${CLAIMS}/s`, { ...claim, status: { sandbox: { name: 'warm-1' } } })
+  says('warm-1', 'Ready')
+  await reaches('Running')
+  assert.deepEqual([statusOf().mode, statusOf().jti], ['claim', undefined])
+  assert.deepEqual(statusOf().sandboxRef, { name: 'warm-1', uid: at(`${SANDBOXES}/warm-1`).metadata.uid })
+  // The broker gives the token of such a pod.
+  assert.equal(server.get(`${SECRETS}/plat-session-s`), undefined)
+  assert.equal(server.get(`${SANDBOXES}/s`), undefined)
+})
+
+test('what a session waits for stands in its condition, and it goes on as soon as that is there', async (t) => {
+  const { server, start, session, condition, statusOf } = await ground(t)
+  server.remove(`${PLAT}/trusttiers/t`)
+  await start()
+  session()
+  await until(() => condition('Ready')?.reason === 'TierNotFound', 'the reason')
+  assert.equal(condition('Ready')?.message, 'there is no TrustTier t')
+  server.faults.push({ request: /^POST .*sandboxes$/, status: 403, reason: 'Forbidden' })
+  server.put(`${PLAT}/trusttiers/t`, { spec: {} })
+  await until(() => condition('Ready')?.reason === 'NotPrepared', 'the failure is told')
+  assert.match(condition('Ready')?.message ?? '', /Forbidden/)
+  assert.equal(statusOf().phase, 'Preparing')
+  server.faults.length = 0
+  await until(() => server.get(`${SANDBOXES}/s`) !== undefined, 'it is tried again')
+})
+
+test('a Sandbox of the same name that is somebody else’s is let alone', async (t) => {
+  const { server, start, session, reaches } = await ground(t)
+  server.put(`${SANDBOXES}/s`, { spec: { of: 'others' } })
+  server.faults.push({ request: /^POST .*sandboxes$/, status: 409, reason: 'AlreadyExists' })
+  await start()
+  session()
+  await reaches('Preparing')
+  const isTold = () => {
+    const { status } = Object(server.get(`${TEAM}/agentsessions/s`))
+    return JSON.stringify(status).includes('is not of this session')
+  }
+  await until(isTold, 'it is told')
+  session({ cancel: true })
+  await reaches('Cancelled')
+  assert.deepEqual(Object(server.get(`${SANDBOXES}/s`)).spec, { of: 'others' })
+})
