@@ -124,6 +124,12 @@ const operator = {
   ),
   replicas: key.whole('One of them leads.', 1, 1),
   flags: flags('plat-operator'),
+  sandboxes: group(
+    {
+      enabled: key.flag('Make AgentSessions into sandboxes; needs agent-sandbox, and the rights of docs/sessions.md.'),
+    },
+    'Sessions in sandboxes.',
+  ),
   ...pods('50m', '200Mi'),
 }
 
