@@ -27,7 +27,10 @@ test('every series that an alert reads is one of the contract', () => {
 })
 
 test('every series that an alert reads is in the table of a component', () => {
-  const tables = globSync('services/**/metric*.ts', { cwd: ROOT, exclude: (name) => name.endsWith('.test.ts') })
+  const tables = globSync('{services,packages}/*/metric*.ts', {
+    cwd: ROOT,
+    exclude: (name) => name.endsWith('.test.ts'),
+  })
   assert.ok(tables.length > 0)
   const served = new Set(['plat_build_info', ...OTHERS])
   for (const file of tables) {

@@ -47,6 +47,12 @@ interface Status {
   }[]
 }
 
+function flags() {
+  const argv = ['-metrics-bind-address=127.0.0.1:0', '-leader-elect=false', `-identity-url=${broker.url}`]
+  const parsed = parseFlags(operatorFlags, argv)
+  return parsed.ok ? parsed.values : assert.fail(parsed.message)
+}
+
 /** A cluster with an Agent `a` of the tier `t`, an operator that leads, and the hand of agent-sandbox's controller. */
 async function ground(t: TestContext, { agent = {}, tier = {} }: { agent?: object; tier?: object } = {}) {
   const server = new KubernetesApiServer()
@@ -62,17 +68,13 @@ async function ground(t: TestContext, { agent = {}, tier = {} }: { agent?: objec
   server.put(`${PLAT}/trusttiers/t`, { spec: tier })
   server.put(`${TEAM}/agents/a`, { spec: { image: 'i', tier: 't', tools: [{ name: 'notes' }], ...agent } })
   const start = async () => {
-    const argv = ['-metrics-bind-address=127.0.0.1:0', '-leader-elect=false', `-identity-url=${broker.url}`]
-    const parsed = parseFlags(operatorFlags, argv)
-    if (!parsed.ok) assert.fail(parsed.message)
-    const credentials = async () => ({ headers: {}, trust: {} })
-    const access = { server: server.url, namespace: 'plat-system', credentials }
-    const parts = { access, dialer, clock, ids: systemIds(clock), log: silentLog, host: 'test' }
-    operator = await startOperator({
-      flags: parsed.values,
-      ...parts,
-      broker: { token: broker.brokerToken, caPEM: null },
-    })
+    const access = {
+      server: server.url,
+      namespace: 'plat-system',
+      credentials: async () => ({ headers: {}, trust: {} }),
+    }
+    const parts = { flags: flags(), access, dialer, clock, ids: systemIds(clock), log: silentLog, host: 'test' }
+    operator = await startOperator({ ...parts, broker: { token: broker.brokerToken, caPEM: null } })
   }
   const at = (path: string) => {
     const { metadata, spec, status }: { metadata: Metadata; spec: Record<string, unknown>; status?: object } = Object(

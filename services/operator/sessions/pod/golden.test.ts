@@ -158,7 +158,7 @@ test('a browser runs beside the agent, its control port on localhost only, its w
     { name: 'PLAT_TOKEN_FILE', value: '/var/run/plat/session/token' },
     { name: 'PLAT_LIVE_VIEW', value: 'true' },
   ])
-  assert.deepEqual(browser?.ports, [{ name: 'live-view', containerPort: 6080 }])
+  assert.deepEqual(browser?.ports, [{ name: 'live-view', containerPort: 6080, protocol: 'TCP' }])
   assert.equal(Object(Object(made('browser')).spec).service, true)
   const [quiet] = listOf(podOf('attested'), 'initContainers')
   assert.deepEqual([quiet?.ports, Object(Object(made('attested')).spec).service], [undefined, false])

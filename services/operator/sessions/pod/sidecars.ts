@@ -44,7 +44,7 @@ function browserOf(spec: AgentSpec, { browserImage, gatewayUrl }: SandboxSetting
       ...(hasToken ? [{ name: 'PLAT_TOKEN_FILE', value: TOKEN_FILE }] : []),
       { name: 'PLAT_LIVE_VIEW', value: String(liveView) },
     ],
-    ...(liveView && { ports: [{ name: 'live-view', containerPort: LIVE_VIEW_PORT }] }),
+    ...(liveView && { ports: [{ name: 'live-view', containerPort: LIVE_VIEW_PORT, protocol: 'TCP' }] }),
     ...(hasToken && { volumeMounts: [{ name: 'session', mountPath: TOKEN_DIR, readOnly: true }] }),
     securityContext: CONTAINER_SECURITY,
   }
@@ -56,7 +56,7 @@ function codeServer({ codeInterpreterImage }: SandboxSettings, workspace: Mount 
     image: codeInterpreterImage,
     restartPolicy: 'Always',
     env: [{ name: 'PLAT_CODE_LISTEN', value: `:${CODE_PORT}` }],
-    ports: [{ name: 'code', containerPort: CODE_PORT }],
+    ports: [{ name: 'code', containerPort: CODE_PORT, protocol: 'TCP' }],
     ...(workspace !== null && { workingDir: workspace.mountPath, volumeMounts: [workspace] }),
     securityContext: CONTAINER_SECURITY,
   }
