@@ -78,10 +78,11 @@ test('a pod of a warm pool waits until it is adopted, and learns where its gatew
   const file = path.join(tempFolder(), 'sa-token')
   await writeFile(file, 'projected')
   const told = { token, attested: false, env: { PLAT_GATEWAY_URL: gatewayURL, PLAT_SESSION: 's1', PORT: 1 } }
+  const early = () => new Response('{"error":"not_adopted"}', { status: 425, headers: json })
   const answers = [
-    new Response('{"error":"not_adopted"}', { status: 425, headers: json }),
+    ...Array.from({ length: 10 }, early),
     new Response('{"error":"temporarily_unavailable"}', { status: 503, headers: { ...json, 'retry-after': '1' } }),
-    new Response('{"error":"not_prepared"}', { status: 425, headers: json }),
+    early(),
     new Response(JSON.stringify(told), { headers: json }),
   ]
   const asked: string[] = []

@@ -167,18 +167,3 @@ test('the examples of docs/sdk.md compile', async () => {
   const files = Object.fromEntries(examples.map((code, at) => [`example-${at}.ts`, code]))
   assert.equal(await compiled({ 'before.ts': before, ...files }, { skipLibCheck: true }), '')
 })
-
-test('the start of the README works as it stands', async () => {
-  const text = await readFile(path.join(root, 'sdk/typescript/README.md'), 'utf8')
-  const [, code = ''] = /```js\n(.*?)```/s.exec(text) ?? []
-  // The servers of the test have other names than those of the quickstart.
-  const here = code
-    .replace("session.mcp('notes')", "session.mcp('fixture')")
-    .replace('session.openai()', "session.openai('small')")
-    .replace("'scripted-1'", "'small-1'")
-    .replace("'delete_note'", "'test_image_content'")
-  await writeFile(path.join(consumer, 'agent.mjs'), here)
-  await withClients()
-  const { stdout } = await run(process.execPath, ['agent.mjs'], { cwd: consumer, env: await environment() })
-  assert.match(stdout, /^tools: .*test_simple_text.*\nmodel: Hello world\.\ndenied: policy_denied by rule no\n$/)
-})

@@ -85,16 +85,14 @@ function byFile(
   return [...places].map(([place, words]) => `${head} { ${words.join(', ')} } from ${at(place)}`).join('\n')
 }
 
-/** Where each name of a package's face stands. */
+/** Where each name of a package's face stands. One that the face gives another name is not found: its file would have to be written anew. */
 function faceOf(root: string, home: string): ReadonlyMap<string, string> {
   const file = `${home}/index.ts`
   const source = readSource(file, readFileSync(path.join(root, file), 'utf8'))
   const places = nodesOf(source, 'ExportNamedDeclaration').flatMap((node) => {
     const from = isNode(node.source) ? String(node.source.value) : ''
-    return specifiersOf(node).map((one) => {
-      const words = source.text.slice(one.start, one.end).replace(/^type /, '')
-      return [words.split(' as ').at(-1) ?? '', path.posix.join(home, from)] as const
-    })
+    const words = specifiersOf(node).map((one) => source.text.slice(one.start, one.end).replace(/^type /, ''))
+    return words.filter((word) => !word.includes(' ')).map((word) => [word, path.posix.join(home, from)] as const)
   })
   return new Map(places)
 }

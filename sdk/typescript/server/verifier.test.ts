@@ -111,7 +111,7 @@ test('keys are fetched when the first token comes, once, and followed when they 
 test('a key document that cannot be had lets nobody in', async (t) => {
   const issuer = testIssuer()
   const trust = { jwksURL: 'https://identity.example/.well-known/jwks.json' }
-  const large = new Uint8Array(2 * 1024 * 1024)
+  const large = JSON.stringify(issuer.jwks()).padEnd(2 * 1024 * 1024)
   for (const answer of [() => Promise.reject(new Error('away')), async () => new Response(large)]) {
     const verifier = createTokenVerifier({ trust, audience: 'plat-gateway', fetch: answer })
     t.after(() => verifier.close())

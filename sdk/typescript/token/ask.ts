@@ -6,7 +6,7 @@ import { TokenUnavailable } from './source.ts'
 const ANSWER_MS = 30_000
 
 /** Statuses that another try may change. */
-const PASSING: ReadonlySet<number> = new Set([408, 425, 429, 500, 502, 503, 504])
+const PASSING: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504])
 
 export type Members = Readonly<Record<string, unknown>>
 

@@ -1,0 +1,66 @@
+/**
+ * An agent that acts upon refusals instead of dying of them. With the quickstart running (`npm start`):
+ *
+ *     npx plat run assistant -- node examples/sdk/agent.ts
+ *
+ * It asks before it deletes: answer with `npx plat approvals watch`.
+ */
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { ApprovalRefused, connect, deniedBy, ScopeMissing, untilApproved } from '@plat/sdk'
+import OpenAI from 'openai'
+
+const session = await connect()
+
+const openai = new OpenAI(session.openai())
+const stream = await openai.chat.completions.create({
+  model: 'scripted-1',
+  messages: [{ role: 'user', content: 'hello' }],
+  stream: true,
+})
+let said = ''
+for await (const chunk of stream) said += chunk.choices[0]?.delta.content ?? ''
+tell('the model says', said)
+
+const notes = await server('notes')
+await notes.callTool({ name: 'add_note', arguments: { name: 'draft', text: 'Not needed.' } })
+await remove('keep-draft')
+await remove('draft')
+await notes.close()
+
+await server('calendar').catch((error: unknown) => {
+  const denied = deniedBy(error)
+  if (!(denied instanceof ScopeMissing)) throw error
+  tell('no calendar', `the session has no scope ${denied.scopes.join(' ')}`)
+})
+
+/** A tool server. Calls that wait for a person say so after a second. */
+async function server(name: string): Promise<Client> {
+  const client = new Client({ name: 'sdk-example', version: '1.0.0' })
+  const { url, ...options } = session.mcp(name, { approvalWaitSeconds: 1 })
+  await client.connect(new StreamableHTTPClientTransport(url, options))
+  return client
+}
+
+/** Deletes a note if policy and people let it; goes on where they do not. */
+async function remove(name: string): Promise<void> {
+  let told = false
+  const asking = (approvalId: string | null) => {
+    if (!told) tell(`deletes ${name}`, `waits for approval ${approvalId}`)
+    told = true
+  }
+  try {
+    await untilApproved(() => notes.callTool({ name: 'delete_note', arguments: { name } }), {
+      onPending: ({ approvalId }) => asking(approvalId),
+    })
+    tell(`deletes ${name}`, 'done')
+  } catch (error) {
+    const denied = deniedBy(error)
+    if (denied === null) throw error
+    const why = denied instanceof ApprovalRefused ? 'a person said no' : `rule ${denied.rule}`
+    tell(`deletes ${name}`, `refused (${denied.code}): ${why}`)
+  }
+}
+
+function tell(what: string, result: string): void {
+  console.log(`${what}: ${result}`)
+}
