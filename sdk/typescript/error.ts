@@ -1,4 +1,9 @@
-/** Everything that this package throws by itself. */
+/**
+ * Everything that this package throws by itself.
+ *
+ * @example
+ * if (error instanceof PlatError) console.error(error.message)
+ */
 export class PlatError extends Error {
   override readonly name: string = 'PlatError'
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { readFile, symlink, writeFile } from 'node:fs/promises'
+import { readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -64,6 +64,18 @@ test('the packed package holds its code, its types and no dependency', async () 
   assert.deepEqual(exports, { '.': { types: './lib/index.d.ts', default: './lib/index.js' } })
   for (const file of ['README.md', 'LICENSE', 'lib/index.js', 'lib/index.d.ts'])
     assert.ok(existsSync(path.join(dir, file)))
+})
+
+test('whatever it exports has an example', async () => {
+  const lib = path.join(consumer, 'node_modules/@plat/sdk/lib')
+  const files = (await readdir(lib, { recursive: true })).filter((name) => name.endsWith('.d.ts'))
+  const types = (await Promise.all(files.map((name) => readFile(path.join(lib, name), 'utf8')))).join('\n')
+  const sdk: Readonly<Record<string, unknown>> = await import(path.join(lib, 'index.js'))
+  const without = Object.keys(sdk).filter((name) => {
+    const [before = ''] = types.split(new RegExp(`export declare (?:class|function) ${name}\\b`))
+    return !before.slice(before.lastIndexOf('/**')).includes('@example')
+  })
+  assert.deepEqual(without, [])
 })
 
 test('it works under the oldest Node: a bound session calls, exchanges and verifies', async () => {

@@ -109,10 +109,14 @@ test('a called agent checks who calls, and acts for that user', async (t) => {
   t.after(() => transactions.close())
   const { caller } = await transactions.verify(shown)
   assert.deepEqual([caller.agent, caller.user], ['assistant', 'ada'])
-  const helper = await ground.connect({ source: ground.source({ agent: 'helper', session: 'h1', user: 'nobody' }) })
+  const helper = await ground.connect({
+    dpop: true,
+    source: ground.source({ agent: 'helper', session: 'h1', user: 'nobody' }),
+  })
   const acting = await helper.delegate({ transaction: shown })
   assert.deepEqual([acting.claims?.agent, acting.claims?.user], ['helper', 'ada'])
   assert.deepEqual(acting.claims?.actors, [planner.claims?.subject])
+  assert.equal(acting.claims?.jkt, helper.claims?.jkt)
   const tools = await mcp(acting)
   await tools.callTool(call)
   await tools.close()

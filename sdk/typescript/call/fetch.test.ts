@@ -122,10 +122,11 @@ test('a denial of JSON-RPC on HTTP 200 is repeated as well, an answer never', as
   }
 })
 
-test('what does not help is not repeated: told so, not told when, too far away, streamed, or asked for an early answer', async () => {
+test('what does not help is not repeated: told so, not told when, maybe done, too far away, streamed, or answered early', async () => {
   const cases: readonly [Answer, RequestInit][] = [
     [refusing(429, 'budget_exceeded', { 'retry-after': '1', 'x-should-retry': 'false' }), {}],
     [refusing(502, 'upstream_error'), {}],
+    [refusing(503, 'revocations_unavailable', { 'retry-after': '1' }), {}],
     [refusing(429, 'rate_limited', { 'retry-after': '31' }), {}],
     [refusing(429, 'rate_limited', { 'retry-after': 'Fri, 01 Jan 2027 00:00:00 GMT' }), {}],
     [refusing(503, 'approval_pending', { 'retry-after': '5' }), { headers: { prefer: 'wait=5' } }],

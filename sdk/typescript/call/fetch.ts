@@ -1,6 +1,7 @@
 import type { Clock } from '@plat/core'
 import { sleep } from '../clock.ts'
 import { retryAfterIn } from '../denied/answer.ts'
+import type { DenialCode } from '../denied/codes.ts'
 import { denialIn, factsOfBody } from '../denied/error.ts'
 import type { LiveToken, TokenKeeper } from '../token/keeper.ts'
 import { type Reach, type Sendable, sendable } from './request.ts'
@@ -49,12 +50,12 @@ export class GovernedFetch {
     throw denied
   }
 
-  /** What says when to come again was refused before anything was forwarded. */
+  /** What was refused before anything was forwarded, and says when to come again. */
   async #repeated(call: Sendable): Promise<Response> {
     for (let sends = 1; ; sends++) {
       const response = await this.#authorized(call)
       const pauseMs = call.repeatable && sends < MAX_SENDS ? pauseOf(call, response) : null
-      if (pauseMs === null || !(await isRefused(response))) return response
+      if (pauseMs === null || !(await isUndone(response))) return response
       await discard(response)
       await sleep(this.#options.clock, pauseMs, call.signal)
     }
@@ -63,7 +64,7 @@ export class GovernedFetch {
   /** One send, and another one where a nonce is asked for or a newer token may be taken. */
   async #authorized(call: Sendable): Promise<Response> {
     const { keeper } = this.#options
-    if (keeper === null) return this.#options.fetch(call.url, call.init)
+    if (keeper === null) return this.#options.fetch(call.url, { ...call.init, headers: call.headers })
     const token = await keeper.current(call.signal)
     const response = await this.#sendWith(call, token)
     if (response.status !== 401 || !call.repeatable) return response
@@ -108,12 +109,21 @@ function pauseOf({ headers: sent }: Sendable, { headers }: Response): number | n
   return pauseMs !== null && pauseMs <= LONGEST_PAUSE_MS ? pauseMs : null
 }
 
-/** Statuses that say by themselves that nothing was done. */
+/** What the gateway refuses before it forwards anything. `revocations_unavailable`, for one, can end a call that runs. */
+const NOT_FORWARDED: ReadonlySet<DenialCode> = new Set([
+  'request_timeout',
+  'rate_limited',
+  'backlog_full',
+  'upstream_credential',
+])
+
+/** Statuses by which servers say themselves that they did nothing. */
 const UNDONE: ReadonlySet<number> = new Set([408, 429, 503])
 
-/** Whether nothing came of the call: an answer may tell when to come again, too, and its call must not be made twice. */
-async function isRefused(response: Response): Promise<boolean> {
-  return UNDONE.has(response.status) || (await factsOfBody(response)) !== null
+/** Whether nothing came of the call: it must not be made twice. */
+async function isUndone(response: Response): Promise<boolean> {
+  const facts = await factsOfBody(response)
+  return facts === null ? UNDONE.has(response.status) : NOT_FORWARDED.has(facts.code)
 }
 
 /** Frees the connection of an answer that nobody reads. */

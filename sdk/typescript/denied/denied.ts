@@ -63,32 +63,64 @@ export class PlatDenied extends PlatError implements DenialFacts {
   }
 }
 
-/** The call waits for a person (`approval_pending`): `approvalId` names the question. The same call, made again, picks the answer up: see {@link untilApproved}. */
+/**
+ * The call waits for a person (`approval_pending`): `approvalId` names the question. The same call, made again, picks the answer up: see
+ * {@link untilApproved}.
+ *
+ * @example
+ * if (denied instanceof ApprovalPending) tellUser(`approval ${denied.approvalId} is open`)
+ */
 export class ApprovalPending extends PlatDenied {
   override readonly name = 'ApprovalPending'
 }
 
-/** A person said no, nobody decided in time, or the approval is for something else by now (`approval_denied`, `approval_expired`, `approval_stale`). */
+/**
+ * A person said no, nobody decided in time, or the approval is for something else by now (`approval_denied`, `approval_expired`,
+ * `approval_stale`).
+ *
+ * @example
+ * if (denied instanceof ApprovalRefused) giveUp(denied.message)
+ */
 export class ApprovalRefused extends PlatDenied {
   override readonly name = 'ApprovalRefused'
 }
 
-/** The token lacks `scopes` (`insufficient_scope`): step-up is asking whoever grants them. */
+/**
+ * The token lacks `scopes` (`insufficient_scope`): step-up is asking whoever grants them.
+ *
+ * @example
+ * if (denied instanceof ScopeMissing) askFor(denied.scopes)
+ */
 export class ScopeMissing extends PlatDenied {
   override readonly name = 'ScopeMissing'
 }
 
-/** Token, session, agent, user or everybody was revoked or suspended: nothing helps but a person. */
+/**
+ * Token, session, agent, user or everybody was revoked or suspended: nothing helps but a person.
+ *
+ * @example
+ * if (denied instanceof Revoked) process.exit(1)
+ */
 export class Revoked extends PlatDenied {
   override readonly name = 'Revoked'
 }
 
-/** Money or tokens are used up (`budget_exceeded`); `retryAfterMs` tells when the window ends, where it has an end. */
+/**
+ * Money or tokens are used up (`budget_exceeded`); `retryAfterMs` tells when the window ends, where it has an end.
+ *
+ * @example
+ * if (denied instanceof BudgetExceeded) comeBackIn(denied.retryAfterMs)
+ */
 export class BudgetExceeded extends PlatDenied {
   override readonly name = 'BudgetExceeded'
 }
 
-/** The user has to connect an account first: send him to `connectURL` (`upstream_credential` of a server that acts for each user). */
+/**
+ * The user has to connect an account first: send him to `connectURL` (`upstream_credential` of a server that acts for each user).
+ *
+ * @example
+ * if (denied instanceof AccountNeeded) showLink(denied.provider, denied.connectURL)
+ */
 export class AccountNeeded extends PlatDenied {
   override readonly name = 'AccountNeeded'
 }

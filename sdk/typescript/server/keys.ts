@@ -10,7 +10,12 @@ const REFRESH_SECONDS = 300
 /** Whom a verifier trusts: the address of a key document (JWKS), or public keys in PEM. */
 export type Trust = { readonly jwksURL: string } | { readonly publicKeys: readonly string[] }
 
-/** Who shows a token is not let in. */
+/**
+ * Who shows a token is not let in.
+ *
+ * @example
+ * if (error instanceof TokenRefused) response.writeHead(401).end(error.reason)
+ */
 export class TokenRefused extends PlatError {
   override readonly name = 'TokenRefused'
   readonly reason: AuthReason

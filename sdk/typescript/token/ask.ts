@@ -10,7 +10,12 @@ const PASSING: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504])
 
 export type Members = Readonly<Record<string, unknown>>
 
-/** The broker refused. */
+/**
+ * The identity broker refused.
+ *
+ * @example
+ * if (error instanceof IdentityRefused && error.code === 'invalid_target') console.error('no such audience')
+ */
 export class IdentityRefused extends PlatError {
   override readonly name = 'IdentityRefused'
   readonly status: number

@@ -29,7 +29,12 @@ export interface TokenSource {
   issue(wish: TokenWish): Promise<IssuedToken>
 }
 
-/** There is no token, or none that still counts. Its message never holds one. */
+/**
+ * There is no token, or none that still counts. Its message never holds one.
+ *
+ * @example
+ * if (error instanceof TokenUnavailable && error.retryable) comeBackLater()
+ */
 export class TokenUnavailable extends PlatError {
   override readonly name = 'TokenUnavailable'
   /** Whether another try may help. */
