@@ -124,7 +124,8 @@ test('a denial of JSON-RPC on HTTP 200 is repeated as well, an answer never', as
 
 test('what does not help is not repeated: told so, not told when, maybe done, too far away, streamed, or answered early', async () => {
   const cases: readonly [Answer, RequestInit][] = [
-    [refusing(429, 'budget_exceeded', { 'retry-after': '1', 'x-should-retry': 'false' }), {}],
+    [refusing(429, 'rate_limited', { 'retry-after': '1', 'x-should-retry': 'false' }), {}],
+    [refusing(429, 'budget_exceeded', { 'retry-after': '1' }), {}],
     [refusing(502, 'upstream_error'), {}],
     [refusing(503, 'revocations_unavailable', { 'retry-after': '1' }), {}],
     [refusing(429, 'rate_limited', { 'retry-after': '31' }), {}],
