@@ -54,7 +54,7 @@ export class GovernedFetch {
   async #repeated(call: Sendable): Promise<Response> {
     for (let sends = 1; ; sends++) {
       const response = await this.#authorized(call)
-      const pauseMs = call.repeatable && sends < MAX_SENDS ? pauseOf(call, response) : null
+      const pauseMs = call.repeatable && sends < MAX_SENDS ? pauseOf(response) : null
       if (pauseMs === null || !(await isUndone(response))) return response
       await discard(response)
       await sleep(this.#options.clock, pauseMs, call.signal)
@@ -101,15 +101,16 @@ function asksNonce({ headers }: Response): boolean {
 }
 
 /** How long to wait before the same call is sent again; null: it is not. */
-function pauseOf({ headers: sent }: Sendable, { headers }: Response): number | null {
+function pauseOf({ headers }: Response): number | null {
   if (headers.get('x-should-retry') === 'false') return null
-  // Who asks for an early answer wants to know that the call waits.
-  if (/\bwait\s*=/i.test(sent.get('prefer') ?? '')) return null
   const pauseMs = retryAfterIn((name) => headers.get(name))
   return pauseMs !== null && pauseMs <= LONGEST_PAUSE_MS ? pauseMs : null
 }
 
-/** What the gateway refuses before it forwards anything. `revocations_unavailable`, for one, can end a call that runs. */
+/**
+ * What the gateway refuses before it forwards anything. `revocations_unavailable`, for one, can end a call that runs; and who asked to be
+ * told early that a call waits for a person (`approval_pending`) wants to know it.
+ */
 const NOT_FORWARDED: ReadonlySet<DenialCode> = new Set([
   'request_timeout',
   'rate_limited',
