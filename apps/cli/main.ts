@@ -8,6 +8,7 @@ import { addCosts } from './costs/command.ts'
 import { addKeys } from './keys/command.ts'
 import { addLicense } from './license/command.ts'
 import { addPins } from './pins/command.ts'
+import { addPolicy } from './policy/command.ts'
 import { addPosture } from './posture/command.ts'
 import { addRevoke } from './revoke/command.ts'
 import { addRun } from './run/command.ts'
@@ -52,6 +53,7 @@ Start here:
   addCosts(plat)
   addValidate(plat)
   addConfig(plat)
+  addPolicy(plat)
   addPosture(plat)
   addKeys(plat)
   addLicense(plat)

@@ -105,8 +105,22 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
 
 /** What the admin API answers. */
 function administered({ audit, clock }: Shared, features: Features & { readonly pins: PinsFeature }) {
-  const { approvals, revocations, pins, budgets, sessions, memory, vault, collector, anchors, bundles } = features
-  const own = [approvals, revocations, pins, budgets, sessions, memory, vault, audit, collector, anchors, bundles]
+  const { approvals, revocations, pins, budgets, sessions, memory, vault, collector, anchors, bundles, simulation } =
+    features
+  const own = [
+    approvals,
+    revocations,
+    pins,
+    budgets,
+    sessions,
+    memory,
+    vault,
+    audit,
+    collector,
+    anchors,
+    bundles,
+    simulation,
+  ]
   return [...own.map(({ routes }) => routes), createProfiling(clock)]
 }
 

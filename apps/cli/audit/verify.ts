@@ -1,6 +1,7 @@
 import { readSecret } from '@plat/config'
 import { EXIT_CODES, type Finding, hmacKeyOf, VerifyUsage, verifyLedger } from '@plat/ledger'
 import { type Format, type Output, printObject } from '../shared/output.ts'
+import { type ProgressScreen, progressBar } from '../shared/progress.ts'
 
 export interface AuditVerifyOptions {
   readonly path: string
@@ -14,12 +15,6 @@ export interface AuditVerifyOptions {
   readonly output: Format
 }
 
-/** Where a progress bar may be drawn. */
-export interface ProgressScreen {
-  readonly isTTY?: boolean
-  write(text: string): unknown
-}
-
 /** What a verification looks at beside its options. */
 export interface VerifyAround {
   readonly screen?: ProgressScreen
@@ -29,7 +24,6 @@ export interface VerifyAround {
 
 /** A ledger that takes longer than a blink, in bytes. */
 const LONG_LEDGER_BYTES = 64 * 1024 * 1024
-const BAR_WIDTH = 30
 
 /** What to do about each finding. */
 const ADVICE: Readonly<Record<Finding['verdict'], string>> = {
@@ -50,7 +44,7 @@ export async function auditVerify(
   { screen = process.stderr, env = process.env }: VerifyAround = {},
 ): Promise<number> {
   const { path, key, checkpoint, logKey, strict = false } = options
-  const bar = progressBar(screen)
+  const bar = progressBar(screen, LONG_LEDGER_BYTES)
   try {
     const files = {
       ...(key !== undefined && { key }),
@@ -111,21 +105,4 @@ function print(found: Finding, format: Format, output: Output): void {
 function anchorsText({ found, signed, last }: Finding['anchors']): string {
   const judged = signed === found ? 'as its key says' : '--log-key checks its signature'
   return `anchored in ${last?.url} up to record ${last?.upTo} (anchors: ${found}; ${judged})`
-}
-
-/** Draws nothing unless a person looks on and the ledger is long. */
-function progressBar(screen: ProgressScreen): { show(done: number, total: number): void; clear(): void } {
-  let drawn = -1
-  return {
-    show(done, total) {
-      const percent = Math.floor((done / total) * 100)
-      if (screen.isTTY !== true || total < LONG_LEDGER_BYTES || percent === drawn) return
-      drawn = percent
-      const full = Math.floor((percent / 100) * BAR_WIDTH)
-      screen.write(`\r${'█'.repeat(full)}${'░'.repeat(BAR_WIDTH - full)} ${String(percent).padStart(3)} %`)
-    },
-    clear() {
-      if (drawn >= 0) screen.write(`\r${' '.repeat(BAR_WIDTH + 6)}\r`)
-    },
-  }
 }

@@ -9,14 +9,14 @@ export class Caller {
 
   readonly #within: RouteRow['within']
 
-  /** What comes of the request stands in a record of the feature's own. */
+  /** What comes of the request stands in a record of the feature's own, or nothing comes of it. */
   readonly leavesOwnRecord: boolean
 
-  constructor(principal: Principal, { needs, within, ownRecord }: RouteRow) {
+  constructor(principal: Principal, { needs, within, ownRecord, reads }: RouteRow) {
     this.#principal = principal
     this.#needs = needs === 'person' || needs === 'nobody' ? null : needs
     this.#within = within
-    this.leavesOwnRecord = ownRecord === true
+    this.leavesOwnRecord = ownRecord === true || reads === true
   }
 
   /** Throws `forbidden` unless the caller has the route's role, anywhere if that is enough. */

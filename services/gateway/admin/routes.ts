@@ -13,6 +13,8 @@ export interface RouteRow {
   readonly does: string
   /** The feature records what comes of it; absent: the frame records every request that is no read. */
   readonly ownRecord?: true
+  /** It changes nothing, though it is no GET: no record is left. */
+  readonly reads?: true
 }
 
 export const adminRoutes = {
@@ -58,6 +60,12 @@ export const adminRoutes = {
     within: 'namespace',
     does: 'Forgets what is remembered of a user and what was written for one. In one namespace: with `namespace`.',
     ownRecord: true,
+  },
+  'POST /v1/policies/simulate': {
+    needs: 'auditor',
+    within: 'namespace',
+    does: 'Judges recorded calls by policies that are not in force.',
+    reads: true,
   },
   'POST /v1/admin/config:bundle': {
     needs: 'admin',

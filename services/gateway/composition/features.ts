@@ -1,5 +1,5 @@
 import { followLicense, licenseMeter } from '@plat/license'
-import type { Snapshot } from '../call/index.ts'
+import { isDenial, type Snapshot } from '../call/index.ts'
 import {
   agentMetrics,
   anchorMetrics,
@@ -38,7 +38,7 @@ import { createCloudLoans, createModels } from '../features/models/index.ts'
 import { createNotifications, listened } from '../features/notifications/index.ts'
 import { createOffline } from '../features/offline/index.ts'
 import { createPins } from '../features/pins/index.ts'
-import { createPolicies, createRego } from '../features/policy/index.ts'
+import { createPolicies, createRego, createSimulation } from '../features/policy/index.ts'
 import { createRevocations } from '../features/revocations/index.ts'
 import { createSandboxUsage } from '../features/sandbox-usage/index.ts'
 import { createServers, registrySlot } from '../features/servers/index.ts'
@@ -67,6 +67,7 @@ export async function startFeatures(shared: Shared) {
   const watchers = await startWatchers(shared, callers, targets)
   const judges = await startJudges(shared, { ...callers, ...carriers, ...targets })
   const sessions = startSessions(shared, { ...targets, ...judges })
+  const simulation = startSimulation(shared, watchers)
   const traces = startTraces(shared, targets)
   const { memory, servers, models, agents } = targets
   const activity = await startCopies(shared, { ...callers, ...targets })
@@ -75,7 +76,7 @@ export async function startFeatures(shared: Shared) {
   await Promise.all(files.map((feature) => feature.check()))
   // What was not finished is charged at once, which needs the budgets.
   const usage = await startUsage(shared, { ...callers, ...judges, sessions })
-  return { ...callers, ...carriers, ...targets, ...watchers, ...judges, sessions, usage, activity, traces }
+  return { ...callers, ...carriers, ...targets, ...watchers, ...judges, sessions, usage, simulation, activity, traces }
 }
 
 type Callers = Awaited<ReturnType<typeof startCallers>>
@@ -199,6 +200,18 @@ function startSessions(shared: Shared, { approvals, taint }: Targets & Judges) {
       currency: () => snapshots.current.get(pricingSlot).currency,
     }),
   )
+}
+
+/** What policies that are not in force would say of calls that were made. */
+function startSimulation({ config, snapshots }: Shared, { captures }: Watchers) {
+  return createSimulation({
+    auditPath: config.auditPath,
+    captured: (namespace, argsSha256) => captures.read(namespace, argsSha256),
+    sinksOf(identity, server, tool) {
+      const found = snapshots.current.get(registrySlot).resolve(identity, server)
+      return isDenial(found) ? [] : found.labels.of(tool).sinks
+    },
+  })
 }
 
 /** What sandboxes used without calling; null: nobody reports it. */

@@ -1,6 +1,7 @@
+import { readFile } from 'node:fs/promises'
 import { type Clock, glob, type Ids, reasonOf } from '@plat/core'
 import { openCipher } from '@plat/keys'
-import type { Capture } from '@plat/ledger'
+import { type Capture, capturePath, openCapture } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { Identity } from '../../call/index.ts'
 import { type CaptureOutcome, Captures } from './captures.ts'
@@ -30,6 +31,8 @@ export interface CapturesParts {
 export interface CapturesFeature {
   /** Undefined: nothing is captured. */
   readonly onArguments: ((caller: Identity, sent: Omit<Capture, 'namespace'>) => void) | undefined
+  /** What was kept of arguments; null: nothing, or it is under another key. */
+  read(namespace: string, argsSha256: string): Promise<Uint8Array | null>
   close(): Promise<void>
 }
 
@@ -37,10 +40,11 @@ export interface CapturesFeature {
 export async function createCaptures(parts: CapturesParts): Promise<CapturesFeature> {
   const { config, redact, clock, ids, log, metrics } = parts
   const { enabled, dir, key, namespaces, retentionDays } = config.captureArgs
-  if (!enabled) return { onArguments: undefined, close: async () => {} }
+  if (!enabled) return { onArguments: undefined, read: async () => null, close: async () => {} }
+  const cipher = await openKey(key)
   const captures = new Captures({
     dir,
-    cipher: await openKey(key),
+    cipher,
     retentionDays,
     redact,
     clock,
@@ -54,6 +58,11 @@ export async function createCaptures(parts: CapturesParts): Promise<CapturesFeat
     onArguments({ namespace }, { args, argsSha256 }) {
       if (wanted.length > 0 && !wanted.some((fits) => fits(namespace))) return
       captures.add({ namespace, argsSha256, args })
+    },
+    async read(namespace, argsSha256) {
+      const path = capturePath(dir, { namespace, argsSha256 })
+      const text = path === null ? null : await readFile(path, 'utf8').catch(() => null)
+      return text === null ? null : ((await openCapture(text, cipher))?.args ?? null)
     },
     close: () => captures.close(),
   }

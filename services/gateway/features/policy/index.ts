@@ -16,6 +16,7 @@ export type { PolicySet } from './compile.ts'
 export { createRego } from './engines/rego.ts'
 export { judge, judgeTool } from './judge.ts'
 export type { Listing, PolicyInput, Shown } from './question.ts'
+export { createSimulation } from './simulate/routes.ts'
 export { createPolicyStage, policySlot } from './stage.ts'
 
 /** What the feature tells metrics; compose maps it to rows. */

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
+import { tempFolder } from '@plat/testkit/local'
+import { json, type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
+import { policiesFile, testPolicy } from '@plat/testkit/policies'
+import { until } from '@plat/testkit/until'
+import { homeOf, writeHomeEnv } from '../shared/home.ts'
+import { printed } from '../testing/commands.ts'
+import { policySimulate } from './simulate.ts'
+
+const TOKEN = 'the-admin-token-of-this-test-1234567890'
+const dir = tempFolder()
+const file = join(dir, 'candidate.json')
+let upstream: ScriptedUpstream
+let gateway: GatewayProcess
+
+before(async () => {
+  upstream = await startScriptedUpstream()
+  upstream.answers(json('{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'))
+  gateway = await startGatewayProcess({ servers: { notes: upstream.url }, env: { PLAT_ADMIN_TOKEN: TOKEN } })
+  await mkdir(join(dir, '.plat'))
+  const { url } = gateway
+  await writeHomeEnv(homeOf(dir), {
+    PLAT_GATEWAY_URL: url,
+    PLAT_ADMIN_URL: url,
+    PLAT_IDENTITY_URL: url,
+    PLAT_BROKER_TOKEN: 'none',
+    PLAT_ADMIN_TOKEN: TOKEN,
+  })
+  for (const name of ['read', 'write']) {
+    const response = await fetch(`${url}/mcp/notes`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${gateway.token}`,
+        accept: 'application/json, text/event-stream',
+        'content-type': 'application/json',
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: {} } }),
+    })
+    assert.equal(response.status, 200, await response.text())
+  }
+  const outcomes = async () => (await gateway.ledger()).filter((line) => line.includes('"kind":"outcome"'))
+  await until(async () => (await outcomes()).length === 2, 'the records of both calls')
+})
+after(async () => {
+  await gateway.close()
+  await upstream.close()
+})
+
+async function simulated(rules: readonly object[], more: Partial<Parameters<typeof policySimulate>[0]> = {}) {
+  await writeFile(file, policiesFile([testPolicy({ rules })], 2))
+  return await printed((output) => policySimulate({ dir, file, since: '24h', output: 'table', ...more }, output))
+}
+
+const allow = { name: 'all', action: 'allow' }
+const deny = { name: 'no', action: 'deny', match: { tools: ['write'] } }
+
+test('plat policy simulate tells what would change, and its exit code says whether anything does', async () => {
+  assert.deepEqual(await simulated([allow]), {
+    code: 0,
+    text: '2 calls: 2 same, 0 changed, 0 depend on their arguments',
+  })
+  const changed = await simulated([allow, deny])
+  assert.equal(changed.code, 3)
+  assert.match(changed.text, /default\/assistant\/s1 +notes\/write +allow +deny +default\/all: no/)
+  assert.doesNotMatch(changed.text, /notes\/read/)
+  assert.match(changed.text, /2 calls: 1 same, 1 changed, 0 depend/)
+  const unknown = await simulated([allow, { ...deny, when: 'args.size > 1' }])
+  assert.equal(unknown.code, 3)
+  assert.match(unknown.text, /notes\/write +allow +allow or deny/)
+})
+
+test('plat policy simulate prints all of it for programs, and of one agent or a time', async () => {
+  const { text } = await simulated([allow, deny], { output: 'json', agent: 'assistant' })
+  const { counts, items } = JSON.parse(text)
+  assert.deepEqual(counts, { same: 1, changed: 1, needs_arguments: 0, skipped: 0 })
+  assert.deepEqual([items.length, items[0].verdict, items[0].would.action], [1, 'changed', 'deny'])
+  assert.match((await simulated([deny], { agent: 'shop/other' })).text, /^0 calls/)
+  const ahead = new Date(Date.now() + 60_000).toISOString()
+  assert.match((await simulated([deny], { since: ahead })).text, /^0 calls/)
+})
+
+test('plat policy simulate says what is wrong with a file, a time, or the policies', async () => {
+  await assert.rejects(
+    simulated([allow], { since: 'yesterday' }),
+    /^Error: -since yesterday: must be a time such as 24h/,
+  )
+  await assert.rejects(
+    simulated([{ name: 'a', action: 'perhaps' }]),
+    /the gateway refused: policies: policies\[0\]\.rules\[0\]\.action/,
+  )
+  await assert.rejects(simulated([allow], { file: join(dir, 'none.json') }), /none\.json cannot be read as policies/)
+})

@@ -1,0 +1,109 @@
+import { readFile } from 'node:fs/promises'
+import { type Clock, parseDuration, parseStrict, reasonOf, rfc3339, systemClock } from '@plat/core'
+import { isSimulation, type SimulatedCall, type Simulation } from '@plat/gateway/simulation'
+import { admin } from '../shared/admin-api.ts'
+import { findHome } from '../shared/home.ts'
+import { CommandError, type Format, type Output, plain, printData, printList } from '../shared/output.ts'
+import { type ProgressScreen, progressBar } from '../shared/progress.ts'
+
+export interface PolicySimulateOptions {
+  readonly dir?: string | undefined
+  readonly file: string
+  readonly since: string
+  readonly agent?: string | undefined
+  readonly output: Format
+}
+
+/** Calls that are listed; of what comes after them only the numbers are told. */
+const MAX_LISTED = 10_000
+/** Something would change, or nobody can tell. */
+const CHANGES = 3
+/** A simulation over less than so much time needs no progress bar, in milliseconds. */
+const LONG_MS = 60_000
+
+type Counts = Simulation['counts']
+
+/** `plat policy simulate`: what policies that are not in force would have said of the calls in the ledger. */
+export async function policySimulate(
+  { dir, file, since, agent, output: format }: PolicySimulateOptions,
+  output: Output,
+  { screen = process.stderr, clock = systemClock }: { readonly screen?: ProgressScreen; readonly clock?: Clock } = {},
+): Promise<number> {
+  const { env } = await findHome(dir)
+  const policies = await readPolicies(file)
+  const now = clock.now()
+  const from = sinceOf(since, now)
+  const bar = progressBar(screen, LONG_MS)
+  const items: SimulatedCall[] = []
+  let counts: Counts = { same: 0, changed: 0, needs_arguments: 0, skipped: 0 }
+  const asked = {
+    policies,
+    since: rfc3339(from),
+    show: ['changed', 'needs_arguments'],
+    ...(agent !== undefined && { agent: agent.includes('/') ? agent : `default/${agent}` }),
+  }
+  try {
+    for (let cursor: string | null = ''; cursor !== null; ) {
+      const body: object = cursor === '' ? asked : { ...asked, cursor }
+      const page = await admin(env, 'POST', '/v1/policies/simulate', body)
+      if (!isSimulation(page)) throw new CommandError('the gateway answered with something that is no simulation')
+      counts = sum(counts, page.counts)
+      items.push(...page.items.slice(0, MAX_LISTED - items.length))
+      if (page.through !== null) bar.show(Date.parse(page.through.at) - from, now - from)
+      cursor = page.nextCursor
+    }
+  } finally {
+    bar.clear()
+  }
+  print(items, counts, format, output)
+  return counts.changed + counts.needs_arguments === 0 ? 0 : CHANGES
+}
+
+function print(items: readonly SimulatedCall[], counts: Counts, format: Format, output: Output): void {
+  if (format !== 'table') {
+    printData(output, format, { counts, items })
+    return
+  }
+  if (items.length > 0) printList(output, format, items, columns)
+  const { same, changed, needs_arguments: unknown, skipped } = counts
+  const calls = same + changed + unknown
+  output.out(`${calls} calls: ${same} same, ${changed} changed, ${unknown} depend on their arguments`)
+  if (skipped > 0) output.out(`${skipped} more were judged by no policy: refused before, or in need of none`)
+  const unlisted = changed + unknown - items.length
+  if (unlisted > 0) output.out(`${unlisted} of them are not listed`)
+}
+
+const columns = {
+  at: ({ at }: SimulatedCall) => at.replace(/\.\d+Z$/, 'Z'),
+  session: ({ namespace, agent, session }: SimulatedCall) => plain(`${namespace}/${agent}/${session}`),
+  call: ({ server, tool }: SimulatedCall) => plain(tool === null ? server : `${server}/${tool}`),
+  was: ({ was }: SimulatedCall) => was.action,
+  would: ({ would, possible }: SimulatedCall) => would?.action ?? possible.join(' or '),
+  rule: ({ would }: SimulatedCall) => plain([would?.policy, would?.rule].filter(Boolean).join(': ')),
+}
+
+function sum(one: Counts, other: Counts): Counts {
+  return {
+    same: one.same + other.same,
+    changed: one.changed + other.changed,
+    needs_arguments: one.needs_arguments + other.needs_arguments,
+    skipped: one.skipped + other.skipped,
+  }
+}
+
+async function readPolicies(file: string): Promise<unknown> {
+  try {
+    return parseStrict(await readFile(file))
+  } catch (error) {
+    throw new CommandError(`${file} cannot be read as policies: ${reasonOf(error)}`)
+  }
+}
+
+/** Milliseconds since the epoch. */
+function sinceOf(text: string, now: number): number {
+  const before = parseDuration(text)
+  if (before !== null && before > 0) return now - before
+  const time = /^\d{4}-\d\d-\d\dT/.test(text) ? Date.parse(text) : Number.NaN
+  if (Number.isNaN(time)) throw new CommandError(`-since ${text}: must be a time such as 24h, or 2026-11-20T00:00:00Z`)
+  return time
+}

@@ -1,0 +1,85 @@
+import { canonicalJson, rfc3339Micros } from '@plat/core'
+import { loadCedar } from '@plat/resources/cedar'
+import { Type } from 'typebox'
+import { AdminFault, type AdminRoutes, bodyAs } from '../../../admin/index.ts'
+import { decodePolicies } from '../decode.ts'
+import { Candidate } from './candidate.ts'
+import { type SimulateParts, simulate } from './simulate.ts'
+import type { Comparison } from './view.ts'
+
+/** Records that one page looks at. */
+const PAGE = { usual: 2_000, most: 10_000 } as const
+/** Problems of a candidate that are told. */
+const MAX_PROBLEMS = 20
+
+const time = () => Type.Optional(Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT.{5,30}$' }))
+
+/** Body of `POST /v1/policies/simulate`. */
+export const simulateBody = Type.Object(
+  {
+    /** Format `policyFile`. */
+    policies: Type.Object({}),
+    since: time(),
+    until: time(),
+    agent: Type.Optional(Type.String({ pattern: '^[^/]{1,63}/[^/]{1,253}$' })),
+    show: Type.Optional(
+      Type.Array(Type.Enum(['same', 'changed', 'needs_arguments'], { type: 'string' }), { maxItems: 3 }),
+    ),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: PAGE.most })),
+    cursor: Type.Optional(Type.String({ pattern: '^\\d{1,15}$' })),
+  },
+  { additionalProperties: false },
+)
+
+const EVERYTHING: readonly Comparison[] = ['same', 'changed', 'needs_arguments']
+
+/** `POST /v1/policies/simulate`: recorded calls, judged by policies that are not in force. */
+export function createSimulation(parts: SimulateParts): { readonly routes: AdminRoutes } {
+  const candidates = new Candidates()
+  return {
+    routes: {
+      mount(context) {
+        context.on('POST /v1/policies/simulate', async ({ body }, _reply, caller) => {
+          const asked = bodyAs(simulateBody, body)
+          const { since, until, agent = null, show = EVERYTHING, limit = PAGE.usual, cursor } = asked
+          const from = cursor === undefined ? momentOf('since', since) : Number(cursor)
+          const to = momentOf('until', until)
+          const candidate = await candidates.of(asked.policies)
+          const sees = (namespace: string) => caller.sees(namespace)
+          const replay = { from: from ?? 0, to, limit, agent, show: new Set(show), sees }
+          return await simulate(candidate, replay, parts)
+        })
+      },
+    },
+  }
+}
+
+/** Remembers the last candidate: whoever asks for page after page sends it each time. */
+class Candidates {
+  #text = ''
+  #last: Candidate | null = null
+
+  async of(policies: object): Promise<Candidate> {
+    const text = canonicalJson(policies)
+    if (this.#last !== null && text === this.#text) return this.#last
+    const decoded = decodePolicies(Buffer.from(text))
+    if (!decoded.ok) throw refused(decoded.problems)
+    const needsCedar = decoded.file.policies.some(({ cedar }) => cedar !== '')
+    const compiled = Candidate.compile(decoded.file, needsCedar ? await loadCedar() : null)
+    if (!(compiled instanceof Candidate)) throw refused(compiled)
+    this.#text = text
+    this.#last = compiled
+    return compiled
+  }
+}
+
+function refused(problems: readonly string[]): AdminFault {
+  return new AdminFault('invalid_request', `policies: ${problems.slice(0, MAX_PROBLEMS).join('; ')}`)
+}
+
+function momentOf(name: 'since' | 'until', text: string | undefined): { readonly at: string } | null {
+  if (text === undefined) return null
+  const moment = Date.parse(text)
+  if (Number.isNaN(moment)) throw new AdminFault('invalid_request', `${name}: must be an RFC 3339 time`)
+  return { at: rfc3339Micros(moment) }
+}

@@ -1,0 +1,98 @@
+import { ledgerPage } from '@plat/ledger'
+import type { Candidate } from './candidate.ts'
+import { endsCall, type Recorded, recorded, type SinksOf } from './recorded.ts'
+import type { Comparison, SimulatedCall, Simulation } from './view.ts'
+
+/** Records that are looked at between two turns of the event loop. */
+const SLICE_RECORDS = 250
+
+export interface SimulateParts {
+  readonly auditPath: string
+  readonly sinksOf: SinksOf
+  /** What was kept of arguments; null: nothing, or nobody may read it. */
+  readonly captured: (namespace: string, argsSha256: string) => Promise<Uint8Array | null>
+}
+
+/** Which calls are judged again. */
+export interface Replay {
+  /** A record's number, or a time as records tell theirs. */
+  readonly from: number | { readonly at: string }
+  readonly to: { readonly at: string } | null
+  /** Records to look at. */
+  readonly limit: number
+  /** Null: those of all. */
+  readonly agent: string | null
+  readonly show: ReadonlySet<Comparison>
+  /** Whether whoever asks may see what is of this namespace. */
+  readonly sees: (namespace: string) => boolean
+}
+
+/** Judges recorded calls by a candidate, page by page of the ledger. Nothing that is in force is touched. */
+export async function simulate(candidate: Candidate, replay: Replay, parts: SimulateParts): Promise<Simulation> {
+  const counts = { same: 0, changed: 0, needs_arguments: 0, skipped: 0 }
+  const items: SimulatedCall[] = []
+  let { from } = replay
+  let through: Simulation['through'] = null
+  for (let left = replay.limit; left > 0; ) {
+    const limit = Math.min(left, SLICE_RECORDS)
+    const page = await ledgerPage(parts.auditPath, { from, to: replay.to, limit, wants: () => true })
+    for (const { seq, rec } of page.items) {
+      through = { seq, at: String(rec.at) }
+      if (!isAskedFor(rec, replay)) continue
+      const known = recorded(rec, parts.sinksOf)
+      if (known === null) {
+        counts.skipped++
+        continue
+      }
+      const item = await judged(candidate, known, { seq, rec }, parts)
+      counts[item.verdict]++
+      if (replay.show.has(item.verdict)) items.push(item)
+    }
+    left -= limit
+    if (page.next === null) return { counts, items, through, nextCursor: null }
+    from = page.next
+  }
+  return { counts, items, through, nextCursor: String(from) }
+}
+
+function isAskedFor(rec: Readonly<Record<string, unknown>>, { agent, sees }: Replay): boolean {
+  const { namespace } = rec
+  if (!endsCall(rec) || typeof namespace !== 'string' || !sees(namespace)) return false
+  return agent === null || agent === `${namespace}/${rec.agent}`
+}
+
+async function judged(
+  candidate: Candidate,
+  { input, was, argsSha256 }: Recorded,
+  { seq, rec }: { readonly seq: number; readonly rec: Readonly<Record<string, unknown>> },
+  { captured }: SimulateParts,
+): Promise<SimulatedCall> {
+  const { namespace, agent, session } = input.identity
+  let judgement = candidate.judge(input)
+  let isCaptured = false
+  if (judgement.decision === null && argsSha256 !== null) {
+    const args = await captured(namespace, argsSha256)
+    isCaptured = args !== null
+    if (args !== null) judgement = candidate.judge({ ...input, args })
+  }
+  const { decision, possible } = judgement
+  return {
+    seq,
+    at: String(rec.at),
+    call: String(rec.call),
+    namespace,
+    agent,
+    session,
+    op: input.operation,
+    server: input.target.server,
+    tool: typeof rec.tool === 'string' ? rec.tool : null,
+    verdict: decision === null ? 'needs_arguments' : decision.action === was.action ? 'same' : 'changed',
+    was,
+    would:
+      decision === null
+        ? null
+        : { action: decision.action, policy: decision.policy, rule: decision.rule, reason: decision.reason },
+    possible,
+    captured: isCaptured,
+  }
+}
