@@ -12,6 +12,7 @@ import { createProfiling } from './features/listeners/index.ts'
 import type { PinsFeature, ServerPins } from './features/pins/index.ts'
 import { createResources, type ResourcesFeature } from './features/resource-api/index.ts'
 import type { GatewayMetrics } from './metrics.ts'
+import { createOpenApi } from './openapi/document.ts'
 import type { LiveCalls, Plane } from './pipeline/index.ts'
 
 export type { GatewayOptions } from './composition/shared.ts'
@@ -104,7 +105,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
 }
 
 /** What the admin API answers. */
-function administered({ audit, clock }: Shared, features: Features & { readonly pins: PinsFeature }) {
+function administered({ audit, clock, build }: Shared, features: Features & { readonly pins: PinsFeature }) {
   const { approvals, revocations, pins, budgets, sessions, memory, vault, collector, anchors, bundles, simulation } =
     features
   const own = [
@@ -120,6 +121,7 @@ function administered({ audit, clock }: Shared, features: Features & { readonly 
     anchors,
     bundles,
     simulation,
+    createOpenApi(build.version),
   ]
   return [...own.map(({ routes }) => routes), createProfiling(clock)]
 }

@@ -1,11 +1,13 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { jsonSchema, markdownReference } from '@plat/config'
+import { buildInfo } from '@plat/core'
 import { adminReference } from './admin/reference.ts'
 import { readAlerts, rulesFile, thresholdsOf } from './chart/alerts.ts'
 import { chartFiles } from './chart/files.ts'
 import { gatewayBlocks, gatewaySchema } from './config.ts'
 import { detectorsReference } from './features/dlp/reference.ts'
+import { openApiDocument } from './openapi/document.ts'
 
 /** The root of the repository, below which the written files stand. */
 export const REPOSITORY = path.resolve(import.meta.dirname, '../..')
@@ -26,6 +28,7 @@ export function referencePages(): Readonly<Record<string, string>> {
     'docs/reference/detectors.md': detectorsReference(),
     'docs/reference/gateway.md': INTRODUCTION + markdownReference(gatewayBlocks),
     'docs/reference/admin-api.md': adminReference(),
+    'docs/reference/openapi.json': printJson(openApiDocument(buildInfo('gateway').version)),
     'docs/reference/gateway.schema.json': printJson(jsonSchema(gatewaySchema(), 'gateway.json')),
     'deploy/alerts/plat.rules.yaml': rulesFile(alerts),
     'deploy/chart/values.yaml': values,

@@ -18,6 +18,7 @@ export interface RouteRow {
 }
 
 export const adminRoutes = {
+  'GET /openapi.json': { needs: 'nobody', within: 'cluster', does: 'This API as an OpenAPI 3.1 document.' },
   'GET /v1/auth/config': { needs: 'nobody', within: 'cluster', does: 'Where a console logs people in.' },
   'GET /v1/whoami': { needs: 'person', within: 'cluster', does: 'Who the caller is, and the roles of it.' },
   'GET /v1/approvals': { needs: 'viewer', within: 'namespace', does: 'Approvals, the newest first.' },

@@ -203,7 +203,10 @@ function startSessions(shared: Shared, { approvals, taint }: Targets & Judges) {
 }
 
 /** What policies that are not in force would say of calls that were made. */
-function startSimulation({ config, snapshots }: Shared, { captures }: Watchers) {
+function startSimulation(
+  { config, snapshots }: Shared,
+  { captures }: Pick<Awaited<ReturnType<typeof startWatchers>>, 'captures'>,
+) {
   return createSimulation({
     auditPath: config.auditPath,
     captured: (namespace, argsSha256) => captures.read(namespace, argsSha256),

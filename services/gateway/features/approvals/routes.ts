@@ -6,7 +6,7 @@ import type { Approval } from './events.ts'
 import { approvalView } from './view.ts'
 
 /** `{reason}`, which may be left out. */
-const decisionSchema = Type.Object(
+export const decisionSchema = Type.Object(
   { reason: Type.Optional(Type.String({ maxLength: 1024 })) },
   { additionalProperties: false },
 )

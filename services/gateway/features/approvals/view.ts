@@ -7,7 +7,7 @@ import { progress } from './quorum/ballot.ts'
 const nullable = Type.Union([Type.String(), Type.Null()])
 
 /** An approval as the admin API shows it. Times are RFC 3339. */
-const viewSchema = Type.Object({
+export const viewSchema = Type.Object({
   id: Type.String(),
   state: Type.Enum(STATES),
   session: Type.String(),

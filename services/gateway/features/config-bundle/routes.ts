@@ -3,7 +3,7 @@ import type { ErrorCode } from '../../call/index.ts'
 import type { Bundles, RefusalReason } from './bundles.ts'
 
 /** The media type of a bundle (RFC 6713). */
-const BUNDLE_TYPE = 'application/gzip'
+export const BUNDLE_TYPE = 'application/gzip'
 
 const CODES: Readonly<Record<RefusalReason, ErrorCode>> = {
   malformed: 'invalid_request',

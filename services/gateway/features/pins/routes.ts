@@ -22,7 +22,7 @@ export interface PinRoutesOptions {
 }
 
 /** Body of `POST /v1/pins/{namespace}/{name}/accept`: the digest says which definition was looked at. */
-const acceptSchema = Type.Object(
+export const acceptSchema = Type.Object(
   {
     tool: Type.String({ minLength: 1, maxLength: 1024 }),
     digest: Type.String({ pattern: '^sha256:[0-9a-f]{64}$' }),

@@ -20,7 +20,7 @@ const serverProperties = {
   unpinnedTools: Type.Integer(),
 }
 
-const serverSchema = Type.Object(serverProperties)
+export const serverSchema = Type.Object(serverProperties)
 
 const toolProperties = {
   /** As the server names it. */
@@ -34,14 +34,14 @@ const toolProperties = {
 
 const toolSchema = Type.Object(toolProperties)
 
-const detailSchema = Type.Object({
+export const detailSchema = Type.Object({
   ...serverProperties,
   onChange: Type.Enum(['hide', 'approve', 'alert']),
   allowUnpinned: Type.Boolean(),
   tools: Type.Array(toolSchema),
 })
 
-const definitionsSchema = Type.Object({
+export const definitionsSchema = Type.Object({
   ...toolProperties,
   /** What the server offers now, in its canonical form (RFC 8785); null: nothing, or too long to be kept. */
   offered: nullable,

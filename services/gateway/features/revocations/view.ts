@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
 
 /** What the commands of people need of an entry, as the admin API shows it; `source` is missing where it was just made. */
-const viewSchema = Type.Object({
+export const viewSchema = Type.Object({
   id: Type.String(),
   target: Type.Record(Type.String(), Type.Union([Type.String(), Type.Literal(true)])),
   mode: Type.Enum(['revoke', 'suspend']),

@@ -1,0 +1,212 @@
+/** What each route of the admin API is asked and answers. @table */
+import { type TSchema, Type } from 'typebox'
+import type { AdminRoute } from '../admin/index.ts'
+import { decisionSchema } from '../features/approvals/routes.ts'
+import { viewSchema as approval } from '../features/approvals/view.ts'
+import { SEGMENT_TYPE } from '../features/audit-collector/routes.ts'
+import { BUNDLE_TYPE } from '../features/config-bundle/routes.ts'
+import { acceptSchema } from '../features/pins/routes.ts'
+import { definitionsSchema, detailSchema, serverSchema } from '../features/pins/view.ts'
+import { simulateBody } from '../features/policy/simulate/routes.ts'
+import { askedSchema } from '../features/revocations/format.ts'
+import { viewSchema as revocation } from '../features/revocations/view.ts'
+
+export interface Shape {
+  /** Parameters of the query, by name. */
+  readonly query?: Readonly<Record<string, TSchema>>
+  /** A text: the media type of bytes. */
+  readonly body?: TSchema | string
+  /** The body may be left out. */
+  readonly bodyOptional?: true
+  /** Null: 204, without a body. */
+  readonly answer: TSchema | null
+  /** Of the answer; 200 where it is left out. */
+  readonly status?: 201
+}
+
+const text = () => Type.String()
+const whole = () => Type.Integer({ minimum: 0 })
+const time = () => Type.String({ format: 'date-time' })
+const orNull = (schema: TSchema) => Type.Union([schema, Type.Null()])
+
+const LIMIT = Type.Integer({ minimum: 1, description: 'How many items one answer holds at most.' })
+const CURSOR = Type.String({ description: '`nextCursor` of the page before.' })
+
+/** A list of the admin API: page by page. */
+function list(item: TSchema, query: Shape['query'] = {}): Shape {
+  return {
+    query: { ...query, limit: LIMIT, cursor: CURSOR },
+    answer: Type.Object({ items: Type.Array(item), nextCursor: orNull(text()) }),
+  }
+}
+
+const money = Type.Object({ micros: whole(), currency: text() })
+const amount = Type.Union([money, Type.Object({ tokens: whole() })])
+
+const session = Type.Object({
+  id: Type.String({ description: '`<namespace>/<agent>/<session>`' }),
+  namespace: text(),
+  agent: text(),
+  session: text(),
+  user: orNull(text()),
+  tier: text(),
+  startedAt: time(),
+  lastActivity: time(),
+  calls: whole(),
+  denied: whole(),
+  pendingApprovals: whole(),
+  taints: Type.Array(text()),
+  spent: money,
+})
+
+const budget = Type.Object({
+  id: text(),
+  budget: text(),
+  source: orNull(text()),
+  scope: text(),
+  window: Type.Enum(['session', 'day', 'month'], { type: 'string' }),
+  period: text(),
+  cap: amount,
+  spent: amount,
+  held: amount,
+  left: amount,
+  resetsAt: orNull(time()),
+  alerts: Type.Array(whole()),
+})
+
+const record = Type.Object(
+  {
+    seq: whole(),
+    hash: Type.String({ pattern: '^[0-9a-f]{64}$' }),
+    prev: Type.String({ pattern: '^[0-9a-f]{64}$' }),
+    rec: Type.Object({ kind: text(), at: time() }, { additionalProperties: true }),
+    v: Type.Literal(1),
+  },
+  { description: 'One record of the ledger, as its line says it.' },
+)
+
+/** The record of a checkpoint as it stands beside the ledger. */
+const checkpoint = Type.Object({}, { additionalProperties: true })
+
+const account = Type.Object({
+  id: text(),
+  user: text(),
+  realm: text(),
+  provider: text(),
+  scopes: Type.Array(text()),
+  expiresAt: orNull(time()),
+  connectedAt: time(),
+})
+
+const remembered = Type.Object({
+  id: text(),
+  namespace: text(),
+  store: text(),
+  scope: Type.Enum(['agent', 'session', 'user'], { type: 'string' }),
+  who: text(),
+  items: whole(),
+  bytes: whole(),
+})
+
+const actions = () => Type.Enum(['allow', 'deny', 'require_approval'], { type: 'string' })
+const verdict = { action: actions(), policy: orNull(text()), rule: orNull(text()) }
+
+const simulated = Type.Object({
+  seq: whole(),
+  at: time(),
+  call: text(),
+  namespace: text(),
+  agent: text(),
+  session: text(),
+  op: text(),
+  server: text(),
+  tool: orNull(text()),
+  verdict: Type.Enum(['same', 'changed', 'needs_arguments'], { type: 'string' }),
+  was: Type.Object(verdict),
+  would: orNull(Type.Object({ ...verdict, reason: text() })),
+  possible: Type.Array(actions()),
+  captured: Type.Boolean(),
+})
+
+const profile = { query: { seconds: Type.Integer({ minimum: 1 }) }, answer: Type.Object({}) } satisfies Shape
+
+/** What an approval is once somebody has decided, with how many votes are missing. */
+const decided = Type.Object({ ...approval.properties, missing: whole() })
+
+/** Members of a session's name. */
+const names = { namespace: text(), agent: text(), session: text() }
+
+/** By route: a route without a shape does not compile. */
+export const shapes: Readonly<Record<AdminRoute, Shape>> = {
+  'GET /openapi.json': { answer: Type.Object({ openapi: text() }) },
+  'GET /v1/auth/config': {
+    answer: Type.Object({
+      mode: Type.Enum(['token', 'oidc', 'both'], { type: 'string' }),
+      issuer: Type.Optional(text()),
+      clientID: Type.Optional(text()),
+      scopes: Type.Optional(Type.Array(text())),
+    }),
+  },
+  'GET /v1/whoami': {
+    answer: Type.Object({
+      by: text(),
+      roles: Type.Array(text()),
+      namespaceRoles: Type.Record(text(), Type.Array(text())),
+    }),
+  },
+  'GET /v1/approvals': list(approval, { state: text(), ...names }),
+  'GET /v1/approvals/:id': { answer: approval },
+  'POST /v1/approvals/:id/approve': { body: decisionSchema, bodyOptional: true, answer: decided },
+  'POST /v1/approvals/:id/deny': { body: decisionSchema, bodyOptional: true, answer: decided },
+  'GET /v1/revocations': list(revocation),
+  'POST /v1/revocations': { body: askedSchema, answer: revocation, status: 201 },
+  'DELETE /v1/revocations/:id': { answer: null },
+  'GET /v1/pins': list(serverSchema),
+  'GET /v1/pins/:namespace/:name': { answer: detailSchema },
+  'GET /v1/pins/:namespace/:name/definition': { query: { tool: text() }, answer: definitionsSchema },
+  'POST /v1/pins/:namespace/:name/accept': { body: acceptSchema, answer: detailSchema },
+  'GET /v1/sessions': list(session),
+  'GET /v1/sessions/:id/timeline': list(record),
+  'GET /v1/budgets': list(budget),
+  'GET /v1/memory': list(remembered),
+  'DELETE /v1/memory/users/:user': {
+    query: { namespace: text(), issuer: text() },
+    answer: Type.Object({
+      user: text(),
+      issuer: Type.Optional(text()),
+      namespace: Type.Optional(text()),
+      items: whole(),
+    }),
+  },
+  'POST /v1/policies/simulate': {
+    body: simulateBody,
+    answer: Type.Object({
+      counts: Type.Object({ same: whole(), changed: whole(), needs_arguments: whole(), skipped: whole() }),
+      items: Type.Array(simulated),
+      through: orNull(Type.Object({ seq: whole(), at: time() })),
+      nextCursor: orNull(text()),
+    }),
+  },
+  'POST /v1/admin/config:bundle': {
+    body: BUNDLE_TYPE,
+    answer: Type.Object({ issuer: text(), revision: Type.Integer(), applied: Type.Boolean() }),
+  },
+  'GET /v1/accounts': list(account, { user: text(), provider: text() }),
+  'DELETE /v1/accounts/:id': { answer: null },
+  'GET /v1/audit/head': { answer: Type.Object({ seq: whole(), hash: text(), checkpoint: orNull(checkpoint) }) },
+  'GET /v1/audit/records': list(record, { from: text(), to: text(), ...names, call: text(), kind: text() }),
+  'GET /v1/audit/proof/:seq': {
+    answer: Type.Object({ seq: whole(), line: text(), checkpoint, inclusion: Type.Array(text()) }),
+  },
+  'GET /v1/audit/checkpoints': list(Type.Object({ seq: whole(), rec: checkpoint })),
+  'GET /v1/audit/jwks': { answer: Type.Object({ keys: Type.Array(Type.Object({ kty: text() })) }) },
+  'POST /v1/audit/anchors': {
+    answer: Type.Object({ seq: whole(), checkpoint: whole(), upTo: whole(), index: whole() }),
+  },
+  'POST /v1/audit/segments': {
+    body: SEGMENT_TYPE,
+    answer: Type.Object({ edge: text(), upTo: Type.Integer(), receipt: text() }),
+  },
+  'GET /debug/profile': profile,
+  'GET /debug/heap': profile,
+}
