@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { after, before } from 'node:test'
 import { restConformance } from '@plat/resources/rest-conformance'
+import { restFace } from '@plat/testkit/kubernetes/rest-face'
 import { ADMIN_TOKEN } from './api-server.ts'
 import { type Cluster, startCluster } from './plat.ts'
-import { restFace } from './rest-face.ts'
 
 let cluster: Cluster
 

@@ -104,7 +104,7 @@ export function refusals(promise: Promised): void {
     assert.deepEqual([gone.status, at(gone.body, 'reason')], [404, 'NotFound'])
     assert.equal(at(gone.body, 'message'), 'mcpservers.plat.dev "b" not found')
     assert.equal((await face.ask('GET', `${GROUP}/none`)).status, 404)
-    assert.equal((await face.ask('PATCH', SERVERS, { body: server('a'), type: MERGE })).status, 405)
+    assert.equal((await face.ask('PUT', SERVERS, { body: server('a') })).status, 405)
     assert.equal((await face.ask('GET', `${SERVERS}/a`, { accept: 'image/png' })).status, 406)
     assert.equal((await face.ask('POST', SERVERS, { body: server('c'), type: 'text/plain' })).status, 415)
   })
