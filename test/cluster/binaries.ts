@@ -12,6 +12,9 @@ const PACKAGES = ['k8s.io/kubernetes/cmd/kube-apiserver', 'go.etcd.io/etcd/serve
 const SANDBOX_MODULE = 'sigs.k8s.io/agent-sandbox@v0.5.3'
 const SANDBOX_SUM = 'h1:v3G2V0MwN0h+S973PV9swg2l8vIfW7eEGVPziWymTUc='
 
+/** kubectl, from a module of its own: it changes more often than the server's. */
+const KUBECTL_MODULE = path.join(import.meta.dirname, 'kubectl')
+
 /** Helm, built as its module says. */
 const HELM_MODULE = 'helm.sh/helm/v3@v3.22.0'
 const HELM_SUM = 'h1:n1if5iQgHYsujPAcO5oonH/KiSNUmqmUF0iGVjSF3AU='
@@ -25,6 +28,7 @@ export interface Binaries {
   readonly apiServer: string
   readonly etcd: string
   readonly helm: string
+  readonly kubectl: string
   /** Folder of agent-sandbox's CustomResourceDefinitions. */
   readonly crds: string
   /** Folder of the Prometheus Operator's. */
@@ -41,9 +45,9 @@ export function buildBinaries(tell: (line: string) => void): Binaries | string {
   if (!prometheus.ok) return prometheus.text
   const helm = buildHelm(tell)
   if (!helm.ok) return helm.text
-  const key = createHash('sha256').update(JSON.stringify(VERSION))
-  for (const file of ['go.mod', 'go.sum']) key.update(readFileSync(path.join(MODULE, file)))
-  const dir = path.join(CACHE, key.digest('hex').slice(0, 16))
+  const kubectl = buildKubectl(tell)
+  if (!kubectl.ok) return kubectl.text
+  const dir = path.join(CACHE, keyOf(MODULE))
   if (!existsSync(dir)) {
     tell(`building kube-apiserver ${VERSION.gitVersion} and etcd with ${version.text}: some minutes, once`)
     const built = build(dir)
@@ -53,18 +57,43 @@ export function buildBinaries(tell: (line: string) => void): Binaries | string {
     apiServer: path.join(dir, 'kube-apiserver'),
     etcd: path.join(dir, 'server'),
     helm: helm.text,
+    kubectl: kubectl.text,
     crds: path.join(sandbox.text, 'k8s/crds'),
     monitoringCrds: path.join(prometheus.text, 'example/prometheus-operator-crd'),
   }
+}
+
+/** Names what is built of a module. */
+function keyOf(module: string): string {
+  const key = createHash('sha256').update(JSON.stringify(VERSION))
+  for (const file of ['go.mod', 'go.sum']) key.update(readFileSync(path.join(module, file)))
+  return key.digest('hex').slice(0, 16)
+}
+
+function buildKubectl(tell: (line: string) => void): Ran {
+  const dir = path.join(CACHE, `kubectl-${keyOf(KUBECTL_MODULE)}`)
+  const file = path.join(dir, 'kubectl')
+  if (existsSync(file)) return { ok: true, text: file }
+  tell(`building kubectl ${VERSION.gitVersion}: a minute or two, once`)
+  const partial = `${dir}.${process.pid}`
+  mkdirSync(partial, { recursive: true })
+  const args = ['build', '-C', KUBECTL_MODULE, ...flagsOf(), '-o', path.join(partial, 'kubectl'), '.']
+  const built = go(args, { CGO_ENABLED: '0' })
+  if (!built.ok) return { ok: false, text: `kubectl cannot be built: ${built.text}` }
+  renameSync(partial, dir)
+  return { ok: true, text: file }
+}
+
+function flagsOf(): readonly string[] {
+  const values = Object.entries(VERSION).map(([name, value]) => `-X k8s.io/component-base/version.${name}=${value}`)
+  return ['-p', '1', '-trimpath', '-ldflags', `-s -w ${values.join(' ')}`]
 }
 
 /** Into a folder beside it first: what was interrupted is never taken for whole. */
 function build(dir: string): Ran {
   const partial = `${dir}.${process.pid}`
   mkdirSync(partial, { recursive: true })
-  const values = Object.entries(VERSION).map(([name, value]) => `-X k8s.io/component-base/version.${name}=${value}`)
-  const flags = ['-p', '1', '-trimpath', '-ldflags', `-s -w ${values.join(' ')}`]
-  const built = go(['build', ...flags, '-o', `${partial}/`, ...PACKAGES], { CGO_ENABLED: '0' })
+  const built = go(['build', ...flagsOf(), '-o', `${partial}/`, ...PACKAGES], { CGO_ENABLED: '0' })
   if (built.ok) renameSync(partial, dir)
   return built
 }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
-import { mkdir, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { writeWhole } from '@plat/resources'
 import { restFace } from '@plat/testkit/kubernetes/rest-face'
 import { wholeLines } from '@plat/testkit/ledger'
 import { tempFolder } from '@plat/testkit/local'
@@ -28,10 +28,8 @@ async function ground(t: TestContext, own: object = {}, drained = false) {
     const value: unknown = await response.json()
     return { status: response.status, headers: response.headers, body: Object(value) }
   }
-  const put = async (path: string, text: string) => {
-    await mkdir(dirname(join(resourceAPI.dir, path)), { recursive: true })
-    await writeFile(join(resourceAPI.dir, path), text)
-  }
+  /** Whole, as editors save: a half would be a file that does not load for a moment. */
+  const put = (path: string, text: string) => writeWhole(join(resourceAPI.dir, path), text)
   const records = () => wholeLines(auditPath).map((line) => JSON.parse(line).rec)
   return { gateway, ask, put, records, dir: resourceAPI.dir }
 }
