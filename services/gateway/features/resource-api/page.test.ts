@@ -21,11 +21,8 @@ test('the configuration of the page is one, and its file is a resource', () => {
     upstreamsFile: 'u.json',
     identity: { publicKeyFiles: ['pub.pem'] },
   }
-  const { config, problems } = checkGatewayConfig(JSON.stringify({ ...least, ...own }))
-  assert.deepEqual(
-    problems.filter(({ severity }) => severity === 'error'),
-    [],
-  )
-  assert.deepEqual(config.resourceAPI, own.resourceAPI)
+  const { config, problems } = checkGatewayConfig(JSON.stringify({ ...least, ...own }), { exists: () => true })
+  assert.deepEqual(problems, [])
+  assert.deepEqual({ ...Object(config.resourceAPI) }, own.resourceAPI)
   assert.deepEqual(parseResource('MCPServer', block('yaml')).problems, [])
 })

@@ -13,13 +13,18 @@ import { started, TOKEN } from '../../testing/started.ts'
 const GROUP = '/apis/plat.dev/v1alpha1'
 const SERVERS = `${GROUP}/namespaces/default/mcpservers`
 
+interface Sent {
+  readonly token?: string
+  readonly body?: object | string | null
+}
+
 /** A gateway with the resource API on a folder of its own, and these keys. */
 async function ground(t: TestContext, own: object = {}, drained = false) {
   const root = tempFolder()
   const auditPath = join(root, 'audit.jsonl')
   const resourceAPI = { enabled: true, dir: join(root, 'resources') }
   const { gateway } = await started(t, { auditPath, resourceAPI, ...own }, drained)
-  const ask = async (method: string, path: string, { token = TOKEN, body = null as object | string | null } = {}) => {
+  const ask = async (method: string, path: string, { token = TOKEN, body = null }: Sent = {}) => {
     const response = await fetch(gateway.adminUrl + path, {
       method,
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
