@@ -11,7 +11,12 @@ export const everything: Values = {
   identity: {
     replicas: 2,
     stateDsnSecret: 'plat-postgres',
-    flags: { issuer: 'https://plat.example', 'default-ttl': '10m', 'identity-checks': ['spiffe', 'kubernetes'] },
+    flags: {
+      issuer: 'https://plat.example',
+      'default-ttl': '10m',
+      'attested-tiers': ['tier-2'],
+      'identity-checks': ['spiffe', 'kubernetes'],
+    },
     exchangeConfig: { audiences: { crm: { maxTTLSeconds: 120, allowedScopes: ['tools:crm'] } } },
     service: { annotations: { 'example.com/zone': 'a' } },
   },
@@ -49,6 +54,12 @@ export const everything: Values = {
     extraVolumeMounts: [{ name: 'tls', mountPath: '/etc/plat/tls', readOnly: true }],
   },
   operator: { replicas: 2, flags: { 'watch-namespaces': ['team-a', 'team-b'] } },
+  attestation: {
+    enabled: true,
+    flags: { 'token-ttl': '2m', 'public-url': 'https://attest.example' },
+    storageClassName: 'fast',
+    service: { type: 'LoadBalancer' },
+  },
   networkPolicy: {
     agents: [{ namespaceSelector: { matchLabels: { 'example.com/agents': 'yes' } } }],
     admin: [{ podSelector: { matchLabels: { app: 'console' } } }],

@@ -20,7 +20,10 @@ const RESTRICTED = 'restricted'
 const MATRIX: Readonly<Record<string, Values>> = { least, everything, bare }
 
 /** Secrets that people make, and what a release named as in the pages has beside its objects. */
-const MADE = ['plat-identity-key', 'plat-audit-key', 'plat-broker-token', 'plat-admin-token', 'plat-postgres']
+const MADE = [
+  ...['plat-identity-key', 'plat-audit-key', 'plat-broker-token', 'plat-admin-token', 'plat-postgres'],
+  'plat-attestation-token',
+]
 const BY_OPERATOR = ['policies', 'upstreams', 'models', 'agents', 'budgets', 'sovereignty'].map(
   (name) => `plat-${name}`,
 )
@@ -260,7 +263,9 @@ test('the roles of the chart are those that the suites run under', () => {
 
 test('every flag that the chart gives a binary is one that it knows', () => {
   for (const values of [least, everything]) {
-    for (const object of helm.render(values).filter(({ kind }) => kind === 'Deployment')) {
+    const withFlags = ({ kind, metadata: { name } }: Rendered) =>
+      kind === 'Deployment' || (kind === 'StatefulSet' && name === 'plat-attestation')
+    for (const object of helm.render(values).filter(withFlags)) {
       const { command, args = [] } = podOf(object).containers[0]
       const [name = ''] = command
       const bin = path.join(ROOT, 'services', name.replace(/^plat-/, ''), 'bin', `${name}.mjs`)
@@ -272,7 +277,7 @@ test('every flag that the chart gives a binary is one that it knows', () => {
 
 test('every object that the runbooks and the page on Kubernetes name is one of the chart', () => {
   const known = new Set([
-    ...helm.render(least).map(({ metadata }) => metadata.name),
+    ...helm.render({ ...least, attestation: { enabled: true } }).map(({ metadata }) => metadata.name),
     ...MADE,
     ...BY_OPERATOR,
     NAMESPACE,
@@ -309,6 +314,10 @@ const REFUSED: readonly (readonly [Values, RegExp])[] = [
   [{ ...least, identity: { replicas: 2 } }, /identity\.replicas: .* set identity\.stateDsnSecret/],
   [{ ...least, identity: { flags: { listen: ':1' } } }, /identity\.flags\.listen: the chart sets it/],
   [{ ...least, operator: { flags: { namespace: 'x' } } }, /operator\.flags\.namespace: the chart sets it/],
+  [
+    { ...least, attestation: { enabled: true, flags: { listen: 'x' } } },
+    /attestation\.flags\.listen: the chart sets it/,
+  ],
   [{ ...least, alerts: { enabled: true } }, /alerts\.runbookBaseURL: write where docs\/runbooks\.md is read/],
   [{ ...least, alerts: { thresholds: { Nonsense: {} } } }, /[Aa]dditional propert.*Nonsense/],
 ]

@@ -133,6 +133,18 @@ const operator = {
   ...pods('50m', '200Mi'),
 }
 
+const attestation = {
+  enabled: key.flag(
+    'Give sessions of attested tiers their tokens for evidence; name the tiers in identity.flags.attested-tiers.',
+  ),
+  flags: flags('plat-attestation'),
+  tokenSecret: secret('Secret whose key `token` opens the making of releases.', 'plat-attestation-token'),
+  storageSize: key.text('Size of the volume with the journal of releases.', '1Gi', QUANTITY),
+  storageClassName: key.text('Storage class of that volume; the default class when empty.'),
+  service: group(service(), 'Service of the API.'),
+  ...pods('50m', '160Mi'),
+}
+
 const networkPolicy = group(
   {
     enabled: key.flag('Let in only what is named here.', true),
@@ -191,6 +203,7 @@ export function chartValues(config: Node, thresholds: Thresholds): Node {
     identity: group(identity, 'The identity broker.'),
     gateway: group({ config, ...gateway }, 'The gateway.'),
     operator: group(operator, 'The operator.'),
+    attestation: group(attestation, 'The attestation service: one pod.'),
     networkPolicy,
     monitoring,
     alerts: alerts(thresholds),
