@@ -34,7 +34,8 @@ async function oldestNode(): Promise<string> {
   const places = (process.env.PATH ?? '').split(path.delimiter).map((dir) => path.join(dir, 'node'))
   const found = await Promise.all(
     [process.execPath, ...places.filter((place) => existsSync(place))].map(async (place) => {
-      const { stdout } = await run(place, ['--version'])
+      // What does not run is of no version.
+      const { stdout } = await run(place, ['--version']).catch(() => ({ stdout: '' }))
       const [major = 0, minor = 0] = stdout.trim().slice(1).split('.').map(Number)
       return { place, order: major * 1000 + minor }
     }),

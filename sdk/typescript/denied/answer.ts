@@ -1,3 +1,4 @@
+import { isObject } from '@plat/tokens'
 import { type DenialCode, isDenialCode } from './codes.ts'
 import type { DenialFacts } from './denied.ts'
 
@@ -81,8 +82,4 @@ function milliseconds(value: unknown): number | null {
 
 function text(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value : null
-}
-
-export function isObject(value: unknown): value is Members {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,4 +1,5 @@
-import { factsIn, type HeaderReader, isObject, rpcFacts } from './answer.ts'
+import { isObject } from '@plat/tokens'
+import { factsIn, type HeaderReader, rpcFacts } from './answer.ts'
 import { type DenialFacts, denialOf, PlatDenied } from './denied.ts'
 
 /** How deep errors are followed into their causes: clients wrap what they caught, never so often. */

@@ -1,4 +1,5 @@
-import { isObject, retryAfterIn } from '../denied/answer.ts'
+import { isObject } from '@plat/tokens'
+import { retryAfterIn } from '../denied/answer.ts'
 import { PlatError } from '../error.ts'
 import { TokenUnavailable } from './source.ts'
 

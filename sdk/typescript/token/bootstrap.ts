@@ -1,4 +1,4 @@
-import { isObject } from '../denied/answer.ts'
+import { isObject } from '@plat/tokens'
 import { ask, IdentityRefused, type Members, textIn } from './ask.ts'
 import { readToken } from './file.ts'
 import { type TokenSource, TokenUnavailable } from './source.ts'
