@@ -5,6 +5,7 @@ import { doubleDashes, partAtDashes } from './arguments.ts'
 import { addAudit } from './audit/command.ts'
 import { addConfig } from './config/command.ts'
 import { addCosts } from './costs/command.ts'
+import { addEvidence } from './evidence/command.ts'
 import { addKeys } from './keys/command.ts'
 import { addLicense } from './license/command.ts'
 import { addPins } from './pins/command.ts'
@@ -47,6 +48,7 @@ Start here:
   addRun(plat, child)
   addToken(plat)
   addAudit(plat)
+  addEvidence(plat)
   addApprovals(plat)
   addRevoke(plat)
   addPins(plat)

@@ -1,5 +1,8 @@
 export { type Capture, capturePath, openCapture, sealCapture } from './capture/capture.ts'
 export type { Damage } from './chain.ts'
+export { type EvidenceQuery, type Gathered, gatherEvidence, type NotGathered } from './evidence/gather.ts'
+export { type EvidenceHead, readEvidenceHead, sealEvidence } from './evidence/object.ts'
+export { type EvidenceFinding, type EvidenceTrust, verifyEvidence } from './evidence/verify.ts'
 export { holdsOf, settledOf } from './holds.ts'
 export { type LedgerMoment, ledgerPage, newestFirst } from './page.ts'
 export {
@@ -41,7 +44,7 @@ export {
 } from './segment/statement.ts'
 export { type TailLine, type TailOptions, tailLedger } from './tail.ts'
 export type { Ledger, Ledgers, Rec, RecKind, RecordWaiter, RecValue } from './types.ts'
-export { hmacKeyOf, readTrust, type VerifyOptions, verifyLedger } from './verify.ts'
+export { hmacKeyOf, readKeys, readTrust, type VerifyOptions, verifyLedger } from './verify.ts'
 export { EXIT_CODES, type Finding, VerifyUsage } from './verify-pass.ts'
 export { FileLedger, type LedgerMeter, LedgerUnavailable } from './writer/ledger.ts'
 export { LedgerDamaged, type OpenLedgerOptions, openLedger } from './writer/open.ts'

@@ -57,12 +57,14 @@ export async function ledgerPage(path: string, { from, to, limit, wants }: Ledge
   })
 }
 
-function isReached(line: Buffer, moment: LedgerMoment): boolean {
+/** Whether a line of a ledger, without LF, stands at a moment or after it. */
+export function isReached(line: Buffer, moment: LedgerMoment): boolean {
   if (typeof moment === 'number') return (seqOf(line) ?? -1) >= moment
   return timeOf(jsonOf(line)) >= moment.at
 }
 
-function isPast(line: LedgerLine, moment: LedgerMoment): boolean {
+/** Whether a line stands after a moment. */
+export function isPast(line: LedgerLine, moment: LedgerMoment): boolean {
   return typeof moment === 'number' ? line.seq > moment : timeOf(line) > moment.at
 }
 
@@ -111,7 +113,8 @@ function readerOf(file: FileHandle) {
   }
 }
 
-function jsonOf(text: Buffer): LedgerLine | null {
+/** A line of a ledger without LF; null: it is none. */
+export function jsonOf(text: Buffer): LedgerLine | null {
   try {
     const value: unknown = JSON.parse(text.toString())
     return isLine(value) ? value : null

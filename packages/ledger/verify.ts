@@ -123,7 +123,8 @@ export async function readTrust({
   return { keys: await readKeys(key), hmacKey }
 }
 
-async function readKeys(path: string): Promise<readonly PublicKey[]> {
+/** PEM, JWK or JWK set. Throws `VerifyUsage`. */
+export async function readKeys(path: string): Promise<readonly PublicKey[]> {
   try {
     return readPublicKeys(await readText(path), path)
   } catch (error) {

@@ -106,8 +106,20 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
 
 /** What the admin API answers. */
 function administered({ audit, clock, build }: Shared, features: Features & { readonly pins: PinsFeature }) {
-  const { approvals, revocations, pins, budgets, sessions, memory, vault, collector, anchors, bundles, simulation } =
-    features
+  const {
+    approvals,
+    revocations,
+    pins,
+    budgets,
+    sessions,
+    memory,
+    vault,
+    collector,
+    anchors,
+    evidence,
+    bundles,
+    simulation,
+  } = features
   const own = [
     approvals,
     revocations,
@@ -119,6 +131,7 @@ function administered({ audit, clock, build }: Shared, features: Features & { re
     audit,
     collector,
     anchors,
+    evidence,
     bundles,
     simulation,
     createOpenApi(build.version),

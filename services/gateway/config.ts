@@ -32,6 +32,7 @@ import { type ConfigSyncConfig, configSyncBlock } from './features/config-sync/c
 import { dlpBlock, dlpProfilesBlock } from './features/dlp/config.ts'
 import { egressBlock } from './features/egress/config.ts'
 import { energyBlock } from './features/energy/config.ts'
+import { evidenceBlock } from './features/evidence/config.ts'
 import { type ExecConfig, execBlock } from './features/exec/config.ts'
 import { guardsBlock } from './features/guards/config.ts'
 import { dpopBlock, identityBlock } from './features/identity/config.ts'
@@ -111,6 +112,7 @@ export const gatewayBlocks: readonly ConfigBlock[] = [
   a2aBlock,
   offlineBlock,
   auditCollectorBlock,
+  evidenceBlock,
   txnTokensBlock,
   configBundleBlock,
   configSyncBlock,
@@ -159,6 +161,7 @@ export type GatewayConfig = Readonly<
       posture: Readonly<Static<typeof postureBlock.schema>>
       stateBackend: StateBackendConfig
       offline: Readonly<Static<typeof offlineBlock.schema>>
+      evidence: Readonly<Static<typeof evidenceBlock.schema>>
       auditCollector: Readonly<Static<typeof auditCollectorBlock.schema>>
       tokenVault: TokenVaultConfig
       txnTokens: TxnTokensConfig

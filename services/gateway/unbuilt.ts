@@ -1,7 +1,6 @@
 import type { ConfigBlock } from '@plat/config'
 import { clientAuditBlock } from './features/client-audit/config.ts'
 import { ctxengineBlock } from './features/ctxengine/config.ts'
-import { evidenceBlock } from './features/evidence/config.ts'
 import { liveViewBlock } from './features/live-view/config.ts'
 import { sbxdBlock } from './features/sbxd/config.ts'
 import { tenantsBlock } from './features/tenants/config.ts'
@@ -12,7 +11,6 @@ import { tenantsBlock } from './features/tenants/config.ts'
  */
 export const unbuiltBlocks: readonly ConfigBlock[] = [
   liveViewBlock,
-  evidenceBlock,
   tenantsBlock,
   ctxengineBlock,
   sbxdBlock,

@@ -3,6 +3,8 @@ import { CommandError } from './output.ts'
 
 /** How long the gateway may take to answer, in milliseconds. */
 const ANSWER_MS = 10_000
+/** The same where it reads much of the ledger first. */
+const LONG_ANSWER_MS = 600_000
 
 /** The gateway refused; `code` is its error code, such as `conflict`. */
 export class AdminRefusal extends CommandError {
@@ -27,6 +29,29 @@ export async function admin(
   path: string,
   body?: object,
 ): Promise<unknown> {
+  const response = await accepted(env, path, { method, body, answerMs: ANSWER_MS })
+  return await response.json().catch(() => null)
+}
+
+/** The same for what takes long and is no JSON. */
+export async function adminBytes(env: HomeEnv, path: string): Promise<Uint8Array> {
+  const response = await accepted(env, path, { method: 'GET', body: undefined, answerMs: LONG_ANSWER_MS })
+  return await response.bytes()
+}
+
+/** The same as `admin` for what takes long. */
+export async function adminLong(env: HomeEnv, path: string, body: object): Promise<unknown> {
+  const response = await accepted(env, path, { method: 'POST', body, answerMs: LONG_ANSWER_MS })
+  return await response.json().catch(() => null)
+}
+
+interface Asked {
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly body: object | undefined
+  readonly answerMs: number
+}
+
+async function accepted(env: HomeEnv, path: string, { method, body, answerMs }: Asked): Promise<Response> {
   const response = await fetch(`${env.PLAT_ADMIN_URL}${path}`, {
     method,
     headers: {
@@ -34,12 +59,12 @@ export async function admin(
       ...(body !== undefined && { 'content-type': 'application/json' }),
     },
     ...(body !== undefined && { body: JSON.stringify(body) }),
-    signal: AbortSignal.timeout(ANSWER_MS),
+    signal: AbortSignal.timeout(answerMs),
   }).catch(() => {
     throw new GatewayAway(`the gateway at ${env.PLAT_ADMIN_URL} does not answer; start it with plat up`)
   })
+  if (response.ok) return response
   const answer: unknown = await response.json().catch(() => null)
-  if (response.ok) return answer
   const { error = 'internal', message = `HTTP ${response.status}` } = refusalIn(answer)
   const next = response.status === 404 ? seeList(path) : response.status === 401 ? TOKEN_UNKNOWN : ''
   throw new AdminRefusal(error, `the gateway refused: ${message}${next}`)
@@ -53,6 +78,7 @@ const TOKEN_UNKNOWN =
 function seeList(path: string): string {
   if (path.startsWith('/v1/approvals/')) return '; see plat approvals list -all'
   if (path.startsWith('/v1/revocations/')) return '; see plat revocations list'
+  if (path.startsWith('/v1/evidence/')) return '; see plat evidence list'
   if (path.includes('/definition?')) return '; see plat pins show <server>'
   return path.startsWith('/v1/pins/') ? '; see plat pins list' : ''
 }

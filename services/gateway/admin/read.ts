@@ -1,3 +1,5 @@
+import { rfc3339Micros } from '@plat/core'
+import type { LedgerMoment } from '@plat/ledger'
 import type { Static, TObject } from 'typebox'
 import { Check, Errors } from 'typebox/value'
 import { AdminFault } from './fault.ts'
@@ -24,6 +26,21 @@ export function queried(query: unknown, name: string): string | null {
   if (value === undefined) return null
   if (typeof value === 'string') return value
   throw new AdminFault('invalid_request', `${name}: must stand once`)
+}
+
+/** A record's number, or a time (RFC 3339); null where nobody says. */
+export function momentIn(text: string | null, name: string): LedgerMoment | null {
+  if (text === null) return null
+  if (/^\d+$/.test(text)) return seqIn(text, name)
+  const time = /^\d{4}-\d\d-\d\dT/.test(text) ? Date.parse(text) : Number.NaN
+  if (Number.isNaN(time))
+    throw new AdminFault('invalid_request', `${name}: must be a record's number or an RFC 3339 time`)
+  return { at: rfc3339Micros(time) }
+}
+
+export function seqIn(text: string, name: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text)
+  throw new AdminFault('invalid_request', `${name}: must be a record's number`)
 }
 
 function member(value: unknown, name: string): unknown {

@@ -96,6 +96,15 @@ export const adminRoutes = {
     does: "Takes a segment of an edge's ledger, and answers how far it is stored.",
     ownRecord: true,
   },
+  'GET /v1/evidence': { needs: 'auditor', within: 'namespace', does: 'Evidence objects, the newest first.' },
+  'POST /v1/evidence': {
+    needs: 'auditor',
+    within: 'namespace',
+    does: 'Seals records with what proves them into one evidence object. In one namespace: with `namespace`.',
+    ownRecord: true,
+  },
+  'GET /v1/evidence/:id': { needs: 'auditor', within: 'namespace', does: 'What one evidence object is about.' },
+  'GET /v1/evidence/:id/object': { needs: 'auditor', within: 'namespace', does: 'The object itself.' },
   'GET /debug/profile': { needs: 'admin', within: 'cluster', does: 'A CPU profile.' },
   'GET /debug/heap': { needs: 'admin', within: 'cluster', does: 'A profile of allocations.' },
 } as const satisfies Record<string, RouteRow>

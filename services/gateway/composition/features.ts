@@ -31,6 +31,7 @@ import { createConfigBundle } from '../features/config-bundle/index.ts'
 import { createCredentials } from '../features/credentials/index.ts'
 import { createEraser, createScreens } from '../features/dlp/index.ts'
 import { createEnergy } from '../features/energy/index.ts'
+import { createEvidence } from '../features/evidence/index.ts'
 import { createGuards } from '../features/guards/index.ts'
 import { type Authenticator, createAuthenticator } from '../features/identity/index.ts'
 import { createMemory } from '../features/memory/index.ts'
@@ -110,12 +111,13 @@ async function startCarriers(shared: Shared, { ledgers }: Callers) {
   const collector = keep(await createAuditCollector({ ...shared, ledgers, signer, metrics: collectorMetrics(metrics) }))
   const { checkpoints } = audit
   const anchors = keep(await createTransparency({ ...shared, ledgers, checkpoints, metrics: anchorMetrics(metrics) }))
+  const evidence = createEvidence({ ...shared, checkpoints, ledgers })
   const problemsOf = problemsOfBundle(config)
   const bundles = keep(
     await createConfigBundle({ ...shared, problemsOf, ledger: ledgers.of(''), metrics: bundleMetrics(metrics) }),
   )
   keep(await followLicense({ ...shared, path: config.licenseFile, onStanding: licenseMeter(metrics) }))
-  return { offline, collector, anchors, bundles }
+  return { offline, collector, anchors, evidence, bundles }
 }
 
 /** What can be called, and what it is shown. */

@@ -1,15 +1,16 @@
-import { reasonOf, rfc3339Micros } from '@plat/core'
-import {
-  checkpointsPath,
-  type LedgerMoment,
-  lastCheckpoint,
-  ledgerPage,
-  type NoReceipt,
-  newestFirst,
-  receiptBeside,
-} from '@plat/ledger'
+import { reasonOf } from '@plat/core'
+import { checkpointsPath, lastCheckpoint, ledgerPage, type NoReceipt, newestFirst, receiptBeside } from '@plat/ledger'
 import type { Log } from '@plat/process'
-import { AdminFault, type AdminRoutes, type Caller, limitOf, parameter, queried } from '../../admin/index.ts'
+import {
+  AdminFault,
+  type AdminRoutes,
+  type Caller,
+  limitOf,
+  momentIn,
+  parameter,
+  queried,
+  seqIn,
+} from '../../admin/index.ts'
 import type { Keyring } from './keyring.ts'
 
 export interface AuditRoutesOptions {
@@ -33,8 +34,8 @@ export function createAuditRoutes({ path, head, keyring, log }: AuditRoutesOptio
       })
       context.on('GET /v1/audit/records', async ({ query }, _reply, caller) => {
         const cursor = queried(query, 'cursor')
-        const from = cursor === null ? momentOf(query, 'from') : seqOf(cursor, 'cursor')
-        const range = { from: from ?? 0, to: momentOf(query, 'to') }
+        const from = cursor === null ? momentIn(queried(query, 'from'), 'from') : seqIn(cursor, 'cursor')
+        const range = { from: from ?? 0, to: momentIn(queried(query, 'to'), 'to') }
         const { items, next } = await ledgerPage(path, {
           ...range,
           limit: limitOf(query),
@@ -43,7 +44,7 @@ export function createAuditRoutes({ path, head, keyring, log }: AuditRoutesOptio
         return { items, nextCursor: next === null ? null : String(next) }
       })
       context.on('GET /v1/audit/proof/:seq', async ({ params }, _reply, caller) => {
-        const seq = seqOf(parameter(params, 'seq'), 'seq')
+        const seq = seqIn(parameter(params, 'seq'), 'seq')
         const receipt = await receiptBeside(path, seq).catch((error: unknown) => {
           log.error({ seq, error: reasonOf(error) }, 'a proof could not be made')
           throw new AdminFault('state_unavailable', 'the tree of the ledger cannot be read now')
@@ -54,7 +55,7 @@ export function createAuditRoutes({ path, head, keyring, log }: AuditRoutesOptio
       })
       context.on('GET /v1/audit/checkpoints', async ({ query }) => {
         const cursor = queried(query, 'cursor')
-        const before = cursor === null ? null : seqOf(cursor, 'cursor')
+        const before = cursor === null ? null : seqIn(cursor, 'cursor')
         const { items, next } = await newestFirst(checkpointsPath(path), limitOf(query), before)
         return { items, nextCursor: next === null ? null : String(next) }
       })
@@ -80,20 +81,4 @@ function ofNamespace({ namespace }: Readonly<Record<string, unknown>>): string |
 
 function namespaceOf(line: string): string | null {
   return ofNamespace(JSON.parse(line).rec)
-}
-
-/** A record's number, or a time (RFC 3339). */
-function momentOf(query: unknown, name: 'from' | 'to'): LedgerMoment | null {
-  const text = queried(query, name)
-  if (text === null) return null
-  if (/^\d+$/.test(text)) return seqOf(text, name)
-  const time = /^\d{4}-\d\d-\d\dT/.test(text) ? Date.parse(text) : Number.NaN
-  if (Number.isNaN(time))
-    throw new AdminFault('invalid_request', `${name}: must be a record's number or an RFC 3339 time`)
-  return { at: rfc3339Micros(time) }
-}
-
-function seqOf(text: string, name: string): number {
-  if (/^\d{1,15}$/.test(text)) return Number(text)
-  throw new AdminFault('invalid_request', `${name}: must be a record's number`)
 }

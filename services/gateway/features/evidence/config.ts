@@ -5,9 +5,10 @@ import Type from 'typebox'
 export const evidenceBlock = {
   path: 'evidence',
   feature: 'evidence',
-  built: false,
+  built: true,
   schema: Type.Object({
     dir: key.text('Evidence objects when there is no WORM sink; default `<auditPath>.evidence`.'),
     maxBytes: key.whole('Per object.', 50 * 1024 * 1024, 1),
   }),
+  rules: [],
 } satisfies ConfigBlock

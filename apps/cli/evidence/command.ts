@@ -1,0 +1,58 @@
+import type { Command } from 'commander'
+import { dir, exitWith, format } from '../shared/options.ts'
+import { terminal } from '../shared/output.ts'
+
+/** How `plat evidence` is written. */
+export function addEvidence(plat: Command): void {
+  const evidence = plat.command('evidence').description('records of the ledger with what proves them, for auditors')
+  evidence
+    .command('create')
+    .summary('seal records with their proofs into one object')
+    .description(
+      'Has the gateway seal the records of a session, an agent, a namespace or a time into one object, which proves them to\n' +
+        'whoever has the public keys of checkpoints, without the ledger and without the gateway.',
+    )
+    .option('--session <name>', 'records of this session alone')
+    .option('--agent <name>', 'records of this agent alone')
+    .option('--namespace <name>', 'records of this namespace alone')
+    .option('--call <id>', 'records of this call alone')
+    .option('--from <when>', "from a record's number or an RFC 3339 time on")
+    .option('--to <when>', "up to a record's number or an RFC 3339 time")
+    .addOption(dir())
+    .addOption(format())
+    .action(async (options) => {
+      const { evidenceCreate } = await import('./evidence.ts')
+      await exitWith(evidenceCreate(options, terminal))
+    })
+  evidence
+    .command('list')
+    .summary('list what was sealed, the newest first')
+    .addOption(dir())
+    .addOption(format())
+    .action(async (options) => {
+      const { evidenceList } = await import('./evidence.ts')
+      await exitWith(evidenceList(options, terminal))
+    })
+  evidence
+    .command('get')
+    .argument('<id>', 'as create and list show it')
+    .argument('[file]', 'where to put it (default: <id>.evidence here)')
+    .summary('fetch an object')
+    .addOption(dir())
+    .action(async (id: string, file: string | undefined, options) => {
+      const { evidenceGet } = await import('./evidence.ts')
+      await exitWith(evidenceGet({ ...options, id, file: file ?? `${id}.evidence` }, terminal))
+    })
+  evidence
+    .command('verify')
+    .argument('<file>', 'an evidence object')
+    .summary('check an object, without ledger and gateway')
+    .description('Exit codes: 0 proven, 2 a file cannot be read, 3 changed or forged, or not signed by the given key.')
+    .requiredOption('--key <file>', 'public keys (PEM, JWK or JWK set) of the checkpoints')
+    .option('--log-key <file>', 'public keys of the transparency log that checkpoints are anchored in')
+    .addOption(format())
+    .action(async (file: string, options) => {
+      const { evidenceVerify } = await import('./verify.ts')
+      await exitWith(evidenceVerify({ ...options, file }, terminal))
+    })
+}

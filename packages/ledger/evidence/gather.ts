@@ -1,0 +1,137 @@
+import { type FileHandle, open } from 'node:fs/promises'
+import { firstLine, lineOfSeq } from '../find.ts'
+import { readRawLine } from '../format.ts'
+import { scanLines } from '../lines.ts'
+import { isPast, isReached, jsonOf, type LedgerMoment } from '../page.ts'
+import { isLogAnchor } from '../proof/anchor.ts'
+import { inclusionPath, rootOfPath } from '../proof/inclusion.ts'
+import { treePath } from '../proof/kept.ts'
+import { leafHash } from '../proof/tree.ts'
+import { TreeFile } from '../proof/tree-file.ts'
+import type { RunProof } from './object.ts'
+
+/** What is looked for. */
+export interface EvidenceQuery {
+  readonly from: LedgerMoment
+  /** Null: up to the checkpoint. */
+  readonly to: LedgerMoment | null
+  readonly wants: (rec: Members) => boolean
+  /** The record of a checkpoint, made after everything that is wanted. */
+  readonly checkpoint: Members
+  /** Bytes of all lines and proofs together. */
+  readonly maxBytes: number
+}
+
+type Members = Readonly<Record<string, unknown>>
+
+/** Records with what proves them. */
+export interface Gathered {
+  readonly from: number
+  readonly to: number
+  readonly lines: readonly Buffer[]
+  readonly proofs: readonly RunProof[]
+  /** What the proofs lead to: an anchored checkpoint where there is one over all of them, else the one of the query. */
+  readonly checkpoint: Members
+  readonly anchor: Members | null
+}
+
+/** Why there is nothing: no such records, or more than `maxBytes`, at this record. */
+export type NotGathered = { readonly why: 'none' } | { readonly why: 'too much'; readonly seq: number }
+
+interface Wanted {
+  readonly seq: number
+  readonly line: Buffer
+}
+
+interface Scanned extends Pick<Gathered, 'from' | 'to' | 'anchor'> {
+  readonly wanted: readonly Wanted[]
+  readonly bytes: number
+}
+
+const ANCHOR_MARK = Buffer.from('"kind":"anchor"')
+
+/** Gathers records of a ledger that is being written, by what lies beside it. Throws when that does not fit the ledger. */
+export async function gatherEvidence(path: string, query: EvidenceQuery): Promise<Gathered | NotGathered> {
+  const file = await open(path, 'r')
+  try {
+    const found = await scan(file, query)
+    if (!('wanted' in found)) return found
+    const { anchor } = found
+    const last = found.wanted.at(-1)?.seq ?? 0
+    const covers = anchor !== null && typeof anchor.size === 'number' && last < anchor.size
+    const anchored = covers ? await recordAt(file, Number(anchor.checkpoint)) : null
+    const checkpoint = anchored ?? query.checkpoint
+    const proofs = prove(path, found.wanted, checkpoint)
+    const bytes = found.bytes + JSON.stringify(proofs).length
+    if (bytes > query.maxBytes) return { why: 'too much', seq: last }
+    const { from, to } = found
+    return { from, to, lines: found.wanted.map(({ line }) => line), proofs, checkpoint, anchor: anchored && anchor }
+  } finally {
+    await file.close()
+  }
+}
+
+/** One pass: the range first, and what follows it up to the checkpoint for an anchor alone. */
+async function scan(
+  file: FileHandle,
+  { from, to, wants, checkpoint, maxBytes }: EvidenceQuery,
+): Promise<Scanned | NotGathered> {
+  const wanted: Wanted[] = []
+  const upTo = Number(checkpoint.upTo)
+  const read = async (target: Uint8Array, position: number) =>
+    (await file.read(target, 0, target.length, position)).bytesRead
+  let [bytes, first, last] = [0, -1, -1]
+  let isIn = true
+  let tooMuch = false
+  const anchors: Members[] = []
+  await scanLines(
+    { read },
+    {
+      from: await firstLine(file, (line) => isReached(line, from)),
+      onLine(buffer, start, end) {
+        const text = buffer.subarray(start, end)
+        const isAnchor = text.includes(ANCHOR_MARK)
+        if (!isIn && !isAnchor) return true
+        const line = jsonOf(text)
+        if (line === null) throw new Error('the ledger has a line that is no record; look with: plat audit verify')
+        if (isAnchor && isLogAnchor(line.rec)) anchors.push(line.rec)
+        isIn &&= line.seq <= upTo && (to === null || !isPast(line, to))
+        if (!isIn) return true
+        if (first === -1) first = line.seq
+        last = line.seq
+        if (!wants(line.rec)) return true
+        wanted.push({ seq: line.seq, line: Buffer.from(text) })
+        bytes += text.length + 1
+        tooMuch = bytes > maxBytes
+        return !tooMuch
+      },
+    },
+  )
+  if (tooMuch) return { why: 'too much', seq: last } as const
+  if (wanted.length === 0) return { why: 'none' } as const
+  return { wanted, bytes, from: first, to: last, anchor: anchors.at(-1) ?? null }
+}
+
+async function recordAt(file: FileHandle, seq: number): Promise<Members | null> {
+  const line = await lineOfSeq(file, seq)
+  return line === null ? null : (jsonOf(line)?.rec ?? null)
+}
+
+/** A line proves all that come right before it: it holds the hash of the one before. So one path for each unbroken run is enough. */
+function prove(path: string, wanted: readonly Wanted[], checkpoint: Members): readonly RunProof[] {
+  const size = Number(checkpoint.size)
+  const tree = new TreeFile(treePath(path), 'readOnly')
+  try {
+    const ends = wanted.filter(({ seq }, at) => wanted[at + 1]?.seq !== seq + 1)
+    return ends.map(({ seq, line }) => {
+      const inclusion = inclusionPath(tree.node, seq, size)
+      const raw = readRawLine(Buffer.from(line), 0, line.length)
+      if (typeof raw === 'string' || rootOfPath(leafHash(line), seq, size, inclusion) !== checkpoint.root) {
+        throw new Error(`record ${seq} does not lead to the root of the checkpoint; look with: plat audit verify`)
+      }
+      return { seq, inclusion: inclusion.map((hash) => hash.toString('hex')) }
+    })
+  } finally {
+    tree.close()
+  }
+}

@@ -1,0 +1,27 @@
+import type { Clock, Ids } from '@plat/core'
+import type { Ledgers } from '@plat/ledger'
+import type { Log } from '@plat/process'
+import type { AdminRoutes } from '../../admin/index.ts'
+import { EvidenceMaker, type MakerParts } from './make.ts'
+import { createEvidenceRoutes } from './routes.ts'
+import { EvidenceStore } from './store.ts'
+
+export interface EvidenceParts {
+  readonly config: {
+    readonly auditPath: string
+    readonly evidence: { readonly dir: string; readonly maxBytes: number }
+  }
+  readonly checkpoints: MakerParts['checkpoints']
+  readonly ledgers: Ledgers
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+}
+
+/** Evidence objects (document 3, `evidence`): records with what proves them, in one file that needs nothing else. */
+export function createEvidence(parts: EvidenceParts): { readonly routes: AdminRoutes } {
+  const { auditPath, evidence } = parts.config
+  const store = new EvidenceStore(evidence.dir || `${auditPath}.evidence`)
+  const maker = new EvidenceMaker({ ...parts, auditPath, maxBytes: evidence.maxBytes, store })
+  return { routes: createEvidenceRoutes({ ...parts, maker, store }) }
+}

@@ -1,0 +1,105 @@
+import { hash } from 'node:crypto'
+import { type Clock, type Ids, rfc3339 } from '@plat/core'
+import type { PublicKey, Signer } from '@plat/keys'
+import {
+  type EvidenceHead,
+  gatherEvidence,
+  type KeptCheckpoint,
+  type LedgerMoment,
+  sealEvidence,
+  verifyEvidence,
+} from '@plat/ledger'
+import { AdminFault } from '../../admin/index.ts'
+import type { EvidenceStore } from './store.ts'
+
+/** Members of a record by which records are chosen. */
+export const ABOUT = ['namespace', 'agent', 'session', 'call', 'kind'] as const
+
+/** What somebody wants evidence of. */
+export interface EvidenceWish {
+  readonly about: Readonly<Record<string, string>>
+  readonly from: LedgerMoment | null
+  readonly to: LedgerMoment | null
+  readonly by: string
+}
+
+export interface MakerParts {
+  readonly auditPath: string
+  readonly maxBytes: number
+  readonly checkpoints: {
+    signer(): Promise<Signer>
+    keys(): readonly PublicKey[]
+    last(fresh: boolean): Promise<KeptCheckpoint | null>
+  }
+  readonly store: EvidenceStore
+  readonly clock: Clock
+  readonly ids: Ids
+}
+
+/** What was made. */
+export interface Made {
+  readonly head: EvidenceHead
+  readonly sha256: string
+  readonly bytes: number
+}
+
+/** Makes evidence objects, one after another: each is in main memory while it is made. */
+export class EvidenceMaker {
+  readonly #parts: MakerParts
+  #running: Promise<unknown> = Promise.resolve()
+
+  constructor(parts: MakerParts) {
+    this.#parts = parts
+  }
+
+  /** Resolves when it is durable. Rejects with `AdminFault` where there is no evidence, and with what else fails. */
+  make(wish: EvidenceWish): Promise<Made> {
+    const made = this.#running.then(() => this.#make(wish))
+    this.#running = made.catch(() => {})
+    return made
+  }
+
+  async #make({ about, from, to, by }: EvidenceWish): Promise<Made> {
+    const { auditPath, maxBytes, checkpoints, store, clock, ids } = this.#parts
+    const signer = await checkpoints.signer().catch(() => {
+      throw new AdminFault('conflict', 'checkpoints are what proves evidence: set auditCheckpointKey')
+    })
+    const last = await checkpoints.last(true)
+    if (last === null) throw new AdminFault('state_unavailable', 'no checkpoint can be made now; see the log')
+    const pairs = Object.entries(about)
+    const found = await gatherEvidence(auditPath, {
+      from: from ?? 0,
+      to,
+      wants: (rec) => pairs.every(([name, value]) => rec[name] === value),
+      checkpoint: last.rec,
+      maxBytes,
+    })
+    if ('why' in found) throw found.why === 'none' ? NOTHING() : tooMuch(maxBytes, found.seq)
+    const { lines, proofs, checkpoint, anchor } = found
+    const head: EvidenceHead = {
+      ...{ evidence: 1, id: ids.uuid(), at: rfc3339(clock.now()), by, ledgerId: ledgerIdOf(checkpoint), about },
+      ...{ from: found.from, to: found.to, records: lines.length, checkpoint, anchor },
+      keys: checkpoints.keys().map(({ kid, jwk }) => ({ ...jwk, kid })),
+    }
+    const bytes = await sealEvidence({ head, lines, proofs }, signer)
+    if (bytes.length > maxBytes) throw tooMuch(maxBytes, found.to)
+    const fault = verifyEvidence(bytes, { keys: checkpoints.keys(), hmacKey: null, logKeys: null })
+    // Evidence that is wrong never leaves.
+    if (typeof fault === 'string') throw new Error(`the evidence would not hold: ${fault}`)
+    await store.put(head.id, bytes)
+    return { head, sha256: hash('sha256', bytes, 'hex'), bytes: bytes.length }
+  }
+}
+
+const NOTHING = () => new AdminFault('not_found', 'there are no such records up to the last checkpoint')
+
+function tooMuch(maxBytes: number, seq: number): AdminFault {
+  const why = `it would have more than the ${maxBytes} bytes of evidence.maxBytes at record ${seq}`
+  return new AdminFault('body_too_large', `${why}: ask for less, by from and to`)
+}
+
+/** As its checkpoints call the ledger. */
+function ledgerIdOf({ jws }: Readonly<Record<string, unknown>>): string {
+  const payload: unknown = JSON.parse(Buffer.from(String(jws).split('.')[1] ?? '', 'base64url').toString())
+  return typeof payload === 'object' && payload !== null && 'ledgerId' in payload ? String(payload.ledgerId) : ''
+}

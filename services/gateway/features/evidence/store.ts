@@ -1,0 +1,95 @@
+import { link, mkdir, open, readdir, readFile, rm } from 'node:fs/promises'
+import path from 'node:path'
+import { type EvidenceHead, readEvidenceHead } from '@plat/ledger'
+import { isMissing } from '@plat/state'
+
+const SUFFIX = '.evidence'
+const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+/** Longest first line that is read, in bytes: it holds a checkpoint and its anchor. */
+const HEAD_MAX_BYTES = 1024 * 1024
+const LF = 0x0a
+
+/** Evidence objects as files of one folder: each is written once, as a whole, and never again. */
+export class EvidenceStore {
+  readonly #dir: string
+
+  constructor(dir: string) {
+    this.#dir = dir
+  }
+
+  /** Durable when it resolves. Rejects where an object of this id stands already. */
+  async put(id: string, bytes: Uint8Array): Promise<void> {
+    await mkdir(this.#dir, { recursive: true, mode: 0o700 })
+    const draft = path.join(this.#dir, `.${id}.draft`)
+    try {
+      await writeDurably(draft, bytes)
+      // Unlike a rename, a link takes nobody's place.
+      await link(draft, this.#fileOf(id))
+    } finally {
+      await rm(draft, { force: true })
+    }
+    await syncFolder(this.#dir)
+  }
+
+  /** Ids, the newest first: they grow with time. */
+  async ids(): Promise<readonly string[]> {
+    try {
+      const names = await readdir(this.#dir)
+      return names
+        .filter((name) => name.endsWith(SUFFIX))
+        .map((name) => name.slice(0, -SUFFIX.length))
+        .filter((id) => ID.test(id))
+        .toSorted()
+        .reverse()
+    } catch (error) {
+      if (isMissing(error)) return []
+      throw error
+    }
+  }
+
+  /** Null: there is no such object, or it is none that this version reads. */
+  async head(id: string): Promise<EvidenceHead | null> {
+    if (!ID.test(id)) return null
+    try {
+      const file = await open(this.#fileOf(id), 'r')
+      try {
+        const { buffer, bytesRead } = await file.read(Buffer.alloc(HEAD_MAX_BYTES), 0, HEAD_MAX_BYTES, 0)
+        const end = buffer.subarray(0, bytesRead).indexOf(LF)
+        return end === -1 ? null : readEvidenceHead(buffer.toString('utf8', 0, end))
+      } finally {
+        await file.close()
+      }
+    } catch (error) {
+      if (isMissing(error)) return null
+      throw error
+    }
+  }
+
+  /** The object whose head was read. */
+  bytes(id: string): Promise<Buffer> {
+    return readFile(this.#fileOf(id))
+  }
+
+  #fileOf(id: string): string {
+    return path.join(this.#dir, id + SUFFIX)
+  }
+}
+
+async function writeDurably(file: string, bytes: Uint8Array): Promise<void> {
+  const handle = await open(file, 'wx', 0o400)
+  try {
+    await handle.writeFile(bytes)
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+async function syncFolder(dir: string): Promise<void> {
+  const handle = await open(dir, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
