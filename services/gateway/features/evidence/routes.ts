@@ -41,6 +41,9 @@ export function createEvidenceRoutes({ maker, store, ledgers, log }: EvidenceRou
     mount(context) {
       context.on('POST /v1/evidence', async (request, reply, caller) => {
         const wish = bodyAs(wishSchema, request.body ?? {})
+        if (wish.namespace === undefined && !caller.sees(null)) {
+          throw new AdminFault('invalid_request', 'namespace: name the one in which you have the role auditor')
+        }
         caller.demand(wish.namespace ?? null)
         const about = Object.fromEntries(
           ABOUT.flatMap((name) => (wish[name] === undefined ? [] : [[name, wish[name]] as const])),
