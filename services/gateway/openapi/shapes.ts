@@ -5,6 +5,7 @@ import { decisionSchema } from '../features/approvals/routes.ts'
 import { viewSchema as approval } from '../features/approvals/view.ts'
 import { SEGMENT_TYPE } from '../features/audit-collector/routes.ts'
 import { BUNDLE_TYPE } from '../features/config-bundle/routes.ts'
+import { wishSchema } from '../features/evidence/routes.ts'
 import { acceptSchema } from '../features/pins/routes.ts'
 import { definitionsSchema, detailSchema, serverSchema } from '../features/pins/view.ts'
 import { simulateBody } from '../features/policy/simulate/routes.ts'
@@ -108,6 +109,17 @@ const remembered = Type.Object({
   bytes: whole(),
 })
 
+const evidence = Type.Object({
+  id: text(),
+  at: time(),
+  by: text(),
+  about: Type.Record(text(), text()),
+  from: whole(),
+  to: whole(),
+  records: whole(),
+  anchored: Type.Boolean(),
+})
+
 const actions = () => Type.Enum(['allow', 'deny', 'require_approval'], { type: 'string' })
 const verdict = { action: actions(), policy: orNull(text()), rule: orNull(text()) }
 
@@ -207,6 +219,15 @@ export const shapes: Readonly<Record<AdminRoute, Shape>> = {
     body: SEGMENT_TYPE,
     answer: Type.Object({ edge: text(), upTo: Type.Integer(), receipt: text() }),
   },
+  'GET /v1/evidence': list(evidence),
+  'POST /v1/evidence': {
+    body: wishSchema,
+    bodyOptional: true,
+    answer: Type.Object({ ...evidence.properties, sha256: text(), bytes: whole() }),
+    status: 201,
+  },
+  'GET /v1/evidence/:id': { answer: evidence },
+  'GET /v1/evidence/:id/object': { answer: Type.Object({}) },
   'GET /debug/profile': profile,
   'GET /debug/heap': profile,
 }

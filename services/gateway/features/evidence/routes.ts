@@ -25,7 +25,7 @@ export interface EvidenceRoutesOptions {
 const text = Type.Optional(Type.String({ minLength: 1, maxLength: 1024 }))
 
 /** Body of `POST /v1/evidence`: which records, all of them where nothing is said. */
-const wishSchema = Type.Object(
+export const wishSchema = Type.Object(
   { namespace: text, agent: text, session: text, call: text, kind: text, from: text, to: text },
   { additionalProperties: false },
 )
