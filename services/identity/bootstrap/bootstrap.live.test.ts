@@ -208,3 +208,12 @@ test('every session that is given, and every refusal, is a line without the toke
   )
   assert.ok(!broker.lines.join('').includes(text(body.token)))
 })
+
+test('a session that names no scopes has those that the operator found', async (t) => {
+  const { server, ask } = await setUp(t)
+  server.change(SESSION, setSpec({ agentRef: 'assistant' }))
+  server.change(SESSION, addStatus({ scopes: ['tools:notes'] }))
+  assert.equal(claimsIn((await ask()).body.token).scope, 'tools:notes')
+  server.change(SESSION, addSpec({ scopes: [] }))
+  assert.ok(!('scope' in claimsIn((await ask()).body.token)))
+})

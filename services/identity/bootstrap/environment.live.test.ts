@@ -144,3 +144,15 @@ test('a Secret that is no text is refused, and so are more objects than a bootst
   server.change(POD, setStatus({ phase: 'Running' }))
   assert.equal((await ask()).status, 200)
 })
+
+test('a variable that names the key of the model is refused, that of a fallback as well', async (t) => {
+  const { server, refused, variables } = await withVariables(t, [secret('KEY')])
+  const key = { apiKeySecretRef: { name: 'store', key: 'password' } }
+  for (const model of [key, { fallbacks: [{}, key] }]) {
+    server.change(AGENT, setSpec({ tier: 'tier-1', env: [secret('KEY')], model }))
+    assert.equal(await refused(), '403 access_denied')
+  }
+  const other = { apiKeySecretRef: { name: 'store', key: 'other' } }
+  server.change(AGENT, setSpec({ tier: 'tier-1', env: [secret('KEY')], model: other }))
+  assert.deepEqual(await variables(), { KEY: 'opensesame' })
+})

@@ -58,7 +58,12 @@ class Sources {
     const reference = member(source, kind)
     if (kind === 'fieldRef') return this.#field(variable, textOf(reference, 'fieldPath'))
     if (kind === 'configMapKeyRef') return this.#key(variable, 'configmaps', reference)
-    if (kind === 'secretKeyRef') return this.#key(variable, 'secrets', reference)
+    if (kind === 'secretKeyRef') {
+      if (isModelKey(this.#parts.agent, reference)) {
+        throw denied(`the variable ${variable} of the Agent names the key of its model, which never reaches a sandbox`)
+      }
+      return this.#key(variable, 'secrets', reference)
+    }
     throw denied(`the variable ${variable} of the Agent comes by ${kind}, which a pod of a warm pool cannot be given`)
   }
 
@@ -101,6 +106,16 @@ class Sources {
     this.#objects.set(path, object)
     return object
   }
+}
+
+/** Document 2, `apiKeySecretRef`: that key is the gateway's alone. */
+function isModelKey({ spec }: KubernetesObject, { name, key }: Members): boolean {
+  const model = member(spec, 'model')
+  const fallbacks: readonly unknown[] = Array.isArray(model.fallbacks) ? model.fallbacks : []
+  return [model, ...fallbacks].filter(isObject).some((endpoint) => {
+    const secret = member(endpoint, 'apiKeySecretRef')
+    return secret.name === name && secret.key === key
+  })
 }
 
 /** A Secret's value as a variable: its bytes must be text. */

@@ -99,7 +99,8 @@ function requestOf(
     user: spec.user,
     groups: spec.groups,
     principalVerified: spec.principalVerified,
-    scopes: spec.scopes,
+    // What the operator has found that the Agent may be granted, where the session names none.
+    scopes: spec.scopes ?? status.scopes,
     tier,
     parentSession: fork.parent,
     forkRoot: fork.root,

@@ -88,6 +88,9 @@ test('what a tier, a profile or a missing part hinders says which, and how it is
   )
   assert.equal(outcome({ tier: { allowedProfiles: ['default'] } }), 'direct')
   assert.equal(outcome({ session: { fork: { parent: 'p', inheritTaints: true } } }), 'TaintsUnknown')
+  const workspace = { size: '1Gi', volumeSnapshotClassName: 'fast' }
+  assert.equal(outcome({ agent: { workspace }, session: { fork: { parent: 'p' } } }), 'SnapshotsNotBuilt')
+  assert.equal(outcome({ agent: { workspace } }), 'direct')
   const endpoint = { endpoint: 'https://llm.example', apiKeySecretRef: { name: 'llm', key: 'k' } }
   const env = [{ name: 'KEY', valueFrom: { secretKeyRef: { name: 'llm', key: 'k' } } }]
   assert.equal(outcome({ agent: { model: endpoint, env } }), 'AgentRefused')

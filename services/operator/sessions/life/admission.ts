@@ -53,6 +53,11 @@ export function admit(parts: AdmissionParts): Plan | Hindrance {
   if (session.spec.fork?.inheritTaints === true) {
     return { reason: 'TaintsUnknown', message: 'fork.inheritTaints: not built yet in this version' }
   }
+  if (session.spec.fork?.parent !== undefined && agent.spec.workspace?.volumeSnapshotClassName !== undefined) {
+    const message =
+      'workspace.volumeSnapshotClassName: that a fork begins with the workspace of its parent is not built yet in this version'
+    return { reason: 'SnapshotsNotBuilt', message }
+  }
   const mode = isWarm(agent.spec, tier.spec, template) ? 'claim' : 'direct'
   return proofFault(tier.spec, mode) ?? { mode, agent: agent.spec, tier, scopes }
 }
