@@ -100,6 +100,21 @@ function refusals(promise: Promised): void {
     assert.equal(await store.get('MCPServer', key), null)
   })
 
+  promise('a write asks its preconditions, and a status as well', async (store) => {
+    const first = await applied(store, server('a'))
+    assert.equal((await store.apply(server('a'), { ...owner, create: true })).kind, 'conflict')
+    const changed = await applied(store, server('a', { trust: 'trusted' }))
+    const stale = { revision: first.metadata.resourceVersion }
+    const last = { revision: changed.metadata.resourceVersion }
+    assert.equal((await store.apply(server('a'), { ...owner, ...stale })).kind, 'conflict')
+    assert.equal((await store.apply(server('b'), { ...owner, ...last })).kind, 'conflict')
+    assert.equal((await store.applyStatus('MCPServer', key, { observedTools: 1 }, stale))?.kind, 'conflict')
+    const tried = await store.applyStatus('MCPServer', key, { observedTools: 1 }, { ...last, dryRun: true })
+    assert.ok(tried?.kind === 'applied' && tried.object.status?.observedTools === 1)
+    assert.deepEqual(await store.get('MCPServer', key), changed)
+    assert.equal((await store.apply(server('a'), { ...owner, ...last })).kind, 'applied')
+  })
+
   promise('a removal asks its preconditions', async (store) => {
     const { metadata } = await applied(store, server('a'))
     const stale = await store.remove('MCPServer', key, { uid: 'other' })
