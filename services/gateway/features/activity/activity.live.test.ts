@@ -120,10 +120,11 @@ test('what cannot be written is written later, and is told once', async (t) => {
 test('a session that may not be written keeps no other from being written', async (t) => {
   const { server, told, see, round } = await ground(t)
   server.faults.push({ request: /agentsessions\/s1$/, status: 403, reason: 'Forbidden' })
-  see('s1')
-  see('s2')
+  const others = Array.from({ length: 20 }, (_, n) => `other-${n}`)
+  for (const session of others) server.put(pathOf(session), { spec: { agentRef: 'assistant' } })
+  for (const session of ['s1', ...others]) see(session)
   await round()
-  assert.ok(activityOf(server, 's2') !== undefined)
+  for (const session of others) assert.ok(activityOf(server, session) !== undefined, session)
   assert.equal(told.length, 1)
 })
 

@@ -80,9 +80,8 @@ test('nothing is lost while the API server is away: all of it follows, and it is
   server.faults.push({ request: /./, status: 503, reason: 'ServiceUnavailable' })
   wanted.splice(0, 1, one('a'))
   mirror.changed()
-  const asked = () => server.seen.length
-  const before = asked()
-  await soon(() => asked() >= before + 3, 'it is tried again')
+  const tried = () => server.seen.filter((asked) => asked === `DELETE ${pathOf('gone')}`).length
+  await soon(() => tried() >= 3, 'it is tried again, and not only once a minute')
   assert.equal(told.length, 1)
   assert.match(told[0] ?? '', /ServiceUnavailable/)
   wanted.push(one('b'))
@@ -121,4 +120,19 @@ test('an object that the API server does not take keeps no other from being writ
   assert.match(told[0] ?? '', /1 not written: .*agentrevocations\/bad: Invalid/)
   server.faults.length = 0
   await soon(() => is('bad'), 'the refused one')
+})
+
+test('whoever writes copies again after another did asks first what stands there', async (t) => {
+  const { server, wanted, start, is } = await ground(t)
+  wanted.push(one('a'))
+  const { mirror, stop, ended } = start()
+  await until(() => is('a'), 'the first')
+  stop.abort()
+  await ended
+  server.remove(pathOf('a'))
+  const again = new AbortController()
+  const running = mirror.run(again.signal)
+  await until(() => is('a'), 'what another took away')
+  again.abort()
+  await running
 })

@@ -187,7 +187,6 @@ export class Revocations {
   /** Its copy must not hold on to whom it named until the cluster has heard of it. */
   #lifted(revocation: Revocation): void {
     this.#copies.lifted(revocation, this.#parts.clock.now())
-    this.#listed?.remove(this.#copies.idOf(revocation))
     this.#count()
     for (const tell of this.#followers) tell()
   }
