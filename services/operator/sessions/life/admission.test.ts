@@ -1,18 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Kind, parseResource, type Resource } from '@plat/resources'
+import { resource } from '../testing/resource.ts'
 import { admit, isPlan } from './admission.ts'
-
-function resource<K extends Kind>(kind: K, name: string, spec: object): Resource<K> {
-  const metadata = { name, ...(kind !== 'TrustTier' && { namespace: 'team' }) }
-  const { object, problems } = parseResource(
-    kind,
-    JSON.stringify({ apiVersion: 'plat.dev/v1alpha1', kind, metadata, spec }),
-  )
-  if (object === null) assert.fail(problems.join('\n'))
-  const more = { uid: `uid-${name}`, resourceVersion: '1', generation: 1, creationTimestamp: '2026-01-01T00:00:00Z' }
-  return { ...object, metadata: { ...object.metadata, ...more } }
-}
 
 const warmPool = { template: 'warm', size: 1 }
 const settings = { gatewayUrl: 'http://g', workspaceSize: '1Gi', browserImage: '', codeInterpreterImage: 'c' }

@@ -3,9 +3,9 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
 import { isMembers, type Members, member } from '@plat/kubernetes'
-import { type Kind, parseResource, type Resource } from '@plat/resources'
 import { parse } from 'yaml'
 import type { SandboxSettings } from '../settings.ts'
+import { resource } from '../testing/resource.ts'
 import { podTemplateOf, volumeFault } from './pod.ts'
 import { claimOf, poolOf, sandboxOf, tokenSecret } from './sandbox.ts'
 
@@ -18,17 +18,6 @@ const settings: SandboxSettings = {
   workspaceSize: '1Gi',
   browserImage: 'example.com/browser:1',
   codeInterpreterImage: 'example.com/code:1',
-}
-
-function resource<K extends Kind>(kind: K, name: string, spec: unknown): Resource<K> {
-  const metadata = { name, ...(kind !== 'TrustTier' && { namespace: 'team' }) }
-  const { object, problems } = parseResource(
-    kind,
-    JSON.stringify({ apiVersion: 'plat.dev/v1alpha1', kind, metadata, spec }),
-  )
-  if (object === null) assert.fail(problems.join('\n'))
-  const more = { uid: `uid-${name}`, resourceVersion: '1', generation: 1, creationTimestamp: '2026-01-01T00:00:00Z' }
-  return { ...object, metadata: { ...object.metadata, ...more } }
 }
 
 function partsOf(name: string) {
