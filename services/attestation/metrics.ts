@@ -10,13 +10,14 @@ const REASONS = [
   'invalid_nonce',
   'evidence_refused',
   'measurement_refused',
+  'platform_changed',
   'session_revoked',
   'unavailable',
   'internal',
 ] as const
 
-/** A renewal has the session's token beside it, and a platform that it is held against; `lapsed`: nobody asked for one in time. */
-const RENEWAL_REASONS = [...REASONS, 'invalid_token', 'platform_changed', 'lapsed'] as const
+/** A renewal has the session's token beside it; `lapsed`: nobody asked for one in time. */
+const RENEWAL_REASONS = [...REASONS, 'invalid_token', 'lapsed'] as const
 
 const attestation = { area: 'Attestation service', feature: '' } as const
 

@@ -13,7 +13,7 @@ export function appraise({ digests, isolation }: Release, result: Result): void 
   }
 }
 
-/** A renewal is for the same platform, running the same: what was established then is established now, member by member. Throws. */
+/** Who holds a token gets another one on the same platform alone, running the same: what was established is so again, member by member. Throws. */
 export function refuseChange({ holder }: Release, result: Result): void {
   if (holder === null || isDeepStrictEqual(holder.result, result)) return
   const members = new Set([...Object.keys(holder.result), ...Object.keys(result)])

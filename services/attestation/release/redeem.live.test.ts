@@ -99,7 +99,7 @@ test('each reason why evidence releases nothing is answered, counted, and record
 
 test('the first key wins, and only it may redeem again', async (t) => {
   const ground = await startGround(t, world)
-  const releaseId = await ground.release('first')
+  const releaseId = await ground.release('first', { digests: [] })
   const [first, second] = [ground.workload(releaseId), ground.workload(releaseId)]
   const late = await second.prove()
   const { body } = await first.redeem()
@@ -109,6 +109,8 @@ test('the first key wins, and only it may redeem again', async (t) => {
   const again = await first.redeem()
   assert.equal(again.status, 200)
   assert.notEqual(again.body.jti, body.jti)
+  const elsewhere = await first.redeem(await first.prove({ measurement: OTHER }))
+  assert.equal(elsewhere.body.error, 'platform_changed', 'both measurements may redeem, but not one after the other')
   assert.equal(await ground.metric('plat_attest_renewals_active'), 1)
 })
 

@@ -4,7 +4,7 @@ import { CodedRefusal, type Endpoint } from '@plat/http/endpoints'
 import { type AuditParts, recordDone } from '../audit.ts'
 import type { Challenges } from '../challenge/challenges.ts'
 import { counted } from '../counted.ts'
-import { appraise } from '../evidence/appraise.ts'
+import { appraise, refuseChange } from '../evidence/appraise.ts'
 import type { Minted } from '../evidence/broker.ts'
 import { type MintParts, mintFor, refuseRevoked, renewalTime } from '../evidence/mint.ts'
 import { heldKey, type PossessionParts, refuseOtherKey } from '../evidence/possession.ts'
@@ -69,6 +69,7 @@ async function redeem(parts: ReleaseParts, { bytes, request, about }: Asked): Pr
     useNonce(parts, evidence)
     const minted = await mintFor(parts, release, evidence)
     appraise(release, minted.result)
+    refuseChange(release, minted.result)
     await refuseRevokedToken(parts, minted)
     await hold(parts, release, { event: 'redeem', minted, evidence })
     return answerOf(parts, minted)
