@@ -32,6 +32,9 @@ class World {
   readonly path = join(tempFolder(), 'audit.jsonl')
   readonly journal = createMemoryJournal<UsageEvent>(() => clock.now())
   limits = new LocalLimits({ clock })
+  /** False: nobody has a budget. */
+  isCapped = true
+  metered = 0
   #steps = 0
   diesAt = Number.POSITIVE_INFINITY
   #ledger: Ledger | null = null
@@ -72,11 +75,14 @@ class World {
             user: 'ada',
             groups: ['g'],
           })
+          if (!this.isCapped) return null
           const items = [{ key: KEY, window: 'life', cap: 1_000_000, amount: micros, unit: 'micros' as const }]
           const taken = this.limits.take(id, items, clock.now() + 1000)
           return isShort(taken) ? null : taken
         },
-        metered() {},
+        metered: (micros) => {
+          this.metered += micros
+        },
       },
       ledger: { ...ledger, append, enter: fail, head: () => ledger.head(), health: 'ok', close: fail },
       auditPath: this.path,
@@ -134,6 +140,7 @@ test('a report that could not be recorded counts once when it is sent again, to 
     const desk = await world.start()
     world.diesAt = diesAt
     await assert.rejects(desk.take(report, 'meter'))
+    assert.equal((await world.limits.used(KEY, 'life')).held, 0, 'nothing is held by what was refused')
     world.diesAt = Number.POSITIVE_INFINITY
     assert.equal((await desk.take(report, 'meter')).duplicate, true)
     assert.equal(await world.spent(), 70, `step ${diesAt}`)
@@ -142,4 +149,19 @@ test('a report that could not be recorded counts once when it is sent again, to 
     assert.equal(await world.spent(), 70, `step ${diesAt}, after a start`)
     await world.end()
   }
+})
+
+test('a report of a session without a budget is metered once, however often it could not be recorded', async () => {
+  const world = new World()
+  world.isCapped = false
+  const desk = await world.start()
+  world.diesAt = 1
+  await assert.rejects(desk.take(report, 'meter'))
+  await assert.rejects(desk.take(report, 'meter'))
+  assert.equal(world.metered, 0)
+  world.diesAt = Number.POSITIVE_INFINITY
+  await desk.take(report, 'meter')
+  assert.equal((await desk.take(report, 'meter')).duplicate, true)
+  assert.deepEqual([world.metered, await world.records()], [70, 1])
+  await world.end()
 })

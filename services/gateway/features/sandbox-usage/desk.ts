@@ -166,12 +166,17 @@ export class UsageDesk {
     if (hold !== null) await this.#intend(hold, shared)
     // What was settled and what the ledger says of it change in one turn: totals are saved in between.
     const settling = hold?.settle(new Map(hold.items.map(({ key }) => [key, micros])))
-    if (micros > 0) charging.metered(micros)
     const record = outcomeOf(shared, claim, hold)
     const recorded = ledger.append(record)
-    see(record, clock.now())
+    const tell = () => {
+      if (micros > 0) charging.metered(micros)
+      see(record, clock.now())
+    }
+    if (hold !== null) tell()
     await settling
     await recorded.catch(unrecorded)
+    // Without an intent the ledger knows of it only now: the same report may be counted anew where this was not reached.
+    if (hold === null) tell()
     await book.counted(session, claim.id)
   }
 
