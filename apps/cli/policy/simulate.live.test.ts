@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
 import { tempFolder } from '@plat/testkit/local'
+import { callTool } from '@plat/testkit/mcp/call'
 import { json, type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
@@ -31,16 +32,8 @@ before(async () => {
     PLAT_ADMIN_TOKEN: TOKEN,
   })
   for (const name of ['read', 'write']) {
-    const response = await fetch(`${url}/mcp/notes`, {
-      method: 'POST',
-      headers: {
-        authorization: `Bearer ${gateway.token}`,
-        accept: 'application/json, text/event-stream',
-        'content-type': 'application/json',
-      },
-      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: {} } }),
-    })
-    assert.equal(response.status, 200, await response.text())
+    const { status, text } = await callTool(gateway, 'notes', name, {})
+    assert.equal(status, 200, text)
   }
   const outcomes = async () => (await gateway.ledger()).filter((line) => line.includes('"kind":"outcome"'))
   await until(async () => (await outcomes()).length === 2, 'the records of both calls')

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
 import { tempFolder } from '@plat/testkit/local'
+import { callTool } from '@plat/testkit/mcp/call'
 import { json, type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { policiesFile } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
@@ -20,16 +21,8 @@ before(async () => {
     config: { sessionBudgetUSD: 1, pinStorePath: join(tempFolder(), 'pins.jsonl') },
     env: { PLAT_ADMIN_TOKEN: TOKEN },
   })
-  const response = await fetch(`${gateway.url}/mcp/notes`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${gateway.token}`,
-      accept: 'application/json, text/event-stream',
-      'content-type': 'application/json',
-    },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'read', arguments: {} } }),
-  })
-  assert.equal(response.status, 200, await response.text())
+  const { status, text } = await callTool(gateway, 'notes', 'read', {})
+  assert.equal(status, 200, text)
   await until(async () => (await gateway.ledger()).some((line) => line.includes('"kind":"outcome"')), 'the record')
 })
 after(async () => {

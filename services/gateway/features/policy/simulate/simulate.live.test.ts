@@ -6,6 +6,7 @@ import { after, before, test } from 'node:test'
 import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
 import { wholeLines } from '@plat/testkit/ledger'
 import { tempFolder } from '@plat/testkit/local'
+import { callTool } from '@plat/testkit/mcp/call'
 import { json, type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { testPolicy } from '@plat/testkit/policies'
 import { until } from '@plat/testkit/until'
@@ -36,17 +37,7 @@ const start = (more: object = {}) =>
   })
 
 async function call(tool: string, args?: object): Promise<void> {
-  const params = { name: tool, ...(args !== undefined && { arguments: args }) }
-  const response = await fetch(`${gateway.url}/mcp/notes`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${gateway.token}`,
-      accept: 'application/json, text/event-stream',
-      'content-type': 'application/json',
-    },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }),
-  })
-  await response.text()
+  await callTool(gateway, 'notes', tool, args)
   ended++
   await until(() => lastRecords().length === ended, 'the record of the call')
 }
