@@ -77,6 +77,8 @@ test('what is wrong with the request is refused, and the renewal goes on', async
   const unbound = await askBroker(world, '/v1/token', { namespace: 'team', agent: 'assistant', session: 'strict' })
   await refused('invalid_token', () => workload.renew(text(unbound.body.token), proof))
   await refused('invalid_token', () => workload.renew(other.token, proof))
+  const twin = await ground.workload(await ground.release('strict-twin'), workload.prover).redeem()
+  await refused('invalid_token', () => workload.renew(text(twin.body.token), proof))
   const bare = () => ground.post('/v1/renew', { releaseId, proof }, {})
   await refused('invalid_token', bare)
   const url = `${ground.service.url}/v1/renew`
