@@ -28,7 +28,6 @@ export const everything: Values = {
       tls: { certFile: '/etc/plat/tls/tls.crt', keyFile: '/etc/plat/tls/tls.key' },
       shutdownTimeoutSeconds: 60,
       budgetCurrency: 'EUR',
-      revocationsFile: '/etc/plat/revocations/revocations.json',
       adminAuth: { mode: 'token' },
       configSync: { enabled: true },
       sandboxUsage: { enabled: true, reporters: ['system:serviceaccount:plat-system:sandbox-meter'] },

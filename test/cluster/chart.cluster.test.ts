@@ -24,9 +24,16 @@ const MADE = [
   ...['plat-identity-key', 'plat-audit-key', 'plat-broker-token', 'plat-admin-token', 'plat-postgres'],
   'plat-attestation-token',
 ]
-const BY_OPERATOR = ['policies', 'upstreams', 'models', 'agents', 'budgets', 'sovereignty'].map(
-  (name) => `plat-${name}`,
-)
+const BY_OPERATOR = [
+  'policies',
+  'upstreams',
+  'models',
+  'agents',
+  'budgets',
+  'memory',
+  'sovereignty',
+  'revocations',
+].map((name) => `plat-${name}`)
 
 let server: ApiServer
 let helm: Helm
@@ -182,16 +189,22 @@ test('what the gateway writes into the cluster it may write, and nothing without
 
 test('with configSync the files that come from ConfigMaps are live, and the gateway may read those and no others', () => {
   // Shows D3.chart.configSyncPaths.
-  const revocationsFile = '/etc/plat/revocations/revocations.json'
-  const without = helm.render({ ...least, gateway: { config: { revocationsFile } } })
   const [before, after] = [
-    without,
-    helm.render({ ...least, gateway: { config: { revocationsFile, configSync: { enabled: true } } } }),
+    helm.render({ ...least, gateway: { config: {} } }),
+    helm.render({ ...least, gateway: { config: { configSync: { enabled: true } } } }),
   ]
   const still = JSON.parse(configOf(before))
   const live = JSON.parse(configOf(after))
   const pathsOf = (config: Record<string, unknown>) =>
-    ['policyFile', 'upstreamsFile', 'modelsFile', 'budgetsFile', 'sovereigntyPolicyFile', 'revocationsFile']
+    [
+      'policyFile',
+      'upstreamsFile',
+      'modelsFile',
+      'budgetsFile',
+      'memoryFile',
+      'sovereigntyPolicyFile',
+      'revocationsFile',
+    ]
       .map((key) => String(config[key]))
       .concat(Object(config.a2a).routesFile)
   assert.deepEqual(
@@ -200,10 +213,7 @@ test('with configSync the files that come from ConfigMaps are live, and the gate
   )
   const items: { configMap: string; key: string; path: string }[] = live.configSync.items
   assert.deepEqual(items.map((item) => item.path).sort(), pathsOf(live).sort())
-  assert.deepEqual(
-    [...new Set(items.map((item) => item.configMap))].sort(),
-    [...BY_OPERATOR, 'plat-revocations'].sort(),
-  )
+  assert.deepEqual([...new Set(items.map((item) => item.configMap))].sort(), [...BY_OPERATOR].sort())
   const mounts = (objects: readonly Rendered[]) =>
     (podOf(objectOf(objects, 'StatefulSet', 'plat-gateway')).containers[0].volumeMounts ?? []).map(
       (one) => one.mountPath,

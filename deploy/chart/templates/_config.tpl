@@ -7,7 +7,6 @@
 - { key: budgetsFile, name: budgets, file: budgets.json }
 - { key: memoryFile, name: memory, file: memory.json }
 - { key: sovereigntyPolicyFile, name: sovereignty, file: sovereignty.json }
-{{/* Nobody renders this one: whoever sets the key writes the ConfigMap. */}}
 - { key: revocationsFile, name: revocations, file: revocations.json }
 {{- end -}}
 
@@ -37,7 +36,7 @@
 {{- $a2a := get $config "a2a" | default dict -}}
 {{- if not (hasKey $a2a "routesFile") -}}{{- $_ := set $a2a "routesFile" $path -}}{{- end -}}
 {{- $_ := set $config "a2a" $a2a -}}
-{{- else if not (or (hasKey $config .key) (eq .key "revocationsFile")) -}}
+{{- else if not (hasKey $config .key) -}}
 {{- $_ := set $config .key $path -}}
 {{- end -}}
 {{- end -}}
