@@ -1,7 +1,7 @@
 import { type FlagTable, formatProblem, parseFlags } from '@plat/config'
 import { buildInfo, systemClock, systemIds } from '@plat/core'
-import { createLog, giveBackStartMemory, onShutdown } from '@plat/process'
-import { type LoadedConfig, loadGatewayConfig } from './config.ts'
+import { createLog, giveBackStartMemory, onShutdown, printUsage, printVersion, refuseStart } from '@plat/process'
+import { loadGatewayConfig } from './config.ts'
 import { startGateway } from './gateway.ts'
 
 /** The flags of document 3, "Loading rules". */
@@ -19,19 +19,11 @@ const flags = {
 /** `plat-gateway`: flags, configuration, compose, listen, drain. Answers the exit code. */
 export async function main(argv: readonly string[]): Promise<number> {
   const parsed = parseFlags(flags, argv, 'plat-gateway')
-  if (!parsed.ok) {
-    if (parsed.help) console.log(parsed.usage)
-    else console.error(`${parsed.message}\n\n${parsed.usage}`)
-    return parsed.help ? 0 : 2
-  }
+  if (!parsed.ok) return printUsage(parsed)
   const { values } = parsed
-  const build = buildInfo('gateway')
-  if (values.version) {
-    console.log(`plat-gateway ${build.version} (${build.goVersion} ${build.platform})`)
-    return 0
-  }
+  if (values.version) return printVersion('gateway')
   const loaded = loadGatewayConfig({ env: process.env, flags: { config: values.config, listen: values.listen } })
-  if (!loaded.ok) return told(loaded)
+  if (!loaded.ok) return refuseStart(loaded.problems.map(formatProblem))
   for (const warning of loaded.warnings) console.error(formatProblem(warning))
   if (values['check-config']) {
     console.log(`config OK: ${loaded.path}`)
@@ -41,7 +33,7 @@ export async function main(argv: readonly string[]): Promise<number> {
   const gateway = await startGateway({
     config: loaded.config,
     env: process.env,
-    build,
+    build: buildInfo('gateway'),
     clock: systemClock,
     ids: systemIds(systemClock),
     log,
@@ -53,9 +45,4 @@ export async function main(argv: readonly string[]): Promise<number> {
     })
     giveBackStartMemory()
   })
-}
-
-function told(loaded: Extract<LoadedConfig, { ok: false }>): number {
-  for (const problem of loaded.problems) console.error(formatProblem(problem))
-  return 1
 }

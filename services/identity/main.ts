@@ -1,7 +1,7 @@
 import { parseFlags } from '@plat/config'
-import { buildInfo, reasonOf, systemClock, systemIds } from '@plat/core'
+import { reasonOf, systemClock, systemIds } from '@plat/core'
 import { createDialer } from '@plat/http'
-import { createLog, giveBackStartMemory, onShutdown } from '@plat/process'
+import { createLog, giveBackStartMemory, onShutdown, printUsage, printVersion, refuseStart } from '@plat/process'
 import { openCluster } from './bootstrap/cluster.ts'
 import { cloudProviders } from './exchange/providers/clouds.ts'
 import { flagProblems, identityFlags, settingsOf } from './flags.ts'
@@ -12,14 +12,10 @@ import { type OpenState, openState } from './state/flags.ts'
 /** Runs the broker until it is told to stop. The answer is the exit status: 0, 1 for a bad configuration, 2 for bad usage. */
 export async function main(argv: readonly string[]): Promise<number> {
   const parsed = parseFlags(identityFlags, argv, 'plat-identity')
-  if (!parsed.ok) {
-    if (parsed.message !== '') process.stderr.write(`${parsed.message}\n`)
-    process.stderr.write(parsed.usage)
-    return parsed.help ? 0 : 2
-  }
-  if (parsed.values.version) return printVersion()
+  if (!parsed.ok) return printUsage(parsed)
+  if (parsed.values.version) return printVersion('identity')
   const problems = flagProblems(parsed.values)
-  if (problems.length > 0) return refuse(problems)
+  if (problems.length > 0) return refuseStart(problems)
   const log = createLog({ service: 'plat-identity' })
   const stopped = Promise.withResolvers<number>()
   let identity: Identity | null = null
@@ -52,21 +48,8 @@ export async function main(argv: readonly string[]): Promise<number> {
     })
   } catch (error) {
     await opened?.close()
-    return refuse([reasonOf(error)])
+    return refuseStart([reasonOf(error)])
   }
   giveBackStartMemory()
   return stopped.promise
-}
-
-function refuse(lines: readonly string[]): number {
-  process.stderr.write(lines.map((line) => `${line}\n`).join(''))
-  return 1
-}
-
-function printVersion(): number {
-  const { component, version, commit, buildDate, goVersion, platform } = buildInfo('identity')
-  process.stdout.write(
-    `plat-${component} ${version} (commit ${commit}, built ${buildDate}, ${goVersion}, ${platform})\n`,
-  )
-  return 0
 }

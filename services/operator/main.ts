@@ -1,24 +1,20 @@
 import { readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { parseFlags, readSecret } from '@plat/config'
-import { buildInfo, reasonOf, systemClock, systemIds } from '@plat/core'
+import { reasonOf, systemClock, systemIds } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { clusterAccess, kubeconfigAccess } from '@plat/kubernetes'
-import { createLog, giveBackStartMemory, onShutdown } from '@plat/process'
+import { createLog, giveBackStartMemory, onShutdown, printUsage, printVersion, refuseStart } from '@plat/process'
 import { flagProblems, type OperatorFlags, operatorFlags } from './flags.ts'
 import { type Broker, type Operator, startOperator } from './start.ts'
 
 /** Runs the operator until it is told to stop. The answer is the exit status: 0, 1 for a bad configuration, 2 for bad usage. */
 export async function main(argv: readonly string[]): Promise<number> {
   const parsed = parseFlags(operatorFlags, argv, 'plat-operator')
-  if (!parsed.ok) {
-    if (parsed.message !== '') process.stderr.write(`${parsed.message}\n`)
-    process.stderr.write(parsed.usage)
-    return parsed.help ? 0 : 2
-  }
-  if (parsed.values.version) return printVersion()
+  if (!parsed.ok) return printUsage(parsed)
+  if (parsed.values.version) return printVersion('operator')
   const problems = flagProblems(parsed.values)
-  if (problems.length > 0) return refuse(problems)
+  if (problems.length > 0) return refuseStart(problems)
   const log = createLog({ service: 'plat-operator' })
   const clock = systemClock
   const dialer = createDialer({ clock, log })
@@ -37,7 +33,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     operator = await startOperator({ flags: parsed.values, ...parts })
   } catch (error) {
     dialer.close()
-    return refuse([reasonOf(error)])
+    return refuseStart([reasonOf(error)])
   }
   giveBackStartMemory()
   return stopped.promise
@@ -54,17 +50,4 @@ async function brokerOf(flags: OperatorFlags): Promise<Broker | null> {
   if (token === null) throw new Error('-identity-url: needs PLAT_BROKER_TOKEN or PLAT_BROKER_TOKEN_FILE')
   const file = flags['identity-ca-file']
   return { token, caPEM: file === '' ? null : await readFile(file, 'utf8') }
-}
-
-function refuse(lines: readonly string[]): number {
-  process.stderr.write(lines.map((line) => `${line}\n`).join(''))
-  return 1
-}
-
-function printVersion(): number {
-  const { component, version, commit, buildDate, goVersion, platform } = buildInfo('operator')
-  process.stdout.write(
-    `plat-${component} ${version} (commit ${commit}, built ${buildDate}, ${goVersion}, ${platform})\n`,
-  )
-  return 0
 }

@@ -50,7 +50,8 @@ export function redeemEndpoint(parts: ReleaseParts): Endpoint {
   }
 }
 
-interface Asked {
+/** A request of a workload, as its endpoint got it. */
+export interface Asked {
   readonly bytes: Uint8Array
   readonly request: IncomingMessage
   /** Is told which release it is about, for the record of a refusal. */

@@ -8,7 +8,7 @@ import { mintFor, refuseRevoked } from '../evidence/mint.ts'
 import { heldKey, refuseOtherKey } from '../evidence/possession.ts'
 import { decodeEvidence } from '../evidence/request.ts'
 import { liveRelease } from '../release/find.ts'
-import { answerOf, type Evidence, hold, type ReleaseParts, useNonce } from '../release/redeem.ts'
+import { type Asked, answerOf, type Evidence, hold, type ReleaseParts, useNonce } from '../release/redeem.ts'
 import type { EndReason, Release } from '../release/release.ts'
 import type { Revoker } from './revoker.ts'
 
@@ -47,12 +47,6 @@ export function renewEndpoint(parts: RenewParts): Endpoint {
         failed: (reason) => registry.counter('plat_attest_renewal_failure_total').inc({ reason }),
       }),
   }
-}
-
-interface Asked {
-  readonly bytes: Uint8Array
-  readonly request: IncomingMessage
-  about(release: Release): void
 }
 
 async function renew(parts: RenewParts, { bytes, request, about }: Asked): Promise<object> {
