@@ -66,7 +66,7 @@ test('-version prints one line, and an unknown flag is a mistake of usage', asyn
   // Shows D3.flag.version.
   const version = await run(['-version'])
   assert.equal(version.code, 0)
-  assert.match(version.out, /^plat-gateway \d+\.\d+\.\d+\S* \(node26\S* \S+\/\S+\)\n$/)
+  assert.match(version.out, /^plat-gateway \d+\.\d+\.\d+\S* \(commit \S+, built \S+, node26\S*, \S+\/\S+\)\n$/)
   const { code, err } = await run(['-frobnicate'])
   assert.equal(code, 2)
   assert.match(err, /-config/)
