@@ -6,6 +6,9 @@ import { syslogFormatOf } from '../formats/format.ts'
 import type { Material } from '../material.ts'
 import type { Receiver } from './receiver.ts'
 
+/** Milliseconds until the event loop has read what had come before: between two timers it looks at every socket. */
+const READ_MS = 1
+
 export interface SyslogParts {
   readonly config: SinkConfig
   readonly dialer: Pick<Dialer, 'connect'>
@@ -67,8 +70,16 @@ class Talk {
     socket.on('end', () => over(this.#isSaid ? null : 'the receiver closed the connection before the end of a batch'))
     // A receiver of syslog says nothing; what it says is not kept.
     socket.resume()
-    // Whoever closes without having read does so, or is told to, within a round trip: only after that does an end mean "heard".
-    socket.write(text, () => clock.after(roundTripMs, () => this.#end()))
+    // Whoever closes without having read does so, or is told to, within a round trip: only after that does an end mean "heard". An end
+    // that has come by then, and that a busy process has not read yet, is none.
+    const wait = (ms: number, next: () => void) => () => void clock.after(ms, next)
+    socket.write(
+      text,
+      wait(
+        roundTripMs,
+        wait(READ_MS, () => this.#end()),
+      ),
+    )
     const reason = await this.#over.promise
     cancel()
     socket.destroy()
