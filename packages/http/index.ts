@@ -11,6 +11,8 @@ export type { AddressPolicy, Purpose } from './dial/purpose.ts'
 export { joinedBundles, type TrustOptions } from './dial/trust.ts'
 export { type ListenAddress, parseAddress } from './serve/address.ts'
 export { type BodyFault, type BodySource, type ReadBodyOptions, readBody } from './serve/body.ts'
+export { peerFlags, peerProblems } from './serve/connections/flags.ts'
+export type { ConnectionMeter, PeerOptions } from './serve/connections/limit.ts'
 export { faults, type HttpFault, type RenderFault, renderFault } from './serve/errors.ts'
 export { defaultLimits, type ListenLimits } from './serve/limits.ts'
 export {

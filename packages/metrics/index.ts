@@ -1,3 +1,4 @@
+export { createPoolMeter, type PoolMeter, type PoolObserver } from './pools.ts'
 export {
   type Counter,
   createRegistry,

@@ -32,20 +32,31 @@ export class CounterFamily extends Family<NumberCell> {
   }
 }
 
-/** Says what is now. */
-export class GaugeFamily extends Family<NumberCell> {
+class GaugeCell extends NumberCell {
   #read: (() => number) | null = null
 
+  /** Reads the value whenever it is shown, instead of waiting for `set`. */
+  from(read: () => number): void {
+    this.#read = read
+  }
+
+  get shown(): number {
+    return this.#read === null ? this.value : this.#read()
+  }
+}
+
+/** Says what is now. */
+export class GaugeFamily extends Family<GaugeCell> {
   set(labels: LabelRecord, value: number): void {
     this.cell(labels).set(value)
   }
 
   /** Asks for the value of a gauge without labels whenever it is shown, instead of being told of each change. */
   from(read: () => number): void {
-    this.#read = read
+    this.cell({}).from(read)
   }
 
-  labels(labels: LabelRecord): NumberCell {
+  labels(labels: LabelRecord): GaugeCell {
     return this.cell(labels)
   }
 
@@ -53,12 +64,12 @@ export class GaugeFamily extends Family<NumberCell> {
     this.forget()
   }
 
-  protected create(): NumberCell {
-    return new NumberCell()
+  protected create(): GaugeCell {
+    return new GaugeCell()
   }
 
-  protected print({ value }: NumberCell, text: string): string {
-    return line(this.row.name, text, this.#read === null || text !== '' ? value : this.#read())
+  protected print({ shown }: GaugeCell, text: string): string {
+    return line(this.row.name, text, shown)
   }
 }
 

@@ -21,7 +21,8 @@ export interface Gauge<L extends string = string> {
   set(labels: Labels<L>, value: number): void
   /** Asks for the value whenever it is shown; for a gauge without labels. */
   from(read: () => number): void
-  labels(labels: Labels<L>): { set(value: number): void }
+  /** One series; with `from` its value is read whenever it is shown. */
+  labels(labels: Labels<L>): { set(value: number): void; from(read: () => number): void }
   /** Shows nothing any more, until it is set again. What `labels` gave out before is not shown either. */
   clear(): void
 }

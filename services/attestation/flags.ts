@@ -1,4 +1,5 @@
 import type { FlagTable, FlagValues } from '@plat/config'
+import { peerFlags, peerProblems } from '@plat/http'
 import { normalHtu } from '@plat/tokens'
 
 const MINUTE_MS = 60_000
@@ -6,6 +7,7 @@ const HOUR_MS = 60 * MINUTE_MS
 
 /** Every flag of `plat-attestation`. */
 export const attestationFlags = {
+  ...peerFlags,
   listen: { type: 'string', default: ':8082', help: 'Address of the API.' },
   'broker-url': {
     type: 'string',
@@ -79,6 +81,9 @@ export interface AttestationSettings {
   readonly tlsCert: string
   readonly tlsKey: string
   readonly shutdownDelayMs: number
+  readonly maxConnectionsPerPeer: number
+  /** Address ranges. */
+  readonly trustedProxies: readonly string[]
 }
 
 /** The documented defaults. */
@@ -95,6 +100,8 @@ export const defaultSettings: AttestationSettings = {
   tlsCert: '',
   tlsKey: '',
   shutdownDelayMs: attestationFlags['shutdown-delay'].default,
+  maxConnectionsPerPeer: peerFlags['max-connections-per-peer'].default,
+  trustedProxies: [],
 }
 
 export function settingsOf(values: FlagValues<typeof attestationFlags>): AttestationSettings {
@@ -111,6 +118,8 @@ export function settingsOf(values: FlagValues<typeof attestationFlags>): Attesta
     tlsCert: values['tls-cert'],
     tlsKey: values['tls-key'],
     shutdownDelayMs: values['shutdown-delay'],
+    maxConnectionsPerPeer: values['max-connections-per-peer'],
+    trustedProxies: values['trusted-proxies'],
   }
 }
 
@@ -124,6 +133,7 @@ export function settingProblems(settings: AttestationSettings): readonly string[
       problems.push(`-${flag} ${url}: must be an http or https URL without query, fragment and user`)
     }
   }
+  problems.push(...peerProblems(settings))
   if (tlsCert !== '' && tlsKey === '') problems.push('-tls-cert: needs -tls-key')
   if (tlsKey !== '' && tlsCert === '') problems.push('-tls-key: needs -tls-cert')
   return problems

@@ -1,4 +1,4 @@
-import type { MetricRow, Registry } from '@plat/metrics'
+import { createPoolMeter, type MetricRow, type PoolMeter, type Registry } from '@plat/metrics'
 
 /** Why evidence released nothing: the code of the refusal, and the label `reason`. */
 const REASONS = [
@@ -18,6 +18,9 @@ const REASONS = [
 
 /** A renewal has the session's token beside it; `lapsed`: nobody asked for one in time. */
 const RENEWAL_REASONS = [...REASONS, 'invalid_token', 'lapsed'] as const
+
+/** Pools that callers share; docs/limits.md explains each. */
+const POOLS = ['connections', 'proofs'] as const
 
 const attestation = { area: 'Attestation service', feature: '' } as const
 
@@ -72,6 +75,27 @@ export const attestationMetrics = [
     help: 'Sessions that hold a token and renew it',
     ...attestation,
   },
+  {
+    name: 'plat_attest_pool_used',
+    type: 'gauge',
+    labels: { pool: POOLS },
+    help: 'Units of a shared pool that callers hold',
+    ...attestation,
+  },
+  {
+    name: 'plat_attest_pool_refusals_total',
+    type: 'counter',
+    labels: { pool: POOLS, bound: ['share', 'total'] },
+    help: 'Refusals by a shared pool, by the bound that was met: the share of one caller, or the total',
+    ...attestation,
+  },
 ] as const satisfies readonly MetricRow[]
 
 export type AttestationRegistry = Registry<typeof attestationMetrics>
+
+export type AttestationPools = PoolMeter<(typeof POOLS)[number]>
+
+/** The pools of the service as rows of its metric table. */
+export function attestationPools(registry: AttestationRegistry): AttestationPools {
+  return createPoolMeter(registry.gauge('plat_attest_pool_used'), registry.counter('plat_attest_pool_refusals_total'))
+}

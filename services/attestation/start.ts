@@ -6,7 +6,7 @@ import { createRegistry } from '@plat/metrics'
 import type { Log } from '@plat/process'
 import { composeAttestation } from './compose.ts'
 import { type AttestationSettings, defaultSettings, settingProblems } from './flags.ts'
-import { type AttestationRegistry, attestationMetrics } from './metrics.ts'
+import { type AttestationRegistry, attestationMetrics, attestationPools } from './metrics.ts'
 
 /** What opens `/v1/releases`, and what opens the broker. */
 const TOKEN_VARIABLE = 'PLAT_ATTESTATION_TOKEN'
@@ -56,7 +56,9 @@ export async function startAttestation(options: StartAttestationOptions): Promis
     address: settings.listen,
     raw: [endpointRoute(answers, service.endpoints)],
     api: (app) => mountProbes(app, { ready, build, metrics }),
-    limits: { requestMs: BODY_TIMEOUT_MS },
+    limits: { requestMs: BODY_TIMEOUT_MS, maxConnectionsPerPeer: settings.maxConnectionsPerPeer },
+    trustedProxies: settings.trustedProxies,
+    meter: attestationPools(registry).of('connections'),
     clock,
     ids,
     log,

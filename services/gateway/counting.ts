@@ -1,3 +1,4 @@
+import { createPoolMeter, type PoolMeter } from '@plat/metrics'
 import type { AgentsOptions } from './features/a2a/index.ts'
 import type { AuditCollectorOptions } from './features/audit-collector/index.ts'
 import type { SinkMetrics } from './features/audit-sinks/index.ts'
@@ -23,9 +24,17 @@ import type { StateBackendOptions } from './features/state-backend/index.ts'
 import type { TaintParts } from './features/taint/index.ts'
 import type { AnchorMetrics } from './features/transparency/index.ts'
 import type { WebParts } from './features/web/index.ts'
+import type { POOLS } from './metric-rows.ts'
 import type { GatewayMetrics } from './metrics.ts'
 import type { RunnerMetrics } from './pipeline/index.ts'
 import type { FailoverMetrics } from './planes/model/index.ts'
+
+type Pool = (typeof POOLS)[number]
+
+/** The pools that callers share. */
+export function poolMetrics(metrics: GatewayMetrics): PoolMeter<Pool> {
+  return createPoolMeter(metrics.gauge('plat_gateway_pool_used'), metrics.counter('plat_gateway_pool_refusals_total'))
+}
 
 /** What the runner counts, as rows of the metric table. */
 export function runnerMetrics(metrics: GatewayMetrics): RunnerMetrics {

@@ -1,6 +1,7 @@
 import { type Listener, type ListenOptions, listen, mountProbes, type RawRoute } from '@plat/http'
 import type { FastifyInstance } from 'fastify'
 import { compose, type GatewayOptions } from './compose.ts'
+import { poolMetrics } from './counting.ts'
 import { tlsOf } from './features/listeners/index.ts'
 import type { ServerPins } from './features/pins/index.ts'
 import { tellPosture } from './features/posture/index.ts'
@@ -34,8 +35,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const listeners: Listener[] = []
   const tls = tlsOf(config.tls)
   const origins = new Set([...config.corsOrigins, ...parts.origins])
+  const pools = poolMetrics(parts.metrics)
+  const common = { clock, ids, log, hosts: parts.hosts, origins, ...connectionLimitsOf(config) }
   const open = async (more: Partial<ListenOptions> & { readonly address: string }) => {
-    const listener = await listen({ clock, ids, log, hosts: parts.hosts, origins, ...more })
+    const listener = await listen({ ...common, ...more })
     listeners.push(listener)
     return listener
   }
@@ -44,6 +47,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     const main = await open({
       ...tls.main,
       address: config.listen,
+      meter: pools.of('connections'),
       raw: parts.routes,
       tunnel: parts.tunnel,
       api(app) {
@@ -52,9 +56,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
         parts.pages(app)
       },
     })
-    const admin = separate
-      ? await open({ ...tls.admin, address: config.adminListen, raw: parts.adminRoutes, api: administered })
-      : main
+    const adminOptions = { ...tls.admin, address: config.adminListen, raw: parts.adminRoutes, api: administered }
+    const admin = separate ? await open({ ...adminOptions, meter: pools.of('admin_connections') }) : main
     log.info({ url: main.url, adminUrl: admin.url, auditPath: config.auditPath }, 'the gateway is listening')
     tellPosture(config, log)
     const { pins, resources } = parts
@@ -78,4 +81,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     await parts.close()
     log.info({}, 'the gateway has stopped')
   }
+}
+
+function connectionLimitsOf({ maxConnectionsPerPeer, trustedProxies }: GatewayOptions['config']) {
+  return { limits: { maxConnectionsPerPeer }, trustedProxies }
 }

@@ -25,6 +25,10 @@ const GUARDED = ['toolResult', 'toolArgs', 'llmPrompt']
 /** Bounds in seconds of one durable commit; the shipped alert asks for the part above 0.05. */
 const COMMIT_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
+/** Pools that callers share; docs/limits.md explains each. */
+export const POOLS = ['connections', 'admin_connections'] as const
+
+const limits = { area: 'Limits', feature: '' }
 const tools = { area: 'Tools', feature: '' }
 const policy = { area: 'Policy', feature: '' }
 const revocation = { area: 'Revocation', feature: '' }
@@ -49,6 +53,20 @@ const GENERATION_SECONDS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56
 const GENERATION_TOKENS = [1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864]
 
 export const gatewayMetricRows = [
+  {
+    ...limits,
+    name: 'plat_gateway_pool_used',
+    type: 'gauge',
+    labels: { pool: POOLS },
+    help: 'Units of a shared pool that callers hold',
+  },
+  {
+    ...limits,
+    name: 'plat_gateway_pool_refusals_total',
+    type: 'counter',
+    labels: { pool: POOLS, bound: ['share', 'total'] },
+    help: 'Refusals by a shared pool, by the bound that was met: the share of one caller, or the total',
+  },
   {
     ...tools,
     name: 'plat_gateway_decisions_total',

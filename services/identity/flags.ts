@@ -1,5 +1,6 @@
 import type { FlagTable, FlagValues } from '@plat/config'
 import { isTrustDomain } from '@plat/core'
+import { peerFlags, peerProblems } from '@plat/http'
 import { normalHtu } from '@plat/tokens'
 import {
   type BootstrapSettings,
@@ -94,6 +95,7 @@ export const builtFlags = {
 /** Every flag of `plat-identity`. */
 export const identityFlags = {
   ...builtFlags,
+  ...peerFlags,
   ...keyFlags,
   ...stateFlags,
   ...bootstrapFlags,
@@ -112,6 +114,9 @@ export interface IdentitySettings extends KeySettings, BootstrapSettings {
   readonly signingKey: string
   readonly previousKeys: readonly string[]
   readonly shutdownDelayMs: number
+  readonly maxConnectionsPerPeer: number
+  /** Address ranges. */
+  readonly trustedProxies: readonly string[]
   /** Without a slash at the end. Empty: scheme and host of each request. */
   readonly publicUrl: string
   /** Path. Empty: no audience. */
@@ -143,6 +148,8 @@ export const defaultSettings: IdentitySettings = {
   signingKey: '',
   previousKeys: [],
   shutdownDelayMs: builtFlags['shutdown-delay'].default,
+  maxConnectionsPerPeer: peerFlags['max-connections-per-peer'].default,
+  trustedProxies: [],
   publicUrl: '',
   exchangeConfig: '',
   maxDelegationDepth: builtFlags['max-delegation-depth'].default,
@@ -155,7 +162,7 @@ export const defaultSettings: IdentitySettings = {
 }
 
 export function settingsOf(
-  values: FlagValues<typeof builtFlags & typeof keyFlags & typeof bootstrapFlags>,
+  values: FlagValues<typeof builtFlags & typeof peerFlags & typeof keyFlags & typeof bootstrapFlags>,
 ): IdentitySettings {
   return {
     ...keySettingsOf(values),
@@ -169,6 +176,8 @@ export function settingsOf(
     signingKey: values['signing-key'],
     previousKeys: values['previous-keys'],
     shutdownDelayMs: values['shutdown-delay'],
+    maxConnectionsPerPeer: values['max-connections-per-peer'],
+    trustedProxies: values['trusted-proxies'],
     publicUrl: values['public-url'].replace(/\/$/, ''),
     exchangeConfig: values['exchange-config'],
     maxDelegationDepth: values['max-delegation-depth'],
@@ -197,6 +206,7 @@ export function settingProblems(settings: IdentitySettings): readonly string[] {
   if (publicUrl !== '' && !isBaseUrl(publicUrl)) {
     problems.push(`-public-url ${publicUrl}: must be an http or https URL without query, fragment and user`)
   }
+  problems.push(...peerProblems(settings))
   return [...problems, ...keySettingProblems(settings), ...bootstrapSettingProblems(settings)]
 }
 

@@ -11,6 +11,7 @@ import { mountFederation } from './federation/federation.ts'
 import { defaultSettings, type IdentitySettings, settingProblems } from './flags.ts'
 import { mountJwks } from './keys/jwks.ts'
 import { RELOAD_EVERY_MS } from './keys/ring.ts'
+import { identityMetrics, identityPools } from './metrics.ts'
 import type { ProofCheck } from './proof/check.ts'
 import { brokerFault, mountLiveness, openListeners } from './serve/listeners.ts'
 import { mountMetadata } from './serve/metadata.ts'
@@ -53,17 +54,8 @@ export interface Identity {
 
 /** Starts the identity broker (document 1). Rejects with one line naming the flag, variable or file that is wrong. */
 export async function startIdentity(options: StartIdentityOptions): Promise<Identity> {
-  const {
-    env,
-    clock,
-    ids,
-    log,
-    state = memoryState(options),
-    checks = [],
-    providers = () => [],
-    cluster = null,
-    ...given
-  } = options
+  const { env, clock, ids, log, state = memoryState(options), ...more } = options
+  const { checks = [], providers = () => [], cluster = null, ...given } = more
   const settings = { ...defaultSettings, ...given }
   const [problem] = settingProblems(settings)
   if (problem !== undefined) throw new Error(problem)
@@ -71,7 +63,8 @@ export async function startIdentity(options: StartIdentityOptions): Promise<Iden
   const guard = createTokenGuard(TOKEN_VARIABLE, readSecret(env, TOKEN_VARIABLE))
   const broker = await composeBroker({ settings, checks, providers, state, cluster, clock, ids, log })
   const build = buildInfo('identity')
-  const registry = createRegistry([], { component: 'identity', build })
+  const registry = createRegistry(identityMetrics, { component: 'identity', build })
+  const pools = identityPools(registry)
   let ready = true
   const answers = { guard, realm: 'plat-identity', unknown: 'text', clock, log } as const
   const route = (endpoints: readonly Endpoint[]) => [endpointRoute(answers, endpoints)]
@@ -83,10 +76,15 @@ export async function startIdentity(options: StartIdentityOptions): Promise<Iden
   }
   const late = broker.bootstrap
   const listeners = await openListeners(
-    { clock, ids, log, limits: { requestMs: BODY_TIMEOUT_MS }, renderFault: brokerFault, ...tlsOf(settings) },
+    { clock, ids, log, ...connectionLimitsOf(settings), renderFault: brokerFault, ...tlsOf(settings) },
     {
-      api: { address: settings.listen, raw: route(broker.endpoints), api: mountApi },
-      bootstrap: late && { address: settings.bootstrapListen, raw: route([late.endpoint]), api: mountLiveness },
+      api: { address: settings.listen, raw: route(broker.endpoints), api: mountApi, meter: pools.of('connections') },
+      bootstrap: late && {
+        address: settings.bootstrapListen,
+        raw: route([late.endpoint]),
+        api: mountLiveness,
+        meter: pools.of('bootstrap_connections'),
+      },
     },
   ).catch(async (error: unknown) => {
     await broker.close()
@@ -111,6 +109,10 @@ export async function startIdentity(options: StartIdentityOptions): Promise<Iden
       await broker.close()
     },
   }
+}
+
+function connectionLimitsOf({ maxConnectionsPerPeer, trustedProxies }: IdentitySettings) {
+  return { limits: { requestMs: BODY_TIMEOUT_MS, maxConnectionsPerPeer }, trustedProxies }
 }
 
 /** Whoever connects may show an X.509-SVID: the check of a proof judges it, nobody else. */

@@ -19,6 +19,8 @@ export interface ListenLimits {
   readonly maxHeaders: number
   /** Open connections; more are closed as they come. */
   readonly maxConnections: number
+  /** Open connections of one peer address (of IPv6 one /64); more are closed as they come. A peer in `trustedProxies` has no such limit. */
+  readonly maxConnectionsPerPeer: number
   /** Requests on one connection, after which it is closed so that load spreads anew. */
   readonly maxRequestsPerSocket: number
   /** Bytes of a body on an API route; the raw routes have `readBody`. */
@@ -35,6 +37,7 @@ export const defaultLimits: ListenLimits = {
   maxHeaderBytes: 16 * 1024,
   maxHeaders: 200,
   maxConnections: 10_000,
+  maxConnectionsPerPeer: 2_500,
   maxRequestsPerSocket: 100_000,
   maxBodyBytes: 1024 * 1024,
   lingerMs: 2_000,

@@ -8,6 +8,7 @@ import type { FastifyInstance } from 'fastify'
 import { parseAddress } from './address.ts'
 import { Answer } from './answer.ts'
 import { createApi } from './api.ts'
+import { limitConnections, type PeerOptions } from './connections/limit.ts'
 import { judgeOrigin } from './cors.ts'
 import { faults, type HttpFault, type RenderFault, renderFault, sendFault, writeFault } from './errors.ts'
 import { headFault, isLoopbackAddress, isLoopbackHost } from './head.ts'
@@ -47,7 +48,7 @@ export interface TunnelRequest {
   leave(): void
 }
 
-export interface ListenOptions {
+export interface ListenOptions extends PeerOptions {
   /** `:8080`, `127.0.0.1:0`, `[::1]:8080`. Port 0 takes a free one. */
   readonly address: string
   readonly clock: Clock
@@ -219,7 +220,7 @@ class Front {
     }
     const server =
       tls === undefined ? createServer(http) : createTlsServer({ ...http, ...tlsServerOptions(tls, limits.headersMs) })
-    server.maxConnections = limits.maxConnections
+    limitConnections(server, limits, this.#options)
     // One more than may come, so that `headFault` sees that there were too many.
     server.maxHeadersCount = limits.maxHeaders + 1
     server.maxRequestsPerSocket = limits.maxRequestsPerSocket

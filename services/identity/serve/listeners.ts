@@ -2,7 +2,7 @@ import { type HttpFault, type Listener, type ListenOptions, listen } from '@plat
 import type { FastifyInstance } from 'fastify'
 
 /** What the broker's listeners differ in. */
-export type Listening = Pick<ListenOptions, 'address' | 'raw' | 'api'>
+export type Listening = Pick<ListenOptions, 'address' | 'raw' | 'api' | 'meter'>
 
 /** Every fault at the HTTP level has the shape of broker-token endpoints (document 1, "Errors"). */
 export function brokerFault({ message }: HttpFault): { readonly error: string } {

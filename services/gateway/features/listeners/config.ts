@@ -1,5 +1,6 @@
 import { type ConfigBlock, LONGEST_SECONDS, type Problem, type Rule } from '@plat/config'
 import { isTrustDomain } from '@plat/core'
+import { defaultLimits, isAddressRange } from '@plat/http'
 import Type from 'typebox'
 
 /** Document 3, core rule 4. */
@@ -14,6 +15,13 @@ const originsAreOrigins: Rule = ({ corsOrigins }) =>
     isOrigin(origin)
       ? []
       : [wrong(`corsOrigins[${index}]`, `must be an origin such as https://console.example, got ${quote(origin)}`)],
+  )
+
+const proxiesAreRanges: Rule = ({ trustedProxies }) =>
+  textsOf(trustedProxies).flatMap((range, index) =>
+    isAddressRange(range)
+      ? []
+      : [wrong(`trustedProxies[${index}]`, `must be an address range such as 10.0.0.0/8, got ${quote(range)}`)],
   )
 
 function isOrigin(text: string): boolean {
@@ -64,6 +72,18 @@ export const listenersBlock = {
       description: 'Wait for upstream response headers.',
     }),
     upstreamCAFile: Type.String({ default: '', file: 'error', description: 'PEM CA bundle added for upstream TLS.' }),
+    maxConnectionsPerPeer: Type.Integer({
+      default: defaultLimits.maxConnectionsPerPeer,
+      minimum: 1,
+      maximum: defaultLimits.maxConnections,
+      description:
+        'Open connections of one peer address, of IPv6 one /64, on each listener; more are closed as they come.',
+    }),
+    trustedProxies: Type.Array(Type.String({ minLength: 1 }), {
+      default: [],
+      description:
+        'Address ranges of load balancers and proxies in front of the gateway: `maxConnectionsPerPeer` does not hold for them.',
+    }),
     corsOrigins: Type.Array(Type.String({ minLength: 1 }), { default: [], description: 'Allowed browser origins.' }),
     logLevel: Type.String({
       default: 'info',
@@ -82,7 +102,7 @@ export const listenersBlock = {
       description: 'Time for in-flight requests.',
     }),
   }),
-  rules: [adminListenDiffers, originsAreOrigins],
+  rules: [adminListenDiffers, originsAreOrigins, proxiesAreRanges],
 } satisfies ConfigBlock
 
 /** A certificate is nothing without its key. */

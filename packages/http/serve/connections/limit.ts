@@ -1,0 +1,31 @@
+import type { Server } from 'node:net'
+import type { PoolBound } from '@plat/core'
+import type { ListenLimits } from '../limits.ts'
+import { PeerConnections } from './peers.ts'
+
+/** Observes the connections of a listener. */
+export interface ConnectionMeter {
+  /** Called once; `used` returns how many connections are open. */
+  watch(used: () => number): void
+  /** Called for each connection that is closed because a bound is met. */
+  refused(bound: PoolBound): void
+}
+
+export interface PeerOptions {
+  /** Address ranges of load balancers and proxies in front: `maxConnectionsPerPeer` does not hold for them. */
+  readonly trustedProxies?: readonly string[] | undefined
+  readonly meter?: ConnectionMeter | undefined
+}
+
+/** Bounds the connections of a server: all of them together, and those of each peer. Throws on a malformed range. */
+export function limitConnections(
+  server: Server,
+  { maxConnections, maxConnectionsPerPeer: share }: ListenLimits,
+  { trustedProxies = [], meter }: PeerOptions,
+): void {
+  const onRefused = (bound: PoolBound) => meter?.refused(bound)
+  const peers = new PeerConnections({ share, trustedProxies, onRefused })
+  server.maxConnections = maxConnections
+  server.on('connection', (socket) => peers.admit(socket)).on('drop', () => onRefused('total'))
+  meter?.watch(() => peers.open)
+}

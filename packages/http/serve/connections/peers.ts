@@ -1,0 +1,61 @@
+import { isIPv6, type Socket } from 'node:net'
+import { type PoolBound, SharedPool } from '@plat/core'
+import { createRangeCheck } from '../../dial/addresses.ts'
+
+/** Bits of an IPv6 address that name its network: one host usually owns a whole /64. */
+const IPV6_NETWORK_GROUPS = 4
+
+export interface PeerConnectionsOptions {
+  /** Connections that one peer address may hold. */
+  readonly share: number
+  /** Ranges of proxies and load balancers: behind one address are many callers, so they have no share. Throws on a malformed one. */
+  readonly trustedProxies: readonly string[]
+  readonly onRefused: (bound: PoolBound) => void
+}
+
+/** Shares the connections of a listener among peer addresses. The total is the server's own `maxConnections`. */
+export class PeerConnections {
+  readonly #pool: SharedPool
+  readonly #isProxy: (address: string) => boolean
+
+  constructor({ share, trustedProxies, onRefused }: PeerConnectionsOptions) {
+    this.#pool = new SharedPool({ total: Number.POSITIVE_INFINITY, share, onRefused })
+    this.#isProxy = trustedProxies.length === 0 ? () => false : createRangeCheck(trustedProxies)
+  }
+
+  /** Connections that are open now. */
+  get open(): number {
+    return this.#pool.used
+  }
+
+  /** Counts a connection until it is closed. Destroys it when its peer has exhausted its share. */
+  admit(socket: Socket): void {
+    const { remoteAddress } = socket
+    // A connection that was closed before it could be looked at has no address any more.
+    if (remoteAddress === undefined) return
+    const peer = peerOf(remoteAddress)
+    if (this.#isProxy(remoteAddress)) this.#pool.add(peer)
+    else if (this.#pool.acquire(peer) !== null) {
+      socket.destroy()
+      return
+    }
+    socket.once('close', () => this.#pool.release(peer))
+  }
+}
+
+/** What counts as one peer: an IPv4 address, also inside IPv6, and the /64 of an IPv6 address. */
+export function peerOf(address: string): string {
+  const mapped = /^::ffff:([\d.]+)$/i.exec(address)?.[1]
+  if (mapped !== undefined) return mapped
+  if (!isIPv6(address)) return address
+  const [head = '', tail] = address.split('%')[0]?.split('::') ?? []
+  const first = groupsOf(head)
+  const last = tail === undefined ? [] : groupsOf(tail)
+  const zeros = Array.from({ length: 8 - first.length - last.length }, () => '0')
+  const groups = tail === undefined ? first : [...first, ...zeros, ...last]
+  return `${groups.slice(0, IPV6_NETWORK_GROUPS).join(':')}::/64`
+}
+
+function groupsOf(text: string): string[] {
+  return text === '' ? [] : text.split(':')
+}
