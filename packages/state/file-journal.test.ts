@@ -116,3 +116,32 @@ async function failAt(fault: DiskFault): Promise<void> {
   await journal.close()
   assert.deepEqual(found.slice(0, acknowledged.length), acknowledged, `${fault.kind} at operation ${fault.at}`)
 }
+
+test('after one failed write the journal refuses, then goes on by itself with what it had acknowledged', async () => {
+  const clock = new TestClock()
+  // Operations: open, then write (1) and sync (2) of the first event, write (3) and sync (4) of the second.
+  const disk = new MemoryDisk(new Map(), [{ at: 4, kind: 'EIO' }])
+  const journal = await openFileJournal({ path, clock, decode, files: disk })
+  assert.equal(await journal.append('a', [{ t: 'sample', n: 1 }]), 1)
+  await assert.rejects(journal.append('a', [{ t: 'sample', n: 2 }]), /journal .* EIO/)
+  assert.equal(journal.health, 'poisoned')
+  await assert.rejects(journal.append('a', [{ t: 'sample', n: 2 }]), /cannot be written/)
+  await clock.advance(300)
+  assert.equal(journal.health, 'ok')
+  // The refused event has no version: the next one has it.
+  assert.equal(await journal.append('a', [{ t: 'sample', n: 3 }], 1), 2)
+  const found: number[] = []
+  for await (const { event } of journal.read(0)) found.push(event.n)
+  await journal.close()
+  assert.deepEqual(found, [1, 3])
+})
+
+test('a compaction that fails before the file is replaced leaves the journal writable', async () => {
+  // Operations: open, write and sync of one event, then the replacement (3).
+  const disk = new MemoryDisk(new Map(), [{ at: 3, kind: 'ENOSPC' }])
+  const journal = await openFileJournal({ path, clock: new TestClock(), decode, files: disk })
+  await journal.append('a', [{ t: 'sample', n: 1 }])
+  await assert.rejects(journal.compact(1, []), /could not be compacted: ENOSPC/)
+  assert.equal(await journal.append('a', [{ t: 'sample', n: 2 }], 1), 2)
+  await journal.close()
+})

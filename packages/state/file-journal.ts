@@ -1,6 +1,6 @@
-import type { Clock } from '@plat/core'
-import { type AppendHandle, type Files, systemFiles } from './files.ts'
-import { GroupCommit } from './group-commit.ts'
+import { type Clock, reasonOf } from '@plat/core'
+import { type AppendHandle, type Files, ReplaceUncertainError, readAll, systemFiles } from './file/files.ts'
+import { FIRST_RECOVERY_MS, GroupCommit, LONGEST_RECOVERY_MS } from './group-commit.ts'
 import type { Journal, JournalEntry, OpenJournal } from './journal.ts'
 import { type JournalLine, readJournalLine, writeJournalLine } from './journal-line.ts'
 import { lockPath } from './lock.ts'
@@ -24,7 +24,8 @@ type TimedEntry<E> = JournalEntry<E> & { readonly at: number }
 
 /**
  * Opens the journal at `path`, a file with one writer, making it when it is missing. A torn last line was never acknowledged and is cut off; damage before
- * it is refused. After a failed write the journal stays `poisoned` until the process opens it anew: its features deny.
+ * it is refused. After a failed write the journal is `poisoned`, and its features deny, until the file could be opened again, was read again up to
+ * the last acknowledged event and cut off there; this is tried with exponential backoff.
  */
 export async function openFileJournal<E>(options: FileJournalOptions<E>): Promise<OpenJournal<E>> {
   const unlock = lockPath(options.path)
@@ -40,7 +41,7 @@ class Opened<E> implements OpenJournal<E> {
   readonly #options: FileJournalOptions<E>
   readonly #files: Files
   readonly #unlock: () => void
-  readonly #versions = new Map<string, number>()
+  #versions = new Map<string, number>()
   readonly #followers = new Set<(entries: readonly JournalEntry<E>[]) => void>()
   #handle: AppendHandle
   #commit: GroupCommit
@@ -48,6 +49,10 @@ class Opened<E> implements OpenJournal<E> {
   #seq = 0
   #health: Journal<E>['health'] = 'ok'
   #closed = false
+  /** Bytes that recovery keeps; null: the whole file, which a compaction replaced or not. */
+  #recoverySize: number | null = 0
+  #recoveryMs = FIRST_RECOVERY_MS
+  #cancelRecovery: (() => void) | null = null
 
   constructor(options: FileJournalOptions<E>, unlock: () => void) {
     this.#options = options
@@ -55,13 +60,12 @@ class Opened<E> implements OpenJournal<E> {
     this.#unlock = unlock
     this.#handle = this.#files.openAppend(options.path)
     try {
-      const size = this.#load()
-      if (size < this.#handle.size()) this.#handle.truncate(size)
+      this.#load(this.#handle, null)
+      this.#commit = this.#commitOn(this.#handle)
     } catch (error) {
       this.#handle.close()
       throw error
     }
-    this.#commit = this.#commitOn(this.#handle)
   }
 
   get health(): Journal<E>['health'] {
@@ -99,7 +103,7 @@ class Opened<E> implements OpenJournal<E> {
 
   /** What is durable now and comes after event `after`. A compacted journal begins with its snapshot. */
   async *read(after: number): AsyncGenerator<TimedEntry<E>> {
-    for (const line of this.#lines()) {
+    for (const line of this.#durableLines()) {
       const events = line.events.map((event) => this.#options.decode(event))
       for (const entry of entriesOf(line, events)) if (entry.seq > after) yield { ...entry, at: line.at }
     }
@@ -112,7 +116,7 @@ class Opened<E> implements OpenJournal<E> {
     const tell = (entries: readonly JournalEntry<E>[]) => {
       for (const entry of entries) apply(entry)
     }
-    for (const line of this.#lines()) {
+    for (const line of this.#durableLines()) {
       const events = line.events.map((event) => this.#options.decode(event))
       tell(entriesOf(line, events).filter(({ seq }) => seq > after))
     }
@@ -130,49 +134,115 @@ class Opened<E> implements OpenJournal<E> {
     const lines = snapshot.map(({ key, version, event }) =>
       writeJournalLine({ seq: upTo, version, at, key, snapshot: true, events: [event] }),
     )
-    for (const line of this.#lines()) lines.push(...linesAfter(line, upTo))
-    this.#files.replace(this.#options.path, Buffer.from(lines.join('')))
-    this.#handle.close()
-    this.#handle = this.#files.openAppend(this.#options.path)
-    this.#commit = this.#commitOn(this.#handle)
-    this.#versions.clear()
-    this.#load()
+    for (const line of this.#durableLines()) lines.push(...linesAfter(line, upTo))
+    this.#swap(Buffer.from(lines.join('')))
     this.#seq = Math.max(this.#seq, upTo)
   }
 
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
+    this.#cancelRecovery?.()
     await this.#commit.flush()
     this.#handle.close()
     this.#unlock()
   }
 
+  /** Replaces the file. The old handle is in use until the new one is. */
+  #swap(bytes: Buffer): void {
+    let handle: AppendHandle
+    try {
+      handle = this.#files.rewrite(this.#options.path, bytes)
+    } catch (error) {
+      // Either file holds all that was acknowledged, but the old handle may belong to a file without a name.
+      if (error instanceof ReplaceUncertainError) this.#poison(null)
+      throw this.#fault(`could not be compacted: ${reasonOf(error)}`)
+    }
+    try {
+      this.#adopt(handle, bytes.length)
+    } catch (error) {
+      handle.close()
+      this.#poison(null)
+      throw this.#fault(`could not be read after it was compacted: ${reasonOf(error)}`)
+    }
+  }
+
+  /** Goes on with another handle of the file, whose first `size` bytes are good; the old one is closed. Throws and changes nothing when it cannot be read. */
+  #adopt(handle: AppendHandle, size: number | null): void {
+    this.#load(handle, size)
+    const commit = this.#commitOn(handle)
+    this.#handle.close()
+    this.#handle = handle
+    this.#commit = commit
+  }
+
   #commitOn(handle: AppendHandle): GroupCommit {
-    const onFault = () => {
-      this.#health = 'poisoned'
-    }
-    return new GroupCommit({ handle, clock: this.#options.clock, onFault })
+    const commit = new GroupCommit({
+      handle,
+      clock: this.#options.clock,
+      onFault: () => this.#poison(commit.durableSize),
+    })
+    return commit
   }
 
-  /** Reads the file once: versions, the last number, and whether each event is known. Answers the bytes of good lines. */
-  #load(): number {
-    let size = 0
-    for (const line of this.#lines(this.#handle.size())) {
+  /** Gives the handle up and plans the next attempt. What failed is cut off there: it was not acknowledged. */
+  #poison(recoverySize: number | null): void {
+    this.#health = 'poisoned'
+    this.#recoverySize = recoverySize
+    this.#handle.close()
+    this.#recoverLater()
+  }
+
+  #recoverLater(): void {
+    if (this.#closed) return
+    this.#cancelRecovery = this.#options.clock.after(this.#recoveryMs, () => this.#recover())
+    this.#recoveryMs = Math.min(this.#recoveryMs * 2, LONGEST_RECOVERY_MS)
+  }
+
+  #recover(): void {
+    let handle: AppendHandle | null = null
+    try {
+      handle = this.#files.openAppend(this.#options.path)
+      this.#adopt(handle, this.#recoverySize)
+      this.#health = 'ok'
+      this.#recoveryMs = FIRST_RECOVERY_MS
+    } catch {
+      handle?.close()
+      this.#recoverLater()
+    }
+  }
+
+  /**
+   * Reads the file once: versions, the last number, and whether each event is known. Cuts off what comes after the first `size` bytes, or with
+   * null after the last good line. Throws and changes nothing when the file is damaged or shorter.
+   */
+  #load(handle: AppendHandle, size: number | null): void {
+    const versions = new Map<string, number>()
+    let seq = 0
+    let good = 0
+    for (const line of this.#lines(readAll(handle, size ?? handle.size()))) {
       for (const event of line.events) this.#options.decode(event)
-      this.#seq = line.snapshot ? Math.max(this.#seq, line.seq) : line.seq + line.events.length - 1
-      this.#versions.set(line.key, line.version + line.events.length - 1)
-      size += line.bytes
+      seq = line.snapshot ? Math.max(seq, line.seq) : line.seq + line.events.length - 1
+      versions.set(line.key, line.version + line.events.length - 1)
+      good += line.bytes
     }
-    return size
+    if (size !== null && good !== size) throw this.#fault(`no longer holds the ${size} bytes that were acknowledged`)
+    if (good < handle.size()) handle.truncate(good)
+    this.#versions = versions
+    // Numbers never go back within a process, even when a compaction left no event.
+    this.#seq = Math.max(this.#seq, seq)
   }
 
-  /** The lines of the file's first `size` bytes. Throws at a damaged line that is not the torn last one. */
-  *#lines(size = this.#commit.durableSize): Generator<JournalLine & { readonly bytes: number }> {
-    const whole = Buffer.from(this.#files.readWhole(this.#options.path) ?? []).subarray(0, size)
+  #durableLines(): Generator<JournalLine & { readonly bytes: number }> {
+    const whole = Buffer.from(this.#files.readWhole(this.#options.path) ?? [])
+    return this.#lines(whole.subarray(0, this.#commit.durableSize))
+  }
+
+  /** Throws at a damaged line that is not the torn last one. */
+  *#lines(bytes: Buffer): Generator<JournalLine & { readonly bytes: number }> {
     let start = 0
-    for (let end = whole.indexOf(0x0a); end !== -1; end = whole.indexOf(0x0a, start)) {
-      const line = readJournalLine(whole.toString('utf8', start, end))
+    for (let end = bytes.indexOf(0x0a); end !== -1; end = bytes.indexOf(0x0a, start)) {
+      const line = readJournalLine(bytes.toString('utf8', start, end))
       if (line === null)
         throw this.#fault(`is damaged at byte ${start}; restore it from a copy, or move it away to begin anew`)
       yield { ...line, bytes: end + 1 - start }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { TestClock } from '@plat/core'
-import type { AppendHandle } from './files.ts'
+import type { AppendHandle } from './file/files.ts'
 import { GATHER_TURNS, GroupCommit } from './group-commit.ts'
 
 /** A disk that is done one turn later, and the entries of each of its writes. */

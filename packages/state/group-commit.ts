@@ -1,5 +1,5 @@
 import type { Clock } from '@plat/core'
-import type { AppendHandle } from './files.ts'
+import type { AppendHandle } from './file/files.ts'
 
 /** Records of one commit. */
 export const BATCH_RECORDS = 1024
@@ -23,6 +23,9 @@ const CROWD_RECORDS = 128
 const ENTRY_MS = 0.008
 /** Bytes of UTF-8 for each UTF-16 unit at most. */
 const UNIT_BYTES = 3
+/** First wait before a file whose write failed is opened again, in milliseconds; it doubles up to the longest. */
+export const FIRST_RECOVERY_MS = 250
+export const LONGEST_RECOVERY_MS = 30_000
 /** Buffers that are kept for the next batches. */
 const SPARE_BUFFERS = 2
 

@@ -1,6 +1,14 @@
+export { type AppendHandle, type Files, filesOver, isMissing, readAll, systemFiles } from './file/files.ts'
+export { OwnedFile, type SystemCalls } from './file/owned-file.ts'
 export { type FileJournalOptions, JournalFault, openFileJournal } from './file-journal.ts'
-export { type AppendHandle, type Files, isMissing, systemFiles } from './files.ts'
-export { type Committed, GroupCommit, LINGER_MS, type Waiter } from './group-commit.ts'
+export {
+  type Committed,
+  FIRST_RECOVERY_MS,
+  GroupCommit,
+  LINGER_MS,
+  LONGEST_RECOVERY_MS,
+  type Waiter,
+} from './group-commit.ts'
 export type { Journal, JournalEntry, OpenJournal } from './journal.ts'
 export { fileJournals, type JournalSpec, type Journals } from './journals.ts'
 export { type Leadership, soleLeadership } from './leadership.ts'

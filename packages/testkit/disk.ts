@@ -49,6 +49,10 @@ export class MemoryDisk implements Files {
 
   openAppend(path: string): AppendHandle {
     this.#step(path)
+    return this.#handleOf(path)
+  }
+
+  #handleOf(path: string): AppendHandle {
     const stored = this.#files.get(path) ?? { cache: Buffer.alloc(0), durable: Buffer.alloc(0), dead: [] }
     this.#files.set(path, stored)
     return {
@@ -76,10 +80,15 @@ export class MemoryDisk implements Files {
   }
 
   replace(path: string, bytes: Uint8Array): void {
+    this.rewrite(path, bytes).close()
+  }
+
+  rewrite(path: string, bytes: Uint8Array): AppendHandle {
     this.#step(path)
     const copy = Buffer.from(bytes)
     this.#files.set(path, { cache: copy, durable: copy, dead: [] })
     this.events.push({ op: 'replace', path, bytes: copy })
+    return this.#handleOf(path)
   }
 
   readWhole(path: string): Uint8Array | null {

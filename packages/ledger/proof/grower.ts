@@ -42,14 +42,18 @@ export class TreeGrower {
 
   static async open(ledgerPath: string): Promise<TreeGrower> {
     const last = await lastCheckpoint(ledgerPath)
-    const ledger = await open(ledgerPath, 'r')
-    const checkpoints = await open(checkpointsPath(ledgerPath), 'a+', FILE_MODE)
+    await using opened = new AsyncDisposableStack()
+    const ledger = opened.use(await open(ledgerPath, 'r'))
+    const checkpoints = opened.use(await open(checkpointsPath(ledgerPath), 'a+', FILE_MODE))
     // A crash may leave half of a line; the ledger has the whole one.
     await checkpoints.truncate(await startOfLast(checkpoints, 0))
     const tree = new TreeFile(treePath(ledgerPath))
+    opened.defer(() => tree.close())
     const { size, root } = last?.rec ?? {}
     const kept = typeof size === 'number' && typeof root === 'string' ? tree.resume(size, root) : tree.resume(0, '')
-    return new TreeGrower({ ledger, checkpoints, tree }, await offsetOf(ledger, kept), last?.seq ?? -1)
+    const grower = new TreeGrower({ ledger, checkpoints, tree }, await offsetOf(ledger, kept), last?.seq ?? -1)
+    opened.move()
+    return grower
   }
 
   /** Answers the root over all records up to `to`, which is durable. Throws when the file holds something else there. */

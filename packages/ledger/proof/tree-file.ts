@@ -1,9 +1,7 @@
-import { closeSync, fdatasyncSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
+import { OwnedFile } from '@plat/state'
 import { nodeCount, rootAt, treeAt } from './inclusion.ts'
 import { HASH_BYTES, MerkleTree } from './tree.ts'
 
-/** Only the owner reads what lies beside the ledger. */
-const FILE_MODE = 0o600
 /** Nodes that are held before they are written, in bytes. */
 const HELD_BYTES = 256 * 1024
 
@@ -12,21 +10,21 @@ const HELD_BYTES = 256 * 1024
  * It goes on from any size that it had, and any node is one read.
  */
 export class TreeFile {
-  readonly #file: number
+  readonly #file: OwnedFile
   #tree = new MerkleTree()
   #held: Buffer[] = []
 
   /** `readOnly`: for reading nodes beside a writer. */
   constructor(path: string, mode: 'write' | 'readOnly' = 'write') {
-    this.#file = openSync(path, mode === 'write' ? 'a+' : 'r', FILE_MODE)
+    this.#file = OwnedFile.open(path, mode === 'write' ? 'a+' : 'r')
   }
 
   /** Goes on from `size` leaves when the file holds them with this root; otherwise from none. Answers the leaves that it has. */
   resume(size: number, root: string): number {
     const bytes = nodeCount(size) * HASH_BYTES
-    const isSame = fstatSync(this.#file).size >= bytes && rootAt(this.node, size) === root
+    const isSame = this.#file.size() >= bytes && rootAt(this.node, size) === root
     const kept = isSame ? size : 0
-    ftruncateSync(this.#file, nodeCount(kept) * HASH_BYTES)
+    this.#file.truncate(nodeCount(kept) * HASH_BYTES)
     this.#tree = new MerkleTree(treeAt(this.node, kept), (node) => this.#held.push(node))
     return kept
   }
@@ -47,25 +45,25 @@ export class TreeFile {
   /** All nodes are on disk when it comes back. */
   sync(): void {
     this.#write()
-    fdatasyncSync(this.#file)
+    this.#file.datasync()
   }
 
   /** The node at a place of the order in which they became final. Throws when the file has none there. */
   readonly node = (place: number): Buffer => {
     const hash = Buffer.alloc(HASH_BYTES)
-    if (readSync(this.#file, hash, 0, HASH_BYTES, place * HASH_BYTES) !== HASH_BYTES) {
+    if (this.#file.read(hash, place * HASH_BYTES) !== HASH_BYTES) {
       throw new Error(`the tree has no node ${place}`)
     }
     return hash
   }
 
   close(): void {
-    closeSync(this.#file)
+    this.#file.close()
   }
 
   #write(): void {
     const bytes = Buffer.concat(this.#held)
     this.#held = []
-    for (let at = 0; at < bytes.length; ) at += writeSync(this.#file, bytes, at)
+    this.#file.writeAll(bytes)
   }
 }

@@ -1,6 +1,15 @@
 import type { Clock } from '@plat/core'
 import { rfc3339Micros } from '@plat/core'
-import { type AppendHandle, type Committed, type Files, GroupCommit, type Waiter } from '@plat/state'
+import {
+  type AppendHandle,
+  type Committed,
+  FIRST_RECOVERY_MS,
+  type Files,
+  GroupCommit,
+  LONGEST_RECOVERY_MS,
+  readAll,
+  type Waiter,
+} from '@plat/state'
 import { type Head, lineRoom, MAX_LINE_BYTES, readRawLine, sealLine, ZERO_HASH } from '../format.ts'
 import type { Ledger, Rec, RecordWaiter } from '../types.ts'
 import { encodeRecord, type Stamp } from './encode.ts'
@@ -16,10 +25,6 @@ export interface LedgerMeter {
   /** The ledger is whole again, and a `gap` record says how many records are missing. */
   recovered(unrecorded: number): void
 }
-
-/** First wait before a poisoned ledger is opened again, in milliseconds; it doubles up to the longest. */
-export const FIRST_RECOVERY_MS = 250
-export const LONGEST_RECOVERY_MS = 30_000
 
 /** The record could not be made durable: nothing was acknowledged. */
 export class LedgerUnavailable extends Error {}
@@ -113,7 +118,7 @@ export class FileLedger implements Ledger {
     this.#closed = true
     this.#cancelRecovery?.()
     await this.#commit.flush()
-    if (this.#health !== 'poisoned') this.#handle.close()
+    this.#handle.close()
     this.#options.unlock()
   }
 
@@ -168,7 +173,7 @@ export class FileLedger implements Ledger {
     this.#health = 'poisoned'
     const code = 'code' in fault && typeof fault.code === 'string' ? fault.code : fault.message
     this.#fault ??= { reason: code, since: rfc3339Micros(this.#clock.now()) }
-    closeQuietly(this.#handle)
+    this.#handle.close()
     this.#meter.poisoned(code, this.#recoveryMs)
     if (this.#closed) return
     this.#cancelRecovery = this.#clock.after(this.#recoveryMs, () => this.#recover())
@@ -180,6 +185,7 @@ export class FileLedger implements Ledger {
     const durableSize = this.#commit.durableSize
     try {
       const handle = this.#options.files.openAppend(this.#path)
+      // The old one is closed already; whatever fails from here on closes this one.
       this.#handle = handle
       checkLastLine(handle, durableSize, this.#durable)
       handle.truncate(durableSize)
@@ -240,25 +246,12 @@ class Pending implements Waiter {
   }
 }
 
-function closeQuietly(handle: AppendHandle): void {
-  try {
-    handle.close()
-  } catch {
-    // The handle is given up because it failed; that closing it fails as well changes nothing.
-  }
-}
-
 /** Throws unless the file's first `size` bytes end with the record `head`. */
 function checkLastLine(handle: AppendHandle, size: number, head: Head | null): void {
   if (handle.size() < size) throw new Error(`the file is shorter than the ${size} bytes that were acknowledged`)
   if (head === null) return
   const span = Math.min(size, MAX_LINE_BYTES + 2)
-  const bytes = Buffer.alloc(span)
-  for (let got = 0; got < span; ) {
-    const count = handle.read(bytes.subarray(got), size - span + got)
-    if (count === 0) throw new Error('the file ended while it was read')
-    got += count
-  }
+  const bytes = readAll(handle, size, size - span)
   const start = bytes.lastIndexOf(0x0a, span - 2) + 1
   const line = readRawLine(bytes, start, span - 1)
   if (typeof line === 'string' || line.hash !== head.hash) {

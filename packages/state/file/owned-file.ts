@@ -1,0 +1,150 @@
+import {
+  closeSync,
+  fdatasyncSync,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  renameSync,
+  statSync,
+  unlinkSync,
+  write,
+  writeSync,
+} from 'node:fs'
+
+/** The system calls that durable files rest on. Tests inject faults here; everything else opens an `OwnedFile`. */
+export interface SystemCalls {
+  openSync(path: string, flags: string | number, mode: number): number
+  closeSync(fd: number): void
+  fstatSync(fd: number): { readonly size: number }
+  statSync(path: string): { readonly size: number }
+  readSync(fd: number, target: Uint8Array, at: { readonly position: number }): number
+  writeSync(fd: number, bytes: Uint8Array, at: { readonly position: number | null }): number
+  write(fd: number, bytes: Uint8Array, done: (error: Error | null, written: number) => void): void
+  fdatasyncSync(fd: number): void
+  fsyncSync(fd: number): void
+  ftruncateSync(fd: number, size: number): void
+  renameSync(from: string, to: string): void
+  mkdirSync(path: string, options: { readonly recursive: true; readonly mode: number }): unknown
+  unlinkSync(path: string): void
+}
+
+export const nodeCalls: SystemCalls = {
+  openSync,
+  closeSync,
+  fstatSync,
+  statSync,
+  readSync,
+  // The types of Node lack the form with options.
+  writeSync: (fd, bytes, { position }) => writeSync(fd, bytes, 0, bytes.length, position),
+  write,
+  fdatasyncSync,
+  fsyncSync,
+  ftruncateSync,
+  renameSync,
+  mkdirSync,
+  unlinkSync,
+}
+
+/** Only the owner reads what agents did. */
+export const FILE_MODE = 0o600
+
+/** A file was used after it was closed. */
+export class FileClosedError extends Error {}
+
+/**
+ * The one owner of a file descriptor. A raw descriptor is a number that the kernel gives to the next file or socket as soon as it is
+ * closed; so the number never leaves this class, it is closed exactly once, and every use after `close` throws `FileClosedError`.
+ */
+export class OwnedFile {
+  readonly #path: string
+  readonly #calls: SystemCalls
+  #fd: number | null
+  /** Writes on the thread pool; the descriptor stays open until they return. */
+  #writing = 0
+  #isClosed = false
+
+  private constructor(path: string, fd: number, calls: SystemCalls) {
+    this.#path = path
+    this.#fd = fd
+    this.#calls = calls
+  }
+
+  /** Throws the system's error. */
+  static open(path: string, flags: string | number, calls: SystemCalls = nodeCalls): OwnedFile {
+    return new OwnedFile(path, calls.openSync(path, flags, FILE_MODE), calls)
+  }
+
+  /** Bytes. */
+  size(): number {
+    return this.#calls.fstatSync(this.#descriptor()).size
+  }
+
+  /** Reads into the whole of `target` from `position`; returns the bytes read, 0 at the end. */
+  read(target: Uint8Array, position: number): number {
+    return this.#calls.readSync(this.#descriptor(), target, { position })
+  }
+
+  /** Returns the bytes written, which may be fewer than given. */
+  write(bytes: Uint8Array): number {
+    return this.#calls.writeSync(this.#descriptor(), bytes, { position: null })
+  }
+
+  /** Writes at `position`, or where the file's flags say. */
+  writeAll(bytes: Uint8Array, position: number | null = null): void {
+    for (let at = 0; at < bytes.length; ) {
+      const place = { position: position === null ? null : position + at }
+      at += this.#calls.writeSync(this.#descriptor(), bytes.subarray(at), place)
+    }
+  }
+
+  /** `write`, off the event loop; `bytes` must not change until `done` is called. */
+  append(bytes: Uint8Array, done: (fault: Error | null, written: number) => void): void {
+    this.#calls.write(this.#descriptor(), bytes, (error, written) => {
+      this.#writing--
+      if (this.#isClosed) this.#release()
+      done(error, written)
+    })
+    this.#writing++
+  }
+
+  truncate(size: number): void {
+    this.#calls.ftruncateSync(this.#descriptor(), size)
+  }
+
+  sync(): void {
+    this.#calls.fsyncSync(this.#descriptor())
+  }
+
+  datasync(): void {
+    this.#calls.fdatasyncSync(this.#descriptor())
+  }
+
+  /** May be called again. Never throws: what had to be durable was synced before, and the kernel frees the number even when it reports an error. */
+  close(): void {
+    this.#isClosed = true
+    this.#release()
+  }
+
+  [Symbol.dispose](): void {
+    this.close()
+  }
+
+  #descriptor(): number {
+    if (this.#fd === null || this.#isClosed) throw new FileClosedError(`${this.#path} is closed`)
+    return this.#fd
+  }
+
+  #release(): void {
+    const fd = this.#fd
+    if (fd === null || this.#writing > 0) return
+    this.#fd = null
+    try {
+      this.#calls.closeSync(fd)
+    } catch {
+      // POSIX leaves the descriptor's state open after an error, Linux has freed it: closing it again could close another file.
+    }
+  }
+}
