@@ -49,7 +49,7 @@ export interface Ledger {
   close(): Promise<void>
 }
 
-/** One ledger a tenant; `''` is the single tenant. */
+/** The ledger that a tenant's records go to; `''` is the broker itself. */
 export interface Ledgers {
   of(tenant: string): Ledger
 }

@@ -40,6 +40,8 @@ export interface SessionClaims {
   readonly notBefore: number | null
   readonly expiresAt: number
   readonly jti: string
+  /** Tenant of the key that verified the token, as the key document names it; empty without tenants. */
+  readonly tenant: string
   readonly namespace: string
   readonly agent: string
   readonly session: string
@@ -67,11 +69,11 @@ export interface SessionClaims {
 }
 
 /** Decodes the payload of a session token that this key verified. Says nothing about time, issuer and audience: the verifier asks those. */
-export function decodeClaims(members: Members, keyThumbprint = ''): SessionClaims | TokenFault {
-  return readingClaims(() => readClaims(members, keyThumbprint))
+export function decodeClaims(members: Members, keyThumbprint = '', tenant = ''): SessionClaims | TokenFault {
+  return readingClaims(() => readClaims(members, keyThumbprint, tenant))
 }
 
-function readClaims(members: Members, keyThumbprint: string): SessionClaims {
+function readClaims(members: Members, keyThumbprint: string, tenant: string): SessionClaims {
   const subject = textClaim(members, 'sub')
   const name = parseSessionSpiffeId(subject)
   if (name === null || !isTrustDomain(name.trustDomain)) throw new BadClaim('claim "sub" is no session', 'binding')
@@ -93,6 +95,7 @@ function readClaims(members: Members, keyThumbprint: string): SessionClaims {
     notBefore: members.nbf === undefined ? null : secondsClaim(members, 'nbf'),
     expiresAt: secondsClaim(members, 'exp'),
     jti: textClaim(members, 'jti'),
+    tenant,
     namespace,
     agent,
     session,

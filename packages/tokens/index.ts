@@ -45,6 +45,7 @@ export {
 } from './members.ts'
 export { type PemSourceOptions, pemSource } from './pem-source.ts'
 export { ShownToken } from './shown-token.ts'
+export { type KeyTenants, noKeyTenants, type TenantLookup } from './tenants/key-tenants.ts'
 export { decodeTransaction, TRANSACTION_TYPE, type TransactionClaims } from './transaction/claims.ts'
 export {
   createJwtVerifier,

@@ -2,6 +2,7 @@ import { type Clock, parseStrict } from '@plat/core'
 import { type AlgorithmName, type PublicKey, readPublicJwk } from '@plat/keys'
 import { isObject } from './jws.ts'
 import { KeySet, type KeySource } from './keyset.ts'
+import { type DocumentKey, type KeyTenants, readKeyTenants } from './tenants/key-tenants.ts'
 
 /** Document 1, "Limits": an unknown `kid` asks at most this often; a failed refresh is tried again as often. Milliseconds. */
 const ASK_AT_MOST_EVERY_MS = 10_000
@@ -71,6 +72,10 @@ class JwksSource implements KeySource {
     return this.#set.size
   }
 
+  get tenants(): KeyTenants {
+    return this.#set.tenants
+  }
+
   find(kid: string | null): PublicKey | null {
     return this.#set.find(kid)
   }
@@ -111,23 +116,33 @@ class JwksSource implements KeySource {
     const address = locate === undefined ? url : await locate()
     const answer = await dialer.fetchBytes(address, 'jwks', caPEM === undefined ? limits : { ...limits, caPEM })
     if (answer.status !== 200) throw new Error(`status ${answer.status}`)
-    const changed = this.#set.replace(readJwks(answer.bytes))
+    const { entries, tenants } = readJwks(answer.bytes)
+    const changed = this.#set.replace(entries, tenants)
     this.#answeredAt = clock.monotonic()
     if (changed) log.info({ url, keys: this.#set.size }, 'trusted keys changed')
     if (this.#set.size === 0) log.warn({ url }, 'the key document holds no key that can verify sessions')
   }
 }
 
-/** The entries that we can verify with, under the `kid` that the document gives them (their thumbprint when it gives none). */
-export function readJwks(bytes: Uint8Array): readonly (readonly [string, PublicKey])[] {
+/** A key document (RFC 7517) as a verifier uses it. */
+export interface KeyDocument {
+  /** The keys of known types under the `kid` that the document gives them (their thumbprint when it gives none). */
+  readonly entries: readonly (readonly [kid: string, key: PublicKey])[]
+  readonly tenants: KeyTenants
+}
+
+/** Reads a key document. Throws when it is no JWK set, or states tenants that contradict each other. */
+export function readJwks(bytes: Uint8Array): KeyDocument {
   const document = parseStrict(bytes)
   if (!isObject(document) || !Array.isArray(document.keys)) throw new Error('no JWK set')
   if (document.keys.length > MAX_KEYS) throw new Error(`more than ${MAX_KEYS} keys`)
   const entries: (readonly [string, PublicKey])[] = []
+  const keys: DocumentKey[] = []
   for (const jwk of document.keys) {
     const key = readPublicJwk(jwk)
     if (key === null || !isObject(jwk)) continue
     entries.push([typeof jwk.kid === 'string' ? jwk.kid : key.kid, key])
+    keys.push({ thumbprint: key.kid, jwk })
   }
-  return entries
+  return { entries, tenants: readKeyTenants(document, keys) }
 }

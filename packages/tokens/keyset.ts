@@ -1,5 +1,6 @@
 import type { AlgorithmName, PublicKey } from '@plat/keys'
 import { CLASSICAL } from './algorithms.ts'
+import { joinTenants, type KeyTenants, noKeyTenants, type TenantLookup } from './tenants/key-tenants.ts'
 
 /** Where a verifier finds the keys that it trusts. */
 export interface KeySource {
@@ -7,6 +8,8 @@ export interface KeySource {
   readonly revision: number
   /** How many keys are trusted now. */
   readonly size: number
+  /** Which tenant each key signs for. Where no source names tenants, every key signs for every namespace. */
+  readonly tenants: TenantLookup
   /** The key of this `kid`; for null the only key there is (document 1, "Session token"), and null when there are several. */
   find(kid: string | null): PublicKey | null
   /** Asks the origin again because a key is unknown; null when there is nothing to ask, or not yet. Never rejects. */
@@ -19,6 +22,7 @@ export interface KeySource {
 /** Keys in memory, by `kid`. Keys of other algorithms than those of session tokens are passed over. */
 export class KeySet implements KeySource {
   #keys: ReadonlyMap<string, PublicKey> = new Map()
+  #tenants = noKeyTenants
   #revision = 0
   readonly #algorithms: ReadonlySet<AlgorithmName>
 
@@ -35,6 +39,10 @@ export class KeySet implements KeySource {
     return this.#keys.size
   }
 
+  get tenants(): KeyTenants {
+    return this.#tenants
+  }
+
   find(kid: string | null): PublicKey | null {
     if (kid !== null) return this.#keys.get(kid) ?? null
     if (this.#keys.size !== 1) return null
@@ -49,14 +57,15 @@ export class KeySet implements KeySource {
 
   close(): void {}
 
-  /** Swaps all keys. Of two with one `kid` the first is kept. True when anything changed. */
-  replace(entries: readonly (readonly [kid: string, key: PublicKey])[]): boolean {
+  /** Replaces all keys and their tenants. Of two with one `kid` the first is kept. True when anything changed. */
+  replace(entries: readonly (readonly [kid: string, key: PublicKey])[], tenants = noKeyTenants): boolean {
     const next = new Map<string, PublicKey>()
     for (const [kid, key] of entries) {
       if (this.#algorithms.has(key.algorithm.name) && !next.has(kid)) next.set(kid, key)
     }
-    if (sameKeys(next, this.#keys)) return false
+    if (sameKeys(next, this.#keys) && tenants.equals(this.#tenants)) return false
     this.#keys = next
+    this.#tenants = tenants
     this.#revision++
     return true
   }
@@ -77,6 +86,7 @@ export function staticSource(keys: readonly PublicKey[], algorithms = CLASSICAL)
 export function joinSources(sources: readonly KeySource[]): KeySource {
   const size = () => sources.reduce((total, source) => total + source.size, 0)
   return {
+    tenants: joinTenants(sources),
     // Asked for each token.
     get revision() {
       let sum = 0

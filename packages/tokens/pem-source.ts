@@ -3,8 +3,9 @@ import type { Clock } from '@plat/core'
 import { type AlgorithmName, type PublicKey, readPublicKeys } from '@plat/keys'
 import type { Log } from '@plat/process'
 import { CLASSICAL } from './algorithms.ts'
-import { readJwks } from './jwks-source.ts'
+import { type KeyDocument, readJwks } from './jwks-source.ts'
 import { KeySet, type KeySource } from './keyset.ts'
+import { KeyTenants, noKeyTenants } from './tenants/key-tenants.ts'
 
 /** How often key files are looked at, in milliseconds. */
 const RELOAD_EVERY_MS = 10_000
@@ -22,7 +23,7 @@ export interface PemSourceOptions {
  */
 export function pemSource(paths: readonly string[], options: PemSourceOptions): KeySource {
   const { clock, log, algorithms = CLASSICAL } = options
-  const byPath = new Map<string, readonly Entry[]>()
+  const byPath = new Map<string, KeyDocument>()
   const set = new KeySet([], algorithms)
   let problem: unknown = null
   const watches: FileWatch[] = paths.map((path) =>
@@ -33,7 +34,9 @@ export function pemSource(paths: readonly string[], options: PemSourceOptions): 
       onBytes(bytes) {
         byPath.set(path, readSessionKeys(bytes, path, algorithms))
         // In the order in which the paths are given, whichever was read first.
-        set.replace(paths.flatMap((each) => byPath.get(each) ?? []))
+        const documents = paths.map((each) => byPath.get(each)).filter((one) => one !== undefined)
+        const entries = documents.flatMap((one) => one.entries)
+        set.replace(entries, KeyTenants.merge(documents.map(({ tenants }) => tenants)))
       },
       onError(error) {
         problem = error
@@ -48,6 +51,9 @@ export function pemSource(paths: readonly string[], options: PemSourceOptions): 
     get size() {
       return set.size
     },
+    get tenants() {
+      return set.tenants
+    },
     find: (kid) => set.find(kid),
     refresh: () => null,
     async start() {
@@ -60,30 +66,25 @@ export function pemSource(paths: readonly string[], options: PemSourceOptions): 
   }
 }
 
-/** A key under the `kid` that its file gives it; PEM gives none, and the thumbprint stands in. */
-type Entry = readonly [kid: string, key: PublicKey]
-
-function readSessionKeys(
-  bytes: Uint8Array | null,
-  path: string,
-  algorithms: ReadonlySet<AlgorithmName>,
-): readonly Entry[] {
+function readSessionKeys(bytes: Uint8Array | null, path: string, algorithms: ReadonlySet<AlgorithmName>): KeyDocument {
   if (bytes === null) throw new Error(`${path}: missing`)
   const text = Buffer.from(bytes).toString('utf8')
-  const entries = text.trimStart().startsWith('{') ? readJwksFile(bytes, path) : readPem(text, path)
-  const odd = entries.find(([, key]) => !algorithms.has(key.algorithm.name))
+  const document = text.trimStart().startsWith('{') ? readJwksFile(bytes, path) : readPem(text, path)
+  const odd = document.entries.find(([, key]) => !algorithms.has(key.algorithm.name))
   if (odd !== undefined) {
     const names = [...algorithms].join(', ')
     throw new Error(`${path}: holds a key for ${odd[1].algorithm.name}; only keys for ${names} are taken here`)
   }
-  return entries
+  return document
 }
 
-function readPem(text: string, path: string): readonly Entry[] {
-  return readPublicKeys(text, path).map((key) => [key.kid, key])
+/** PEM gives no `kid` and no tenant: the thumbprint is the `kid`. */
+function readPem(text: string, path: string): KeyDocument {
+  const keys: readonly PublicKey[] = readPublicKeys(text, path)
+  return { entries: keys.map((key) => [key.kid, key]), tenants: noKeyTenants }
 }
 
-function readJwksFile(bytes: Uint8Array, path: string): readonly Entry[] {
+function readJwksFile(bytes: Uint8Array, path: string): KeyDocument {
   try {
     return readJwks(bytes)
   } catch (error) {

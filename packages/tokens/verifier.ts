@@ -73,14 +73,19 @@ interface Remembered<C> {
   readonly until: number
 }
 
-/** A verifier of session tokens (document 1). Create it once: it remembers the tokens that it has verified twice. */
+/** A verifier of session tokens (document 1), each signed by a key of its namespace's tenant. Create it once: it remembers the tokens that it has verified twice. */
 export function createVerifier({ trustDomain, ...options }: VerifierOptions): Verifier {
+  const { keys } = options
   return createJwtVerifier({
     ...options,
     takesType: (typ) => typ === null || !OTHER_TOKEN_TYPES.has(typ),
     decode({ payload }, keyThumbprint) {
-      const claims = decodeClaims(payload, keyThumbprint)
-      if (isFault(claims) || trustDomain === undefined || claims.trustDomain === trustDomain) return claims
+      const tenant = keys.tenants.ofKey(keyThumbprint)
+      const claims = decodeClaims(payload, keyThumbprint, tenant)
+      if (isFault(claims)) return claims
+      // A tenant that signs its own tokens must not sign those of another tenant, nor those of namespaces without a tenant.
+      if (keys.tenants.ofNamespace(claims.namespace) !== tenant) return foreignKey
+      if (trustDomain === undefined || claims.trustDomain === trustDomain) return claims
       return fault('binding', 'token is of another trust domain')
     },
   })
@@ -224,4 +229,5 @@ class JwtVerifier<C extends TimedClaims> implements Verifier<C> {
   }
 }
 
+const foreignKey = fault('binding', 'token is signed by a key that is not of its tenant')
 const unknownKey = fault('kid', 'token is signed by no key that is trusted')

@@ -3,7 +3,9 @@ import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { testProver } from '@plat/testkit/dpop'
 import { type TestIssuer, testIssuer } from '@plat/testkit/identity'
+import { testTenants } from '@plat/testkit/tokens/tenants'
 import { testTransactions } from '@plat/testkit/tokens/transactions'
+import { signJws } from '@plat/tokens'
 import { createTokenVerifier, createTransactionVerifier, type TokenVerifierOptions } from '../index.ts'
 
 const URL_OF_SERVER = 'https://server.example/mcp'
@@ -46,6 +48,19 @@ test('what the gateway refuses is refused here, for the same reason', async () =
   const { issuer, verifier } = setUp()
   for (const { name, token, reason } of issuer.invalid()) {
     await assert.rejects(verifier.verifyToken(token), { name: 'TokenRefused', reason }, name)
+  }
+})
+
+test('the key of a tenant signs for no namespace of another', async () => {
+  const { signers, document } = testTenants({ red: ['default'], blue: ['other'] })
+  const { issuer, verifier } = setUp({
+    trust: { jwksURL: 'https://broker.example/jwks' },
+    fetch: async () => Response.json(document),
+  })
+  const signed = (tenant: string) => signJws(signers[tenant] ?? assert.fail(), {}, issuer.claims())
+  assert.equal((await verifier.verifyToken(signed('red'))).tenant, 'red')
+  for (const tenant of ['blue', '']) {
+    await assert.rejects(verifier.verifyToken(signed(tenant)), { name: 'TokenRefused', reason: 'binding' }, tenant)
   }
 })
 

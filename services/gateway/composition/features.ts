@@ -67,7 +67,7 @@ export async function startFeatures(shared: Shared) {
   const targets = await startTargets(shared, callers)
   const watchers = await startWatchers(shared, callers, targets)
   const judges = await startJudges(shared, { ...callers, ...carriers, ...targets })
-  const sessions = startSessions(shared, { ...targets, ...judges })
+  const sessions = startSessions(shared, { ...callers, ...targets, ...judges })
   const simulation = startSimulation(shared, watchers)
   const traces = startTraces(shared, targets)
   const { memory, servers, models, agents } = targets
@@ -191,13 +191,17 @@ async function startJudges(shared: Shared, { ledgers, notifications, offline, mo
 }
 
 /** Who has called, and what stands against them. */
-function startSessions(shared: Shared, { approvals, taint }: Targets & Judges) {
+function startSessions(
+  shared: Shared,
+  { authenticator, approvals, taint }: Pick<Callers, 'authenticator'> & Targets & Judges,
+) {
   const { snapshots, audit, keep } = shared
   return keep(
     createSessions({
       ...shared,
       placed: audit.placed,
-      pendingApprovals: (session) => approvals.pendingOf(session),
+      pendingApprovals: (session) =>
+        approvals.pendingOf({ ...session, tenant: authenticator.tenantOf(session.namespace) }),
       taints: (session) => taint.ownLabels(session),
       currency: () => snapshots.current.get(pricingSlot).currency,
     }),

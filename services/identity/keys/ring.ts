@@ -155,7 +155,9 @@ class FileKeyRing implements KeyRing {
     ]
     this.#owners = new Map(owned.map(({ owner, key }) => [key.kid, owner]))
     this.trusted.replace(owned.map(({ key }) => [key.kid, key]))
-    this.#document = jwkSet([...owned.map(({ key }) => key), ...(this.#options.federation?.keys() ?? [])])
+    const namespaces = this.#tenants.namespaces()
+    const published = namespaces === null ? null : { owners: this.#owners, namespaces }
+    this.#document = jwkSet([...owned.map(({ key }) => key), ...(this.#options.federation?.keys() ?? [])], published)
   }
 
   /** A tenant's key that the broker or another tenant has too tells nobody apart: it is as good as missing. */

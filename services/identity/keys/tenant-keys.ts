@@ -58,6 +58,15 @@ export class TenantKeys {
     return this.#tenants.byNamespace.get(namespace) ?? null
   }
 
+  /** Namespaces by tenant, those of tenants without a key included; null without tenants. */
+  namespaces(): Readonly<Record<string, readonly string[]>> | null {
+    const { names, byNamespace } = this.#tenants
+    if (names.size === 0) return null
+    const byTenant = new Map<string, string[]>([...names].map((name) => [name, []]))
+    for (const [namespace, tenant] of byNamespace) byTenant.get(tenant)?.push(namespace)
+    return Object.fromEntries(byTenant)
+  }
+
   signerOf(tenant: string): LocalSigner | null {
     return this.#keys.get(tenant)?.signer() ?? null
   }

@@ -3,6 +3,8 @@ import { isObject } from '@plat/tokens'
 
 /** Tenants at most: each has up to three keys in the key document, which verifiers bound. */
 const MAX_TENANTS = 256
+/** Namespaces of all tenants together: the key document lists them, and verifiers read at most 1 MiB of it. */
+const MAX_NAMESPACES = 8192
 /** A tenant's name is the name of its key file as well. */
 const TENANT_NAME = /^(?=.{1,63}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?$/
 
@@ -41,6 +43,7 @@ function decode(bytes: Uint8Array, problems: string[]): Tenants {
   for (const [index, tenant] of file.tenants.slice(0, MAX_TENANTS).entries()) {
     addTenant(tenant, `tenants[${index}]`, { names, byNamespace, problems })
   }
+  if (byNamespace.size > MAX_NAMESPACES) problems.push(`tenants: more than ${MAX_NAMESPACES} namespaces`)
   return { names, byNamespace }
 }
 

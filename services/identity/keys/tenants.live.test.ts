@@ -7,7 +7,7 @@ import { type AlgorithmName, type LocalSigner, signerOf } from '@plat/keys'
 import { testProver } from '@plat/testkit/dpop'
 import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
-import { signJws } from '@plat/tokens'
+import { createVerifier, isFault, jwksSource, signJws } from '@plat/tokens'
 import { claimsIn, json, startTestBroker, type TestBroker } from '../testing/broker.ts'
 import { newKeyPem } from '../testing/keys.ts'
 
@@ -78,6 +78,42 @@ test('the key of one tenant vouches for no other, and that of the broker for no 
       if (valid === false) assert.equal(error, 'token is signed by a key that is not of its tenant')
     }
   }
+})
+
+test('whoever verifies with the key document binds keys to tenants as the broker does', async (t) => {
+  const { file, pems, start } = await setUp(t)
+  const broker = await start()
+  const keys = jwksSource({
+    url: `${broker.identity.url}/.well-known/jwks.json`,
+    refreshSeconds: 300,
+    dialer: {
+      async fetchBytes(url) {
+        const response = await fetch(url)
+        return { status: response.status, bytes: Buffer.from(await response.arrayBuffer()) }
+      },
+    },
+    clock: broker.clock,
+    log: { info: () => {}, warn: () => {} },
+  })
+  t.after(() => keys.close())
+  await keys.start()
+  const verifier = createVerifier({ keys, audience: 'plat-gateway', leewaySeconds: 0, clock: broker.clock })
+  for (const [namespace, tenant] of Object.entries({ 'red-1': 'red', 'blue-1': 'blue', default: '' })) {
+    const { token, kid } = await broker.mint({ namespace })
+    for (const signer of Object.values(pems).map((pem) => signerOfPem(pem))) {
+      const answer = await verifier.verify(signJws(signer, {}, claimsIn(token)))
+      if (signer.kid === kid) assert.equal(isFault(answer) ? answer.message : answer.tenant, tenant)
+      else assert.equal(isFault(answer) && answer.reason, 'binding', namespace)
+    }
+  }
+  await fs.rm(file('red.pem'))
+  await untilRead(broker, async () => (await mintStatus(broker, 'red-1')) === 503)
+  await keys.start()
+  const answer = await verifier.verify(
+    signJws(signerOfPem(pems['key.pem']), {}, claimsIn((await broker.mint({})).token)),
+  )
+  assert.ok(!isFault(answer))
+  assert.equal(keys.tenants.ofNamespace('red-1'), 'red', 'the namespace stays reserved while its tenant has no key')
 })
 
 test('a tenant without its key is refused with 503 everywhere until the key is back; nobody else notices', async (t) => {

@@ -56,7 +56,7 @@ export interface ApprovalsFeature {
   /** As the admin API shows it; null: there is no such approval. */
   view(id: string): ApprovalView | null
   /** Approvals that a session waits for. */
-  pendingOf(session: Omit<SessionName, 'tenant'>): number
+  pendingOf(session: SessionName): number
   close(): Promise<void>
 }
 
@@ -114,7 +114,7 @@ export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsF
     },
     stage: createApprovalStage(approvals, onFault),
     routes: createApprovalRoutes({ approvals, devTokenApprovers: config.adminAuth.devTokenApprovers, decisions }),
-    pendingOf: (session) => approvals.pendingOf({ ...session, tenant: '' }),
+    pendingOf: (session) => approvals.pendingOf(session),
     async close() {
       confirmations?.close()
       approvals.close()

@@ -75,6 +75,8 @@ export interface Authenticator {
   sessionToken(identity: Identity): string | null
   /** A caller as its session token names it, `act` as it stands there; null: another issuer's. */
   subject(identity: Identity): { readonly id: string; readonly act: unknown } | null
+  /** The tenant of a namespace, as the broker's keys name it; empty without tenants. */
+  tenantOf(namespace: string): string
   /** Which scopes a call needs, by who vouches for its caller. */
   readonly scopes: ScopeRules
   /** The metadata of the protected resources (RFC 9728). */
@@ -94,7 +96,8 @@ export async function createAuthenticator(options: AuthenticatorOptions): Promis
   const keys = joinSources(keySources(options, algorithms))
   const { issuer, audience, leewaySeconds } = config
   const sessions = createVerifier({ keys, issuer, audience, leewaySeconds, algorithms, clock })
-  const issuers = await openTrustedIssuers(config.trustedIssuers, { leewaySeconds, dialer, clock, log })
+  const tenantOf = (namespace: string) => keys.tenants.ofNamespace(namespace)
+  const issuers = await openTrustedIssuers(config.trustedIssuers, { leewaySeconds, tenantOf, dialer, clock, log })
   const resources = new Resources(config.resourceBaseURL)
   const { keepsTokens } = options
   const vouchers = new Vouchers({ sessions, leewaySeconds, issuers, resources, keepsTokens })
@@ -106,7 +109,7 @@ export async function createAuthenticator(options: AuthenticatorOptions): Promis
     stopCounting()
     everyKey.close()
   }
-  return new TokenAuthenticator(options, { vouchers, issuers, resources, stop })
+  return new TokenAuthenticator(options, { vouchers, issuers, resources, tenantOf, stop })
 }
 
 function keySources({ config, dialer, clock, log }: AuthenticatorOptions, algorithms: typeof CLASSICAL): KeySource[] {
@@ -124,6 +127,7 @@ interface Parts {
   readonly vouchers: Vouchers
   readonly issuers: TrustedIssuers
   readonly resources: Resources
+  readonly tenantOf: (namespace: string) => string
   readonly stop: () => void
 }
 
@@ -173,6 +177,10 @@ class TokenAuthenticator implements Authenticator {
   subject(identity: Identity): ReturnType<Authenticator['subject']> {
     const claims = this.#parts.vouchers.claims(identity)
     return claims === null ? null : { id: claims.subject, act: claims.members.act }
+  }
+
+  tenantOf(namespace: string): string {
+    return this.#parts.tenantOf(namespace)
   }
 
   clear(): void {

@@ -5,8 +5,7 @@ import type { Identity } from '../../call/index.ts'
 /** Who is calling, from verified claims. `expiresAt` includes the leeway: until then the verifier takes the token. */
 export function identityOf(claims: SessionClaims, leewaySeconds: number): Identity {
   return {
-    // The single tenant; tenants come with their keys.
-    tenant: '',
+    tenant: claims.tenant,
     namespace: claims.namespace,
     agent: claims.agent,
     session: claims.session,

@@ -12,7 +12,7 @@ import { decodeEvent } from './store/account.ts'
 import { Accounts } from './store/accounts.ts'
 import { openEnvelope } from './store/envelope.ts'
 import { mirroredAccount } from './store/mirrored.ts'
-import { Vault } from './vault.ts'
+import { connectURL, Vault } from './vault.ts'
 
 /** Opens the vault. Rejects when a key or the journal cannot be used, and when accounts are sealed with a key that is not listed. */
 export async function openTokenVault(options: TokenVaultOptions): Promise<TokenVault> {
@@ -58,7 +58,7 @@ async function opened(
     accounts,
     providers,
     rules,
-    connectURL: (provider) => `${base}/${provider}`,
+    connectURL: (provider, tenant) => connectURL(base, provider, tenant),
     record: (tenant, record) => void ledgers.of(tenant).append(record).catch(unrecorded),
     clock,
     log,

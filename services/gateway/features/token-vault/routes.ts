@@ -72,7 +72,7 @@ export class ConnectRoutes {
     const provider = this.#provider(request)
     if (provider === null) return show(reply, failedPage(404, 'There is no such provider.', null))
     const browser = cookie.read(request.headers.cookie) ?? flows.secret()
-    const flow = flows.begin(provider.name)
+    const flow = flows.begin(provider.name, new URLSearchParams(queryOf(request)).get('tenant') ?? '')
     const state = flows.seal('login', browser, flow)
     const to = await login.loginURL({ ...flow, state, redirectURI: `${base}/callback` })
     if (isRefusal(to)) return this.#refused(reply, provider, to)
@@ -95,6 +95,7 @@ export class ConnectRoutes {
     const page = confirmPage({
       user,
       provider,
+      tenant: flow.tenant,
       isConnected: vault.account(this.#owner(next)) !== null,
       flow: flows.seal('confirm', browser, next),
       action: `${base}/${provider.name}`,
@@ -181,8 +182,8 @@ export class ConnectRoutes {
     return `${this.#parts.base}/${name}/callback`
   }
 
-  #owner({ user, provider }: Flow): Owner {
-    return { tenant: '', realm: this.#parts.realm, user, provider }
+  #owner({ tenant, user, provider }: Flow): Owner {
+    return { tenant, realm: this.#parts.realm, user, provider }
   }
 }
 

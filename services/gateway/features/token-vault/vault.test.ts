@@ -7,6 +7,8 @@ import { ada, gone, MINUTE_MS, scriptedVault, silent, tokensOf } from './testing
 
 const SERVER = 'default/notes'
 
+const CONNECT = 'https://gateway.example/v1/connect/hub'
+
 function shown(answer: Credential | Denial): string {
   return isDenial(answer) ? answer.reason : String(answer.headers.authorization)
 }
@@ -34,6 +36,9 @@ test('an account is its user’s alone: no other user, realm, tenant, namespace,
     assert.match(vault.missing(server, name, identity)?.reason ?? '', why)
   }
   assert.equal(shown(await vault.of(SERVER, 'hub', { ...ada, namespace: 'other' })), 'Bearer first')
+  await vault.connect({ ...owner, tenant: 'acme' }, tokensOf(clock, { accessToken: 'of-acme' }))
+  assert.equal(shown(await vault.of(SERVER, 'hub', { ...ada, tenant: 'acme' })), 'Bearer of-acme')
+  assert.equal(vault.missing(SERVER, 'hub', { ...ada, tenant: 'red' })?.data?.connectURL, `${CONNECT}?tenant=red`)
 })
 
 test('users of an external issuer find accounts where it is listed, and only their own issuer’s when issuers are apart', async () => {
@@ -97,7 +102,7 @@ test('a grant that the provider has ended takes the account with it, and its use
   clock.advance(59 * MINUTE_MS)
   const denial = await vault.of(SERVER, 'hub', ada)
   assert.ok(isDenial(denial))
-  assert.deepEqual(denial.data, { connectURL: 'https://gateway.example/v1/connect/hub', provider: 'hub' })
+  assert.deepEqual(denial.data, { connectURL: CONNECT, provider: 'hub' })
   assert.equal(vault.account(owner), null)
   assert.deepEqual(provider.revoked, [], 'there is nothing to take back')
   assert.deepEqual(

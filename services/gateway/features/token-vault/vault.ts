@@ -16,6 +16,11 @@ const ASK_AGAIN_MS = 1_000
 /** A token younger than this, in milliseconds, is not replaced because a server refuses it: the next one would be refused as well. */
 const LEAST_AGE_MS = 10_000
 
+/** Where a user connects an account, for agents of this tenant. */
+export function connectURL(base: string, provider: string, tenant: string): string {
+  return `${base}/${provider}${tenant === '' ? '' : `?tenant=${encodeURIComponent(tenant)}`}`
+}
+
 /** What the vault asks of a provider. */
 export type VaultProvider = Pick<Provider, 'name' | 'title' | 'serves' | 'isFor' | 'renews' | 'renew' | 'revoke'>
 
@@ -24,7 +29,7 @@ export interface VaultParts {
   readonly providers: ReadonlyMap<string, VaultProvider>
   readonly rules: OwnerRules
   /** Where a user connects an account of this provider. */
-  readonly connectURL: (provider: string) => string
+  readonly connectURL: (provider: string, tenant: string) => string
   readonly record: (tenant: string, record: Rec) => void
   readonly clock: Clock
   readonly log: Log
@@ -89,7 +94,11 @@ export class Vault implements UserTokens {
     const { tokens } = held
     const isYoung = this.#parts.clock.now() < tokens.obtainedAt + LEAST_AGE_MS
     if (isYoung || !found.provider.renews(tokens)) {
-      return this.#connect(found.provider, `the server does not accept your ${found.provider.title} account`)
+      return this.#connect(
+        found.provider,
+        found.kept.account.tenant,
+        `the server does not accept your ${found.provider.title} account`,
+      )
     }
     return this.#once(found, true)
   }
@@ -139,12 +148,13 @@ export class Vault implements UserTokens {
     if (typeof person === 'string') return refused(person)
     const key = ownerKey({ tenant: identity.tenant, ...person, provider: name })
     const kept = accounts.get(key)
-    if (kept === null) return this.#connect(provider, `your ${provider.title} account is not connected`)
+    if (kept === null)
+      return this.#connect(provider, identity.tenant, `your ${provider.title} account is not connected`)
     return { key, kept, provider }
   }
 
-  #connect({ name }: VaultProvider, why: string): Denial {
-    const connectURL = this.#parts.connectURL(name)
+  #connect({ name }: VaultProvider, tenant: string, why: string): Denial {
+    const connectURL = this.#parts.connectURL(name, tenant)
     return deny('upstream_credential', `${why}: open ${connectURL} in a browser to connect it`, {
       data: { connectURL, provider: name },
     })
@@ -162,12 +172,15 @@ export class Vault implements UserTokens {
   async #fresh({ key, kept, provider }: Found, isRefused: boolean): Promise<Credential | Denial> {
     const { accounts, clock } = this.#parts
     const held = this.#held.get(kept) ?? (await this.#open(kept, provider))
-    if (held === null) return this.#connect(provider, `your ${provider.title} account cannot be opened any more`)
+    if (held === null)
+      return this.#connect(provider, kept.account.tenant, `your ${provider.title} account cannot be opened any more`)
     if (!isRefused && clock.now() < held.freshUntil) return held.credential
     const { tokens } = held
     const lasts = !isRefused && clock.now() < (tokens.expiresAt ?? Number.POSITIVE_INFINITY)
     if (!provider.renews(tokens)) {
-      return lasts ? held.credential : this.#connect(provider, `your ${provider.title} account has expired`)
+      return lasts
+        ? held.credential
+        : this.#connect(provider, kept.account.tenant, `your ${provider.title} account has expired`)
     }
     const next = clock.now() < held.askAgainAt ? null : await provider.renew(tokens)
     if (next === null || isRefusal(next)) {
@@ -181,7 +194,7 @@ export class Vault implements UserTokens {
     if (other !== null) return this.#fresh({ key, kept: other, provider }, false)
     // Nobody took these away when the account went: they came too late.
     this.#revoke(provider, next)
-    return this.#connect(provider, `your ${provider.title} account is not connected`)
+    return this.#connect(provider, kept.account.tenant, `your ${provider.title} account is not connected`)
   }
 
   async #open(kept: Kept, provider: VaultProvider): Promise<Held | null> {
@@ -224,7 +237,7 @@ export class Vault implements UserTokens {
 
   async #ended(kept: Kept, provider: VaultProvider): Promise<Denial> {
     await this.#remove(kept, 'invalid_grant')
-    return this.#connect(provider, `${provider.title} has ended the connection of your account`)
+    return this.#connect(provider, kept.account.tenant, `${provider.title} has ended the connection of your account`)
   }
 
   #postpone(held: Held, { id }: Kept, { why }: Refusal): void {

@@ -24,6 +24,8 @@ export interface IssuerOptions {
   readonly config: TrustedIssuerConfig
   /** `identity.leewaySeconds`, for issuers without a leeway of their own. */
   readonly leewaySeconds: number
+  /** Tenant of a namespace, from the broker's keys; empty without tenants. */
+  readonly tenantOf: (namespace: string) => string
   readonly dialer: KeyFetcher
   readonly clock: Clock
   readonly log: Log
@@ -35,6 +37,7 @@ export class TrustedIssuer {
   readonly keys: KeySource
   readonly #verifier: Verifier<ExternalClaims>
   readonly #leewaySeconds: number
+  readonly #tenantOf: (namespace: string) => string
   readonly #servers: readonly ((name: string) => boolean)[]
   readonly #stepUps: readonly StepUp[]
   /** A remembered token has its identity ready. */
@@ -44,6 +47,7 @@ export class TrustedIssuer {
     const { config, clock } = options
     const algorithms = new Set(config.algorithms)
     this.config = config
+    this.#tenantOf = options.tenantOf
     this.#leewaySeconds = config.leewaySeconds ?? options.leewaySeconds
     this.keys = issuerKeys({ ...options, ...config, refreshSeconds: config.jwksRefreshSeconds, caPEM })
     this.#verifier = createJwtVerifier({
@@ -97,8 +101,10 @@ export class TrustedIssuer {
     if (isFault(claims)) return claims
     if (!claims.audiences.includes(resource)) return fault('audience', `token is not for the resource ${resource}`)
     const known = this.#identities.get(claims)
-    if (known !== undefined) return known
-    const identity = externalIdentity(claims, this.config.namespace, this.#leewaySeconds)
+    const { namespace } = this.config
+    const tenant = this.#tenantOf(namespace)
+    if (known !== undefined && known.tenant === tenant) return known
+    const identity = externalIdentity(claims, { tenant, namespace, leewaySeconds: this.#leewaySeconds })
     this.#identities.set(claims, identity)
     return identity
   }
@@ -124,9 +130,12 @@ function stepUpsOf(config: TrustedIssuerConfig['stepUpScopes']): readonly StepUp
   })
 }
 
-function externalIdentity(claims: ExternalClaims, namespace: string, leewaySeconds: number): Identity {
+function externalIdentity(
+  claims: ExternalClaims,
+  { tenant, namespace, leewaySeconds }: { tenant: string; namespace: string; leewaySeconds: number },
+): Identity {
   return {
-    tenant: '',
+    tenant,
     namespace,
     agent: claims.agent,
     session: claims.session,

@@ -13,6 +13,8 @@ const flowSchema = Type.Object(
     /** Milliseconds since the epoch. */
     expiresAt: Type.Number(),
     provider: Type.String(),
+    /** Whose agents may use the account; empty: those of namespaces without a tenant. */
+    tenant: Type.String(),
     nonce: Type.String(),
     /** PKCE. */
     verifier: Type.String(),
@@ -75,9 +77,9 @@ export class Flows {
     return encodeBase64url(this.#ids.random(SECRET_BYTES))
   }
 
-  begin(provider: string): Flow {
+  begin(provider: string, tenant = ''): Flow {
     const expiresAt = this.#clock.now() + this.#ttlMs
-    return { ...this.#secrets(), expiresAt, provider, user: '', login: null }
+    return { ...this.#secrets(), expiresAt, provider, tenant, user: '', login: null }
   }
 
   /** The next step of the same flow, for this user: with secrets of its own, and no more time. */

@@ -6,7 +6,7 @@ test('what people and providers are called can put nothing into a page but text'
   const evil = `"><script>alert('&')</script>`
   const provider = { name: 'hub', title: evil, scopes: [evil] }
   const pages = [
-    confirmPage({ user: evil, provider, isConnected: true, flow: evil, action: evil }),
+    confirmPage({ user: evil, tenant: evil, provider, isConnected: true, flow: evil, action: evil }),
     leavingPage(evil, new URL(`https://hub.example/?a=${evil}`)),
     connectedPage(evil, evil),
     failedPage(400, evil, evil),
@@ -15,4 +15,16 @@ test('what people and providers are called can put nothing into a page but text'
     assert.doesNotMatch(html, /<script|alert\('/)
     assert.match(html, /&lt;script&gt;|%3Cscript%3E/)
   }
+})
+
+test('the question names the tenant whose agents may use the account', () => {
+  const asked = {
+    user: 'ada',
+    provider: { name: 'hub', title: 'Hub', scopes: [] },
+    isConnected: false,
+    flow: '',
+    action: '',
+  }
+  assert.match(confirmPage({ ...asked, tenant: 'acme' }).html, /Agents of the tenant <strong>acme<\/strong> that act/)
+  assert.match(confirmPage({ ...asked, tenant: '' }).html, /Agents that act/)
 })

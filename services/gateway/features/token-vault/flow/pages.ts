@@ -31,6 +31,8 @@ export const PAGE_HEADERS: Readonly<Record<string, string>> = {
 
 export interface ConfirmPage {
   readonly user: string
+  /** Whose agents may use the account; empty: those of namespaces without a tenant. */
+  readonly tenant: string
   readonly provider: { readonly name: string; readonly title: string; readonly scopes: readonly string[] }
   /** The account is connected already. */
   readonly isConnected: boolean
@@ -41,19 +43,31 @@ export interface ConfirmPage {
 }
 
 /** Asks before anything happens, and says as whom: a browser may be logged in as somebody else. */
-export function confirmPage({ user, provider: { title, scopes }, isConnected, flow, action }: ConfirmPage): Page {
+export function confirmPage({
+  user,
+  tenant,
+  provider: { title, scopes },
+  isConnected,
+  flow,
+  action,
+}: ConfirmPage): Page {
   const asked = scopes.length === 0 ? '' : `<dt>Access that is asked for</dt><dd>${text(scopes.join(', '))}</dd>`
   const buttons = [
     `<button class="first" name="action" value="connect">${isConnected ? 'Connect again' : 'Connect'}</button>`,
     ...(isConnected ? ['<button name="action" value="disconnect">Disconnect</button>'] : []),
   ]
   return page(200, `Connect your ${title} account?`, [
-    `<p>Agents that act for you will use this account, through the gateway. They never see its password or its tokens.</p>`,
+    `<p>Agents ${ofTenant(tenant)}that act for you will use this account, through the gateway. They never see its password or its tokens.</p>`,
     `<dl><dt>You are logged in as</dt><dd>${text(user)}</dd>${asked}</dl>`,
     `<p>If this is not you, close this page.</p>`,
     `<form method="post" action="${text(action)}"><input type="hidden" name="flow" value="${text(flow)}">`,
     `<p>${buttons.join(' ')}</p></form>`,
   ])
+}
+
+/** The user decides for one tenant: its agents, and those of no other, may use the account. */
+function ofTenant(tenant: string): string {
+  return tenant === '' ? '' : `of the tenant <strong>${text(tenant)}</strong> `
 }
 
 /** Goes on to the provider by itself: a form that is redirected to another origin would be stopped by our own policy. */

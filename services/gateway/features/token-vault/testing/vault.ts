@@ -13,7 +13,7 @@ import { type Refusal, refusal } from '../providers/client.ts'
 import type { Tokens, VaultEvent } from '../store/account.ts'
 import { Accounts } from '../store/accounts.ts'
 import { openEnvelope } from '../store/envelope.ts'
-import { Vault, type VaultProvider } from '../vault.ts'
+import { connectURL, Vault, type VaultProvider } from '../vault.ts'
 
 /** Minute of tokens in these tests, in milliseconds. */
 export const MINUTE_MS = 60_000
@@ -109,7 +109,7 @@ export async function scriptedVault(rules: Partial<OwnerRules> = {}) {
     accounts,
     providers: new Map([['hub', provider]]),
     rules: { ...openRules, ...rules },
-    connectURL: (name) => `https://gateway.example/v1/connect/${name}`,
+    connectURL: (name, tenant) => connectURL('https://gateway.example/v1/connect', name, tenant),
     record: (_, record) => records.push(record),
     clock,
     log: silentLog,

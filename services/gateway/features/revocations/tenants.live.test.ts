@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
+import { TEST_ISSUER, testIssuer } from '@plat/testkit/identity'
+import { tempFolder } from '@plat/testkit/local'
+import { startScriptedUpstream } from '@plat/testkit/mcp-upstream'
+import { testTenants } from '@plat/testkit/tokens/tenants'
+import { signJws } from '@plat/tokens'
+
+const ADMIN_TOKEN = 'an-admin-token-of-this-test'
+const { claims } = testIssuer()
+
+async function setUp(t: TestContext) {
+  const tenants = testTenants({ red: ['default'], blue: ['blue-1'] })
+  const keys = path.join(tempFolder(), 'keys.json')
+  writeFileSync(keys, JSON.stringify(tenants.document))
+  const upstream = await startScriptedUpstream()
+  upstream.answers((_request, response) => {
+    response
+      .writeHead(200, { 'content-type': 'application/json' })
+      .end(JSON.stringify({ jsonrpc: '2.0', id: 1, result: { content: [{ type: 'text', text: 'done' }] } }))
+  })
+  const gateway = await startGatewayProcess({
+    servers: { notes: upstream.url },
+    config: { identity: { publicKeyFiles: [keys], issuer: TEST_ISSUER } },
+    env: { PLAT_ADMIN_TOKEN: ADMIN_TOKEN },
+  })
+  t.after(() => Promise.all([gateway.close(), upstream.close()]))
+  return { gateway, tenants }
+}
+
+async function call({ url }: GatewayProcess, token: string): Promise<Response> {
+  return fetch(`${url}/mcp/notes`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${token}`,
+      accept: 'application/json, text/event-stream',
+      'content-type': 'application/json',
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'look', arguments: {} } }),
+  })
+}
+
+test('the key of a tenant signs for its own namespaces alone, and a revoked tenant calls nothing', async (t) => {
+  const { gateway, tenants } = await setUp(t)
+  const signed = (name: string) => signJws(tenants.signers[name] ?? assert.fail(), {}, claims())
+  const own = signed('red')
+  assert.match(await (await call(gateway, own)).text(), /done/)
+  for (const other of ['blue', '']) {
+    const refused = await call(gateway, signed(other))
+    assert.equal(refused.status, 401, other)
+    assert.match(refused.headers.get('www-authenticate') ?? '', /error="invalid_token"/)
+  }
+  const revoke = (tenant: string) =>
+    fetch(`${gateway.url}/v1/revocations`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ target: { tenant }, mode: 'revoke', reason: 'test' }),
+    })
+  assert.equal((await revoke('blue')).status, 201)
+  assert.match(await (await call(gateway, own)).text(), /done/)
+  assert.equal((await revoke('red')).status, 201)
+  assert.match(await (await call(gateway, own)).text(), /the tenant is revoked/)
+})
