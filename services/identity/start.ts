@@ -11,10 +11,10 @@ import { mountFederation } from './federation/federation.ts'
 import { defaultSettings, type IdentitySettings, settingProblems } from './flags.ts'
 import { mountJwks } from './keys/jwks.ts'
 import { RELOAD_EVERY_MS } from './keys/ring.ts'
-import { identityMetrics, identityPools } from './metrics.ts'
 import type { ProofCheck } from './proof/check.ts'
 import { brokerFault, mountLiveness, openListeners } from './serve/listeners.ts'
 import { mountMetadata } from './serve/metadata.ts'
+import { PoolLog } from './serve/pools.ts'
 import { type BrokerState, memoryState } from './state/state.ts'
 
 /** Where the broker token is. */
@@ -63,8 +63,8 @@ export async function startIdentity(options: StartIdentityOptions): Promise<Iden
   const guard = createTokenGuard(TOKEN_VARIABLE, readSecret(env, TOKEN_VARIABLE))
   const broker = await composeBroker({ settings, checks, providers, state, cluster, clock, ids, log })
   const build = buildInfo('identity')
-  const registry = createRegistry(identityMetrics, { component: 'identity', build })
-  const pools = identityPools(registry)
+  const registry = createRegistry([], { component: 'identity', build })
+  const pools = new PoolLog(clock, log)
   let ready = true
   const answers = { guard, realm: 'plat-identity', unknown: 'text', clock, log } as const
   const route = (endpoints: readonly Endpoint[]) => [endpointRoute(answers, endpoints)]

@@ -1,0 +1,41 @@
+import type { Clock, PoolBound } from '@plat/core'
+import type { Log } from '@plat/process'
+
+/** Refusals of one pool by one bound are logged at most this often, in milliseconds. */
+const LOG_EVERY_MS = 60_000
+
+/** The pools of the broker that callers share; docs/limits.md explains each. */
+export type BrokerPool = 'connections' | 'bootstrap_connections' | 'recorded_refusals'
+
+interface Tally {
+  refusals: number
+  loggedAt: number
+}
+
+/** Logs what the pools of the broker refuse. Document 1 leaves `/metrics` to `plat_build_info` alone, so there are no series. */
+export class PoolLog {
+  readonly #clock: Clock
+  readonly #log: Log
+  readonly #tallies = new Map<string, Tally>()
+
+  constructor(clock: Clock, log: Log) {
+    this.#clock = clock
+    this.#log = log
+  }
+
+  /** Counts a refusal; the log has the first at once, and later ones together. */
+  refused(pool: BrokerPool, bound: PoolBound): void {
+    const tally = this.#tallies.getOrInsertComputed(`${pool} ${bound}`, () => ({ refusals: 0, loggedAt: -Infinity }))
+    tally.refusals++
+    const now = this.#clock.monotonic()
+    if (now - tally.loggedAt < LOG_EVERY_MS) return
+    this.#log.warn({ pool, bound, refusals: tally.refusals }, 'a shared pool refuses callers')
+    tally.refusals = 0
+    tally.loggedAt = now
+  }
+
+  /** An observer of one pool; how full it is appears nowhere. */
+  of(pool: BrokerPool) {
+    return { watch() {}, refused: (bound: PoolBound) => this.refused(pool, bound) }
+  }
+}
