@@ -13,7 +13,7 @@ export function refusal(denial: Denial, dialect: Dialect): { readonly head: Head
   if (denial.code === 'method_not_allowed' && typeof denial.data?.allow === 'string') headers.allow = denial.data.allow
   return {
     head: { status: statusOf(denial), headers },
-    frame: ModelFrame.body('error', Buffer.from(errorJson(denial, dialect))),
+    frame: ModelFrame.error(Buffer.from(errorJson(denial, dialect))),
   }
 }
 

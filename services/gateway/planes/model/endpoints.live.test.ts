@@ -90,7 +90,11 @@ test('a streamed response is whole when its last event came, and not before', as
 })
 
 test('what would run unseen at the provider is refused before it is asked', async (t) => {
-  const { client, seen } = await ground(t, {}, { providerTools: ['file_search', 'web_search_preview_2025_03_11'] })
+  const { client, seen } = await ground(
+    t,
+    { responses: { output: [] } },
+    { providerTools: ['file_search', 'web_search_preview_2025_03_11'] },
+  )
   const cases: readonly (readonly [string, string])[] = [
     ['{"background":true}', 'invalid_request'],
     ['{"tools":[{"type":"code_interpreter"}]}', 'provider_hosted_tool'],

@@ -1,76 +1,107 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { runOf, usageOfBody } from './frame.ts'
+import { dialectOf } from './dialects/all.ts'
+import { chat } from './dialects/chat.ts'
+import { messages } from './dialects/messages.ts'
+import { responses } from './dialects/responses.ts'
+import { ModelFrame } from './frame.ts'
+import { InvalidResponseError } from './invalid.ts'
 
-/** What makes events, and what an event must not hold to be taken unseen; broken and doubled where one runs into the next. */
+/** A plain chunk, and pieces that make an event another one; broken and doubled where one runs into the next. */
+const CHUNK = 'data: {"choices":[{"delta":{"content":"ab"}}]}\n\n'
 const PIECES = [
-  ...['data: {"choices":[{"delta":{"content":"ab"}}]}', 'data: {}', 'id: 1', '"usage":null', '"usage": null'],
-  ...['"usage":', '"usage":nul', '"usage"', '"error"', '"error', '\\"error"', '[DONE]', '[DON', '[', '"', ':'],
-  ...['\r', '\n:', '\n', '\n\n', '\n\n\n', ' ', 'x'],
+  ...[CHUNK, CHUNK, 'data: {"choices":[],"usage":null}\n\n', 'data: {"choices":[],"usage":{}}\n\n', 'data: {}\n\n'],
+  ...[
+    'data: {"choices":[],"error":{}}\n\n',
+    'data: [DONE]\n\n',
+    ': comment\n\n',
+    'id: 1\n',
+    '\r',
+    '\n',
+    'data: ',
+    '{"',
+  ],
 ]
 
-/** The same said by searches: the bytes of events before the first that has to be looked at, and of each. */
-function plainly(text: string): { raw: string; sizes: number[] } | null {
-  const looked = text.search(/(?<=^|\n):|\r|\[DONE\]|"error"|"usage"(?!: ?null)/)
-  let raw = ''
-  const sizes: number[] = []
-  for (const event of text.match(/[\s\S]*?\n\n/g) ?? []) {
-    if (looked !== -1 && raw.length + event.length > looked) break
-    raw += event
-    sizes.push(event.length)
-  }
-  return sizes.length === 0 ? null : { raw, sizes }
-}
-
-test('events are taken together up to the first that a search says has to be looked at', () => {
-  const text = fc.array(fc.constantFrom(...PIECES), { minLength: 1, maxLength: 12 }).map((pieces) => pieces.join(''))
+test('events are read together exactly as long as each one alone is a plain chunk', () => {
+  const isPlain = (event: string) => event === CHUNK || event === 'data: {"choices":[],"usage":null}\n\n'
   let runs = 0
   fc.assert(
-    fc.property(text, fc.boolean(), (pieces, whole) => {
-      const events = whole ? `${pieces}\n\n` : pieces
-      const run = runOf(Buffer.from(events))
-      const expected = plainly(events)
-      assert.equal(run === null, expected === null)
-      if (run === null || expected === null) return
+    fc.property(fc.array(fc.constantFrom(...PIECES), { minLength: 1, maxLength: 12 }), (pieces) => {
+      const text = pieces.join('')
+      const leading: string[] = []
+      for (const event of text.match(/[\s\S]*?\n\n/g) ?? []) {
+        if (!isPlain(event)) break
+        leading.push(event)
+      }
+      const run = chat.events.together(Buffer.from(text))
+      assert.equal(Buffer.from(run?.raw ?? []).toString(), leading.join(''))
+      if (run === null) return
       runs++
-      assert.equal(Buffer.from(run.raw).toString(), expected.raw)
-      assert.deepEqual([run.count, run.shortest], [expected.sizes.length, Math.min(...expected.sizes)])
+      assert.deepEqual([run.count, run.shortest], [leading.length, Math.min(...leading.map(({ length }) => length))])
     }),
     { numRuns: 5000 },
   )
   assert.ok(runs > 200, `only ${runs} were runs`)
 })
 
-test('the usage of an answer is what parsing all of it finds, wherever and however often it is named', () => {
-  const names = ['usage', '"usage', 'us\\u0061ge', 'id', 'choices', 'usage"', '\\"usage']
-  const value = fc.letrec((tie) => ({
-    any: fc.oneof(
-      { maxDepth: 3 },
-      fc.constantFrom('1', 'null', '"usage"', '"\\"usage\\":{}"'),
-      tie('list'),
-      tie('object'),
-    ),
-    list: fc.array(tie('any'), { maxLength: 2 }).map((all) => `[${all.join(',')}]`),
-    object: fc
-      .array(fc.tuple(fc.constantFrom(...names), tie('any'), fc.constantFrom('', ' ')), { maxLength: 3 })
-      .map((all) => `{${all.map(([name, one, space]) => `${space}"${escaped(name)}"${space}:${one}`).join(',')}}`),
-  }))
-  let found = 0
-  fc.assert(
-    fc.property(fc.oneof(value.object, value.any), fc.constantFrom('', '\n'), (json, end) => {
-      const text = `${json}${end}`
-      const whole: unknown = JSON.parse(text)
-      const isNamed = typeof whole === 'object' && whole !== null && 'usage' in whole && text.includes('"usage"')
-      if (isNamed) found++
-      assert.deepEqual(usageOfBody(Buffer.from(text)), isNamed ? whole.usage : undefined, text)
-    }),
-    { numRuns: 5000 },
-  )
-  assert.ok(found > 200, `only ${found} had usage`)
+const bytesOf = (text: string) => Buffer.from(text, 'latin1')
+
+test('an event that is not valid in its dialect is refused', () => {
+  const invalid = [
+    [chat, 'data: {"choices":[{"delta":{"content":no}}]}\n\n'],
+    [chat, 'data: {"choices":[]}{"choices":[]}\n\n'],
+    [chat, 'data: {"choices":[],"choices":[]}\n\n'],
+    [chat, 'data: {"choices":[{"delta":{"content":"\xff"}}]}\n\n'],
+    [chat, ': \xff\n\n'],
+    [chat, 'data: {}\n\n'],
+    [chat, 'data: 1\n\n'],
+    [chat, 'data: {"choices":[{"delta":"x"}]}\n\n'],
+    [chat, 'data: {"choices":[{"delta":{},"finish_reason":1}]}\n\n'],
+    [chat, 'data: {"choices":[],"usage":{"prompt_tokens":-1,"completion_tokens":0}}\n\n'],
+    [chat, 'data: {"choices":[],"error":"failed"}\n\n'],
+    [messages, 'event: ping\ndata: {"type":"message_stop"}\n\n'],
+    [messages, 'event: content_block_delta\ndata: {"type":"content_block_delta","index":0}\n\n'],
+    [messages, 'event: message_start\ndata: {"type":"message_start"}\n\n'],
+    [messages, 'event: message_delta\ndata: {"type":"message_delta","usage":{"output_tokens":"4"}}\n\n'],
+    [messages, 'event: ping\ndata: {"type":"error"}\n\n'],
+    [messages, 'data: {"index":1}\n\n'],
+    [responses, 'data: {"type":"response.completed"}\n\n'],
+    [responses, 'data: {"type":"response.completed","response":{"output":[],"usage":{"input_tokens":1.5}}}\n\n'],
+    [responses, 'data: {"type":"response.output_text.delta","delta":7}\n\n'],
+  ] as const
+  for (const [dialect, event] of invalid)
+    assert.throws(() => dialect.events.frame(bytesOf(event)), InvalidResponseError, event)
 })
 
-/** Quotes escaped; what is escaped already stays. */
-function escaped(name: string): string {
-  return name.replace(/(?<!\\)"/g, '\\"')
-}
+test('a comment in front of data does not hide the data', () => {
+  const frame = chat.events.frame(bytesOf(`: comment\n${CHUNK}`))
+  assert.deepEqual([frame.role, frame.value], ['partial', { choices: [{ delta: { content: 'ab' } }] }])
+  const stop = messages.events.frame(bytesOf(': comment\ndata: {"type":"message_stop"}\n\n'))
+  assert.equal(stop.role, 'final')
+})
+
+test('a whole response that is not valid in its dialect is refused', () => {
+  const faultOf = (method: string, text: string) => {
+    const { value } = ModelFrame.body(bytesOf(text))
+    return dialectOf(method)?.answerFault(Object(value)) ?? null
+  }
+  for (const text of ['', '{"choices":[', '{"choices":[]} x', '{"choices":["\xff"]}', '{"choices":[],"choices":[]}'])
+    assert.throws(() => ModelFrame.body(bytesOf(text)), InvalidResponseError, text)
+  const invalid = [
+    ['chat/completions', '{}'],
+    ['chat/completions', '{"error":{"message":"failed"}}'],
+    ['chat/completions', '{"choices":["x"]}'],
+    ['chat/completions', '{"choices":[],"usage":{"prompt_tokens":"1"}}'],
+    ['chat/completions', '{"choices":[],"usage":{"prompt_tokens_details":{"cached_tokens":-1}}}'],
+    ['completions', '{"choices":{}}'],
+    ['embeddings', '{"data":[1]}'],
+    ['messages', '{"type":"message","content":"x"}'],
+    ['messages', '{"type":"error","content":[]}'],
+    ['messages', '{"type":"message","content":[],"usage":{"output_tokens":1e400}}'],
+    ['messages/count_tokens', '{"input_tokens":"1"}'],
+    ['responses', '{"output":[],"usage":[]}'],
+  ] as const
+  for (const [method, text] of invalid) assert.equal(typeof faultOf(method, text), 'string', text)
+})

@@ -1,143 +1,122 @@
+import { isUtf8 } from 'node:buffer'
+import { JsonError, parseStrict } from '@plat/core'
 import { type Frame, FrameRun } from '../../call/index.ts'
-import { isObject, member, parsedOrUndefined } from '../wire/json.ts'
-import { eventData, SseSplitter } from '../wire/sse.ts'
+import { isObject, type JsonObject } from '../wire/json.ts'
+import { eventData } from '../wire/sse.ts'
+import { InvalidResponseError } from './invalid.ts'
 
 const DONE = Buffer.from('[DONE]')
-/** The end of a stream as every provider writes it. */
-const DONE_EVENT = Buffer.from('data: [DONE]\n\n')
-const ERROR = Buffer.from('"error"')
-const USAGE = Buffer.from('"usage"')
-const UNSET = Buffer.from(':null')
-const SPACED_UNSET = Buffer.from(': null')
-const COLON = 0x3a
-const BACKSLASH = 0x5c
+/** What precedes the data of an event as providers write it. */
+const DATA = Buffer.from('data: ')
+const BLANK_LINE = Buffer.from('\n\n')
+const LF = 0x0a
+const CR = 0x0d
 
-/** A JSON answer, or one event of a stream. What nobody looks at is never parsed and leaves as the bytes that came. */
+/**
+ * A whole JSON response, or one event of a stream. Frames of an upstream are parsed strictly when they are made, once: meter, redaction and
+ * telemetry read the same value. Bytes that no review changes leave as they came.
+ */
 export class ModelFrame implements Frame {
   readonly role: Frame['role']
   readonly raw: Uint8Array
-  readonly #inEvent: boolean
-  #value: unknown
-  #parsed = false
+  /** The JSON alone; null: a comment, another event without data, or the `[DONE]` that ends a stream. */
+  readonly json: Uint8Array | null
+  /** Undefined where there is no JSON, and in errors that the gateway wrote itself. */
+  readonly value: unknown
+  readonly isEvent: boolean
 
-  private constructor(role: Frame['role'], raw: Uint8Array, inEvent: boolean) {
+  private constructor(role: Frame['role'], raw: Uint8Array, data: Pick<ModelFrame, 'json' | 'value' | 'isEvent'>) {
     this.role = role
     this.raw = raw
-    this.#inEvent = inEvent
+    this.json = data.json
+    this.value = data.value
+    this.isEvent = data.isEvent
   }
 
-  /** A whole JSON body. */
-  static body(role: 'final' | 'error', json: Uint8Array): ModelFrame {
-    return new ModelFrame(role, json, false)
+  /** A whole JSON body. Throws `InvalidResponseError` where it is not strict JSON. */
+  static body(json: Uint8Array): ModelFrame {
+    return new ModelFrame('final', json, { json, value: readJson(json), isEvent: false })
   }
 
-  /** One event; `final` is the `[DONE]` that ends a stream, `progress` a comment. */
-  static event(raw: Uint8Array): ModelFrame {
-    return new ModelFrame(raw[0] === COLON ? 'progress' : isDone(raw) ? 'final' : 'partial', raw, true)
-  }
-
-  /** One event of a stream whose events are told apart by their names. */
-  static named(role: 'progress' | 'partial' | 'final', raw: Uint8Array): ModelFrame {
-    return new ModelFrame(role, raw, true)
+  /** The body of an error, in the dialect of the caller. */
+  static error(json: Uint8Array): ModelFrame {
+    return new ModelFrame('error', json, { json, value: undefined, isEvent: false })
   }
 
   /** The terminal error of a stream. */
   static errorEvent(raw: Uint8Array): ModelFrame {
-    return new ModelFrame('error', raw, true)
+    return new ModelFrame('error', raw, { json: null, value: undefined, isEvent: true })
   }
 
-  /** The answer or the chunk, parsed on first use; undefined where it is no JSON. */
-  get value(): unknown {
-    if (!this.#parsed) {
-      const json = this.#inEvent ? eventData(this.raw) : this.raw
-      this.#value = json === null ? undefined : parsedOrUndefined(json)
-      this.#parsed = true
-    }
-    return this.#value
+  /** An event whose data, if it has any, was read with `readEvent`. */
+  static event(role: 'progress' | 'partial' | 'final', raw: Uint8Array, data: EventData | null): ModelFrame {
+    return new ModelFrame(role, raw, { json: data?.json ?? null, value: data?.value, isEvent: true })
   }
 }
 
-/** Text can hold `[DONE]` as well, so only an event that is nothing else counts. */
-function isDone(event: Uint8Array): boolean {
-  if (DONE_EVENT.equals(event)) return true
-  if (!mentions(event, DONE)) return false
-  const data = eventData(event)
-  return data !== null && DONE.equals(data)
+/** The data of an event, as bytes and parsed. */
+export interface EventData {
+  readonly json: Uint8Array
+  readonly value: JsonObject
 }
 
-/** Whether the bytes hold others. */
-function mentions(bytes: Uint8Array, wanted: Uint8Array): boolean {
-  return viewOf(bytes).includes(wanted)
+/**
+ * Reads the data of an event: null where it has none, `done` where it is `[DONE]`.
+ * Throws `InvalidResponseError` where the event is not UTF-8, or its data is not an object in strict JSON.
+ */
+export function readEvent(event: Uint8Array): EventData | 'done' | null {
+  if (!isUtf8(event)) throw new InvalidResponseError('an event that is not UTF-8')
+  const data = dataOf(event)
+  if (data === null || data.length === 0) return null
+  if (DONE.equals(data)) return 'done'
+  const value = readJson(data)
+  if (!isObject(value)) throw new InvalidResponseError('an event that is not a JSON object')
+  return { json: data, value }
+}
+
+/** Events with one line of data are read without a search for other fields. */
+function dataOf(event: Uint8Array): Uint8Array | null {
+  return isOneLine(event) ? event.subarray(DATA.length, event.length - BLANK_LINE.length) : eventData(event)
+}
+
+function isOneLine(event: Uint8Array): boolean {
+  for (let at = 0; at < DATA.length; at++) if (event[at] !== DATA[at]) return false
+  const end = event.length - BLANK_LINE.length
+  return event.indexOf(LF) === end && event[end + 1] === LF && event.indexOf(CR) === -1
+}
+
+/** Throws `InvalidResponseError`. */
+function readJson(json: Uint8Array): unknown {
+  try {
+    return parseStrict(json)
+  } catch (error) {
+    if (error instanceof JsonError) throw new InvalidResponseError('what is not strict JSON')
+    throw error
+  }
 }
 
 function viewOf(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
-/** Whether an upstream may report an error in an event. */
-export function mayFail(event: Uint8Array): boolean {
-  return mentions(event, ERROR)
-}
-
-/** Whether bytes may tell what was used: most chunks say `"usage":null` or nothing at all, and are not parsed. */
-export function mayReport(bytes: Uint8Array): boolean {
-  const view = viewOf(bytes)
-  for (let at = view.indexOf(USAGE); at !== -1; at = view.indexOf(USAGE, at + USAGE.length)) {
-    const behind = at + USAGE.length
-    if (!isUnset(view, behind)) return true
-  }
-  return false
-}
-
 /**
- * `usage` of a whole answer; undefined: it has none. Most have it behind their text, and what stands before it is not parsed: from there
- * to the end stands the rest of the object itself, and not of one inside it, exactly when a brace before it makes it an object.
+ * Leading events that are plain chunks, as one frame; null: the first one is not. `frameOf` returns the frame of a plain chunk, and null
+ * for every other event. Each is parsed here, and a review that reads the events apart gets the parsed ones.
  */
-export function usageOfBody(json: Uint8Array): unknown {
-  const view = viewOf(json)
-  const at = view.lastIndexOf(USAGE)
-  if (at === -1) return undefined
-  // Behind a backslash the quote stands in a longer name.
-  const rest = view[at - 1] !== BACKSLASH ? parsedOrUndefined(`{${view.toString('utf8', at)}`) : undefined
-  return member(isObject(rest) ? rest : parsedOrUndefined(view), 'usage')
-}
-
-/** Whether null follows a member's name, as providers write it. */
-function isUnset(bytes: Uint8Array, behind: number): boolean {
-  return startsAt(bytes, behind, UNSET) || startsAt(bytes, behind, SPACED_UNSET)
-}
-
-/**
- * Where an event may have to be looked at, in bytes as Latin-1 text: the end, an error, usage, a comment, or a line that does not end
- * with LF alone. Without the quote or bracket that begins these words, which every event is full of, the search takes half the time.
- */
-const LOOKED_AT = /\r|\n:|DONE\]|error"|usage"(?!: ?null)/
-
-/** Whole events as one frame, up to the first that has to be looked at; null: it is the first. One search for all: a native one costs more. */
-export function runOf(events: Uint8Array): FrameRun | null {
-  if (events[0] === COLON) return null
-  const text = viewOf(events).toString('latin1')
-  const found = text.search(LOOKED_AT)
-  const limit = found === -1 ? text.length : found
-  let count = 0
+export function runOf(events: Uint8Array, frameOf: (event: Uint8Array) => ModelFrame | null): FrameRun | null {
+  const view = viewOf(events)
+  const frames: ModelFrame[] = []
   let shortest = Number.POSITIVE_INFINITY
-  let start = 0
-  for (let blank = text.indexOf('\n\n'); blank !== -1 && blank < limit; blank = text.indexOf('\n\n', start)) {
-    const end = blank + 2
-    count++
-    if (end - start < shortest) shortest = end - start
-    start = end
+  let end = 0
+  for (let blank = view.indexOf(BLANK_LINE); blank !== -1; blank = view.indexOf(BLANK_LINE, end)) {
+    const event = view.subarray(end, blank + BLANK_LINE.length)
+    const frame = isOneLine(event) ? frameOf(event) : null
+    if (frame === null) break
+    frames.push(frame)
+    end += event.length
+    if (event.length < shortest) shortest = event.length
   }
-  if (count === 0) return null
-  const raw = start === events.length ? events : events.subarray(0, start)
-  return new FrameRun({ raw, count, shortest, split: splitRun })
-}
-
-function startsAt(bytes: Uint8Array, at: number, word: Uint8Array): boolean {
-  for (let index = 0; index < word.length; index++) if (bytes[at + index] !== word[index]) return false
-  return true
-}
-
-function splitRun(events: Uint8Array): readonly Frame[] {
-  return new SseSplitter().push(events).map((event) => ModelFrame.event(event))
+  if (frames.length === 0) return null
+  const raw = end === events.length ? events : events.subarray(0, end)
+  return new FrameRun({ raw, count: frames.length, shortest, split: () => frames })
 }

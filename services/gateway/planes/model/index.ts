@@ -160,7 +160,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
 
   held(call: Call<'identity'>): ReturnType<Plane['held']> {
     if (!(call.body instanceof ModelBody) || !call.body.request.stream) return null
-    const beat = () => ModelFrame.event(commentEvent('waiting for approval'))
+    const beat = () => ModelFrame.event('progress', commentEvent('waiting for approval'), null)
     return { head: { status: 200, headers: STREAM_HEADERS }, beat }
   }
 

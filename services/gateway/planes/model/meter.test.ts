@@ -7,7 +7,7 @@ import { chat as chatDialect } from './dialects/chat.ts'
 import type { Dialect } from './dialects/dialect.ts'
 import { messages } from './dialects/messages.ts'
 import { responses } from './dialects/responses.ts'
-import { ModelFrame, runOf } from './frame.ts'
+import { ModelFrame } from './frame.ts'
 import { createMeter } from './meter.ts'
 import { readModelBody } from './request.ts'
 
@@ -21,7 +21,7 @@ function callOf(text: string | null): Call<'target' | 'hold'> {
 }
 
 const STREAM = '{"model":"m","stream":true}'
-const event = (data: string) => ModelFrame.event(Buffer.from(`data: ${data}\n\n`))
+const event = (data: string) => chatDialect.events.frame(Buffer.from(`data: ${data}\n\n`))
 const usage = (prompt: number, completion: number) => ({ prompt_tokens: prompt, completion_tokens: completion })
 
 /** What passes a meter, and what it counted. */
@@ -68,7 +68,7 @@ test('text that speaks of usage is text', () => {
 
 test('details of the usage are read where they are whole numbers', () => {
   const details = { prompt_tokens_details: { cached_tokens: 2 }, completion_tokens_details: { reasoning_tokens: 1 } }
-  const body = ModelFrame.body('final', Buffer.from(JSON.stringify({ usage: { ...usage(9, 8), ...details } })))
+  const body = ModelFrame.body(Buffer.from(JSON.stringify({ usage: { ...usage(9, 8), ...details } })))
   assert.deepEqual(metered([body], '{"model":"m"}').tally?.usage, {
     prompt: 9,
     completion: 8,
@@ -77,19 +77,19 @@ test('details of the usage are read where they are whole numbers', () => {
     reasoning: 1,
   })
   for (const odd of [usage(-1, 2), usage(1.5, 2), usage(Number.MAX_VALUE, 2), { prompt_tokens: 1 }, null]) {
-    const answer = ModelFrame.body('final', Buffer.from(JSON.stringify({ usage: odd })))
+    const answer = ModelFrame.body(Buffer.from(JSON.stringify({ usage: odd })))
     assert.equal(metered([answer], '{"model":"m"}').tally?.usageSource, 'estimated', JSON.stringify(odd))
   }
 })
 
 test('an answer that was refused used nothing', () => {
-  const { tally } = metered([ModelFrame.body('error', Buffer.from('{"error":{}}'))])
+  const { tally } = metered([ModelFrame.error(Buffer.from('{"error":{}}'))])
   assert.deepEqual([tally?.usageSource, tally?.usage?.prompt, tally?.costMicros], ['reported', 0, 0])
 })
 
 test('without a report the prompt counts with its bound, and the text at least a token an event', () => {
   const frames = Array.from({ length: 40 }, () => event('{"choices":[{"delta":{"content":"ab"}}]}'))
-  const comment = ModelFrame.event(Buffer.from(': keep alive\n\n'))
+  const comment = chatDialect.events.frame(Buffer.from(': keep alive\n\n'))
   const { tally } = metered([comment, ...frames])
   assert.deepEqual([tally?.usage?.prompt, tally?.usage?.completion], [STREAM.length, 40])
   const long = event(JSON.stringify({ choices: [{ delta: { content: 'a'.repeat(3000) } }] }))
@@ -100,7 +100,7 @@ test('without a report the prompt counts with its bound, and the text at least a
 test('events that came together count as each would alone', () => {
   const piece = 'data: {"choices":[{"delta":{"content":"ab"}}],"usage":null}\n\n'
   const short = 'data: {"choices":[],"usage": null}\n\n'
-  const run = runOf(Buffer.from(piece + short + piece))
+  const run = chatDialect.events.together(Buffer.from(piece + short + piece))
   assert.ok(run)
   assert.deepEqual([run.count, run.shortest], [3, short.length])
   const running = () => createMeter(() => 0).open(callOf(STREAM))
@@ -113,12 +113,17 @@ test('events that came together count as each would alone', () => {
 
 test('events are taken one by one from where one may end the stream, fail it, count what it used, or say nothing', () => {
   const text = 'data: {"choices":[{"delta":{"content":"ab"}}]}\n\n'
-  const looked = ['data: [DONE]\n\n', 'data: {"error":{}}\n\n', 'data: {"usage":{"prompt_tokens":1}}\n\n', ': beat\n\n']
+  const looked = [
+    'data: [DONE]\n\n',
+    'data: {"error":{}}\n\n',
+    'data: {"choices":[],"usage":{"prompt_tokens":1}}\n\n',
+    ': beat\n\n',
+  ]
   for (const event of [...looked, 'data: {}\r\n\r\n']) {
-    assert.deepEqual(runOf(Buffer.from(text + event))?.raw, Buffer.from(text), event)
-    assert.equal(runOf(Buffer.from(event + text)), null, event)
+    assert.deepEqual(chatDialect.events.together(Buffer.from(text + event))?.raw, Buffer.from(text), event)
+    assert.equal(chatDialect.events.together(Buffer.from(event + text)), null, event)
   }
-  assert.deepEqual(runOf(Buffer.from(`${text}data: {`))?.raw, Buffer.from(text), 'not whole')
+  assert.deepEqual(chatDialect.events.together(Buffer.from(`${text}data: {`))?.raw, Buffer.from(text), 'not whole')
 })
 
 /** What a meter of a dialect makes of the events of a stream. */
@@ -138,7 +143,7 @@ const begun = {
   type: 'message_start',
   message: { usage: { input_tokens: 5, cache_read_input_tokens: 3, output_tokens: 1 } },
 }
-const delta = { type: 'content_block_delta', delta: { text: 'x'.repeat(300) } }
+const delta = { type: 'content_block_delta', index: 0, delta: { text: 'x'.repeat(300) } }
 const over = { type: 'message_delta', usage: { output_tokens: 40 } }
 
 test('the usage of a message is its beginning with the count of its end; a broken one is estimated on top of its beginning', () => {
@@ -156,7 +161,7 @@ test('the usage of a response is in its last event', () => {
   const tally = meteredNamed(responses, '{"model":"m","input":"x","stream":true}', [
     { type: 'response.created', response: { usage: null } },
     { type: 'response.output_text.delta', delta: '"usage":{"input_tokens":1}' },
-    { type: 'response.completed', response: { usage } },
+    { type: 'response.completed', response: { output: [], usage } },
   ])
   assert.deepEqual(tally?.usage, { prompt: 7, completion: 9, cachedRead: 2, cachedWrite: 0, reasoning: 0 })
 })

@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict'
+import { parseStrict } from '@plat/core'
 import fc from 'fast-check'
 import { fuzzTarget, near } from '../../../../test/fuzz/target.ts'
 import { isDenial } from '../../call/index.ts'
+import { isObject } from '../wire/json.ts'
+import { SseSplitter } from '../wire/sse.ts'
+import { dialectOf } from './dialects/all.ts'
 import { chat as chatDialect } from './dialects/chat.ts'
 import { ModelFrame } from './frame.ts'
+import { InvalidResponseError } from './invalid.ts'
 import { readModelBody, withMaxTokens } from './request.ts'
 
 const request = near([
@@ -18,6 +23,23 @@ const event = near([
   ': comment\n\n',
   'data: {"error":{"message":"x"}}\n\n',
 ])
+const response = near([
+  '{"choices":[{"index":0,"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}',
+  '{"type":"message","content":[{"type":"text","text":"x"}],"usage":{"input_tokens":1,"output_tokens":2,"cache_creation":{"ephemeral_1h_input_tokens":1}}}',
+  '{"output":[{"type":"message"}],"usage":{"input_tokens":1,"output_tokens":2,"input_tokens_details":{"cached_tokens":1}}}',
+  '{"data":[{"embedding":[0.1]}],"usage":{"prompt_tokens":1}}',
+  '{"input_tokens":7}',
+])
+
+/** Null: it is invalid, and said so. */
+function frameOf(read: () => ModelFrame): ModelFrame | null {
+  try {
+    return read()
+  } catch (error) {
+    assert.ok(error instanceof InvalidResponseError, String(error))
+    return null
+  }
+}
 
 export const target = fuzzTarget('model', {
   'any request is read or refused, and a limit written into it is the only change': fc.property(request, (text) => {
@@ -30,10 +52,35 @@ export const target = fuzzTarget('model', {
     const { max_tokens: ___, max_completion_tokens: ____, ...same } = limited.value
     assert.deepEqual(same, others)
   }),
-  'any event is a frame that keeps its bytes': fc.property(event, (text) => {
+  'any event is a frame that keeps its bytes, or is invalid': fc.property(event, (text) => {
     const bytes = Buffer.from(text)
-    const frame = ModelFrame.event(bytes)
+    const frame = frameOf(() => chatDialect.events.frame(bytes))
+    if (frame === null) return
     assert.equal(frame.raw, bytes)
-    assert.doesNotThrow(() => frame.value)
+    if (frame.json !== null) assert.deepEqual(JSON.parse(Buffer.from(frame.json).toString()), frame.value)
   }),
+  'events that are read together are those that are read one by one': fc.property(fc.array(event), (texts) => {
+    const bytes = Buffer.from(texts.join(''))
+    const run = chatDialect.events.together(bytes)
+    if (run === null) return
+    const alone = new SseSplitter().push(Buffer.from(run.raw)).map((raw) => chatDialect.events.frame(raw))
+    assert.deepEqual(
+      run.apart().map(({ role, value }) => [role, value]),
+      alone.map(({ role, value }) => [role, value]),
+    )
+    assert.ok(alone.every(({ role }) => role === 'partial'))
+  }),
+  'a whole response that passes is strict JSON of its dialect': fc.property(
+    fc.constantFrom('chat/completions', 'completions', 'responses', 'embeddings', 'messages', 'messages/count_tokens'),
+    response,
+    (method, text) => {
+      const dialect = dialectOf(method) ?? assert.fail()
+      const frame = frameOf(() => ModelFrame.body(Buffer.from(text)))
+      if (frame === null) return
+      assert.deepEqual(parseStrict(Buffer.from(text)), frame.value)
+      if (!isObject(frame.value) || dialect.answerFault(frame.value) !== null) return
+      const report = dialect.report(frame, null)
+      if (report !== null) for (const count of Object.values(report.usage)) assert.ok(Number.isSafeInteger(count))
+    },
+  ),
 })

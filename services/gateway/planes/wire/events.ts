@@ -33,6 +33,8 @@ export class EventFrames<F extends Frame> implements AsyncIterableIterator<reado
   #unfinished = 0
   /** What came behind the last run. */
   #rest: Buffer = NOTHING
+  /** What ends the stream, once the frames before it were read. */
+  #fault: { readonly error: unknown } | null = null
   #over = false
 
   constructor(exchange: ByteSource, gate: EventGate<F>) {
@@ -48,11 +50,12 @@ export class EventFrames<F extends Frame> implements AsyncIterableIterator<reado
   async next(): Promise<IteratorResult<readonly Frame[], undefined>> {
     try {
       while (!this.#over) {
+        if (this.#fault !== null) throw this.#fault.error
         const news = this.#exchange.news()
         if (news !== null) await news
         const chunks = this.#exchange.take()
-        if (chunks === null) this.#over = true
         const frames = chunks === null ? this.#last() : this.#taken(chunks)
+        this.#over = chunks === null && this.#fault === null
         if (frames.length > 0) return { done: false, value: frames }
       }
       this.#gate.ended()
@@ -96,11 +99,16 @@ export class EventFrames<F extends Frame> implements AsyncIterableIterator<reado
     return this.#passed(events)
   }
 
+  /** The frames before the first event that the gate throws on: they are valid, and are counted. */
   #passed(events: readonly Uint8Array[]): F[] {
     const frames: F[] = []
-    for (const event of events) {
-      const frame = this.#gate.pass(event)
-      if (frame !== null) frames.push(frame)
+    try {
+      for (const event of events) {
+        const frame = this.#gate.pass(event)
+        if (frame !== null) frames.push(frame)
+      }
+    } catch (error) {
+      this.#fault = { error }
     }
     return frames
   }

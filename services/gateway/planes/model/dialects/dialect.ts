@@ -2,6 +2,7 @@ import type { Denial, Frame, FrameRun, Operation, Usage } from '../../../call/in
 import type { JsonObject } from '../../wire/json.ts'
 import type { ModelFrame } from '../frame.ts'
 import type { MaxTokensMember, ModelRequest } from '../request.ts'
+import type { ShapeFault } from './shapes.ts'
 
 /** What an answer says that was used. */
 export interface Report {
@@ -10,13 +11,12 @@ export interface Report {
   readonly whole: boolean
 }
 
-/** How the events of a stream are told apart. */
+/** How the events of a stream are read. */
 export interface Events {
+  /** One event, parsed and checked. Throws `InvalidResponseError`, also where the upstream reports an error. */
   frame(event: Uint8Array): ModelFrame
-  /** Whole events that need no look, as one frame; null: the first one needs it. */
+  /** Leading events that are plain chunks, as one frame; null: the first one is not. */
   together(events: Uint8Array): FrameRun | null
-  /** Whether the upstream reports an error in this event, which is not the end. */
-  fails(event: Uint8Array, frame: ModelFrame): boolean
 }
 
 /** One endpoint of OpenAI's or Anthropic's API that has a body: how it is read, what its answers mean, and how it is refused. */
@@ -34,6 +34,8 @@ export interface Dialect {
   /** The usage of a stream has to be asked for. */
   readonly asksUsage: boolean
   readonly events: Events
+  /** What is wrong with the shape of a whole response; null: nothing that reviews depend on. */
+  answerFault(value: JsonObject): ShapeFault
   /** What a frame reports, on top of what others have before; null: nothing. */
   report(frame: Frame, before: Report | null): Report | null
   /** A frame that came because the gateway asked for it. */

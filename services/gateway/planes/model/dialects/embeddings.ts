@@ -1,8 +1,8 @@
-import { isObject } from '../../wire/json.ts'
-import { usageOfBody } from '../frame.ts'
+import { isObject, member } from '../../wire/json.ts'
 import { commonFault, isSet, wrong } from './checks.ts'
 import type { Dialect } from './dialect.ts'
 import { openai, reportOf } from './openai.ts'
+import { OPENAI_USAGE, usageFault } from './shapes.ts'
 
 /** `embeddings` of OpenAI's API: nothing is generated, and nothing streams. */
 export const embeddings: Dialect = {
@@ -22,8 +22,12 @@ export const embeddings: Dialect = {
     bounded: true,
   }),
   maxTokensMember: () => null,
-  report({ raw }) {
-    const usage = raw === null ? undefined : usageOfBody(raw)
+  answerFault({ data, usage }) {
+    if (!Array.isArray(data) || !data.every(isObject)) return 'embeddings without valid data'
+    return usageFault(usage, OPENAI_USAGE)
+  },
+  report({ value }) {
+    const usage = member(value, 'usage')
     return isObject(usage) ? reportOf({ completion_tokens: 0, ...usage }) : null
   },
 }

@@ -1,9 +1,9 @@
 import type { Denial, Frame, Usage } from '../../../call/index.ts'
 import { isObject, type JsonObject, member } from '../../wire/json.ts'
-import { mayReport } from '../frame.ts'
 import { commonFault, isSet, isTokens, limitFault, tokens } from './checks.ts'
 import type { Dialect, Report } from './dialect.ts'
 import { namedEvents } from './named.ts'
+import { ANTHROPIC_USAGE, type ShapeFault, usageFault } from './shapes.ts'
 
 /** `messages` of Anthropic's API. */
 export const messages: Dialect = {
@@ -27,9 +27,12 @@ export const messages: Dialect = {
     }
   },
   maxTokensMember: () => 'max_tokens',
-  events: namedEvents(new Set(['message_stop'])),
+  events: namedEvents(new Set(['message_stop']), eventFault),
+  answerFault({ type, content, usage }): ShapeFault {
+    if (type !== 'message' || !Array.isArray(content) || !content.every(isObject)) return 'what is no message'
+    return usageFault(usage, ANTHROPIC_USAGE)
+  },
   report(frame: Frame, before: Report | null): Report | null {
-    if (frame.raw === null || !mayReport(frame.raw)) return null
     const { value } = frame
     const begun = member(member(value, 'message'), 'usage')
     const usage = usageOf(isSet(begun) ? begun : member(value, 'usage'), before?.usage)
@@ -45,7 +48,30 @@ export const messages: Dialect = {
 }
 
 /** `messages/count_tokens`: the same request, of which nothing is generated. */
-export const countTokens: Dialect = { ...messages, method: 'messages/count_tokens', operation: 'model.info' }
+export const countTokens: Dialect = {
+  ...messages,
+  method: 'messages/count_tokens',
+  operation: 'model.info',
+  answerFault: ({ input_tokens: count }) => (isTokens(count) ? null : 'no count of tokens'),
+}
+
+/** What the meter, redaction and telemetry read in an event. */
+function eventFault(event: JsonObject): ShapeFault {
+  switch (event.type) {
+    case 'message_start':
+      return isObject(event.message) ? usageFault(event.message.usage, ANTHROPIC_USAGE) : 'a start without its message'
+    case 'message_delta':
+      return usageFault(event.usage, ANTHROPIC_USAGE)
+    case 'content_block_start':
+      return isTokens(event.index) && isObject(event.content_block) ? null : 'a block that is none'
+    case 'content_block_delta':
+      return isTokens(event.index) && isObject(event.delta) ? null : 'a delta that is none'
+    case 'content_block_stop':
+      return isTokens(event.index) ? null : 'the end of no block'
+    default:
+      return null
+  }
+}
 
 /** Anthropic's word for what went wrong, by status. */
 function typeOf(status: number): string {

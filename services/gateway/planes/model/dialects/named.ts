@@ -1,26 +1,32 @@
-import { member } from '../../wire/json.ts'
+import { isObject, type JsonObject } from '../../wire/json.ts'
 import { eventName } from '../../wire/sse.ts'
-import { ModelFrame } from '../frame.ts'
+import { ModelFrame, readEvent } from '../frame.ts'
+import { InvalidResponseError } from '../invalid.ts'
+import { isSet } from './checks.ts'
 import type { Events } from './dialect.ts'
+import type { ShapeFault } from './shapes.ts'
 
-const COLON = 0x3a
-
-/** Events that say by their name what they are; those of `last` end a stream. Each is looked at: they cannot be told by a search for a few words. */
-export function namedEvents(last: ReadonlySet<string>): Events {
+/**
+ * Streams whose events have a type: in the data, and as the name of the event, which must agree, since clients read either. Those of
+ * `last` end a stream. `shapeFault` checks the data of an event.
+ */
+export function namedEvents(last: ReadonlySet<unknown>, shapeFault: (event: JsonObject) => ShapeFault): Events {
   return {
     frame(event) {
-      if (event[0] === COLON) return ModelFrame.named('progress', event)
-      return ModelFrame.named(last.has(nameOf(event)) ? 'final' : 'partial', event)
+      const data = readEvent(event)
+      // Some servers end every stream as OpenAI's oldest endpoint does. It ends nothing here.
+      if (data === null || data === 'done') return ModelFrame.event('progress', event, null)
+      const { value } = data
+      const name = eventName(event)
+      const type = isSet(value.type) ? value.type : name
+      if (type === 'error' || name === 'error' || (isObject(value.error) && value.type === undefined))
+        throw new InvalidResponseError('an error in its stream')
+      if (typeof type !== 'string' || (name !== null && name !== type))
+        throw new InvalidResponseError('an event whose name is not its type')
+      const fault = shapeFault(value)
+      if (fault !== null) throw new InvalidResponseError(fault)
+      return ModelFrame.event(last.has(type) ? 'final' : 'partial', event, data)
     },
     together: () => null,
-    fails: (event) => nameOf(event) === 'error',
   }
-}
-
-/** The name of an event; where the line is missing, what its data says of its type. */
-function nameOf(event: Uint8Array): string {
-  const name = eventName(event)
-  if (name !== null) return name
-  const type = member(ModelFrame.named('partial', event).value, 'type')
-  return typeof type === 'string' ? type : ''
 }

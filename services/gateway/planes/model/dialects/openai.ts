@@ -1,9 +1,11 @@
 import type { Denial, Frame } from '../../../call/index.ts'
-import { isObject, member } from '../../wire/json.ts'
-import { ModelFrame, mayFail, mayReport, runOf, usageOfBody } from '../frame.ts'
+import { isObject, type JsonObject, member } from '../../wire/json.ts'
+import { ModelFrame, readEvent, runOf } from '../frame.ts'
+import { InvalidResponseError } from '../invalid.ts'
 import type { ModelRequest } from '../request.ts'
-import { isTokens, tokens } from './checks.ts'
+import { isSet, isTokens, tokens } from './checks.ts'
 import type { Dialect, Report } from './dialect.ts'
+import { choicesFault, type ShapeFault } from './shapes.ts'
 
 /** What the endpoints of OpenAI's API have in common: streams of chunks that end with `[DONE]`, `usage` and errors. */
 export const openai = {
@@ -11,20 +13,35 @@ export const openai = {
   asksUsage: true,
   generated: ['choices', 'error'],
   events: {
-    frame: (event: Uint8Array) => ModelFrame.event(event),
-    together: runOf,
-    fails: (event: Uint8Array, frame: ModelFrame) => mayFail(event) && isObject(member(frame.value, 'error')),
+    frame(event: Uint8Array) {
+      const data = readEvent(event)
+      if (data === null) return ModelFrame.event('progress', event, null)
+      if (data === 'done') return ModelFrame.event('final', event, null)
+      if (isSet(data.value.error)) throw new InvalidResponseError('an error in its stream')
+      const fault = choicesFault(data.value)
+      if (fault !== null) throw new InvalidResponseError(fault)
+      return ModelFrame.event('partial', event, data)
+    },
+    together: (events: Uint8Array) => runOf(events, plainChunk),
   },
-  report(frame: Frame): Report | null {
-    const { raw, role } = frame
-    if (role !== 'final' && raw !== null && !mayReport(raw)) return null
-    return reportOf(role === 'final' && raw !== null ? usageOfBody(raw) : member(frame.value, 'usage'))
-  },
+  answerFault: (value: JsonObject): ShapeFault => choicesFault(value),
+  report: (frame: Frame): Report | null => reportOf(member(frame.value, 'usage')),
   hides: ({ role, value }: Frame, { usageAsked }: ModelRequest) =>
     role === 'partial' && !usageAsked && hasNoChoices(value),
   errorBody: (denial: Denial, status: number) => ({ error: errorOf(denial, status) }),
   errorEvent: (json: string) => `data: ${json}\n\n`,
 } satisfies Partial<Dialect>
+
+/** The frame of a chunk that neither ends nor fails the stream and reports no usage; null: another event, or an invalid one. */
+function plainChunk(event: Uint8Array): ModelFrame | null {
+  try {
+    const frame = openai.events.frame(event)
+    return frame.role === 'partial' && !isSet(member(frame.value, 'usage')) ? frame : null
+  } catch (error) {
+    if (error instanceof InvalidResponseError) return null
+    throw error
+  }
+}
 
 /** OpenAI's error object. */
 export function errorOf(denial: Denial, status: number) {

@@ -1,10 +1,13 @@
 import type { Denial, Frame, Usage } from '../../../call/index.ts'
 import { isObject, type JsonObject, member } from '../../wire/json.ts'
-import { mayReport } from '../frame.ts'
 import { commonFault, isSet, isTokens, limitFault, tokens, wrong } from './checks.ts'
 import type { Dialect, Report } from './dialect.ts'
 import { namedEvents } from './named.ts'
 import { errorOf } from './openai.ts'
+import { RESPONSES_USAGE, type ShapeFault, usageFault } from './shapes.ts'
+
+/** Events that end a stream. Each brings the whole response. */
+const LAST = new Set<unknown>(['response.completed', 'response.incomplete', 'response.failed'])
 
 /** `responses` of OpenAI's API. */
 export const responses: Dialect = {
@@ -31,9 +34,10 @@ export const responses: Dialect = {
     }
   },
   maxTokensMember: () => 'max_output_tokens',
-  events: namedEvents(new Set(['response.completed', 'response.incomplete', 'response.failed'])),
+  events: namedEvents(LAST, eventFault),
+  answerFault: responseFault,
   report(frame: Frame): Report | null {
-    if (frame.role !== 'final' || frame.raw === null || !mayReport(frame.raw)) return null
+    if (frame.role !== 'final') return null
     const { value } = frame
     const usage = usageOf(member(isObject(member(value, 'response')) ? member(value, 'response') : value, 'usage'))
     return usage === null ? null : { usage, whole: true }
@@ -41,6 +45,19 @@ export const responses: Dialect = {
   hides: () => false,
   errorBody: (denial: Denial, status: number) => ({ error: errorOf(denial, status) }),
   errorEvent: (json) => `event: error\ndata: ${flat(json)}\n\n`,
+}
+
+function responseFault({ output, usage }: JsonObject): ShapeFault {
+  if (!Array.isArray(output) || !output.every(isObject)) return 'a response without output'
+  return usageFault(usage, RESPONSES_USAGE)
+}
+
+/** What redaction and the meter read in an event. */
+function eventFault({ type, response, delta }: JsonObject): ShapeFault {
+  if (LAST.has(type)) return isObject(response) ? responseFault(response) : 'an end without its response'
+  if (isSet(response) && !isObject(response)) return 'an event without its response'
+  const isPiece = typeof type === 'string' && type.endsWith('.delta')
+  return isPiece && typeof delta !== 'string' && !isObject(delta) ? 'an event without its delta' : null
 }
 
 /** In a stream the members of an error stand in the event itself. */

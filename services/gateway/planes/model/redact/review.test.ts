@@ -5,6 +5,7 @@ import { type Frame, isDenial, type Passed, type Redactor, unresolved } from '..
 import { testCall } from '../../../call/testing/call.ts'
 import { testIdentity } from '../../../call/testing/identity.ts'
 import type { Running } from '../../../pipeline/stage.ts'
+import { chat } from '../dialects/chat.ts'
 import { ModelFrame } from '../frame.ts'
 import { createAnswerRedactReview } from './review.ts'
 import { Pen } from './testing.ts'
@@ -24,7 +25,7 @@ function opened(): Running {
 }
 
 const event = (data: object | string) =>
-  ModelFrame.event(Buffer.from(`data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`))
+  chat.events.frame(Buffer.from(`data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`))
 const DONE = event('[DONE]')
 
 const chunk = (delta: object, more: object = {}) =>
@@ -127,14 +128,13 @@ test('a chunk that nothing is taken out of is the frame that came; a changed one
     chunk({ role: 'assistant', content: '' }),
     chunk({ content: 'hello ' }),
     event({ choices: [], usage: {} }),
-    event(': comment'),
-    event('no json'),
+    chat.events.frame(Buffer.from(': comment\n\n')),
   ]) {
     assert.equal(framesOf(running.frame(frame))[0], frame)
   }
   const raw =
     'data: {"id":"c","created":1.50,"choices":[{"index":0,"delta":{"content":"a secret"},"logprobs":{"content":[{"token":"secret"}]}}]}\n\n'
-  const [told] = framesOf(running.frame(ModelFrame.event(Buffer.from(raw))))
+  const [told] = framesOf(running.frame(chat.events.frame(Buffer.from(raw))))
   assert.equal(
     Buffer.from(told?.raw ?? []).toString(),
     'data: {"id":"c","created":1.50,"choices":[{"index":0,"delta":{"content":"a [X]"},"logprobs":null}]}\n\n',
@@ -143,7 +143,7 @@ test('a chunk that nothing is taken out of is the frame that came; a changed one
 
 test('a whole answer loses the logprobs that would spell out what was taken', () => {
   const body = '{"choices":[{"message":{"content":"secret"},"logprobs":{"content":[{"token":"sec"}]}}],"n":1.0}'
-  const [told] = framesOf(opened().frame(ModelFrame.body('final', Buffer.from(body))))
+  const [told] = framesOf(opened().frame(ModelFrame.body(Buffer.from(body))))
   const text = Buffer.from(told?.raw ?? []).toString()
   assert.equal(text, '{"choices":[{"message":{"content":"[X]"},"logprobs":null}],"n":1.0}')
 })

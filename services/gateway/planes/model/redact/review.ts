@@ -1,9 +1,9 @@
-import { parseLossless } from '@plat/core'
+import { hasPlainNumbers, parseLossless } from '@plat/core'
 import { type Denial, deny, type Frame, isDenial, type Passed, type Redactor, type Where } from '../../../call/index.ts'
 import type { Review, Running } from '../../../pipeline/stage.ts'
 import { isObject, type JsonObject, member } from '../../wire/json.ts'
 import { createRedactReview, type RedactorOf } from '../../wire/redact.ts'
-import { eventData, withEventData } from '../../wire/sse.ts'
+import { withEventData } from '../../wire/sse.ts'
 import { chat } from '../dialects/chat.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { ModelFrame } from '../frame.ts'
@@ -37,20 +37,20 @@ class AnswerReview implements Running {
   /** What of an answer may be changed: what was generated, and what an error says. */
   readonly #where: Where
   readonly #chunks: ChunkTexts | null
+  readonly #dialect: Dialect
 
   constructor(redactor: Redactor | Denial, dialect: Dialect) {
     this.#redactor = redactor
+    this.#dialect = dialect
     this.#where = { within: dialect.generated.map((name) => [name]) }
     this.#chunks = isDenial(redactor) ? null : new ChunkTexts(redactor)
   }
 
   frame(frame: Frame): Passed {
     if (isDenial(this.#redactor)) return this.#redactor
-    const { raw, role } = frame
-    if (raw === null || role === 'progress') return [frame]
-    const data = eventData(raw)
-    if (data === null) return this.#whole(this.#redactor, frame, raw)
-    if (role !== 'final') return this.#chunk(frame, raw, data)
+    if (!(frame instanceof ModelFrame)) return deny('internal', 'a response came in a form that cannot be redacted')
+    if (!frame.isEvent) return this.#whole(this.#redactor, frame)
+    if (frame.role !== 'final') return this.#chunk(frame)
     const held = this.#held()
     return isDenial(held) ? held : [...held, frame]
   }
@@ -59,26 +59,31 @@ class AnswerReview implements Running {
     return this.#held()
   }
 
-  #whole(redactor: Redactor, frame: Frame, json: Uint8Array): Passed {
-    const told = redactor.json(json, this.#where)
+  #whole(redactor: Redactor, frame: ModelFrame): Passed {
+    const told = redactor.json(frame.raw, this.#where)
     if (isDenial(told)) return told
-    if (told === json) return [frame]
-    return [ModelFrame.body(frame.role === 'error' ? 'error' : 'final', withoutLogprobs(told))]
+    if (told === frame.raw) return [frame]
+    const json = withoutLogprobs(told)
+    return [frame.role === 'error' ? ModelFrame.error(json) : ModelFrame.body(json)]
   }
 
-  #chunk(frame: Frame, raw: Uint8Array, data: Uint8Array): Passed {
-    const chunk = parsed(data)
-    if (!isObject(chunk)) return [frame]
-    const told = this.#chunks?.take(chunk) ?? null
+  #chunk(frame: ModelFrame): Passed {
+    const chunk = losslessOf(frame)
+    const told = isObject(chunk) ? (this.#chunks?.take(chunk) ?? null) : null
     if (told === null) return [frame]
     if (isDenial(told)) return told
-    return [...told.before.map(eventOf), ModelFrame.event(withEventData(raw, jsonOf(told.chunk)))]
+    const next = this.#dialect.events.frame(withEventData(frame.raw, jsonOf(told.chunk)))
+    return [...told.before.map((one) => this.#eventOf(one)), next]
+  }
+
+  #eventOf(chunk: object): Frame {
+    return this.#dialect.events.frame(Buffer.from(`data: ${JSON.stringify(chunk)}\n\n`))
   }
 
   /** What is still held back, once nothing follows. */
   #held(): readonly Frame[] | Denial {
     const held = this.#chunks?.end() ?? []
-    return isDenial(held) ? held : held.map(eventOf)
+    return isDenial(held) ? held : held.map((one) => this.#eventOf(one))
   }
 }
 
@@ -95,14 +100,13 @@ class EventReview implements Running {
   }
 
   frame(frame: Frame): Passed {
-    const { raw, role } = frame
-    const data = raw === null ? null : eventData(raw)
-    if (raw === null || data === null) return this.#whole.frame(frame)
-    const event = role === 'progress' ? null : parsed(data)
-    if (!isObject(event)) return [frame]
-    const told = this.#texts.take(event, data)
+    if (!(frame instanceof ModelFrame) || !frame.isEvent) return this.#whole.frame(frame)
+    const { raw, json } = frame
+    const event = losslessOf(frame)
+    if (json === null || !isObject(event)) return [frame]
+    const told = this.#texts.take(event, json)
     if (isDenial(told)) return told
-    const held = role === 'final' ? this.#texts.end() : []
+    const held = frame.role === 'final' ? this.#texts.end() : []
     if (isDenial(held)) return held
     const before = [...told.before, ...held]
     if (told.json === null && before.length === 0) return [frame]
@@ -120,17 +124,10 @@ class EventReview implements Running {
   }
 }
 
-function parsed(data: Uint8Array): unknown {
-  try {
-    return parseLossless(data)
-  } catch {
-    // No reader can make a chunk of it.
-    return undefined
-  }
-}
-
-function eventOf(chunk: object): ModelFrame {
-  return ModelFrame.event(Buffer.from(`data: ${JSON.stringify(chunk)}\n\n`))
+/** The value of an event with the literals of its numbers; null where it has no data. */
+function losslessOf({ json, value }: ModelFrame): unknown {
+  if (json === null) return null
+  return hasPlainNumbers(json) ? value : parseLossless(json)
 }
 
 function jsonOf(chunk: object): Uint8Array {

@@ -64,15 +64,12 @@ export class ModelAnswer {
   }
 }
 
-/** The embedding of a text is long and holds no words: only the model is looked for, where providers write it. */
+/** The embedding of a text is long and holds no words: only the model is read. */
 export class EmbeddingAnswer {
   #model: string | null = null
 
-  frame({ raw, role }: Frame): void {
-    if (raw === null || role !== 'final') return
-    const text = (from: number, to: number) => Buffer.from(raw.subarray(from, to)).toString('latin1')
-    const ends = [text(-END_BYTES, raw.length), text(0, END_BYTES)]
-    this.#model = ends.map((end) => MODEL.exec(end)?.[1] ?? null).find((name) => name !== null) ?? null
+  frame({ value, role }: Frame): void {
+    if (role === 'final') this.#model = nameIn(value, 'model')
   }
 
   skim(): void {}
@@ -81,10 +78,6 @@ export class EmbeddingAnswer {
     return { id: null, model: this.#model, finishReasons: [], messages: [] }
   }
 }
-
-/** Bytes at either end of an answer in which the model is looked for. */
-const END_BYTES = 1024
-const MODEL = /"model"\s*:\s*"([\x20-\x21\x23-\x5b\x5d-\x7e]{1,256})"/
 
 function nameIn(value: unknown, name: string): string | null {
   const text = member(value, name)

@@ -22,9 +22,7 @@ function told(method: string, answers: readonly object[], maxLength = 1000) {
   for (const one of answers) {
     const json = JSON.stringify(one)
     const event = Buffer.from(`data: ${json}\n\n`)
-    answer.frame(
-      answers.length === 1 ? ModelFrame.body('final', Buffer.from(json)) : (events?.frame(event) ?? assert.fail()),
-    )
+    answer.frame(answers.length === 1 ? ModelFrame.body(Buffer.from(json)) : (events?.frame(event) ?? assert.fail()))
   }
   return answer.told()
 }
@@ -155,7 +153,7 @@ test('more than is kept is not told at all, and nothing is kept that nobody aske
 test('the model of an embedding is found without its numbers', () => {
   const model = (value: object) => {
     const answer = new EmbeddingAnswer()
-    answer.frame(ModelFrame.body('final', Buffer.from(JSON.stringify(value))))
+    answer.frame(ModelFrame.body(Buffer.from(JSON.stringify(value))))
     return answer.told().model
   }
   const data = [{ embedding: Array.from({ length: 1000 }, (_, at) => at / 7) }]

@@ -1,6 +1,6 @@
 import { withoutMembers } from '@plat/core'
 import { type Denial, deny } from '../../../call/index.ts'
-import { isObject, type JsonObject } from '../../wire/json.ts'
+import { isObject, type JsonObject, member } from '../../wire/json.ts'
 import { withMember } from '../members.ts'
 import type { ModelBody } from '../request.ts'
 import { AnthropicReader, anthropicAnswer, anthropicRequest, CLOUD_VERSIONS } from './anthropic.ts'
@@ -35,7 +35,7 @@ export interface Asked {
 export interface Translator {
   /** The body for the provider; a denial names the member that it has no word for (`data.param`). */
   request(asked: Asked): Uint8Array | Denial
-  /** A whole answer in the caller's dialect. Throws `Garbled`. */
+  /** A whole answer in the caller's dialect. Throws `InvalidResponseError`. */
   answer(json: Uint8Array, told: Told): Uint8Array
   /** The translator of one streamed answer; null: the stream is in the caller's dialect as it comes. */
   stream(told: Told): StreamTranslator | null
@@ -173,14 +173,9 @@ export function translatorOf(speaks: Speech, method: string): Translator | null 
 }
 
 /** What a provider says of an error in its own words: most have a `message`, some of them in an `error`. */
-export function refusalOf(json: Uint8Array): string {
-  let value: JsonObject
-  try {
-    value = objectOf(json)
-  } catch {
-    return UNTOLD
-  }
-  const { message } = isObject(value.error) ? value.error : value
+export function refusalOf(value: unknown): string {
+  const error = member(value, 'error')
+  const message = typeof error === 'string' ? error : member(isObject(error) ? error : value, 'message')
   return typeof message === 'string' && message !== '' ? message : UNTOLD
 }
 

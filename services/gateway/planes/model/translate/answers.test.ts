@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { InvalidResponseError } from '../invalid.ts'
 import { type Speech, translatorOf } from './all.ts'
 import { AwsStreamSplitter } from './aws-stream.ts'
-import { Garbled } from './said.ts'
 import type { StreamTranslator } from './streams.ts'
 import { awsEvent, awsMessage, chunksOf, sseEvent, streamed, told } from './testing.ts'
 
@@ -285,26 +285,29 @@ test('every way to end has its word, and one that is no end is a fault', () => {
     ['anthropic', anthropic('pause_turn'), null],
   ]
   for (const [speaks, value, reason] of ends) {
-    if (reason === null) assert.throws(() => whole(speaks, value), Garbled)
+    if (reason === null) assert.throws(() => whole(speaks, value), InvalidResponseError)
     else assert.equal(whole(speaks, value).choices[0].finish_reason, reason)
   }
   for (const speaks of ['converse', 'gemini', 'anthropic'] as const)
     for (const text of ['{}', '[]', 'no', '{"error":{"message":"x"}}'])
-      assert.throws(() => whole(speaks, text), Garbled)
+      assert.throws(() => whole(speaks, text), InvalidResponseError)
 })
 
 test('a call of a tool that nobody could answer is a fault', () => {
   for (const id of [undefined, 7, { toString: 1 }]) {
     const content = [{ toolUse: { toolUseId: id, name: 'x' } }]
-    assert.throws(() => whole('converse', { output: { message: { content } }, stopReason: 'tool_use' }), Garbled)
+    assert.throws(
+      () => whole('converse', { output: { message: { content } }, stopReason: 'tool_use' }),
+      InvalidResponseError,
+    )
     const blocks = [{ type: 'tool_use', id: 'c', name: id }]
-    assert.throws(() => whole('anthropic', { content: blocks, stop_reason: 'tool_use' }), Garbled)
+    assert.throws(() => whole('anthropic', { content: blocks, stop_reason: 'tool_use' }), InvalidResponseError)
   }
 })
 
 test('an error in a stream, a wrong checksum and an impossible length are faults', () => {
   const fails = (translator: StreamTranslator | null, bytes: Uint8Array) =>
-    assert.throws(() => translator?.push(bytes), Garbled)
+    assert.throws(() => translator?.push(bytes), InvalidResponseError)
   const exception = { ':message-type': 'exception', ':exception-type': 'throttlingException' }
   for (const speaks of ['converse', 'anthropic-bedrock'] as const) {
     fails(of(speaks).stream(told), awsMessage(exception, '{"message":"slow down"}'))

@@ -2,9 +2,10 @@ import type { Usage } from '../../../call/index.ts'
 import { type JsonObject, member } from '../../wire/json.ts'
 import { isSet } from '../dialects/checks.ts'
 import { usageOf } from '../dialects/messages.ts'
+import { InvalidResponseError } from '../invalid.ts'
 import { type Option, readChat } from './chat.ts'
 import { type Format, type Part, type Prompt, type Tool, Untranslatable } from './prompt.ts'
-import { callSaid, type FinishReason, finishOf, Garbled, type Said } from './said.ts'
+import { callSaid, type FinishReason, finishOf, type Said } from './said.ts'
 
 const OPTIONS: readonly Option[] = ['temperature', 'top_p', 'stop', 'parallel_tool_calls', 'response_format', 'user']
 
@@ -84,10 +85,10 @@ const ENDS: Readonly<Record<string, FinishReason>> = {
   refusal: 'content_filter',
 }
 
-/** A whole answer of `messages`. Throws `Garbled`. */
+/** A whole answer of `messages`. Throws `InvalidResponseError`. */
 export function anthropicAnswer(value: JsonObject): readonly Said[] {
   const { content, stop_reason: reason, usage } = value
-  if (!Array.isArray(content)) throw new Garbled('an answer of Anthropic without content')
+  if (!Array.isArray(content)) throw new InvalidResponseError('an answer of Anthropic without content')
   return [...content.flatMap(blockSaid), finishOf(ENDS, reason, 'Anthropic'), ...usageSaid(usageOf(usage))]
 }
 
@@ -112,7 +113,7 @@ export class AnthropicReader {
   /** Blocks of tools that run at Anthropic have arguments as well, and nobody is told them. */
   #isOwnTool = false
 
-  /** Throws `Garbled`. */
+  /** Throws `InvalidResponseError`. */
   said(value: JsonObject): readonly Said[] {
     switch (value.type) {
       case 'message_start':
@@ -126,7 +127,7 @@ export class AnthropicReader {
       case 'message_delta':
         return this.#last(value)
       case 'error':
-        throw new Garbled('Anthropic reports an error')
+        throw new InvalidResponseError('Anthropic reports an error')
       default:
         return []
     }

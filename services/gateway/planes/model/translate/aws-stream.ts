@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib'
-import { Garbled } from './said.ts'
+import { InvalidResponseError } from '../invalid.ts'
 
 /** One message of an AWS event stream. */
 export interface AwsMessage {
@@ -20,7 +20,7 @@ const LENGTH_BYTES = 4
 
 /**
  * Splits the bytes of an AWS event stream (`application/vnd.amazon.eventstream`) into messages, however they were cut. A length that
- * cannot be, or a checksum that is wrong, throws `Garbled`: what follows could be anything.
+ * cannot be, or a checksum that is wrong, throws `InvalidResponseError`: what follows could be anything.
  */
 export class AwsStreamSplitter {
   #parts: Uint8Array[] = []
@@ -57,16 +57,16 @@ function wantedOf(bytes: Buffer): number {
   const total = bytes.readUInt32BE(0)
   const headers = bytes.readUInt32BE(LENGTH_BYTES)
   if (crc32(bytes.subarray(0, PRELUDE_BYTES - 4)) !== bytes.readUInt32BE(PRELUDE_BYTES - 4))
-    throw new Garbled('a prelude of an AWS event stream with a wrong checksum')
+    throw new InvalidResponseError('a prelude of an AWS event stream with a wrong checksum')
   if (total > MAX_MESSAGE_BYTES || headers > MAX_HEADERS_BYTES || total < AROUND_BYTES + headers)
-    throw new Garbled('a message of an AWS event stream with an impossible length')
+    throw new InvalidResponseError('a message of an AWS event stream with an impossible length')
   return total
 }
 
 function messageOf(bytes: Buffer): AwsMessage {
   const end = bytes.length - 4
   if (crc32(bytes.subarray(0, end)) !== bytes.readUInt32BE(end))
-    throw new Garbled('a message of an AWS event stream with a wrong checksum')
+    throw new InvalidResponseError('a message of an AWS event stream with a wrong checksum')
   const headersEnd = PRELUDE_BYTES + bytes.readUInt32BE(LENGTH_BYTES)
   return { headers: headersOf(bytes.subarray(PRELUDE_BYTES, headersEnd)), payload: bytes.subarray(headersEnd, end) }
 }
@@ -89,7 +89,7 @@ function headersOf(bytes: Buffer): ReadonlyMap<string, string> {
   const headers = new Map<string, string>()
   let at = 0
   const take = (count: number): Buffer => {
-    if (at + count > bytes.length) throw new Garbled('a header of an AWS event stream that does not end')
+    if (at + count > bytes.length) throw new InvalidResponseError('a header of an AWS event stream that does not end')
     at += count
     return bytes.subarray(at - count, at)
   }
@@ -98,7 +98,7 @@ function headersOf(bytes: Buffer): ReadonlyMap<string, string> {
     const type = take(1).readUInt8()
     const fixed = FIXED.get(type)
     if (fixed === undefined && type !== BYTES_TYPE && type !== TEXT_TYPE)
-      throw new Garbled('a header of an AWS event stream with an unknown type')
+      throw new InvalidResponseError('a header of an AWS event stream with an unknown type')
     const value = take(fixed ?? take(2).readUInt16BE())
     if (type === TEXT_TYPE) headers.set(name, value.toString('utf8'))
   }

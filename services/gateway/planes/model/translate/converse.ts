@@ -1,9 +1,10 @@
 import type { Usage } from '../../../call/index.ts'
 import { isObject, type JsonObject, member } from '../../wire/json.ts'
 import { tokens } from '../dialects/checks.ts'
+import { InvalidResponseError } from '../invalid.ts'
 import { type Option, readChat } from './chat.ts'
 import { type Format, type Part, type Prompt, type Tool, Untranslatable } from './prompt.ts'
-import { callSaid, type FinishReason, finishOf, Garbled, type Said } from './said.ts'
+import { callSaid, type FinishReason, finishOf, type Said } from './said.ts'
 
 const OPTIONS: readonly Option[] = ['temperature', 'top_p', 'stop', 'response_format']
 
@@ -123,10 +124,10 @@ const ENDS: Readonly<Record<string, FinishReason>> = {
   content_filtered: 'content_filter',
 }
 
-/** A whole answer of Converse. Throws `Garbled`. */
+/** A whole answer of Converse. Throws `InvalidResponseError`. */
 export function converseAnswer(value: JsonObject): readonly Said[] {
   const content = member(member(member(value, 'output'), 'message'), 'content')
-  if (!Array.isArray(content)) throw new Garbled('an answer of Converse without content')
+  if (!Array.isArray(content)) throw new InvalidResponseError('an answer of Converse without content')
   return [...content.flatMap(blockSaid), finishOf(ENDS, value.stopReason, 'Converse'), ...usageOf(value.usage)]
 }
 
@@ -154,7 +155,7 @@ function callOf({ toolUseId, name }: JsonObject): Said {
 export class ConverseReader {
   #isOwnTool = false
 
-  /** `name` of the event. Throws `Garbled`. */
+  /** `name` of the event. Throws `InvalidResponseError`. */
   said(name: string, value: JsonObject): readonly Said[] {
     switch (name) {
       case 'contentBlockStart': {

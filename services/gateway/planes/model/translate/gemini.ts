@@ -1,9 +1,10 @@
 import type { Usage } from '../../../call/index.ts'
 import { isObject, type JsonObject, member, parsedOrUndefined } from '../../wire/json.ts'
 import { isSet, tokens } from '../dialects/checks.ts'
+import { InvalidResponseError } from '../invalid.ts'
 import { type Option, readChat } from './chat.ts'
 import { type Format, type Part, type Prompt, type Tool, Untranslatable } from './prompt.ts'
-import { type FinishReason, finishOf, Garbled, type Said } from './said.ts'
+import { type FinishReason, finishOf, type Said } from './said.ts'
 
 const OPTIONS: readonly Option[] = [
   'temperature',
@@ -154,9 +155,9 @@ export class GeminiReader {
     this.#id = id
   }
 
-  /** Throws `Garbled`. */
+  /** Throws `InvalidResponseError`. */
   said(value: JsonObject): readonly Said[] {
-    if (isObject(value.error)) throw new Garbled('Gemini reports an error')
+    if (isObject(value.error)) throw new InvalidResponseError('Gemini reports an error')
     const [candidate]: readonly unknown[] = Array.isArray(value.candidates) ? value.candidates : []
     const parts = member(member(candidate, 'content'), 'parts')
     const said = Array.isArray(parts) ? parts.flatMap((part: unknown) => this.#part(part)) : []

@@ -1,5 +1,6 @@
 import type { Usage } from '../../../call/index.ts'
 import { isObject, type JsonObject } from '../../wire/json.ts'
+import { InvalidResponseError } from '../invalid.ts'
 
 /** What a provider's answer says, piece by piece: a whole answer says it all at once. */
 export type Said =
@@ -20,29 +21,21 @@ export interface Told {
   readonly model: string
 }
 
-/** The provider sent what nobody understands, or said that it failed. Its words are not repeated: they may quote the caller. */
-export class Garbled extends Error {
-  constructor(why: string) {
-    super(why)
-    this.name = 'Garbled'
-  }
-}
-
-/** The end of an answer, by the provider's words for its ends. Throws `Garbled` where it is none of them: half an answer is no whole one. */
+/** The end of an answer, by the provider's words for its ends. Throws `InvalidResponseError` where it is none of them: half an answer is no whole one. */
 export function finishOf(
   ends: Readonly<Record<string, FinishReason>>,
   reason: unknown,
   whom: string,
 ): Extract<Said, { kind: 'finish' }> {
   const known = typeof reason === 'string' && Object.hasOwn(ends, reason) ? ends[reason] : undefined
-  if (known === undefined) throw new Garbled(`an answer of ${whom} that ended for a reason that is no end`)
+  if (known === undefined) throw new InvalidResponseError(`an answer of ${whom} that ended for a reason that is no end`)
   return { kind: 'finish', reason: known }
 }
 
-/** A call of a tool in an answer. Throws `Garbled` where nobody could answer it. */
+/** A call of a tool in an answer. Throws `InvalidResponseError` where nobody could answer it. */
 export function callSaid(id: unknown, name: unknown, whom: string): Said {
   if (typeof id !== 'string' || typeof name !== 'string')
-    throw new Garbled(`an answer of ${whom} with a call of a tool that has no id or no name`)
+    throw new InvalidResponseError(`an answer of ${whom} with a call of a tool that has no id or no name`)
   return { kind: 'call', id, name, signature: null }
 }
 
@@ -62,7 +55,7 @@ export function completionOf(all: readonly Said[], told: Told): JsonObject {
       if (last !== undefined) last.text += one.text
     }
   }
-  if (finish === null) throw new Garbled('an answer without an end')
+  if (finish === null) throw new InvalidResponseError('an answer without an end')
   const message = {
     role: 'assistant',
     content: texts.text === '' ? null : texts.text,

@@ -1,12 +1,13 @@
 import { checkJson, parseLossless } from '@plat/core'
 import { isObject, type JsonObject, member } from '../../wire/json.ts'
 import { eventData, SseSplitter } from '../../wire/sse.ts'
+import { InvalidResponseError } from '../invalid.ts'
 import { type AwsMessage, AwsStreamSplitter } from './aws-stream.ts'
-import { ChatStream, Garbled, type Said, type Told } from './said.ts'
+import { ChatStream, type Said, type Told } from './said.ts'
 
 /** Turns the bytes of a provider's stream into those of the caller's dialect, piece by piece, however they are cut. */
 export interface StreamTranslator {
-  /** What these bytes complete, as whole events; empty: nothing. Throws `Garbled`, and what the decoders below throw. */
+  /** What these bytes complete, as whole events; empty: nothing. Throws `InvalidResponseError`, and what the decoders below throw. */
   push(chunk: Uint8Array): Uint8Array
   /** The provider has ended its stream. */
   end(): Uint8Array
@@ -17,19 +18,20 @@ export const AWS_STREAM_TYPE = 'application/vnd.amazon.eventstream'
 
 const NOTHING = new Uint8Array(0)
 
-/** Reads a part of an answer: the value, and the name of its event where the framing has one. Throws `Garbled`. */
+/** Reads a part of an answer: the value, and the name of its event where the framing has one. Throws `InvalidResponseError`. */
 export type ReadPart = (value: JsonObject, name: string) => readonly Said[]
 
-/** The JSON object of an answer or of a part of one. Numbers keep their literals. Throws `Garbled`. */
+/** The JSON object of an answer or of a part of one. Numbers keep their literals. Throws `InvalidResponseError`. */
 export function objectOf(json: Uint8Array): JsonObject {
   let value: unknown
   try {
     checkJson(json)
     value = parseLossless(json)
   } catch {
-    throw new Garbled('what the provider sent is no JSON')
+    throw new InvalidResponseError('what the provider sent is no JSON')
   }
-  if (!isObject(value) || JSON.isRawJSON(value)) throw new Garbled('what the provider sent is no JSON object')
+  if (!isObject(value) || JSON.isRawJSON(value))
+    throw new InvalidResponseError('what the provider sent is no JSON object')
   return value
 }
 
@@ -132,9 +134,9 @@ function linesOf(json: Uint8Array): string {
   return `${lines.map((line) => `data: ${line}`).join('\n')}\n`
 }
 
-/** What `InvokeModelWithResponseStream` wraps: the JSON of the model's own event, in base64. Throws `Garbled`. */
+/** What `InvokeModelWithResponseStream` wraps: the JSON of the model's own event, in base64. Throws `InvalidResponseError`. */
 export function wrapped({ bytes }: JsonObject): Uint8Array {
-  if (typeof bytes !== 'string') throw new Garbled('a chunk of Bedrock without bytes')
+  if (typeof bytes !== 'string') throw new InvalidResponseError('a chunk of Bedrock without bytes')
   return Buffer.from(bytes, 'base64')
 }
 
@@ -142,6 +144,8 @@ export function wrapped({ bytes }: JsonObject): Uint8Array {
 function eventNameOf({ headers }: AwsMessage): string {
   const kind = headers.get(':message-type')
   if (kind !== 'event')
-    throw new Garbled(`AWS reports ${headers.get(':exception-type') ?? headers.get(':error-code') ?? 'an error'}`)
+    throw new InvalidResponseError(
+      `AWS reports ${headers.get(':exception-type') ?? headers.get(':error-code') ?? 'an error'}`,
+    )
   return headers.get(':event-type') ?? ''
 }

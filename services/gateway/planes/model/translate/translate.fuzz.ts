@@ -4,9 +4,9 @@ import { fuzzTarget, near } from '../../../../../test/fuzz/target.ts'
 import { isDenial } from '../../../call/index.ts'
 import { EventTooLarge } from '../../wire/sse.ts'
 import { chat } from '../dialects/chat.ts'
+import { InvalidResponseError } from '../invalid.ts'
 import { readModelBody } from '../request.ts'
 import { refusalOf, type Speech, translatorOf } from './all.ts'
-import { Garbled } from './said.ts'
 import { awsEvent, chunksOf, sseEvent, streamed, told } from './testing.ts'
 
 const speech = fc.constantFrom<Speech>('converse', 'gemini', 'anthropic', 'anthropic-vertex', 'anthropic-bedrock')
@@ -58,7 +58,7 @@ function orGarbled(work: () => void): void {
   try {
     work()
   } catch (error) {
-    assert.ok(error instanceof Garbled || error instanceof EventTooLarge, String(error))
+    assert.ok(error instanceof InvalidResponseError || error instanceof EventTooLarge, String(error))
   }
 }
 

@@ -13,14 +13,15 @@ import { EventFrames, type EventGate } from '../../wire/events.ts'
 import { GivenUp, UpstreamExchange, type UpstreamHead } from '../../wire/exchange.ts'
 import { failure } from '../../wire/failure.ts'
 import { copyHeader, isJsonType, isStreamType, STREAM_HEADERS } from '../../wire/headers.ts'
-import { isObject } from '../../wire/json.ts'
+import { isObject, member } from '../../wire/json.ts'
 import { chat } from '../dialects/chat.ts'
 import type { Dialect } from '../dialects/dialect.ts'
+import { modelsFault, type ShapeFault } from '../dialects/shapes.ts'
 import { ModelFrame } from '../frame.ts'
+import { InvalidResponseError } from '../invalid.ts'
 import { withMember } from '../members.ts'
 import { ModelBody } from '../request.ts'
 import { refusalOf } from '../translate/all.ts'
-import { Garbled } from '../translate/said.ts'
 import { type Translated, TranslatedBytes } from '../translate/translated.ts'
 import type { Address, Credentials, ModelEndpoint } from './endpoint.ts'
 
@@ -112,10 +113,12 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
       const attempts = [this.attempt]
       const refusal = unusable(call.server, head, spare)
       if (refusal !== null) return this.#giveUp(refusal)
-      if (this.#isStream(head))
+      if (this.#isStream(head)) {
+        if (!this.#wantsStream) throw new InvalidResponseError('a stream that was not requested')
         return { kind: 'frames', head: this.#streamHead(head), attempts, frames: this.#frames(exchange) }
+      }
       const all = exchange.readAll(MAX_ANSWER_BYTES)
-      const bytes = all instanceof Promise ? await all : all
+      const bytes = all instanceof Promise ? await this.#inTime(all) : all
       if (bytes === null) return this.#end(deny('upstream_error', `${call.server} sent an answer that is too large`))
       const frame = this.#whole(head, bytes)
       if (!(frame instanceof ModelFrame)) return this.#giveUp(frame)
@@ -125,7 +128,7 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
     } catch (error) {
       if (this.#late)
         return this.#giveUp(deny('upstream_timeout', `the upstream of ${call.server} did not answer in time`))
-      if (error instanceof Garbled)
+      if (error instanceof InvalidResponseError)
         return this.#giveUp(deny('upstream_error', `the upstream of ${call.server} sent ${error.message}`))
       return this.#giveUp(failure(`the upstream of ${call.server}`, error))
     }
@@ -137,9 +140,26 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
     return { endpoint: this.#passage.address.origin, status: this.#status, ms }
   }
 
-  /** The endpoint failed, so that another may do better: it is not about the caller, nor about the gateway's key. */
+  /** The endpoint failed, so that another may do better: it is not about the caller. A key that it does not accept counts. */
   get failed(): boolean {
     return this.#failed
+  }
+
+  /** The body of a JSON response counts against the time of the attempt as its head does. */
+  async #inTime<T>(body: Promise<T>): Promise<T> {
+    const { clock, attemptTimeoutMs } = this.#forwarder
+    const left = Math.max(0, this.#started + attemptTimeoutMs - clock.monotonic())
+    const cancel = clock.after(left, () => this.expire())
+    try {
+      return await body
+    } finally {
+      cancel()
+    }
+  }
+
+  get #wantsStream(): boolean {
+    const { body } = this.#passage.call
+    return body instanceof ModelBody && body.request.stream
   }
 
   /** Its time is up. */
@@ -148,17 +168,16 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
     this.#exchange?.abort('its time is up')
   }
 
-  /** Throws where the upstream reports an error in the stream: the call has failed, however it goes on. */
-  pass(event: Uint8Array): ModelFrame {
-    const { events } = this.#dialect
-    const frame = events.frame(event)
+  /** Throws where the event is invalid or reports an error. Whatever follows the last event of an answer is not part of it: null. */
+  pass(event: Uint8Array): ModelFrame | null {
+    if (this.#done) return null
+    const frame = this.#dialect.events.frame(event)
     if (frame.role === 'final') this.#done = true
-    else if (events.fails(event, frame)) throw new GivenUp('the upstream reported an error')
     return frame
   }
 
   together(events: Uint8Array): FrameRun | null {
-    return this.#dialect.events.together(events)
+    return this.#done ? null : this.#dialect.events.together(events)
   }
 
   /** Only the last event of the dialect says that an answer is whole. */
@@ -185,7 +204,7 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   }
 
   #giveUp(denial: Denial): Denial {
-    if (denial.code !== 'upstream_credential') this.#fail()
+    this.#fail()
     return this.#end(denial)
   }
 
@@ -279,24 +298,33 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
     return told
   }
 
-  /** The frame of an answer that came whole: an event where a stream has been opened for it already. */
+  /** The frame of a response that came whole. Throws `InvalidResponseError`. */
   #whole({ status, headers }: UpstreamHead, bytes: Uint8Array): ModelFrame | Denial {
-    const { call, sent } = this.#passage
-    const failed = status >= 400
+    const { call, sent, translated } = this.#passage
     if (!isJsonType(headers))
       return deny('upstream_error', `the upstream of ${call.server} answered ${status} without JSON`)
-    const told = this.#inCallersWords(bytes, status)
-    if (!sent) return ModelFrame.body(failed ? 'error' : 'final', told)
-    if (failed) return ModelFrame.errorEvent(asEvent(told, this.#dialect))
-    return deny('upstream_error', `the upstream of ${call.server} sent no stream`)
+    if (status >= 400) {
+      const error = this.#errorBody(bytes, status)
+      return sent ? ModelFrame.errorEvent(asEvent(error, this.#dialect)) : ModelFrame.error(error)
+    }
+    if (sent || this.#wantsStream) throw new InvalidResponseError('no stream')
+    const frame = ModelFrame.body(translated === null ? bytes : translated.answer(bytes, this.#now))
+    const fault = call.body === null ? modelsFault(frame.value) : this.#answerFault(frame.value)
+    if (fault !== null) throw new InvalidResponseError(fault)
+    return frame
   }
 
-  /** Throws `Garbled` where an answer cannot be understood. */
-  #inCallersWords(bytes: Uint8Array, status: number): Uint8Array {
-    const { translated } = this.#passage
-    if (translated === null) return bytes
-    if (status < 400) return translated.answer(bytes, this.#now)
-    return Buffer.from(JSON.stringify(this.#dialect.errorBody(deny('upstream_error', refusalOf(bytes)), status)))
+  #answerFault(value: unknown): ShapeFault {
+    return isObject(value) ? this.#dialect.answerFault(value) : 'JSON that is not an object'
+  }
+
+  /** An error of the provider. It leaves as it came only where it is one in the dialect of the caller. Throws `InvalidResponseError`. */
+  #errorBody(bytes: Uint8Array, status: number): Uint8Array {
+    const { value } = ModelFrame.body(bytes)
+    const isOwnDialect =
+      this.#passage.translated === null && typeof member(member(value, 'error'), 'message') === 'string'
+    if (isOwnDialect) return bytes
+    return Buffer.from(JSON.stringify(this.#dialect.errorBody(deny('upstream_error', refusalOf(value)), status)))
   }
 }
 
