@@ -1,6 +1,7 @@
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { dir, exitWith } from '../shared/options.ts'
 import { CommandError, terminal } from '../shared/output.ts'
+import { ISOLATION_MODES } from './isolation.ts'
 
 /** How `plat run` is written. */
 export function addRun(plat: Command, child: readonly string[]): void {
@@ -12,12 +13,22 @@ export function addRun(plat: Command, child: readonly string[]): void {
       'Runs a program whose calls go through the gateway as this agent. The program gets addresses, never a token:\n' +
         '  PLAT_MCP_CONFIG    an mcp.json that names the MCP servers of the agent\n' +
         '  OPENAI_BASE_URL    the model of the agent; OPENAI_API_KEY goes with it\n' +
+        '  ANTHROPIC_BASE_URL the same for Anthropic clients, with ANTHROPIC_AUTH_TOKEN\n' +
         '  PLAT_GATEWAY_URL   the gateway\n' +
-        'All of them lead to a forwarder on loopback, which adds the session token.',
+        'All of them lead to a forwarder on loopback, which adds the session token. Keys in the environment that model\n' +
+        'SDKs read are replaced by a placeholder.',
     )
     .argument('[command...]', 'behind --, so that its flags are its own')
     .usage('<agent> [options] -- <command> [arguments]')
     .addOption(dir())
+    .addOption(
+      new Option(
+        '--isolate <mode>',
+        'hide .plat (keys and tokens) from the program by bubblewrap; auto: where it works',
+      )
+        .choices(ISOLATION_MODES)
+        .default('auto'),
+    )
     .addHelpText('after', '\nExample:\n  $ plat run assistant -- node my-agent.js')
     .action(async (agent: string, misplaced: string[], options) => {
       if (misplaced.length > 0)

@@ -1,6 +1,14 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
+import {
+  type ClientRequest,
+  createServer,
+  request as httpRequest,
+  type IncomingMessage,
+  type ServerResponse,
+} from 'node:http'
+import { request as httpsRequest } from 'node:https'
 import { pipeline } from 'node:stream/promises'
+import { reasonOf } from '@plat/core'
 
 /** A loopback address that adds the session token to every call, so that the child never holds it. */
 export interface Forwarder {
@@ -71,23 +79,47 @@ function forward(
   response: ServerResponse,
   to: { readonly gateway: URL; readonly path: string; readonly token: string },
 ): void {
-  const headers = Object.fromEntries(Object.entries(request.headers).filter(([name]) => !notForwarded.has(name)))
-  const upstream = httpRequest(new URL(to.path, to.gateway), {
-    method: request.method,
-    headers: { ...headers, authorization: `Bearer ${to.token}` },
-  })
+  const upstream = openRequest(request, to)
+  if (upstream === null) {
+    refuse(response, 400, 'bad_request', 'the request cannot be forwarded')
+    return
+  }
   upstream.on('response', (answer) => {
     const kept = Object.entries(answer.headers).filter(([name]) => !notForwarded.has(name))
     response.writeHead(answer.statusCode ?? 502, Object.fromEntries(kept))
     response.flushHeaders()
     pipeline(answer, response).catch(() => response.destroy())
   })
-  upstream.on('error', () => {
+  upstream.on('error', (error) => {
     if (response.headersSent) response.destroy()
-    else refuse(response, 502, 'upstream_error', `the gateway at ${to.gateway.origin} does not answer`)
+    else
+      refuse(
+        response,
+        502,
+        'upstream_error',
+        `the gateway at ${to.gateway.origin} cannot be reached: ${reasonOf(error)}`,
+      )
   })
   response.on('close', () => upstream.destroy())
   pipeline(request, upstream).catch(() => upstream.destroy())
+}
+
+/**
+ * Opens the request to the gateway. The path is sent as it is, never resolved as a URL: `//host/x` would name another host, and the
+ * token goes to the gateway alone. Returns null for a path or header that HTTP does not allow.
+ */
+function openRequest(
+  request: IncomingMessage,
+  { gateway, path, token }: { readonly gateway: URL; readonly path: string; readonly token: string },
+): ClientRequest | null {
+  const open = gateway.protocol === 'https:' ? httpsRequest : httpRequest
+  const kept = Object.entries(request.headers).filter(([name]) => !notForwarded.has(name))
+  const headers = { ...Object.fromEntries(kept), authorization: `Bearer ${token}` }
+  try {
+    return open(gateway, { method: request.method, path, headers })
+  } catch {
+    return null
+  }
 }
 
 function refuse(response: ServerResponse, status: number, error: string, message: string): void {

@@ -1,4 +1,5 @@
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import type { Stats } from 'node:fs'
+import { lstat, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { CommandError } from './output.ts'
@@ -72,12 +73,52 @@ export function homeOf(dir: string): Home {
   }
 }
 
-/** Makes the folders, for the owner alone: keys and tokens live here. */
+/** What git is to leave out: everything. Keys and tokens must not be committed by `git add -A`. */
+const GITIGNORE = '# Made by plat up: keys, tokens and state.\n*\n'
+
+/**
+ * Makes the folders, for the owner alone: keys and tokens live here.
+ * @throws CommandError if `.plat` is there already and somebody else owns it or can read it.
+ */
 export async function makeHome(home: Home): Promise<void> {
+  await checkPrivate(home)
   const { keys, rendered, credentials, secrets, configMaps, state, logs, runs } = home
   for (const folder of [dirname(home.env), keys, rendered, credentials, secrets, configMaps, state, logs, runs]) {
     await mkdir(folder, { recursive: true, mode: 0o700 })
   }
+  await writeFile(join(dirname(home.env), '.gitignore'), GITIGNORE)
+}
+
+const OTHERS_MODE = 0o077
+
+/**
+ * Checks that `.plat` and its `env` file, where they exist, belong to the user of this process and are closed to everyone else. Another
+ * user could otherwise leave a `.plat` in a parent folder and have commands send tokens to an address of their choice.
+ * @throws CommandError that names the path and the fix.
+ */
+async function checkPrivate(home: Home): Promise<void> {
+  const uid = process.getuid?.()
+  if (uid === undefined) return // Windows: the folder inherits the access list of the user's profile.
+  for (const path of [dirname(home.env), home.env]) {
+    // The link as well as what it leads to: whoever owns the link chooses where it leads.
+    for (const stats of [await lstat(path).catch(absent), await stat(path).catch(absent)]) {
+      if (stats === null) continue
+      if (stats.uid !== uid)
+        throw new CommandError(
+          `${path} belongs to another user (uid ${stats.uid}) and is not used; remove it, or name your own folder with -dir`,
+        )
+      if (!stats.isSymbolicLink() && (stats.mode & OTHERS_MODE) !== 0)
+        throw new CommandError(
+          `${path} can be read by other users (mode ${(stats.mode & 0o777).toString(8)}) and is not used; close it with: chmod ${stats.isDirectory() ? '700' : '600'} ${path}`,
+        )
+    }
+  }
+}
+
+/** Null for a path that does not exist. Throws any other error. */
+function absent(error: unknown): Stats | null {
+  if (error instanceof Error && 'code' in error && ['ENOENT', 'ENOTDIR'].includes(String(error.code))) return null
+  throw error
 }
 
 /**
@@ -110,6 +151,7 @@ export async function writeHomeEnv(home: Home, env: HomeEnv): Promise<void> {
 
 /** Reads the env file of this directory, or null when there is none yet. */
 export async function readHomeEnv(home: Home): Promise<HomeEnv | null> {
+  await checkPrivate(home)
   const text = await readFile(home.env, 'utf8').catch(() => null)
   if (text === null) return null
   const values = new Map(

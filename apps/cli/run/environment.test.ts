@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict'
+import { mkdirSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { tempFolder } from '@plat/testkit/local'
+import { programEnvironment } from './environment.ts'
+
+const agent = { namespace: 'default', name: 'assistant' }
+const places = {
+  url: 'http://127.0.0.1:1/s3cret',
+  session: 'run-a',
+  secret: 's3cret',
+  folder: '/srv/.plat/run/run-a',
+}
+
+test('the keys of model SDKs are a placeholder, and the tokens of plat are not passed on', () => {
+  const own = {
+    OPENAI_API_KEY: 'own',
+    ANTHROPIC_API_KEY: 'own',
+    GEMINI_API_KEY: 'own',
+    PLAT_ADMIN_TOKEN: 'admin',
+    PLAT_BROKER_TOKEN: 'broker',
+    HOME: '/srv',
+  }
+  const env = programEnvironment(own, agent, places)
+  for (const name of ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN', 'GEMINI_API_KEY', 'GROQ_API_KEY'])
+    assert.equal(env[name], 's3cret', name)
+  assert.equal(env.HOME, '/srv')
+  assert.ok(!Object.values(env).some((value) => value === 'own' || value === 'admin' || value === 'broker'))
+  assert.equal(env.ANTHROPIC_BASE_URL, 'http://127.0.0.1:1/s3cret/llm/default.assistant')
+  assert.equal(env.OPENAI_BASE_URL, `${env.ANTHROPIC_BASE_URL}/v1`)
+})
+
+test('the folder of npm that holds the Node of plat comes last on the PATH of the program', () => {
+  const folder = join(tempFolder(), 'node_modules/.bin')
+  mkdirSync(folder, { recursive: true })
+  symlinkSync(process.execPath, join(folder, 'node'))
+  const env = programEnvironment({ PATH: `${folder}:/usr/local/bin:/usr/bin` }, agent, places)
+  assert.equal(env.PATH, `/usr/local/bin:/usr/bin:${folder}`)
+})

@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict'
+import { createServer, type IncomingMessage, type RequestListener, request } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import { type TestContext, test } from 'node:test'
+import tls from 'node:tls'
+import { createAuthority } from '@plat/testkit/authority'
+import { closed, listening } from '@plat/testkit/local'
+import { startForwarder } from './forwarder.ts'
+
+/** What a server received: path and Authorization of each request. */
+interface Received {
+  readonly requests: { readonly path: string | undefined; readonly authorization: string | undefined }[]
+  readonly listener: RequestListener
+}
+
+function recorder(): Received {
+  const requests: Received['requests'] = []
+  return {
+    requests,
+    listener: (incoming, response) => {
+      requests.push({ path: incoming.url, authorization: incoming.headers.authorization })
+      response.end('ok')
+    },
+  }
+}
+
+async function plainServer(t: TestContext): Promise<Received & { readonly port: number }> {
+  const received = recorder()
+  const server = createServer(received.listener)
+  const port = await listening(server)
+  t.after(() => closed(server))
+  return { ...received, port }
+}
+
+async function forwarderTo(t: TestContext, gatewayURL: string): Promise<(path: string) => Promise<number>> {
+  const forwarder = await startForwarder({ gatewayURL, secret: 'secret', token: () => 'the-token' })
+  t.after(() => forwarder.close())
+  const { port } = new URL(forwarder.url)
+  return (path) =>
+    new Promise((resolve, reject) => {
+      const sent = request({
+        port,
+        host: '127.0.0.1',
+        path: `/secret${path}`,
+        headers: { authorization: 'Bearer own' },
+      })
+      sent.once('error', reject).once('response', (response: IncomingMessage) => {
+        response.resume().once('end', () => resolve(response.statusCode ?? 0))
+      })
+      sent.end()
+    })
+}
+
+test('a path that a URL parser reads as another host goes to the gateway, and the token with it', async (t) => {
+  const gateway = await plainServer(t)
+  const stranger = await plainServer(t)
+  const get = await forwarderTo(t, `http://127.0.0.1:${gateway.port}`)
+  const host = `127.0.0.1:${stranger.port}`
+  const paths = [`//${host}/x`, `/\\${host}/x`, `/%2f/${host}/x`, `//user@${host}/x`, `/../..//${host}/x`]
+  for (const path of paths) assert.equal(await get(path), 200, path)
+  assert.deepEqual(stranger.requests, [])
+  assert.deepEqual(
+    gateway.requests,
+    paths.map((path) => ({ path, authorization: 'Bearer the-token' })),
+  )
+})
+
+test('a gateway with https is reached over TLS', async (t) => {
+  const authority = await createAuthority({ name: 'root', now: Date.now() })
+  const leaf = await authority.issue({ name: 'localhost', dnsNames: ['localhost'] })
+  const received = recorder()
+  const key = leaf.privateKey.export({ type: 'pkcs8', format: 'pem' })
+  const server = createTlsServer({ cert: leaf.pem, key }, received.listener)
+  const port = await listening(server)
+  t.after(() => closed(server))
+  const trusted = tls.getCACertificates('default')
+  t.after(() => tls.setDefaultCACertificates(trusted))
+  tls.setDefaultCACertificates([authority.pem])
+  const get = await forwarderTo(t, `https://localhost:${port}`)
+  assert.equal(await get('/mcp/notes'), 200)
+  assert.deepEqual(received.requests, [{ path: '/mcp/notes', authorization: 'Bearer the-token' }])
+})
+
+test('a gateway that cannot be reached gives 502, and the forwarder goes on', async (t) => {
+  const get = await forwarderTo(t, 'https://127.0.0.1:1')
+  assert.equal(await get('/mcp/notes'), 502)
+  assert.equal(await get('/mcp/notes'), 502)
+})
