@@ -47,6 +47,8 @@ class Opened<E> implements OpenJournal<E> {
   #commit: GroupCommit
   /** Number of the last event, durable or waiting. */
   #seq = 0
+  /** Settles when the last append is durable or has failed. */
+  #lastAppend: Promise<unknown> = Promise.resolve()
   #health: Journal<E>['health'] = 'ok'
   #closed = false
   /** Bytes that recovery keeps; null: the whole file, which a compaction replaced or not. */
@@ -76,7 +78,9 @@ class Opened<E> implements OpenJournal<E> {
     if (this.#closed || this.#health !== 'ok' || this.#commit.full)
       return Promise.reject(this.#fault('cannot be written'))
     const version = this.#versions.get(key) ?? 0
-    if (onlyIf !== undefined && onlyIf !== version) return Promise.resolve('conflict')
+    // Answered when followers know what came first: a caller that looks again at once would otherwise find nothing new, and
+    // a loop of such looks would never let the write end.
+    if (onlyIf !== undefined && onlyIf !== version) return this.#lastAppend.then(() => 'conflict')
     if (events.length === 0) return Promise.resolve(version)
     if (version === 0 && this.#versions.size >= MAX_JOURNAL_KEYS)
       return Promise.reject(this.#fault(`holds ${MAX_JOURNAL_KEYS} keys`))
@@ -97,6 +101,7 @@ class Opened<E> implements OpenJournal<E> {
       for (const tell of this.#followers) tell(entries)
       resolve(after)
     }
+    this.#lastAppend = promise.catch(() => {})
     this.#commit.addText(writeJournalLine(line), { durable, failed: (fault) => reject(this.#fault(fault.message)) })
     return promise
   }

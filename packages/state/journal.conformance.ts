@@ -76,6 +76,20 @@ function appending(promise: Promised): void {
     assert.equal((await all(journal)).length, 2)
   })
 
+  promise('a conflict is answered when followers know what came first', async (journal) => {
+    const stop = new AbortController()
+    const seen: number[] = []
+    const following = journal.follow(0, ({ event }) => void seen.push(event.n), stop.signal)
+    await journal.append('other', [sample(0)])
+    const claim = async (n: number) => {
+      if ((await journal.append('a', [sample(n)], 0)) === 'conflict') assert.equal(seen.length, 2)
+    }
+    await Promise.all([claim(1), claim(2), claim(3)])
+    assert.equal(seen.length, 2)
+    stop.abort()
+    await following
+  })
+
   promise('what was appended is there after opening again, versions included', async (journal, again) => {
     await journal.append('a', [sample(1), sample(2)])
     const reopened = await again()

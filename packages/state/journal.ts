@@ -1,6 +1,9 @@
 /** An append-only list of events per key: the one form in which stateful features keep what must survive. */
 export interface Journal<E> {
-  /** Durable when it resolves. `onlyIf` is the number of events that the key has so far: the once-only primitive. */
+  /**
+   * Durable when it resolves. `onlyIf` is the number of events that the key has so far: the once-only primitive. At a
+   * conflict it resolves after followers have been given what came first.
+   */
   append(key: string, events: readonly E[], onlyIf?: number): Promise<number | 'conflict'>
   read(after: number): AsyncIterable<JournalEntry<E> & { readonly at: number }>
   follow(after: number, apply: (entry: JournalEntry<E>) => void, signal: AbortSignal): Promise<void>

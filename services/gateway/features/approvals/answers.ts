@@ -1,5 +1,5 @@
 import { type ApprovalUse, type Denial, deny, type ErrorCode } from '../../call/index.ts'
-import type { Approval, Question, Vote } from './events.ts'
+import type { Approval, Question, Vote } from './store/events.ts'
 
 export const USED_BY_ANOTHER =
   'another call of this session used the approval, or it was withdrawn; call again to ask anew'

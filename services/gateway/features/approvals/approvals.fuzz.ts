@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { checkJson, JsonError } from '@plat/core'
 import fc from 'fast-check'
 import { fuzzTarget, near } from '../../../../test/fuzz/target.ts'
-import { decodeEvent } from './events.ts'
 import { digestOf } from './question/digest.ts'
 import { previewOf } from './question/preview.ts'
+import { decodeEvent } from './store/events.ts'
 import { callOf } from './testing/call.ts'
 
 const args = near([

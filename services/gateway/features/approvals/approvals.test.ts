@@ -4,12 +4,12 @@ import { TestClock } from '@plat/core'
 import { createMemoryJournal } from '@plat/state'
 import { isDenial } from '../../call/index.ts'
 import { PENDING_PER_SESSION_MAX } from './approvals.ts'
-import type { ApprovalEvent } from './events.ts'
+import type { ApprovalEvent } from './store/events.ts'
 import { callOf, completed, refusedBefore } from './testing/call.ts'
-import { ground, held, no, yes } from './testing/ground.ts'
+import { held, no, setup, yes } from './testing/setup.ts'
 
 test('what policy allows passes without a question and without an await', async () => {
-  const here = await ground()
+  const here = await setup()
   assert.deepEqual(here.stage.admit(callOf({ action: 'allow' })), { approval: null })
   const denied = await here.stage.admit(callOf({ action: 'deny' }))
   assert.ok(isDenial(denied))
@@ -18,7 +18,7 @@ test('what policy allows passes without a question and without an await', async 
 
 test('a granted call passes in its second pass, once; the next identical one is held anew', async () => {
   // Shows D3.approvals.approvalQuorum.default.
-  const here = await ground()
+  const here = await setup()
   const call = callOf({})
   const wait = await held(here, call)
   assert.equal(here.pending(), 1)
@@ -33,7 +33,7 @@ test('a granted call passes in its second pass, once; the next identical one is 
 })
 
 test('a caller that left is found by the next identical call, which waits for the same approval', async () => {
-  const here = await ground()
+  const here = await setup()
   const call = callOf({})
   const wait = await held(here, call)
   call.leave('client')
@@ -45,7 +45,7 @@ test('a caller that left is found by the next identical call, which waits for th
 })
 
 test('approved after the caller left: the next identical call passes at once, a third is held', async () => {
-  const here = await ground()
+  const here = await setup()
   const call = callOf({})
   const wait = await held(here, call)
   call.leave('client')
@@ -56,7 +56,7 @@ test('approved after the caller left: the next identical call passes at once, a 
 })
 
 test('of identical calls that wait the newest is released: callers of older ones may have given up', async () => {
-  const here = await ground()
+  const here = await setup()
   const [first, second] = [await held(here, callOf({})), await held(here, callOf({}))]
   await here.approvals.decide(first.approvalId, yes)
   assert.equal(await second.until, 'granted')
@@ -69,7 +69,7 @@ test('of many identical calls at once one asks and all wait; one grant releases 
   const append = journal.append.bind(journal)
   // A disk takes its time, and meanwhile the others ask.
   journal.append = (...event) => new Promise((resolve) => setImmediate(() => resolve(append(...event))))
-  const here = await ground(journal, clock)
+  const here = await setup(journal, clock)
   const waits = await Promise.all(Array.from({ length: 20 }, () => held(here, callOf({}))))
   assert.equal(new Set(waits.map((wait) => wait.approvalId)).size, 1)
   await here.approvals.decide(waits[0]?.approvalId ?? '', yes)
@@ -79,7 +79,7 @@ test('of many identical calls at once one asks and all wait; one grant releases 
 })
 
 test('of many calls that want a grant one gets it', async () => {
-  const here = await ground()
+  const here = await setup()
   const call = callOf({})
   const wait = await held(here, call)
   call.leave('client')
@@ -91,7 +91,7 @@ test('of many calls that want a grant one gets it', async () => {
 })
 
 test('a denial reaches whoever waits, with the reason; a decision stands', async () => {
-  const here = await ground()
+  const here = await setup()
   const wait = await held(here, callOf({}))
   await here.approvals.decide(wait.approvalId, no)
   const answer = await wait.until
@@ -105,7 +105,7 @@ test('a denial reaches whoever waits, with the reason; a decision stands', async
 })
 
 test('of two who decide at once one does', async () => {
-  const here = await ground()
+  const here = await setup()
   const wait = await held(here, callOf({}))
   const both = await Promise.all([
     here.approvals.decide(wait.approvalId, yes),
@@ -117,7 +117,7 @@ test('of two who decide at once one does', async () => {
 
 test('nobody decides: the call ends when the time is over, and so does a grant that nobody used', async () => {
   // Shows D3.approvals.approvalTimeoutSeconds and D3.limit.approvalLifetime.
-  const here = await ground()
+  const here = await setup()
   const wait = await held(here, callOf({}))
   const left = callOf({ args: '{"name":"b"}' })
   const granted = await held(here, left)
@@ -145,7 +145,7 @@ test('at release the call is judged again: allow or the same rule passes, a chan
     [{ args: '{"name":"other"}' }, 'approval_stale'],
   ] as const
   for (const [now, expected] of cases) {
-    const here = await ground()
+    const here = await setup()
     const call = callOf({})
     const wait = await held(here, call)
     await here.approvals.decide(wait.approvalId, yes)
@@ -156,7 +156,7 @@ test('at release the call is judged again: allow or the same rule passes, a chan
 })
 
 test('a grant that was never forwarded can be used again, one that was is gone', async () => {
-  const here = await ground()
+  const here = await setup()
   const call = callOf({})
   const wait = await held(here, call)
   await here.approvals.decide(wait.approvalId, yes)
@@ -172,7 +172,7 @@ test('a grant that was never forwarded can be used again, one that was is gone',
 })
 
 test('arguments that differ only beyond 2^53, or as number and text, never share an approval', async () => {
-  const here = await ground()
+  const here = await setup()
   const texts = ['9007199254740992', '9007199254740993', '"9007199254740993"', '9007199254740993.0', '1e400', '-0']
   const ids = new Set<string>()
   for (const text of texts) ids.add((await held(here, callOf({ args: `{"n":${text}}` }))).approvalId)
@@ -182,7 +182,7 @@ test('arguments that differ only beyond 2^53, or as number and text, never share
 })
 
 test('arguments that cannot be compared are refused, and nobody is asked', async () => {
-  const here = await ground()
+  const here = await setup()
   const verdict = await here.stage.admit(callOf({ args: '{"name":"\\ud800"}' }))
   assert.ok(isDenial(verdict))
   assert.equal(verdict.code, 'invalid_request')
@@ -190,7 +190,7 @@ test('arguments that cannot be compared are refused, and nobody is asked', async
 })
 
 test('another session, agent, namespace, tenant, tool, server or rule never shares an approval', async () => {
-  const here = await ground()
+  const here = await setup()
   const first = await held(here, callOf({}))
   const others = [
     { session: 's2' },
@@ -208,7 +208,7 @@ test('another session, agent, namespace, tenant, tool, server or rule never shar
 })
 
 test('a message that names no tool is bound to method and parameters, not to its id and progress token', async () => {
-  const here = await ground()
+  const here = await setup()
   const read = (id: number, uri: string) =>
     callOf({
       operation: 'mcp.get',
@@ -227,7 +227,7 @@ test('a message that names no tool is bound to method and parameters, not to its
 })
 
 test('who is revoked while held takes the question with them; whose token expired may come back', async () => {
-  const here = await ground()
+  const here = await setup()
   const revoked = callOf({ args: '{"n":1}' })
   const one = await held(here, revoked)
   revoked.leave('revoked')
@@ -241,7 +241,7 @@ test('who is revoked while held takes the question with them; whose token expire
 })
 
 test('one session cannot fill the list: beyond the cap its calls are told to come again', async () => {
-  const here = await ground()
+  const here = await setup()
   const verdicts = await Promise.all(
     Array.from({ length: PENDING_PER_SESSION_MAX + 5 }, (_, n) => here.stage.admit(callOf({ args: `{"n":${n}}` }))),
   )

@@ -1,15 +1,16 @@
 import type { Clock, Ids } from '@plat/core'
-import type { Journal, JournalEntry } from '@plat/state'
+import type { Journal } from '@plat/state'
 import { type ApprovalUse, type Call, type Denial, deny, type ErrorCode } from '../../call/index.ts'
 import type { Wait } from '../../pipeline/stage.ts'
 import { denialReason, NOBODY_IN_TIME, refusal, USED_BY_ANOTHER, useOf } from './answers.ts'
-import { Book, type Entry, type SessionName, sessionKey } from './book.ts'
-import type { Approval, ApprovalEvent } from './events.ts'
 import { digestOf } from './question/digest.ts'
 import type { PreviewOptions } from './question/preview.ts'
 import { questionOf } from './question/question.ts'
 import { type Ballot, type BallotFault, ballotFault, counted } from './quorum/ballot.ts'
 import type { AskingRule, Quorum, QuorumFloor } from './quorum/quorum.ts'
+import { type Entry, isOpen, type SessionName, sessionKey } from './store/book.ts'
+import type { Approval, ApprovalEvent } from './store/events.ts'
+import { ApprovalLog } from './store/log.ts'
 import { Waiters } from './waiters.ts'
 
 /** Approvals that one session may have pending; further calls are told `backlog_full`. */
@@ -20,10 +21,9 @@ export const PENDING_MAX = 10_000
 const SWEEP_EVERY_MS = 500
 /** When a caller that found the backlog full should come again, in milliseconds. */
 const BACKLOG_RETRY_MS = 5_000
-/** Events after which the journal is written anew with what still counts. */
-export const COMPACT_AFTER_EVENTS = 20_000
-/** How long to wait for the event of another replica that came first, in milliseconds. */
-const LOOK_AGAIN_MS = 20
+
+/** Attempts of one call to join or ask a question while identical calls change it: far more than callers that can wait. */
+const ASK_TRIES_MAX = 1_000
 
 /** A call with a decision of policy. */
 export type JudgedCall = Call<'identity' | 'target' | 'pin' | 'taints' | 'decision' | 'redacted'>
@@ -34,6 +34,9 @@ interface Held {
   readonly digest: string
   readonly ruleSha256: string | null
 }
+
+/** Questions that are being written, by digest. */
+type Creating = Map<string, { readonly session: string; readonly done: Promise<void> }>
 
 export interface ApprovalsOptions {
   readonly journal: Journal<ApprovalEvent>
@@ -66,57 +69,56 @@ export type Refused = 'unknown' | 'decided' | 'offline' | BallotFault
 export type Decided = { readonly approval: Approval } | { readonly refused: Refused }
 
 /**
- * Approvals: durable, single use, bound to a digest of what is asked. A held call waits here; whoever decides comes
- * from the admin API. Every change is an event of the journal first, bound to the number of events before it, so that of
- * two that want the same grant one gets it.
+ * Approvals: durable, single use, bound to a digest of what is asked. A held call waits here; decisions come from the
+ * admin API. Every change is an event of the journal first, bound to the number of events before it, so that of two calls
+ * that want the same grant one gets it.
  */
 export class Approvals {
   readonly #options: ApprovalsOptions
-  readonly #book = new Book()
+  readonly #log: ApprovalLog
   readonly #waiters = new Waiters()
   readonly #held = new WeakMap<object, Held>()
-  /** Questions that are being written, by digest: whoever asks the same meanwhile attaches to it. */
-  readonly #creating = new Map<string, { readonly session: string; readonly done: Promise<void> }>()
-  /** Events that are being written, by approval. */
-  readonly #writing = new Map<string, Promise<unknown>>()
-  readonly #stop = new AbortController()
+  /** Questions that are being written, by digest: an identical call meanwhile attaches to it. */
+  readonly #creating: Creating
   readonly #stopSweep: () => void
-  #events = 0
-  #lastSeq = 0
-  #compacting = false
 
-  private constructor(options: ApprovalsOptions) {
+  private constructor(options: ApprovalsOptions, log: ApprovalLog, creating: Creating) {
     this.#options = options
+    this.#log = log
+    this.#creating = creating
     this.#stopSweep = options.clock.every(SWEEP_EVERY_MS, () => this.#sweep())
   }
 
   /** Reads the journal, then answers. What expired meanwhile is closed by the first sweep. */
   static async open(options: ApprovalsOptions): Promise<Approvals> {
-    const approvals = new Approvals(options)
-    for await (const entry of options.journal.read(0)) {
-      approvals.#follow(entry)
-      const approval = approvals.get(entry.key)
-      if (approval !== null) options.onReplay?.(entry.event, approval, entry.at)
-    }
-    options.journal
-      .follow(approvals.#lastSeq, (entry) => approvals.#follow(entry), approvals.#stop.signal)
-      .catch(options.onFault)
-    options.onPending(approvals.#book.pending)
+    const creating: Creating = new Map()
+    let changed: (id: string) => void = () => {}
+    const log = await ApprovalLog.open({
+      ...options,
+      onChange({ key, event }) {
+        // From here on the book counts it.
+        if (event.t === 'created') creating.delete(event.question.digest)
+        changed(key)
+      },
+    })
+    const approvals = new Approvals(options, log, creating)
+    changed = (id) => approvals.#changed(id)
+    options.onPending(log.book.pending)
     return approvals
   }
 
   /** Newest first. */
   list(): readonly Approval[] {
-    return this.#book.list()
+    return this.#log.book.list()
   }
 
   get(id: string): Approval | null {
-    return this.#book.get(id)?.approval ?? null
+    return this.#log.get(id)
   }
 
   /** How many a session waits for. */
   pendingOf(session: SessionName): number {
-    return this.#book.pendingOf(sessionKey(session))
+    return this.#log.book.pendingOf(sessionKey(session))
   }
 
   /** The verdict over a call that needs an approval: a grant that it used, a wait, or a refusal. Rejects with the journal. */
@@ -125,12 +127,15 @@ export class Approvals {
     const digest = digestOf(call, ruleSha256)
     if (digest === null)
       return deny('invalid_request', 'the arguments hold text that is no Unicode: nobody can approve them')
-    for (;;) {
+    for (let tries = 0; tries < ASK_TRIES_MAX; tries++) {
       const answer = await this.#tryToAsk(call, digest)
       if (answer === 'changed') continue
       if ('until' in answer) this.#held.set(call, { approvalId: answer.approvalId, digest, ruleSha256 })
       return answer
     }
+    return deny('backlog_full', 'identical calls keep changing this approval; call again', {
+      retryAfterMs: BACKLOG_RETRY_MS,
+    })
   }
 
   /**
@@ -146,21 +151,21 @@ export class Approvals {
     if (digestOf(call, rule) !== held.digest) {
       return this.#refusal('approval_stale', approvalId, 'what was approved is not what policy asks for now')
     }
-    for (;;) {
-      const entry = this.#book.get(approvalId)
-      if (entry?.approval.state !== 'approved') return this.#refusal('approval_stale', approvalId, USED_BY_ANOTHER)
-      if (this.#isOver(entry)) return this.#refusal('approval_expired', approvalId, NOBODY_IN_TIME)
-      if (await this.#append(entry, [{ t: 'used', call: call.id }])) return useOf(entry.approval)
-    }
+    const used = await this.#log.change<Denial>(approvalId, (entry) => {
+      if (entry?.approval.state !== 'approved')
+        return { result: this.#refusal('approval_stale', approvalId, USED_BY_ANOTHER) }
+      if (this.#isOver(entry)) return { result: this.#refusal('approval_expired', approvalId, NOBODY_IN_TIME) }
+      return { events: [{ t: 'used', call: call.id }] }
+    })
+    return 'result' in used ? used.result : useOf(used.approval)
   }
 
   /** The call was never forwarded: its grant can be used again until it expires. */
   async giveBack({ approvalId }: ApprovalUse, callId: string): Promise<void> {
-    for (;;) {
-      const entry = this.#book.get(approvalId)
-      if (entry?.approval.state !== 'used' || entry.approval.usedBy !== callId) return
-      if (await this.#append(entry, [{ t: 'returned', call: callId }])) return
-    }
+    await this.#log.change(approvalId, (entry) => {
+      const isUsed = entry?.approval.state === 'used' && entry.approval.usedBy === callId
+      return isUsed ? { events: [{ t: 'returned', call: callId }] } : { result: null }
+    })
   }
 
   /** A person decides, or is one of those who must. Rejects when the journal cannot be written. */
@@ -177,19 +182,18 @@ export class Approvals {
 
   /** Appends what follows for an approval that is still pending. Rejects when the journal cannot be written. */
   async advance(id: string, next: (approval: Approval) => readonly ApprovalEvent[] | BallotFault): Promise<Decided> {
-    for (;;) {
-      const entry = this.#book.get(id)
-      if (entry === null) return { refused: 'unknown' }
-      if (entry.approval.state !== 'pending' || this.#isOver(entry)) return { refused: 'decided' }
+    const changed = await this.#log.change<Refused>(id, (entry) => {
+      if (entry === null) return { result: 'unknown' }
+      if (entry.approval.state !== 'pending' || this.#isOver(entry)) return { result: 'decided' }
       const events = next(entry.approval)
-      if (typeof events === 'string') return { refused: events }
-      if (await this.#append(entry, events)) return { approval: entry.approval }
-    }
+      return typeof events === 'string' ? { result: events } : { events }
+    })
+    return 'result' in changed ? { refused: changed.result } : changed
   }
 
   /** Pending approvals whose user has neither confirmed nor been given up on. */
   awaitingUsers(): Approval[] {
-    const opened = this.#book.opened().map(({ approval }) => approval)
+    const opened = this.#log.book.opened().map(({ approval }) => approval)
     return opened.filter(
       ({ state, question, confirmation }) =>
         state === 'pending' &&
@@ -200,27 +204,31 @@ export class Approvals {
 
   close(): void {
     this.#stopSweep()
-    this.#stop.abort()
+    this.#log.close()
   }
 
   async #tryToAsk(call: JudgedCall, digest: string): Promise<ApprovalUse | Wait | Denial | 'changed'> {
-    const open = this.#book.open(digest)
-    if (open !== null && !this.#isOver(open)) return this.#join(call, open)
+    const open = this.#log.book.open(digest, this.#options.clock.now())
+    if (open !== null) return this.#join(call, open.approval.question.id)
     const busy = this.#creating.get(digest)
     if (busy === undefined) return this.#create(call, digest)
     await busy.done
     return 'changed'
   }
 
-  async #join(call: JudgedCall, entry: Entry): Promise<ApprovalUse | Wait | 'changed'> {
-    if (entry.approval.state === 'approved') {
-      return (await this.#append(entry, [{ t: 'used', call: call.id }])) ? useOf(entry.approval) : 'changed'
-    }
-    const attached = await this.#append(entry, [{ t: 'attached', call: call.id }])
-    return attached ? this.#wait(call, entry.approval.question.id) : 'changed'
+  async #join(call: JudgedCall, id: string): Promise<ApprovalUse | Wait | 'changed'> {
+    const joined = await this.#log.change<'changed'>(id, (entry) => {
+      if (entry === null || this.#isOver(entry)) return { result: 'changed' }
+      const { state } = entry.approval
+      if (state === 'approved') return { events: [{ t: 'used', call: call.id }] }
+      return state === 'pending' ? { events: [{ t: 'attached', call: call.id }] } : { result: 'changed' }
+    })
+    if ('result' in joined) return joined.result
+    const { approval } = joined
+    return approval.usedBy === call.id ? useOf(approval) : this.#wait(call, id)
   }
 
-  async #create(call: JudgedCall, digest: string): Promise<Wait | Denial> {
+  async #create(call: JudgedCall, digest: string): Promise<Wait | Denial | 'changed'> {
     const session = sessionKey(call.facts.identity)
     if (this.#isFull(session)) {
       return deny('backlog_full', 'too many approvals are pending', { retryAfterMs: BACKLOG_RETRY_MS })
@@ -231,13 +239,11 @@ export class Approvals {
     const { promise: done, resolve: written } = Promise.withResolvers<void>()
     this.#creating.set(digest, { session, done })
     try {
-      const isNew = await this.#write(question.id, [{ t: 'created', question, call: call.id }], 0)
-      if (!isNew) throw new Error('an approval with this id exists already')
+      return (await this.#log.create(question, call.id)) ? this.#wait(call, question.id) : 'changed'
     } finally {
       this.#creating.delete(digest)
       written()
     }
-    return this.#wait(call, question.id)
   }
 
   /** A text says why nobody could approve it. */
@@ -253,8 +259,8 @@ export class Approvals {
   #isFull(session: string): boolean {
     let creating = 0
     for (const other of this.#creating.values()) if (other.session === session) creating++
-    if (this.#book.pendingOf(session) + creating >= PENDING_PER_SESSION_MAX) return true
-    return this.#book.pending + this.#creating.size >= PENDING_MAX
+    if (this.#log.book.pendingOf(session) + creating >= PENDING_PER_SESSION_MAX) return true
+    return this.#log.book.pending + this.#creating.size >= PENDING_MAX
   }
 
   /** The call waits from here on; what was decided while its event was written counts at once. */
@@ -273,86 +279,33 @@ export class Approvals {
   async #left(call: JudgedCall, id: string): Promise<void> {
     const cut = call.signal.reason === 'revoked' && call.facts.identity.expiresAt > this.#options.clock.now()
     const event: ApprovalEvent = { t: cut && !this.#waiters.has(id) ? 'cancelled' : 'detached' }
-    try {
-      for (;;) {
-        const entry = this.#book.get(id)
-        if (entry?.approval.state !== 'pending' || (await this.#append(entry, [event]))) return
-      }
-    } catch (error) {
-      this.#options.onFault(error)
-    }
+    await this.#log
+      .change(id, (entry) => (entry?.approval.state === 'pending' ? { events: [event] } : { result: null }))
+      .catch(this.#options.onFault)
   }
 
   #sweep(): void {
-    for (const entry of this.#book.opened()) {
+    for (const entry of this.#log.book.opened()) {
       if (!this.#isOver(entry)) continue
       const { id } = entry.approval.question
-      // Whoever waits is told first: a disk that fails must not keep a call for ever.
+      // Waiting calls are refused first: a disk that fails must not hold a call for ever.
       this.#waiters.refuse(id, this.#refusal('approval_expired', id, NOBODY_IN_TIME))
-      const writable = this.#options.journal.health === 'ok' && !this.#writing.has(id)
-      if (writable) this.#append(entry, [{ t: 'expired' }]).catch(this.#options.onFault)
+      if (this.#options.journal.health === 'ok' && !this.#log.isChanging(id)) void this.#expire(id)
     }
-    this.#book.forget(this.#options.clock.now())
-    if (this.#events >= COMPACT_AFTER_EVENTS && !this.#compacting) void this.#compact()
+    this.#log.tidy()
   }
 
-  async #compact(): Promise<void> {
-    this.#compacting = true
-    try {
-      const snapshot = this.#book.snapshot()
-      this.#events = snapshot.length
-      await this.#options.journal.compact(this.#lastSeq, snapshot)
-    } catch (error) {
-      this.#options.onFault(error)
-    } finally {
-      this.#compacting = false
-    }
+  async #expire(id: string): Promise<void> {
+    await this.#log
+      .change(id, (entry) =>
+        entry !== null && isOpen(entry.approval) ? { events: [{ t: 'expired' }] } : { result: null },
+      )
+      .catch(this.#options.onFault)
   }
 
-  /** False: something else happens to the approval, so look again. */
-  async #append(entry: Entry, events: readonly ApprovalEvent[]): Promise<boolean> {
-    const { id } = entry.approval.question
-    const busy = this.#writing.get(id)
-    if (busy === undefined) return this.#write(id, events, entry.version)
-    await busy
-    return false
-  }
-
-  /** One at a time for each approval. False: another replica was first. */
-  async #write(id: string, events: readonly ApprovalEvent[], after: number): Promise<boolean> {
-    const done = this.#options.journal.append(id, events, after)
-    this.#writing.set(
-      id,
-      done.catch(() => {}),
-    )
-    try {
-      const version = await done
-      if (version === 'conflict') {
-        await new Promise<void>((resolve) => this.#options.clock.after(LOOK_AGAIN_MS, resolve))
-        return false
-      }
-      for (const [index, event] of events.entries()) this.#apply({ key: id, version: after + index + 1, event })
-    } finally {
-      this.#writing.delete(id)
-    }
-    const approval = this.get(id)
-    if (approval !== null) for (const event of events) this.#options.onEvent(event, approval)
-    return true
-  }
-
-  #follow(entry: JournalEntry<ApprovalEvent>): void {
-    this.#events++
-    this.#lastSeq = entry.seq
-    this.#apply(entry)
-  }
-
-  /** An event of this replica comes twice, from the journal and from whoever wrote it; the second changes nothing. */
-  #apply(entry: Pick<JournalEntry<ApprovalEvent>, 'key' | 'version' | 'event'>): void {
-    if (!this.#book.apply(entry)) return
-    // From here on the book counts it.
-    if (entry.event.t === 'created') this.#creating.delete(entry.event.question.digest)
-    this.#options.onPending(this.#book.pending)
-    this.#answer(entry.key)
+  #changed(id: string): void {
+    this.#options.onPending(this.#log.book.pending)
+    this.#answer(id)
   }
 
   /** Tells whoever waits for an approval what became of it. */

@@ -4,17 +4,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
-import { createMemoryJournal, openFileJournal } from '@plat/state'
+import { createMemoryJournal, type Journal, openFileJournal } from '@plat/state'
 import { isDenial } from '../../call/index.ts'
-import { COMPACT_AFTER_EVENTS } from './approvals.ts'
-import { type ApprovalEvent, decodeEvent } from './events.ts'
+import { type ApprovalEvent, decodeEvent } from './store/events.ts'
+import { COMPACT_AFTER_EVENTS } from './store/log.ts'
 import { ask, callOf } from './testing/call.ts'
-import { ground, held, no, yes } from './testing/ground.ts'
+import { held, no, setup, yes } from './testing/setup.ts'
 
 test('a journal that cannot be written denies, and lets nobody wait for ever', async () => {
   const clock = new TestClock()
   const journal = createMemoryJournal<ApprovalEvent>(() => clock.now())
-  const here = await ground(journal, clock)
+  const here = await setup(journal, clock)
   const wait = await held(here, callOf({}))
   journal.append = () => Promise.reject(new Error('the disk is gone'))
   const verdict = await here.stage.admit(callOf({ session: 's2' }))
@@ -25,28 +25,86 @@ test('a journal that cannot be written denies, and lets nobody wait for ever', a
   assert.equal(answer === 'granted' ? '' : answer.code, 'approval_expired')
 })
 
+/** A replica's view of a shared journal: it learns of everything a little later, and of its own events before it gets an answer. */
+function farFrom(journal: Journal<ApprovalEvent>, clock: TestClock): Journal<ApprovalEvent> {
+  const later = () => new Promise<void>((resolve) => clock.after(10, resolve))
+  return {
+    health: 'ok',
+    read: (after) => journal.read(after),
+    compact: (...given) => journal.compact(...given),
+    async append(...given) {
+      const version = await journal.append(...given)
+      await later()
+      return version
+    },
+    follow: (after, apply, signal) => journal.follow(after, (entry) => clock.after(10, () => apply(entry)), signal),
+  }
+}
+
+/** Advances the clock in steps of a pause, so that whatever follows a timer can set the next one. */
+async function pass(clock: TestClock, ms: number): Promise<void> {
+  for (let passed = 0; passed < ms; passed += 10) {
+    await clock.advance(10)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+}
+
 test('two replicas on one journal: either decides for both, and a grant is used on one of them', async () => {
   const clock = new TestClock()
   const journal = createMemoryJournal<ApprovalEvent>(() => clock.now())
-  // The second hears of everything a little later, as over a network.
-  const far: typeof journal = Object.create(journal, {
-    append: { value: journal.append.bind(journal) },
-    read: { value: journal.read.bind(journal) },
-    follow: {
-      value: (...[after, apply, signal]: Parameters<typeof journal.follow>) =>
-        journal.follow(after, (entry) => clock.after(10, () => apply(entry)), signal),
-    },
-  })
-  const [one, two] = [await ground(journal, clock), await ground(far, clock)]
+  const [one, two] = [await setup(journal, clock), await setup(farFrom(journal, clock), clock)]
   const call = callOf({})
   const wait = await held(one, call)
-  await clock.advance(10)
-  await two.approvals.decide(wait.approvalId, yes)
+  await pass(clock, 100)
+  const decided = two.approvals.decide(wait.approvalId, yes)
+  await pass(clock, 100)
+  assert.ok('approval' in (await decided))
   assert.equal(await wait.until, 'granted')
   const verdicts = Promise.all([one.stage.admit(call.again()), two.stage.admit(callOf({}))])
-  await clock.advance(100)
+  await pass(clock, 100)
   assert.equal((await verdicts).filter((verdict) => 'approval' in verdict).length, 1)
   assert.equal([...one.events, ...two.events].filter((t) => t === 'used').length, 1)
+})
+
+test('identical calls at three replicas share one question, nothing hangs, and one of them uses the grant', async () => {
+  const clock = new TestClock()
+  const journal = createMemoryJournal<ApprovalEvent>(() => clock.now())
+  const far = () => setup(farFrom(journal, clock), clock)
+  const replicas = [await far(), await far(), await far()]
+  for (let round = 0; round < 3; round++) {
+    const admitted = Promise.all(replicas.flatMap((one) => Array.from({ length: 6 }, () => held(one, callOf({})))))
+    await pass(clock, 1_000)
+    const waits = await admitted
+    assert.equal(new Set(waits.map(({ approvalId }) => approvalId)).size, 1)
+    for (const one of replicas) assert.equal(one.pending(), 1)
+    const decided = replicas[round]?.approvals.decide(waits[0]?.approvalId ?? '', yes)
+    const answers = Promise.all(waits.map(({ until }) => until))
+    await pass(clock, 1_000)
+    assert.ok('approval' in ((await decided) ?? {}))
+    const granted = (await answers).filter((answer) => answer === 'granted')
+    assert.equal(granted.length, 3, 'each replica releases one call, and the journal lets one of them use the grant')
+    const passed = Promise.all(replicas.map(({ stage }) => ask(stage, callOf({}))))
+    await pass(clock, 100)
+    await clock.advance(300_000)
+    await pass(clock, 1_000)
+    assert.equal((await passed).filter((answer) => answer === 'passed').length, 1)
+    for (const one of replicas) assert.equal(one.pending(), 0)
+  }
+  const events = replicas.flatMap((one) => one.events)
+  const count = (t: string) => events.filter((event) => event === t).length
+  assert.deepEqual([count('created'), count('granted'), count('used')], [6, 3, 3])
+})
+
+test('a replica that no longer follows the journal refuses instead of trying for ever', async () => {
+  const clock = new TestClock()
+  const journal = createMemoryJournal<ApprovalEvent>(() => clock.now())
+  const one = await setup(journal, clock)
+  const deaf = await setup({ ...farFrom(journal, clock), follow: async () => {} }, clock)
+  const wait = await held(one, callOf({}))
+  const verdict = deaf.stage.admit(callOf({}))
+  await pass(clock, 5_000)
+  assert.equal(isDenial(await verdict) && 'refused', 'refused')
+  assert.equal(one.approvals.get(wait.approvalId)?.state, 'pending')
 })
 
 test('1,000 held calls over a restart: none is lost, and no grant is used twice', async () => {
@@ -56,13 +114,13 @@ test('1,000 held calls over a restart: none is lost, and no grant is used twice'
   const open = () => openFileJournal({ path: join(dir, 'approvals.jsonl'), clock, decode: decodeEvent })
   const calls = Array.from({ length: 1000 }, (_, n) => () => callOf({ session: `s${n % 20}`, args: `{"n":${n}}` }))
   const first = await open()
-  const before = await ground(first, clock)
+  const before = await setup(first, clock)
   await Promise.all(calls.map((call) => held(before, call())))
   before.approvals.close()
   await first.close()
 
   const second = await open()
-  const after = await ground(second, clock)
+  const after = await setup(second, clock)
   assert.equal(after.pending(), 1000)
   const ids = after.approvals.list().map(({ question }) => question.id)
   const [found] = await Promise.all([
@@ -76,7 +134,7 @@ test('1,000 held calls over a restart: none is lost, and no grant is used twice'
   await second.close()
 
   const third = await open()
-  const last = await ground(third, clock)
+  const last = await setup(third, clock)
   assert.deepEqual(new Set(last.approvals.list().map(({ state }) => state)), new Set(['used']))
   for (const call of calls.slice(0, 20)) await held(last, call())
   last.approvals.close()
@@ -87,7 +145,7 @@ test('1,000 held calls over a restart: none is lost, and no grant is used twice'
 test('a journal that grew long is written anew, and says the same', async () => {
   const clock = new TestClock()
   const journal = createMemoryJournal<ApprovalEvent>(() => clock.now())
-  const here = await ground(journal, clock)
+  const here = await setup(journal, clock)
   const entries = () => Array.fromAsync(journal.read(0))
   const wait = await held(here, callOf({}))
   for (let n = 0; n < COMPACT_AFTER_EVENTS / 2; n++) {
@@ -100,11 +158,11 @@ test('a journal that grew long is written anew, and says the same', async () => 
   const before = here.approvals.list()
   await clock.advance(1_000)
   assert.equal((await entries()).length, 1)
-  assert.deepEqual((await ground(journal, clock)).approvals.list(), before)
+  assert.deepEqual((await setup(journal, clock)).approvals.list(), before)
 })
 
 test('what is finished is forgotten after a day, and a journal with an unknown event is not opened', async () => {
-  const here = await ground()
+  const here = await setup()
   const wait = await held(here, callOf({}))
   await here.approvals.decide(wait.approvalId, no)
   await here.clock.advance(60_000)

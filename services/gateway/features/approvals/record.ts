@@ -1,7 +1,7 @@
 import type { Clock } from '@plat/core'
 import type { Rec } from '@plat/ledger'
-import type { Approval, ApprovalEvent } from './events.ts'
 import type { Quorum } from './quorum/quorum.ts'
+import type { Approval, ApprovalEvent } from './store/events.ts'
 
 /** The `approval` record of an event; null for events that say nothing new about who asked, decided or used. */
 export function approvalRecord(event: ApprovalEvent, { question, votes }: Approval): Rec | null {

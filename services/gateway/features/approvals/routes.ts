@@ -2,7 +2,7 @@ import Type from 'typebox'
 import { AdminFault, type AdminRoutes, bodyAs, type Caller, page, parameter, queried } from '../../admin/index.ts'
 import type { Approvals } from './approvals.ts'
 import type { Decisions } from './decisions.ts'
-import type { Approval } from './events.ts'
+import type { Approval } from './store/events.ts'
 import { approvalView } from './view.ts'
 
 /** `{reason}`, which may be left out. */

@@ -1,8 +1,8 @@
 import { rfc3339 } from '@plat/core'
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
-import { type Approval, previewSchema, STATES } from './events.ts'
 import { progress } from './quorum/ballot.ts'
+import { type Approval, previewSchema, STATES } from './store/events.ts'
 
 const nullable = Type.Union([Type.String(), Type.Null()])
 

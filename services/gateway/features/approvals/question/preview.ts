@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { parseLossless } from '@plat/core'
 import type { RedactedView } from '../../../call/index.ts'
-import type { Preview } from '../events.ts'
+import type { Preview } from '../store/events.ts'
 
 export interface PreviewOptions {
   readonly mode: 'none' | 'hash' | 'redacted' | 'full'

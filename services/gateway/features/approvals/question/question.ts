@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { Clock, Ids } from '@plat/core'
 import type { Call, RedactedView, Target } from '../../../call/index.ts'
-import type { Question } from '../events.ts'
+import type { Question } from '../store/events.ts'
 import { type PreviewOptions, previewOf } from './preview.ts'
 
 /** Why people are asked although policy allows the call. */

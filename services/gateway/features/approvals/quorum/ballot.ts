@@ -1,4 +1,4 @@
-import type { Approval, ApprovalEvent, Vote } from '../events.ts'
+import type { Approval, ApprovalEvent, Vote } from '../store/events.ts'
 
 /** What marks the vote of the user that the session acts for. */
 export const BY_CIBA = 'ciba'

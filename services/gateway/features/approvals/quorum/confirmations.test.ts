@@ -3,9 +3,9 @@ import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { createMemoryJournal } from '@plat/state'
 import type { Approvals } from '../approvals.ts'
-import type { ApprovalEvent } from '../events.ts'
+import type { ApprovalEvent } from '../store/events.ts'
 import { callOf } from '../testing/call.ts'
-import { ground, held } from '../testing/ground.ts'
+import { held, setup } from '../testing/setup.ts'
 import { Confirmations, type Confirmer } from './confirmations.ts'
 
 type Polled = Awaited<ReturnType<Confirmer['poll']>>
@@ -36,7 +36,7 @@ const userAlone = { quorum: { default: { minApprovers: 0, approverGroups: [], us
 async function asking() {
   const clock = new TestClock()
   const journal = createMemoryJournal<ApprovalEvent>(() => clock.now())
-  const open = () => ground(journal, clock, { ...userAlone, asksUsers: true })
+  const open = () => setup(journal, clock, { ...userAlone, asksUsers: true })
   const here = await open()
   const there = provider(clock)
   const follow = (approvals: Approvals, confirmer = there.confirmer) =>

@@ -1,7 +1,7 @@
 import type { Clock } from '@plat/core'
 import type { Leadership } from '@plat/state'
 import type { Approvals } from '../approvals.ts'
-import type { Approval, ApprovalEvent, Asked, Vote } from '../events.ts'
+import type { Approval, ApprovalEvent, Asked, Vote } from '../store/events.ts'
 import { BY_CIBA, counted, userName, waived } from './ballot.ts'
 
 /** How often it is looked for what is due, in milliseconds. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ApprovalQuorumConfig } from '../config.ts'
 import { callOf } from '../testing/call.ts'
-import { ground, held, no, type Wish } from '../testing/ground.ts'
+import { held, no, setup, type Wish } from '../testing/setup.ts'
 import type { Ballot } from './ballot.ts'
 import { type AskingRule, QuorumFloor } from './quorum.ts'
 
@@ -12,7 +12,7 @@ const yes = (by: string, ...groups: string[]): Ballot => ({ by: `user:${by}`, gr
 
 /** An approval with this quorum, and how its votes are taken. */
 async function asked(quorum: Partial<ApprovalQuorumConfig>, wish: Wish = {}) {
-  const here = await ground(null, undefined, { quorum, ...wish })
+  const here = await setup(null, undefined, { quorum, ...wish })
   const call = callOf({})
   const wait = await held(here, call)
   const vote = async (ballot: Ballot) => {
@@ -122,7 +122,7 @@ test('what nobody could ever approve is denied at once', async () => {
     [{ asking: asking({ userConfirmation: 'ciba' }) }, /ciba\.enabled/],
   ]
   for (const [wish, reason] of cases) {
-    const here = await ground(null, undefined, wish)
+    const here = await setup(null, undefined, wish)
     const verdict = await here.stage.admit(callOf({}))
     assert.ok('code' in verdict && verdict.code === 'policy_denied')
     assert.match(verdict.reason, reason)

@@ -1,6 +1,6 @@
 import { glob } from '@plat/core'
 import type { ApprovalQuorumConfig } from '../config.ts'
-import type { Question } from '../events.ts'
+import type { Question } from '../store/events.ts'
 
 /** Who must approve. */
 export type Quorum = Question['quorum']

@@ -1,6 +1,6 @@
 import type { JournalEntry } from '@plat/state'
-import type { Approval, ApprovalEvent } from './events.ts'
-import { BY_CIBA } from './quorum/ballot.ts'
+import { BY_CIBA } from '../quorum/ballot.ts'
+import type { Approval, ApprovalEvent, Question } from './events.ts'
 
 /** Approvals that are decided, used or gone, and still shown; the oldest are forgotten first. */
 const FINISHED_MAX = 10_000
@@ -36,12 +36,16 @@ export class Book {
   readonly #pending = new Map<string, number>()
   #pendingTotal = 0
 
-  /** Applies one event of the journal, or one that was just made durable; false: it is known already. */
+  /**
+   * Applies one event in the journal's order. Returns false if it changes nothing: it is known already, or it is a question
+   * for which an identical one waits or is approved, which the journal has first.
+   */
   apply({ key, version, event }: Pick<JournalEntry<ApprovalEvent>, 'key' | 'version' | 'event'>): boolean {
     const known = this.#entries.get(key)
     if (event.t === 'created' || event.t === 'snapshot') {
-      if (known === undefined) this.#add(key, version, event)
-      return known === undefined
+      const isNew = known === undefined && !(event.t === 'created' && this.#isDuplicate(event.question))
+      if (isNew) this.#add(key, version, event)
+      return isNew
     }
     if (known === undefined || version <= known.version) return false
     const before = known.approval
@@ -59,9 +63,9 @@ export class Book {
     return this.#entries.get(id) ?? null
   }
 
-  /** The approval that a call with this digest waits for, or may use. */
-  open(digest: string): Entry | null {
-    const entries = this.#open.get(digest) ?? []
+  /** The approval that a call with this digest waits for, or may use, at this time; milliseconds since the epoch. */
+  open(digest: string, now: number): Entry | null {
+    const entries = (this.#open.get(digest) ?? []).filter(({ approval }) => approval.question.expiresAt > now)
     return entries.find(({ approval }) => approval.state === 'approved') ?? entries.at(-1) ?? null
   }
 
@@ -105,6 +109,11 @@ export class Book {
       version,
       event: { t: 'snapshot', approval },
     }))
+  }
+
+  /** Judged by the times in the journal alone: every replica must come to the same result. */
+  #isDuplicate({ digest, createdAt }: Question): boolean {
+    return this.open(digest, createdAt) !== null
   }
 
   #add(key: string, version: number, event: Extract<ApprovalEvent, { t: 'created' | 'snapshot' }>): void {

@@ -3,12 +3,12 @@ import { systemIds, TestClock } from '@plat/core'
 import { createMemoryJournal, type Journal } from '@plat/state'
 import { Approvals } from '../approvals.ts'
 import type { ApprovalQuorumConfig } from '../config.ts'
-import type { ApprovalEvent } from '../events.ts'
 import { type AskingRule, QuorumFloor } from '../quorum/quorum.ts'
 import { createApprovalStage } from '../stage.ts'
+import type { ApprovalEvent } from '../store/events.ts'
 import type { Heldable } from './call.ts'
 
-export interface Ground {
+export interface Setup {
   readonly clock: TestClock
   readonly approvals: Approvals
   readonly stage: ReturnType<typeof createApprovalStage>
@@ -23,11 +23,11 @@ export interface Wish {
   readonly asksUsers?: boolean
 }
 
-export async function ground(
+export async function setup(
   journal: Journal<ApprovalEvent> | null = null,
   clock: TestClock = new TestClock(),
   wish: Wish = {},
-): Promise<Ground> {
+): Promise<Setup> {
   const events: string[] = []
   let pending = 0
   const faults: unknown[] = []
@@ -59,7 +59,7 @@ export const yes = { by: 'ada', groups: [], verdict: 'approve', reason: '' } as 
 export const no = { by: 'ada', groups: [], verdict: 'deny', reason: 'not today' } as const
 
 /** A call that must be held. */
-export async function held({ stage }: Ground, call: Heldable) {
+export async function held({ stage }: Setup, call: Heldable) {
   const verdict = await stage.admit(call)
   assert.ok('until' in verdict, JSON.stringify(verdict))
   return verdict
