@@ -132,6 +132,8 @@ function callIn(snapshots: Snapshots, server: string) {
     scopes: new Set([`tools:${server}`]),
     jti: 'j1',
     ancestors: [],
+    delegators: [],
+    forkedFrom: [],
     chain: [],
     expiresAt: stillClock.now(),
     jkt: null,

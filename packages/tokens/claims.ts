@@ -1,4 +1,4 @@
-import { isTrustDomain, parseSessionSpiffeId } from '@plat/core'
+import { isSpiffeSegment, isTrustDomain, parseSessionSpiffeId, type SessionName } from '@plat/core'
 import type { TokenFault } from './fault.ts'
 import { isObject } from './jws.ts'
 import {
@@ -19,6 +19,9 @@ export const MAX_GROUPS = 32
 
 /** Levels of the `act` chain that a verifier walks; `-max-delegation-depth` is far below. */
 const MAX_ACT_DEPTH = 32
+
+/** Sessions in claim `plat_lineage` at most. */
+export const MAX_LINEAGE = 32
 
 const PRINCIPAL_VERIFIED = ['requester', 'trustedCreator', 'idToken'] as const
 
@@ -57,6 +60,8 @@ export interface SessionClaims {
   readonly delegatorJti: string | null
   /** Every `jti` of a delegation chain: revoking any of them revokes all below it. */
   readonly delegationJtis: readonly string[]
+  /** Sessions that this one was forked from, and those that its delegators were forked from (claim `plat_lineage`). */
+  readonly lineage: readonly SessionName[]
   readonly parentSession: string | null
   readonly forkRoot: string | null
   readonly inheritedTaints: readonly string[]
@@ -107,7 +112,8 @@ function readClaims(members: Members, keyThumbprint: string, tenant: string): Se
     principalVerified: verified,
     parentJti: optionalClaim(members, 'plat_parent_jti'),
     delegatorJti: optionalClaim(members, 'plat_delegator_jti'),
-    delegationJtis: textList(members, 'plat_delegation_jtis'),
+    delegationJtis: textList(members, 'plat_delegation_jtis', MAX_ACT_DEPTH),
+    lineage: sessionList(members, 'plat_lineage'),
     parentSession: optionalClaim(members, 'plat_parent_session'),
     forkRoot: optionalClaim(members, 'plat_fork_root'),
     inheritedTaints: wordsClaim(members, 'plat_inherited_taints'),
@@ -117,13 +123,49 @@ function readClaims(members: Members, keyThumbprint: string, tenant: string): Se
   }
 }
 
-function textList(members: Members, name: string): readonly string[] {
+function textList(members: Members, name: string, most: number): readonly string[] {
   const value = members[name]
   if (value === undefined) return []
-  if (!Array.isArray(value) || value.length > MAX_ACT_DEPTH || !value.every(isText)) {
+  if (!Array.isArray(value) || value.length > most || !value.every(isText)) {
     throw new BadClaim(`claim "${name}" is no list of strings`)
   }
   return value
+}
+
+function sessionList(members: Members, name: string): readonly SessionName[] {
+  return textList(members, name, MAX_LINEAGE).map((id) => {
+    const session = parseSessionSpiffeId(id)
+    if (session === null) throw new BadClaim(`claim "${name}" is no list of sessions`)
+    return session
+  })
+}
+
+/** The claims that say where a token comes from. */
+export type Descendant = Pick<
+  SessionClaims,
+  'trustDomain' | 'namespace' | 'agent' | 'actors' | 'lineage' | 'parentSession' | 'forkRoot'
+>
+
+/** Sessions whose revocation ends a token, its own excepted. */
+export interface Ancestry {
+  /** Sessions that delegated to it, nearest first (claim `act`). */
+  readonly delegators: readonly SessionName[]
+  /** Sessions that it or a delegator was forked from. */
+  readonly forkedFrom: readonly SessionName[]
+}
+
+/**
+ * The sessions that a token descends from, by name: a `jti` names one token, and its session may have refreshed it since. Tokens of brokers
+ * without `plat_lineage` name parent and root by session alone; they are of the same agent then.
+ */
+export function ancestryOf(claims: Descendant): Ancestry {
+  const { trustDomain, namespace, agent, lineage, parentSession, forkRoot, actors } = claims
+  const forkedFrom = [...lineage]
+  for (const session of new Set([parentSession, forkRoot])) {
+    const isKnown = session === null || lineage.some((one) => one.namespace === namespace && one.session === session)
+    if (!isKnown && isSpiffeSegment(session)) forkedFrom.push({ trustDomain, namespace, agent, session })
+  }
+  return { delegators: actors.map(parseSessionSpiffeId).filter((name) => name !== null), forkedFrom }
 }
 
 /** Walks `{sub: <agent>, act: {sub: <agent>, act: {sub: 'user:<user>'}}}` from the outside in. */

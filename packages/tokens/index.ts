@@ -1,8 +1,12 @@
 export { CLASSICAL, CLASSICAL_AND_ML_DSA, ML_DSA } from './algorithms.ts'
 export {
+  type Ancestry,
+  ancestryOf,
+  type Descendant,
   decodeClaims,
   isPrincipalVerified,
   MAX_GROUPS,
+  MAX_LINEAGE,
   type PrincipalVerified,
   type SessionClaims,
 } from './claims.ts'

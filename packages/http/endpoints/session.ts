@@ -20,6 +20,8 @@ export interface SessionRequest {
   readonly parentSession: string | null
   readonly forkRoot: string | null
   readonly inheritedTaints: readonly string[]
+  /** Sessions of the namespace that this one descends from, as `<agent>/<session>`, nearest first. */
+  readonly forkedFrom: readonly string[]
 }
 
 /** The members that say it. */
@@ -37,12 +39,15 @@ export const SESSION_FIELDS: ReadonlySet<string> = new Set([
   'parentSession',
   'forkRoot',
   'inheritedTaints',
+  'forkedFrom',
 ])
 
 /** Longest user, audience, group and taint label, in characters. */
 const MAX_TEXT = 256
 /** Taint labels of one session at most. */
 const MAX_TAINTS = 64
+/** Sessions that one session may descend from: forks of forks. */
+const MAX_FORKS = 16
 
 /** A claim joins its entries with spaces: an entry with white space in it would become two. */
 const WORD = /^[^\s\p{Cc}]+$/u
@@ -69,6 +74,7 @@ export function decodeSession(body: Body): SessionRequest {
     parentSession: matching(body, 'parentSession', WORD),
     forkRoot: matching(body, 'forkRoot', WORD),
     inheritedTaints: words(body, 'inheritedTaints', MAX_TAINTS),
+    forkedFrom: forkedFrom(body),
   }
 }
 
@@ -91,6 +97,18 @@ function words(body: Body, name: string, most: number): readonly string[] {
   for (const entry of list) {
     if (entry.length > MAX_TEXT || !WORD.test(entry) || !entry.isWellFormed()) {
       throw new Refusal(400, `invalid ${name}: an entry is empty, too long, or holds white space or control characters`)
+    }
+  }
+  return list
+}
+
+function forkedFrom(body: Body): readonly string[] {
+  const list = body.texts('forkedFrom')
+  if (list.length > MAX_FORKS) throw new Refusal(400, `forkedFrom: at most ${MAX_FORKS} entries`)
+  for (const entry of list) {
+    const parts = entry.split('/')
+    if (entry.length > MAX_TEXT || parts.length !== 2 || !parts.every(isSpiffeSegment)) {
+      throw new Refusal(400, 'invalid forkedFrom: write each entry as <agent>/<session>')
     }
   }
   return list

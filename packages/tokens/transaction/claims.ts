@@ -46,6 +46,7 @@ export function decodeTransaction(payload: Members, keyThumbprint = ''): Transac
       plat_principal_verified: payload.plat_principal_verified,
       plat_inherited_taints: payload.plat_inherited_taints,
       plat_delegation_jtis: payload.plat_delegation_jtis,
+      plat_lineage: payload.plat_lineage,
     },
     keyThumbprint,
   )

@@ -14,6 +14,13 @@ export interface Facts {
 
 export type Fact = keyof Facts
 
+/** A session by its three names. */
+export interface SessionRef {
+  readonly namespace: string
+  readonly agent: string
+  readonly session: string
+}
+
 /** Who is calling, and for whom. */
 export interface Identity {
   readonly tenant: string
@@ -29,6 +36,10 @@ export interface Identity {
   readonly jti: string
   /** Parent and delegator `jti`s: revoking any of them revokes this. */
   readonly ancestors: readonly string[]
+  /** Sessions that delegated to this one, nearest first. Revoking any of them revokes this, and this has their taints. */
+  readonly delegators: readonly SessionRef[]
+  /** Sessions that this one, or a delegator, was forked from. Revoking any of them revokes this. */
+  readonly forkedFrom: readonly SessionRef[]
   /** Agents of the `act` chain, nearest first. */
   readonly chain: readonly string[]
   /** Milliseconds since the epoch. */

@@ -30,6 +30,7 @@ export {
   type Facts,
   type Identity,
   type RedactedView,
+  type SessionRef,
   type TaintView,
   type Target,
   type ToolLabels,

@@ -174,11 +174,12 @@ function environmentOf(
 
 /** Who is on the revocations list gets no session, and so does nobody while the list cannot be read. */
 function refuseRevoked(
-  { revocations, tenancy }: BootstrapParts,
+  { revocations, tenancy, settings }: BootstrapParts,
   { request }: ReadySession,
   { status }: KubernetesObject,
 ): void {
-  const { namespace, agent, session, user } = request
+  const { namespace, agent, session, user, parentSession, forkRoot, forkedFrom } = request
+  const { trustDomain } = settings
   // The token before this one, if any: a session whose token was revoked is not given another one.
   const subject = {
     namespace,
@@ -189,6 +190,14 @@ function refuseRevoked(
     parentJti: null,
     delegatorJti: null,
     delegationJtis: [],
+    trustDomain,
+    actors: [],
+    lineage: forkedFrom.map((name) => {
+      const [parentAgent = '', parent = ''] = name.split('/')
+      return { trustDomain, namespace, agent: parentAgent, session: parent }
+    }),
+    parentSession,
+    forkRoot,
   }
   const verdict = revocations.judge(subject, tenancy.tenantOf(namespace))
   if (verdict === 'revoked') throw new OAuthRefusal(403, 'session_revoked', 'the session is revoked')

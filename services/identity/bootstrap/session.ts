@@ -105,6 +105,7 @@ function requestOf(
     parentSession: fork.parent,
     forkRoot: fork.root,
     inheritedTaints: fork.inheritTaints === true ? status.inheritedTaints : undefined,
+    forkedFrom: status.forkedFrom,
     // A session that ends within this second has nothing left: 0 would mean the default.
     ttlSeconds: leftMs === null ? 0 : Math.max(1, Math.floor(leftMs / 1000)),
   }

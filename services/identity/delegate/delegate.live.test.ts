@@ -81,6 +81,7 @@ test('the result is for the actor, on behalf of the delegator and its user', asy
       plat_parent_session: 'h0',
       plat_inherited_taints: 'web both mail',
       plat_delegator_jti: a.jti,
+      plat_lineage: ['spiffe://plat.local/ns/default/agent/helper/session/h0'],
       plat_delegation_jtis: [a.jti, b.jti],
     })
     assert.ok(jti !== a.jti && jti !== b.jti)

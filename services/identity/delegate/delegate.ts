@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
-import { rfc3339 } from '@plat/core'
+import { rfc3339, sessionSpiffeId } from '@plat/core'
 import { OAuthRefusal } from '@plat/http/endpoints'
-import { MAX_TOKEN_CHARS, type SessionClaims } from '@plat/tokens'
+import { ancestryOf, MAX_LINEAGE, MAX_TOKEN_CHARS, type SessionClaims } from '@plat/tokens'
 import {
   answer,
   boundTo,
@@ -202,10 +202,19 @@ function delegatedClaims({ actor, delegator, scopes, actorKey }: Delegation): ob
     plat_principal_verified: claims.members.plat_principal_verified,
     plat_inherited_taints: taints.size === 0 ? undefined : [...taints].join(' '),
     plat_delegator_jti: claims.jti,
+    plat_lineage: lineageOf(actor, claims),
     // Everything that this token stands on: revoking any of it revokes this one too, the actor's own token included.
     plat_delegation_jtis: [claims.jti, ...claims.delegationJtis, actor.jti],
     cnf: actorKey === null ? undefined : { jkt: actorKey },
   }
+}
+
+/** Sessions that the actor or the delegator was forked from; the delegators themselves are in `act`. */
+function lineageOf(actor: SessionClaims, delegator: SessionClaims): readonly string[] | undefined {
+  const forkedFrom = [...ancestryOf(actor).forkedFrom, ...ancestryOf(delegator).forkedFrom]
+  const ids = new Set(forkedFrom.map(sessionSpiffeId))
+  if (ids.size > MAX_LINEAGE) throw badGrant(`the delegated token would descend from more than ${MAX_LINEAGE} forks`)
+  return ids.size === 0 ? undefined : [...ids]
 }
 
 function badGrant(description: string): OAuthRefusal {

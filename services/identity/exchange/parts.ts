@@ -118,6 +118,7 @@ export function keptClaims({ members }: SessionClaims): Readonly<Record<string, 
     plat_tier: members.plat_tier,
     plat_parent_session: members.plat_parent_session,
     plat_fork_root: members.plat_fork_root,
+    plat_lineage: members.plat_lineage,
     plat_substrate: members.plat_substrate,
   }
 }

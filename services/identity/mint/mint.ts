@@ -94,6 +94,7 @@ export function mint(
       exp: expiresAt,
       jti,
       ...optionalClaims(request),
+      plat_lineage: lineageOf(settings.trustDomain, request),
       plat_substrate: substrate,
     },
   )
@@ -110,12 +111,24 @@ export function mint(
 }
 
 /** The SPIFFE ID of a session. Throws a `Refusal` when it would be too long. */
-export function nameOf(trustDomain: string, { namespace, agent, session }: MintRequest): string {
+export function nameOf(
+  trustDomain: string,
+  { namespace, agent, session }: Pick<MintRequest, 'namespace' | 'agent' | 'session'>,
+): string {
   try {
     return sessionSpiffeId({ trustDomain, namespace, agent, session })
   } catch {
     throw new Refusal(400, 'invalid session: namespace, agent and session are too long for a SPIFFE ID')
   }
+}
+
+/** SPIFFE IDs of the sessions that this one was forked from. Throws a `Refusal` when one would be too long. */
+function lineageOf(trustDomain: string, { namespace, forkedFrom }: MintRequest): readonly string[] | undefined {
+  if (forkedFrom.length === 0) return undefined
+  return forkedFrom.map((name) => {
+    const [agent = '', session = ''] = name.split('/')
+    return nameOf(trustDomain, { namespace, agent, session })
+  })
 }
 
 /** 0 means the default; nothing outlives the cap. */

@@ -30,9 +30,18 @@ test('a full request comes out as it was said', () => {
     parentSession: 's0',
     forkRoot: 's0',
     inheritedTaints: ['untrusted-input'],
+    forkedFrom: ['planner/s0', 'first/root'],
     dpopJkt: ephemeralSigner().kid,
   }
   assert.deepEqual(decodeMintRequest(Buffer.from(JSON.stringify(full))), { ...full, proof: null })
+})
+
+test('forkedFrom is a list of at most 16 names of agent and session', () => {
+  for (const entry of ['s0', 'a/b/c', '/s0', 'a/', 'a/..', 'a b/c', '']) {
+    assert.match(refusal({ ...base, forkedFrom: [entry] }), /^invalid forkedFrom/, entry)
+  }
+  const many = Array.from({ length: 17 }, (_, index) => `a/s${index}`)
+  assert.equal(refusal({ ...base, forkedFrom: many }), 'forkedFrom: at most 16 entries')
 })
 
 test('what is not said has its documented default', () => {

@@ -47,6 +47,30 @@ async function setUp(t: TestContext) {
   return { ...broker, transactions, write, isValid, revoke, bindAnswer, delegate }
 }
 
+test('what was delegated or forked ends with the session, agent or namespace that it came from, whatever token it has now', async (t) => {
+  const { mint, isValid, revoke, delegate } = await setUp(t)
+  const fork = { ...planner, session: 'p2', parentSession: 'p1', forkedFrom: ['first/p1', 'other/root'] }
+  const [a, b] = [await mint(fork), await mint({ ...helper, namespace: 'team', forkedFrom: ['remote/h0'] })]
+  await mint(fork)
+  const scoped = await mint({ ...fork, scopes: ['agents:team/helper'] })
+  const delegated = text((await delegate(scoped.token, b.token)).body.access_token)
+  const ends: readonly (readonly [target: object, token: string])[] = [
+    [{ session: 'default/first/p1' }, a.token],
+    [{ agent: 'default/other' }, a.token],
+    [{ session: 'default/planner/p2' }, delegated],
+    [{ agent: 'default/planner' }, delegated],
+    [{ namespace: 'default' }, delegated],
+    [{ agent: 'default/first' }, delegated],
+    [{ session: 'team/remote/h0' }, delegated],
+  ]
+  for (const [target, token] of ends) {
+    await revoke([entry(target)], token)
+    await revoke([], token, true)
+  }
+  await revoke([entry({ agent: 'default/planner' }), entry({ agent: 'default/x' })], delegated)
+  assert.equal(await isValid(b.token), true, "the actor's own token does not end")
+})
+
 test('a revoked token passes nowhere: verify, bind, exchange, delegation as either party', async (t) => {
   const { mint, verify, revoke, bindAnswer, exchange, delegate } = await setUp(t)
   const [a, b, other] = [await mint(planner), await mint(helper), await mint({ ...helper, session: 'h2' })]

@@ -1,7 +1,7 @@
 import { type FileWatch, watchFile } from '@plat/config'
 import { type Clock, parseStrict } from '@plat/core'
 import type { Log } from '@plat/process'
-import { isObject, type SessionClaims } from '@plat/tokens'
+import { ancestryOf, type Descendant, isObject, type SessionClaims } from '@plat/tokens'
 
 /** How often the file is looked at, in milliseconds. */
 const RECHECK_EVERY_MS = 1000
@@ -13,10 +13,8 @@ const SCOPES = ['jti', 'session', 'agent', 'namespace', 'user', 'tenant', 'all']
 type Scope = (typeof SCOPES)[number]
 
 /** Whom the list is asked about. */
-export type Subject = Pick<
-  SessionClaims,
-  'jti' | 'parentJti' | 'delegatorJti' | 'delegationJtis' | 'namespace' | 'agent' | 'session' | 'user'
->
+export type Subject = Descendant &
+  Pick<SessionClaims, 'jti' | 'parentJti' | 'delegatorJti' | 'delegationJtis' | 'session' | 'user'>
 
 export type RevocationVerdict = 'revoked' | 'suspended' | 'unavailable' | null
 
@@ -89,15 +87,19 @@ class RevocationsFile implements Revocations {
   }
 }
 
-/** Everything that a caller answers to: its own names, and the tokens that its token descends from. */
+/** Everything whose revocation ends a token: its own names, those of its delegators and fork parents, and the tokens it descends from. */
 function keysOf(who: Subject, tenant: string | null): readonly string[] {
-  const { namespace, agent, session, user } = who
+  const { user } = who
+  const { delegators, forkedFrom } = ancestryOf(who)
+  const sessions = [who, ...delegators, ...forkedFrom]
   const ancestors = [who.jti, who.parentJti, who.delegatorJti, ...who.delegationJtis]
   return [
     ...ancestors.filter((jti) => jti !== null).map((jti) => `jti ${jti}`),
-    `session ${namespace}/${agent}/${session}`,
-    `agent ${namespace}/${agent}`,
-    `namespace ${namespace}`,
+    ...sessions.flatMap(({ namespace, agent, session }) => [
+      `session ${namespace}/${agent}/${session}`,
+      `agent ${namespace}/${agent}`,
+      `namespace ${namespace}`,
+    ]),
     ...(user === null ? [] : [`user ${user}`]),
     ...(tenant === null ? [] : [`tenant ${tenant}`]),
     'all ',

@@ -73,7 +73,11 @@ export class Minter {
   }
 }
 
-function requestOf({ metadata, spec }: Resource<'AgentSession'>, { scopes, tier }: Plan, ttlSeconds: number): object {
+function requestOf(
+  { metadata, spec, status }: Resource<'AgentSession'>,
+  { scopes, tier }: Plan,
+  ttlSeconds: number,
+): object {
   const { user, groups, principalVerified, fork } = spec
   return {
     namespace: metadata.namespace,
@@ -87,6 +91,7 @@ function requestOf({ metadata, spec }: Resource<'AgentSession'>, { scopes, tier 
     ...(principalVerified !== undefined && { principalVerified }),
     ...(fork?.parent !== undefined && { parentSession: fork.parent }),
     ...(fork?.root !== undefined && { forkRoot: fork.root }),
+    ...(status?.forkedFrom !== undefined && { forkedFrom: status.forkedFrom }),
   }
 }
 

@@ -112,7 +112,7 @@ export class SessionReconciler {
   }
 
   async #plan(session: Session, signal: AbortSignal): Promise<Plan | Hindrance> {
-    const { mirror, objects, settings, currency, home, served } = this.#parts
+    const { mirror, known, objects, settings, currency, home, served } = this.#parts
     if (!served())
       return { reason: 'SandboxesNotServed', message: 'the cluster does not know Sandboxes: install agent-sandbox' }
     const { namespace } = session.metadata
@@ -120,7 +120,8 @@ export class SessionReconciler {
     const tier = agent === undefined ? undefined : mirror.find('TrustTier', agent.spec.tier)
     const warm = session.status?.mode === 'direct' ? undefined : tier?.spec.warmPool
     const template = warm === undefined ? null : await objects.template(namespace, warm.template, signal)
-    return admit({ session, agent, tier, template, settings, currency, home })
+    const parent = known.get(`${namespace}/${session.spec.fork?.parent ?? ''}`)
+    return admit({ session, parent, agent, tier, template, settings, currency, home })
   }
 
   /** Makes, stops and deletes; what fails is told and tried again. */

@@ -32,6 +32,7 @@ export function statusOf(parts: StatusParts): Status {
     ...before,
     phase: decision.phase,
     ...(plan !== null && decision.begins && { mode: plan.mode, scopes: [...plan.scopes] }),
+    ...(plan !== null && decision.begins && plan.forkedFrom.length > 0 && { forkedFrom: [...plan.forkedFrom] }),
     ...(startedAt !== undefined && { startedAt }),
     ...(startedAt !== undefined && endsAt !== null && { expiresAt: rfc3339(endsAt) }),
     ...(runs && { sandboxRef: { name: sandbox.name, uid: sandbox.uid } }),

@@ -79,6 +79,9 @@ export const agentSessionStatusSchema = Type.Object(
     podRef: Optional(reference('The pod that has its token.')),
     env: Optional(mapOf(Type.String({ maxLength: 4096 }), { maxProperties: 256 })),
     inheritedTaints: Optional(texts('Taints of the parent.')),
+    forkedFrom: Optional(
+      texts('Sessions that it descends from, as <agent>/<session>, nearest first.', { maxItems: 16 }),
+    ),
     startedAt: Optional(time('When it was admitted.')),
     expiresAt: Optional(time('When it ends at the latest.')),
     lastActivity: Optional(time('When its agent last called something.')),

@@ -13,6 +13,8 @@ export const testIdentity: Identity = {
   scopes: new Set(),
   jti: 'j',
   ancestors: [],
+  delegators: [],
+  forkedFrom: [],
   chain: [],
   expiresAt: 0,
   jkt: null,

@@ -1,9 +1,9 @@
-import { parseSessionSpiffeId } from '@plat/core'
-import type { SessionClaims } from '@plat/tokens'
+import { ancestryOf, type SessionClaims } from '@plat/tokens'
 import type { Identity } from '../../call/index.ts'
 
 /** Who is calling, from verified claims. `expiresAt` includes the leeway: until then the verifier takes the token. */
 export function identityOf(claims: SessionClaims, leewaySeconds: number): Identity {
+  const { delegators, forkedFrom } = ancestryOf(claims)
   return {
     tenant: claims.tenant,
     namespace: claims.namespace,
@@ -16,7 +16,9 @@ export function identityOf(claims: SessionClaims, leewaySeconds: number): Identi
     scopes: new Set(claims.scopes),
     jti: claims.jti,
     ancestors: ancestorsOf(claims),
-    chain: claims.actors.map(agentOf),
+    delegators,
+    forkedFrom,
+    chain: delegators.map(({ namespace, agent }) => `${namespace}/${agent}`),
     expiresAt: (claims.expiresAt + leewaySeconds) * 1000,
     jkt: claims.jkt,
     issuer: claims.issuer,
@@ -28,10 +30,4 @@ export function identityOf(claims: SessionClaims, leewaySeconds: number): Identi
 /** Revoking any token that this one came from revokes this one (document 1, `plat_parent_jti`, `plat_delegator_jti`). */
 function ancestorsOf({ parentJti, delegatorJti, delegationJtis }: SessionClaims): readonly string[] {
   return [...new Set([parentJti, delegatorJti, ...delegationJtis].filter((jti) => jti !== null))]
-}
-
-/** `<namespace>/<agent>` of a delegating session. */
-function agentOf(spiffeId: string): string {
-  const name = parseSessionSpiffeId(spiffeId)
-  return name === null ? spiffeId : `${name.namespace}/${name.agent}`
 }

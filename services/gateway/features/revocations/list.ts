@@ -1,5 +1,5 @@
 import type { Clock } from '@plat/core'
-import { type Denial, deny, type Identity } from '../../call/index.ts'
+import { type Denial, deny, type Identity, type SessionRef } from '../../call/index.ts'
 import type { Revocation, RevocationTarget } from './format.ts'
 
 /** What a revocation can name, from the narrowest to the widest. */
@@ -99,18 +99,23 @@ function keysOf(who: Identity, scope: RevocationScope): readonly string[] {
     case 'jti':
       return [who.jti, ...who.ancestors]
     case 'session':
-      return [`${who.namespace}/${who.agent}/${who.session}`]
+      return ancestry(who).map(({ namespace, agent, session }) => `${namespace}/${agent}/${session}`)
     case 'agent':
-      return [`${who.namespace}/${who.agent}`]
+      return ancestry(who).map(({ namespace, agent }) => `${namespace}/${agent}`)
     case 'namespace':
-      return [who.namespace]
+      return ancestry(who).map(({ namespace }) => namespace)
     case 'user':
       return who.user === null ? [] : [who.user]
     case 'tenant':
-      return [who.tenant]
+      return who.tenant === '' ? [] : [who.tenant]
     case 'all':
       return ['']
   }
+}
+
+/** The caller, and every session that its authority comes from: revoking one of them ends what it delegated, and its forks. */
+function ancestry(who: Identity): readonly SessionRef[] {
+  return [who, ...who.delegators, ...who.forkedFrom]
 }
 
 function denial({ revocation, scope }: Entry): Denial {

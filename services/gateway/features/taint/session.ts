@@ -1,13 +1,11 @@
 import type { Identity, TaintView } from '../../call/index.ts'
 import type { TaintEvent } from './events.ts'
 
-/** Tokens of one session that are remembered until they expire. What is delegated with a further one brings none of its labels. */
+/** Tokens of one session that are remembered until they expire. */
 const TOKENS_MAX = 4096
 
 /** What cleared inherited labels for every token of the session. */
 const EVERY_TOKEN = ''
-
-const NO_LABELS: readonly string[] = []
 
 /** A session that has labels, or cleared those that it inherited. Changed by events of the journal; `arriving` are on their way there. */
 export class TaintedSession {
@@ -104,14 +102,13 @@ export class TaintedSession {
     this.#keepToken(jti, expiresAt)
   }
 
-  /** Forgets tokens that have expired; answers which. */
-  forgetTokens(now: number): readonly string[] {
-    const gone = [...this.tokens].filter(([, expiresAt]) => expiresAt <= now).map(([jti]) => jti)
-    for (const jti of gone) {
+  /** Forgets tokens that have expired, and what was cleared for them alone. */
+  forgetTokens(now: number): void {
+    for (const [jti, expiresAt] of this.tokens) {
+      if (expiresAt > now) continue
       this.tokens.delete(jti)
       this.#cleansed.delete(jti)
     }
-    return gone.length === 0 ? NO_LABELS : gone
   }
 
   /** One event that stands for all that were. */

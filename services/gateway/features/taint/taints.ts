@@ -49,8 +49,6 @@ export class Taints {
   readonly #noteEveryMs: number
   readonly #maxSessions: number
   readonly #sessions = new ByCaller()
-  /** Sessions by the `jti` of tokens that are not expired yet: what is delegated has the labels of whoever delegated it. */
-  readonly #byToken = new Map<string, TaintedSession>()
   readonly #stop = new AbortController()
   #stopSweep: () => void = () => {}
   #tainted = 0
@@ -179,11 +177,12 @@ export class Taints {
   }
 
   #view(session: TaintedSession | null, identity: Identity): TaintView {
-    const { inheritedTaints, ancestors } = identity
-    if (inheritedTaints.length === 0 && ancestors.length === 0) return session?.view ?? UNTAINTED
+    const { inheritedTaints, delegators } = identity
+    if (inheritedTaints.length === 0 && delegators.length === 0) return session?.view ?? UNTAINTED
     const inherited = session?.inherited(identity) ?? inheritedTaints
     const all = new Set([...(session?.view.labels ?? []), ...inherited])
-    for (const jti of ancestors) for (const label of this.#byToken.get(jti)?.view.labels ?? []) all.add(label)
+    // By name: a delegator that refreshed its token is the same session, and what it reads meanwhile may have been passed on.
+    for (const one of delegators) for (const label of this.ownLabels(one)) all.add(label)
     return { labels: [...all] }
   }
 
@@ -200,7 +199,6 @@ export class Taints {
     const isNew = !session.tokens.has(jti)
     session.use(now, identity)
     if (!isNew && now - session.notedAt < this.#noteEveryMs) return
-    if (isNew && session.tokens.has(jti)) this.#byToken.set(jti, session)
     session.notedAt = now
     const used = { t: 'used', at: now, jti, expiresAt } as const
     this.#options.journal.append(session.key, [used]).catch(this.#options.onFault)
@@ -214,8 +212,6 @@ export class Taints {
     const session = this.#sessions.get(caller) ?? this.#begin(caller)
     const before = session.labels.size
     session.apply(event, version, ++this.#turn)
-    const heardOf = event.t === 'snapshot' ? session.tokens.keys() : [event.jti]
-    for (const jti of heardOf) if (session.tokens.has(jti)) this.#byToken.set(jti, session)
     this.#count(before, session.labels.size)
     this.#dropBlank(session)
     const isLong = this.#events >= Math.max(COMPACT_AFTER_EVENTS, this.#sessions.size)
@@ -234,7 +230,6 @@ export class Taints {
   }
 
   #drop(session: TaintedSession): void {
-    for (const jti of session.tokens.keys()) if (this.#byToken.get(jti) === session) this.#byToken.delete(jti)
     if (this.#sessions.get(session.caller) !== session) return
     this.#sessions.delete(session)
     this.#count(session.labels.size, 0)
@@ -244,7 +239,7 @@ export class Taints {
     const now = this.#options.clock.now()
     const { retentionMs } = this.#options
     for (const session of [...this.#sessions]) {
-      for (const jti of session.forgetTokens(now)) this.#byToken.delete(jti)
+      session.forgetTokens(now)
       const keepUntil = Math.max(session.usedAt + this.#noteEveryMs + retentionMs, session.expiresAt)
       if (session.writing === 0 && keepUntil <= now) this.#drop(session)
     }

@@ -1,3 +1,4 @@
+import { parseSessionSpiffeId, sessionSpiffeId } from '@plat/core'
 import type { Call } from '../../call/index.ts'
 
 /** The caller as its session token says: what the facts of a call leave out. */
@@ -31,6 +32,8 @@ export function transactionClaims(
 ): object {
   const called = target.server.slice(target.server.indexOf('/') + 1)
   const { jti, ancestors, groups, verified } = identity
+  const trustDomain = parseSessionSpiffeId(sub)?.trustDomain ?? ''
+  const lineage = identity.forkedFrom.map((one) => sessionSpiffeId({ ...one, trustDomain }))
   return {
     iss: issuer,
     aud: audience,
@@ -47,6 +50,7 @@ export function transactionClaims(
     plat_principal_verified: verified ?? undefined,
     plat_inherited_taints: listed(taints),
     plat_delegation_jtis: ancestors.length === 0 ? undefined : ancestors,
+    plat_lineage: lineage.length === 0 ? undefined : lineage,
   }
 }
 

@@ -67,6 +67,8 @@ const somebody: Omit<Identity, 'session' | 'expiresAt'> = {
   scopes: new Set(['tools:notes']),
   jti: 'jti-1',
   ancestors: [],
+  delegators: [],
+  forkedFrom: [],
   chain: [],
   jkt: null,
   issuer: 'https://broker.example',

@@ -13,12 +13,14 @@ interface Case {
   readonly agent?: object
   readonly tier?: object
   readonly session?: object
+  readonly parent?: ReturnType<typeof resource<'AgentSession'>>
   readonly template?: ReturnType<typeof templateOf> | null
 }
 
-function admitted({ agent = {}, tier = {}, session = {}, template = null }: Case) {
+function admitted({ agent = {}, tier = {}, session = {}, parent, template = null }: Case) {
   return admit({
     session: resource('AgentSession', 's', { agentRef: 'a', ...session }),
+    parent,
     agent: resource('Agent', 'a', { image: 'i', tier: 't', tools: [{ name: 'notes' }], ...agent }),
     tier: resource('TrustTier', 't', tier),
     ...{ template, settings, currency: 'USD', home: 'plat-system' },
@@ -55,6 +57,19 @@ test('a session claims a warm pod where it is what the Agent asks for, and has a
     assert.equal(outcome({ ...warm, agent }), 'direct', JSON.stringify(agent))
   const env = [{ name: 'A', valueFrom: { secretKeyRef: { name: 's', key: 'k' } } }]
   assert.equal(outcome({ ...warm, agent: { env } }), 'claim')
+})
+
+test('a fork names every session that it descends from, with the Agent of each', () => {
+  const forkedFrom = (session: object, parent?: Case['parent']) => {
+    const answer = admitted({ session, ...(parent !== undefined && { parent }) })
+    return isPlan(answer) ? answer.forkedFrom : answer.message
+  }
+  const parent = resource('AgentSession', 'p', { agentRef: 'planner' })
+  const fork = { fork: { parent: 'p' } }
+  assert.deepEqual(forkedFrom({}), [])
+  assert.deepEqual(forkedFrom(fork, parent), ['planner/p'])
+  assert.deepEqual(forkedFrom(fork, { ...parent, status: { forkedFrom: ['first/f'] } }), ['planner/p', 'first/f'])
+  assert.deepEqual(forkedFrom(fork), ['a/p'], 'of a parent that is gone only the name is known')
 })
 
 test('a session has the scopes of its Agent or some of them, and never others', () => {

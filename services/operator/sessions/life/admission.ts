@@ -4,6 +4,9 @@ import { agentFaults } from '../../render/unbuilt.ts'
 import { volumeFault } from '../pod/pod.ts'
 import type { SandboxSettings } from '../settings.ts'
 
+/** Sessions that one session may descend from, as many as the broker accepts. */
+const MAX_FORKS = 16
+
 /** How a session comes to its pod: one of a warm pool, or one of its own. */
 export type Mode = 'claim' | 'direct'
 
@@ -14,6 +17,8 @@ export interface Plan {
   readonly tier: Resource<'TrustTier'>
   /** Scopes of its tokens. */
   readonly scopes: readonly string[]
+  /** Sessions that it descends from, as `<agent>/<session>`, nearest first. */
+  readonly forkedFrom: readonly string[]
 }
 
 /** Why a session cannot begin: a word for machines and a sentence for people. */
@@ -24,6 +29,8 @@ export interface Hindrance {
 
 export interface AdmissionParts {
   readonly session: Resource<'AgentSession'>
+  /** The session that `fork.parent` names; undefined when there is none. */
+  readonly parent: Resource<'AgentSession'> | undefined
   readonly agent: Resource<'Agent'> | undefined
   readonly tier: Resource<'TrustTier'> | undefined
   /** The SandboxTemplate that the tier names, of the session's namespace; null: there is none. */
@@ -59,7 +66,30 @@ export function admit(parts: AdmissionParts): Plan | Hindrance {
     return { reason: 'SnapshotsNotBuilt', message }
   }
   const mode = isWarm(agent.spec, tier.spec, template) ? 'claim' : 'direct'
-  return proofFault(tier.spec, mode) ?? { mode, agent: agent.spec, tier, scopes }
+  return (
+    proofFault(tier.spec, mode) ?? {
+      mode,
+      agent: agent.spec,
+      tier,
+      scopes,
+      forkedFrom: forkedFrom(session, parts.parent),
+    }
+  )
+}
+
+/**
+ * Revoking one of these sessions, or its agent, ends this one too. Of a parent that is gone only the name is known: it counts as a session of
+ * the same Agent.
+ */
+function forkedFrom(
+  { spec: { agentRef, fork } }: Resource<'AgentSession'>,
+  parent: Resource<'AgentSession'> | undefined,
+): readonly string[] {
+  const names = [
+    ...(fork?.parent === undefined ? [] : [`${parent?.spec.agentRef ?? agentRef}/${fork.parent}`]),
+    ...(parent?.status?.forkedFrom ?? []),
+  ]
+  return names.slice(0, MAX_FORKS)
 }
 
 export function isPlan(answer: Plan | Hindrance): answer is Plan {

@@ -92,6 +92,8 @@ function identityOf({ tenant = '', namespace = 'default', agent = 'a', session =
     scopes: new Set<string>(),
     jti: 'j',
     ancestors: [],
+    delegators: [],
+    forkedFrom: [],
     chain: [],
     expiresAt,
     jkt: null,

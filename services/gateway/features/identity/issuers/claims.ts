@@ -29,7 +29,7 @@ export interface ExternalClaims extends TimedClaims {
   /** `jti`; without one, a name made from what was signed, so that a revocation can name the token. */
   readonly jti: string
   readonly agent: string
-  /** `ext-` and 26 characters of base32: the same for every token of one login (`sid`), else for this token alone. */
+  /** `ext-` and 26 characters of base32: one per login (`sid`), or per subject and client where tokens name no login. */
   readonly session: string
   readonly user: string
   readonly groups: readonly string[]
@@ -72,7 +72,7 @@ export function decodeExternal({ payload, input }: Jws, config: TrustedIssuerCon
       ...timed,
       jti,
       agent: agentOf(payload, config),
-      session: sessionOf(issuer, subject, optionalClaim(payload, 'sid') ?? jti),
+      session: sessionOf(issuer, subject, payload),
       user: userClaim(payload, config.usernameClaim),
       groups: groupsOf(payload, config.groupsClaim),
       scopes: scopesOf(payload, config.scopePrefix),
@@ -81,10 +81,27 @@ export function decodeExternal({ payload, input }: Jws, config: TrustedIssuerCon
   })
 }
 
-/** As a list in JSON the three parts cannot be shifted into each other. */
-function sessionOf(issuer: string, subject: string, id: string): string {
-  const digest = hash('sha256', JSON.stringify([issuer, subject, id]), 'buffer')
+/**
+ * Stays the same when the client refreshes its token: else taints, budgets and rates of the session would begin anew. As a list in JSON the
+ * parts cannot be shifted into each other.
+ */
+function sessionOf(issuer: string, subject: string, payload: Members): string {
+  const login = optionalClaim(payload, 'sid')
+  const parts = login === null ? [issuer, subject, null, clientOf(payload)] : [issuer, subject, login]
+  const digest = hash('sha256', JSON.stringify(parts), 'buffer')
   return `ext-${base32(digest).slice(0, SESSION_CHARS)}`
+}
+
+/** Claims in which identity providers name the client, the first that is there: RFC 9068, OpenID Connect, Entra ID (v1), Okta. */
+const CLIENT_CLAIMS = ['client_id', 'azp', 'appid', 'cid'] as const
+
+/** Empty when the token names no client: all clients of the subject share one session then. */
+function clientOf(payload: Members): string {
+  for (const name of CLIENT_CLAIMS) {
+    const client = optionalClaim(payload, name)
+    if (client !== null) return client
+  }
+  return ''
 }
 
 function agentOf(payload: Members, { agent, agentClaim }: TrustedIssuerConfig): string {

@@ -147,6 +147,8 @@ function externalIdentity(
     scopes: new Set(claims.scopes),
     jti: claims.jti,
     ancestors: [],
+    delegators: [],
+    forkedFrom: [],
     chain: [],
     expiresAt: (claims.expiresAt + leewaySeconds) * 1000,
     jkt: claims.jkt,

@@ -76,7 +76,7 @@ test('an access token of a trusted issuer becomes an identity of its namespace',
   // D3.trustedIssuers.agent.
   const { who, trusted } = await setUp(t)
   const identity = await who({ preferred_username: 'ada', groups: ['staff', 'Domain Admins'] })
-  const digest = hash('sha256', JSON.stringify([ISSUER, 'u-1', 'j-1']), 'buffer')
+  const digest = hash('sha256', JSON.stringify([ISSUER, 'u-1', null, '']), 'buffer')
   assert.deepEqual(
     [identity.namespace, identity.agent, identity.session],
     ['partners', 'external', `ext-${base32(digest).slice(0, 26)}`],
@@ -84,6 +84,22 @@ test('an access token of a trusted issuer becomes an identity of its namespace',
   assert.deepEqual([identity.user, identity.groups, identity.issuer], ['ada', ['staff', 'Domain Admins'], ISSUER])
   assert.deepEqual([[...identity.scopes], identity.jti, identity.verified], [['tools:notes'], 'j-1', null])
   assert.equal(trusted(), 2, 'its key and that of the broker')
+})
+
+test('a refreshed token stays in its session, and another subject, client or login is in another one', async (t) => {
+  const { who } = await setUp(t)
+  const first = await who({ jti: 'a', client_id: 'app' })
+  assert.equal((await who({ jti: 'b', client_id: 'app', exp: 1e10 })).session, first.session)
+  assert.equal((await who({ jti: undefined, azp: 'app' })).session, first.session)
+  const others = [
+    { client_id: 'other' },
+    {},
+    { client_id: 'app', sub: 'u-2' },
+    { client_id: 'app', sid: 'login' },
+    { sid: 'app' },
+  ]
+  const sessions = await Promise.all(others.map(async (more) => (await who({ jti: 'a', ...more })).session))
+  assert.equal(new Set([first.session, ...sessions]).size, others.length + 1)
 })
 
 test('tokens of one login share a session, others do not, and a token without an id is named by what was signed', async (t) => {
@@ -95,7 +111,7 @@ test('tokens of one login share a session, others do not, and a token without an
   const nameless = await who({ jti: undefined })
   assert.match(nameless.jti, /^sha256-[\w-]{43}$/)
   await clock.advance(1000)
-  assert.notEqual((await who({ jti: undefined })).session, nameless.session)
+  assert.notEqual((await who({ jti: undefined })).jti, nameless.jti)
 })
 
 test('a token is for the one server that its audience names', async (t) => {

@@ -99,6 +99,8 @@ function identityOf(rec: Rec, facts: Rec): Identity {
     scopes: new Set(texts(facts.scopes)),
     jti: text(rec.jti),
     ancestors: [],
+    delegators: [],
+    forkedFrom: [],
     chain: texts(facts.chain),
     expiresAt: Number.MAX_SAFE_INTEGER,
     jkt: null,

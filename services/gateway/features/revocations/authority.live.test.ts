@@ -53,14 +53,36 @@ test('the key of a tenant signs for its own namespaces alone, and a revoked tena
     assert.equal(refused.status, 401, other)
     assert.match(refused.headers.get('www-authenticate') ?? '', /error="invalid_token"/)
   }
-  const revoke = (tenant: string) =>
-    fetch(`${gateway.url}/v1/revocations`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ target: { tenant }, mode: 'revoke', reason: 'test' }),
-    })
-  assert.equal((await revoke('blue')).status, 201)
+  await revokeAt(gateway, { tenant: 'blue' })
   assert.match(await (await call(gateway, own)).text(), /done/)
-  assert.equal((await revoke('red')).status, 201)
+  await revokeAt(gateway, { tenant: 'red' })
   assert.match(await (await call(gateway, own)).text(), /the tenant is revoked/)
 })
+
+test('revoking an agent or a session ends what it delegated and its forks, whatever token they have by then', async (t) => {
+  const { gateway, tenants } = await setUp(t)
+  const spiffe = (agent: string, session: string) => `spiffe://plat.local/ns/default/agent/${agent}/session/${session}`
+  const signed = (more: object) => signJws(tenants.signers.red ?? assert.fail(), {}, claims({ ...more }))
+  const delegated = signed({
+    act: { sub: spiffe('planner', 'p1'), act: { sub: 'user:ada' } },
+    plat_delegator_jti: 'a-token-that-was-refreshed-since',
+  })
+  const fork = signed({ plat_parent_session: 's0', plat_lineage: [spiffe('assistant', 's0'), spiffe('first', 'f1')] })
+  const own = signed({})
+  for (const token of [delegated, fork, own]) assert.match(await (await call(gateway, token)).text(), /done/)
+  await revokeAt(gateway, { agent: 'default/planner' })
+  assert.match(await (await call(gateway, delegated)).text(), /the agent is revoked/)
+  assert.match(await (await call(gateway, fork)).text(), /done/)
+  await revokeAt(gateway, { session: 'default/first/f1' })
+  assert.match(await (await call(gateway, fork)).text(), /the session is revoked/)
+  assert.match(await (await call(gateway, own)).text(), /done/)
+})
+
+async function revokeAt({ url }: GatewayProcess, target: object): Promise<void> {
+  const response = await fetch(`${url}/v1/revocations`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ target, mode: 'revoke', reason: 'test' }),
+  })
+  assert.equal(response.status, 201)
+}
