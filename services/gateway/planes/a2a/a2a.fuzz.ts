@@ -3,12 +3,14 @@ import fc from 'fast-check'
 import { fuzzTarget, near } from '../../../../test/fuzz/target.ts'
 import { isDenial, type Pieces } from '../../call/index.ts'
 import { isObject, parsedOrUndefined } from '../wire/json.ts'
-import { A2aFrame, namedIn, responseIn } from './frame.ts'
+import { A2aFrame } from './frame.ts'
 import { ownTasks } from './list.ts'
 import { readParams } from './message.ts'
 import { A2A_METHODS, methodRow } from './methods.ts'
 import { requestIn } from './read.ts'
 import { joinedParts } from './redact/parts.ts'
+import { A2aRequest } from './request.ts'
+import { isAnswerTo, namedIn, responseIn, StreamProgress } from './response.ts'
 
 const request = near([
   '{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"x"}]}}}',
@@ -86,8 +88,15 @@ export const target = fuzzTarget('a2a', {
     const json = Buffer.from(text)
     if (parsedOrUndefined(json) === undefined) return
     try {
-      const found = responseIn(A2aFrame.body('final', json))
-      if (found !== null) namedIn(found)
+      const frame = A2aFrame.body('final', json)
+      const found = responseIn(frame)
+      if (found === null) return
+      assert.equal(Object.hasOwn(found, 'result'), !Object.hasOwn(found, 'error'))
+      assert.equal(isAnswerTo(new A2aRequest({ method: 'GetTask', idValue: 1 }), frame), found.id === 1)
+      const named = namedIn(found)
+      if (named === null) return
+      for (const id of [...named.tasks, ...named.contexts]) assert.ok(typeof id === 'string' && id !== '')
+      new StreamProgress().took(found)
     } catch (error) {
       assert.equal(error instanceof Error && error.name, 'JsonError')
       return

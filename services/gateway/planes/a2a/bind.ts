@@ -1,6 +1,7 @@
 import { type Call, type Denial, deny, type Frame, type Identity, isDenial, type Passed } from '../../call/index.ts'
 import type { Review, Running } from '../../pipeline/stage.ts'
-import { A2aFrame, namedIn, responseIn } from './frame.ts'
+import { A2aFrame } from './frame.ts'
+import { namedIn, responseIn } from './response.ts'
 
 /** Keeps who owns what agents give their callers to come back with. */
 export interface Owners {

@@ -1,15 +1,17 @@
-import { findSpan, JsonError } from '@plat/core'
+import { type Clock, findSpan, JsonError } from '@plat/core'
 import { type Dialer, joinedBundles, type RequestHeaders, type TrustOptions } from '@plat/http'
 import { type Call, type Denial, deny, type Identity, type Reply } from '../../call/index.ts'
 import { EventFrames, type EventGate } from '../wire/events.ts'
 import { GivenUp, UpstreamExchange, type UpstreamHead } from '../wire/exchange.ts'
 import { failure } from '../wire/failure.ts'
 import { header, isJsonType, isStreamType, STREAM_HEADERS } from '../wire/headers.ts'
+import { isObject, member } from '../wire/json.ts'
 import { unusable } from '../wire/unusable.ts'
-import { A2aFrame, eventOf, namedIn, responseIn } from './frame.ts'
+import { A2aFrame, eventOf } from './frame.ts'
 import { type ListView, ownTasks } from './list.ts'
 import { VERSION } from './read.ts'
 import type { A2aRequest } from './request.ts'
+import { isAnswerTo, isTask, namedIn, namedInSent, responseIn, StreamProgress } from './response.ts'
 
 /** Largest JSON answer of an agent, in bytes. */
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024
@@ -36,6 +38,7 @@ export interface Transactions {
 
 /** What forwarding needs beside the call. */
 export interface Forwarder {
+  readonly clock: Clock
   readonly dialer: Pick<Dialer, 'client'>
   readonly upstreamTimeoutMs: number
   /** CA bundle for every agent; null: none. */
@@ -89,20 +92,23 @@ export interface Passage {
 export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
   readonly #forwarder: Forwarder
   readonly #passage: Passage
+  readonly #progress = new StreamProgress()
   #exchange: UpstreamExchange | null = null
+  #late = false
 
   constructor(forwarder: Forwarder, passage: Passage) {
     this.#forwarder = forwarder
     this.#passage = passage
   }
 
-  async run(monotonic: () => number): Promise<Reply | Denial> {
+  async run(): Promise<Reply | Denial> {
     const { agent, request, sent } = this.#passage
-    const started = monotonic()
+    const { clock } = this.#forwarder
+    const started = clock.monotonic()
     const { origin, exchange } = this.#send()
     try {
       const head = await exchange.head
-      const attempts = [{ endpoint: origin, status: head.status, ms: monotonic() - started }]
+      const attempts = [{ endpoint: origin, status: head.status, ms: clock.monotonic() - started }]
       const refusal = unusable(agent.server, head)
       if (refusal !== null) return this.#giveUp(refusal)
       if (head.status < 300 && isStreamType(head.headers)) {
@@ -110,7 +116,8 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
         const told = { status: head.status, headers: { ...STREAM_HEADERS } }
         return { kind: 'frames', head: told, attempts, frames: new EventFrames(exchange, this) }
       }
-      const bytes = await exchange.readAll(MAX_ANSWER_BYTES)
+      const all = exchange.readAll(MAX_ANSWER_BYTES)
+      const bytes = all instanceof Promise ? await this.#inTime(all, started) : all
       this.#done()
       if (bytes === null) return this.#invalid('an answer that is too large')
       const frame = this.#whole(head, bytes)
@@ -118,9 +125,29 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
       const frames = [sent ? A2aFrame.event(eventOf(frame.raw)) : frame]
       return { kind: 'frames', head: { status: head.status, headers: JSON_HEADERS }, attempts, frames }
     } catch (error) {
+      if (this.#late) return this.#giveUp(deny('upstream_timeout', `${agent.server} did not answer in time`))
       return this.#giveUp(
         error instanceof JsonError ? this.#invalid('what is not strict JSON') : failure(agent.server, error),
       )
+    }
+  }
+
+  get #timeoutMs(): number {
+    const { timeoutSeconds } = this.#passage.agent
+    return timeoutSeconds === null ? this.#forwarder.upstreamTimeoutMs : timeoutSeconds * 1000
+  }
+
+  /** The body of a JSON response counts against the same time as its head. */
+  async #inTime<T>(body: Promise<T>, started: number): Promise<T> {
+    const { clock } = this.#forwarder
+    const cancel = clock.after(Math.max(0, started + this.#timeoutMs - clock.monotonic()), () => {
+      this.#late = true
+      this.#exchange?.abort('its time is up')
+    })
+    try {
+      return await body
+    } finally {
+      cancel()
     }
   }
 
@@ -129,9 +156,11 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
     const frame = A2aFrame.event(event)
     if (frame.json === null) return frame
     const response = responseIn(frame)
-    const named = response === null ? null : namedIn(response)
-    if (named === null) throw new GivenUp('the agent sent what is no event of its protocol')
+    const named = response === null || !isAnswerTo(this.#passage.request, frame) ? null : namedIn(response)
+    if (response === null || named === null || this.#progress.isOver)
+      throw new GivenUp('the agent sent what is no event of its protocol')
     this.#checkTask(named.tasks)
+    this.#progress.took(response)
     return frame
   }
 
@@ -146,8 +175,10 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
     this.#exchange?.abort(String(this.#passage.call.signal.reason ?? 'the answer is not wanted'))
   }
 
+  /** Throws where the response is not complete: its task is neither over nor waiting for its caller. */
   ended(): void {
     this.#done()
+    if (!this.#progress.mayEnd) throw new GivenUp('the agent ended its stream before its task')
   }
 
   #done(): void {
@@ -167,15 +198,14 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
 
   #send() {
     const { call, request, agent, transaction } = this.#passage
-    const { dialer, extraCA, upstreamTimeoutMs, transactions } = this.#forwarder
+    const { dialer, extraCA, transactions } = this.#forwarder
     const { origin, path, trust } = wayTo(agent, extraCA)
-    const { timeoutSeconds } = agent
     const exchange = new UpstreamExchange(dialer.client(origin, 'a2a', trust), {
       method: 'POST',
       path,
       headers: agentHeaders(call, transaction, transactions?.replaces !== true),
       body: call.body === null ? null : withPage(call.body.bytes, request.pageToken),
-      headersTimeoutMs: timeoutSeconds === null ? upstreamTimeoutMs : timeoutSeconds * 1000,
+      headersTimeoutMs: this.#timeoutMs,
       pauseTimeoutMs: 0,
     })
     this.#exchange = exchange
@@ -190,22 +220,37 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
     if (!isJsonType(headers)) return this.#invalid('an answer that is not JSON')
     const frame = A2aFrame.body(status >= 400 ? 'error' : 'final', bytes)
     const response = responseIn(frame)
-    if (response === null) return this.#invalid('what is no JSON-RPC response')
+    if (response === null || !isAnswerTo(request, frame)) return this.#invalid('what is no response to the request')
     if (Object.hasOwn(response, 'error')) return frame
+    if (status >= 400) return this.#invalid(`a result with the status ${status}`)
     if (request.row?.streams === true) return this.#invalid('an answer that is no stream')
     if (request.row?.sends === true)
-      return namedIn(response) === null ? this.#invalid('a result of another method') : frame
-    if (request.method !== 'ListTasks') return this.#aboutTask(frame, response.result)
+      return namedInSent(response) === null ? this.#invalid('a result of another method') : frame
+    if (request.method !== 'ListTasks')
+      return this.#isAboutTask(response.result) ? frame : this.#invalid('a result of another task or method')
     const view = this.#forwarder.viewOf(call.facts.identity, call.facts.target.server)
     const own = ownTasks(bytes, view)
     return own === null ? this.#invalid('a result of another method') : frame.withJson(own)
   }
 
-  /** The result of a method about one task must be about that task. */
-  #aboutTask(frame: A2aFrame, result: unknown): A2aFrame | Denial {
+  /** The result of a method about one task must be that task, or webhooks of it. */
+  #isAboutTask(result: unknown): boolean {
     const { method, named } = this.#passage.request
-    const id = method === 'GetTask' || method === 'CancelTask' ? taskIn(result) : undefined
-    return id === undefined || named.tasks.includes(id) ? frame : this.#invalid('another task than was asked for')
+    const isOf = (config: unknown) =>
+      isObject(config) && (!isSet(config.taskId) || named.tasks.includes(String(config.taskId)))
+    switch (method) {
+      case 'GetTask':
+      case 'CancelTask':
+        return isTask(result) && named.tasks.includes(result.id)
+      case 'ListTaskPushNotificationConfigs': {
+        const configs = member(result, 'configs') ?? []
+        return isObject(result) && Array.isArray(configs) && configs.every(isOf)
+      }
+      case 'DeleteTaskPushNotificationConfig':
+        return true
+      default:
+        return isOf(result)
+    }
   }
 
   /** A stream about one task tells of no other. */
@@ -218,8 +263,8 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
 
 const JSON_HEADERS = { 'content-type': 'application/json' }
 
-function taskIn(result: unknown): string {
-  return typeof result === 'object' && result !== null && 'id' in result ? String(result.id) : ''
+function isSet(value: unknown): boolean {
+  return value !== undefined && value !== null
 }
 
 /** The body with the page token that the agent knows. */

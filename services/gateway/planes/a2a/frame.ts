@@ -1,6 +1,5 @@
 import { parseStrict } from '@plat/core'
 import type { Frame } from '../../call/index.ts'
-import { isObject, type JsonObject } from '../wire/json.ts'
 import { eventData, withEventData } from '../wire/sse.ts'
 
 /** A JSON answer, or one event of a stream. Each is read strictly: what it names decides who may come back for it. */
@@ -54,42 +53,4 @@ export class A2aFrame implements Frame {
 /** An event that carries one response, as agents write it. */
 export function eventOf(json: Uint8Array): Uint8Array {
   return withEventData(Buffer.from('data: \n\n'), json)
-}
-
-/** The tasks and contexts that a result names. */
-export interface NamedInResult {
-  readonly tasks: readonly string[]
-  readonly contexts: readonly string[]
-}
-
-/** What the result of a send or an event of a stream can be, and where each names its task (A2A 1.0, section 4.1). */
-const KINDS = { task: 'id', message: 'taskId', statusUpdate: 'taskId', artifactUpdate: 'taskId' } as const
-type Kind = keyof typeof KINDS
-
-/** Null: the frame holds no response of JSON-RPC. */
-export function responseIn(frame: A2aFrame): JsonObject | null {
-  const { value } = frame
-  if (!isObject(value) || value.jsonrpc !== '2.0') return null
-  const answers = Object.hasOwn(value, 'result') !== Object.hasOwn(value, 'error')
-  return answers ? value : null
-}
-
-/** What a result of a send or an event names; null: it is none of those that the protocol knows. An error names nothing. */
-export function namedIn(response: JsonObject): NamedInResult | null {
-  if (Object.hasOwn(response, 'error')) return { tasks: [], contexts: [] }
-  const { result } = response
-  if (!isObject(result)) return null
-  const kinds = Object.keys(result).filter(isKind)
-  const [kind] = kinds
-  const content = kind === undefined || kinds.length !== 1 ? null : result[kind]
-  if (kind === undefined || !isObject(content)) return null
-  return { tasks: textsOf(content[KINDS[kind]]), contexts: textsOf(content.contextId) }
-}
-
-function isKind(name: string): name is Kind {
-  return Object.hasOwn(KINDS, name)
-}
-
-function textsOf(value: unknown): readonly string[] {
-  return typeof value === 'string' && value !== '' ? [value] : []
 }

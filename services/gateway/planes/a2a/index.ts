@@ -81,7 +81,6 @@ class A2aPlane<A extends AgentPlace> implements Plane, Reader, Forwarder {
   readonly bodyReadTimeoutMs: number
   readonly #agents: ExposedAgents<A>
   readonly #pages: Pages
-  readonly #monotonic: () => number
 
   constructor(options: A2aPlaneOptions<A>) {
     this.clock = options.clock
@@ -93,7 +92,6 @@ class A2aPlane<A extends AgentPlace> implements Plane, Reader, Forwarder {
     this.bodyReadTimeoutMs = options.bodyReadTimeoutMs
     this.#agents = options.agents
     this.#pages = options.pages
-    this.#monotonic = () => options.clock.monotonic()
   }
 
   read(arrival: Arrival, identity: Identity): Parsed | Denial | Promise<Parsed | Denial> {
@@ -108,7 +106,7 @@ class A2aPlane<A extends AgentPlace> implements Plane, Reader, Forwarder {
     if (call.operation === 'a2a.card') return this.#card(call, agent)
     const transaction = this.transactions?.token(call) ?? null
     if (isDenial(transaction)) return transaction
-    return new Forwarding(this, { call, request, agent, transaction, sent: head === 'sent' }).run(this.#monotonic)
+    return new Forwarding(this, { call, request, agent, transaction, sent: head === 'sent' }).run()
   }
 
   async #card({ wire: { headers } }: Pick<Call, 'wire'>, agent: A): Promise<Reply | Denial> {

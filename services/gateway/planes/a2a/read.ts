@@ -76,7 +76,8 @@ class Post {
     if (isDenial(named)) return named
     const pageToken = named.pageToken === null ? null : this.#page(named.pageToken)
     if (isDenial(pageToken)) return pageToken
-    this.#arrival.wire.note = new A2aRequest({ row, method, bytes, named, pageToken })
+    const idValue = idIn(message)
+    this.#arrival.wire.note = new A2aRequest({ row, method, bytes, named, pageToken, idValue })
     const [task] = row.task === null ? [] : named.tasks
     return {
       operation: row.operation,
@@ -101,10 +102,14 @@ export function requestIn(bytes: Uint8Array): JsonObject | Denial {
   const message = read.value
   if (!isObject(message) || message.jsonrpc !== '2.0')
     return deny('invalid_request', 'the body is no JSON-RPC 2.0 request')
-  const { id, method } = message
-  if (typeof id !== 'string' && !Number.isInteger(id))
+  const { method } = message
+  if (idIn(message) === null)
     return deny('invalid_request', 'id must be a string or a whole number: notifications are not accepted')
   return typeof method === 'string' ? message : deny('invalid_request', 'method must be a string')
+}
+
+function idIn({ id }: JsonObject): string | number | null {
+  return typeof id === 'string' || (typeof id === 'number' && Number.isInteger(id)) ? id : null
 }
 
 function versionFault({ wire }: Arrival): Denial | null {

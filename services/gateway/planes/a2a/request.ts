@@ -25,6 +25,8 @@ export class A2aRequest {
   readonly named: NamedInRequest
   /** The page of a list that the agent knows; null: the first. */
   readonly pageToken: string | null
+  /** The JSON-RPC id as a value; null: there is none. */
+  readonly idValue: string | number | null
 
   constructor(from: {
     readonly row?: MethodRow | null
@@ -32,12 +34,14 @@ export class A2aRequest {
     readonly bytes?: Uint8Array | null
     readonly named?: NamedInRequest
     readonly pageToken?: string | null
+    readonly idValue?: string | number | null
   }) {
     this.row = from.row ?? null
     this.method = from.method
     this.bytes = from.bytes ?? null
     this.named = from.named ?? NOTHING_NAMED
     this.pageToken = from.pageToken ?? null
+    this.idValue = from.idValue ?? null
   }
 
   /** The JSON-RPC id as the caller wrote it, so that an answer carries the same bytes. */
