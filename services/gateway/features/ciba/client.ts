@@ -45,20 +45,38 @@ export interface Asked {
   readonly intervalMs: number
 }
 
-/** There is no answer to be had; `again`: perhaps a moment later. */
+/** The user cannot be asked; `again`: perhaps a moment later. */
 export interface Unavailable {
   readonly kind: 'unavailable'
   readonly why: string
   readonly again: boolean
 }
 
+/** The user was asked, or was to be asked, and has not agreed: no fallback applies. `byUser`: the user said so. */
+export interface NotAgreed {
+  readonly kind: 'notAgreed'
+  readonly why: string
+  readonly byUser: boolean
+}
+
+/**
+ * Errors of the backchannel endpoint (CIBA Core, section 13) which say that this user cannot be asked. Of the others
+ * `access_denied` is a refusal, and the rest is a fault of the configuration, which must not replace the user's consent.
+ */
+const CANNOT_BE_ASKED: ReadonlySet<string> = new Set([
+  'unknown_user_id',
+  'expired_login_hint_token',
+  'missing_user_code',
+  'invalid_user_code',
+])
+
 /** Asks users to confirm what is done for them, on a device of theirs (OpenID Connect CIBA Core 1.0, poll mode). */
 export interface Ciba {
   readonly fallback: 'approvers' | 'deny'
   /** Asks this user; the question is over after so many milliseconds. Never rejects. */
-  ask(user: string, leftMs: number): Promise<Asked | Unavailable>
-  /** What came of it so far. `denied` is the user, or somebody else in his place. Never rejects. */
-  poll(asked: Asked, user: string): Promise<'pending' | 'slow_down' | 'confirmed' | 'denied' | Unavailable>
+  ask(user: string, leftMs: number): Promise<Asked | Unavailable | NotAgreed>
+  /** Returns the state of a question that was asked. Silence and errors are no agreement. Never rejects. */
+  poll(asked: Asked, user: string): Promise<'pending' | 'slow_down' | 'confirmed' | NotAgreed>
   close(): void
 }
 
@@ -106,7 +124,7 @@ class Client implements Ciba {
     this.close = parts.close
   }
 
-  async ask(user: string, leftMs: number): Promise<Asked | Unavailable> {
+  async ask(user: string, leftMs: number): Promise<Asked | Unavailable | NotAgreed> {
     const { clock, ids, config } = this.#parts
     const { scopes, acrValues, requestedExpirySeconds, bindingMessagePrefix } = config.ciba
     const code = base32(ids.random(CODE_CHARS)).slice(0, CODE_CHARS).toUpperCase()
@@ -122,9 +140,9 @@ class Client implements Ciba {
     })
     if ('kind' in answer) return answer
     const { auth_req_id: requestId, expires_in: expiresIn, interval = INTERVAL_SECONDS } = answer.members
-    if (answer.status !== 200) return unavailable(errorIn(answer))
+    if (answer.status !== 200) return this.#notAsked(user, errorIn(answer))
     if (typeof requestId !== 'string' || !isSeconds(expiresIn) || !isSeconds(interval)) {
-      return unavailable('the provider gave no auth_req_id, expires_in or interval')
+      return this.#notAsked(user, 'the provider gave no auth_req_id, expires_in or interval')
     }
     const until = clock.now() + Math.min(expiresIn, seconds) * 1000
     return { requestId, code: message, until, intervalMs: interval * 1000 }
@@ -132,18 +150,26 @@ class Client implements Ciba {
 
   async poll({ requestId, until }: Asked, user: string): ReturnType<Ciba['poll']> {
     const { clock, log } = this.#parts
-    if (clock.now() >= until) return unavailable('the user did not answer in time')
+    if (clock.now() >= until) return notAgreed('the user did not answer in time')
     const answer = await this.#post('tokenEndpoint', { grant_type: GRANT, auth_req_id: requestId })
-    if ('kind' in answer) return answer.again ? 'pending' : answer
+    // Until its time is over the question is open, whatever keeps the provider from saying so.
+    if ('kind' in answer) return 'pending'
     const error = answer.status === 200 ? null : errorIn(answer)
     if (error === 'authorization_pending') return 'pending'
     if (error === 'slow_down') return 'slow_down'
-    if (error === 'access_denied') return 'denied'
-    if (error !== null) return unavailable(error === 'expired_token' ? 'the user did not answer in time' : error)
-    const fault = await this.#faultOf(answer.members.id_token, user)
+    if (error === 'access_denied') return { ...notAgreed('the user did not confirm it'), byUser: true }
+    if (error === 'expired_token') return notAgreed('the user did not answer in time')
+    const fault = error ?? (await this.#faultOf(answer.members.id_token, user))
     if (fault === null) return 'confirmed'
     log.error({ user, fault }, 'a confirmation does not count')
-    return 'denied'
+    return notAgreed('the user did not confirm it')
+  }
+
+  #notAsked(user: string, error: string): Unavailable | NotAgreed {
+    if (CANNOT_BE_ASKED.has(error)) return unavailable(error)
+    if (error === 'access_denied') return { ...notAgreed('the user did not confirm it'), byUser: true }
+    this.#parts.log.error({ user, error }, 'the identity provider refuses to ask users: check block ciba')
+    return notAgreed(`the provider refused the request: ${error}`)
   }
 
   /** Null: this user has confirmed, with the assurance that is asked for. */
@@ -165,7 +191,7 @@ class Client implements Ciba {
     const { dialer, caPEM, config } = this.#parts
     try {
       const secret = await this.#secret()
-      if (secret === '') return unavailable('ciba.clientSecretFile is missing, empty or unreadable')
+      if (secret === '') return { ...unavailable('ciba.clientSecretFile is missing, empty or unreadable'), again: true }
       const { headers, members } = clientAuth(config.ciba, secret)
       const { status, bytes } = await dialer.fetchBytes(await this.#endpoint(name), 'jwks', {
         method: 'POST',
@@ -226,6 +252,10 @@ function errorIn({ status, members: { error } }: Answer): string {
 
 function unavailable(why: string): Unavailable {
   return { kind: 'unavailable', why, again: false }
+}
+
+function notAgreed(why: string): NotAgreed {
+  return { kind: 'notAgreed', why, byUser: false }
 }
 
 function isSeconds(value: unknown): value is number {

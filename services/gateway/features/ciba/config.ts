@@ -31,7 +31,7 @@ export const cibaBlock = {
     fallback: Type.Enum(['approvers', 'deny'], {
       default: 'approvers',
       description:
-        'When the user cannot be asked or does not answer: approvers decide alone, one at least, or the call is denied.',
+        'When the user cannot be asked (unknown to the provider, no device, no provider): approvers decide alone, one at least, or the call is denied. A user who was asked and did not answer has not agreed: denied.',
     }),
     bindingMessagePrefix: key.text(
       'Begins what the user reads; a code follows, which the approval shows as well.',

@@ -90,6 +90,30 @@ test('a provider that gives no answer is asked three times, and then approvers d
   assert.equal(await wait.until, 'granted')
 })
 
+test('a user who was asked and says no, or nothing, has not agreed: no fallback', async () => {
+  const cases = [
+    [{ kind: 'notAgreed', why: 'the user did not confirm it', byUser: true }, 'user:uma'],
+    [{ kind: 'notAgreed', why: 'the user did not answer in time', byUser: false }, 'ciba'],
+  ] as const
+  for (const [poll, by] of cases) {
+    const { clock, state, stateOf, wait } = await asking()
+    await clock.advance(1_000)
+    state.poll = poll
+    await clock.advance(6_000)
+    assert.equal(stateOf()?.state, 'denied')
+    assert.partialDeepStrictEqual(stateOf()?.votes, [{ by, verdict: 'deny', reason: poll.why }])
+    const answer = await wait.until
+    assert.equal(answer === 'granted' ? '' : answer.code, 'approval_denied')
+  }
+})
+
+test('a provider that refuses the request without asking the user is no agreement either', async () => {
+  const { clock, state, stateOf } = await asking()
+  state.ask = { kind: 'notAgreed', why: 'the provider refused the request: invalid_client', byUser: false }
+  await clock.advance(2_000)
+  assert.equal(stateOf()?.state, 'denied')
+})
+
 test('an answer that comes when nobody can decide any more counts for nothing', async () => {
   const { clock, state, stateOf, wait } = await asking()
   await clock.advance(1_000)

@@ -19,8 +19,15 @@ const SLOW_DOWN_MS = 5_000
 export interface Confirmer {
   /** What follows when the user cannot be asked. */
   readonly fallback: 'approvers' | 'deny'
-  ask(user: string, leftMs: number): Promise<Asked | Unavailable>
-  poll(asked: Asked, user: string): Promise<'pending' | 'slow_down' | 'confirmed' | 'denied' | Unavailable>
+  ask(user: string, leftMs: number): Promise<Asked | Unavailable | NotAgreed>
+  poll(asked: Asked, user: string): Promise<'pending' | 'slow_down' | 'confirmed' | NotAgreed>
+}
+
+/** The user has not agreed, whatever `fallback` says; `byUser`: by a refusal, else by silence or an error. */
+interface NotAgreed {
+  readonly kind: 'notAgreed'
+  readonly why: string
+  readonly byUser: boolean
 }
 
 interface Unavailable {
@@ -119,6 +126,7 @@ export class Confirmations {
     const { approvals, confirmer, clock } = this.#options
     const answer = await confirmer.ask(user, expiresAt - clock.now())
     if ('kind' in answer) {
+      if (answer.kind === 'notAgreed') return this.#refuse(id, user, answer)
       course.attempts++
       course.dueAt = clock.now() + ASK_AGAIN_MS
       if (!answer.again || course.attempts >= ASK_AT_MOST) await this.#giveUp(id, answer.why)
@@ -139,10 +147,11 @@ export class Confirmations {
     course.dueAt = clock.now() + asked.intervalMs + course.slowerMs
     if (answer === 'pending' || answer === 'slow_down') return
     if (answer === 'confirmed') return this.#vote(id, { by: userName(user), verdict: 'approve', reason: '' })
-    if (answer === 'denied') {
-      return this.#vote(id, { by: userName(user), verdict: 'deny', reason: 'the user did not confirm it' })
-    }
-    return this.#giveUp(id, answer.why)
+    return this.#refuse(id, user, answer)
+  }
+
+  #refuse(id: string, user: string, { why, byUser }: NotAgreed): Promise<void> {
+    return this.#vote(id, { by: byUser ? userName(user) : BY_CIBA, verdict: 'deny', reason: why })
   }
 
   async #giveUp(id: string, why: string): Promise<void> {
