@@ -27,6 +27,7 @@ import type { WebParts } from './features/web/index.ts'
 import type { POOLS } from './metric-rows.ts'
 import type { GatewayMetrics } from './metrics.ts'
 import type { RunnerMetrics } from './pipeline/index.ts'
+import type { AbandonedMetrics } from './planes/mcp/index.ts'
 import type { FailoverMetrics } from './planes/model/index.ts'
 
 type Pool = (typeof POOLS)[number]
@@ -145,6 +146,15 @@ export function failoverMetrics(metrics: GatewayMetrics): FailoverMetrics {
   return {
     movedOn: (route, from, to) => failovers.inc({ route, from, to }),
     skipped: (route, endpoint, reason) => skips.inc({ route, endpoint, reason }),
+  }
+}
+
+/** What MCP calls without a client count. */
+export function abandonedMetrics(metrics: GatewayMetrics): AbandonedMetrics {
+  const aborted = metrics.counter('plat_gateway_mcp_abandoned_aborted_total')
+  return {
+    abandoned: (count) => metrics.gauge('plat_gateway_mcp_abandoned_calls').set({}, count),
+    abandonedAborted: () => aborted.inc({}),
   }
 }
 

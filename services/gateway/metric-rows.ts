@@ -98,6 +98,20 @@ export const gatewayMetricRows = [
   },
   {
     ...tools,
+    name: 'plat_gateway_mcp_abandoned_calls',
+    type: 'gauge',
+    labels: {},
+    help: 'MCP calls that run on at an upstream after their legacy client has left',
+  },
+  {
+    ...tools,
+    name: 'plat_gateway_mcp_abandoned_aborted_total',
+    type: 'counter',
+    labels: {},
+    help: 'MCP calls without a client that were aborted because their session, agent or the gateway had too many',
+  },
+  {
+    ...tools,
     name: 'plat_gateway_upstreams_configured',
     type: 'gauge',
     labels: {},

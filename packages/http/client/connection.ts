@@ -41,6 +41,8 @@ export class Connection implements Carrier, ResponseEvents {
   #served = false
   /** A byte has come since the current request was sent. */
   #heard = false
+  /** The final head of the current response is complete, so silence is now limited by `pauseTimeoutMs`. */
+  #inBody = false
   #paused = false
 
   /** Throws when the address is forbidden. */
@@ -67,13 +69,13 @@ export class Connection implements Carrier, ResponseEvents {
   pause(): void {
     this.#paused = true
     this.#socket.pause()
-    this.#alarm.off()
+    if (this.#inBody) this.#alarm.off()
   }
 
   resume(): void {
     if (!this.#paused) return
     this.#paused = false
-    this.#expectBody()
+    if (this.#inBody) this.#expectBody()
     this.#socket.resume()
   }
 
@@ -90,6 +92,7 @@ export class Connection implements Carrier, ResponseEvents {
   }
 
   head(status: number, headers: IncomingHttpHeaders): void {
+    this.#inBody = true
     this.#expectBody()
     this.#transfer?.receiver.onHead(status, headers)
   }
@@ -107,6 +110,7 @@ export class Connection implements Carrier, ResponseEvents {
     const { head, request } = transfer
     const { body } = request
     this.#heard = false
+    this.#inBody = false
     this.#parser.begin(request.method)
     if (body === null || body.length === 0) this.#socket.write(head, 'latin1')
     else if (body.length <= JOIN_BYTES) this.#socket.write(joined(head, body))
@@ -129,7 +133,8 @@ export class Connection implements Carrier, ResponseEvents {
       this.#leave()
       return
     }
-    if (this.#heard) this.#expectBody()
+    // Parts of a head do not extend its deadline.
+    if (this.#inBody) this.#expectBody()
     this.#heard = true
     try {
       const used = this.#parser.push(bytes)

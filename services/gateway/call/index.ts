@@ -40,6 +40,15 @@ export {
 export { type Operation, SANDBOX_USAGE } from './operation.ts'
 export type { Outcome, Usage } from './outcome.ts'
 export type { Pieces, Redactor, Where } from './redactor.ts'
-export type { Ending, Frame, Head, Message, Passed, Reply } from './reply.ts'
+export {
+  type Ending,
+  type Frame,
+  type Head,
+  type Message,
+  type Passed,
+  type Reply,
+  type StreamEnd,
+  UpstreamError,
+} from './reply.ts'
 export { FrameRun } from './run.ts'
 export { type Slot, type Snapshot, Snapshots } from './snapshot.ts'

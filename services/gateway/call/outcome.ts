@@ -11,7 +11,8 @@ export interface Usage {
 
 /** How a call ended: one per call, whatever happens. */
 export interface Outcome {
-  readonly result: 'completed' | 'denied' | 'failed' | 'cancelled' | 'cut' | 'rewound' | 'unknown'
+  /** `suspended`: the upstream closed the stream before its response, and the client may fetch the rest by its last event id. */
+  readonly result: 'completed' | 'suspended' | 'denied' | 'failed' | 'cancelled' | 'cut' | 'rewound' | 'unknown'
   readonly code: ErrorCode | null
   /** False: no upstream ever saw the call, so what a stage took for it goes back whole. */
   readonly forwarded: boolean

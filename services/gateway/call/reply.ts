@@ -26,18 +26,38 @@ export interface Frame {
   readonly messages?: readonly Message[]
 }
 
-/** How a reply's body ended. */
-export type Ending = 'complete' | 'died' | 'client' | 'cut'
+/**
+ * How a reply's body ended. `suspended`: the upstream closed a stream before its response, and the protocol lets the client
+ * fetch the rest later.
+ */
+export type Ending = 'complete' | 'suspended' | 'died' | 'client' | 'cut'
+
+/** How an upstream ended a stream; undefined: the reply is complete. */
+export type StreamEnd = 'suspended' | undefined
+
+/**
+ * A failure of the upstream: its connection, its silence, or a response that breaks the protocol. Any other error that frames
+ * throw is a bug of the gateway. The message is shown to the caller, so it holds no text of the upstream and no address.
+ */
+export class UpstreamError extends Error {
+  readonly code: 'upstream_error' | 'upstream_timeout'
+
+  constructor(message: string, options: { readonly code?: UpstreamError['code']; readonly cause?: unknown } = {}) {
+    super(message, { cause: options.cause })
+    this.name = 'UpstreamError'
+    this.code = options.code ?? 'upstream_error'
+  }
+}
 
 export type Reply =
   /**
-   * A list is the whole answer. An iterable gives one batch per upstream read, which becomes one write; when it throws, the
-   * upstream died.
+   * A list is the whole answer. An iterable gives one batch per upstream read, which becomes one write; when it throws an
+   * `UpstreamError`, the upstream died. It may return a `StreamEnd`.
    */
   | {
       readonly kind: 'frames'
       readonly head: Head
-      readonly frames: readonly Frame[] | AsyncIterable<readonly Frame[]>
+      readonly frames: readonly Frame[] | AsyncIterable<readonly Frame[], unknown>
       /** What the plane knows once the head is there; `attempts` of the outcome. */
       readonly attempts: readonly { readonly endpoint: string; readonly status: number; readonly ms: number }[]
     }

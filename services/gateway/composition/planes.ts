@@ -1,5 +1,5 @@
 import { isDenial } from '../call/index.ts'
-import { failoverMetrics } from '../counting.ts'
+import { abandonedMetrics, failoverMetrics } from '../counting.ts'
 import { registrySlot } from '../features/servers/index.ts'
 import type { Plane } from '../pipeline/index.ts'
 import { createA2aPlane } from '../planes/a2a/index.ts'
@@ -24,7 +24,7 @@ export function modelPlane(shared: Shared, { models, budgets }: Features): Plane
 
 /** `/mcp/<name>`. */
 export async function mcpPlane(shared: Shared, { servers, credentials }: Features): Promise<AskingPlane> {
-  const { config, sealer, log } = shared
+  const { config, sealer, log, metrics } = shared
   return createMcpPlane({
     upstreams: {
       upstream: (snapshot, key) => servers.upstream(snapshot, key),
@@ -39,6 +39,7 @@ export async function mcpPlane(shared: Shared, { servers, credentials }: Feature
     log,
     origins: new Set(config.corsOrigins),
     resourceBaseURL: config.identity.resourceBaseURL || null,
+    metrics: abandonedMetrics(metrics),
   })
 }
 

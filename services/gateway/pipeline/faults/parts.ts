@@ -1,5 +1,14 @@
 import type { Ledger, Ledgers, Rec } from '@plat/ledger'
-import { type Call, type Denial, deny, type Fact, type Frame, type Outcome, type Reply } from '../../call/index.ts'
+import {
+  type Call,
+  type Denial,
+  deny,
+  type Fact,
+  type Frame,
+  type Outcome,
+  type Reply,
+  UpstreamError,
+} from '../../call/index.ts'
 import type { Plane } from '../plane.ts'
 import { type AnyReview, type AnyStage, admitted, type Running } from '../stage.ts'
 import { isHeld, type ReviewFault, reviewNames, type StageName, stageNames } from './scenario.ts'
@@ -224,7 +233,7 @@ async function* frames(world: World): AsyncGenerator<readonly Frame[]> {
 /** What the scenario does to a reply that is under way. */
 async function ending(world: World): Promise<void> {
   await Promise.resolve()
-  if (world.scenario.ending === 'dies') throw new Error('the upstream died')
+  if (world.scenario.ending === 'dies') throw new UpstreamError('the upstream died')
   if (world.scenario.ending === 'client leaves') world.leave()
   if (world.scenario.ending === 'cut') world.revoke()
 }

@@ -97,7 +97,7 @@ export class Closing {
 
   /** What the caller still has to hear. An answer that cannot be completed or explained ends with the connection. */
   tell(call: GovernedCall, plane: Plane, { ending, denial }: Ended): void {
-    if (ending === 'complete') return
+    if (ending === 'complete' || ending === 'suspended') return
     if (denial === null) call.sink.destroy()
     else if (!call.sink.headSent) this.refuse(call.incoming, call, plane, denial)
     else if (call.plan.row.reply === 'frames') this.#abort(call, plane, denial)
@@ -331,8 +331,7 @@ function outcomeOf(call: GovernedCall, { ending, denial }: Ended, monotonic: num
     result: resultOf(call, ending),
     code: denial?.code ?? null,
     forwarded: call.forwarded,
-    status:
-      denial !== null ? statusOf(denial) : ending === 'complete' || call.sink.headSent ? call.status : CALLER_LEFT,
+    status: denial !== null ? statusOf(denial) : ending !== 'client' || call.sink.headSent ? call.status : CALLER_LEFT,
     usage: call.tally.usage,
     usageSource: call.tally.usageSource,
     costMicros: call.tally.costMicros,
@@ -347,6 +346,7 @@ function outcomeOf(call: GovernedCall, { ending, denial }: Ended, monotonic: num
 
 function resultOf(call: GovernedCall, ending: Ending): Outcome['result'] {
   if (ending === 'complete') return 'completed'
+  if (ending === 'suspended') return 'suspended'
   if (ending === 'client') return 'cancelled'
   if (ending === 'died') return 'failed'
   return call.forwarded && call.stopper.reason !== 'denied' ? 'cut' : 'denied'

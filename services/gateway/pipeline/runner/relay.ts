@@ -1,9 +1,19 @@
-import type { Clock } from '@plat/core'
-import { type Denial, deny, type Frame, FrameRun, isDenial, type Message, type Reply } from '../../call/index.ts'
+import { type Clock, JsonError } from '@plat/core'
+import {
+  type Denial,
+  deny,
+  type Frame,
+  FrameRun,
+  isDenial,
+  type Message,
+  type Reply,
+  type StreamEnd,
+  UpstreamError,
+} from '../../call/index.ts'
 import type { Plane } from '../plane.ts'
 import type { GovernedCall } from './call.ts'
 import { ReviewChain, type Reviewed } from './reviews.ts'
-import { completed, died, type Ended, refused, stopped, stoppedBy } from './stopper.ts'
+import { completed, died, type Ended, refused, stopped, stoppedBy, suspended } from './stopper.ts'
 
 /** A caller that reads nothing for this long is cut off, in milliseconds: its call holds memory and an upstream connection. */
 const STALLED_CALLER_MS = 60_000
@@ -12,7 +22,7 @@ type FramesReply = Extract<Reply, { kind: 'frames' }>
 
 const nothing = new Uint8Array(0)
 const NO_FRAMES: readonly Frame[] = []
-const brokenOff = deny('upstream_error', 'the upstream ended before its answer was complete')
+const SUSPENDED: StreamEnd = 'suspended'
 
 /** What a relay works with, beside the call and its reply. */
 export interface RelayParts {
@@ -44,8 +54,10 @@ class Relay {
   /** The frame that ends the answer was written: clients leave at it and not at the upstream's end. */
   #answered = false
   /** Where batches come from; null: the answer is there as a whole. */
-  readonly #source: AsyncIterator<readonly Frame[]> | null
+  readonly #source: AsyncIterator<readonly Frame[], unknown> | null
   readonly #whole: readonly Frame[]
+  /** How the call is over once everything was delivered. */
+  #delivered: Ended = completed
 
   constructor(call: GovernedCall, reply: FramesReply, parts: RelayParts, reviews: ReviewChain) {
     this.#call = call
@@ -72,35 +84,45 @@ class Relay {
 
   #end(): Ended | Promise<Ended> {
     const taken = this.#take(null)
-    return taken instanceof Promise ? taken.then((ended) => ended ?? completed) : (taken ?? completed)
+    return taken instanceof Promise ? taken.then((ended) => ended ?? this.#delivered) : (taken ?? this.#delivered)
   }
 
   /** One read of the upstream after another. */
-  async #stream(source: AsyncIterator<readonly Frame[]>): Promise<Ended> {
+  async #stream(source: AsyncIterator<readonly Frame[], unknown>): Promise<Ended> {
     const call = this.#call
     for (;;) {
       const began = this.#clock.monotonic()
-      let next: IteratorResult<readonly Frame[]> | typeof stopped
+      let next: IteratorResult<readonly Frame[], unknown> | typeof stopped
       try {
         next = await call.stopper.until(source.next())
-      } catch {
-        next = stopped
+      } catch (error) {
+        const fault = this.#faultOf(error)
+        call.upstreamMs += this.#clock.monotonic() - began
+        return call.stopper.reason === null ? died(fault) : stoppedBy(call.stopper)
       }
       call.upstreamMs += this.#clock.monotonic() - began
-      if (next === stopped) return call.stopper.reason === null ? died(brokenOff) : stoppedBy(call.stopper)
+      if (next === stopped) return stoppedBy(call.stopper)
+      if (next.done === true && next.value === SUSPENDED) this.#delivered = suspended
       const taken = this.#take(next.done === true ? null : next.value)
       const ended = taken instanceof Promise ? await taken : taken
       if (ended !== null) return ended
     }
   }
 
+  /** The denial for what frames threw. What is no failure of the upstream is a bug: it is logged, and its text stays here. */
+  #faultOf(error: unknown): Denial {
+    if (error instanceof UpstreamError) return deny(error.code, error.message)
+    if (error instanceof JsonError) return deny('upstream_error', 'the upstream sent invalid JSON')
+    return this.#call.incoming.broke('reading the response', error)
+  }
+
   /** Whatever the end was, the reviews end too, and what was used is known. */
   over(ended: Ended): Ended {
     const judged = ended.ending === 'client' && this.#answered ? completed : ended
-    if (ended.ending !== 'complete') {
+    if (ended.ending !== 'complete' && ended.ending !== 'suspended') {
       this.#reviews.abandon(judged.ending)
-      // Not awaited: an upstream that hangs would hold the call. It is told by the signal as well.
-      this.#source?.return?.().then(undefined, ignore)
+      // Not awaited: an upstream that hangs would hold the call. The signal reaches it as well.
+      this.#source?.return?.().then(undefined, (error) => this.#call.incoming.broke('leaving the upstream', error))
     }
     this.#call.tally = this.#reviews.tally()
     return judged
@@ -141,7 +163,7 @@ class Relay {
     if (last && !call.sink.headSent) {
       call.bytesDown += bytes.byteLength
       call.sink.reply(this.#reply.head, this.#overhead(), bytes)
-      return completed
+      return this.#delivered
     }
     if (!last && !this.#streamed) {
       this.#streamed = true
@@ -154,7 +176,7 @@ class Relay {
     if (room !== undefined) return this.#waitForRoom(room, last)
     if (!last) return null
     call.sink.end()
-    return completed
+    return this.#delivered
   }
 
   #write(bytes: Uint8Array): void | Promise<void> {
@@ -171,7 +193,7 @@ class Relay {
     if ((await call.within(room, by)) === stopped) return stoppedBy(call.stopper)
     if (!last) return null
     call.sink.end()
-    return completed
+    return this.#delivered
   }
 
   #overhead(): number {
@@ -213,5 +235,3 @@ function isList(frames: FramesReply['frames']): frames is readonly Frame[] {
 function isEventStream({ head }: FramesReply): boolean {
   return head.headers['content-type']?.startsWith('text/event-stream') === true
 }
-
-function ignore(): void {}

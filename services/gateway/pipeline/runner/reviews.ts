@@ -82,7 +82,7 @@ export class ReviewChain {
     while (this.#ended < this.#running.length) {
       try {
         const last = this.#running[this.#ended++]?.review.end(how)
-        if (last instanceof Promise) last.catch(ignore)
+        if (last instanceof Promise) last.catch((error) => this.#call.incoming.broke('the end of a review', error))
       } catch (error) {
         // The call is over and was not complete: a review that fails now changes nothing for the caller.
         this.#call.incoming.broke('the end of a review', error)
@@ -174,5 +174,3 @@ function isRun(frame: Frame): boolean {
 function apart(frame: Frame): readonly Frame[] {
   return frame instanceof FrameRun ? frame.apart() : [frame]
 }
-
-function ignore(): void {}

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'
 import type { Rec } from '@plat/ledger'
-import { type Denial, deny, type Frame, type Reply } from '../../call/index.ts'
+import { type Denial, deny, type Frame, type Reply, UpstreamError } from '../../call/index.ts'
 import type { Plane } from '../plane.ts'
 import { Stopper, stopped } from './stopper.ts'
 import { ada, args, eventStream, frame, json, only, world } from './testing/world.ts'
@@ -277,6 +277,40 @@ test('a caller that leaves a stream at its last frame was answered, and one that
     ['cancelled', 200],
     ['completed', 200],
   ])
+})
+
+test('frames that throw fail the call: an upstream failure by its code, a bug by a log line with the decision id', async () => {
+  const ended: unknown[] = []
+  for (const error of [new UpstreamError('too slow', { code: 'upstream_timeout' }), new TypeError('a bug')]) {
+    const failing = async function* () {
+      yield [frame('partial', 'a')]
+      throw error
+    }
+    const plane: Partial<Plane> = {
+      forward: async () => ({ kind: 'frames', head: eventStream, frames: failing(), attempts: [] }),
+    }
+    const { done, wire, records, logged } = world({ plane })
+    await done
+    ended.push([records.at(-1)?.result, records.at(-1)?.code, wire.join(' '), logged])
+  }
+  const log = 'reading the response failed {"call":"c1","error":"a bug"}'
+  assert.deepEqual(ended, [
+    ['failed', 'upstream_timeout', '200… a abort upstream_timeout end', []],
+    ['failed', 'internal', '200… a abort internal end', [log]],
+  ])
+})
+
+test('a stream that its upstream suspends is recorded as that, and ends without an error', async () => {
+  const suspended = async function* () {
+    yield [frame('partial', 'a')]
+    return 'suspended'
+  }
+  const plane: Partial<Plane> = {
+    forward: async () => ({ kind: 'frames', head: eventStream, frames: suspended(), attempts: [] }),
+  }
+  const { done, wire, records } = world({ plane })
+  await done
+  assert.deepEqual([records.at(-1)?.result, wire], ['suspended', ['200…', 'a', 'end']])
 })
 
 test('a token that expires ends a stream within the next tick, with its last words', async () => {

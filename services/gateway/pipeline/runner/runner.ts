@@ -138,7 +138,11 @@ class PipelineRunner implements Runner {
           try {
             const forwarding = this.#forward(call, plane)
             reply = forwarding instanceof Promise ? await call.stopper.until(forwarding) : forwarding
-            if (reply === stopped && forwarding instanceof Promise) forwarding.then(discard, ignore)
+            if (reply === stopped && forwarding instanceof Promise)
+              forwarding.then(
+                (late) => discard(late, incoming),
+                (error) => incoming.broke('forwarding', error),
+              )
           } catch (error) {
             reply = incoming.broke('forwarding', error)
           }
@@ -263,7 +267,7 @@ class PipelineRunner implements Runner {
       return unanswered(reply)
     }
     if (reply.kind !== call.plan.row.reply) {
-      discard(reply)
+      discard(reply, call.incoming)
       return died(deny('internal', `${call.operation} cannot be answered by ${reply.kind}`))
     }
     call.status = reply.head.status
@@ -304,13 +308,14 @@ function unapproved({ decision, approval }: Facts): Denial | null {
 }
 
 /** An answer that came after the call was over, or that nobody may see. */
-function discard(reply: Reply | Denial): void {
+function discard(reply: Reply | Denial, incoming: Incoming): void {
   if (!isReply(reply)) return
   if (reply.kind === 'tunnel') reply.socket.destroy()
-  else if (Symbol.asyncIterator in reply.frames) reply.frames[Symbol.asyncIterator]().return?.().then(undefined, ignore)
+  else if (Symbol.asyncIterator in reply.frames) {
+    const leaving = reply.frames[Symbol.asyncIterator]().return?.()
+    leaving?.then(undefined, (error) => incoming.broke('leaving the upstream', error))
+  }
 }
-
-function ignore(): void {}
 
 function isReply(value: unknown): value is Reply {
   if (typeof value !== 'object' || value === null || !('kind' in value)) return false

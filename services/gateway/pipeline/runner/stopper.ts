@@ -105,6 +105,8 @@ export interface Ended {
 }
 
 export const completed: Ended = { ending: 'complete', denial: null }
+/** Everything that came was delivered, but the upstream suspended its stream before the response. */
+export const suspended: Ended = { ending: 'suspended', denial: null }
 const left: Ended = { ending: 'client', denial: null }
 
 /** A step or a review said no. */

@@ -1,7 +1,7 @@
 import { type Arrival, type Denial, errorTable, type Head, statusOf } from '../../call/index.ts'
 import { header } from '../wire/headers.ts'
 import { refusalHeaders } from '../wire/refusal.ts'
-import { commentEvent, messageEvent } from '../wire/sse.ts'
+import { commentEvent } from '../wire/sse.ts'
 import { McpFrame } from './frames/frame.ts'
 import { idOf, type McpRequest, progressTokenOf } from './message.ts'
 import { serverName } from './read.ts'
@@ -24,7 +24,7 @@ function isHttpLevel(request: McpRequest | null, denial: Denial): boolean {
 export function refusal(arrival: Arrival, request: McpRequest | null, denial: Denial, baseURL: string | null) {
   const status = isHttpLevel(request, denial) ? statusOf(denial) : 200
   const head: Head = { status, headers: refusalHead(arrival, denial, baseURL) }
-  return { head, frame: McpFrame.body('error', errorMessage(arrival.id, request, denial)) }
+  return { head, frame: McpFrame.written('error', errorMessage(arrival.id, request, denial)) }
 }
 
 function refusalHead(arrival: Arrival, denial: Denial, baseURL: string | null): Record<string, string> {
@@ -79,16 +79,17 @@ export class Beats {
 
   next(): McpFrame {
     const token = progressTokenOf(this.#request)
-    if (token === null) return McpFrame.event(commentEvent('waiting for approval'))
+    if (token === null)
+      return McpFrame.event('progress', { raw: commentEvent('waiting for approval'), json: null }, undefined)
     this.#sent++
     const rest = { progress: this.#sent * BEAT_STEP, message: `waiting for approval ${this.#approvalId}` }
     const parameters = `{"progressToken":${Buffer.from(token).toString('utf8')},${JSON.stringify(rest).slice(1)}`
     const message = `{"jsonrpc":"2.0","method":"notifications/progress","params":${parameters}}`
-    return McpFrame.event(messageEvent(Buffer.from(message)))
+    return McpFrame.written('progress', Buffer.from(message)).inEvent()
   }
 }
 
 /** The terminal error of a stream whose head has been sent. */
 export function terminalError(decisionId: string, request: McpRequest | null, denial: Denial): McpFrame {
-  return McpFrame.event(messageEvent(errorMessage(decisionId, request, denial)))
+  return McpFrame.written('error', errorMessage(decisionId, request, denial)).inEvent()
 }

@@ -1,4 +1,4 @@
-import { checkJson, findSpan, type Span, withoutMembers } from '@plat/core'
+import { findSpan, type Span, withoutMembers } from '@plat/core'
 import { isObject, member } from '../wire/json.ts'
 import { type Era, KNOWN_REVISIONS } from './classify.ts'
 import type { McpFrame } from './frames/frame.ts'
@@ -51,10 +51,9 @@ const NOT_CARRIED = [
 
 /**
  * The answer to `initialize` or `server/discover` without what the gateway does not carry; of the versions of a discovery only
- * those stay that may be spoken. The same bytes when nothing had to go. Throws a `JsonError` for what is not strict JSON.
+ * those stay that may be spoken. The same bytes when nothing had to go.
  */
 export function trimAnnouncement(json: Uint8Array, message: unknown, spoken: readonly string[]): Uint8Array {
-  checkJson(json)
   const trimmed = withoutMembers(json, NOT_CARRIED)
   const versions = member(member(message, 'result'), 'supportedVersions')
   if (!Array.isArray(versions)) return trimmed
@@ -85,7 +84,6 @@ export function isAsk(method: unknown): boolean {
  * message that is answered, of revision 2026-07-28; null before, when results ask for nothing.
  */
 export function asksForWithheld(answer: McpFrame, request: unknown): boolean {
-  if (answer.isPlain) return false
   const result = member(answer.value, 'result')
   if (member(result, 'resultType') === 'task') return true
   const requests = member(result, 'inputRequests')

@@ -108,10 +108,15 @@ export function upstreamHeaders(headers: IncomingHttpHeaders, request: McpReques
     'mcp-method': modern ? method : undefined,
     'mcp-name': modern && name !== null ? encodeMirrored(name) : undefined,
     'mcp-session-id': modern ? undefined : session?.id,
-    'last-event-id': modern ? undefined : lastEvent?.id,
+    'last-event-id': modern || lastEvent === null ? undefined : inUtf8(lastEvent.id),
   }
   if (modern) copyParameters(headers, upstream)
   return upstream
+}
+
+/** An event id goes back in UTF-8 (WHATWG HTML, "Server-sent events"), which a header carries byte by byte. */
+function inUtf8(text: string): string {
+  return Buffer.from(text, 'utf8').toString('latin1')
 }
 
 /** The values of mirrored parameters, decoded. */

@@ -22,19 +22,22 @@ import { answerBuiltin, shownTools } from './builtin/answer.ts'
 import { Cancellations } from './cancellation.ts'
 import { spokenRevisions } from './capabilities.ts'
 import { KNOWN_REVISIONS } from './classify.ts'
-import { type Credentials, type Forwarder, Forwarding, type McpUpstream, type Passage } from './forward.ts'
 import type { McpRequest } from './message.ts'
 import { type Reader, read } from './read.ts'
 import type { Sealed, Sealer } from './seal/seal.ts'
-import { listTools } from './tools.ts'
+import { AbandonedCalls, type AbandonedMetrics } from './upstream/abandoned.ts'
+import { Forwarding, type Passage } from './upstream/forward.ts'
+import type { Credentials, Forwarder, McpUpstream } from './upstream/open.ts'
+import { listTools } from './upstream/tools.ts'
 
 export { KNOWN_METHODS, KNOWN_REVISIONS } from './classify.ts'
-export type { McpUpstream } from './forward.ts'
 export { createListReview, createPinReview, type JudgeTools, type ListCall } from './frames/list-review.ts'
 export { createMessageRedactReview } from './redact/review.ts'
 export { mcpTexts } from './redact/texts.ts'
 export { loadSealKeys, type SealKeyOptions } from './seal/key.ts'
 export { bindingOf, createSealer, type Sealer } from './seal/seal.ts'
+export type { AbandonedMetrics } from './upstream/abandoned.ts'
+export type { McpUpstream } from './upstream/open.ts'
 
 /** Where the plane finds servers. */
 export interface Upstreams {
@@ -63,6 +66,7 @@ export interface McpPlaneOptions {
   readonly origins: ReadonlySet<string>
   /** Document 3: `identity.resourceBaseURL`; null when empty. */
   readonly resourceBaseURL: string | null
+  readonly metrics: AbandonedMetrics
 }
 
 /** A plane that can also ask a server for itself. */
@@ -90,6 +94,7 @@ class McpPlane implements AskingPlane, Reader, Forwarder {
   readonly #upstreams: Upstreams
   readonly #resourceBaseURL: string | null
   readonly #cancellations = new Cancellations()
+  readonly abandoned: AbandonedCalls
 
   constructor(options: McpPlaneOptions) {
     this.dialer = options.dialer
@@ -104,6 +109,7 @@ class McpPlane implements AskingPlane, Reader, Forwarder {
     this.origins = options.origins
     this.#upstreams = options.upstreams
     this.#resourceBaseURL = options.resourceBaseURL
+    this.abandoned = new AbandonedCalls(options.clock, options.metrics)
   }
 
   read(arrival: Arrival, identity: Identity): Parsed | Denial | Promise<Parsed | Denial> {

@@ -5,7 +5,7 @@ import { fuzzTarget, near } from '../../../../test/fuzz/target.ts'
 import { isDenial } from '../../call/index.ts'
 import { eventData, SseSplitter, withEventData } from '../wire/sse.ts'
 import { KNOWN_REVISIONS } from './classify.ts'
-import { McpFrame } from './frames/frame.ts'
+import { InvalidResponseError, McpResponse } from './frames/response.ts'
 import { idOf, withValue } from './message.ts'
 import { classify, parseMessage } from './parse.ts'
 
@@ -44,6 +44,44 @@ function events(bytes: Uint8Array, size: number): Uint8Array[] {
   const found: Uint8Array[] = []
   for (let at = 0; at < bytes.length; at += size) found.push(...splitter.push(bytes.subarray(at, at + size)))
   return [...found, ...splitter.end()]
+}
+
+const HOSTILE = [
+  '{"jsonrpc":"2.0","id":7,"result":{}}',
+  '{"jsonrpc":"2.0","id":"7","result":{"content":[],"tools":[]}}',
+  '{"jsonrpc":"2.0","id":9007199254740993,"result":{}}',
+  '{"jsonrpc":"2.0","id":9007199254740992,"result":{}}',
+  '{"jsonrpc":"2.0","id":8,"result":{}}',
+  '{"jsonrpc":"2.0","result":{}}',
+  '{}',
+  '{"jsonrpc":"2.0","id":7,"result":{},"error":{"code":1,"message":"m"}}',
+  '{"jsonrpc":"2.0","id":7,"result":{},"result":{}}',
+  '{"jsonrpc":"2.0","id":7,"result":{}}{}',
+  '{"jsonrpc":"2.0","id":7,"result":{"a":"\xff"}}',
+  '{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"m"}}',
+  '{"jsonrpc":"2.0","method":"notifications/message","params":{}}',
+  '{"jsonrpc":"2.0","id":7,"method":"roots/list","result":{}}',
+] as const
+const hostile = fc.constantFrom(...HOSTILE)
+
+/** What was accepted; null where it was refused in the one way that refuses. */
+function accepted<T>(read: () => T): T | null {
+  try {
+    return read()
+  } catch (error) {
+    assert.ok(error instanceof InvalidResponseError, String(error))
+    return null
+  }
+}
+
+/** What a reader of its own finds in a response to the request `id`. */
+function assertResponse(json: Uint8Array, id: string): void {
+  checkJson(json)
+  const message = JSON.parse(Buffer.from(json).toString('utf8'))
+  assert.equal(message.jsonrpc, '2.0')
+  assert.equal(message.id, JSON.parse(id))
+  assert.notEqual(Object.hasOwn(message, 'result'), Object.hasOwn(message, 'error'))
+  assert.ok(!Object.hasOwn(message, 'method'))
 }
 
 export const target = fuzzTarget('mcp', {
@@ -103,9 +141,34 @@ export const target = fuzzTarget('mcp', {
       assert.deepEqual(cut.map(Buffer.from), once.map(Buffer.from))
     },
   ),
-  'any event has a frame, and other data replaces its data alone': fc.property(stream, (bytes) => {
+  'only the response to the request passes, once, as a body and as an event': fc.property(
+    fc.oneof(hostile, near([...HOSTILE])),
+    fc.constantFrom('7', '"7"', '9007199254740993'),
+    fc.constantFrom('ping', 'tools/call', 'tools/list', 'initialize', 'prompts/get'),
+    fc.constantFrom('legacy' as const, 'modern' as const),
+    (text, id, method, era) => {
+      const json = Buffer.from(text, 'latin1')
+      const expected = { id: Buffer.from(id), method, era }
+      const body = accepted(() => new McpResponse(expected).body(json))
+      if (body !== null) assertResponse(json, id)
+      const response = new McpResponse(expected)
+      const one = /[\r\n]/.test(text)
+        ? null
+        : accepted(() => response.event(Buffer.from(`data: ${text}\n\n`, 'latin1')))
+      if (one?.role !== 'final') return
+      assertResponse(json, id)
+      assert.ok(response.complete)
+      assert.equal(
+        accepted(() => response.event(one.raw)),
+        null,
+      )
+    },
+  ),
+  'other data replaces the data of an event alone': fc.property(stream, (bytes) => {
     for (const event of events(bytes, 7)) {
-      assert.ok(['progress', 'request', 'final'].includes(McpFrame.event(event).role))
+      const response = new McpResponse({ id: Buffer.from('1'), method: 'ping', era: 'legacy' })
+      const frame = accepted(() => response.event(event))
+      assert.ok(frame === null || ['progress', 'request', 'final'].includes(frame.role))
       const had = eventData(event) !== null
       const changed = eventData(withEventData(event, Buffer.from('new')))
       assert.equal(changed === null ? null : Buffer.from(changed).toString(), had ? 'new' : null)

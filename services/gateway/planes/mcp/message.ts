@@ -37,9 +37,18 @@ export interface McpRequest {
   readonly withheld: readonly (readonly string[])[]
 }
 
-/** The JSON-RPC id of a request as the client wrote it, so that an answer carries the same bytes; null: it is no request. */
-export function idOf({ kind, bytes }: McpRequest): Uint8Array | null {
+/**
+ * The JSON-RPC id of the request that a response is for, as the client wrote it: its own, or that of the request whose stream is
+ * resumed. Null where no response may come.
+ */
+export function idOf({ kind, bytes, lastEvent }: McpRequest): Uint8Array | null {
+  if (kind === 'listen') return lastEvent?.awaits === undefined ? null : Buffer.from(lastEvent.awaits)
   return kind === 'request' && bytes !== null ? slice(bytes, ['id']) : null
+}
+
+/** The method of that request; that of the message itself where no response may come. */
+export function requestMethodOf({ kind, method, lastEvent }: McpRequest): string {
+  return kind === 'listen' ? (lastEvent?.origin?.method ?? method) : method
 }
 
 /** `params._meta.progressToken` as the client wrote it. */

@@ -294,15 +294,6 @@ test('an event id takes a stream up for its owner at its server alone', async ()
   assert.equal(upstream.received.length, count)
 })
 
-test('a list that a stream replays is held back: it has passed no filter', async () => {
-  const sealed = await openSession('alice')
-  const eventId = await eventIdOf(sealed, '1')
-  const list = 'data: {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"secret"}]}}\n\n'
-  upstream.answers(stream([list, ': end\n\n']))
-  const response = await ask({ method: 'GET', headers: { 'mcp-session-id': sealed, 'last-event-id': eventId } })
-  assert.equal(await response.text(), ': end\n\n')
-})
-
 test('notifications are accepted with 202 and passed on', async () => {
   upstream.answers((_, response) => void response.writeHead(202).end())
   const body = '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}'

@@ -1,4 +1,4 @@
-import type { Frame, FrameRun } from '../../call/index.ts'
+import type { Frame, FrameRun, StreamEnd } from '../../call/index.ts'
 import type { UpstreamExchange } from './exchange.ts'
 import { SseSplitter } from './sse.ts'
 
@@ -14,18 +14,20 @@ export interface EventGate<F extends Frame> {
    * each has to be.
    */
   together?(events: Uint8Array): FrameRun | null
-  /** The upstream has ended its stream. Throws where that is too early. */
-  ended(): void
+  /** The upstream has ended its stream; may return a `StreamEnd`. Throws an `UpstreamError` where that is too early. */
+  ended(): unknown
   /** Nobody reads on: the reader has left, or the stream failed by `error`. */
   stop(error?: unknown): void
 }
+
+const SUSPENDED: StreamEnd = 'suspended'
 
 const LF = 10
 const BLANK_LINE = Buffer.from('\n\n')
 const NOTHING = Buffer.alloc(0)
 
 /** The frames of an event stream: one batch for what one read of the upstream completes. */
-export class EventFrames<F extends Frame> implements AsyncIterableIterator<readonly Frame[]> {
+export class EventFrames<F extends Frame> implements AsyncIterableIterator<readonly Frame[], StreamEnd> {
   readonly #exchange: ByteSource
   readonly #gate: EventGate<F>
   readonly #splitter = new SseSplitter()
@@ -46,8 +48,8 @@ export class EventFrames<F extends Frame> implements AsyncIterableIterator<reado
     return this
   }
 
-  /** Throws when the upstream dies, or sends what must not pass. */
-  async next(): Promise<IteratorResult<readonly Frame[], undefined>> {
+  /** Throws an `UpstreamError` when the upstream dies, or sends what must not pass. */
+  async next(): Promise<IteratorResult<readonly Frame[], StreamEnd>> {
     try {
       while (!this.#over) {
         if (this.#fault !== null) throw this.#fault.error
@@ -58,16 +60,15 @@ export class EventFrames<F extends Frame> implements AsyncIterableIterator<reado
         this.#over = chunks === null && this.#fault === null
         if (frames.length > 0) return { done: false, value: frames }
       }
-      this.#gate.ended()
+      return { done: true, value: this.#gate.ended() === SUSPENDED ? SUSPENDED : undefined }
     } catch (error) {
       this.#over = true
       this.#gate.stop(error)
       throw error
     }
-    return { done: true, value: undefined }
   }
 
-  async return(): Promise<IteratorResult<readonly Frame[], undefined>> {
+  async return(): Promise<IteratorResult<readonly Frame[], StreamEnd>> {
     if (!this.#over) this.#gate.stop()
     this.#over = true
     return { done: true, value: undefined }

@@ -1,18 +1,27 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { ClientRequest, HttpClient, Receiver, Sending } from '@plat/http'
+import type { Clock } from '@plat/core'
+import { type ClientRequest, dialFault, type HttpClient, type Receiver, type Sending } from '@plat/http'
+import { UpstreamError } from '../../call/index.ts'
 
 /** Bytes of an answer that may wait for a slow reader before the upstream is paused. */
 const PAUSE_AT_BYTES = 256 * 1024
+
+/** When a whole body must have been read. */
+export interface BodyDeadline {
+  readonly clock: Clock
+  /** Milliseconds from the call that reads it. */
+  readonly ms: number
+}
 
 export interface UpstreamHead {
   readonly status: number
   readonly headers: IncomingHttpHeaders
 }
 
-/** The gateway gave a request up; `why` is what it was for. */
-export class GivenUp extends Error {
+/** The gateway aborted a request because of what the upstream did, or because nobody needs the response. */
+export class GivenUp extends UpstreamError {
   constructor(why: string) {
-    super(`given up: ${why}`)
+    super(why)
     this.name = 'GivenUp'
   }
 }
@@ -22,12 +31,12 @@ export class UpstreamExchange implements Receiver {
   readonly #sending: Sending
   #head: UpstreamHead | null = null
   #resolveHead: (head: UpstreamHead) => void = ignore
-  #rejectHead: (error: Error) => void = ignore
+  #rejectHead: (error: UpstreamError) => void = ignore
   #chunks: Uint8Array[] = []
   #waiting = 0
   #paused = false
   #ended = false
-  #error: Error | null = null
+  #error: UpstreamError | null = null
   #wake: (() => void) | null = null
   #discarding = false
   #over: () => void = ignore
@@ -37,7 +46,7 @@ export class UpstreamExchange implements Receiver {
     this.#sending = client.send(request, this)
   }
 
-  /** Asked for once. Rejects when no head came. */
+  /** Read once. Rejects with an `UpstreamError` when no head came. */
   get head(): Promise<UpstreamHead> {
     if (this.#head !== null) return Promise.resolve(this.#head)
     if (this.#error !== null) return Promise.reject(this.#error)
@@ -55,7 +64,7 @@ export class UpstreamExchange implements Receiver {
     })
   }
 
-  /** Everything that has come since it was last asked, at least one chunk; null at the end. Throws when the upstream died. */
+  /** Everything that has come since it was last asked, at least one chunk; null at the end. Throws an `UpstreamError` when the upstream died. */
   take(): readonly Uint8Array[] | null {
     const chunks = this.#chunks
     if (chunks.length === 0) {
@@ -68,14 +77,26 @@ export class UpstreamExchange implements Receiver {
     return chunks
   }
 
-  /** The whole body, or null when it is larger than `maxBytes`; the rest is then given up. */
-  readAll(maxBytes: number): Uint8Array | null | Promise<Uint8Array | null> {
+  /**
+   * Reads the whole body; null when it is larger than `maxBytes`, and the rest is then aborted. With a deadline, a body that is
+   * not complete by then fails with `upstream_timeout`.
+   */
+  readAll(maxBytes: number, deadline?: BodyDeadline): Uint8Array | null | Promise<Uint8Array | null> {
     // Most answers came whole with their head: nothing has to be waited for.
     const [only] = this.#chunks
     const isWhole = this.#ended && this.#chunks.length === 1 && only !== undefined && only.length <= maxBytes
-    if (!isWhole) return this.#collect(maxBytes)
+    if (!isWhole) return deadline === undefined ? this.#collect(maxBytes) : this.#collectBy(deadline, maxBytes)
     this.#chunks = []
     return only
+  }
+
+  async #collectBy({ clock, ms }: BodyDeadline, maxBytes: number): Promise<Uint8Array | null> {
+    const cancel = clock.after(ms, () => this.#sending.abort(tooSlow()))
+    try {
+      return await this.#collect(maxBytes)
+    } finally {
+      cancel()
+    }
   }
 
   async #collect(maxBytes: number): Promise<Uint8Array | null> {
@@ -138,8 +159,9 @@ export class UpstreamExchange implements Receiver {
   }
 
   onFailure(error: Error): void {
-    this.#error = error
-    this.#rejectHead(error)
+    const failed = error instanceof UpstreamError ? error : transportError(error)
+    this.#error = failed
+    this.#rejectHead(failed)
     this.#over()
     this.#wakeReader()
   }
@@ -155,6 +177,15 @@ export class UpstreamExchange implements Receiver {
     this.#wake = null
     wake?.()
   }
+}
+
+function transportError(cause: Error): UpstreamError {
+  if (dialFault(cause) === 'timeout') return tooSlow(cause)
+  return new UpstreamError('the upstream ended before its answer was complete', { cause })
+}
+
+function tooSlow(cause?: Error): UpstreamError {
+  return new UpstreamError('the upstream did not answer in time', { code: 'upstream_timeout', cause })
 }
 
 function ignore(): void {}

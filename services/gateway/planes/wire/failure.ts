@@ -1,9 +1,12 @@
 import { dialFault } from '@plat/http'
-import { type Denial, deny } from '../../call/index.ts'
+import { type Denial, deny, UpstreamError } from '../../call/index.ts'
 
 /** Why no answer came from `name`, in words that hold no address and no secret. */
 export function failure(name: string, error: unknown): Denial {
-  switch (dialFault(error)) {
+  if (error instanceof UpstreamError && error.code === 'upstream_timeout')
+    return deny(error.code, `${name} did not answer in time`)
+  const cause = error instanceof UpstreamError ? error.cause : error
+  switch (dialFault(cause)) {
     case 'timeout':
       return deny('upstream_timeout', `${name} did not answer in time`)
     case 'blocked':

@@ -1,3 +1,5 @@
+import { UpstreamError } from '../../call/index.ts'
+
 /** Line feed and carriage return; a line of an event stream ends with either or with both in this order. */
 const LF = 10
 const CR = 13
@@ -8,7 +10,7 @@ const SPACE = 32
 export const MAX_EVENT_BYTES = 32 * 1024 * 1024
 
 /** An event is larger than `MAX_EVENT_BYTES`. */
-export class EventTooLarge extends Error {
+export class EventTooLarge extends UpstreamError {
   constructor() {
     super(`an event is larger than ${MAX_EVENT_BYTES} bytes`)
     this.name = 'EventTooLarge'

@@ -112,7 +112,7 @@ function actorOf(record: AuditRecord): Members {
 /** Unknown, success, failure. */
 function statusOf(record: AuditRecord): Members {
   const result = textOf(record, 'result')
-  const failed = record.rec.action === 'deny' || (result !== null && result !== 'completed')
+  const failed = record.rec.action === 'deny' || (result !== null && result !== 'completed' && result !== 'suspended')
   const known = failed || result !== null
   return {
     status_id: failed ? 2 : known ? 1 : 0,

@@ -210,7 +210,8 @@ function attemptsOf({ attempts }: Outcome, from: number): Span['events'] {
 
 /** Whoever leaves has made no error, and nobody else has. */
 function isFault({ result }: Outcome, errorType: string | null): boolean {
-  return result !== 'cancelled' && (result !== 'completed' || errorType !== null)
+  if (result === 'cancelled' || result === 'suspended') return false
+  return result !== 'completed' || errorType !== null
 }
 
 function text(value: unknown): string | undefined {

@@ -10,9 +10,8 @@ import {
   type Reply,
 } from '../../../call/index.ts'
 import { member } from '../../wire/json.ts'
-import { messageEvent } from '../../wire/sse.ts'
 import { isModernRevision, KNOWN_REVISIONS } from '../classify.ts'
-import { McpFrame } from '../frames/frame.ts'
+import { McpResponse } from '../frames/response.ts'
 import { idOf, type McpRequest } from '../message.ts'
 
 /** How servers of the gateway call themselves to clients. */
@@ -111,11 +110,11 @@ function reply({ server, request, sent }: BuiltinPassage, result: object, attemp
     id,
     Buffer.from(`,"result":${JSON.stringify(told)}}`),
   ])
-  const frame = sent ? McpFrame.event(messageEvent(json)) : McpFrame.body('final', json)
+  const frame = new McpResponse({ id, method: request.method, era: request.era }).body(json)
   return {
     kind: 'frames',
     head: { status: 200, headers: { 'content-type': 'application/json' } },
-    frames: [frame],
+    frames: [sent ? frame.inEvent() : frame],
     attempts,
   }
 }

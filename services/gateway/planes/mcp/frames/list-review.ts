@@ -1,4 +1,4 @@
-import { checkJson, findSpan, parseLossless } from '@plat/core'
+import { findSpan, parseLossless } from '@plat/core'
 import {
   type Call,
   deny,
@@ -11,7 +11,7 @@ import {
 import type { Review, Running } from '../../../pipeline/stage.ts'
 import { isObject, member } from '../../wire/json.ts'
 import { keepElements } from '../capabilities.ts'
-import { McpFrame, mentions } from './frame.ts'
+import { McpFrame } from './frame.ts'
 import { privately } from './seals.ts'
 
 /** Whether a list shows its tools to this caller, by their names. Asked once a list; a throw hides the whole of it. */
@@ -62,8 +62,6 @@ function listReview(name: 'policy' | 'pins', judge: JudgeList): Review<'identity
   }
 }
 
-const TOOLS = Buffer.from('"tools"')
-
 class ListFilter implements Running {
   readonly #call: Call<'identity' | 'target'>
   readonly #judge: JudgeList
@@ -75,7 +73,7 @@ class ListFilter implements Running {
 
   frame(frame: Frame): Passed {
     if (!(frame instanceof McpFrame)) return deny('internal', 'a list came in a form that cannot be filtered')
-    if (frame.json === null || !mentions(frame.json, TOOLS)) return [frame]
+    if (frame.json === null) return [frame]
     const tools = member(member(frame.value, 'result'), 'tools')
     if (tools === undefined) return [frame]
     if (!Array.isArray(tools)) return deny('upstream_error', 'the server sent a tool list that is no array')
@@ -87,12 +85,6 @@ class ListFilter implements Running {
   }
 
   #filtered(frame: McpFrame, json: Uint8Array, tools: readonly unknown[]): Passed {
-    try {
-      // Two members of one name would show the client another list than the one that was judged.
-      checkJson(json)
-    } catch {
-      return deny('upstream_error', 'the server sent a tool list that is not strict JSON')
-    }
     const shown = this.#judge(this.#call, tools, json)
     return shown instanceof Promise ? shown.then((all) => only(all, frame, json)) : only(shown, frame, json)
   }

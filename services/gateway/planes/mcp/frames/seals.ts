@@ -1,11 +1,11 @@
-import { checkJson, findSpan } from '@plat/core'
+import { findSpan } from '@plat/core'
 import type { Call, Message } from '../../../call/index.ts'
 import { GivenUp } from '../../wire/exchange.ts'
 import { isObject, member } from '../../wire/json.ts'
-import { type McpRequest, originOf, slice, spliced, withValue } from '../message.ts'
+import { idOf, type McpRequest, originOf, requestMethodOf, slice, spliced, withValue } from '../message.ts'
 import { ROUNDS } from '../seal/open.ts'
 import { bindingOf, type Origin, type Sealer, type SealKind } from '../seal/seal.ts'
-import { type McpFrame, mentions } from './frame.ts'
+import type { McpFrame } from './frame.ts'
 
 /** Server requests of one call that may wait for an answer at one time; a server that goes on asking is cut off. */
 const MAX_WAITING = 64
@@ -16,7 +16,8 @@ const MAX_ID_BYTES = 1024
 /** Longest event id that a client can send back in a header, in bytes, with what is sealed beside it. */
 const MAX_EVENT_ID_BYTES = 2048
 
-const NEXT_CURSOR = Buffer.from('"nextCursor"')
+/** An event id that a header can carry back, in UTF-8: no controls, and no space at either end. */
+const SENDABLE = /^[^\p{Cc} ](?:\P{Cc}*[^\p{Cc} ])?$/u
 
 interface Waiting {
   /** The id under seal, as the client knows it. */
@@ -33,6 +34,7 @@ export class ReplySeals {
   readonly #sealer: Sealer
   readonly #call: Call<'identity' | 'target'>
   readonly #request: McpRequest
+  #resumable: boolean
   /** By the id as the server wrote it; most servers ask nothing. */
   #waiting: Map<string, Waiting> | null = null
 
@@ -40,6 +42,8 @@ export class ReplySeals {
     this.#sealer = sealer
     this.#call = call
     this.#request = request
+    // Whoever resumed a stream can do so again.
+    this.#resumable = request.lastEvent !== null
   }
 
   /** A stream that is taken up again still belongs to the call that opened it. */
@@ -49,17 +53,33 @@ export class ReplySeals {
     return (this.#request.kind === 'listen' ? originOf(this.#request) : null) ?? own
   }
 
-  /** An event under a sealed id. Revision 2026-07-28 takes no stream up again, so its ids say nothing. */
+  /** True when the client has an event id by which it can fetch the rest of the stream. */
+  get resumable(): boolean {
+    return this.#resumable
+  }
+
+  /**
+   * An event under a sealed id, which holds the id of the request whose response is awaited. An id that no header can carry is
+   * dropped. Revision 2026-07-28 does not resume streams, so its ids mean nothing.
+   */
   event(frame: McpFrame): McpFrame {
     const id = this.#request.era === 'legacy' ? frame.eventId : null
     if (id === null) return frame
-    const fits = Buffer.byteLength(id) + Buffer.byteLength(this.#origin.tool ?? '') <= MAX_EVENT_ID_BYTES
-    return frame.withEventId(fits ? this.#seal('mcp-event', id) : null)
+    const sealed = this.#sealEvent(id)
+    if (sealed !== null) this.#resumable = true
+    return frame.withEventId(sealed)
   }
 
-  /** A request of the server for the client, under a sealed id. Throws a `JsonError`, or what ends the stream. */
+  #sealEvent(id: string): string | null {
+    const awaited = idOf(this.#request)
+    const awaits = awaited === null ? '' : textOf(awaited)
+    const size = Buffer.byteLength(id) + Buffer.byteLength(this.#origin.tool ?? '') + Buffer.byteLength(awaits)
+    if (size > MAX_EVENT_ID_BYTES || !SENDABLE.test(id)) return null
+    return this.#seal('mcp-event', id, awaits === '' ? undefined : awaits)
+  }
+
+  /** A request of the server for the client, under a sealed id. Throws what ends the stream. */
   asked(frame: McpFrame, json: Uint8Array, now: number): McpFrame {
-    checkJson(json)
     const span = findSpan(json, ['id'])
     if (span === null || span[1] - span[0] > MAX_ID_BYTES) throw new GivenUp('the server asks under an odd id')
     const literal = textOf(json.subarray(span[0], span[1]))
@@ -72,23 +92,21 @@ export class ReplySeals {
   /** `notifications/cancelled` of the server names a request of its own: by the id that the client knows. */
   cancelled(frame: McpFrame, json: Uint8Array): McpFrame {
     if (this.#waiting === null || member(frame.value, 'method') !== 'notifications/cancelled') return frame
-    checkJson(json)
     const path = ['params', 'requestId']
     const known = this.#waiting.get(textOf(slice(json, path) ?? NOTHING))
     return known === undefined ? frame : frame.withJson(withValue(json, path, known.id))
   }
 
-  /** A result, with its cursor or its state under seal. Throws a `JsonError`. */
+  /** A result, with its cursor or its state under seal. */
   result(frame: McpFrame, json: Uint8Array): McpFrame {
-    const { kind, method, era } = this.#request
-    if (kind === 'listen' || method.endsWith('/list')) return this.#listed(frame, json)
+    const { era } = this.#request
+    const method = requestMethodOf(this.#request)
+    if (method.endsWith('/list')) return this.#listed(frame, json)
     return era === 'modern' && ROUNDS.has(method) ? this.#round(frame, json) : frame
   }
 
   #listed(frame: McpFrame, json: Uint8Array): McpFrame {
-    if (!mentions(json, NEXT_CURSOR)) return frame
     if (typeof member(member(frame.value, 'result'), 'nextCursor') !== 'string') return frame
-    checkJson(json)
     const cursor = slice(json, ['result', 'nextCursor'])
     if (cursor === null) return frame
     const sealed = jsonText(this.#seal('mcp-cursor', textOf(cursor)))
@@ -96,12 +114,10 @@ export class ReplySeals {
   }
 
   #round(frame: McpFrame, json: Uint8Array): McpFrame {
-    if (frame.isPlain) return frame
     const result = member(frame.value, 'result')
     const requests = member(result, 'inputRequests')
     const state = member(result, 'requestState')
     if (!isObject(result) || (requests === undefined && state === undefined)) return frame
-    checkJson(json)
     const told = this.#withState(json)
     const names = isObject(requests) ? Object.keys(requests) : []
     return frame.withJson(told).asking(names.map((name) => inputRequest(json, member(requests, name), name)))
@@ -128,9 +144,9 @@ export class ReplySeals {
     this.#waiting.set(literal, waiting)
   }
 
-  #seal(kind: SealKind, id: string): string {
+  #seal(kind: SealKind, id: string, awaits?: string): string {
     const { facts, server } = this.#call
-    const content = { id, target: facts.target.key }
+    const content = { id, target: facts.target.key, ...(awaits !== undefined && { awaits }) }
     const sealed = kind === 'mcp-cursor' ? content : { ...content, origin: this.#origin }
     return this.#sealer.seal(bindingOf(kind, facts.identity, server), sealed)
   }

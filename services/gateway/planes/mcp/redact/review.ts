@@ -1,7 +1,7 @@
 import { type Denial, deny, type Frame, isDenial, type Passed, type Redactor, type Where } from '../../../call/index.ts'
 import type { Review, Running } from '../../../pipeline/stage.ts'
 import { createRedactReview, type RedactorOf } from '../../wire/redact.ts'
-import { isJsonObject, McpFrame } from '../frames/frame.ts'
+import { McpFrame } from '../frames/frame.ts'
 
 /** What of a message may be changed on its way to the client: not what the protocol says, and not what is under seal. */
 const MESSAGE: Where = {
@@ -41,7 +41,7 @@ class MessageReview implements Running {
     if (!(frame instanceof McpFrame)) return deny('internal', 'a message came in a form that cannot be redacted')
     const { json } = frame
     if (json === null) return [frame]
-    const told = isJsonObject(json) ? redactor.json(json, this.#where) : plainText(redactor, json)
+    const told = redactor.json(json, this.#where)
     if (isDenial(told)) return told
     return [told === json ? frame : frame.withJson(told)]
   }
@@ -49,15 +49,4 @@ class MessageReview implements Running {
   end(): Passed {
     return []
   }
-}
-
-/** The body of an error that is no JSON. */
-function plainText(redactor: Redactor, bytes: Uint8Array): Uint8Array | Denial {
-  const pieces = redactor.pieces(false)
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
-  const first = pieces.push(text)
-  if (isDenial(first)) return first
-  const last = pieces.end()
-  if (isDenial(last)) return last
-  return first + last === text ? bytes : Buffer.from(first + last)
 }

@@ -60,6 +60,8 @@ export interface Sealed {
   readonly target: string
   /** Where it came from; absent for sessions and cursors. */
   readonly origin?: Origin
+  /** Of an event: the JSON-RPC id of the request whose stream it is in, as the client wrote it; absent on streams without a request. */
+  readonly awaits?: string
 }
 
 /** Turns an upstream's id into a text that only the same session can use at the same server, on any replica with the key. */
@@ -75,7 +77,7 @@ interface Derived {
 }
 
 /**
- * Text = `p1.` + base64url(kid 4 ‖ nonce 12 ‖ AES-256-GCM(canonical {id, target, at, origin?})). The first key seals, all open.
+ * Text = `p1.` + base64url(kid 4 ‖ nonce 12 ‖ AES-256-GCM(canonical {id, target, at, origin?, awaits?})). The first key seals, all open.
  * Throws when there is no key or one that is not 32 bytes.
  */
 export function createSealer(keys: readonly Uint8Array[], clock: Clock, ids: Ids): Sealer {
@@ -131,7 +133,8 @@ function decoded(value: unknown): Sealed | null {
   const target = member(value, 'target')
   if (typeof id !== 'string' || typeof target !== 'string') return null
   const origin = originIn(member(value, 'origin'))
-  return origin === null ? { id, target } : { id, target, origin }
+  const awaits = member(value, 'awaits')
+  return { id, target, ...(origin !== null && { origin }), ...(typeof awaits === 'string' && { awaits }) }
 }
 
 /** Every operation that an upstream's answer can come out of. */

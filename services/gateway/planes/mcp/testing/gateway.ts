@@ -44,6 +44,7 @@ export async function startPlane({ servers, allows = () => true, options = {} }:
     extraCA: null,
     origins: new Set(['http://console.example']),
     resourceBaseURL: null,
+    metrics: { abandoned() {}, abandonedAborted() {} },
     ...options,
   })
   const runner = createRunner({

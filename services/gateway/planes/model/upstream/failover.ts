@@ -1,5 +1,14 @@
 import type { Clock } from '@plat/core'
-import { type Call, type Denial, deny, type Frame, isDenial, type Outcome, type Reply } from '../../../call/index.ts'
+import {
+  type Call,
+  type Denial,
+  deny,
+  type Frame,
+  isDenial,
+  type Outcome,
+  type Reply,
+  type StreamEnd,
+} from '../../../call/index.ts'
 import { EventFrames } from '../../wire/events.ts'
 import type { SKIP_REASONS } from '../methods.ts'
 import type { ModelEndpoint } from './endpoint.ts'
@@ -180,10 +189,10 @@ async function begun(forwarding: Forwarding, server: string): Promise<Reply | De
 
 /** A stream whose first part was read before the others. */
 class Begun implements AsyncIterableIterator<readonly Frame[]> {
-  #first: IteratorResult<readonly Frame[], undefined> | null
+  #first: IteratorResult<readonly Frame[], StreamEnd> | null
   readonly #rest: EventFrames<Frame>
 
-  constructor(first: IteratorResult<readonly Frame[], undefined>, rest: EventFrames<Frame>) {
+  constructor(first: IteratorResult<readonly Frame[], StreamEnd>, rest: EventFrames<Frame>) {
     this.#first = first
     this.#rest = rest
   }
@@ -192,13 +201,13 @@ class Begun implements AsyncIterableIterator<readonly Frame[]> {
     return this
   }
 
-  next(): Promise<IteratorResult<readonly Frame[], undefined>> {
+  next(): Promise<IteratorResult<readonly Frame[], StreamEnd>> {
     const first = this.#first
     this.#first = null
     return first === null ? this.#rest.next() : Promise.resolve(first)
   }
 
-  return(): Promise<IteratorResult<readonly Frame[], undefined>> {
+  return(): Promise<IteratorResult<readonly Frame[], StreamEnd>> {
     return this.#rest.return()
   }
 }

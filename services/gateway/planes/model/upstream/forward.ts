@@ -129,7 +129,7 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
       if (this.#late)
         return this.#giveUp(deny('upstream_timeout', `the upstream of ${call.server} did not answer in time`))
       if (error instanceof InvalidResponseError)
-        return this.#giveUp(deny('upstream_error', `the upstream of ${call.server} sent ${error.message}`))
+        return this.#giveUp(deny('upstream_error', `the upstream of ${call.server} sent ${error.what}`))
       return this.#giveUp(failure(`the upstream of ${call.server}`, error))
     }
   }

@@ -1,23 +1,17 @@
-import { checkJson, parseLossless } from '@plat/core'
+import { parseLossless } from '@plat/core'
 import type { RequestHeaders } from '@plat/http'
-import { type Call, type Credential, type Denial, deny, isDenial } from '../../call/index.ts'
-import { EventFrames } from '../wire/events.ts'
-import type { UpstreamExchange } from '../wire/exchange.ts'
-import { isJsonType } from '../wire/headers.ts'
-import { isObject, member } from '../wire/json.ts'
-import { unusable } from '../wire/unusable.ts'
-import {
-  type Forwarder,
-  faultOf,
-  isStream,
-  MAX_ANSWER_BYTES,
-  type McpUpstream,
-  openExchange,
-  unusableAnswer,
-} from './forward.ts'
-import { McpFrame } from './frames/frame.ts'
-import { upstreamHeaders } from './headers.ts'
-import type { McpRequest } from './message.ts'
+import { type Call, type Credential, type Denial, deny, isDenial } from '../../../call/index.ts'
+import { EventFrames } from '../../wire/events.ts'
+import type { UpstreamExchange } from '../../wire/exchange.ts'
+import { isJsonType } from '../../wire/headers.ts'
+import { isObject, member } from '../../wire/json.ts'
+import { unusable } from '../../wire/unusable.ts'
+import { McpFrame } from '../frames/frame.ts'
+import { McpResponse } from '../frames/response.ts'
+import { upstreamHeaders } from '../headers.ts'
+import type { McpRequest } from '../message.ts'
+import { faultOf, isStream, MAX_ANSWER_BYTES, unusableAnswer } from './forward.ts'
+import { type Forwarder, type McpUpstream, openExchange } from './open.ts'
 
 /** Pages of one list that are read; a list that goes on is no list. */
 const MAX_PAGES = 64
@@ -27,6 +21,8 @@ const MAX_TOOLS = 10_000
 const MAX_LIST_BYTES = MAX_ANSWER_BYTES
 /** Wait for one page, in milliseconds. */
 const PAGE_TIMEOUT_MS = 10_000
+/** JSON-RPC id of the gateway's own question. */
+const LIST_ID = 'plat-tools'
 
 /** Whose session and revision the question uses. */
 export interface Asker {
@@ -87,14 +83,15 @@ async function pageOf(forwarder: Forwarder, asker: Asker, { cursor, maxBytes }: 
     const head = await exchange.head
     const refusal = unusable(server, head)
     if (refusal !== null) return refusal
+    const { era } = asker.request
+    const response = new McpResponse({ id: Buffer.from(JSON.stringify(LIST_ID)), method: 'tools/list', era })
     if (!isStream(head)) {
       if (!isJsonType(head.headers)) return unusableAnswer(server)
       const whole = await exchange.readAll(maxBytes)
-      return whole === null ? tooLong(server) : pageIn(whole, server)
+      return whole === null ? tooLong(server) : pageIn(response.body(whole), { server, maxBytes })
     }
-    const final = await finalOf(exchange)
-    if (final === null) return unusableAnswer(server)
-    return final.length > maxBytes ? tooLong(server) : pageIn(final, server)
+    const final = await finalOf(exchange, response)
+    return final === null ? unusableAnswer(server) : pageIn(final, { server, maxBytes })
   } catch (error) {
     return faultOf(server, error)
   } finally {
@@ -114,22 +111,26 @@ function questionOf({ call, request }: Asker, cursor: string | null): Uint8Array
   const meta = request.era === 'modern' ? member(member(call.body?.value, 'params'), '_meta') : undefined
   const { progressToken: _, ..._meta }: { progressToken?: unknown } = isObject(meta) ? meta : {}
   const params = { ...(cursor !== null && { cursor }), ...(request.era === 'modern' && { _meta }) }
-  return Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 'plat-tools', method: 'tools/list', params }))
+  return Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: LIST_ID, method: 'tools/list', params }))
 }
 
-/** The message of a stream that is the answer; null where the stream ends without one. */
-async function finalOf(exchange: UpstreamExchange): Promise<Uint8Array | null> {
-  const gate = { pass: (event: Uint8Array) => McpFrame.event(event), ended() {}, stop() {} }
+/** The response of a stream; null where the stream ends without one. */
+async function finalOf(exchange: UpstreamExchange, response: McpResponse): Promise<McpFrame | null> {
+  const gate = { pass: (event: Uint8Array) => response.event(event), ended: () => undefined, stop() {} }
   for await (const frames of new EventFrames(exchange, gate)) {
     const final = frames.find((frame) => frame.role === 'final')
-    if (final instanceof McpFrame) return final.json
+    if (final instanceof McpFrame) return final
   }
   return null
 }
 
-/** Throws a `JsonError`. */
-function pageIn(json: Uint8Array, server: string): Page | Denial {
-  checkJson(json)
+function pageIn(
+  { json, value }: McpFrame,
+  { server, maxBytes }: { readonly server: string; readonly maxBytes: number },
+): Page | Denial {
+  if (json === null || member(value, 'error') !== undefined)
+    return deny('upstream_error', `${server} did not list its tools`)
+  if (json.length > maxBytes) return tooLong(server)
   const result = member(parseLossless(json), 'result')
   const tools = member(result, 'tools')
   if (!Array.isArray(tools)) return deny('upstream_error', `${server} did not list its tools`)

@@ -1,37 +1,35 @@
-import { type Clock, checkJson, JsonError, withoutMembers } from '@plat/core'
-import { type ClientRequest, type Dialer, joinedBundles, type RequestHeaders, type TrustOptions } from '@plat/http'
-import type { Log } from '@plat/process'
+import { withoutMembers } from '@plat/core'
+import type { RequestHeaders } from '@plat/http'
 import {
-  type BuiltinServer,
   type Call,
   type Credential,
   type Denial,
   deny,
   type Head,
-  type Identity,
   isDenial,
   type Outcome,
   type Reply,
-  type UpstreamAuth,
-} from '../../call/index.ts'
-import { EventFrames, type EventGate } from '../wire/events.ts'
-import { GivenUp, UpstreamExchange, type UpstreamHead } from '../wire/exchange.ts'
-import { failure } from '../wire/failure.ts'
-import { isJsonType, isStreamType, STREAM_HEADERS } from '../wire/headers.ts'
-import { member } from '../wire/json.ts'
-import { messageEvent } from '../wire/sse.ts'
-import { unusable } from '../wire/unusable.ts'
-import { asksForWithheld, isAsk, spokenRevisions, trimAnnouncement } from './capabilities.ts'
-import { isJsonObject, McpFrame } from './frames/frame.ts'
-import { ReplySeals } from './frames/seals.ts'
-import { upstreamHeaders } from './headers.ts'
-import { type McpRequest, slice, withValue } from './message.ts'
-import { bindingOf, type Sealer } from './seal/seal.ts'
+  type StreamEnd,
+  UpstreamError,
+} from '../../../call/index.ts'
+import { EventFrames, type EventGate } from '../../wire/events.ts'
+import { GivenUp, type UpstreamExchange, type UpstreamHead } from '../../wire/exchange.ts'
+import { failure } from '../../wire/failure.ts'
+import { isJsonType, isStreamType, STREAM_HEADERS } from '../../wire/headers.ts'
+import { member } from '../../wire/json.ts'
+import { unusable } from '../../wire/unusable.ts'
+import { errorMessage } from '../answer.ts'
+import { asksForWithheld, isAsk, spokenRevisions, trimAnnouncement } from '../capabilities.ts'
+import type { McpFrame } from '../frames/frame.ts'
+import { InvalidResponseError, McpResponse } from '../frames/response.ts'
+import { ReplySeals } from '../frames/seals.ts'
+import { upstreamHeaders } from '../headers.ts'
+import { idOf, type McpRequest, requestMethodOf, slice, withValue } from '../message.ts'
+import { bindingOf } from '../seal/seal.ts'
+import { type Forwarder, type McpUpstream, openExchange, originOfUpstream, timeoutOf } from './open.ts'
 
 /** Largest JSON answer of an upstream, in bytes. */
 export const MAX_ANSWER_BYTES = 32 * 1024 * 1024
-/** How long a call whose legacy client has left may still run at an upstream that keeps a session, in milliseconds. */
-const RUNS_ON_MS = 300_000
 /** Wait for the upstream to take the gateway's own answer to a server request, in milliseconds. */
 const OWN_ANSWER_MS = 10_000
 /** Server requests of one stream that the gateway answers itself; a server that goes on asking is cut off. */
@@ -41,90 +39,6 @@ const UNAUTHORIZED = 401
 
 /** JSON-RPC "method not found". */
 const METHOD_NOT_FOUND = -32601
-
-/** How a server is reached. */
-export interface McpUpstream {
-  /** `<ns>/<name>`; a static upstream has its bare name. */
-  readonly key: string
-  readonly url: string
-  /** Wait for response heads; null: the gateway's default. */
-  readonly timeoutSeconds: number | null
-  /** PEM bundle trusted beside the system roots. */
-  readonly caPEM: string | null
-  /** Document 2, `protocolVersions`; null: not restricted. */
-  readonly protocolVersions: readonly string[] | null
-  /** What the gateway shows it. */
-  readonly auth: UpstreamAuth
-  /** Set: the gateway is the server itself, and nothing else here counts. */
-  readonly builtin?: BuiltinServer | null
-}
-
-/** What the gateway shows its servers. */
-export interface Credentials {
-  /** A plain value when it is known; `upstream_credential` when there is none. */
-  of(upstream: McpUpstream, identity: Identity): Credential | Denial | Promise<Credential | Denial>
-  /** What to show instead of what the server has just refused; null: there is nothing else; a denial says what to do about it. */
-  renewed(upstream: McpUpstream, identity: Identity, refused: Credential): Promise<Credential | Denial | null>
-}
-
-/** What forwarding needs beside the call. */
-export interface Forwarder {
-  readonly dialer: Pick<Dialer, 'client'>
-  readonly credentials: Credentials
-  readonly sealer: Sealer
-  readonly clock: Clock
-  readonly log: Log
-  readonly upstreamTimeoutMs: number
-  /** CA bundle for every server; null: none. */
-  readonly extraCA: string | null
-}
-
-/** The parts of a URL that a request needs, and whom its connections believe. */
-interface Place {
-  readonly origin: string
-  /** Path and query. */
-  readonly path: string
-  /** Undefined: the system's roots. One object for as long as it says the same: the dialer knows it again. */
-  readonly trust: TrustOptions | undefined
-  readonly clientCert: Credential['clientCert']
-}
-
-/** Taken apart once: an upstream lives as long as the registry that holds it, a certificate until it is replaced. */
-const places = new WeakMap<McpUpstream, Place>()
-
-function placeOf(upstream: McpUpstream, clientCert: Credential['clientCert'], extraCA: string | null): Place {
-  const known = places.get(upstream)
-  if (known !== undefined && known.clientCert === clientCert) return known
-  const { protocol, host, pathname, search } = new URL(upstream.url)
-  const caPEM = joinedBundles([upstream.caPEM, extraCA])
-  const trusts = caPEM !== null || clientCert !== null
-  const trust = { ...(caPEM !== null && { caPEM }), ...(clientCert !== null && { clientCert }) }
-  // The origin stands in each record: joined, it lies in one piece, unlike the one that a URL tells.
-  const origin = [protocol, host].join('//')
-  const place = { origin, path: pathname + search, trust: trusts ? trust : undefined, clientCert }
-  places.set(upstream, place)
-  return place
-}
-
-/** Where a request goes, and what it shows there. */
-export interface Way {
-  readonly upstream: McpUpstream
-  readonly credential: Credential
-}
-
-/** Sends one request to a server. `headers` gets what the server is shown. */
-export function openExchange(
-  { dialer, extraCA, upstreamTimeoutMs }: Forwarder,
-  { upstream, credential }: Way,
-  { method, headers, body }: Pick<ClientRequest, 'method' | 'body'> & { readonly headers: RequestHeaders },
-): UpstreamExchange {
-  const { origin, path, trust } = placeOf(upstream, credential.clientCert, extraCA)
-  const client = dialer.client(origin, 'mcp', trust)
-  Object.assign(headers, credential.headers)
-  const seconds = upstream.timeoutSeconds
-  const headersTimeoutMs = seconds === null ? upstreamTimeoutMs : seconds * 1000
-  return new UpstreamExchange(client, { method, path, headers, body, headersTimeoutMs, pauseTimeoutMs: 0 })
-}
 
 /** One call on its way through. */
 export interface Passage {
@@ -143,6 +57,9 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
   readonly #forwarder: Forwarder
   readonly #passage: Passage
   readonly #seals: ReplySeals
+  readonly #response: McpResponse
+  /** Method of the request that the response is for: that of the first request where a stream is resumed. */
+  readonly #method: string
   readonly #origin: string
   #credential: Credential
   /** The attempt whose credential the server refused. */
@@ -155,8 +72,11 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
     this.#forwarder = forwarder
     this.#passage = passage
     this.#credential = credential
-    this.#origin = placeOf(passage.upstream, credential.clientCert, forwarder.extraCA).origin
-    this.#seals = new ReplySeals(forwarder.sealer, passage.call, passage.request)
+    this.#origin = originOfUpstream(forwarder, { upstream: passage.upstream, credential })
+    const { request } = passage
+    this.#method = requestMethodOf(request)
+    this.#response = new McpResponse({ id: idOf(request), method: this.#method, era: request.era })
+    this.#seals = new ReplySeals(forwarder.sealer, passage.call, request)
   }
 
   async run(): Promise<Reply | Denial> {
@@ -179,18 +99,27 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
       const refusal = unusable(call.server, head)
       if (refusal !== null) return this.#giveUp(refusal)
       if (isStream(head)) {
+        if (!mayStream(this.#passage.request)) return this.#giveUp(unusableAnswer(call.server))
         const told = { status: head.status, headers: this.#withSession({ ...STREAM_HEADERS }, head) }
         return { kind: 'frames', head: told, attempts, frames: new EventFrames(exchange, this) }
       }
-      const whole = exchange.readAll(MAX_ANSWER_BYTES)
+      const whole = exchange.readAll(MAX_ANSWER_BYTES, this.#deadline)
       const bytes = whole instanceof Promise ? await whole : whole
       if (bytes === null) return this.#giveUp(deny('upstream_error', `${call.server} sent an answer that is too large`))
-      const frames = this.#jsonFrames(head, bytes)
+      const frames = this.#bodyFrames(head, bytes)
       this.done()
-      return 'kind' in frames ? frames : { kind: 'frames', head: this.#replyHead(head), attempts, frames }
+      if ('kind' in frames) return frames
+      return { kind: 'frames', head: this.#replyHead(head, frames.length > 0), attempts, frames }
     } catch (error) {
-      return this.#giveUp(faultOf(call.server, error))
+      this.done()
+      const denial = faultOf(call.server, error)
+      return this.#giveUp(denial)
     }
+  }
+
+  get #deadline() {
+    const { clock, upstreamTimeoutMs } = this.#forwarder
+    return { clock, ms: timeoutOf(this.#passage.upstream, upstreamTimeoutMs) }
   }
 
   /** A server that refuses what it was shown has done nothing yet, so the same request may go again with a newer credential. */
@@ -202,21 +131,26 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
     return true
   }
 
-  /** A frame of the upstream's stream as it goes on; null: it was for the gateway. Throws what ends the stream. */
+  /** The frame that is relayed for an event; null where it was for the gateway. Throws an `UpstreamError` that ends the stream. */
   pass(event: Uint8Array): McpFrame | null {
-    const frame = McpFrame.event(event)
+    const frame = this.#response.event(event)
     const passed = frame.json === null ? frame : this.#message(frame, frame.json)
     return passed === null ? null : this.#seals.event(passed)
   }
 
   #message(frame: McpFrame, json: Uint8Array): McpFrame | null {
-    if (!isJsonObject(json)) throw new GivenUp('the server sent what is no message')
     if (frame.role === 'request') return this.#asked(frame, json)
     if (frame.role !== 'final') return this.#seals.cancelled(frame, json)
     if (this.#asksForWithheld(frame)) throw new GivenUp('the server asks for what it was not offered')
-    // A replayed list has passed no filter: the client must ask for it again.
-    if (this.#passage.request.kind === 'listen' && isList(frame)) return null
+    // A resumed list has passed no filter, so the client must request it again.
+    if (this.#passage.request.kind === 'listen' && this.#method === 'tools/list') return this.#unfiltered(frame)
     return this.#final(frame, json)
+  }
+
+  #unfiltered(frame: McpFrame): McpFrame {
+    const { call, request } = this.#passage
+    const denial = deny('upstream_error', 'a list of tools cannot be resumed: request it again')
+    return frame.withJson(errorMessage(call.id, request, denial))
   }
 
   #asksForWithheld(frame: McpFrame): boolean {
@@ -243,13 +177,18 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
       exchange.abort(String(call.signal.reason ?? 'the answer is not wanted'))
       return
     }
-    const cancel = this.#forwarder.clock.after(RUNS_ON_MS, () => exchange.abort('it ran on for too long'))
-    exchange.discard(cancel)
+    this.#forwarder.abandoned.add(call.facts.identity, exchange)
   }
 
-  /** Each message of MCP stands alone, so a stream may end after any of them. */
-  ended(): void {
+  /**
+   * A stream may end after its response. Before that only where the client can fetch the rest: on a legacy stream that sent an event
+   * id, and on one that was resumed by such an id.
+   */
+  ended(): StreamEnd {
     this.done()
+    if (this.#response.complete) return undefined
+    if (this.#seals.resumable) return 'suspended'
+    throw new GivenUp('the stream ended before the response')
   }
 
   /** The exchange is over: nothing listens to the call any more. */
@@ -278,11 +217,11 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
     return openExchange(this.#forwarder, way, { method, headers, body })
   }
 
-  /** What the client hears of the upstream's head: its type, its session under seal, when to come again. Nothing else. */
-  #replyHead(head: UpstreamHead): Head {
+  /** What the client gets of the upstream's head: its type, its session under seal, `Retry-After` and `Allow`. Nothing else. */
+  #replyHead(head: UpstreamHead, hasBody: boolean): Head {
     const { status, headers } = head
     const told: Record<string, string> = {}
-    if (typeof headers['content-type'] === 'string') told['content-type'] = headers['content-type']
+    if (hasBody && typeof headers['content-type'] === 'string') told['content-type'] = headers['content-type']
     if (typeof headers['retry-after'] === 'string') told['retry-after'] = headers['retry-after']
     if (typeof headers.allow === 'string') told.allow = headers.allow
     return { status, headers: this.#withSession(told, head) }
@@ -298,24 +237,42 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
     return { ...told, 'mcp-session-id': sealed }
   }
 
-  /** The frames of an answer that came whole: one, or none where there is no body. */
-  #jsonFrames(head: UpstreamHead, bytes: Uint8Array): readonly McpFrame[] | Denial {
+  /**
+   * The frames of a body that came whole: one, or none. To what is no request there is no response, and of an error status only a
+   * JSON-RPC error is relayed, so any other body is dropped and the status speaks for itself.
+   */
+  #bodyFrames(head: UpstreamHead, bytes: Uint8Array): readonly McpFrame[] | Denial {
     const { call, request, sent } = this.#passage
-    const failed = head.status >= 400
-    if (failed && !isJsonType(head.headers)) return sent ? unusableAnswer(call.server) : [McpFrame.body('error', bytes)]
-    if (bytes.length === 0) return request.kind === 'request' ? unusableAnswer(call.server) : []
-    const frame = McpFrame.body(failed ? 'error' : 'final', bytes)
-    const answers = isJsonType(head.headers) && isJsonObject(bytes) && frame.saidRole === 'final'
-    if (!answers) return unusableAnswer(call.server)
+    if (head.status >= 400) return this.#errorFrames(head, bytes)
+    if (request.kind === 'listen') return unusableAnswer(call.server)
+    if (request.kind !== 'request') return NO_FRAMES
+    if (!isJsonType(head.headers)) return unusableAnswer(call.server)
+    const frame = this.#response.body(bytes)
     if (this.#asksForWithheld(frame)) return deny('upstream_error', `${call.server} asks for what it was not offered`)
-    const told = this.#final(frame, bytes)
-    return [sent ? McpFrame.event(messageEvent(told.raw)) : told]
+    const relayed = this.#final(frame, bytes)
+    return [sent ? relayed.inEvent() : relayed]
+  }
+
+  #errorFrames(head: UpstreamHead, bytes: Uint8Array): readonly McpFrame[] | Denial {
+    const { call, sent } = this.#passage
+    const frame = isJsonType(head.headers) ? this.#errorFrame(bytes) : null
+    if (frame !== null) return [sent ? frame.inEvent() : frame]
+    return sent ? unusableAnswer(call.server) : NO_FRAMES
+  }
+
+  #errorFrame(bytes: Uint8Array): McpFrame | null {
+    try {
+      return this.#response.errorBody(bytes)
+    } catch (error) {
+      if (error instanceof InvalidResponseError) return null
+      throw error
+    }
   }
 
   /** An answer as it goes on; to the handshake or to a discovery it announces only what the gateway carries. */
   #final(frame: McpFrame, json: Uint8Array): McpFrame {
-    const { request, upstream } = this.#passage
-    if (request.method !== 'initialize' && request.method !== 'server/discover') return this.#seals.result(frame, json)
+    const { upstream } = this.#passage
+    if (this.#method !== 'initialize' && this.#method !== 'server/discover') return this.#seals.result(frame, json)
     const trimmed = trimAnnouncement(json, frame.value, spokenRevisions(upstream.protocolVersions))
     return trimmed === json ? frame : frame.withJson(trimmed)
   }
@@ -356,9 +313,8 @@ function bodyFor({ withheld, replaced }: McpRequest, bytes: Uint8Array): Uint8Ar
   return replaced.reduce((body, { path, with: value }) => withValue(body, path, value), carried)
 }
 
-/** `-32601`, or the empty result of a ping, under the server's own request id. Throws a `JsonError`. */
+/** `-32601`, or the empty result of a ping, under the server's own request id. */
 function serverAnswer(json: Uint8Array, message: unknown): Uint8Array {
-  checkJson(json)
   const id = slice(json, ['id'])
   const method = String(member(message, 'method'))
   const error = { code: METHOD_NOT_FOUND, message: `${method} is not offered to servers` }
@@ -370,16 +326,21 @@ export function isStream({ status, headers }: UpstreamHead): boolean {
   return status < 300 && isStreamType(headers)
 }
 
-/** A list of tools, by its result. */
-function isList(frame: McpFrame): boolean {
-  return Array.isArray(member(member(frame.value, 'result'), 'tools'))
+/** Only a request and a GET are answered by a stream. */
+function mayStream({ kind }: McpRequest): boolean {
+  return kind === 'request' || kind === 'listen'
 }
+
+const NO_FRAMES: readonly McpFrame[] = []
 
 export function unusableAnswer(server: string): Denial {
   return deny('upstream_error', `${server} sent an answer that is no JSON-RPC message`)
 }
 
-/** An answer whose numbers or names cannot be read strictly is as unusable as none. */
+/** The denial for a failure of the upstream. Throws what is none: a bug of the gateway, which the runner logs. */
 export function faultOf(server: string, error: unknown): Denial {
-  return error instanceof JsonError ? unusableAnswer(server) : failure(server, error)
+  if (error instanceof InvalidResponseError || error instanceof GivenUp)
+    return deny('upstream_error', `${server}: ${error.message}`)
+  if (error instanceof UpstreamError) return failure(server, error)
+  throw error
 }

@@ -1,0 +1,147 @@
+import { canonicalJson, JsonError, parseLossless, parseStrict } from '@plat/core'
+import { UpstreamError } from '../../../call/index.ts'
+import { isObject, type JsonObject } from '../../wire/json.ts'
+import { eventData } from '../../wire/sse.ts'
+import type { Era } from '../classify.ts'
+import { slice } from '../message.ts'
+import { McpFrame } from './frame.ts'
+import { shapeProblem } from './shapes.ts'
+
+/** A server sent what it must not send here. The message names the rule that it broke and quotes nothing. */
+export class InvalidResponseError extends UpstreamError {
+  constructor(problem: string) {
+    super(`the server sent ${problem}`)
+    this.name = 'InvalidResponseError'
+  }
+}
+
+/** The request whose response is read. */
+export interface Expected {
+  /** The request's id as the client wrote it, JSON; null: no response may come, as to a notification or on a plain GET. */
+  readonly id: Uint8Array | null
+  /** Method of the request, which decides the shape of its result. */
+  readonly method: string
+  readonly era: Era
+}
+
+/**
+ * Everything that a server sends for one request, as JSON body or as events: strict UTF-8 and JSON, JSON-RPC 2.0, and of responses
+ * only the one to this request, once. Each message is parsed once, and the frame keeps the value. Throws an `InvalidResponseError`
+ * for anything else, so that nothing of it is relayed.
+ */
+export class McpResponse {
+  readonly #expected: Expected
+  readonly #id: unknown
+  #complete = false
+
+  constructor(expected: Expected) {
+    this.#expected = expected
+    this.#id = expected.id === null ? undefined : JSON.parse(bufferOf(expected.id).toString('utf8'))
+  }
+
+  /** True when no response is missing: it has come, or none was expected. */
+  get complete(): boolean {
+    return this.#complete || this.#expected.id === null
+  }
+
+  /** The response, of a body with a success status. */
+  body(json: Uint8Array): McpFrame {
+    const value = parsed(json)
+    if (kindOf(value) !== 'response') throw new InvalidResponseError('a request or a notification as a JSON response')
+    this.#checkResponse(json, value)
+    return McpFrame.body('final', json, value)
+  }
+
+  /** The error of a body with an error status. It may have no id, where the server read none (JSON-RPC 2.0, section 5). */
+  errorBody(json: Uint8Array): McpFrame {
+    const value = parsed(json)
+    if (kindOf(value) !== 'response' || value.error === undefined)
+      throw new InvalidResponseError('an error status without a JSON-RPC error')
+    checkError(value.error)
+    const { id } = value
+    if (id !== undefined && id !== null && !this.#isExpectedId(json, id)) throw new InvalidResponseError(OTHER_ID)
+    return McpFrame.body('error', json, value)
+  }
+
+  /** One event of a stream; its role is that of its message. */
+  event(raw: Uint8Array): McpFrame {
+    const data = eventData(raw)
+    // An event whose data is empty carries an id to resume from, and no message.
+    if (data === null || data.length === 0) return McpFrame.event('progress', { raw, json: null }, undefined)
+    const value = parsed(data)
+    const kind = kindOf(value)
+    if (kind === 'response') this.#checkResponse(data, value)
+    const role = kind === 'response' ? 'final' : kind === 'request' ? 'request' : 'progress'
+    return McpFrame.event(role, { raw, json: data }, value)
+  }
+
+  #checkResponse(json: Uint8Array, { id, result, error }: JsonObject): void {
+    if (this.#complete) throw new InvalidResponseError('a second response')
+    if (!this.#isExpectedId(json, id)) throw new InvalidResponseError(OTHER_ID)
+    if (error !== undefined) checkError(error)
+    else {
+      const { method, era } = this.#expected
+      const problem = shapeProblem(method, era, result)
+      if (problem !== null) throw new InvalidResponseError(`a result of ${method} ${problem}`)
+    }
+    this.#complete = true
+  }
+
+  /** The same JSON type and the same value; numbers that a double cannot hold are compared as written. */
+  #isExpectedId(json: Uint8Array, id: unknown): boolean {
+    const own = this.#expected.id
+    if (own === null || id !== this.#id) return false
+    if (typeof id === 'string' || Number.isSafeInteger(id)) return true
+    return canonicalNumber(own) === canonicalNumber(slice(json, ['id']) ?? own.subarray(0, 0))
+  }
+}
+
+const OTHER_ID = 'a response that is not for this request'
+
+function parsed(json: Uint8Array): JsonObject {
+  const value = strictValue(json)
+  // Arrays are batches, which no revision has that the gateway speaks.
+  if (!isObject(value)) throw new InvalidResponseError('a message that is no JSON object')
+  if (value.jsonrpc !== '2.0') throw new InvalidResponseError('a message that is not JSON-RPC 2.0')
+  return value
+}
+
+function strictValue(json: Uint8Array): unknown {
+  try {
+    return parseStrict(json)
+  } catch (error) {
+    if (error instanceof JsonError)
+      throw new InvalidResponseError(`a message that is not strict JSON: ${error.message}`)
+    throw error
+  }
+}
+
+/** Which of the three kinds of messages it is. Throws for what is none of them, or more than one. */
+function kindOf({ id, method, params, result, error }: JsonObject): 'request' | 'notification' | 'response' {
+  const answers = result !== undefined || error !== undefined
+  if (typeof method === 'string') {
+    if (answers) throw new InvalidResponseError('a message with a method and a result or an error')
+    if (params !== undefined && !isObject(params))
+      throw new InvalidResponseError('a message whose params are no object')
+    if (id === undefined) return 'notification'
+    if (typeof id === 'string' || typeof id === 'number') return 'request'
+    throw new InvalidResponseError('a request whose id is neither a string nor a number')
+  }
+  if (method !== undefined) throw new InvalidResponseError('a message whose method is no string')
+  if ((result !== undefined) === (error !== undefined))
+    throw new InvalidResponseError('a response without exactly one of result and error')
+  return 'response'
+}
+
+function checkError(error: unknown): void {
+  const isError = isObject(error) && Number.isInteger(error.code) && typeof error.message === 'string'
+  if (!isError) throw new InvalidResponseError('an error without an integer code and a message')
+}
+
+function canonicalNumber(literal: Uint8Array): string {
+  return literal.length === 0 ? '' : canonicalJson(parseLossless(literal))
+}
+
+function bufferOf(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+}

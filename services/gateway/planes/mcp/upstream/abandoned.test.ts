@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { TestClock } from '@plat/core'
+import { testIdentity } from '../../../call/testing/identity.ts'
+import { AbandonedCalls } from './abandoned.ts'
+
+function setup() {
+  const clock = new TestClock()
+  const counts = { open: 0, aborted: 0 }
+  const calls = new AbandonedCalls(clock, {
+    abandoned: (count) => {
+      counts.open = count
+    },
+    abandonedAborted: () => {
+      counts.aborted++
+    },
+  })
+  const aborted: string[] = []
+  const ends = new Map<string, () => void>()
+  const add = (name: string, session: string, agent = 'a') =>
+    calls.add(
+      { ...testIdentity, agent, session },
+      {
+        abort: () => {
+          aborted.push(name)
+          ends.get(name)?.()
+        },
+        discard: (over) => ends.set(name, over),
+      },
+    )
+  return { clock, counts, aborted, ends, add }
+}
+
+test('a session has its share of abandoned calls: above it the oldest is aborted, and other sessions keep theirs', () => {
+  const { add, aborted, counts } = setup()
+  add('other', 's2')
+  for (let nth = 1; nth <= 6; nth++) add(`call ${nth}`, 's1')
+  assert.deepEqual(aborted, ['call 1', 'call 2'])
+  assert.deepEqual(counts, { open: 5, aborted: 2 })
+})
+
+test('an agent with many sessions has one share, and another agent is not affected', () => {
+  const { add, aborted, counts } = setup()
+  add('other', 's', 'b')
+  for (let nth = 1; nth <= 17; nth++) add(`call ${nth}`, `s${nth}`)
+  assert.deepEqual(aborted, ['call 1'])
+  assert.deepEqual(counts, { open: 17, aborted: 1 })
+})
+
+test('an abandoned call ends with its upstream, or after five minutes', async () => {
+  const { clock, add, ends, aborted, counts } = setup()
+  add('ends', 's')
+  add('hangs', 's')
+  ends.get('ends')?.()
+  assert.equal(counts.open, 1)
+  await clock.advance(300_000)
+  assert.deepEqual(aborted, ['hangs'])
+  assert.deepEqual(counts, { open: 0, aborted: 0 })
+})

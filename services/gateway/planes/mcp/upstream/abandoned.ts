@@ -1,0 +1,90 @@
+import type { Clock } from '@plat/core'
+import type { Identity } from '../../../call/index.ts'
+import type { UpstreamExchange } from '../../wire/exchange.ts'
+
+/** How long a call whose legacy client has left may still run at an upstream that keeps a session, in milliseconds. */
+const MAX_AGE_MS = 300_000
+/** Calls that may run on at one time: of one session, of one agent, and of all. Above it the oldest is aborted. */
+const MAX_OF_SESSION = 4
+const MAX_OF_AGENT = 16
+const MAX_OF_ALL = 512
+
+/** The count of abandoned calls, and how many were aborted because of a share. */
+export interface AbandonedMetrics {
+  /** `plat_gateway_mcp_abandoned_calls`. */
+  abandoned(count: number): void
+  /** `plat_gateway_mcp_abandoned_aborted_total`. */
+  abandonedAborted(): void
+}
+
+/**
+ * Calls that run on at an upstream without a client. Before 2026-07-28 a client that leaves has not cancelled, so an upstream with
+ * a session may finish its work; each such call holds an upstream connection, hence the shares.
+ */
+export class AbandonedCalls {
+  readonly #clock: Clock
+  readonly #metrics: AbandonedMetrics
+  /** Oldest first, as all sets here. */
+  readonly #all = new Set<Abandoned>()
+  readonly #shares = new Map<string, Set<Abandoned>>()
+
+  constructor(clock: Clock, metrics: AbandonedMetrics) {
+    this.#clock = clock
+    this.#metrics = metrics
+  }
+
+  get size(): number {
+    return this.#all.size
+  }
+
+  /** Lets the exchange run to its end unread, for a limited time and within the caller's share. */
+  add({ tenant, namespace, agent, session }: Identity, exchange: Pick<UpstreamExchange, 'abort' | 'discard'>): void {
+    const agentKey = JSON.stringify([tenant, namespace, agent])
+    const call: Abandoned = { exchange, keys: [agentKey, JSON.stringify([agentKey, session])], cancel: () => {} }
+    call.cancel = this.#clock.after(MAX_AGE_MS, () => exchange.abort('it ran on for too long'))
+    this.#all.add(call)
+    for (const key of call.keys) this.#shareOf(key).add(call)
+    this.#metrics.abandoned(this.#all.size)
+    const [ofAgent, ofSession] = call.keys
+    this.#trim(this.#shareOf(ofSession), MAX_OF_SESSION)
+    this.#trim(this.#shareOf(ofAgent), MAX_OF_AGENT)
+    this.#trim(this.#all, MAX_OF_ALL)
+    exchange.discard(() => this.#remove(call))
+  }
+
+  #trim(share: Set<Abandoned>, max: number): void {
+    if (share.size <= max) return
+    const [oldest] = share
+    if (oldest === undefined) return
+    this.#metrics.abandonedAborted()
+    oldest.exchange.abort('other calls without a client took its place')
+    this.#remove(oldest)
+  }
+
+  #shareOf(key: string): Set<Abandoned> {
+    let share = this.#shares.get(key)
+    if (share === undefined) {
+      share = new Set()
+      this.#shares.set(key, share)
+    }
+    return share
+  }
+
+  #remove(call: Abandoned): void {
+    if (!this.#all.delete(call)) return
+    call.cancel()
+    for (const key of call.keys) {
+      const share = this.#shares.get(key)
+      share?.delete(call)
+      if (share?.size === 0) this.#shares.delete(key)
+    }
+    this.#metrics.abandoned(this.#all.size)
+  }
+}
+
+interface Abandoned {
+  readonly exchange: Pick<UpstreamExchange, 'abort' | 'discard'>
+  /** Of the agent and of the session. */
+  readonly keys: readonly [string, string]
+  cancel: () => void
+}
