@@ -25,6 +25,10 @@ const notifier = Type.Object({
   roomId: key.text('Required for `matrix`.'),
   accessTokenFile: key.file('Required for `matrix`.'),
   events: key.texts('Default all.'),
+  tenants: key.texts(
+    'Tenants of `teams`, workspaces of `slack` (`T…`) from which callbacks are accepted; default any that the secret or token vouches for.',
+  ),
+  channels: key.texts('Channels of `teams` or `slack` from which callbacks are accepted; default any.'),
   userMap: key.map(approver, 'Chat user id to an approver.'),
   callbackOIDC: key.group(
     {
@@ -77,6 +81,10 @@ const callbacksHavePeople = eachNotifier((one) => {
   }
   if (!isUnset(userMap) && !hasOidc && isUnset(signingSecretFile)) {
     faults.push(['userMap', 'needs signingSecretFile or callbackOIDC: nobody could call back'])
+  }
+  for (const name of ['tenants', 'channels'] as const) {
+    const isChat = type === 'slack' || type === 'teams'
+    if (!isUnset(one[name]) && !isChat) faults.push([name, `only slack and teams have ${name}`])
   }
   if (isUnset(userMap) && (!isUnset(signingSecretFile) || (hasOidc && type === 'teams'))) {
     faults.push(['userMap', 'is required: it says who may decide'])

@@ -11,7 +11,7 @@ const SECRET = 'secret'
 const bodies = near([
   `payload=${encodeURIComponent('{"user":{"id":"U"},"actions":[{"action_id":"plat_approve","value":"a"}]}')}`,
   '{"approval":"a","verdict":"approve","reason":"r","user":"u"}',
-  `{"timestamp":"2026-01-01T00:00:00Z","text":"<at>p</at> deny 00000000-0000-0000-0000-000000000000 no","from":{"id":"u"}}`,
+  `{"channelId":"msteams","timestamp":"2026-01-01T00:00:00Z","text":"<at>p</at> deny 00000000-0000-0000-0000-000000000000 no","from":{"aadObjectId":"u"}}`,
 ])
 
 const sign = (text: string, encoding: 'hex' | 'base64', key: string | Buffer = SECRET) =>

@@ -20,10 +20,24 @@ async function file(text: string): Promise<string> {
 }
 
 /** As Slack signs what its buttons send. */
-function slackCallback(value: string, { user = 'U1', action = 'plat_approve', at = now(), secret = SECRET, to = '' }) {
+function slackCallback(
+  value: string,
+  {
+    user = 'U1',
+    action = 'plat_approve',
+    at = now(),
+    secret = SECRET,
+    to = '',
+    team = 'T1',
+    home = 'T1',
+    channel = 'C1',
+  },
+) {
   const payload = {
     type: 'block_actions',
-    user: { id: user },
+    team: { id: team },
+    channel: { id: channel },
+    user: { id: user, team_id: home },
     response_url: to,
     actions: [{ action_id: action, value }],
   }
@@ -75,6 +89,20 @@ test('a button in Slack decides for the person that userMap names, in the namesp
       { by: 'user:bob', via: 'notifier/on call' },
     ],
   })
+})
+
+test('Slack decides from the configured workspaces and channels only, also for guests of a shared channel', async (t) => {
+  const chat = await receiver(t)
+  const slack = { name: 's', type: 'slack', webhookURLFile: await file(`${chat.url}/hook`), userMap: { U1: 'ada' } }
+  const places = { tenants: ['T1'], channels: ['C1'] }
+  const here = await gatewayWith(t, { notifiers: [{ ...slack, ...places, signingSecretFile: await file(SECRET) }] })
+  const { id, answer } = await here.hold()
+  for (const elsewhere of [{ team: 'T2' }, { home: 'T2' }, { channel: 'C2' }]) {
+    assert.equal((await here.callback('s', slackCallback(id, elsewhere))).status, 403, JSON.stringify(elsewhere))
+  }
+  assert.equal(await state(here, id), 'pending')
+  assert.equal((await here.callback('s', slackCallback(id, {}))).status, 200)
+  assert.match(await answer, /deleted/)
 })
 
 test('a callback that is old, from the future, signed by another or sent again decides nothing', async (t) => {
@@ -148,12 +176,16 @@ test('a message to the outgoing webhook of Teams decides, and is answered', asyn
   const key = randomBytes(32).toString('base64')
   const teams = { name: 'team', type: 'teams', webhookURLFile: await file(`${chat.url}/hook`) }
   const userMap = { 'aad-1': 'ada' }
-  const here = await gatewayWith(t, { notifiers: [{ ...teams, signingSecretFile: await file(key), userMap }] })
+  const places = { tenants: ['tenant-1'], channels: ['19:ops'] }
+  const notifiers = [{ ...teams, ...places, signingSecretFile: await file(key), userMap }]
+  const here = await gatewayWith(t, { notifiers })
   const { id, answer } = await here.hold()
   assert.match((await chat.first(() => true)).body, new RegExp(`approve ${id}`))
   const say = async (text: string, more: object = {}) => {
     const from = { id: '29:x', aadObjectId: 'aad-1', name: 'Ada' }
-    const body = JSON.stringify({ type: 'message', id: '1', timestamp: new Date().toISOString(), text, from, ...more })
+    const sent = { type: 'message', id: '1', channelId: 'msteams', timestamp: new Date().toISOString(), text, from }
+    const channelData = { tenant: { id: 'tenant-1' }, channel: { id: '19:ops' } }
+    const body = JSON.stringify({ ...sent, channelData, ...more })
     const mac = createHmac('sha256', Buffer.from(key, 'base64')).update(body).digest('base64')
     const headers = { 'content-type': 'application/json', authorization: `HMAC ${mac}` }
     const { status, body: told } = await here.callback('team', { headers, body })
@@ -161,7 +193,14 @@ test('a message to the outgoing webhook of Teams decides, and is answered', asyn
   }
   assert.equal(await say('<at>plat</at> what?'), '400 invalid_request')
   assert.equal(await say(`<at>plat</at> approve ${id}`, { timestamp: '2020-01-01T00:00:00Z' }), '401 unauthenticated')
-  assert.equal(await say(`approve ${id}`, { from: { id: '29:y' } }), '200 Not done: you are no approver (userMap).')
+  const stranger = { from: { id: '29:y', aadObjectId: 'aad-2' } }
+  assert.equal(await say(`approve ${id}`, stranger), '200 Not done: you are no approver (userMap).')
+  assert.equal(await say(`approve ${id}`, { from: { id: 'aad-1' } }), '400 invalid_request', 'no id of the directory')
+  assert.equal(await say(`approve ${id}`, { channelId: 'webchat' }), '401 unauthenticated')
+  assert.equal(await say(`approve ${id}`, { channelId: undefined }), '401 unauthenticated')
+  const others = [{ tenant: { id: 'tenant-2' }, channel: { id: '19:ops' } }, { tenant: { id: 'tenant-1' } }, {}]
+  for (const channelData of others) assert.equal(await say(`approve ${id}`, { channelData }), '403 forbidden')
+  assert.equal(await state(here, id), 'pending')
   assert.equal(await say(`<at>plat</at>&nbsp;approve ${id} looks right`), '200 The approval is approved.')
   assert.match(await answer, /deleted/)
   const forged = { headers: { 'content-type': 'application/json', authorization: 'HMAC AAAA' }, body: '{}' }
@@ -245,16 +284,24 @@ test('a bot service speaks for its users where its token names the service of th
   const teams = { name: 'bot', type: 'teams', webhookURLFile: await file(chat.url), callbackOIDC }
   const here = await gatewayWith(t, { notifiers: [{ ...teams, userMap: { 'aad-1': 'ada' } }] })
   const { id, answer } = await here.hold()
-  const say = async (serviceurl: string | undefined, from = { aadObjectId: 'aad-1' }) => {
+  const say = async (
+    serviceurl: string | undefined,
+    from: object = { aadObjectId: 'aad-1' },
+    channelId = 'msteams',
+  ) => {
     const claims = { iss: issuer, aud: 'app', iat: now(), exp: now() + 300 }
     const token = await signJws(signer, { typ: 'JWT' }, { ...claims, ...(serviceurl !== undefined && { serviceurl }) })
-    const body = JSON.stringify({ type: 'message', serviceUrl: 'https://teams.example/', text: `approve ${id}`, from })
+    const timestamp = new Date().toISOString()
+    const message = { type: 'message', channelId, timestamp, serviceUrl: 'https://teams.example/', from }
+    const body = JSON.stringify({ ...message, text: `approve ${id}` })
     const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` }
     const { status, body: told } = await here.callback('bot', { headers, body })
     return `${status} ${told.text ?? told.error}`
   }
   assert.equal(await say(undefined), '401 unauthenticated')
   assert.equal(await say('https://elsewhere.example/'), '401 unauthenticated')
+  assert.equal(await say('https://teams.example/', { id: 'aad-1' }), '400 invalid_request')
+  assert.equal(await say('https://teams.example/', { aadObjectId: 'aad-1' }, 'directline'), '401 unauthenticated')
   assert.equal(
     await say('https://teams.example/', { aadObjectId: 'aad-2' }),
     '200 Not done: you are no approver (userMap).',

@@ -12,6 +12,8 @@ import {
   type Decision,
   decisionOf,
   type Incoming,
+  isAllowed,
+  isTeamsMessage,
   membersIn,
   type ReadSigned,
   readSlack,
@@ -158,6 +160,7 @@ export class CallbackRoutes {
     const callback = read(incoming, secret, now)
     if (callback === 'unauthenticated') throw unknownCaller()
     if (callback === 'unreadable') throw undecided()
+    if (!isAllowed(config, callback.origin)) throw elsewhere()
     const remembered = this.#seen.insert(`${config.name} ${callback.mark}`, true, now + 2 * SKEW_MS)
     if (remembered === 'taken') throw new AdminFault('conflict', 'this callback has come before')
     if (remembered === 'full') throw new AdminFault('state_unavailable', 'too many callbacks at once')
@@ -173,8 +176,10 @@ export class CallbackRoutes {
     if (config.type === 'teams') {
       // The token is the bot service's: it speaks for its users, and names the service that the message is of.
       if (typeof claims.serviceurl !== 'string' || claims.serviceurl !== members.serviceUrl) throw unknownCaller()
+      if (!isTeamsMessage(members, this.#parts.clock.now())) throw unknownCaller()
       const command = commandOf(members)
       if (command === null) throw undecided()
+      if (!isAllowed(config, command.origin)) throw elsewhere()
       return { decision: command, approver: approverOf(config, command.user), answerTo: null }
     }
     const decision = decisionOf(members)
@@ -206,6 +211,10 @@ export class CallbackRoutes {
 
 function unknownCaller(): AdminFault {
   return new AdminFault('unauthenticated', 'the callback is not signed by whom it should be, or is too old')
+}
+
+function elsewhere(): AdminFault {
+  return new AdminFault('forbidden', 'nothing is decided from this channel or tenant (notifiers[].channels, .tenants)')
 }
 
 function undecided(): AdminFault {

@@ -29,6 +29,28 @@ export interface SignedCallback extends Decision {
   readonly mark: string
   /** Where Slack wants to hear how it went; null: nowhere. */
   readonly answerTo: string | null
+  readonly origin: Origin
+}
+
+/** Where in a chat a callback comes from, as the chat's service says. */
+export interface Origin {
+  /** Teams: the tenant. Slack: the workspaces of the app and of the user. Every one of them must be allowed. */
+  readonly tenants: readonly string[]
+  /** Ids of the channel or conversation; one of them must be allowed. */
+  readonly channels: readonly string[]
+}
+
+/** Webhooks have no channels. */
+const NO_ORIGIN: Origin = { tenants: [], channels: [] }
+
+/** Whether `tenants` and `channels` of the notifier allow a callback from there; an empty list allows every place. */
+export function isAllowed(
+  { tenants, channels }: { readonly tenants: readonly string[]; readonly channels: readonly string[] },
+  origin: Origin,
+): boolean {
+  const isTenant = origin.tenants.length > 0 && origin.tenants.every((tenant) => tenants.includes(tenant))
+  const isChannel = origin.channels.some((channel) => channels.includes(channel))
+  return (tenants.length === 0 || isTenant) && (channels.length === 0 || isChannel)
 }
 
 /** `unauthenticated`: somebody else may have sent it. `unreadable`: whoever signed it decides nothing. */
@@ -47,11 +69,17 @@ export const readSlack: ReadSigned = ({ headers, body }, secret, now) => {
   const actions = payload?.actions
   const [action] = Array.isArray(actions) ? actions.map(membersOf) : []
   const verdict = action?.action_id === APPROVE_ACTION ? 'approve' : action?.action_id === DENY_ACTION ? 'deny' : null
-  const user = membersOf(payload?.user)?.id
+  const person = membersOf(payload?.user)
+  const user = person?.id
   const approval = action?.value
   if (verdict === null || typeof user !== 'string' || typeof approval !== 'string') return 'unreadable'
   const answerTo = typeof payload?.response_url === 'string' ? payload.response_url : null
-  return { approval, verdict, reason: '', user, mark, answerTo }
+  // Members of a shared channel may be of another workspace than the app: both must be allowed.
+  const origin = {
+    tenants: textsOf(membersOf(payload?.team)?.id, person?.team_id),
+    channels: textsOf(membersOf(payload?.channel)?.id),
+  }
+  return { approval, verdict, reason: '', user, mark, answerTo, origin }
 }
 
 /** Standard Webhooks, as what is sent to type `webhook`; the body is a decision with the `user` who made it. */
@@ -65,7 +93,7 @@ export const readWebhook: ReadSigned = ({ headers, body }, secret, now) => {
   const members = membersIn(body.toString('utf8'))
   const decision = members === null ? null : decisionOf(members)
   if (decision === null || typeof members?.user !== 'string') return 'unreadable'
-  return { ...decision, user: members.user, mark: id, answerTo: null }
+  return { ...decision, user: members.user, mark: id, answerTo: null, origin: NO_ORIGIN }
 }
 
 /** `approve <id>` or `deny <id>`, with a reason behind it, and the mention of the webhook before it. */
@@ -80,21 +108,44 @@ export const readTeams: ReadSigned = ({ headers, body }, secret, now) => {
   const expected = createHmac('sha256', Buffer.from(secret, 'base64')).update(body).digest('base64')
   if (!same(mark, expected)) return 'unauthenticated'
   const activity = membersIn(body.toString('utf8'))
-  const timestamp = activity?.timestamp
-  if (typeof timestamp !== 'string' || !isFresh(Date.parse(timestamp), now)) return 'unauthenticated'
-  const decision = activity === null ? null : commandOf(activity)
-  return decision === null ? 'unreadable' : { ...decision, mark, answerTo: null }
+  if (activity === null || !isTeamsMessage(activity, now)) return 'unauthenticated'
+  const command = commandOf(activity)
+  return command === null ? 'unreadable' : { ...command, mark, answerTo: null }
 }
 
-/** What a message of Teams decides, and whose it is; null: nothing, or nobody's. */
-export function commandOf(activity: Members): (Decision & { readonly user: string }) | null {
-  const from = membersOf(activity.from)
-  const user = from?.aadObjectId ?? from?.id
+/**
+ * Whether this is a fresh message of Teams. Other channels of the bot service (web chat, direct line) let their clients say
+ * who they are, so that a name of a person in such a message proves nothing.
+ */
+export function isTeamsMessage({ channelId, timestamp }: Members, now: number): boolean {
+  return channelId === 'msteams' && typeof timestamp === 'string' && isFresh(Date.parse(timestamp), now)
+}
+
+/** What a message of Teams decides, and whose it is; null: nothing, or nobody known to the directory of its tenant. */
+export function commandOf(activity: Members): (Decision & { readonly user: string; readonly origin: Origin }) | null {
+  // `from.id` is made by the channel, and no directory vouches for it.
+  const user = membersOf(activity.from)?.aadObjectId
   const { text } = activity
-  if (typeof user !== 'string' || typeof text !== 'string') return null
+  if (typeof user !== 'string' || user === '' || typeof text !== 'string') return null
   const [, word, approval, reason = ''] = COMMAND.exec(text.slice(0, COMMAND_MAX_CHARS).replace(/<[^>]*>/g, ' ')) ?? []
   if (word === undefined || approval === undefined) return null
-  return { user, approval: approval.toLowerCase(), verdict: word.toLowerCase() === 'deny' ? 'deny' : 'approve', reason }
+  const verdict = word.toLowerCase() === 'deny' ? 'deny' : 'approve'
+  return { user, approval: approval.toLowerCase(), verdict, reason, origin: teamsOrigin(activity) }
+}
+
+function teamsOrigin(activity: Members): Origin {
+  const data = membersOf(activity.channelData)
+  const conversation = membersOf(activity.conversation)
+  const id = conversation?.id
+  return {
+    tenants: textsOf(membersOf(data?.tenant)?.id, conversation?.tenantId),
+    // A thread is named by its channel and its first message: `19:…@thread.tacv2;messageid=…`.
+    channels: textsOf(membersOf(data?.channel)?.id, typeof id === 'string' ? id.split(';', 1)[0] : undefined),
+  }
+}
+
+function textsOf(...values: readonly unknown[]): string[] {
+  return values.filter((value) => typeof value === 'string')
 }
 
 /** `{approval, verdict, reason}`; null: that is none. */
