@@ -41,6 +41,15 @@ test('the script says that a good ledger is valid, and names its head', () => {
   assert.equal(said.trim(), `valid: 200 records, hash ${JSON.parse(ledgerLines(path).at(-1) ?? '').hash}`)
 })
 
+test('the script says that a ledger which ends below its head is truncated, and which records are gone', () => {
+  const cut = join(folder, 'cut.jsonl')
+  writeLines(cut, ledgerLines(path).slice(0, 150))
+  writeFileSync(`${cut}.head`, readFileSync(`${path}.head`))
+  const { code, said } = verify(cut)
+  assert.equal(code, 6)
+  assert.equal(said.trim(), 'truncated: record 199 was durable, the ledger ends at record 149')
+})
+
 test('the script finds and locates changed bytes all over the ledger', () => {
   const good = readFileSync(path)
   const broken = join(folder, 'broken.jsonl')

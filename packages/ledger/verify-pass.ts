@@ -45,11 +45,13 @@ const MAX_CHECKPOINTS = 1_000_000
 
 /** A checkpoint, and where it was found. `seq` is null for one that was kept elsewhere. */
 export interface Claim {
-  readonly checkpoint: Pick<Checkpoint, 'ledgerId' | 'size' | 'head' | 'root'>
+  readonly checkpoint: Pick<Checkpoint, 'ledgerId' | 'size' | 'head'> & { readonly root: string | null }
   readonly seq: number | null
   readonly signed: boolean
   /** It stands in an anchor, which proves nothing of the ledger by itself. */
   readonly isAnchor?: true
+  /** What was kept elsewhere, in words; absent: the kept checkpoint. */
+  readonly source?: string
 }
 
 /** What a pass judges by. */
@@ -60,6 +62,8 @@ export interface PassParts {
   readonly logKeys: readonly PublicKey[] | null
   readonly kept: readonly Claim[]
   readonly strict: boolean
+  /** Records after the last signature are not a finding of their own: the ledger may be written right now. */
+  readonly mayGrow?: boolean
 }
 
 /** What one verification knows. */
@@ -70,6 +74,8 @@ export class Pass {
   /** Records that the largest of the kept checkpoints covers; 0 without one. */
   readonly keptSize: number
   readonly strict: boolean
+  readonly #mayGrow: boolean
+  readonly #keptSource: string
   readonly tree: MerkleTree | null
   /** Claims by the record that they bind. */
   readonly #claims = new Map<number, Claim[]>()
@@ -84,11 +90,13 @@ export class Pass {
   ledgerId: string | null = null
   bytes = 0
 
-  constructor({ trust, logKeys, kept, strict }: PassParts) {
+  constructor({ trust, logKeys, kept, strict, mayGrow = false }: PassParts) {
     this.trust = trust
     this.#logKeys = logKeys
     this.keptSize = Math.max(0, ...kept.map(({ checkpoint }) => checkpoint.size))
+    this.#keptSource = kept.find(({ checkpoint }) => checkpoint.size === this.keptSize)?.source ?? KEPT
     this.strict = strict
+    this.#mayGrow = mayGrow
     this.tree = strict || kept.some(({ checkpoint }) => checkpoint.head === null) ? new MerkleTree() : null
     for (const claim of kept) this.#add(claim)
   }
@@ -156,16 +164,17 @@ export class Pass {
   }
 
   #ask(claims: readonly Claim[], line: RawLine): Wrong | null {
-    for (const { checkpoint, seq, signed, isAnchor } of claims) {
+    for (const { checkpoint, seq, signed, isAnchor, source: kept = KEPT } of claims) {
       const what = isAnchor === true ? 'anchor' : 'checkpoint'
-      const source = seq === null ? 'the kept checkpoint' : `the ${what} in record ${seq}`
+      const source = seq === null ? kept : `the ${what} in record ${seq}`
       const { head, root, ledgerId } = checkpoint
       if (ledgerId !== this.ledgerId) return { kind: 'forked', what: `${source} is of another ledger, ${ledgerId}` }
-      const same = (head === null || head === line.hash) && (this.tree === null || root === this.tree.root())
+      const same =
+        (head === null || head === line.hash) && (this.tree === null || root === null || root === this.tree.root())
       if (!same)
         return { kind: 'forked', what: `${source} covers another history: this record or one before it was replaced` }
       if (!signed) continue
-      this.#signed++
+      if (root !== null) this.#signed++
       this.#provenUpTo = line.seq
       this.#lastCheckpoint = Math.max(this.#lastCheckpoint, seq ?? -1)
     }
@@ -193,16 +202,16 @@ export class Pass {
   finish(): Finding {
     const head = this.chain.head
     if (this.#isTruncated()) {
-      const message = `truncated: the kept checkpoint covers ${this.keptSize} records, the ledger has ${this.#records}`
+      const message = `truncated: ${this.#keptSource} covers ${this.keptSize} records, the ledger has ${this.#records}`
       return this.#finding('truncated', message, null)
     }
     if (head === null) return this.#finding('broken', 'the ledger is empty: it has no genesis record', null)
     const unproven = this.#unproven()
-    if (unproven !== null && unproven > 0) {
+    if (unproven !== null && unproven > 0 && !this.#mayGrow) {
       const message = `valid up to ${this.#headText()}, but no signed checkpoint covers the last ${unproven} records`
       return this.#finding('unproven', message, null)
     }
-    const proof = unproven === null ? '' : ', all covered by signed checkpoints'
+    const proof = unproven === null ? '' : proofText(unproven)
     return this.#finding('valid', `valid: ${this.#records} records up to ${this.#headText()}${proof}`, null)
   }
 
@@ -242,6 +251,14 @@ export class Pass {
       place,
     }
   }
+}
+
+const KEPT = 'the kept checkpoint'
+
+function proofText(unproven: number): string {
+  return unproven === 0
+    ? ', all covered by signed checkpoints or heads'
+    : `; no signature covers the last ${unproven} records yet`
 }
 
 /** What a line says beyond its hash: UTF-8, canonical JSON without duplicate members, a known version, a time. */

@@ -9,6 +9,7 @@ import { scanLines } from './lines.ts'
 import { type Checkpoint, readCheckpointText } from './proof/checkpoint.ts'
 import { judgeCheckpoint, type Trust } from './proof/trust.ts'
 import { type Claim, type Finding, Pass, parsed, VerifyUsage } from './verify-pass.ts'
+import { NOTHING_BESIDE, readBeside } from './writer/beside.ts'
 
 export interface VerifyOptions {
   /** PEM, JWK or JWK set of public keys that sign checkpoints. With an ML-DSA key among them, only hybrid checkpoints prove. */
@@ -21,6 +22,11 @@ export interface VerifyOptions {
   readonly logKey?: string
   /** Parses every line, and checks canonical form and the tree as well. */
   readonly strict?: boolean
+  /**
+   * Also uses the head, the checkpoints and the public keys that lie beside the ledger, each unless the option of the same kind is given. Then
+   * records after the last signature are no finding of their own: the ledger may be written right now.
+   */
+  readonly beside?: boolean
   /** Called now and then with the bytes read and the bytes to read. */
   onProgress?(done: number, total: number): void
 }
@@ -35,11 +41,13 @@ const MARKS = ['checkpoint', 'anchor'].map((kind) => Buffer.from(`"kind":"${kind
  */
 export async function verifyLedger(path: string | readonly string[], options: VerifyOptions = {}): Promise<Finding> {
   const paths = typeof path === 'string' ? [path] : path
-  const trust = await readTrust(options)
-  const kept = options.checkpoint === undefined ? [] : await readKept(options.checkpoint, trust)
+  const beside = options.beside === true ? await readBeside(paths.at(-1) ?? '', options) : NOTHING_BESIDE
+  const trust = await readTrust({ ...options, ...beside.key })
+  const given = options.checkpoint === undefined ? [] : await readKept(options.checkpoint, trust)
+  const kept = [...given, ...beside.claims(trust)]
   const logKeys = options.logKey === undefined ? null : await readKeys(options.logKey)
   const progress = await progressOver(paths, options)
-  const pass = new Pass({ trust, logKeys, kept, strict: options.strict === true })
+  const pass = new Pass({ trust, logKeys, kept, strict: options.strict === true, mayGrow: beside.key !== null })
   for (const one of paths) await collect(one, pass)
   for (const one of paths) {
     const followed = await follow(one, pass, progress)

@@ -70,6 +70,14 @@ test('verify shows the anchors of a transparency log, and whether its key says s
   assert.equal(await auditVerify({ path, logKey, output: 'table' }, output), 3)
 })
 
+test('verify answers 6 for a ledger whose last records were cut off, without being given any file', async () => {
+  const lines = ledgerLines(path)
+  writeFileSync(path, `${lines.slice(0, -2).join('\n')}\n`)
+  assert.equal(await auditVerify({ path, output: 'table' }, output), 6)
+  assert.match(printed[0] ?? '', /^truncated: .*\.head covers 11 records, the ledger has 9$/)
+  assert.match(printed.join('\n'), /Look for the missing end in backups and sinks/)
+})
+
 test('verify answers 2 when a file cannot be read', async () => {
   assert.equal(await auditVerify({ path: join(folder, 'none'), output: 'table' }, output), 2)
   assert.match(complained[0] ?? '', /none cannot be read \(ENOENT\)/)

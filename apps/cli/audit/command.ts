@@ -20,7 +20,8 @@ export function addAudit(plat: Command): void {
         '  3  broken: a record was changed, removed, added or moved\n' +
         '  4  torn, or a tail that no signed checkpoint covers\n' +
         '  5  forked: two histories\n' +
-        '  6  truncated below a checkpoint',
+        '  6  truncated below its head or a checkpoint\n' +
+        'Uses <path>.head, <path>.checkpoints and the keys in <path>.jwks unless --checkpoint and --key are given.',
     )
     .addOption(dir())
     .option('--key <file>', KEY)

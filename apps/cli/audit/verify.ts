@@ -25,6 +25,10 @@ export interface VerifyAround {
 /** A ledger that takes longer than a blink, in bytes. */
 const LONG_LEDGER_BYTES = 64 * 1024 * 1024
 
+const BESIDE =
+  'Checked with what lies beside the ledger (.head, .checkpoints, .jwks), as far as it is there; whoever can write the folder can replace it. ' +
+  'Give copies that were kept elsewhere with --key and --checkpoint.'
+
 /** What to do about each finding. */
 const ADVICE: Readonly<Record<Finding['verdict'], string>> = {
   valid: '',
@@ -34,7 +38,7 @@ const ADVICE: Readonly<Record<Finding['verdict'], string>> = {
   unproven:
     'The chain is whole, but whoever can write the file could have written these records. The next checkpoint covers them.',
   forked: 'There are two histories. Keep both files and find out who could write to the ledger.',
-  truncated: 'Records that a signed checkpoint covers are gone. Look for the missing end in backups and sinks.',
+  truncated: 'Records that were durable are gone. Look for the missing end in backups and sinks.',
 }
 
 /** Verifies a ledger and says what was found; the exit code tells the findings apart (0, 3, 4, 5, 6; 2 for unusable files). */
@@ -52,9 +56,10 @@ export async function auditVerify(
       ...(logKey !== undefined && { logKey }),
     }
     const hmacKey = hmacKeyOf(readSecret(env, 'PLAT_AUDIT_HMAC_KEY'))
-    const found = await verifyLedger(path, { ...files, hmacKey, strict, onProgress: bar.show })
+    const found = await verifyLedger(path, { ...files, hmacKey, strict, beside: true, onProgress: bar.show })
     bar.clear()
     print(found, options.output, output)
+    if (options.output === 'table' && key === undefined && found.verdict === 'valid') output.out(BESIDE)
     return found.exitCode
   } catch (error) {
     bar.clear()

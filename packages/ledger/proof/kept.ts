@@ -8,6 +8,11 @@ export function checkpointsPath(ledgerPath: string): string {
   return `${ledgerPath}.checkpoints`
 }
 
+/** Beside a ledger: the public keys of its checkpoints and heads, a JWK set. */
+export function keysPath(ledgerPath: string): string {
+  return `${ledgerPath}.jwks`
+}
+
 /** Beside a ledger: the nodes of its tree. Made from the ledger alone, and made again when it is missing. */
 export function treePath(ledgerPath: string): string {
   return `${ledgerPath}.tree`

@@ -31,7 +31,8 @@ export function judgeCheckpoint({ jws, pq, hmac, note }: Checkpoint, { keys, hma
   return classical.length > 0 && (jws !== null || note !== null)
 }
 
-function isJwsSigned({ header, input, signature }: Jws, keys: readonly PublicKey[]): boolean {
+/** True when one of the keys made the statement. */
+export function isJwsSigned({ header, input, signature }: Jws, keys: readonly PublicKey[]): boolean {
   return keys.some(
     ({ kid, algorithm, key }) =>
       header.kid === kid && header.alg === algorithm.name && algorithm.verify(input, key, signature),

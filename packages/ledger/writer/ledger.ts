@@ -13,6 +13,7 @@ import {
 import { type Head, lineRoom, MAX_LINE_BYTES, readRawLine, sealLine, ZERO_HASH } from '../format.ts'
 import type { Ledger, Rec, RecordWaiter } from '../types.ts'
 import { encodeRecord, type Stamp } from './encode.ts'
+import type { HeadKeeper } from './head-file.ts'
 
 /** What the ledger tells metrics. */
 export interface LedgerMeter {
@@ -68,6 +69,7 @@ export class FileLedger implements Ledger {
   #recoveryMs = FIRST_RECOVERY_MS
   #cancelRecovery: (() => void) | null = null
   #closed = false
+  #keeper: HeadKeeper | null = null
 
   constructor(options: FileLedgerOptions) {
     this.#path = options.path
@@ -96,6 +98,11 @@ export class FileLedger implements Ledger {
     return this.#last ?? this.head()
   }
 
+  /** From now on `keeper` keeps the head outside the ledger; called once. */
+  keepHead(keeper: HeadKeeper): void {
+    this.#keeper = keeper
+  }
+
   append(rec: Rec): Promise<Head> {
     return new Promise((resolve, reject) => this.enter(rec, { durable: resolve, failed: reject }))
   }
@@ -118,6 +125,7 @@ export class FileLedger implements Ledger {
     this.#closed = true
     this.#cancelRecovery?.()
     await this.#commit.flush()
+    if (this.#durable !== null) await this.#keeper?.close()
     this.#handle.close()
     this.#options.unlock()
   }
@@ -162,6 +170,7 @@ export class FileLedger implements Ledger {
       clock: this.#clock,
       onCommit: (commit, last) => {
         if (last instanceof Pending) this.#durable = last.head
+        this.#keeper?.committed()
         this.#meter.committed(commit, this.#durable?.seq ?? 0)
       },
       onFault: (fault) => this.#poison(fault),

@@ -1,7 +1,9 @@
-import { type AppendHandle, lockPath, systemFiles } from '@plat/state'
-import { isObject } from '@plat/tokens'
+import { readFile, rename } from 'node:fs/promises'
+import { isMissing, lockPath, systemFiles } from '@plat/state'
 import { Chain, type Damage, followChain } from '../chain.ts'
 import { setKeptAside } from '../proof/kept.ts'
+import { genesisOf } from './genesis.ts'
+import { headPath, readHead } from './head-file.ts'
 import { moveDamaged } from './mend.ts'
 import { type OpenLedgerOptions, openLedger } from './open.ts'
 
@@ -31,7 +33,9 @@ export async function repairLedger(options: Omit<OpenLedgerOptions, 'tenant' | '
   try {
     const handle = files.openAppend(path)
     try {
-      names = namesIn(handle)
+      // A damaged genesis: the ledger begins again.
+      const { tenant, replica } = genesisOf(handle) ?? names
+      names = { tenant, replica }
       const found = await followChain({ source: handle, chain: new Chain(null) })
       const aside = found.damage === null ? null : await moveDamaged({ path, handle, files, found })
       repaired = { kept: found.head === null ? 0 : found.head.seq + 1, damage: found.damage, aside }
@@ -41,26 +45,21 @@ export async function repairLedger(options: Omit<OpenLedgerOptions, 'tenant' | '
   } finally {
     unlock()
   }
-  if (repaired.aside !== null) await setKeptAside(path, repaired.kept)
+  if (repaired.aside !== null) {
+    await setKeptAside(path, repaired.kept)
+    await setHeadAside(path, repaired.kept)
+  }
   await (await openLedger({ ...options, ...names })).close()
   return repaired
 }
 
-/** The genesis record is short: it lies within the first block. */
-const GENESIS_BYTES = 8192
-
-/** Tenant and replica of the genesis record, so that a repair signs its records as the ledger does. */
-function namesIn(handle: AppendHandle): { tenant: string; replica: string } {
-  const block = Buffer.alloc(GENESIS_BYTES)
-  const text = block.toString('utf8', 0, handle.read(block, 0)).split('\n', 1)[0] ?? ''
-  try {
-    const line: unknown = JSON.parse(text)
-    if (isObject(line) && isObject(line.rec)) {
-      const { tenant, replica } = line.rec
-      if (typeof tenant === 'string' && typeof replica === 'string') return { tenant, replica }
-    }
-  } catch {
-    // A damaged genesis: the ledger begins again.
-  }
-  return { tenant: '', replica: 'repair' }
+/** The head that named a record which was cut off goes aside with it. */
+async function setHeadAside(path: string, records: number): Promise<void> {
+  const beside = headPath(path)
+  const text = await readFile(beside, 'utf8').catch((error: unknown) => {
+    if (isMissing(error)) return null
+    throw error
+  })
+  const isKept = text === null || (readHead(text)?.seq ?? records) < records
+  if (!isKept) await rename(beside, `${beside}.damaged-${records}`)
 }

@@ -24,7 +24,9 @@ export async function openServiceLedger(path: string, { clock, ids, log }: Servi
       recovered: (unrecorded: number) =>
         log.warn({ unrecorded }, 'the audit ledger is written again; the gap is recorded'),
     }
-    return await openLedger({ path, tenant: '', replica: hostname(), clock, ids, meter })
+    const onHeadFault = (reason: string) =>
+      log.error({ path, reason }, 'the head of the audit ledger cannot be kept beside it')
+    return await openLedger({ path, tenant: '', replica: hostname(), clock, ids, meter, onHeadFault })
   } catch (error) {
     throw new Error(`-audit-path: ${reasonOf(error)}`)
   }

@@ -53,13 +53,13 @@ test('a checkpoint is signed when its interval is over, and not again while noth
   const { path, clock, open, checkpoints, told } = await ground(t, { auditCheckpointKey: uri })
   const audit = await open()
   await record(audit, 5)
-  clock.advance(59_999)
+  await clock.advance(59_999)
   assert.deepEqual(checkpoints(), [])
-  clock.advance(1)
+  await clock.advance(1)
   await until(async () => (await lastCheckpoint(path)) !== null, 'the checkpoint beside the ledger')
   const [first] = checkpoints()
   assert.deepEqual([first?.upTo, first?.size, told()], [5, 6, 5])
-  for (let minute = 0; minute < 3; minute++) clock.advance(60_000)
+  for (let minute = 0; minute < 3; minute++) await clock.advance(60_000)
   await record(audit, 1)
   // An interval that ends while the last checkpoint is still being put away makes none.
   await until(
@@ -92,7 +92,7 @@ test('the last checkpoint is made at the end, and a restart goes on from it', as
     const audit = await open()
     await record(audit, 20)
     if (run === 2) {
-      clock.advance(60_000)
+      await clock.advance(60_000)
       await until(() => checkpoints().length === 2, 'the checkpoint in between')
     }
     await audit.close()
@@ -110,7 +110,7 @@ test('HMAC checkpoints come by records and not by time, and verify with the same
   const { path, clock, open, checkpoints, metrics } = await ground(t, { auditCheckpointEvery: 10 }, env)
   const audit = await open()
   await record(audit, 5)
-  clock.advance(600_000)
+  await clock.advance(600_000)
   await record(audit, 5)
   await until(() => checkpoints().length === 1, 'the checkpoint of ten records')
   assert.deepEqual(
@@ -139,7 +139,7 @@ test('a new key on disk signs the next checkpoint; the old ledger verifies with 
   const { dir, path, clock, open, checkpoints } = await ground(t, { auditCheckpointKey: old.uri })
   const audit = await open()
   await record(audit, 3)
-  clock.advance(60_000)
+  await clock.advance(60_000)
   await until(() => checkpoints().length === 1, 'the first checkpoint')
   const next = await keyFiles('ES256')
   await rename(next.path, old.path)
@@ -211,7 +211,7 @@ test('a file that is changed beneath the gateway is not signed', async (t) => {
   await record(audit, 10)
   const lines = wholeLines(path)
   writeLines(path, lines.toSpliced(4, 1))
-  clock.advance(60_000)
+  await clock.advance(60_000)
   await audit.close()
   assert.deepEqual(checkpoints(), [])
   assert.equal((await verifyLedger(path, { key: pub })).exitCode, 3)

@@ -1,9 +1,10 @@
 import { hostname } from 'node:os'
 import type { Clock, Ids } from '@plat/core'
-import type { PublicKey, Signer } from '@plat/keys'
+import { type PublicKey, readPublicKeys, type Signer } from '@plat/keys'
 import {
   type FileLedger,
   type KeptCheckpoint,
+  keysPath,
   type LedgerMeter,
   type Ledgers,
   lastCheckpoint,
@@ -13,11 +14,11 @@ import {
   refuseRolledBack,
 } from '@plat/ledger'
 import type { Log } from '@plat/process'
-import type { Files } from '@plat/state'
+import { type Files, systemFiles } from '@plat/state'
 import type { AdminRoutes } from '../../admin/index.ts'
 import type { GatewayMetrics } from '../../metrics.ts'
 import { Checkpoints } from './checkpoints.ts'
-import { type Keyring, type KeyringOptions, openKeyring } from './keyring.ts'
+import { type Keyring, type KeyringOptions, openKeyring, publishedKey } from './keyring.ts'
 import { RecentRecords } from './recent.ts'
 import { createAuditRoutes } from './routes.ts'
 
@@ -100,11 +101,14 @@ export async function createAudit(options: AuditOptions): Promise<Audit> {
       recent.see(record)
       onRecord(record, place)
     },
+    headSigner: () => currentSigner(path, keyring),
+    onHeadFault: (reason) => log.error({ path, reason }, 'the head of the audit ledger cannot be kept beside it'),
     ...(files !== undefined && { files }),
   })
   const head = ledger.head()
   metrics.gauge('plat_gateway_audit_head_seq').set({}, head.seq)
   log.info({ path, seq: head.seq, hash: head.hash }, 'the audit ledger is open')
+  if (files === undefined) keepKeys(path, keyring)
   checkpoints = await openCheckpoints(ledger, keyring, options)
   const signer = () => signerOf(keyring)
   return {
@@ -131,6 +135,27 @@ export async function createAudit(options: AuditOptions): Promise<Audit> {
       await ledger.close()
     },
   }
+}
+
+/** Puts the public keys beside the ledger, for `plat audit verify`; those that were there stay, since they signed what is in it. */
+function keepKeys(path: string, keyring: Keyring): void {
+  const published = keyring.published()
+  if (published.length === 0) return
+  const file = keysPath(path)
+  const before = systemFiles.readWhole(file)
+  const old = before === null ? [] : readPublicKeys(Buffer.from(before).toString(), file)
+  const known = new Set(published.map(({ kid }) => kid))
+  const kept = old.filter(({ kid }) => !known.has(kid)).map(publishedKey)
+  const text = `${JSON.stringify({ keys: [...published, ...kept] }, null, 2)}\n`
+  if (before === null || Buffer.from(before).toString() !== text) systemFiles.replace(file, Buffer.from(text))
+}
+
+/** A key that signs for the first time is published beside the ledger before it signs a head. */
+async function currentSigner(path: string, keyring: Keyring): Promise<Signer | null> {
+  const before = keyring.keys().length
+  const signer = (await keyring.current())?.signer ?? null
+  if (keyring.keys().length !== before) keepKeys(path, keyring)
+  return signer
 }
 
 async function signerOf(keyring: Keyring): Promise<Signer> {

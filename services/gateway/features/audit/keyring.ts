@@ -58,8 +58,12 @@ export async function openKeyring({ config, env, log }: KeyringOptions): Promise
       return keys.signer === null && keys.hmacKey === null ? null : keys
     },
     keys,
-    published: () => keys().map(({ kid, algorithm, jwk }) => ({ ...jwk, kid, alg: algorithm.name, use: 'sig' })),
+    published: () => keys().map(publishedKey),
   }
+}
+
+export function publishedKey({ kid, algorithm, jwk }: PublicKey): PublishedKey {
+  return { ...jwk, kid, alg: algorithm.name, use: 'sig' }
 }
 
 function tellShort(key: KeyObject | null, log: Log): void {

@@ -1,0 +1,67 @@
+import { readFile } from 'node:fs/promises'
+import { reasonOf } from '@plat/core'
+import { isMissing } from '@plat/state'
+import { readCheckpointText } from '../proof/checkpoint.ts'
+import { checkpointsPath, keysPath } from '../proof/kept.ts'
+import { judgeCheckpoint, type Trust } from '../proof/trust.ts'
+import { type Claim, VerifyUsage } from '../verify-pass.ts'
+import { headPath, isHeadSigned, readHead } from './head-file.ts'
+
+/** What lies beside a ledger to verify it by. Whoever can write the ledger can replace it as well. */
+export interface Beside {
+  /** The file of public keys; null when there is none, or another one was given. */
+  readonly key: { readonly key: string } | null
+  claims(trust: Trust | null): readonly Claim[]
+}
+
+export const NOTHING_BESIDE: Beside = { key: null, claims: () => [] }
+
+/** Reads the head, the last checkpoint and the name of the key file beside a ledger. Throws `VerifyUsage` when one is there and cannot be used. */
+export async function readBeside(
+  ledgerPath: string,
+  given: { readonly key?: string; readonly checkpoint?: string },
+): Promise<Beside> {
+  const [head, checkpoints, keys] = await Promise.all([
+    readText(headPath(ledgerPath)),
+    given.checkpoint === undefined ? readText(checkpointsPath(ledgerPath)) : null,
+    given.key === undefined ? readText(keysPath(ledgerPath)) : null,
+  ])
+  const key = keys === null ? null : { key: keysPath(ledgerPath) }
+  return {
+    key,
+    claims: (trust) => [
+      ...(head === null ? [] : [headClaim(head, headPath(ledgerPath), trust)]),
+      ...(checkpoints === null ? [] : lastCheckpointClaim(checkpoints, checkpointsPath(ledgerPath), trust)),
+    ],
+  }
+}
+
+function headClaim(text: string, path: string, trust: Trust | null): Claim {
+  const head = readHead(text)
+  if (head === null) throw new VerifyUsage(`${path} is not the head of a ledger`)
+  const { ledgerId, seq, hash } = head
+  const signed = trust !== null && isHeadSigned(head, trust)
+  return { checkpoint: { ledgerId, size: seq + 1, head: hash, root: null }, seq: null, signed, source: path }
+}
+
+/** The last one covers all before it. A crash may leave half of a line after it. */
+function lastCheckpointClaim(text: string, path: string, trust: Trust | null): Claim[] {
+  const line =
+    text
+      .slice(0, text.lastIndexOf('\n') + 1)
+      .trimEnd()
+      .split('\n')
+      .at(-1) ?? ''
+  if (line === '') return []
+  const checkpoint = readCheckpointText(line)
+  if (typeof checkpoint === 'string') throw new VerifyUsage(`${path} holds no checkpoint: ${checkpoint}`)
+  const signed = trust !== null && judgeCheckpoint(checkpoint, trust) === true
+  return [{ checkpoint, seq: null, signed, source: path }]
+}
+
+async function readText(path: string): Promise<string | null> {
+  return await readFile(path, 'utf8').catch((error: unknown) => {
+    if (isMissing(error)) return null
+    throw new VerifyUsage(`${path} cannot be read (${reasonOf(error)})`)
+  })
+}

@@ -1,0 +1,203 @@
+import { open, readFile, rename } from 'node:fs/promises'
+import { type Clock, reasonOf } from '@plat/core'
+import type { Signer } from '@plat/keys'
+import { isMissing } from '@plat/state'
+import { isFault, isObject, type Jws, parseJws, signJws } from '@plat/tokens'
+import type { Head } from '../format.ts'
+import { isPostQuantum } from '../proof/checkpoint.ts'
+import { LedgerRolledBack } from '../proof/kept.ts'
+import { isJwsSigned, type Trust } from '../proof/trust.ts'
+
+/** Beside a ledger: its last durable record, as it was at most `HEAD_EVERY_MS` and one write before a crash. */
+export function headPath(ledgerPath: string): string {
+  return `${ledgerPath}.head`
+}
+
+/** How long a durable record may be missing in the head that is kept outside the ledger, in milliseconds. */
+export const HEAD_EVERY_MS = 1000
+/** `typ` of the signed statement. */
+const JWS_TYPE = 'plat-ledger-head+jws'
+const HASH = /^[0-9a-f]{64}$/
+const FILE_MODE = 0o600
+
+/** The end of a ledger, kept outside it. */
+export interface KeptHead extends Head {
+  readonly ledgerId: string
+  /** Null without a key; unverified. Signs `ledgerId`, `seq` and `hash`. */
+  readonly jws: Jws | null
+}
+
+/** Where heads are kept. */
+export interface HeadStore {
+  /** Named in messages, with what to do to begin anew. */
+  readonly place: string
+  /** The text for this ledger, null when there is none. A store of one ledger ignores the id, which is null for an empty ledger. */
+  read(ledgerId: string | null): Promise<string | null>
+  /** Durable when it resolves. */
+  write(ledgerId: string, text: string): Promise<void>
+}
+
+/** `<path>.head`. */
+export function headFile(ledgerPath: string): HeadStore {
+  const path = headPath(ledgerPath)
+  return {
+    place: path,
+    read: () =>
+      readFile(path, 'utf8').catch((error: unknown) => {
+        if (isMissing(error)) return null
+        throw error
+      }),
+    async write(_ledgerId, text) {
+      const temporary = `${path}.tmp`
+      {
+        await using file = await open(temporary, 'w', FILE_MODE)
+        await file.writeFile(text)
+        await file.datasync()
+      }
+      // The folder is not synced: a power cut leaves the old head or the new one, and both are right.
+      await rename(temporary, path)
+    },
+  }
+}
+
+/** One line of JSON. */
+export async function writeHead(ledgerId: string, { seq, hash }: Head, signer: Signer | null): Promise<string> {
+  const claims = { hash, ledgerId, seq }
+  const jws = signer === null ? {} : { jws: await signJws(signer, { typ: JWS_TYPE }, claims) }
+  return `${JSON.stringify({ v: 1, ...claims, ...jws })}\n`
+}
+
+/** Null when the text is no head, or its statement says something else. */
+export function readHead(text: string): KeptHead | null {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return null
+  }
+  if (!isObject(value) || value.v !== 1) return null
+  const { ledgerId, seq, hash } = value
+  if (typeof ledgerId !== 'string' || typeof seq !== 'number' || !Number.isSafeInteger(seq) || seq < 0) return null
+  if (typeof hash !== 'string' || !HASH.test(hash)) return null
+  if (value.jws === undefined) return { ledgerId, seq, hash, jws: null }
+  const jws = typeof value.jws === 'string' ? parseJws(value.jws) : null
+  if (jws === null || isFault(jws) || jws.header.typ !== JWS_TYPE) return null
+  const said = jws.payload
+  const agrees = said.ledgerId === ledgerId && said.seq === seq && said.hash === hash
+  return agrees ? { ledgerId, seq, hash, jws } : null
+}
+
+/** True when a trusted key signed the head; where an ML-DSA key is trusted, a head alone proves nothing. */
+export function isHeadSigned({ jws }: KeptHead, { keys }: Trust): boolean {
+  if (jws === null || keys.some(({ algorithm }) => isPostQuantum(algorithm.name))) return false
+  return isJwsSigned(jws, keys)
+}
+
+/** The heads that a ledger must contain, and whether it does. */
+export class ExpectedHeads {
+  readonly #path: string
+  readonly #heads: readonly (KeptHead & { readonly place: string })[]
+  readonly #found = new Set<number>()
+
+  private constructor(path: string, heads: readonly (KeptHead & { readonly place: string })[]) {
+    this.#path = path
+    this.#heads = heads
+  }
+
+  /** Throws when what a store holds is no head. */
+  static async read(path: string, stores: readonly HeadStore[], ledgerId: string | null): Promise<ExpectedHeads> {
+    const heads = await Promise.all(
+      stores.map(async (store) => {
+        const text = await store.read(ledgerId)
+        if (text === null) return []
+        const head = readHead(text)
+        if (head === null)
+          throw new LedgerRolledBack(`${store.place} is not the head of a ledger: put it back, or move it away`)
+        return [{ ...head, place: store.place }]
+      }),
+    )
+    return new ExpectedHeads(path, heads.flat())
+  }
+
+  /** Looks at a record of the ledger. */
+  see({ seq, hash }: Head): void {
+    for (const [index, head] of this.#heads.entries())
+      if (head.seq === seq && head.hash === hash) this.#found.add(index)
+  }
+
+  /** Throws `LedgerRolledBack`, in one line, unless every head was seen in a ledger that ends with `last`. */
+  check(ledgerId: string | null, last: Head | null): void {
+    for (const [index, head] of this.#heads.entries()) {
+      if (this.#found.has(index) && head.ledgerId === ledgerId) continue
+      const end = last === null ? 'is empty' : `ends at record ${last.seq}`
+      const isCut = last === null || (last.seq < head.seq && head.ledgerId === ledgerId)
+      const what = isCut ? `${end}, but record ${head.seq} was durable` : `does not hold record ${head.seq} as it was`
+      throw new LedgerRolledBack(
+        `${this.#path} ${what} (${head.place}): its end is missing, or an older or another file stands in its place. ` +
+          `Put the right one back; to go on with this one all the same, move ${head.place} away and keep it as evidence`,
+      )
+    }
+  }
+}
+
+export interface HeadKeeperOptions {
+  readonly ledgerId: string
+  readonly stores: readonly HeadStore[]
+  readonly clock: Clock
+  /** The last durable record. */
+  readonly head: () => Head
+  /** What signs heads now; null: nothing does. */
+  readonly signer: () => Promise<Signer | null>
+  /** Called for the first of consecutive failures. */
+  readonly onFault: (reason: string) => void
+}
+
+/** Keeps the head of a ledger outside it: `HEAD_EVERY_MS` after a commit at the latest, and when the ledger is closed. */
+export class HeadKeeper {
+  readonly #options: HeadKeeperOptions
+  #kept = -1
+  #isPlanned = false
+  #hasFailed = false
+  #cancel: () => void = () => {}
+  #writing: Promise<void> = Promise.resolve()
+
+  constructor(options: HeadKeeperOptions) {
+    this.#options = options
+  }
+
+  /** More records are durable. */
+  committed(): void {
+    if (this.#isPlanned) return
+    this.#isPlanned = true
+    this.#cancel = this.#options.clock.after(HEAD_EVERY_MS, () => {
+      this.#writing = this.#write().finally(() => {
+        this.#isPlanned = false
+        if (this.#options.head().seq > this.#kept) this.committed()
+      })
+    })
+  }
+
+  /** Keeps the last durable record, as far as that can be done. */
+  async close(): Promise<void> {
+    this.#isPlanned = true
+    this.#cancel()
+    await this.#writing
+    this.#cancel()
+    await this.#write()
+  }
+
+  async #write(): Promise<void> {
+    const { ledgerId, stores, head, signer, onFault } = this.#options
+    try {
+      const last = head()
+      if (last.seq === this.#kept) return
+      const text = await writeHead(ledgerId, last, await signer())
+      await Promise.all(stores.map((store) => store.write(ledgerId, text)))
+      this.#kept = last.seq
+      this.#hasFailed = false
+    } catch (error) {
+      if (!this.#hasFailed) onFault(reasonOf(error))
+      this.#hasFailed = true
+    }
+  }
+}
