@@ -7,7 +7,7 @@ export interface LiveCall extends Bagged {
   /** It does not end by itself: a drain does not wait for it. */
   readonly long: boolean
   /** Asks whether the call may go on: token expiry, its deadline, and `still()` of what admitted it. Stops it if not. */
-  check(now: number): void
+  check(now: number, monotonic: number): void
   /** The first stop counts. */
   stop(reason: StopReason, denial: Denial | null): void
 }
@@ -46,7 +46,8 @@ export function createLiveCalls(clock: Clock): LiveCalls {
 
   const check = () => {
     const now = clock.now()
-    for (const call of calls) call.check(now)
+    const monotonic = clock.monotonic()
+    for (const call of calls) call.check(now, monotonic)
   }
   const stopTimer = clock.every(CHECK_EVERY_MS, check)
   const stopAll = (which: (call: LiveCall) => boolean) => {

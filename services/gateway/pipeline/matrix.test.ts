@@ -32,3 +32,10 @@ test('what holds money or asks a person leaves a full record', () => {
     assert.ok(!weighty || row.record === 'full', operation)
   }
 })
+
+test('every text of an MCP server is redacted, guarded and marked: results, lists, instructions and events', () => {
+  for (const operation of ['mcp.call', 'mcp.get', 'mcp.list', 'mcp.control', 'mcp.listen'] as const) {
+    const reviews = matrix[operation].reviews.filter((name) => ['redact', 'guard', 'mark'].includes(name))
+    assert.deepEqual(reviews, ['redact', 'guard', 'mark'], operation)
+  }
+})

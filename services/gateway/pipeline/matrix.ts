@@ -71,8 +71,8 @@ export const matrix = {
     covers: 'lists, server/discover',
     built: true,
     filters: ['taints', 'policy'],
-    reviews: ['pins', 'policy', 'redact'],
-    note: 'pins: the definitions as the server gives them; redact: descriptions',
+    reviews: ['pins', 'policy', 'redact', 'guard', 'mark'],
+    note: 'pins: the definitions as the server gives them; redact, guard, mark: descriptions and instructions',
   },
   'mcp.get': {
     ...plain,
@@ -87,7 +87,9 @@ export const matrix = {
     ...plain,
     covers: 'initialize, ping, notifications, DELETE, logging/setLevel',
     built: true,
+    reviews: ['redact', 'guard', 'mark'],
     record: 'denials',
+    note: 'redact, guard, mark: instructions of `initialize`',
   },
   'mcp.answer': {
     ...plain,

@@ -146,7 +146,7 @@ export class GovernedCall implements Call<Fact>, LiveCall {
   upstreamMs: number
   /** Time that a person took; it is not overhead. */
   waitedMs: number
-  /** Milliseconds since the epoch by which what the call waits for must have come. */
+  /** Monotonic milliseconds by which what the call waits for must have come: a wall clock may be set. */
   deadlineAt: number
   deadlineCode: ErrorCode
   deadlineReason: string
@@ -206,9 +206,9 @@ export class GovernedCall implements Call<Fact>, LiveCall {
     this.stopper.stop(reason, denial)
   }
 
-  check(now: number): void {
+  check(now: number, monotonic: number): void {
     if (this.stopper.reason !== null || this.outcome !== null) return
-    if (now >= this.deadlineAt) this.stop('deadline', deny(this.deadlineCode, this.deadlineReason))
+    if (monotonic >= this.deadlineAt) this.stop('deadline', deny(this.deadlineCode, this.deadlineReason))
     const denial = this.standing(now)
     if (denial !== null) this.stop('revoked', denial)
   }
@@ -237,7 +237,7 @@ export class GovernedCall implements Call<Fact>, LiveCall {
 
   /** Waits for `work` until the call is stopped or `ms` are over; the shared timer asks, so a wait costs no timer of its own. */
   async within<T>(work: PromiseLike<T>, by: Deadline, late?: (value: T) => void) {
-    this.deadlineAt = by.now + by.ms
+    this.deadlineAt = by.monotonic + by.ms
     this.deadlineCode = by.code
     this.deadlineReason = by.reason
     try {
@@ -263,8 +263,8 @@ const NO_MARKINGS: readonly Marking[] = []
 
 /** By when something must have happened, and what it means when it has not. */
 export interface Deadline {
-  /** Milliseconds since the epoch. */
-  readonly now: number
+  /** Monotonic milliseconds from which `ms` count. */
+  readonly monotonic: number
   readonly ms: number
   readonly code: ErrorCode
   readonly reason: string

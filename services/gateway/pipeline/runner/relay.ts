@@ -189,7 +189,7 @@ class Relay {
   async #waitForRoom(room: Promise<void>, last: boolean): Promise<Ended | null> {
     const call = this.#call
     const reason = 'the caller stopped reading'
-    const by = { now: this.#clock.now(), ms: STALLED_CALLER_MS, code: 'request_timeout', reason } as const
+    const by = { monotonic: this.#clock.monotonic(), ms: STALLED_CALLER_MS, code: 'request_timeout', reason } as const
     if ((await call.within(room, by)) === stopped) return stoppedBy(call.stopper)
     if (!last) return null
     call.sink.end()

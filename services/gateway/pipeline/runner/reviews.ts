@@ -150,7 +150,12 @@ export class ReviewChain {
 
   #inTime(name: StepName, answer: Promise<unknown>): Promise<unknown> {
     const reason = `the review ${name} gave no verdict in time`
-    return this.#call.within(answer, { now: this.#clock.now(), ms: REVIEW_DEADLINE_MS, code: 'internal', reason })
+    return this.#call.within(answer, {
+      monotonic: this.#clock.monotonic(),
+      ms: REVIEW_DEADLINE_MS,
+      code: 'internal',
+      reason,
+    })
   }
 }
 

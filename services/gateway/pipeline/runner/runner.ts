@@ -225,7 +225,7 @@ class PipelineRunner implements Runner {
 
   async #inTime(call: GovernedCall, stage: Runnable, verdict: Promise<unknown>): Promise<unknown> {
     const reason = `the step ${stage.name} gave no verdict in time`
-    const by = { now: this.#clock.now(), ms: STAGE_DEADLINE_MS, code: 'internal', reason } as const
+    const by = { monotonic: this.#clock.monotonic(), ms: STAGE_DEADLINE_MS, code: 'internal', reason } as const
     try {
       return await call.within(verdict, by, (late) => this.#closing.settleLate(call, stage, late))
     } catch (error) {

@@ -44,9 +44,9 @@ async function carry(call: GovernedCall, reply: TunnelReply, clock: Clock, revie
 
 /** Resolves when both sides have closed, or one of them broke. The shared timer watches the deadlines. */
 function join(call: GovernedCall, caller: Duplex, upstream: Duplex, clock: Clock): Promise<Ended> {
-  const total = clock.now() + TUNNEL_TOTAL_MS
+  const total = clock.monotonic() + TUNNEL_TOTAL_MS
   const touch = () => {
-    call.deadlineAt = Math.min(clock.now() + TUNNEL_IDLE_MS, total)
+    call.deadlineAt = Math.min(clock.monotonic() + TUNNEL_IDLE_MS, total)
   }
   call.deadlineCode = 'upstream_timeout'
   call.deadlineReason = 'the tunnel was idle, or open, for too long'

@@ -27,9 +27,16 @@ export function refusal(arrival: Arrival, request: McpRequest | null, denial: De
   return { head, frame: McpFrame.written('error', errorMessage(arrival.id, request, denial)) }
 }
 
+/** GET and DELETE are refused where there are no streams and sessions: by a modern revision, and by servers of the gateway itself. */
+function refusesStreams({ wire }: Arrival): boolean {
+  return wire.method === 'GET' || wire.method === 'DELETE'
+}
+
 function refusalHead(arrival: Arrival, denial: Denial, baseURL: string | null): Record<string, string> {
   const headers = refusalHeaders(denial, metadataURL(baseURL, serverName(arrival.wire.path)))
-  return denial.code === 'method_not_allowed' ? { ...headers, allow: 'POST, GET, DELETE' } : headers
+  return denial.code === 'method_not_allowed'
+    ? { ...headers, allow: refusesStreams(arrival) ? 'POST' : 'POST, GET, DELETE' }
+    : headers
 }
 
 function metadataURL(baseURL: string | null, server: string | null): string | undefined {

@@ -150,3 +150,15 @@ test('2026-07-28: mirrored headers are written anew from the body, and unknown m
   const unknown = await errorOf(await ask({ body: ping, headers: modernHeaders('ping') }))
   assert.deepEqual([unknown.status, unknown.code], [404, -32601])
 })
+
+test('Allow names the methods that exist: POST alone where GET and DELETE are refused', async () => {
+  const modern = { 'mcp-protocol-version': '2026-07-28' }
+  for (const [request, allow] of [
+    [{ method: 'GET', headers: modern }, 'POST'],
+    [{ method: 'DELETE', headers: modern }, 'POST'],
+    [{ method: 'PUT', body: '{}' }, 'POST, GET, DELETE'],
+  ] as const) {
+    const response = await ask(request)
+    assert.deepEqual([response.status, response.headers.get('allow')], [405, allow])
+  }
+})
