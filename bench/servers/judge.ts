@@ -122,6 +122,7 @@ function upstreamsFileOf(count: number): UpstreamsFile {
 function callIn(snapshots: Snapshots, server: string) {
   const identity: Identity = {
     tenant: '',
+    trustDomain: '',
     namespace: 'default',
     agent: `agent-${MINE}`,
     session: 's1',

@@ -24,6 +24,8 @@ export interface SessionRef {
 /** Who is calling, and for whom. */
 export interface Identity {
   readonly tenant: string
+  /** SPIFFE trust domain of the session; empty for callers of other issuers. */
+  readonly trustDomain: string
   readonly namespace: string
   readonly agent: string
   readonly session: string

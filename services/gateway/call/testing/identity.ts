@@ -3,6 +3,7 @@ import type { Identity } from '../index.ts'
 /** Somebody of agent `default/a` without scopes, for tests that say only what matters to them. */
 export const testIdentity: Identity = {
   tenant: '',
+  trustDomain: '',
   namespace: 'default',
   agent: 'a',
   session: 's',

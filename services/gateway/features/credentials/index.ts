@@ -21,6 +21,8 @@ export interface CredentialsOptions {
   readonly config: {
     readonly upstreamCredentialsDir: string
     readonly tokenExchangeURL: string
+    /** By namespace of the server; default: none is listed. */
+    readonly tokenExchangeAudiences?: Readonly<Record<string, readonly string[]>>
     readonly policyReloadSeconds: number
   }
   /** CA bundle for every server; null: none. */
@@ -96,7 +98,8 @@ class UpstreamCredentials implements Credentials {
         if (!this.#options.userTokens) return noVault
         return this.#options.userTokens.missing(key, auth.provider, identity)
       case 'tokenExchange':
-        return this.#options.config.tokenExchangeURL === '' ? noCredential : null
+        if (this.#options.config.tokenExchangeURL === '') return noCredential
+        return this.#refusedAudience(key, auth.audience, identity)
       case 'oauthClientCredentials':
         return this.#folder.client(auth.credentialKey) === null ? noCredential : null
       default:
@@ -108,6 +111,10 @@ class UpstreamCredentials implements Credentials {
     const { auth } = server
     if (auth.type === 'none') return NO_CREDENTIAL
     if (auth.type === 'perUser') return this.#ofUser(server.key, auth, identity)
+    if (auth.type === 'tokenExchange') {
+      const refused = this.#refusedAudience(server.key, auth.audience, identity)
+      if (refused !== null) return refused
+    }
     if (!isFetched(auth)) return this.#folder.credential(auth.credentialKey) ?? noCredential
     const token = this.#token(server, auth, identity)?.get() ?? noCredential
     return token instanceof Promise ? token.then(orDenied) : orDenied(token)
@@ -147,6 +154,21 @@ class UpstreamCredentials implements Credentials {
     if (mtls === null) return token
     const clientCert = this.#folder.credential(mtls.credentialKey)?.clientCert ?? null
     return clientCert === null ? noCredential : { headers: token.headers, clientCert }
+  }
+
+  /**
+   * Whoever may create an MCPServer chooses its URL and its audience: without this check a server of one namespace could collect tokens for the
+   * APIs of another. Returns null where the server may receive the token.
+   */
+  #refusedAudience(server: string, audience: string, caller: Identity): Denial | null {
+    const namespace = server.slice(0, server.indexOf('/'))
+    const listed = this.#options.config.tokenExchangeAudiences ?? {}
+    const audiences = Object.hasOwn(listed, namespace) ? listed[namespace] : undefined
+    if (audiences === undefined ? namespace === caller.namespace : audiences.includes(audience)) return null
+    return deny(
+      'upstream_credential',
+      `tokenExchangeAudiences does not list the audience ${audience} for servers of the namespace ${namespace}`,
+    )
   }
 
   #token(server: Shown, auth: Fetched, identity: Identity): Token | null {

@@ -6,6 +6,7 @@ export function identityOf(claims: SessionClaims, leewaySeconds: number): Identi
   const { delegators, forkedFrom } = ancestryOf(claims)
   return {
     tenant: claims.tenant,
+    trustDomain: claims.trustDomain,
     namespace: claims.namespace,
     agent: claims.agent,
     session: claims.session,

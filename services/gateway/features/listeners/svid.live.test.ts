@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
 import { request } from 'node:https'
+import path from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { systemClock } from '@plat/core'
 import { createAuthority, type Issued, type Wish } from '@plat/testkit/authority'
+import { tempFolder } from '@plat/testkit/local'
 import { startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { certified, keyOf } from '../../testing/certified.ts'
 import { started, TOKEN } from '../../testing/started.ts'
@@ -53,7 +57,8 @@ async function secured(t: TestContext, own: object) {
       })
       asked.end(body)
     })
-  const call = (svid?: Issued) => send('/mcp/notes', { body: CALL, token: issuer.token(), ...(svid && { svid }) })
+  const call = (svid?: Issued, claims: Readonly<Record<string, unknown>> = {}) =>
+    send('/mcp/notes', { body: CALL, token: issuer.token(claims), ...(svid && { svid }) })
   const counted = async () => {
     const { text } = await send('/metrics', { token: TOKEN })
     return Object.fromEntries(
@@ -108,6 +113,25 @@ test('off asks for no certificate and counts nothing', async (t) => {
   const { clients, call, counted } = await secured(t, { svidMode: 'off' })
   assert.equal((await call(await clients.issue({ name: 'svid', uris: [ME.replace('s1', 's2')] }))).status, 200)
   assert.deepEqual(await counted(), {})
+})
+
+test('a certificate vouches for tokens of its own trust domain alone', async (t) => {
+  const { clients, call } = await secured(t, { svidMode: 'required' })
+  const svid = await clients.issue({ name: 'svid', uris: [ME] })
+  assert.equal((await call(svid)).status, 200)
+  assert.equal((await call(svid, { sub: ME.replace('plat.local', 'other.local') })).status, 401)
+})
+
+test('with several trust domains, an authority that names none vouches for nobody', async (t) => {
+  const svidTrustDomains = ['plat.local', 'other.local']
+  const nameless = await createAuthority({ name: 'nameless', now: systemClock.now() })
+  const clientCAFile = path.join(tempFolder(), 'nameless.pem')
+  await writeFile(clientCAFile, nameless.pem)
+  const svid = await nameless.issue({ name: 'svid', uris: [ME] })
+  const several = await secured(t, { svidMode: 'required', svidTrustDomains, clientCAFile })
+  assert.equal((await several.call(svid)).status, 401)
+  const one = await secured(t, { svidMode: 'required', svidTrustDomains: ['plat.local'], clientCAFile })
+  assert.equal((await one.call(svid)).status, 200)
 })
 
 test('only the trust domains that are listed are accepted', async (t) => {

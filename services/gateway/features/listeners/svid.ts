@@ -67,17 +67,19 @@ class SvidCheck {
     return deny('unauthenticated', message, { data: { reason: 'binding', challenge } })
   }
 
-  #compare(socket: TLSSocket | null, { namespace, agent, session }: Identity): SvidResult {
+  #compare(socket: TLSSocket | null, { trustDomain, namespace, agent, session }: Identity): SvidResult {
     if (socket === null) return 'absent'
     const svid = this.#known.get(socket) ?? this.#read(socket)
     if (svid === 'absent' || svid === 'untrusted') return svid
     if (svid.expiresAt <= this.#options.clock.now()) return 'untrusted'
     const named = svid.session
+    // Names are unique within their trust domain only.
+    if (named.trustDomain !== trustDomain) return 'mismatch'
     return named.namespace === namespace && named.agent === agent && named.session === session ? 'match' : 'mismatch'
   }
 
   #read(socket: TLSSocket): Svid | 'absent' | 'untrusted' {
-    const svid = svidOf(socket)
+    const svid = svidOf(socket, this.#trusted.size > 1)
     const domain = typeof svid === 'string' ? '' : svid.session.trustDomain
     const verdict = domain !== '' && this.#trusted.size > 0 && !this.#trusted.has(domain) ? 'untrusted' : svid
     this.#known.set(socket, verdict)
@@ -96,13 +98,14 @@ function isTls(socket: unknown): socket is TLSSocket {
 }
 
 /** X509-SVID, sections 4 and 5: a leaf with exactly one URI, the SPIFFE ID, below an authority of the same trust domain. */
-function svidOf(socket: TLSSocket): Svid | 'absent' | 'untrusted' {
+function svidOf(socket: TLSSocket, mustName: boolean): Svid | 'absent' | 'untrusted' {
   const leaf = socket.getPeerX509Certificate()
   if (leaf === undefined) return 'absent'
   // OpenSSL has judged the path, the dates and the purpose against the bundle alone.
   if (!socket.authorized || leaf.ca) return 'untrusted'
   const session = parseSessionSpiffeId(onlyUri(leaf.subjectAltName) ?? '')
-  if (session === null || !isOfDomain(socket.getPeerCertificate(true), session.trustDomain)) return 'untrusted'
+  if (session === null || !isOfDomain(socket.getPeerCertificate(true), session.trustDomain, mustName))
+    return 'untrusted'
   return { session, expiresAt: leaf.validToDate.getTime() }
 }
 
@@ -112,15 +115,20 @@ function onlyUri(names: string | undefined): string | null {
   return uris.length === 1 ? (uris[0]?.slice('URI:'.length) ?? null) : null
 }
 
-/** Does every authority that names a trust domain name this one? A bundle of several must not let one speak for another. */
-function isOfDomain(leaf: DetailedPeerCertificate, trustDomain: string): boolean {
+/**
+ * Whether every authority above the leaf that names a trust domain names this one: with several domains, one must not speak for another.
+ * `mustName`: at least one must name it, since an authority that names none could otherwise speak for all of them.
+ */
+function isOfDomain(leaf: DetailedPeerCertificate, trustDomain: string, mustName: boolean): boolean {
   let below = leaf
+  let isNamed = false
   for (let depth = 0; depth < MAX_CHAIN; depth++) {
     const above = below.issuerCertificate
     // The root is its own issuer.
-    if (above === undefined || above === below) return true
+    if (above === undefined || above === below) return isNamed || !mustName
     const uri = onlyUri(above.subjectaltname)
     if (uri?.startsWith('spiffe://') && uri !== `spiffe://${trustDomain}`) return false
+    isNamed ||= uri === `spiffe://${trustDomain}`
     below = above
   }
   return false

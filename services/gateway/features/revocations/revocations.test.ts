@@ -10,6 +10,7 @@ import { Revocations } from './revocations.ts'
 
 const ada: Identity = {
   tenant: 'acme',
+  trustDomain: '',
   namespace: 'default',
   agent: 'assistant',
   session: 's1',

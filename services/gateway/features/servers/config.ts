@@ -42,6 +42,15 @@ export const serversBlock = {
       format: 'http-url',
       description: 'Broker `/v1/exchange` URL for servers with auth type `tokenExchange`.',
     }),
+    tokenExchangeAudiences: Type.Record(
+      Type.String({ pattern: '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$' }),
+      Type.Array(Type.String({ minLength: 1 })),
+      {
+        default: {},
+        description:
+          'Audiences that MCPServers of a namespace may receive exchanged tokens for. A namespace without an entry receives those of its own agents alone, for any audience.',
+      },
+    ),
   }),
   rules: [someUpstream],
 } satisfies ConfigBlock

@@ -58,6 +58,7 @@ export class World {
 
 const somebody: Omit<Identity, 'session' | 'expiresAt'> = {
   tenant: '',
+  trustDomain: '',
   namespace: 'default',
   agent: 'assistant',
   user: 'ada',

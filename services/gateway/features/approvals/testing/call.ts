@@ -82,6 +82,7 @@ function partsOf(told: Told) {
 function identityOf({ tenant = '', namespace = 'default', agent = 'a', session = 's', expiresAt = Infinity }: Told) {
   return {
     tenant,
+    trustDomain: '',
     namespace,
     agent,
     session,

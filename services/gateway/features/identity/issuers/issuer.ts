@@ -136,6 +136,7 @@ function externalIdentity(
 ): Identity {
   return {
     tenant,
+    trustDomain: '',
     namespace,
     agent: claims.agent,
     session: claims.session,

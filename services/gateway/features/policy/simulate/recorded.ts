@@ -89,6 +89,7 @@ function identityOf(rec: Rec, facts: Rec): Identity {
   const { verified } = facts
   return {
     tenant: '',
+    trustDomain: '',
     namespace: text(rec.namespace),
     agent: text(rec.agent),
     session: text(rec.session),
