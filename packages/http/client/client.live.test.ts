@@ -49,6 +49,9 @@ class Answer implements Receiver {
 /** Far above what the slowest machine needs; one test lets it pass on a clock of its own. */
 const HEADERS_MS = 60_000
 
+/** Long enough that a connection is looked at again before it is used. */
+const IDLE_MS = 3_000
+
 const plain: ClientRequest = {
   method: 'POST',
   path: '/x',
@@ -163,6 +166,56 @@ test('a request that only reads is repeated once when an idle connection was clo
   assert.equal(sockets.length, 2)
   assert.equal(await answered(client), 'lost')
   assert.deepEqual(seen, ['GET ', 'GET ', 'GET ', 'POST'])
+})
+
+test('a call is sent again once when the connection ended before it was written, and when writing it failed', async (t) => {
+  for (const idleMs of [IDLE_MS, 0]) {
+    const clock = new TestClock()
+    const seen: string[] = []
+    const { sockets, url } = await serve(t, (socket, text, nth) => {
+      seen.push(`${nth} ${text.slice(0, 4)}`)
+      socket.write(ok(`from ${nth}`))
+    })
+    const client = clientOf(t, url, { clock })
+    assert.equal(await answered(client), '200 from 0')
+    await clock.advance(idleMs)
+    // Both happen in one turn: the end is in the kernel when the call comes, and was not read yet.
+    await new Promise((resolve) => setImmediate(resolve))
+    sockets[0]?.resetAndDestroy()
+    assert.equal(await answered(client), '200 from 1', `idle for ${idleMs} ms`)
+    assert.deepEqual(seen, ['0 POST', '1 POST'])
+  }
+})
+
+test('a call is not sent a third time, nor when its connection was closed after it was written', async (t) => {
+  const seen: string[] = []
+  const { url } = await serve(t, (socket, text, nth) => {
+    seen.push(`${nth} ${text.slice(0, 4)}`)
+    if (socket.bytesWritten === 0) socket.write(ok('x'))
+    // An orderly end, without a byte: the server may have acted on the call.
+    else socket.end()
+  })
+  const client = clientOf(t, url)
+  assert.equal(await answered(client), '200 x')
+  assert.equal(await answered(client), 'lost')
+  assert.deepEqual(seen, ['0 POST', '0 POST'])
+})
+
+test('an idle connection is left after 4 s when the server names no limit, and after 30 s at most', async (t) => {
+  for (const { lines, keptMs } of [
+    { lines: '', keptMs: 4_000 },
+    { lines: 'Keep-Alive: timeout=600\r\n', keptMs: 30_000 },
+  ]) {
+    const clock = new TestClock()
+    const { sockets, url } = await serve(t, (socket) => socket.write(ok('x', lines)))
+    const client = clientOf(t, url, { clock })
+    await answered(client)
+    await clock.advance(keptMs - 1)
+    await answered(client)
+    assert.equal(sockets.length, 1)
+    await clock.advance(keptMs)
+    await until(() => sockets[0]?.destroyed === true)
+  }
 })
 
 test('a request is not repeated on a new connection, nor after a byte of an answer', async (t) => {

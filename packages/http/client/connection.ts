@@ -11,10 +11,14 @@ import type { Carrier, Transfer } from './transfer.ts'
 
 /** Milliseconds until a connection must stand, name look-up and TLS included. */
 const CONNECT_MS = 10_000
-/** Milliseconds that an idle connection is kept. */
-const KEEP_ALIVE_MS = 30_000
+/** Milliseconds that an idle connection is kept when the server names no limit: less than the 5 s after which common servers close it. */
+const KEEP_ALIVE_MS = 4_000
+/** Longest that an idle connection is kept, whatever limit the server names (`Keep-Alive: timeout=`), in milliseconds. */
+const KEEP_ALIVE_MAX_MS = 30_000
 /** Milliseconds by which the server's own limit is undercut, so that its end and our next request do not meet on the way. */
 const KEEP_ALIVE_MARGIN_MS = 1_000
+/** A connection idle for longer is used only after one turn of the event loop, in which an end that has already arrived is read. */
+const RECHECK_AFTER_MS = 250
 
 /** What a connection tells the client that opened it. */
 export interface Home {
@@ -43,6 +47,9 @@ export class Connection implements Carrier, ResponseEvents {
   #heard = false
   /** The final head of the current response is complete, so silence is now limited by `pauseTimeoutMs`. */
   #inBody = false
+  /** The kernel has not accepted a byte of the current request. */
+  #unsent = true
+  #idleSince = 0
   #paused = false
 
   /** Throws when the address is forbidden. */
@@ -63,7 +70,16 @@ export class Connection implements Carrier, ResponseEvents {
   carry(transfer: Transfer): void {
     this.#transfer = transfer
     transfer.carrier = this
-    this.#send(transfer)
+    this.#unsent = true
+    this.#heard = false
+    if (this.#home.clock.monotonic() - this.#idleSince < RECHECK_AFTER_MS) {
+      this.#send(transfer)
+      return
+    }
+    this.#alarm.off()
+    setImmediate(() => {
+      if (this.#transfer === transfer) this.#send(transfer)
+    })
   }
 
   pause(): void {
@@ -109,7 +125,6 @@ export class Connection implements Carrier, ResponseEvents {
   #send(transfer: Transfer): void {
     const { head, request } = transfer
     const { body } = request
-    this.#heard = false
     this.#inBody = false
     this.#parser.begin(request.method)
     if (body === null || body.length === 0) this.#socket.write(head, 'latin1')
@@ -120,6 +135,8 @@ export class Connection implements Carrier, ResponseEvents {
       this.#socket.write(body)
       this.#socket.uncork()
     }
+    // A write that fails at once has been accepted by the kernel in no part; a later failure says nothing of that kind.
+    this.#unsent = this.#socket.errored !== null
     this.#alarm.set(request.headersTimeoutMs)
   }
 
@@ -131,6 +148,10 @@ export class Connection implements Carrier, ResponseEvents {
     // What comes unasked belongs to no request: nothing on this connection can be trusted.
     if (this.#transfer === null) {
       this.#leave()
+      return
+    }
+    if (this.#unsent) {
+      this.#lost(new BadResponse('the server sent bytes before the request'))
       return
     }
     // Parts of a head do not extend its deadline.
@@ -146,6 +167,10 @@ export class Connection implements Carrier, ResponseEvents {
 
   /** The server has closed its side. */
   #ended(): void {
+    if (this.#unsent) {
+      this.#lost(new BadResponse('the connection ended before the request was sent'))
+      return
+    }
     try {
       this.#parser.close()
       this.#finished(false)
@@ -160,11 +185,12 @@ export class Connection implements Carrier, ResponseEvents {
     this.#transfer = null
     this.#served = true
     const { hintMs, keeps } = this.#parser
-    const idleMs = Math.min(KEEP_ALIVE_MS, hintMs === null ? KEEP_ALIVE_MS : hintMs - KEEP_ALIVE_MARGIN_MS)
+    const idleMs = hintMs === null ? KEEP_ALIVE_MS : Math.min(KEEP_ALIVE_MAX_MS, hintMs - KEEP_ALIVE_MARGIN_MS)
     const usable = clean && keeps && idleMs > 0 && !this.#gone && this.#socket.writableLength === 0
     if (usable) {
       if (this.#paused) this.#socket.resume()
       this.#paused = false
+      this.#idleSince = this.#home.clock.monotonic()
       this.#alarm.set(idleMs)
       this.#home.free(this)
     } else this.#leave()
@@ -177,16 +203,19 @@ export class Connection implements Carrier, ResponseEvents {
 
   /**
    * The connection died. A server may close an idle connection in the very moment in which a request is sent over it. Such a
-   * request goes out once more over a new connection when it is safe (RFC 9112, section 9.3.1): the connection had served
-   * before, not one byte of an answer has come, and the method only reads. A POST is never repeated, because the server may have
-   * begun to act on it: a tool would be called twice. Undici and Go draw the line there as well.
+   * request is sent once more over a new connection when it is safe (RFC 9112, section 9.3.1): the connection had served
+   * before, not one byte of a response has come, and either the method only reads, or the server certainly has not read a byte
+   * of the request. That is certain in two cases: the end of the connection was read before the request was written, or the write
+   * failed as a whole. A POST that the kernel has accepted is never repeated: the server may have begun to act on it, and a tool
+   * would be called twice.
    */
   #lost(error: Error): void {
     const transfer = this.#transfer
     this.cut()
     if (transfer === null) return
     const { method } = transfer.request
-    const repeatable = this.#served && !this.#heard && !transfer.resent && (method === 'GET' || method === 'HEAD')
+    const isSafe = this.#unsent || method === 'GET' || method === 'HEAD'
+    const repeatable = this.#served && !this.#heard && !transfer.resent && isSafe
     if (repeatable) this.#home.again(transfer)
     else transfer.fail(error)
   }
