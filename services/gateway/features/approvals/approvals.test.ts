@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { createMemoryJournal } from '@plat/state'
 import { isDenial } from '../../call/index.ts'
-import { PENDING_PER_SESSION_MAX } from './approvals.ts'
+import { PENDING_PER_AGENT_MAX, PENDING_PER_SESSION_MAX } from './approvals.ts'
 import type { ApprovalEvent } from './store/events.ts'
 import { callOf, completed, refusedBefore } from './testing/call.ts'
 import { held, no, setup, yes } from './testing/setup.ts'
@@ -250,4 +250,18 @@ test('one session cannot fill the list: beyond the cap its calls are told to com
   assert.equal(full.length, 5)
   assert.ok((full[0]?.retryAfterMs ?? 0) > 0)
   await held(here, callOf({ session: 's2' }))
+})
+
+test('an agent that opens many sessions cannot fill the list: another agent is served', async () => {
+  const here = await ground()
+  const sessions = PENDING_PER_AGENT_MAX / PENDING_PER_SESSION_MAX
+  for (let s = 0; s < sessions; s++) {
+    const calls = Array.from({ length: PENDING_PER_SESSION_MAX }, (_, n) =>
+      held(here, callOf({ session: `s${s}`, args: `{"n":${n}}` })),
+    )
+    await Promise.all(calls)
+  }
+  const full = await here.stage.admit(callOf({ session: 'one-more' }))
+  assert.ok(isDenial(full) && full.code === 'backlog_full')
+  await held(here, callOf({ agent: 'other', session: 's0' }))
 })

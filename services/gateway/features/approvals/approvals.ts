@@ -1,6 +1,6 @@
 import type { Clock, Ids } from '@plat/core'
 import type { Journal } from '@plat/state'
-import { type ApprovalUse, type Call, type Denial, deny, type ErrorCode } from '../../call/index.ts'
+import { type ApprovalUse, agentOf, type Call, type Denial, deny, type ErrorCode } from '../../call/index.ts'
 import type { Wait } from '../../pipeline/stage.ts'
 import { denialReason, NOBODY_IN_TIME, refusal, USED_BY_ANOTHER, useOf } from './answers.ts'
 import { digestOf } from './question/digest.ts'
@@ -15,6 +15,8 @@ import { Waiters } from './waiters.ts'
 
 /** Approvals that one session may have pending; further calls are told `backlog_full`. */
 export const PENDING_PER_SESSION_MAX = 100
+/** Approvals that all sessions of one agent may have pending: it can open as many sessions as it likes. */
+export const PENDING_PER_AGENT_MAX = 1_000
 /** Approvals pending in one gateway. */
 export const PENDING_MAX = 10_000
 /** How often expiry is looked for, in milliseconds. */
@@ -230,7 +232,7 @@ export class Approvals {
 
   async #create(call: JudgedCall, digest: string): Promise<Wait | Denial | 'changed'> {
     const session = sessionKey(call.facts.identity)
-    if (this.#isFull(session)) {
+    if (this.#isFull(call.facts.identity)) {
       return deny('backlog_full', 'too many approvals are pending', { retryAfterMs: BACKLOG_RETRY_MS })
     }
     const quorum = this.#quorumOf(call)
@@ -256,10 +258,16 @@ export class Approvals {
     return 'nobody can approve this: its user must confirm it, and ciba.enabled is off'
   }
 
-  #isFull(session: string): boolean {
-    let creating = 0
-    for (const other of this.#creating.values()) if (other.session === session) creating++
-    if (this.#log.book.pendingOf(session) + creating >= PENDING_PER_SESSION_MAX) return true
+  #isFull(identity: SessionName): boolean {
+    const session = sessionKey(identity)
+    const agent = agentOf(identity)
+    let ofSession = this.#log.book.pendingOf(session)
+    let ofAgent = this.#log.book.pendingOfAgent(agent)
+    for (const other of this.#creating.values()) {
+      if (other.session === session) ofSession++
+      if (other.session.startsWith(`${agent}/`)) ofAgent++
+    }
+    if (ofSession >= PENDING_PER_SESSION_MAX || ofAgent >= PENDING_PER_AGENT_MAX) return true
     return this.#log.book.pending + this.#creating.size >= PENDING_MAX
   }
 

@@ -1,4 +1,6 @@
+import { SharedPool } from '@plat/core'
 import type { JournalEntry } from '@plat/state'
+import { agentOf } from '../../../call/index.ts'
 import { BY_CIBA } from '../quorum/ballot.ts'
 import type { Approval, ApprovalEvent, Question } from './events.ts'
 
@@ -34,6 +36,7 @@ export class Book {
   /** Approvals that can still let a call pass, by digest; more than one only after a grant came back. */
   readonly #open = new Map<string, Entry[]>()
   readonly #pending = new Map<string, number>()
+  readonly #pendingOfAgents = new SharedPool({ total: Number.POSITIVE_INFINITY, share: Number.POSITIVE_INFINITY })
   #pendingTotal = 0
 
   /**
@@ -139,6 +142,11 @@ export class Book {
     else this.#open.set(digest, rest)
   }
 
+  /** How many the sessions of an agent wait for. */
+  pendingOfAgent(agent: string): number {
+    return this.#pendingOfAgents.usedBy(agent)
+  }
+
   #count({ state, question }: Approval, by: 1 | -1): void {
     if (state !== 'pending') return
     const session = sessionKey(question)
@@ -146,6 +154,8 @@ export class Book {
     if (count === 0) this.#pending.delete(session)
     else this.#pending.set(session, count)
     this.#pendingTotal += by
+    if (by === 1) this.#pendingOfAgents.add(agentOf(question))
+    else this.#pendingOfAgents.release(agentOf(question))
   }
 }
 
