@@ -9,7 +9,7 @@ import { silentLog } from '@plat/process'
 import { createAuthority } from '@plat/testkit/authority'
 import { createDialer, type DialerOptions } from '../dial/dialer.ts'
 import { dialFault } from '../dial/errors.ts'
-import type { HttpClient } from './client.ts'
+import { type HttpClient, MAX_CONNECTIONS_OF_CALLER } from './client.ts'
 import type { ClientRequest } from './request.ts'
 import type { Receiver } from './transfer.ts'
 
@@ -124,6 +124,27 @@ test('one origin carries a thousand open streams, and calls beside them', async 
   await Promise.all(streams.map(({ answer }) => answer.head))
   assert.equal(await answered(client), '200 beside')
   assert.equal(sockets.length, 1001)
+  for (const { sending } of streams) sending.abort(new Error('enough'))
+})
+
+test('a caller that holds its share of the connections to an origin is refused while another is served', async (t) => {
+  const { sockets, url } = await serve(t, (socket, text) => {
+    if (text.startsWith('GET')) socket.write('HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: open\n\n')
+    else socket.write(ok('beside'))
+  })
+  const refused: string[] = []
+  const meter = { refused: (bound: string) => void refused.push(bound), watch() {} }
+  const client = clientOf(t, url, { meter })
+  const stream = { ...get, headersTimeoutMs: 0, caller: 'greedy' }
+  const streams = Array.from({ length: MAX_CONNECTIONS_OF_CALLER }, () => ask(client, stream))
+  await Promise.all(streams.map(({ answer }) => answer.head))
+  assert.equal(await answered(client, { ...plain, caller: 'greedy' }), 'busy')
+  assert.deepEqual(refused, ['share'])
+  assert.equal(await answered(client, { ...plain, caller: 'other' }), '200 beside')
+  // What ends is given back, however it ends.
+  streams[0]?.sending.abort(new Error('enough'))
+  assert.equal(await answered(client, { ...plain, caller: 'greedy' }), '200 beside')
+  assert.equal(sockets.length, MAX_CONNECTIONS_OF_CALLER + 1)
   for (const { sending } of streams) sending.abort(new Error('enough'))
 })
 

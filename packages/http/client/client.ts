@@ -1,4 +1,4 @@
-import type { Clock } from '@plat/core'
+import { type Clock, type PoolBound, SharedPool } from '@plat/core'
 import { TooManyConnections } from '../dial/errors.ts'
 import type { OpenSocket } from '../dial/socket.ts'
 import { Connection, type Home } from './connection.ts'
@@ -20,10 +20,14 @@ export interface ClientOptions {
   readonly host: string
   readonly clock: Clock
   readonly open: OpenSocket
+  /** Called for each request that is refused because a bound on connections is met. */
+  readonly onRefused?: ((bound: PoolBound) => void) | undefined
 }
 
-/** Connections to one origin. Each stream that a client listens to holds one; a request that finds none left is refused, not queued. */
+/** Connections to one origin. Each open stream holds one; a request that finds none left is refused, not queued. */
 const MAX_CONNECTIONS = 4_096
+/** Connections to one origin that one caller may hold. */
+export const MAX_CONNECTIONS_OF_CALLER = 1_024
 /** Idle connections to one origin; what is freed beyond is closed. */
 const MAX_IDLE = 256
 
@@ -32,6 +36,7 @@ export class OriginClient implements HttpClient, Home {
   readonly clock: Clock
   readonly open: OpenSocket
   readonly #heads: RequestHeads
+  readonly #pool: SharedPool
   readonly #all = new Set<Connection>()
   readonly #idle: Connection[] = []
   #retired = false
@@ -40,10 +45,13 @@ export class OriginClient implements HttpClient, Home {
     this.#heads = new RequestHeads(options.host)
     this.clock = options.clock
     this.open = options.open
+    const { onRefused } = options
+    this.#pool = new SharedPool({ total: MAX_CONNECTIONS, share: MAX_CONNECTIONS_OF_CALLER, onRefused })
   }
 
   send(request: ClientRequest, receiver: Receiver): Sending {
     const transfer = new Transfer(this.#heads.of(request), request, receiver)
+    if (!this.#admit(transfer)) return transfer
     const idle = this.#idle.pop()
     if (idle === undefined) this.#connect(transfer)
     else idle.carry(transfer)
@@ -78,13 +86,39 @@ export class OriginClient implements HttpClient, Home {
     for (const connection of [...this.#all]) connection.abandon(new BadResponse('the client was closed'))
   }
 
+  /** Connections that carry requests of callers. */
+  get used(): number {
+    return this.#pool.used
+  }
+
+  #admit(transfer: Transfer): boolean {
+    const { caller } = transfer.request
+    if (caller === undefined) this.#pool.add('')
+    else {
+      const bound = this.#pool.acquire(caller)
+      if (bound !== null) {
+        this.#failLater(
+          transfer,
+          new TooManyConnections(bound === 'share' ? MAX_CONNECTIONS_OF_CALLER : MAX_CONNECTIONS),
+        )
+        return false
+      }
+    }
+    transfer.pool = this.#pool
+    return true
+  }
+
   #connect(transfer: Transfer): void {
     try {
       if (this.#all.size >= MAX_CONNECTIONS) throw new TooManyConnections(MAX_CONNECTIONS)
       this.#all.add(new Connection(this, transfer))
     } catch (error) {
-      // Whoever sends holds nothing in hands yet that a failure could be told of.
-      queueMicrotask(() => transfer.fail(error instanceof Error ? error : new Error(String(error))))
+      this.#failLater(transfer, error instanceof Error ? error : new Error(String(error)))
     }
+  }
+
+  /** A receiver is called only after `send` has returned. */
+  #failLater(transfer: Transfer, error: Error): void {
+    queueMicrotask(() => transfer.fail(error))
   }
 }

@@ -14,6 +14,8 @@ export interface ClientRequest {
   readonly headersTimeoutMs: number
   /** How long the body may pause, in milliseconds; 0: for ever. Time in which the reader holds it back does not count. */
   readonly pauseTimeoutMs: number
+  /** Who the request is sent for, such as a session: it has a share of the connections. Absent: only the total holds. */
+  readonly caller?: string | undefined
 }
 
 /** Bodies up to this many bytes leave in one piece with the head: copying them costs less than a second write. */

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import type { SharedPool } from '@plat/core'
 import type { ClientRequest } from './request.ts'
 
 /** Who receives a response. Exactly one of `onEnd` and `onFailure` comes, and it comes last. */
@@ -36,6 +37,8 @@ export class Transfer implements Sending {
   carrier: Carrier | null = null
   /** It has been sent a second time. */
   resent = false
+  /** What it holds one unit of for its caller; null: nothing. */
+  pool: SharedPool | null = null
   #over = false
 
   constructor(head: string, request: ClientRequest, receiver: Receiver) {
@@ -63,16 +66,19 @@ export class Transfer implements Sending {
   }
 
   end(): void {
-    if (this.#over) return
-    this.#over = true
-    this.carrier = null
-    this.receiver.onEnd()
+    if (this.#finish()) this.receiver.onEnd()
   }
 
   fail(error: Error): void {
-    if (this.#over) return
+    if (this.#finish()) this.receiver.onFailure(error)
+  }
+
+  /** Returns false when it was over before. */
+  #finish(): boolean {
+    if (this.#over) return false
     this.#over = true
     this.carrier = null
-    this.receiver.onFailure(error)
+    this.pool?.release(this.request.caller ?? '')
+    return true
   }
 }

@@ -1,8 +1,9 @@
 import { lookup as systemLookup } from 'node:dns/promises'
 import type { Socket } from 'node:net'
-import { type Clock, systemClock } from '@plat/core'
+import { type Clock, type PoolBound, systemClock } from '@plat/core'
 import type { Log } from '@plat/process'
 import { type HttpClient, OriginClient } from '../client/client.ts'
+import type { ConnectionMeter } from '../serve/connections/limit.ts'
 import { type Fetched, type FetchOptions, fetchBytes } from './fetch-bytes.ts'
 import { type Aim, Guard, type Lookup, type Residency } from './guard.ts'
 import type { Purpose } from './purpose.ts'
@@ -17,6 +18,8 @@ export interface DialerOptions {
   readonly lookup?: Lookup
   readonly clock?: Clock
   readonly log: Log
+  /** Shows connections in use and counts refused requests. */
+  readonly meter?: ConnectionMeter
 }
 
 /** Whom a connection believes, and where it may lead. Connections of one set of options are never used under another. */
@@ -55,15 +58,18 @@ export function createDialer(options: DialerOptions): Dialer {
 class GuardedDialer implements Dialer {
   readonly #guard: Guard
   readonly #clock: Clock
+  readonly #meter: ConnectionMeter | undefined
   readonly #clients = new Map<Purpose, Shelf<OriginClient>>()
   readonly #marks = new TrustMarks()
   readonly #raw: RawSockets
   #closed = false
 
   constructor(options: DialerOptions) {
-    const { allowedCIDRs = [], lookup = resolveBySystem, clock = systemClock, log } = options
+    const { allowedCIDRs = [], lookup = resolveBySystem, clock = systemClock, log, meter } = options
     this.#guard = new Guard(allowedCIDRs, lookup, log)
     this.#clock = clock
+    this.#meter = meter
+    meter?.watch(() => this.#used())
     this.#raw = new RawSockets(clock)
   }
 
@@ -96,6 +102,12 @@ class GuardedDialer implements Dialer {
     for (const shelf of this.#clients.values()) for (const client of shelf.clear()) client.destroy()
   }
 
+  #used(): number {
+    let used = 0
+    for (const shelf of this.#clients.values()) for (const client of shelf.values()) used += client.used
+    return used
+  }
+
   #newShelf(purpose: Purpose): Shelf<OriginClient> {
     const shelf = new Shelf<OriginClient>(MAX_KEPT, (client) => client.retire())
     this.#clients.set(purpose, shelf)
@@ -109,7 +121,8 @@ class GuardedDialer implements Dialer {
   #openClient(origin: URL, purpose: Purpose, options: DialOptions | undefined): OriginClient {
     if (this.#closed) throw new Error('The dialer is closed.')
     const open = opener(origin, this.#checked({ purpose, residency: options?.residency }, options))
-    return new OriginClient({ host: origin.host, clock: this.#clock, open })
+    const onRefused = (bound: PoolBound) => this.#meter?.refused(bound)
+    return new OriginClient({ host: origin.host, clock: this.#clock, open, onRefused })
   }
 
   #checked(aim: Aim, options: DialOptions | undefined): SocketOptions {

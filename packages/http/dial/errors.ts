@@ -52,7 +52,7 @@ export class Aborted extends Error {
   }
 }
 
-/** All connections that one origin may have are taken. */
+/** All connections to one origin that a caller, or all callers together, may hold are in use. */
 export class TooManyConnections extends Error {
   constructor(limit: number) {
     super(`All ${limit} connections to the origin are in use.`)

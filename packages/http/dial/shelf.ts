@@ -23,6 +23,10 @@ export class Shelf<T> {
     return thing
   }
 
+  *values(): Generator<T> {
+    for (const { thing } of this.#kept.values()) yield thing
+  }
+
   /** Hands everything out and keeps nothing. */
   clear(): T[] {
     const things = [...this.#kept.values()].map(({ thing }) => thing)

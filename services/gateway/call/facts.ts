@@ -53,6 +53,16 @@ export interface Identity {
   readonly inheritedTaints: readonly string[]
 }
 
+/** The key under which a caller's shares of pools are counted: its session. */
+export function callerOf({ tenant, namespace, agent, session }: Identity): string {
+  return `${tenant}/${namespace}/${agent}/${session}`
+}
+
+/** The same for what outlives sessions: the agent. */
+export function agentOf({ tenant, namespace, agent }: Pick<Identity, 'tenant' | 'namespace' | 'agent'>): string {
+  return `${tenant}/${namespace}/${agent}`
+}
+
 /** What is called. */
 export interface Target {
   readonly kind: 'mcp' | 'model' | 'a2a' | 'builtin'

@@ -25,6 +25,8 @@ export { type ErrorCode, type ErrorRow, errorTable } from './errors.ts'
 export {
   type ApprovalUse,
   type Asks,
+  agentOf,
+  callerOf,
   type Decision,
   type Fact,
   type Facts,

@@ -5,7 +5,7 @@ import { createDialer, type Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
 import { Snapshots } from '../call/index.ts'
 import type { GatewayConfig } from '../config.ts'
-import { configSyncMetrics, residencyMetrics, stateMetrics } from '../counting.ts'
+import { configSyncMetrics, poolMetrics, residencyMetrics, stateMetrics } from '../counting.ts'
 import { createAudit } from '../features/audit/index.ts'
 import { type OpeningLimits, openLimits } from '../features/budgets/index.ts'
 import { openBundleFolder } from '../features/config-bundle/index.ts'
@@ -54,7 +54,7 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
   const keep: Shared['keep'] = (part) => started.adopt(part, async () => void (await part.close()))
   const metrics = createGatewayMetrics(options.build, config)
   const snapshots = new Snapshots()
-  const dialer = keep(createDialer({ clock, log }))
+  const dialer = keep(createDialer({ clock, log, meter: poolMetrics(metrics).of('upstream_connections') }))
   // What is in force is in its place before anybody reads it.
   const bundleFolder = await openBundleFolder(options)
   const sync = await openConfigSync({ ...options, dialer, metrics: configSyncMetrics(metrics) })

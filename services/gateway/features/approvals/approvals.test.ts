@@ -253,7 +253,7 @@ test('one session cannot fill the list: beyond the cap its calls are told to com
 })
 
 test('an agent that opens many sessions cannot fill the list: another agent is served', async () => {
-  const here = await ground()
+  const here = await setup()
   const sessions = PENDING_PER_AGENT_MAX / PENDING_PER_SESSION_MAX
   for (let s = 0; s < sessions; s++) {
     const calls = Array.from({ length: PENDING_PER_SESSION_MAX }, (_, n) =>

@@ -1,6 +1,6 @@
 import { type Clock, findSpan, JsonError } from '@plat/core'
 import { type Dialer, joinedBundles, type RequestHeaders, type TrustOptions } from '@plat/http'
-import { type Call, type Denial, deny, type Identity, type Reply } from '../../call/index.ts'
+import { type Call, callerOf, type Denial, deny, type Identity, type Reply } from '../../call/index.ts'
 import { EventFrames, type EventGate } from '../wire/events.ts'
 import { GivenUp, UpstreamExchange, type UpstreamHead } from '../wire/exchange.ts'
 import { failure } from '../wire/failure.ts'
@@ -207,6 +207,7 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
       body: call.body === null ? null : withPage(call.body.bytes, request.pageToken),
       headersTimeoutMs: this.#timeoutMs,
       pauseTimeoutMs: 0,
+      caller: callerOf(call.facts.identity),
     })
     this.#exchange = exchange
     if (call.signal.aborted) this.stop()

@@ -18,7 +18,7 @@ export function failure(name: string, error: unknown): Denial {
     case 'refused':
       return deny('upstream_error', `${name} cannot be reached`)
     case 'busy':
-      return deny('upstream_error', `${name} has as many connections open as it may have`)
+      return deny('rate_limited', `all connections to ${name} that a session may hold are in use`)
     case 'tls':
       return deny('upstream_error', `the certificate of ${name} is not accepted`)
     default:

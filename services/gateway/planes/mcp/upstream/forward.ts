@@ -3,6 +3,7 @@ import type { RequestHeaders } from '@plat/http'
 import {
   type Call,
   type Credential,
+  callerOf,
   type Denial,
   deny,
   type Head,
@@ -213,7 +214,8 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
   }
 
   #open(method: string, headers: RequestHeaders, body: Uint8Array | null): UpstreamExchange {
-    const way = { upstream: this.#passage.upstream, credential: this.#credential }
+    const { upstream, call } = this.#passage
+    const way = { upstream, credential: this.#credential, caller: callerOf(call.facts.identity) }
     return openExchange(this.#forwarder, way, { method, headers, body })
   }
 

@@ -75,6 +75,8 @@ function placeOf(upstream: McpUpstream, clientCert: Credential['clientCert'], ex
 export interface Way {
   readonly upstream: McpUpstream
   readonly credential: Credential
+  /** Whose share of the connections it uses; absent: nobody's. */
+  readonly caller?: string
 }
 
 /** Scheme, host and port of a server, as records name it. */
@@ -90,12 +92,12 @@ export function timeoutOf({ timeoutSeconds }: McpUpstream, defaultMs: number): n
 /** Sends one request to a server. `headers` gets what the server is shown. */
 export function openExchange(
   { dialer, extraCA, upstreamTimeoutMs }: Forwarder,
-  { upstream, credential }: Way,
+  { upstream, credential, caller }: Way,
   { method, headers, body }: Pick<ClientRequest, 'method' | 'body'> & { readonly headers: RequestHeaders },
 ): UpstreamExchange {
   const { origin, path, trust } = placeOf(upstream, credential.clientCert, extraCA)
   const client = dialer.client(origin, 'mcp', trust)
   Object.assign(headers, credential.headers)
   const headersTimeoutMs = timeoutOf(upstream, upstreamTimeoutMs)
-  return new UpstreamExchange(client, { method, path, headers, body, headersTimeoutMs, pauseTimeoutMs: 0 })
+  return new UpstreamExchange(client, { method, path, headers, body, headersTimeoutMs, pauseTimeoutMs: 0, caller })
 }

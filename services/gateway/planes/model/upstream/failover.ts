@@ -40,7 +40,7 @@ export interface Failover {
 
 /** A call, and the endpoints of its route. */
 export interface Ways {
-  readonly call: Call<'target' | 'hold'>
+  readonly call: Call<'identity' | 'target' | 'hold'>
   readonly endpoints: readonly ModelEndpoint[]
   /** A wait has opened an event stream already. */
   readonly sent: boolean

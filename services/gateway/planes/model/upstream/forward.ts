@@ -1,7 +1,8 @@
 import type { Clock } from '@plat/core'
-import type { Dialer } from '@plat/http'
+import { type Dialer, dialFault } from '@plat/http'
 import {
   type Call,
+  callerOf,
   type Denial,
   deny,
   type FrameRun,
@@ -53,7 +54,7 @@ export interface Circuits {
 
 /** One call on its way to one endpoint. */
 export interface Passage {
-  readonly call: Call<'target'>
+  readonly call: Call<'identity' | 'target'>
   readonly endpoint: ModelEndpoint
   /** Where the request goes. */
   readonly address: Address
@@ -128,6 +129,8 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
     } catch (error) {
       if (this.#late)
         return this.#giveUp(deny('upstream_timeout', `the upstream of ${call.server} did not answer in time`))
+      // The caller's own share is used up, which says nothing about the endpoint.
+      if (dialFault(error) === 'busy') return this.#end(failure(`the upstream of ${call.server}`, error))
       if (error instanceof InvalidResponseError)
         return this.#giveUp(deny('upstream_error', `the upstream of ${call.server} sent ${error.what}`))
       return this.#giveUp(failure(`the upstream of ${call.server}`, error))
@@ -240,6 +243,7 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
       body,
       headersTimeoutMs: attemptTimeoutMs,
       pauseTimeoutMs: MAX_PAUSE_MS,
+      caller: callerOf(call.facts.identity),
     })
     this.#exchange = exchange
     if (call.signal.aborted) this.stop()
