@@ -1,108 +1,14 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import type { IncomingHttpHeaders } from 'node:http'
-import { createServer, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { createServer as createTlsServer } from 'node:tls'
 import { type Clock, systemClock, TestClock } from '@plat/core'
 import { silentLog } from '@plat/process'
 import { createAuthority } from '@plat/testkit/authority'
-import { createDialer, type DialerOptions } from '../dial/dialer.ts'
+import { createDialer } from '../dial/dialer.ts'
 import { dialFault } from '../dial/errors.ts'
-import { type HttpClient, MAX_CONNECTIONS_OF_CALLER } from './client.ts'
-import type { ClientRequest } from './request.ts'
-import type { Receiver } from './transfer.ts'
-
-/** What one request brought; `over` tells the end or the failure. */
-class Answer implements Receiver {
-  status = 0
-  headers: IncomingHttpHeaders = {}
-  body = ''
-  failed = false
-  readonly over = Promise.withResolvers<'end' | Error>()
-  readonly #head = Promise.withResolvers<void>()
-
-  get head(): Promise<void> {
-    return this.#head.promise
-  }
-
-  onHead(status: number, headers: IncomingHttpHeaders): void {
-    this.status = status
-    this.headers = headers
-    this.#head.resolve()
-  }
-
-  onData(bytes: Uint8Array): void {
-    this.body += Buffer.from(bytes).toString('latin1')
-  }
-
-  onEnd(): void {
-    this.over.resolve('end')
-  }
-
-  onFailure(error: Error): void {
-    this.failed = true
-    this.over.resolve(error)
-  }
-}
-
-/** Far above what the slowest machine needs; one test lets it pass on a clock of its own. */
-const HEADERS_MS = 60_000
-
-/** Long enough that a connection is looked at again before it is used. */
-const IDLE_MS = 3_000
-
-const plain: ClientRequest = {
-  method: 'POST',
-  path: '/x',
-  headers: {},
-  body: Buffer.from('question'),
-  headersTimeoutMs: HEADERS_MS,
-  pauseTimeoutMs: 0,
-}
-const get = { ...plain, method: 'GET', body: null }
-
-function ask(client: HttpClient, request: ClientRequest = plain) {
-  const answer = new Answer()
-  return { answer, sending: client.send(request, answer) }
-}
-
-async function answered(client: HttpClient, request: ClientRequest = plain): Promise<string> {
-  const { answer } = ask(client, request)
-  const over = await answer.over.promise
-  return over === 'end' ? `${answer.status} ${answer.body}` : dialFault(over)
-}
-
-/** A server that answers each read of a request by a function, and counts its connections. */
-async function serve(t: TestContext, take: (socket: Socket, text: string, nth: number) => void) {
-  const sockets: Socket[] = []
-  const server = createServer((socket) => {
-    const nth = sockets.push(socket) - 1
-    socket.on('error', () => {})
-    socket.on('data', (bytes) => take(socket, bytes.toString('latin1'), nth))
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  assert.ok(address !== null && typeof address === 'object')
-  t.after(() => {
-    server.close()
-    for (const socket of sockets) socket.destroy()
-  })
-  return { sockets, url: `http://127.0.0.1:${address.port}` }
-}
-
-function clientOf(t: TestContext, url: string, options: Partial<DialerOptions> = {}): HttpClient {
-  const dialer = createDialer({ log: silentLog, ...options })
-  t.after(() => dialer.close())
-  return dialer.client(url, 'mcp')
-}
-
-const ok = (body: string, lines = '') => `HTTP/1.1 200 OK\r\n${lines}Content-Length: ${body.length}\r\n\r\n${body}`
-
-/** Turns of the event loop until something holds; the time limit of the test bounds them. */
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setImmediate(resolve))
-}
+import { MAX_CONNECTIONS_OF_CALLER } from './client.ts'
+import { answered, ask, clientOf, get, HEADERS_MS, IDLE_MS, ok, plain, serve, until } from './testing/answers.ts'
 
 test('a connection serves one request after the other, and as many as are open at a time', async (t) => {
   const { sockets, url } = await serve(t, (socket, text) => socket.write(ok(text.split('\r\n')[0] ?? '')))
