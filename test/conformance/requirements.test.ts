@@ -17,7 +17,7 @@ test('every id is unique and every citation stands in a test and names a require
   assert.deepEqual(citationFaults(requirements, citations), [])
 })
 
-test('no document shows less than it once did', () => {
+test('no document has fewer cited rows than before', () => {
   assert.deepEqual(Object.keys(floor), DOCUMENTS)
   assert.deepEqual(belowFloor(countShown(requirements, citations), floor), [])
 })

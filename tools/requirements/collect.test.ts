@@ -15,24 +15,24 @@ function inTest(comment: string): string {
 test('a test cites requirements in a comment of its body', () => {
   const cited = citationsOf('x.test.ts', inTest(says('D1.mint.a.b, D1.mint.c and D3.metric.plat_build_info')))
   assert.deepEqual(
-    cited.map(({ id, line, inTest }) => [id, line, inTest]),
+    cited.map(({ id, line, testLine }) => [id, line, testLine]),
     [
-      ['D1.mint.a.b', 3, true],
-      ['D1.mint.c', 3, true],
-      ['D3.metric.plat_build_info', 3, true],
+      ['D1.mint.a.b', 3, 2],
+      ['D1.mint.c', 3, 2],
+      ['D3.metric.plat_build_info', 3, 2],
     ],
   )
 })
 
 test('a comment of several lines and a test inside a test count', () => {
   const block = `/* ${'Sho' + 'ws'} D1.mint.a,\n     D1.mint.c. */`
-  assert.equal(citationsOf('x.test.ts', inTest(block)).filter(({ inTest }) => inTest).length, 2)
+  assert.equal(citationsOf('x.test.ts', inTest(block)).filter(({ testLine }) => testLine !== null).length, 2)
   const lines = `${says('D1.mint.a')}\n  // D1.mint.c.`
-  assert.equal(citationsOf('x.test.ts', inTest(lines)).filter(({ inTest }) => inTest).length, 2)
+  assert.equal(citationsOf('x.test.ts', inTest(lines)).filter(({ testLine }) => testLine !== null).length, 2)
   const nested = `describe('x', () => { it('y', async (t) => { await t.test('z', () => {\n${says('D1.mint.a')}\n}) }) })`
   assert.deepEqual(
-    citationsOf('x.test.ts', nested).map(({ inTest }) => inTest),
-    [true],
+    citationsOf('x.test.ts', nested).map(({ testLine }) => testLine),
+    [1],
   )
 })
 

@@ -8,8 +8,8 @@ export interface Citation {
   readonly id: string
   readonly path: string
   readonly line: number
-  /** Only a comment inside a test counts: anything else shows nothing. */
-  readonly inTest: boolean
+  /** Line at which the innermost test around it begins; null outside a test, where it shows nothing. */
+  readonly testLine: number | null
 }
 
 /** How much of a document tests show. */
@@ -39,8 +39,9 @@ export function citationsOf(file: string, text: string): readonly Citation[] {
   return paragraphs(source)
     .filter(({ value }) => SHOWS.test(value))
     .flatMap(({ value, start }) => {
-      const inTest = tests.some((node) => node.start <= start && start < node.end)
-      return [...value.matchAll(ID)].map(([id]) => ({ id, path: file, line: lineAt(text, start), inTest }))
+      const test = tests.findLast((node) => node.start <= start && start < node.end)
+      const testLine = test === undefined ? null : lineAt(text, test.start)
+      return [...value.matchAll(ID)].map(([id]) => ({ id, path: file, line: lineAt(text, start), testLine }))
     })
 }
 
@@ -64,9 +65,9 @@ export function collectCitations(root: string): readonly Citation[] {
     .flatMap((file) => citationsOf(file, readFileSync(path.join(root, file), 'utf8')))
 }
 
-/** Counts, per document, the rows that some test shows. */
+/** Counts, per document, the rows that some test cites. Pass the citations whose test passed to count what is shown. */
 export function countShown(rows: readonly Requirement[], citations: readonly Citation[]): readonly Shown[] {
-  const cited = new Set(citations.filter(({ inTest }) => inTest).map(({ id }) => id))
+  const cited = new Set(citations.filter(({ testLine }) => testLine !== null).map(({ id }) => id))
   return DOCUMENTS.map((document) => {
     const own = rows.filter((row) => row.document === document)
     const missing = own.filter(({ id }) => !cited.has(id))
@@ -82,9 +83,10 @@ export function citationFaults(rows: readonly Requirement[], citations: readonly
     if (known.has(id)) faults.push(`${id}: stands twice in the manifest`)
     known.add(id)
   }
-  for (const { id, path: file, line, inTest } of citations) {
+  for (const { id, path: file, line, testLine } of citations) {
     if (!known.has(id)) faults.push(`${file}:${line} ${id}: no such requirement`)
-    else if (!inTest) faults.push(`${file}:${line} ${id}: cited outside a test; say it inside the test that shows it`)
+    else if (testLine === null)
+      faults.push(`${file}:${line} ${id}: cited outside a test; say it inside the test that shows it`)
   }
   return faults
 }

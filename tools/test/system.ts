@@ -1,0 +1,19 @@
+import { globSync } from 'node:fs'
+import path from 'node:path'
+import { executeTests } from './execute.ts'
+
+const ROOT = path.resolve(import.meta.dirname, '../..')
+const FILES = ['packages/**/*.system.test.ts', 'services/**/*.system.test.ts', 'apps/**/*.system.test.ts']
+/** Some fetch and unpack what they talk to, in milliseconds. */
+const FILE_TIMEOUT_MS = 600_000
+
+/** `npm run test:system`: tests against programs and vectors of others. */
+const files = globSync(FILES, { cwd: ROOT, exclude: (name) => path.basename(name) === 'node_modules' })
+const executed = await executeTests({
+  files: files.sort().map((file) => path.join(ROOT, file)),
+  concurrency: 2,
+  timeoutMs: FILE_TIMEOUT_MS,
+})
+executed.results.write(ROOT, 'system')
+executed.printCounts()
+process.exitCode = executed.failed > 0 ? 1 : 0
