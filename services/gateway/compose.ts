@@ -96,6 +96,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
       features.usage?.pages(app)
       features.notifications.pages(app, {
         ...features.approvals.decisions,
+        view: (id) => features.approvals.view(id),
         mayApprove: (person, namespace) => may(principalOf(person, config.adminAuth), 'approver', namespace),
       })
     },

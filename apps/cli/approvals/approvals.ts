@@ -89,7 +89,7 @@ function printApproval(output: Output, format: Format, approval: ApprovalView): 
     (vote) => `${vote.verdict} by ${vote.by}${vote.reason === '' ? '' : `: ${vote.reason}`}`,
   )
   const rows = { id, state, agent: who(approval), session, user: user ?? '-', call: wanted(approval) }
-  const why = { policy: policy ?? '-', rule: rule ?? '-', reason, arguments: previewText(approval, PREVIEW_WHOLE) }
+  const why = { policy: policy ?? '-', rule: rule ?? '-', reason, arguments: wholePreview(approval) }
   const when = { createdAt, expiresAt, quorum: missing(approval), votes: votes.join('; ') || '-' }
   const told = Object.entries({ ...rows, ...why, ...when }).map(([name, text]) => [name, plain(text)])
   printObject(output, format, Object.fromEntries(told))
@@ -102,9 +102,8 @@ export function missing({ quorum: { given, needed, approverGroups, userConfirmat
   return plain(`${given} of ${needed} approvals${of}${user}`)
 }
 
-/** Characters of a preview in a column, and where it stands alone. */
+/** Characters of a preview in a column of the list, which ends in an ellipsis where there is more. */
 const PREVIEW_COLUMN = 40
-const PREVIEW_WHOLE = 10_000
 
 export function who({ namespace, agent }: ApprovalView): string {
   return plain(`${namespace}/${agent}`)
@@ -120,6 +119,17 @@ export function previewText({ preview, argsBytes }: ApprovalView, max: number): 
   const text = plain(preview.text)
   const cut = text.length > max ? `${text.slice(0, max - 1)}…` : text
   return preview.truncated && cut === text ? `${cut}…` : cut
+}
+
+/** Everything that can be seen of the arguments, and in words whether that is all. */
+export function wholePreview(approval: ApprovalView): string {
+  const text = previewText(approval, Number.POSITIVE_INFINITY)
+  return isCut(approval) ? `${text} [cut: not all of ${approval.argsBytes} bytes are shown (approvalPreview)]` : text
+}
+
+/** Whether approvers see only a part of what the gateway lets them see. */
+export function isCut({ preview }: ApprovalView): boolean {
+  return preview?.truncated === true
 }
 
 /** Whole seconds until nobody can decide any more. */

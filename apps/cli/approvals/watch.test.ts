@@ -157,6 +157,23 @@ test('without a terminal each question is one line, once, and a gateway that is 
   assert.equal(JSON.parse(out[1] ?? '').id, 'one')
 })
 
+test('arguments are shown whole, and what is cut is not approved by a key', async () => {
+  const { clock, gateway, cards, seen } = watching()
+  const long = { mode: 'redacted', text: 'x'.repeat(60_000), truncated: false } as const
+  gateway.waiting = [approval('one', { preview: long }), approval('two', { preview: { ...long, truncated: true } })]
+  await cards.refresh()
+  assert.ok(seen().includes(long.text))
+  await clock.advance(1_000)
+  await cards.press('a')
+  assert.match(seen(), /approved.*\[cut: not all of 12 bytes are shown/s)
+  await clock.advance(1_000)
+  await cards.press('a')
+  assert.match(seen(), /not approved: its arguments are cut; .*plat approvals approve two/)
+  assert.deepEqual(gateway.decided, ['approve one'])
+  await cards.press('d')
+  assert.deepEqual(gateway.decided, ['approve one', 'deny two'])
+})
+
 test('what an agent sent cannot move the cursor, reverse the text or hide behind a cut', () => {
   const hostile = approval('x', { preview: { mode: 'full', text: '\u001b[2J\u202eabc\r\n', truncated: true } })
   assert.equal(previewText(hostile, 100), '?[2J?abc??…')

@@ -6,13 +6,14 @@ import {
   type ApprovalsOptions,
   type ApprovalView,
   decide,
+  isCut,
   missing,
   pending,
-  previewText,
   secondsLeft,
   type Verdict,
   wanted,
   who,
+  wholePreview,
 } from './approvals.ts'
 
 /** How often the gateway is asked, in milliseconds. */
@@ -21,8 +22,6 @@ const LOOK_EVERY_MS = 1_000
 const READ_FIRST_MS = 400
 /** Questions that were shown or skipped, of which the oldest are forgotten. */
 const SEEN_MAX = 10_000
-/** Characters of the arguments that a card shows. */
-const ARGUMENTS_MAX = 2_000
 
 /** `plat approvals watch`: until `q` or Ctrl-C. */
 export async function approvalsWatch(options: ApprovalsOptions, output: Output): Promise<number> {
@@ -134,7 +133,10 @@ export class Cards {
     const shown = this.#shown
     if (shown === null || this.#busy || this.#clock.now() - this.#shownAt < READ_FIRST_MS) return true
     const verdict = KEYS.get(key)
-    if (verdict !== undefined) await this.#decide(shown, verdict)
+    if (verdict === 'approve' && isCut(shown)) {
+      this.#line(`  not approved: its arguments are cut; to approve all the same: plat approvals approve ${shown.id}\n`)
+      this.#draw()
+    } else if (verdict !== undefined) await this.#decide(shown, verdict)
     else if (key === 's') this.#leave(shown, 'skipped')
     return true
   }
@@ -238,7 +240,7 @@ function card(approval: ApprovalView): string {
     `${who(approval)} wants ${wanted(approval)}`,
     `  for        ${plain(user ?? 'nobody')}, session ${plain(session)}`,
     `  rule       ${plain(`${policy ?? '-'}#${rule ?? '-'}`)}: ${plain(reason)}`,
-    `  arguments  ${previewText(approval, ARGUMENTS_MAX)}`,
+    `  arguments  ${wholePreview(approval)}`,
     ...(approval.quorum.needed === 1 ? [] : [`  quorum     ${missing(approval)}`]),
   ].join('\n')
 }
@@ -246,5 +248,5 @@ function card(approval: ApprovalView): string {
 function line(approval: ApprovalView): string {
   const { id, user, policy, rule } = approval
   const why = plain(`${policy ?? '-'}#${rule ?? '-'}`)
-  return [id, who(approval), plain(user ?? '-'), wanted(approval), why, previewText(approval, ARGUMENTS_MAX)].join('  ')
+  return [id, who(approval), plain(user ?? '-'), wanted(approval), why, wholePreview(approval)].join('  ')
 }

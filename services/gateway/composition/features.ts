@@ -25,7 +25,7 @@ import { createApprovals } from '../features/approvals/index.ts'
 import { createAuditCollector } from '../features/audit-collector/index.ts'
 import { startAuditSinks } from '../features/audit-sinks/index.ts'
 import { createBudgets, pricingSlot } from '../features/budgets/index.ts'
-import { createCaptures } from '../features/captures/index.ts'
+import { createCaptures, REDACT_ALL } from '../features/captures/index.ts'
 import { createCiba } from '../features/ciba/index.ts'
 import { createConfigBundle } from '../features/config-bundle/index.ts'
 import { createCredentials } from '../features/credentials/index.ts'
@@ -175,6 +175,7 @@ async function startJudges(shared: Shared, { ledgers, notifications, offline, mo
     await createApprovals({
       ...shared,
       asking: (call) => policies.asking(call),
+      redactAll: createEraser(config.dlpProfiles, REDACT_ALL),
       mayApprove: offline.mayApprove,
       confirmer: ciba && keep(ciba),
       ledgers,

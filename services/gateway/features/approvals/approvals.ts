@@ -4,7 +4,7 @@ import { type ApprovalUse, agentOf, type Call, type Denial, deny, type ErrorCode
 import type { Wait } from '../../pipeline/stage.ts'
 import { denialReason, NOBODY_IN_TIME, refusal, USED_BY_ANOTHER, useOf } from './answers.ts'
 import { digestOf } from './question/digest.ts'
-import type { PreviewOptions } from './question/preview.ts'
+import type { PreviewOptions, RedactAll } from './question/preview.ts'
 import { questionOf } from './question/question.ts'
 import { type Ballot, type BallotFault, ballotFault, counted } from './quorum/ballot.ts'
 import type { AskingRule, Quorum, QuorumFloor } from './quorum/quorum.ts'
@@ -47,6 +47,8 @@ export interface ApprovalsOptions {
   /** Lifetime of a pending approval and of its grant, in milliseconds. */
   readonly timeoutMs: number
   readonly preview: PreviewOptions
+  /** For previews of arguments that no profile of data-loss prevention looks at. */
+  readonly redactAll?: RedactAll | undefined
   /** The least that the gateway asks of every approval. */
   readonly floor: QuorumFloor
   /** Every rule that asks for an approval of this call. */

@@ -26,9 +26,14 @@ export const approvalPreviewBlock = {
     mode: Type.Enum(['none', 'hash', 'redacted', 'full'], {
       default: 'redacted',
       description:
-        '`none`, `hash`, `redacted` (what data-loss prevention leaves; without it shape and sizes), `full` (raw arguments, which are stored in this mode only).',
+        '`none`, `hash`, `redacted` (what data-loss prevention leaves, without a profile what all detectors leave), `full` (raw arguments, which are stored in this mode only).',
     }),
-    maxBytes: Type.Integer({ default: 4096, minimum: 1, maximum: 65_536, description: 'Preview cap.' }),
+    maxBytes: Type.Integer({
+      default: 4096,
+      minimum: 1,
+      maximum: 65_536,
+      description: 'Preview cap; a call with longer arguments cannot be approved in a chat.',
+    }),
   }),
 } satisfies ConfigBlock
 

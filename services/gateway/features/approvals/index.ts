@@ -6,7 +6,7 @@ import type { AdminRoutes } from '../../admin/index.ts'
 import { Approvals, type ApprovalsOptions, type JudgedCall } from './approvals.ts'
 import type { ApprovalQuorumConfig } from './config.ts'
 import { createDecisions, type Decisions } from './decisions.ts'
-import type { PreviewOptions } from './question/preview.ts'
+import type { PreviewOptions, RedactAll } from './question/preview.ts'
 import { type Confirmations, type Confirmer, leadConfirmations } from './quorum/confirmations.ts'
 import { type AskingRule, QuorumFloor } from './quorum/quorum.ts'
 import { approvalRecord, Unrecorded } from './record.ts'
@@ -27,6 +27,8 @@ export interface ApprovalsParts {
     readonly adminAuth: { readonly devTokenApprovers: boolean }
   }
   readonly journals: Journals
+  /** For previews of arguments that no profile of data-loss prevention looks at. */
+  readonly redactAll: RedactAll
   /** Users are asked to confirm by one replica. */
   readonly leadership: Leadership
   /** Every rule of the policies that asks for an approval of this call. */
@@ -67,6 +69,7 @@ export interface ApprovalsFeature {
 export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsFeature> {
   const { config, journals, leadership, asking, confirmer, mayApprove, ledgers, recorded, clock, ids, log, metrics } =
     parts
+  const { redactAll } = parts
   const path = config.approvalStorePath
   if (path === '' && !journals.shared)
     log.warn({}, 'approvals are kept in memory and lost at a restart: approvalStorePath is empty')
@@ -88,6 +91,7 @@ export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsF
     ids,
     timeoutMs: config.approvalTimeoutSeconds * 1000,
     preview: config.approvalPreview,
+    redactAll,
     floor: new QuorumFloor(config.approvalQuorum),
     asking,
     asksUsers: confirmer !== null,

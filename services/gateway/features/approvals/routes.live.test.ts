@@ -51,6 +51,7 @@ async function served({
   const parts = { ledgers, clock: systemClock, ids: systemIds(systemClock), log: silentLog }
   const approvals = await createApprovals({
     ...parts,
+    redactAll: () => null,
     journals: fileJournals(systemClock),
     leadership: soleLeadership(() => {}),
     config: {
@@ -112,7 +113,7 @@ test('approvals are listed newest first, by state, and shown in the promised sha
   assert.ok(isApprovalView(one))
   assert.equal(one.state, 'pending')
   assert.deepEqual([one.server, one.tool, one.policy, one.rule], ['notes', 'delete_note', 'default/p', 'ask'])
-  assert.deepEqual(one.preview, { mode: 'redacted', text: '{name: <string, 1 bytes>}', truncated: false })
+  assert.deepEqual(one.preview, { mode: 'redacted', text: '{name: <string, 1 bytes>}', truncated: true })
   const nobody = { userConfirmation: null, needed: 1, given: 0, votes: [] }
   assert.deepEqual(one.quorum, { minApprovers: 1, approverGroups: [], ...nobody })
   assert.match(one.expiresAt, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)

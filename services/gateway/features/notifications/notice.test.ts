@@ -20,6 +20,7 @@ const approval: ApprovalShown = {
   policy: 'default/p',
   rule: 'ask',
   reason: 'somebody looks first',
+  argsBytes: 12,
   preview: null,
   quorum: {
     needed: 2,
@@ -89,6 +90,15 @@ test('words of agents are one line without controls, and cut', () => {
     assert.doesNotMatch(text, /[\p{Cc}\p{Cf}]/u)
     assert.ok(text.isWellFormed() && text.length <= 600)
   }
+})
+
+test('arguments are whole in a notice, with invisible characters as escapes', () => {
+  const text = `{"a":"${'x'.repeat(5_000)}\u202e\u0007"}`
+  const notice = told(
+    { kind: 'approval', event: 'created', approval: 'a-1' },
+    { ...approval, preview: { text, truncated: false } },
+  )
+  assert.deepEqual(notice?.arguments, { text: `{"a":"${'x'.repeat(5_000)}\\u{202e}\\u{7}"}`, cut: false })
 })
 
 test('docs/approvals.md names every event', () => {

@@ -19,7 +19,7 @@ export const NOTICE_TYPES = [
 
 export type NoticeType = (typeof NOTICE_TYPES)[number]
 
-/** Longest value of a fact, in characters: a chat shows a line, the console the rest. */
+/** Longest value of a fact, in characters; a longer one ends in an ellipsis. Arguments are never cut: see `arguments`. */
 const FACT_MAX_CHARS = 500
 
 /** Something that people are told. Names, words and previews in it come from agents: targets show them as plain text. */
@@ -35,6 +35,10 @@ export const noticeSchema = Type.Object(
     title: Type.String(),
     /** Name and value. */
     facts: Type.Array(Type.Tuple([Type.String(), Type.String()])),
+    /** What the call would be made with, as approvers may see it. `cut`: the preview holds only the beginning. */
+    arguments: Type.Optional(
+      Type.Object({ text: Type.String(), cut: Type.Boolean() }, { additionalProperties: false }),
+    ),
     /** For programs. */
     data: Type.Record(Type.String(), Type.Unknown()),
   },
@@ -56,7 +60,9 @@ export interface ApprovalShown {
   readonly policy: string | null
   readonly rule: string | null
   readonly reason: string
-  readonly preview: { readonly text: string } | null
+  readonly argsBytes: number
+  /** Null: `approvalPreview.mode` is `none`, or there are no arguments. */
+  readonly preview: { readonly text: string; readonly truncated: boolean } | null
   readonly quorum: {
     readonly needed: number
     readonly given: number
@@ -100,7 +106,7 @@ function ofApproval(rec: Rec, approvalOf: (id: string) => ApprovalShown | null):
   const approval = event === undefined ? null : approvalOf(String(rec.approval))
   if (event === undefined || approval === null) return null
   const [type, title] = event
-  const { id, namespace, agent, session, user, server, tool, method, policy, rule, reason, preview, quorum } = approval
+  const { id, namespace, agent, session, user, server, tool, method, policy, rule, reason, quorum } = approval
   const { needed, given, approverGroups, votes } = quorum
   const wants = `${server}/${tool ?? method}`
   return {
@@ -115,15 +121,28 @@ function ofApproval(rec: Rec, approvalOf: (id: string) => ApprovalShown | null):
       wants,
       rule: policy === null ? null : `${policy}#${rule ?? ''}`,
       why: reason,
-      arguments: preview?.text ?? null,
       approvals: needed === 1 ? null : `${given} of ${needed}`,
       'approver groups': approverGroups.join(', ') || null,
       'decided by': votes.map((vote) => `${vote.by} (${vote.verdict})`).join(', ') || null,
       reason: votes.map((vote) => vote.reason).findLast((text) => text !== '') ?? null,
       until: type === 'approval.created' ? approval.expiresAt : null,
     }),
+    arguments: argumentsOf(approval),
     data: { ...approval },
   }
+}
+
+/** Arguments as approvers see them everywhere: whole, with invisible characters written as escapes. */
+export function argumentsOf({ preview, argsBytes }: ApprovalShown): NonNullable<Notice['arguments']> {
+  if (preview === null) return { text: `${argsBytes} bytes, not shown (approvalPreview.mode)`, cut: false }
+  return { text: escaped(preview.text), cut: preview.truncated }
+}
+
+/** Whatever would be invisible, or change how the rest reads, is written as its code point. */
+function escaped(text: string): string {
+  return text
+    .toWellFormed()
+    .replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (char) => `\\u{${char.codePointAt(0)?.toString(16)}}`)
 }
 
 /** Members that every record has, or that are for verifiers alone. */

@@ -26,7 +26,7 @@ test('a webhook hears of an approval from its beginning to its end, signed so th
     { name: 'hook', type: 'webhook', url: `${hook.url}/plat`, hmacSecretFile: await file(`${secret}\n`) },
   ]
   const { hold, admin } = await gatewayWith(t, { notifiers, consoleURL: 'https://console.example/' })
-  const { id, answer } = await hold('very-secret-name')
+  const { id, answer } = await hold('ada@example.com')
   const created = await hook.first(is('approval.created'))
   const library = new OpenAI({ apiKey: 'none', webhookSecret: secret })
   const headers = { ...created.headers } as const
@@ -40,7 +40,9 @@ test('a webhook hears of an approval from its beginning to its end, signed so th
     [data.id, data.agent, data.server, data.tool, data.user],
     [id, 'assistant', 'notes', 'delete', 'uma'],
   )
-  assert.ok(!created.body.includes('very-secret-name'), 'arguments leave only where the preview has them')
+  assert.ok(!created.body.includes('ada@example.com'), 'what a detector finds leaves in mode full only')
+  assert.deepEqual(data.preview.truncated, false)
+  assert.match(data.preview.text, /^\{"name":"\[.*\]"\}$/)
   await admin('POST', `/v1/approvals/${id}/approve`, { reason: 'fine' })
   assert.match(await answer, /deleted/)
   const approved = JSON.parse((await hook.first(is('approval.approved'))).body)
@@ -115,10 +117,10 @@ test('Slack, Teams and Matrix are told in their own words; what agents say is pl
   const { id } = await hold()
   const slack = JSON.parse((await chat.first(({ path }) => path === '/services/T/B/x')).body)
   const types = slack.blocks.map((block: { type: string }) => block.type)
-  assert.deepEqual(types, ['header', 'section', 'actions', 'context'])
+  assert.deepEqual(types, ['header', 'section', 'section', 'actions', 'context'])
   assert.equal(slack.blocks[0].text.type, 'plain_text')
   assert.deepEqual(
-    slack.blocks[2].elements.map((one: { action_id: string }) => one.action_id),
+    slack.blocks[3].elements.map((one: { action_id: string }) => one.action_id),
     ['plat_open'],
     'no buttons without signingSecretFile',
   )

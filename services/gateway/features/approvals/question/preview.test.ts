@@ -38,6 +38,14 @@ test('redacted shows what data-loss prevention leaves, where it has looked', () 
   assert.ok(hashed?.text.startsWith('sha256:'))
 })
 
+test('redacted shows what all detectors leave where no profile looks, and a shape counts as cut', () => {
+  const mode = { mode: 'redacted', maxBytes: 4096 } as const
+  const left = Buffer.from('{"to":"[REDACTED:email]","amount":12}')
+  const shown = previewOf(bytes({ to: 'ada@example.com', amount: 12 }), mode, null, () => left)
+  assert.deepEqual(shown, { mode: 'redacted', text: left.toString(), truncated: false })
+  assert.equal(previewOf(bytes({ amount: 12 }), mode, null, () => null)?.truncated, true)
+})
+
 test('no text of the arguments is in a redacted preview, whatever they hold', () => {
   const secret = 'S3cr3t-that-must-not-show'
   const around = fc.letrec((tie) => ({

@@ -9,22 +9,29 @@ export interface PreviewOptions {
   readonly maxBytes: number
 }
 
+/** Takes out of arguments what every detector finds; null: they are more than it reads, or no strict JSON. */
+export type RedactAll = (args: Uint8Array) => Uint8Array | null
+
 /**
  * What approvers see of the arguments. In mode `redacted` that is what data-loss prevention leaves of them, and where it did not look
- * (null) their shape alone; raw arguments are in the answer in mode `full` only.
+ * (null) what all detectors leave; only where those cannot read them it is the shape, which counts as cut. Raw arguments are in
+ * mode `full` only.
  */
 export function previewOf(
   args: Uint8Array | null,
   { mode, maxBytes }: PreviewOptions,
   redacted: RedactedView | null = null,
+  redactAll: RedactAll = () => null,
 ): Preview {
   if (mode === 'none' || args === null) return null
   if (mode === 'hash') return { mode, text: `sha256:${hash('sha256', args, 'hex')}`, truncated: false }
   if (mode === 'full') return { mode, ...cut(args, maxBytes) }
   if (redacted !== null) return { mode, ...cut(Buffer.from(redacted.text), maxBytes) }
+  const left = redactAll(args)
+  if (left !== null) return { mode, ...cut(left, maxBytes) }
   const shape = new Shape(maxBytes)
   shape.add(parseLossless(args))
-  return { mode, ...cut(Buffer.from(shape.text), maxBytes) }
+  return { mode, ...cut(Buffer.from(shape.text), maxBytes), truncated: true }
 }
 
 /** At most `maxBytes`, cut between two characters. */

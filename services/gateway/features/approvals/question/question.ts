@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { Clock, Ids } from '@plat/core'
 import type { Call, RedactedView, Target } from '../../../call/index.ts'
 import type { Question } from '../store/events.ts'
-import { type PreviewOptions, previewOf } from './preview.ts'
+import { type PreviewOptions, previewOf, type RedactAll } from './preview.ts'
 
 /** Why people are asked although policy allows the call. */
 const CHANGED = 'the definition of the tool is not the one that was pinned'
@@ -11,7 +11,13 @@ const CHANGED = 'the definition of the tool is not the one that was pinned'
 export function questionOf(
   call: Call<'identity' | 'target' | 'pin' | 'decision' | 'redacted'>,
   { digest, quorum }: Pick<Question, 'digest' | 'quorum'>,
-  using: { readonly clock: Clock; readonly ids: Ids; readonly timeoutMs: number; readonly preview: PreviewOptions },
+  using: {
+    readonly clock: Clock
+    readonly ids: Ids
+    readonly timeoutMs: number
+    readonly preview: PreviewOptions
+    readonly redactAll?: RedactAll | undefined
+  },
 ): Question {
   const { identity, target, decision, redacted } = call.facts
   const now = using.clock.now()
@@ -30,7 +36,7 @@ export function questionOf(
     method: call.method,
     argsSha256: args === null ? null : hash('sha256', args, 'hex'),
     argsBytes: args?.byteLength ?? 0,
-    preview: previewOf(args, using.preview, redacted ?? shownBy(target)),
+    preview: previewOf(args, using.preview, redacted ?? shownBy(target), using.redactAll),
     policy: decision.policy,
     rule: decision.rule,
     reason: reasonOf(call),

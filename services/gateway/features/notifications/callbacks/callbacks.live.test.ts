@@ -67,7 +67,7 @@ test('a button in Slack decides for the person that userMap names, in the namesp
   const here = await gatewayWith(t, { notifiers, approvalQuorum })
   const { id, answer } = await here.hold()
   const asked = JSON.parse((await chat.first(({ path }) => path === '/hook')).body)
-  const [approve, deny] = asked.blocks[2].elements
+  const [approve, deny] = asked.blocks[3].elements
   assert.deepEqual([approve.action_id, approve.value, deny.action_id], ['plat_approve', id, 'plat_deny'])
   const press = async (told: Parameters<typeof slackCallback>[1]) => {
     const to = `${chat.url}/answers/${randomBytes(4).toString('hex')}`
@@ -103,6 +103,41 @@ test('Slack decides from the configured workspaces and channels only, also for g
   assert.equal(await state(here, id), 'pending')
   assert.equal((await here.callback('s', slackCallback(id, {}))).status, 200)
   assert.match(await answer, /deleted/)
+})
+
+test('what does not fit into a message is not approved there: no button, no words for it, and no callback', async (t) => {
+  const chat = await receiver(t)
+  const signed = { signingSecretFile: await file(SECRET), userMap: { U1: 'ada' } }
+  const slack = { name: 's', type: 'slack', webhookURLFile: await file(`${chat.url}/slack`), ...signed }
+  const teams = { name: 't', type: 'teams', webhookURLFile: await file(`${chat.url}/teams`), ...signed }
+  const approvalPreview = { mode: 'full', maxBytes: 65_536 }
+  const here = await gatewayWith(t, { notifiers: [slack, teams], approvalPreview })
+  const buttons = (body: string) => body.match(/plat_approve|plat_deny/g)
+  const long = 'x'.repeat(20_000)
+  const shown = await here.hold(long)
+  const whole = await chat.first(({ path, body }) => path === '/slack' && body.includes(shown.id))
+  const blocks: readonly { readonly text?: { readonly text: string } }[] = JSON.parse(whole.body).blocks
+  assert.ok(
+    blocks
+      .map(({ text }) => text?.text ?? '')
+      .join('')
+      .includes(long),
+    'all of it, over several blocks',
+  )
+  assert.ok(blocks.every(({ text }) => (text?.text ?? '').length <= 3_000))
+  assert.deepEqual(buttons(whole.body), ['plat_approve', 'plat_deny'])
+  const card = await chat.first(({ path, body }) => path === '/teams' && body.includes(shown.id))
+  assert.match(card.body, /do not fit here.*mention the webhook with: deny/)
+  const hidden = await here.hold('y'.repeat(70_000))
+  const noted = await chat.first(({ path, body }) => path === '/slack' && body.includes(hidden.id))
+  assert.deepEqual(buttons(noted.body), ['plat_deny'])
+  assert.match(noted.body, /do not fit here/)
+  await here.callback('s', slackCallback(hidden.id, {}))
+  assert.equal(await state(here, hidden.id), 'pending')
+  await here.callback('s', slackCallback(hidden.id, { action: 'plat_deny' }))
+  assert.equal(await state(here, hidden.id), 'denied')
+  await here.callback('s', slackCallback(shown.id, {}))
+  assert.match(await shown.answer, /deleted/)
 })
 
 test('a callback that is old, from the future, signed by another or sent again decides nothing', async (t) => {

@@ -4,6 +4,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { AdminFault, parameter } from '../../../admin/index.ts'
 import type { ErrorCode } from '../../../call/index.ts'
 import type { NotifierConfig } from '../config.ts'
+import { type ApprovalShown, argumentsOf } from '../notice.ts'
+import { isWhole } from '../targets/arguments.ts'
 import { type Outside, secretIn, sendOnce } from '../targets/target.ts'
 import { type Approver, approverOf } from './approvers.ts'
 import { type BearerTokens, personIn } from './bearer.ts'
@@ -42,6 +44,8 @@ export interface Decider {
   /** Answers where the approval stands then, in words. Throws `AdminFault`. */
   decide(approval: string, ballot: Ballot): Promise<{ readonly state: string; readonly missing: number }>
   /** Whether somebody who logged in may approve in this namespace, by `adminAuth`. */
+  /** As the notices have it; null: there is no such approval. */
+  view(approval: string): ApprovalShown | null
   mayApprove(person: { readonly user: string; readonly groups: readonly string[] }, namespace: string): boolean
 }
 
@@ -125,13 +129,20 @@ export class CallbackRoutes {
     return reply.send({})
   }
 
-  async #decide({ config: { name } }: Caller, { decision, approver }: Asked) {
+  async #decide({ config: { name, type } }: Caller, { decision, approver }: Asked) {
     const { decider, log } = this.#parts
     const { approval, verdict, reason } = decision
     const namespace = decider.namespaceOf(approval)
     if (approver === null) throw new AdminFault('forbidden', 'you are no approver (userMap)')
     const isHere = approver.namespaces === null || (namespace !== null && approver.namespaces.includes(namespace))
     if (namespace === null || !isHere) throw new AdminFault('not_found', 'there is no approval with this id')
+    const view = decider.view(approval)
+    if (verdict === 'approve' && (view === null || !isWhole(type, argumentsOf(view)))) {
+      throw new AdminFault(
+        'forbidden',
+        'the arguments do not fit here: approve where they are shown (plat approvals show)',
+      )
+    }
     try {
       return await decider.decide(approval, { ...approver, verdict, reason, via: `notifier/${name}` })
     } catch (error) {

@@ -1,3 +1,4 @@
+import { shownArguments } from './arguments.ts'
 import { linkOf, secretIn, type Target, type TargetParts } from './target.ts'
 
 /** Type `matrix`: a message to a room. The transaction's name is the notice's, so that the server drops what it has. */
@@ -8,7 +9,14 @@ export function matrixTarget({ config, field, consoleURL }: TargetParts): Target
     async message(notice) {
       const token = await secretIn(`${field}.accessTokenFile`, config.accessTokenFile)
       const link = linkOf(notice, consoleURL)
-      const lines = [notice.title, ...notice.facts.map(([name, value]) => `${name}: ${value}`), ...(link ? [link] : [])]
+      const shown = shownArguments('matrix', notice)
+      const lines = [
+        notice.title,
+        ...notice.facts.map(([name, value]) => `${name}: ${value}`),
+        ...(shown === null || shown.text === null ? [] : [`arguments: ${shown.text}`]),
+        ...(shown === null || shown.note === null ? [] : [shown.note]),
+        ...(link ? [link] : []),
+      ]
       return {
         url: `${room}/${encodeURIComponent(notice.id)}`,
         method: 'PUT',

@@ -1,4 +1,5 @@
 import type { Notice } from '../notice.ts'
+import { isWhole, SLACK_BLOCK_CHARS, shownArguments } from './arguments.ts'
 import { addressIn, linkOf, type Target, type TargetParts } from './target.ts'
 
 /** What the buttons are called when they come back. */
@@ -16,8 +17,9 @@ export function slackTarget({ config, field, consoleURL }: TargetParts): Target 
       const url = await addressIn(`${field}.webhookURLFile`, config.webhookURLFile)
       const hasButtons = config.signingSecretFile !== '' && notice.type === 'approval.created'
       const blocks = [
-        { type: 'header', text: plain(notice.title.slice(0, HEADER_MAX)) },
-        ...(notice.facts.length === 0 ? [] : [{ type: 'section', fields: fieldsOf(notice) }]),
+        { type: 'header', text: plain(header(notice.title)) },
+        ...sectionsOf(notice),
+        ...argumentsOf(notice),
         ...actionsOf(notice, { link: linkOf(notice, consoleURL), hasButtons }),
         { type: 'context', elements: [plain(notice.id)] },
       ]
@@ -31,16 +33,40 @@ function plain(text: string) {
   return { type: 'plain_text', text, emoji: false } as const
 }
 
-function fieldsOf({ facts }: Notice) {
-  return facts.slice(0, FIELDS_MAX).map(([name, value]) => plain(`${name}: ${value}`))
+function header(title: string): string {
+  return title.length > HEADER_MAX ? `${title.slice(0, HEADER_MAX - 1).toWellFormed()}…` : title
 }
 
-function actionsOf({ approval }: Notice, { link, hasButtons }: { link: string | null; hasButtons: boolean }) {
+function sectionsOf({ facts }: Notice) {
+  const fields = facts.map(([name, value]) => plain(`${name}: ${value}`))
+  return inParts(fields, FIELDS_MAX).map((part) => ({ type: 'section', fields: part }))
+}
+
+/** The whole text, in as many blocks as it needs. */
+function argumentsOf(notice: Notice) {
+  const shown = shownArguments('slack', notice)
+  if (shown === null) return []
+  const text = shown.text === null ? [] : inParts([...`arguments: ${shown.text}`], SLACK_BLOCK_CHARS / 2)
+  const note = shown.note === null ? [] : [shown.note]
+  return [...text.map((characters) => characters.join('')), ...note].map((words) => ({
+    type: 'section',
+    text: plain(words),
+  }))
+}
+
+function inParts<T>(items: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, at) => items.slice(at * size, (at + 1) * size))
+}
+
+function actionsOf(notice: Notice, { link, hasButtons }: { link: string | null; hasButtons: boolean }) {
+  const { approval } = notice
   const button = (text: string, more: object) => ({ type: 'button', text: plain(text), ...more })
   const elements = [
     ...(hasButtons && approval !== null
       ? [
-          button('Approve', { action_id: APPROVE_ACTION, value: approval, style: 'primary' }),
+          ...(isWhole('slack', notice.arguments)
+            ? [button('Approve', { action_id: APPROVE_ACTION, value: approval, style: 'primary' })]
+            : []),
           button('Deny', { action_id: DENY_ACTION, value: approval, style: 'danger' }),
         ]
       : []),

@@ -1,3 +1,4 @@
+import { isWhole, shownArguments } from './arguments.ts'
 import { addressIn, linkOf, type Target, type TargetParts } from './target.ts'
 
 /** Type `teams`: an Adaptive Card to a webhook of Teams Workflows. With callbacks it says what to answer. */
@@ -7,6 +8,8 @@ export function teamsTarget({ config, field, consoleURL }: TargetParts): Target 
       const url = await addressIn(`${field}.webhookURLFile`, config.webhookURLFile)
       const link = linkOf(notice, consoleURL)
       const isAsked = config.signingSecretFile !== '' && notice.type === 'approval.created'
+      const shown = shownArguments('teams', notice)
+      const word = isWhole('teams', notice.arguments) ? 'approve' : 'deny'
       const card = {
         $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
         type: 'AdaptiveCard',
@@ -14,7 +17,9 @@ export function teamsTarget({ config, field, consoleURL }: TargetParts): Target 
         body: [
           text(notice.title, { weight: 'Bolder', size: 'Medium' }),
           ...notice.facts.map(([name, value]) => text(`${name}: ${value}`)),
-          ...(isAsked ? [text(`To decide, mention the webhook with: approve ${notice.approval}`)] : []),
+          ...(shown === null || shown.text === null ? [] : [text(`arguments: ${shown.text}`)]),
+          ...(shown === null || shown.note === null ? [] : [text(shown.note)]),
+          ...(isAsked ? [text(`To decide, mention the webhook with: ${word} ${notice.approval}`)] : []),
         ],
         actions: link === null ? [] : [{ type: 'Action.OpenUrl', title: 'Open', url: link }],
       }
