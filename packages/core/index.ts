@@ -6,13 +6,21 @@ export { type BuildInfo, buildInfo } from './build.ts'
 export { type Clock, systemClock, TestClock } from './clock.ts'
 export { closest } from './closest.ts'
 export { Bag, type Bagged, NOWHERE } from './collections/bag.ts'
+export { ByteBuffer } from './collections/byte-buffer.ts'
 export { ExpiringMap, type ExpiringOptions } from './collections/expiring.ts'
 export { type PoolBound, SharedPool, type SharedPoolOptions } from './collections/shared-pool.ts'
 export { glob } from './glob.ts'
 export { GlobTable } from './glob-table.ts'
 export { base32, type Ids, systemIds } from './ids.ts'
 export { canonicalJson } from './json/canonical.ts'
-export { checkJson, JsonError, type JsonOptions, MAX_JSON_DEPTH, parseStrict } from './json/check.ts'
+export {
+  checkJson,
+  JsonError,
+  type JsonOptions,
+  MAX_JSON_DEPTH,
+  MAX_NUMBER_BYTES,
+  parseStrict,
+} from './json/check.ts'
 export { hasPlainNumbers, parseLossless } from './json/lossless.ts'
 export type { RawJson } from './json/raw.ts'
 export { findSpan, type Span, withoutMembers } from './json/spans.ts'

@@ -1,4 +1,4 @@
-import { type Clock, parseStrict, reasonOf } from '@plat/core'
+import { ByteBuffer, type Clock, parseStrict, reasonOf } from '@plat/core'
 import type { Dialer, Sending } from '@plat/http'
 import type { Access } from './access.ts'
 import { type Cause, causesOf, isMembers, type Members, textOf } from './members.ts'
@@ -170,20 +170,20 @@ class Feed {
     readonly status: number
     readonly retryAfter: string | undefined
     size: number
-    pieces: Uint8Array[]
+    body: ByteBuffer
   } | null = null
   #ended: { readonly error: Error | null } | null = null
   #wake: () => void = () => {}
 
   head(status: number, retryAfter: string | undefined): void {
-    if (status !== 200) this.#refused = { status, retryAfter, size: 0, pieces: [] }
+    if (status !== 200) this.#refused = { status, retryAfter, size: 0, body: new ByteBuffer() }
   }
 
   data(bytes: Uint8Array): void {
     const refused = this.#refused
     if (refused !== null) {
       refused.size += bytes.length
-      if (refused.size <= MAX_REFUSAL_BYTES) refused.pieces.push(bytes)
+      if (refused.size <= MAX_REFUSAL_BYTES) refused.body.append(bytes)
       return
     }
     try {
@@ -199,7 +199,7 @@ class Feed {
   end(error: Error | null): void {
     const refused = this.#refused
     this.#ended ??= {
-      error: refused === null ? error : refusal(refused.status, Buffer.concat(refused.pieces), refused.retryAfter),
+      error: refused === null ? error : refusal(refused.status, refused.body.take(), refused.retryAfter),
     }
     this.#wake()
   }

@@ -1,4 +1,4 @@
-import { parseStrict } from '@plat/core'
+import { ByteBuffer, parseStrict } from '@plat/core'
 import { isMembers, type Members } from './members.ts'
 
 /** One line of a watch. */
@@ -16,8 +16,7 @@ const LF = 0x0a
 
 /** Cuts the body of a watch into its lines, whatever pieces it comes in. */
 export class WatchLines {
-  #pieces: Uint8Array[] = []
-  #size = 0
+  readonly #line = new ByteBuffer()
 
   /** The lines that are whole now. Throws on one that is too long or no watch event. */
   push(bytes: Uint8Array): readonly WatchLine[] {
@@ -26,9 +25,7 @@ export class WatchLines {
     for (let at = bytes.indexOf(LF); at !== -1; at = bytes.indexOf(LF, from)) {
       this.#keep(bytes.subarray(from, at))
       from = at + 1
-      if (this.#size > 0) lines.push(lineOf(Buffer.concat(this.#pieces, this.#size)))
-      this.#pieces = []
-      this.#size = 0
+      if (this.#line.size > 0) lines.push(lineOf(this.#line.take()))
     }
     this.#keep(bytes.subarray(from))
     return lines
@@ -36,9 +33,9 @@ export class WatchLines {
 
   #keep(piece: Uint8Array): void {
     if (piece.length === 0) return
-    this.#size += piece.length
-    if (this.#size > MAX_LINE_BYTES) throw new Error(`a line of the watch is longer than ${MAX_LINE_BYTES} bytes`)
-    this.#pieces.push(piece)
+    if (this.#line.size + piece.length > MAX_LINE_BYTES)
+      throw new Error(`a line of the watch is longer than ${MAX_LINE_BYTES} bytes`)
+    this.#line.append(piece)
   }
 }
 

@@ -5,9 +5,10 @@ import { isObject } from '@plat/tokens'
 import { Chain, type Damage, type Followed, type Wrong } from './chain.ts'
 import type { Head, RawLine } from './format.ts'
 import { type Anchor, isLogAnchor, logFault, readAnchor } from './proof/anchor.ts'
-import { type Checkpoint, readCheckpointRecord } from './proof/checkpoint.ts'
+import { readCheckpointRecord } from './proof/checkpoint.ts'
 import { leafHash, MerkleTree } from './proof/tree.ts'
 import { judgeCheckpoint, type Trust } from './proof/trust.ts'
+import { type Claim, ClaimTable } from './verify/claim-table.ts'
 
 /** What was found. The exit code of each is a promise to scripts. */
 export const EXIT_CODES = { valid: 0, usage: 2, broken: 3, torn: 4, unproven: 4, forked: 5, truncated: 6 } as const
@@ -40,20 +41,6 @@ export interface Finding {
 /** A file that was named cannot be used: exit code 2. */
 export class VerifyUsage extends Error {}
 
-/** Most checkpoints that are held while a ledger is verified. */
-const MAX_CHECKPOINTS = 1_000_000
-
-/** A checkpoint, and where it was found. `seq` is null for one that was kept elsewhere. */
-export interface Claim {
-  readonly checkpoint: Pick<Checkpoint, 'ledgerId' | 'size' | 'head'> & { readonly root: string | null }
-  readonly seq: number | null
-  readonly signed: boolean
-  /** It stands in an anchor, which proves nothing of the ledger by itself. */
-  readonly isAnchor?: true
-  /** What was kept elsewhere, in words; absent: the kept checkpoint. */
-  readonly source?: string
-}
-
 /** What a pass judges by. */
 export interface PassParts {
   /** Null: nothing was given to judge checkpoints by. */
@@ -77,10 +64,9 @@ export class Pass {
   readonly #mayGrow: boolean
   readonly #keptSource: string
   readonly tree: MerkleTree | null
-  /** Claims by the record that they bind. */
-  readonly #claims = new Map<number, Claim[]>()
-  /** What is wrong with a checkpoint, by its own record. */
-  readonly #faults = new Map<number, string>()
+  readonly #claims = new ClaimTable()
+  /** What is wrong with the first broken checkpoint, and its record: verification ends there. */
+  #fault: { readonly seq: number; readonly what: string } | null = null
   #found = 0
   #signed = 0
   readonly #anchors = { found: 0, signed: 0 }
@@ -93,12 +79,12 @@ export class Pass {
   constructor({ trust, logKeys, kept, strict, mayGrow = false }: PassParts) {
     this.trust = trust
     this.#logKeys = logKeys
-    this.keptSize = Math.max(0, ...kept.map(({ checkpoint }) => checkpoint.size))
-    this.#keptSource = kept.find(({ checkpoint }) => checkpoint.size === this.keptSize)?.source ?? KEPT
+    this.keptSize = kept.reduce((largest, { size }) => Math.max(largest, size), 0)
+    this.#keptSource = kept.find(({ size }) => size === this.keptSize)?.source ?? KEPT
     this.strict = strict
     this.#mayGrow = mayGrow
-    this.tree = strict || kept.some(({ checkpoint }) => checkpoint.head === null) ? new MerkleTree() : null
-    for (const claim of kept) this.#add(claim)
+    this.tree = strict || kept.some(({ head }) => head === null) ? new MerkleTree() : null
+    for (const claim of kept) this.#claims.add(claim)
   }
 
   /** Takes a record of the first pass that may be a checkpoint or an anchor. */
@@ -108,17 +94,17 @@ export class Pass {
   }
 
   #collectCheckpoint(seq: number, rec: Readonly<Record<string, unknown>>): void {
-    if (++this.#found > MAX_CHECKPOINTS) throw new VerifyUsage(`more than ${MAX_CHECKPOINTS} checkpoints`)
+    this.#found++
     const checkpoint = readCheckpointRecord(rec)
     if (typeof checkpoint === 'string') {
-      this.#faults.set(seq, checkpoint)
+      this.#refuse(seq, checkpoint)
     } else if (checkpoint.size > seq) {
-      this.#faults.set(seq, `the checkpoint covers ${checkpoint.size} records, but only ${seq} came before it`)
+      this.#refuse(seq, `the checkpoint covers ${checkpoint.size} records, but only ${seq} came before it`)
     } else {
       const signed = this.trust !== null && judgeCheckpoint(checkpoint, this.trust)
       const { ledgerId, size, head, root } = checkpoint
-      if (typeof signed === 'string') this.#faults.set(seq, signed)
-      else this.#add({ checkpoint: { ledgerId, size, head, root }, seq, signed })
+      if (typeof signed === 'string') this.#refuse(seq, signed)
+      else this.#claims.add({ ledgerId, size, head, root, seq, signed, isAnchor: false, source: null })
     }
   }
 
@@ -126,12 +112,13 @@ export class Pass {
     this.#anchors.found++
     const anchor = readAnchor(rec)
     const fault = typeof anchor === 'string' ? anchor : this.#anchorFault(anchor)
-    if (fault !== null) this.#faults.set(seq, fault)
+    if (fault !== null) this.#refuse(seq, fault)
     if (typeof anchor === 'string' || fault !== null) return
     const { covers, url } = anchor
     if (this.#logKeys !== null) this.#anchors.signed++
     this.#lastAnchor = { upTo: covers.size - 1, url }
-    this.#add({ checkpoint: covers, seq, signed: false, isAnchor: true })
+    const { ledgerId, size, head, root } = covers
+    this.#claims.add({ ledgerId, size, head, root, seq, signed: false, isAnchor: true, source: null })
   }
 
   #anchorFault(anchor: Anchor): string | null {
@@ -140,11 +127,8 @@ export class Pass {
     return this.#logKeys === null ? null : logFault(anchor, this.#logKeys)
   }
 
-  #add(claim: Claim): void {
-    const at = claim.checkpoint.size - 1
-    const others = this.#claims.get(at)
-    if (others === undefined) this.#claims.set(at, [claim])
-    else others.push(claim)
+  #refuse(seq: number, what: string): void {
+    if (this.#fault === null || seq < this.#fault.seq) this.#fault = { seq, what }
   }
 
   /** Looks at a good line of the chain. */
@@ -157,17 +141,15 @@ export class Pass {
     }
     this.tree?.add(leafHash(bytes))
     this.bytes += line.length + 1
-    const fault = this.#faults.get(line.seq)
-    if (fault !== undefined) return { kind: 'broken', what: fault }
-    const claims = this.#claims.get(line.seq)
-    return claims === undefined ? null : this.#ask(claims, line)
+    if (this.#fault?.seq === line.seq) return { kind: 'broken', what: this.#fault.what }
+    return this.#compare(line)
   }
 
-  #ask(claims: readonly Claim[], line: RawLine): Wrong | null {
-    for (const { checkpoint, seq, signed, isAnchor, source: kept = KEPT } of claims) {
-      const what = isAnchor === true ? 'anchor' : 'checkpoint'
-      const source = seq === null ? kept : `the ${what} in record ${seq}`
-      const { head, root, ledgerId } = checkpoint
+  /** Compares the claims that end with this record with what the records really are. */
+  #compare(line: RawLine): Wrong | null {
+    for (const { ledgerId, head, root, seq, signed, isAnchor, source: kept } of this.#claims.bySize(line.seq + 1)) {
+      const what = isAnchor ? 'anchor' : 'checkpoint'
+      const source = seq === null ? (kept ?? KEPT) : `the ${what} in record ${seq}`
       if (ledgerId !== this.ledgerId) return { kind: 'forked', what: `${source} is of another ledger, ${ledgerId}` }
       const same =
         (head === null || head === line.hash) && (this.tree === null || root === null || root === this.tree.root())

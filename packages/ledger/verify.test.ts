@@ -200,6 +200,14 @@ test('a ledger cut below a kept checkpoint is truncated, in each form in which t
   }
 })
 
+test('a file with 150,000 kept checkpoints is read', async () => {
+  const path = fileOf(lines)
+  const rec = await appendCheckpoint(path, signers.Ed25519)
+  const checkpoint = join(folder, `checkpoint-${files++}`)
+  writeFileSync(checkpoint, `${JSON.stringify(rec)}\n`.repeat(150_000))
+  assert.equal((await verifyLedger(path, { checkpoint })).verdict, 'valid')
+})
+
 test('a checkpoint may not speak of records that come after it', async () => {
   const path = fileOf(lines)
   const body = checkpointBody(path)

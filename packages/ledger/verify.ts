@@ -8,7 +8,8 @@ import { type Head, type RawLine, readRawLine } from './format.ts'
 import { scanLines } from './lines.ts'
 import { type Checkpoint, readCheckpointText } from './proof/checkpoint.ts'
 import { judgeCheckpoint, type Trust } from './proof/trust.ts'
-import { type Claim, type Finding, Pass, parsed, VerifyUsage } from './verify-pass.ts'
+import type { Claim } from './verify/claim-table.ts'
+import { type Finding, Pass, parsed, VerifyUsage } from './verify-pass.ts'
 import { NOTHING_BESIDE, readBeside } from './writer/beside.ts'
 
 export interface VerifyOptions {
@@ -151,7 +152,8 @@ function claimOf(checkpoint: Checkpoint | string, path: string, trust: Trust | n
   if (typeof checkpoint === 'string') throw new VerifyUsage(`${path} holds no checkpoint: ${checkpoint}`)
   const signed = trust !== null && judgeCheckpoint(checkpoint, trust)
   if (trust !== null && signed !== true) throw new VerifyUsage(`${path} is not signed by the given key`)
-  return { checkpoint, seq: null, signed: signed === true }
+  const { ledgerId, size, head, root } = checkpoint
+  return { ledgerId, size, head, root, seq: null, signed: signed === true, isAnchor: false, source: null }
 }
 
 async function readText(path: string): Promise<string> {

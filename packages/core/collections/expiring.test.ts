@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import fc from 'fast-check'
 import { TestClock } from '../clock.ts'
 import { ExpiringMap } from './expiring.ts'
 
@@ -42,4 +43,32 @@ test('what has expired at the head is dropped without waiting for the cap', asyn
   await clock.advance(10)
   map.insert('new', 'x', at(10))
   assert.equal(map.size, 1)
+})
+
+test('whatever is inserted, read and removed, the map holds exactly what has not expired', async () => {
+  const step = fc.record({
+    key: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'),
+    lifeMs: fc.integer({ min: 0, max: 20 }),
+    passMs: fc.integer({ min: 0, max: 5 }),
+    act: fc.constantFrom('insert', 'insert', 'insert', 'get', 'take'),
+  })
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
+      const { clock, map, at } = setUp(4)
+      const expected = new Map<string, number>()
+      for (const { key, lifeMs, passMs, act } of steps) {
+        await clock.advance(passMs)
+        for (const [known, until] of expected) if (clock.now() >= until) expected.delete(known)
+        const isKnown = expected.has(key)
+        if (act === 'get') assert.equal(map.get(key), isKnown ? key : null)
+        else if (act === 'take') {
+          assert.equal(map.take(key), isKnown ? key : null)
+          expected.delete(key)
+        } else {
+          assert.equal(map.insert(key, key, at(lifeMs)), isKnown ? 'taken' : expected.size >= 4 ? 'full' : 'inserted')
+          if (!isKnown && expected.size < 4) expected.set(key, at(lifeMs))
+        }
+      }
+    }),
+  )
 })

@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts'
+import { type Expiring, ExpiryHeap } from './expiry-heap.ts'
 
 export interface ExpiringOptions {
   readonly clock: Clock
@@ -6,29 +7,26 @@ export interface ExpiringOptions {
   readonly cap: number
 }
 
-interface Entry<V> {
+interface Entry<V> extends Expiring {
+  readonly key: string
   readonly value: V
-  /** Milliseconds since the epoch. */
-  readonly until: number
 }
 
-/** A full map is searched for expired entries at most this often: under a flood each insertion must stay cheap. */
-const SWEEP_EVERY_MS = 1000
-
 /**
- * A map whose entries have an end and whose number has a cap, for what callers key: nonces, replays, records. An entry that
- * has expired is not there any more. Insertions never overwrite and, being synchronous, are atomic.
+ * A map whose entries have an end and whose number has a cap, for what callers key: nonces, replays, records. An expired entry is not
+ * there any more, and no entry is forgotten before its end. Insertions never overwrite and, being synchronous, are atomic. Expired
+ * entries are found by a heap: the head of a `Map` from which the oldest were deleted is found only by skipping all that was deleted.
  */
 export class ExpiringMap<V> {
   readonly #entries = new Map<string, Entry<V>>()
+  readonly #byEnd = new ExpiryHeap<Entry<V>>()
   readonly #options: ExpiringOptions
-  #sweptAt = Number.NEGATIVE_INFINITY
 
   constructor(options: ExpiringOptions) {
     this.#options = options
   }
 
-  /** Entries that are held, expired ones that were not swept yet included. */
+  /** Entries that are held, expired ones that were not dropped yet included. */
   get size(): number {
     return this.#entries.size
   }
@@ -37,7 +35,7 @@ export class ExpiringMap<V> {
     const entry = this.#entries.get(key)
     if (entry === undefined) return null
     if (this.#options.clock.now() < entry.until) return entry.value
-    this.#entries.delete(key)
+    this.#drop(entry)
     return null
   }
 
@@ -45,38 +43,33 @@ export class ExpiringMap<V> {
   insert(key: string, value: V, until: number): 'inserted' | 'taken' | 'full' {
     if (this.get(key) !== null) return 'taken'
     if (this.isFull()) return 'full'
-    this.#entries.set(key, { value, until })
+    const entry: Entry<V> = { key, value, until, place: -1 }
+    this.#entries.set(key, entry)
+    this.#byEnd.add(entry)
     return 'inserted'
   }
 
   /** Is the cap reached by entries that still live? */
   isFull(): boolean {
-    this.#dropExpiredHead()
-    if (this.#entries.size >= this.#options.cap) this.#sweep()
+    this.#dropExpired()
     return this.#entries.size >= this.#options.cap
   }
 
-  /** Removes an entry and answers its value: of several callers exactly one gets it. */
+  /** Removes an entry and returns its value: of several callers exactly one gets it. */
   take(key: string): V | null {
     const value = this.get(key)
-    this.#entries.delete(key)
+    const entry = this.#entries.get(key)
+    if (entry !== undefined) this.#drop(entry)
     return value
   }
 
-  /** Most entries live equally long: the oldest are at the head, and dropping them as they expire costs next to nothing. */
-  #dropExpiredHead(): void {
+  #dropExpired(): void {
     const now = this.#options.clock.now()
-    for (const [key, { until }] of this.#entries) {
-      if (now < until) return
-      this.#entries.delete(key)
-    }
+    for (let { first } = this.#byEnd; first !== null && now >= first.until; { first } = this.#byEnd) this.#drop(first)
   }
 
-  #sweep(): void {
-    const { clock } = this.#options
-    if (clock.monotonic() - this.#sweptAt < SWEEP_EVERY_MS) return
-    this.#sweptAt = clock.monotonic()
-    const now = clock.now()
-    for (const [key, { until }] of this.#entries) if (now >= until) this.#entries.delete(key)
+  #drop(entry: Entry<V>): void {
+    this.#entries.delete(entry.key)
+    this.#byEnd.delete(entry)
   }
 }

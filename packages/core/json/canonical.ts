@@ -1,5 +1,8 @@
 import type {} from './raw.ts'
 
+/** Code unit of the digit 0. */
+const ZERO = 0x30
+
 /**
  * Canonical JSON (RFC 8785): members sorted by UTF-16 code units, no spaces, numbers and strings as ECMAScript writes
  * them. Members whose value is `undefined` are absent. A `JSON.rawJSON` number (see `parseLossless`) that a double holds
@@ -61,9 +64,18 @@ function rawText(source: string): string {
 function decimal(literal: string): string {
   const [mantissa = '', exponent = '0'] = literal.toLowerCase().split('e')
   const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.')
-  const digits = (whole + fraction).replace(/^0+/, '')
-  const kept = digits.replace(/0+$/, '')
-  if (kept === '') return '0'
-  const power = BigInt(exponent) - BigInt(fraction.length) + BigInt(digits.length - kept.length)
-  return `${mantissa.startsWith('-') ? '-' : ''}${kept}e${power}`
+  const digits = whole + fraction
+  const kept = withoutOuterZeros(digits)
+  if (kept.digits === '') return '0'
+  const power = BigInt(exponent) - BigInt(fraction.length) + BigInt(kept.zerosBehind)
+  return `${mantissa.startsWith('-') ? '-' : ''}${kept.digits}e${power}`
+}
+
+/** Scans from both ends: `/0+$/` would start again at each zero, which is quadratic in a run of zeros before another digit. */
+function withoutOuterZeros(digits: string): { readonly digits: string; readonly zerosBehind: number } {
+  let start = 0
+  let end = digits.length
+  while (start < end && digits.charCodeAt(start) === ZERO) start++
+  while (end > start && digits.charCodeAt(end - 1) === ZERO) end--
+  return { digits: digits.slice(start, end), zerosBehind: digits.length - end }
 }

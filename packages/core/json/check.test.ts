@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { checkJson, JsonError, MAX_JSON_DEPTH, parseStrict } from '../index.ts'
+import { checkJson, JsonError, MAX_JSON_DEPTH, MAX_NUMBER_BYTES, parseStrict } from '../index.ts'
 
 const bytes = (text: string) => Buffer.from(text)
 
@@ -187,3 +187,15 @@ function refusal(text: string): string {
     return String(error)
   }
 }
+
+test('a number literal may have 4,096 characters and no more, and a string of digits as many as it wants', () => {
+  const long = '1'.repeat(MAX_NUMBER_BYTES)
+  for (const text of [long, `[${long},-1]`, `"${long}${long}"`, `{"a":${long}}`]) {
+    assert.ok(accepts(text))
+    parseStrict(text)
+  }
+  for (const text of [`${long}1`, `[1,-${long}]`, `{"a":1.${long}}`, `[1e${long}]`]) {
+    assert.ok(!accepts(text))
+    assert.throws(() => parseStrict(text), /a number longer than 4096 characters at byte/)
+  }
+})

@@ -5,6 +5,12 @@ import { skipTrusted } from './trusted.ts'
 /** Deepest nesting of arrays and objects that any part accepts. */
 export const MAX_JSON_DEPTH = 64
 
+/**
+ * Longest number literal in bytes: more digits than any key or amount has. What reads a literal exactly (canonical form, CEL) may take
+ * more than linear time in its length.
+ */
+export const MAX_NUMBER_BYTES = 4096
+
 /** What strict reading may be told. */
 export interface JsonOptions {
   /** Containers inside each other; default `MAX_JSON_DEPTH`. */
@@ -35,6 +41,8 @@ const DOT = 0x2e
 const ZERO = 0x30
 const NINE = 0x39
 const COLON = 0x3a
+const UPPER_E = 0x45
+const LOWER_E = 0x65
 const BACKSLASH = 0x5c
 const OPEN_ARRAY = 0x5b
 const CLOSE_ARRAY = 0x5d
@@ -53,7 +61,8 @@ const names = new MemberNames()
 
 /**
  * Accepts exactly one JSON value (RFC 8259) in valid UTF-8, without a byte order mark, without trailing data, without two
- * members of one object whose names are equal after unescaping, and not nested deeper than allowed.
+ * members of one object whose names are equal after unescaping, without a number literal longer than `MAX_NUMBER_BYTES`, and not nested
+ * deeper than allowed.
  * One pass over the bytes and no recursion, so deep input costs no stack.
  * @throws JsonError
  */
@@ -85,7 +94,8 @@ export function parseStrict(input: Uint8Array | string, options?: JsonOptions): 
 }
 
 /**
- * Whether no object has two members of one name and nothing is nested too deep, if the bytes are JSON. Else the answer means nothing.
+ * Whether no object has two members of one name, nothing is nested too deep and no number is too long, if the bytes are JSON. Else the
+ * result means nothing.
  * @throws SyntaxError on some of what is no JSON
  */
 function hasStrictShape(bytes: Uint8Array, maxDepth: number): boolean {
@@ -110,6 +120,12 @@ function walk(bytes: Uint8Array, maxDepth: number): boolean {
       at = after
       continue
     }
+    if (byte === MINUS || isDigit(byte)) {
+      const end = endOfNumber(bytes, at)
+      if (end - at > MAX_NUMBER_BYTES) return false
+      at = end
+      continue
+    }
     if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
       if (depth === maxDepth) return false
       names.open(depth++, byte === OPEN_OBJECT)
@@ -119,6 +135,17 @@ function walk(bytes: Uint8Array, maxDepth: number): boolean {
     at++
   }
   return true
+}
+
+/** First byte after `at` that no number literal contains. */
+function endOfNumber(bytes: Uint8Array, at: number): number {
+  let next = at + 1
+  while (isNumberByte(bytes[next])) next++
+  return next
+}
+
+function isNumberByte(byte: number | undefined): boolean {
+  return isDigit(byte) || byte === DOT || byte === LOWER_E || byte === UPPER_E || byte === PLUS || byte === MINUS
 }
 
 /** Scans one value; answers the first byte after it and after the white space that follows. */
@@ -208,10 +235,11 @@ function skipNumber(bytes: Uint8Array, at: number): number {
   next = bytes[next] === ZERO ? next + 1 : skipDigits(bytes, next)
   if (bytes[next] === DOT) next = skipDigits(bytes, next + 1)
   const exponent = bytes[next]
-  if (exponent === 0x65 || exponent === 0x45) {
+  if (exponent === LOWER_E || exponent === UPPER_E) {
     const sign = bytes[next + 1]
     next = skipDigits(bytes, sign === PLUS || sign === MINUS ? next + 2 : next + 1)
   }
+  if (next - at > MAX_NUMBER_BYTES) throw new JsonError(`a number longer than ${MAX_NUMBER_BYTES} characters`, at)
   return next
 }
 

@@ -119,3 +119,11 @@ test('any JSON text comes back as it was written', () => {
     }),
   )
 })
+
+test('two literals of one value have one canonical form, and different ones never look alike, whatever zeros are around', () => {
+  const form = (text: string) => canonicalJson(parseLossless(text))
+  assert.equal(form('1.50e1'), '15')
+  assert.equal(form('0.000'), '0')
+  assert.equal(form('1000e-3'), '1')
+  assert.notEqual(form(`1.${'0'.repeat(40)}1`), form('1'))
+})

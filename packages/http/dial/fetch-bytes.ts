@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Clock } from '@plat/core'
+import { ByteBuffer, type Clock } from '@plat/core'
 import type { HttpClient } from '../client/client.ts'
 import { Aborted, ResponseTooLarge, TimeUp } from './errors.ts'
 
@@ -37,8 +37,7 @@ export interface Fetched {
 export function fetchBytes(client: HttpClient, url: URL, options: FetchOptions, clock: Clock): Promise<Fetched> {
   const { method = 'GET', headers = {}, body, maxBytes, timeoutMs, wants, signal } = options
   return new Promise((resolve, reject) => {
-    const chunks: Uint8Array[] = []
-    let size = 0
+    const answer = new ByteBuffer()
     let head: FetchedHead = { status: 0, headers: {} }
     const request = {
       method,
@@ -57,13 +56,12 @@ export function fetchBytes(client: HttpClient, url: URL, options: FetchOptions, 
         sending.abort(new Aborted('Its body is not wanted.'))
       },
       onData(bytes) {
-        size += bytes.length
-        if (size > maxBytes) sending.abort(new ResponseTooLarge(maxBytes))
-        else chunks.push(bytes)
+        if (answer.size + bytes.length > maxBytes) sending.abort(new ResponseTooLarge(maxBytes))
+        else answer.append(bytes)
       },
       onEnd() {
         over()
-        resolve({ ...head, bytes: Buffer.concat(chunks, size) })
+        resolve({ ...head, bytes: answer.take() })
       },
       onFailure(error) {
         over()

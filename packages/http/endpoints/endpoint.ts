@@ -49,6 +49,7 @@ export function endpointRoute(parts: EndpointParts, endpoints: readonly Endpoint
 
 const STATUS_OF_BODY_FAULT: Readonly<Record<BodyFault['why'], HttpFault | null>> = {
   too_large: faults.tooLarge,
+  chunks: faults.chunks,
   timeout: faults.timeout,
   encoding: faults.encoding,
   // Nobody is left to answer.

@@ -2,6 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { parseStrict } from '@plat/core'
 import type { Log } from '@plat/process'
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import { joinedBody } from './body.ts'
 import { faults, type HttpFault, type RenderFault } from './errors.ts'
 
 interface ApiOptions {
@@ -60,6 +61,12 @@ function takeStrictJson(app: FastifyInstance): void {
   app.addHook('onRequest', async (request) => {
     const coding = request.headers['content-encoding']
     if (coding !== undefined && coding !== 'identity') throw new Refused(faults.encoding)
+  })
+  // The framework keeps a list of the chunks of a body.
+  app.addHook('preParsing', async (request, _reply, payload) => {
+    const { 'content-length': length, 'transfer-encoding': coding } = request.headers
+    const hasBody = coding !== undefined || (length !== undefined && length !== '0')
+    return hasBody ? joinedBody(request.raw, () => new Refused(faults.chunks)) : payload
   })
 }
 

@@ -34,3 +34,16 @@ test('each body is late by its own limit, whenever it began and whatever comes b
   await clock.advance(10)
   assert.deepEqual(next.ended, ['timeout 1150'])
 })
+
+test('a body in absurdly many chunks is refused, and one in many chunks of a fair size is not', async () => {
+  const clock = new TestClock()
+  const read = (chunk: string, count: number) => {
+    const source = Readable.from(Array.from({ length: count }, () => Buffer.from(chunk)))
+    return readBody(source, { maxBytes: 1_000_000, timeoutMs: 1000, clock, headers: {} })
+  }
+  assert.deepEqual(await read('x', 10_000), { kind: 'fault', why: 'chunks' })
+  const [tiny, fair] = [await read('x', 8000), await read('x'.repeat(20), 10_000)]
+  assert.ok(tiny instanceof Uint8Array && fair instanceof Uint8Array)
+  assert.deepEqual([tiny.length, fair.length], [8000, 200_000])
+  assert.ok(tiny.buffer.byteLength <= 2 * tiny.length + 64 * 1024)
+})

@@ -1,12 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Readable } from 'node:stream'
-import { Bag, type Bagged, type Clock, NOWHERE } from '@plat/core'
+import { Readable } from 'node:stream'
+import { Bag, type Bagged, ByteBuffer, type Clock, NOWHERE } from '@plat/core'
 import { type BodyTaker, Request } from './request.ts'
 
-/** A body that was not read: 413 `too_large`, 408 `timeout`, 415 `encoding`; `aborted`: nobody is left to answer. */
+/** A body that was not read: 413 `too_large`, 400 `chunks`, 408 `timeout`, 415 `encoding`; `aborted`: the client has left. */
 export interface BodyFault {
   readonly kind: 'fault'
-  readonly why: 'too_large' | 'timeout' | 'aborted' | 'encoding'
+  readonly why: 'too_large' | 'chunks' | 'timeout' | 'aborted' | 'encoding'
 }
 
 /** An `IncomingMessage`, or a stream whose headers come with the options. */
@@ -21,11 +21,16 @@ export interface ReadBodyOptions {
   readonly headers?: IncomingHttpHeaders
 }
 
-const EMPTY = new Uint8Array(0)
+/** Chunks that any body may have, however small they are. */
+const MAX_SMALL_CHUNKS = 8192
+
+/** Bytes that the chunks of a body must have on average beyond `MAX_SMALL_CHUNKS`: each costs a call of the parser. */
+const MIN_AVERAGE_CHUNK_BYTES = 16
 
 /**
  * Reads a whole body under its limits. A declared length that is too large is refused before a byte is read; a body that
- * arrived in one piece is handed out without a copy. After a fault the rest of the request is let go unread.
+ * arrived in one piece is handed out without a copy, and one that is incomplete holds at most twice its bytes, whatever its chunks. After
+ * a fault the rest of the request is discarded.
  */
 export function readBody(source: BodySource, options: ReadBodyOptions): Promise<Uint8Array | BodyFault> {
   const headers = source.headers ?? options.headers ?? {}
@@ -37,6 +42,76 @@ export function readBody(source: BodySource, options: ReadBodyOptions): Promise<
     const collector = new Collector(source, options, resolve)
     if (!(source instanceof Request && source.hand(collector))) follow(source, collector)
   })
+}
+
+/** Bytes that `joinedBody` collects before it hands them on. */
+const JOINED_CHUNK_BYTES = 64 * 1024
+
+/**
+ * The same body in chunks of at least `JOINED_CHUNK_BYTES`, for a reader that keeps a list of them. It is destroyed with the error that
+ * `refuse` makes when it comes in too many small chunks.
+ */
+export function joinedBody(source: BodySource, refuse: () => Error): Readable {
+  const body = new JoinedBody(source, refuse)
+  if (!(source instanceof Request && source.hand(body))) follow(source, body)
+  return body
+}
+
+class JoinedBody extends Readable implements BodyTaker {
+  readonly #source: BodySource
+  readonly #refuse: () => Error
+  readonly #bytes = new ByteBuffer()
+  #chunks = 0
+  #hasReader = false
+  #error: Error | null = null
+  /** Bytes that have come; Fastify compares them with its limit and with Content-Length. */
+  receivedEncodedLength = 0
+
+  constructor(source: BodySource, refuse: () => Error) {
+    super()
+    this.#source = source
+    this.#refuse = refuse
+    // Nobody may be reading when the client leaves.
+    this.on('error', () => {})
+  }
+
+  data(chunk: Uint8Array): void {
+    if (this.#error !== null) return
+    this.receivedEncodedLength += chunk.length
+    if (isChoppy(++this.#chunks, this.receivedEncodedLength)) {
+      this.#fail(this.#refuse())
+      if (this.#source.readable) this.#source.resume()
+      return
+    }
+    this.#bytes.append(chunk)
+    if (this.#bytes.size >= JOINED_CHUNK_BYTES) this.push(this.#bytes.take())
+  }
+
+  end(): void {
+    if (this.#bytes.size > 0) this.push(this.#bytes.take())
+    this.push(null)
+  }
+
+  gone(): void {
+    this.#fail(new Error('The request was aborted.'))
+  }
+
+  /** The source sends without being asked, within the limit that the reader sets. */
+  override _read(): void {
+    this.#hasReader = true
+    if (this.#error !== null) this.destroy(this.#error)
+  }
+
+  /** An error that is emitted before somebody reads would be lost. */
+  #fail(error: Error): void {
+    this.#error ??= error
+    if (this.#hasReader) this.destroy(this.#error)
+  }
+}
+
+/** Has a body come in more chunks than its bytes justify? */
+function isChoppy(chunks: number, bytes: number): boolean {
+  return chunks > MAX_SMALL_CHUNKS && bytes < chunks * MIN_AVERAGE_CHUNK_BYTES
 }
 
 /** The listeners stay with the stream, which ends with them: an error after the answer was found must not crash the process. */
@@ -117,9 +192,8 @@ class Collector implements BodyTaker, Bagged {
   /** By the clock's `monotonic`. */
   readonly dueAt: number
   place = NOWHERE
-  #first: Uint8Array | null = null
-  #rest: Uint8Array[] | null = null
-  #size = 0
+  readonly #bytes = new ByteBuffer()
+  #chunks = 0
   #settled = false
 
   constructor(source: BodySource, options: ReadBodyOptions, resolve: (result: Uint8Array | BodyFault) => void) {
@@ -132,15 +206,14 @@ class Collector implements BodyTaker, Bagged {
 
   data(chunk: Uint8Array): void {
     if (this.#settled) return
-    this.#size += chunk.length
-    if (this.#size > this.#maxBytes) this.#fail('too_large')
-    else if (this.#first === null) this.#first = chunk
-    else if (this.#rest === null) this.#rest = [this.#first, chunk]
-    else this.#rest.push(chunk)
+    const size = this.#bytes.size + chunk.length
+    if (size > this.#maxBytes) this.#fail('too_large')
+    else if (isChoppy(++this.#chunks, size)) this.#fail('chunks')
+    else this.#bytes.append(chunk)
   }
 
   end(): void {
-    this.#settle(this.#rest === null ? (this.#first ?? EMPTY) : Buffer.concat(this.#rest, this.#size))
+    this.#settle(this.#bytes.take())
   }
 
   late(): void {
@@ -161,8 +234,7 @@ class Collector implements BodyTaker, Bagged {
     if (this.#settled) return
     this.#settled = true
     this.#arriving.end(this)
-    this.#first = null
-    this.#rest = null
+    this.#bytes.take()
     this.#resolve(result)
   }
 }

@@ -4,7 +4,8 @@ import { isMissing } from '@plat/state'
 import { readCheckpointText } from '../proof/checkpoint.ts'
 import { checkpointsPath, keysPath } from '../proof/kept.ts'
 import { judgeCheckpoint, type Trust } from '../proof/trust.ts'
-import { type Claim, VerifyUsage } from '../verify-pass.ts'
+import type { Claim } from '../verify/claim-table.ts'
+import { VerifyUsage } from '../verify-pass.ts'
 import { headPath, isHeadSigned, readHead } from './head-file.ts'
 
 /** What lies beside a ledger to verify it by. Whoever can write the ledger can replace it as well. */
@@ -41,7 +42,7 @@ function headClaim(text: string, path: string, trust: Trust | null): Claim {
   if (head === null) throw new VerifyUsage(`${path} is not the head of a ledger`)
   const { ledgerId, seq, hash } = head
   const signed = trust !== null && isHeadSigned(head, trust)
-  return { checkpoint: { ledgerId, size: seq + 1, head: hash, root: null }, seq: null, signed, source: path }
+  return { ledgerId, size: seq + 1, head: hash, root: null, seq: null, signed, isAnchor: false, source: path }
 }
 
 /** The last one covers all before it. A crash may leave half of a line after it. */
@@ -56,7 +57,8 @@ function lastCheckpointClaim(text: string, path: string, trust: Trust | null): C
   const checkpoint = readCheckpointText(line)
   if (typeof checkpoint === 'string') throw new VerifyUsage(`${path} holds no checkpoint: ${checkpoint}`)
   const signed = trust !== null && judgeCheckpoint(checkpoint, trust) === true
-  return [{ checkpoint, seq: null, signed, source: path }]
+  const { ledgerId, size, head, root } = checkpoint
+  return [{ ledgerId, size, head, root, seq: null, signed, isAnchor: false, source: path }]
 }
 
 async function readText(path: string): Promise<string | null> {

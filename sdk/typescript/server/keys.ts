@@ -1,5 +1,5 @@
 import { createPublicKey } from 'node:crypto'
-import type { Clock } from '@plat/core'
+import { ByteBuffer, type Clock } from '@plat/core'
 import { type PublicKey, publicKeyOf } from '@plat/keys'
 import { type AuthReason, jwksSource, type KeyFetcher, type KeySource, staticSource } from '@plat/tokens'
 import { PlatError } from '../error.ts'
@@ -51,14 +51,12 @@ async function fetchBytes(
   { maxBytes, timeoutMs }: Parameters<KeyFetcher['fetchBytes']>[2],
 ) {
   const response = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(timeoutMs) })
-  const parts: Uint8Array[] = []
-  let size = 0
+  const bytes = new ByteBuffer()
   for await (const part of response.body ?? []) {
-    size += part.byteLength
-    if (size > maxBytes) throw new PlatError('the key document is too large')
-    parts.push(part)
+    if (bytes.size + part.byteLength > maxBytes) throw new PlatError('the key document is too large')
+    bytes.append(part)
   }
-  return { status: response.status, bytes: Buffer.concat(parts) }
+  return { status: response.status, bytes: bytes.take() }
 }
 
 function ignore(): void {}

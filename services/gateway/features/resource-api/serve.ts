@@ -154,6 +154,7 @@ function callerOf(principal: Principal): RestCaller {
 
 function faultOf({ why }: BodyFault): RestFault {
   if (why === 'too_large') return new RestFault(413, `the body has more than ${BODY_MAX_BYTES} bytes`)
+  if (why === 'chunks') return new RestFault(400, 'the body comes in too many small chunks')
   if (why === 'encoding') return new RestFault(415, 'the body must not be encoded: send it as it is')
   return new RestFault(408, 'the body did not arrive in time')
 }

@@ -32,6 +32,8 @@ function bodyDenial(fault: BodyFault, limits: BodyLimits): Denial {
   switch (fault.why) {
     case 'too_large':
       return deny('body_too_large', `the body is larger than ${limits.maxBodyBytes} bytes`)
+    case 'chunks':
+      return deny('invalid_request', 'the body comes in too many small chunks')
     case 'encoding':
       return deny('unsupported_media_type', 'Content-Encoding must be identity')
     case 'timeout':

@@ -1,3 +1,4 @@
+import { ByteBuffer } from '@plat/core'
 import { UpstreamError } from '../../call/index.ts'
 
 /** Line feed and carriage return; a line of an event stream ends with either or with both in this order. */
@@ -22,8 +23,7 @@ export class EventTooLarge extends UpstreamError {
  * stream. Any chunking gives the same events. What follows the last blank line is no event and is dropped, as every reader does.
  */
 export class SseSplitter {
-  #parts: Uint8Array[] = []
-  #size = 0
+  readonly #event = new ByteBuffer()
   #lineIsEmpty = true
   #afterCr = false
   /** A blank line ended with CR: a LF that belongs to it may still follow. */
@@ -76,15 +76,13 @@ export class SseSplitter {
 
   #keep(part: Uint8Array): void {
     if (part.length === 0) return
-    this.#size += part.length
-    if (this.#size > MAX_EVENT_BYTES) throw new EventTooLarge()
-    this.#parts.push(part)
+    if (this.#event.size + part.length > MAX_EVENT_BYTES) throw new EventTooLarge()
+    this.#event.append(part)
   }
 
   #take(last: Uint8Array): Uint8Array {
-    const event = this.#parts.length === 0 ? last : Buffer.concat([...this.#parts, last])
-    this.#parts = []
-    this.#size = 0
+    this.#event.append(last)
+    const event = this.#event.take()
     this.#lineIsEmpty = true
     this.#afterCr = false
     this.#complete = false

@@ -167,3 +167,19 @@ test('keys of instances are cut out of an address, whatever stands in them', () 
   assert.equal(withoutKeys('aws_instance.web["never closed'), 'aws_instance.web')
   assert.equal(withoutKeys('aws_instance.web'), 'aws_instance.web')
 })
+
+test('a pattern finds a protected address in whatever modules it lies, at the beginning of a module or behind a star', () => {
+  const own = { addProtectedAddresses: ['module.prod.*', 'aws_instance.gate', 'module.*.aws_x.*_key'] }
+  const protects = (address: string) =>
+    judged([{ address, type: 'aws_instance', actions: ['update'] }], own).findings.some(({ causes }) =>
+      causes.includes('protected address'),
+    )
+  for (const address of [
+    'module.a.module.prod.x.y',
+    'module.a["b.c"].aws_instance.gate',
+    'module.a.module.b.aws_x.my_key',
+  ])
+    assert.ok(protects(address), address)
+  for (const address of ['module.prod_2.x.y', 'aws_instance.gate_2', 'aws_x.my_key', 'module.a.aws_y.my_key'])
+    assert.ok(!protects(address), address)
+})

@@ -54,17 +54,21 @@ export interface Judgement {
 
 type Matches = (text: string) => boolean
 
+/** Matches a text or any of its endings. */
+type MatchesEnding = (endings: readonly string[]) => boolean
+
 /** Judges plans. No order, nesting or number of changes makes one look more harmless than its most dangerous part. */
 export class Tiers {
   readonly #isSensitive: Matches
   readonly #isDataBearing: Matches
-  readonly #isProtected: Matches
+  readonly #isProtected: MatchesEnding
   readonly #maxResources: number
 
   constructor(config: TierConfig) {
     this.#isSensitive = any(config.sensitiveTypes, SENSITIVE_TYPES, config.addSensitiveTypes)
     this.#isDataBearing = any(config.dataBearingTypes, DATA_BEARING_TYPES, config.addDataBearingTypes)
-    this.#isProtected = any(config.protectedAddresses, PROTECTED_ADDRESSES, config.addProtectedAddresses)
+    const addresses = globsOf(config.protectedAddresses, PROTECTED_ADDRESSES, config.addProtectedAddresses)
+    this.#isProtected = anyEnding(addresses)
     this.#maxResources = config.maxResources
   }
 
@@ -115,9 +119,7 @@ export class Tiers {
   /** A resource is the same in whatever module it stands, wherever it stood before, and whichever instance it is. */
   #protects({ address, previousAddress }: Change): boolean {
     const names = previousAddress === null ? [address] : [address, previousAddress]
-    return names.some(
-      (name) => endingsOf(name).some(this.#isProtected) || endingsOf(withoutKeys(name)).some(this.#isProtected),
-    )
+    return names.some((name) => this.#isProtected(endingsOf(name)) || this.#isProtected(endingsOf(withoutKeys(name))))
   }
 }
 
@@ -141,7 +143,28 @@ function higher(one: Tier, other: Tier): Tier {
 }
 
 /** `own` in place of `builtIn` where it says anything, and `added` beside them. */
-function any(own: readonly string[], builtIn: readonly string[], added: readonly string[]): Matches {
-  const globs = [...(own.length > 0 ? own : builtIn), ...added].map(glob)
+function globsOf(own: readonly string[], builtIn: readonly string[], added: readonly string[]): readonly string[] {
+  return [...(own.length > 0 ? own : builtIn), ...added]
+}
+
+function any(...lists: Parameters<typeof globsOf>): Matches {
+  const globs = globsOf(...lists).map(glob)
   return (text) => globs.some((matches) => matches(text))
+}
+
+/**
+ * One test for all endings of an address, the longest first. What a `*` covers in a shorter ending it also covers in a longer one that
+ * begins alike, so each pattern looks at one ending only: a test of every ending is quadratic in the number of modules.
+ */
+function anyEnding(patterns: readonly string[]): MatchesEnding {
+  const tests = patterns.map((pattern) => {
+    const star = pattern.indexOf('*')
+    if (star === -1) return (endings: readonly string[]) => endings.includes(pattern)
+    const [start, matches] = [pattern.slice(0, star), glob(pattern)]
+    return (endings: readonly string[]) => {
+      const longest = endings.find((ending) => ending.startsWith(start))
+      return longest !== undefined && matches(longest)
+    }
+  })
+  return (endings) => tests.some((test) => test(endings))
 }

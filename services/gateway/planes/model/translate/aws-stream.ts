@@ -1,4 +1,5 @@
 import { crc32 } from 'node:zlib'
+import { ByteBuffer } from '@plat/core'
 import { InvalidResponseError } from '../invalid.ts'
 
 /** One message of an AWS event stream. */
@@ -23,16 +24,15 @@ const LENGTH_BYTES = 4
  * cannot be, or a checksum that is wrong, throws `InvalidResponseError`: what follows could be anything.
  */
 export class AwsStreamSplitter {
-  #parts: Uint8Array[] = []
-  #size = 0
+  readonly #bytes = new ByteBuffer()
   /** Bytes until there is something to look at: a length, or a whole message. */
   #wanted = PRELUDE_BYTES
 
   push(chunk: Uint8Array): AwsMessage[] {
-    this.#parts.push(chunk)
-    this.#size += chunk.length
-    if (this.#size < this.#wanted) return []
-    let bytes: Buffer = Buffer.concat(this.#parts, this.#size)
+    this.#bytes.append(chunk)
+    if (this.#bytes.size < this.#wanted) return []
+    const taken = this.#bytes.take()
+    let bytes: Buffer = Buffer.from(taken.buffer, taken.byteOffset, taken.length)
     const messages: AwsMessage[] = []
     this.#wanted = wantedOf(bytes)
     while (bytes.length >= this.#wanted) {
@@ -40,14 +40,13 @@ export class AwsStreamSplitter {
       bytes = bytes.subarray(this.#wanted)
       this.#wanted = wantedOf(bytes)
     }
-    this.#parts = bytes.length === 0 ? [] : [bytes]
-    this.#size = bytes.length
+    this.#bytes.append(bytes)
     return messages
   }
 
   /** Whether a message has begun that never came to its end. */
   get isTorn(): boolean {
-    return this.#size > 0
+    return this.#bytes.size > 0
   }
 }
 
