@@ -19,6 +19,7 @@ export function modelPlane(shared: Shared, { models, budgets }: Features): Plane
     residencyFault: shared.residency.fault,
     metrics: failoverMetrics(metrics),
     affords: budgets.affords,
+    limits: budgets.limits,
   })
 }
 

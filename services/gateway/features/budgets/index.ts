@@ -1,7 +1,14 @@
 import { type Clock, quantityToMicros, reasonOf } from '@plat/core'
 import { type Ledgers, tailLedger } from '@plat/ledger'
 import type { Log } from '@plat/process'
-import { Calendar, LocalLimits, type Overrun, type SharedLimits, type SharedLimitsOptions } from '@plat/state'
+import {
+  Calendar,
+  type Limits,
+  LocalLimits,
+  type Overrun,
+  type SharedLimits,
+  type SharedLimitsOptions,
+} from '@plat/state'
 import type { AdminRoutes } from '../../admin/index.ts'
 import type { Call, Snapshots, Usage } from '../../call/index.ts'
 import type { Review, Stage } from '../../pipeline/stage.ts'
@@ -110,6 +117,8 @@ export interface Budgets {
   readonly price: (call: Call<'target'>, usage: Usage) => number
   /** Whether what is held for a model call covers it at the price `<provider>/<model>`. */
   readonly affords: (call: Call<'target' | 'hold'>, priceKey: string) => boolean
+  /** Counts what is not money: the requests that an endpoint gets in a minute. */
+  readonly limits: Limits
   readonly toolMeter: Review<'target'>
   /** For what was used without a call. */
   readonly charging: Charging
@@ -151,6 +160,7 @@ export async function createBudgets(options: BudgetsOptions): Promise<Budgets> {
     }),
     price: createPrice(demandOf),
     affords: createAffords(demandOf),
+    limits: counters.limits,
     toolMeter: createToolMeter(),
     charging: createCharging({
       limits: counters.limits,

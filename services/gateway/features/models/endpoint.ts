@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { ModelEndpointEntry } from '@plat/resources/rendered'
 import { type CredentialSource, credentialSource } from './credentials/source.ts'
 import { baseOf, type Clouds, regionOf, type Wire, wireOf } from './providers.ts'
@@ -35,6 +36,25 @@ interface Place {
   readonly clouds: Clouds
 }
 
+/** Bytes of the digest in a key, as hex. */
+const DIGEST_CHARACTERS = 32
+
+/**
+ * Names an endpoint by all that decides where a request goes and who pays for it, so that two providers, models or credentials at one
+ * address share neither circuits nor rates. It is the same in every replica, and tells no path of a key file.
+ */
+function keyOf(
+  { provider = 'openai', mode = '', apiVersion = '', project = '', apiKeyFile = '', auth = {} }: ModelEndpointEntry,
+  { route, upstream, model, region }: { route: string; upstream: string; model: string | null; region: string },
+): string {
+  const credential = Object.entries(auth)
+    .filter(([, value]) => value !== '')
+    .toSorted(([one], [other]) => (one < other ? -1 : 1))
+  const identity = [upstream, provider, mode, apiVersion, region, project, model, apiKeyFile, credential]
+  const digest = createHash('sha256').update(JSON.stringify(identity)).digest('hex')
+  return [route, digest.slice(0, DIGEST_CHARACTERS)].join('/')
+}
+
 /**
  * A fallback inherits nothing: whatever an endpoint does not say itself has its default (document 3, `fallbacks`). The first endpoint is
  * asked for a translated name, else for its own, else as the caller asked. A fallback has other names for its models, so its own comes
@@ -46,7 +66,7 @@ export function endpointOf({ route, aliases, isFallback, clouds }: Place, entry:
   const wire = wireOf(entry)
   const region = regionOf(entry, clouds)
   return {
-    key: [route, upstream, model ?? ''].join(' '),
+    key: keyOf(entry, { route, upstream, model, region }),
     label: new URL(upstream).origin,
     route,
     provider: wire.provider,

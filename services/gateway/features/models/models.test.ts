@@ -165,6 +165,25 @@ test('a fallback inherits nothing, so its own model comes before a translated na
   assert.equal(new Set([first?.key, free?.key, own?.key]).size, 3)
 })
 
+test('two providers, models, routes or credentials at one address are two endpoints', () => {
+  const upstream = 'http://one.example/v1'
+  const entries = {
+    plain: { upstream },
+    again: { upstream },
+    claude: { upstream, provider: 'anthropic' },
+    model: { upstream, model: 'm' },
+    key: { upstream, apiKeyFile: '/key' },
+    other: { upstream, apiKeyFile: '/other' },
+    bearer: { upstream, auth: { type: 'bearer' as const, tokenFile: '/key' } },
+  }
+  const { plain, ...fallbacks } = entries
+  const route = buildRoutes(null, { r: { ...plain, fallbacks: Object.values(fallbacks) }, s: plain })
+  const keys = route.endpoints.map(({ key }) => key)
+  assert.equal(keys.length, 8)
+  assert.equal(new Set(keys).size, 7, 'only the same endpoint of the same route is one')
+  assert.ok(keys.every((key) => !key.includes('/key')))
+})
+
 test('reasoning models are told by their names unless the route says so itself', () => {
   // Shows D3.route.reasoning, D2.model.reasoning, D2.model.reasoning.detected
   const takes = (model: string, reasoning?: boolean) => {

@@ -3,6 +3,7 @@ import { after, before, test } from 'node:test'
 import { systemClock } from '@plat/core'
 import { createDialer, type Dialer } from '@plat/http'
 import { silentLog } from '@plat/process'
+import { LocalLimits } from '@plat/state'
 import { type ModelServer, startModelServer } from '@plat/testkit/model-server'
 import { type Call, deny, type Frame, isDenial, type Target } from '../../call/index.ts'
 import { testCall, testTarget } from '../../call/testing/call.ts'
@@ -37,6 +38,7 @@ before(async () => {
     residencyFault: () => null,
     metrics: { movedOn() {}, skipped() {} },
     affords: () => true,
+    limits: new LocalLimits({ clock: systemClock }),
   })
 })
 

@@ -1,4 +1,5 @@
 import type { Clock } from '@plat/core'
+import type { Limits } from '@plat/state'
 import {
   type Arrival,
   type Call,
@@ -24,14 +25,7 @@ import { read } from './read.ts'
 import { ModelBody } from './request.ts'
 import { translatedFor } from './translate/translated.ts'
 import { Addresses, type Credentials, type ModelEndpoint } from './upstream/endpoint.ts'
-import {
-  askedTooOften,
-  type Failover,
-  type FailoverMetrics,
-  type SkipReason,
-  type Turn,
-  tryInTurn,
-} from './upstream/failover.ts'
+import { type Failover, type FailoverMetrics, type SkipReason, type Turn, tryInTurn } from './upstream/failover.ts'
 import { type Circuits, type Forwarder, Forwarding, type Passage } from './upstream/forward.ts'
 import { EndpointRates } from './upstream/rates.ts'
 
@@ -64,6 +58,8 @@ export interface ModelRoutes {
 export interface ModelPlaneOptions extends BodyLimits, Omit<Forwarder, 'circuits' | 'credentials'> {
   readonly routes: ModelRoutes
   readonly metrics: FailoverMetrics
+  /** Counts the requests of endpoints. */
+  readonly limits: Pick<Limits, 'take'>
   /** Why the data of a call must not go to a place; null: it may. */
   readonly residencyFault: (snapshot: Snapshot, place: Pick<Target, 'jurisdiction' | 'dataClass'>) => string | null
   /** Whether what is held for a call covers it at the price `<provider>/<model>`. */
@@ -100,7 +96,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
     this.attemptTimeoutMs = options.attemptTimeoutMs
     this.circuits = options.routes.circuits
     this.credentials = options.routes.credentials
-    this.rates = new EndpointRates(options.clock)
+    this.rates = new EndpointRates(options.clock, options.limits)
     this.metrics = options.metrics
     this.#affords = options.affords
     this.extraCA = options.extraCA
@@ -127,8 +123,9 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
       return deny('upstream_credential', `the model route ${call.server} has no readable API key`)
     const passage = this.#passage({ call, endpoint, sent, spare: false }, call.facts.target.tool)
     if (isDenial(passage)) return passage
-    const waitMs = this.rates.take(endpoint)
-    return waitMs > 0 ? askedTooOften(call.server, waitMs) : new Forwarding(this, passage).run()
+    const limited = this.rates.take(endpoint, call.id)
+    if (limited instanceof Promise) return limited.then((denial) => denial ?? new Forwarding(this, passage).run())
+    return limited ?? new Forwarding(this, passage).run()
   }
 
   unfit(endpoint: ModelEndpoint, call: Call<'target' | 'hold'>): SkipReason | null {

@@ -9,8 +9,8 @@ export interface Counters {
   counted(prefix: string): Iterable<Counted> | Promise<Iterable<Counted>>
 }
 
-/** Rates and the tokens of a minute: what `stateBackend.counters` says where to count. */
-const RATE = /^(?:rate|tpm)\//
+/** Rates, and the tokens and requests of a minute: what `stateBackend.counters` says where to count. */
+const RATE = /^(?:rate|tpm|rpm)\//
 
 export function localCounters(limits: LocalLimits): Counters {
   return {

@@ -23,5 +23,8 @@ test('each upstream and each endpoint has its own address, the first time and la
       path: pathname + search,
     })
   }
+  const upstream = 'https://a.example/v1'
+  const other = { upstream, wire: { ...openaiWire, pathOf: () => '/messages' } }
+  assert.equal(addresses.of(other, chat, 'm').path, '/v1/messages', 'another provider at the same address')
   assert.throws(() => addresses.of({ upstream: 'no address', wire: openaiWire }, chat, 'm'), TypeError)
 })

@@ -63,23 +63,19 @@ export interface Address {
   readonly path: string
 }
 
-/** Upstreams that are remembered; a gateway has fewer routes. Beyond it all are forgotten. */
-const MAX_KNOWN = 1000
 const COMPLETIONS = 'chat/completions'
 
-/** The addresses of endpoints. That of completions is parsed once for each. */
+/** The addresses of endpoints. That of completions is parsed once for each, as long as the endpoint is served. */
 export class Addresses {
-  readonly #completions = new Map<string, Address>()
+  readonly #completions = new WeakMap<Reached, Address>()
 
   /** Throws on a base URL that is none. */
   of(endpoint: Reached, call: Asked, model: string | null): Address {
-    const { upstream, wire } = endpoint
-    if (call.method !== COMPLETIONS || wire.perModel) return addressOf(endpoint, call, model)
-    const known = this.#completions.get(upstream)
+    if (call.method !== COMPLETIONS || endpoint.wire.perModel) return addressOf(endpoint, call, model)
+    const known = this.#completions.get(endpoint)
     if (known !== undefined) return known
     const address = addressOf(endpoint, call, model)
-    if (this.#completions.size >= MAX_KNOWN) this.#completions.clear()
-    this.#completions.set(upstream, address)
+    this.#completions.set(endpoint, address)
     return address
   }
 }

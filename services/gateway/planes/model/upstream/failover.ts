@@ -13,7 +13,7 @@ import { EventFrames } from '../../wire/events.ts'
 import type { SKIP_REASONS } from '../methods.ts'
 import type { ModelEndpoint } from './endpoint.ts'
 import type { Circuits, Forwarding } from './forward.ts'
-import type { EndpointRates } from './rates.ts'
+import { type EndpointRates, tooManyRequests } from './rates.ts'
 
 /** Why an endpoint was not asked. */
 export type SkipReason = (typeof SKIP_REASONS)[number]
@@ -87,6 +87,8 @@ class Turns {
 
   /** What the first endpoint has no word for that could not be asked for that reason. */
   #untold: Denial | null = null
+  /** The requests of an endpoint could not be counted. */
+  #uncounted: Denial | null = null
 
   constructor(failover: Failover, { call, endpoints, sent }: Ways) {
     this.#failover = failover
@@ -130,9 +132,15 @@ class Turns {
       this.#untold ??= forwarding
       return null
     }
+    const counted = rates.take(endpoint, this.#call.id)
+    const limited = counted instanceof Promise ? await counted : counted
+    if (limited !== null) {
+      metrics.skipped(endpoint.route, endpoint.label, 'rate')
+      if (limited.code !== 'rate_limited') this.#uncounted ??= limited
+      return null
+    }
     if (this.#last !== null) metrics.movedOn(endpoint.route, this.#last.endpoint.label, endpoint.label)
     circuits.enter(endpoint)
-    rates.take(endpoint)
     const cancel = clock.after(attemptTimeoutMs, () => forwarding.expire())
     const answer = await begun(forwarding, this.#call.server)
     cancel()
@@ -153,7 +161,7 @@ class Turns {
   }
 
   #refusal(): Denial {
-    const denial = this.#last?.denial ?? this.#untold ?? this.#unfit()
+    const denial = this.#last?.denial ?? this.#untold ?? this.#uncounted ?? this.#unfit()
     return { ...denial, attempts: this.#attempts }
   }
 
@@ -161,18 +169,12 @@ class Turns {
   #unfit(): Denial {
     const { server } = this.#call
     const waits = this.#fit().map((one) => this.#failover.rates.wait(one))
-    if (waits.length > 0) return askedTooOften(server, Math.min(...waits))
+    if (waits.length > 0) return tooManyRequests(server, Math.min(...waits))
     const reasons = this.#endpoints.map((one) => this.#failover.unfit(one, this.#call))
     if (reasons.includes('credential'))
       return deny('upstream_credential', `the model route ${server} has no readable API key`)
     return deny('upstream_error', `no endpoint of the model route ${server} can take this call`)
   }
-}
-
-/** `requestsPerMinute` is used up; `waitMs`: until the next minute. */
-export function askedTooOften(server: string, waitMs: number): Denial {
-  const reason = `the model route ${server} has used up the requests of this minute (requestsPerMinute)`
-  return deny('rate_limited', reason, { retryAfterMs: waitMs })
 }
 
 /** Waits for the first part of a stream as well: a stream that breaks before it has not begun. */

@@ -1,24 +1,47 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
+import { LocalLimits } from '@plat/state'
+import type { Denial } from '../../../call/index.ts'
 import { EndpointRates } from './rates.ts'
 
-test('an endpoint is asked so often a minute, each by its own count, and again in the next minute', async () => {
+const two = { key: 'r/two', route: 'r', requestsPerMinute: 2 }
+const one = { key: 'r/one', route: 'r', requestsPerMinute: 1 }
+
+/** Milliseconds until the next request may be sent, as a refusal says; 0: it was counted. */
+const waitOf = (counted: Denial | null | Promise<unknown>) =>
+  counted instanceof Promise ? assert.fail('not at once') : (counted?.retryAfterMs ?? 0)
+
+test('replicas count the requests of an endpoint together, each endpoint by its own count, and again in the next minute', async () => {
   const clock = new TestClock()
-  const rates = new EndpointRates(clock)
-  const two = { key: 'two', requestsPerMinute: 2 }
-  const one = { key: 'one', requestsPerMinute: 1 }
+  const limits = new LocalLimits({ clock })
+  const [here, there] = [new EndpointRates(clock, limits), new EndpointRates(clock, limits)]
   await clock.advance(15_000)
-  assert.deepEqual([rates.take(two), rates.take(two), rates.take(two), rates.wait(two)], [0, 0, 45_000, 45_000])
-  assert.deepEqual([rates.wait(one), rates.take(one), rates.take(one)], [0, 0, 45_000])
+  assert.deepEqual([waitOf(here.take(two, 'a')), waitOf(there.take(two, 'b'))], [0, 0])
+  assert.deepEqual([waitOf(here.take(two, 'a')), waitOf(there.take(two, 'c'))], [45_000, 45_000])
+  assert.deepEqual([here.wait(two), here.wait(one), waitOf(here.take(one, 'a'))], [45_000, 0, 0])
+  assert.equal(there.take(one, 'd') instanceof Promise ? null : 'refused', 'refused')
   await clock.advance(44_999)
-  assert.equal(rates.take(two), 1)
+  assert.equal(waitOf(here.take(two, 'e')), 1)
   await clock.advance(1)
-  assert.deepEqual([rates.take(two), rates.take(two), rates.take(two)], [0, 0, 60_000])
+  assert.deepEqual([waitOf(here.take(two, 'f')), waitOf(there.take(two, 'f'))], [0, 0])
+  assert.equal(waitOf(here.take(two, 'f')), 60_000)
 })
 
-test('an endpoint without a limit is asked as often as anybody likes', () => {
-  const rates = new EndpointRates(new TestClock())
-  const free = { key: 'free', requestsPerMinute: null }
-  for (let at = 0; at < 1000; at++) assert.equal(rates.take(free), 0)
+test('an endpoint without a limit is never counted', () => {
+  const rates = new EndpointRates(new TestClock(), { take: () => assert.fail('counted') })
+  for (let at = 0; at < 1000; at++) assert.equal(rates.take({ ...one, requestsPerMinute: null }, 'a'), null)
+})
+
+test('requests that cannot be counted are refused', async () => {
+  const broken = [
+    () => {
+      throw new Error('gone')
+    },
+    () => Promise.reject(new Error('gone')),
+  ]
+  for (const take of broken) {
+    const refused = await new EndpointRates(new TestClock(), { take }).take(one, 'a')
+    assert.equal(refused?.code, 'state_unavailable')
+  }
 })

@@ -1,46 +1,85 @@
 import type { Clock } from '@plat/core'
+import { type Hold, isShort, type Limits, type Short, windowOf } from '@plat/state'
+import { type Denial, deny } from '../../../call/index.ts'
 import type { ModelEndpoint } from './endpoint.ts'
 
-const MINUTE_MS = 60_000
+const MINUTE_SECONDS = 60
+const MINUTE_MS = MINUTE_SECONDS * 1000
+
+/** How long a counted request is kept open where its replica died before it was settled, in milliseconds. */
+const HOLD_LIFE_MS = MINUTE_MS
 
 /** What of an endpoint its rate is about. */
-type Limited = Pick<ModelEndpoint, 'key' | 'requestsPerMinute'>
+type Limited = Pick<ModelEndpoint, 'key' | 'requestsPerMinute' | 'route'>
 
 /**
- * Requests that endpoints were sent in the minute that runs now, for all sessions together (document 3, `requestsPerMinute`). Minutes are
- * those of the clock on the wall; what was counted in the last one is forgotten as a whole.
+ * Requests that endpoints get in a minute, of all sessions together (document 3, `requestsPerMinute`). They are counted where the rates of
+ * policies are: in all replicas together, unless `stateBackend.counters` says otherwise. What cannot be counted is refused.
  */
 export class EndpointRates {
   readonly #clock: Pick<Clock, 'now'>
-  readonly #sent = new Map<string, number>()
+  readonly #limits: Pick<Limits, 'take'>
+  /** Endpoints that have had the requests of `#minute`, so that nobody is asked again until the next one. */
+  readonly #exhausted = new Set<string>()
   #minute = 0
+  #count = 0
 
-  constructor(clock: Pick<Clock, 'now'>) {
+  constructor(clock: Pick<Clock, 'now'>, limits: Pick<Limits, 'take'>) {
     this.#clock = clock
+    this.#limits = limits
   }
 
-  /** Milliseconds until the endpoint may be asked; 0: it may now. */
+  /** Milliseconds until the endpoint may get a request, as far as this replica knows; 0: it may get one now. */
   wait({ key, requestsPerMinute }: Limited): number {
     if (requestsPerMinute === null) return 0
-    const now = this.#turn()
-    return (this.#sent.get(key) ?? 0) < requestsPerMinute ? 0 : (this.#minute + 1) * MINUTE_MS - now
-  }
-
-  /** Counts a request, if the endpoint may be asked; else answers the milliseconds until it may. */
-  take(endpoint: Limited): number {
-    if (endpoint.requestsPerMinute === null) return 0
-    const wait = this.wait(endpoint)
-    if (wait === 0) this.#sent.set(endpoint.key, (this.#sent.get(endpoint.key) ?? 0) + 1)
-    return wait
-  }
-
-  #turn(): number {
     const now = this.#clock.now()
     const minute = Math.floor(now / MINUTE_MS)
     if (minute !== this.#minute) {
       this.#minute = minute
-      this.#sent.clear()
+      this.#exhausted.clear()
     }
-    return now
+    return this.#exhausted.has(key) ? (minute + 1) * MINUTE_MS - now : 0
   }
+
+  /** Counts a request of this call. Null: the endpoint may get it. */
+  take(endpoint: Limited, callId: string): Denial | null | Promise<Denial | null> {
+    const { key, requestsPerMinute, route } = endpoint
+    if (requestsPerMinute === null) return null
+    const waitMs = this.wait(endpoint)
+    if (waitMs > 0) return tooManyRequests(route, waitMs)
+    const now = this.#clock.now()
+    const window = windowOf(now, MINUTE_SECONDS)
+    const item = { key: `rpm/${key}`, window, cap: requestsPerMinute, amount: 1, unit: 'calls' } as const
+    // A call can try an endpoint twice, and each try counts.
+    const id = `${callId}/rpm/${this.#count++}`
+    try {
+      const taken = this.#limits.take(id, [item], now + HOLD_LIFE_MS)
+      if (!(taken instanceof Promise)) return this.#settled(endpoint, taken)
+      return taken.then((late) => this.#settled(endpoint, late)).catch(() => uncounted(route))
+    } catch {
+      return uncounted(route)
+    }
+  }
+
+  #settled(endpoint: Limited, taken: Hold | Short): Denial | null | Promise<null> {
+    if (!isShort(taken)) {
+      const settling = taken.settle(NOTHING_ELSE)
+      return settling instanceof Promise ? settling.then(() => null) : null
+    }
+    this.#exhausted.add(endpoint.key)
+    return tooManyRequests(endpoint.route, this.wait(endpoint))
+  }
+}
+
+/** The item has spent what it held. */
+const NOTHING_ELSE: ReadonlyMap<string, number> = new Map()
+
+/** `requestsPerMinute` is used up; `waitMs`: until the next minute. */
+export function tooManyRequests(route: string, waitMs: number): Denial {
+  const reason = `the model route ${route} has used up the requests of this minute (requestsPerMinute)`
+  return deny('rate_limited', reason, { retryAfterMs: waitMs })
+}
+
+function uncounted(route: string): Denial {
+  return deny('state_unavailable', `the requests of the model route ${route} (requestsPerMinute) cannot be counted now`)
 }
