@@ -72,6 +72,8 @@ export interface Body {
   readonly args: Uint8Array | null
   /** `args` as they stand in `value`; absent or undefined: they must be parsed. */
   readonly argsValue?: unknown
+  /** What else the sender wrote freely and the upstream gets, with the source text of numbers; absent or undefined: nothing. */
+  readonly beside?: unknown
   /** Output tokens that the gateway cut the request down to; absent or null: it did not. */
   readonly maxTokens?: number | null
 }

@@ -34,10 +34,10 @@ export function createGuardStage(
 
 /** What the call says, in words: without what the redaction took out, for a classifier is somebody else. */
 function textSent({ body, facts: { redacted } }: Call<'redacted'>): string {
-  if (redacted !== null) return textOf(parsed(redacted.text))
+  if (redacted !== null) return textOf([parsed(redacted.text), body?.beside])
   if (body === null) return ''
   if (body.args === null) return textOf(body.value)
-  return textOf(body.argsValue ?? parsed(Buffer.from(body.args).toString('utf8')))
+  return textOf([body.argsValue ?? parsed(Buffer.from(body.args).toString('utf8')), body.beside])
 }
 
 function parsed(json: string): unknown {

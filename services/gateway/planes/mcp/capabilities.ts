@@ -31,6 +31,20 @@ export function withheldPaths({ method, era, params, meta }: Offering): readonly
   return method === 'tools/call' && member(params, 'task') !== undefined ? [['params', 'task']] : NOTHING
 }
 
+/** The members of `params` that the protocol defines for a method whose arguments are judged by themselves. */
+const JUDGED: Readonly<Record<string, ReadonlySet<string>>> = {
+  'tools/call': new Set(['name', 'arguments', '_meta', 'task', 'inputResponses', 'requestState']),
+  'prompts/get': new Set(['name', 'arguments', '_meta', 'inputResponses', 'requestState']),
+}
+
+/** Members of `params` that no revision defines: policy sees the arguments alone, so nothing else is forwarded beside them. */
+export function undefinedPaths(method: string, params: unknown): readonly (readonly string[])[] {
+  const known = Object.hasOwn(JUDGED, method) ? JUDGED[method] : undefined
+  if (known === undefined || !isObject(params)) return NOTHING
+  const strange = Object.keys(params).filter((name) => !known.has(name))
+  return strange.length === 0 ? NOTHING : strange.map((name) => ['params', name])
+}
+
 function withheldIn(capabilities: unknown, at: readonly string[]): readonly (readonly string[])[] {
   const isOffered = member(capabilities, TASKS) !== undefined
   const isExtension = member(member(capabilities, 'extensions'), TASKS_EXTENSION) !== undefined

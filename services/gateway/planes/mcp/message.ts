@@ -1,6 +1,6 @@
-import { findSpan, type Span } from '@plat/core'
+import { findSpan, parseLossless, type Span } from '@plat/core'
 import type { Body } from '../../call/index.ts'
-import { member, parsedOrUndefined } from '../wire/json.ts'
+import { isObject, member, parsedOrUndefined } from '../wire/json.ts'
 import type { Era } from './classify.ts'
 import type { Origin, Sealed } from './seal/seal.ts'
 
@@ -88,9 +88,34 @@ export class McpBody implements Body {
     return this.#args
   }
 
+  /**
+   * `params.inputResponses`, and the members of `params._meta` that are not the protocol's: approvals are bound to them, and guards
+   * read them. They are looked at as parsed; their bytes are read only where there are some.
+   */
+  get beside(): unknown {
+    const params = member(this.value, 'params')
+    const inputs = member(params, 'inputResponses')
+    const meta = freeMeta(member(params, '_meta'))
+    if (inputs === undefined && meta === undefined) return undefined
+    const bytes = slice(this.bytes, ['params'])
+    const exact = bytes === null ? undefined : parseLossless(bytes)
+    return { inputResponses: member(exact, 'inputResponses'), _meta: freeMeta(member(exact, '_meta')) }
+  }
+
   get argsValue(): unknown {
     return this.#argumentsOnly ? member(member(this.value, 'params'), 'arguments') : this.value
   }
+}
+
+/** Members of `params._meta` that the protocol defines for one sending: they say nothing of what is requested. */
+const SENDING: ReadonlySet<string> = new Set(['progressToken', 'traceparent', 'tracestate', 'baggage'])
+const RESERVED = 'io.modelcontextprotocol/'
+
+/** `_meta` without the protocol's own members; undefined where nothing is left. */
+function freeMeta(meta: unknown): unknown {
+  if (!isObject(meta)) return meta
+  const free = Object.entries(meta).filter(([name]) => !SENDING.has(name) && !name.startsWith(RESERVED))
+  return free.length === 0 ? undefined : Object.fromEntries(free)
 }
 
 /** The bytes of a member's value, as the sender wrote them. */

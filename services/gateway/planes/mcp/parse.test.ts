@@ -112,3 +112,17 @@ test('the arguments as bytes and as a value are the same part of the message', (
     assert.equal(whole.args, whole.bytes)
   }
 })
+
+test('what is sent beside the arguments are inputs and free members of _meta, with exact numbers', () => {
+  const beside = (params: string) => {
+    const text = `{"params":${params}}`
+    return JSON.stringify(new McpBody(Buffer.from(text), JSON.parse(text), true).beside)
+  }
+  const own = '"progressToken":1,"traceparent":"00","io.modelcontextprotocol/clientCapabilities":{}'
+  assert.equal(beside('{"arguments":{}}'), undefined)
+  assert.equal(beside(`{"arguments":{},"_meta":{${own}}}`), undefined)
+  assert.equal(
+    beside(`{"_meta":{${own},"acme/n":9007199254740993},"inputResponses":{"a":{"n":1.0}}}`),
+    '{"inputResponses":{"a":{"n":1.0}},"_meta":{"acme/n":9007199254740993}}',
+  )
+})

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { type Denial, deny, isDenial, type Parsed } from '../../call/index.ts'
 import { isObject, type JsonObject, member } from '../wire/json.ts'
 import { strictMessage } from '../wire/rpc.ts'
-import { withheldPaths } from './capabilities.ts'
+import { undefinedPaths, withheldPaths } from './capabilities.ts'
 import { isModernRevision, KNOWN_REVISIONS, type MethodRow, methodRow } from './classify.ts'
 import { checkMeta, checkMirrors, claimedVersion, unsupported } from './headers.ts'
 import { McpBody, type McpRequest, originOf } from './message.ts'
@@ -55,7 +55,9 @@ export function classify(posted: Posted): Classified {
   const row = methodRow(method, era)
   const unsealed = openMessage(message, { kind, era, method }, posted)
   const { opened, replaced, withheld } = isDenial(unsealed) ? NOTHING_SEALED : unsealed
-  const refused = withheldPaths({ method, era, params, meta })
+  const uncarried = withheldPaths({ method, era, params, meta })
+  const strange = undefinedPaths(method, params)
+  const refused = strange.length === 0 ? uncarried : [...uncarried, ...strange]
   const request: McpRequest = {
     kind,
     era,

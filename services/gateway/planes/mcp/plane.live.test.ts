@@ -301,3 +301,11 @@ test('notifications are accepted with 202 and passed on', async () => {
   assert.deepEqual([response.status, await response.text()], [202, ''])
   assert.equal(upstream.received.at(-1)?.body, body)
 })
+
+test('members of params that no revision defines are not forwarded; _meta is', async () => {
+  upstream.answers(json('{"jsonrpc":"2.0","id":7,"result":{"content":[]}}'))
+  const sent = (more: string) =>
+    `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"add",${more}"arguments":{},"_meta":{"acme/a":1}}}`
+  await ask({ body: sent('"command":"rm",') })
+  assert.equal(upstream.received.at(-1)?.body, sent(''))
+})

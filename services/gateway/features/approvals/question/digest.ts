@@ -8,8 +8,8 @@ export type Bound = Pick<Call, 'operation' | 'method' | 'body'> & {
 }
 
 /**
- * What an approval is for, as hex SHA-256: this session, this tool of this server, these arguments as they would be
- * forwarded, under this rule. A number literal that is no double enters as its source text, so that arguments which
+ * What an approval is for, as hex SHA-256: this session, this tool of this server, these arguments and whatever else of the sender's
+ * would be forwarded with them, under this rule. A number literal that is no double enters as its source text, so that arguments which
  * differ only beyond 2^53 never share an approval. `ruleSha256` covers the rule's whole text and its policy's name.
  * Null where the arguments have no canonical form: text that is no Unicode (a lone surrogate, escaped).
  */
@@ -28,6 +28,8 @@ function boundText(call: Bound, ruleSha256: string | null): string | null {
     tool: target.tool,
     definition: pin?.digest ?? null,
     arguments: boundArguments(call),
+    // Undefined, and so absent, where nothing but the arguments is forwarded.
+    beside: call.body?.beside,
     rule: ruleSha256,
   }
   try {

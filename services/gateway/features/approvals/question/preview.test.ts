@@ -86,6 +86,17 @@ test('arguments share a digest exactly when they are the same value, however the
   assert.equal(digest('{"a":1,"b":2.50}'), digest('{ "b":2.5, "a":1 }'))
 })
 
+test('an approval is bound to what is forwarded beside the arguments', () => {
+  const digest = (beside: unknown) => {
+    const call = callOf({ args: '{"a":1}' })
+    return digestOf({ ...call, body: call.body === null ? null : { ...call.body, beside } }, 'rule')
+  }
+  assert.equal(digest(undefined), digestOf(callOf({ args: '{"a":1}' }), 'rule'))
+  const asked = digest({ inputResponses: { a: { action: 'accept' } } })
+  assert.notEqual(asked, digest(undefined))
+  assert.notEqual(asked, digest({ inputResponses: { a: { action: 'decline' } } }))
+})
+
 /** Members in one order; -0 is 0 in JSON text. */
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_, inner) =>

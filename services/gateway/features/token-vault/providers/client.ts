@@ -1,5 +1,5 @@
 import { readText } from '@plat/config'
-import type { Clock } from '@plat/core'
+import { type Clock, checkJson, JsonError } from '@plat/core'
 import { type Dialer, dialFault, joinedBundles } from '@plat/http'
 import * as oidc from 'openid-client'
 
@@ -137,7 +137,10 @@ export class OAuthClient {
         execute: [oidc.allowInsecureRequests],
         [oidc.customFetch]: fetch,
       })
-    const configuration = await found('oidc').catch(() => found('oauth2'))
+    const configuration = await found('oidc').catch((error: unknown) => {
+      if (isInvalidJson(error)) throw error
+      return found('oauth2')
+    })
     const metadata = configuration.serverMetadata()
     this.#discovered = { metadata, until: this.#outside.clock.now() + DISCOVERED_MS }
     return metadata
@@ -158,6 +161,8 @@ export class OAuthClient {
       })
       const { status, bytes } = isPost ? answers(fetched.status, fetched.bytes) : fetched
       const type = fetched.headers['content-type']
+      // Lenient parsers differ on duplicate members and invalid UTF-8, so neither metadata nor a token may have them.
+      if (/^application\/(?:[\w.-]+\+)?json/i.test(type ?? '')) checkJson(bytes)
       return new Response(BODILESS.has(status) ? null : new Uint8Array(bytes), {
         status,
         headers: type === undefined ? {} : { 'content-type': type },
@@ -176,6 +181,7 @@ async function fileText(field: string, path: string): Promise<string> {
 }
 
 function refusalOf(error: unknown): Refusal {
+  if (isInvalidJson(error)) return refusal(null, 'the authorization server sent invalid JSON')
   if (error instanceof FileFault) return refusal(null, error.message)
   if (error instanceof oidc.AuthorizationResponseError || error instanceof oidc.ResponseBodyError) {
     const code = ERROR_CODE.test(error.error) ? error.error : null
@@ -187,6 +193,11 @@ function refusalOf(error: unknown): Refusal {
     return refusal(null, `the answer of the authorization server is refused (${code ?? 'unreadable'})`)
   }
   return refusal(null, silence(error))
+}
+
+/** The client library wraps what its fetch throws. */
+function isInvalidJson(error: unknown): boolean {
+  return error instanceof JsonError || (error instanceof Error && error.cause instanceof JsonError)
 }
 
 function silence(error: unknown): string {

@@ -35,7 +35,7 @@ async function authorizationServer(t: TestContext) {
   const authority = await createAuthority({ name: 'authority', now: systemClock.now() })
   const leaf = await authority.issue({ name: 'hub', dnsNames: ['localhost'] })
   const asked: Asked[] = []
-  const answers: Record<string, [number, object]> = {}
+  const answers: Record<string, [number, object | string]> = {}
   const server = createServer({ cert: leaf.pem, key: keyOf(leaf) }, (request, response) => {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
@@ -44,7 +44,9 @@ async function authorizationServer(t: TestContext) {
       const form = Object.fromEntries(new URLSearchParams(Buffer.concat(chunks).toString()))
       if (request.method === 'POST') asked.push({ path, authorization: headers.authorization, form })
       const [status, body] = answers[path] ?? [404, {}]
-      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+      response
+        .writeHead(status, { 'content-type': 'application/json' })
+        .end(typeof body === 'string' ? body : JSON.stringify(body))
     })
   })
   const url = `https://localhost:${await listening(server)}`
@@ -220,6 +222,18 @@ test('what goes wrong is told in words of ours: no secret, no token, nothing tha
     await tries({})
   }
   assert.doesNotMatch(whys.join('\n'), /free-words|free words|the-code|s3cret|bad token|<script>/)
+})
+
+test('metadata that two parsers could read differently is refused', async (t) => {
+  const { url, answers, outside, common } = await authorizationServer(t)
+  const [, metadata] = answers['/.well-known/openid-configuration'] ?? assert.fail()
+  const twice = JSON.stringify(metadata).replace('{', '{"issuer":"https://other.example",')
+  answers['/.well-known/openid-configuration'] = [200, twice]
+  const own = { issuer: url, clientID: 'login', caFile: common.caFile }
+  const settings = filled(tokenVaultBlock.schema.properties.login, own)
+  const to = await new Login(settings, outside).loginURL({ ...CONSENT, nonce: 'n' })
+  assert.ok(isRefusal(to))
+  assert.equal(to.why, 'the authorization server sent invalid JSON')
 })
 
 test('a login is found by discovery over its own authority', async (t) => {
