@@ -47,9 +47,21 @@ export async function launch(mainUrl) {
   setFlagsFromString(HEAP_GROWTH)
   enableCompileCache()
   const { main } = await import(mainUrl.href)
-  const code = await main(process.argv.slice(2))
+  const code = await main(process.argv.slice(2)).catch(refused)
   await Promise.all([flushed(process.stdout), flushed(process.stderr)])
   process.exit(code)
+}
+
+/**
+ * One line for what keeps a program from starting; a bug keeps its stack.
+ * @param {unknown} error
+ */
+async function refused(error) {
+  const { startErrorLine } = await import('./start-error.ts')
+  const line = startErrorLine(error)
+  if (line === null) throw error
+  process.stderr.write(`${path.basename(process.argv[1] ?? 'plat', '.mjs')}: ${line}\n`)
+  return 1
 }
 
 /** @param {boolean} launchedAlready */

@@ -16,7 +16,7 @@ export { type Hold, type HoldItem, isShort, type Limits, type Overrun, type Shor
 export { type Counted, LocalLimits, type LocalLimitsOptions } from './limits/local-limits.ts'
 export { SplitLimits } from './limits/split-limits.ts'
 export { Calendar, windowEnd, windowOf } from './limits/window.ts'
-export { Locked, lockPath } from './lock.ts'
+export { Locked, lockFile, lockPath } from './lock.ts'
 export { createMemoryJournal } from './memory-journal.ts'
 export { memoryOnceSets, type OnceSet, type OnceSets, type OnceVerdict } from './once/once.ts'
 export type { SharedLimits, SharedLimitsOptions } from './postgres/limits.ts'

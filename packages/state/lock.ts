@@ -14,8 +14,12 @@ export class Locked extends Error {}
  * Throws `Locked`, naming the path, when another process or another part of this one has it.
  */
 export function lockPath(path: string): () => void {
-  const file = `${path}.lock`
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  return lockFile(`${path}.lock`, path)
+}
+
+/** The same with the name of the lock's own file, in a folder that exists; `path` is what `Locked` names. */
+export function lockFile(file: string, path: string): () => void {
   const database = new DatabaseSync(file, { timeout: 0 })
   try {
     database.exec('BEGIN EXCLUSIVE')

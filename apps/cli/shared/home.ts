@@ -1,7 +1,8 @@
 import type { Stats } from 'node:fs'
 import { lstat, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
+import { storageErrorLine } from '@plat/process'
+import { Locked, lockFile } from '@plat/state'
 import { CommandError } from './output.ts'
 
 /** What `.plat/env` holds: addresses and tokens of the running plat, one KEY=VALUE a line. */
@@ -126,16 +127,19 @@ function absent(error: unknown): Stats | null {
  * @throws CommandError when another `plat up` has it.
  */
 export function lockHome(home: Home): { release(): void } {
-  const database = new DatabaseSync(home.lock)
   try {
-    database.exec('BEGIN EXCLUSIVE')
-  } catch {
-    database.close()
+    return { release: lockFile(home.lock, home.dir) }
+  } catch (error) {
+    if (!(error instanceof Locked))
+      throw new CommandError(storageErrorLine(asError(error), home.lock) ?? asError(error).message)
     throw new CommandError(
       `${home.dir} is already governed by a running plat up; stop it first, or use another directory`,
     )
   }
-  return { release: () => database.close() }
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error))
 }
 
 /** Writes a file for the owner alone, whole or not at all. */
