@@ -30,6 +30,8 @@ export interface Parts {
   readonly origins: readonly string[]
   readonly metrics: GatewayMetrics
   readonly live: LiveCalls
+  /** Why most calls would be denied now; empty: they would not. */
+  unavailable(): readonly string[]
   /** The resource API; it is served where the admin API is. */
   readonly resources: ResourcesFeature
   /** Adds the admin API to the listener that serves it. */
@@ -88,6 +90,7 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
     origins: vault.publicURL === null ? [] : [vault.publicURL.origin],
     metrics,
     live,
+    unavailable: () => shared.readiness.reasons(),
     resources,
     admin: (app) => admin.mount(app, administered(shared, { ...features, pins })),
     pages: (app) => {

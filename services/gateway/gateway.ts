@@ -26,8 +26,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { config, build, clock, ids, log } = options
   const parts = await compose(options)
   let serving = true
-  const ready = () => serving
-  const probes = { ready, build, metrics: () => parts.metrics.expose() }
+  const readiness = { ready: () => serving, unavailable: parts.unavailable, build }
+  const probes = { ...readiness, metrics: () => parts.metrics.expose() }
   const administered = (app: FastifyInstance) => {
     mountProbes(app, probes)
     parts.admin(app)
@@ -51,7 +51,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       raw: parts.routes,
       tunnel: parts.tunnel,
       api(app) {
-        if (separate) mountProbes(app, { ready, build })
+        if (separate) mountProbes(app, readiness)
         else administered(app)
         parts.pages(app)
       },

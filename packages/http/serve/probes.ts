@@ -4,6 +4,8 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 export interface Probes {
   /** False before everything is loaded and while the process drains. */
   ready(): boolean
+  /** Why most requests would be denied now, each reason a short name; empty: they would not. Read without a credential, so it says no more. */
+  unavailable?(): readonly string[]
   readonly build: BuildInfo
   /** The metrics in Prometheus text format 0.0.4. Absent: `/metrics` does not exist on this listener. */
   metrics?(): string
@@ -11,14 +13,17 @@ export interface Probes {
 
 /**
  * Mounts `GET /healthz`, `/readyz`, `/version` and `/metrics` (document 1, "Endpoints"; document 3, "Endpoints").
- * `/readyz` is 503 `shutting down` while `ready()` is false.
+ * `/readyz` is 503 `shutting down` while `ready()` is false, and 503 `unavailable` with `reasons` while there are any.
  */
-export function mountProbes(app: FastifyInstance, { ready, build, metrics }: Probes): void {
+export function mountProbes(app: FastifyInstance, { ready, unavailable, build, metrics }: Probes): void {
   const fresh = (reply: FastifyReply) => reply.header('cache-control', 'no-store')
   app.get('/healthz', (_request, reply) => fresh(reply).send({ status: 'ok' }))
-  app.get('/readyz', (_request, reply) =>
-    ready() ? fresh(reply).send({ status: 'ready' }) : fresh(reply).code(503).send({ status: 'shutting down' }),
-  )
+  app.get('/readyz', (_request, reply) => {
+    if (!ready()) return fresh(reply).code(503).send({ status: 'shutting down' })
+    const reasons = unavailable?.() ?? []
+    if (reasons.length > 0) return fresh(reply).code(503).send({ status: 'unavailable', reasons })
+    return fresh(reply).send({ status: 'ready' })
+  })
   mountVersion(app, build)
   if (metrics === undefined) return
   app.get('/metrics', (_request, reply) =>

@@ -63,9 +63,9 @@ const table = {
   upstream_error: { status: 502, retry: true },
   upstream_credential: { status: 502, retry: true },
   guard_unavailable: { status: 503, retry: true },
-  revocations_unavailable: { status: 503, retry: true },
-  audit_unavailable: { status: 503, retry: true },
-  state_unavailable: { status: 503, retry: true },
+  revocations_unavailable: { status: 503, http: true, retry: true },
+  audit_unavailable: { status: 503, http: true, retry: true },
+  state_unavailable: { status: 503, http: true, retry: true },
   approval_pending: { status: 503, retry: true },
   upstream_timeout: { status: 504, retry: true },
 } as const satisfies Record<string, ErrorRow>

@@ -100,6 +100,7 @@ async function startCallers(shared: Shared) {
   const revocations = keep(
     await createRevocations({ ...shared, forgetTokens, ledgers, metrics: revocationMetrics(metrics) }),
   )
+  shared.readiness.add('revocations', () => revocations.isKnown())
   return { notifications, ledgers, authenticator, revocations }
 }
 

@@ -16,6 +16,7 @@ import { openStateBackend, type StateBackend } from '../features/state-backend/i
 import { createGatewayMetrics, type GatewayMetrics } from '../metrics.ts'
 import { createLiveCalls, type LiveCalls } from '../pipeline/index.ts'
 import { createSealer, loadSealKeys, type Sealer } from '../planes/mcp/index.ts'
+import { Readiness } from './readiness.ts'
 
 /** What a gateway is made of, beside its own parts. */
 export interface GatewayOptions {
@@ -41,6 +42,7 @@ export interface Shared extends GatewayOptions, OpeningLimits, Pick<StateBackend
   /** Null while `configBundle` is off. */
   readonly bundleFolder: Awaited<ReturnType<typeof openBundleFolder>>
   readonly live: LiveCalls
+  readonly readiness: Readiness
   readonly sealer: Sealer
   /** `upstreamCAFile`, its PEM; null when empty. */
   readonly extraCA: string | null
@@ -62,19 +64,23 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
   const residency = keep(createResidency({ config, snapshots, clock, log, ...residencyMetrics(metrics) }))
   await residency.check()
   const state = keep(await openStateBackend({ ...options, ...stateMetrics(metrics) }))
-  const { journals, leadership, shared, secret } = state
+  const { leadership, shared, secret } = state
+  const readiness = new Readiness()
   const opening = await openLimits({ config, shared, clock, log })
+  const audit = keep(await createAudit({ ...options, metrics, onRecord: opening.spending.see }))
+  if (config.auditFailurePolicy === 'closed') readiness.add('audit ledger', () => audit.ledgers.of('').health === 'ok')
   return {
     ...options,
     ...opening,
-    journals,
+    journals: readiness.watched(state.journals),
+    readiness,
     leadership,
     keep,
     metrics,
     snapshots,
     residency,
     bundleFolder,
-    audit: keep(await createAudit({ ...options, metrics, onRecord: opening.spending.see })),
+    audit,
     dialer: residency.dialer(dialer),
     live: keep(createLiveCalls(clock)),
     sealer: createSealer(

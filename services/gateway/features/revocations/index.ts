@@ -53,6 +53,8 @@ export interface RevocationsFeature {
   readonly routes: AdminRoutes
   readonly users: RevokedUsers
   readonly mirrored: MirroredRevocations
+  /** False while every call is denied because the list cannot be read. */
+  isKnown(): boolean
   close(): Promise<void>
 }
 
@@ -95,6 +97,7 @@ export async function createRevocations(options: RevocationsOptions): Promise<Re
       revoked: (user) => revocations.hasRevoked(user),
       follow: (tell) => revocations.followUsers(tell),
     },
+    isKnown: () => revocations.isKnown,
     mirrored: {
       wanted: () => revocations.breakglass().map((one) => mirroredRevocation(one, config.revocationMirror.namespace)),
       follow: (tell) => revocations.follow(tell),

@@ -97,7 +97,7 @@ export class Revocations {
   /** Reads both lists; comes before the gateway serves. Rejects when the journal cannot be read. */
   async open(): Promise<void> {
     const { clock, metrics } = this.#parts
-    metrics.listOk(() => this.#isKnown)
+    metrics.listOk(() => this.isKnown)
     await this.#kept.open()
     await this.#file?.check()
     this.#count()
@@ -106,13 +106,13 @@ export class Revocations {
 
   /** May this caller go on? Asked before each call and while it lasts. */
   judge(who: Identity): Denial | null {
-    if (!this.#isKnown) return NO_LIST
+    if (!this.isKnown) return NO_LIST
     const { clock } = this.#parts
     return this.#listed?.judge(who, clock) ?? this.#kept.list.judge(who, clock)
   }
 
   /** False: what other people or other replicas revoked may not be known here. */
-  get #isKnown(): boolean {
+  get isKnown(): boolean {
     return this.#file?.ok !== false && this.#parts.journal.health !== 'unreachable'
   }
 
