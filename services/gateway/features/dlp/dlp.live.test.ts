@@ -277,16 +277,19 @@ test('an answer that must not pass is refused, in the middle of a stream too', a
   assert.ok(!text.includes(TOKEN))
 })
 
-test('a message with more text than is read is refused, and files in base64 are none', async () => {
+test('a message with more text than is scanned is refused, also when the text is a file in base64', async () => {
   // Shows D3.dlp.profile.maxScanBytes, D3.dlp.profile.onOversize, D3.limit.dlpScan.
   answers('{"content":[]}')
   const count = upstream.received.length
   assert.equal(errorOf(await ask('notes', call(`{"text":"${'so much '.repeat(131_073)}"}`))), 'dlp_denied')
   assert.equal(upstream.received.length, count)
   assert.equal(await hits('oversize', 'arguments', 'deny'), 1)
-  const file = call(`{"file":"${'q7Zp2mXw'.repeat(140_000)}","to":"${CARD}"}`)
-  await ask('notes', file)
-  assert.equal(sent(), file.replace(CARD, '[REDACTED:credit_card]'))
+  const large = call(`{"file":"${'q7Zp2mXw'.repeat(140_000)}"}`)
+  assert.equal(errorOf(await ask('notes', large)), 'dlp_denied')
+  assert.equal(upstream.received.length, count)
+  const small = call(`{"file":"${'q7Zp2mXw'.repeat(1_000)}","to":"${CARD}"}`)
+  await ask('notes', small)
+  assert.ok(sent() === small.replace(CARD, '[REDACTED:credit_card]'))
 })
 
 test('nothing that was found is in the ledger or the log', async () => {

@@ -135,8 +135,45 @@ test('more text than is read is refused where something is enforced, else it pas
     judged(text, { maxScanBytes: 100, requestAction: 'audit', onOversize: 'deny' }).denial?.code,
     'dlp_denied',
   )
+})
+
+test('a file in base64 is text like any other: it is scanned, and counts towards what may be scanned', () => {
   const file = 'q7Zp2mXw'.repeat(1000)
-  assert.equal(judged(JSON.stringify([file, `data:image/png;base64,${file}`, CARD]), { maxScanBytes: 100 }).hits, 1)
+  const key = `${file}/AKIAQ3EGMRT5NWZ7H2KD`
+  for (const text of [JSON.stringify([file]), JSON.stringify([`data:image/png;base64,${file}`])]) {
+    const { denial, counted } = judged(text, { maxScanBytes: 100 })
+    assert.equal(denial?.code, 'dlp_denied')
+    assert.deepEqual(counted, ['oversize arguments deny'])
+  }
+  const { text, denial } = judged(JSON.stringify([key]), {})
+  assert.ok(denial !== null || !text.includes('AKIA'), text.slice(-40))
+})
+
+test('a custom detector finds what it names however short, in strings, names and literals', () => {
+  const custom = [{ id: 'pin', regex: '\\b(7|true|4711)\\b', secret: false }]
+  const { text } = judged('{"4711":"7","a":4711,"b":[7,{"c":true}],"d":47110}', { custom })
+  const mark = '"[REDACTED:pin]"'
+  assert.equal(text, `{${mark}:${mark},"a":${mark},"b":[${mark},{"c":${mark}}],"d":47110}`)
+})
+
+test('a text in pieces and the same text in one piece lose the same, also where characters are escaped', () => {
+  const profile = compileProfile('p', { ...DEFAULTS, custom: [{ id: 'pin', regex: '4711', secret: false }] })
+  assert.ok(profile.response !== null)
+  const redaction = new Redaction(profile, profile.response, 'response', () => {})
+  const escaped = (text: string) => [...text].map((c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`).join('')
+  const texts = [
+    `{"a":"${CARD}","b":"${escaped(CARD)}","c":"\\u000a${CARD}\\n${escaped(CARD)}\\u0022"}`,
+    `{"pin":"47\\u00311","n":4711,"u":"\\\\u0034${'711'}","s":"\\ud83d\\ude00 \\/"}`,
+  ]
+  for (const text of texts) {
+    const whole = redaction.json(Buffer.from(text), {})
+    assert.ok(!isDenial(whole))
+    for (let at = 1; at < text.length; at++) {
+      const pieces = redaction.pieces(true)
+      const parts = [pieces.push(text.slice(0, at)), pieces.push(text.slice(at)), pieces.end()]
+      assert.deepEqual(JSON.parse(parts.join('')), JSON.parse(Buffer.from(whole).toString()), `cut at ${at}`)
+    }
+  }
 })
 
 test('of a streamed answer so much is read in all its texts together, and no more', () => {

@@ -1,3 +1,4 @@
+import { EscapeDecoder } from './json/escapes.ts'
 import { marker, redacted } from './json/strings.ts'
 import { type Hit, LOOK_BACK_CHARS } from './scan/look.ts'
 import type { Piece, Scanner } from './scan/scanner.ts'
@@ -41,16 +42,18 @@ export class TextStream {
   /** Characters since the last hit; undefined: there was none. */
   #sinceHit: number | undefined
   readonly #quotes: Quotes | null
+  readonly #escapes: EscapeDecoder | null
 
   constructor({ scanner, carry, isRedacted, isJson }: TextStreamParts) {
     this.#scanner = scanner
     this.#carry = carry
     this.#isRedacted = isRedacted
     this.#quotes = isJson ? new Quotes() : null
+    this.#escapes = isJson ? new EscapeDecoder() : null
   }
 
   push(piece: string): Released {
-    this.#held += piece
+    this.#held += this.#escapes === null ? piece : this.#escapes.push(piece)
     if (this.#carry < 0) return this.end()
     const { hits, decidedTo, sure } = this.#scanner.begun(this.#piece, this.#carry)
     const crossing = hits.find((hit) => hit.start < decidedTo && hit.end > decidedTo)
@@ -67,6 +70,7 @@ export class TextStream {
 
   /** Whatever is held back, since nothing follows. */
   end(): Released {
+    if (this.#escapes !== null) this.#held += this.#escapes.end()
     return this.#release(this.#scanner.ended(this.#piece), this.#held.length)
   }
 

@@ -26,15 +26,12 @@ export interface Findings {
   readonly isCut: boolean
 }
 
-/** Shorter strings hold nothing that a detector looks for; an address of a private network has eight characters. */
+/** No built-in detector finds anything in fewer characters; an address of a private network has eight. */
 const SHORTEST_CHARS = 7
-/** Fewer characters between two strings hold no number that a detector looks for. */
-const SHORTEST_GAP_CHARS = 9
+/** No built-in detector finds anything in a number of fewer digits. */
 const LONG_NUMBER = /\d{8}/
-
-/** A file in base64 of at least so many characters: no words, and by far the largest part of what has images in it. */
-const SHORTEST_FILE_CHARS = 4096
-const FILE = /^(?:data:[\w.+/;=-]{0,128},)?[A-Za-z0-9+/_-]+={0,2}$/
+/** A number, `true`, `false` or `null`, or what is in its place in a text that is no JSON. */
+const LITERAL = /[\w.+-]+/g
 
 /**
  * Looks through the strings of a JSON text, names of members included, and the numbers between them. Never throws, whatever the
@@ -50,6 +47,8 @@ class Strings {
   readonly #text: string
   readonly #scanner: Scanner
   readonly #found: Found[] = []
+  /** Strings of fewer characters are not scanned: expressions of a profile's own may match a single one. */
+  readonly #shortest: number
   #left: number
   #isCut = false
   #backslash = -1
@@ -58,6 +57,7 @@ class Strings {
     this.#bytes = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     this.#text = this.#bytes.toString('latin1')
     this.#scanner = scanner
+    this.#shortest = scanner.needsText ? 1 : SHORTEST_CHARS
     this.#left = maxChars
   }
 
@@ -67,10 +67,10 @@ class Strings {
     while (at < text.length && !this.#isCut) {
       const quote = text.indexOf('"', at)
       const open = quote === -1 ? text.length : quote
-      if (open - at >= SHORTEST_GAP_CHARS) this.#gap(at, open)
+      if (open > at) this.#gap(at, open)
       if (quote === -1) break
       const close = this.#endOfString(open + 1)
-      if (close - open - 1 >= SHORTEST_CHARS) this.#string(open + 1, close)
+      if (close - open - 1 >= this.#shortest) this.#string(open + 1, close)
       at = close + 1
     }
     return { found: this.#found, isCut: this.#isCut }
@@ -88,14 +88,26 @@ class Strings {
   }
 
   #gap(start: number, end: number): void {
-    if (!LONG_NUMBER.test(this.#text.slice(start, end)) || !this.#takes(end - start)) return
+    if (this.#scanner.needsText) this.#literals(start, end)
+    else if (end - start > SHORTEST_CHARS && LONG_NUMBER.test(this.#text.slice(start, end))) this.#scanGap(start, end)
+  }
+
+  /** Each literal by itself: an expression of a profile's own must not match the punctuation, which cannot be replaced. */
+  #literals(start: number, end: number): void {
+    for (const { 0: literal, index } of this.#text.slice(start, end).matchAll(LITERAL)) {
+      if (this.#isCut) return
+      this.#scanGap(start + index, start + index + literal.length)
+    }
+  }
+
+  #scanGap(start: number, end: number): void {
+    if (!this.#takes(end - start)) return
     const hits = this.#scanner.scan(this.#text, start, end)
     if (hits.length > 0) this.#found.push({ start, end, hits, text: null, kind: 'gap' })
   }
 
   #string(start: number, end: number): void {
-    const isLong = end - start >= SHORTEST_FILE_CHARS
-    if ((isLong && FILE.test(this.#text.slice(start, end))) || !this.#takes(end - start)) return
+    if (!this.#takes(end - start)) return
     const isPlain = this.#backslashAfter(start) >= end && !this.#scanner.needsText
     const text = isPlain ? null : decoded(this.#bytes.toString('utf8', start, end))
     const context = { text: this.#text, end: start - 1 }
@@ -182,15 +194,17 @@ interface Replacement {
 function replacements(bytes: Buffer, { start, end, hits, text, kind }: Found): readonly Replacement[] {
   if (text !== null) return [{ start, end, json: JSON.stringify(redacted(text, hits)).slice(1, -1) }]
   if (kind !== 'gap') return hits.map((hit) => ({ start: hit.start, end: hit.end, json: marker(hit) }))
-  return hits.map((hit) => ({ ...numberAround(bytes, hit), json: `"${marker(hit)}"` }))
+  return hits.map((hit) => ({ ...literalAround(bytes, hit), json: `"${marker(hit)}"` }))
 }
 
-const IN_NUMBER: ReadonlySet<number> = new Set(Buffer.from('0123456789+-.eE'))
+const IN_LITERAL: ReadonlySet<number> = new Set(
+  Buffer.from('0123456789+-._ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'),
+)
 
-/** A number can only be replaced as a whole. */
-function numberAround(bytes: Buffer, hit: Hit): { readonly start: number; readonly end: number } {
+/** A number, or another literal, can only be replaced as a whole. */
+function literalAround(bytes: Buffer, hit: Hit): { readonly start: number; readonly end: number } {
   let { start, end } = hit
-  while (IN_NUMBER.has(bytes[start - 1] ?? QUOTE)) start--
-  while (IN_NUMBER.has(bytes[end] ?? QUOTE)) end++
+  while (IN_LITERAL.has(bytes[start - 1] ?? QUOTE)) start--
+  while (IN_LITERAL.has(bytes[end] ?? QUOTE)) end++
   return { start, end }
 }
