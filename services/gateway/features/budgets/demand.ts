@@ -10,6 +10,8 @@ export interface ModelDemand {
   readonly inputTokens: number
   /** False: nothing bounds the tokens of the prompt, such as those of an image. */
   readonly bounded: boolean
+  /** What the caller selects beyond the plain prices: `service_tier=priority`. */
+  readonly options: readonly string[]
   /** Each choice is generated, and paid, on its own. */
   readonly choices: number
   /** Output tokens that each choice may have, as the caller wrote it; null: it set no limit. */

@@ -38,12 +38,14 @@ export function beyondMinute({ inputTokens, tokensPerMinute }: ModelDemand): Den
   return deny('rate_limited', reason)
 }
 
-export function unpriced({ priceKey }: ModelDemand): Denial {
-  return deny('price_unknown', `no price is known for ${priceKey}, and the call has a budget`)
+export function unpriced({ priceKey, options }: ModelDemand): Denial {
+  const selected = options.length === 0 ? '' : ` with ${options.join(', ')}`
+  return deny('price_unknown', `no price is known for ${priceKey}${selected}, and the call has a budget`)
 }
 
 export function unbounded(): Denial {
-  const reason = 'nothing bounds what images, sound, files and predicted output cost, and the call has a budget'
+  const reason =
+    'nothing bounds what images, sound, files, predicted output and tools at the provider cost, and the call has a budget'
   return deny('price_unknown', reason)
 }
 

@@ -77,6 +77,7 @@ export function demandOf(more: Partial<ModelDemand>): ModelDemand {
     otherPriceKeys: [],
     inputTokens: 100,
     bounded: true,
+    options: [],
     choices: 1,
     maxTokens: null,
     routeMaxTokens: null,

@@ -11,6 +11,8 @@ export interface ModelDemand {
   readonly otherPriceKeys: readonly string[]
   readonly inputTokens: number
   readonly bounded: boolean
+  /** What the caller selects beyond the plain prices: `service_tier=priority`. */
+  readonly options: readonly string[]
   readonly choices: number
   readonly maxTokens: number | null
   /** `maxTokensPerRequest` of the route; null: none. */
@@ -40,13 +42,14 @@ export function createDemand(route: (snapshot: Snapshot, key: string) => DemandR
     const way = body instanceof ModelBody && tool !== null ? route(snapshot, key) : null
     if (!(body instanceof ModelBody) || tool === null || way === null) return null
     const answering = answeredBy(call)
-    const { inputTokensAtMost, bounded, choices, maxTokens } = body.request
+    const { inputTokensAtMost, bounded, options, choices, maxTokens } = body.request
     return {
       priceKey: answering === undefined ? `${way.endpoints[0].provider}/${tool}` : priceKeyOf(answering, call),
       otherPriceKeys:
         way.endpoints.length === 1 ? NO_OTHERS : way.endpoints.slice(1).map((one) => priceKeyOf(one, call)),
       inputTokens: inputTokensAtMost,
       bounded,
+      options,
       choices,
       maxTokens,
       routeMaxTokens: way.maxTokensPerRequest,

@@ -28,6 +28,7 @@ test('what the gateway reads of a request is what it says', () => {
     choices: 3,
     inputTokensAtMost: text.length,
     bounded: true,
+    options: [],
   })
   assert.equal(asked({ max_tokens: 5 }).request.maxTokens, 5)
   assert.equal(asked({ max_tokens: null, max_completion_tokens: 6 }).request.maxTokensMember, 'max_completion_tokens')

@@ -2,6 +2,7 @@ import { JsonError, parseStrict } from '@plat/core'
 import { type Body, type Denial, deny } from '../../call/index.ts'
 import { isObject, type JsonObject } from '../wire/json.ts'
 import type { Dialect } from './dialects/dialect.ts'
+import { isOpenEnded, optionsOf } from './dialects/priced.ts'
 import { withMember } from './members.ts'
 
 /** How callers name the limit of what is generated; reasoning models take the second, `responses` the third. */
@@ -25,9 +26,14 @@ export interface ModelRequest {
    * around a message is longer than what a chat template puts there.
    */
   readonly inputTokensAtMost: number
-  /** False: images, audio, files or predicted output, whose tokens the bytes do not bound. */
+  /** False: images, audio, files, predicted output, or tools that run at the provider: the bytes bound none of them. */
   readonly bounded: boolean
+  /** What the caller selects beyond the plain prices, as price tables name it: `service_tier=priority`. */
+  readonly options: readonly string[]
 }
+
+/** What a dialect reads of its requests. */
+export type DialectRequest = Omit<ModelRequest, 'options'>
 
 /** A request whose bytes passed the strict scanner. */
 export class ModelBody implements Body {
@@ -61,7 +67,10 @@ export function readModelBody(bytes: Uint8Array, dialect: Dialect): ModelBody | 
   }
   if (!isObject(value)) return deny('invalid_request', 'the body is no JSON object')
   const fault = dialect.fault(value)
-  return fault ?? new ModelBody({ bytes, value, request: dialect.request(bytes, value), dialect })
+  if (fault !== null) return fault
+  const read = dialect.request(bytes, value)
+  const request = { ...read, bounded: read.bounded && !isOpenEnded(value), options: optionsOf(value) }
+  return new ModelBody({ bytes, value, request, dialect })
 }
 
 /**

@@ -10,11 +10,11 @@ export function dearestFirst(
   demand: ModelDemand,
   maxTokens: number,
 ): readonly [ModelPrice, ...ModelPrice[]] | null {
-  const only = table.model(demand.priceKey)
+  const only = table.model(demand.priceKey, demand.options)
   if (demand.otherPriceKeys.length === 0) return only === null ? null : [only]
   const cost = (price: ModelPrice) =>
     costAtMost(price, demand.inputTokens, maxTokens * demand.choices) ?? Number.POSITIVE_INFINITY
-  const [first, ...rest] = [only, ...demand.otherPriceKeys.map((key) => table.model(key))]
+  const [first, ...rest] = [only, ...demand.otherPriceKeys.map((key) => table.model(key, demand.options))]
     .filter((price) => price !== null)
     .sort((one, other) => compare(cost(other), cost(one)))
   return first === undefined ? null : [first, ...rest]
@@ -31,7 +31,7 @@ export function createAffords(demandOf: DemandOf) {
     const held = call.facts.hold?.items.find(({ unit }) => unit === 'micros')
     if (held === undefined) return true
     const demand = demandOf(call)
-    const price = call.snapshot.get(pricingSlot).model(priceKey)
+    const price = demand === null ? null : call.snapshot.get(pricingSlot).model(priceKey, demand.options)
     if (demand === null || price === null) return false
     const cost = costAtMost(price, demand.inputTokens, (demand.maxTokens ?? 0) * demand.choices)
     return cost !== null && cost <= held.amount

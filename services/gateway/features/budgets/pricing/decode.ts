@@ -11,7 +11,14 @@ const closed = { additionalProperties: false } as const
 const amount = () => Type.String({ pattern: '^(0|[1-9][0-9]{0,8})([.][0-9]{1,6})?$' })
 const price = () => Type.Optional(amount())
 
-const rates = { input: price(), output: price(), cachedRead: price(), cachedWrite: price(), reasoning: price() }
+const rates = {
+  input: price(),
+  output: price(),
+  cachedRead: price(),
+  cachedWrite: price(),
+  cachedWrite1h: price(),
+  reasoning: price(),
+}
 const tierSchema = Type.Object({ aboveInputTokens: Type.Integer({ minimum: 0 }), ...rates }, closed)
 const modelSchema = Type.Object(
   {
@@ -21,6 +28,7 @@ const modelSchema = Type.Object(
     audioInput: price(),
     audioOutput: price(),
     perCall: price(),
+    multipliers: Type.Optional(mapOf(amount())),
     tiers: Type.Optional(Type.Array(tierSchema, { maxItems: 16 })),
   },
   closed,
@@ -55,13 +63,19 @@ export function decodePricing(bytes: Uint8Array): { readonly table: PriceTable }
   return { table: new PriceTable({ id, currency, models: modelPrices, tools: toolPrices, sandbox: hoursOf(sandbox) }) }
 }
 
+/** What callers select beyond the plain prices. */
+const OPTION = /^(?:service_tier|speed|inference_geo)=[A-Za-z0-9_-]{1,64}$/
+const OPTION_FORM = 'service_tier=<value>, speed=<value> or inference_geo=<value>'
+
 const MODEL_KEY = /^[^/*]+\/.+$/
 /** A server that the gateway is itself has no namespace. */
 const TOOL_KEY = /^(?:[^/*]+\/[^/*]+|plat-[^/*]+)\/.+$/
 
 function wrongParts({ models = {}, tools = {} }: PricingFile): string[] {
   const out: string[] = []
-  for (const [key, { tiers = [] }] of Object.entries(models)) {
+  for (const [key, { tiers = [], multipliers = {} }] of Object.entries(models)) {
+    for (const option of Object.keys(multipliers))
+      if (!OPTION.test(option)) out.push(`models[${key}].multipliers[${option}]: must read ${OPTION_FORM}`)
     if (!MODEL_KEY.test(key)) out.push(`models[${key}]: must read <provider>/<model>, with * only in the model`)
     for (const [index, { aboveInputTokens }] of tiers.entries()) {
       const below = tiers[index - 1]
@@ -84,7 +98,7 @@ function hoursOf(sandbox: PricingFile['sandbox']): SandboxPrice | null {
 }
 
 function priceOf(entry: ModelEntry): ModelPrice {
-  const { perCall = '0', tiers = [] } = entry
+  const { perCall = '0', tiers = [], multipliers = {} } = entry
   return {
     base: ratesOf(entry, NO_RATES),
     tiers: tiers.map((tier) => ({
@@ -92,10 +106,18 @@ function priceOf(entry: ModelEntry): ModelPrice {
       rates: ratesOf(tier, ratesOf(entry, NO_RATES)),
     })),
     perCall: microsOf(perCall),
+    multipliers: new Map(Object.entries(multipliers).map(([option, factor]) => [option, BigInt(microsOf(factor))])),
   }
 }
 
-const NO_RATES: Rates = { input: null, output: null, cachedRead: null, cachedWrite: null, reasoning: null }
+const NO_RATES: Rates = {
+  input: null,
+  output: null,
+  cachedRead: null,
+  cachedWrite: null,
+  cachedWrite1h: null,
+  reasoning: null,
+}
 
 /**
  * A tier keeps what it does not name from the base, but a kind that falls back to another falls back to the tier's: long
@@ -111,6 +133,7 @@ function ratesOf(entry: RatesEntry, base: Rates): Rates {
     output,
     cachedRead: rate(entry.cachedRead, entry.input === undefined ? base.cachedRead : input),
     cachedWrite: rate(entry.cachedWrite, base.cachedWrite),
+    cachedWrite1h: rate(entry.cachedWrite1h, base.cachedWrite1h ?? null),
     reasoning: rate(entry.reasoning, entry.output === undefined ? base.reasoning : output),
   }
 }

@@ -6,6 +6,8 @@ export interface Rates {
   readonly output: bigint | null
   readonly cachedRead: bigint | null
   readonly cachedWrite: bigint | null
+  /** Cache writes that live for longer than five minutes; absent: no price is known. */
+  readonly cachedWrite1h?: bigint | null
   readonly reasoning: bigint | null
 }
 
@@ -16,6 +18,51 @@ export interface ModelPrice {
   readonly tiers: readonly { readonly aboveInputTokens: number; readonly rates: Rates }[]
   /** Micro-units for each call, beside its tokens. */
   readonly perCall: number
+  /** What all rates are multiplied by, in millionths, where the caller selects an option such as `service_tier=priority`. */
+  readonly multipliers?: ReadonlyMap<string, bigint>
+}
+
+/** How demands name cache writes that live for longer than five minutes. */
+const LONG_CACHE = 'cache_control.ttl=1h'
+
+/**
+ * The price with what the caller selects; null: no price is known for one of the options. It bounds what providers charge: one that serves a
+ * call at the plain rate after all, or writes some of the cache for five minutes, charges less.
+ */
+export function withOptions(price: ModelPrice, options: readonly string[]): ModelPrice | null {
+  let selected: ModelPrice = price
+  for (const option of options) {
+    const next = option === LONG_CACHE ? withLongCache(selected) : multiplied(selected, option)
+    if (next === null) return null
+    selected = next
+  }
+  return selected
+}
+
+function withLongCache(price: ModelPrice): ModelPrice | null {
+  const all = [price.base, ...price.tiers.map(({ rates }) => rates)]
+  if (!all.every(({ cachedWrite1h }) => (cachedWrite1h ?? null) !== null)) return null
+  return withRates(price, (rates) => ({ ...rates, cachedWrite: rates.cachedWrite1h ?? null }))
+}
+
+function multiplied(price: ModelPrice, option: string): ModelPrice | null {
+  const factor = price.multipliers?.get(option)
+  if (factor === undefined) return null
+  const times = (rate: bigint | null) => (rate === null ? null : (rate * factor + MILLION - 1n) / MILLION)
+  const scaled = withRates(price, (rates) => ({
+    input: times(rates.input),
+    output: times(rates.output),
+    cachedRead: times(rates.cachedRead),
+    cachedWrite: times(rates.cachedWrite),
+    cachedWrite1h: times(rates.cachedWrite1h ?? null),
+    reasoning: times(rates.reasoning),
+  }))
+  return { ...scaled, perCall: safe((BigInt(price.perCall) * factor + MILLION - 1n) / MILLION) }
+}
+
+function withRates(price: ModelPrice, change: (rates: Rates) => Rates): ModelPrice {
+  const tiers = price.tiers.map(({ aboveInputTokens, rates }) => ({ aboveInputTokens, rates: change(rates) }))
+  return { ...price, base: change(price.base), tiers }
 }
 
 const MILLION = 1_000_000n

@@ -1,5 +1,5 @@
 import { GlobTable } from '@plat/core'
-import type { ModelPrice } from './price.ts'
+import { type ModelPrice, withOptions } from './price.ts'
 import type { SandboxPrice } from './sandbox.ts'
 
 /** All prices at one moment. */
@@ -27,9 +27,10 @@ export class PriceTable {
     this.#tools = new GlobTable(from.tools)
   }
 
-  /** By `<provider>/<model>`; null: no price is known. */
-  model(key: string): ModelPrice | null {
-    return this.#models.find(key)
+  /** By `<provider>/<model>`, with what a caller selects beyond the plain prices; null: no price is known. */
+  model(key: string, options: readonly string[] = []): ModelPrice | null {
+    const price = this.#models.find(key)
+    return price === null || options.length === 0 ? price : withOptions(price, options)
   }
 
   /** Micro-units for one call of `<ns>/<server>/<tool>`; 0 without a price. */

@@ -1,7 +1,7 @@
 import type { Denial, Frame, FrameRun, Operation, Usage } from '../../../call/index.ts'
 import type { JsonObject } from '../../wire/json.ts'
 import type { ModelFrame } from '../frame.ts'
-import type { MaxTokensMember, ModelRequest } from '../request.ts'
+import type { DialectRequest, MaxTokensMember, ModelRequest } from '../request.ts'
 import type { ShapeFault } from './shapes.ts'
 
 /** What an answer says that was used. */
@@ -26,7 +26,7 @@ export interface Dialect {
   readonly operation: Operation
   /** What is wrong with a body; null: nothing that the gateway has to know. */
   fault(value: JsonObject): Denial | null
-  request(bytes: Uint8Array, value: JsonObject): ModelRequest
+  request(bytes: Uint8Array, value: JsonObject): DialectRequest
   /** Where a limit of output tokens is written when the caller wrote none; null: nothing is generated. */
   maxTokensMember(reasoning: boolean): MaxTokensMember | null
   /** Headers of a caller that go on, beside those that every request has. */

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { isOpenEnded, optionsOf } from './priced.ts'
+
+test('what a request selects beyond the plain prices is named', () => {
+  const cached = { type: 'text', text: 'x', cache_control: { type: 'ephemeral', ttl: '1h' } }
+  const cases: readonly (readonly [object, readonly string[]])[] = [
+    [{ service_tier: 'auto', speed: 'standard', inference_geo: null }, []],
+    [{ service_tier: 'priority' }, ['service_tier=priority']],
+    [{ service_tier: ['priority'] }, ['service_tier=object']],
+    [{ speed: 'fast', inference_geo: 'us' }, ['speed=fast', 'inference_geo=us']],
+    [{ system: [cached] }, ['cache_control.ttl=1h']],
+    [{ messages: [{ content: [{ type: 'tool_result', content: [cached] }] }] }, ['cache_control.ttl=1h']],
+    [{ tools: [{ name: 'a', cache_control: { ttl: '1h' } }] }, ['cache_control.ttl=1h']],
+    [{ cache_control: { ttl: '24h' } }, ['cache_control.ttl=1h']],
+    [{ messages: [{ content: [{ ...cached, cache_control: { ttl: '5m' } }] }] }, []],
+  ]
+  for (const [value, options] of cases) assert.deepEqual(optionsOf({ ...value }), options, JSON.stringify(value))
+})
+
+test('tools at the provider, sound and images are not bounded by the bytes of a request', () => {
+  const open = [
+    { tools: [{ type: 'web_search_20250305', name: 'web_search' }] },
+    { tools: [{ type: 'function' }, { type: 'code_interpreter' }] },
+    { tools: [{ type: 'image_generation' }] },
+    { tools: ['x'] },
+    { web_search_options: {} },
+    { modalities: ['text', 'audio'] },
+    { container: 'c' },
+  ]
+  for (const value of open) assert.ok(isOpenEnded(value), JSON.stringify(value))
+  const bounded = [
+    { tools: [{ type: 'function' }, { type: 'custom' }, { name: 'a', input_schema: {} }, { type: 'bash_20250124' }] },
+    { modalities: ['text'] },
+    {},
+  ]
+  for (const value of bounded) assert.ok(!isOpenEnded(value), JSON.stringify(value))
+})

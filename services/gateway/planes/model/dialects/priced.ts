@@ -1,0 +1,66 @@
+import { isObject, type JsonObject, member } from '../../wire/json.ts'
+import { isSet } from './checks.ts'
+
+/** Members by which a caller selects other prices, with the values that mean the plain ones. */
+const MULTIPLIED: Readonly<Record<string, ReadonlySet<unknown>>> = {
+  service_tier: new Set(['auto', 'default', 'standard', 'standard_only']),
+  speed: new Set(['standard']),
+  inference_geo: new Set(['global', 'not_available']),
+}
+
+/** Cache writes that live for an hour, as `options` of a price name them. */
+export const LONG_CACHE = 'cache_control.ttl=1h'
+
+/** Longest value of an option, in characters; a longer one is cut, and has no price. */
+const MAX_VALUE_LENGTH = 64
+
+/** What a request selects beyond the plain prices, as price tables name it: `service_tier=priority`, `speed=fast`. */
+export function optionsOf(value: JsonObject): readonly string[] {
+  const options = Object.entries(MULTIPLIED).flatMap(([name, plain]) => {
+    const selected = value[name]
+    if (!isSet(selected) || plain.has(selected)) return []
+    return [`${name}=${typeof selected === 'string' ? selected.slice(0, MAX_VALUE_LENGTH) : typeof selected}`]
+  })
+  return hasLongCache(value) ? [...options, LONG_CACHE] : options
+}
+
+/** Anthropic's blocks, tools and requests say how long their cache lives. The plain price is that of five minutes. */
+function hasLongCache({ cache_control: control, system, tools, messages }: JsonObject): boolean {
+  const inBlocks = (blocks: unknown): boolean =>
+    Array.isArray(blocks) &&
+    blocks.some((block) => isLong(member(block, 'cache_control')) || inBlocks(member(block, 'content')))
+  return isLong(control) || inBlocks(system) || inBlocks(tools) || inBlocks(messages)
+}
+
+function isLong(control: unknown): boolean {
+  const ttl = member(control, 'ttl')
+  return isSet(ttl) && ttl !== '5m'
+}
+
+/** Tools that the agent runs itself. */
+const OWN_TOOLS: ReadonlySet<unknown> = new Set(['function', 'custom'])
+/** Anthropic's definitions of tools that the agent runs. */
+const OWN_DEFINITIONS = /^(?:bash|text_editor|memory|computer)_\d{8}$/
+
+/**
+ * Whether the provider may do what no bytes of the request bound: run tools (each search is charged, and what it finds is input), or
+ * generate sound and images.
+ */
+export function isOpenEnded({
+  tools,
+  web_search_options: search,
+  modalities,
+  mcp_servers: servers,
+  container,
+}: JsonObject): boolean {
+  if (isSet(search) || isSet(servers) || isSet(container)) return true
+  if (Array.isArray(modalities) && modalities.some((one) => one !== 'text')) return true
+  return Array.isArray(tools) && tools.some((tool) => !isOwnTool(tool))
+}
+
+/** A tool without a type, or with one that is empty, is one of Anthropic's own format, with a schema. */
+function isOwnTool(tool: unknown): boolean {
+  const type = member(tool, 'type')
+  if (!isSet(type)) return isObject(tool) && isSet(tool.input_schema)
+  return OWN_TOOLS.has(type) || (typeof type === 'string' && OWN_DEFINITIONS.test(type))
+}
