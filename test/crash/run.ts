@@ -2,17 +2,21 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { type FlagTable, parseFlags } from '@plat/config'
+import { journalFaults, ledgerFaults } from '@plat/testkit/faults/matrix'
 import { stampSuite } from '../../tools/check/stamp.ts'
+import { INJECTIONS, injectFaults } from './inject.ts'
 import { type KillCount, killAppender } from './kill-appender.ts'
 import { killGateway } from './kill-gateway.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../..')
 /** Fewer kills than these prove little; only a run of at least as many counts as a pass of the suite. */
-const ENOUGH = { appender: 100, gateway: 10 } as const
+const ENOUGH = { appender: 100, gateway: 10, faults: 24 } as const
 
 const FLAGS = {
   appender: { type: 'int', default: 1000, min: 0, help: 'kills of a process that only appends' },
   gateway: { type: 'int', default: 100, min: 0, help: 'kills of the whole gateway under MCP load' },
+  faults: { type: 'int', default: INJECTIONS, min: 0, help: 'runs with I/O errors injected by strace' },
+  lengths: { type: 'int', default: 20, min: 0, help: 'longest row of failing system calls on a simulated disk' },
 } as const satisfies FlagTable
 
 /** `npm run test:crash`: kill -9, and nothing acknowledged is lost. */
@@ -22,10 +26,27 @@ async function main(args: readonly string[]): Promise<number> {
     console.error(`${flags.message}\n${flags.usage}`)
     return flags.help ? 0 : 2
   }
-  const { appender, gateway } = flags.values
-  const passed = (await run('appender', appender, killAppender)) && (await run('gateway', gateway, killGateway))
-  if (passed && appender >= ENOUGH.appender && gateway >= ENOUGH.gateway) stampSuite(ROOT, 'crash')
+  const { appender, gateway, faults, lengths } = flags.values
+  await simulate(lengths)
+  const passed =
+    (await run('faults', faults, injectFaults)) &&
+    (await run('appender', appender, killAppender)) &&
+    (await run('gateway', gateway, killGateway))
+  const isEnough = appender >= ENOUGH.appender && gateway >= ENOUGH.gateway && faults >= ENOUGH.faults
+  if (passed && isEnough) stampSuite(ROOT, 'crash')
   return passed ? 0 : 1
+}
+
+/** Every error at every system call of a journal's and a ledger's life; throws when a promise is broken. */
+async function simulate(longest: number): Promise<void> {
+  if (longest === 0) return
+  const dir = mkdtempSync(path.join(tmpdir(), 'plat-crash-'))
+  const lengths = Array.from({ length: longest }, (_, index) => index + 1)
+  for (const [name, matrix] of Object.entries({ journal: journalFaults, ledger: ledgerFaults })) {
+    const { runs, acknowledged } = await matrix({ path: path.join(dir, `${name}.jsonl`), lengths, rounds: 4 })
+    console.log(`${name}: ${acknowledged} acknowledged, 0 lost, 0 foreign descriptors, ${runs} runs with faults`)
+  }
+  rmSync(dir, { recursive: true })
 }
 
 type Killing = (dir: string, kills: number, tell: (count: KillCount) => void) => Promise<KillCount>

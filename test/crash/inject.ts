@@ -1,0 +1,94 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { mkdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { verifyLedger } from '@plat/ledger'
+import { FAULT_CODES } from '@plat/testkit/faults/kernel'
+import type { KillCount } from './kill-appender.ts'
+
+/** System calls of a file's life. */
+const CALLS = ['openat', 'write', 'pwrite64', 'fdatasync', 'fsync', 'ftruncate', 'rename', 'close'] as const
+/** The first of the calls of a thread that fails, and how many do. */
+const WHEN = ['1..2', '3..5', '9+7'] as const
+/** A process that is not done by then does not work again. */
+const DEADLINE_MS = 60_000
+
+export const INJECTIONS = CALLS.length * FAULT_CODES.length * WHEN.length
+
+/** Runs the appender under strace with errors injected into its files' system calls; every acknowledged record must be there, and it must end by itself. */
+export async function injectFaults(dir: string, runs: number, tell: (count: KillCount) => void): Promise<KillCount> {
+  let count: KillCount = { kills: 0, acknowledged: 0, lost: 0, torn: 0, faults: [] }
+  if (spawnSync('strace', ['-V']).error !== undefined)
+    return { ...count, faults: ['strace is missing: apt-get install strace'] }
+  let total = 0
+  const step = INJECTIONS / Math.min(runs, INJECTIONS)
+  for (let run = 0; run < Math.min(runs, INJECTIONS); run++) {
+    const index = Math.floor(run * step)
+    const call = CALLS[index % CALLS.length] ?? 'write'
+    const code = FAULT_CODES[Math.floor(index / CALLS.length) % FAULT_CODES.length] ?? 'EIO'
+    const when = WHEN[Math.floor(index / CALLS.length / FAULT_CODES.length) % WHEN.length] ?? '1'
+    const folder = path.join(dir, `run-${run}`)
+    mkdirSync(folder)
+    const { acknowledged, injected, faults } = await runInjected(folder, { call, code, when })
+    const named = faults.map((fault) => `${code} at ${call} ${when}: ${fault}`)
+    total += injected
+    count = {
+      ...count,
+      kills: run + 1,
+      acknowledged: count.acknowledged + acknowledged,
+      lost: count.lost + faults.length,
+      faults: [...count.faults, ...named],
+    }
+    tell(count)
+  }
+  console.log(`faults: ${total} errors injected`)
+  return total > 0 ? count : { ...count, faults: [...count.faults, 'strace injected nothing'] }
+}
+
+async function runInjected(
+  folder: string,
+  fault: { readonly call: string; readonly code: string; readonly when: string },
+) {
+  const files = ['audit.jsonl', 'journal.jsonl', 'journal.jsonl.tmp'].map((name) => path.join(folder, name))
+  const script = path.join(import.meta.dirname, 'fault-appender.ts')
+  const inject = `inject=${fault.call}:error=${fault.code}:when=${fault.when}`
+  const traced = [...[folder, ...files].flatMap((file) => ['-P', file]), '-e', `trace=${fault.call}`, '-e', inject]
+  const child = spawn(
+    'strace',
+    ['-f', '-qq', '-o', path.join(folder, 'trace'), ...traced, process.execPath, script, folder],
+    {
+      stdio: ['ignore', 'pipe', 'ignore'],
+      // strace counts calls of each thread; with one thread in the pool a write is one of few.
+      env: { ...process.env, UV_THREADPOOL_SIZE: '1' },
+      timeout: DEADLINE_MS,
+    },
+  )
+  let text = ''
+  child.stdout.setEncoding('latin1').on('data', (chunk: string) => {
+    text += chunk
+  })
+  const ended = await new Promise<number | null>((resolve) => child.once('close', resolve))
+  const said = text.split('\n').slice(0, -1)
+  const injected = readFileSync(path.join(folder, 'trace'), 'latin1').split('(INJECTED)').length - 1
+  const faults = ended === 0 ? [] : [`the appender did not end by itself (exit code ${ended})`]
+  const found = await verifyLedger(path.join(folder, 'audit.jsonl'), { strict: true })
+  if (found.verdict !== 'valid') faults.push(found.message)
+  faults.push(...missing(folder, said))
+  return { acknowledged: said.length, injected, faults }
+}
+
+function missing(folder: string, said: readonly string[]): string[] {
+  const ledger = readFileSync(path.join(folder, 'audit.jsonl'), 'utf8')
+  const journal = readFileSync(path.join(folder, 'journal.jsonl'), 'utf8')
+  const events = new Set(
+    journal
+      .split('\n')
+      .slice(0, -1)
+      .flatMap((line): number[] => JSON.parse(line).events),
+  )
+  const compacted = journal.includes('"snapshot":true') ? Math.min(...events) : 0
+  return said.flatMap((line) => {
+    const [kind, name = ''] = line.split(' ')
+    const isThere = kind === 'record' ? ledger.includes(name) : events.has(Number(name)) || Number(name) < compacted
+    return isThere ? [] : [`${line} was acknowledged and is lost`]
+  })
+}
