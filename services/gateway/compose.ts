@@ -1,6 +1,6 @@
 import type { RawRoute, TunnelRequest } from '@plat/http'
 import type { FastifyInstance } from 'fastify'
-import { createAdmin, may, principalOf } from './admin/index.ts'
+import { createAdmin, type KnownPerson, marksOf, may, type Person, principalOf } from './admin/index.ts'
 import { type Features, startFeatures, startPins, startSinks } from './composition/features.ts'
 import { infraRoutes, startInfra } from './composition/infra.ts'
 import { createPipeline } from './composition/pipeline.ts'
@@ -97,14 +97,20 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
       vault.pages(app)
       features.transactions?.pages(app)
       features.usage?.pages(app)
-      features.notifications.pages(app, {
-        ...features.approvals.decisions,
-        view: (id) => features.approvals.view(id),
-        mayApprove: (person, namespace) => may(principalOf(person, config.adminAuth), 'approver', namespace),
-      })
+      features.notifications.pages(app, deciderOf(features, config.adminAuth))
     },
     pins: () => pins.reports(),
     close: () => started.disposeAsync(),
+  }
+}
+
+/** Where people decide by callbacks, as `adminAuth` knows them. */
+function deciderOf({ approvals }: Pick<Features, 'approvals'>, grants: Shared['config']['adminAuth']) {
+  return {
+    ...approvals.decisions,
+    view: (id: string) => approvals.view(id),
+    personOf: (known: KnownPerson) => marksOf(known, grants.people),
+    mayApprove: (person: Person, namespace: string) => may(principalOf(person, grants), 'approver', namespace),
   }
 }
 

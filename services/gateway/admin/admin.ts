@@ -131,7 +131,14 @@ function partsOf(route: AdminRoute): { method: HTTPMethods; url: string } {
 }
 
 /** Whoever calls a route that needs no token. */
-const NOBODY: Principal = { by: '', groups: [], roles: new Set(), namespaceRoles: new Map(), byToken: false }
+const NOBODY: Principal = {
+  by: '',
+  person: [],
+  groups: [],
+  roles: new Set(),
+  namespaceRoles: new Map(),
+  byToken: false,
+}
 
 /** What a caller may know of itself. */
 function whoOf({ by, roles, namespaceRoles }: Principal): object {

@@ -49,6 +49,7 @@ function invalid(): AdminFault {
 
 const TOKEN_PRINCIPAL: Principal = {
   by: 'token:admin',
+  person: ['name:token:admin'],
   groups: [],
   roles: new Set(ALL_ROLES),
   namespaceRoles: new Map(),

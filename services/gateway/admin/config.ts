@@ -1,4 +1,4 @@
-import { type ConfigBlock, key, type Problem, type Rule } from '@plat/config'
+import { type ConfigBlock, key, memberPath, type Problem, type Rule } from '@plat/config'
 import { closest } from '@plat/core'
 import { isObject } from '@plat/tokens'
 import Type from 'typebox'
@@ -25,6 +25,23 @@ function rolesIn(path: string, table: unknown): readonly Problem[] {
 
 function problem(path: string, message: string, severity: Problem['severity']): Problem {
   return { path, message, severity }
+}
+
+/** A name or subject of two people would make them one, and neither could approve beside the other. */
+const peopleAreDistinct: Rule = ({ people }) => {
+  const seen = new Map<string, string>()
+  return Object.entries(isObject(people) ? people : {}).flatMap(([name, person]) => {
+    if (!isObject(person)) return []
+    const aliases: readonly unknown[] = Array.isArray(person.aliases) ? person.aliases : []
+    const all = [name, ...aliases].map((alias) => `name ${String(alias).toLowerCase()}`)
+    return [...new Set([...all, `subject ${String(person.subject)} of ${String(person.issuer)}`])].flatMap((mark) => {
+      const other = seen.get(mark)
+      seen.set(mark, name)
+      return other === undefined
+        ? []
+        : [problem(memberPath('adminAuth.people', name), `${mark} belongs to ${other} already`, 'error')]
+    })
+  })
 }
 
 /** Namespaces are named, not matched: an entry with a glob would grant nothing. */
@@ -54,12 +71,25 @@ export const adminBlock = {
       default: {},
       description: 'Per-namespace roles.',
     }),
+    people: Type.Record(
+      Type.String({ minLength: 1 }),
+      Type.Object({
+        issuer: key.needed('Issuer of the identity provider that knows the person.'),
+        subject: key.needed('`sub` of the person there.'),
+        aliases: key.texts('Other names of the person: of sessions, e-mail addresses.'),
+      }),
+      {
+        default: {},
+        description:
+          'People by name, as sessions and `userMap` name them: one person counts once, by whatever way. Whoever is known by name only never counts beside another approver.',
+      },
+    ),
     devTokenApprovers: Type.Boolean({
       default: false,
       description: 'Lets the static token decide approvals. Development only; never in production.',
     }),
   }),
-  rules: [rolesAreKnown, namespacesAreNames],
+  rules: [rolesAreKnown, namespacesAreNames, peopleAreDistinct],
 } satisfies ConfigBlock
 
 /** Issuer and audience say whose tokens count. */

@@ -4,6 +4,7 @@ import { ALL_ROLES, may, mayAnywhere, principalOf, type Role } from './roles.ts'
 
 const nobody = {
   by: 'user:ada',
+  person: [],
   groups: [],
   roles: new Set<Role>(),
   namespaceRoles: new Map<string, Set<Role>>(),
@@ -25,6 +26,7 @@ test('each role may do its own, deciders also see, admin may do all, and nobody 
 
 test('a role in a namespace holds there, in no other and not everywhere; one that holds everywhere holds there too', () => {
   const grants = {
+    people: {},
     roles: { viewer: ['staff'] },
     namespaceRoles: { shop: { approver: ['shop-team', 'user:ada'] }, bank: { admin: ['bank-team'] } },
   }

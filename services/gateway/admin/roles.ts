@@ -1,3 +1,5 @@
+import { type KnownPerson, type Marks, marksOf, type PeopleTable } from './people.ts'
+
 /** What a caller of the admin API may do (document 3, "Authentication"). */
 export type Role = 'viewer' | 'approver' | 'auditor' | 'admin' | 'killswitch' | 'audit-forwarder'
 
@@ -10,6 +12,8 @@ type Roles = ReadonlySet<Role>
 export interface Principal {
   /** The name in the ledger and in votes: `token:admin`. */
   readonly by: string
+  /** What identifies the person, whatever way in is used. */
+  readonly person: Marks
   /** Groups that the identity provider names; the static token has none. */
   readonly groups: readonly string[]
   /** Roles that hold everywhere. */
@@ -48,6 +52,7 @@ export type RoleTable = Readonly<Record<string, readonly string[]>>
 export interface Grants {
   readonly roles: RoleTable
   readonly namespaceRoles: Readonly<Record<string, RoleTable>>
+  readonly people: PeopleTable
 }
 
 /** What begins an entry that grants one user. A group whose name begins so grants nothing. */
@@ -57,10 +62,12 @@ const USER_PREFIX = 'user:'
 export interface Person {
   readonly user: string
   readonly groups: readonly string[]
+  /** Issuer, subject and every name of the token; absent: the user's name is all that is known. */
+  readonly known?: KnownPerson
 }
 
 /** Who somebody is in the ledger and in votes; no name of a person reads like the static token's `token:admin`. */
-export function principalOf({ user, groups }: Person, grants: Grants): Principal {
+export function principalOf({ user, groups, known }: Person, grants: Grants): Principal {
   const name = `${USER_PREFIX}${user}`
   const mine = new Set([...groups.filter((group) => !group.startsWith(USER_PREFIX)), name])
   const namespaceRoles = new Map<string, Roles>()
@@ -68,7 +75,8 @@ export function principalOf({ user, groups }: Person, grants: Grants): Principal
     const here = rolesOf(table, mine)
     if (here.size > 0) namespaceRoles.set(namespace, here)
   }
-  return { by: name, groups, roles: rolesOf(grants.roles, mine), namespaceRoles, byToken: false }
+  const person = marksOf(known ?? { names: [user], subject: null }, grants.people)
+  return { by: name, person, groups, roles: rolesOf(grants.roles, mine), namespaceRoles, byToken: false }
 }
 
 function rolesOf(table: RoleTable, mine: ReadonlySet<string>): Roles {

@@ -1,4 +1,5 @@
 import { followLicense, licenseMeter } from '@plat/license'
+import { marksOf } from '../admin/index.ts'
 import { isDenial, type Snapshot } from '../call/index.ts'
 import {
   agentMetrics,
@@ -176,6 +177,7 @@ async function startJudges(shared: Shared, { ledgers, notifications, offline, mo
     await createApprovals({
       ...shared,
       asking: (call) => policies.asking(call),
+      personOf: (user) => marksOf({ names: [user], subject: null }, config.adminAuth.people),
       redactAll: createEraser(config.dlpProfiles, REDACT_ALL),
       mayApprove: offline.mayApprove,
       confirmer: ciba && keep(ciba),

@@ -3,6 +3,7 @@ import type { Approval, Question, Vote } from './store/events.ts'
 
 export const USED_BY_ANOTHER =
   'another call of this session used the approval, or it was withdrawn; call again to ask anew'
+export const QUORUM_NOT_MET = 'those who approved are not enough of those who must approve now; call again to ask anew'
 export const NOBODY_IN_TIME = 'the approval expired before it was used'
 
 /** A refusal that names the approval, and the rule that asked for it. */

@@ -1,15 +1,17 @@
 import type { Clock, Ids } from '@plat/core'
 import type { Journal } from '@plat/state'
+import { linkOf, type Marks } from '../../admin/index.ts'
 import { type ApprovalUse, agentOf, type Call, type Denial, deny, type ErrorCode } from '../../call/index.ts'
 import type { Wait } from '../../pipeline/stage.ts'
-import { denialReason, NOBODY_IN_TIME, refusal, USED_BY_ANOTHER, useOf } from './answers.ts'
+import { denialReason, NOBODY_IN_TIME, QUORUM_NOT_MET, refusal, USED_BY_ANOTHER, useOf } from './answers.ts'
 import { digestOf } from './question/digest.ts'
 import type { PreviewOptions, RedactAll } from './question/preview.ts'
 import { questionOf } from './question/question.ts'
-import { type Ballot, type BallotFault, ballotFault, counted } from './quorum/ballot.ts'
+import { type Ballot, type BallotFault, ballotFault, counted, isStanding, personOf } from './quorum/ballot.ts'
 import type { AskingRule, Quorum, QuorumFloor } from './quorum/quorum.ts'
+import { isFree } from './stage.ts'
 import { type Entry, isOpen, type SessionName, sessionKey } from './store/book.ts'
-import type { Approval, ApprovalEvent } from './store/events.ts'
+import type { Approval, ApprovalEvent, Vote } from './store/events.ts'
 import { ApprovalLog } from './store/log.ts'
 import { Waiters } from './waiters.ts'
 
@@ -26,6 +28,9 @@ const BACKLOG_RETRY_MS = 5_000
 
 /** Attempts of one call to join or ask a question while identical calls change it: far more than callers that can wait. */
 const ASK_TRIES_MAX = 1_000
+
+/** People whose latest groups are remembered; the oldest are forgotten first. */
+const PEOPLE_MAX = 10_000
 
 /** A call with a decision of policy. */
 export type JudgedCall = Call<'identity' | 'target' | 'pin' | 'taints' | 'decision' | 'redacted'>
@@ -58,6 +63,8 @@ export interface ApprovalsOptions {
   /** Whether this person may approve anything now; absent: whoever may decide may. */
   readonly mayApprove?: ((who: Pick<Ballot, 'by' | 'groups'>) => boolean) | undefined
   /** Sees each event that the journal holds at start, with when it was written. */
+  /** What identifies the user that a session acts for. */
+  readonly personOf: (user: string) => Marks
   readonly onReplay?: (event: ApprovalEvent, approval: Approval, at: number) => void
   /** Told once of each event that this replica made durable. */
   readonly onEvent: (event: ApprovalEvent, approval: Approval) => void
@@ -81,6 +88,8 @@ export class Approvals {
   readonly #options: ApprovalsOptions
   readonly #log: ApprovalLog
   readonly #waiters = new Waiters()
+  /** Groups that a person had in the latest ballot here, by issuer and subject. */
+  readonly #groups = new Map<string, readonly string[]>()
   readonly #held = new WeakMap<object, Held>()
   /** Questions that are being written, by digest: an identical call meanwhile attaches to it. */
   readonly #creating: Creating
@@ -159,9 +168,27 @@ export class Approvals {
       if (entry?.approval.state !== 'approved')
         return { result: this.#refusal('approval_stale', approvalId, USED_BY_ANOTHER) }
       if (this.#isOver(entry)) return { result: this.#refusal('approval_expired', approvalId, NOBODY_IN_TIME) }
-      return { events: [{ t: 'used', call: call.id }] }
+      return { events: [this.#useOrEnd(call, entry.approval)] }
     })
-    return 'result' in used ? used.result : useOf(used.approval)
+    if ('result' in used) return used.result
+    return used.approval.usedBy === call.id
+      ? useOf(used.approval)
+      : this.#refusal('approval_stale', approvalId, QUORUM_NOT_MET)
+  }
+
+  /** People and quorum are judged as of now; a grant that does not meet them is ended, so that an identical call asks anew. */
+  #useOrEnd(call: JudgedCall, approval: Approval): ApprovalEvent {
+    const quorum = isFree(call) ? null : this.#quorumOf(call)
+    const isMet =
+      quorum === null || (typeof quorum !== 'string' && isStanding(approval, quorum, this.#peopleOf(approval)))
+    return isMet ? { t: 'used', call: call.id } : { t: 'cancelled' }
+  }
+
+  #peopleOf({ question: { user } }: Approval) {
+    return {
+      requester: user === null ? [] : this.#options.personOf(user),
+      groupsOf: (vote: Vote) => this.#groups.get(linkOf(personOf(vote)) ?? '') ?? vote.groups ?? [],
+    }
   }
 
   /** The call was never forwarded: its grant can be used again until it expires. */
@@ -174,14 +201,30 @@ export class Approvals {
 
   /** A person decides, or is one of those who must. Rejects when the journal cannot be written. */
   decide(id: string, ballot: Ballot): Promise<Decided> {
-    const { groups: _, ...vote } = ballot
+    this.#remember(ballot)
     if (ballot.verdict === 'approve' && this.#options.mayApprove?.(ballot) === false) {
       return Promise.resolve({ refused: 'offline' })
     }
     return this.advance(
       id,
-      (approval) => ballotFault(approval, ballot) ?? counted(approval, { ...vote, at: this.#options.clock.now() }),
+      (approval) =>
+        ballotFault(approval, ballot, this.#peopleOf(approval).requester) ??
+        counted(approval, {
+          ...ballot,
+          person: [...ballot.person],
+          groups: [...ballot.groups],
+          at: this.#options.clock.now(),
+        }),
     )
+  }
+
+  #remember({ person, groups }: Ballot): void {
+    const link = linkOf(person)
+    if (link === null) return
+    this.#groups.delete(link)
+    this.#groups.set(link, groups)
+    if (this.#groups.size > PEOPLE_MAX)
+      for (const oldest of [...this.#groups.keys()].slice(0, 1)) this.#groups.delete(oldest)
   }
 
   /** Appends what follows for an approval that is still pending. Rejects when the journal cannot be written. */
@@ -224,12 +267,13 @@ export class Approvals {
     const joined = await this.#log.change<'changed'>(id, (entry) => {
       if (entry === null || this.#isOver(entry)) return { result: 'changed' }
       const { state } = entry.approval
-      if (state === 'approved') return { events: [{ t: 'used', call: call.id }] }
+      if (state === 'approved') return { events: [this.#useOrEnd(call, entry.approval)] }
       return state === 'pending' ? { events: [{ t: 'attached', call: call.id }] } : { result: 'changed' }
     })
     if ('result' in joined) return joined.result
     const { approval } = joined
-    return approval.usedBy === call.id ? useOf(approval) : this.#wait(call, id)
+    if (approval.usedBy === call.id) return useOf(approval)
+    return approval.state === 'cancelled' ? 'changed' : this.#wait(call, id)
   }
 
   async #create(call: JudgedCall, digest: string): Promise<Wait | Denial | 'changed'> {

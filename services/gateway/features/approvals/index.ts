@@ -27,6 +27,8 @@ export interface ApprovalsParts {
     readonly adminAuth: { readonly devTokenApprovers: boolean }
   }
   readonly journals: Journals
+  /** What identifies the user that a session acts for. */
+  readonly personOf: ApprovalsOptions['personOf']
   /** For previews of arguments that no profile of data-loss prevention looks at. */
   readonly redactAll: RedactAll
   /** Users are asked to confirm by one replica. */
@@ -69,7 +71,6 @@ export interface ApprovalsFeature {
 export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsFeature> {
   const { config, journals, leadership, asking, confirmer, mayApprove, ledgers, recorded, clock, ids, log, metrics } =
     parts
-  const { redactAll } = parts
   const path = config.approvalStorePath
   if (path === '' && !journals.shared)
     log.warn({}, 'approvals are kept in memory and lost at a restart: approvalStorePath is empty')
@@ -91,7 +92,8 @@ export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsF
     ids,
     timeoutMs: config.approvalTimeoutSeconds * 1000,
     preview: config.approvalPreview,
-    redactAll,
+    redactAll: parts.redactAll,
+    personOf: parts.personOf,
     floor: new QuorumFloor(config.approvalQuorum),
     asking,
     asksUsers: confirmer !== null,

@@ -5,7 +5,7 @@ import { type Listener, listen } from '@plat/http'
 import type { Ledgers, Rec, RecordWaiter } from '@plat/ledger'
 import { silentLog } from '@plat/process'
 import { fileJournals, soleLeadership } from '@plat/state'
-import { createAdmin } from '../../admin/index.ts'
+import { createAdmin, marksOf } from '../../admin/index.ts'
 import { inNamespaces, tokenMode } from '../../testing/admin.ts'
 import { createApprovals } from './index.ts'
 import type { Quorum } from './quorum/quorum.ts'
@@ -52,6 +52,7 @@ async function served({
   const approvals = await createApprovals({
     ...parts,
     redactAll: () => null,
+    personOf: (user) => marksOf({ names: [user], subject: null }, {}),
     journals: fileJournals(systemClock),
     leadership: soleLeadership(() => {}),
     config: {
@@ -92,6 +93,8 @@ async function served({
   }
   return { ask, hold, records, pending }
 }
+
+const known = (name: string) => ({ names: [name], subject: { issuer: 'https://login.example', subject: name } })
 
 test('approvals are listed newest first, by state, and shown in the promised shape', async () => {
   const { ask, hold, pending } = await served({ devTokenApprovers: true })
@@ -176,7 +179,9 @@ test('whoever has a role in one namespace sees and decides what waits there; the
 test('two people of the right group approve, each once, and the ledger has each of them', async () => {
   const frame = {
     ...inNamespaces({ default: { approver: ['user:ada', 'user:bob', 'user:eve', 'user:uma'] } }),
-    people: { identify: (token: string) => ({ user: token, groups: token === 'eve' ? [] : ['leads'] }) },
+    people: {
+      identify: (token: string) => ({ user: token, groups: token === 'eve' ? [] : ['leads'], known: known(token) }),
+    },
   }
   const quorum = { minApprovers: 2, approverGroups: ['leads'] }
   const { ask, hold, records } = await served({ devTokenApprovers: true, frame, quorum })

@@ -46,7 +46,13 @@ export function createApprovalRoutes({ approvals, devTokenApprovers, decisions }
           const { id, namespace } = found(parameter(request.params, 'id'), caller).question
           caller.demand(namespace)
           const { reason = '' } = bodyAs(decisionSchema, request.body ?? {})
-          return decisions.decide(id, { by: caller.by, groups: caller.principal.groups, verdict, reason })
+          return decisions.decide(id, {
+            by: caller.by,
+            person: caller.principal.person,
+            groups: caller.principal.groups,
+            verdict,
+            reason,
+          })
         })
       }
     },

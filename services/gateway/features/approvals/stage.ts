@@ -43,6 +43,6 @@ export function createApprovalStage(approvals: Approvals, onFault: (error: unkno
 }
 
 /** Neither policy nor a changed definition nor the server asks for a person. */
-function isFree({ facts: { decision, pin, target } }: JudgedCall): boolean {
+export function isFree({ facts: { decision, pin, target } }: JudgedCall): boolean {
   return decision.action === 'allow' && pin?.approve !== true && !target.asks?.approval
 }

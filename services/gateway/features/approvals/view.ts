@@ -80,7 +80,7 @@ export function approvalView(approval: Approval): ApprovalView {
       approverGroups: quorum.approverGroups,
       userConfirmation: confirmationView(approval),
       ...progress(approval),
-      votes: votes.map((vote) => ({ ...vote, at: rfc3339(vote.at) })),
+      votes: votes.map(({ person: _, groups: __, ...vote }) => ({ ...vote, at: rfc3339(vote.at) })),
     },
     createdAt: rfc3339(createdAt),
     expiresAt: rfc3339(expiresAt),

@@ -14,7 +14,14 @@ const basics = { clock: systemClock, ids: systemIds(systemClock), log: silentLog
 
 const authenticate: AdminAuthentication = (authorization) => {
   if (authorization !== `Bearer ${TOKEN}`) throw new AdminFault('unauthenticated', 'another token')
-  return { by: 'token:admin', groups: [], roles: new Set(['admin']), namespaceRoles: new Map(), byToken: true }
+  return {
+    by: 'token:admin',
+    person: [],
+    groups: [],
+    roles: new Set(['admin']),
+    namespaceRoles: new Map(),
+    byToken: true,
+  }
 }
 
 const resources = createResources({

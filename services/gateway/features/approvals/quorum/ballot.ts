@@ -1,10 +1,14 @@
+import { isSamePerson, linkOf, type Marks } from '../../../admin/index.ts'
 import type { Approval, ApprovalEvent, Vote } from '../store/events.ts'
+import type { Quorum } from './quorum.ts'
 
 /** What marks the vote of the user that the session acts for. */
 export const BY_CIBA = 'ciba'
 
 /** Somebody decides. */
-export interface Ballot extends Omit<Vote, 'at'> {
+export interface Ballot extends Omit<Vote, 'at' | 'person' | 'groups'> {
+  /** What identifies whoever decides. */
+  readonly person: Marks
   /** Of whoever decides. */
   readonly groups: readonly string[]
 }
@@ -16,12 +20,16 @@ export type BallotFault = 'self' | 'group' | 'voted'
  * Whether this person's approval can count: each counts once, nobody approves what is done for himself, and groups are those that
  * the question asks for. Whoever may decide at all may deny.
  */
-export function ballotFault({ question, votes }: Approval, { by, groups, verdict }: Ballot): BallotFault | null {
+export function ballotFault(
+  { question, votes }: Approval,
+  { person, groups, verdict }: Ballot,
+  requester: Marks,
+): BallotFault | null {
   if (verdict === 'deny') return null
-  if (question.user !== null && by === userName(question.user)) return 'self'
+  if (isSamePerson(requester, person)) return 'self'
   const { approverGroups } = question.quorum
   if (approverGroups.length > 0 && !approverGroups.some((group) => groups.includes(group))) return 'group'
-  return votes.some((vote) => vote.by === by && vote.via !== BY_CIBA) ? 'voted' : null
+  return votes.some((vote) => isApprover(vote) && isSamePerson(personOf(vote), person)) ? 'voted' : null
 }
 
 /** A vote with what follows from it: a denial ends the approval at once, an approval when it was the last that was missing. */
@@ -58,13 +66,46 @@ function stateOf({ confirmation }: Approval): ConfirmationState {
   return confirmation?.state ?? null
 }
 
-function isComplete({ question }: Approval, votes: readonly Vote[], state: ConfirmationState): boolean {
+/**
+ * Whether the votes that were given satisfy the quorum asked now. `groupsOf`: groups of a voter, the latest that are known.
+ */
+export function isStanding(
+  approval: Approval,
+  quorum: Quorum,
+  { requester, groupsOf }: { readonly requester: Marks; readonly groupsOf: (vote: Vote) => readonly string[] },
+): boolean {
+  const { approverGroups } = quorum
+  const votes = approval.votes.filter(
+    (vote) =>
+      !isSamePerson(requester, personOf(vote)) &&
+      (approverGroups.length === 0 || groupsOf(vote).some((group) => approverGroups.includes(group))),
+  )
+  return isComplete({ question: { quorum } }, votes, stateOf(approval))
+}
+
+/** What identifies a voter. */
+export function personOf({ by, person }: Vote): Marks {
+  return person ?? [`name:${by.replace(/^user:/, '').toLowerCase()}`]
+}
+
+function isComplete(
+  { question }: { readonly question: { readonly quorum: Quorum } },
+  votes: readonly Vote[],
+  state: ConfirmationState,
+): boolean {
   const { minApprovers, userConfirmation } = question.quorum
   const approvers = approversIn(votes)
   if (userConfirmation === undefined || state === 'waived') return approvers >= Math.max(minApprovers, 1)
   return state === 'confirmed' && approvers >= minApprovers
 }
 
+function isApprover({ verdict, via }: Vote): boolean {
+  return verdict === 'approve' && via !== BY_CIBA
+}
+
+/** Distinct people. Whoever is known by name only may be any of the others, so that all of them count as one, and not beside others. */
 function approversIn(votes: readonly Vote[]): number {
-  return votes.filter(({ verdict, via }) => verdict === 'approve' && via !== BY_CIBA).length
+  const approvers = votes.filter(isApprover)
+  const linked = approvers.filter((vote) => linkOf(personOf(vote)) !== null)
+  return linked.length > 0 ? linked.length : Math.min(approvers.length, 1)
 }

@@ -86,7 +86,13 @@ test('a provider that gives no answer is asked three times, and then approvers d
   await clock.advance(10_000)
   assert.deepEqual(take(), ['ask uma', 'ask uma', 'ask uma'])
   assert.deepEqual([stateOf()?.state, stateOf()?.confirmation?.state], ['pending', 'waived'])
-  await approvals.decide(wait.approvalId, { by: 'user:ada', groups: [], verdict: 'approve', reason: '' })
+  await approvals.decide(wait.approvalId, {
+    by: 'user:ada',
+    person: ['name:ada'],
+    groups: [],
+    verdict: 'approve',
+    reason: '',
+  })
   assert.equal(await wait.until, 'granted')
 })
 

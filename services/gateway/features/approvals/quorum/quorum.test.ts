@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { marksOf, type PeopleTable } from '../../../admin/index.ts'
 import type { ApprovalQuorumConfig } from '../config.ts'
 import { callOf } from '../testing/call.ts'
 import { held, no, setup, type Wish } from '../testing/setup.ts'
@@ -8,7 +9,21 @@ import { type AskingRule, QuorumFloor } from './quorum.ts'
 
 const one = { minApprovers: 1, approverGroups: [] }
 const of = (minApprovers: number, ...approverGroups: string[]) => ({ minApprovers, approverGroups })
-const yes = (by: string, ...groups: string[]): Ballot => ({ by: `user:${by}`, groups, verdict: 'approve', reason: '' })
+const ISSUER = 'https://login.example'
+/** Somebody whom the identity provider of the admin API names. */
+const yes = (by: string, ...groups: string[]): Ballot => ({
+  by: `user:${by}`,
+  person: marksOf({ names: [by], subject: { issuer: ISSUER, subject: by } }, {}),
+  groups,
+  verdict: 'approve',
+  reason: '',
+})
+/** Somebody who is known by name only, as in a chat. */
+const named = (by: string, people: PeopleTable = {}): Ballot => ({
+  ...yes(by),
+  person: marksOf({ names: [by], subject: null }, people),
+  via: 'notifier/chat',
+})
 
 /** An approval with this quorum, and how its votes are taken. */
 async function asked(quorum: Partial<ApprovalQuorumConfig>, wish: Wish = {}) {
@@ -41,6 +56,80 @@ test('nobody approves what is done for himself, but may withdraw it', async () =
   const { vote } = await asked({})
   assert.equal(await vote(yes('uma')), 'self')
   assert.equal(await vote({ ...yes('uma'), verdict: 'deny' }), 'denied')
+})
+
+const people: PeopleTable = {
+  uma: { issuer: ISSUER, subject: '00u-uma', aliases: ['uma@example.com'] },
+  ada: { issuer: ISSUER, subject: '00u-ada', aliases: ['ada.l'] },
+  bob: { issuer: ISSUER, subject: '00u-bob', aliases: [] },
+}
+const bySubject = (name: string, subject: string): Ballot => ({
+  ...yes(name),
+  person: marksOf({ names: [name], subject: { issuer: ISSUER, subject } }, people),
+})
+
+test('the user of a session cannot approve under any other name: another claim, an alias, a chat', async () => {
+  for (const ballot of [
+    yes('UMA'),
+    bySubject('u.mayer', '00u-uma'),
+    named('uma@example.com', people),
+    {
+      ...yes('u.mayer'),
+      person: marksOf({ names: ['u.mayer', 'uma'], subject: { issuer: ISSUER, subject: '9' } }, {}),
+    },
+  ]) {
+    const { vote } = await asked({}, { people })
+    assert.equal(await vote(ballot), 'self', JSON.stringify(ballot.person))
+  }
+})
+
+test('one person who comes by two ways votes once', async () => {
+  const { vote } = await asked({ default: of(2) }, { people })
+  assert.equal(await vote(named('ada', people)), 'pending')
+  assert.equal(await vote(bySubject('a.lovelace', '00u-ada')), 'voted')
+  assert.equal(await vote(named('ada.l', people)), 'voted')
+  assert.equal(await vote(named('bob', people)), 'approved')
+})
+
+test('who is known by name only satisfies a quorum of one, and never counts beside another', async () => {
+  const alone = await asked({ default: of(1) })
+  assert.equal(await alone.vote(named('ada')), 'approved')
+  const { vote } = await asked({ default: of(2) })
+  assert.equal(await vote(named('ada')), 'pending')
+  assert.equal(await vote(named('bob')), 'pending')
+  assert.equal(await vote(yes('eve')), 'pending')
+  assert.equal(await vote(yes('joe')), 'approved')
+})
+
+test('quorum and approvers are judged again at release, and an identical call then asks anew', async () => {
+  const asks = (quorum: AskingRule['quorum']) => [{ policy: 'default/p', rule: 'ask', quorum }]
+  const cases: readonly (readonly [AskingRule['quorum'], string])[] = [
+    [null, 'passes'],
+    [{ approverGroups: ['leads'] }, 'passes'],
+    [{ minApprovers: 2 }, 'approval_stale'],
+    [{ approverGroups: ['security'] }, 'approval_stale'],
+  ]
+  for (const [quorum, expected] of cases) {
+    const now: { asking?: readonly AskingRule[] } = {}
+    const { vote, wait, stage, call, approvals } = await asked({}, { now })
+    assert.equal(await vote(yes('ada', 'leads')), 'approved')
+    now.asking = asks(quorum)
+    const verdict = await stage.admit(call.again())
+    assert.equal('code' in verdict ? verdict.code : 'passes', expected, JSON.stringify(quorum))
+    if (expected === 'passes') continue
+    assert.equal(approvals.get(wait.approvalId)?.state, 'cancelled')
+    const next = await stage.admit(callOf({}))
+    assert.ok('until' in next && next.approvalId !== wait.approvalId)
+  }
+})
+
+test('an approver who has lost the group since, as a later ballot shows, does not count at release or for a repeat', async () => {
+  const here = await asked({ default: of(1, 'leads') })
+  assert.equal(await here.vote(yes('ada', 'leads')), 'approved')
+  const other = await held(here, callOf({ args: '{"name":"other"}' }))
+  assert.deepEqual(await here.approvals.decide(other.approvalId, yes('ada', 'staff')), { refused: 'group' })
+  const verdict = await here.stage.admit(here.call.again())
+  assert.equal('code' in verdict && verdict.code, 'approval_stale')
 })
 
 test('an approver of no such group does not count; whoever may decide may deny, which ends it at once', async () => {

@@ -56,6 +56,9 @@ const voteSchema = Type.Object(
     verdict: Type.Enum(['approve', 'deny']),
     reason: Type.String(),
     at: Type.Number(),
+    /** What identifies the person, and the person's groups at that time. Absent: a vote of an older version. */
+    person: Type.Optional(Type.Array(Type.String())),
+    groups: Type.Optional(Type.Array(Type.String())),
     /** `ciba`: the user that the session acts for; `notifier/<name>`: by a callback. Absent: the admin API. */
     via: Type.Optional(Type.String()),
   },

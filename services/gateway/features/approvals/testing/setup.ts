@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { systemIds, TestClock } from '@plat/core'
 import { createMemoryJournal, type Journal } from '@plat/state'
+import { marksOf, type PeopleTable } from '../../../admin/index.ts'
 import { Approvals } from '../approvals.ts'
 import type { ApprovalQuorumConfig } from '../config.ts'
 import { type AskingRule, QuorumFloor } from '../quorum/quorum.ts'
@@ -20,6 +21,9 @@ export interface Setup {
 export interface Wish {
   readonly quorum?: Partial<ApprovalQuorumConfig>
   readonly asking?: readonly AskingRule[]
+  /** What policy asks from now on; a test changes it. */
+  readonly now?: { asking?: readonly AskingRule[] }
+  readonly people?: PeopleTable
   readonly asksUsers?: boolean
 }
 
@@ -38,7 +42,8 @@ export async function setup(
     timeoutMs: 300_000,
     preview: { mode: 'full', maxBytes: 100 },
     floor: new QuorumFloor({ default: { minApprovers: 1, approverGroups: [] }, rules: {}, ...wish.quorum }),
-    asking: () => wish.asking ?? [],
+    personOf: (user) => marksOf({ names: [user], subject: null }, wish.people ?? {}),
+    asking: () => wish.now?.asking ?? wish.asking ?? [],
     asksUsers: wish.asksUsers ?? false,
     onEvent: (event) => events.push(event.t),
     onPending(count) {
@@ -55,8 +60,8 @@ export async function setup(
   }
 }
 
-export const yes = { by: 'ada', groups: [], verdict: 'approve', reason: '' } as const
-export const no = { by: 'ada', groups: [], verdict: 'deny', reason: 'not today' } as const
+export const yes = { by: 'ada', person: ['name:ada'], groups: [], verdict: 'approve', reason: '' } as const
+export const no = { by: 'ada', person: ['name:ada'], groups: [], verdict: 'deny', reason: 'not today' } as const
 
 /** A call that must be held. */
 export async function held({ stage }: Setup, call: Heldable) {

@@ -41,6 +41,10 @@ export interface ExternalClaims extends TimedClaims {
 
 /** Whom the token of a person names. */
 export interface PersonClaims extends TimedClaims {
+  /** `sub`; null: the token has none. */
+  readonly subject: string | null
+  /** Every name that the token gives the person. */
+  readonly names: readonly string[]
   readonly user: string
   readonly groups: readonly string[]
 }
@@ -53,12 +57,22 @@ export function decodePerson(
   return readingClaims(() => {
     // A token that only its key may use is nothing here: nobody checks proofs.
     if (payload.cnf !== undefined) throw new BadClaim('the token is bound to a key')
+    const user = userClaim(payload, usernameClaim)
+    const subject = optionalClaim(payload, 'sub')
     return {
       ...timedClaims(payload),
-      user: userClaim(payload, usernameClaim),
+      subject,
+      names: namesOf(payload, user),
+      user,
       groups: groupsOf(payload, groupsClaim),
     }
   })
+}
+
+/** Names by which a session may know the person of a token. */
+export function namesOf(payload: Members, user: string): readonly string[] {
+  const { preferred_username: preferred, email, upn, sub } = payload
+  return [...new Set([user, preferred, email, upn, sub].filter(isText))]
 }
 
 /** Reads the claims of a verified token as this issuer is configured to be read. */

@@ -19,6 +19,10 @@ export interface PeopleConfig {
 
 /** A person whom an identity provider names. */
 export interface Person {
+  readonly known: {
+    readonly names: readonly string[]
+    readonly subject: { readonly issuer: string; readonly subject: string } | null
+  }
   readonly user: string
   readonly groups: readonly string[]
 }
@@ -27,6 +31,10 @@ export interface Person {
 export interface People {
   identify(token: string): Person | TokenFault | Promise<Person | TokenFault>
   close(): void
+}
+
+function knownOf({ issuer, subject, names }: PersonClaims): Person['known'] {
+  return { names, subject: subject === null ? null : { issuer, subject } }
 }
 
 /** Reads the CA file and fetches the keys. Rejects when the file cannot be read; keys that cannot be fetched are tried again. */
@@ -49,7 +57,7 @@ export async function openPeople(
   })
   await keys.start()
   const person = (claims: Verified<PersonClaims>): Person | TokenFault =>
-    isFault(claims) ? claims : { user: claims.user, groups: claims.groups }
+    isFault(claims) ? claims : { user: claims.user, groups: claims.groups, known: knownOf(claims) }
   return {
     identify(token) {
       const verified = verifier.verify(token)

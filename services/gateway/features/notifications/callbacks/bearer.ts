@@ -11,6 +11,7 @@ import {
   timedClaims,
   userClaim,
 } from '@plat/tokens'
+import type { KnownPerson } from '../../../admin/index.ts'
 import type { NotifierConfig } from '../config.ts'
 
 /** How often keys are fetched anew, in seconds. */
@@ -70,10 +71,19 @@ export async function openBearer(
   }
 }
 
+export interface TokenPerson {
+  readonly user: string
+  readonly groups: readonly string[]
+  readonly known: KnownPerson
+}
+
 /** Whom a token names, with the groups that it says; null: nobody. */
-export function personIn(claims: Members): { readonly user: string; readonly groups: readonly string[] } | null {
+export function personIn(claims: Members): TokenPerson | null {
   const user = readingClaims(() => ({ name: userClaim(claims, '') }))
   if (isFault(user)) return null
   const groups = Array.isArray(claims.groups) ? claims.groups.filter((group) => typeof group === 'string') : []
-  return { user: user.name, groups }
+  const { iss: issuer, sub: subject, preferred_username: preferred, email, upn } = claims
+  const names = [user.name, preferred, email, upn, subject].filter((name) => typeof name === 'string')
+  const isKnown = typeof issuer === 'string' && typeof subject === 'string'
+  return { user: user.name, groups, known: { names, subject: isKnown ? { issuer, subject } : null } }
 }

@@ -64,7 +64,9 @@ test('a button in Slack decides for the person that userMap names, in the namesp
   const slack = { name: 'on call', type: 'slack', webhookURLFile: await file(`${chat.url}/hook`), userMap }
   const notifiers = [{ ...slack, signingSecretFile: await file(SECRET) }]
   const approvalQuorum = { default: { minApprovers: 2 } }
-  const here = await gatewayWith(t, { notifiers, approvalQuorum })
+  const person = (subject: string) => ({ issuer: 'https://login.example', subject })
+  const adminAuth = { devTokenApprovers: true, people: { ada: person('1'), bob: person('2') } }
+  const here = await gatewayWith(t, { notifiers, approvalQuorum, adminAuth })
   const { id, answer } = await here.hold()
   const asked = JSON.parse((await chat.first(({ path }) => path === '/hook')).body)
   const [approve, deny] = asked.blocks[3].elements
@@ -270,7 +272,7 @@ describe('callbacks with the token of an OpenID provider', () => {
     const callbackOIDC = { issuer: provider.url, audience }
     const roles = { approver: ['user:agent'] }
     const here = await gatewayWith(t, {
-      adminAuth: { mode: 'token', roles },
+      adminAuth: { mode: 'token', roles, devTokenApprovers: true },
       approvalQuorum: { default: { minApprovers: 2 } },
       notifiers: [
         { name: 'roles', ...webhook, callbackOIDC },
@@ -294,8 +296,9 @@ describe('callbacks with the token of an OpenID provider', () => {
     assert.equal(await send('roles', `${good.slice(0, -4)}AAAA`), '401 unauthenticated')
     assert.equal(await send('others', good), '403 forbidden')
     assert.equal(await send('map', good), '200 pending')
-    assert.equal(await send('roles', good), '200 approved')
-    assert.match(await answer, /deleted/)
+    assert.equal(await send('roles', good), '409 conflict', 'the token says that it is the same person')
+    assert.equal(await send('roles', good, 'deny'), '200 denied')
+    assert.match(await answer, /approval_denied/)
     const { body } = await here.admin('GET', `/v1/approvals/${id}`)
     assert.partialDeepStrictEqual(body.quorum, { votes: [{ by: 'user:ada' }, { by: 'user:agent' }] })
   })

@@ -1,14 +1,14 @@
 import { ExpiringMap, reasonOf } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { AdminFault, parameter } from '../../../admin/index.ts'
+import { AdminFault, type KnownPerson, type Marks, parameter } from '../../../admin/index.ts'
 import type { ErrorCode } from '../../../call/index.ts'
 import type { NotifierConfig } from '../config.ts'
 import { type ApprovalShown, argumentsOf } from '../notice.ts'
 import { isWhole } from '../targets/arguments.ts'
 import { type Outside, secretIn, sendOnce } from '../targets/target.ts'
 import { type Approver, approverOf } from './approvers.ts'
-import { type BearerTokens, personIn } from './bearer.ts'
+import { type BearerTokens, personIn, type TokenPerson } from './bearer.ts'
 import {
   commandOf,
   type Decision,
@@ -44,6 +44,8 @@ export interface Decider {
   /** Answers where the approval stands then, in words. Throws `AdminFault`. */
   decide(approval: string, ballot: Ballot): Promise<{ readonly state: string; readonly missing: number }>
   /** Whether somebody who logged in may approve in this namespace, by `adminAuth`. */
+  /** The marks of a person, with those of `adminAuth.people`. */
+  personOf(known: KnownPerson): Marks
   /** As the notices have it; null: there is no such approval. */
   view(approval: string): ApprovalShown | null
   mayApprove(person: { readonly user: string; readonly groups: readonly string[] }, namespace: string): boolean
@@ -176,7 +178,7 @@ export class CallbackRoutes {
     if (remembered === 'taken') throw new AdminFault('conflict', 'this callback has come before')
     if (remembered === 'full') throw new AdminFault('state_unavailable', 'too many callbacks at once')
     const { user, answerTo, approval, verdict, reason } = callback
-    return { decision: { approval, verdict, reason }, approver: approverOf(config, user), answerTo }
+    return { decision: { approval, verdict, reason }, approver: approverOf(config, user, this.#named), answerTo }
   }
 
   async #askedByToken({ config }: Caller, bearer: BearerTokens, { headers, body }: Incoming): Promise<Asked> {
@@ -191,23 +193,27 @@ export class CallbackRoutes {
       const command = commandOf(members)
       if (command === null) throw undecided()
       if (!isAllowed(config, command.origin)) throw elsewhere()
-      return { decision: command, approver: approverOf(config, command.user), answerTo: null }
+      return { decision: command, approver: approverOf(config, command.user, this.#named), answerTo: null }
     }
     const decision = decisionOf(members)
     const person = personIn(claims)
     if (decision === null) throw undecided()
     if (person === null) return { decision, approver: null, answerTo: null }
     const isMapped = Object.keys(config.userMap).length > 0
-    const approver = isMapped ? approverOf(config, person.user) : this.#approverByRole(person, decision)
+    const approver = isMapped ? approverOf(config, person.user, this.#named) : this.#approverByRole(person, decision)
+    // The token says who it is, whatever name the map gives.
+    approver?.person.push(...this.#parts.decider.personOf(person.known))
     return { decision, approver, answerTo: null }
   }
 
   /** Without a map people are who they are for the admin API. */
-  #approverByRole(person: { user: string; groups: readonly string[] }, { approval }: Decision): Approver | null {
+  readonly #named = (names: readonly string[]): Marks => this.#parts.decider.personOf({ names, subject: null })
+
+  #approverByRole(person: TokenPerson, { approval }: Decision): Approver | null {
     const { decider } = this.#parts
     const namespace = decider.namespaceOf(approval)
     if (namespace === null || !decider.mayApprove(person, namespace)) return null
-    return { by: `user:${person.user}`, groups: person.groups, namespaces: [namespace] }
+    return { by: `user:${person.user}`, person: [], groups: [...person.groups], namespaces: [namespace] }
   }
 
   /** Only to where the notifier's own webhook is: an address in a callback leads nowhere else. */

@@ -1,0 +1,45 @@
+/** `adminAuth.people`: by name, who a person is for the identity provider, and under which other names sessions or chats know that person. */
+export type PeopleTable = Readonly<
+  Record<string, { readonly issuer: string; readonly subject: string; readonly aliases: readonly string[] }>
+>
+
+/** What identifies a person: `sub:["<issuer>","<subject>"]`, and `name:<name>` for each name, in lower case. */
+export type Marks = readonly string[]
+
+/** What is known of a person where the person acts. */
+export interface KnownPerson {
+  readonly names: readonly string[]
+  /** Issuer and subject of a verified token; null: only names are known. */
+  readonly subject: { readonly issuer: string; readonly subject: string } | null
+}
+
+/** The marks of a person, with those that the table adds. */
+export function marksOf({ names, subject }: KnownPerson, table: PeopleTable): Marks {
+  const own = [...names.map(nameMark), ...(subject === null ? [] : [subjectMark(subject)])]
+  const all = new Set(own)
+  for (const [name, person] of Object.entries(table)) {
+    const entry = [subjectMark(person), ...[name, ...person.aliases].map(nameMark)]
+    if (entry.some((mark) => own.includes(mark))) for (const mark of entry) all.add(mark)
+  }
+  return [...all]
+}
+
+/** Whether both may be one person: one mark in common is enough, so that doubt counts against a second vote. */
+export function isSamePerson(one: Marks, other: Marks): boolean {
+  return one.some((mark) => other.includes(mark))
+}
+
+/** The mark by issuer and subject; null: the person is known by name only, and nothing shows that another name is another person. */
+export function linkOf(marks: Marks): string | null {
+  return marks.find((mark) => mark.startsWith(SUBJECT)) ?? null
+}
+
+const SUBJECT = 'sub:'
+
+function subjectMark({ issuer, subject }: { readonly issuer: string; readonly subject: string }): string {
+  return `${SUBJECT}${JSON.stringify([issuer, subject])}`
+}
+
+function nameMark(name: string): string {
+  return `name:${name.normalize('NFKC').toLowerCase()}`
+}
