@@ -1,5 +1,6 @@
-import { type CelEnv, type CelInput, celEnv, isCelError, parse, plan } from '@bufbuild/cel'
+import { type CelInput, isCelError, parse, plan } from '@bufbuild/cel'
 import { closest } from '@plat/core'
+import { addMarks, type Expr, isFunction, meteredEnv, withinBudget } from './cel/meter.ts'
 
 /** A rule across fields, in the form of `x-kubernetes-validations`: `self` is the object that carries it. */
 export interface CelRule {
@@ -15,8 +16,11 @@ export interface CelRule {
 export type CelVariables = { readonly [name: string]: CelInput }
 
 export interface Expression {
-  /** The truth of the expression; `error` when it could not be told (missing member, wrong type, not a boolean). */
-  test(variables: CelVariables): boolean | 'error'
+  /**
+   * The truth of the expression; `error` when it has none (missing member, wrong type, not a boolean), `budget` when its evaluation
+   * exceeded the cost budget.
+   */
+  test(variables: CelVariables): boolean | 'error' | 'budget'
   /** Which of the variables the expression names. */
   readonly mentions: ReadonlySet<string>
 }
@@ -24,7 +28,8 @@ export interface Expression {
 /** Longest expression that is compiled, in characters. */
 export const EXPRESSION_MAX_CHARS = 4096
 
-const env: CelEnv = celEnv({})
+/** The variable that callers fill, with as much as a request may hold. */
+const CALLER_VARIABLE = 'args'
 
 /** Names that CEL itself gives a meaning. */
 const TYPE_NAMES = ['int', 'uint', 'double', 'bool', 'string', 'bytes', 'list', 'map', 'null_type', 'type', 'google']
@@ -45,11 +50,15 @@ export function compileExpression(text: string, variables: readonly string[]): E
   collect(parsed.expr, new Set(), names)
   const fault = firstUnknown(names, variables)
   if (fault !== null) return fault
-  const evaluate = plan(env, parsed)
+  if (hasProduct(parsed.expr, false))
+    return `goes through ${CALLER_VARIABLE} again for each element of ${CALLER_VARIABLE}: the inner comprehension must go through the outer variable`
+  addMarks(parsed.expr)
+  const evaluate = plan(meteredEnv, parsed)
   return {
     mentions: new Set(variables.filter((name) => names.free.has(name))),
     test(bindings) {
-      const result = evaluate(bindings)
+      const result = withinBudget(() => evaluate(bindings))
+      if (result === undefined) return 'budget'
       return isCelError(result) || typeof result !== 'boolean' ? 'error' : result
     },
   }
@@ -60,7 +69,38 @@ interface Names {
   readonly functions: Set<string>
 }
 
-type Expr = NonNullable<ReturnType<typeof parse>['expr']>
+/**
+ * Does a comprehension over the caller's data hold another one over all of it? Its cost would be the product of two sizes that the
+ * caller chooses. One over the outer variable goes through each part once.
+ */
+function hasProduct(expr: Expr | undefined, insideCaller: boolean): boolean {
+  if (expr === undefined) return false
+  const kind = expr.exprKind
+  const anyOf = (...parts: readonly (Expr | undefined)[]) => parts.some((part) => hasProduct(part, insideCaller))
+  switch (kind.case) {
+    case 'selectExpr':
+      return anyOf(kind.value.operand)
+    case 'callExpr':
+      return anyOf(kind.value.target, ...kind.value.args)
+    case 'listExpr':
+      return anyOf(...kind.value.elements)
+    case 'structExpr':
+      return kind.value.entries.some(({ keyKind, value }) =>
+        anyOf(value, keyKind.case === 'mapKey' ? keyKind.value : undefined),
+      )
+    case 'comprehensionExpr': {
+      const { iterRange, loopCondition, loopStep, result } = kind.value
+      const names: Names = { free: new Set(), functions: new Set() }
+      collect(iterRange, new Set(), names)
+      const overCaller = names.free.has(CALLER_VARIABLE)
+      if (overCaller && insideCaller) return true
+      const inside = insideCaller || overCaller
+      return anyOf(iterRange, result) || hasProduct(loopCondition, inside) || hasProduct(loopStep, inside)
+    }
+    default:
+      return false
+  }
+}
 
 /** Walks the tree; names that a comprehension binds are not free inside it. */
 function collect(expr: Expr | undefined, bound: ReadonlySet<string>, names: Names): void {
@@ -109,7 +149,7 @@ function firstUnknown(names: Names, variables: readonly string[]): string | null
     return `unknown variable "${name}"${guess === null ? `: known are ${variables.join(', ')}` : `, did you mean "${guess}"?`}`
   }
   for (const name of names.functions) {
-    if (!isOperator(name) && env.funcs.find(name) === undefined) return `unknown function "${name}"`
+    if (!isOperator(name) && !isFunction(name)) return `unknown function "${name}"`
   }
   return null
 }

@@ -29,6 +29,7 @@ export function askingRules(set: PolicySet, input: PolicyInput): readonly Asking
     .flatMap(({ asking }) => asking)
     .filter(
       ({ matches, when }) =>
-        (matches === null || matches(input)) && (when === null || holds('require_approval', when, input, variables)),
+        (matches === null || matches(input)) &&
+        (when === null || holds('require_approval', when, input, variables) !== false),
     )
 }

@@ -57,7 +57,9 @@ function judgeRules(policies: readonly CompiledPolicy[], input: PolicyInput): De
       if (rule.matches !== null && !rule.matches(input)) continue
       if (rule.when !== null) {
         variables ??= new Variables(input)
-        if (!holds(rule.action, rule.when, input, variables)) continue
+        const isMatch = holds(rule.action, rule.when, input, variables)
+        if (isMatch === 'budget') return tooCostly(rule.decision)
+        if (!isMatch) continue
       }
       if (rule.action === 'deny') return rule.decision
       if (rule.rate !== null) {
@@ -76,13 +78,13 @@ export function judgeTool(set: PolicySet, shown: Shown & { readonly now: number 
   return judge(set, questionOfTool(shown, tool, shown.now)).action !== 'deny'
 }
 
-/** An error makes an allow not match and everything stricter match. */
+/** An error makes an allow not match and everything stricter match; `budget`: the call is denied, whatever the rule says. */
 export function holds(
   action: CompiledRule['action'],
   when: NonNullable<CompiledRule['when']>,
   input: PolicyInput,
   variables: Variables,
-): boolean {
+): boolean | 'budget' {
   if (input.args === 'unknown' && when.mentions.has('args')) return action !== 'deny'
   try {
     const truth = when.test(variables.bind(when.mentions))
@@ -90,6 +92,12 @@ export function holds(
   } catch {
     return action !== 'allow'
   }
+}
+
+function tooCostly(decision: Decision): Decision {
+  const { policy, rule } = decision
+  const reason = `the "when" of rule ${rule} of policy ${policy} exceeded its cost budget: the arguments are too large for it`
+  return { ...decision, action: 'deny', reason, engines: [{ name: 'native', action: 'deny' }] }
 }
 
 function withoutPolicy(set: PolicySet, { namespace, agent }: Identity): Decision {

@@ -314,3 +314,13 @@ test('a file with unknown fields, wrong types, doubled members or another versio
   ]
   for (const text of bad) assert.ok(!decodePolicies(Buffer.from(text)).ok, text)
 })
+
+test('a "when" that exceeds its cost budget denies and says so, whatever its rule does', () => {
+  const args = { items: Array.from({ length: 200_000 }, () => 1) }
+  const allowAll: RuleEntry = { name: 'all', action: 'allow' }
+  for (const action of ['allow', 'require_approval', 'deny'] as const) {
+    const decision = ask([{ name: 'slow', action, when: 'args.items.all(x, x == 2 || x == 1)' }, allowAll], args)
+    assert.equal(decision.action, 'deny')
+    assert.match(decision.reason, /^the "when" of rule slow of policy default\/assistant exceeded its cost budget/)
+  }
+})
