@@ -351,3 +351,14 @@ test('headers of every type are read past, and those with text are known', () =>
   assert.equal(Buffer.from(message?.payload ?? []).toString(), '{"stopReason":"end_turn"}')
   assert.equal(others.length, 0)
 })
+
+test('a usage report that holds no counts is a fault', () => {
+  const answers = [
+    ['converse', { output: { message: { content: [] } }, stopReason: 'end_turn', usage: { inputTokens: '7' } }],
+    ['gemini', { candidates: [{ finishReason: 'STOP' }], usageMetadata: { candidatesTokenCount: -1 } }],
+  ] as const
+  for (const [speaks, answer] of answers) {
+    const translator = translatorOf(speaks, 'chat/completions') ?? assert.fail(speaks)
+    assert.throws(() => translator.answer(Buffer.from(JSON.stringify(answer)), told), InvalidResponseError)
+  }
+})

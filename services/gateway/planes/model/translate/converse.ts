@@ -1,10 +1,9 @@
 import type { Usage } from '../../../call/index.ts'
 import { isObject, type JsonObject, member } from '../../wire/json.ts'
-import { tokens } from '../dialects/checks.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { type Option, readChat } from './chat.ts'
 import { type Format, type Part, type Prompt, type Tool, Untranslatable } from './prompt.ts'
-import { callSaid, type FinishReason, finishOf, type Said } from './said.ts'
+import { callSaid, countOf, type FinishReason, finishOf, type Said } from './said.ts'
 
 const OPTIONS: readonly Option[] = ['temperature', 'top_p', 'stop', 'response_format']
 
@@ -187,11 +186,11 @@ export class ConverseReader {
 /** What was read from a cache or written to it is not in `inputTokens`. */
 function usageOf(usage: unknown): readonly Said[] {
   if (!isObject(usage)) return []
-  const cachedRead = tokens(usage.cacheReadInputTokens)
-  const cachedWrite = tokens(usage.cacheWriteInputTokens)
+  const cachedRead = countOf(usage.cacheReadInputTokens)
+  const cachedWrite = countOf(usage.cacheWriteInputTokens)
   const told: Usage = {
-    prompt: tokens(usage.inputTokens) + cachedRead + cachedWrite,
-    completion: tokens(usage.outputTokens),
+    prompt: countOf(usage.inputTokens) + cachedRead + cachedWrite,
+    completion: countOf(usage.outputTokens),
     cachedRead,
     cachedWrite,
     reasoning: 0,

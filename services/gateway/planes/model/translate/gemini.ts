@@ -1,10 +1,10 @@
 import type { Usage } from '../../../call/index.ts'
 import { isObject, type JsonObject, member, parsedOrUndefined } from '../../wire/json.ts'
-import { isSet, tokens } from '../dialects/checks.ts'
+import { isSet } from '../dialects/checks.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { type Option, readChat } from './chat.ts'
 import { type Format, type Part, type Prompt, type Tool, Untranslatable } from './prompt.ts'
-import { type FinishReason, finishOf, type Said } from './said.ts'
+import { countOf, type FinishReason, finishOf, type Said } from './said.ts'
 
 const OPTIONS: readonly Option[] = [
   'temperature',
@@ -197,11 +197,11 @@ export class GeminiReader {
 /** What was read from a cache is in the prompt; thoughts are not in the candidates. */
 function usageOf(usage: unknown): readonly Said[] {
   if (!isObject(usage)) return []
-  const reasoning = tokens(usage.thoughtsTokenCount)
+  const reasoning = countOf(usage.thoughtsTokenCount)
   const told: Usage = {
-    prompt: tokens(usage.promptTokenCount) + tokens(usage.toolUsePromptTokenCount),
-    completion: tokens(usage.candidatesTokenCount) + reasoning,
-    cachedRead: tokens(usage.cachedContentTokenCount),
+    prompt: countOf(usage.promptTokenCount) + countOf(usage.toolUsePromptTokenCount),
+    completion: countOf(usage.candidatesTokenCount) + reasoning,
+    cachedRead: countOf(usage.cachedContentTokenCount),
     cachedWrite: 0,
     reasoning,
   }

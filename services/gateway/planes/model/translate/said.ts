@@ -1,5 +1,6 @@
 import type { Usage } from '../../../call/index.ts'
 import { isObject, type JsonObject } from '../../wire/json.ts'
+import { isSet, isTokens } from '../dialects/checks.ts'
 import { InvalidResponseError } from '../invalid.ts'
 
 /** What a provider's answer says, piece by piece: a whole answer says it all at once. */
@@ -19,6 +20,13 @@ export interface Told {
   /** Seconds since the epoch. */
   readonly created: number
   readonly model: string
+}
+
+/** A count of a usage report; 0 where it is absent. Throws `InvalidResponseError` where it is no count: calls are metered by it. */
+export function countOf(value: unknown): number {
+  if (!isSet(value)) return 0
+  if (!isTokens(value)) throw new InvalidResponseError('a usage report that does not hold whole numbers')
+  return value
 }
 
 /** The end of an answer, by the provider's words for its ends. Throws `InvalidResponseError` where it is none of them: half an answer is no whole one. */
