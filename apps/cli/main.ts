@@ -15,6 +15,7 @@ import { addRevoke } from './revoke/command.ts'
 import { addRun } from './run/command.ts'
 import { Exit } from './shared/options.ts'
 import { CommandError, terminal } from './shared/output.ts'
+import { addState } from './state/command.ts'
 import { addToken } from './token/command.ts'
 import { addUp } from './up/command.ts'
 import { addValidate } from './validate/command.ts'
@@ -59,6 +60,7 @@ Start here:
   addPosture(plat)
   addKeys(plat)
   addLicense(plat)
+  addState(plat)
   return plat
 }
 

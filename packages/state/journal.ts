@@ -6,7 +6,17 @@ export interface Journal<E> {
    */
   append(key: string, events: readonly E[], onlyIf?: number): Promise<number | 'conflict'>
   read(after: number): AsyncIterable<JournalEntry<E> & { readonly at: number }>
-  follow(after: number, apply: (entry: JournalEntry<E>) => void, signal: AbortSignal): Promise<void>
+  /**
+   * Passes on every event after `after`, in order, until `signal` aborts. Where events were missed, or the journal was replaced by an
+   * older one that an operator adopted, `replace` gets all that the journal holds now, in one step: what was passed on before no longer
+   * counts. Without `replace` the promise rejects then, and `health` stays `unreachable`.
+   */
+  follow(
+    after: number,
+    apply: (entry: JournalEntry<E>) => void,
+    signal: AbortSignal,
+    replace?: (entries: readonly JournalEntry<E>[]) => void,
+  ): Promise<void>
   compact(upTo: number, snapshot: readonly { key: string; version: number; event: E }[]): Promise<void>
   readonly health: 'ok' | 'poisoned' | 'unreachable'
 }

@@ -115,7 +115,7 @@ function deciderOf({ approvals }: Pick<Features, 'approvals'>, grants: Shared['c
 }
 
 /** What the admin API answers. */
-function administered({ audit, clock, build }: Shared, features: Features & { readonly pins: PinsFeature }) {
+function administered({ audit, clock, build, state }: Shared, features: Features & { readonly pins: PinsFeature }) {
   const {
     approvals,
     revocations,
@@ -144,6 +144,7 @@ function administered({ audit, clock, build }: Shared, features: Features & { re
     evidence,
     bundles,
     simulation,
+    state,
     createOpenApi(build.version),
   ]
   return [...own.map(({ routes }) => routes), createProfiling(clock)]

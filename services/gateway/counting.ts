@@ -374,10 +374,11 @@ export function revocationMetrics(metrics: GatewayMetrics): RevocationMetrics {
 }
 
 /** What the state backend tells. */
-export function stateMetrics(metrics: GatewayMetrics): Pick<StateBackendOptions, 'uses' | 'leads'> {
+export function stateMetrics(metrics: GatewayMetrics): Pick<StateBackendOptions, 'uses' | 'leads' | 'lost'> {
   const leader = metrics.gauge('plat_gateway_leader')
   return {
     uses: (type) => metrics.gauge('plat_gateway_state_backend_info').set({ type }, 1),
     leads: (job, leads) => leader.set({ job }, leads ? 1 : 0),
+    lost: (isLost) => metrics.gauge('plat_gateway_state_lost').set({}, Number(isLost)),
   }
 }

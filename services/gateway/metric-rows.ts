@@ -645,6 +645,13 @@ export const gatewayMetricRows = [
   },
   {
     ...state,
+    name: 'plat_gateway_state_lost',
+    type: 'gauge',
+    labels: {},
+    help: '1 while every call is denied because the state database lacks what it had acknowledged',
+  },
+  {
+    ...state,
     name: 'plat_gateway_leader',
     type: 'gauge',
     labels: { job: ['state', 'confirmations', 'mirror'] },

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { TestClock } from '@plat/core'
 import { type Hold, type HoldItem, isShort, type Limits, type Short } from './limits.ts'
+import { windowOf } from './window.ts'
 
 /** A backend under test. Every test asks for keys of its own. */
 export interface LimitsBackend {
   readonly name: string
-  readonly clock: TestClock
   open(): Promise<Limits>
 }
 
@@ -23,25 +22,58 @@ function heldOf(answer: Hold | Short): Hold {
   return answer
 }
 
+/** A minute from now, by the clock that decides. */
+const soon = (limits: Limits) => limits.now() + 60_000
+
 /** What every counter of money, rates and tokens promises, whatever keeps it. */
 export function limitsPromises(backend: LimitsBackend): void {
-  const { clock, name } = backend
-  const soon = () => clock.now() + 60_000
+  const { name } = backend
   const promise = (what: string, check: (limits: Limits) => Promise<void>) =>
     test(`${name}: ${what}`, async () => check(await backend.open()))
-  taking(promise, soon)
-  settling(promise, soon)
+  taking(promise)
+  settling(promise)
 
   promise('a window that is over starts from nothing', async (limits) => {
     const inWindow = (window: string) => ({ ...usd('rate/a', 1, 1), window })
-    heldOf(await limits.take('1', [inWindow('2026-11-20')], soon()))
-    assert.ok(isShort(await limits.take('2', [inWindow('2026-11-20')], soon())))
-    heldOf(await limits.take('3', [inWindow('2026-11-21')], soon()))
+    heldOf(await limits.take('1', [inWindow('2099-11-20')], soon(limits)))
+    assert.ok(isShort(await limits.take('2', [inWindow('2099-11-20')], soon(limits))))
+    heldOf(await limits.take('3', [inWindow('2099-11-21')], soon(limits)))
   })
+
+  promise(
+    'what is counted in a window counts until it ends by the clock that decides, and not in the next one',
+    async (limits) => {
+      const item = () => ({ ...usd('rate/clock', 2, 1), window: windowOf(limits.now(), 1_000_000) })
+      const [first, second, third] = [item(), item(), item()]
+      heldOf(await limits.take('w1', [first], soon(limits)))
+      heldOf(await limits.take('w2', [second], soon(limits)))
+      assert.ok(isShort(await limits.take('w3', [third], soon(limits))))
+      const next = { ...third, window: windowOf(limits.now() + 1_000_000_000, 1_000_000) }
+      heldOf(await limits.take('w3', [next], soon(limits)))
+    },
+  )
+
+  promise(
+    'an id whose hold was released or was short can be taken again, and an older hold of it changes nothing',
+    async (limits) => {
+      const first = heldOf(await limits.take('again', [usd('usd/again', 10, 6)], soon(limits)))
+      await first.release()
+      const second = heldOf(await limits.take('again', [usd('usd/again', 10, 7)], soon(limits)))
+      await first.release()
+      assert.deepEqual(await limits.used('usd/again', 'life'), { spent: 0, held: 7 })
+      await second.settle(new Map([['usd/again', 1]]))
+      assert.ok(isShort(await limits.take('again', [usd('usd/again', 10, 10)], soon(limits))))
+      heldOf(await limits.take('again', [usd('usd/again', 10, 9)], soon(limits)))
+      assert.deepEqual(await limits.used('usd/again', 'life'), { spent: 1, held: 9 })
+    },
+  )
 
   promise('10,000 takes at once never pass the cap and use all of it', async (limits) => {
     const answers = await Promise.all(
-      Array.from({ length: 10_000 }, async (_, at) => await limits.take(`p${at}`, [usd('usd/p', 5_000, 5)], soon())),
+      Array.from(
+        { length: 10_000 },
+        async (_, at) => await limits.take(`p${at}`, [usd('usd/p', 5_000, 5)], soon(limits)),
+      ),
     )
     const holds = answers.filter((answer): answer is Hold => !isShort(answer))
     assert.equal(holds.length, 1_000)
@@ -53,42 +85,45 @@ export function limitsPromises(backend: LimitsBackend): void {
 
 type Promised = (what: string, check: (limits: Limits) => Promise<void>) => void
 
-function taking(promise: Promised, soon: () => number): void {
+function taking(promise: Promised): void {
   promise('what fits is held, and what does not is refused with what is left', async (limits) => {
-    const hold = heldOf(await limits.take('1', [usd('usd/a', 10, 7)], soon()))
+    const hold = heldOf(await limits.take('1', [usd('usd/a', 10, 7)], soon(limits)))
     assert.deepEqual(hold.items, [usd('usd/a', 10, 7)])
-    const short = await limits.take('2', [usd('usd/a', 10, 4)], soon())
+    const short = await limits.take('2', [usd('usd/a', 10, 4)], soon(limits))
     assert.deepEqual(short, { kind: 'short', key: 'usd/a', left: 3, resetsAt: null })
     assert.deepEqual(await limits.used('usd/a', 'life'), { spent: 0, held: 7 })
   })
 
   promise('a take is all or nothing', async (limits) => {
-    heldOf(await limits.take('1', [usd('usd/b', 10, 10)], soon()))
-    const short = await limits.take('2', [usd('usd/c', 10, 1), usd('usd/b', 10, 1)], soon())
+    heldOf(await limits.take('1', [usd('usd/b', 10, 10)], soon(limits)))
+    const short = await limits.take('2', [usd('usd/c', 10, 1), usd('usd/b', 10, 1)], soon(limits))
     assert.ok(isShort(short) && short.key === 'usd/b')
     assert.deepEqual(await limits.used('usd/c', 'life'), { spent: 0, held: 0 })
   })
 
   promise('the same id gets the same answer, and counts once', async (limits) => {
-    const first = heldOf(await limits.take('1', [usd('usd/d', 10, 6)], soon()))
-    const again = heldOf(await limits.take('1', [usd('usd/d', 10, 6)], soon()))
+    const first = heldOf(await limits.take('1', [usd('usd/d', 10, 6)], soon(limits)))
+    const again = heldOf(await limits.take('1', [usd('usd/d', 10, 6)], soon(limits)))
     assert.deepEqual(again.items, first.items)
     assert.deepEqual(await limits.used('usd/d', 'life'), { spent: 0, held: 6 })
-    await assert.rejects(async () => limits.take('1', [usd('usd/d', 10, 1)], soon()))
+    await assert.rejects(async () => limits.take('1', [usd('usd/d', 10, 1)], soon(limits)))
   })
 
   promise('an amount or a cap that is no whole number from 0 on is refused', async (limits) => {
     for (const wrong of [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53]) {
-      await assert.rejects(async () => limits.take('1', [usd('usd/e', 10, wrong)], soon()), RangeError)
-      await assert.rejects(async () => limits.take('1', [usd('usd/e', wrong, 1)], soon()), RangeError)
+      await assert.rejects(async () => limits.take('1', [usd('usd/e', 10, wrong)], soon(limits)), RangeError)
+      await assert.rejects(async () => limits.take('1', [usd('usd/e', wrong, 1)], soon(limits)), RangeError)
     }
-    await assert.rejects(async () => limits.take('1', [{ ...usd('usd/e', 1, 1), window: 'tomorrow' }], soon()))
-    await assert.rejects(async () => limits.take('1', [usd('usd/e', 9, 1), usd('usd/e', 9, 1)], soon()), RangeError)
+    await assert.rejects(async () => limits.take('1', [{ ...usd('usd/e', 1, 1), window: 'tomorrow' }], soon(limits)))
+    await assert.rejects(
+      async () => limits.take('1', [usd('usd/e', 9, 1), usd('usd/e', 9, 1)], soon(limits)),
+      RangeError,
+    )
     assert.deepEqual(await limits.used('usd/e', 'life'), { spent: 0, held: 0 })
   })
 
   promise('a hold can grow, all or nothing', async (limits) => {
-    const hold = heldOf(await limits.take('1', [usd('usd/f', 10, 4)], soon()))
+    const hold = heldOf(await limits.take('1', [usd('usd/f', 10, 4)], soon(limits)))
     assert.equal(await hold.extend([usd('usd/f', 10, 5), usd('usd/g', 10, 1)]), null)
     assert.deepEqual(hold.items, [usd('usd/f', 10, 9), usd('usd/g', 10, 1)])
     assert.equal((await hold.extend([usd('usd/g', 10, 1), usd('usd/f', 10, 2)]))?.left, 1)
@@ -98,10 +133,10 @@ function taking(promise: Promised, soon: () => number): void {
   })
 }
 
-function settling(promise: Promised, soon: () => number): void {
+function settling(promise: Promised): void {
   promise('a settle counts what was spent in every window of the key, once', async (limits) => {
-    const days = ['2026-11-20', '2026-11'].map((window) => ({ ...usd('usd/h', 10, 6), window }))
-    const hold = heldOf(await limits.take('1', days, soon()))
+    const days = ['2099-11-20', '2099-11'].map((window) => ({ ...usd('usd/h', 10, 6), window }))
+    const hold = heldOf(await limits.take('1', days, soon(limits)))
     assert.equal(hold.settled, null)
     await hold.settle(new Map([['usd/h', 2]]))
     await hold.settle(new Map([['usd/h', 5]]))
@@ -111,25 +146,25 @@ function settling(promise: Promised, soon: () => number): void {
   })
 
   promise('a release gives everything back, and a key that a settle leaves out is spent whole', async (limits) => {
-    const given = heldOf(await limits.take('1', [usd('usd/i', 10, 6)], soon()))
+    const given = heldOf(await limits.take('1', [usd('usd/i', 10, 6)], soon(limits)))
     await given.release()
     assert.deepEqual(
       [given.settled, await limits.used('usd/i', 'life')],
       [new Map([['usd/i', 0]]), { spent: 0, held: 0 }],
     )
-    await heldOf(await limits.take('2', [usd('usd/i', 10, 6)], soon())).settle(new Map())
+    await heldOf(await limits.take('2', [usd('usd/i', 10, 6)], soon(limits))).settle(new Map())
     assert.deepEqual(await limits.used('usd/i', 'life'), { spent: 6, held: 0 })
   })
 
   promise('more than was held counts as spent, and nothing is left of the cap', async (limits) => {
-    await heldOf(await limits.take('1', [usd('usd/j', 10, 6)], soon())).settle(new Map([['usd/j', 12]]))
+    await heldOf(await limits.take('1', [usd('usd/j', 10, 6)], soon(limits))).settle(new Map([['usd/j', 12]]))
     assert.deepEqual(await limits.used('usd/j', 'life'), { spent: 12, held: 0 })
-    const short = await limits.take('2', [usd('usd/j', 10, 1)], soon())
+    const short = await limits.take('2', [usd('usd/j', 10, 1)], soon(limits))
     assert.ok(isShort(short) && short.left === 0)
   })
 
   promise('a hold whose owner is gone counts as spent whole', async (limits) => {
-    heldOf(await limits.take('1', [usd('usd/k', 10, 6)], soon() - 60_000))
+    heldOf(await limits.take('1', [usd('usd/k', 10, 6)], limits.now()))
     assert.deepEqual(await limits.used('usd/k', 'life'), { spent: 6, held: 0 })
   })
 }

@@ -6,7 +6,7 @@ import { type Hold, type HoldItem, isShort, LocalLimits, type Overrun, windowEnd
 import { limitsPromises } from './limits.conformance.ts'
 
 const clock = new TestClock()
-limitsPromises({ name: 'local', clock, open: async () => new LocalLimits({ clock }) })
+limitsPromises({ name: 'local', open: async () => new LocalLimits({ clock }) })
 
 const item = (key: string, cap: number, amount: number, window = 'life'): HoldItem => ({
   key,

@@ -14,7 +14,8 @@ const LIFE_AGE_MS = 90 * 24 * 3_600_000
 const SEARCH_EVERY_MS = 60_000
 
 export interface LocalLimitsOptions {
-  readonly clock: Clock
+  /** Decides when windows are over: the clock by which callers name them. */
+  readonly clock: Pick<Clock, 'now'>
   /** Told of each call that cost more than was held for it. */
   readonly onOverrun?: (overrun: Overrun) => void
   /** Told after each amount that was spent of a hold: the item, and what is spent of its key and window in all by now. */
@@ -39,7 +40,7 @@ export interface Counted {
  * here were forgotten; they count as spent until somebody settles them after all.
  */
 export class LocalLimits implements Limits {
-  readonly #clock: Clock
+  readonly #clock: Pick<Clock, 'now'>
   readonly #onOverrun: (overrun: Overrun) => void
   readonly #onSpent: LocalLimitsOptions['onSpent']
   readonly #zone: string | undefined
@@ -94,6 +95,10 @@ export class LocalLimits implements Limits {
     this.#expire(this.#clock.now())
     const bucket = this.#counted.get(nameOf({ key, window }))
     return { spent: bucket?.spent ?? 0, held: bucket?.held ?? 0 }
+  }
+
+  now(): number {
+    return this.#clock.now()
   }
 
   /** All that is counted now, in no order. Windows that are over may still be among it. */

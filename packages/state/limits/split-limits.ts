@@ -28,6 +28,10 @@ export class SplitLimits implements Limits {
     return (isOwn(key) ? own : others).used(key, window)
   }
 
+  now(): number {
+    return this.#options.others.now()
+  }
+
   async #both(
     first: Hold | Short | Promise<Hold | Short>,
     takeOthers: () => Hold | Short | Promise<Hold | Short>,

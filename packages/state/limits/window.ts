@@ -1,3 +1,6 @@
+/** How long a counter is kept after the end of its window, in milliseconds: clocks differ, and calls of the window settle later. */
+export const WINDOW_GRACE_MS = 10 * 60_000
+
 const MINUTE_MS = 60_000
 const MINUTE = /^\d{1,12}$/
 const SECONDS = /^(\d{1,12})\+(\d{1,9})$/

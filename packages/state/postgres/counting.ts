@@ -1,15 +1,35 @@
-import type { Clock } from '@plat/core'
-import type { Database } from './database.ts'
+import { type Clock, type Ids, reasonOf } from '@plat/core'
+import { type Database, wasLocked } from './database.ts'
 import { StateUnreachable } from './pool.ts'
+import type { ServerClock } from './server-clock.ts'
 
-/** Questions that go to the database at once: one transaction for all of them, and one at a time of each replica. */
+/** Operations of one transaction at most. */
 const BATCH = 128
-/** Questions that wait at most; one more is refused at once. */
+/** Transactions of one gateway at a time, each on counters that no other one of them uses. */
+const MAX_FLIGHTS = 4
+/** Of these, how many may be on counters that others hold locked: the rest keeps going. */
+const MAX_ISOLATED_FLIGHTS = 2
+/** Another transaction begins beside those under way when so many operations wait, or after so long, in milliseconds. */
+const CROWD = 32
+const LINGER_MS = 20
+/** Operations that one look for a batch considers. */
+const SCAN = 1024
+/** Operations that wait at most; one more is refused at once. */
 const MAX_WAITING = 100_000
-/** When what must be counted is tried again, in milliseconds. */
+/** Settlements that are kept while the database is away; with one more all of them count as spent whole. */
+const MAX_OWED = 100_000
+/** How long an operation may wait for a locked counter before it is refused, in milliseconds. */
+const WAIT_MS = 4_000
+/** How long a counter that was found locked gets transactions for itself, in milliseconds. */
+const ISOLATE_MS = 5_000
+/** Counters that are known as locked at most. */
+const MAX_ISOLATED = 1_000
+/** When settlements that failed are sent again, in milliseconds. */
 const RETRY_MS = 250
+/** How long after it was sent a take may still be counted, in milliseconds; well below the age of tombstones. */
+const TAKE_DEADLINE_MS = 30_000
 
-/** One item of a hold as the database keeps it: key, window, amount, cap, and when the window ends. */
+/** One item of a hold as the database stores it: key, window, amount, cap, and when the window ends. */
 export interface StoredItem {
   readonly k: string
   readonly w: string
@@ -18,132 +38,342 @@ export interface StoredItem {
   readonly e: number | null
 }
 
-export type Question =
+/** `ref` names one take: a release concerns only the take that it belongs to. */
+export type Operation =
   | {
       readonly do: 'take'
       readonly id: string
-      readonly until: number
+      readonly ref: string
+      /** Milliseconds from now until the hold of a gateway that is gone counts as spent. */
+      readonly ttl: number
       readonly taken: string
       readonly items: readonly StoredItem[]
     }
   | {
       readonly do: 'extend'
       readonly id: string
+      readonly ref: string
       readonly grown: number
       readonly more: readonly StoredItem[]
       readonly items: readonly StoredItem[]
     }
-  | { readonly do: 'settle'; readonly id: string; readonly spent: Readonly<Record<string, number>> }
-  | { readonly do: 'used'; readonly k: string; readonly w: string }
+  | {
+      readonly do: 'settle'
+      readonly id: string
+      readonly ref: string
+      readonly spent: Readonly<Record<string, number>>
+      readonly items: readonly StoredItem[]
+      /** The take may still be on its way: then it must find that it was released. */
+      readonly unsure: boolean
+    }
 
-/** What the database says; which members are there follows from the question. */
-export interface Answer {
+/** The result of an operation; which members are set follows from the operation. */
+export interface Counted {
   /** `take`: the hold is open already, with these items or with others. */
   readonly same?: boolean
-  /** Which item was too short, and what is left of it. */
+  /** Place of the item that did not fit, and what is left of its cap. */
   readonly short?: number
   readonly left?: number
-  /** `extend`: the hold is over. */
+  /** `take`: released already, or sent too long ago. `extend`: the hold is not open. */
   readonly over?: boolean
-  /** `settle`: what is spent in all by now, for each item. */
+  /** `settle`: what is spent in total, for each item. */
   readonly spent?: readonly number[]
 }
 
-interface Waiting {
-  readonly question: Question
-  /** Null: the database could not be asked, and will be again. */
-  answer(answer: Answer | null): void
-  /** Null for what must be counted sooner or later. */
-  readonly refuse: ((error: unknown) => void) | null
+/** An operation that was not counted, as far as is known. */
+export class NotCountedError extends StateUnreachable {
+  /** True: the database may have got it all the same. */
+  readonly wasSent: boolean
+
+  constructor(message: string, wasSent: boolean, options?: ErrorOptions) {
+    super(message, { ...options, stage: wasSent ? 'unknown' : 'connect' })
+    this.wasSent = wasSent
+  }
 }
 
-/** Asks the counters for a replica, many questions at a time, in their order. */
-export class Counting {
-  readonly #database: Database
-  readonly #clock: Clock
-  readonly #owner: string
-  readonly #queue: Waiting[] = []
-  /** What must be counted, and could not be. */
-  readonly #owed: Waiting[] = []
-  #busy: Promise<void> | null = null
-  #cancelRetry: () => void = () => {}
+interface Waiting {
+  readonly operation: Operation
+  /** Names of its counters. */
+  readonly names: readonly string[]
+  readonly since: number
+  /** Null: could not be counted yet, and will be. */
+  resolve(result: Counted | null): void
+  /** Null for what must be counted sooner or later. */
+  readonly reject: ((error: NotCountedError) => void) | null
+  /** It goes into a transaction of its own, after one that failed for a lock. */
+  alone: boolean
+}
 
-  /** `owner`: this run of this replica. */
-  constructor({ database, clock, owner }: { database: Database; clock: Clock; owner: string }) {
-    this.#database = database
-    this.#clock = clock
-    this.#owner = owner
+/** A transaction under way. */
+interface Flight {
+  readonly batch: readonly Waiting[]
+  readonly names: ReadonlySet<string>
+  readonly isolated: boolean
+}
+
+export interface CountingOptions {
+  readonly database: Database
+  readonly clock: Clock
+  readonly serverClock: ServerClock
+  readonly ids: Ids
+  warn(message: string): void
+}
+
+/**
+ * Sends operations on counters in batches. Batches run side by side on different counters, so that a counter that another gateway holds
+ * locked delays only the calls that need it.
+ */
+export class Counting {
+  readonly #options: CountingOptions
+  #owner: string
+  #refs = 0
+  #queue: Waiting[] = []
+  /** Settlements that could not be sent. */
+  #owed: Waiting[] = []
+  readonly #flights = new Set<Flight>()
+  /** Locked counters, with the time until which they are kept apart. */
+  readonly #isolated = new Map<string, number>()
+  #isScheduled = false
+  #cancelRetry: () => void = () => {}
+  #cancelLinger: () => void = () => {}
+  #onIdle: (() => void)[] = []
+
+  constructor(options: CountingOptions) {
+    this.#options = options
+    this.#owner = options.ids.uuid()
   }
 
   get database(): Database {
-    return this.#database
+    return this.#options.database
   }
 
-  /** Rejects with `StateUnreachable`. */
-  ask(question: Question): Promise<Answer> {
+  get serverClock(): ServerClock {
+    return this.#options.serverClock
+  }
+
+  /** This run of this gateway; a new one after settlements were given up. */
+  get owner(): string {
+    return this.#owner
+  }
+
+  nextRef(): string {
+    return `${this.#owner}/${++this.#refs}`
+  }
+
+  /** Rejects with `NotCountedError`. */
+  ask(operation: Operation): Promise<Counted> {
     if (this.#queue.length >= MAX_WAITING)
-      return Promise.reject(new StateUnreachable('too many questions wait for the state database'))
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>()
-    this.#queue.push({ question, answer: (answer) => resolve(answer ?? {}), refuse: reject })
-    this.#run()
+      return Promise.reject(new NotCountedError('too many operations wait for the state database', false))
+    const { promise, resolve, reject } = Promise.withResolvers<Counted>()
+    this.#add(operation, (result) => resolve(result ?? {}), reject)
     return promise
   }
 
-  /** What has to be counted: null when that happens only later. Never rejects. */
-  owe(question: Question): Promise<Answer | null> {
-    const { promise, resolve } = Promise.withResolvers<Answer | null>()
-    this.#queue.push({ question, answer: resolve, refuse: null })
-    this.#run()
+  /** For what must be counted: resolves with null when that happens only later. Never rejects. */
+  owe(operation: Operation): Promise<Counted | null> {
+    const { promise, resolve } = Promise.withResolvers<Counted | null>()
+    this.#add(operation, resolve, null)
     return promise
   }
 
-  /** Ends after what waits was tried once more. */
+  /** Resolves after everything that waits was tried once more. */
   async close(): Promise<void> {
     this.#cancelRetry()
-    this.#run()
-    await this.#busy
+    this.#requeueOwed()
+    this.#dispatch()
+    if (this.#flights.size > 0 || this.#queue.length > 0)
+      await new Promise<void>((resolve) => void this.#onIdle.push(resolve))
     this.#cancelRetry()
+    this.#cancelLinger()
   }
 
-  #run(): void {
-    this.#busy ??= this.#empty()
+  #add(operation: Operation, resolve: Waiting['resolve'], reject: Waiting['reject']): void {
+    const items = operation.do === 'extend' ? [...operation.items, ...operation.more] : operation.items
+    const names = [...new Set(items.map(nameOf))]
+    this.#queue.push({ operation, names, since: this.#options.clock.monotonic(), resolve, reject, alone: false })
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    // What comes in the same turn goes into one batch.
+    queueMicrotask(() => {
+      this.#isScheduled = false
+      this.#dispatch()
+    })
   }
 
-  async #empty(): Promise<void> {
-    // Whoever asks in this turn is in the first batch.
-    await Promise.resolve()
-    // What is owed comes before what is asked later: the same call may take again what it gives back.
-    this.#queue.unshift(...this.#owed.splice(0))
-    try {
-      while (this.#queue.length > 0) await this.#send(this.#queue.splice(0, BATCH))
-    } finally {
-      // In the same step in which nothing waits: whoever asks next begins anew.
-      this.#busy = null
+  #dispatch(): void {
+    this.#cancelLinger()
+    while (this.#queue.length > 0 && this.#flights.size < MAX_FLIGHTS) {
+      if (this.#flights.size > 0 && this.#queue.length < CROWD && !this.#hasLingered()) break
+      const flight = this.#nextFlight()
+      if (flight === null) break
+      this.#flights.add(flight)
+      void this.#fly(flight)
     }
+    if (this.#queue.length > 0 && this.#flights.size > 0)
+      this.#cancelLinger = this.#options.clock.after(LINGER_MS, () => this.#dispatch())
+    if (this.#queue.length === 0 && this.#flights.size === 0) for (const done of this.#onIdle.splice(0)) done()
   }
 
-  async #send(batch: readonly Waiting[]): Promise<void> {
-    const questions = JSON.stringify(batch.map(({ question }) => question))
+  #hasLingered(): boolean {
+    const first = this.#queue[0]
+    return first !== undefined && this.#options.clock.monotonic() - first.since >= LINGER_MS
+  }
+
+  /**
+   * Picks operations in their order whose counters no other transaction uses. Each operation that is passed over keeps its counters for
+   * itself, so that later ones cannot overtake it again and again.
+   */
+  #nextFlight(): Flight | null {
+    const now = this.#options.clock.monotonic()
+    const taken = new Set<string>()
+    for (const { names } of this.#flights) for (const name of names) taken.add(name)
+    const batch: Waiting[] = []
+    const names = new Set<string>()
+    const rest: Waiting[] = []
+    /** Null: the batch has no locked counter. */
+    let isolated: string | null = null
+    let isolatedFlights = 0
+    for (const flight of this.#flights) if (flight.isolated) isolatedFlights++
+    for (const waiting of this.#queue.splice(0, SCAN)) {
+      if (this.#isTooLate(waiting, now)) continue
+      const locked = waiting.alone ? ALONE : this.#lockedOf(waiting, now)
+      const [first] = batch
+      const fits =
+        first === undefined
+          ? locked === null || isolatedFlights < MAX_ISOLATED_FLIGHTS
+          : batch.length < BATCH && !first.alone && locked === isolated
+      if (fits && !waiting.names.some((name) => taken.has(name))) {
+        isolated = locked
+        batch.push(waiting)
+        for (const name of waiting.names) names.add(name)
+      } else {
+        rest.push(waiting)
+        for (const name of waiting.names) taken.add(name)
+      }
+    }
+    this.#queue = rest.concat(this.#queue)
+    return batch.length === 0 ? null : { batch, names, isolated: isolated !== null }
+  }
+
+  #isTooLate({ reject, since }: Waiting, now: number): boolean {
+    if (reject === null || now - since < WAIT_MS) return false
+    reject(new NotCountedError('a counter stays locked in the state database', false))
+    return true
+  }
+
+  #lockedOf({ names }: Waiting, now: number): string | null {
+    if (this.#isolated.size === 0) return null
+    for (const name of names) {
+      const end = this.#isolated.get(name)
+      if (end === undefined) continue
+      if (now < end) return name
+      this.#isolated.delete(name)
+    }
+    return null
+  }
+
+  async #fly(flight: Flight): Promise<void> {
+    const { batch } = flight
+    const { statement, names } = this.#statementOf(flight)
     try {
-      const [row] = await this.#database.again<{ answers: Answer[] }>(
-        `SELECT ${this.#database.schema}.count($1, $2, $3::jsonb) AS answers`,
-        [this.#owner, this.#clock.now(), questions],
-      )
-      for (const [at, { answer }] of batch.entries()) answer(row?.answers[at] ?? {})
+      const { busy, answers, xid } = await this.database.count(statement)
+      if (busy !== undefined) this.#locked(batch, names[busy])
+      else {
+        this.database.continuity.sawTransaction(xid)
+        for (const [at, { resolve }] of batch.entries()) resolve(answers?.[at] ?? {})
+      }
     } catch (error) {
       this.#failed(batch, error)
+    } finally {
+      this.#flights.delete(flight)
+      this.#dispatch()
     }
   }
 
-  /** Whoever can be refused is; what must be counted comes first when somebody asks again, or after a while. */
-  #failed(batch: readonly Waiting[], error: unknown): void {
-    const failed = [...batch, ...this.#queue.splice(0)]
-    this.#owed.push(...failed.filter(({ refuse }) => refuse === null))
-    for (const { refuse, answer } of failed) {
-      if (refuse === null) answer(null)
-      else refuse(error)
-    }
-    this.#cancelRetry()
-    this.#cancelRetry = this.#clock.after(RETRY_MS, () => this.#run())
+  /** Counters in one order in all gateways: whoever locks more than one cannot wait in a circle. */
+  #statementOf({ batch, names: all }: Flight) {
+    const names = [...all].sort()
+    const places = new Map(names.map((name, at) => [name, at]))
+    const counters = new Map<string, StoredItem>()
+    const placed = (items: readonly StoredItem[]) =>
+      items.map((item) => {
+        const name = nameOf(item)
+        counters.set(name, item)
+        return { ...item, n: places.get(name) }
+      })
+    const operations = batch.map(({ operation }) => {
+      const items = placed(operation.items)
+      if (operation.do === 'take') return { ...operation, items }
+      if (operation.do === 'extend') return { ...operation, items, more: placed(operation.more) }
+      return { ...operation, items: undefined, n: items.map(({ n }) => n) }
+    })
+    const of = names.map((name) => counters.get(name))
+    const statement = [
+      this.#owner,
+      this.serverClock.now() + TAKE_DEADLINE_MS,
+      of.map((item) => item?.k),
+      of.map((item) => item?.w),
+      of.map((item) => item?.e ?? null),
+      JSON.stringify(operations),
+    ]
+    return { statement, names }
   }
+
+  /** Nothing of the batch was done: all of it is tried again, and what needs the locked counter is kept apart. */
+  #locked(batch: readonly Waiting[], name: string | undefined): void {
+    if (name !== undefined && this.#isolated.size < MAX_ISOLATED)
+      this.#isolated.set(name, this.#options.clock.monotonic() + ISOLATE_MS)
+    this.#queue = batch.concat(this.#queue)
+  }
+
+  #failed(batch: readonly Waiting[], cause: unknown): void {
+    if (wasLocked(cause) && batch.length > 1) {
+      for (const waiting of batch) waiting.alone = true
+      this.#queue = batch.concat(this.#queue)
+      return
+    }
+    const stage = cause instanceof StateUnreachable ? cause.stage : 'unknown'
+    this.#giveUp(batch, stage === 'unknown', cause)
+    if (stage !== 'connect') return
+    // Without a connection nothing else can be counted either.
+    this.#giveUp(this.#queue.splice(0), false, cause)
+  }
+
+  #giveUp(batch: readonly Waiting[], wasSent: boolean, cause: unknown): void {
+    for (const waiting of batch) {
+      const { reject, resolve } = waiting
+      if (reject !== null) reject(new NotCountedError(reasonOf(cause), wasSent, { cause }))
+      else {
+        resolve(null)
+        this.#owed.push(waiting)
+      }
+    }
+    if (this.#owed.length > MAX_OWED) this.#forgetOwed()
+    this.#cancelRetry()
+    if (this.#owed.length > 0) this.#cancelRetry = this.#options.clock.after(RETRY_MS, () => this.#retry())
+  }
+
+  /** Under a new owner: what the old one held counts as spent soon, which is what is known of it. */
+  #forgetOwed(): void {
+    const { ids, warn } = this.#options
+    warn(`${this.#owed.length} settlements could not be counted: what was held for them counts as spent`)
+    this.#owed = []
+    this.#owner = ids.uuid()
+  }
+
+  #retry(): void {
+    this.#requeueOwed()
+    this.#dispatch()
+  }
+
+  #requeueOwed(): void {
+    this.#queue = this.#owed.concat(this.#queue)
+    this.#owed = []
+  }
+}
+
+const ALONE = ''
+
+function nameOf({ k, w }: StoredItem): string {
+  return `${k}\n${w}`
 }

@@ -1,13 +1,21 @@
 import { reasonOf } from '@plat/core'
 import type { Pool, PoolClient, QueryResultRow } from 'pg'
-import { isBroken, isPermanent, openPool, StateUnreachable } from './pool.ts'
+import type { Continuity, OriginRow } from './continuity.ts'
+import type { Counted } from './counting.ts'
+import { isBroken, isLockTimeout, isPermanent, isRefused, openPool, StateUnreachable } from './pool.ts'
 import { migrate } from './schema.ts'
-import { stateTables } from './tables.ts'
+import { stateTables } from './tables/tables.ts'
 
 /** Requests of one replica that wait for a connection at most; one more is refused at once. */
 const MAX_WAITING = 1000
 /** How long a statement may take that reads or writes a whole journal, in milliseconds. */
 const WHOLE_MS = 60_000
+/** How long we wait for a batch of counting, in milliseconds: its calls wait for it. */
+const COUNT_MS = 3_000
+
+/** For what a gateway needs to start: it starts with a database that lost something as well, and denies every call then. */
+export const EVEN_LOST = 'even lost'
+type EvenLost = typeof EVEN_LOST
 
 /** Asks within a transaction. */
 export type Ask = <R extends QueryResultRow>(statement: string, values: readonly unknown[]) => Promise<R[]>
@@ -17,6 +25,7 @@ export interface DatabaseOptions {
   /** Made when it is missing. */
   readonly schema: string
   readonly maxConnections: number
+  readonly continuity: Continuity
   /** Told what goes wrong beside requests; one line without secrets. */
   warn(message: string): void
 }
@@ -25,19 +34,28 @@ export interface DatabaseOptions {
 export class Database {
   /** Before each name: `"plat"`. */
   readonly schema: string
+  readonly continuity: Continuity
   readonly #pool: Pool
 
-  private constructor(pool: Pool, schema: string) {
+  private constructor(pool: Pool, { schema, continuity }: DatabaseOptions) {
     this.#pool = pool
     this.schema = `"${schema}"`
+    this.continuity = continuity
   }
 
   /** Rejects when the server cannot be reached, refuses, or has a schema of a later release: nothing is decided on half a state. */
   static async open(options: DatabaseOptions): Promise<Database> {
-    const pool = await openPool(options)
+    let isMigrated = false
+    const verify = async (client: PoolClient) => {
+      if (isMigrated) await readOrigin(client, options)
+    }
+    const pool = await openPool({ ...options, verify })
     try {
       await migrate(pool, stateTables(options.schema))
-      return new Database(pool, options.schema)
+      isMigrated = true
+      const database = new Database(pool, options)
+      await database.checkOrigin()
+      return database
     } catch (error) {
       await pool.end()
       const what = isPermanent(error) ? 'the state database refuses' : 'the state database cannot be reached'
@@ -45,34 +63,100 @@ export class Database {
     }
   }
 
-  async rows<R extends QueryResultRow>(statement: string, values: readonly unknown[]): Promise<R[]> {
-    if (this.#pool.waitingCount >= MAX_WAITING)
-      throw new StateUnreachable('too many requests wait for the state database')
+  /** Compares the database with what was seen of it, also while it counts as lost. Rejects when it cannot be reached. */
+  async checkOrigin(): Promise<void> {
+    const client = await this.#connect()
     try {
-      return (await this.#pool.query<R>(statement, [...values])).rows
+      await readOrigin(client, { schema: unquoted(this.schema), continuity: this.continuity })
+      client.release()
     } catch (error) {
+      client.release(true)
       throw unreachable(error)
     }
   }
 
-  /** For what happens once however often it is asked: asked once more when the connection broke before the answer. */
-  async again<R extends QueryResultRow>(statement: string, values: readonly unknown[]): Promise<R[]> {
+  /** Goes on with the database as it is, in every gateway. */
+  async adopt(): Promise<void> {
+    const { origin, mark } = this.continuity
+    const client = await this.#connect()
     try {
-      return await this.rows<R>(statement, values)
+      await client.query(`SELECT ${this.schema}.adopt($1, $2)`, [origin, mark.epoch])
+      client.release()
     } catch (error) {
-      if (error instanceof Error && isBroken(error.cause)) return this.rows<R>(statement, values)
-      throw error
+      client.release(true)
+      throw unreachable(error)
+    }
+    await this.checkOrigin()
+  }
+
+  /** The database lacks something that it had acknowledged. Other gateways find that here as well. */
+  async lose(why: string): Promise<void> {
+    this.continuity.lose(why)
+    await this.checkOrigin()
+  }
+
+  rows<R extends QueryResultRow>(statement: string, values: readonly unknown[], even?: EvenLost): Promise<R[]> {
+    return this.#query<R>({ text: statement, values: [...values] }, even)
+  }
+
+  /** For what happens once however often it is sent: sent once more when the connection broke before the answer. */
+  again<R extends QueryResultRow>(statement: string, values: readonly unknown[], even?: EvenLost): Promise<R[]> {
+    return this.#twice<R>({ text: statement, values: [...values] }, even)
+  }
+
+  /** A batch of counting: see `countFunction`. */
+  async count(values: readonly unknown[]): Promise<CountResult> {
+    const text = `SELECT ${this.schema}.count($1, $2, $3, $4, $5, $6::jsonb) AS result`
+    const [row] = await this.#twice<{ result: CountResult }>({ text, values: [...values], query_timeout: COUNT_MS })
+    return row?.result ?? {}
+  }
+
+  async #twice<R extends QueryResultRow>(query: Query, even?: EvenLost): Promise<R[]> {
+    try {
+      return await this.#query<R>(query, even)
+    } catch (error) {
+      if (!(error instanceof StateUnreachable) || error.stage === 'connect' || !isBroken(error.cause)) throw error
+      // A second attempt that could not be sent says nothing of the first.
+      return this.#query<R>(query, even).catch((second: unknown) => {
+        throw second instanceof StateUnreachable && second.stage === 'connect' ? error : second
+      })
+    }
+  }
+
+  async #query<R extends QueryResultRow>(query: Query, even?: EvenLost): Promise<R[]> {
+    const client = await this.#trusted(even)
+    try {
+      const { rows } = await client.query<R>(query)
+      client.release()
+      return rows
+    } catch (error) {
+      client.release(true)
+      throw unreachable(error)
+    }
+  }
+
+  /** A connection to a database that has lost nothing. */
+  async #trusted(even?: EvenLost): Promise<PoolClient> {
+    const client = await this.#connect()
+    const { lost } = this.continuity
+    if (lost === null || even !== undefined) return client
+    client.release()
+    throw new StateUnreachable(lost)
+  }
+
+  async #connect(): Promise<PoolClient> {
+    if (this.#pool.waitingCount >= MAX_WAITING)
+      throw new StateUnreachable('too many requests wait for the state database')
+    try {
+      return await this.#pool.connect()
+    } catch (cause) {
+      throw new StateUnreachable(`the state database cannot be reached: ${reasonOf(cause)}`, { cause })
     }
   }
 
   /** A transaction that may take long. */
-  async long<T>(access: 'READ ONLY' | 'READ WRITE', work: (ask: Ask) => Promise<T>): Promise<T> {
-    let client: PoolClient
-    try {
-      client = await this.#pool.connect()
-    } catch (error) {
-      throw unreachable(error)
-    }
+  async long<T>(access: 'READ ONLY' | 'READ WRITE', work: (ask: Ask) => Promise<T>, even?: EvenLost): Promise<T> {
+    const client = await this.#trusted(even)
     const ask: Ask = async (text, values) => {
       const asked = { text, values: [...values], query_timeout: WHOLE_MS }
       return (await client.query(asked)).rows
@@ -97,8 +181,52 @@ export class Database {
   }
 }
 
-function unreachable(error: unknown): StateUnreachable {
-  return new StateUnreachable(`the state database does not answer: ${reasonOf(error)}`, { cause: error })
+/** Result of `countFunction`. */
+export interface CountResult {
+  readonly busy?: number
+  readonly answers?: readonly Counted[]
+  readonly xid?: string
+}
+
+interface Query {
+  readonly text: string
+  readonly values: unknown[]
+  readonly query_timeout?: number
+}
+
+/** Reads which database this is. One that is older than what was seen is marked as lost, so that every gateway stops. */
+async function readOrigin(
+  client: PoolClient,
+  { schema, continuity }: Pick<DatabaseOptions, 'schema' | 'continuity'>,
+): Promise<void> {
+  const before = continuity.mark
+  const { rows } = await client.query<OriginRow>(
+    `SELECT o.id, o.epoch, o.adopts, o.lost, w.beat, pg_snapshot_xmax(pg_current_snapshot())::text AS xid
+       FROM "${schema}".origin o LEFT JOIN "${schema}".witness w ON w.id = $1`,
+    [continuity.witness],
+  )
+  const [row] = rows
+  if (row === undefined) throw new Error('the table "origin" is empty')
+  continuity.check(row, before)
+  if (continuity.lost !== null && row.lost === null && row.id === continuity.origin) {
+    // A database that belongs to others is left alone: only this gateway is at the wrong place.
+    await client.query(`UPDATE "${schema}".origin SET lost = $1 WHERE lost IS NULL`, [continuity.lost])
+  }
+}
+
+function unquoted(name: string): string {
+  return name.slice(1, -1)
+}
+
+function unreachable(cause: unknown): StateUnreachable {
+  if (cause instanceof StateUnreachable) return cause
+  const stage = isRefused(cause) ? 'refused' : 'unknown'
+  return new StateUnreachable(`the state database does not answer: ${reasonOf(cause)}`, { stage, cause })
+}
+
+/** Another transaction kept a lock for too long; nothing was done. */
+export function wasLocked(error: unknown): boolean {
+  return error instanceof StateUnreachable && isLockTimeout(error.cause)
 }
 
 /** A text as the database takes it: without NUL and half surrogates. Most texts stay as they are. */

@@ -1,11 +1,14 @@
 import { type Clock, reasonOf } from '@plat/core'
 import type { Journal, JournalEntry } from '../journal.ts'
 import { type Database, textOf } from './database.ts'
+import { StateUnreachable } from './pool.ts'
 
 /** Entries that are read at once. */
 const PAGE = 1000
 /** Journals that were not looked at for so long beyond their interval cannot be trusted any more, in milliseconds. */
 const STALE_AFTER_MS = 5_000
+/** How often it is checked that the database holds what it acknowledged, in milliseconds. */
+const CHECK_EVERY_MS = 1_000
 
 /** A row of `entry`; numbers beyond 32 bits come as text. */
 export interface EntryRow {
@@ -14,20 +17,29 @@ export interface EntryRow {
   readonly version: string
   readonly at: string
   readonly event: string
+  /** Marks of this event and of the one before it. */
+  readonly mark: string
+  readonly prev: string
 }
 
-/** Whoever follows one journal. */
+/** A reader of one journal. */
 export interface Follower {
   readonly journal: string
-  /** The last event that it was told. */
+  /** The last event that it got. */
   cursor: number
+  /** Mark of that event; null: not known. */
+  mark: string | null
+  /** It cannot go on from its cursor, and reads the whole journal anew. */
+  isStale: boolean
   /** Throws when the event cannot be understood. */
   tell(entry: JournalEntry<unknown>): void
-  /** It has missed something, and is told nothing any more. */
+  /** Reads what the journal holds now in place of all that it got. Rejects when it cannot be read or understood. */
+  reread(): Promise<void>
+  /** It cannot follow any more. */
   lost(error: Error): void
 }
 
-/** What a follower has missed is in no journal any more, or cannot be read. */
+/** An event that this gateway does not understand. */
 export class JournalLost extends Error {}
 
 export interface FeedOptions {
@@ -38,8 +50,9 @@ export interface FeedOptions {
 }
 
 /**
- * Brings what replicas append to whoever follows, in the order of its numbers: looks each `pollMs`, and at once when the server says so.
- * Numbers follow one another without a gap, so that what is missing is noticed.
+ * Passes what gateways append on to followers, in the order of its numbers: reads each `pollMs`, and at once when the server says so.
+ * Numbers have no gaps and each event names the mark of the one before it, so a missing or replaced event is found. A follower that
+ * missed something reads its journal anew; a database that lost something is reported to `Continuity`.
  */
 export class Feed {
   readonly #options: FeedOptions
@@ -50,6 +63,8 @@ export class Feed {
   #lookedAt: number
   #health: Journal<unknown>['health'] = 'ok'
   #isLost = false
+  #checkedAt = Number.NEGATIVE_INFINITY
+  #failedSince: number | null = null
 
   constructor(options: FeedOptions) {
     this.#options = options
@@ -62,6 +77,22 @@ export class Feed {
     return this.#health
   }
 
+  /** Milliseconds since when the database does not answer; 0: it does. */
+  get awayMs(): number {
+    return this.#failedSince === null ? 0 : this.#options.clock.monotonic() - this.#failedSince
+  }
+
+  /** The database lacks something that was seen. */
+  suspend(): void {
+    this.#health = 'unreachable'
+  }
+
+  /** Everything is read anew, since an operator adopted the database as it is. */
+  restart(): void {
+    this.#health = 'unreachable'
+    for (const follower of this.#followers) follower.isStale = true
+  }
+
   add(follower: Follower): void {
     this.#followers.add(follower)
   }
@@ -72,14 +103,19 @@ export class Feed {
 
   /** Whether somebody who follows this journal has not been told of event `seq`. */
   lacks(journal: string, seq: number): boolean {
-    for (const follower of this.#followers) if (follower.journal === journal && follower.cursor < seq) return true
+    for (const follower of this.#followers)
+      if (follower.journal === journal && (follower.isStale || follower.cursor < seq)) return true
     return false
   }
 
-  /** Tells what was just appended to those who know everything before it. */
-  tell(journal: string, entries: readonly JournalEntry<unknown>[]): void {
+  /** Passes what was just appended on to those who know everything before it. `marks`: that of the event before, and of each entry. */
+  tell(journal: string, entries: readonly JournalEntry<unknown>[], marks: readonly string[]): void {
     for (const follower of this.#followers) {
-      if (follower.journal === journal) for (const entry of entries) this.#next(follower, entry.seq, () => entry)
+      if (follower.journal !== journal) continue
+      for (const [at, entry] of entries.entries()) {
+        const [prev, mark] = [marks[at] ?? '', marks[at + 1] ?? '']
+        this.#next(follower, { seq: entry.seq, prev, mark }, () => entry)
+      }
     }
   }
 
@@ -113,63 +149,128 @@ export class Feed {
     if (this.#running === null) this.#start().catch(() => {})
   }
 
+  async #check(): Promise<void> {
+    const { database, clock } = this.#options
+    const isDue = database.continuity.lost !== null || clock.monotonic() - this.#checkedAt >= CHECK_EVERY_MS
+    if (!isDue) return
+    this.#checkedAt = clock.monotonic()
+    await database.checkOrigin()
+  }
+
   #start(): Promise<void> {
-    this.#running = this.#look().finally(() => {
-      this.#running = null
-    })
+    this.#running = this.#look()
+      .then(() => {
+        this.#failedSince = null
+      })
+      .catch((error: unknown) => {
+        this.#failedSince ??= this.#options.clock.monotonic()
+        throw error
+      })
+      .finally(() => {
+        this.#running = null
+      })
     return this.#running
   }
 
   async #look(): Promise<void> {
     const { database, clock, warn } = this.#options
     const began = clock.monotonic()
-    const heads = await database.rows<{ name: string; seq: string }>(
-      `SELECT name, seq FROM ${database.schema}.journal`,
+    await this.#check()
+    // What is appended here while the database answers must not count against its answer.
+    const places = [...this.#followers].map((follower) => ({ follower, cursor: follower.cursor, mark: follower.mark }))
+    const heads = await database.rows<{ name: string; seq: string; mark: string }>(
+      `SELECT name, seq, mark FROM ${database.schema}.journal`,
       [],
     )
-    const headOf = new Map(heads.map(({ name, seq }) => [name, Number(seq)]))
-    for (const follower of this.#followers) {
-      const head = headOf.get(follower.journal) ?? 0
-      while (follower.cursor < head && this.#followers.has(follower)) await this.#page(follower, head)
+    const headOf = new Map(heads.map(({ name, seq, mark }) => [name, { seq: Number(seq), mark }]))
+    for (const { follower, cursor, mark } of places) {
+      const head = headOf.get(follower.journal) ?? { seq: 0, mark: '' }
+      const isOther = head.seq === cursor && mark !== null && head.mark !== mark
+      if (!follower.isStale && (head.seq < cursor || isOther)) await this.#loseDatabase(follower)
+      await this.#catchUp(follower, head.seq)
     }
     this.#lookedAt = began
-    if (this.#health === 'ok' || this.#isLost) return
+    const isStale = [...this.#followers].some((follower) => follower.isStale)
+    if (this.#health === 'ok' || this.#isLost || isStale || database.continuity.lost !== null) return
     this.#health = 'ok'
     warn('the state database is read again')
   }
 
-  async #page(follower: Follower, head: number): Promise<void> {
-    const { database } = this.#options
-    const rows = await database.rows<EntryRow>(
-      `SELECT seq, key, version, at, event FROM ${database.schema}.entry
-         WHERE journal = $1 AND seq > $2 AND part = 0 ORDER BY seq LIMIT ${PAGE}`,
-      [follower.journal, follower.cursor],
-    )
-    const before = follower.cursor
-    for (const row of rows) this.#next(follower, Number(row.seq), () => entryOf(row))
-    if (follower.cursor === before && before < head)
-      this.#lose(follower, `events after ${before} of journal ${follower.journal} are gone`)
+  async #catchUp(follower: Follower, head: number): Promise<void> {
+    while (this.#followers.has(follower)) {
+      if (follower.isStale) await this.#reread(follower)
+      else if (follower.cursor < head) await this.#page(follower)
+      else return
+    }
   }
 
-  /** Tells the event that comes next; older ones are known already, and for later ones something is missing. */
-  #next(follower: Follower, seq: number, entry: () => JournalEntry<unknown>): void {
-    if (seq !== follower.cursor + 1) return
+  async #reread(follower: Follower): Promise<void> {
+    try {
+      await follower.reread()
+      follower.isStale = false
+    } catch (error) {
+      if (error instanceof StateUnreachable) throw error
+      this.#lose(follower, `journal ${follower.journal} cannot be read: ${reasonOf(error)}`)
+    }
+  }
+
+  async #page(follower: Follower): Promise<void> {
+    const { database, warn } = this.#options
+    // What is appended here meanwhile moves the cursor past what is read.
+    const before = follower.cursor
+    const rows = await database.rows<EntryRow>(
+      `SELECT seq, key, version, at, event, prev, mark FROM ${database.schema}.entry
+         WHERE journal = $1 AND seq > $2 AND part = 0 ORDER BY seq LIMIT ${PAGE}`,
+      [follower.journal, before],
+    )
+    for (const row of rows) {
+      if (Number(row.seq) === follower.cursor + 1 && follower.mark !== null && row.prev !== follower.mark)
+        await this.#loseDatabase(follower)
+      this.#next(follower, { ...row, seq: Number(row.seq) }, () => entryOf(row))
+    }
+    if (follower.cursor > before || !this.#followers.has(follower)) return
+    warn(`events after ${before} of journal ${follower.journal} are covered by a snapshot: it is read anew`)
+    this.#health = 'unreachable'
+    follower.isStale = true
+  }
+
+  /** Passes on the event that comes next; older ones are known already, and before later ones something is missing. */
+  #next(
+    follower: Follower,
+    { seq, prev, mark }: { readonly seq: number; readonly prev: string; readonly mark: string },
+    entry: () => JournalEntry<unknown>,
+  ): void {
+    if (follower.isStale || seq !== follower.cursor + 1) return
+    // The next look finds what this means.
+    if (follower.mark !== null && follower.mark !== prev) return
     try {
       follower.tell(entry())
       follower.cursor = seq
+      follower.mark = mark
     } catch (error) {
       this.#lose(follower, `event ${seq} of journal ${follower.journal} cannot be read: ${reasonOf(error)}`)
     }
+  }
+
+  async #loseDatabase({ journal, cursor }: Follower): Promise<never> {
+    const why = `the state database has gone back in time: journal ${journal} does not continue event ${cursor}`
+    await this.#options.database.lose(why)
+    throw new StateUnreachable(why)
   }
 
   #lose(follower: Follower, why: string): void {
     this.#isLost = true
     this.#health = 'unreachable'
     this.#followers.delete(follower)
-    follower.lost(new JournalLost(`${why}: restart this replica`))
+    follower.lost(new JournalLost(`${why}: update or restart this replica`))
   }
 }
 
-export function entryOf({ seq, key, version, event }: EntryRow): JournalEntry<unknown> {
+export function entryOf({
+  seq,
+  key,
+  version,
+  event,
+}: Pick<EntryRow, 'seq' | 'key' | 'version' | 'event'>): JournalEntry<unknown> {
   return { seq: Number(seq), key: textOf(key), version: Number(version), event: JSON.parse(event) }
 }

@@ -1,7 +1,7 @@
 import type { Clock, Ids } from '@plat/core'
 import type { Journal, JournalEntry, OpenJournal } from '../journal.ts'
 import type { JournalSpec } from '../journals.ts'
-import { type Database, storedText } from './database.ts'
+import { type Database, EVEN_LOST, storedText } from './database.ts'
 import { type EntryRow, entryOf, type Feed, type Follower } from './feed.ts'
 
 /** Entries that are read at once. */
@@ -17,7 +17,11 @@ export interface JournalParts {
 /** A journal that every replica appends to and follows. */
 export async function openPostgresJournal<E>(spec: JournalSpec<E>, parts: JournalParts): Promise<OpenJournal<E>> {
   const { schema } = parts.database
-  await parts.database.again(`INSERT INTO ${schema}.journal (name) VALUES ($1) ON CONFLICT DO NOTHING`, [spec.name])
+  await parts.database.again(
+    `INSERT INTO ${schema}.journal (name) VALUES ($1) ON CONFLICT DO NOTHING`,
+    [spec.name],
+    EVEN_LOST,
+  )
   return new PostgresJournal(spec, parts)
 }
 
@@ -25,6 +29,8 @@ interface Appended {
   readonly head: string
   readonly first: string | null
   readonly version: string | null
+  /** Mark of the event before. */
+  readonly prev: string
 }
 
 class PostgresJournal<E> implements OpenJournal<E> {
@@ -32,6 +38,7 @@ class PostgresJournal<E> implements OpenJournal<E> {
   readonly #parts: JournalParts
   /** Whoever has read the journal knows everything up to this event, however little of it still stood. */
   #readTo = 0
+  #readMark = ''
 
   constructor(spec: JournalSpec<E>, parts: JournalParts) {
     this.#spec = spec
@@ -47,13 +54,14 @@ class PostgresJournal<E> implements OpenJournal<E> {
     const { database, feed, clock, ids } = this.#parts
     const { name } = this.#spec
     const texts = events.map((event) => JSON.stringify(event))
+    const attempt = ids.uuid()
     const [answer] = await database.again<Appended>(`SELECT * FROM ${database.schema}.append($1, $2, $3, $4, $5, $6)`, [
       name,
       storedText(key),
       texts,
       onlyIf ?? null,
       clock.now(),
-      ids.uuid(),
+      attempt,
     ])
     if (answer === undefined || answer.first === null || answer.version === null) {
       await this.#follow(Number(answer?.head))
@@ -65,36 +73,54 @@ class PostgresJournal<E> implements OpenJournal<E> {
     feed.tell(
       name,
       texts.map((text, at) => ({ seq: first + at, key, version: before + at + 1, event: JSON.parse(text) })),
+      [answer.prev, ...texts.map((_, at) => `${attempt}.${at + 1}`)],
     )
     await this.#follow(first + events.length - 1)
     return version
   }
 
   async *read(after: number): AsyncGenerator<JournalEntry<E> & { readonly at: number }> {
-    const { rows, head } = await this.#standing(after)
+    const { rows, head, mark } = await this.#standing(after)
     for (const row of rows) yield { ...this.#entryOf(row), at: Number(row.at) }
     this.#readTo = head
+    this.#readMark = mark
   }
 
-  async follow(after: number, apply: (entry: JournalEntry<E>) => void, signal: AbortSignal): Promise<void> {
+  async follow(
+    after: number,
+    apply: (entry: JournalEntry<E>) => void,
+    signal: AbortSignal,
+    replace?: (entries: readonly JournalEntry<E>[]) => void,
+  ): Promise<void> {
     if (signal.aborted) return
     const { feed } = this.#parts
     const { decode, name } = this.#spec
     const ended = Promise.withResolvers<void>()
     // It may end before anybody waits for that: in the first look already.
     ended.promise.catch(() => {})
+    const readTo = this.#readTo
     const follower: Follower = {
       journal: name,
-      cursor: Math.max(after, this.#readTo),
+      cursor: Math.max(after, readTo),
+      mark: after > readTo ? null : this.#readMark,
+      isStale: false,
       tell: (entry) => apply({ ...entry, event: decode(entry.event) }),
+      reread: async () => {
+        if (replace === undefined) throw new Error('events were missed')
+        const { rows, head, mark } = await this.#standing(0)
+        replace(rows.map((row) => this.#entryOf(row)))
+        follower.cursor = head
+        follower.mark = mark
+      },
       lost: ended.reject,
     }
     signal.addEventListener('abort', () => ended.resolve(), { once: true })
     // A snapshot may stand for events that nobody reads one by one any more, and may be empty.
     if (this.#readTo === 0 && (await this.#covered()) > after) {
-      const { rows, head } = await this.#standing(after)
+      const { rows, head, mark } = await this.#standing(after)
       for (const row of rows) apply(this.#entryOf(row))
       follower.cursor = head
+      follower.mark = mark
     }
     feed.add(follower)
     try {
@@ -136,37 +162,51 @@ class PostgresJournal<E> implements OpenJournal<E> {
     const [row] = await database.rows<{ covered: string }>(
       `SELECT covered FROM ${database.schema}.journal WHERE name = $1`,
       [this.#spec.name],
+      EVEN_LOST,
     )
     return Number(row?.covered)
   }
 
   /** What stands now and comes after event `after`, and the last event by then: all at one moment. */
-  #standing(after: number): Promise<{ readonly rows: readonly EntryRow[]; readonly head: number }> {
+  #standing(after: number): Promise<Standing> {
     const { database } = this.#parts
     const { name } = this.#spec
-    return database.long('READ ONLY', async (ask) => {
-      const [journal] = await ask<{ seq: string }>(`SELECT seq FROM ${database.schema}.journal WHERE name = $1`, [name])
-      const rows: PlacedRow[] = []
-      for (let last: PlacedRow | undefined, page = PAGE; page === PAGE; last = rows.at(-1)) {
-        const found = await ask<PlacedRow>(
-          `SELECT seq, part, key, version, at, event FROM ${database.schema}.entry
+    return database.long(
+      'READ ONLY',
+      async (ask) => {
+        const [journal] = await ask<{ seq: string; mark: string }>(
+          `SELECT seq, mark FROM ${database.schema}.journal WHERE name = $1`,
+          [name],
+        )
+        const rows: PlacedRow[] = []
+        for (let last: PlacedRow | undefined, page = PAGE; page === PAGE; last = rows.at(-1)) {
+          const found = await ask<PlacedRow>(
+            `SELECT seq, part, key, version, at, event FROM ${database.schema}.entry
              WHERE journal = $1 AND covered_at IS NULL AND seq > $2 AND (seq, part) > ($3, $4)
              ORDER BY seq, part LIMIT ${PAGE}`,
-          [name, after, last?.seq ?? 0, last?.part ?? 0],
-        )
-        for (const row of found) rows.push(row)
-        page = found.length
-      }
-      return { rows, head: Number(journal?.seq) }
-    })
+            [name, after, last?.seq ?? 0, last?.part ?? 0],
+          )
+          for (const row of found) rows.push(row)
+          page = found.length
+        }
+        return { rows, head: Number(journal?.seq ?? 0), mark: journal?.mark ?? '' }
+      },
+      EVEN_LOST,
+    )
   }
 
-  #entryOf(row: EntryRow): JournalEntry<E> {
+  #entryOf(row: PlacedRow): JournalEntry<E> {
     const entry = entryOf(row)
     return { ...entry, event: this.#spec.decode(entry.event) }
   }
 }
 
-interface PlacedRow extends EntryRow {
+interface PlacedRow extends Omit<EntryRow, 'prev' | 'mark'> {
   readonly part: number
+}
+
+interface Standing {
+  readonly rows: readonly PlacedRow[]
+  readonly head: number
+  readonly mark: string
 }

@@ -2,7 +2,7 @@ import { checkItems, joined, settledBy } from '../limits/items.ts'
 import type { Hold, HoldItem, Limits, Overrun, Short } from '../limits/limits.ts'
 import type { Counted } from '../limits/local-limits.ts'
 import { windowEnd } from '../limits/window.ts'
-import type { Answer, Counting, StoredItem } from './counting.ts'
+import { type Counting, type Counted as CountResult, NotCountedError, type StoredItem } from './counting.ts'
 import { storedText, textOf } from './database.ts'
 
 /** Counted keys that one question answers at most. */
@@ -33,29 +33,40 @@ export class SharedLimits implements Limits {
   async take(id: string, items: readonly HoldItem[], expiresAt: number): Promise<Hold | Short> {
     checkItems(items)
     const { zone } = this.#options
-    const question = {
+    const ref = this.#counting.nextRef()
+    const hold = new SharedHold({ id, ref, items, counting: this.#counting, options: this.#options })
+    const operation = {
       do: 'take',
       id: storedText(id),
-      until: Math.ceil(expiresAt),
+      ref,
+      ttl: Math.ceil(expiresAt - this.now()),
       taken: JSON.stringify(items.map(({ key, window, amount }) => [storedText(key), window, amount])),
       items: items.map((item) => storedItem(item, zone)),
     } as const
-    const hold = new SharedHold({ id, items, counting: this.#counting, options: this.#options })
-    let answer: Answer
+    let result: CountResult
     try {
-      answer = await this.#counting.ask(question)
+      result = await this.#counting.ask(operation)
     } catch (error) {
-      // Nobody knows whether it was taken: then it is given back, as soon as somebody can be asked.
-      void hold.release()
+      // It may be counted all the same, even later than the release, which leaves a tombstone for that.
+      if (error instanceof NotCountedError && error.wasSent) void hold.releaseUnsure()
       throw error
     }
-    if (answer.same === false) throw new RangeError(`hold ${id} is open with other items`)
-    return shortOf(answer, items, zone) ?? hold
+    if (result.same === false) throw new RangeError(`hold ${id} is open with other items`)
+    if (result.over === true) throw new NotCountedError('the take came too late', false)
+    return shortOf(result, items, zone) ?? hold
+  }
+
+  now(): number {
+    return this.#counting.serverClock.now()
   }
 
   async used(key: string, window: string): Promise<{ spent: number; held: number }> {
-    const answer = await this.#counting.ask({ do: 'used', k: storedText(key), w: window })
-    return { spent: numberOf(answer, 'spent'), held: numberOf(answer, 'held') }
+    const { database } = this.#counting
+    const [row] = await database.again<{ spent: string | null; held: string | null }>(
+      `SELECT spent, held FROM ${database.schema}.used($1, $2)`,
+      [storedText(key), window],
+    )
+    return { spent: Number(row?.spent ?? 0), held: Number(row?.held ?? 0) }
   }
 
   /** All that is counted of keys that begin so, in their order; the first 10,000. */
@@ -78,6 +89,7 @@ export class SharedLimits implements Limits {
 
 interface SharedHoldParts {
   readonly id: string
+  readonly ref: string
   readonly items: readonly HoldItem[]
   readonly counting: Counting
   readonly options: SharedLimitsOptions
@@ -85,14 +97,16 @@ interface SharedHoldParts {
 
 class SharedHold implements Hold {
   readonly id: string
+  readonly #ref: string
   readonly #counting: Counting
   readonly #options: SharedLimitsOptions
   #items: readonly HoldItem[]
   #grown = 0
   #settled: ReadonlyMap<string, number> | null = null
 
-  constructor({ id, items, counting, options }: SharedHoldParts) {
+  constructor({ id, ref, items, counting, options }: SharedHoldParts) {
     this.id = id
+    this.#ref = ref
     this.#items = items
     this.#counting = counting
     this.#options = options
@@ -113,6 +127,7 @@ class SharedHold implements Hold {
     const answer = await this.#counting.ask({
       do: 'extend',
       id: storedText(this.id),
+      ref: this.#ref,
       grown: this.#grown + 1,
       more: more.map((item) => storedItem(item, zone)),
       items: items.map((item) => storedItem(item, zone)),
@@ -126,13 +141,37 @@ class SharedHold implements Hold {
   }
 
   /** Resolves when it is counted, or will be as soon as the server is there again. */
-  async settle(actual: ReadonlyMap<string, number>): Promise<void> {
+  settle(actual: ReadonlyMap<string, number>): Promise<void> {
+    return this.#settle(actual, false)
+  }
+
+  release(): Promise<void> {
+    return this.settle(this.#nothing)
+  }
+
+  /** For a take of which nobody knows whether it was counted. */
+  releaseUnsure(): Promise<void> {
+    return this.#settle(this.#nothing, true)
+  }
+
+  get #nothing(): ReadonlyMap<string, number> {
+    return new Map(this.#items.map(({ key }) => [key, 0]))
+  }
+
+  async #settle(actual: ReadonlyMap<string, number>, unsure: boolean): Promise<void> {
     if (this.#settled !== null) return
     const items = this.#items
     this.#settled = settledBy(items, actual)
     const spent = Object.fromEntries([...actual].map(([key, amount]) => [storedText(key), amount]))
-    const answer = await this.#counting.owe({ do: 'settle', id: storedText(this.id), spent })
-    const { onOverrun, onSpent } = this.#options
+    const { onOverrun, onSpent, zone } = this.#options
+    const answer = await this.#counting.owe({
+      do: 'settle',
+      id: storedText(this.id),
+      ref: this.#ref,
+      spent,
+      items: items.map((item) => storedItem(item, zone)),
+      unsure,
+    })
     for (const [at, item] of items.entries()) {
       const amount = actual.get(item.key) ?? item.amount
       if (amount > item.amount) onOverrun?.({ id: this.id, key: item.key, held: item.amount, spent: amount })
@@ -140,23 +179,14 @@ class SharedHold implements Hold {
       if (total !== undefined) onSpent?.(item, total, total - amount)
     }
   }
-
-  release(): Promise<void> {
-    return this.settle(new Map(this.#items.map(({ key }) => [key, 0])))
-  }
 }
 
 function storedItem({ key, window, amount, cap }: HoldItem, zone: string | undefined): StoredItem {
   return { k: storedText(key), w: window, a: amount, c: cap, e: windowEnd(window, zone) }
 }
 
-function shortOf({ short, left }: Answer, items: readonly HoldItem[], zone: string | undefined): Short | null {
+function shortOf({ short, left }: CountResult, items: readonly HoldItem[], zone: string | undefined): Short | null {
   const item = short === undefined ? undefined : items[short]
   if (item === undefined) return null
   return { kind: 'short', key: item.key, left: left ?? 0, resetsAt: windowEnd(item.window, zone) }
-}
-
-function numberOf(answer: object, name: string): number {
-  const value: unknown = Reflect.get(answer, name)
-  return typeof value === 'number' ? value : 0
 }

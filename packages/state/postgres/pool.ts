@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { reasonOf } from '@plat/core'
-import type { Pool } from 'pg'
+import type { Pool, PoolClient } from 'pg'
 import { SchemaTooNew } from './schema.ts'
 
 /** How long a connection may take to come up or to come free, in milliseconds. */
@@ -9,11 +9,25 @@ const CONNECT_MS = 2000
 const STATEMENT_MS = 5000
 /** How long we wait for that word of it, in milliseconds: without it nobody knows whether the statement was done. */
 const ANSWER_MS = STATEMENT_MS + 2000
+/** How long a transaction may stay open while its gateway does nothing, in milliseconds: a paused one must not keep its locks. */
+const IDLE_MS = 10_000
 /** Longest DSN, in bytes. */
 const MAX_DSN_BYTES = 4096
 
 /** The state cannot be reached, or does not answer in time. The message names neither server nor secret. */
-export class StateUnreachable extends Error {}
+export class StateUnreachable extends Error {
+  /** Whether a statement was done: `connect` never sent, `refused` rolled back by the server, `unknown` sent and not answered. */
+  readonly stage: 'connect' | 'refused' | 'unknown'
+
+  constructor(message: string, { stage = 'connect', ...options }: StateUnreachableOptions = {}) {
+    super(message, options)
+    this.stage = stage
+  }
+}
+
+export interface StateUnreachableOptions extends ErrorOptions {
+  readonly stage?: StateUnreachable['stage']
+}
 
 /** The one line of a file with a DSN. Rejects in words that follow the file's name; they never quote it. */
 export async function readDsn(file: string): Promise<string> {
@@ -32,6 +46,7 @@ export function connectionOf(dsn: string) {
     connectionTimeoutMillis: CONNECT_MS,
     query_timeout: ANSWER_MS,
     statement_timeout: STATEMENT_MS,
+    idle_in_transaction_session_timeout: IDLE_MS,
     keepAlive: true,
     application_name: 'plat',
   } as const
@@ -43,9 +58,20 @@ export async function openPool(options: {
   readonly maxConnections: number
   /** Told what goes wrong beside requests; one line without secrets. */
   warn(message: string): void
+  /** Called with each new connection before its first use. */
+  readonly verify?: (client: PoolClient) => Promise<void>
 }): Promise<Pool> {
   const { Pool } = await import('pg')
-  const pool = new Pool({ ...connectionOf(options.dsn), max: options.maxConnections })
+  const { verify } = options
+  const pool = new Pool({
+    ...connectionOf(options.dsn),
+    max: options.maxConnections,
+    ...(verify !== undefined && {
+      verify: (client: PoolClient, done: (error?: Error) => void) => void verify(client).then(() => done(), done),
+    }),
+  })
+  // A connection in use that breaks fails its statement; without a listener the event would end the process.
+  pool.on('connect', (client) => void client.on('error', () => {}))
   // An idle connection that breaks is not an error of anybody: the pool opens another. Messages of a server may be logged: they name
   // roles and tables, but no password and no row.
   pool.on('error', (error) => {
@@ -69,6 +95,17 @@ export function isPermanent(error: unknown): boolean {
 export function isBroken(error: unknown): boolean {
   const state = sqlState(error)
   return state === null ? !/timeout/.test(reasonOf(error)) : BROKEN.test(state)
+}
+
+/** Did the server say that the statement was not done? */
+export function isRefused(error: unknown): boolean {
+  const state = sqlState(error)
+  return state !== null && !/^(08|57P)/.test(state)
+}
+
+/** SQLSTATE `lock_not_available` */
+export function isLockTimeout(error: unknown): boolean {
+  return sqlState(error) === '55P03'
 }
 
 /** PostgreSQL documentation, appendix A: five characters. Errors of sockets have longer names. */

@@ -1,21 +1,27 @@
 import { type Clock, type Ids, reasonOf } from '@plat/core'
 import type { Journals } from '../journals.ts'
 import type { Leadership } from '../leadership.ts'
+import { Continuity } from './continuity.ts'
 import { Counting } from './counting.ts'
-import { Database, type DatabaseOptions } from './database.ts'
+import { Database, type DatabaseOptions, EVEN_LOST } from './database.ts'
 import { Feed } from './feed.ts'
 import { openPostgresJournal } from './journal.ts'
 import { Election } from './leadership.ts'
 import { SharedLimits, type SharedLimitsOptions } from './limits.ts'
+import { ServerClock } from './server-clock.ts'
 
 /** The job whose leader counts what is held by replicas that are gone. */
 const KEEPING = 'state'
 /** A replica that has not said for so many intervals that it lives is gone. */
 const LEASE_INTERVALS = 5
+/** When a database that does not answer counts as away, in milliseconds. */
+const AWAY_AFTER_MS = 1_000
 /** How often the leader deletes what nobody asks for any more, in milliseconds. */
 const TIDY_EVERY_MS = 60_000
 
-export interface PostgresStateOptions extends DatabaseOptions {
+export interface PostgresStateOptions extends Omit<DatabaseOptions, 'continuity'> {
+  /** Where it is remembered across restarts what the database acknowledged; empty: nowhere. */
+  readonly seenPath: string
   /** How often it is looked for what other replicas wrote, in milliseconds. */
   readonly pollMs: number
   /** How often this replica tries to lead, and says that it lives, in milliseconds. */
@@ -23,6 +29,8 @@ export interface PostgresStateOptions extends DatabaseOptions {
   readonly clock: Clock
   readonly ids: Ids
   onLead(job: string, leads: boolean): void
+  /** Called with the reason when the database lacks what it had acknowledged, and with null when it was adopted. */
+  onLost(lost: string | null): void
 }
 
 /** What replicas share. */
@@ -32,6 +40,10 @@ export interface PostgresState {
   limits(options: SharedLimitsOptions): SharedLimits
   /** A secret by its name; `make` is for the first replica that asks. */
   secret(name: string, make: () => string): Promise<string>
+  /** Why most calls are denied now; null: they are not. */
+  problem(): string | null
+  /** Goes on with the database as it is, after it lost something; false: it has lost nothing. Rejects with `StateUnreachable`. */
+  adopt(): Promise<boolean>
   /** After everything that uses it was closed. */
   close(): Promise<void>
 }
@@ -39,21 +51,31 @@ export interface PostgresState {
 /** For `openPostgresState`. */
 export async function startPostgresState(options: PostgresStateOptions): Promise<PostgresState> {
   const { clock, ids, pollMs, retryMs, warn } = options
-  const database = await Database.open(options)
+  const continuity = await Continuity.open({
+    path: options.seenPath,
+    ids,
+    warn,
+    onLost(why) {
+      feed?.suspend()
+      options.onLost(why)
+    },
+    onAdopted() {
+      feed?.restart()
+      options.onLost(null)
+    },
+  })
+  let feed: Feed | null = null
+  const database = await Database.open({ ...options, continuity })
   const { schema } = database
-  const owner = ids.uuid()
-  const feed = new Feed({ database, clock, pollMs, warn })
-  const counting = new Counting({ database, clock, owner })
+  feed = new Feed({ database, clock, pollMs, warn })
+  const serverClock = new ServerClock(clock)
+  const counting = new Counting({ database, clock, serverClock, ids, warn })
   const onNotice = () => void feed.pull().catch(() => {})
-  const election = new Election({ ...options, schema, holder: owner, onNotice })
+  const election = new Election({ ...options, schema, holder: counting.owner, onNotice })
   const leaseMs = LEASE_INTERVALS * retryMs
-  const live = () =>
-    database.rows(
-      `INSERT INTO ${schema}.replica (id, until) VALUES ($1, clock_timestamp() + $2 * interval '1 ms')
-         ON CONFLICT (id) DO UPDATE SET until = EXCLUDED.until`,
-      [owner, leaseMs],
-    )
-  await live()
+  const live = () => beat({ database, clock, serverClock, counting, leaseMs })
+  // A gateway whose database lost something starts as well, and denies every call until an operator adopts the database.
+  if (continuity.lost === null) await live()
   const stopLiving = clock.every(retryMs, () => void live().catch(() => {}))
   election.run(KEEPING, (epoch, signal) => keep(database, epoch, { signal, clock, everyMs: retryMs, warn }))
   election.look()
@@ -61,13 +83,15 @@ export async function startPostgresState(options: PostgresStateOptions): Promise
     journals: { shared: true, open: (spec) => openPostgresJournal(spec, { database, feed, clock, ids }) },
     leadership: election,
     limits: (limits) => new SharedLimits(counting, limits),
-    async secret(name, make) {
-      await database.again(`INSERT INTO ${schema}.secret (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING`, [
-        name,
-        make(),
-      ])
-      const [row] = await database.rows<{ value: string }>(`SELECT value FROM ${schema}.secret WHERE name = $1`, [name])
-      return row?.value ?? ''
+    secret: (name, make) => readSecret(database, name, make),
+    problem() {
+      if (continuity.lost !== null) return `${continuity.lost}: see "plat state adopt"`
+      return feed.health !== 'ok' || feed.awayMs >= AWAY_AFTER_MS ? 'the state database cannot be read' : null
+    },
+    async adopt() {
+      if (continuity.lost === null) return false
+      await database.adopt()
+      return true
     },
     async close() {
       stopLiving()
@@ -75,10 +99,43 @@ export async function startPostgresState(options: PostgresStateOptions): Promise
       await counting.close()
       await feed.close()
       // What it still holds is held by nobody from now on.
-      await database.rows(`DELETE FROM ${schema}.replica WHERE id = $1`, [owner]).catch(() => {})
+      await database.rows(`DELETE FROM ${schema}.replica WHERE id = $1`, [counting.owner]).catch(() => {})
       await database.close()
+      await continuity.close()
     },
   }
+}
+
+async function readSecret(database: Database, name: string, make: () => string): Promise<string> {
+  const { schema } = database
+  const insert = `INSERT INTO ${schema}.secret (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING`
+  await database.again(insert, [name, make()], EVEN_LOST)
+  const read = `SELECT value FROM ${schema}.secret WHERE name = $1`
+  const [row] = await database.rows<{ value: string }>(read, [name], EVEN_LOST)
+  return row?.value ?? ''
+}
+
+interface Beating {
+  readonly database: Database
+  readonly clock: Clock
+  readonly serverClock: ServerClock
+  readonly counting: Counting
+  readonly leaseMs: number
+}
+
+/** Says that this gateway lives, and leaves a beat that the database must still know later. */
+async function beat({ database, clock, serverClock, counting, leaseMs }: Beating): Promise<void> {
+  const { schema, continuity } = database
+  const asked = clock.monotonic()
+  const [row] = await database.rows<{ beat: string; at: string }>(
+    `WITH alive AS (
+       INSERT INTO ${schema}.replica (id, until) VALUES ($1, clock_timestamp() + $2 * interval '1 ms')
+         ON CONFLICT (id) DO UPDATE SET until = EXCLUDED.until)
+     SELECT beat, at FROM ${schema}.beat($3)`,
+    [counting.owner, leaseMs, continuity.witness],
+  )
+  serverClock.saw(Number(row?.at), asked)
+  continuity.sawBeat(Number(row?.beat))
 }
 
 interface Keeping {
@@ -93,17 +150,20 @@ function keep(database: Database, epoch: number, { signal, clock, everyMs, warn 
   const { schema } = database
   let tidiedAt = Number.NEGATIVE_INFINITY
   let busy = false
+  let isFailing = false
   const turn = async () => {
     if (busy) return
     busy = true
     try {
       await database.rows(`SELECT ${schema}.sweep($1, $2)`, [KEEPING, epoch])
+      isFailing = false
       if (clock.monotonic() - tidiedAt < TIDY_EVERY_MS) return
       tidiedAt = clock.monotonic()
       await database.rows(`SELECT ${schema}.tidy($1, $2)`, [KEEPING, epoch])
     } catch (error) {
-      // Without a connection nothing is led, and whoever is asked for the state says so.
-      if (!signal.aborted) warn(`the state database could not be swept: ${reasonOf(error)}`)
+      // Logs only the first of consecutive failures.
+      if (!signal.aborted && !isFailing) warn(`the state database could not be swept: ${reasonOf(error)}`)
+      isFailing = true
     } finally {
       busy = false
     }

@@ -24,6 +24,10 @@ export interface TestPostgres {
   /** Ends the server; its data stays. */
   stop(): Promise<void>
   start(): Promise<void>
+  /** Keeps a copy of the data as they are now. The server is away meanwhile. */
+  save(): Promise<void>
+  /** Puts the copy in place of the data: the database goes back in time. The server is away meanwhile. */
+  restore(): Promise<void>
   /** Ends it and removes the folder. */
   close(): Promise<void>
 }
@@ -67,6 +71,7 @@ export async function startPostgres(): Promise<TestPostgres> {
 
 async function serve(dir: string, launch: () => ChildProcess): Promise<TestPostgres> {
   let server: ChildProcess | null = null
+  const [data, saved] = [path.join(dir, 'data'), path.join(dir, 'saved')]
   const stop = async () => {
     const ending = server
     server = null
@@ -86,6 +91,19 @@ async function serve(dir: string, launch: () => ChildProcess): Promise<TestPostg
     wrongDsn: dsn('wrong'),
     stop,
     start,
+    async save() {
+      await stop()
+      await fs.cp(data, saved, { recursive: true, preserveTimestamps: true })
+      await giveAll(saved)
+      await start()
+    },
+    async restore() {
+      await stop()
+      await fs.rm(data, { recursive: true })
+      await fs.cp(saved, data, { recursive: true })
+      await giveAll(data)
+      await start()
+    },
     async close() {
       await stop()
       await fs.rm(dir, { recursive: true, force: true })
@@ -121,6 +139,13 @@ async function installPrograms(dir: string): Promise<string> {
     await fs.symlink(path.relative(path.dirname(at), path.join(target, String(link.source))), at)
   }
   return path.join(target, 'native/bin')
+}
+
+/** A folder with all that is in it, closed to others as the server demands. */
+async function giveAll(folder: string): Promise<void> {
+  await fs.chmod(folder, 0o700)
+  await give(folder)
+  for (const entry of await fs.readdir(folder, { recursive: true })) await give(path.join(folder, entry))
 }
 
 async function give(file: string): Promise<void> {

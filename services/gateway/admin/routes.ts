@@ -73,6 +73,11 @@ export const adminRoutes = {
     within: 'cluster',
     does: 'Puts a signed configuration bundle into force.',
   },
+  'POST /v1/admin/state:adopt': {
+    needs: 'admin',
+    within: 'cluster',
+    does: 'Goes on with a state database that went back in time, as it is.',
+  },
   'GET /v1/accounts': { needs: 'viewer', within: 'cluster', does: 'Connected accounts of users.' },
   'DELETE /v1/accounts/:id': { needs: 'killswitch', within: 'cluster', does: 'Takes a connected account away.' },
   'GET /v1/audit/head': { needs: 'auditor', within: 'namespace', does: 'The last record and the last checkpoint.' },

@@ -167,7 +167,7 @@ async function startWatchers(shared: Shared, { authenticator, ledgers }: Callers
 
 /** What decides: rules, people, money. And what calls take beside money. */
 async function startJudges(shared: Shared, { ledgers, notifications, offline, models }: Callers & Carriers & Targets) {
-  const { config, snapshots, clock, log, metrics, audit, keep } = shared
+  const { config, snapshots, windowClock: clock, log, metrics, audit, keep } = shared
   const rego = createRego({ ...shared, ...regoMetrics(metrics) })
   const policies = keep(createPolicies({ config, snapshots, clock, log, rego, metrics: policyMetrics(metrics) }))
   const pending = metrics.gauge('plat_gateway_approvals_pending')
@@ -189,7 +189,9 @@ async function startJudges(shared: Shared, { ledgers, notifications, offline, mo
   notifications.begin((id) => approvals.view(id), recorded)
   const demandOf = createDemand(models.route)
   const { placed } = audit
-  const budgets = keep(await createBudgets({ ...shared, ledgers, placed, demandOf, metrics: budgetMetrics(metrics) }))
+  const budgets = keep(
+    await createBudgets({ ...shared, clock, ledgers, placed, demandOf, metrics: budgetMetrics(metrics) }),
+  )
   const energy = keep(createEnergy({ ...shared, answered: createAnswered(models.route) }))
   return { policies, approvals, budgets, energy }
 }

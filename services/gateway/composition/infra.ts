@@ -13,7 +13,10 @@ export type Infra = ReturnType<typeof startInfra>
 const SERVER = 'plat-infra'
 
 /** Governance of infrastructure plans. */
-export function startInfra({ config, sealer, clock }: Shared, { authenticator }: Pick<Features, 'authenticator'>) {
+export function startInfra(
+  { config, sealer, windowClock: clock }: Shared,
+  { authenticator }: Pick<Features, 'authenticator'>,
+) {
   const infra = createInfra({
     config: config.infra,
     seals: {

@@ -3,6 +3,7 @@ import path from 'node:path'
 import type { BuildInfo, Clock, Ids } from '@plat/core'
 import { createDialer, type Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
+import type { Limits } from '@plat/state'
 import { Snapshots } from '../call/index.ts'
 import type { GatewayConfig } from '../config.ts'
 import { configSyncMetrics, poolMetrics, residencyMetrics, stateMetrics } from '../counting.ts'
@@ -35,6 +36,10 @@ export interface GatewayOptions {
 /** What every feature may be given. */
 export interface Shared extends GatewayOptions, OpeningLimits, Pick<StateBackend, 'journals' | 'leadership'> {
   readonly metrics: GatewayMetrics
+  /** Its part of the admin API. */
+  readonly state: Pick<StateBackend, 'routes'>
+  /** As `clock`, but `now` is the clock that decides windows of budgets and rates, in all gateways the same. */
+  readonly windowClock: Clock
   readonly snapshots: Snapshots
   readonly audit: Awaited<ReturnType<typeof createAudit>>
   readonly dialer: Dialer
@@ -66,6 +71,7 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
   const state = keep(await openStateBackend({ ...options, ...stateMetrics(metrics) }))
   const { leadership, shared, secret } = state
   const readiness = new Readiness()
+  readiness.add('state database', () => state.problem() === null)
   const opening = await openLimits({ config, shared, clock, log })
   const audit = keep(await createAudit({ ...options, metrics, onRecord: opening.spending.see }))
   if (config.auditFailurePolicy === 'closed') readiness.add('audit ledger', () => audit.ledgers.of('').health === 'ok')
@@ -75,6 +81,8 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
     journals: readiness.watched(state.journals),
     readiness,
     leadership,
+    state,
+    windowClock: windowClockOf(clock, opening.counters.limits),
     keep,
     metrics,
     snapshots,
@@ -89,5 +97,14 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
       ids,
     ),
     extraCA: config.upstreamCAFile === '' ? null : await readFile(config.upstreamCAFile, 'utf8'),
+  }
+}
+
+function windowClockOf(clock: Clock, limits: Pick<Limits, 'now'>): Clock {
+  return {
+    now: () => limits.now(),
+    monotonic: () => clock.monotonic(),
+    after: (ms, job) => clock.after(ms, job),
+    every: (ms, job) => clock.every(ms, job),
   }
 }

@@ -176,6 +176,7 @@ export const shapes: Readonly<Record<AdminRoute, Shape>> = {
   'GET /v1/pins': list(serverSchema),
   'GET /v1/pins/:namespace/:name': { answer: detailSchema },
   'GET /v1/pins/:namespace/:name/definition': { query: { tool: text() }, answer: definitionsSchema },
+  'POST /v1/admin/state:adopt': { answer: null },
   'POST /v1/pins/:namespace/:name/accept': { body: acceptSchema, answer: detailSchema },
   'GET /v1/sessions': list(session),
   'GET /v1/sessions/:id/timeline': list(record),

@@ -106,6 +106,7 @@ export class Approvals {
   static async open(options: ApprovalsOptions): Promise<Approvals> {
     const creating: Creating = new Map()
     let changed: (id: string) => void = () => {}
+    let replaced: () => void = () => {}
     const log = await ApprovalLog.open({
       ...options,
       onChange({ key, event }) {
@@ -113,9 +114,11 @@ export class Approvals {
         if (event.t === 'created') creating.delete(event.question.digest)
         changed(key)
       },
+      onReplace: () => replaced(),
     })
     const approvals = new Approvals(options, log, creating)
     changed = (id) => approvals.#changed(id)
+    replaced = () => approvals.#replaced()
     options.onPending(log.book.pending)
     return approvals
   }
@@ -355,6 +358,14 @@ export class Approvals {
         entry !== null && isOpen(entry.approval) ? { events: [{ t: 'expired' }] } : { result: null },
       )
       .catch(this.#options.onFault)
+  }
+
+  /** Calls that wait for an approval that is gone are refused. */
+  #replaced(): void {
+    this.#options.onPending(this.#log.book.pending)
+    for (const id of this.#waiters.ids()) {
+      if (this.get(id) === null) this.#waiters.refuse(id, this.#refusal('approval_stale', id, USED_BY_ANOTHER))
+    }
   }
 
   #changed(id: string): void {

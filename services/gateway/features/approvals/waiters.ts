@@ -34,6 +34,11 @@ export class Waiters {
     return this.#byApproval.has(id)
   }
 
+  /** Approvals that calls wait for. */
+  ids(): string[] {
+    return [...this.#byApproval.keys()]
+  }
+
   /**
    * One grant releases one call: the newest, because the callers of older ones may have given up without a word. The
    * others hear `lost`.

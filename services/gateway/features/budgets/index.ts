@@ -88,9 +88,11 @@ export async function openLimits(using: {
     onOverrun: (overrun: Overrun) =>
       log.warn({ ...overrun }, 'a call cost more than was held for it; the whole cost counts'),
   }
-  const limits = new LocalLimits({ clock, ...counting })
+  const together = shared?.limits(counting) ?? null
+  // Windows are over by the clock that names them.
+  const limits = new LocalLimits({ clock: together ?? clock, ...counting })
   const counters =
-    shared === null ? localCounters(limits) : sharedCounters(shared.limits(counting), shared.rates ? null : limits)
+    together === null ? localCounters(limits) : sharedCounters(together, shared?.rates === true ? null : limits)
   return {
     limits,
     counters,

@@ -249,6 +249,7 @@ test('limits that answer later are waited for, and limits that cannot be asked l
   const later = {
     take: async (...args: Parameters<LocalLimits['take']>) => it.limits.take(...args),
     used: it.limits.used,
+    now: () => it.clock.now(),
   }
   const options = { ...budgetParts(null), clock: it.clock, denied() {}, rateLimited() {}, metered() {} }
   const snapshot = new Snapshots().current
@@ -259,7 +260,7 @@ test('limits that answer later are waited for, and limits that cannot be asked l
   const broken = createReserveStage({
     ...options,
     demandOf: () => null,
-    limits: { take: () => Promise.reject(new Error('gone')), used: it.limits.used },
+    limits: { take: () => Promise.reject(new Error('gone')), used: it.limits.used, now: () => it.clock.now() },
   })
   const unasked = await broken.admit(callOf('broken', { clock: it.clock, snapshot, facts: rates }))
   assert.ok(isDenial(unasked) && unasked.code === 'state_unavailable')

@@ -62,7 +62,12 @@ export class Memory {
     const memory = new Memory(options)
     for await (const entry of options.journal.read(0)) memory.#follow(entry)
     options.journal
-      .follow(memory.#lastSeq, (entry) => memory.#follow(entry), memory.#stop.signal)
+      .follow(
+        memory.#lastSeq,
+        (entry) => memory.#follow(entry),
+        memory.#stop.signal,
+        (entries) => memory.#replace(entries),
+      )
       .catch(options.onFault)
     return memory
   }
@@ -177,6 +182,17 @@ export class Memory {
     }
     this.#dropEmpty(drawer)
     if (this.#spareBytes > SPARE_MAX_BYTES && this.#compacting === null) this.compact().catch(this.#options.onFault)
+  }
+
+  /** Starts over with what the journal holds; what is being written stays. */
+  #replace(entries: readonly JournalEntry<MemoryEvent>[]): void {
+    for (const drawer of [...this.#drawers.values()]) {
+      for (const key of [...drawer.items.keys()]) this.#take(drawer, key)
+      this.#dropEmpty(drawer)
+    }
+    this.#lastSeq = 0
+    this.#spareBytes = 0
+    for (const entry of entries) this.#follow(entry)
   }
 
   #take(drawer: Drawer, key: string): void {

@@ -1,5 +1,5 @@
 import type { Clock } from '@plat/core'
-import type { Journal } from '@plat/state'
+import type { Journal, JournalEntry } from '@plat/state'
 import { NO_DIGEST, type Offered } from './definition.ts'
 import type { PinEvent } from './events.ts'
 import type { PinRules, Standing } from './rules.ts'
@@ -103,7 +103,14 @@ export class PinBook {
       last = seq
     }
     // What this replica wrote itself changes nothing when it comes back, and of two that learned at once all take the later.
-    options.journal.follow(last, ({ key, event }) => book.#apply(key, event), book.#stop.signal).catch(options.onFault)
+    options.journal
+      .follow(
+        last,
+        ({ key, event }) => book.#apply(key, event),
+        book.#stop.signal,
+        (entries) => book.#replace(entries),
+      )
+      .catch(options.onFault)
     return book
   }
 
@@ -208,6 +215,15 @@ export class PinBook {
     if (definition !== undefined) this.#texts.keep(digest, definition)
     if (t !== 'drifted') known.learned.set(tool, digest)
     else if (known.told.size < TOOLS_PER_SERVER_MAX) known.told.add(`${tool}\n${digest}`)
+  }
+
+  /** Starts over with what the journal holds. */
+  #replace(entries: readonly JournalEntry<PinEvent>[]): void {
+    for (const { learned, told } of this.#servers.values()) {
+      learned.clear()
+      told.clear()
+    }
+    for (const { key, event } of entries) this.#apply(key, event)
   }
 
   /** The map stands in the order in which servers were last seen. */

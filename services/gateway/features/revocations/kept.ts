@@ -53,7 +53,8 @@ export class KeptRevocations {
     const { journal, onFault } = this.#parts
     for await (const entry of journal.read(0)) this.#apply(entry)
     this.sweep()
-    journal.follow(this.#lastSeq, (entry) => this.#follow(entry), this.#stop.signal).catch(onFault)
+    const replace = (entries: readonly JournalEntry<RevocationEvent>[]) => this.#replace(entries)
+    journal.follow(this.#lastSeq, (entry) => this.#follow(entry), this.#stop.signal, replace).catch(onFault)
   }
 
   /**
@@ -105,6 +106,21 @@ export class KeptRevocations {
     this.#apply(entry)
     if (entry.event.t === 'revoked') this.#enforce(entry.event.revocation)
     else if (before !== null) this.#parts.onLifted(before)
+  }
+
+  /** Starts over with what the journal holds; entries that it never got stay in force. */
+  #replace(entries: readonly JournalEntry<RevocationEvent>[]): void {
+    const before = this.list.inForce(Number.NEGATIVE_INFINITY).filter(({ id }) => !this.#unkept.has(id))
+    for (const { id } of before) this.list.remove(id)
+    this.#lastSeq = 0
+    this.#events = 0
+    for (const entry of entries) this.#apply(entry)
+    const known = new Set(before.map(({ id }) => id))
+    for (const { event } of entries) {
+      if (event.t !== 'revoked' || known.has(event.revocation.id)) continue
+      if (this.list.get(event.revocation.id) !== null) this.#enforce(event.revocation)
+    }
+    for (const revocation of before) if (this.list.get(revocation.id) === null) this.#parts.onLifted(revocation)
   }
 
   #apply({ seq, key, event }: JournalEntry<RevocationEvent>): void {

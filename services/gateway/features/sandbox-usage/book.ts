@@ -34,7 +34,13 @@ export class UsageBook {
   /** Reads the journal, then follows what this gateway and others write. Rejects when it cannot be read. */
   async open(signal: AbortSignal, onFault: (error: unknown) => void): Promise<void> {
     for await (const entry of this.#journal.read(0)) this.#apply(entry)
-    this.#journal.follow(this.#lastSeq, (entry) => this.#apply(entry), signal).catch(onFault)
+    const replace = (entries: readonly JournalEntry<UsageEvent>[]) => {
+      this.#accounts.clear()
+      this.#lastSeq = 0
+      this.#events = 0
+      for (const entry of entries) this.#apply(entry)
+    }
+    this.#journal.follow(this.#lastSeq, (entry) => this.#apply(entry), signal, replace).catch(onFault)
   }
 
   /** The claim of this very report; null: it is new. Throws `conflict` where another report has the id, or is about the same time. */

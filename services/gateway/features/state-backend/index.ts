@@ -10,12 +10,14 @@ import {
   readDsn,
   soleLeadership,
 } from '@plat/state'
+import type { AdminRoutes } from '../../admin/index.ts'
 import type { StateBackendConfig } from './config.ts'
+import { createStateRoutes } from './routes.ts'
 
 export { type StateBackendConfig, stateBackendBlock } from './config.ts'
 
 export interface StateBackendOptions {
-  readonly config: { readonly stateBackend: StateBackendConfig }
+  readonly config: { readonly auditPath: string; readonly stateBackend: StateBackendConfig }
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
@@ -23,6 +25,8 @@ export interface StateBackendOptions {
   readonly uses: (type: StateBackendConfig['type']) => void
   /** `plat_gateway_leader`. */
   readonly leads: (job: string, leads: boolean) => void
+  /** `plat_gateway_state_lost`. */
+  readonly lost: (isLost: boolean) => void
 }
 
 /** Where state lives that replicas share, or that one replica has for itself. */
@@ -33,6 +37,9 @@ export interface StateBackend {
   readonly shared: { readonly rates: boolean; readonly limits: PostgresState['limits'] } | null
   /** A secret that is made once for all replicas; null: each has its own. */
   readonly secret: PostgresState['secret'] | null
+  /** Why most calls are denied; null: they are not. */
+  problem(): string | null
+  readonly routes: AdminRoutes
   close(): Promise<void>
 }
 
@@ -43,16 +50,26 @@ export async function openStateBackend(options: StateBackendOptions): Promise<St
   uses(type)
   if (type === 'postgres') return openShared(options)
   const leadership = soleLeadership(leads)
-  return { journals: fileJournals(clock), leadership, shared: null, secret: null, close: () => leadership.close() }
+  return {
+    journals: fileJournals(clock),
+    leadership,
+    shared: null,
+    secret: null,
+    problem: () => null,
+    routes: createStateRoutes(async () => false),
+    close: () => leadership.close(),
+  }
 }
 
-async function openShared({ config, clock, ids, log, leads }: StateBackendOptions): Promise<StateBackend> {
+async function openShared({ config, clock, ids, log, leads, lost }: StateBackendOptions): Promise<StateBackend> {
   const { dsnFile, schema, maxConns, pollMillis, leader, counters } = config.stateBackend
+  lost(false)
   try {
     const state = await openPostgresState({
       dsn: await readDsn(dsnFile),
       schema,
       maxConnections: maxConns,
+      seenPath: `${config.auditPath}.state.json`,
       pollMs: pollMillis,
       retryMs: leader.retryMillis,
       clock,
@@ -62,8 +79,18 @@ async function openShared({ config, clock, ids, log, leads }: StateBackendOption
         if (now) log.info({ job }, 'this replica leads')
         leads(job, now)
       },
+      onLost(why) {
+        lost(why !== null)
+        if (why === null) log.warn({}, 'the state database was adopted as it is: everything is read anew')
+        else
+          log.error({ reason: why }, 'the state database lost something: every call is denied; see "plat state adopt"')
+      },
     })
-    return { ...state, shared: { rates: counters !== 'local', limits: state.limits } }
+    return {
+      ...state,
+      shared: { rates: counters !== 'local', limits: state.limits },
+      routes: createStateRoutes(() => state.adopt()),
+    }
   } catch (error) {
     throw new Error(`stateBackend.dsnFile ${dsnFile}: ${reasonOf(error)}`)
   }

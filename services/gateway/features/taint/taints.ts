@@ -69,7 +69,12 @@ export class Taints {
     const taints = new Taints(options)
     for await (const entry of options.journal.read(0)) taints.#follow(entry)
     options.journal
-      .follow(taints.#lastSeq, (entry) => taints.#follow(entry), taints.#stop.signal)
+      .follow(
+        taints.#lastSeq,
+        (entry) => taints.#follow(entry),
+        taints.#stop.signal,
+        (entries) => taints.#replace(entries),
+      )
       .catch(options.onFault)
     taints.#compacting = false
     taints.#sweep()
@@ -216,6 +221,14 @@ export class Taints {
     this.#dropBlank(session)
     const isLong = this.#events >= Math.max(COMPACT_AFTER_EVENTS, this.#sessions.size)
     if (isLong && !this.#compacting) void this.compact()
+  }
+
+  /** Starts over with what the journal holds; labels that are being written stay. */
+  #replace(entries: readonly JournalEntry<TaintEvent>[]): void {
+    this.#lastSeq = 0
+    this.#events = 0
+    for (const session of [...this.#sessions]) if (session.writing === 0) this.#drop(session)
+    for (const entry of entries) this.#follow(entry)
   }
 
   /** How many sessions have labels, when one went from so many labels to so many. */

@@ -79,7 +79,12 @@ export class Bindings {
     const bindings = new Bindings(options)
     for await (const entry of options.journal.read(0)) bindings.#follow(entry)
     options.journal
-      .follow(bindings.#lastSeq, (entry) => bindings.#follow(entry), bindings.#stop.signal)
+      .follow(
+        bindings.#lastSeq,
+        (entry) => bindings.#follow(entry),
+        bindings.#stop.signal,
+        (entries) => bindings.#replace(entries),
+      )
       .catch(options.onFault)
     bindings.#compacting = false
     bindings.#sweep()
@@ -168,6 +173,14 @@ export class Bindings {
     }
     const isLong = this.#events >= Math.max(COMPACT_AFTER_EVENTS, 2 * this.#bindings.size)
     if (isLong && !this.#compacting) void this.compact()
+  }
+
+  /** Starts over with what the journal holds; what is being written stays. */
+  #replace(entries: readonly JournalEntry<BindingEvent>[]): void {
+    for (const [key, { writing }] of this.#bindings) if (writing === null) this.#bindings.delete(key)
+    this.#lastSeq = 0
+    this.#events = 0
+    for (const entry of entries) this.#follow(entry)
   }
 
   #sweep(): void {

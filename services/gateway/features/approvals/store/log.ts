@@ -25,6 +25,8 @@ export interface ApprovalLogOptions {
   readonly onEvent: (event: ApprovalEvent, approval: Approval) => void
   /** Called after each change of the book, whichever replica made it. */
   readonly onChange: (entry: Pick<JournalEntry<ApprovalEvent>, 'key' | 'event'>) => void
+  /** Called after the book was replaced by what the journal holds. */
+  readonly onReplace: () => void
   /** Called with errors that no caller waits for. */
   readonly onFault: (error: unknown) => void
 }
@@ -35,7 +37,7 @@ export interface ApprovalLogOptions {
  * the journal counts, everywhere.
  */
 export class ApprovalLog {
-  readonly book = new Book()
+  #book = new Book()
   readonly #options: ApprovalLogOptions
   /** The last change of each approval that is under way: changes of one approval run one after another. */
   readonly #last = new Map<string, Promise<void>>()
@@ -58,8 +60,19 @@ export class ApprovalLog {
       const approval = log.get(entry.key)
       if (approval !== null) options.onReplay?.(entry.event, approval, entry.at)
     }
-    options.journal.follow(log.#lastSeq, (entry) => log.#follow(entry), log.#stop.signal).catch(options.onFault)
+    options.journal
+      .follow(
+        log.#lastSeq,
+        (entry) => log.#follow(entry),
+        log.#stop.signal,
+        (entries) => log.#replace(entries),
+      )
+      .catch(options.onFault)
     return log
+  }
+
+  get book(): Book {
+    return this.#book
   }
 
   get(id: string): Approval | null {
@@ -147,6 +160,15 @@ export class ApprovalLog {
     const isNew = this.book.apply(entry)
     if (this.#written.has(entry.key)) this.#written.set(entry.key, true)
     if (isNew) this.#options.onChange(entry)
+  }
+
+  /** Starts over with what the journal holds. */
+  #replace(entries: readonly JournalEntry<ApprovalEvent>[]): void {
+    this.#book = new Book()
+    this.#events = 0
+    this.#lastSeq = 0
+    for (const entry of entries) this.#follow(entry)
+    this.#options.onReplace()
   }
 
   async #compact(): Promise<void> {

@@ -1,5 +1,3 @@
-import type { Tables } from './schema.ts'
-
 /** How long events stay after a snapshot stands for them, in seconds: replicas that are behind still have to read them. */
 const COVERED_SECONDS = 60
 /** Rows of a kind that one sweep deletes at most. */
@@ -11,15 +9,8 @@ const EXPIRED_AGE_MS = 24 * 3_600_000
 /** The lock under which replicas count one after the other: any constant of our own. */
 const COUNTING_LOCK = 0x706c6175
 
-/**
- * What replicas of the gateway share, in a schema of its own. Everything that has to be one step is a function of the database, so that
- * no lock is ever held while a replica thinks.
- */
-export function stateTables(schema: string): Tables {
-  return { schema, version: `"${schema}".version`, steps: [first(`"${schema}"`)] }
-}
-
-function first(s: string): string {
+/** The first version of the gateway's schema; `s` is its quoted name. */
+export function version1(s: string): string {
   return [journals(s), leaders(s), counters(s), taking(s), counting(s), sweeping(s)].join('\n')
 }
 

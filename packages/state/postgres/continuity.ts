@@ -1,0 +1,181 @@
+import { mkdir, open, readFile, rename } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { type Ids, reasonOf } from '@plat/core'
+
+/** How many beats pass between two writes of the file: at a start so much less is known than was seen. */
+const BEATS_PER_WRITE = 10
+/** Longest file, in bytes. */
+const MAX_FILE_BYTES = 4096
+
+/** What a gateway remembers of its database. */
+interface Seen {
+  /** Id of the database; empty: none was seen. */
+  readonly origin: string
+  readonly epoch: number
+  /** Under which name this gateway leaves its beats there. */
+  readonly witness: string
+  readonly beat: number
+}
+
+/** The row of `origin`, with what the database knows of this gateway. */
+export interface OriginRow {
+  readonly id: string
+  readonly epoch: string
+  readonly adopts: readonly string[]
+  readonly lost: string | null
+  readonly beat: string | null
+  readonly xid: string
+}
+
+/** What was known before the database was read: what is seen while it answers must not count against the answer. */
+export interface Mark {
+  readonly epoch: number
+  readonly beat: number
+  readonly xid: number
+}
+
+export interface ContinuityOptions {
+  /** Where it is remembered across restarts; empty: nowhere. */
+  readonly path: string
+  readonly ids: Ids
+  warn(message: string): void
+  onLost(why: string): void
+  /** An operator adopted the database as it is: everything that was read of it must be read again. */
+  onAdopted(): void
+}
+
+/**
+ * Watches that the database holds everything it acknowledged: that it was not replaced by an older copy, and that no fail-over lost
+ * something. `lost` stays until an operator adopts the database as it is.
+ */
+export class Continuity {
+  readonly #options: ContinuityOptions
+  #seen: Seen
+  #xid = 0
+  #lost: string | null = null
+  #written = 0
+  #writing: Promise<void> = Promise.resolve()
+
+  private constructor(options: ContinuityOptions, seen: Seen) {
+    this.#options = options
+    this.#seen = seen
+  }
+
+  /** Rejects when the file is there and cannot be read. */
+  static async open(options: ContinuityOptions): Promise<Continuity> {
+    const text = options.path === '' ? '' : await readFile(options.path, 'utf8').catch(emptyIfMissing)
+    const seen = text === '' ? { origin: '', epoch: 0, witness: options.ids.uuid(), beat: 0 } : decodeSeen(text)
+    if (seen === null)
+      throw new Error(`${options.path} does not say what was seen of the state database: move it away to begin anew`)
+    return new Continuity(options, seen)
+  }
+
+  /** Why the database cannot be trusted; null: it can. */
+  get lost(): string | null {
+    return this.#lost
+  }
+
+  get witness(): string {
+    return this.#seen.witness
+  }
+
+  get origin(): string {
+    return this.#seen.origin
+  }
+
+  get mark(): Mark {
+    return { epoch: this.#seen.epoch, beat: this.#seen.beat, xid: this.#xid }
+  }
+
+  /** Compares the database with what was seen before it was read. */
+  check(row: OriginRow, before: Mark): void {
+    const { origin, witness } = this.#seen
+    const epoch = Number(row.epoch)
+    const isSame = origin === '' || row.id === origin
+    if ((origin === '' || epoch > before.epoch) && row.lost === null && (isSame || row.adopts.includes(origin))) {
+      this.#seen = { origin: row.id, epoch, witness, beat: Number(row.beat ?? 0) }
+      this.#xid = 0
+      this.#written = 0
+      this.#lost = null
+      if (origin !== '') this.#options.onAdopted()
+      return
+    }
+    if (epoch < this.#seen.epoch && epoch >= before.epoch) return
+    const why = whyLost(row, before, isSame)
+    if (why !== null) this.lose(why)
+  }
+
+  lose(why: string): void {
+    if (this.#lost !== null) return
+    this.#lost = why
+    this.#options.onLost(why)
+  }
+
+  sawBeat(beat: number): void {
+    if (this.#lost !== null || beat <= this.#seen.beat) return
+    this.#seen = { ...this.#seen, beat }
+    if (this.#written !== 0 && beat - this.#written < BEATS_PER_WRITE) return
+    this.#written = beat
+    this.#write()
+  }
+
+  /** The newest transaction that the database acknowledged. */
+  sawTransaction(xid: string | undefined): void {
+    if (xid !== undefined) this.#xid = Math.max(this.#xid, Number(xid))
+  }
+
+  /** Resolves when what was seen is on disk. */
+  async close(): Promise<void> {
+    if (this.#lost === null && this.#seen.origin !== '') this.#write()
+    await this.#writing
+  }
+
+  #write(): void {
+    const { path, warn } = this.#options
+    if (path === '') return
+    this.#writing = this.#writing
+      .then(() => replaceFile(path, `${JSON.stringify(this.#seen)}\n`))
+      .catch((error: unknown) => warn(`${path} cannot be written: ${reasonOf(error)}`))
+  }
+}
+
+function whyLost({ id, epoch, lost, beat, xid }: OriginRow, before: Mark, isSame: boolean): string | null {
+  if (lost !== null) return lost
+  if (!isSame) return `the state database is another one than before (${id})`
+  const isOlder = Number(epoch) < before.epoch || Number(beat ?? 0) < before.beat || Number(xid) < before.xid
+  return isOlder ? 'the state database has gone back in time: it lacks what it had acknowledged' : null
+}
+
+async function replaceFile(path: string, text: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  const file = await open(`${path}.tmp`, 'w', 0o600)
+  try {
+    await file.writeFile(text)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await rename(`${path}.tmp`, path)
+  const folder = await open(dirname(path), 'r')
+  try {
+    await folder.sync()
+  } finally {
+    await folder.close()
+  }
+}
+
+function emptyIfMissing(error: unknown): string {
+  if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return ''
+  throw error
+}
+
+function decodeSeen(text: string): Seen | null {
+  if (text.length > MAX_FILE_BYTES) return null
+  try {
+    const { origin, epoch, witness, beat } = JSON.parse(text)
+    const isWhole = [origin, witness].every((id) => typeof id === 'string' && id !== '')
+    return isWhole && [epoch, beat].every(Number.isSafeInteger) ? { origin, epoch, witness, beat } : null
+  } catch {
+    return null
+  }
+}

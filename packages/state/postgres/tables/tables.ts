@@ -1,0 +1,12 @@
+import type { Tables } from '../schema.ts'
+import { version1 } from './version1.ts'
+import { version2 } from './version2.ts'
+
+/**
+ * The tables that gateways share, in their own schema. Everything that must be atomic is a function of the database, so no lock is held
+ * during a round trip.
+ */
+export function stateTables(schema: string): Tables {
+  const quoted = `"${schema}"`
+  return { schema, version: `${quoted}.version`, steps: [version1(quoted), version2(quoted)] }
+}

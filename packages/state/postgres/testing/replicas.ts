@@ -1,0 +1,119 @@
+import { type Clock, systemClock, systemIds } from '@plat/core'
+import type { TestPostgres } from '@plat/testkit/postgres/server'
+import { Client } from 'pg'
+import type { Sample } from '../../journal.conformance.ts'
+import type { OpenJournal } from '../../journal.ts'
+import { type Hold, type HoldItem, isShort, type Limits } from '../../limits/limits.ts'
+import { openPostgresState } from '../../postgres-state.ts'
+import type { PostgresState } from '../state.ts'
+
+export const ids = systemIds(systemClock)
+
+/** A timer that no test meets the end of, in milliseconds. */
+export const NEVER = 2_000_000_000
+
+export interface ReplicaOptions {
+  readonly schema?: string
+  readonly clock?: Clock
+  readonly pollMs?: number
+  readonly retryMs?: number
+  readonly maxConnections?: number
+  readonly seenPath?: string
+  readonly onLead?: (job: string, leads: boolean) => void
+  readonly onLost?: (lost: string | null) => void
+}
+
+/** Replicas in this process that share one server. */
+export class Replicas {
+  readonly warned: string[] = []
+  readonly #postgres: TestPostgres
+  readonly #open = new Set<PostgresState>()
+
+  constructor(postgres: TestPostgres) {
+    this.#postgres = postgres
+  }
+
+  async open({ schema = 'plat', ...options }: ReplicaOptions = {}): Promise<PostgresState> {
+    const state = await openPostgresState({
+      dsn: this.#postgres.dsn,
+      schema,
+      maxConnections: 4,
+      pollMs: 100,
+      retryMs: 100,
+      clock: systemClock,
+      ids,
+      warn: (message) => void this.warned.push(message),
+      onLead() {},
+      onLost() {},
+      seenPath: '',
+      ...options,
+    })
+    this.#open.add(state)
+    return state
+  }
+
+  async close(...states: readonly PostgresState[]): Promise<void> {
+    for (const state of states) {
+      this.#open.delete(state)
+      await state.close()
+    }
+  }
+
+  closeAll(): Promise<void> {
+    return this.close(...this.#open)
+  }
+
+  /** Queries the database beside the replicas. */
+  async beside<T>(work: (client: Client) => Promise<T>): Promise<T> {
+    const client = new Client({ connectionString: this.#postgres.dsn })
+    await client.connect()
+    try {
+      return await work(client)
+    } finally {
+      await client.end()
+    }
+  }
+}
+
+function decode(event: unknown): Sample {
+  const known = typeof event === 'object' && event !== null && 't' in event && event.t === 'sample' && 'n' in event
+  if (!known || typeof event.n !== 'number') throw new Error('unknown event')
+  return { t: 'sample', n: event.n }
+}
+
+export const sample = (n: number): Sample => ({ t: 'sample', n })
+
+export function journalOf(state: PostgresState, name: string): Promise<OpenJournal<Sample>> {
+  return state.journals.open({ name, path: '', decode })
+}
+
+/** Appends as a replica does, and resolves with what it gets. */
+export async function appendBeside(
+  client: Client,
+  journal: string,
+  n: number,
+  attempt = ids.uuid(),
+): Promise<unknown[]> {
+  const events = [JSON.stringify(sample(n))]
+  const { rows } = await client.query('SELECT * FROM plat.append($1, $2, $3, NULL, 0, $4)', [
+    journal,
+    'a',
+    events,
+    attempt,
+  ])
+  return rows
+}
+
+export const item = (key: string, cap: number, amount: number, window = 'life'): HoldItem => ({
+  key,
+  window,
+  cap,
+  amount,
+  unit: 'micros',
+})
+
+export async function taken(limits: Limits, key: string, amount: number): Promise<Hold> {
+  const result = await limits.take(ids.uuid(), [item(key, 1000, amount)], limits.now() + NEVER)
+  if (isShort(result)) throw new Error(`short of ${key}`)
+  return result
+}
