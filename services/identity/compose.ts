@@ -19,6 +19,7 @@ import { mintEndpoint } from './mint/mint.ts'
 import { nonceEndpoint } from './nonce/endpoint.ts'
 import type { ProofCheck } from './proof/check.ts'
 import { createProofs } from './proof/proofs.ts'
+import { RefusalShares } from './serve/refusals.ts'
 import { createRevocations, type Revocations } from './sessions/revocations.ts'
 import { createSessions } from './sessions/sessions.ts'
 import type { BrokerState } from './state/state.ts'
@@ -62,6 +63,7 @@ interface Shared extends Pick<Broker, 'ring' | 'federation'> {
   readonly revocations: Revocations
   /** Where issuance is recorded beside the log; null without `-audit-path`. */
   readonly ledger: Ledger | null
+  readonly refusals: RefusalShares | null
 }
 
 /** Opens every file that the settings name and puts the endpoints together. What was opened is closed when one fails. */
@@ -77,14 +79,17 @@ export async function composeBroker(options: ComposeOptions): Promise<Broker> {
     }
     const { auditPath } = options.settings
     const ledger = auditPath === '' ? null : keep(await openServiceLedger(auditPath, options))
+    const lost = () => options.log.warn({}, 'the count of refusals is missing from the audit ledger')
+    const refusals = ledger === null ? null : keep(new RefusalShares(ledger, options.clock, lost))
     const federation = await openFederation(options)
     if (federation !== null) keep(federation)
     const ring = keep(await createKeyRing({ ...options, federation }))
     const revocations = keep(createRevocations({ path: options.settings.revocationsFile, ...options }))
     await revocations.start()
-    const endpoints = await endpointsOf(options, { ring, federation, revocations, ledger }, keep)
+    const endpoints = await endpointsOf(options, { ring, federation, revocations, ledger, refusals }, keep)
     const { cluster } = options
-    const bootstrap = cluster && createBootstrap({ ...options, ...cluster, tenancy: ring, revocations, ledger })
+    const bootstrap =
+      cluster && createBootstrap({ ...options, ...cluster, tenancy: ring, revocations, ledger, refusals })
     return { ring, federation, endpoints, bootstrap, close }
   } catch (error) {
     await close()
@@ -94,7 +99,7 @@ export async function composeBroker(options: ComposeOptions): Promise<Broker> {
 
 async function endpointsOf(
   options: ComposeOptions,
-  { ring, federation, revocations, ledger }: Shared,
+  { ring, federation, revocations, ledger, refusals }: Shared,
   keep: <T extends Closable>(one: T) => T,
 ): Promise<readonly Endpoint[]> {
   const { settings, clock, ids, log, checks, state } = options
@@ -112,9 +117,9 @@ async function endpointsOf(
   const mintProofs = createProofs(checks, { requireProof: settings.requireProof, nonces: state.nonces, log })
   const proofs = createProofVerifier({ clock, replays: state.replays })
   const { records } = state
-  const issuing = { settings, sessions, tenancy: ring, proofs, records, config, clock, ids, log, ledger }
+  const issuing = { settings, sessions, tenancy: ring, proofs, records, config, clock, ids, log, ledger, refusals }
   return [
-    mintEndpoint({ settings, tenancy: ring, proofs: mintProofs, clock, ids, log, ledger }),
+    mintEndpoint({ settings, tenancy: ring, proofs: mintProofs, clock, ids, log, ledger, refusals }),
     verifyEndpoint(sessions),
     bindEndpoint(issuing),
     nonceEndpoint(state.nonces, mintProofs),

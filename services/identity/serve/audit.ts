@@ -2,6 +2,7 @@ import { parseSessionSpiffeId } from '@plat/core'
 import { OAuthRefusal, type Refusal } from '@plat/http/endpoints'
 import type { Ledger, Rec } from '@plat/ledger'
 import type { Log } from '@plat/process'
+import type { RefusalShares } from './refusals.ts'
 
 /** What is issued, and refused. */
 export type IssuanceEvent = 'mint' | 'bind' | 'exchange' | 'delegation' | 'bootstrap'
@@ -11,6 +12,8 @@ export interface AuditParts {
   readonly log: Log
   /** The ledger of flag `-audit-path`; the log alone when absent. */
   readonly ledger?: Ledger | null
+  /** Bounds the refusals of one caller in the ledger; absent: each is recorded. */
+  readonly refusals?: RefusalShares | null
 }
 
 /** What an issued token is recorded with; never the token itself. */
@@ -64,7 +67,7 @@ async function durable(ledger: Ledger, record: Rec): Promise<void> {
  * refusal waits for its record, and none is taken back for want of one.
  */
 export function recordRefused(
-  { log, ledger = null }: AuditParts,
+  { log, ledger = null, refusals = null }: AuditParts,
   event: IssuanceEvent,
   refusal: Refusal,
   who: Asker = {},
@@ -75,6 +78,7 @@ export function recordRefused(
   const known = event === 'mint' || Object.keys(who).length > 0
   if (ledger === null || !known) return
   const { sub, jti } = who
+  if (refusals?.admit(sub ?? jti ?? opOf(event)) === false) return
   ledger
     .append({ kind: 'decision', op: opOf(event), action: 'deny', status, ...code, reason, jti, ...nameIn(sub) })
     .catch(() => {

@@ -1,9 +1,14 @@
+import { type PoolBound, SharedPool } from '@plat/core'
 import type { Journal, JournalEntry } from '@plat/state'
 import { journalKey, type MemoryEvent, readJournalKey, type Written } from './events.ts'
 import { type Owner, ownerKey } from './owner.ts'
 
 /** Bytes of all items of one gateway: they stand in its main memory. */
 export const MEMORY_MAX_BYTES = 64 * 1024 * 1024
+/** Bytes of the items of one namespace, all its agents together. */
+export const MEMORY_OF_NAMESPACE_MAX_BYTES = 16 * 1024 * 1024
+/** Bytes of the items of one owner in one store. */
+export const MEMORY_OF_OWNER_MAX_BYTES = 4 * 1024 * 1024
 /** What an item costs beside its text, in bytes, roughly. */
 const ITEM_BYTES = 512
 /** The journal is written anew when it holds so many more bytes than what still counts. */
@@ -22,6 +27,8 @@ export interface MemoryOptions {
   readonly onFault: (error: unknown) => void
   /** Default 64 MiB. */
   readonly maxBytes?: number
+  /** Called when a write is refused because there are too many bytes. */
+  readonly onRefused?: (bound: PoolBound) => void
 }
 
 /** What one owner has in one store. */
@@ -42,11 +49,12 @@ export type NoRoom = 'items' | 'bytes'
 /** Everything that is remembered: a projection of the journal, which every replica follows. */
 export class Memory {
   readonly #options: MemoryOptions
-  readonly #maxBytes: number
   readonly #drawers = new Map<string, Drawer>()
+  /** Bytes by namespace, those on their way into the journal included. */
+  readonly #ofNamespace: SharedPool
+  /** The same by owner. */
+  readonly #ofOwner: SharedPool
   readonly #stop = new AbortController()
-  #bytes = 0
-  #arrivingBytes = 0
   /** Bytes in the journal that stand for nothing any more, roughly. */
   #spareBytes = 0
   #lastSeq = 0
@@ -54,7 +62,9 @@ export class Memory {
 
   private constructor(options: MemoryOptions) {
     this.#options = options
-    this.#maxBytes = options.maxBytes ?? MEMORY_MAX_BYTES
+    const { maxBytes: total = MEMORY_MAX_BYTES, onRefused } = options
+    this.#ofNamespace = new SharedPool({ total, share: MEMORY_OF_NAMESPACE_MAX_BYTES, onRefused })
+    this.#ofOwner = new SharedPool({ total, share: MEMORY_OF_OWNER_MAX_BYTES, onRefused })
   }
 
   /** Reads the journal, then answers. Rejects when it cannot be read. */
@@ -102,14 +112,14 @@ export class Memory {
     const isNew = !drawer.items.has(key) && !drawer.arriving.has(key)
     const arrivingNew = [...drawer.arriving.keys()].filter((other) => !drawer.items.has(other)).length
     if (isNew && drawer.items.size + arrivingNew >= maxItems) return this.#refuse(drawer, 'items')
-    if (this.#bytes + this.#arrivingBytes + bytes > this.#maxBytes) return this.#refuse(drawer, 'bytes')
+    if (!this.#acquire(owner, bytes)) return this.#refuse(drawer, 'bytes')
     drawer.arriving.set(key, (drawer.arriving.get(key) ?? 0) + 1)
-    this.#arrivingBytes += bytes
     try {
       await this.#options.journal.append(journalKey(owner, key), [written])
       return null
     } finally {
-      this.#arrivingBytes -= bytes
+      // Once it is in the journal, `#follow` counts it.
+      this.#release(owner, bytes)
       const left = (drawer.arriving.get(key) ?? 0) - 1
       if (left > 0) drawer.arriving.set(key, left)
       else drawer.arriving.delete(key)
@@ -178,7 +188,7 @@ export class Memory {
     else {
       const { t: _, ...rest } = event
       drawer.items.set(key, { ...rest, key, version })
-      this.#bytes += sizeOf(event.text)
+      this.#add(owner, sizeOf(event.text))
     }
     this.#dropEmpty(drawer)
     if (this.#spareBytes > SPARE_MAX_BYTES && this.#compacting === null) this.compact().catch(this.#options.onFault)
@@ -200,8 +210,30 @@ export class Memory {
     if (before === undefined) return
     drawer.items.delete(key)
     const bytes = sizeOf(before.text)
-    this.#bytes -= bytes
+    this.#release(drawer.owner, bytes)
     this.#spareBytes += bytes
+  }
+
+  /** Bytes of all items. */
+  get bytes(): number {
+    return this.#ofNamespace.used
+  }
+
+  #acquire(owner: Owner, bytes: number): boolean {
+    if (this.#ofOwner.acquire(ownerKey(owner), bytes) !== null) return false
+    if (this.#ofNamespace.acquire(namespaceKey(owner), bytes) === null) return true
+    this.#ofOwner.release(ownerKey(owner), bytes)
+    return false
+  }
+
+  #add(owner: Owner, bytes: number): void {
+    this.#ofOwner.add(ownerKey(owner), bytes)
+    this.#ofNamespace.add(namespaceKey(owner), bytes)
+  }
+
+  #release(owner: Owner, bytes: number): void {
+    this.#ofOwner.release(ownerKey(owner), bytes)
+    this.#ofNamespace.release(namespaceKey(owner), bytes)
   }
 
   #refuse(drawer: Drawer, why: NoRoom): NoRoom {
@@ -216,6 +248,10 @@ export class Memory {
   #dropEmpty(drawer: Drawer): void {
     if (drawer.items.size === 0 && drawer.arriving.size === 0) this.#drawers.delete(ownerKey(drawer.owner))
   }
+}
+
+function namespaceKey({ tenant, namespace }: Owner): string {
+  return `${tenant}/${namespace}`
 }
 
 function sizeOf(text: string): number {

@@ -260,7 +260,7 @@ function toldOf({ key, at }: Item) {
 function noRoomWords(why: NoRoom, { name, maxItems }: Store): string {
   return why === 'items'
     ? `the store ${name} keeps at most ${maxItems} items: delete one, or write over one`
-    : 'the memory of this gateway is full: delete items, or ask its operator'
+    : `the share of memory that the store ${name} or its namespace may use is full: delete items, or ask the operator`
 }
 
 /** Member `text` of JSON that was `{key, text}`. */

@@ -16,13 +16,14 @@ async function world(t: TestContext, wrap: (own: Journal<BindingEvent>) => Journ
   const clock = new TestClock()
   const own = createMemoryJournal<BindingEvent>(() => clock.now())
   const faults: unknown[] = []
-  const open = async (max?: number) => {
+  const open = async (max?: number, maxOfAgent?: number) => {
     const journal = wrap(own)
     const bindings = await Bindings.open({
       journal,
       clock,
       onFault: (error) => void faults.push(error),
       ...(max && { max }),
+      ...(maxOfAgent && { maxOfAgent }),
     })
     t.after(() => bindings.close())
     return bindings
@@ -141,6 +142,18 @@ test('no more is kept than there is room for, and ids have a length', async (t) 
   assert.ok(isDenial(full) && full.code === 'state_unavailable')
   const long = bindings.bind(by(ada), 'context', 'x'.repeat(257))
   assert.ok(isDenial(long) && long.code === 'upstream_error')
+})
+
+test('an agent that has its share of tasks gets no more while another agent does', async (t) => {
+  const { open, clock } = await world(t)
+  const bindings = await open(10, 2)
+  for (const id of ['t1', 't2']) assert.equal(await bindings.bind(by(ada), 'task', id), null)
+  // Neither another user nor another session of the agent has a share of its own.
+  const full = bindings.bind(by({ ...bob, session: 'another' }), 'task', 't3')
+  assert.ok(isDenial(full) && full.code === 'rate_limited')
+  assert.equal(await bindings.bind(by({ ...ada, agent: 'other' }), 'task', 't3'), null)
+  await clock.advance(KEPT_MS + DAY_MS)
+  assert.equal(await bindings.bind(by(ada), 'task', 't4'), null)
 })
 
 test('an event of a later version refuses to open', () => {

@@ -1,10 +1,12 @@
-import type { Clock } from '@plat/core'
+import { type Clock, type PoolBound, SharedPool } from '@plat/core'
 import type { Journal, JournalEntry } from '@plat/state'
-import { type Denial, deny, type Identity } from '../../../call/index.ts'
+import { agentOf, type Denial, deny, type Identity } from '../../../call/index.ts'
 import type { BindingEvent, Owner } from './events.ts'
 
 /** Tasks and contexts that are kept at one time. One more is refused: none is forgotten before its time. */
 const BINDINGS_MAX = 400_000
+/** Those of one agent, whatever its sessions and users. */
+export const BINDINGS_OF_AGENT_MAX = 20_000
 /** How long a task or a context is known after its last use, in milliseconds: 30 days. */
 export const KEPT_MS = 30 * 24 * 3600 * 1000
 /** The journal hears of its use at most this often, in milliseconds. */
@@ -24,6 +26,10 @@ export interface BindingsOptions {
   readonly clock: Clock
   /** Default 400,000. */
   readonly max?: number
+  /** Default 20,000. */
+  readonly maxOfAgent?: number
+  /** Called for each that is refused. */
+  readonly onRefused?: (bound: PoolBound) => void
   /** The journal could not be written. */
   readonly onFault: (error: unknown) => void
 }
@@ -60,7 +66,7 @@ export interface Bringing {
  */
 export class Bindings {
   readonly #options: BindingsOptions
-  readonly #max: number
+  readonly #pool: SharedPool
   readonly #bindings = new Map<string, Binding>()
   readonly #stop = new AbortController()
   #stopSweep: () => void = () => {}
@@ -71,7 +77,8 @@ export class Bindings {
 
   private constructor(options: BindingsOptions) {
     this.#options = options
-    this.#max = options.max ?? BINDINGS_MAX
+    const { max: total = BINDINGS_MAX, maxOfAgent: share = BINDINGS_OF_AGENT_MAX, onRefused } = options
+    this.#pool = new SharedPool({ total, share, onRefused })
   }
 
   /** Reads the journal, then answers. Rejects when it cannot be read. */
@@ -125,7 +132,9 @@ export class Bindings {
       this.#use(key, known)
       return known.writing
     }
-    if (this.#bindings.size >= this.#max) return deny('state_unavailable', 'too many tasks of agents are kept')
+    const bound = this.#pool.acquire(agentOf(identity))
+    if (bound === 'share') return deny('rate_limited', 'this agent has as many tasks of other agents as it may have')
+    if (bound === 'total') return deny('state_unavailable', 'too many tasks of agents are kept')
     const binding = new Binding(ownerOf(identity), call, this.#options.clock.now())
     this.#bindings.set(key, binding)
     binding.writing = this.#write(key, binding, server)
@@ -140,7 +149,7 @@ export class Bindings {
       return isOwner(kept.owner, owner) ? null : foreign(server)
     } catch (error) {
       this.#options.onFault(error)
-      if (this.#bindings.get(key) === binding) this.#bindings.delete(key)
+      if (this.#bindings.get(key) === binding) this.#forget(key, binding)
       return deny('state_unavailable', 'the owner of the task cannot be kept')
     } finally {
       binding.writing = null
@@ -163,8 +172,10 @@ export class Bindings {
     // What is still being written gives way to what another replica wrote first.
     const isFree = binding === undefined || binding.writing !== null || binding.usedAt + KEPT_MS <= event.at
     if (event.t === 'bound' && isFree) {
+      if (binding !== undefined) this.#pool.release(agentOf(binding.owner))
       binding = new Binding(event.owner, event.call, event.at)
       this.#bindings.set(key, binding)
+      this.#pool.add(agentOf(binding.owner))
     }
     if (binding !== undefined) {
       binding.version = version
@@ -185,8 +196,13 @@ export class Bindings {
 
   #sweep(): void {
     const now = this.#options.clock.now()
-    for (const [key, { usedAt, writing }] of this.#bindings)
-      if (writing === null && usedAt + KEPT_MS <= now) this.#bindings.delete(key)
+    for (const [key, binding] of this.#bindings)
+      if (binding.writing === null && binding.usedAt + KEPT_MS <= now) this.#forget(key, binding)
+  }
+
+  #forget(key: string, { owner }: Binding): void {
+    this.#bindings.delete(key)
+    this.#pool.release(agentOf(owner))
   }
 
   /** Writes the journal anew with what still counts. Never rejects. */
