@@ -8,8 +8,9 @@ import { createProofVerifier, memoryReplayStore } from '@plat/tokens'
 import { Challenges } from './challenge/challenges.ts'
 import { challengeEndpoint } from './challenge/endpoint.ts'
 import { Broker } from './evidence/broker.ts'
+import { ProofShares } from './evidence/proof-shares.ts'
 import type { AttestationSettings } from './flags.ts'
-import type { AttestationRegistry } from './metrics.ts'
+import { type AttestationRegistry, attestationPools } from './metrics.ts'
 import { manageEndpoints } from './release/manage.ts'
 import { redeemEndpoint } from './release/redeem.ts'
 import { decodeRelease } from './release/release.ts'
@@ -74,10 +75,11 @@ async function openReleases({ settings, clock, log }: ComposeOptions): Promise<R
 }
 
 /** What judges evidence. */
-function evidenceParts({ settings, brokerToken, dialer, clock, log }: ComposeOptions) {
+function evidenceParts({ settings, brokerToken, dialer, clock, log, registry }: ComposeOptions) {
   return {
     broker: new Broker({ url: settings.brokerUrl, caFile: settings.brokerCaFile, token: brokerToken, dialer, log }),
     challenges: new Challenges(clock),
+    shares: new ProofShares(clock, () => attestationPools(registry).refused('proofs', 'share')),
     proofs: createProofVerifier({ clock, replays: memoryReplayStore(clock) }),
   }
 }

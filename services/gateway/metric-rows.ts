@@ -26,7 +26,14 @@ const GUARDED = ['toolResult', 'toolArgs', 'llmPrompt']
 const COMMIT_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
 /** Pools that callers share; docs/limits.md explains each. */
-export const POOLS = ['connections', 'admin_connections', 'upstream_connections'] as const
+export const POOLS = [
+  'connections',
+  'admin_connections',
+  'upstream_connections',
+  'task_bindings',
+  'memory_bytes',
+  'guard_texts',
+] as const
 
 const limits = { area: 'Limits', feature: '' }
 const tools = { area: 'Tools', feature: '' }

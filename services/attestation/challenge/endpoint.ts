@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { Body, CodedRefusal, type Endpoint } from '@plat/http/endpoints'
 import type { BoundNonce, Broker } from '../evidence/broker.ts'
-import { heldKey, type PossessionParts, refuseOtherKey } from '../evidence/possession.ts'
+import { checkProof, type PossessionParts, refuseOtherKey, useProof } from '../evidence/possession.ts'
 import { liveRelease } from '../release/find.ts'
 import type { Release } from '../release/release.ts'
 import type { Releases } from '../release/releases.ts'
@@ -35,8 +35,10 @@ async function challenge(parts: ChallengeParts, bytes: Uint8Array, request: Inco
   const { releaseId, check } = decode(bytes)
   const release = liveRelease(parts.releases, releaseId)
   refuseCheck(release, check)
-  const jkt = await heldKey(parts, request, { path: PATH })
+  const proof = checkProof(parts, request, { path: PATH })
+  const { jkt } = proof
   refuseOtherKey(release, jkt)
+  await useProof(parts, releaseId, proof)
   const issued = await nonceFor(parts, { releaseId, check, jkt })
   return { check, ...issued }
 }

@@ -1,23 +1,25 @@
 import type { IncomingMessage } from 'node:http'
 import { CodedRefusal, publicUrl } from '@plat/http/endpoints'
-import { DPOP_ALGORITHMS, type ProofVerifier } from '@plat/tokens'
+import { DPOP_ALGORITHMS, type DpopProof, type ProofVerifier } from '@plat/tokens'
 import type { Release } from '../release/release.ts'
+import type { ProofShares } from './proof-shares.ts'
 
 export interface PossessionParts {
   readonly proofs: ProofVerifier
   /** Empty: scheme and host of each request. */
   readonly publicUrl: string
+  readonly shares: ProofShares
 }
 
 /**
- * The key that the workload shows to hold by its DPoP proof over this very request (RFC 9449): its thumbprint. With a token the proof has to be
- * over the token too. Throws `invalid_key`.
+ * Verifies the DPoP proof over this very request (RFC 9449): its `jkt` is the key that the workload holds. With a token the proof must be over
+ * the token too. The proof is not remembered yet: `useProof` does that, once everything else about the caller was checked. Throws `invalid_key`.
  */
-export async function heldKey(
+export function checkProof(
   { proofs, publicUrl: configured }: PossessionParts,
   request: IncomingMessage,
   { path, token = null }: { readonly path: string; readonly token?: string | null },
-): Promise<string> {
+): DpopProof {
   const proof = proofs.check({
     headers: request.headersDistinct.dpop ?? [],
     method: 'POST',
@@ -26,9 +28,22 @@ export async function heldKey(
     ath: token === null ? 'optional' : 'required',
   })
   if (proof.kind === 'proofFault') throw invalidKey(proof.message)
+  return proof
+}
+
+/** Remembers the proof, so that it is good once. Throws `busy` when the release has used its share of proofs, and `invalid_key` for a replay. */
+export async function useProof(
+  { proofs, shares }: PossessionParts,
+  releaseId: string,
+  proof: DpopProof,
+): Promise<void> {
+  if (!shares.admit(releaseId)) {
+    throw new CodedRefusal(429, 'busy', 'too many proofs were used for this release: ask again', {
+      'retry-after': '60',
+    })
+  }
   const fault = await proofs.use(proof)
   if (fault !== null) throw invalidKey(fault.message)
-  return proof.jkt
 }
 
 /** A session that holds a token attests for its own key alone. Throws `other_key`. */

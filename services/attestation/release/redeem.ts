@@ -7,7 +7,7 @@ import { counted } from '../counted.ts'
 import { appraise, refuseChange } from '../evidence/appraise.ts'
 import type { Minted } from '../evidence/broker.ts'
 import { type MintParts, mintFor, refuseRevoked, renewalTime } from '../evidence/mint.ts'
-import { heldKey, type PossessionParts, refuseOtherKey } from '../evidence/possession.ts'
+import { checkProof, type PossessionParts, refuseOtherKey, useProof } from '../evidence/possession.ts'
 import { decodeEvidence, type EvidenceRequest } from '../evidence/request.ts'
 import type { AttestationRegistry } from '../metrics.ts'
 import { liveRelease } from './find.ts'
@@ -61,11 +61,13 @@ export interface Asked {
 async function redeem(parts: ReleaseParts, { bytes, request, about }: Asked): Promise<object> {
   const asked = decodeEvidence(bytes)
   const { name } = liveRelease(parts.releases, asked.releaseId)
-  const jkt = await heldKey(parts, request, { path: PATH })
+  const proof = checkProof(parts, request, { path: PATH })
+  const { jkt } = proof
   return parts.releases.alone(name, async () => {
     const release = liveRelease(parts.releases, asked.releaseId)
     about(release)
     refuseOtherKey(release, jkt)
+    await useProof(parts, asked.releaseId, proof)
     const evidence = { ...asked, jkt }
     useNonce(parts, evidence)
     const minted = await mintFor(parts, release, evidence)

@@ -1,11 +1,11 @@
 import type { IncomingMessage } from 'node:http'
 import { CodedRefusal, type Endpoint } from '@plat/http/endpoints'
-import { DPOP_ALGORITHMS, isObject, type Members } from '@plat/tokens'
+import { DPOP_ALGORITHMS, type DpopProof, isObject, type Members } from '@plat/tokens'
 import { recordDone } from '../audit.ts'
 import { counted } from '../counted.ts'
 import { appraise, refuseChange } from '../evidence/appraise.ts'
 import { mintFor, refuseRevoked } from '../evidence/mint.ts'
-import { heldKey, refuseOtherKey } from '../evidence/possession.ts'
+import { checkProof, refuseOtherKey, useProof } from '../evidence/possession.ts'
 import { decodeEvidence } from '../evidence/request.ts'
 import { liveRelease } from '../release/find.ts'
 import { type Asked, answerOf, type Evidence, hold, type ReleaseParts, useNonce } from '../release/redeem.ts'
@@ -53,13 +53,14 @@ async function renew(parts: RenewParts, { bytes, request, about }: Asked): Promi
   const asked = decodeEvidence(bytes)
   const { name } = heldRelease(parts, asked.releaseId)
   const token = tokenOf(request)
-  const jkt = await heldKey(parts, request, { path: PATH, token })
+  const proof = checkProof(parts, request, { path: PATH, token })
+  const { jkt } = proof
   return parts.releases.alone(name, async () => {
     const release = heldRelease(parts, asked.releaseId)
     about(release)
     refuseOtherKey(release, jkt)
     try {
-      return await judge(parts, release, { evidence: { ...asked, jkt }, token })
+      return await judge(parts, release, { evidence: { ...asked, jkt }, token, proof })
     } catch (error) {
       await endAfter(parts, release, error)
       throw error
@@ -71,9 +72,11 @@ async function renew(parts: RenewParts, { bytes, request, about }: Asked): Promi
 async function judge(
   parts: RenewParts,
   release: Release,
-  { evidence, token }: { readonly evidence: Evidence; readonly token: string },
+  { evidence, token, proof }: { readonly evidence: Evidence; readonly token: string; readonly proof: DpopProof },
 ): Promise<object> {
+  // The token comes first: whoever holds none leaves nothing in the store of proofs.
   await refuseToken(parts, release, token)
+  await useProof(parts, release.id, proof)
   useNonce(parts, evidence)
   const minted = await mintFor(parts, release, evidence)
   appraise(release, minted.result)

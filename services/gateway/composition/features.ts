@@ -15,6 +15,7 @@ import {
   offlineMetrics,
   pinMetrics,
   policyMetrics,
+  poolMetrics,
   regoMetrics,
   revocationMetrics,
   serverMetrics,
@@ -125,20 +126,30 @@ async function startCarriers(shared: Shared, { ledgers }: Callers) {
 /** What can be called, and what it is shown. */
 async function startTargets(shared: Shared, { authenticator, revocations, ledgers }: Callers) {
   const { config, metrics, keep } = shared
+  const pools = poolMetrics(metrics)
   const vault = keep(await createTokenVault({ ...shared, revokedUsers: revocations.users, ledgers }))
   const sessionToken: Authenticator['sessionToken'] = (caller) => authenticator.sessionToken(caller)
   const credentials = keep(createCredentials({ ...shared, userTokens: vault.tokens, sessionToken }))
   const clears = (snapshot: Snapshot) => snapshot.get(registrySlot).clears
   const taint = keep(await createTaint({ ...shared, clears, metrics: taintMetrics(metrics) }))
   const screens = createScreens(config.dlpProfiles, dlpMetrics(metrics))
-  const memory = keep(await createMemory({ ...shared, labels: taint, screens, ledgers }))
+  const memory = keep(
+    await createMemory({ ...shared, labels: taint, screens, ledgers, pool: pools.of('memory_bytes') }),
+  )
   const builtins = [...(await startBuiltins(shared)), memory.server].filter((server) => server !== null)
   const missingScopes = authenticator.scopes.missing
   const servers = keep(
     createServers({ ...shared, missingScopes, credentials, builtins, metrics: serverMetrics(metrics) }),
   )
   const models = keep(createModels({ ...shared, metrics: modelMetrics(metrics) }))
-  const agents = keep(await createAgents({ ...shared, namedIn: namedInCall, metrics: agentMetrics(metrics) }))
+  const agents = keep(
+    await createAgents({
+      ...shared,
+      namedIn: namedInCall,
+      pool: pools.of('task_bindings'),
+      metrics: agentMetrics(metrics),
+    }),
+  )
   return { vault, credentials, taint, memory, servers, models, agents }
 }
 
@@ -159,6 +170,7 @@ async function startWatchers(shared: Shared, { authenticator, ledgers }: Callers
       taint: (identity, labels) => taint.add(identity, labels),
       labelsOf,
       ledgers,
+      pool: poolMetrics(metrics).of('guard_texts'),
       metrics: guardMetrics(metrics),
     }),
   )

@@ -1,6 +1,7 @@
 import { watchFile } from '@plat/config'
 import { type Clock, reasonOf } from '@plat/core'
 import type { Dialer, Exchange, RawRoute } from '@plat/http'
+import type { PoolObserver } from '@plat/metrics'
 import type { Log } from '@plat/process'
 import { fileJournals, type Journals } from '@plat/state'
 import type { Call, Denial, Snapshot, Snapshots } from '../../call/index.ts'
@@ -34,6 +35,8 @@ export interface AgentsOptions {
   readonly extraCA: string | null
   readonly clock: Clock
   readonly log: Log
+  /** Of tasks and contexts. */
+  readonly pool?: PoolObserver
   readonly metrics: {
     /** `plat_gateway_a2a_routes` */
     routes(count: number): void
@@ -62,7 +65,7 @@ export interface AgentsFeature {
  * is a good one, no agent is known.
  */
 export async function createAgents(options: AgentsOptions): Promise<AgentsFeature> {
-  const { config, journals, snapshots, clock, log, metrics } = options
+  const { config, journals, snapshots, clock, log, metrics, pool } = options
   const { a2a } = config
   const isOn = a2a.routesFile !== ''
   const signer = a2a.cardSigningKey === '' ? null : await openCardSigner(a2a.cardSigningKey)
@@ -73,7 +76,8 @@ export async function createAgents(options: AgentsOptions): Promise<AgentsFeatur
     decode: decodeBindingEvent,
   })
   const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'owners of tasks could not be kept')
-  const owners = await Bindings.open({ journal, clock, onFault })
+  const owners = await Bindings.open({ journal, clock, onFault, onRefused: (bound) => pool?.refused(bound) })
+  pool?.watch(() => owners.size)
   const cards = new Cards({
     remote: new RemoteCards({ ...options, cacheMs: a2a.cardCacheSeconds * 1000 }),
     signer,

@@ -1,4 +1,4 @@
-import { type Clock, glob, parseStrict, reasonOf } from '@plat/core'
+import { type Clock, glob, type PoolBound, parseStrict, reasonOf, SharedPool } from '@plat/core'
 import type { Dialer, DialOptions } from '@plat/http'
 import type { Log } from '@plat/process'
 import type { Identity, Target } from '../../call/index.ts'
@@ -10,11 +10,16 @@ import { windowsOf } from './windows.ts'
 const MAX_ANSWER_BYTES = 262_144
 /** Windows of one text that are asked about at once. */
 const WINDOWS_AT_ONCE = 8
-/** Texts that one guard reads at once; what comes while it is as busy counts as unanswered. */
-const TEXTS_AT_ONCE = 256
+/** Texts that one guard reads at once. */
+export const TEXTS_AT_ONCE = 256
+/** Texts of one session that one guard reads at once. */
+export const TEXTS_OF_SESSION_AT_ONCE = 64
 
-/** What a guard says of a text: `flagged` is bad, `unavailable` is not known. */
-export type Judgement = 'clean' | 'flagged' | 'unavailable'
+/**
+ * The verdict of a guard over a text: `flagged` is bad, `unavailable` is not known. `busy`: the guard works, but has too many texts at
+ * once, so the text was not sent to it; callers can bring that about, so `failOpen` does not hold for it.
+ */
+export type Judgement = 'clean' | 'flagged' | 'unavailable' | 'busy'
 
 export interface GuardParts {
   readonly config: GuardConfig
@@ -26,6 +31,8 @@ export interface GuardParts {
   readonly log: Log
   /** Seconds that one text took. */
   readonly onTook: (seconds: number) => void
+  /** Called for each text that is not read because a bound is met. */
+  readonly onRefused?: ((bound: PoolBound) => void) | undefined
 }
 
 /** One classifier of injections (document 3, `guards[]`). */
@@ -39,13 +46,15 @@ export class Guard {
   readonly #namespaces: Names
   readonly #servers: Names
   readonly #tools: Names
-  #busy = 0
+  readonly #texts: SharedPool
 
   constructor(parts: GuardParts) {
     const { config } = parts
     this.config = config
     this.#parts = parts
     this.#url = new URL(config.url)
+    const { onRefused } = parts
+    this.#texts = new SharedPool({ total: TEXTS_AT_ONCE, share: TEXTS_OF_SESSION_AT_ONCE, onRefused })
     this.#on = new Set(config.on)
     this.#namespaces = namesOf(config.namespaces)
     this.#servers = namesOf(config.servers)
@@ -62,16 +71,20 @@ export class Guard {
     return fits(this.#namespaces, namespace) && fits(this.#servers, server) && fits(this.#tools, tool)
   }
 
-  /** Reads a text, in windows where it is long. Never rejects. */
-  async judge(text: string, target: GuardTarget): Promise<Judgement> {
-    if (this.#busy >= TEXTS_AT_ONCE) return 'unavailable'
+  /** Texts that it reads now. */
+  get reading(): number {
+    return this.#texts.used
+  }
+
+  /** Reads a text of the session `caller`, in windows where it is long. Never rejects. */
+  async judge(text: string, target: GuardTarget, caller: string): Promise<Judgement> {
+    if (this.#texts.acquire(caller) !== null) return 'busy'
     const { clock, onTook } = this.#parts
     const began = clock.monotonic()
-    this.#busy++
     try {
       return await this.#read(text, target)
     } finally {
-      this.#busy--
+      this.#texts.release(caller)
       onTook((clock.monotonic() - began) / 1000)
     }
   }

@@ -1,5 +1,5 @@
 import type { Denial, Identity, Target } from '../../call/index.ts'
-import { deny } from '../../call/index.ts'
+import { callerOf, deny } from '../../call/index.ts'
 import type { GuardTarget } from './config.ts'
 import type { Guard, Judgement } from './guard.ts'
 
@@ -18,7 +18,7 @@ export interface GuardsOptions {
   readonly onUnread: (call: GuardedCall, guard: string, target: GuardTarget) => void
   readonly metrics: {
     /** `plat_gateway_guard_checks_total`. */
-    checked(guard: string, target: GuardTarget, outcome: Judgement): void
+    checked(guard: string, target: GuardTarget, outcome: Exclude<Judgement, 'busy'>): void
     /** `plat_gateway_guard_blocked_total`. */
     blocked(guard: string, target: GuardTarget): void
   }
@@ -54,15 +54,18 @@ export class Guards {
     guards: readonly Guard[],
     { text, target }: { readonly text: string; readonly target: GuardTarget },
   ): Promise<readonly string[] | Denial> {
-    const judged = await Promise.all(guards.map((guard) => guard.judge(text, target)))
+    const caller = callerOf(call.facts.identity)
+    const judged = await Promise.all(guards.map((guard) => guard.judge(text, target, caller)))
     let no: Denial | null = null
     const labels = new Set<string>()
     for (const [at, { config }] of guards.entries()) {
       const judgement = judged[at] ?? 'unavailable'
-      this.#options.metrics.checked(config.name, target, judgement)
+      this.#options.metrics.checked(config.name, target, judgement === 'busy' ? 'unavailable' : judgement)
       if (judgement === 'flagged' && config.action === 'block') no = this.#block(config.name, target)
       else if (judgement === 'flagged') labels.add(config.label)
       else if (judgement === 'unavailable' && config.failOpen) this.#options.onUnread(call, config.name, target)
+      else if (judgement === 'busy')
+        no ??= deny('guard_unavailable', `guard ${config.name} reads too many texts at once`)
       else if (judgement === 'unavailable')
         no ??= deny('guard_unavailable', `guard ${config.name} cannot read ${WORDS[target]} now`)
     }

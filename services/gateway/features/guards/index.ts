@@ -3,6 +3,7 @@ import type { Clock } from '@plat/core'
 import { reasonOf } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Ledgers } from '@plat/ledger'
+import type { PoolObserver } from '@plat/metrics'
 import type { Log } from '@plat/process'
 import type { Review, Stage } from '../../pipeline/stage.ts'
 import type { GuardConfig } from './config.ts'
@@ -27,6 +28,7 @@ export interface GuardsParts extends Pick<GuardsOptions, 'taint' | 'labelsOf'> {
     /** `plat_gateway_guard_latency_seconds`. */
     took(guard: string, seconds: number): void
   }
+  readonly pool?: PoolObserver
 }
 
 /** Classifiers that read what tools answer and what agents say. */
@@ -40,7 +42,7 @@ export interface GuardsFeature {
 
 /** Injection classifiers (document 3, `guards[]`). */
 export function createGuards(parts: GuardsParts): GuardsFeature {
-  const { config, env, dialer, extraCA, ledgers, clock, log, metrics, taint, labelsOf } = parts
+  const { config, env, dialer, extraCA, ledgers, clock, log, metrics, taint, labelsOf, pool } = parts
   const connection = extraCA === null ? {} : { caPEM: extraCA }
   const guards = config.guards.map(
     (one) =>
@@ -52,8 +54,10 @@ export function createGuards(parts: GuardsParts): GuardsFeature {
         clock,
         log,
         onTook: (seconds) => metrics.took(one.name, seconds),
+        onRefused: (bound) => pool?.refused(bound),
       }),
   )
+  pool?.watch(() => guards.reduce((sum, guard) => sum + guard.reading, 0))
   const onUnread: GuardsOptions['onUnread'] = (call, guard, target) => {
     const failed = (error: unknown) => log.error({ error: reasonOf(error) }, 'an unread text could not be recorded')
     ledgers

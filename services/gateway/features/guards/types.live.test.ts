@@ -9,7 +9,7 @@ import { until } from '@plat/testkit/until'
 import { Check } from 'typebox/value'
 import { checkGatewayConfig, typedConfig } from '../../config.ts'
 import { type GuardConfig, guardsBlock } from './config.ts'
-import { Guard } from './guard.ts'
+import { Guard, TEXTS_AT_ONCE, TEXTS_OF_SESSION_AT_ONCE } from './guard.ts'
 import { type Posted, type Published, published } from './testing/classifiers.ts'
 import { typeOf } from './types/types.ts'
 
@@ -62,7 +62,7 @@ async function world(t: TestContext, one: Published, own: Partial<GuardConfig> =
   const answers = (next: object) => {
     script = isScript(next) ? next : (_, response) => void response.end(JSON.stringify(next))
   }
-  return { guard, posted, answers, judge: (text: string) => guard.judge(text, 'toolResult') }
+  return { guard, posted, answers, judge: (text: string, session = 's') => guard.judge(text, 'toolResult', session) }
 }
 
 for (const one of published) {
@@ -185,14 +185,16 @@ test('a long text is read in windows that overlap, one bad window is enough, and
   assert.equal(guard.config.maxBytes, 64)
 })
 
-test('a guard that is too busy leaves further texts unread instead of queueing them', async (t) => {
+test('a session that has its share of texts at a guard is refused, and the guard goes on reading those of others', async (t) => {
   const { judge, answers, posted } = await world(t, kind('http-json'))
   const held: ServerResponse[] = []
   answers((_: Posted, response: ServerResponse) => void held.push(response))
-  const waiting = Array.from({ length: 256 }, () => judge('x'))
-  assert.equal(await judge('one more'), 'unavailable')
-  await until(() => held.length === 256, 'every request')
+  const waiting = Array.from({ length: TEXTS_OF_SESSION_AT_ONCE }, () => judge('x', 'greedy'))
+  assert.equal(await judge('one more', 'greedy'), 'busy')
+  for (let n = TEXTS_OF_SESSION_AT_ONCE; n < TEXTS_AT_ONCE; n++) waiting.push(judge('x', `other ${n}`))
+  assert.equal(await judge('one more', 'last'), 'busy')
+  await until(() => held.length === TEXTS_AT_ONCE, 'every request')
   for (const response of held) response.end(JSON.stringify(kind('http-json').answer(0)))
   assert.ok((await Promise.all(waiting)).every((judged) => judged === 'clean'))
-  assert.equal(posted.length, 256)
+  assert.equal(posted.length, TEXTS_AT_ONCE)
 })

@@ -47,6 +47,11 @@ export const noticeSchema = Type.Object(
 
 export type Notice = Readonly<Static<typeof noticeSchema>>
 
+/** Whether somebody is asked to decide, or was: these are delivered before everything else. */
+export function isApproval({ type }: Notice): boolean {
+  return type.startsWith('approval.')
+}
+
 /** An approval as the admin API shows it: what of it notices tell in words. */
 export interface ApprovalShown {
   readonly id: string

@@ -1,6 +1,6 @@
 import type { Clock } from '@plat/core'
 import type { Log } from '@plat/process'
-import type { Notice } from '../notice.ts'
+import { isApproval, type Notice } from '../notice.ts'
 import type { Outbox } from './outbox.ts'
 
 /** After the first failure in a row the next attempt waits so long, after each further one twice as long, in milliseconds. */
@@ -32,7 +32,8 @@ export interface CourierOptions {
  */
 export class Courier {
   readonly #options: CourierOptions
-  readonly #queue: Notice[]
+  /** Approvals come first: a person waits for them, and alerts can be many. */
+  readonly #queues: readonly [approvals: Notice[], others: Notice[]]
   readonly #refusals = new Map<string, number>()
   #failures = 0
   #busy = false
@@ -41,7 +42,8 @@ export class Courier {
 
   constructor(options: CourierOptions) {
     this.#options = options
-    this.#queue = options.outbox.waitingFor(options.name)
+    const waiting = options.outbox.waitingFor(options.name)
+    this.#queues = [waiting.filter(isApproval), waiting.filter((notice) => !isApproval(notice))]
   }
 
   /** Begins with what waited at start. */
@@ -50,7 +52,7 @@ export class Courier {
   }
 
   offer(notice: Notice): void {
-    this.#queue.push(notice)
+    this.#queueOf(notice).push(notice)
     void this.#run()
   }
 
@@ -59,10 +61,19 @@ export class Courier {
     this.#cancel?.()
   }
 
+  #next(): Notice | undefined {
+    const [approvals, others] = this.#queues
+    return approvals[0] ?? others[0]
+  }
+
+  #queueOf(notice: Notice): Notice[] {
+    return this.#queues[isApproval(notice) ? 0 : 1]
+  }
+
   async #run(): Promise<void> {
     if (this.#busy || this.#cancel !== null) return
     this.#busy = true
-    for (let next = this.#queue[0]; next !== undefined && !this.#closed; next = this.#queue[0]) {
+    for (let next = this.#next(); next !== undefined && !this.#closed; next = this.#next()) {
       const pauseMs = await this.#tell(next)
       if (pauseMs === null) continue
       this.#cancel = this.#options.clock.after(pauseMs, () => {
@@ -98,7 +109,8 @@ export class Courier {
     if (refusals >= REFUSALS_MAX) await this.#drop(notice, why)
     else {
       this.#refusals.set(notice.id, refusals)
-      this.#queue.push(...this.#queue.splice(this.#queue.indexOf(notice), 1))
+      const queue = this.#queueOf(notice)
+      queue.push(...queue.splice(queue.indexOf(notice), 1))
     }
     return pauseMs
   }
@@ -111,7 +123,8 @@ export class Courier {
 
   async #leave(notice: Notice, why: string | null): Promise<void> {
     this.#refusals.delete(notice.id)
-    this.#queue.splice(this.#queue.indexOf(notice), 1)
+    const queue = this.#queueOf(notice)
+    queue.splice(queue.indexOf(notice), 1)
     await this.#options.outbox.settle(notice.id, this.#options.name, why)
   }
 }

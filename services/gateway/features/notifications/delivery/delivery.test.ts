@@ -5,7 +5,7 @@ import { silentLog } from '@plat/process'
 import { createMemoryJournal, type Journal } from '@plat/state'
 import type { Notice } from '../notice.ts'
 import { Courier, type Sent } from './courier.ts'
-import { decodeOutboxEvent, Outbox, type OutboxEvent, WAITING_MAX } from './outbox.ts'
+import { decodeOutboxEvent, Outbox, type OutboxEvent, WAITING_OF_KIND_MAX } from './outbox.ts'
 
 const notice = (id: string, clock: TestClock): Notice => ({
   id,
@@ -66,6 +66,27 @@ test('each is told once, in order; while the receiver is away all wait, longer e
   state.answer = 'sent'
   await clock.advance(16_000)
   assert.deepEqual(take(), ['three', 'four'])
+})
+
+test('an approval is delivered before the alerts that wait, however many there are', async () => {
+  const { outbox, courier, take, state, clock } = await ground()
+  state.answer = away()
+  const alert = (id: string): Notice => ({ ...notice(id, clock), type: 'budget.threshold', approval: null })
+  let lost = 0
+  for (let n = 0; n < WAITING_OF_KIND_MAX + 1; n++) {
+    const one = alert(`alert ${n}`)
+    if (await outbox.put(one, ['a'])) courier.offer(one)
+    else lost++
+  }
+  assert.equal(lost, 1)
+  const asked = notice('approval', clock)
+  assert.equal(await outbox.put(asked, ['a']), true)
+  courier.offer(asked)
+  await clock.advance(0)
+  take()
+  state.answer = 'sent'
+  await clock.advance(1_000)
+  assert.deepEqual(take().slice(0, 2), ['approval', 'alert 0'])
 })
 
 test('a receiver that says when to come again is heard, up to five minutes', async () => {
@@ -151,7 +172,7 @@ test('the outbox has a limit, forgets after two days, and a journal that grew lo
   assert.ok(outbox.has('2 3999'))
   await clock.advance(2 * 3_600_000)
   assert.ok(!outbox.has('2 3999'))
-  for (let n = 0; n < WAITING_MAX; n++) await outbox.put(notice(`more ${n}`, clock), ['b'])
+  for (let n = 0; n < WAITING_OF_KIND_MAX; n++) await outbox.put(notice(`more ${n}`, clock), ['b'])
   assert.equal(await outbox.put(notice('too many', clock), ['b']), false)
   assert.throws(() => decodeOutboxEvent({ t: 'blessed' }))
 })

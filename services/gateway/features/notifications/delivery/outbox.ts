@@ -1,11 +1,13 @@
-import type { Clock } from '@plat/core'
+import { type Clock, SharedPool } from '@plat/core'
 import type { Journal, JournalEntry } from '@plat/state'
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
-import { type Notice, noticeSchema } from '../notice.ts'
+import { isApproval, type Notice, noticeSchema } from '../notice.ts'
 
 /** Notices that wait at most; further ones are lost, which the log tells. */
 export const WAITING_MAX = 10_000
+/** Those of one kind, approvals or others: neither kind takes the room of the other. */
+export const WAITING_OF_KIND_MAX = 5_000
 /** How long it is remembered that something was told, in milliseconds: longer than records are looked through at start. */
 const REMEMBER_MS = 48 * 60 * 60_000
 /** Notices that were told and are remembered at most; the oldest are forgotten first. */
@@ -65,7 +67,7 @@ export class Outbox {
   readonly #stop = new AbortController()
   readonly #stopSweep: () => void
   #beganAt = 0
-  #waiting = 0
+  readonly #waiting = new SharedPool({ total: WAITING_MAX, share: WAITING_OF_KIND_MAX })
   #lastSeq = 0
   #events = 0
 
@@ -102,10 +104,9 @@ export class Outbox {
 
   /** Resolves when it is durable. False: too much waits, and it is lost. Rejects with the journal; it waits in memory then. */
   async put(notice: Notice, to: readonly string[]): Promise<boolean> {
-    if (this.#waiting >= WAITING_MAX) return false
+    if (this.#waiting.acquire(kindOf(notice)) !== null) return false
     const at = this.#options.clock.now()
     this.#entries.set(notice.id, { notice, waiting: new Set(to), at, version: 1 })
-    this.#waiting++
     await this.#options.journal.append(notice.id, [{ t: 'queued', notice, to: [...to], at }])
     return true
   }
@@ -140,8 +141,8 @@ export class Outbox {
   #settled(entry: Entry, to: string): void {
     entry.waiting.delete(to)
     if (entry.waiting.size > 0 || entry.notice === null) return
+    this.#waiting.release(kindOf(entry.notice))
     entry.notice = null
-    this.#waiting--
   }
 
   #count({ seq }: JournalEntry<OutboxEvent>): void {
@@ -159,7 +160,7 @@ export class Outbox {
       case 'queued':
       case 'kept':
         this.#entries.set(key, { notice: event.notice, waiting: new Set(event.to), at: event.at, version })
-        if (event.notice !== null) this.#waiting++
+        if (event.notice !== null) this.#waiting.add(kindOf(event.notice))
         return
       case 'delivered':
       case 'dropped':
@@ -171,7 +172,7 @@ export class Outbox {
 
   #sweep(): void {
     const oldest = this.#options.clock.now() - REMEMBER_MS
-    let remembered = this.#entries.size - this.#waiting
+    let remembered = this.#entries.size - this.#waiting.used
     for (const [id, { notice, at }] of this.#entries) {
       if (notice !== null || (at >= oldest && remembered <= REMEMBERED_MAX)) continue
       this.#entries.delete(id)
@@ -190,4 +191,8 @@ export class Outbox {
     const snapshot = [{ key: OUTBOX, version: 1, event: began }, ...kept]
     await this.#options.journal.compact(this.#lastSeq, snapshot).catch(this.#options.onFault)
   }
+}
+
+function kindOf(notice: Notice): string {
+  return isApproval(notice) ? 'approvals' : 'others'
 }
