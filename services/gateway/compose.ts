@@ -1,6 +1,6 @@
 import type { RawRoute, TunnelRequest } from '@plat/http'
 import type { FastifyInstance } from 'fastify'
-import { createAdmin, type KnownPerson, marksOf, may, type Person, principalOf } from './admin/index.ts'
+import { type Admin, createAdmin, type KnownPerson, marksOf, may, type Person, principalOf } from './admin/index.ts'
 import { type Features, startFeatures, startPins, startSinks } from './composition/features.ts'
 import { infraRoutes, startInfra } from './composition/infra.ts'
 import { createPipeline } from './composition/pipeline.ts'
@@ -59,11 +59,12 @@ export async function compose(options: GatewayOptions): Promise<Parts> {
   const sandboxes = await startSandboxes(shared, features)
   const infra = startInfra(shared, features)
   const runner = createPipeline(shared, { ...features, pins, sandboxes, infra })
-  const { config, env, log, metrics, audit, live } = shared
-  const people = await openAdmins(shared)
-  const admin = createAdmin({ env, config: config.adminAuth, people, ledgers: audit.ledgers, log })
+  const { config, metrics, audit, live } = shared
+  const admin = await startAdmin(shared)
   const { authenticate } = admin
-  const resources = shared.keep(createResources({ ...shared, authenticate, ledger: audit.ledgers.of('') }))
+  const resources = shared.keep(
+    createResources({ ...shared, authenticate, recordsFirst: recordsFirst(config), ledger: audit.ledgers.of('') }),
+  )
   const mount = (prefix: string, plane: Plane): RawRoute => ({
     prefix,
     handle: (exchange) => void runner.run(exchange, plane),
@@ -148,6 +149,21 @@ function administered({ audit, clock, build, state }: Shared, features: Features
     createOpenApi(build.version),
   ]
   return [...own.map(({ routes }) => routes), createProfiling(clock)]
+}
+
+async function startAdmin(shared: Shared): Promise<Admin> {
+  const { config, env, clock, log, metrics, audit } = shared
+  const failures = metrics.counter('plat_gateway_admin_auth_failures_total')
+  return createAdmin({
+    ...{ env, clock, log, ledgers: audit.ledgers, config: config.adminAuth, recordsFirst: recordsFirst(config) },
+    people: await openAdmins(shared),
+    refused: (reason) => failures.inc({ reason }),
+  })
+}
+
+/** Whether a change of the admin or the resource API is recorded durably before it is made. */
+function recordsFirst({ auditFailurePolicy }: Shared['config']): boolean {
+  return auditFailurePolicy === 'closed'
 }
 
 /** Whose OIDC tokens the admin API takes; null in mode `token`. */

@@ -135,6 +135,13 @@ export const gatewayMetricRows = [
   },
   {
     ...tools,
+    name: 'plat_gateway_admin_auth_failures_total',
+    type: 'counter',
+    labels: { reason: ['missing', 'invalid', 'throttled'] },
+    help: 'Requests of the admin and resource API refused for their token, by reason',
+  },
+  {
+    ...tools,
     name: 'plat_gateway_trusted_keys',
     type: 'gauge',
     labels: {},

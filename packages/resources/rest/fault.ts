@@ -20,6 +20,7 @@ const REASONS = {
   422: 'Invalid',
   429: 'TooManyRequests',
   500: 'InternalError',
+  503: 'ServiceUnavailable',
 } as const
 
 export type RestStatus = keyof typeof REASONS

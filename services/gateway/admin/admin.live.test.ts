@@ -3,10 +3,10 @@ import { after, test } from 'node:test'
 import { systemClock, systemIds } from '@plat/core'
 import { type Listener, listen } from '@plat/http'
 import type { Ledgers, Rec } from '@plat/ledger'
-import { silentLog } from '@plat/process'
+import { type Log, silentLog } from '@plat/process'
 import Type from 'typebox'
 import { tokenMode } from '../testing/admin.ts'
-import { AdminFault, type AdminRoutes, bodyAs, createAdmin, page, parameter } from './index.ts'
+import { AdminFault, type AdminOptions, type AdminRoutes, bodyAs, createAdmin, page, parameter } from './index.ts'
 
 const records: Rec[] = []
 const head = { seq: 1, hash: '' }
@@ -41,14 +41,18 @@ const TOKEN = 'a-token-of-the-test'
 const listeners: Listener[] = []
 after(() => Promise.all(listeners.map((one) => one.close())))
 
-async function served(env: NodeJS.ProcessEnv): Promise<(path: string, init?: RequestInit) => Promise<Response>> {
-  const admin = createAdmin({ ...tokenMode, env, ledgers, log: silentLog })
+async function served(
+  env: NodeJS.ProcessEnv,
+  more: Partial<AdminOptions> = {},
+  features: readonly AdminRoutes[] = [routes],
+): Promise<(path: string, init?: RequestInit) => Promise<Response>> {
+  const admin = createAdmin({ ...tokenMode, env, ledgers, log: silentLog, ...more })
   const listener = await listen({
     address: '127.0.0.1:0',
     clock: systemClock,
     ids: systemIds(systemClock),
     log: silentLog,
-    api: (app) => admin.mount(app, [routes]),
+    api: (app) => admin.mount(app, features),
   })
   listeners.push(listener)
   return (path, init) => fetch(listener.url + path, init)
@@ -111,6 +115,65 @@ test('a change is recorded with who, what and how it went; a read and a stranger
       status,
     })),
   )
+})
+
+test('with auditFailurePolicy closed a change is recorded before it is made, and not made when that fails', async () => {
+  const made: string[] = []
+  let works = true
+  const written: Rec[] = []
+  const failing: Ledgers = {
+    of: (tenant) => ({
+      ...ledgers.of(tenant),
+      append: async (rec) => {
+        if (!works) throw new Error('the disk is full')
+        written.push(rec)
+        return head
+      },
+    }),
+  }
+  const change: AdminRoutes = {
+    mount(context) {
+      for (const route of [
+        'POST /v1/approvals/:id/deny',
+        'POST /v1/revocations',
+        'DELETE /v1/memory/users/:user',
+      ] as const) {
+        context.on(route, async () => {
+          made.push(`${route} after ${written.length}`)
+          return {}
+        })
+      }
+    },
+  }
+  const closed = await served({ PLAT_ADMIN_TOKEN: TOKEN }, { recordsFirst: true, ledgers: failing }, [change])
+  assert.equal((await closed('/v1/approvals/x/deny', as('y'))).status, 200)
+  assert.deepEqual(made, ['POST /v1/approvals/:id/deny after 1'])
+  const [intent, outcome] = written.map(({ phase, status, by, path }) => ({ phase, status, by, path }))
+  const who = { by: 'token:admin', path: '/v1/approvals/x/deny' }
+  assert.deepEqual(intent, { ...who, phase: 'intent', status: undefined })
+  assert.deepEqual(outcome, { ...who, phase: undefined, status: 200 })
+  works = false
+  const refused = await closed('/v1/approvals/x/deny', as('y'))
+  assert.deepEqual([refused.status, (await told(refused)).error], [503, 'audit_unavailable'])
+  const forget = await closed('/v1/memory/users/ada', { method: 'DELETE', headers: { authorization } })
+  assert.equal(forget.status, 503, 'a feature with a record of its own as well')
+  assert.equal(made.length, 1)
+  assert.equal((await closed('/v1/revocations', as('y'))).status, 200, 'calls can always be stopped')
+})
+
+test('refused tokens are counted and logged without the token, and a good one passes at once', async () => {
+  const reasons: string[] = []
+  const lines: string[] = []
+  const log: Log = { ...silentLog, warn: (fields, message) => void lines.push(JSON.stringify([fields, message])) }
+  const guarded = await served({ PLAT_ADMIN_TOKEN: TOKEN }, { refused: (reason) => void reasons.push(reason), log })
+  for (const token of ['guess-1', 'guess-2']) {
+    assert.equal((await guarded('/v1/pins', { headers: { authorization: `Bearer ${token}` } })).status, 401)
+  }
+  assert.equal((await guarded('/v1/pins')).status, 401)
+  assert.equal((await guarded('/v1/pins', { headers: { authorization } })).status, 200)
+  assert.deepEqual(reasons, ['invalid', 'invalid', 'missing'])
+  assert.match(lines.join(), /"peer":"127.0.0.1","reason":"invalid".*an admin token was refused/)
+  assert.doesNotMatch(lines.join(), /guess/)
 })
 
 test('a body that does not fit names its field, and one that is not JSON is refused', async () => {

@@ -1,5 +1,5 @@
 import { readSecret } from '@plat/config'
-import { reasonOf } from '@plat/core'
+import { type Clock, reasonOf } from '@plat/core'
 import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify'
@@ -8,6 +8,7 @@ import { Caller } from './caller.ts'
 import { AdminFault } from './fault.ts'
 import type { Grants, Principal } from './roles.ts'
 import { type AdminRoute, adminRoutes } from './routes.ts'
+import { type AdminRefusal, RefusedTokens } from './throttle/refused.ts'
 
 /** The routes of one feature. */
 export interface AdminRoutes {
@@ -40,7 +41,12 @@ export interface AdminOptions {
   /** Null in mode `token`. */
   readonly people: People | null
   readonly ledgers: Ledgers
+  /** `auditFailurePolicy` is `closed`: a change is recorded durably before it is made. */
+  readonly recordsFirst: boolean
+  readonly clock: Clock
   readonly log: Log
+  /** Counts a refused token. */
+  readonly refused: (reason: AdminRefusal) => void
 }
 
 /** The admin API: its frame, without the features. */
@@ -59,51 +65,42 @@ const READS: ReadonlySet<string> = new Set(['GET', 'HEAD'])
  * provider, or both. In mode `token` without a token it is disabled, which the log says. Throws when the secret is set
  * twice, empty or unreadable.
  */
-export function createAdmin({ env, config, people, ledgers, log }: AdminOptions): Admin {
+export function createAdmin(options: AdminOptions): Admin {
+  const { env, config, people, recordsFirst, log } = options
   const { mode } = config
   const token = mode === 'oidc' ? null : readSecret(env, 'PLAT_ADMIN_TOKEN')
   if (token === null && people === null) {
     log.warn({}, 'the admin API is disabled: PLAT_ADMIN_TOKEN is not set')
     return { authenticate: null, mount() {} }
   }
-  const authenticate = authentication({ token, people, grants: config })
+  const refusals = new RefusedTokens(options)
+  const authenticate = authentication({ token, people, grants: config, refusals })
   const callers = new WeakMap<FastifyRequest, Caller>()
+  const records = new ChangeRecords(options)
   const on = (scope: FastifyInstance, route: AdminRoute, handler: AdminHandler) => {
     const row = adminRoutes[route]
     scope.route({
       ...partsOf(route),
       async onRequest(request) {
         const isOpen = row.needs === 'nobody'
-        const caller = new Caller(isOpen ? NOBODY : await authenticate(request.headers.authorization), row)
+        const caller = new Caller(isOpen ? NOBODY : await authenticate(request.headers.authorization, request.ip), row)
         callers.set(request, caller)
         caller.admit()
       },
       handler(request, reply) {
         const caller = callers.get(request)
         if (caller === undefined) throw new Error(`nobody was met at ${route}`)
-        return handler(request, reply, caller)
+        if (!recordsFirst || READS.has(request.method) || caller.changesNothing) return handler(request, reply, caller)
+        return records.intent(request, caller, route).then(() => handler(request, reply, caller))
       },
     })
-  }
-  /** What somebody with a name tried to change is recorded, with how it went, before it is answered. */
-  const record = async (request: FastifyRequest, reply: FastifyReply) => {
-    const caller = callers.get(request)
-    if (caller === undefined || READS.has(request.method) || caller.leavesOwnRecord) return
-    const action = `${request.method} ${request.routeOptions.url ?? ''}`
-    const path = request.url.split('?', 1)[0] ?? ''
-    try {
-      const rec = { action, path, by: caller.by, status: reply.statusCode, requestId: request.id }
-      await ledgers.of('').append({ kind: 'admin', ...rec })
-    } catch (error) {
-      log.error({ action, error: reasonOf(error) }, 'an admin action could not be recorded')
-    }
   }
   return {
     authenticate,
     mount(app, features) {
       app.register(async (scope) => {
         scope.setErrorHandler(answerFault)
-        scope.addHook('onSend', record)
+        scope.addHook('onSend', async (request, reply) => records.outcome(request, reply, callers.get(request)))
         scope.addHook('onRequest', async (_request, reply) => {
           reply.header('cache-control', 'no-store')
         })
@@ -114,6 +111,44 @@ export function createAdmin({ env, config, people, ledgers, log }: AdminOptions)
       })
     },
   }
+}
+
+/** Records of kind `admin`: what somebody with a name changes, or tries to change. */
+class ChangeRecords {
+  readonly #options: Pick<AdminOptions, 'ledgers' | 'log'>
+
+  constructor(options: Pick<AdminOptions, 'ledgers' | 'log'>) {
+    this.#options = options
+  }
+
+  /** Throws `audit_unavailable` when the record is not durable; a revocation is made all the same, since it only stops calls. */
+  async intent(request: FastifyRequest, caller: Caller, route: AdminRoute): Promise<void> {
+    const { ledgers, log } = this.#options
+    try {
+      await ledgers.of('').append({ kind: 'admin', ...changeOf(request, caller), phase: 'intent' })
+    } catch (error) {
+      log.error({ action: route, error: reasonOf(error) }, 'an admin action could not be recorded before it is made')
+      if (route === 'POST /v1/revocations') return
+      throw new AdminFault('audit_unavailable', 'the change is not made: the audit ledger cannot be written')
+    }
+  }
+
+  /** How it went, before it is answered. */
+  async outcome(request: FastifyRequest, reply: FastifyReply, caller: Caller | undefined): Promise<void> {
+    const { ledgers, log } = this.#options
+    if (caller === undefined || READS.has(request.method) || caller.leavesOwnRecord) return
+    const change = changeOf(request, caller)
+    try {
+      await ledgers.of('').append({ kind: 'admin', ...change, status: reply.statusCode })
+    } catch (error) {
+      log.error({ action: change.action, error: reasonOf(error) }, 'an admin action could not be recorded')
+    }
+  }
+}
+
+function changeOf(request: FastifyRequest, { by }: Caller) {
+  const path = request.url.split('?', 1)[0] ?? ''
+  return { action: `${request.method} ${request.routeOptions.url ?? ''}`, path, by, requestId: request.id }
 }
 
 function takesOn(scope: FastifyInstance): AdminContext['takes'] {

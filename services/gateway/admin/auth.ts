@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { AdminFault } from './fault.ts'
 import { ALL_ROLES, type Grants, type Person, type Principal, principalOf } from './roles.ts'
+import type { RefusedTokens } from './throttle/refused.ts'
 
 /** Longest token that is looked at, in characters; longer ones are refused unread. */
 const TOKEN_MAX_CHARS = 16_384
@@ -13,8 +14,11 @@ export interface People {
   identify(token: string): Person | { readonly kind: 'fault' } | Promise<Person | { readonly kind: 'fault' }>
 }
 
-/** Tells who calls from the `authorization` header; throws `unauthenticated`. */
-export type AdminAuthentication = (authorization: string | undefined) => Principal | Promise<Principal>
+/**
+ * Returns who calls, from the `authorization` header and the address of the peer. Throws `unauthenticated`, after a wait where the peer was refused
+ * often, and `rate_limited` where too many of its requests wait already.
+ */
+export type AdminAuthentication = (authorization: string | undefined, peer: string) => Principal | Promise<Principal>
 
 export interface AuthenticationOptions {
   /** The static token of `PLAT_ADMIN_TOKEN`; null: none counts. */
@@ -22,12 +26,29 @@ export interface AuthenticationOptions {
   /** Whose OIDC bearer tokens count; null: nobody's. */
   readonly people: People | null
   readonly grants: Grants
+  readonly refusals: RefusedTokens
 }
 
 /** The static token has every role; people have those of their groups. */
-export function authentication({ token, people, grants }: AuthenticationOptions): AdminAuthentication {
+export function authentication(options: AuthenticationOptions): AdminAuthentication {
+  const { refusals } = options
+  const identify = identification(options)
+  return async (authorization, peer) => {
+    if (refusals.isThrottled(peer)) {
+      throw new AdminFault('rate_limited', 'too many tokens from this address were refused: try again later')
+    }
+    try {
+      return await identify(authorization)
+    } catch (error) {
+      if (error instanceof AdminFault) await refusals.refuse(peer, authorization === undefined ? 'missing' : 'invalid')
+      throw error
+    }
+  }
+}
+
+function identification({ token, people, grants }: AuthenticationOptions) {
   const isStatic = token === null ? () => false : staticToken(token)
-  return (authorization) => {
+  return (authorization: string | undefined): Principal | Promise<Principal> => {
     if (authorization === undefined) throw new AdminFault('unauthenticated', 'a bearer token is required')
     const given = authorization.length > TOKEN_MAX_CHARS ? undefined : BEARER.exec(authorization)?.[1]
     if (given === undefined) throw invalid()

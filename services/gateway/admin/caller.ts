@@ -11,12 +11,15 @@ export class Caller {
 
   /** What comes of the request stands in a record of the feature's own, or nothing comes of it. */
   readonly leavesOwnRecord: boolean
+  /** The route is a read, though it is no GET. */
+  readonly changesNothing: boolean
 
   constructor(principal: Principal, { needs, within, ownRecord, reads }: RouteRow) {
     this.#principal = principal
     this.#needs = needs === 'person' || needs === 'nobody' ? null : needs
     this.#within = within
     this.leavesOwnRecord = ownRecord === true || reads === true
+    this.changesNothing = reads === true
   }
 
   /** Throws `forbidden` unless the caller has the route's role, anywhere if that is enough. */

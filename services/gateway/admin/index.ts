@@ -8,3 +8,4 @@ export { isSamePerson, type KnownPerson, linkOf, type Marks, marksOf, type Peopl
 export { bodyAs, momentIn, parameter, queried, seqIn } from './read.ts'
 export { may, type Person, type Principal, principalOf } from './roles.ts'
 export { type AdminRoute, adminRoutes, type RouteRow } from './routes.ts'
+export type { AdminRefusal } from './throttle/refused.ts'

@@ -19,6 +19,8 @@ export interface ResourcesOptions {
   readonly resources?: HeldResources
   /** Tells callers of the admin API; null: it is disabled. */
   readonly authenticate: AdminAuthentication | null
+  /** A change is recorded durably before it is made; default: afterwards. */
+  readonly recordsFirst?: boolean
   readonly ledger: Pick<Ledger, 'append'>
   readonly build: BuildInfo
   readonly clock: Clock

@@ -54,6 +54,26 @@ test('what is written stands in a file of its place, and is read by whoever read
   assert.equal(existsSync(file), false)
 })
 
+test('with auditFailurePolicy closed a change is recorded before it is made, and a refused token is counted', async (t) => {
+  const { gateway, ask, records } = await ground(t, { auditFailurePolicy: 'closed' })
+  assert.equal((await ask('POST', SERVERS, { body: server('notes') })).status, 201)
+  await ask('GET', SERVERS)
+  await ask('POST', `${SERVERS}?dryRun=All`, { body: server('other') })
+  const admin = records().filter(({ kind }) => kind === 'admin')
+  assert.deepEqual(
+    admin.map(({ phase, path, status }) => ({ phase, path, status })),
+    [
+      { phase: 'intent', path: SERVERS, status: undefined },
+      { phase: undefined, path: SERVERS, status: 201 },
+    ],
+  )
+  assert.equal((await ask('GET', SERVERS, { token: 'a-guess' })).status, 401)
+  const metrics = await (
+    await fetch(`${gateway.adminUrl}/metrics`, { headers: { authorization: `Bearer ${TOKEN}` } })
+  ).text()
+  assert.match(metrics, /^plat_gateway_admin_auth_failures_total\{reason="invalid"\} 1$/m)
+})
+
 test('an edit by hand is told to a watch, and a file that does not load is a warning of every list', async (t) => {
   const { gateway, ask, put } = await ground(t)
   const face = restFace({ url: gateway.url, token: TOKEN })

@@ -22,6 +22,8 @@ const WARNING = '299 - '
 export interface ServerOptions {
   readonly api: ResourceApi
   readonly authenticate: AdminAuthentication
+  /** A change is recorded durably before it is made; default: afterwards. */
+  readonly recordsFirst?: boolean
   readonly ledger: Pick<Ledger, 'append'>
   readonly clock: Clock
   readonly log: Log
@@ -56,9 +58,10 @@ export class Server {
 
   async #answer(exchange: Exchange, left: AbortController): Promise<void> {
     const principal = await this.#identify(exchange)
-    if (principal === null) {
-      exchange.response.setHeader('www-authenticate', 'Bearer realm="plat-admin"')
-      send(exchange, refusal(new RestFault(401, 'Unauthorized')))
+    if (principal instanceof AdminFault) {
+      const isThrottled = principal.code === 'rate_limited'
+      if (!isThrottled) exchange.response.setHeader('www-authenticate', 'Bearer realm="plat-admin"')
+      send(exchange, refusal(isThrottled ? new RestFault(429, principal.message) : new RestFault(401, 'Unauthorized')))
       return
     }
     const { request } = exchange
@@ -68,6 +71,10 @@ export class Server {
       return
     }
     const { pathname, searchParams: query } = new URL(request.url ?? '/', 'http://localhost')
+    if (!(await this.#recordIntent(exchange, pathname, { principal, query }))) {
+      send(exchange, refusal(new RestFault(503, 'the change is not made: the audit ledger cannot be written')))
+      return
+    }
     const answer = await this.#options.api.handle({
       method: request.method ?? 'GET',
       path: pathname,
@@ -83,17 +90,37 @@ export class Server {
     else send(exchange, answer)
   }
 
-  async #identify({ request }: Exchange): Promise<Principal | null> {
+  async #identify({ request }: Exchange): Promise<Principal | AdminFault> {
     try {
-      return await this.#options.authenticate(request.headers.authorization)
+      return await this.#options.authenticate(request.headers.authorization, request.socket.remoteAddress ?? '')
     } catch (error) {
-      if (error instanceof AdminFault) return null
+      if (error instanceof AdminFault) return error
       throw error
     }
   }
 
   #read({ request }: Exchange): Promise<Uint8Array | BodyFault> {
     return readBody(request, { maxBytes: BODY_MAX_BYTES, timeoutMs: BODY_TIMEOUT_MS, clock: this.#options.clock })
+  }
+
+  /** False: the intent is not durable, and the change must not be made. */
+  async #recordIntent(
+    { id, request: { method = 'GET' } }: Exchange,
+    path: string,
+    { principal, query }: { readonly principal: Principal; readonly query: URLSearchParams },
+  ): Promise<boolean> {
+    const { recordsFirst = false, ledger, log } = this.#options
+    if (!recordsFirst || method === 'GET' || query.get('dryRun') === 'All') return true
+    try {
+      await ledger.append({ kind: 'admin', action: method, path, by: principal.by, requestId: id, phase: 'intent' })
+      return true
+    } catch (error) {
+      log.error(
+        { action: method, path, error: reasonOf(error) },
+        'an admin action could not be recorded before it is made',
+      )
+      return false
+    }
   }
 
   /** What somebody changed or tried to change is recorded, with how it went, before it is answered. */
