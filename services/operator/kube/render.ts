@@ -7,6 +7,7 @@ import type { Reconcile } from '../controllers/controller.ts'
 import { bundleOf, credentialFiles, renderCredentials } from '../render/auth.ts'
 import { type Declared, keyOf } from '../render/declared.ts'
 import { hasCedar, renderEverything } from '../render/everything.ts'
+import type { RevocationEntry } from '../render/limits/revocations.ts'
 import { type ModelKey, modelKeys } from '../render/models.ts'
 import { faultLine, serverFaults } from '../render/unbuilt.ts'
 import type { Mirror } from './mirror.ts'
@@ -52,6 +53,8 @@ export interface RenderParts {
   /** Folder at which the gateway mounts the Secret of model keys. */
   readonly modelKeysDir: string
   readonly monotonic: () => number
+  /** Revocations of sessions that have ended. */
+  readonly ended: () => readonly RevocationEntry[]
   readonly log: Log
   /** Hears of each rendering once it is written. */
   readonly onRendered: (rendering: Rendering) => void
@@ -86,7 +89,7 @@ export function createRender(parts: RenderParts): Reconcile {
     return { requeueAfterMs: READ_AGAIN_MS }
   }
 
-  async function declaredNow({ api, currency, namespace }: RenderParts, signal: AbortSignal) {
+  async function declaredNow({ api, currency, namespace, ended }: RenderParts, signal: AbortSignal) {
     const agents = mirror.list('Agent')
     const servers = mirror.list('MCPServer')
     const policies = mirror.list('ToolPolicy')
@@ -106,6 +109,7 @@ export function createRender(parts: RenderParts): Reconcile {
     const objects: readonly Resource[] = [...agents, ...servers, ...policies, ...others]
     return {
       ...{ agents, servers, policies, budgets, memory, sovereignty, tiers, revocations, currency, home: namespace },
+      ended: ended(),
       cedar: hasCedar(policies) ? await loadCedar() : null,
       secrets: await readKeys(api, 'secrets', wanted, signal),
       bundles: await readKeys(api, 'configmaps', bundles, signal),

@@ -5,6 +5,7 @@ import { isTerminal, type Kind, type ResourceStore } from '@plat/resources'
 import { Controller, type OperatorRegistry, type Reconcile } from '../controllers/controller.ts'
 import type { ControllerName } from '../metrics.ts'
 import { keyOf } from '../render/declared.ts'
+import { EndedSessions } from '../render/limits/ended.ts'
 import { Sessions, type SessionsParts } from '../sessions/sessions.ts'
 import { Statuses } from '../status/status.ts'
 import { FOLLOWED, type Followed, type Mirror } from './mirror.ts'
@@ -46,7 +47,7 @@ const CONCERNS: Readonly<Record<RenderedKind, readonly RenderedKind[]>> = {
 /** What sandboxes are made with, and of. */
 export type Sandboxes = Pick<SessionsParts, 'foreign' | 'minter' | 'settings'>
 
-export interface TermParts extends Omit<RenderParts, 'onRendered' | 'monotonic'> {
+export interface TermParts extends Omit<RenderParts, 'onRendered' | 'monotonic' | 'ended'> {
   readonly mirror: Mirror
   readonly statusStore: Pick<ResourceStore, 'applyStatus'>
   readonly registry: OperatorRegistry
@@ -62,6 +63,7 @@ export class Term {
   readonly #render: Controller
   readonly #statuses: Readonly<Record<RenderedKind, Controller>>
   readonly #sessions: Sessions | null
+  readonly #ended = new EndedSessions()
   /** Objects whose status may not be right any more, until the next rendering, by kind. */
   #touched = new Map<RenderedKind, Set<string>>()
   #rendering: Rendering | null = null
@@ -73,6 +75,7 @@ export class Term {
     const render = createRender({
       ...parts,
       monotonic: () => parts.clock.monotonic(),
+      ended: () => this.#ended.entries(parts.clock.now()),
       onRendered: (rendering) => this.#rendered(rendering),
     })
     this.#render = this.#controller('render', render)
@@ -90,6 +93,7 @@ export class Term {
     }
     this.#sessions = parts.sandboxes === null ? null : new Sessions({ ...parts, ...parts.sandboxes })
     for (const kind of RENDERED) this.#touchAll(kind)
+    this.#seeSessions(parts.mirror.list('AgentSession').map(keyOf))
     this.#render.queue.add(EVERYTHING)
   }
 
@@ -104,6 +108,7 @@ export class Term {
     this.#sessions?.changed(kind, keys)
     if (kind === 'AgentSession') {
       this.#sessionsChanged(keys)
+      if (this.#seeSessions(keys)) this.#render.queue.addAfter(EVERYTHING, GATHER_MS)
       return
     }
     const fresh = keys.filter((key) => !this.#isRendered(kind, key))
@@ -125,6 +130,12 @@ export class Term {
   /** Brings gauges up to date that are read of what is there. */
   measure(): void {
     this.#sessions?.measure()
+  }
+
+  /** Returns whether a session has begun or ended since. */
+  #seeSessions(keys: readonly string[]): boolean {
+    const { mirror, clock } = this.#parts
+    return this.#ended.see(keys, (key) => mirror.find('AgentSession', key), clock.now())
   }
 
   /** Agents say how many sessions they have. */

@@ -33,7 +33,8 @@ export interface Everything {
 
 /** Every file that the gateway reads, from everything that is declared. `previous`: the policies before, for their generation. */
 export function renderEverything(declared: Declared, keyFileOf: KeyFileOf, previous: PolicyFile | null): Everything {
-  const revocations = declared.home === null ? null : renderRevocations(declared.revocations, declared.home)
+  const revocations =
+    declared.home === null ? null : renderRevocations(declared.revocations, declared.home, declared.ended)
   const sovereignty = renderSovereignty(declared)
   const policies = renderPolicies(declared, previous)
   const budgets = renderBudgets(declared)

@@ -24,11 +24,12 @@ type Target = Resource<'AgentRevocation'>['spec']['target']
 
 /**
  * AgentRevocations as the gateway's revocationsFile. One that stands in a namespace of agents reaches no further than that namespace;
- * `home` is the operator's own, whose entries reach everywhere.
+ * `home` is the operator's own, whose entries reach everywhere. `ended`: entries of sessions that have ended.
  */
 export function renderRevocations(
   revocations: readonly Resource<'AgentRevocation'>[],
   home: string,
+  ended: readonly RevocationEntry[] = [],
 ): { file: RevocationsFile; refused: string[] } {
   const refused: string[] = []
   const entries: RevocationEntry[] = []
@@ -39,7 +40,7 @@ export function renderRevocations(
       refused.push(faultLine(revocation, { path: 'target', why }))
     }
   }
-  return { file: { version: 1, revocations: entries }, refused }
+  return { file: { version: 1, revocations: [...entries, ...ended] }, refused }
 }
 
 function reaches({ metadata, spec: { target } }: Resource<'AgentRevocation'>, home: string): boolean {
