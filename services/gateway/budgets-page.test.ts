@@ -15,10 +15,12 @@ const least = {
 }
 
 test('the prices and the gateway.json of docs/budgets.md are valid', () => {
-  const [prices = '', config = ''] = examples('budgets.md', 'json')
-  const decoded = decodePricing(Buffer.from(prices))
-  if ('problems' in decoded) assert.fail(decoded.problems.join())
-  assert.equal(decoded.table.id, '2026-11')
+  const [prices = '', multipliers = '', config = ''] = examples('budgets.md', 'json')
+  for (const text of [prices, JSON.stringify({ ...JSON.parse(prices), ...JSON.parse(multipliers) })]) {
+    const decoded = decodePricing(Buffer.from(text))
+    if ('problems' in decoded) assert.fail(decoded.problems.join())
+    assert.equal(decoded.table.id, '2026-11')
+  }
   const whole = JSON.stringify({ ...least, ...JSON.parse(config) })
   const { problems } = checkGatewayConfig(whole, { exists: () => true })
   assert.deepEqual(problems.map(formatProblem), [])

@@ -61,11 +61,11 @@ test('a licence of somebody whom this build does not know is none, and neither i
 
 test('without a file it is that of the running plat, which may have none', async () => {
   const dir = tempFolder()
-  mkdirSync(path.join(dir, '.plat'))
+  mkdirSync(path.join(dir, '.plat'), { mode: 0o700 })
   const running = (licenseFile: string) => {
     const least = { policyFile: key, auditPath: '/a', upstreamsFile: key, identity: { publicKeyFiles: [key] } }
     writeFileSync(path.join(dir, '.plat', 'gateway.json'), JSON.stringify({ ...least, licenseFile }))
-    writeFileSync(path.join(dir, '.plat', 'env'), ENV)
+    writeFileSync(path.join(dir, '.plat', 'env'), ENV, { mode: 0o600 })
   }
   running('')
   assert.deepEqual(await shown({ dir }), {

@@ -22,7 +22,7 @@ before(async () => {
   upstream = await startScriptedUpstream()
   upstream.answers(json('{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'))
   gateway = await startGatewayProcess({ servers: { notes: upstream.url }, env: { PLAT_ADMIN_TOKEN: TOKEN } })
-  await mkdir(join(dir, '.plat'))
+  await mkdir(join(dir, '.plat'), { mode: 0o700 })
   const { url } = gateway
   await writeHomeEnv(homeOf(dir), {
     PLAT_GATEWAY_URL: url,

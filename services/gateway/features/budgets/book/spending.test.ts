@@ -16,7 +16,9 @@ before(() => {
   path = join(folder, 'audit.jsonl')
 })
 after(() => rmSync(folder, { recursive: true }))
-beforeEach(() => rmSync(path, { force: true }))
+beforeEach(() => {
+  for (const file of [path, `${path}.head`]) rmSync(file, { force: true })
+})
 
 const clock = new TestClock()
 const held = (amount: number): HoldItem => ({ key: KEY, window: 'life', cap: 1000, amount, unit: 'micros' })

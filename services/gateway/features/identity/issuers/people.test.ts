@@ -32,10 +32,11 @@ test('the keys of the provider are fetched again every jwksRefreshSeconds, so a 
   const exp = Math.floor(clock.now() / 1000) + 3600
   const claims = { iss: ISSUER, aud: 'admin', sub: 'u', preferred_username: 'ada', groups: ['staff'], exp }
   const token = await signJws(old, { typ: 'JWT' }, claims)
-  assert.deepEqual(await people.identify(token), { user: 'ada', groups: ['staff'] })
+  const known = { subject: { issuer: ISSUER, subject: 'u' }, names: ['ada', 'u'] }
+  assert.deepEqual(await people.identify(token), { user: 'ada', groups: ['staff'], known })
   signer = es256()
   await clock.advance(30_000)
-  assert.deepEqual(await people.identify(token), { user: 'ada', groups: ['staff'] })
+  assert.deepEqual(await people.identify(token), { user: 'ada', groups: ['staff'], known })
   await clock.advance(60_000)
   assert.ok('kind' in (await people.identify(token)))
   people.close()
