@@ -255,6 +255,7 @@ export const document3: readonly Section[] = [
     keys: `configMap policyFile auditPath jwksURL tokenExchangeURL shutdownDelaySeconds publicKeyFiles checkpointKey
       configSyncPaths`,
   },
+  { section: 'default', heading: 'Resources and their fields', keys: 'keys complete entries computed' },
   {
     section: 'endpoint',
     heading: 'Endpoints',
