@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { type Kind, kinds } from './kinds/kinds.ts'
+import { parse } from 'yaml'
+import type { Kind } from './kinds/kinds.ts'
 import { parseResource } from './manifest.ts'
 import { validateStatus } from './validate.ts'
 
@@ -34,7 +36,11 @@ const long = (length: number) => 'a'.repeat(length)
 test('kinds, their plurals, their one version, and what they require', () => {
   // Shows D2.kind.agent.kind, D2.kind.agent.plural, D2.kind.agent.required, D2.kind.server.kind, D2.kind.server.plural.
   // Shows D2.kind.server.required, D2.kind.apiVersion.
-  assert.deepEqual([kinds.Agent.plural, kinds.MCPServer.plural], ['agents', 'mcpservers'])
+  for (const [kind, plural] of Object.entries({ Agent: 'agents', MCPServer: 'mcpservers' })) {
+    const definition = new URL(`../../deploy/crds/${plural}.plat.dev.yaml`, import.meta.url)
+    const { metadata, spec } = parse(readFileSync(definition, 'utf8'))
+    assert.deepEqual([metadata.name, spec.names.plural, spec.names.kind], [`${plural}.plat.dev`, plural, kind])
+  }
   assert.deepEqual(parsed('Agent', '').problems.length, 2)
   assert.match(parsed('Agent', 'tier: t').problems.join(), /spec\.image: Required value/)
   assert.match(parsed('Agent', 'image: i').problems.join(), /spec\.tier: Required value/)
@@ -73,7 +79,7 @@ test('entries of env name one source, in the shape that its kind asks for', () =
       '{name: A, valueFrom: {fieldRef: {fieldPath: p}, secretKeyRef: {key: k}}}',
     ],
   })
-  // Shows D2.env.configMapKeyRef.key, D2.env.configMapKeyRef.name, D2.env.configMapKeyRef.optional.
+  // Shows D2.env.configMapKeyRef.key, D2.env.configMapKeyRef.name.
   // Shows D2.env.secretKeyRef.key, D2.env.secretKeyRef.name, D2.env.secretKeyRef.optional.
   for (const source of ['configMapKeyRef', 'secretKeyRef']) {
     check('Agent', `env: [{name: A, valueFrom: {${source}: {%}}}]`, {

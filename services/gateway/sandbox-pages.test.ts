@@ -38,7 +38,7 @@ test('the configuration and resources of docs/egress.md are valid, and let brows
 })
 
 test('the configuration and the policy of docs/exec.md are valid, and its defaults are those of the table', () => {
-  // Shows D2.agent.profile.codeInterpreter and D3.limit.exec.
+  // Shows D3.limit.exec.
   const [json = ''] = examples('exec.md', 'json')
   assert.deepEqual(checked(JSON.parse(json)).problems, [])
   const [policyText = ''] = examples('exec.md', 'yaml')

@@ -193,7 +193,6 @@ test('without the token there is no admin API: every path is 404', async () => {
 })
 
 test('a token in a file counts, and one that stands in both places does not start', async () => {
-  // Shows D3.load.secret.adminToken.
   assert.throws(
     () =>
       createAdmin({

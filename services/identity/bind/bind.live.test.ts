@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import path from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { testProver } from '@plat/testkit/dpop'
+import { tempFolder } from '@plat/testkit/local'
 import type { StartIdentityOptions } from '../index.ts'
 import { type Answer, claimsIn, jsonFile, startTestBroker, text } from '../testing/broker.ts'
+import { newKeyPem } from '../testing/keys.ts'
 
 async function setUp(t: TestContext, options: Partial<StartIdentityOptions> = {}) {
   const broker = await startTestBroker(t, options)
@@ -40,7 +44,7 @@ test('binding gives the same token with the proof key in it', async (t) => {
 
 test('a bound token stays as it is: 400 by its own key, 409 by another, in either form of the token', async (t) => {
   // Shows D1.state.bindBoundToken, D1.state.bindAnotherKey, D1.error.bind.400.invalid_request,
-  // D1.error.bind.409.invalid_grant, D1.bind.challenge, D1.error.bindShape, D1.state.bindRecordPerReplica.
+  // D1.error.bind.409.invalid_grant, D1.bind.challenge, D1.error.bindShape.
   const { clock, mint, bindWith, prover } = await setUp(t)
   const { token } = await mint()
   const bound = text((await bindWith(token)).body.token)
@@ -51,6 +55,18 @@ test('a bound token stays as it is: 400 by its own key, 409 by another, in eithe
   const minted = await mint({ dpopJkt: prover.jkt })
   assertRefused(await bindWith(minted.token), 400, 'invalid_request')
   assertRefused(await bindWith(minted.token, testProver({ clock })), 409, 'invalid_grant')
+})
+
+test('each of two replicas binds a token once, because neither sees the bind record of the other', async (t) => {
+  // Shows D1.state.bindRecordPerReplica.
+  const signingKey = path.join(tempFolder(), 'key.pem')
+  await writeFile(signingKey, newKeyPem('EdDSA'))
+  const [first, second] = [await setUp(t, { signingKey }), await setUp(t, { signingKey })]
+  const { token } = await first.mint()
+  for (const { bindWith, clock } of [first, second]) {
+    assert.equal((await bindWith(token)).status, 200)
+    assertRefused(await bindWith(token, testProver({ clock })), 409, 'invalid_grant')
+  }
 })
 
 test('of many binds of one token at the same time exactly one wins', async (t) => {

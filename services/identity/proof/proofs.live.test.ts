@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ephemeralSigner } from '@plat/keys'
+import { startTestIdentity } from '@plat/testkit/identity'
 import { boundNonce } from '@plat/tokens'
 import { base, claimsIn, startTestBroker, text } from '../testing/broker.ts'
 import type { Proof, ProofCheck, ProofContext, ProofVerdict } from './check.ts'
@@ -76,11 +77,24 @@ test('an unknown check is 400, a failed one 403, one that cannot tell 503', asyn
 })
 
 test('a mint without proof is refused when one is required', async (t) => {
-  // Shows D1.flag.require-proof, D1.error.token.403.proofRequired.
+  // Shows D1.error.token.403.proofRequired.
   const { post } = await startTestBroker(t, { checks, requireProof: true })
   const { status, body } = await post('/v1/token', base)
   assert.deepEqual([status, body.error], [403, 'a proof is required'])
   assert.equal((await post('/v1/token', { ...base, proof: { check: 'plain', token: 'good' } })).status, 200)
+})
+
+test('the flag -require-proof makes the broker refuse a mint without proof', async (t) => {
+  // Shows D1.flag.require-proof.
+  const statusWith = async (...flags: string[]) => {
+    const broker = await startTestIdentity(flags)
+    t.after(() => broker.stop())
+    const headers = { authorization: `Bearer ${broker.brokerToken}`, 'content-type': 'application/json' }
+    const response = await fetch(`${broker.url}/v1/token`, { method: 'POST', headers, body: JSON.stringify(base) })
+    return [response.status, Object(await response.json()).error]
+  }
+  assert.deepEqual(await statusWith('-require-proof'), [403, 'a proof is required'])
+  assert.deepEqual(await statusWith(), [200, undefined])
 })
 
 test('a nonce is good once, for its check, for five minutes', async (t) => {

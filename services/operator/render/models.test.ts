@@ -97,7 +97,7 @@ test('without an endpoint there is no route', () => {
 
 test('the adapter and what belongs to it are rendered, for fallbacks too; what the gateway would refuse gives no route', () => {
   // Shows D2.model.adapter.anthropic, D2.model.adapter.azure-openai, D2.model.adapterMode.azure-openai,
-  // D2.model.adapterMode.default, D2.model.apiVersion, D2.model.providerTools, D2.fallback.adapter, D2.fallback.adapterMode, D2.fallback.apiVersion
+  // D2.model.adapterMode.default, D2.model.providerTools, D2.fallback.adapter, D2.fallback.adapterMode, D2.fallback.apiVersion
   const route = routeOf({
     endpoint: 'https://api.anthropic.com',
     adapter: 'anthropic',
@@ -168,8 +168,7 @@ test('the region and the project of a cloud are rendered', () => {
 })
 
 test('every adapter is rendered with its modes, for a fallback as well', () => {
-  // Shows D2.model.adapter.bedrock, D2.model.adapter.vertex, D2.model.adapter.gemini, D2.model.adapter.oci-genai,
-  // D2.model.adapterMode.bedrock, D2.model.adapterMode.vertex, D2.model.adapterMode.anthropic
+  // Shows D2.model.adapter.vertex, D2.model.adapter.gemini, D2.model.adapterMode.bedrock, D2.model.adapterMode.vertex, D2.model.adapterMode.anthropic
   const endpoint = 'https://llm.googleapis.com'
   const place = { region: 'europe-west4', project: 'my-project' }
   const adapters = [

@@ -7,7 +7,7 @@ import { sinkConfig } from './testing/ground.ts'
 const least = { policyFile: '/p', auditPath: '/a', upstreamsFile: '/u', identity: { publicKeyFiles: ['/k'] } }
 
 test('what a sink does not say is a batch of 100, a look a second, and 64 MiB of dead letters', () => {
-  // Shows D3.limit.sinkBatch, D3.limit.deadLetter.
+  // Shows D3.limit.deadLetter.
   const one = { name: 'siem', type: 'syslog', address: 'tls://siem.example:6514' } as const
   const { config, problems } = checkGatewayConfig(JSON.stringify({ ...least, auditSinks: [one] }), {
     exists: () => true,

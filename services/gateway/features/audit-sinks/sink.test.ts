@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { TestClock } from '@plat/core'
 import { until } from '@plat/testkit/until'
+import { configWith } from '../../testing/configured.ts'
 import type { Delivery } from './receivers/receiver.ts'
 import { ScriptedReceiver, sinkGround } from './testing/ground.ts'
 
@@ -27,6 +28,20 @@ test('every record comes once and in order, in batches of the size that was told
   await until(() => counted.taken === next + 1, 'all of them counted')
   assert.deepEqual(receiver.taken, upTo(next))
   assert.deepEqual([counted.lagging, counted.failures, counted.dead], [0, 0, 0])
+})
+
+test('a delivery holds 100 records at most unless the sink says otherwise', async (t) => {
+  // Shows D3.limit.sinkBatch.
+  const ground = await sinkGround(t)
+  const last = await ground.fill(120)
+  const receiver = new ScriptedReceiver()
+  const [siem] = configWith({ auditSinks: [{ name: 'siem', type: 'jsonl', path: '/siem' }] }).auditSinks
+  await ground.sink(receiver, { batchSize: siem?.batchSize ?? assert.fail() })
+  await until(() => receiver.taken.length === last + 1, 'all records')
+  assert.deepEqual(
+    receiver.batches.map((batch) => batch.length),
+    [100, last + 1 - 100],
+  )
 })
 
 test('a delivery holds no more bytes than it may, and one record at least', async (t) => {

@@ -13,7 +13,7 @@ import { JWT, PEM, random } from './testing/samples.ts'
 const PAGE = new URL('../../../../docs/dlp.md', import.meta.url)
 const CARD = '4111 1111 1111 1111'
 const TOKEN = `ghp_${random(36)}`
-const SERVERS = ['notes', 'payments', 'crm', 'public', 'lost', 'own']
+const SERVERS = ['notes', 'payments', 'crm', 'public', 'lost', 'own', 'bare']
 
 const ADMIN = 'a-token-of-the-test'
 
@@ -37,7 +37,11 @@ before(async () => {
   // The configuration that the page shows.
   const example = JSON.parse(/```json\n([^`]+)```/.exec(await readFile(PAGE, 'utf8'))?.[1] ?? '{}')
   const plain = { namespaces: [], implicit: false, trust: 'trusted', dataClass: 'internal', auth: { type: 'none' } }
-  const own: Record<string, object> = { lost: { dlpProfile: 'gone' }, own: { dlpProfile: 'payments' } }
+  const own: Record<string, object> = {
+    lost: { dlpProfile: 'gone' },
+    own: { dlpProfile: 'payments' },
+    bare: { dlpProfile: 'none' },
+  }
   const servers = Object.fromEntries(
     SERVERS.map((name) => [`default/${name}`, { url: upstream.url, ...plain, ...own[name] }]),
   )
@@ -45,10 +49,12 @@ before(async () => {
   await writeFile(upstreamsFile, JSON.stringify({ version: 1, servers, bindings: {}, agentWeb: {} }))
   const policyFile = path.join(dir, 'policies.json')
   await writeFile(policyFile, policies)
+  // The server's own `none` is stronger than the profile that the gateway binds to it.
+  const dlp = { ...example.dlp, servers: { ...example.dlp.servers, bare: 'payments' } }
   gateway = await startGatewayProcess({
     servers: Object.fromEntries(SERVERS.map((name) => [name, upstream.url])),
     env: { PLAT_ADMIN_TOKEN: ADMIN },
-    config: { ...example, upstreamsFile, policyFile, adminAuth: { devTokenApprovers: true } },
+    config: { ...example, dlp, upstreamsFile, policyFile, adminAuth: { devTokenApprovers: true } },
   })
 })
 
@@ -171,11 +177,14 @@ test('a profile that audits lets pass and counts, and refuses secrets where it s
 })
 
 test('a server can be without a profile, or have its own; one that names a profile that is not there is closed', async () => {
-  // Shows D3.dlp.none, D3.dlp.precedence, D3.registry.dlpProfile, D2.server.dlpProfile.
+  // Shows D3.dlp.none, D3.dlp.precedence, D3.registry.dlpProfile, D3.registry.url, D2.server.dlpProfile,
+  // D2.server.dlpProfile.none, D2.server.dlpProfile.precedence.
   answers(`{"content":[{"type":"text","text":"${CARD}"}]}`)
   const body = call(`{"card":"${CARD}"}`)
-  assert.match(await ask('public', body), new RegExp(CARD))
-  assert.equal(sent(), body)
+  for (const server of ['public', 'bare']) {
+    assert.match(await ask(server, body), new RegExp(CARD))
+    assert.equal(sent(), body)
+  }
   assert.equal(errorOf(await ask('own', body)), 'dlp_denied')
   const count = upstream.received.length
   const answer = await ask('lost', call('{}'))

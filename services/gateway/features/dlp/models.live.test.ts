@@ -141,8 +141,7 @@ test('a secret that must not pass ends the stream with an error, and none of it 
 })
 
 test('a route can have its own profile, or none', async () => {
-  // Shows D3.route.dlpProfile, D2.model.dlpProfile, D2.model.dlpProfile.none, D2.server.dlpProfile.none,
-  // D2.server.dlpProfile.precedence.
+  // Shows D3.route.dlpProfile, D2.model.dlpProfile, D2.model.dlpProfile.none.
   upstream.answers({ text: ['fine'] })
   await assert.rejects(client('own').chat.completions.create(asking(TOKEN)), { status: 403, code: 'dlp_denied' })
   upstream.answers({ text: [TOKEN] })

@@ -185,6 +185,17 @@ test('policies judge plans by server, tool and what they hold; scopes come first
   assert.match(unscoped.headers.get('www-authenticate') ?? '', /scope="tools:plat-infra"/)
 })
 
+test('a plan has 16 MiB at most unless the configuration allows more, which is 256 MiB at most', async (t) => {
+  // Shows D3.limit.plan.
+  const MIB = 1024 * 1024
+  const ground = await infraGround(t)
+  const text = JSON.stringify(CREATE)
+  assert.equal((await ground.post('plans', text.padEnd(16 * MIB))).status, 200)
+  const larger = await ground.post('plans', text.padEnd(16 * MIB + 1))
+  assert.deepEqual([larger.status, larger.body.error], [413, 'body_too_large'])
+  await assert.rejects(infraGround(t, { maxPlanBytes: 256 * MIB + 1 }), /infra\.maxPlanBytes/)
+})
+
 test('a plan has a size, and what is none is refused with its place', async (t) => {
   // Shows D3.infra.maxPlanBytes.
   const text = JSON.stringify(CREATE)

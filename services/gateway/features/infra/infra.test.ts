@@ -10,7 +10,6 @@ import { planOf } from './testing/plans.ts'
 const infraConfig = (infra: object): InfraConfig => configWith({ infra }).infra
 
 test('the limits of infra are those of the contract, and nothing beyond them is taken', () => {
-  // Shows D3.limit.plan, with what the test of bundles shows of it.
   const MIB = 1024 * 1024
   const { maxPlanBytes, requireApprovalAtTier, maxTier, authorizationTTLSeconds, tiers } = infraConfig({})
   assert.deepEqual([maxPlanBytes, requireApprovalAtTier, maxTier], [16 * MIB, 3, 4])

@@ -7,7 +7,7 @@ import { tempFolder } from '@plat/testkit/local'
 import { json, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 
 test('a licence is told by its series, and whatever is wrong with it, agents are served', async (t) => {
-  // Shows D3.state.licenseFile, D3.metric.plat_license_state, D3.metric.plat_license_days_left, D3.metric.plat_license_node_limit.
+  // Shows D3.state.licenseFile, D3.metric.plat_license_state.
   const upstream = await startScriptedUpstream()
   t.after(() => upstream.close())
   upstream.answers(json('{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'))

@@ -51,6 +51,19 @@ test('logLevel says from which level on lines are written, as JSON; what it does
   }
 })
 
+test('the admin API is open to the token of the environment, and absent without one', async (t) => {
+  // Shows D3.load.secret.adminToken.
+  const statusWith = async (env: Record<string, string>) => {
+    const gateway = await startGatewayProcess({ servers: SERVERS, env })
+    t.after(() => gateway.close())
+    const headers = { authorization: 'Bearer a-token-of-the-environment' }
+    return (await fetch(`${gateway.url}/v1/revocations`, { headers })).status
+  }
+  assert.equal(await statusWith({ PLAT_ADMIN_TOKEN: 'a-token-of-the-environment' }), 200)
+  assert.equal(await statusWith({ PLAT_ADMIN_TOKEN: 'another' }), 401)
+  assert.equal(await statusWith({}), 404)
+})
+
 test('the admin token comes from a file that the environment names, and never from gateway.json', async (t) => {
   // Shows D3.load.secret.fileVariants, D3.load.secret.neverInFile.
   const file = join(tempFolder(), 'token')

@@ -133,7 +133,7 @@ test('text that goes on from a prompt is relayed, whole and streamed', async (t)
 
 test('Azure is reached below its modes, with its key where it looks for it', async (t) => {
   // Shows D3.route.provider.azure-openai, D3.route.mode.azure-openai, D3.route.auth.type.bearer, D3.route.auth.tokenFile,
-  // D3.route.auth.type.none
+  // D3.route.auth.type.none, D2.model.apiVersion
   const asked: string[] = []
   const server = createServer((request, response) => {
     const { authorization, 'api-key': key } = request.headers

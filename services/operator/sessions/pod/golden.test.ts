@@ -78,7 +78,8 @@ test('the container of the agent is what the Agent says', () => {
 })
 
 test('variables of the Agent reach the kubelet as they are, and what the operator knows cannot be overridden', () => {
-  // Shows D2.agent.env, D2.env.resourceFieldRef.divisor, D2.env.resourceFieldRef.supported, D2.env.fileKeyRef.featureGate.
+  // Shows D2.agent.env, D2.env.resourceFieldRef.divisor, D2.env.resourceFieldRef.supported, D2.env.fileKeyRef.featureGate,
+  // D2.env.configMapKeyRef.optional.
   assert.deepEqual(variable('everything', 'PLAT_SESSION'), [{ name: 'PLAT_SESSION', value: 's1' }])
   // A Sandbox takes a name once: the last one counts.
   assert.deepEqual(variable('everything', 'REGION'), [{ name: 'REGION', value: 'us' }])
@@ -89,7 +90,7 @@ test('variables of the Agent reach the kubelet as they are, and what the operato
   )
   assert.deepEqual(sources, [
     { secretKeyRef: { name: 'store', key: 'password', optional: true } },
-    { configMapKeyRef: { name: 'settings', key: 'mode' } },
+    { configMapKeyRef: { name: 'settings', key: 'mode', optional: true } },
     { fieldRef: { fieldPath: 'status.podIP', apiVersion: 'v1' } },
     { resourceFieldRef: { resource: 'limits.cpu', containerName: 'agent', divisor: '1m' } },
     { fileKeyRef: { volumeName: 'files', path: 'a/b.env', key: 'K', optional: true } },
@@ -138,7 +139,7 @@ test('a workspace is a volume of the session, of its size and class, where the A
 })
 
 test('a browser runs beside the agent, its control port on localhost only, its way out the gateway', () => {
-  // Shows D2.agent.profile, D2.agent.browser.liveView.
+  // Shows D2.agent.profile.
   const [browser, another] = listOf(podOf('browser'), 'initContainers')
   assert.deepEqual([browser?.name, browser?.restartPolicy, another], ['browser', 'Always', undefined])
   assert.deepEqual(browser?.env, [
@@ -154,7 +155,7 @@ test('a browser runs beside the agent, its control port on localhost only, its w
 })
 
 test('code runs beside the agent in a workspace of the size that the Agent or the operator names', () => {
-  // Shows D2.agent.codeInterpreter.workspaceSize.
+  // Shows D2.agent.codeInterpreter.workspaceSize, D2.agent.profile.codeInterpreter.
   const volumeOf = (name: string) => listOf(podOf(name), 'volumes').find((volume) => volume.name === 'workspace')
   assert.deepEqual(volumeOf('code-interpreter')?.emptyDir, { sizeLimit: '1Gi' })
   assert.deepEqual(volumeOf('code-interpreter-with-sizes')?.emptyDir, { sizeLimit: '4Gi' })

@@ -156,7 +156,7 @@ const helloEvents = [
 ]
 
 test('a chat reaches Converse signed, and its answer comes back whole and streamed, with what was used', async () => {
-  // Shows D3.route.provider.bedrock, D3.route.mode.bedrock
+  // Shows D3.route.provider.bedrock, D3.route.mode.bedrock, D2.model.adapter.bedrock
   json(hello)
   const { choices, usage: told } = await client('converse').chat.completions.create({ ...chat, max_tokens: 9 })
   assert.deepEqual([choices[0]?.message.content, choices[0]?.finish_reason], ['Hello', 'stop'])
@@ -316,7 +316,7 @@ test("Anthropic's models are reached at Bedrock and at Vertex AI in their own wo
 })
 
 test('Oracle Cloud gets a signed request in the words of OpenAI', async () => {
-  // Shows D3.route.provider.oci-genai, D3.route.auth.type.oci
+  // Shows D3.route.provider.oci-genai, D3.route.auth.type.oci, D2.model.adapter.oci-genai
   json({ choices: [{ index: 0, message: { role: 'assistant', content: 'Hello' }, finish_reason: 'stop' }] })
   await client('oci').chat.completions.create(chat)
   const { url, headers, body } = last()
