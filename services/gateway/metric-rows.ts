@@ -75,6 +75,13 @@ export const gatewayMetricRows = [
     help: 'Refusals by a shared pool, by the bound that was met: the share of one caller, or the total',
   },
   {
+    ...limits,
+    name: 'plat_gateway_overloaded',
+    type: 'gauge',
+    labels: {},
+    help: 'Whether new calls are refused because memory is short or the event loop is late',
+  },
+  {
     ...tools,
     name: 'plat_gateway_decisions_total',
     type: 'counter',

@@ -3,7 +3,7 @@ import { buildInfo, type Clock, type Ids } from '@plat/core'
 import { mountProbes, type TlsOptions } from '@plat/http'
 import { BODY_TIMEOUT_MS, createTokenGuard, type Endpoint, endpointRoute } from '@plat/http/endpoints'
 import { createRegistry } from '@plat/metrics'
-import type { Log } from '@plat/process'
+import { type Log, Overload } from '@plat/process'
 import type { FastifyInstance } from 'fastify'
 import type { Cluster } from './bootstrap/cluster.ts'
 import { composeBroker, type ProvidersOf } from './compose.ts'
@@ -35,6 +35,8 @@ export interface StartIdentityOptions extends Partial<IdentitySettings> {
   readonly providers?: ProvidersOf
   /** In memory when absent. Who gives it closes it, after the broker. */
   readonly state?: BrokerState
+  /** Absent: one that reads the load of this process. */
+  readonly overload?: Overload
   /** The cluster whose pods `bootstrapListen` serves. */
   readonly cluster?: Cluster
 }
@@ -55,18 +57,20 @@ export interface Identity {
 /** Starts the identity broker (document 1). Rejects with one line naming the flag, variable or file that is wrong. */
 export async function startIdentity(options: StartIdentityOptions): Promise<Identity> {
   const { env, clock, ids, log, state = memoryState(options), ...more } = options
-  const { checks = [], providers = () => [], cluster = null, ...given } = more
+  const { checks = [], providers = () => [], cluster = null, overload: givenOverload, ...given } = more
   const settings = { ...defaultSettings, ...given }
   const [problem] = settingProblems(settings)
   if (problem !== undefined) throw new Error(problem)
   if ((settings.bootstrapListen !== 'off') !== (cluster !== null)) throw new Error('-bootstrap-listen: needs a cluster')
   const guard = createTokenGuard(TOKEN_VARIABLE, readSecret(env, TOKEN_VARIABLE))
   const broker = await composeBroker({ settings, checks, providers, state, cluster, clock, ids, log })
+  const overload = givenOverload ?? new Overload({ clock, log })
+  const release = () => Promise.all([overload.close(), broker.close()])
   const build = buildInfo('identity')
   const registry = createRegistry([], { component: 'identity', build })
   const pools = new PoolLog(clock, log)
   let ready = true
-  const answers = { guard, realm: 'plat-identity', unknown: 'text', clock, log } as const
+  const answers = { guard, realm: 'plat-identity', unknown: 'text', clock, log, overload } as const
   const route = (endpoints: readonly Endpoint[]) => [endpointRoute(answers, endpoints)]
   const mountApi = (app: FastifyInstance) => {
     mountProbes(app, { ready: () => ready, build, metrics: () => registry.expose() })
@@ -87,7 +91,7 @@ export async function startIdentity(options: StartIdentityOptions): Promise<Iden
       },
     },
   ).catch(async (error: unknown) => {
-    await broker.close()
+    await release()
     throw error
   })
   const { api, bootstrap } = listeners
@@ -101,12 +105,12 @@ export async function startIdentity(options: StartIdentityOptions): Promise<Iden
       await new Promise<void>((resolve) => clock.after(settings.shutdownDelayMs, resolve))
       late?.drain()
       await listeners.drain(DRAIN_MS)
-      await broker.close()
+      await release()
     },
     async close() {
       late?.drain()
       await listeners.close()
-      await broker.close()
+      await release()
     },
   }
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Clock } from '@plat/core'
-import type { Log } from '@plat/process'
+import { type Log, OVERLOAD_RETRY_MS, type Overload } from '@plat/process'
 import { type BodyFault, readBody } from '../serve/body.ts'
 import { faults, type HttpFault } from '../serve/errors.ts'
 import type { Exchange, RawRoute } from '../serve/listen.ts'
@@ -25,6 +25,8 @@ export interface Endpoint {
   readonly takes: 'json' | 'any'
   /** The shape of refusals: `{error: <text>}`, that of RFC 6749, or `{error: <code>, message, requestId}`. */
   readonly errors: 'text' | 'oauth' | 'coded'
+  /** It is refused while the service is overloaded. */
+  readonly isNewWork?: true
   handle(body: Uint8Array, request: IncomingMessage): object | Promise<object>
 }
 
@@ -36,6 +38,8 @@ export interface EndpointParts {
   readonly unknown: Endpoint['errors']
   readonly clock: Clock
   readonly log: Log
+  /** Absent: never overloaded. */
+  readonly overload?: Readonly<Pick<Overload, 'active'>>
 }
 
 /**
@@ -72,6 +76,7 @@ class Router {
     if (endpoint === undefined) return refuse(response, refusalOf(faults.notFound, this.#parts.unknown), id)
     try {
       if (request.method !== 'POST') throw refusalOf(faults.method, endpoint.errors, { allow: 'POST' })
+      if (endpoint.isNewWork && this.#parts.overload?.active) throw overloadedRefusal(endpoint.errors)
       if (endpoint.opensWith === 'token') this.#askForToken(request, path)
       if (endpoint.takes === 'json' && !isJson(request.headers['content-type'])) {
         throw refusalOf(faults.mediaType, endpoint.errors)
@@ -121,6 +126,13 @@ function refusalOf(
   if (errors === 'text') return new Refusal(status, message, headers)
   if (errors === 'coded') return new CodedRefusal(status, code, message, headers)
   return new OAuthRefusal(status, status < 500 ? 'invalid_request' : 'server_error', message, headers)
+}
+
+function overloadedRefusal(errors: Endpoint['errors']): Refusal {
+  const headers = { 'retry-after': String(OVERLOAD_RETRY_MS / 1000) }
+  const message = 'the service is overloaded: try again later'
+  if (errors === 'oauth') return new OAuthRefusal(503, 'temporarily_unavailable', message, headers)
+  return refusalOf({ status: 503, code: 'overloaded', message }, errors, headers)
 }
 
 /** What endpoints share refuses in a shape of its own; who asked reads the shape of the endpoint. */

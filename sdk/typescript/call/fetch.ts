@@ -116,6 +116,7 @@ const NOT_FORWARDED: ReadonlySet<DenialCode> = new Set([
   'rate_limited',
   'backlog_full',
   'upstream_credential',
+  'overloaded',
 ])
 
 /** Statuses by which servers say themselves that they did nothing. */

@@ -51,6 +51,7 @@ export const DENIAL_CODES = [
   'audit_unavailable',
   'state_unavailable',
   'approval_pending',
+  'overloaded',
   'upstream_timeout',
 ] as const
 

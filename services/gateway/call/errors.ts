@@ -67,6 +67,7 @@ const table = {
   audit_unavailable: { status: 503, http: true, retry: true },
   state_unavailable: { status: 503, http: true, retry: true },
   approval_pending: { status: 503, retry: true },
+  overloaded: { status: 503, http: true, retry: true },
   upstream_timeout: { status: 504, retry: true },
 } as const satisfies Record<string, ErrorRow>
 

@@ -24,7 +24,7 @@ interface Callees {
 export function createPipeline(shared: Shared, features: Features & Callees & { readonly pins: PinsFeature }): Runner {
   const { authenticator, revocations, servers, agents, taint, guards, policies, approvals, budgets, pins } = features
   const { offline } = features
-  const { config, audit, live, snapshots, clock, log, metrics, keep } = shared
+  const { config, audit, live, overload, snapshots, clock, log, metrics, keep } = shared
   const { svidMode: mode, svidTrustDomains: trustDomains } = config.tls
   const svids = { mode, trustDomains, clock, ...svidMetrics(metrics) }
   const meters = [createMeter(budgets.price), budgets.toolMeter]
@@ -65,6 +65,7 @@ export function createPipeline(shared: Shared, features: Features & Callees & { 
       ledgers: audit.ledgers,
       auditFailurePolicy: config.auditFailurePolicy,
       live,
+      overload,
       snapshots,
       clock,
       metrics: runnerMetrics(metrics),

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { BuildInfo, Clock, Ids } from '@plat/core'
 import { createDialer, type Dialer } from '@plat/http'
-import type { Log } from '@plat/process'
+import { type Log, Overload } from '@plat/process'
 import type { Limits } from '@plat/state'
 import { Snapshots } from '../call/index.ts'
 import type { GatewayConfig } from '../config.ts'
@@ -31,6 +31,8 @@ export interface GatewayOptions {
   readonly log: Log
   /** The store of `resourceAPI.dir`, where this process has one already. */
   readonly resources?: HeldResources
+  /** Absent: one that reads the load of this process. */
+  readonly overload?: Overload
 }
 
 /** What every feature may be given. */
@@ -47,6 +49,7 @@ export interface Shared extends GatewayOptions, OpeningLimits, Pick<StateBackend
   /** Null while `configBundle` is off. */
   readonly bundleFolder: Awaited<ReturnType<typeof openBundleFolder>>
   readonly live: LiveCalls
+  readonly overload: Overload
   readonly readiness: Readiness
   readonly sealer: Sealer
   /** `upstreamCAFile`, its PEM; null when empty. */
@@ -91,6 +94,7 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
     audit,
     dialer: residency.dialer(dialer),
     live: keep(createLiveCalls(clock)),
+    overload: openOverload(options, metrics, keep),
     sealer: createSealer(
       await loadSealKeys({ env, stateDir: path.dirname(config.auditPath), secret, ids }),
       clock,
@@ -98,6 +102,16 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
     ),
     extraCA: config.upstreamCAFile === '' ? null : await readFile(config.upstreamCAFile, 'utf8'),
   }
+}
+
+function openOverload(
+  { clock, log, overload = new Overload({ clock, log }) }: GatewayOptions,
+  metrics: GatewayMetrics,
+  keep: Shared['keep'],
+): Overload {
+  keep(overload)
+  metrics.gauge('plat_gateway_overloaded').from(() => Number(overload.active))
+  return overload
 }
 
 function windowClockOf(clock: Clock, limits: Pick<Limits, 'now'>): Clock {

@@ -105,7 +105,7 @@ export async function gatewayWith(t: TestContext, own: object, log?: Log): Promi
   })
   const auditPath = join(dir, 'audit.jsonl')
   const config = { policyFile, auditPath, upstreams: { notes: upstream.url }, adminAuth: DEV, ...QUICK, ...own }
-  const { gateway, issuer } = await started(t, config, false, log)
+  const { gateway, issuer } = await started(t, config, false, log && { log })
   const { url } = gateway
   const admin: Ground['admin'] = (method, path, body) =>
     asked(url + path, method, adminHeaders, body && JSON.stringify(body))

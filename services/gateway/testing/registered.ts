@@ -62,7 +62,7 @@ export async function registryGround(
   await publish(setup.servers)
   const auditPath = join(dir, 'audit.jsonl')
   const own = { ...place, upstreams: {}, auditPath, policyReloadSeconds: 1, ...setup.config }
-  const { gateway, issuer } = await started(t, own, false, log)
+  const { gateway, issuer } = await started(t, own, false, { log })
   return {
     url: gateway.url,
     issuer,

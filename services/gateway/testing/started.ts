@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { formatProblem } from '@plat/config'
 import { buildInfo, systemClock, systemIds } from '@plat/core'
-import { type Log, silentLog } from '@plat/process'
+import { type Log, type Overload, silentLog } from '@plat/process'
 import { type TestIssuer, testIssuer } from '@plat/testkit/identity'
 import { tempFolder } from '@plat/testkit/local'
 import { policiesFile } from '@plat/testkit/policies'
@@ -20,7 +20,12 @@ export interface Ground {
 }
 
 /** A gateway in this process with the least configuration and `own` over it. `drained`: the test ends it itself. */
-export async function started(t: TestContext, own: object, drained = false, log: Log = silentLog): Promise<Ground> {
+export async function started(
+  t: TestContext,
+  own: object,
+  drained = false,
+  { log = silentLog, overload }: { readonly log?: Log; readonly overload?: Overload } = {},
+): Promise<Ground> {
   const dir = tempFolder()
   const issuer = testIssuer()
   await writeFile(join(dir, 'pub.pem'), issuer.signer.publicKey.key.export({ type: 'spki', format: 'pem' }))
@@ -35,7 +40,13 @@ export async function started(t: TestContext, own: object, drained = false, log:
   await writeFile(join(dir, 'policies.json'), policiesFile())
   const loaded = loadGatewayConfig({ env: {}, flags: { config: join(dir, 'gateway.json'), listen: '' } })
   if (!loaded.ok) assert.fail(loaded.problems.map(formatProblem).join('\n'))
-  const shared = { clock: systemClock, ids: systemIds(systemClock), log, build: buildInfo('gateway') }
+  const shared = {
+    clock: systemClock,
+    ids: systemIds(systemClock),
+    log,
+    build: buildInfo('gateway'),
+    ...(overload && { overload }),
+  }
   const gateway = await startGateway({ ...shared, config: loaded.config, env: { PLAT_ADMIN_TOKEN: TOKEN } })
   if (!drained) t.after(() => gateway.drain())
   return { gateway, issuer }

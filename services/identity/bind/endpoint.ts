@@ -35,6 +35,7 @@ export function bindEndpoint(parts: BindParts): Endpoint {
     opensWith: 'request',
     takes: 'any',
     errors: 'oauth',
+    isNewWork: true,
     async handle(_body, request) {
       const who = {}
       try {

@@ -74,6 +74,7 @@ export function createBootstrap(parts: BootstrapParts): Bootstrap {
       opensWith: 'request',
       takes: 'any',
       errors: 'oauth',
+      isNewWork: true,
       async handle(_body, request) {
         const who = {}
         try {

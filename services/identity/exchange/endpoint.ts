@@ -13,6 +13,7 @@ export function exchangeEndpoint(parts: DelegationParts): Endpoint {
     opensWith: 'request',
     takes: 'any',
     errors: 'oauth',
+    isNewWork: true,
     async handle(body, request) {
       let event: 'exchange' | 'delegation' = 'exchange'
       const who: Asker = {}

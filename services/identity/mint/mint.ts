@@ -36,6 +36,7 @@ export function mintEndpoint(parts: MintParts): Endpoint {
     opensWith: 'token',
     takes: 'json',
     errors: 'text',
+    isNewWork: true,
     async handle(bytes, http) {
       try {
         const request = decodeMintRequest(bytes)

@@ -1,6 +1,7 @@
 import type { Clock } from '@plat/core'
 import type { Exchange, TunnelRequest } from '@plat/http'
 import type { Ledgers, Rec } from '@plat/ledger'
+import { OVERLOAD_RETRY_MS, type Overload } from '@plat/process'
 import {
   type Arrival,
   type Denial,
@@ -34,6 +35,8 @@ import { accept } from './verdict.ts'
 /** How long one stage may take, in milliseconds. Waiting for a person is not a stage's time. */
 const STAGE_DEADLINE_MS = 30_000
 
+const overloaded = deny('overloaded', 'the gateway is overloaded; call again', { retryAfterMs: OVERLOAD_RETRY_MS })
+
 export interface RunnerOptions {
   /** Made by `stages([...])`, in the order of the matrix. */
   readonly stages: readonly AnyStage[]
@@ -48,6 +51,8 @@ export interface RunnerOptions {
   readonly clock: Clock
   readonly metrics: RunnerMetrics
   readonly log: RunnerLog
+  /** While it is active, every call is refused before its credentials are read. Absent: never. */
+  readonly overload?: Readonly<Pick<Overload, 'active'>>
   /** Revision of the policies of a snapshot: every record names it, whoever decided. */
   readonly policyRevision?: (snapshot: Snapshot) => string
   /** The prices of a snapshot, for the records of calls that cost something. */
@@ -84,6 +89,7 @@ class PipelineRunner implements Runner {
   readonly #plans: ReadonlyMap<string, Plan>
   readonly #clock: Clock
   readonly #closing: Closing
+  readonly #overload: Readonly<Pick<Overload, 'active'>>
   readonly close: () => void
 
   constructor(options: RunnerOptions) {
@@ -91,6 +97,7 @@ class PipelineRunner implements Runner {
     this.#plans = planRows(options.matrix, options.stages, options.reviews)
     this.#clock = options.clock
     this.#closing = new Closing(options)
+    this.#overload = options.overload ?? { active: false }
     this.close = options.snapshots.onChange(() => options.live.check())
   }
 
@@ -114,6 +121,7 @@ class PipelineRunner implements Runner {
   /** From top to bottom in one async function: each step is a plain value where nothing waits, and an await costs more than most steps. */
   async govern(incoming: Incoming, plane: Plane): Promise<void> {
     try {
+      if (this.#overload.active) return this.#closing.refuse(incoming, null, plane, overloaded)
       const known = this.#identify(incoming)
       const identity = known instanceof Promise ? await known : known
       if (isDenial(identity)) return this.#closing.refuse(incoming, null, plane, identity)

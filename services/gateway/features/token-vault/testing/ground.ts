@@ -158,7 +158,7 @@ export class VaultGround {
       ...wish.config,
     }
     const lines: string[] = []
-    const running = await started(t, { ...config, tokenVault: vault }, true, logTo(lines))
+    const running = await started(t, { ...config, tokenVault: vault }, true, { log: logTo(lines) })
     const ground = new VaultGround(t, { dir, idp, hub, server, config, vault, running, lines })
     t.after(() => ground.#running.gateway.drain())
     return ground
@@ -177,7 +177,7 @@ export class VaultGround {
     await this.#running.gateway.drain()
     await between()
     const config = { ...this.#config, tokenVault: { ...this.#vault, ...vault } }
-    this.#running = await started(this.#t, config, true, logTo(this.#lines))
+    this.#running = await started(this.#t, config, true, { log: logTo(this.#lines) })
   }
 
   /** Writes a file of the test; answers its path. */
