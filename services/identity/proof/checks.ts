@@ -10,6 +10,8 @@ import type { FirstUse } from './parts/first-use.ts'
 import type { TrustParts } from './parts/trust-document.ts'
 import { requireDriverKeys, sandboxCheck } from './sandbox.ts'
 import { spiffeCheck } from './spiffe.ts'
+import { isTcbComponent, type TcbComponent } from './tee/snp.ts'
+import { TCB_STATUSES } from './tee/tcb-info.ts'
 import { teeCheck } from './tee.ts'
 
 interface CheckParts extends TrustParts {
@@ -67,9 +69,44 @@ const CHECKS: Readonly<Record<string, (flags: ProofFlagValues, parts: CheckParts
         tdxRoots: flags['tee-tdx-roots'],
         tdxQeSigner: named(flags, 'tee-tdx-qe-signer').toLowerCase(),
         measurements: flags['tee-measurements'],
+        snpMinTcb: minTcb(flags),
+        snpAllowMigrationAgent: flags['tee-snp-allow-migration-agent'],
+        tdxAllowSeptVe: flags['tee-tdx-allow-sept-ve'],
+        collateral: {
+          snpCrls: flags['tee-snp-crls'],
+          tdxCrls: flags['tee-tdx-crls'],
+          tcbInfos: flags['tee-tdx-tcb-info'],
+          tcbSigner: flags['tee-tdx-tcb-info'].length === 0 ? '' : named(flags, 'tee-tdx-tcb-signer'),
+          tcbStatuses: tcbStatuses(flags),
+          maxAgeMs: flags['tee-collateral-max-age'],
+        },
       },
       parts,
     ),
+}
+
+const MAX_LEVEL = 255
+
+function minTcb(flags: ProofFlagValues): ReadonlyMap<TcbComponent, number> {
+  const levels = new Map<TcbComponent, number>()
+  for (const [component, level] of pairs('tee-snp-min-tcb', flags['tee-snp-min-tcb'])) {
+    if (!isTcbComponent(component) || !/^\d{1,3}$/.test(level) || Number(level) > MAX_LEVEL) {
+      throw new Error(
+        `-tee-snp-min-tcb ${component}=${level}: must be bootloader, tee, snp, microcode or fmc, and a level from 0 to ${MAX_LEVEL}`,
+      )
+    }
+    levels.set(component, Number(level))
+  }
+  return levels
+}
+
+function tcbStatuses(flags: ProofFlagValues): ReadonlySet<string> {
+  const allowed: readonly string[] = TCB_STATUSES.filter((status) => status !== 'Revoked')
+  for (const status of flags['tee-tdx-tcb-statuses']) {
+    if (!allowed.includes(status))
+      throw new Error(`-tee-tdx-tcb-statuses ${status}: must be one of ${allowed.join(', ')}`)
+  }
+  return new Set(flags['tee-tdx-tcb-statuses'])
 }
 
 /** How the flags say that the API server is reached, and what runtime classes isolate by. Throws one line naming the flag. */

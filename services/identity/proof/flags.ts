@@ -131,6 +131,43 @@ export const proofFlags = {
     group,
     help: 'Signer of the quoting enclave (MRSIGNER), hexadecimal.',
   },
+  'tee-snp-min-tcb': {
+    type: 'list',
+    group,
+    help: 'Lowest patch levels of SEV-SNP: <component>=<level>, with bootloader, tee, snp, microcode, fmc.',
+  },
+  'tee-snp-allow-migration-agent': {
+    type: 'bool',
+    group,
+    help: 'Accept SEV-SNP machines that a migration agent may move (MIGRATE_MA).',
+  },
+  'tee-snp-crls': { type: 'list', group, help: 'Revocation lists of AMD, PEM or DER: files or URLs.' },
+  'tee-tdx-allow-sept-ve': { type: 'bool', group, help: 'Accept TDX machines without SEPT_VE_DISABLE.' },
+  'tee-tdx-crls': {
+    type: 'list',
+    group,
+    help: 'Revocation lists of Intel (root and PCK), PEM or DER: files or URLs.',
+  },
+  'tee-tdx-tcb-info': { type: 'list', group, help: 'TCB info of Intel, JSON with its signature: files or URLs.' },
+  'tee-tdx-tcb-signer': {
+    type: 'string',
+    group,
+    help: 'Certificates of the signer of the TCB info, PEM. Required with -tee-tdx-tcb-info.',
+  },
+  'tee-tdx-tcb-statuses': {
+    type: 'list',
+    default: ['UpToDate', 'SWHardeningNeeded'],
+    group,
+    help: 'Statuses of the TCB info that may prove; never Revoked.',
+  },
+  'tee-collateral-max-age': {
+    type: 'duration',
+    default: 0,
+    min: 0,
+    max: 365 * DAY_MS,
+    group,
+    help: 'Longest time since a revocation list or TCB info was issued; 0: until its own nextUpdate.',
+  },
 } as const satisfies FlagTable
 
 export type ProofFlagValues = FlagValues<typeof proofFlags>

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
-import { generateKeyPairSync, hash, type KeyObject, randomBytes, sign } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
-import { createAuthority, type Issued, type KeyKind } from '@plat/testkit/authority'
+import { createAuthority, type Issued } from '@plat/testkit/authority'
 import { tempFolder } from '@plat/testkit/local'
 import { type SnpWish, snpReport } from '@plat/testkit/tee/snp'
+import { QE_SIGNER, TD_MEASUREMENT, type TdxWish, tdxQuote } from '@plat/testkit/tee/tdx'
 import { verifySnp } from './tee/snp.ts'
 import { INTEL_QE_SIGNER, verifyTdx } from './tee/tdx.ts'
-import { reportDataOf, teeCheck } from './tee.ts'
+import { teeCheck } from './tee.ts'
 import { type Attempt, context, NONCE, proofCheckSuite, proofOf, testParts } from './testing/suite.ts'
 import { readCertificate, readPemCertificates } from './x509/certificate.ts'
 
@@ -25,12 +25,20 @@ writeFileSync(path.join(dir, 'amd.pem'), amd.pem)
 writeFileSync(path.join(dir, 'intel.pem'), intel.pem)
 const MEASUREMENT = 'ab'.repeat(48)
 
-function ask(evidence: object, { roots = dir, measurements = [`sev-snp:${MEASUREMENT}`, `tdx:${TD}`] } = {}): Attempt {
+function ask(
+  evidence: object,
+  { roots = dir, measurements = [`sev-snp:${MEASUREMENT}`, `tdx:${TD_MEASUREMENT}`] } = {},
+): Attempt {
   const settings = {
     snpRoots: path.join(roots, 'amd.pem'),
     tdxRoots: path.join(roots, 'intel.pem'),
     tdxQeSigner: QE_SIGNER,
     measurements,
+    ...{ snpMinTcb: new Map(), snpAllowMigrationAgent: false, tdxAllowSeptVe: false },
+    collateral: {
+      ...{ snpCrls: [], tdxCrls: [], tcbInfos: [], tcbSigner: '', tcbStatuses: new Set<string>() },
+      maxAgeMs: 0,
+    },
   }
   return { check: teeCheck(settings, testParts()), proof: proofOf('tee', { nonce: NONCE, evidence }) }
 }
@@ -46,69 +54,14 @@ async function snp({ by = amd, after: edit = () => {}, ...wish }: SnpChange = {}
   return ask({ kind: 'sev-snp', report: report.toString('base64'), certificate: x5c }, options)
 }
 
-const QE_SIGNER = 'cd'.repeat(32)
-const TD_REGISTERS = Buffer.alloc(5 * 48, 7)
-const TD = hash('sha384', TD_REGISTERS)
-
-interface TdxChange {
-  readonly by?: Issued
-  readonly key?: KeyKind
-  /** How often the platform's certificate stands in the chain. */
-  readonly copies?: number
-  readonly notAfter?: number
-  /** Edits the signed part of the quote, and the report of the quoting enclave, before they are signed. */
-  readonly quote?: (bytes: Buffer) => void
-  readonly enclave?: (bytes: Buffer) => void
+interface TdxChange extends Partial<TdxWish> {
   readonly after?: (bytes: Buffer) => void
 }
 
-const sized = (octets: 2 | 4, bytes: Buffer) => {
-  const size = Buffer.alloc(octets)
-  size.writeUIntLE(bytes.length, 0, octets)
-  return Buffer.concat([size, bytes])
-}
-const typed = (type: number, bytes: Buffer) => Buffer.concat([Buffer.from([type, 0]), sized(4, bytes)])
-const p1363 = (key: KeyObject, bytes: Buffer) => sign('sha256', bytes, { key, dsaEncoding: 'ieee-p1363' })
-
-/** A quote, made as the quoting enclave of a platform makes it. */
-async function quoteOf({
-  by = intel,
-  key = 'P-256',
-  copies = 1,
-  notAfter,
-  quote,
-  enclave,
-}: TdxChange): Promise<Buffer> {
-  const platform = await by.issue({ name: 'PCK', key, ...(notAfter !== undefined && { notAfter }) })
-  const attestation = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  const { x = '', y = '' } = attestation.publicKey.export({ format: 'jwk' })
-  const attestationKey = Buffer.concat([Buffer.from(x, 'base64url'), Buffer.from(y, 'base64url')])
-  const authData = randomBytes(32)
-  const qeReport = Buffer.alloc(384)
-  qeReport.write(QE_SIGNER, 128, 'hex')
-  qeReport.writeUInt16LE(2, 256)
-  hash('sha256', Buffer.concat([attestationKey, authData]), 'buffer').copy(qeReport, 320)
-  enclave?.(qeReport)
-  const signed = Buffer.alloc(632)
-  Buffer.from([4, 0, 2, 0, 0x81]).copy(signed)
-  TD_REGISTERS.copy(signed, 48 + 136, 0, 48)
-  TD_REGISTERS.copy(signed, 48 + 328, 48)
-  reportDataOf(NONCE).copy(signed, 48 + 520)
-  quote?.(signed)
-  const inner = [
-    qeReport,
-    p1363(platform.privateKey, qeReport),
-    sized(2, authData),
-    typed(5, Buffer.from(`${platform.pem}\n`.repeat(copies))),
-  ]
-  const data = [p1363(attestation.privateKey, signed), attestationKey, typed(6, Buffer.concat(inner))]
-  return Buffer.concat([signed, sized(4, Buffer.concat(data))])
-}
-
 async function tdx(change: TdxChange = {}, options = {}): Promise<Attempt> {
-  const bytes = await quoteOf(change)
-  change.after?.(bytes)
-  return ask({ kind: 'tdx', quote: bytes.toString('base64') }, options)
+  const { quote } = await tdxQuote({ by: intel, nonce: NONCE, ...change })
+  change.after?.(quote)
+  return ask({ kind: 'tdx', quote: quote.toString('base64') }, options)
 }
 
 const flip = (at: number) => (bytes: Buffer) => {
@@ -132,6 +85,10 @@ proofCheckSuite({
     'a machine that allows debugging': {
       reason: /debugging/,
       ask: () => snp({ report: (bytes) => bytes.fill(8, 0x0a, 0x0b) }),
+    },
+    'a machine that a migration agent may move': {
+      reason: /migration agent/,
+      ask: () => snp({ report: (bytes) => bytes.fill(4, 0x0a, 0x0b) }),
     },
     'a report of another chip': { reason: /another chip/, ask: () => snp({ report: flip(0x1a0) }) },
     'a certificate of another patch level': { reason: /patch level/, ask: () => snp({ certificate: { ucode: 0xd1 } }) },
@@ -171,7 +128,7 @@ proofCheckSuite({
 
 proofCheckSuite({
   name: 'tee, TDX',
-  substrate: { check: 'tee', attestation: 'tdx', isolation: 'tee', digest: TD },
+  substrate: { check: 'tee', attestation: 'tdx', isolation: 'tee', digest: TD_MEASUREMENT },
   accepted: () => tdx(),
   replayed: async () => again(await tdx()),
   tampered: () => tdx({ after: flip(48 + 136) }),
@@ -182,6 +139,10 @@ proofCheckSuite({
     'a machine that allows debugging': {
       reason: /machine allows debugging/,
       ask: () => tdx({ quote: flip(48 + 120) }),
+    },
+    'a machine without SEPT_VE_DISABLE': {
+      reason: /SEPT_VE_DISABLE/,
+      ask: () => tdx({ quote: (bytes) => bytes.fill(0, 48 + 123, 48 + 124) }),
     },
     'a module that is not that of Intel': { reason: /module/, ask: () => tdx({ quote: flip(48 + 64) }) },
     'a module with attributes of its own': { reason: /module/, ask: () => tdx({ quote: flip(48 + 112) }) },
@@ -215,21 +176,25 @@ proofCheckSuite({
   },
 })
 
+const snpRules = (roots: string) => ({
+  ...{ roots: shipped(roots), minTcb: new Map(), allowMigrationAgent: false, now: NOW },
+})
+
 test('tee: a published report of a real AMD chip is genuine up to the shipped roots, and refused for debugging', () => {
   const certificate = readCertificate(published('sev-snp-vcek.der')) ?? assert.fail('no certificate')
   const report = published('sev-snp-report.bin')
   // Debugging is judged after path and signature: whoever hears of it sent a report that is signed.
-  assert.equal(verifySnp({ report, certificate }, shipped('amd.pem'), NOW), 'the machine allows debugging')
-  assert.match(String(verifySnp({ report, certificate }, shipped('intel.pem'), NOW)), /no anchor/)
+  assert.equal(verifySnp({ report, certificate }, snpRules('amd.pem')), 'the machine allows debugging')
+  assert.match(String(verifySnp({ report, certificate }, snpRules('intel.pem'))), /no anchor/)
   flip(0x50)(report)
-  assert.equal(verifySnp({ report, certificate }, shipped('amd.pem'), NOW), 'the report signature is wrong')
+  assert.equal(verifySnp({ report, certificate }, snpRules('amd.pem')), 'the report signature is wrong')
 })
 
 /** The published quote without the text that its publisher put behind it. */
 const publishedQuote = () => published('tdx-quote.bin').subarray(0, 4935)
 
 test('tee: a published quote of a real Intel machine holds up to the shipped root', () => {
-  const rules = { roots: shipped('intel.pem'), qeSigner: INTEL_QE_SIGNER, now: NOW }
+  const rules = { roots: shipped('intel.pem'), qeSigner: INTEL_QE_SIGNER, allowSeptVe: true, now: NOW }
   const quote = verifyTdx(publishedQuote(), rules)
   assert.ok(typeof quote === 'object', String(quote))
   assert.deepEqual([quote.reportData.length, quote.measurement.length], [64, 96])
@@ -238,7 +203,7 @@ test('tee: a published quote of a real Intel machine holds up to the shipped roo
 })
 
 test('tee: no change of one byte of a quote goes unnoticed where it is signed', () => {
-  const rules = { roots: shipped('intel.pem'), qeSigner: INTEL_QE_SIGNER, now: NOW }
+  const rules = { roots: shipped('intel.pem'), qeSigner: INTEL_QE_SIGNER, allowSeptVe: true, now: NOW }
   const bytes = publishedQuote()
   assert.equal(typeof verifyTdx(bytes, rules), 'object')
   for (let at = 0; at < 632; at += 37) {

@@ -5,8 +5,8 @@ import type { Proof, ProofCheck, ProofContext, ProofFailure, ProofVerdict, Unrea
 import { type AllowList, allowList } from './parts/allow-list.ts'
 import { TrustDocument, type TrustParts } from './parts/trust-document.ts'
 import { established, failed, isStop, unreachable } from './parts/verdict.ts'
-import type { Quote } from './tee/quote.ts'
-import { verifySnp } from './tee/snp.ts'
+import { Collateral, type CollateralSettings } from './tee/collateral.ts'
+import { type TcbComponent, verifySnp } from './tee/snp.ts'
 import { verifyTdx } from './tee/tdx.ts'
 import { type Certificate, readPemCertificates, readX5c } from './x509/certificate.ts'
 
@@ -18,10 +18,27 @@ export interface TeeSettings {
   readonly tdxQeSigner: string
   /** Measurements that may prove: `<kind>:<hex>` or `<kind>:<hex>=<namespace>`. */
   readonly measurements: readonly string[]
+  /** Lowest security patch levels of SEV-SNP. */
+  readonly snpMinTcb: ReadonlyMap<TcbComponent, number>
+  readonly snpAllowMigrationAgent: boolean
+  readonly tdxAllowSeptVe: boolean
+  readonly collateral: CollateralSettings
+}
+
+/** Evidence whose signatures hold, before it is compared with the nonce and the measurements. */
+interface Genuine {
+  readonly reportData: Uint8Array
+  readonly measurement: string
 }
 
 type Kind = 'sev-snp' | 'tdx'
 type Roots = TrustDocument<readonly Certificate[]>
+
+interface Trust {
+  readonly roots: readonly Certificate[]
+  /** Milliseconds since the epoch. */
+  readonly now: number
+}
 
 /** What a machine puts into REPORT_DATA to bind its evidence to a nonce: SHA-512 of the nonce's text. */
 export function reportDataOf(nonce: string): Buffer {
@@ -30,8 +47,8 @@ export function reportDataOf(nonce: string): Buffer {
 
 /**
  * Proof by evidence of a confidential machine in `evidence`: `{kind: 'sev-snp', report, certificate}` or
- * `{kind: 'tdx', quote}`, bytes in base64. Shown is that the hardware is genuine and what it launched, not that its firmware
- * is the latest.
+ * `{kind: 'tdx', quote}`, bytes in base64. Shown is that the hardware is genuine, what it launched, and as far as a minimum TCB and
+ * collateral are configured, that its firmware is recent and its certificates are not revoked.
  */
 export function teeCheck(settings: TeeSettings, parts: TrustParts): ProofCheck {
   const check = new TeeCheck(settings, parts)
@@ -43,6 +60,7 @@ class TeeCheck {
   readonly #parts: TrustParts
   readonly #measurements: AllowList
   readonly #roots: Readonly<Record<Kind, Roots>>
+  readonly #collateral: Collateral
 
   constructor(settings: TeeSettings, parts: TrustParts) {
     this.#settings = settings
@@ -52,6 +70,7 @@ class TeeCheck {
       'sev-snp': rootsOf(settings.snpRoots, 'amd.pem', parts),
       tdx: rootsOf(settings.tdxRoots, 'intel.pem', parts),
     }
+    this.#collateral = new Collateral(settings.collateral, parts)
   }
 
   async verify({ evidence, nonce }: Proof, context: ProofContext): Promise<ProofVerdict> {
@@ -72,23 +91,29 @@ class TeeCheck {
   async #verifyQuote(
     kind: Kind,
     evidence: Readonly<Record<string, unknown>>,
-  ): Promise<Quote | ProofFailure | Unreachable> {
+  ): Promise<Genuine | ProofFailure | Unreachable> {
     const roots = await this.#roots[kind].read()
     if (roots === null) return unreachable('the roots cannot be read')
-    const quote = kind === 'tdx' ? this.#tdx(evidence, roots) : this.#snp(evidence, roots)
-    return typeof quote === 'string' ? failed(quote) : quote
+    const trust = { roots, now: this.#parts.clock.now() }
+    return kind === 'tdx' ? this.#tdx(evidence, trust) : this.#snp(evidence, trust)
   }
 
-  #snp({ report, certificate }: Readonly<Record<string, unknown>>, roots: readonly Certificate[]): Quote | string {
+  async #snp({ report, certificate }: Readonly<Record<string, unknown>>, trust: Trust) {
     const leaf = typeof certificate === 'string' ? readX5c(certificate) : null
-    if (typeof report !== 'string' || leaf === null) return 'the evidence needs report and certificate in base64'
-    return verifySnp({ report: Buffer.from(report, 'base64'), certificate: leaf }, roots, this.#parts.clock.now())
+    if (typeof report !== 'string' || leaf === null) {
+      return failed('the evidence needs report and certificate in base64')
+    }
+    const { snpMinTcb: minTcb, snpAllowMigrationAgent: allowMigrationAgent } = this.#settings
+    const evidence = { report: Buffer.from(report, 'base64'), certificate: leaf }
+    const quote = verifySnp(evidence, { ...trust, minTcb, allowMigrationAgent })
+    return typeof quote === 'string' ? failed(quote) : ((await this.#collateral.judgeSnp(quote, trust)) ?? quote)
   }
 
-  #tdx({ quote }: Readonly<Record<string, unknown>>, roots: readonly Certificate[]): Quote | string {
-    if (typeof quote !== 'string') return 'the evidence needs a quote in base64'
-    const rules = { roots, qeSigner: this.#settings.tdxQeSigner, now: this.#parts.clock.now() }
-    return verifyTdx(Buffer.from(quote, 'base64'), rules)
+  async #tdx({ quote: bytes }: Readonly<Record<string, unknown>>, trust: Trust) {
+    if (typeof bytes !== 'string') return failed('the evidence needs a quote in base64')
+    const { tdxQeSigner: qeSigner, tdxAllowSeptVe: allowSeptVe } = this.#settings
+    const quote = verifyTdx(Buffer.from(bytes, 'base64'), { ...trust, qeSigner, allowSeptVe })
+    return typeof quote === 'string' ? failed(quote) : ((await this.#collateral.judgeTdx(quote, trust)) ?? quote)
   }
 }
 

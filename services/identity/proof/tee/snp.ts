@@ -25,6 +25,8 @@ const AT = {
 const ECDSA_P384 = 1
 const NUMBER_BYTES = 72
 const P384_BYTES = 48
+/** Bits of the guest policy: an agent may migrate the machine to another host; the host may debug it. */
+const MIGRATE_MA = 1n << 18n
 const DEBUG = 1n << 19n
 const VERSIONS: ReadonlySet<number> = new Set([2, 3, 4, 5])
 
@@ -42,27 +44,55 @@ export interface SnpEvidence {
   readonly certificate: Certificate
 }
 
-/** Verifies an SEV-SNP attestation report up to AMD's roots. The reason when it does not hold. `now` in ms since the epoch. */
-export function verifySnp(
-  { report, certificate }: SnpEvidence,
-  roots: readonly Certificate[],
-  now: number,
-): Quote | string {
+/** Components of a TCB that may have a minimum, by name, with the arc of their extension in the chip's certificate. */
+const COMPONENTS = { bootloader: '1', tee: '2', snp: '3', microcode: '8', fmc: '9' } as const
+export type TcbComponent = keyof typeof COMPONENTS
+
+export function isTcbComponent(name: string): name is TcbComponent {
+  return Object.hasOwn(COMPONENTS, name)
+}
+
+export interface SnpRules {
+  readonly roots: readonly Certificate[]
+  /** Lowest security patch level of each component. */
+  readonly minTcb: ReadonlyMap<TcbComponent, number>
+  /** Accepts machines whose policy lets a migration agent move them. */
+  readonly allowMigrationAgent: boolean
+  /** Milliseconds since the epoch. */
+  readonly now: number
+}
+
+/** Verifies an SEV-SNP attestation report up to AMD's roots. Returns the reason when it does not hold. */
+export function verifySnp({ report, certificate }: SnpEvidence, rules: SnpRules): Quote | string {
   if (report.length !== REPORT_BYTES) return 'the report has another size'
   const bytes = Buffer.from(report)
   if (!VERSIONS.has(bytes.readUInt32LE(AT.version))) return 'the version of the report is not known'
   if (bytes.readUInt32LE(AT.algorithm) !== ECDSA_P384) return 'the signature algorithm of the report is not known'
-  const path = verifyPath(certificate, { intermediates: [], anchors: roots, now })
+  const path = verifyPath(certificate, { intermediates: [], anchors: rules.roots, now: rules.now })
   if (path.kind === 'no path') return path.reason
   if (!signatureHolds(bytes, certificate)) return 'the report signature is wrong'
-  if ((bytes.readBigUInt64LE(AT.policy) & DEBUG) !== 0n) return 'the machine allows debugging'
+  const policy = bytes.readBigUInt64LE(AT.policy)
+  if ((policy & DEBUG) !== 0n) return 'the machine allows debugging'
+  if ((policy & MIGRATE_MA) !== 0n && !rules.allowMigrationAgent) return 'the machine allows a migration agent'
   if (bytes.readUInt32LE(AT.vmpl) !== 0) return 'the report was not asked for by the most privileged level'
-  const fault = chipFault(bytes, certificate)
+  const fault = chipFault(bytes, certificate) ?? tcbFault(certificate, rules.minTcb)
   if (fault !== null) return fault
   return {
     reportData: bytes.subarray(AT.reportData, AT.reportData + 64),
     measurement: bytes.toString('hex', AT.measurement, AT.measurement + 48),
+    chain: path.chain,
   }
+}
+
+/** Compares the certificate's levels with the minimum. `chipFault` has shown that the reported TCB is the certified one. */
+function tcbFault(certificate: Certificate, minTcb: ReadonlyMap<TcbComponent, number>): string | null {
+  for (const [component, minimum] of minTcb) {
+    const extension = certificate.extension(SPL + COMPONENTS[component])
+    const level = extension === null ? null : levelOf(extension)
+    if (level === null) return `the chip has no TCB component ${component}`
+    if (level < minimum) return `the TCB is too old: ${component} ${level} is below the minimum of ${minimum}`
+  }
+  return null
 }
 
 function signatureHolds(bytes: Buffer, { x509: { publicKey } }: Certificate): boolean {

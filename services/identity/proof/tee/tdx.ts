@@ -9,6 +9,7 @@ const HEADER_BYTES = 48
 const BODY_END = HEADER_BYTES + 584
 const QE_REPORT_BYTES = 384
 const BODY = {
+  teeTcbSvn: HEADER_BYTES,
   signerSeam: HEADER_BYTES + 64,
   seamAttributes: HEADER_BYTES + 112,
   tdAttributes: HEADER_BYTES + 120,
@@ -28,6 +29,9 @@ const PEM_CHAIN = 5
 /** Product number of the quoting enclave for TDX, and the attribute that makes an enclave debuggable. */
 const TD_QE_PRODUCT = 2
 const SGX_DEBUG = 2
+/** Bit 28 of the TD attributes: the host cannot inject faults into pages that the machine accepted. */
+const SEPT_VE_DISABLE = 1 << 28
+const TCB_SVN_BYTES = 16
 
 /** Certificates of a PCK chain at most, the root included. */
 const MAX_CHAIN = 4
@@ -39,8 +43,16 @@ export interface TdxRules {
   readonly roots: readonly Certificate[]
   /** MRSIGNER in lower-case hexadecimal. */
   readonly qeSigner: string
+  /** Accepts machines without SEPT_VE_DISABLE. */
+  readonly allowSeptVe: boolean
   /** Milliseconds since the epoch. */
   readonly now: number
+}
+
+/** A verified quote, with what a TCB level is chosen by. */
+export interface TdxQuote extends Quote {
+  /** Security version numbers of the TDX module, 16 bytes. */
+  readonly teeTcbSvn: Uint8Array
 }
 
 /** A quote taken apart; nothing of it is trusted yet. */
@@ -55,7 +67,7 @@ interface Parts {
 }
 
 /** Verifies a TDX quote: quote by attestation key, key by quoting enclave, enclave by the platform's certificate, that by Intel's root. */
-export function verifyTdx(quote: Uint8Array, rules: TdxRules): Quote | string {
+export function verifyTdx(quote: Uint8Array, rules: TdxRules): TdxQuote | string {
   const parts = takeApart(Buffer.from(quote))
   if (typeof parts === 'string') return parts
   const { bytes, chain } = parts
@@ -63,13 +75,15 @@ export function verifyTdx(quote: Uint8Array, rules: TdxRules): Quote | string {
   if (leaf === undefined) return 'the quote carries no certificate'
   const path = verifyPath(leaf, { intermediates, anchors: rules.roots, now: rules.now })
   if (path.kind === 'no path') return path.reason
-  const fault = enclaveFault(parts, leaf, rules.qeSigner) ?? machineFault(parts)
+  const fault = enclaveFault(parts, leaf, rules.qeSigner) ?? machineFault(parts, rules)
   if (fault !== null) return fault
   const registers = bytes.subarray(BODY.rtmr, BODY.rtmr + 4 * 48)
   return {
     reportData: bytes.subarray(BODY.reportData, BODY.reportData + 64),
     // The firmware and everything that it measured into the registers: one of them alone says little.
     measurement: hash('sha384', Buffer.concat([bytes.subarray(BODY.mrTd, BODY.mrTd + 48), registers])),
+    chain: path.chain,
+    teeTcbSvn: bytes.subarray(BODY.teeTcbSvn, BODY.teeTcbSvn + TCB_SVN_BYTES),
   }
 }
 
@@ -153,7 +167,7 @@ function enclaveFault({ qeReport, qeSignature, qeAuthData, attestationKey }: Par
   return (attributes & SGX_DEBUG) === 0 ? null : 'the quoting enclave allows debugging'
 }
 
-function machineFault({ bytes, signature, attestationKey }: Parts): string | null {
+function machineFault({ bytes, signature, attestationKey }: Parts, { allowSeptVe }: TdxRules): string | null {
   const x = encodeBase64url(attestationKey.subarray(0, 32))
   const y = encodeBase64url(attestationKey.subarray(32))
   if (!verifiesQuote({ kty: 'EC', crv: 'P-256', x, y }, bytes.subarray(0, BODY_END), signature)) {
@@ -161,7 +175,9 @@ function machineFault({ bytes, signature, attestationKey }: Parts): string | nul
   }
   const zero = (at: number, size: number) => bytes.subarray(at, at + size).every((byte) => byte === 0)
   if (!zero(BODY.signerSeam, 48) || !zero(BODY.seamAttributes, 8)) return 'the TDX module is not that of Intel'
-  return zero(BODY.tdAttributes, 1) ? null : 'the machine allows debugging'
+  if (!zero(BODY.tdAttributes, 1)) return 'the machine allows debugging'
+  const hasSeptVe = (bytes.readUInt32LE(BODY.tdAttributes) & SEPT_VE_DISABLE) === 0
+  return hasSeptVe && !allowSeptVe ? 'the machine does not set SEPT_VE_DISABLE' : null
 }
 
 function verifiesQuote(key: Readonly<Record<string, string>>, bytes: Buffer, signature: Buffer): boolean {

@@ -17,9 +17,9 @@ const ALGORITHMS: ReadonlySet<string> = new Set([
   '1.3.101.112',
 ])
 
-/** A path from a leaf to an anchor holds, or why none does. */
+/** The certificates of a valid path, leaf first and anchor last, or why there is none. */
 export type PathVerdict =
-  | { readonly kind: 'path'; readonly anchor: Certificate }
+  | { readonly kind: 'path'; readonly chain: readonly Certificate[] }
   | { readonly kind: 'no path'; readonly reason: string }
 
 export interface PathRules {
@@ -35,24 +35,24 @@ export function verifyPath(leaf: Certificate, rules: PathRules): PathVerdict {
   const search = { ...rules, signatures: 0 }
   const fault = certificateFault(leaf, rules.now)
   if (fault !== null) return { kind: 'no path', reason: fault }
-  const anchor = climb(leaf, 0, search)
-  if (anchor === null) return { kind: 'no path', reason: 'the certificate leads to no anchor that is trusted' }
-  return { kind: 'path', anchor }
+  const above = climb(leaf, 0, search)
+  if (above === null) return { kind: 'no path', reason: 'the certificate leads to no anchor that is trusted' }
+  return { kind: 'path', chain: [leaf, ...above] }
 }
 
 interface Search extends PathRules {
   signatures: number
 }
 
-/** The anchor above `below`, under which `depth` authorities stand already. */
-function climb(below: Certificate, depth: number, search: Search): Certificate | null {
+/** The certificates above `below` up to an anchor; `depth` authorities are below it already. */
+function climb(below: Certificate, depth: number, search: Search): readonly Certificate[] | null {
   const anchor = search.anchors.find((candidate) => issued(candidate, below, depth, search))
-  if (anchor !== undefined) return anchor
+  if (anchor !== undefined) return [anchor]
   if (depth >= MAX_INTERMEDIATES) return null
   for (const candidate of search.intermediates) {
     if (candidate === below || !issued(candidate, below, depth, search)) continue
     const found = climb(candidate, depth + 1, search)
-    if (found !== null) return found
+    if (found !== null) return [candidate, ...found]
   }
   return null
 }
