@@ -2,6 +2,7 @@
 import { type Static, Type } from 'typebox'
 import { type Decoded, decodeRendered } from './decode.ts'
 import { sovereigntyFields } from './kinds/sovereigntypolicy.ts'
+import { ANYWHERE } from './regions/table.ts'
 
 /** Format `sovereigntyPolicyFile`: what the spec of a SovereigntyPolicy says; `version` may be left out. */
 const sovereigntyFileSchema = Type.Object(
@@ -57,15 +58,18 @@ function rulesOfClass({ dataClassRules }: Sovereignty, dataClass: DataClass): Pl
 
 function placeFault(rules: PlaceRules, at: string | null): string | null {
   if (at === null) return rules.requireJurisdiction === true ? 'does not say where it runs, which is required' : null
+  const where = at === ANYWHERE ? 'may run anywhere' : `runs in ${at}`
+  if (at === ANYWHERE && rules.requireJurisdiction === true) return `${where}, and a jurisdiction is required`
   const denied = rules.deniedJurisdictions ?? []
-  if (denied.some((one) => covers(one, at) || covers(at, one))) return `runs in ${at}, which is denied`
+  if (denied.some((one) => covers(one, at) || covers(at, one))) return `${where}, which is denied`
   const allowed = rules.allowedJurisdictions ?? []
   if (allowed.length === 0 || allowed.some((one) => covers(one, at))) return null
-  return `runs in ${at}, which is not allowed`
+  return `${where}, which is not allowed`
 }
 
-/** Does a code stand for a place that `part` lies in? Upper and lower case are one. */
-function covers(whole: string, part: string): boolean {
+/** Whether `part` lies within `whole`, in upper or lower case. */
+export function covers(whole: string, part: string): boolean {
+  if (whole === ANYWHERE) return true
   const one = whole.toLowerCase()
   const other = part.toLowerCase()
   if (other === one || other.startsWith(`${one}-`)) return true

@@ -1,5 +1,6 @@
 import type { Kind, Manifest, Resource } from '@plat/resources'
 import type { Cedar } from '@plat/resources/cedar'
+import type { EndpointPlace } from '@plat/resources/regions'
 import type { RevocationEntry } from './limits/revocations.ts'
 
 /** The resources that are rendered, all namespaces together, defaults filled in. */
@@ -36,4 +37,11 @@ export function keyOf({ metadata: { namespace, name } }: Manifest): string {
 /** By namespace and name, so that the same resources always give the same bytes. */
 export function sorted<K extends Kind>(objects: readonly Manifest<K>[]): Manifest<K>[] {
   return objects.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
+}
+
+type Endpoint = Partial<NonNullable<NonNullable<Manifest<'Agent'>['spec']['model']>['fallbacks']>[number]>
+
+/** What decides where the endpoint of a model processes requests, in the words of a model route. */
+export function endpointPlace({ adapter, adapterMode, endpoint, region, jurisdiction }: Endpoint): EndpointPlace {
+  return { provider: adapter, mode: adapterMode, upstream: endpoint, region, jurisdiction }
 }

@@ -151,7 +151,8 @@ test('the region and the project of a cloud are rendered', () => {
   // Shows D2.model.region, D2.model.project, D2.fallback.region, D2.fallback.project
   const endpoint = 'https://europe-west4-aiplatform.googleapis.com/v1'
   const vertex = { endpoint, adapter: 'vertex', adapterMode: 'openai', region: 'europe-west4', project: 'my-project' }
-  const bedrock = { endpoint, adapter: 'bedrock', adapterMode: 'openai', region: 'eu-central-1' }
+  const runtime = 'https://bedrock-runtime.eu-central-1.amazonaws.com/v1'
+  const bedrock = { endpoint: runtime, adapter: 'bedrock', adapterMode: 'openai', region: 'eu-central-1' }
   const route = routeOf({ ...vertex, fallbacks: [bedrock, vertex] })
   const rendered = {
     provider: 'vertex',
@@ -162,9 +163,18 @@ test('the region and the project of a cloud are rendered', () => {
   }
   assert.deepEqual(route, {
     ...rendered,
-    fallbacks: [{ provider: 'bedrock', mode: 'openai', region: 'eu-central-1', upstream: endpoint }, rendered],
+    fallbacks: [{ provider: 'bedrock', mode: 'openai', region: 'eu-central-1', upstream: runtime }, rendered],
     agent: 'team/a',
   })
+})
+
+test('an agent whose jurisdiction contradicts the region of its model or of a fallback has no route', () => {
+  // Shows D2.model.region, D2.fallback.region
+  const endpoint = 'https://llm.example.com/v1'
+  const bedrock = { endpoint, adapter: 'bedrock', region: 'us-east-1', jurisdiction: 'DE' } as const
+  assert.equal(routeOf(bedrock), undefined)
+  assert.equal(routeOf({ endpoint, fallbacks: [bedrock] }), undefined)
+  assert.notEqual(routeOf({ ...bedrock, jurisdiction: 'US' }), undefined)
 })
 
 test('every adapter is rendered with its modes, for a fallback as well', () => {

@@ -1,7 +1,8 @@
 import { compileExpression, type Manifest } from '@plat/resources'
 import { isDomain } from '@plat/resources/domains'
+import { placeContradictions } from '@plat/resources/regions'
 import { isWrittenHeader, lentTokenFault, WHEN_VARIABLES } from '@plat/resources/rendered'
-import { keyOf } from './declared.ts'
+import { endpointPlace, keyOf } from './declared.ts'
 import { pinFaults } from './pins.ts'
 
 /**
@@ -99,7 +100,9 @@ function modelFaults(model: Model): Fault[] {
   const faults = endpointFaults(model)
   if (model.provider === 'ctxengine') faults.push(notBuilt('provider'))
   for (const [index, fallback] of (model.fallbacks ?? []).entries()) {
-    for (const { path, why } of endpointFaults(fallback)) faults.push({ path: `fallbacks[${index}].${path}`, why })
+    const name = fallback.name ?? model.name
+    for (const { path, why } of endpointFaults({ ...fallback, ...(name !== undefined && { name }) }))
+      faults.push({ path: `fallbacks[${index}].${path}`, why })
   }
   return faults
 }
@@ -109,6 +112,7 @@ function endpointFaults(model: Omit<NonNullable<Model['fallbacks']>[number], 'en
   const faults: Fault[] = []
   const { endpoint, apiKeySecretRef: secret } = model
   faults.push(...adapterFaults(model))
+  for (const [path, why] of placeContradictions(endpointPlace(model), model.name ?? null)) faults.push({ path, why })
   if (endpoint !== undefined) faults.push(...[urlFault('endpoint', endpoint)].filter((fault) => fault !== null))
   if (secret !== undefined) return [...faults, ...fileNames('apiKeySecretRef', secret)]
   const { adapter: provider, adapterMode: mode } = model
@@ -131,7 +135,7 @@ const ADAPTER_MODES: Readonly<Record<string, readonly string[]>> = {
 /** Which adapters (`<adapter>`, or `<adapter>/<mode>`) a key has a meaning for. */
 const ADAPTERS_WITH: Readonly<Record<'apiVersion' | 'region' | 'project', readonly string[]>> = {
   apiVersion: ['azure-openai', 'anthropic/direct'],
-  region: ['bedrock', 'vertex', 'anthropic/vertex', 'anthropic/bedrock', 'oci-genai'],
+  region: ['azure-openai', 'bedrock', 'vertex', 'anthropic/vertex', 'anthropic/bedrock', 'oci-genai'],
   project: ['vertex', 'anthropic/vertex', 'oci-genai'],
 }
 

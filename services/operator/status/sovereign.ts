@@ -1,5 +1,7 @@
 import type { Manifest, Resource } from '@plat/resources'
+import { jurisdictionOf } from '@plat/resources/regions'
 import { type Place, residencyFault, type Sovereignty } from '@plat/resources/sovereignty'
+import { endpointPlace } from '../render/declared.ts'
 import type { Finding } from './conditions.ts'
 
 /** What the data of an upstream is taken for where nobody says. */
@@ -19,9 +21,9 @@ export function reliedOnByAgent(
   servers: ReadonlyMap<string, Manifest<'MCPServer'>>,
 ): Relied {
   const relied: [string, Place][] = []
-  if (model?.endpoint !== undefined) relied.push(['model', placeOf(model)])
+  if (model?.endpoint !== undefined) relied.push(['model', placeOfModel(model, model.name)])
   for (const [index, fallback] of (model?.fallbacks ?? []).entries()) {
-    relied.push([`model.fallbacks[${index}]`, placeOf(fallback)])
+    relied.push([`model.fallbacks[${index}]`, placeOfModel(fallback, fallback.name ?? model?.name)])
   }
   for (const { name, serverRef, upstreamURL } of tools) {
     const key = `${serverRef?.namespace ?? metadata.namespace}/${serverRef?.name ?? name}`
@@ -30,6 +32,10 @@ export function reliedOnByAgent(
     else if (upstreamURL !== undefined) relied.push([`tools[${name}]`, placeOf({})])
   }
   return relied
+}
+
+function placeOfModel(endpoint: Parameters<typeof endpointPlace>[0], model: string | undefined): Place {
+  return { jurisdiction: jurisdictionOf(endpointPlace(endpoint), model ?? null), dataClass: DEFAULT_CLASS }
 }
 
 function placeOf(spec: { readonly jurisdiction?: string; readonly dataClass?: Place['dataClass'] }): Place {

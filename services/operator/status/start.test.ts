@@ -204,6 +204,12 @@ test('SovereigntyCompliant follows the SovereigntyPolicy: of a server where it r
     'False NotCompliant model.fallbacks[0]: runs in US, which is not allowed; ' +
       'tools[a]: runs in US, which is not allowed; tools[b]: does not say where it runs, which is required',
   )
+  await put(
+    'Agent',
+    'agents',
+    '{image: i, tier: t, model: {endpoint: https://m.example, adapter: bedrock, region: us-east-1}}',
+  )
+  assert.equal(await found('Agent'), 'False NotCompliant model: runs in US, which is not allowed')
   await sovereignty('{allowedJurisdictions: [EU, US]}')
   assert.deepEqual([await found('MCPServer'), await found('Agent')], ['True Compliant', 'True Compliant'])
   await sovereignty('{dataClassRules: {internal: {deniedJurisdictions: [US]}}}')

@@ -1,4 +1,5 @@
 import { glob } from '@plat/core'
+import { covers } from '@plat/resources/sovereignty'
 import type { Target } from '../../call/index.ts'
 import type { RouteEndpoint } from './endpoint.ts'
 import type { Route } from './registry.ts'
@@ -35,7 +36,7 @@ export class Choice {
   inOrder({ endpoints, preferJurisdiction }: Route, tier: string): readonly RouteEndpoint[] {
     const preferred = preferJurisdiction ?? this.#tierJurisdictions.get(tier) ?? null
     if (preferred === null || endpoints.length === 1) return endpoints
-    const near = endpoints.filter(({ jurisdiction }) => isWithin(jurisdiction, preferred))
+    const near = endpoints.filter(({ jurisdiction }) => jurisdiction !== null && covers(preferred, jurisdiction))
     return [...near, ...endpoints.filter((endpoint) => !near.includes(endpoint))]
   }
 }
@@ -50,10 +51,4 @@ function allowedModels(
     if (lower !== undefined) allowed.set(name, lower)
   }
   return allowed
-}
-
-/** A part of a country is in it: `DE-BY` in `DE`. */
-function isWithin(jurisdiction: string | null, place: string): boolean {
-  const [one, other] = [jurisdiction?.toUpperCase() ?? '', place.toUpperCase()]
-  return one === other || one.startsWith(`${other}-`)
 }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { jurisdictionOf } from '@plat/resources/regions'
 import type { ModelEndpointEntry } from '@plat/resources/rendered'
 import { type CredentialSource, credentialSource } from './credentials/source.ts'
 import { baseOf, type Clouds, regionOf, type Wire, wireOf } from './providers.ts'
@@ -20,12 +21,14 @@ export interface RouteEndpoint {
   /** Requests that it may be sent in a minute; null: unlimited. */
   readonly requestsPerMinute: number | null
   readonly wire: Wire
-  /** Where it runs; null: nobody says. */
+  /** Where it processes requests for its own model; null when that is not known. */
   readonly jurisdiction: string | null
   /** Of its provider; null: it has none. */
   readonly region: string | null
   /** The model that it is asked for where the caller asked for this one (null: for none); null: nobody names one. */
   modelFor(asked: string | null): string | null
+  /** Where it processes a request in which the caller named this model: with Bedrock, the model decides how far it is routed. */
+  jurisdictionFor(asked: string | null): string | null
 }
 
 /** What an endpoint is told of the route that it is for. */
@@ -65,6 +68,12 @@ export function endpointOf({ route, aliases, isFallback, clouds }: Place, entry:
   const model = entry.model || null
   const wire = wireOf(entry)
   const region = regionOf(entry, clouds)
+  const modelFor = (asked: string | null) => {
+    const translated = asked === null ? null : (aliases.get(asked) ?? null)
+    return (isFallback ? (model ?? translated) : (translated ?? model)) ?? asked
+  }
+  const place = { ...entry, upstream, region }
+  const jurisdiction = jurisdictionOf(place, model)
   return {
     key: keyOf(entry, { route, upstream, model, region }),
     label: new URL(upstream).origin,
@@ -74,11 +83,12 @@ export function endpointOf({ route, aliases, isFallback, clouds }: Place, entry:
     credential: credentialSource(entry, region),
     requestsPerMinute: entry.requestsPerMinute || null,
     wire,
-    jurisdiction: entry.jurisdiction || null,
+    jurisdiction,
     region: region || null,
-    modelFor(asked) {
-      const translated = asked === null ? null : (aliases.get(asked) ?? null)
-      return (isFallback ? (model ?? translated) : (translated ?? model)) ?? asked
+    modelFor,
+    jurisdictionFor(asked) {
+      const named = modelFor(asked)
+      return named === model ? jurisdiction : jurisdictionOf(place, named)
     },
   }
 }

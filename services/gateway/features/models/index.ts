@@ -3,7 +3,7 @@ import type { Clock } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
 import type { ModelRouteEntry } from '@plat/resources/rendered'
-import type { Outcome, Snapshot, Snapshots, Target } from '../../call/index.ts'
+import type { Call, Outcome, Snapshot, Snapshots, Target } from '../../call/index.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { Choice, type ChoiceOptions } from './choice.ts'
 import { Circuits } from './circuits.ts'
@@ -55,8 +55,12 @@ export interface Models {
   readonly stage: Stage<'resolve', 'identity', 'target'>
   /** The route that a target names, as this snapshot knows it; null once it is gone. */
   route(snapshot: Snapshot, key: string): Route | null
-  /** Where the calls of a target may be answered: at any endpoint of its route; of any other target, where it says itself. */
-  places(snapshot: Snapshot, target: Target): readonly Pick<Target, 'jurisdiction' | 'dataClass'>[]
+  /** Where a call for a target may be answered: at any endpoint of its route; of any other target, where it says itself. */
+  places(
+    call: Pick<Call, 'name'>,
+    snapshot: Snapshot,
+    target: Target,
+  ): readonly Pick<Target, 'jurisdiction' | 'dataClass'>[]
   /** What endpoints are shown. */
   readonly credentials: EndpointCredentials
   /** Whether data of this class may go to a model. */
@@ -139,10 +143,14 @@ function circuitsOf({ config, clock, metrics }: ModelsOptions): Circuits {
   })
 }
 
-function placesOf(snapshot: Snapshot, target: Target): readonly Pick<Target, 'jurisdiction' | 'dataClass'>[] {
+function placesOf(
+  { name }: Pick<Call, 'name'>,
+  snapshot: Snapshot,
+  target: Target,
+): readonly Pick<Target, 'jurisdiction' | 'dataClass'>[] {
   const route = target.kind === 'model' ? snapshot.get(routesSlot).route(target.key) : null
   if (route === null) return [target]
-  return route.endpoints.map(({ jurisdiction }) => ({ jurisdiction, dataClass: target.dataClass }))
+  return route.endpoints.map((one) => ({ jurisdiction: one.jurisdictionFor(name), dataClass: target.dataClass }))
 }
 
 /** The endpoints to which the data of calls may go. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ModelRouteEntry } from '@plat/resources/rendered'
+import { decodeModels } from './decode.ts'
 import { buildRoutes } from './registry.ts'
 
 test('clouds have a base URL for each region', () => {
@@ -51,4 +52,22 @@ test('where the provider has a usual path a host is enough, as of an Agent, and 
       assert.equal(upstreamOf({ ...entry, upstream: bare }), `https://own.example${path}`)
     assert.equal(upstreamOf({ ...entry, upstream: 'https://own.example/proxy/x/' }), 'https://own.example/proxy/x')
   }
+})
+
+test('a modelsFile whose jurisdiction contradicts the region is refused, and Azure accepts a region', () => {
+  // Shows D3.route.region
+  const decoded = (entry: object) => {
+    const models = { 'team.a': { upstream: 'https://llm.example', apiKeyFile: '/key', ...entry } }
+    const file = decodeModels(Buffer.from(JSON.stringify({ version: 1, models })))
+    return file.ok ? [] : file.problems
+  }
+  const problem =
+    'jurisdiction: is DE, but by region and model requests are processed in US: correct it or leave it out'
+  const bedrock = { provider: 'bedrock', region: 'us-east-1', jurisdiction: 'DE' }
+  assert.deepEqual(decoded(bedrock), [`models[team.a].${problem}`])
+  assert.deepEqual(decoded({ fallbacks: [{ upstream: 'https://b.example', ...bedrock, apiKeyFile: '/key' }] }), [
+    `models[team.a].fallbacks[0].${problem}`,
+  ])
+  assert.deepEqual(decoded({ provider: 'azure-openai', region: 'westeurope', jurisdiction: 'EU' }), [])
+  assert.equal(decoded({ provider: 'azure-openai', region: 'global', jurisdiction: 'EU' }).length, 1)
 })

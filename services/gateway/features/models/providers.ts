@@ -1,3 +1,4 @@
+import { placeContradictions } from '@plat/resources/regions'
 import type { ModelEndpointEntry } from '@plat/resources/rendered'
 import { dnsSuffix } from './credentials/aws.ts'
 import { authTypeOf } from './credentials/source.ts'
@@ -179,7 +180,13 @@ export function endpointFaults(entry: ModelEndpointEntry): readonly (readonly [k
     faults.push(['upstream', 'is required'])
   if (apiVersion !== '' && !(variant.speaks === 'anthropic' || name === 'azure-openai'))
     faults.push(['apiVersion', `has no meaning for the provider ${name}`])
-  return [...faults, ...placeFaults(entry, variant), ...authFaults(entry, variant), ...keyFaults(entry)]
+  return [
+    ...faults,
+    ...placeFaults(entry, variant),
+    ...placeContradictions(entry, entry.model || null),
+    ...authFaults(entry, variant),
+    ...keyFaults(entry),
+  ]
 }
 
 const NO_CLOUDS: Clouds = { awsRegion: '', awsSuffix: '' }
@@ -187,15 +194,17 @@ const NO_CLOUDS: Clouds = { awsRegion: '', awsSuffix: '' }
 /** Which keys say where in a cloud an endpoint is. */
 const PLACES: Readonly<Record<string, readonly ('region' | 'project')[]>> = {
   aws: ['region'],
+  azure: ['region'],
   gcp: ['region', 'project'],
   oci: ['region', 'project'],
 }
 
 function placeFaults(entry: ModelEndpointEntry, { cloud }: Variant): [string, string][] {
   const { provider: name = 'openai' } = entry
+  const place = name === 'azure-openai' ? 'azure' : (cloud ?? '')
   const faults: [string, string][] = []
   for (const key of ['region', 'project'] as const) {
-    const isMeant = PLACES[cloud ?? '']?.includes(key) ?? false
+    const isMeant = PLACES[place]?.includes(key) ?? false
     const isSet = (entry[key] ?? '') !== ''
     if (isSet && !isMeant) faults.push([key, `has no meaning for the provider ${name}`])
     const isNeeded = cloud === 'gcp' || (cloud === 'oci' && key === 'region' && entry.upstream === '')

@@ -98,6 +98,6 @@ function targetOf(call: Call<'identity'>, route: Route, choice: Pick<Choice, 'al
     tool: model,
     trust: 'trusted',
     dataClass: DATA_CLASS,
-    jurisdiction: route.endpoints[0].jurisdiction,
+    jurisdiction: route.endpoints[0].jurisdictionFor(call.name),
   }
 }

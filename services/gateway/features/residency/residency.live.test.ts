@@ -74,7 +74,7 @@ const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'add
 
 interface Ground {
   /** The error code of one call of a server or a route; `ok` when it was answered. */
-  ask(path: string): Promise<string>
+  ask(path: string, model?: string): Promise<string>
   /** The rules, in force when it resolves. */
   rules(rules: object): Promise<void>
   records(): Promise<Readonly<Record<string, unknown>>[]>
@@ -95,6 +95,25 @@ const answered: Script = (request, response) => {
   return json(JSON.stringify(body))(request, response)
 }
 
+function routesTo(upstream: string) {
+  const route = (jurisdiction: string) => ({ upstream, jurisdiction })
+  const bedrock = (region: string) => ({
+    provider: 'bedrock',
+    mode: 'openai',
+    upstream,
+    region,
+    auth: { type: 'none' },
+  })
+  return {
+    near: route('DE'),
+    far: route('US'),
+    both: { ...route('US'), fallbacks: [route('DE')] },
+    frankfurt: bedrock('eu-central-1'),
+    virginia: bedrock('us-east-1'),
+    unknown: bedrock('eu-central-99'),
+  }
+}
+
 async function ground(t: TestContext): Promise<Ground> {
   const dir = tempFolder()
   const upstream = await startScriptedUpstream()
@@ -113,27 +132,29 @@ async function ground(t: TestContext): Promise<Ground> {
   const file = (name: string) => join(dir, name)
   await writeFile(file('upstreams.json'), JSON.stringify({ version: 1, servers, bindings: {}, agentWeb: {} }))
   await writeFile(file('sovereignty.json'), '{}')
-  const route = (jurisdiction: string) => ({ upstream: upstream.url, jurisdiction })
   const { gateway, issuer } = await started(t, {
     policyReloadSeconds: 1,
     upstreams: { static: upstream.url },
     upstreamsFile: file('upstreams.json'),
-    models: { near: route('DE'), far: route('US'), both: { ...route('US'), fallbacks: [route('DE')] } },
+    models: routesTo(upstream.url),
     sovereigntyPolicyFile: file('sovereignty.json'),
     auditPath: file('audit.jsonl'),
   })
-  const scope = 'tools:near tools:far tools:static models:near models:far models:both'
+  const scope =
+    'tools:near tools:far tools:static models:near models:far models:both models:frankfurt models:virginia models:unknown'
   const headers = {
     authorization: `Bearer ${issuer.token({ scope })}`,
     accept: 'application/json, text/event-stream',
     'content-type': 'application/json',
   }
-  const ask = async (path: string) => {
-    const body = path.startsWith('/llm/') ? { model: 'm', messages: [{ role: 'user', content: 'x' }] } : call
+  const ask = async (path: string, model = 'm') => {
+    const body = path.startsWith('/llm/') ? { model, messages: [{ role: 'user', content: 'x' }] } : call
     const response = await fetch(gateway.url + path, { method: 'POST', headers, body: JSON.stringify(body) })
     const text = await response.text()
     return /"(?:error|code)":"([a-z_]+)"/.exec(text)?.[1] ?? (response.ok ? 'ok' : text)
   }
+  /** Tells one set of rules from the next. */
+  let marked = 0
   return {
     ask,
     async rules(rules) {
@@ -150,17 +171,28 @@ async function ground(t: TestContext): Promise<Ground> {
   }
 }
 
-/** Tells one set of rules from the next. */
-let marked = 0
-
 const LLM = '/v1/chat/completions'
+
+test('the region of a model decides where it runs, and an inference profile widens it', async (t) => {
+  // Shows D2.model.region.
+  const { ask, rules } = await ground(t)
+  await rules({ requireJurisdiction: true, allowedJurisdictions: ['EU'] })
+  const no = 'residency_denied'
+  const answers = async (route: string, model: string) => ask(`/llm/${route}${LLM}`, model)
+  assert.equal(await answers('frankfurt', 'amazon.nova'), 'ok')
+  assert.equal(await answers('frankfurt', 'eu.amazon.nova'), 'ok')
+  assert.equal(await answers('frankfurt', 'global.amazon.nova'), no)
+  assert.equal(await answers('frankfurt', 'arn:aws:bedrock:us-east-1::foundation-model/amazon.nova'), no)
+  assert.equal(await answers('virginia', 'amazon.nova'), no)
+  assert.equal(await answers('unknown', 'amazon.nova'), no)
+})
 
 test('servers and model routes are reached only where they comply, and every refusal is on record', async (t) => {
   // Shows D3.policy.sovereigntyPolicyFile, D3.route.jurisdiction, D2.server.jurisdiction, D2.model.jurisdiction.
   // Shows D2.model.fallbacks.sovereignty.
   const { ask, rules, records } = await ground(t)
   const all = ['/mcp/near', '/mcp/far', '/mcp/static', `/llm/near${LLM}`, `/llm/far${LLM}`, `/llm/both${LLM}`]
-  const asked = async () => Promise.all(all.map(ask))
+  const asked = async () => Promise.all(all.map((path) => ask(path)))
   assert.deepEqual(await asked(), ['ok', 'ok', 'ok', 'ok', 'ok', 'ok'])
   await rules(BARS)
   const no = 'residency_denied'

@@ -37,7 +37,7 @@ const finds = (found: Target) =>
     still: () => (found.key === 'gone' ? deny('unknown_server', 'gone') : null),
   })
 
-const itself: PlacesOf = (_, found) => [found]
+const itself: PlacesOf = (_call, _snapshot, found) => [found]
 
 async function ground(t: TestContext) {
   const dir = await mkdtemp(join(tmpdir(), 'plat-'))

@@ -131,7 +131,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
   unfit(endpoint: ModelEndpoint, call: Call<'target' | 'hold'>): SkipReason | null {
     if (!endpoint.wire.methods.has(call.method)) return 'dialect'
     if (!this.credentials.isReady(endpoint)) return 'credential'
-    const { jurisdiction } = endpoint
+    const jurisdiction = endpoint.jurisdictionFor(call.name)
     const { dataClass } = call.facts.target
     if (this.#residencyFault(call.snapshot, { jurisdiction, dataClass }) !== null) return 'residency'
     if (call.facts.target.tool === null) return null

@@ -22,9 +22,9 @@ export function endpointAt(upstream: string): ModelEndpoint {
     upstream,
     requestsPerMinute: null,
     wire: openaiWire,
-    jurisdiction: null,
     region: null,
     modelFor: (asked) => asked,
+    jurisdictionFor: () => null,
   }
 }
 

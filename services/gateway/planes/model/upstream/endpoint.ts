@@ -15,13 +15,13 @@ export interface ModelEndpoint {
   readonly upstream: string
   /** Requests that it may be sent in a minute; null: unlimited. */
   readonly requestsPerMinute: number | null
-  /** Where it runs; null: nobody says. */
-  readonly jurisdiction: string | null
   /** Of its provider; null: it has none. */
   readonly region: string | null
   readonly wire: EndpointWire
   /** The model that it is asked for where the caller asked for this one; null: nobody names one. */
   modelFor(asked: string | null): string | null
+  /** Where it processes a request in which the caller named this model; null when that is not known. */
+  jurisdictionFor(asked: string | null): string | null
 }
 
 /** One request, as whoever signs it needs it. */
