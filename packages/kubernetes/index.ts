@@ -3,3 +3,5 @@ export { type Answer, ApiFault, type ApiOptions, type ApiRequest, KubernetesApi,
 export { kubeconfigAccess } from './kubeconfig.ts'
 export { type Cause, isMembers, member, textOf } from './members.ts'
 export type { WatchLine } from './watch.ts'
+export { readYaml, type YamlProblem, type YamlText } from './yaml/read.ts'
+export { writeYaml } from './yaml/write.ts'

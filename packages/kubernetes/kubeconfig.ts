@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { reasonOf } from '@plat/core'
-import { parse } from 'yaml'
 import { type Access, type CredentialFiles, type Credentials, fileCredentials } from './access.ts'
 import { isMembers, type Members, member, textOf } from './members.ts'
+import { readYaml } from './yaml/read.ts'
 
 /** Largest kubeconfig, in characters. */
 const MAX_CHARS = 1024 * 1024
@@ -23,9 +23,11 @@ export async function kubeconfigAccess(file: string, context = ''): Promise<Acce
 async function readConfig(file: string): Promise<Members> {
   const text = await readFile(file, 'utf8')
   if (text.length > MAX_CHARS) throw new Error(`longer than ${MAX_CHARS} characters`)
-  const config: unknown = parse(text)
-  if (!isMembers(config)) throw new Error('no YAML object')
-  return config
+  const { value, problems } = readYaml(text)
+  const [problem] = problems
+  if (problem !== undefined) throw new Error(`line ${problem.line}: ${problem.message}`)
+  if (!isMembers(value)) throw new Error('no YAML object')
+  return value
 }
 
 function accessOf(config: Members, wanted: string, dir: string): Access {

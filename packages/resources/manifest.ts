@@ -1,4 +1,5 @@
-import { type Document, isMap, isNode, isSeq, LineCounter, parseDocument, type Tags, type YAMLError } from 'yaml'
+import { readYaml, type YamlText } from '@plat/kubernetes'
+import { isMap, isNode, isSeq } from 'yaml'
 import type { FieldProblem } from './check.ts'
 import { problemLine } from './decode.ts'
 import type { Kind, Manifest } from './kinds/kinds.ts'
@@ -6,9 +7,6 @@ import { isManifest, validate, withDefaults } from './validate.ts'
 
 /** Largest resource file, in bytes: what an object of an API server may weigh. */
 export const MANIFEST_MAX_BYTES = 1024 * 1024
-
-/** How often one anchor may be repeated: YAML's billion laughs end here. */
-const MAX_ALIASES = 100
 
 /** One problem of a text, with the line that it stands on (from 1). */
 export interface TextProblem {
@@ -26,7 +24,7 @@ export interface ParsedManifest<K extends Kind> {
 
 /**
  * Reads one YAML (or JSON) document as an object of `kind`, strictly, defaults filled in. YAML is read as kubectl reads
- * it (version 1.1): `yes` is a boolean and `012` is octal, so that a file means the same in both worlds.
+ * it (`readYaml`): `yes` is a boolean and `012` is octal, so that a file means the same in both worlds.
  */
 export function parseResource<K extends Kind>(kind: K, text: string): ParsedManifest<K> {
   const { object, problems } = readManifest(kind, text)
@@ -39,52 +37,27 @@ export function readManifest<K extends Kind>(
   text: string,
 ): { object: Manifest<K> | null; problems: readonly TextProblem[] } {
   if (text.length > MANIFEST_MAX_BYTES) return failure(1, `larger than ${MANIFEST_MAX_BYTES} bytes`)
-  const lines = new LineCounter()
-  const document = parseDocument(text, {
-    version: '1.1',
-    merge: true,
-    lineCounter: lines,
-    prettyErrors: false,
-    stringKeys: true,
-    customTags: plainTags,
-  })
-  const faults = [...document.errors, ...document.warnings]
-  if (faults.length > 0) return { object: null, problems: faults.map((fault) => syntaxProblem(fault, lines)) }
-  let value: unknown
-  try {
-    value = document.toJS({ maxAliasCount: MAX_ALIASES })
-  } catch (error) {
-    return failure(1, error instanceof Error ? error.message : 'unreadable')
-  }
-  const filled = withDefaults(kind, value)
+  const yaml = readYaml(text)
+  if (yaml.problems.length > 0)
+    return { object: null, problems: yaml.problems.map((problem) => ({ ...problem, path: '' })) }
+  const filled = withDefaults(kind, yaml.value)
   const problems = validate(kind, filled)
   if (problems.length === 0 && isManifest(kind, filled)) return { object: filled, problems: [] }
-  return { object: null, problems: problems.map((problem) => located(problem, document, lines)) }
-}
-
-/** Tags of YAML 1.1 that make something else than JSON: dates stay text, as in Kubernetes. */
-const NOT_JSON = new Set(['binary', 'omap', 'pairs', 'set', 'timestamp'])
-
-function plainTags(tags: Tags): Tags {
-  return tags.filter((tag) => !NOT_JSON.has(typeof tag === 'string' ? tag : (tag.tag.split(':').at(-1) ?? '')))
+  return { object: null, problems: problems.map((problem) => located(problem, yaml)) }
 }
 
 function failure(line: number, message: string): { object: null; problems: TextProblem[] } {
   return { object: null, problems: [{ line, path: '', message }] }
 }
 
-function syntaxProblem(fault: YAMLError, lines: LineCounter): TextProblem {
-  return { line: lines.linePos(fault.pos[0]).line, path: '', message: fault.message }
-}
-
-function located(problem: FieldProblem, document: Document, lines: LineCounter): TextProblem {
+function located(problem: FieldProblem, { document, lines }: YamlText): TextProblem {
   const at = offsetOf(document, problem.path)
   return { line: at === null ? 1 : lines.linePos(at).line, path: problem.path, message: problemLine(problem) }
 }
 
 /** Where the deepest part of a path that the document has stands; a missing field is blamed on its parent. */
-function offsetOf(document: Document, path: string): number | null {
-  let node: unknown = document.contents
+function offsetOf(document: YamlText['document'], path: string): number | null {
+  let node: unknown = document?.contents
   let offset: number | null = null
   for (const step of path.matchAll(/\[([^\]]*)\]|([^.[\]]+)/g)) {
     const name = step[1] ?? step[2] ?? ''

@@ -164,6 +164,16 @@ test('a text of another kind, version, or with a status is refused; so are doubl
   for (const text of bad) assert.notEqual(parseResource('MCPServer', text).problems.length, 0, text.slice(0, 80))
 })
 
+test('a name of the form of a number without digits before its exponent is text, as kubectl reads it', () => {
+  for (const name of ['e2', 'e401', '1-2']) {
+    const { object, problems } = parseResource(
+      'MCPServer',
+      `${head('MCPServer').replace('name: x', `name: ${name}`)}  url: http://x\n`,
+    )
+    assert.deepEqual([object?.metadata.name, problems], [name, []])
+  }
+})
+
 test('no text makes the reader throw', () => {
   const piece = fc.constantFrom(
     'a',

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { writeYaml } from '@plat/kubernetes'
 import type { TSchema } from 'typebox'
-import { stringify } from 'yaml'
 import { isRecord, type Node } from '../check.ts'
 import { API_VERSION, clusterMetadataSchema, isClusterKind, isKind, type Kind, kinds, metadataSchema } from './kinds.ts'
 
@@ -105,7 +105,7 @@ function columnOf(schema: Node, name: string, jsonPath: string): Column {
 }
 
 /** As kubectl reads it (YAML 1.1), and nothing by reference. */
-const WRITING = { version: '1.1', lineWidth: 120, aliasDuplicateObjects: false } as const
+const WRITING = { lineWidth: 120 }
 
 /** The files of `deploy/crds`, by name; run this file to write them again, a test compares. */
 export function definitionFiles(): ReadonlyMap<string, string> {
@@ -115,7 +115,7 @@ export function definitionFiles(): ReadonlyMap<string, string> {
     Object.keys(kinds)
       .filter(isKind)
       .map(definitionOf)
-      .map((definition) => [`${definition.metadata.name}.yaml`, head + stringify(definition, WRITING)]),
+      .map((definition) => [`${definition.metadata.name}.yaml`, head + writeYaml(definition, WRITING)]),
   )
 }
 

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { type Clock, canonicalJson, type Ids, rfc3339, systemIds } from '@plat/core'
+import { writeYaml } from '@plat/kubernetes'
 import type { Log } from '@plat/process'
-import { stringify } from 'yaml'
 import type { Kind, Manifest, Resource, StatusOf } from '../kinds/kinds.ts'
 import { MANIFEST_MAX_BYTES } from '../manifest.ts'
 import { isStatus, validate, validateStatus, withDefaults } from '../validate.ts'
@@ -315,7 +315,7 @@ function conflict(reason: string) {
 function textOf({ metadata: { namespace, ...metadata }, ...manifest }: Manifest): string {
   const { apiVersion, kind, spec } = manifest
   const named = namespace === '' ? metadata : { ...metadata, namespace }
-  return stringify({ apiVersion, kind, metadata: named, spec }, { version: '1.1', aliasDuplicateObjects: false })
+  return writeYaml({ apiVersion, kind, metadata: named, spec })
 }
 
 function digest(spec: unknown): string {
