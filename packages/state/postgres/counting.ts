@@ -12,8 +12,8 @@ const MAX_ISOLATED_FLIGHTS = 2
 /** Another transaction begins beside those under way when so many operations wait, or after so long, in milliseconds. */
 const CROWD = 32
 const LINGER_MS = 20
-/** Operations that one look for a batch considers. */
-const SCAN = 1024
+/** Operations that one search for a batch considers: more than the calls of one gateway that can wait for a locked counter. */
+const SCAN = 16_384
 /** Operations that wait at most; one more is refused at once. */
 const MAX_WAITING = 100_000
 /** Settlements that are kept while the database is away; with one more all of them count as spent whole. */
@@ -205,7 +205,11 @@ export class Counting {
     while (this.#queue.length > 0 && this.#flights.size < MAX_FLIGHTS) {
       if (this.#flights.size > 0 && this.#queue.length < CROWD && !this.#hasLingered()) break
       const flight = this.#nextFlight()
-      if (flight === null) break
+      if (flight === null) {
+        // Without transactions under way, all that was considered was refused: what waits behind it comes next.
+        if (this.#flights.size === 0) continue
+        break
+      }
       this.#flights.add(flight)
       void this.#fly(flight)
     }
@@ -234,14 +238,17 @@ export class Counting {
     let isolated: string | null = null
     let isolatedFlights = 0
     for (const flight of this.#flights) if (flight.isolated) isolatedFlights++
-    for (const waiting of this.#queue.splice(0, SCAN)) {
+    let considered = 0
+    for (const waiting of this.#queue) {
+      if (batch.length === BATCH || considered === SCAN) break
+      considered++
       if (this.#isTooLate(waiting, now)) continue
       const locked = waiting.alone ? ALONE : this.#lockedOf(waiting, now)
       const [first] = batch
       const fits =
         first === undefined
           ? locked === null || isolatedFlights < MAX_ISOLATED_FLIGHTS
-          : batch.length < BATCH && !first.alone && locked === isolated
+          : !first.alone && locked === isolated
       if (fits && !waiting.names.some((name) => taken.has(name))) {
         isolated = locked
         batch.push(waiting)
@@ -251,7 +258,7 @@ export class Counting {
         for (const name of waiting.names) taken.add(name)
       }
     }
-    this.#queue = rest.concat(this.#queue)
+    this.#queue = rest.concat(this.#queue.slice(considered))
     return batch.length === 0 ? null : { batch, names, isolated: isolated !== null }
   }
 

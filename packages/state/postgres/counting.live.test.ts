@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { type Clock, systemClock, TestClock } from '@plat/core'
+import { startPostgres, type TestPostgres } from '@plat/testkit/postgres/server'
+import { until } from '@plat/testkit/until'
+import type { Client } from 'pg'
+import { isShort, type Limits } from '../limits/limits.ts'
+import { windowOf } from '../limits/window.ts'
+import { Continuity } from './continuity.ts'
+import { Counting, type Operation } from './counting.ts'
+import { Database } from './database.ts'
+import { StateUnreachable } from './pool.ts'
+import { ServerClock } from './server-clock.ts'
+import { ids, item, NEVER, type ReplicaOptions, Replicas, taken } from './testing/replicas.ts'
+
+let postgres: TestPostgres
+let replicas: Replicas
+const replica = (options?: ReplicaOptions) => replicas.open(options)
+before(async () => {
+  postgres = await startPostgres()
+  replicas = new Replicas(postgres)
+})
+after(async () => {
+  await replicas?.closeAll()
+  await postgres?.close()
+})
+
+const take = async (limits: Limits, key: string, cap: number, window?: string) =>
+  limits.take(ids.uuid(), [item(key, cap, 1, window)], limits.now() + NEVER)
+
+async function holdsOf(client: Client, key: string, schema = 'plat'): Promise<number> {
+  const find = `SELECT count(*)::int AS many FROM ${schema}.hold WHERE items @> jsonb_build_array(jsonb_build_object('k', $1::text))`
+  return (await client.query(find, [key])).rows[0].many
+}
+
+/** Processes of the server that serve gateways. */
+async function backends(client: Client): Promise<readonly number[]> {
+  const { rows } = await client.query(
+    "SELECT pid FROM pg_stat_activity WHERE application_name = 'plat' AND state IS NOT NULL",
+  )
+  return rows.map(({ pid }) => pid)
+}
+
+test('a take that runs after its release leaves no hold', async () => {
+  // Nothing but counting uses the connections.
+  const state = await replica({ pollMs: NEVER, retryMs: NEVER })
+  const limits = state.limits({})
+  await (await taken(limits, 'late', 1)).release()
+  await replicas.beside(async (client) => {
+    const stopped = await backends(client)
+    for (const pid of stopped) process.kill(pid, 'SIGSTOP')
+    try {
+      await assert.rejects(take(limits, 'late', 10), StateUnreachable)
+      const hasTombstone = async () => (await client.query('SELECT 1 FROM plat.closed')).rowCount === 1
+      await until(hasTombstone, 'the release on another connection')
+      assert.equal(await holdsOf(client, 'late'), 0)
+    } finally {
+      for (const pid of stopped) process.kill(pid, 'SIGCONT')
+    }
+    const running = async () => (await backends(client)).filter((pid) => stopped.includes(pid)).length
+    await until(async () => (await running()) === 0 || (await isIdle(client, stopped)), 'the take that was sent before')
+    assert.equal(await holdsOf(client, 'late'), 0)
+  })
+  assert.deepEqual(await limits.used('late', 'life'), { spent: 0, held: 0 })
+  await replicas.close(state)
+})
+
+async function isIdle(client: Client, pids: readonly number[]): Promise<boolean> {
+  const { rows } = await client.query("SELECT pid FROM pg_stat_activity WHERE state <> 'idle' AND pid = ANY ($1)", [
+    pids,
+  ])
+  return rows.length === 0
+}
+
+const HOUR_MS = 3_600_000
+
+/** The machine's time, wrong by some hours. */
+function skewed(ms: number): Clock {
+  return {
+    now: () => systemClock.now() + ms,
+    monotonic: () => systemClock.monotonic(),
+    after: (delay, job) => systemClock.after(delay, job),
+    every: (delay, job) => systemClock.every(delay, job),
+  }
+}
+
+test('a cap of 5 lets exactly 5 pass at gateways whose clocks are an hour apart, also after the end of the window', async () => {
+  const states = await Promise.all([HOUR_MS, 0, -HOUR_MS].map((ms) => replica({ schema: 'skewed', clock: skewed(ms) })))
+  const all = states.map((state) => state.limits({}))
+  for (const limits of all) assert.ok(Math.abs(limits.now() - systemClock.now()) < 60_000)
+  const passed = async (windowOfGateway: (limits: Limits) => string) => {
+    const results = await Promise.all(
+      all.flatMap((limits) => Array.from({ length: 10 }, () => take(limits, 'rate', 5, windowOfGateway(limits)))),
+    )
+    return results.filter((result) => !isShort(result)).length
+  }
+  // A window of a day: no boundary comes in between.
+  assert.equal(await passed((limits) => windowOf(limits.now(), 86_400 * 365)), 5)
+  const over = windowOf(systemClock.now() - 8 * 60_000, 60)
+  const [first] = all
+  assert.ok(first !== undefined)
+  for (const result of [await take(first, 'rate', 5, over), await take(first, 'rate', 5, over)])
+    if (!isShort(result)) await result.settle(new Map())
+  await replicas.beside(async (client) => {
+    const { rows } = await client.query("SELECT epoch FROM skewed.leader WHERE job = 'state'")
+    const tidied = await client.query("SELECT skewed.tidy('state', $1) AS done", [rows[0]?.epoch])
+    assert.equal(tidied.rows[0]?.done, true)
+  })
+  assert.equal(await passed(() => over), 3)
+  await replicas.close(...states)
+})
+
+/** More than any gateway has calls at a time that wait for one counter. */
+const BLOCKED_CALLS = 3_000
+
+test('a counter that a paused transaction has locked stops only its own calls, and leaves nothing behind', async () => {
+  const clock = new TestClock(systemClock.now())
+  const state = await replica({ schema: 'paused', clock })
+  const limits = state.limits({})
+  const again = () => clock.advance(20)
+  await (await taken(limits, 'locked', 1)).release()
+  await replicas.beside(async (client) => {
+    await client.query('BEGIN')
+    await client.query("SELECT 1 FROM paused.counter WHERE key = 'locked' FOR UPDATE")
+    let refused = 0
+    const blocked = Array.from({ length: BLOCKED_CALLS }, () =>
+      assert.rejects(take(limits, 'locked', 1_000_000), StateUnreachable).then(() => void refused++),
+    )
+    let isCounted = false
+    void taken(limits, 'free', 1).then(() => {
+      isCounted = true
+    })
+    await until(
+      () => isCounted,
+      'a call on another counter',
+      () => clock.advance(1),
+    )
+    assert.equal(refused, 0)
+    await until(
+      () => refused === BLOCKED_CALLS,
+      () => `${refused} refused`,
+      again,
+    )
+    await Promise.all(blocked)
+    await client.query('ROLLBACK')
+    await clock.advance(6_000)
+    let isFree = false
+    void taken(limits, 'locked', 1).then(() => {
+      isFree = true
+    })
+    await until(() => isFree, 'the counter after the transaction', again)
+    assert.equal(await holdsOf(client, 'locked', 'paused'), 1)
+  })
+  assert.deepEqual(await limits.used('locked', 'life'), { spent: 0, held: 1 })
+  await replicas.close(state)
+})
+
+const OWED = 150_000
+
+const settlement = (key: string): Operation => ({
+  do: 'settle',
+  id: key,
+  ref: ids.uuid(),
+  spent: { [key]: 0 },
+  items: [{ k: key, w: 'life', a: 1, c: 10, e: null }],
+  unsure: true,
+})
+
+test('150,000 releases that are owed while Postgres is away are bounded, and counting goes on by itself afterwards', async () => {
+  const warned: string[] = []
+  const warn = (message: string) => void warned.push(message)
+  const continuity = await Continuity.open({ path: '', ids, warn, onLost() {}, onAdopted() {} })
+  const database = await Database.open({ dsn: postgres.dsn, schema: 'owed', maxConnections: 4, continuity, warn })
+  const clock = systemClock
+  const counting = new Counting({ database, clock, serverClock: new ServerClock(clock), ids, warn })
+  const { owner } = counting
+  await postgres.stop()
+  const results = await Promise.all(Array.from({ length: OWED }, () => counting.owe(settlement('owed'))))
+  assert.ok(results.every((result) => result === null))
+  assert.notEqual(counting.owner, owner, 'what the old owner held counts as spent')
+  assert.equal(warned.filter((message) => /settlements could not be counted/.test(message)).length, 1)
+  await Promise.all(Array.from({ length: 300 }, () => counting.owe(settlement('owed'))))
+  await postgres.start()
+  await replicas.beside(async (client) => {
+    const tombstones = async () => (await client.query('SELECT count(*)::int AS n FROM owed.closed')).rows[0].n
+    await until(async () => (await tombstones()) === 300, 'what was owed last')
+  })
+  await counting.close()
+  await database.close()
+})
