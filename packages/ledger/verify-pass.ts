@@ -156,7 +156,7 @@ export class Pass {
       if (!same)
         return { kind: 'forked', what: `${source} covers another history: this record or one before it was replaced` }
       if (!signed) continue
-      if (root !== null) this.#signed++
+      if (seq !== null) this.#signed++
       this.#provenUpTo = line.seq
       this.#lastCheckpoint = Math.max(this.#lastCheckpoint, seq ?? -1)
     }
