@@ -121,6 +121,15 @@ export interface ToolPin {
   readonly approve: boolean
 }
 
+/** Label of a session that read content from outside (document 2, `trust`). */
+const UNTRUSTED_INPUT = 'untrusted-input'
+
+/** What a response of a target brings by the target's `trust` alone, whatever its tools say. */
+export const labelsByTrust: Readonly<Record<Target['trust'], ToolLabels>> = {
+  trusted: { taints: [], clearTaints: [], sinks: [] },
+  untrusted: { taints: [UNTRUSTED_INPUT], clearTaints: [], sinks: [] },
+}
+
 export interface TaintView {
   readonly labels: readonly string[]
 }

@@ -31,6 +31,7 @@ export {
   type Fact,
   type Facts,
   type Identity,
+  labelsByTrust,
   type RedactedView,
   type SessionRef,
   type TaintView,

@@ -38,6 +38,7 @@ function startEgress(shared: Shared, { authenticator }: Pick<Features, 'authenti
   const stage = createEgressResolve({
     ...shared,
     placeOf,
+    taints: config.web.taintLabels,
     gate: createBrowserGate(config.web, (snapshot, agent) => snapshot.get(registrySlot).browser(agent)),
     missingScopes: authenticator.scopes.missing,
     counted: egressMetrics(metrics),

@@ -95,6 +95,8 @@ export interface Marking {
 export interface Running {
   /** Absent: the review has nothing to do with taint labels. */
   readonly marking?: Marking
+  /** Called before a tunnel opens, whose bytes pass no review. */
+  beforeTunnel?(): null | Denial | Promise<null | Denial>
   frame(frame: Frame): Passed
   /** Takes note of a run that passes as it is. Only for a review that holds nothing back; without it every frame comes alone. */
   skim?(run: FrameRun): void

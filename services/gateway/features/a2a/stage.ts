@@ -4,6 +4,7 @@ import {
   deny,
   type Identity,
   isDenial,
+  labelsByTrust,
   type Outcome,
   type Slot,
   type Snapshots,
@@ -135,6 +136,7 @@ function targetOf({ name }: Call, { server, trust }: ExposedAgent): Target {
     server,
     tool: name === null ? null : `skill:${name}`,
     trust,
+    labels: labelsByTrust[trust],
     dataClass: 'internal',
   }
 }

@@ -22,6 +22,8 @@ export interface EgressOptions {
   readonly gate: (caller: Caller, place: URL) => string | null
   /** Which scopes a caller lacks; null: none. */
   readonly missingScopes: (identity: Identity, server: string, tool: string) => string | null
+  /** `web.taintLabels`: a tunnel brings them, since its content cannot be read. */
+  readonly taints: readonly string[]
   /** `plat_gateway_egress_requests_total` */
   readonly counted: (decision: 'allow' | 'deny') => void
 }
@@ -41,7 +43,7 @@ export function createEgressResolve(options: EgressOptions): Stage<'resolve', 'i
       const host = call.name ?? ''
       const scope = missingScopes(call.facts.identity, SERVER, host)
       const no = scope === null ? shut(options, call, call.snapshot) : lacking(scope)
-      if (no === null) return { target: targetOf(host) }
+      if (no === null) return { target: targetOf(host, options.taints) }
       counted('deny')
       return no
     },
@@ -63,6 +65,7 @@ function shut({ placeOf, gate }: EgressOptions, call: Call<'identity'>, snapshot
 }
 
 /** Nobody can look into a tunnel, so what leaves by it is taken for what strangers are told. */
-function targetOf(host: string): Target {
-  return { ...unresolved, key: SERVER, server: SERVER, tool: host, dataClass: 'public', builtin: true }
+function targetOf(host: string, taints: readonly string[]): Target {
+  const labels = { ...unresolved.labels, taints }
+  return { ...unresolved, key: SERVER, server: SERVER, tool: host, labels, dataClass: 'public', builtin: true }
 }

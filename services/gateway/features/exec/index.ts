@@ -1,7 +1,16 @@
 import { watchFile } from '@plat/config'
 import type { Clock } from '@plat/core'
 import type { Log } from '@plat/process'
-import { type Denial, deny, type Identity, isDenial, type Outcome, type Target, unresolved } from '../../call/index.ts'
+import {
+  type Denial,
+  deny,
+  type Identity,
+  isDenial,
+  labelsByTrust,
+  type Outcome,
+  type Target,
+  unresolved,
+} from '../../call/index.ts'
 import { type Stage, stage } from '../../pipeline/stage.ts'
 import type { ExecConfig } from './config.ts'
 import { endpointOf } from './endpoint.ts'
@@ -77,13 +86,17 @@ function createExecResolve({ missingScopes, counted }: ExecOptions): ExecFeature
   })
 }
 
-/** What code says comes out of the session's own sandbox: nobody else speaks there. */
+/**
+ * The output comes from the session's own sandbox. What its code reads from outside comes through the egress proxy, whose tunnels label
+ * the same session.
+ */
 const TARGET: Target = {
   ...unresolved,
   key: SERVER,
   server: SERVER,
   tool: TOOL,
   trust: 'trusted',
+  labels: labelsByTrust.trusted,
   dataClass: 'internal',
   builtin: true,
 }

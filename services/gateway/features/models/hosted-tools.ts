@@ -3,6 +3,8 @@ const OWN_TOOLS: ReadonlySet<unknown> = new Set(['function', 'custom'])
 /** Anthropic's own definitions of tools that the agent runs. */
 const OWN_DEFINITIONS = /^(?:bash|text_editor|memory)_\d{8}$/
 
+const NO_TOOLS: ReadonlySet<string> = new Set()
+
 /** Words of document 2 for types that providers name otherwise. */
 const WORDS: Readonly<Record<string, string>> = {
   computer: 'computer_use',
@@ -30,6 +32,16 @@ export function hostedTool(body: unknown, allowed: ReadonlySet<string>, method: 
     if (!isAllowed(type, allowed)) return type.slice(0, 64)
   }
   return null
+}
+
+/**
+ * Whether tools of the provider may run for a request that its route allows: what they find is content from outside. A stored prompt
+ * (`prompt` of the Responses API) may name such tools where the gateway cannot see them.
+ */
+export function usesHostedTools(body: unknown, method: string): boolean {
+  if (typeof body === 'object' && body !== null && 'prompt' in body && typeof body.prompt === 'object')
+    if (method === 'responses' && body.prompt !== null) return true
+  return hostedTool(body, NO_TOOLS, method) !== null
 }
 
 /** There a tool without a type is the agent's own, and says its schema. */

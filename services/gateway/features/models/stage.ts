@@ -3,6 +3,7 @@ import {
   type Denial,
   deny,
   isDenial,
+  labelsByTrust,
   type Outcome,
   type Slot,
   type Snapshots,
@@ -11,7 +12,7 @@ import {
 } from '../../call/index.ts'
 import { type Stage, stage } from '../../pipeline/stage.ts'
 import type { Choice } from './choice.ts'
-import { hostedTool } from './hosted-tools.ts'
+import { hostedTool, usesHostedTools } from './hosted-tools.ts'
 import { buildRoutes, type Route, type Routes } from './registry.ts'
 
 /** Where the routes stand in the snapshot. */
@@ -97,6 +98,7 @@ function targetOf(call: Call<'identity'>, route: Route, choice: Pick<Choice, 'al
     server: route.server,
     tool: model,
     trust: 'trusted',
+    labels: labelsByTrust[generates && usesHostedTools(call.body?.value, call.method) ? 'untrusted' : 'trusted'],
     dataClass: DATA_CLASS,
     jurisdiction: route.endpoints[0].jurisdictionFor(call.name),
   }

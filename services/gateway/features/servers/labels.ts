@@ -1,6 +1,6 @@
 import { glob } from '@plat/core'
 import type { ServerEntry } from '@plat/resources/rendered'
-import type { Target, ToolLabels } from '../../call/index.ts'
+import { labelsByTrust, type Target, type ToolLabels } from '../../call/index.ts'
 
 /** Taint labels of one server's tools (document 2, `toolLabels`), by the tool's name or by a glob. */
 export interface TaintRules {
@@ -12,18 +12,9 @@ export interface TaintRules {
 
 type Entry = NonNullable<ServerEntry['toolLabels']>[string]
 
-/** What every answer of a server with `trust: untrusted` brings (document 2), whatever its tools say of themselves. */
-const UNTRUSTED = 'untrusted-input'
-
-/** What all tools of a server have, and whatever else answers there. */
-const OF_ALL: Readonly<Record<Target['trust'], ToolLabels>> = {
-  trusted: { taints: [], clearTaints: [], sinks: [] },
-  untrusted: { taints: [UNTRUSTED], clearTaints: [], sinks: [] },
-}
-
 /** Of several entries that name a tool all count. */
 export function taintRules(trust: Target['trust'], entries: Readonly<Record<string, Entry>> = {}): TaintRules {
-  const ofAll = OF_ALL[trust]
+  const ofAll = labelsByTrust[trust]
   const all = Object.entries(entries)
   if (all.length === 0) return { of: () => ofAll, clears: false }
   const patterned = all

@@ -47,17 +47,18 @@ class Marker implements Running, Marking {
     return this
   }
 
+  beforeTunnel(): null | Denial | Promise<null | Denial> {
+    return this.#add()
+  }
+
   frame(frame: Frame): Passed {
-    const { identity, target } = this.#call.facts
+    const { target } = this.#call.facts
     if (frame.role === 'final' && target.labels.clearTaints.length > 0) this.#succeeded = isSuccess(frame.value)
     if (this.#begun) return [frame]
     this.#begun = true
-    const brought = target.labels.taints
-    if (brought.length === 0) return [frame]
-    const before = new Set(this.#taints.labelsOf(identity))
-    const adding = this.#taints.add(identity, brought)
+    const adding = this.#add()
     if (!(adding instanceof Promise)) return adding ?? [frame]
-    return adding.then((denial) => denial ?? this.#brought(frame, before))
+    return adding.then((denial) => denial ?? [frame])
   }
 
   end(): Passed {
@@ -70,9 +71,18 @@ class Marker implements Running, Marking {
     this.cleared = await this.#taints.clear(identity, { wanted: target.labels.clearTaints, turn: taints.turn })
   }
 
-  #brought(frame: Frame, before: ReadonlySet<string>): readonly Frame[] | Denial {
-    this.added = this.#call.facts.target.labels.taints.filter((label) => !before.has(label))
-    return [frame]
+  /** Null: the session has the labels that the target brings, durably. */
+  #add(): null | Denial | Promise<null | Denial> {
+    const { identity, target } = this.#call.facts
+    const brought = target.labels.taints
+    if (brought.length === 0) return null
+    const before = new Set(this.#taints.labelsOf(identity))
+    const adding = this.#taints.add(identity, brought)
+    if (!(adding instanceof Promise)) return adding
+    return adding.then((denial) => {
+      if (denial === null) this.added = brought.filter((label) => !before.has(label))
+      return denial
+    })
   }
 }
 

@@ -45,6 +45,19 @@ export class ReviewChain {
     return null
   }
 
+  /** What each review requires before a tunnel opens; null: it may open. */
+  async beforeTunnel(): Promise<Denial | null> {
+    for (const { name, review } of this.#running) {
+      try {
+        const denial = (await review.beforeTunnel?.()) ?? null
+        if (denial !== null) return denial
+      } catch (error) {
+        return this.#call.incoming.broke(`the review ${name}`, error)
+      }
+    }
+    return null
+  }
+
   /** One batch through all reviews. Without reviews the batch itself comes back, and nothing was looked at. */
   pass(frames: readonly Frame[]): Reviewed | Promise<Reviewed> {
     if (this.#running.length === 0) return frames

@@ -27,7 +27,11 @@ export async function tunnel(call: GovernedCall, reply: TunnelReply, clock: Cloc
 }
 
 async function carry(call: GovernedCall, reply: TunnelReply, clock: Clock, reviews: ReviewChain): Promise<Ended> {
-  const denial = reviews.open()
+  const denial = reviews.open() ?? (await call.stopper.until(reviews.beforeTunnel()))
+  if (denial === stopped) {
+    reply.socket.destroy()
+    return stoppedBy(call.stopper)
+  }
   const caller = denial === null ? call.sink.tunnel(reply.head, call.overheadMs(clock.monotonic())) : null
   if (caller === null) {
     reply.socket.destroy()
