@@ -1,4 +1,21 @@
 import { open } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import { gunzip } from 'node:zlib'
+
+/** What is compressed (RFC 1952) has this after the name of the file that it holds. */
+export const PACKED_SUFFIX = '.gz'
+
+const decompress = promisify(gunzip)
+
+/** What gzip compressed. Rejects where it is damaged, or would be larger than `maxBytes`. */
+export async function unpack(bytes: Uint8Array, maxBytes: number): Promise<Buffer> {
+  try {
+    return await decompress(bytes, { maxOutputLength: maxBytes })
+  } catch (error) {
+    const isOver = error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE'
+    throw new Error(isOver ? `it has more than ${maxBytes} bytes` : 'it is not valid gzip', { cause: error })
+  }
+}
 
 /** The whole file. Rejects with the system's error, and when the file is larger than `maxBytes`. */
 export async function readBounded(path: string, maxBytes: number): Promise<Buffer> {

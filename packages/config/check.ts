@@ -2,6 +2,7 @@ import { accessSync, constants } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import { closest, JsonError, parseStrict } from '@plat/core'
 import type { ConfigBlock, Problem } from './block.ts'
+import { PACKED_SUFFIX } from './bounded.ts'
 import { filledDefault, isDocumentedDefault, joinSchema, knownPaths, type Node } from './node.ts'
 import { alternativeFor, faultOf, memberPath, parentPath } from './words.ts'
 
@@ -213,6 +214,10 @@ class Walk {
 }
 
 function isReadable(path: string): boolean {
+  return canRead(path) || canRead(path + PACKED_SUFFIX)
+}
+
+function canRead(path: string): boolean {
   try {
     accessSync(path, constants.R_OK)
     return true

@@ -1,5 +1,5 @@
 export { type ConfigBlock, type KeyNotes, LONGEST_SECONDS, type Problem, type Rule } from './block.ts'
-export { headerLines, type PeerFiles, peerFiles, readText, readUpTo } from './bounded.ts'
+export { headerLines, PACKED_SUFFIX, type PeerFiles, peerFiles, readText, readUpTo, unpack } from './bounded.ts'
 export { type CheckedConfig, type CheckOptions, checkConfig } from './check.ts'
 export { type Flag, type FlagTable, type FlagValues, type ParsedFlags, parseFlags, usage } from './flags.ts'
 export * as key from './keys.ts'

@@ -12,6 +12,7 @@ import {
 import os from 'node:os'
 import path from 'node:path'
 import { after, test } from 'node:test'
+import { gzipSync } from 'node:zlib'
 import { TestClock } from '@plat/core'
 import { type FileWatch, MAX_WATCHED_BYTES, watchFile } from './watch.ts'
 
@@ -162,6 +163,40 @@ test('a file that cannot be read is an error, and its old content counts as new 
   writeFileSync(w.path, 'one')
   await w.watch.check()
   assert.deepEqual(w.seen, ['one', 'one'])
+})
+
+test('a file that is missing is read from its compressed form, until it is there itself', async () => {
+  const w = watched()
+  writeFileSync(`${w.path}.gz`, gzipSync('one'))
+  await w.watch.check()
+  await nextLook(w)
+  writeFileSync(`${w.path}.gz`, gzipSync('two'))
+  await nextLook(w)
+  writeFileSync(w.path, 'three')
+  await nextLook(w)
+  rmSync(w.path)
+  rmSync(`${w.path}.gz`)
+  await nextLook(w)
+  assert.deepEqual(w.seen, ['one', 'two', 'three', null])
+  assert.deepEqual(w.errors, [])
+})
+
+test('a compressed file that is damaged, cut or larger than the limit once decompressed is refused', async () => {
+  const w = watched()
+  const bomb = gzipSync(Buffer.alloc(MAX_WATCHED_BYTES + 1))
+  for (const content of [Buffer.from('no gzip'), gzipSync('one').subarray(0, 12), bomb]) {
+    writeFileSync(`${w.path}.gz`, content)
+    await nextLook(w)
+  }
+  assert.deepEqual(
+    w.errors.map((error) => String(error).replace(w.path, '')),
+    [
+      'Error: .gz: it is not valid gzip',
+      'Error: .gz: it is not valid gzip',
+      `Error: .gz: it has more than ${MAX_WATCHED_BYTES} bytes`,
+    ],
+  )
+  assert.deepEqual(w.seen, [])
 })
 
 test('a file beyond the limit is refused unread', async () => {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { Clock } from '@plat/core'
-import { readBounded } from './bounded.ts'
+import { type Clock, reasonOf } from '@plat/core'
+import { PACKED_SUFFIX, readBounded, unpack } from './bounded.ts'
 
 /** Largest file that is watched, in bytes. */
 export const MAX_WATCHED_BYTES = 64 * 1024 * 1024
@@ -25,6 +25,8 @@ export interface FileWatch {
 }
 
 /**
+ * A file that is missing is read from `<path>.gz` where there is one: a ConfigMap holds large files compressed.
+ *
  * Follows a file by its content, so that renames, rewrites with an old time stamp and the symlink swaps of mounted
  * ConfigMaps are all seen, and a rewrite of the same content is not. Looks never overlap. The caller awaits the first
  * `check` before it starts to serve. Content that `onBytes` refused is not offered again until it changes.
@@ -37,7 +39,7 @@ export function watchFile(options: WatchOptions): FileWatch {
 
   async function look(): Promise<void> {
     if (stopped) return
-    const found = await read(options.path)
+    const found = await readEither(options.path, seen)
     if (stopped) return
     options.onLooked?.()
     if (found.key === seen) return
@@ -84,6 +86,21 @@ export function watchFile(options: WatchOptions): FileWatch {
 }
 
 type Found = { kind: 'bytes'; key: string; bytes: Uint8Array | null } | { kind: 'error'; key: string; error: unknown }
+
+/** `seen`: the key of what was last found; of a compressed file that is still the same only the key is returned. */
+async function readEither(path: string, seen: string | null): Promise<Found> {
+  const plain = await read(path)
+  if (plain.kind === 'error' || plain.bytes !== null) return plain
+  const packed = await read(path + PACKED_SUFFIX)
+  if (packed.kind === 'error' || packed.bytes === null) return packed
+  const key = `packed ${packed.key}`
+  if (key === seen) return { kind: 'bytes', key, bytes: null }
+  try {
+    return { kind: 'bytes', key, bytes: await unpack(packed.bytes, MAX_WATCHED_BYTES) }
+  } catch (error) {
+    return { kind: 'error', key, error: new Error(`${path}${PACKED_SUFFIX}: ${reasonOf(error)}`) }
+  }
+}
 
 async function read(path: string): Promise<Found> {
   try {

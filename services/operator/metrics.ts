@@ -100,6 +100,13 @@ export const operatorMetrics = [
     ...ours,
   },
   {
+    name: 'plat_rendered_output_failed',
+    type: 'gauge',
+    labels: { name: NAMES },
+    help: '1 while the last write of a ConfigMap or Secret for the gateway failed: it stays as it was',
+    ...ours,
+  },
+  {
     name: 'plat_billable_nodes',
     type: 'gauge',
     labels: { period: ['current', 'day', 'month'] },

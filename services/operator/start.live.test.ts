@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { gunzipSync } from 'node:zlib'
 import { parseFlags } from '@plat/config'
 import { systemClock, systemIds } from '@plat/core'
 import { createDialer } from '@plat/http'
@@ -150,19 +151,105 @@ test('the licence is told, and a bad one keeps the operator from nothing', async
   assert.doesNotMatch(await metrics(licensed), /^plat_billable_nodes\{/m)
 })
 
-test('what no ConfigMap holds is not written, and neither is what comes after it', async (t) => {
+const POLICY = (name: string, namespace = 'team') => `${API}/namespaces/${namespace}/toolpolicies/${name}`
+
+async function unready({ url }: Operator): Promise<readonly string[]> {
+  const response = await fetch(`${url}/readyz`)
+  return response.status === 200 ? [] : Object(await response.json()).reasons
+}
+
+test('a rendered file of several megabytes is compressed, and plain again once it is small', async (t) => {
   const { server, start, rendered } = await ground(t)
   const operator = await start()
   await until(() => rendered('agents') !== null, 'the first rendering')
   const rules = Array.from({ length: 1000 }, (_, n) => ({ name: `r${n}`, action: 'allow', reason: 'x'.repeat(1000) }))
-  server.put(`${API}/namespaces/team/toolpolicies/large`, { spec: { rules } })
-  server.put(SERVER, spec('a'))
-  const counted = /^plat_reconcile_errors_total\{controller="render",reason="TooLarge"\} [1-9]/m
-  await until(async () => counted.test(await metrics(operator)), 'the failure is counted')
-  assert.match(await metrics(operator), /^plat_rendered_configmap_bytes\{name="plat-policies"\} 1\d{6}$/m)
-  assert.deepEqual([rendered('policies').policies, rendered('upstreams').servers], [[], {}])
-  server.remove(`${API}/namespaces/team/toolpolicies/large`)
-  await until(() => rendered('upstreams').servers['team/s'] !== undefined, 'everything is rendered again')
+  for (const name of ['a', 'b', 'c']) server.put(POLICY(name), { spec: { rules } })
+  const coded = () => Object(Object(server.get(`${OUT}/configmaps/plat-policies`)).binaryData)['policies.json.gz']
+  await until(() => coded() !== undefined, 'it is compressed')
+  assert.deepEqual(Object.keys(server.get(`${OUT}/configmaps/plat-policies`) ?? {}).includes('data'), false)
+  assert.equal(JSON.parse(gunzipSync(Buffer.from(coded(), 'base64')).toString()).policies[2].rules.length, 1000)
+  assert.match(await metrics(operator), /^plat_rendered_configmap_bytes\{name="plat-policies"\} \d{5}$/m)
+  assert.deepEqual(await unready(operator), [])
+  // What is compressed counts for the next generation too.
+  for (const name of ['a', 'b', 'c']) server.remove(POLICY(name))
+  await until(() => coded() === undefined, 'it is small again')
+  assert.deepEqual(rendered('policies').policies, [])
+  assert.ok(rendered('policies').generation >= 3)
+})
+
+test('an output that is refused keeps no other from being written, and the probe and a metric name it', async (t) => {
+  const { server, start, rendered } = await ground(t)
+  const operator = await start()
+  await until(() => rendered('agents') !== null, 'the first rendering')
+  server.faults.push({
+    request: /^PATCH .*(secrets\/plat-upstream-credentials|configmaps\/plat-memory)$/,
+    status: 422,
+    reason: 'Invalid',
+  })
+  const auth = { type: 'bearerSecret', secretRef: { name: 'keys', key: 'token' } }
+  server.put('/api/v1/namespaces/team/secrets/keys', { data: { token: Buffer.from('t').toString('base64') } })
+  server.put(SERVER, { spec: { ...spec('a').spec, auth } })
+  server.put(`${API}/namespaces/team/memorystores/m`, { spec: { scope: 'user' } })
+  server.put(POLICY('p'), { spec: { rules: [] } })
+  server.put(`${API}/namespaces/team/agents/a`, { spec: { image: 'i', tier: 't', policyRef: 'p' } })
+  server.put(`${API}/namespaces/plat-system/agentrevocations/r`, { spec: { target: { agent: 'team/a' } } })
+  await until(() => rendered('revocations')?.revocations.length === 1, 'the revocation is written')
+  await until(() => rendered('policies')?.policies.length === 1, 'the policy is written')
+  await until(() => rendered('upstreams')?.servers['team/s'] !== undefined, 'the server is written')
+  const failing = ['plat-memory', 'plat-upstream-credentials']
+  await until(async () => (await unready(operator)).toSorted().join() === failing.join(), 'the probe names both')
+  for (const name of failing)
+    assert.match(await metrics(operator), new RegExp(`^plat_rendered_output_failed\\{name="${name}"\\} 1$`, 'm'))
+  const ready = (path: string) =>
+    Object(server.get(path)).status?.conditions?.find(({ type }: { type: string }) => type === 'Ready')
+  await until(() => ready(POLICY('p'))?.status === 'True' || ready(POLICY('p')) === undefined, 'no status is wrong')
+  assert.equal(ready(SERVER), undefined)
+  server.faults.length = 0
+  await until(async () => (await unready(operator)).length === 0, 'it is ready again')
+  await until(() => ready(SERVER)?.status === 'True', 'the status of the server')
+  assert.match(await metrics(operator), /^plat_rendered_output_failed\{name="plat-memory"\} 0$/m)
+})
+
+test('a revocation is written while the API server holds back another output', async (t) => {
+  const { server, start, rendered } = await ground(t)
+  await start()
+  await until(() => rendered('memory') !== null, 'the first rendering')
+  const hold = Promise.withResolvers<void>()
+  server.held.push({ request: /^PATCH .*plat-policies$/, until: hold.promise })
+  server.put(POLICY('p'), { spec: { rules: [] } })
+  const waiting = () => server.seen.filter((seen) => seen === `PATCH ${OUT}/configmaps/plat-policies`).length
+  await until(() => waiting() === 2, 'the policies wait')
+  server.put(`${API}/namespaces/plat-system/agentrevocations/r`, { spec: { target: { agent: 'team/a' } } })
+  await until(() => rendered('revocations')?.revocations.length === 1, 'the revocation is written')
+  assert.deepEqual(rendered('policies').policies, [])
+  hold.resolve()
+})
+
+test('Secrets of one namespace that exceed its share refuse its own servers alone', async (t) => {
+  const { server, start, rendered } = await ground(t)
+  const operator = await start()
+  const withSecret = (namespace: string, bytes: number) => {
+    const data = { token: Buffer.alloc(bytes, 'x').toString('base64') }
+    server.put(`/api/v1/namespaces/${namespace}/secrets/keys`, { data })
+    const auth = { type: 'bearerSecret', secretRef: { name: 'keys', key: 'token' } }
+    server.put(`${API}/namespaces/${namespace}/mcpservers/s`, { spec: { ...spec('a').spec, auth } })
+  }
+  withSecret('greedy', 1_100_000)
+  withSecret('team', 10)
+  const copied = () => Object.keys(Object(Object(server.get(`${OUT}/secrets/plat-upstream-credentials`)).data))
+  await until(() => copied().includes('team.s.token'), 'the other namespace has its credential')
+  assert.deepEqual(copied(), ['team.s.token'])
+  await until(() => rendered('upstreams')?.servers['team/s'] !== undefined, 'the server is written')
+  const message = (namespace: string) =>
+    Object(server.get(`${API}/namespaces/${namespace}/mcpservers/s`)).status?.conditions?.find(
+      ({ type }: { type: string }) => type === 'Ready',
+    )?.message
+  await until(() => message('team') === '', 'the small one is in force')
+  assert.equal(
+    message('greedy'),
+    'auth.secretRef: Secret greedy/keys/token exceeds the share of its namespace: calls of this server are refused',
+  )
+  assert.deepEqual(await unready(operator), [])
 })
 
 test('a leader that cannot renew its Lease works no more, and leads again once it can', async (t) => {

@@ -80,7 +80,7 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
     clock,
     ids,
     log,
-    api: (app) => mountProbes(app, { ready, build, metrics }),
+    api: (app) => mountProbes(app, { ready, unavailable: loops.failing, build, metrics }),
   }).catch(async (error: unknown) => {
     stopping.abort()
     license.close()
@@ -103,6 +103,8 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
 interface Loops {
   synced(): boolean
   leads(): boolean
+  /** Outputs that cannot be written. */
+  failing(): readonly string[]
   measure(): void
   /** Resolves when all have ended, after `stop` has aborted. */
   readonly ended: Promise<unknown>
@@ -137,6 +139,7 @@ function startLoops(parts: LoopParts, stop: AbortSignal): Loops {
     term = new Term({ ...common, ...own })
     const counting = meterBillableNodes({ ...common, watched: scopes, everyMs, outputs, registry }, signal)
     await Promise.all([term.run(signal), counting])
+    outputs.release()
     term = null
   }
   const elector = new Elector({
@@ -156,6 +159,7 @@ function startLoops(parts: LoopParts, stop: AbortSignal): Loops {
   return {
     synced: () => mirror.synced,
     leads: () => term !== null,
+    failing: () => outputs.failing,
     measure: () => term?.measure(),
     ended: Promise.all([mirror.follow(stop), ...foreign.map((objects) => objects.follow(stop)), work()]),
   }

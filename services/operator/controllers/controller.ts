@@ -16,6 +16,8 @@ export interface ControllerParts {
   readonly registry: OperatorRegistry
   readonly clock: Clock
   readonly log: Log
+  /** Keys that are worked on at the same time; one key never is. Default: 1. */
+  readonly workers?: number
 }
 
 /** What another attempt does not mend by itself; metrics count it by its word. */
@@ -28,7 +30,7 @@ export class ReconcileFault extends Error {
   }
 }
 
-/** A queue, and the one worker that empties it. */
+/** A queue, and the workers that empty it. */
 export class Controller {
   readonly queue: WorkQueue
   readonly #parts: ControllerParts
@@ -40,14 +42,18 @@ export class Controller {
 
   /** Works until `signal` aborts; resolves when the last reconciliation is over. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
-    const { name, registry } = this.#parts
+    const { name, registry, workers = 1 } = this.#parts
     const active = registry.gauge('controller_runtime_active_workers').labels({ controller: name })
-    for (let key = await this.queue.next(signal); key !== null; key = await this.queue.next(signal)) {
-      active.set(1)
-      await this.#work(key, signal)
-      this.queue.done(key)
-      active.set(0)
+    let busy = 0
+    const empty = async () => {
+      for (let key = await this.queue.next(signal); key !== null; key = await this.queue.next(signal)) {
+        active.set(++busy)
+        await this.#work(key, signal)
+        this.queue.done(key)
+        active.set(--busy)
+      }
     }
+    await Promise.all(Array.from({ length: workers }, empty))
     this.queue.close()
   }
 

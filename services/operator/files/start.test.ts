@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -159,17 +160,28 @@ test('a first rendering that fails is told, not swallowed', async (t) => {
   await assert.rejects(start(), /ENOTDIR|EEXIST/, outDir)
 })
 
+/** 1000 characters that do not compress. */
+function noise(seed: number): string {
+  const blocks = Array.from({ length: 16 }, (_, n) => createHash('sha512').update(`${seed} ${n}`).digest('base64url'))
+  return `x${blocks.join('').slice(0, 999)}`
+}
+
 test('a rendered file that no ConfigMap can hold is in force on files, and told', async (t) => {
   // Shows D3.limit.configMap.
   const { put, json, until, start } = await ground(t)
   const rules = (count: number) =>
-    Array.from({ length: count }, (_, n) => `{name: r${n}, action: allow, reason: ${'x'.repeat(1000)}}`).join(', ')
-  const filled = (count: number) =>
-    put('resources/toolpolicies/default/a.yaml', `${head('ToolPolicy')}  rules: [${rules(count)}]\n`)
+    Array.from({ length: count }, (_, n) => `{name: r${n}, action: allow, reason: ${noise(n)}}`).join(', ')
+  const filled = async (count: number) => {
+    for (const name of ['a', 'b', 'c'])
+      await put(
+        `resources/toolpolicies/default/${name}.yaml`,
+        `${head('ToolPolicy', name)}  rules: [${rules(count)}]\n`,
+      )
+  }
   await put('resources/agents/default/a.yaml', agent)
   await filled(1000)
   const render = await start()
-  assert.match(render.outgrown().join(), /^policies\.json has 1\d{6} bytes: a ConfigMap holds 1048576$/)
+  assert.match(render.outgrown().join(), /^policies\.json has \d{7} bytes: a ConfigMap holds 1048576$/)
   assert.deepEqual(render.refused(), [])
   assert.equal((await json('policies')).policies[0].rules.length, 1000)
   await filled(10)

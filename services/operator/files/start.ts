@@ -7,8 +7,9 @@ import { loadCedar } from '@plat/resources/cedar'
 import { decodeRendered, type PolicyFile, policyFileSchema } from '@plat/resources/rendered'
 import { renderCredentials } from '../render/auth.ts'
 import type { Declared } from '../render/declared.ts'
-import { CONFIG_MAP_BYTES, hasCedar, type RenderedFile, renderEverything } from '../render/everything.ts'
+import { hasCedar, type RenderedFile, renderEverything } from '../render/everything.ts'
 import type { KeyFileOf } from '../render/models.ts'
+import { CONFIG_MAP_BYTES, packFile } from '../render/size/packed.ts'
 import { type Referenced, readReferenced, writeCredentials } from './referenced.ts'
 
 /** Pause after a failed look or write, in milliseconds. */
@@ -129,7 +130,6 @@ async function renderOnce(options: RenderOptions, before: Rendered): Promise<Ren
     memory: await all(store, 'MemoryStore'),
     sovereignty: await all(store, 'SovereigntyPolicy'),
     tiers: await all(store, 'TrustTier'),
-    revocations: [],
     home: null,
     currency: options.currency,
     bundles: referenced.bundles,
@@ -139,7 +139,11 @@ async function renderOnce(options: RenderOptions, before: Rendered): Promise<Ren
   const credentials = renderCredentials(servers, referenced.secrets)
   await writeCredentials(credentialsDir, credentials.files)
   for (const file of rendered.files) await writeChanged(outDir, file, log)
-  const outgrown = rendered.files
+  const sizes = rendered.files.map(async ({ name, compact }) => ({
+    name,
+    bytes: (await packFile(name, compact())).bytes,
+  }))
+  const outgrown = (await Promise.all(sizes))
     .filter(({ bytes }) => bytes > CONFIG_MAP_BYTES)
     .map(({ name, bytes }) => `${name} has ${bytes} bytes: a ConfigMap holds ${CONFIG_MAP_BYTES}`)
   const refused = [...rendered.refused, ...credentials.refused]

@@ -1,11 +1,18 @@
 import { createHash } from 'node:crypto'
+import { MAX_WATCHED_BYTES } from '@plat/config'
+import { reasonOf } from '@plat/core'
 import type { KubernetesApi } from '@plat/kubernetes'
 import type { Log } from '@plat/process'
 import { type OperatorRegistry, ReconcileFault } from '../controllers/controller.ts'
-import { CONFIG_MAP_BYTES } from '../render/everything.ts'
+import { CONFIG_MAP_BYTES, packFile } from '../render/size/packed.ts'
 
 /** Who the operator is in `managedFields`. */
 export const OWNER = 'plat-operator'
+
+/** The ConfigMap of a rendered file: `policies.json` is a key of its own name in `plat-policies`. */
+export function configMapOf(file: string): string {
+  return `plat-${file.replace(/\.json$/, '')}`
+}
 
 export interface OutputsOptions {
   readonly api: KubernetesApi
@@ -15,21 +22,53 @@ export interface OutputsOptions {
   readonly log: Log
 }
 
-/** ConfigMaps and Secrets that the operator writes: whole, by server-side apply, and only when they are not as they were written last. */
+/**
+ * ConfigMaps and Secrets that the operator writes: whole, by server-side apply, and only when they differ from what was last written. One
+ * that cannot be written stays as it was, and does not keep others from being written.
+ */
 export class Outputs {
   readonly #options: OutputsOptions
-  /** By path: what stands there as far as this process wrote it. */
+  /** By path: digest of what this process last wrote there. */
   readonly #written = new Map<string, string>()
+  /** Names of outputs whose last write failed. */
+  readonly #failing = new Set<string>()
 
   constructor(options: OutputsOptions) {
     this.#options = options
   }
 
+  /** Names of the outputs whose last write failed: the gateway still has what they said before. */
+  get failing(): readonly string[] {
+    return [...this.#failing]
+  }
+
+  /** Runs the write of one output. Returns what it threw, or null; throws only once `signal` aborts. */
+  async attempt(name: string, signal: AbortSignal, write: () => Promise<void>): Promise<{ error: unknown } | null> {
+    try {
+      await write()
+      this.#mark(name, false)
+      return null
+    } catch (error) {
+      if (signal.aborted) throw error
+      this.#mark(name, true)
+      this.#options.log.error(
+        { output: name, error: reasonOf(error) },
+        'an output cannot be written; it stays as it was',
+      )
+      return { error }
+    }
+  }
+
   /** Throws an `ApiFault`, and a `ReconcileFault` `TooLarge` for what no ConfigMap holds: then what was written before stays. */
   async configMap(name: string, key: string, text: string, signal: AbortSignal): Promise<void> {
-    const bytes = Buffer.byteLength(text)
+    const plain = Buffer.byteLength(text)
+    if (plain > MAX_WATCHED_BYTES)
+      throw new ReconcileFault('TooLarge', `${key} would have ${plain} bytes: a gateway reads ${MAX_WATCHED_BYTES}`)
+    const packed = await packFile(key, text)
+    const { member, bytes } = packed
     this.#options.registry.gauge('plat_rendered_configmap_bytes').set({ name }, bytes)
-    await this.#apply({ kind: 'ConfigMap', plural: 'configmaps', name, data: { [key]: text }, bytes }, signal)
+    const content = { [member]: { [packed.key]: packed.text } }
+    await this.#apply({ kind: 'ConfigMap', plural: 'configmaps', name, content, bytes }, signal)
   }
 
   /** `texts`: by key. As `configMap`. */
@@ -40,7 +79,7 @@ export class Outputs {
       data[key] = Buffer.from(text).toString('base64')
       bytes += Buffer.byteLength(text)
     }
-    await this.#apply({ kind: 'Secret', plural: 'secrets', name, data, bytes }, signal)
+    await this.#apply({ kind: 'Secret', plural: 'secrets', name, content: { data }, bytes }, signal)
   }
 
   /** What others have changed since is written again with the next call. */
@@ -48,10 +87,22 @@ export class Outputs {
     this.#written.clear()
   }
 
-  async #apply({ kind, plural, name, data, bytes }: Output, signal: AbortSignal): Promise<void> {
+  /** This replica writes no more: another one reports what cannot be written. */
+  release(): void {
+    for (const name of [...this.#failing]) this.#mark(name, false)
+    this.forget()
+  }
+
+  #mark(name: string, failed: boolean): void {
+    if (failed) this.#failing.add(name)
+    else this.#failing.delete(name)
+    this.#options.registry.gauge('plat_rendered_output_failed').set({ name }, failed ? 1 : 0)
+  }
+
+  async #apply({ kind, plural, name, content, bytes }: Output, signal: AbortSignal): Promise<void> {
     const { api, namespace, log } = this.#options
     const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/${plural}/${name}`
-    const digest = createHash('sha256').update(JSON.stringify(data)).digest('hex')
+    const digest = createHash('sha256').update(JSON.stringify(content)).digest('hex')
     if (this.#written.get(path) === digest) return
     if (bytes > CONFIG_MAP_BYTES) {
       throw new ReconcileFault('TooLarge', `${kind} ${name} would have ${bytes} bytes: it holds ${CONFIG_MAP_BYTES}`)
@@ -62,7 +113,7 @@ export class Outputs {
       path,
       query: { fieldManager: OWNER, force: 'true' },
       contentType: 'application/apply-patch+yaml',
-      body: { apiVersion: 'v1', kind, metadata: { name, namespace, labels }, data },
+      body: { apiVersion: 'v1', kind, metadata: { name, namespace, labels }, ...content },
       signal,
     })
     this.#written.set(path, digest)
@@ -74,6 +125,7 @@ interface Output {
   readonly kind: 'ConfigMap' | 'Secret'
   readonly plural: string
   readonly name: string
-  readonly data: Readonly<Record<string, string>>
+  /** `data` or `binaryData`. */
+  readonly content: object
   readonly bytes: number
 }

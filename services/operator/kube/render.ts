@@ -1,21 +1,24 @@
-import { ApiFault, type KubernetesApi, member, textOf } from '@plat/kubernetes'
+import { ApiFault, type KubernetesApi } from '@plat/kubernetes'
 import type { Log } from '@plat/process'
 import type { Kind, Resource } from '@plat/resources'
 import { loadCedar } from '@plat/resources/cedar'
 import { decodeRendered, type PolicyFile, policyFileSchema } from '@plat/resources/rendered'
 import type { Reconcile } from '../controllers/controller.ts'
 import { bundleOf, credentialFiles, renderCredentials } from '../render/auth.ts'
-import { type Declared, keyOf } from '../render/declared.ts'
+import { keyOf } from '../render/declared.ts'
 import { hasCedar, renderEverything } from '../render/everything.ts'
-import type { RevocationEntry } from '../render/limits/revocations.ts'
 import { type ModelKey, modelKeys } from '../render/models.ts'
-import { faultLine, serverFaults } from '../render/unbuilt.ts'
+import { CONFIG_MAP_BYTES, readPacked } from '../render/size/packed.ts'
+import { serverFaults } from '../render/unbuilt.ts'
 import type { Mirror } from './mirror.ts'
-import type { Outputs } from './outputs.ts'
+import { fileOfKey, renderModelKeys, secretOf } from './model-keys.ts'
+import { configMapOf, type Outputs } from './outputs.ts'
 import { readKeys } from './referenced.ts'
+import { configMapOutput, type Output, secretOutput, writeOutputs } from './writing.ts'
 
-/** The one key of this controller: everything is rendered together. */
+/** Keys of the controller: everything but revocations is rendered together. */
 export const EVERYTHING = 'everything'
+export const REVOCATIONS = 'revocations'
 
 /** How often Secrets and ConfigMaps that resources name are read again, in milliseconds: they are not watched. */
 const READ_AGAIN_MS = 30_000
@@ -26,11 +29,6 @@ const WRITE_AGAIN_MS = 600_000
 export const CREDENTIALS_SECRET = 'plat-upstream-credentials'
 export const MODEL_KEYS_SECRET = 'plat-model-keys'
 
-/** The ConfigMap of a rendered file: `policies.json` is a key of its own name in `plat-policies`. */
-export function configMapOf(file: string): string {
-  return `plat-${file.replace(/\.json$/, '')}`
-}
-
 /** One rendering, and what it was made from. */
 export interface Rendering {
   readonly servers: readonly Resource<'MCPServer'>[]
@@ -38,6 +36,8 @@ export interface Rendering {
   readonly sovereignty: readonly Resource<'SovereigntyPolicy'>[]
   readonly tiers: readonly Resource<'TrustTier'>[]
   readonly refused: readonly string[]
+  /** Kinds of which something is not written: nothing is known of what is in force. */
+  readonly unwritten: ReadonlySet<Kind>
   /** Every object that it was made from, by `<Kind> <namespace>/<name>`. */
   readonly objects: ReadonlyMap<string, Resource>
 }
@@ -53,16 +53,14 @@ export interface RenderParts {
   /** Folder at which the gateway mounts the Secret of model keys. */
   readonly modelKeysDir: string
   readonly monotonic: () => number
-  /** Revocations of sessions that have ended. */
-  readonly ended: () => readonly RevocationEntry[]
   readonly log: Log
-  /** Hears of each rendering once it is written. */
+  /** Called after each rendering, once what can be written is. */
   readonly onRendered: (rendering: Rendering) => void
 }
 
-/** The reconciler that renders everything into ConfigMaps and Secrets. */
+/** The reconciler that renders everything but revocations into ConfigMaps and Secrets. */
 export function createRender(parts: RenderParts): Reconcile {
-  const { mirror, outputs, monotonic } = parts
+  const { outputs, monotonic } = parts
   let previous: PolicyFile | null | undefined
   let refusedBefore: readonly string[] = []
   let writtenAt = monotonic()
@@ -71,50 +69,67 @@ export function createRender(parts: RenderParts): Reconcile {
       outputs.forget()
       writtenAt = monotonic()
     }
-    previous ??= await readPrevious(parts, signal)
+    const before = previous === undefined ? await attempt(readPrevious(parts, signal), signal) : { value: previous }
     const declared = await declaredNow(parts, signal)
-    const { files, refused } = renderEverything(declared, keyFileIn(parts.modelKeysDir), previous)
-    const credentials = renderCredentials(declared.servers, declared.secrets)
+    const { unread } = declared
+    const { files, refused } = renderEverything(declared, keyFileIn(parts.modelKeysDir), before.value ?? null)
+    const credentials = renderCredentials(declared.servers, declared.secrets, CONFIG_MAP_BYTES)
     const models = renderModelKeys(declared, declared.secrets)
-    await outputs.secret(CREDENTIALS_SECRET, credentials.files, signal)
-    await outputs.secret(MODEL_KEYS_SECRET, models.files, signal)
-    for (const { name, text } of files) {
-      await outputs.configMap(configMapOf(name), name, text, signal)
-      if (name === 'policies.json') previous = decodePolicies(text)
+    const unreadFor: Readonly<Record<string, Output['unread']>> = {
+      'policies.json': failureOf(before),
+      'upstreams.json': unread.bundles,
     }
+    const unwritten = await writeOutputs(
+      outputs,
+      [
+        secretOutput(
+          outputs,
+          { name: CREDENTIALS_SECRET, kinds: ['MCPServer'], unread: unread.secrets },
+          credentials.files,
+        ),
+        secretOutput(outputs, { name: MODEL_KEYS_SECRET, kinds: ['Agent'], unread: unread.secrets }, models.files),
+        ...files.map((file) => configMapOutput(outputs, file, unreadFor[file.name] ?? null)),
+      ],
+      signal,
+    )
+    const policies = files.find(({ name }) => name === 'policies.json')
+    if (policies !== undefined && !unwritten.names.has(configMapOf(policies.name)))
+      previous = decodePolicies(policies.compact())
     const all = [...refused, ...credentials.refused, ...models.refused]
-    for (const line of all) if (!refusedBefore.includes(line)) parts.log.error({ refused: line }, 'resource refused')
-    refusedBefore = all
-    parts.onRendered({ ...declared, refused: all })
+    if (unwritten.errors.length === 0) refusedBefore = logNew(parts.log, refusedBefore, all)
+    parts.onRendered({ ...declared, refused: all, unwritten: unwritten.kinds })
+    if (unwritten.errors.length > 0) throw unwritten.errors[0]
     return { requeueAfterMs: READ_AGAIN_MS }
   }
+}
 
-  async function declaredNow({ api, currency, namespace, ended }: RenderParts, signal: AbortSignal) {
-    const agents = mirror.list('Agent')
-    const servers = mirror.list('MCPServer')
-    const policies = mirror.list('ToolPolicy')
-    const budgets = mirror.list('BudgetPolicy')
-    const memory = mirror.list('MemoryStore')
-    const sovereignty = mirror.list('SovereigntyPolicy')
-    const tiers = mirror.list('TrustTier')
-    const revocations = mirror.list('AgentRevocation')
-    // A refused server is not read for: its names may lead anywhere.
-    const good = servers.filter((server) => serverFaults(server).length === 0)
-    const wanted = [
-      ...good.flatMap((server) => credentialFiles(server).map(({ from }) => from)),
-      ...modelKeys({ agents, currency, home: namespace }).map(secretOf),
-    ]
-    const bundles = good.map(bundleOf).filter((from) => from !== null)
-    const others = [...budgets, ...memory, ...sovereignty, ...tiers, ...revocations]
-    const objects: readonly Resource[] = [...agents, ...servers, ...policies, ...others]
-    return {
-      ...{ agents, servers, policies, budgets, memory, sovereignty, tiers, revocations, currency, home: namespace },
-      ended: ended(),
-      cedar: hasCedar(policies) ? await loadCedar() : null,
-      secrets: await readKeys(api, 'secrets', wanted, signal),
-      bundles: await readKeys(api, 'configmaps', bundles, signal),
-      objects: new Map(objects.map((object) => [objectKey(object.kind, keyOf(object)), object])),
-    }
+/** What is declared now, with the Secrets and ConfigMaps that it names. */
+async function declaredNow({ api, mirror, currency, namespace }: RenderParts, signal: AbortSignal) {
+  const agents = mirror.list('Agent')
+  const servers = mirror.list('MCPServer')
+  const policies = mirror.list('ToolPolicy')
+  const budgets = mirror.list('BudgetPolicy')
+  const memory = mirror.list('MemoryStore')
+  const sovereignty = mirror.list('SovereigntyPolicy')
+  const tiers = mirror.list('TrustTier')
+  // A refused server is not read for: its names may lead anywhere.
+  const good = servers.filter((server) => serverFaults(server).length === 0)
+  const wanted = [
+    ...good.flatMap((server) => credentialFiles(server).map(({ from }) => from)),
+    ...modelKeys({ agents, currency, home: namespace }).map(secretOf),
+  ]
+  const bundles = good.map(bundleOf).filter((from) => from !== null)
+  const secrets = await attempt(readKeys(api, 'secrets', wanted, signal), signal)
+  const caBundles = await attempt(readKeys(api, 'configmaps', bundles, signal), signal)
+  const others = [...budgets, ...memory, ...sovereignty, ...tiers]
+  const objects: readonly Resource[] = [...agents, ...servers, ...policies, ...others]
+  return {
+    ...{ agents, servers, policies, budgets, memory, sovereignty, tiers, currency, home: namespace },
+    cedar: hasCedar(policies) ? await loadCedar() : null,
+    secrets: secrets.value ?? new Map<string, string>(),
+    bundles: caBundles.value ?? new Map<string, string>(),
+    unread: { secrets: failureOf(secrets), bundles: failureOf(caBundles) },
+    objects: new Map(objects.map((object) => [objectKey(object.kind, keyOf(object)), object])),
   }
 }
 
@@ -123,35 +138,31 @@ export function objectKey(kind: Kind, key: string): string {
   return `${kind} ${key}`
 }
 
-/** `<namespace>.<agent>.<place>`: neither namespaces nor agents have dots in their names. */
-function fileOfKey({ namespace, agent, place }: ModelKey): string {
-  return `${namespace}.${agent}.${place}`
-}
-
 function keyFileIn(dir: string) {
   return (key: ModelKey) => `${dir}/${fileOfKey(key)}`
 }
 
-function secretOf({ namespace, secret }: ModelKey): string {
-  return `${namespace}/${secret.name}/${secret.key}`
+type Attempt<T> = { readonly value: T; readonly error?: never } | { readonly value?: never; readonly error: unknown }
+
+/** What a promise brings, or why it failed; rejects once `signal` aborts. */
+async function attempt<T>(work: Promise<T>, signal: AbortSignal): Promise<Attempt<T>> {
+  try {
+    return { value: await work }
+  } catch (error) {
+    if (signal.aborted) throw error
+    return { error }
+  }
 }
 
-/** The keys of models as files that the gateway mounts (document 2, `apiKeySecretRef`): copied for it alone. */
-function renderModelKeys(declared: Declared, secrets: ReadonlyMap<string, string>) {
-  const files = new Map<string, string>()
-  const refused: string[] = []
-  const agents = new Map(declared.agents.map((agent) => [keyOf(agent), agent]))
-  for (const key of modelKeys(declared)) {
-    const text = secrets.get(secretOf(key))
-    const agent = agents.get(`${key.namespace}/${key.agent}`)
-    if (text !== undefined) files.set(fileOfKey(key), text)
-    else if (agent !== undefined) {
-      const path = key.place.replace(/^fallback-(\d+)$/, 'model.fallbacks[$1]')
-      const why = `no Secret ${secretOf(key)}: calls of this endpoint are refused`
-      refused.push(faultLine(agent, { path: `${path}.apiKeySecretRef`, why }))
-    }
-  }
-  return { files, refused }
+function failureOf(attempt: Attempt<unknown>): { readonly error: unknown } | null {
+  return 'error' in attempt ? { error: attempt.error } : null
+}
+
+/** Logs lines that were not there before; returns all of them. */
+function logNew(log: Log, before: readonly string[], lines: readonly string[]): readonly string[] {
+  const known = new Set(before)
+  for (const line of lines) if (!known.has(line)) log.error({ refused: line }, 'resource refused')
+  return lines
 }
 
 /** The policies that the leader before wrote, for their generation. */
@@ -160,7 +171,7 @@ async function readPrevious({ api, namespace }: RenderParts, signal: AbortSignal
   const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/configmaps/${name}`
   try {
     const { body } = await api.ask({ method: 'GET', path, signal })
-    return decodePolicies(textOf(member(body, 'data'), 'policies.json'))
+    return decodePolicies(await readPacked(body, 'policies.json'))
   } catch (error) {
     if (error instanceof ApiFault && error.status === 404) return null
     throw error

@@ -1,7 +1,7 @@
 import { type Clock, rfc3339 } from '@plat/core'
 import type { Members } from '@plat/kubernetes'
 import type { Log } from '@plat/process'
-import { isTerminal, type Kind, type ResourceStore } from '@plat/resources'
+import type { Resource, ResourceStore } from '@plat/resources'
 import { Controller, type OperatorRegistry, type Reconcile } from '../controllers/controller.ts'
 import type { ControllerName } from '../metrics.ts'
 import { keyOf } from '../render/declared.ts'
@@ -10,10 +10,16 @@ import { Sessions, type SessionsParts } from '../sessions/sessions.ts'
 import { Statuses } from '../status/status.ts'
 import { FOLLOWED, type Followed, type Mirror } from './mirror.ts'
 import { pinReportOf } from './pin-report.ts'
-import { createRender, EVERYTHING, objectKey, type Rendering, type RenderParts } from './render.ts'
+import { createRender, EVERYTHING, objectKey, REVOCATIONS, type Rendering, type RenderParts } from './render.ts'
+import { createRevocations, type WrittenRevocations } from './revocations.ts'
+import { SessionCounts } from './session-counts.ts'
 
 /** How long changes gather before everything is rendered, in milliseconds: people apply folders, not files. */
 const GATHER_MS = 200
+/** How long AgentRevocations gather before they are written, in milliseconds. */
+const REVOKE_GATHER_MS = 20
+/** One for revocations and one for everything else: neither waits for the other. */
+const RENDER_WORKERS = 2
 
 /** Kinds whose status follows from a rendering. */
 type RenderedKind = Exclude<Followed, 'AgentSession'>
@@ -47,7 +53,7 @@ const CONCERNS: Readonly<Record<RenderedKind, readonly RenderedKind[]>> = {
 /** What sandboxes are made with, and of. */
 export type Sandboxes = Pick<SessionsParts, 'foreign' | 'minter' | 'settings'>
 
-export interface TermParts extends Omit<RenderParts, 'onRendered' | 'monotonic' | 'ended'> {
+export interface TermParts extends Omit<RenderParts, 'onRendered' | 'monotonic'> {
   readonly mirror: Mirror
   readonly statusStore: Pick<ResourceStore, 'applyStatus'>
   readonly registry: OperatorRegistry
@@ -64,9 +70,11 @@ export class Term {
   readonly #statuses: Readonly<Record<RenderedKind, Controller>>
   readonly #sessions: Sessions | null
   readonly #ended = new EndedSessions()
+  readonly #sessionCounts = new SessionCounts()
   /** Objects whose status may not be right any more, until the next rendering, by kind. */
-  #touched = new Map<RenderedKind, Set<string>>()
+  readonly #touched = new Map<RenderedKind, Set<string>>()
   #rendering: Rendering | null = null
+  #revocations: WrittenRevocations | null = null
   /** Made from the last rendering when it is first asked for. */
   #said: Statuses | null = null
 
@@ -75,10 +83,18 @@ export class Term {
     const render = createRender({
       ...parts,
       monotonic: () => parts.clock.monotonic(),
-      ended: () => this.#ended.entries(parts.clock.now()),
       onRendered: (rendering) => this.#rendered(rendering),
     })
-    this.#render = this.#controller('render', render)
+    const revocations = createRevocations({
+      ...parts,
+      ended: () => this.#ended.entries(parts.clock.now()),
+      onWritten: (written) => this.#revocationsWritten(written),
+    })
+    this.#render = this.#controller(
+      'render',
+      (key, signal) => (key === REVOCATIONS ? revocations(key, signal) : render(key, signal)),
+      RENDER_WORKERS,
+    )
     const status = (kind: RenderedKind) =>
       this.#controller(STATUS_CONTROLLERS[kind], (key) => this.#writeStatus(kind, key))
     this.#statuses = {
@@ -93,7 +109,10 @@ export class Term {
     }
     this.#sessions = parts.sandboxes === null ? null : new Sessions({ ...parts, ...parts.sandboxes })
     for (const kind of RENDERED) this.#touchAll(kind)
-    this.#seeSessions(parts.mirror.list('AgentSession').map(keyOf))
+    const sessions = parts.mirror.list('AgentSession')
+    for (const session of sessions) this.#sessionCounts.see(keyOf(session), session)
+    this.#seeSessions(sessions.map(keyOf))
+    this.#render.queue.add(REVOCATIONS)
     this.#render.queue.add(EVERYTHING)
   }
 
@@ -108,7 +127,7 @@ export class Term {
     this.#sessions?.changed(kind, keys)
     if (kind === 'AgentSession') {
       this.#sessionsChanged(keys)
-      if (this.#seeSessions(keys)) this.#render.queue.addAfter(EVERYTHING, GATHER_MS)
+      if (this.#seeSessions(keys)) this.#render.queue.addAfter(REVOCATIONS, REVOKE_GATHER_MS)
       return
     }
     const fresh = keys.filter((key) => !this.#isRendered(kind, key))
@@ -119,7 +138,8 @@ export class Term {
     const touched = this.#touchedOf(kind)
     for (const key of fresh) touched.add(key)
     for (const other of CONCERNS[kind]) this.#touchAll(other)
-    this.#render.queue.addAfter(EVERYTHING, GATHER_MS)
+    if (kind === 'AgentRevocation') this.#render.queue.addAfter(REVOCATIONS, REVOKE_GATHER_MS)
+    else this.#render.queue.addAfter(EVERYTHING, GATHER_MS)
   }
 
   /** Objects of agent-sandbox have changed. */
@@ -140,23 +160,28 @@ export class Term {
 
   /** Agents say how many sessions they have. */
   #sessionsChanged(keys: readonly string[]): void {
-    this.#said = null
-    const namespaces = new Set(keys.map((key) => key.split('/')[0]))
-    for (const agent of this.#parts.mirror.list('Agent')) {
-      if (namespaces.has(agent.metadata.namespace)) this.#statuses.Agent.queue.add(keyOf(agent))
+    for (const key of keys) {
+      const agents = this.#sessionCounts.see(key, this.#parts.mirror.find('AgentSession', key))
+      for (const agent of agents) this.#statuses.Agent.queue.add(agent)
     }
   }
 
-  /** Is the object, as it is declared now, part of the last rendering? */
-  #isRendered(kind: Kind, key: string): boolean {
+  /** Is the object, as it is declared now, part of what was last rendered and written? */
+  #isRendered(kind: RenderedKind, key: string): boolean {
     const now = this.#parts.mirror.get(kind, key)?.metadata
-    const then = this.#rendering?.objects.get(objectKey(kind, key))?.metadata
+    const then = this.#renderedObject(kind, key)?.metadata
     return now !== undefined && now.uid === then?.uid && now.generation === then.generation
   }
 
-  #controller(name: ControllerName, reconcile: Reconcile): Controller {
+  #renderedObject(kind: RenderedKind, key: string): Resource | undefined {
+    if (kind === 'AgentRevocation') return this.#revocations?.objects.get(key)
+    const rendering = this.#rendering
+    return rendering?.unwritten.has(kind) === false ? rendering.objects.get(objectKey(kind, key)) : undefined
+  }
+
+  #controller(name: ControllerName, reconcile: Reconcile, workers = 1): Controller {
     const { registry, clock, log } = this.#parts
-    return new Controller({ name, reconcile, registry, clock, log })
+    return new Controller({ name, reconcile, registry, clock, log, workers })
   }
 
   #touchedOf(kind: RenderedKind): Set<string> {
@@ -172,15 +197,30 @@ export class Term {
 
   /** Statuses are written of what is rendered, never before it. */
   #rendered(rendering: Rendering): void {
-    const before = this.#rendering?.refused ?? []
+    this.#touchLines(this.#rendering?.refused ?? [], rendering.refused)
     this.#rendering = rendering
+    for (const kind of RENDERED)
+      if (kind !== 'AgentRevocation' && !rendering.unwritten.has(kind)) this.#writeTouched(kind)
+  }
+
+  #revocationsWritten(revocations: WrittenRevocations): void {
+    this.#touchLines(this.#revocations?.refused ?? [], revocations.refused)
+    this.#revocations = revocations
+    this.#writeTouched('AgentRevocation')
+  }
+
+  /** What is refused now and was not, or the other way round, says so. */
+  #touchLines(before: readonly string[], after: readonly string[]): void {
     this.#said = null
-    for (const line of changedLines(before, rendering.refused)) {
+    for (const line of changedLines(before, after)) {
       const [kind, key] = line.split(' ', 2)
       for (const known of RENDERED) if (known === kind && key !== undefined) this.#touchedOf(known).add(key)
     }
-    for (const [kind, keys] of this.#touched) for (const key of keys) this.#statuses[kind].queue.add(key)
-    this.#touched = new Map()
+  }
+
+  #writeTouched(kind: RenderedKind): void {
+    for (const key of this.#touchedOf(kind)) this.#statuses[kind].queue.add(key)
+    this.#touched.delete(kind)
   }
 
   async #writeStatus(kind: RenderedKind, key: string): Promise<Record<string, never>> {
@@ -196,20 +236,10 @@ export class Term {
     return {}
   }
 
-  /** By `<namespace>/<agent>`: sessions that are in no terminal phase. */
-  #activeSessions(): ReadonlyMap<string, number> {
-    const active = new Map<string, number>()
-    for (const { metadata, spec, status } of this.#parts.mirror.list('AgentSession')) {
-      if (isTerminal(status?.phase)) continue
-      const agent = `${metadata.namespace}/${spec.agentRef}`
-      active.set(agent, (active.get(agent) ?? 0) + 1)
-    }
-    return active
-  }
-
   #statusesNow(): Statuses {
     if (this.#said !== null) return this.#said
-    const { servers = [], policies = [], sovereignty = [], tiers = [], refused = [] } = this.#rendering ?? {}
+    const { servers = [], policies = [], sovereignty = [], tiers = [] } = this.#rendering ?? {}
+    const refused = [...(this.#rendering?.refused ?? []), ...(this.#revocations?.refused ?? [])]
     // A report changes no generation, so that it is read from what is known now.
     const pins = this.#parts.mirror.list('MCPServer').flatMap((server) => pinReportOf(server) ?? [])
     this.#said = new Statuses({
@@ -219,7 +249,7 @@ export class Term {
       tiers,
       refused,
       pins,
-      activeSessions: this.#activeSessions(),
+      activeSessions: this.#sessionCounts.active,
     })
     return this.#said
   }

@@ -1,6 +1,7 @@
 import type { Manifest } from '@plat/resources'
 import type { AuthEntry } from '@plat/resources/rendered'
 import { sorted } from './declared.ts'
+import { piecesOverShare } from './size/shares.ts'
 import { faultLine, serverFaults } from './unbuilt.ts'
 
 type Server = Manifest<'MCPServer'>
@@ -59,22 +60,29 @@ export function credentialFiles({ metadata: { namespace, name }, spec }: Server)
 }
 
 /**
- * The files of `upstreamCredentialsDir`, from Secrets by `<namespace>/<name>/<key>`. A server whose Secret is not there is still
- * known: its calls are refused with `upstream_credential`.
+ * The files of `upstreamCredentialsDir`, from Secrets by `<namespace>/<name>/<key>`. A server whose Secret is not there, or does not fit
+ * into the share that its namespace has of `maxBytes`, is still known: its calls are refused with `upstream_credential`.
  */
 export function renderCredentials(
   servers: readonly Server[],
   secrets: ReadonlyMap<string, string>,
+  maxBytes = Number.POSITIVE_INFINITY,
 ): { files: ReadonlyMap<string, string>; refused: string[] } {
   const files = new Map<string, string>()
   const refused: string[] = []
-  for (const server of sorted(servers)) {
-    if (serverFaults(server).length > 0) continue
-    for (const { file, from, path } of credentialFiles(server)) {
-      const text = secrets.get(from)
-      if (text !== undefined) files.set(file, text)
-      else refused.push(faultLine(server, { path, why: `no Secret ${from}: calls of this server are refused` }))
-    }
+  const good = sorted(servers).filter((server) => serverFaults(server).length === 0)
+  const wanted = good.flatMap((server) => credentialFiles(server).map((file) => ({ server, ...file })))
+  const pieces = wanted.map(({ server, file, from }) => ({
+    key: file,
+    namespace: server.metadata.namespace,
+    bytes: Buffer.byteLength(secrets.get(from) ?? ''),
+  }))
+  const over = piecesOverShare(pieces, maxBytes)
+  for (const { server, file, from, path } of wanted) {
+    const text = secrets.get(from)
+    const cause = over.has(file) ? `Secret ${from} exceeds the share of its namespace` : `no Secret ${from}`
+    if (text !== undefined && !over.has(file)) files.set(file, text)
+    else refused.push(faultLine(server, { path, why: `${cause}: calls of this server are refused` }))
   }
   return { files, refused }
 }

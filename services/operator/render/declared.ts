@@ -1,7 +1,6 @@
-import type { Kind, Manifest, Resource } from '@plat/resources'
+import type { Kind, Manifest } from '@plat/resources'
 import type { Cedar } from '@plat/resources/cedar'
 import type { EndpointPlace } from '@plat/resources/regions'
-import type { RevocationEntry } from './limits/revocations.ts'
 
 /** The resources that are rendered, all namespaces together, defaults filled in. */
 export interface Declared {
@@ -12,10 +11,6 @@ export interface Declared {
   readonly memory: readonly Manifest<'MemoryStore'>[]
   readonly sovereignty: readonly Manifest<'SovereigntyPolicy'>[]
   readonly tiers: readonly Manifest<'TrustTier'>[]
-  /** As the store hands them out: an entry says since when it stands. */
-  readonly revocations: readonly Resource<'AgentRevocation'>[]
-  /** Revocations of sessions that have ended; absent on files, where there are no sessions. */
-  readonly ended?: readonly RevocationEntry[]
   /**
    * The operator's own namespace on a cluster. Null on files: there AgentSessions and AgentRevocations mean nothing, and what only
    * sandboxes can keep is refused.

@@ -17,6 +17,7 @@ import { decodeSovereignty } from '@plat/resources/sovereignty'
 import fc from 'fast-check'
 import type { Declared } from './declared.ts'
 import { renderEverything } from './everything.ts'
+import { renderRevocations } from './limits/revocations.ts'
 import type { ModelKey } from './models.ts'
 import { renderPolicies } from './policies.ts'
 
@@ -26,7 +27,11 @@ const UPDATE = process.env.PLAT_UPDATE_GOLDEN === '1'
 
 const cedar = await loadCedar()
 
-function declaredIn(text: string): Declared {
+interface Scenario extends Declared {
+  readonly revocations: readonly Resource<'AgentRevocation'>[]
+}
+
+function declaredIn(text: string): Scenario {
   const agents: Manifest<'Agent'>[] = []
   const servers: Manifest<'MCPServer'>[] = []
   const policies: Manifest<'ToolPolicy'>[] = []
@@ -64,12 +69,14 @@ function stored<K extends Kind>({ metadata, ...object }: Manifest<K>): Resource<
   return { ...object, metadata: { ...metadata, ...more } }
 }
 
-function rendered(declared: Declared): Record<string, string> {
+function rendered(declared: Scenario): Record<string, string> {
   const keyFileOf = ({ namespace, secret }: ModelKey) => `/secrets/${namespace}/${secret.name}/${secret.key}`
   const { files, refused } = renderEverything(declared, keyFileOf, null)
+  const revocations = declared.home === null ? null : renderRevocations(declared.revocations, declared.home)
   return {
     ...Object.fromEntries(files.map(({ name, text }) => [name, text])),
-    'refused.txt': refused.map((line) => `${line}\n`).join(''),
+    ...(revocations !== null && { 'revocations.json': `${JSON.stringify(revocations.file, null, 2)}\n` }),
+    'refused.txt': [...(revocations?.refused ?? []), ...refused].map((line) => `${line}\n`).join(''),
   }
 }
 

@@ -17,7 +17,6 @@ const nothingDeclared = {
   memory: [],
   sovereignty: [],
   tiers: [],
-  revocations: [],
   home: 'plat-system',
   cedar: null,
   currency: 'USD',

@@ -1,5 +1,7 @@
 import { mkdir, readFile, rm } from 'node:fs/promises'
 import path from 'node:path'
+import { MAX_WATCHED_BYTES, PACKED_SUFFIX, unpack } from '@plat/config'
+import { reasonOf } from '@plat/core'
 import { ApiFault, isMembers, type KubernetesApi, type Members } from '@plat/kubernetes'
 import { systemFiles } from '@plat/state'
 import type { SyncedItem } from './config.ts'
@@ -15,6 +17,8 @@ export interface ConfigMapParts {
 export class SyncedConfigMap {
   readonly name: string
   readonly #parts: ConfigMapParts
+  /** By key of an item: what it was last decompressed from, and to. */
+  readonly #unpacked = new Map<string, { readonly coded: string; readonly bytes: Uint8Array }>()
 
   constructor(parts: ConfigMapParts) {
     this.name = parts.name
@@ -29,13 +33,30 @@ export class SyncedConfigMap {
     const found = await this.#read()
     const missing: string[] = []
     for (const item of this.#parts.items) {
-      const bytes = found === null ? null : bytesUnder(found, item.key)
+      const bytes = found === null ? null : await this.#bytesUnder(found, item.key)
       if (bytes !== null) await put(item.path, bytes)
       else if (item.optional) await rm(item.path, { force: true })
       else missing.push(item.key)
     }
     if (found === null && missing.length > 0) throw new Error('there is no such ConfigMap')
     if (missing.length > 0) throw new Error(`it has no key ${missing.join(', ')}`)
+  }
+
+  /** The bytes under a key, or those that are compressed under `<key>.gz`; null: neither is there. */
+  async #bytesUnder({ data, binaryData }: Members, key: string): Promise<Uint8Array | null> {
+    const text = isMembers(data) ? data[key] : undefined
+    if (typeof text === 'string') return Buffer.from(text)
+    const binary = isMembers(binaryData) ? binaryData : {}
+    if (typeof binary[key] === 'string') return Buffer.from(binary[key], 'base64')
+    const coded = binary[key + PACKED_SUFFIX]
+    if (typeof coded !== 'string') return null
+    const known = this.#unpacked.get(key)
+    if (known?.coded === coded) return known.bytes
+    const bytes = await unpack(Buffer.from(coded, 'base64'), MAX_WATCHED_BYTES).catch((error: unknown) => {
+      throw new Error(`${key}${PACKED_SUFFIX}: ${reasonOf(error)}`)
+    })
+    this.#unpacked.set(key, { coded, bytes })
+    return bytes
   }
 
   async #read(): Promise<Members | null> {
@@ -49,14 +70,6 @@ export class SyncedConfigMap {
       throw error
     }
   }
-}
-
-/** The bytes under a key; null: it is not there. */
-function bytesUnder({ data, binaryData }: Members, key: string): Uint8Array | null {
-  const text = isMembers(data) ? data[key] : undefined
-  if (typeof text === 'string') return Buffer.from(text)
-  const coded = isMembers(binaryData) ? binaryData[key] : undefined
-  return typeof coded === 'string' ? Buffer.from(coded, 'base64') : null
 }
 
 /** Whoever reads the file meanwhile sees the old or the new whole; one that says the same already is left alone. */

@@ -3,7 +3,8 @@ import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { formatProblem } from '@plat/config'
+import { gzipSync } from 'node:zlib'
+import { formatProblem, MAX_WATCHED_BYTES } from '@plat/config'
 import { systemClock, TestClock } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { silentLog } from '@plat/process'
@@ -90,6 +91,28 @@ test('files are there before anybody reads them, and follow their ConfigMap', as
   assert.equal(await read(), '\u0000\ufffd')
   assert.deepEqual(counted, ['plat-policies true', 'plat-policies true', 'plat-policies true'])
   assert.deepEqual([...new Set(server.seen)], [`GET ${MAP}`])
+})
+
+test('a compressed key is written decompressed, and one that is damaged or too large leaves the file as it was', async (t) => {
+  const { open, round, say, read, warned, counted } = await ground(t)
+  const packed = (bytes: Buffer) => say({}, { binaryData: { 'policies.json.gz': bytes.toString('base64') } })
+  packed(gzipSync('one'))
+  await open()
+  assert.equal(await read(), 'one')
+  await round()
+  packed(Buffer.from('no gzip'))
+  await round()
+  packed(gzipSync(Buffer.alloc(MAX_WATCHED_BYTES + 1)))
+  await round()
+  assert.equal(await read(), 'one')
+  assert.match(
+    warned.join('\n'),
+    /policies\.json\.gz: it is not valid gzip[\s\S]*policies\.json\.gz: it has more than 67108864 bytes/,
+  )
+  assert.deepEqual(counted.slice(2), ['plat-policies failed', 'plat-policies failed'])
+  say({ 'policies.json': 'two' })
+  await round()
+  assert.equal(await read(), 'two')
 })
 
 test('what cannot be read any more stays as it was, is counted, and is told once', async (t) => {
