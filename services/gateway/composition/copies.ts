@@ -1,17 +1,26 @@
 import { startActivity } from '../features/activity/index.ts'
 import { startMirrors } from '../features/mirror/index.ts'
 import type { RevocationsFeature } from '../features/revocations/index.ts'
+import type { TaintFeature } from '../features/taint/index.ts'
 import type { TokenVault } from '../features/token-vault/index.ts'
 import type { Shared } from './shared.ts'
 
 /** What the cluster is told of what is kept here; who hears of calls for it, or null. */
 export async function startCopies(
   shared: Shared,
-  { revocations, vault }: { readonly revocations: RevocationsFeature; readonly vault: TokenVault },
+  {
+    revocations,
+    vault,
+    taint,
+  }: {
+    readonly revocations: RevocationsFeature
+    readonly vault: TokenVault
+    readonly taint: Pick<TaintFeature, 'ownLabels'>
+  },
 ) {
   const { keep } = shared
   const mirrors = await startMirrors({ ...shared, revocations: revocations.mirrored, accounts: vault.mirrored })
   if (mirrors !== null) keep(mirrors)
-  const activity = await startActivity(shared)
+  const activity = await startActivity({ ...shared, taints: (session) => taint.ownLabels(session) })
   return activity === null ? null : keep(activity)
 }

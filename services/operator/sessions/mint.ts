@@ -75,7 +75,7 @@ export class Minter {
 
 function requestOf(
   { metadata, spec, status }: Resource<'AgentSession'>,
-  { scopes, tier }: Plan,
+  { scopes, tier, inheritedTaints }: Plan,
   ttlSeconds: number,
 ): object {
   const { user, groups, principalVerified, fork } = spec
@@ -92,6 +92,7 @@ function requestOf(
     ...(fork?.parent !== undefined && { parentSession: fork.parent }),
     ...(fork?.root !== undefined && { forkRoot: fork.root }),
     ...(status?.forkedFrom !== undefined && { forkedFrom: status.forkedFrom }),
+    ...(fork?.inheritTaints === true && { inheritedTaints: status?.inheritedTaints ?? inheritedTaints }),
   }
 }
 

@@ -309,3 +309,21 @@ test('a Sandbox of the same name that is somebody else’s is let alone', async 
   await reaches('Cancelled')
   assert.deepEqual(Object(server.get(`${SANDBOXES}/s`)).spec, { of: 'others' })
 })
+
+test('a fork waits for a report of its parent’s taint labels, and has them in its token', async (t) => {
+  const { server, start, session, reaches, condition, change } = await ground(t)
+  await start()
+  session({}, 'p')
+  session({ fork: { parent: 'p', root: 'p', inheritTaints: true } })
+  await until(() => condition('Ready')?.reason === 'TaintsUnknown', 'the fork waits')
+  const at = new Date(systemClock.now() + 3_600_000).toISOString()
+  change({}, { 'plat.dev/taints': JSON.stringify({ at, agent: 'a', labels: ['web'] }) }, 'p')
+  // Any change of the fork has it looked at before its own time.
+  change({ ttl: '1h' })
+  await reaches('Preparing')
+  await until(() => server.get(`${SECRETS}/plat-session-s`) !== undefined, 'the token')
+  const { data = {} }: { data?: Record<string, string> } = Object(server.get(`${SECRETS}/plat-session-s`))
+  const [token = ''] = Object.values(data)
+  const [, claims = ''] = Buffer.from(token, 'base64').toString().split('.')
+  assert.equal(JSON.parse(Buffer.from(claims, 'base64url').toString()).plat_inherited_taints, 'web')
+})

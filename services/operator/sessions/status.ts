@@ -33,6 +33,7 @@ export function statusOf(parts: StatusParts): Status {
     phase: decision.phase,
     ...(plan !== null && decision.begins && { mode: plan.mode, scopes: [...plan.scopes] }),
     ...(plan !== null && decision.begins && plan.forkedFrom.length > 0 && { forkedFrom: [...plan.forkedFrom] }),
+    ...(plan !== null && decision.begins && inherits(session) && { inheritedTaints: [...plan.inheritedTaints] }),
     ...(startedAt !== undefined && { startedAt }),
     ...(startedAt !== undefined && endsAt !== null && { expiresAt: rfc3339(endsAt) }),
     ...(runs && { sandboxRef: { name: sandbox.name, uid: sandbox.uid } }),
@@ -48,8 +49,12 @@ export function isNews(session: Session, status: Status): boolean {
   return canonicalJson(ownPart(session)) !== canonicalJson(status)
 }
 
+function inherits({ spec }: Session): boolean {
+  return spec.fork?.inheritTaints === true
+}
+
 function ownPart({ status = {} }: Session): Status {
-  const { podRef: _, env: __, inheritedTaints: ___, spiffeId, jti, ...own } = status
+  const { podRef: _, env: __, spiffeId, jti, ...own } = status
   const minted = { ...(spiffeId !== undefined && { spiffeId }), ...(jti !== undefined && { jti }) }
   return status.mode === 'direct' ? { ...own, ...minted } : own
 }

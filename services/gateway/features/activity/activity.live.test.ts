@@ -13,7 +13,7 @@ import { until } from '@plat/testkit/until'
 import type { Identity } from '../../call/index.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
 import { started } from '../../testing/started.ts'
-import { Activity } from './activity.ts'
+import { Activity, type ActivityParts } from './activity.ts'
 
 const EVERY_MS = 60_000
 const pathOf = (session: string) => `/apis/plat.dev/v1alpha1/namespaces/default/agentsessions/${session}`
@@ -22,6 +22,8 @@ const writes = ({ seen }: KubernetesApiServer) => seen.filter((asked) => asked.s
 function activityOf(server: KubernetesApiServer, session: string): unknown {
   return Object(Object(server.get(pathOf(session))?.metadata).annotations)['plat.dev/last-activity']
 }
+
+type Caller = Parameters<ActivityParts['taints']>[0]
 
 /** The feature before a small API server that has the sessions `s1` and `s2`, by a clock that the test moves. */
 async function ground(t: TestContext) {
@@ -39,20 +41,22 @@ async function ground(t: TestContext) {
   }
   const busy: Identity[] = []
   const live = { busy: (tell: (who: Identity) => void) => busy.forEach(tell) }
-  const activity = new Activity({ api, everyMs: EVERY_MS, live, clock, log })
+  const labels = new Map<string, readonly string[]>()
+  const taints = ({ namespace, agent, session }: Caller) => labels.get(`${namespace}/${agent}/${session}`) ?? []
+  const activity = new Activity({ api, everyMs: EVERY_MS, live, taints, clock, log })
   for (const session of ['s1', 's2']) server.put(pathOf(session), { spec: { agentRef: 'assistant' } })
   t.after(async () => {
     await activity.close()
     await dialer.close()
     await server.stop()
   })
-  const see = (session: string) => activity.see({ namespace: 'default', session }, clock.now())
+  const see = (session: string) => activity.see({ namespace: 'default', agent: 'assistant', session }, clock.now())
   /** One interval, whose writes are waited for. */
   const round = async () => {
     await clock.advance(EVERY_MS)
     await activity.write()
   }
-  return { server, activity, clock, told, busy, see, round }
+  return { server, activity, labels, clock, told, busy, see, round }
 }
 
 test('in each interval it is written once of each session that has called, and of no other', async (t) => {
@@ -159,4 +163,20 @@ test('a gateway tells the API server that it is given which sessions call', asyn
 test('a gateway that would write of sessions and finds no cluster does not start', async (t) => {
   const activity = { enabled: true }
   await assert.rejects(started(t, { activity }, true), /^Error: activity: not in a cluster: KUBERNETES_SERVICE_HOST/)
+})
+
+test('the taint labels of a session are reported with its activity, by namespace, agent and session', async (t) => {
+  const { server, labels, clock, see, round } = await ground(t)
+  const reportOf = (session: string) =>
+    JSON.parse(String(Object(Object(server.get(pathOf(session))?.metadata).annotations)['plat.dev/taints']))
+  labels.set('default/assistant/s1', ['web'])
+  labels.set('default/other/s2', ['mail'])
+  see('s1')
+  see('s2')
+  const before = clock.now()
+  await round()
+  const { at, ...report } = reportOf('s1')
+  assert.deepEqual(report, { agent: 'assistant', labels: ['web'] })
+  assert.ok(Date.parse(at) >= before + EVERY_MS)
+  assert.deepEqual(reportOf('s2').labels, [])
 })

@@ -5,6 +5,8 @@ import type { Identity } from '../../call/index.ts'
 
 /** What says of an AgentSession when it was last used: RFC 3339. */
 const ANNOTATION = 'plat.dev/last-activity'
+/** Its taint labels when that was written, for its forks: JSON of `at` (RFC 3339), `agent` and `labels`. */
+const TAINTS = 'plat.dev/taints'
 /** Sessions that are written of in one interval; of others it is written once they call again in a later one. */
 const MAX_SESSIONS = 20_000
 /** Requests under way at one time. */
@@ -12,7 +14,19 @@ const MAX_REQUESTS = 8
 /** For how many intervals a session that is no AgentSession is not asked for again. */
 const ABSENT_INTERVALS = 10
 
+interface Use {
+  /** Milliseconds since the epoch. */
+  readonly at: number
+  readonly agent: string
+}
+
 export interface ActivityParts {
+  /** The labels that a session has of its own. */
+  readonly taints: (session: {
+    readonly namespace: string
+    readonly agent: string
+    readonly session: string
+  }) => readonly string[]
   readonly api: Pick<KubernetesApi, 'ask'>
   readonly everyMs: number
   readonly live: { busy(tell: (who: Identity) => void): void }
@@ -25,8 +39,8 @@ export class Activity {
   readonly #parts: ActivityParts
   readonly #rounds: Rounds
   readonly #stop = new AbortController()
-  /** Since the last round: when, in milliseconds since the epoch, by the path of the AgentSession. */
-  #seen = new Map<string, number>()
+  /** Since the last round: last use, by the path of the AgentSession. */
+  #seen = new Map<string, Use>()
   /** Until when a session is not asked for, in milliseconds since the epoch: there is no such AgentSession. */
   readonly #absent = new Map<string, number>()
   #fails = false
@@ -42,8 +56,9 @@ export class Activity {
   }
 
   /** Takes the last record of a call into account; `at` in milliseconds since the epoch. */
-  see({ namespace, session }: Readonly<Record<string, unknown>>, at: number): void {
-    if (typeof namespace === 'string' && typeof session === 'string') this.#used(namespace, session, at)
+  see({ namespace, agent, session }: Readonly<Record<string, unknown>>, at: number): void {
+    if (typeof namespace !== 'string' || typeof session !== 'string' || typeof agent !== 'string') return
+    this.#used(namespace, session, { at, agent })
   }
 
   /** Writes what was seen since the last time. Never rejects. */
@@ -57,15 +72,15 @@ export class Activity {
     await this.#rounds.close()
   }
 
-  #used(namespace: string, session: string, at: number): void {
+  #used(namespace: string, session: string, use: Use): void {
     const key = `${namespace}/${session}`
-    if (this.#seen.size < MAX_SESSIONS || this.#seen.has(key)) this.#seen.set(key, at)
+    if (this.#seen.size < MAX_SESSIONS || this.#seen.has(key)) this.#seen.set(key, use)
   }
 
   async #round(): Promise<void> {
     const { clock, live } = this.#parts
     const now = clock.now()
-    live.busy(({ namespace, session }) => this.#used(namespace, session, now))
+    live.busy(({ namespace, agent, session }) => this.#used(namespace, session, { at: now, agent }))
     for (const [key, until] of this.#absent) if (until <= now) this.#absent.delete(key)
     const batch = this.#seen
     this.#seen = new Map()
@@ -76,31 +91,34 @@ export class Activity {
   }
 
   /** One of several that share what is waiting. */
-  async #writeAll(waiting: Iterable<[key: string, at: number]>, failed: ApiFault[]): Promise<void> {
+  async #writeAll(waiting: Iterable<[key: string, use: Use]>, failed: ApiFault[]): Promise<void> {
     const { clock, everyMs } = this.#parts
-    for (const [key, at] of waiting) {
+    for (const [key, use] of waiting) {
       const last = failed.at(-1)
       // Where the API server does not answer, those behind are not asked for.
-      const fault = last !== undefined && isOfAll(last) ? last : await this.#write(key, at)
+      const fault = last !== undefined && isOfAll(last) ? last : await this.#write(key, use)
       if (fault === null) continue
       if (fault.status === 404) {
         if (this.#absent.size < MAX_SESSIONS) this.#absent.set(key, clock.now() + ABSENT_INTERVALS * everyMs)
         continue
       }
       failed.push(fault)
-      if (!this.#seen.has(key) && this.#seen.size < MAX_SESSIONS) this.#seen.set(key, at)
+      if (!this.#seen.has(key) && this.#seen.size < MAX_SESSIONS) this.#seen.set(key, use)
     }
   }
 
   /** Null: it is written. */
-  async #write(key: string, at: number): Promise<ApiFault | null> {
-    const [namespace = '', session = ''] = key.split('/').map(encodeURIComponent)
+  async #write(key: string, { at, agent }: Use): Promise<ApiFault | null> {
+    const { clock, taints } = this.#parts
+    const [namespace = '', session = ''] = key.split('/')
+    // The time first: a label that comes after it is in the next report.
+    const report = { at: rfc3339(clock.now()), agent, labels: taints({ namespace, agent, session }) }
     try {
       await this.#parts.api.ask({
         method: 'PATCH',
-        path: `/apis/plat.dev/v1alpha1/namespaces/${namespace}/agentsessions/${session}`,
+        path: `/apis/plat.dev/v1alpha1/namespaces/${encodeURIComponent(namespace)}/agentsessions/${encodeURIComponent(session)}`,
         contentType: 'application/merge-patch+json',
-        body: { metadata: { annotations: { [ANNOTATION]: rfc3339(at) } } },
+        body: { metadata: { annotations: { [ANNOTATION]: rfc3339(at), [TAINTS]: JSON.stringify(report) } } },
         signal: this.#stop.signal,
       })
       return null

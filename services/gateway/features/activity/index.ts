@@ -2,7 +2,7 @@ import { type Clock, reasonOf } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
 import type { Identity } from '../../call/index.ts'
-import type { Activity } from './activity.ts'
+import type { Activity, ActivityParts } from './activity.ts'
 import type { ActivityConfig } from './config.ts'
 
 export interface ActivityOptions {
@@ -11,6 +11,7 @@ export interface ActivityOptions {
   readonly dialer: Dialer
   /** Tells whose calls are under way. */
   readonly live: { busy(tell: (who: Identity) => void): void }
+  readonly taints: ActivityParts['taints']
   readonly clock: Clock
   readonly log: Log
 }
@@ -20,7 +21,7 @@ export interface ActivityOptions {
  * while it is off. Rejects where neither a cluster is around nor `activity` names one.
  */
 export async function startActivity(options: ActivityOptions): Promise<Activity | null> {
-  const { config, env, dialer, live, clock, log } = options
+  const { config, env, dialer, live, taints, clock, log } = options
   const { enabled, intervalSeconds, apiServer, tokenFile, caFile } = config.activity
   if (!enabled) return null
   const { clusterAccess, KubernetesApi } = await import('@plat/kubernetes')
@@ -29,5 +30,5 @@ export async function startActivity(options: ActivityOptions): Promise<Activity 
     throw new Error(`activity: ${reasonOf(error)}`)
   })
   const api = new KubernetesApi({ access, dialer, clock })
-  return new Activity({ api, everyMs: intervalSeconds * 1000, live, clock, log })
+  return new Activity({ api, everyMs: intervalSeconds * 1000, live, taints, clock, log })
 }

@@ -91,7 +91,6 @@ test('what a tier, a profile or a missing part hinders says which, and how it is
     'ProfileNotAllowed',
   )
   assert.equal(outcome({ tier: { allowedProfiles: ['default'] } }), 'direct')
-  assert.equal(outcome({ session: { fork: { parent: 'p', inheritTaints: true } } }), 'TaintsUnknown')
   const workspace = { size: '1Gi', volumeSnapshotClassName: 'fast' }
   assert.equal(outcome({ agent: { workspace }, session: { fork: { parent: 'p' } } }), 'SnapshotsNotBuilt')
   assert.equal(outcome({ agent: { workspace } }), 'direct')

@@ -3,6 +3,7 @@ import { type AgentSpec, grantsOf, type Resource, type TrustTierSpec } from '@pl
 import { agentFaults } from '../../render/unbuilt.ts'
 import { volumeFault } from '../pod/pod.ts'
 import type { SandboxSettings } from '../settings.ts'
+import { inheritedTaints } from './taints.ts'
 
 /** Sessions that one session may descend from, as many as the broker accepts. */
 const MAX_FORKS = 16
@@ -19,12 +20,16 @@ export interface Plan {
   readonly scopes: readonly string[]
   /** Sessions that it descends from, as `<agent>/<session>`, nearest first. */
   readonly forkedFrom: readonly string[]
+  /** Taint labels that its tokens begin with. */
+  readonly inheritedTaints: readonly string[]
 }
 
 /** Why a session cannot begin: a word for machines and a sentence for people. */
 export interface Hindrance {
   readonly reason: string
   readonly message: string
+  /** When to look again although nothing changed, in milliseconds. */
+  readonly retryAfterMs?: number
 }
 
 export interface AdmissionParts {
@@ -57,9 +62,8 @@ export function admit(parts: AdmissionParts): Plan | Hindrance {
   const beyond = scopes.find((scope) => !granted.includes(scope))
   if (beyond !== undefined)
     return { reason: 'ScopeNotGranted', message: `scopes: Agent ${agentRef} is not granted ${beyond}` }
-  if (session.spec.fork?.inheritTaints === true) {
-    return { reason: 'TaintsUnknown', message: 'fork.inheritTaints: not built yet in this version' }
-  }
+  const taints = inheritedTaints(session, parts.parent)
+  if ('reason' in taints) return taints
   if (session.spec.fork?.parent !== undefined && agent.spec.workspace?.volumeSnapshotClassName !== undefined) {
     const message =
       'workspace.volumeSnapshotClassName: that a fork begins with the workspace of its parent is not built yet in this version'
@@ -73,6 +77,7 @@ export function admit(parts: AdmissionParts): Plan | Hindrance {
       tier,
       scopes,
       forkedFrom: forkedFrom(session, parts.parent),
+      inheritedTaints: taints,
     }
   )
 }

@@ -60,13 +60,16 @@ export function decide(facts: SessionFacts): Decision {
 }
 
 /** `waiting` is Pending: nothing of it is there. */
-function beginning({ session, hindrance, room, revoked, endsAt }: SessionFacts): Decision {
+function beginning({ session, now, hindrance, room, revoked, endsAt }: SessionFacts): Decision {
   const waiting = (reason: string, message: string): Decision => ({
     ...{ phase: 'Pending', reason, message, sandbox: 'none', begins: false, wakeAt: null },
   })
   if (session.spec.suspend === true) return waiting('Suspended', 'by spec.suspend')
   if (revoked === 'suspend') return waiting('Suspended', 'by an AgentRevocation')
-  if (hindrance !== null) return waiting(hindrance.reason, hindrance.message)
+  if (hindrance !== null) {
+    const { reason, message, retryAfterMs } = hindrance
+    return { ...waiting(reason, message), wakeAt: retryAfterMs === undefined ? null : now + retryAfterMs }
+  }
   if (!room) return waiting('QuotaExceeded', 'the Agent has as many sessions as maxConcurrentSessions allows')
   return preparing('the Sandbox is being made', true, endsAt)
 }
