@@ -12,6 +12,12 @@ const TIMEOUT_MS = 15_000
 const MAX_ANSWER_BYTES = 64 * 1024
 const MAX_CA_BYTES = 1024 * 1024
 
+/**
+ * How the broker names a nonce that it does not know. That is no verdict over the evidence: a broker that was restarted has forgotten the nonces
+ * that it gave out, and the workload can ask for a new one.
+ */
+const NONCE_PROBLEM = /^proof failed: its nonce is /
+
 export interface BrokerOptions {
   /** Without a slash at the end. */
   readonly url: string
@@ -67,7 +73,12 @@ export class Broker {
   async mint(request: Members): Promise<Minted> {
     const { status, body } = await this.#ask('/v1/token', request)
     if (status === 400) throw new CodedRefusal(400, 'invalid_request', errorIn(body))
-    if (status === 403) throw new CodedRefusal(403, 'evidence_refused', errorIn(body))
+    if (status === 403)
+      throw new CodedRefusal(
+        403,
+        NONCE_PROBLEM.test(errorIn(body)) ? 'invalid_nonce' : 'evidence_refused',
+        errorIn(body),
+      )
     const { token, jti, spiffeId, expiresAt, substrate } = body
     if (status === 200 && isText(token) && isText(jti) && isText(spiffeId) && isText(expiresAt)) {
       return { token, jti, spiffeId, expiresAt, result: resultIn(substrate) }

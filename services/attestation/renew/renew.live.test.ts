@@ -60,6 +60,19 @@ test('a token is renewed with fresh evidence of the same platform by the same ke
   assert.deepEqual([state.body.state, state.body.jkt], ['active', workload.prover.jkt])
 })
 
+test('a nonce that the broker has forgotten is refused, and a renewal with a new one succeeds', async (t) => {
+  const ground = await startGround(t, world)
+  const { workload, token } = await redeemed(ground, 'restarted')
+  const proof = await workload.prove()
+  // The broker knows a used nonce no more than one from before its restart.
+  const direct = { namespace: 'team', agent: 'assistant', session: 'direct', tier: 'tier-2' }
+  const used = await askBroker(world, '/v1/token', { ...direct, dpopJkt: workload.prover.jkt, proof })
+  assert.equal(used.status, 200, JSON.stringify(used.body))
+  const { status, body } = await workload.renew(token, proof)
+  assert.deepEqual([status, body.error], [403, 'invalid_nonce'])
+  assert.equal((await workload.renew(token)).status, 200)
+})
+
 test('what is wrong with the request is refused, and the renewal goes on', async (t) => {
   // Shows D3.metric.plat_attest_renewal_failure_total.
   const ground = await startGround(t, world)
