@@ -61,3 +61,8 @@ export const map = <T extends TSchema>(values: T, description: string) =>
 /** A number from `least` to `most`, both taken. */
 export const ratio = (description: string, preset: number, least: number, most: number) =>
   Type.Number({ default: preset, minimum: least, maximum: most, description })
+
+const JURISDICTION = '^(?:[A-Za-z]{2}(?:-[A-Za-z0-9]{1,8})*)?$'
+
+/** A jurisdiction as a SovereigntyPolicy names it; empty: not stated. */
+export const jurisdiction = (description: string) => text(`${description} ISO 3166 code or \`EU\`.`, '', JURISDICTION)

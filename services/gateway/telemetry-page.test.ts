@@ -35,6 +35,7 @@ test('what otel does not say is what document 3 says', () => {
   assert.deepEqual(typedConfig(config).otel, {
     enabled: false,
     endpoint: '',
+    jurisdiction: '',
     protocol: 'http/json',
     headersFile: '',
     caFile: '',

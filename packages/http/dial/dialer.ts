@@ -25,6 +25,8 @@ export interface DialerOptions {
 /** Whom a connection believes, and where it may lead. Connections of one set of options are never used under another. */
 export interface DialOptions extends TrustOptions {
   readonly residency?: Residency
+  /** Where the endpoint runs, if its configuration can state it; empty: not known. Checked by the dialer that keeps the residency rules. */
+  readonly jurisdiction?: string
 }
 
 /** The one way out of the process: each connection resolves once, checks every address, and goes to a checked one. */

@@ -18,10 +18,11 @@ export class BlockedAddress extends Error {
 /** A connection that would carry data to where it must not go. */
 export class ResidencyDenied extends Error {
   readonly hostname: string
+  /** The refused address, or the name where the jurisdiction is refused. */
   readonly address: string
 
-  constructor(hostname: string, address: string) {
-    super(`${hostname} leads to ${address}, where data must not go.`)
+  constructor(hostname: string, address: string, fault?: string) {
+    super(fault === undefined ? `${hostname} leads to ${address}, where data must not go.` : `${hostname} ${fault}.`)
     this.name = 'ResidencyDenied'
     this.hostname = hostname
     this.address = address

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { type ConfigBlock, isUnset, key, type Problem, type Rule, uniqueNames } from '@plat/config'
+import { jurisdictionOf, placeContradictions } from '@plat/resources/regions'
 import Type, { type Static } from 'typebox'
 import { Check } from 'typebox/value'
 
@@ -37,6 +38,9 @@ const sink = Type.Object({
   chronicleMode: key.choice(['logs', 'udm'], 'logs', 'Of `chronicle`.'),
   logType: key.text('Of `chronicle`.'),
   region: key.text('Of `chronicle` and `cloudwatch`.', '', '^(?:[a-z0-9-]{1,40})?$'),
+  jurisdiction: key.jurisdiction(
+    'Where the receiver runs; checked against the SovereigntyPolicy; default as a cloud region says.',
+  ),
   logGroup: key.text('Of `cloudwatch`.'),
   logStream: key.text('Of `cloudwatch`.'),
   index: key.text('Of `splunk-hec`.'),
@@ -50,6 +54,11 @@ const sink = Type.Object({
 /** A sink as gateway.json has it, defaults filled in; unset is `''` or absent. */
 export type SinkConfig = Static<typeof sink>
 export type SinkType = SinkConfig['type']
+
+/** Where a sink's receiver runs; empty: not known. */
+export function placeOfSink({ url: upstream, region, jurisdiction }: SinkConfig): string {
+  return jurisdictionOf({ upstream, region, jurisdiction }, null) ?? ''
+}
 
 /** Bytes of one delivery where `maxBatchBytes` does not say: below the megabyte that most receivers take. */
 const BATCH_BYTES = 900_000
@@ -133,6 +142,8 @@ function faultsOf(one: SinkConfig, auditPath: unknown): readonly Fault[] {
     ['keyFile', 'certFile'],
   ] as const)
     if (set(other) && !set(name)) faults.push([name, `is required with ${other}`])
+  const { url: upstream, region, jurisdiction } = one
+  faults.push(...placeContradictions({ upstream, region, jurisdiction }, null))
   return [...faults, ...urlFaults(one), ...formatFaults(one), ...pathFaults(one, auditPath)]
 }
 

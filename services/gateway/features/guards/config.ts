@@ -1,4 +1,5 @@
 import { type ConfigBlock, key, type Problem, type Rule, uniqueNames } from '@plat/config'
+import { placeContradictions } from '@plat/resources/regions'
 import Type, { type Static } from 'typebox'
 import { appliesGuardrail, regionIn } from './types/bedrock-guardrail.ts'
 
@@ -32,6 +33,9 @@ const guard = Type.Object({
   category: key.text('Category that counts.'),
   positiveIndex: key.whole('Class that is bad.', 1, 0),
   region: key.text('Cloud region.'),
+  jurisdiction: key.jurisdiction(
+    'Where it runs; checked against the SovereigntyPolicy; default as a cloud region says.',
+  ),
 })
 
 /** One guard of gateway.json, defaults filled in. */
@@ -47,7 +51,7 @@ export const guardsBlock = {
   schema: Type.Object({
     guards: Type.Array(guard, { default: [], description: 'Injection classifiers.' }),
   }),
-  rules: [uniqueNames('guards'), each(labelFault), each(guardrailFault)],
+  rules: [uniqueNames('guards'), each(labelFault), each(guardrailFault), each(placeFault)],
 } satisfies ConfigBlock
 
 type Entry = Readonly<Record<string, unknown>>
@@ -84,4 +88,10 @@ function guardrailFault({ type, url: text, region }: Entry) {
   }
   const isNamed = regionIn(url) !== '' || (typeof region === 'string' && region !== '')
   return isNamed ? null : (['region', 'is required: the URL does not name one'] as const)
+}
+
+function placeFault({ url, region, jurisdiction }: Entry) {
+  const text = (value: unknown) => (typeof value === 'string' ? value : '')
+  const place = { upstream: text(url), region: text(region), jurisdiction: text(jurisdiction) }
+  return placeContradictions(place, null)[0] ?? null
 }

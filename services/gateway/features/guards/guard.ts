@@ -1,6 +1,7 @@
 import { type Clock, glob, type PoolBound, parseStrict, reasonOf, SharedPool } from '@plat/core'
 import type { Dialer, DialOptions } from '@plat/http'
 import type { Log } from '@plat/process'
+import { jurisdictionOf } from '@plat/resources/regions'
 import type { Identity, Target } from '../../call/index.ts'
 import type { GuardConfig, GuardTarget } from './config.ts'
 import type { Asked, GuardType } from './types/type.ts'
@@ -42,6 +43,8 @@ export class Guard {
   key: string | null = null
   readonly #parts: GuardParts
   readonly #url: URL
+  /** Empty: not known. */
+  readonly #jurisdiction: string
   readonly #on: ReadonlySet<GuardTarget>
   readonly #namespaces: Names
   readonly #servers: Names
@@ -53,6 +56,8 @@ export class Guard {
     this.config = config
     this.#parts = parts
     this.#url = new URL(config.url)
+    this.#jurisdiction =
+      jurisdictionOf({ upstream: config.url, region: config.region, jurisdiction: config.jurisdiction }, null) ?? ''
     const { onRefused } = parts
     this.#texts = new SharedPool({ total: TEXTS_AT_ONCE, share: TEXTS_OF_SESSION_AT_ONCE, onRefused })
     this.#on = new Set(config.on)
@@ -121,7 +126,11 @@ export class Guard {
         maxBytes: MAX_ANSWER_BYTES,
         timeoutMs: config.timeoutMs,
       } as const
-      const { status, bytes } = await dialer.fetchBytes(url, 'guard', { ...request, ...connection })
+      const { status, bytes } = await dialer.fetchBytes(url, 'guard', {
+        ...request,
+        ...connection,
+        jurisdiction: this.#jurisdiction,
+      })
       if (status !== 200) return failed(`it answered with status ${status}`)
       return type.score(parseStrict(bytes), config) ?? failed('its answer holds no score')
     } catch (error) {

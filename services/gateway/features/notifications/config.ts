@@ -21,6 +21,7 @@ const notifier = Type.Object({
   signingSecretFile: key.file(
     'Verifies what comes back: the signing secret of the Slack app, the token of the Teams outgoing webhook, of `webhook` a Standard Webhooks secret.',
   ),
+  jurisdiction: key.jurisdiction('Where the receiver runs; checked against the SovereigntyPolicy.'),
   homeserver: key.url('Required for `matrix`.'),
   roomId: key.text('Required for `matrix`.'),
   accessTokenFile: key.file('Required for `matrix`.'),

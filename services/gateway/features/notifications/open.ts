@@ -86,7 +86,7 @@ function couriersOf(options: NotificationsOptions, outbox: Outbox): Map<string, 
   return new Map(
     config.notifiers.map((notifier, index) => {
       const target = TARGETS[notifier.type]({ config: notifier, field: `notifiers[${index}]`, consoleURL, clock })
-      const send = (notice: Notice) => sendOnce(() => target.message(notice), options)
+      const send = (notice: Notice) => sendOnce(() => target.message(notice), notifier, options)
       return [notifier.name, new Courier({ name: notifier.name, send, outbox, clock, log })]
     }),
   )

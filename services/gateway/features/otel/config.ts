@@ -27,6 +27,7 @@ export const otelBlock = {
     endpoint: key.url(
       'OTLP/HTTP base, `/v1/traces` is appended; required when enabled; must pass the residency check.',
     ),
+    jurisdiction: key.jurisdiction('Where the collector runs; checked against the SovereigntyPolicy.'),
     protocol: key.choice(['http/json'], 'http/json', 'Encoding.'),
     headersFile: key.file('Headers of every export, `Name: value` lines.'),
     caFile: key.file('Authorities of the endpoint.'),

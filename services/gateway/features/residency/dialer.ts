@@ -1,32 +1,45 @@
-import type { Dialer, DialOptions, Residency } from '@plat/http'
+import { type Dialer, type DialOptions, ResidencyDenied } from '@plat/http'
+import type { Rules } from './rules.ts'
 
 /**
  * A dialer whose every connection keeps to the rules in force when it is asked for, whatever it is for. Connections that were opened
  * under other rules are never used again.
  */
-export function residentDialer(inner: Dialer, current: () => Residency | null): Dialer {
+export function residentDialer(inner: Dialer, current: () => Pick<Rules, 'dial' | 'fault'> | null): Dialer {
   /** The dialer knows options again by being the same object. */
   const known = new WeakMap<object, DialOptions>()
-  const bound = <O extends DialOptions>(options: O, residency: Residency): O => ({ ...options, residency })
+  const bound = <O extends DialOptions>(hostname: string, options: O): O => {
+    const rules = current()
+    if (rules === null) return options
+    checkPlace(rules, hostname, options)
+    return rules.dial === null ? options : { ...options, residency: rules.dial }
+  }
   return {
     client(origin, purpose, options) {
-      const residency = current()
+      const rules = current()
+      if (rules !== null && options?.jurisdiction !== undefined) checkPlace(rules, new URL(origin).hostname, options)
+      const residency = rules?.dial ?? null
       if (residency === null) return inner.client(origin, purpose, options)
       const key = options ?? residency
       const last = known.get(key)
       if (last?.residency === residency) return inner.client(origin, purpose, last)
-      const fresh = bound(options ?? {}, residency)
+      const fresh = { ...options, residency }
       known.set(key, fresh)
       return inner.client(origin, purpose, fresh)
     },
-    fetchBytes(url, purpose, options) {
-      const residency = current()
-      return inner.fetchBytes(url, purpose, residency === null ? options : bound(options, residency))
+    async fetchBytes(url, purpose, options) {
+      return await inner.fetchBytes(url, purpose, bound(new URL(url).hostname, options))
     },
-    connect(target, purpose, options) {
-      const residency = current()
-      return inner.connect(target, purpose, residency === null ? options : bound(options, residency))
+    async connect(target, purpose, options) {
+      return await inner.connect(target, purpose, bound(target.hostname, options))
     },
     close: () => inner.close(),
   }
+}
+
+/** Data of guards, sinks, notifiers and collectors counts as `internal`. Throws `ResidencyDenied`. */
+function checkPlace({ fault }: Pick<Rules, 'fault'>, hostname: string, { jurisdiction }: DialOptions): void {
+  if (jurisdiction === undefined) return
+  const why = fault({ jurisdiction, dataClass: 'internal' })
+  if (why !== null) throw new ResidencyDenied(hostname, hostname, why)
 }

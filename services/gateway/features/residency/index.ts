@@ -78,7 +78,7 @@ function boundTo({ config, snapshots, clock, log, retentionBelowLaw }: Residency
   })
   publish(closedRules)
   return {
-    dialer: (inner) => residentDialer(inner, () => snapshots.current.get(residencySlot)?.dial ?? null),
+    dialer: (inner) => residentDialer(inner, () => snapshots.current.get(residencySlot)),
     resolve: (inner, placesOf) => residentResolve(inner, snapshots, placesOf),
     fault: (snapshot, place) => snapshot.get(residencySlot)?.fault(place) ?? null,
     check: () => watch.check(),

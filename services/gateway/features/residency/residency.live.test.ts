@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { systemClock } from '@plat/core'
 import { createDialer, createRangeCheck, dialFault, type Residency } from '@plat/http'
 import { silentLog } from '@plat/process'
 import { wholeLines } from '@plat/testkit/ledger'
@@ -11,6 +12,8 @@ import { tempFolder } from '@plat/testkit/local'
 import { json, type Script, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { until } from '@plat/testkit/until'
 import { started } from '../../testing/started.ts'
+import { sendOnce } from '../notifications/targets/target.ts'
+import { Collector } from '../otel/export/post.ts'
 import { residentDialer } from './dialer.ts'
 
 const LIMITS = { maxBytes: 1000, timeoutMs: 60_000 }
@@ -37,7 +40,8 @@ async function serverOn(t: TestContext, address: string) {
 test('whatever a connection is for, it keeps to the rules in force when it is asked for; one of other rules is not used again', async (t) => {
   const server = await serverOn(t, '127.0.0.1')
   let rules: Residency | null = null
-  const dialer = residentDialer(createDialer({ log: silentLog }), () => rules)
+  const current = () => (rules === null ? null : { dial: rules, fault: () => null })
+  const dialer = residentDialer(createDialer({ log: silentLog }), current)
   t.after(() => dialer.close())
   const fetched = (purpose: 'jwks' | 'guard') =>
     dialer.fetchBytes(server.url, purpose, LIMITS).then(({ status }) => String(status), dialFault)
@@ -247,4 +251,64 @@ test('an endpoint that does not comply is not even asked whether it lives', asyn
   })
   await until(() => near.requests() > 1, 'the endpoint that complies to be asked twice')
   assert.equal(far.requests(), 0)
+})
+
+test('guards and sinks are reached only where they comply; one of unknown jurisdiction only where none is required', async (t) => {
+  const dir = tempFolder()
+  const upstream = await startScriptedUpstream()
+  t.after(() => upstream.close())
+  upstream.answers(answered)
+  const sovereigntyPolicyFile = join(dir, 'sovereignty.json')
+  await writeFile(sovereigntyPolicyFile, JSON.stringify({ ...BARS, allowedJurisdictions: ['EU'] }))
+  const route = { models: { near: { upstream: upstream.url, jurisdiction: 'DE' } } }
+  const receivers = async () => ({
+    guard: await serverOn(t, '127.0.0.1'),
+    sink: await serverOn(t, '127.0.0.1'),
+    control: await serverOn(t, '127.0.0.1'),
+  })
+  for (const [jurisdiction, isReached] of [
+    ['DE', true],
+    ['US', false],
+    ['', false],
+  ] as const) {
+    const { guard, sink, control } = await receivers()
+    const { gateway, issuer } = await started(t, {
+      ...route,
+      sovereigntyPolicyFile,
+      guards: [{ name: 'g', type: 'http-json', url: guard.url, on: ['llmPrompt'], timeoutMs: 60_000, jurisdiction }],
+      auditSinks: [
+        { name: 'tested', type: 'http', url: sink.url, pollIntervalMillis: 10, jurisdiction },
+        { name: 'control', type: 'http', url: control.url, pollIntervalMillis: 10, jurisdiction: 'DE' },
+      ],
+    })
+    const body = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'x' }] })
+    const authorization = `Bearer ${issuer.token({ scope: 'models:near' })}`
+    const headers = { authorization, 'content-type': 'application/json' }
+    const response = await fetch(`${gateway.url}/llm/near${LLM}`, { method: 'POST', headers, body })
+    assert.equal(response.status, 200, await response.text())
+    await until(() => control.requests() > 0, 'the records to reach the sink that complies')
+    if (isReached) await until(() => sink.requests() > 0, 'the records to reach the sink')
+    assert.deepEqual([guard.requests() > 0, sink.requests() > 0], [isReached, isReached], jurisdiction)
+  }
+})
+
+test('a notification and a span go only where their jurisdiction complies', async (t) => {
+  const server = await serverOn(t, '127.0.0.1')
+  const fault = ({ jurisdiction }: { readonly jurisdiction?: string | null | undefined }) =>
+    jurisdiction === 'DE' ? null : 'is elsewhere'
+  const dialer = residentDialer(createDialer({ log: silentLog }), () => ({ dial: null, fault }))
+  t.after(() => dialer.close())
+  const outside = { dialer, extraCA: null, clock: systemClock }
+  const collector = (jurisdiction: string) =>
+    new Collector({ endpoint: server.url, jurisdiction, headersFile: '', caFile: '', exportTimeoutSeconds: 60 }, dialer)
+  const message = async () => ({ url: server.url, body: '{}' })
+  for (const jurisdiction of ['US', '']) {
+    assert.notEqual(await sendOnce(message, { jurisdiction }, outside), 'sent')
+    const posted = await collector(jurisdiction).post('{}', new AbortController().signal)
+    assert.deepEqual(posted, { kind: 'refused', reason: 'the collector gave no answer (residency)' })
+  }
+  assert.equal(server.connections(), 0)
+  assert.equal(await sendOnce(message, { jurisdiction: 'DE' }, outside), 'sent')
+  await collector('DE').post('{}', new AbortController().signal)
+  assert.equal(server.requests(), 2)
 })

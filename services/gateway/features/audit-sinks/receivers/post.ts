@@ -1,5 +1,5 @@
 import type { Dialer, Fetched } from '@plat/http'
-import type { SinkConfig } from '../config.ts'
+import { placeOfSink, type SinkConfig } from '../config.ts'
 import type { Material } from '../material.ts'
 import type { Delivery } from './receiver.ts'
 
@@ -45,6 +45,7 @@ export async function post({ config, dialer, material }: HttpParts, posting: Pos
     body,
     maxBytes: MAX_ANSWER_BYTES,
     timeoutMs: config.timeoutSeconds * 1000,
+    jurisdiction: placeOfSink(config),
   })
   return answerOf(fetched)
 }

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Clock } from '@plat/core'
 import type { Dialer } from '@plat/http'
-import type { SinkConfig } from '../config.ts'
+import { placeOfSink, type SinkConfig } from '../config.ts'
 import { syslogFormatOf } from '../formats/format.ts'
 import type { Material } from '../material.ts'
 import type { Receiver } from './receiver.ts'
@@ -23,6 +23,7 @@ export interface SyslogParts {
 export function syslogReceiver({ config, dialer, material, clock }: SyslogParts): Receiver {
   const target = new URL(config.address)
   const timeoutMs = config.timeoutSeconds * 1000
+  const jurisdiction = placeOfSink(config)
   const format = syslogFormatOf(config.format ?? 'rfc5424-json', config)
   return {
     write(record) {
@@ -31,7 +32,7 @@ export function syslogReceiver({ config, dialer, material, clock }: SyslogParts)
     },
     async deliver(batch) {
       const began = clock.monotonic()
-      const socket = await dialer.connect(target, 'sink', { ...(await material.trust()), timeoutMs })
+      const socket = await dialer.connect(target, 'sink', { ...(await material.trust()), jurisdiction, timeoutMs })
       const roundTripMs = clock.monotonic() - began
       const text = batch.map(({ text }) => text).join('')
       const reason = await new Talk({ socket, clock, timeoutMs, roundTripMs }).say(text)

@@ -35,6 +35,7 @@ export function sinkConfig(own: Partial<SinkConfig> & Pick<SinkConfig, 'type'>):
     chronicleMode: 'logs',
     logType: '',
     region: '',
+    jurisdiction: '',
     logGroup: '',
     logStream: '',
     index: '',

@@ -21,4 +21,5 @@ export const testGuard: GuardConfig = {
   category: '',
   positiveIndex: 1,
   region: '',
+  jurisdiction: '',
 }

@@ -222,7 +222,7 @@ export class CallbackRoutes {
     const [url, ours] = [URL.parse(answerTo), URL.parse(own)]
     if (url === null || url.origin !== ours?.origin) return
     const body = JSON.stringify({ response_type: 'ephemeral', replace_original: false, text })
-    await sendOnce(async () => ({ url: url.href, body }), this.#parts)
+    await sendOnce(async () => ({ url: url.href, body }), config, this.#parts)
   }
 }
 

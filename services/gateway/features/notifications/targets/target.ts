@@ -69,8 +69,12 @@ export interface Outside {
   readonly clock: Clock
 }
 
-/** Sends a message once. Never rejects; what a receiver says freely is not repeated. */
-export async function sendOnce(message: () => Promise<Message>, { dialer, extraCA, clock }: Outside): Promise<Sent> {
+/** Sends a message once to a receiver in `jurisdiction` (empty: not known). Never rejects; what a receiver says freely is not repeated. */
+export async function sendOnce(
+  message: () => Promise<Message>,
+  { jurisdiction }: Pick<NotifierConfig, 'jurisdiction'>,
+  { dialer, extraCA, clock }: Outside,
+): Promise<Sent> {
   try {
     const { url, method = 'POST', headers, body } = await message()
     const answer = await dialer.fetchBytes(url, 'notify', {
@@ -79,6 +83,7 @@ export async function sendOnce(message: () => Promise<Message>, { dialer, extraC
       body,
       maxBytes: ANSWER_MAX_BYTES,
       timeoutMs: SEND_TIMEOUT_MS,
+      jurisdiction,
       ...(extraCA !== null && { caPEM: extraCA }),
     })
     const { status } = answer

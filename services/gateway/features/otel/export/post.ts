@@ -1,5 +1,6 @@
 import { headerLines, readText } from '@plat/config'
 import { type Dialer, type DialFault, dialFault, type Fetched, type FetchOptions } from '@plat/http'
+import { jurisdictionOf } from '@plat/resources/regions'
 import { memberOf } from '../member.ts'
 
 /** Largest answer that is read, in bytes: a collector answers with a few words. */
@@ -23,6 +24,8 @@ export type Posted =
 
 export interface CollectorConfig {
   readonly endpoint: string
+  /** Empty: not known. */
+  readonly jurisdiction?: string
   readonly headersFile: string
   readonly caFile: string
   readonly exportTimeoutSeconds: number
@@ -44,8 +47,18 @@ export class Collector {
   async post(body: string, signal: NonNullable<FetchOptions['signal']>): Promise<Posted> {
     try {
       const headers = { ...(await this.#headers()), 'content-type': 'application/json' }
+      const { endpoint: upstream, jurisdiction: stated } = this.#config
+      const jurisdiction = jurisdictionOf({ upstream, jurisdiction: stated }, null) ?? ''
       const timeoutMs = this.#config.exportTimeoutSeconds * 1000
-      const options = { method: 'POST', headers, body, maxBytes: MAX_ANSWER_BYTES, timeoutMs, signal } as const
+      const options = {
+        method: 'POST',
+        headers,
+        body,
+        maxBytes: MAX_ANSWER_BYTES,
+        timeoutMs,
+        signal,
+        jurisdiction,
+      } as const
       return judged(await this.#dialer.fetchBytes(this.#url, 'otlp', { ...options, ...(await this.#trust()) }))
     } catch (error) {
       if (error instanceof FileFault) return { kind: 'away', reason: error.message, retryAfterMs: 0 }
