@@ -34,7 +34,6 @@ test('the configuration and resources of docs/web.md are valid, and let agents r
 })
 
 test('the limits of docs/web.md are those of the table', () => {
-  // Shows D3.limit.web.
   const { problems } = checkGatewayConfig(JSON.stringify({ ...LEAST, web: { enabled: true } }), { exists: () => true })
   assert.deepEqual(problems, [])
   const { config } = checkGatewayConfig(JSON.stringify(LEAST), { exists: () => true })

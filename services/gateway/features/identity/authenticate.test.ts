@@ -9,7 +9,7 @@ import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { signJws } from '@plat/tokens'
 import type { AuthenticatorConfig } from './index.ts'
-import { startAuthenticator, wire } from './testing.ts'
+import { BROKER_KEYS, startAuthenticator, wire } from './testing.ts'
 
 const setUp = (t: TestContext, config: Partial<AuthenticatorConfig> = {}) => startAuthenticator(t, { config })
 
@@ -37,6 +37,17 @@ test('a valid token becomes an identity with its whole ancestry', async (t) => {
   assert.ok(identity.scopes.has('tools:web') && identity.scopes.size === 2)
   assert.deepEqual(identity.inheritedTaints, ['web'])
   assert.equal(trusted(), 1)
+})
+
+test('the keys of the broker are fetched again every jwksRefreshSeconds', async (t) => {
+  // Shows D3.identity.jwksRefreshSeconds.
+  const { clock, fetched } = await setUp(t, { jwksRefreshSeconds: 60 })
+  const count = () => fetched.filter(({ url }) => url === BROKER_KEYS).length
+  assert.equal(count(), 1)
+  await clock.advance(30_000)
+  assert.equal(count(), 1)
+  await clock.advance(60_000)
+  assert.ok(count() > 1)
 })
 
 test('a token seen twice before gives the same identity at once, until the memory is cleared', async (t) => {

@@ -18,7 +18,6 @@ function fileOf(text: string): string {
 const nobody = { fetchBytes: () => assert.fail('nothing is asked') }
 
 test('the limits of k8sOps are those of the contract, and nothing beyond them is taken', () => {
-  // Shows D3.limit.clusterOps.
   const { maxLogLines, maxLogBytes, maxListItems, timeoutSeconds, writes } = k8sConfig({})
   assert.deepEqual([maxLogLines, maxLogBytes, maxListItems, timeoutSeconds], [200, 64 * 1024, 200, 10])
   assert.deepEqual([writes.mode, writes.approval, writes.maxReplicas], ['proposal', 'required', 50])

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { systemClock, TestClock } from '@plat/core'
 import { createAuthority } from '@plat/testkit/authority'
-import { clusterGround, json, status } from './testing/ground.ts'
+import { clusterGround, json, problemsOf, status } from './testing/ground.ts'
 
 /** A list of pods as the API server shows it in rows. */
 const PODS = {
@@ -151,6 +151,37 @@ test('a log is bounded by lines and bytes, and its newest lines are what is answ
   assert.equal(path, '/api/v1/namespaces/shop/pods/web-1/log')
   const { limitBytes: _, ...asked } = query
   assert.deepEqual(asked, { tailLines: '3', container: 'app', previous: 'true', sinceSeconds: '60' })
+})
+
+test('without configuration a list has 200 items, a log 200 lines and 64 KiB, and a request 10 seconds', async (t) => {
+  // Shows D3.limit.clusterOps.
+  const clock = new TestClock()
+  const arrived = Promise.withResolvers<void>()
+  const ground = await clusterGround(t, {
+    clock,
+    answer({ path, query }, response) {
+      if (query.container === 'slow') {
+        response.writeHead(200).write('{')
+        arrived.resolve()
+      } else if (path.endsWith('/log')) response.end('x'.repeat(70_000))
+      else json(response, 200, withoutObjects)
+    },
+  })
+  const log = (args: object = {}) => ground.call('k8s_logs', { namespace: 'shop', pod: 'web-1', ...args })
+  await ground.call('k8s_list', { kind: 'Pod', namespace: 'shop' })
+  assert.equal(ground.seen.at(-1)?.query.limit, '200')
+  assert.match(String(await ground.call('k8s_list', { kind: 'Pod', limit: 201 })), /^error: arguments\/limit/)
+  assert.equal((await log())[1]?.length, 65_536)
+  assert.equal(ground.seen.at(-1)?.query.tailLines, '200')
+  assert.match(String(await log({ tailLines: 201 })), /^error: arguments\/tailLines/)
+  const slow = log({ container: 'slow' })
+  await arrived.promise
+  await clock.advance(10_000)
+  assert.match(String(await slow), /did not answer in time/)
+  for (const [key, most] of Object.entries({ maxLogLines: 5000, maxLogBytes: 1024 * 1024, maxListItems: 1000 })) {
+    assert.deepEqual(problemsOf({ [key]: most }), [])
+    assert.equal(problemsOf({ [key]: most + 1 }).length, 1, key)
+  }
 })
 
 test('every request acts as the service account, over a connection whose certificate is checked', async (t) => {

@@ -18,7 +18,7 @@ import { silentLog } from '@plat/process'
 import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { staticSource } from '@plat/tokens'
-import { checkGatewayConfig, typedConfig } from '../../config.ts'
+import { configWith } from '../../testing/configured.ts'
 import { Contact } from './contact.ts'
 import { Forwarder } from './forwarder.ts'
 import { Sealer, type SealerOptions } from './sealer.ts'
@@ -384,13 +384,16 @@ test('what the edge sealed is a ledger that verifies', async (t) => {
   assert.equal(held(spoolDir), readFileSync(path, 'utf8'))
 })
 
-test('the limits are those of the contract unless gateway.json says otherwise', () => {
-  // Shows D3.limit.offlineSpool, D3.limit.segmentRecords and D3.limit.disconnected.
-  const least = { policyFile: '/p', auditPath: '/a', upstreamsFile: '/u', identity: { publicKeyFiles: ['/k'] } }
-  const text = JSON.stringify({ ...least, auditCheckpointKey: '/k', offline: { enabled: true, edgeId: 'north' } })
-  const { offline } = typedConfig(checkGatewayConfig(text, { exists: () => true }).config)
-  assert.deepEqual(
-    [offline.spoolMaxBytes, offline.segmentMaxRecords, offline.disconnectedAfterSeconds],
-    [2 ** 30, 1000, 300],
-  )
+test('without configuration a spool has room for 1 GiB, and a segment holds 1000 records', async (t) => {
+  // Shows D3.limit.offlineSpool, D3.limit.segmentRecords.
+  const { offline } = configWith({})
+  const { write, open, segments } = await ground(t)
+  const { spool, sealAll } = await open({ maxBytes: offline.spoolMaxBytes, maxRecords: offline.segmentMaxRecords })
+  assert.equal(spool.room, 1024 * 1024 * 1024)
+  await write(998)
+  await sealAll()
+  assert.deepEqual(segments(), [], 'with the opening record 999')
+  await write(1)
+  await sealAll()
+  assert.equal(spool.sealed.seq, 999)
 })

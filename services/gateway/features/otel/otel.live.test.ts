@@ -34,6 +34,18 @@ test('traces of calls', async (t) => {
   await t.test('count in the words of OpenTelemetry', (one) => counts(one, ground))
 })
 
+test('spans that find the queue full are counted in /metrics', async (t) => {
+  // Shows D3.metric.plat_gateway_otel_spans_dropped_total.
+  const { call, metrics } = await startGround(t, {
+    maxQueueSize: 1,
+    maxExportBatchSize: 1,
+    exportIntervalMillis: 60_000,
+  })
+  const dropped = async () => Number(/^plat_gateway_otel_spans_dropped_total (\d+)$/m.exec(await metrics())?.[1] ?? 0)
+  for (let index = 0; index < 5; index++) await call()
+  await until(async () => (await dropped()) > 0, 'a dropped span')
+})
+
 async function goesOn(_: TestContext, ground: Ground) {
   const { collector, notes } = ground
   const { decision } = await ground.call({ args: { to: 'somebody' }, headers: FROM_CALLER })

@@ -8,7 +8,8 @@ import { systemClock, TestClock } from '@plat/core'
 import { createAuthority } from '@plat/testkit/authority'
 import { closed, listening, tempFolder } from '@plat/testkit/local'
 import { keyOf } from '../../testing/certified.ts'
-import { webGround } from './testing/ground.ts'
+import { problemsWith } from '../../testing/configured.ts'
+import { page, webGround } from './testing/ground.ts'
 
 interface Question {
   readonly method: string | undefined
@@ -76,6 +77,52 @@ test('SearXNG is asked for JSON, and what the caller may not read is not shown',
     ],
   )
   assert.deepEqual(ground.counted, ['web_search ok', 'web_search ok', 'web_search error'])
+})
+
+test('without configuration a page has 2 MiB, 15 seconds and 5 redirects, and a search has 10 results', async (t) => {
+  // Shows D3.limit.web.
+  const MIB = 1024 * 1024
+  const clock = new TestClock()
+  const arrived = Promise.withResolvers<void>()
+  let urls: readonly string[] = []
+  const { url, caFile } = await backend(t, () => ({ results: results(urls), number_of_results: 11 }))
+  const search = { backend: 'searxng', url, caFile }
+  const ground = await webGround(t, {
+    clock,
+    config: { search },
+    answer(request, response) {
+      const [, kind, count] = request.url?.split('/') ?? []
+      if (kind === 'bytes') return page(response, 'text/plain', Buffer.alloc(Number(count), 'a'))
+      if (kind === 'slow') {
+        response.writeHead(200, { 'content-type': 'text/plain' }).write('a')
+        return arrived.resolve()
+      }
+      if (count === '0') return page(response, 'text/plain', 'here')
+      response.writeHead(302, { location: `/redirects/${Number(count) - 1}` }).end()
+    },
+  })
+  const at = ground.site('a.example')
+  assert.equal((await ground.fetch(`${at}/bytes/${2 * MIB}`))[1]?.[0], 'a')
+  assert.match(String(await ground.fetch(`${at}/bytes/${2 * MIB + 1}`)), /it is larger than 2097152 bytes/)
+  assert.equal((await ground.fetch(`${at}/redirects/5`))[1], 'here')
+  assert.match(String(await ground.fetch(`${at}/redirects/6`)), /it redirects more than 5 times/)
+  const slow = ground.fetch(`${at}/slow`)
+  let ended = false
+  void slow.then(() => {
+    ended = true
+  })
+  await arrived.promise
+  await clock.advance(14_999)
+  assert.equal(ended, false)
+  await clock.advance(1)
+  assert.match(String(await slow), /it was not read in time/)
+  urls = Array.from({ length: 11 }, (_, index) => `${at}/${index}`)
+  assert.equal(answerIn(await ground.call('web_search', { query: 'x' })).results.length, 10)
+  for (const [key, limit] of Object.entries({ maxBytes: 32 * MIB, search: { maxResults: 50 } })) {
+    const over = typeof limit === 'number' ? limit + 1 : { maxResults: limit.maxResults + 1 }
+    assert.deepEqual(problemsWith({ web: { [key]: limit } }), [])
+    assert.equal(problemsWith({ web: { [key]: over } }).length, 1, key)
+  }
 })
 
 test('OpenSearch is asked for an index and its fields, with a header that is read anew', async (t) => {

@@ -178,7 +178,7 @@ test('a trusted issuer cannot mint a session of ours', async (t) => {
 })
 
 test('keys come from discovery, a new one at once and the rest on time', async (t) => {
-  // Shows D3.trustedIssuers.jwksRefreshSeconds, D3.identity.jwksRefreshSeconds.
+  // Shows D3.trustedIssuers.jwksRefreshSeconds.
   const { fetched, clock, rotate, who } = await setUp(t, { jwksRefreshSeconds: 20 })
   const ours = () => fetched.filter(({ url }) => url.startsWith('https://login.example')).map(({ url }) => url)
   assert.deepEqual(ours(), [METADATA, KEYS])

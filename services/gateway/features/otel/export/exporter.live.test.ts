@@ -123,7 +123,7 @@ test('a batch leaves when it is full or its time has come, and holds no more tha
 })
 
 test('what the queue has no room for is dropped and counted, by number and by size', async (t) => {
-  // Shows D3.otel.maxQueueSize, D3.metric.plat_gateway_otel_spans_dropped_total.
+  // Shows D3.otel.maxQueueSize.
   const collector = await startCollector(t)
   const { add, counted, soon } = exporterTo(t, collector.url, { maxQueueSize: 4, maxExportBatchSize: 4 })
   collector.answers(() => {})
