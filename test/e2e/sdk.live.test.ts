@@ -52,7 +52,8 @@ function underPlatRun(...command: string[]): { readonly child: ChildProcess; rea
     stream.on('data', (chunk: Buffer) => {
       screen += chunk
     })
-  return { child, screen: () => screen }
+  // Without the line in which plat run says whether the program is isolated.
+  return { child, screen: () => screen.replace(/^plat run: .*\n/m, '') }
 }
 
 test('the start of the README of the SDK works as it stands, under plat run', async () => {
