@@ -1,6 +1,6 @@
 import { type Clock, findSpan, JsonError } from '@plat/core'
 import { type Dialer, joinedBundles, type RequestHeaders, type TrustOptions } from '@plat/http'
-import { type Call, callerOf, type Denial, deny, type Identity, type Reply } from '../../call/index.ts'
+import { type Call, callerOf, type Denial, deny, type Identity, type Reply, UpstreamError } from '../../call/index.ts'
 import { EventFrames, type EventGate } from '../wire/events.ts'
 import { GivenUp, UpstreamExchange, type UpstreamHead } from '../wire/exchange.ts'
 import { failure } from '../wire/failure.ts'
@@ -126,9 +126,11 @@ export class Forwarding implements EventListenerObject, EventGate<A2aFrame> {
       return { kind: 'frames', head: { status: head.status, headers: JSON_HEADERS }, attempts, frames }
     } catch (error) {
       if (this.#late) return this.#giveUp(deny('upstream_timeout', `${agent.server} did not answer in time`))
-      return this.#giveUp(
-        error instanceof JsonError ? this.#invalid('what is not strict JSON') : failure(agent.server, error),
-      )
+      if (error instanceof JsonError) return this.#giveUp(this.#invalid('what is not strict JSON'))
+      if (error instanceof UpstreamError) return this.#giveUp(failure(agent.server, error))
+      // A bug of the gateway: the runner logs it with the decision id.
+      this.stop()
+      throw error
     }
   }
 

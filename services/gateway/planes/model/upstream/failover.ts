@@ -8,6 +8,7 @@ import {
   type Outcome,
   type Reply,
   type StreamEnd,
+  UpstreamError,
 } from '../../../call/index.ts'
 import { EventFrames } from '../../wire/events.ts'
 import type { SKIP_REASONS } from '../methods.ts'
@@ -142,8 +143,7 @@ class Turns {
     if (this.#last !== null) metrics.movedOn(endpoint.route, this.#last.endpoint.label, endpoint.label)
     circuits.enter(endpoint)
     const cancel = clock.after(attemptTimeoutMs, () => forwarding.expire())
-    const answer = await begun(forwarding, this.#call.server)
-    cancel()
+    const answer = await begun(forwarding, this.#call.server).finally(cancel)
     this.#attempts.push(forwarding.attempt)
     if (!isDenial(answer)) return this.#won(endpoint, answer)
     this.#last = { endpoint, denial: answer }
@@ -184,7 +184,8 @@ async function begun(forwarding: Forwarding, server: string): Promise<Reply | De
   const { frames } = reply
   try {
     return { ...reply, frames: new Begun(await frames.next(), frames) }
-  } catch {
+  } catch (error) {
+    if (!(error instanceof UpstreamError)) throw error
     return deny('upstream_error', `the upstream of ${server} broke its stream before it had begun`)
   }
 }

@@ -9,6 +9,7 @@ import {
   type Head,
   type Outcome,
   type Reply,
+  UpstreamError,
 } from '../../../call/index.ts'
 import { EventFrames, type EventGate } from '../../wire/events.ts'
 import { GivenUp, UpstreamExchange, type UpstreamHead } from '../../wire/exchange.ts'
@@ -133,7 +134,11 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
       if (dialFault(error) === 'busy') return this.#end(failure(`the upstream of ${call.server}`, error))
       if (error instanceof InvalidResponseError)
         return this.#giveUp(deny('upstream_error', `the upstream of ${call.server} sent ${error.what}`))
-      return this.#giveUp(failure(`the upstream of ${call.server}`, error))
+      if (error instanceof UpstreamError) return this.#giveUp(failure(`the upstream of ${call.server}`, error))
+      // A bug of the gateway says nothing about the endpoint: the runner logs it with the decision id.
+      this.#unlisten()
+      exchange.abort('the response cannot be read')
+      throw error
     }
   }
 
@@ -197,7 +202,7 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
 
   /** Nobody reads the answer any more, and whatever is generated from here on is paid for nothing. */
   stop(error?: unknown): void {
-    if (error !== undefined) this.#fail()
+    if (error instanceof UpstreamError) this.#fail()
     this.#unlisten()
     this.#exchange?.abort(String(this.#passage.call.signal.reason ?? 'the answer is not wanted'))
   }
