@@ -187,7 +187,7 @@ class Feed {
       return
     }
     try {
-      this.#waiting.push(...this.#lines.push(bytes))
+      for (const line of this.#lines.push(bytes)) this.#waiting.push(line)
     } catch (error) {
       this.sending?.abort(error instanceof Error ? error : new Error(String(error)))
       return

@@ -139,7 +139,7 @@ class Opened<E> implements OpenJournal<E> {
     const lines = snapshot.map(({ key, version, event }) =>
       writeJournalLine({ seq: upTo, version, at, key, snapshot: true, events: [event] }),
     )
-    for (const line of this.#durableLines()) lines.push(...linesAfter(line, upTo))
+    for (const line of this.#durableLines()) for (const later of linesAfter(line, upTo)) lines.push(later)
     this.#swap(Buffer.from(lines.join('')))
     this.#seq = Math.max(this.#seq, upTo)
   }

@@ -97,7 +97,7 @@ export async function adminList<T>(env: HomeEnv, path: string, isItem: (item: un
     if (typeof answer !== 'object' || answer === null || !('items' in answer) || !Array.isArray(answer.items)) {
       throw new CommandError('the gateway answered with something that is no list')
     }
-    found.push(...answer.items.filter(isItem))
+    for (const item of answer.items.filter(isItem)) found.push(item)
     cursor = 'nextCursor' in answer && typeof answer.nextCursor === 'string' ? answer.nextCursor : null
   }
   return found

@@ -89,3 +89,18 @@ test('a byte order mark at the start hides neither data nor id', () => {
   assert.equal(eventId(Buffer.from('\ufeffid: 1\n\n')), '1')
   assert.equal(Buffer.from(withEventData(Buffer.from('\ufeffdata: a\n\n'), Buffer.from('b'))).toString(), 'data: b\n\n')
 })
+
+test('lines that end with CR cost linear time', () => {
+  const cpuOf = (size: number) => {
+    const stream = Buffer.from('a\r'.repeat(size / 2))
+    const start = process.cpuUsage()
+    assert.deepEqual(new SseSplitter().push(stream), [])
+    const { user, system } = process.cpuUsage(start)
+    return user + system
+  }
+  cpuOf(64 * 1024)
+  const KIB = 1024
+  const [small, large] = [Math.min(...[1, 2, 3].map(() => cpuOf(64 * KIB))), cpuOf(KIB * KIB)]
+  // Sixteen times the input; quadratic work grows 256 times.
+  assert.ok(large < 100 * Math.max(small, 1000), `${small} and ${large} microseconds`)
+})

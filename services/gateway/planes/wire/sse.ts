@@ -90,12 +90,24 @@ export class SseSplitter {
   }
 }
 
-/** Where the current line ends in the chunk, or the chunk's length. */
+/** First stretch in which the end of a line is searched for, in bytes; each further one is twice as long. */
+const FIRST_SEARCH_BYTES = 64
+
+/**
+ * Returns where the line at `from` ends in the chunk, or the chunk's length. A search for LF through the whole chunk, repeated for each
+ * line that ends with CR, would be quadratic.
+ */
 function endOfLine(chunk: Uint8Array, from: number): number {
-  const lf = chunk.indexOf(LF, from)
-  const end = lf === -1 ? chunk.length : lf
-  const cr = chunk.subarray(from, end).indexOf(CR)
-  return cr === -1 ? end : from + cr
+  let start = from
+  for (let size = FIRST_SEARCH_BYTES; start < chunk.length; size *= 2) {
+    const part = chunk.subarray(start, start + size)
+    const lf = part.indexOf(LF)
+    const cr = (lf === -1 ? part : part.subarray(0, lf)).indexOf(CR)
+    if (cr !== -1) return start + cr
+    if (lf !== -1) return start + lf
+    start += part.length
+  }
+  return chunk.length
 }
 
 /** What a stream may begin with, and readers skip (WHATWG HTML, "Parsing an event stream"). */

@@ -45,7 +45,7 @@ export async function listTools(forwarder: Forwarder, asker: Asker): Promise<rea
     const page = await pageOf(forwarder, asker, { cursor, maxBytes })
     if (isDenial(page)) return page
     if (tools.length + page.tools.length > MAX_TOOLS) return tooLong(server)
-    tools.push(...page.tools)
+    for (const tool of page.tools) tools.push(tool)
     if (page.next === null) return tools
     maxBytes -= page.bytes
     cursor = page.next

@@ -29,8 +29,9 @@ export function readMessages(messages: unknown): Conversation {
     const [side, parts] = said(message, at, names)
     if (parts.length === 0) continue
     const last = turns.at(-1)
-    if (last?.side === side) last.parts.push(...parts)
-    else turns.push({ side, parts: [...parts] })
+    if (last?.side !== side) turns.push({ side, parts: [...parts] })
+    // Not with a spread: the caller chooses how many parts there are, and a call has room for about 100,000 arguments.
+    else for (const part of parts) last.parts.push(part)
   }
   return { system: system.filter((text) => text !== ''), turns }
 }
