@@ -29,6 +29,12 @@ const MARK = 'PLAT_LAUNCHED'
  */
 const HEAP_GROWTH = '--heap-growing-percent=300'
 
+/**
+ * Threads of libuv, unless the environment says otherwise. Up to 8 of them may wait for the resolver, which cannot be interrupted; files and
+ * cryptography have the rest. libuv reads it when the first of them is needed.
+ */
+const THREADS = '16'
+
 /** How often a launcher that npm started looks whether npm still lives, in milliseconds. */
 const PARENT_CHECK_MS = 1000
 
@@ -45,6 +51,7 @@ export async function launch(mainUrl) {
   if (Number.parseInt(process.versions.node, 10) < LEAST_NODE_MAJOR) return runPinnedNode(mark !== undefined)
   if (mark === 'ipc') endWithChannel()
   setFlagsFromString(HEAP_GROWTH)
+  process.env.UV_THREADPOOL_SIZE ??= THREADS
   enableCompileCache()
   const { main } = await import(mainUrl.href)
   const code = await main(process.argv.slice(2)).catch(refused)

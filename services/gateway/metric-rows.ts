@@ -30,6 +30,7 @@ export const POOLS = [
   'connections',
   'admin_connections',
   'upstream_connections',
+  'name_lookups',
   'task_bindings',
   'memory_bytes',
   'guard_texts',

@@ -57,7 +57,7 @@ export class Connection implements Carrier, ResponseEvents {
     this.#home = home
     this.#transfer = transfer
     this.#alarm = new Alarm(home.clock, () => this.#timeUp())
-    this.#socket = home.open((bytes) => this.#read(bytes))
+    this.#socket = home.open((bytes) => this.#read(bytes), transfer.request.caller)
     this.#socket.once(home.open.ready, () => this.#ready())
     this.#socket.on('error', (error) => this.#lost(error))
     this.#socket.on('end', () => this.#ended())

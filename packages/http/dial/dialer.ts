@@ -6,6 +6,7 @@ import { type HttpClient, OriginClient } from '../client/client.ts'
 import type { ConnectionMeter } from '../serve/connections/limit.ts'
 import { type Fetched, type FetchOptions, fetchBytes } from './fetch-bytes.ts'
 import { type Aim, Guard, type Lookup, type Residency } from './guard.ts'
+import { NameLookups } from './name-lookups.ts'
 import type { Purpose } from './purpose.ts'
 import { RawSockets } from './raw.ts'
 import { Shelf } from './shelf.ts'
@@ -20,6 +21,8 @@ export interface DialerOptions {
   readonly log: Log
   /** Shows connections in use and counts refused requests. */
   readonly meter?: ConnectionMeter
+  /** The same for names that are being looked up. */
+  readonly lookupMeter?: ConnectionMeter
 }
 
 /** Whom a connection believes, and where it may lead. Connections of one set of options are never used under another. */
@@ -27,6 +30,12 @@ export interface DialOptions extends TrustOptions {
   readonly residency?: Residency
   /** Where the endpoint runs, if its configuration can state it; empty: not known. Checked by the dialer that keeps the residency rules. */
   readonly jurisdiction?: string
+}
+
+export interface ConnectOptions extends DialOptions {
+  readonly timeoutMs: number
+  /** The caller whose share of name look-ups is used. */
+  readonly caller?: string
 }
 
 /** The one way out of the process: each connection resolves once, checks every address, and goes to a checked one. */
@@ -44,7 +53,7 @@ export interface Dialer {
    * the certificate accepted, and open until both sides have closed it. Rejects with the socket's error, or with a `TimeoutError` when
    * it takes longer than `timeoutMs`.
    */
-  connect(target: URL, purpose: Purpose, options: DialOptions & { readonly timeoutMs: number }): Promise<Socket>
+  connect(target: URL, purpose: Purpose, options: ConnectOptions): Promise<Socket>
   /** Cuts every connection. */
   close(): void
 }
@@ -67,8 +76,10 @@ class GuardedDialer implements Dialer {
   #closed = false
 
   constructor(options: DialerOptions) {
-    const { allowedCIDRs = [], lookup = resolveBySystem, clock = systemClock, log, meter } = options
-    this.#guard = new Guard(allowedCIDRs, lookup, log)
+    const { allowedCIDRs, lookup, clock = systemClock, log, meter, lookupMeter } = options
+    const names = lookup === undefined ? systemNames : new NameLookups(lookup, clock)
+    this.#guard = new Guard({ allowedCIDRs, names, log, onRefused: (bound) => lookupMeter?.refused(bound) })
+    lookupMeter?.watch(() => names.used)
     this.#clock = clock
     this.#meter = meter
     meter?.watch(() => this.#used())
@@ -92,7 +103,7 @@ class GuardedDialer implements Dialer {
     return fetchBytes(this.client(target, purpose, connectionOptions(options)), target, options, this.#clock)
   }
 
-  async connect(target: URL, purpose: Purpose, options: DialOptions & { readonly timeoutMs: number }): Promise<Socket> {
+  async connect(target: URL, purpose: Purpose, options: ConnectOptions): Promise<Socket> {
     if (this.#closed) throw new Error('The dialer is closed.')
     const checked = this.#checked({ purpose, residency: options.residency }, options)
     return await this.#raw.open(target, checked, options.timeoutMs)
@@ -130,13 +141,14 @@ class GuardedDialer implements Dialer {
   #checked(aim: Aim, options: DialOptions | undefined): SocketOptions {
     return {
       ...options,
-      lookup: (hostname, _options, done) => this.#guard.resolve(hostname, aim, done),
+      lookup: (caller) => (hostname, _options, done) => this.#guard.resolve(hostname, { ...aim, caller }, done),
       faultOfLiteral: (hostname) => this.#guard.faultOfLiteral(hostname, aim),
     }
   }
 }
 
-const resolveBySystem: Lookup = (hostname) => systemLookup(hostname, { all: true, verbatim: true })
+/** All dialers of the process share its threads. The system's own way, so that `/etc/hosts` and the search list hold. */
+const systemNames = new NameLookups((hostname) => systemLookup(hostname, { all: true, verbatim: true }), systemClock)
 
 /** What of the options for a fetch is about its connection: the rest must not tell clients apart. */
 function connectionOptions({ caPEM, clientCert, serverName, residency }: DialOptions): DialOptions {

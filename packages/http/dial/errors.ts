@@ -61,6 +61,14 @@ export class TooManyConnections extends Error {
   }
 }
 
+/** A caller, or all callers together, wait for as many names as they may. */
+export class TooManyLookups extends Error {
+  constructor(hostname: string) {
+    super(`${hostname} was not resolved: too many other names are being resolved.`)
+    this.name = 'TooManyLookups'
+  }
+}
+
 /** Why an outgoing request failed, told apart so that callers choose code and retry. */
 export type DialFault =
   | 'blocked'
@@ -109,7 +117,7 @@ export function dialFault(error: unknown): DialFault {
   if (error instanceof BlockedAddress) return 'blocked'
   if (error instanceof ResidencyDenied) return 'residency'
   if (error instanceof ResponseTooLarge) return 'too_large'
-  if (error instanceof TooManyConnections) return 'busy'
+  if (error instanceof TooManyConnections || error instanceof TooManyLookups) return 'busy'
   if (!(error instanceof Error)) return 'lost'
   if (error.name === 'AbortError') return 'aborted'
   if (error.name === 'TimeoutError') return 'timeout'

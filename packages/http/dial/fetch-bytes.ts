@@ -14,6 +14,8 @@ export interface FetchOptions {
   readonly body?: string | Uint8Array
   /** Asked with each head: where it says no the body is not read, and the answer has none. */
   readonly wants?: (head: FetchedHead) => boolean
+  /** The caller whose share of connections and of name look-ups is used; absent: none is counted. */
+  readonly caller?: string
   /** Ends the request when it aborts. */
   readonly signal?: StopSignal
 }
@@ -35,7 +37,7 @@ export interface Fetched {
 
 /** Asks for `url` and reads the whole answer. A redirect is an answer like any other. Rejects with a `TimeoutError` when time is up. */
 export function fetchBytes(client: HttpClient, url: URL, options: FetchOptions, clock: Clock): Promise<Fetched> {
-  const { method = 'GET', headers = {}, body, maxBytes, timeoutMs, wants, signal } = options
+  const { method = 'GET', headers = {}, body, maxBytes, timeoutMs, wants, caller, signal } = options
   return new Promise((resolve, reject) => {
     const answer = new ByteBuffer()
     let head: FetchedHead = { status: 0, headers: {} }
@@ -47,6 +49,7 @@ export function fetchBytes(client: HttpClient, url: URL, options: FetchOptions, 
       // The one limit on the whole of it is enough.
       headersTimeoutMs: 0,
       pauseTimeoutMs: 0,
+      ...(caller !== undefined && { caller }),
     }
     const sending = client.send(request, {
       onHead(status, answered) {

@@ -1,7 +1,9 @@
 import { isIP } from 'node:net'
+import type { PoolBound } from '@plat/core'
 import type { Log } from '@plat/process'
 import { type AddressCheck, createAddressCheck } from './addresses.ts'
 import { BlockedAddress, ResidencyDenied } from './errors.ts'
+import type { NameLookups } from './name-lookups.ts'
 import { addressPolicies, type Purpose } from './purpose.ts'
 
 /** Resolves a name to all of its addresses. */
@@ -21,19 +23,34 @@ export interface Aim {
   readonly residency: Residency | undefined
 }
 
+/** An aim with the caller whose share of name look-ups is used; absent: the purpose and the domain of the name. */
+export interface CallerAim extends Aim {
+  readonly caller: string | undefined
+}
+
 type Found = { address: string; family: number }[]
 type LookupDone = (error: NodeJS.ErrnoException | null, found: Found) => void
+
+export interface GuardOptions {
+  readonly allowedCIDRs?: readonly string[] | undefined
+  readonly names: NameLookups
+  readonly log: Log
+  /** Called for each name that is not looked up because a bound on look-ups is met. */
+  readonly onRefused?: (bound: PoolBound) => void
+}
 
 /** Decides where connections go. Names and addresses in a URL are held against the same policy. */
 export class Guard {
   readonly #permits: AddressCheck
-  readonly #lookup: Lookup
+  readonly #names: NameLookups
+  readonly #onRefused: ((bound: PoolBound) => void) | undefined
   readonly #log: Log
 
   /** Throws when an allowed range is malformed. */
-  constructor(allowedCIDRs: readonly string[], lookup: Lookup, log: Log) {
+  constructor({ allowedCIDRs = [], names, log, onRefused }: GuardOptions) {
     this.#permits = createAddressCheck(allowedCIDRs)
-    this.#lookup = lookup
+    this.#names = names
+    this.#onRefused = onRefused
     this.#log = log
   }
 
@@ -41,8 +58,9 @@ export class Guard {
    * One resolution for one connection: what is handed to the socket is what was checked, and nobody resolves again. A name with a
    * single forbidden address is refused as a whole.
    */
-  resolve(hostname: string, aim: Aim, done: LookupDone): void {
-    this.#lookup(hostname).then(
+  resolve(hostname: string, aim: CallerAim, done: LookupDone): void {
+    const caller = aim.caller ?? `${aim.purpose} ${domainOf(hostname)}`
+    this.#names.resolve(hostname, caller, this.#onRefused).then(
       (found) => {
         for (const { address } of found) {
           const fault = this.#faultOf(hostname, address, aim)
@@ -68,6 +86,11 @@ export class Guard {
     this.#log.warn({ hostname, address, purpose }, 'A connection to where data must not go was refused.')
     return new ResidencyDenied(hostname, address)
   }
+}
+
+/** The last two labels: names without a caller share by domain. */
+function domainOf(hostname: string): string {
+  return hostname.split('.').slice(-2).join('.')
 }
 
 function notFound(hostname: string): Error {

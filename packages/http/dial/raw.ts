@@ -14,7 +14,7 @@ export class RawSockets {
   }
 
   /** Resolves when the socket may be written to. */
-  open(target: URL, options: SocketOptions, timeoutMs: number): Promise<Socket> {
+  open(target: URL, options: SocketOptions & { readonly caller?: string }, timeoutMs: number): Promise<Socket> {
     const socket = openRaw(target, options)
     this.#open.add(socket)
     socket.once('close', () => this.#open.delete(socket))

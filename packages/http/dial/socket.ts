@@ -6,14 +6,14 @@ import type { TrustOptions } from './trust.ts'
 /** Opens one connection. */
 export interface OpenSocket {
   /** `read` gets the bytes of each read, once; they are its own. Throws when the address must not be connected to. */
-  (read: (bytes: Buffer) => void): Socket
+  (read: (bytes: Buffer) => void, caller: string | undefined): Socket
   /** The event after which a request may be written: with TLS, the certificate has been accepted by then. */
   readonly ready: 'connect' | 'secureConnect'
 }
 
 export interface SocketOptions extends TrustOptions {
-  /** Resolves and checks names. Never asked for a host that is an address: `faultOfLiteral` is. */
-  readonly lookup: LookupFunction
+  /** Resolves and checks names, for a caller when one is known. Never asked for a host that is an address: `faultOfLiteral` is. */
+  readonly lookup: (caller: string | undefined) => LookupFunction
   /** Why the address in the URL must not be connected to; null for a name and for what may be. */
   readonly faultOfLiteral: (hostname: string) => Error | null
 }
@@ -36,13 +36,13 @@ export function opener(origin: URL, options: SocketOptions): OpenSocket {
   const isTls = origin.protocol === 'https:'
   const port = Number(origin.port || (isTls ? 443 : 80))
   const open = isTls ? tlsOpener(host, options) : connect
-  const openSocket = (read: (bytes: Buffer) => void): Socket => {
+  const openSocket = (read: (bytes: Buffer) => void, caller: string | undefined): Socket => {
     const fault = options.faultOfLiteral(host)
     if (fault !== null) throw fault
     return open({
       host,
       port,
-      lookup: options.lookup,
+      lookup: options.lookup(caller),
       autoSelectFamily: true,
       noDelay: true,
       keepAlive: true,
@@ -57,14 +57,14 @@ export function opener(origin: URL, options: SocketOptions): OpenSocket {
  * One connection to `tcp://host:port` or `tls://host:port`, for what speaks no HTTP. It may be closed on one side alone. Throws when
  * the address must not be connected to.
  */
-export function openRaw(target: URL, options: SocketOptions): Socket {
+export function openRaw(target: URL, options: SocketOptions & { readonly caller?: string }): Socket {
   const host = hostOf(target)
   const fault = options.faultOfLiteral(host)
   if (fault !== null) throw fault
   const how = {
     host,
     port: Number(target.port),
-    lookup: options.lookup,
+    lookup: options.lookup(options.caller),
     autoSelectFamily: true,
     allowHalfOpen: true,
     keepAlive: true,

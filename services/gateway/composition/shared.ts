@@ -64,7 +64,9 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
   const keep: Shared['keep'] = (part) => started.adopt(part, async () => void (await part.close()))
   const metrics = createGatewayMetrics(options.build, config)
   const snapshots = new Snapshots()
-  const dialer = keep(createDialer({ clock, log, meter: poolMetrics(metrics).of('upstream_connections') }))
+  const pools = poolMetrics(metrics)
+  const meters = { meter: pools.of('upstream_connections'), lookupMeter: pools.of('name_lookups') }
+  const dialer = keep(createDialer({ clock, log, ...meters }))
   // What is in force is in its place before anybody reads it.
   const bundleFolder = await openBundleFolder(options)
   const sync = await openConfigSync({ ...options, dialer, metrics: configSyncMetrics(metrics) })

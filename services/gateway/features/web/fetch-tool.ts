@@ -3,6 +3,7 @@ import Type from 'typebox'
 import {
   type BuiltinTool,
   builtinTool,
+  callerOf,
   deny,
   isDenial,
   type ToolCall,
@@ -109,7 +110,9 @@ class Pages {
     const attempts: ToolResult['attempts'][number][] = []
     const until = clock.monotonic() + timeoutMs
     const accept = this.#parts.contentTypes.join(', ')
-    const trip = { gate: this.#parts.gates.of(call), accept, maxBytes, until, signal: call.signal, attempts }
+    const { signal, identity } = call
+    const gate = this.#parts.gates.of(call)
+    const trip = { gate, accept, maxBytes, until, signal, caller: callerOf(identity), attempts }
     const answer = await follower.follow(address, {
       ...trip,
       wants: ({ headers }) => this.#takes(mediaType(headers['content-type'])),

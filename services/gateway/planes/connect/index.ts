@@ -3,6 +3,7 @@ import { type Dialer, dialFault } from '@plat/http'
 import {
   type Arrival,
   type Call,
+  callerOf,
   type Denial,
   deny,
   type Frame,
@@ -70,12 +71,15 @@ class ConnectPlane implements Plane {
     return { operation: 'tunnel', method: 'CONNECT', server: 'plat-egress', name, body: null, parent: null }
   }
 
-  async forward({ wire: { note } }: Call): Promise<Reply | Denial> {
+  async forward({ wire: { note }, facts: { identity } }: Call<'identity'>): Promise<Reply | Denial> {
     if (!(note instanceof Place)) return deny('internal', 'the request was not read')
     const { authority } = note
     const started = this.#clock.monotonic()
     try {
-      const socket = await this.#dialer.connect(new URL(`tcp://${authority}`), 'egress', { timeoutMs: CONNECT_MS })
+      const socket = await this.#dialer.connect(new URL(`tcp://${authority}`), 'egress', {
+        timeoutMs: CONNECT_MS,
+        caller: callerOf(identity),
+      })
       const attempts = [{ endpoint: authority, status: 200, ms: this.#clock.monotonic() - started }]
       return { kind: 'tunnel', head: { status: 200, headers: {} }, attempts, socket }
     } catch (error) {

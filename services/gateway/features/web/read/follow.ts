@@ -21,6 +21,8 @@ export interface Trip {
   /** When it must be over, in milliseconds of the clock's `monotonic`. */
   readonly until: number
   readonly signal: StopSignal
+  /** The caller whose share of connections and of name look-ups is used. */
+  readonly caller?: string
   /** Every place that was asked. */
   readonly attempts: Outcome['attempts'][number][]
   /** Whether the body of an answer that is no redirect and no error will be used. */
@@ -84,7 +86,7 @@ export class Follower {
 
   async #ask(url: URL, trip: Trip): Promise<Arrived | DialFault> {
     const { dialer, clock, userAgent } = this.#options
-    const { accept, maxBytes, until, signal, attempts } = trip
+    const { accept, maxBytes, until, signal, caller, attempts } = trip
     const started = clock.monotonic()
     const told = (status: number) => {
       attempts.push({ endpoint: url.origin, status, ms: clock.monotonic() - started })
@@ -97,6 +99,7 @@ export class Follower {
         headers: { 'user-agent': userAgent, accept, 'accept-encoding': ACCEPT_ENCODING },
         wants: (head) => redirectOf(head) === null && head.status >= 200 && head.status <= 299 && trip.wants(head),
         signal,
+        ...(caller !== undefined && { caller }),
       })
       told(answer.status)
       return { kind: 'arrived', url, ...answer }

@@ -1,0 +1,106 @@
+import { type Clock, type PoolBound, SharedPool } from '@plat/core'
+import { TimeUp, TooManyLookups } from './errors.ts'
+import type { Lookup } from './guard.ts'
+import { Shelf } from './shelf.ts'
+
+export type Addresses = Awaited<ReturnType<Lookup>>
+
+/** Names that are looked up at one time. Each occupies a thread of libuv until the system answers; the launcher provides 16. */
+const MAX_RUNNING = 8
+/** Of these, names of one caller. */
+const MAX_RUNNING_OF_CALLER = 2
+/** Look-ups that run or wait: of all callers together, and of one. */
+const MAX_PENDING = 2_048
+const MAX_PENDING_OF_CALLER = 128
+/** Longest that a connection waits for its name, in milliseconds. The system cannot be interrupted: its thread stays occupied. */
+const LOOKUP_MS = 5_000
+/** How long a name that does not exist is not looked up again, in milliseconds. */
+const NEGATIVE_MS = 1_000
+/** Names that do not exist and are remembered. */
+const MAX_NEGATIVE = 1_024
+
+interface Pending {
+  readonly hostname: string
+  readonly caller: string
+  readonly done: PromiseWithResolvers<Addresses>
+}
+
+interface Missing {
+  readonly error: Error
+  /** Monotonic milliseconds. */
+  readonly until: number
+}
+
+/** Looks names up, a bounded number at a time, with a share for each caller. A name that is being looked up is not looked up twice. */
+export class NameLookups {
+  readonly #lookup: Lookup
+  readonly #clock: Clock
+  readonly #running = new Map<string, Promise<Addresses>>()
+  readonly #slots = new SharedPool({ total: MAX_RUNNING, share: MAX_RUNNING_OF_CALLER })
+  readonly #pool = new SharedPool({ total: MAX_PENDING, share: MAX_PENDING_OF_CALLER })
+  /** In the order of arrival. */
+  readonly #waiting = new Set<Pending>()
+  readonly #missing = new Shelf<Missing>(MAX_NEGATIVE, () => {})
+
+  constructor(lookup: Lookup, clock: Clock) {
+    this.#lookup = lookup
+    this.#clock = clock
+  }
+
+  /** Look-ups that run or wait. */
+  get used(): number {
+    return this.#pool.used
+  }
+
+  /** Rejects with the error of the system, a `TimeoutError`, or `TooManyLookups`; then `onRefused` was called. */
+  async resolve(hostname: string, caller: string, onRefused?: (bound: PoolBound) => void): Promise<Addresses> {
+    const missing = this.#missing.get(hostname)
+    if (missing !== undefined && this.#clock.monotonic() < missing.until) throw missing.error
+    const bound = this.#pool.acquire(caller)
+    if (bound !== null) {
+      onRefused?.(bound)
+      throw new TooManyLookups(hostname)
+    }
+    const pending: Pending = { hostname, caller, done: Promise.withResolvers() }
+    const cancel = this.#clock.after(LOOKUP_MS, () =>
+      pending.done.reject(new TimeUp(`${hostname} was not resolved within ${LOOKUP_MS} ms.`)),
+    )
+    this.#waiting.add(pending)
+    this.#startWaiting()
+    try {
+      return await pending.done.promise
+    } finally {
+      cancel()
+      this.#waiting.delete(pending)
+      this.#pool.release(caller)
+    }
+  }
+
+  /** Starts what may run now. A caller at its share does not hold up those behind it. */
+  #startWaiting(): void {
+    for (const pending of this.#waiting) {
+      const running = this.#running.get(pending.hostname) ?? this.#start(pending)
+      if (running === null) continue
+      this.#waiting.delete(pending)
+      running.then(pending.done.resolve, pending.done.reject)
+    }
+  }
+
+  /** Returns null when no slot is free for the caller. */
+  #start({ hostname, caller }: Pending): Promise<Addresses> | null {
+    if (this.#slots.acquire(caller) !== null) return null
+    const running = this.#lookup(hostname).finally(() => {
+      this.#running.delete(hostname)
+      this.#slots.release(caller)
+      this.#startWaiting()
+    })
+    running.catch((error: unknown) => this.#remember(hostname, error))
+    this.#running.set(hostname, running)
+    return running
+  }
+
+  #remember(hostname: string, error: unknown): void {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOTFOUND')) return
+    this.#missing.put(hostname, { error, until: this.#clock.monotonic() + NEGATIVE_MS })
+  }
+}
