@@ -284,7 +284,7 @@ test('a secret is made once for all replicas, and what the server refuses at sta
   await beside((client) => client.query('UPDATE plat.version SET version = 99'))
   await assert.rejects(
     replica(),
-    /the state database refuses: the state database has schema 99, and this release knows 2/,
+    /the state database refuses: the state database has schema 99, and this release knows 3/,
   )
-  await beside((client) => client.query('UPDATE plat.version SET version = 2'))
+  await beside((client) => client.query('UPDATE plat.version SET version = 3'))
 })

@@ -9,6 +9,7 @@ import { openPostgresJournal } from './journal.ts'
 import { Election } from './leadership.ts'
 import { SharedLimits, type SharedLimitsOptions } from './limits.ts'
 import { ServerClock } from './server-clock.ts'
+import { type LedgerHeads, ledgerHeads } from './tables/ledger-heads.ts'
 
 /** The job whose leader counts what is held by replicas that are gone. */
 const KEEPING = 'state'
@@ -37,6 +38,7 @@ export interface PostgresStateOptions extends Omit<DatabaseOptions, 'continuity'
 export interface PostgresState {
   readonly journals: Journals
   readonly leadership: Leadership
+  readonly ledgerHeads: LedgerHeads
   limits(options: SharedLimitsOptions): SharedLimits
   /** A secret by its name; `make` is for the first replica that asks. */
   secret(name: string, make: () => string): Promise<string>
@@ -82,6 +84,7 @@ export async function startPostgresState(options: PostgresStateOptions): Promise
   return {
     journals: { shared: true, open: (spec) => openPostgresJournal(spec, { database, feed, clock, ids }) },
     leadership: election,
+    ledgerHeads: ledgerHeads(database),
     limits: (limits) => new SharedLimits(counting, limits),
     secret: (name, make) => readSecret(database, name, make),
     problem() {

@@ -78,7 +78,9 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
   const readiness = new Readiness()
   readiness.add('state database', () => state.problem() === null)
   const opening = await openLimits({ config, shared, clock, log })
-  const audit = keep(await createAudit({ ...options, metrics, onRecord: opening.spending.see }))
+  const audit = keep(
+    await createAudit({ ...options, metrics, headStore: state.ledgerHeads, onRecord: opening.spending.see }),
+  )
   if (config.auditFailurePolicy === 'closed') readiness.add('audit ledger', () => audit.ledgers.of('').health === 'ok')
   return {
     ...options,

@@ -3,6 +3,8 @@ import type { Clock, Ids } from '@plat/core'
 import { type PublicKey, readPublicKeys, type Signer } from '@plat/keys'
 import {
   type FileLedger,
+  type HeadStore,
+  headFile,
   type KeptCheckpoint,
   keysPath,
   type LedgerMeter,
@@ -38,6 +40,8 @@ export interface AuditOptions {
   readonly metrics: GatewayMetrics
   /** The machine's file system when absent. */
   readonly files?: Files
+  /** Where the head is kept as well, beside `<auditPath>.head`; null: nowhere. */
+  readonly headStore?: HeadStore | null
   /** Sees the bytes of every record that the ledger holds already, in order, and its place; the bytes are only good until it returns. */
   readonly onRecord: (record: Buffer, place: { readonly seq: number; readonly hash: string }) => void
 }
@@ -78,7 +82,7 @@ export interface CheckpointsView {
  * when a key of its checkpoints cannot be used.
  */
 export async function createAudit(options: AuditOptions): Promise<Audit> {
-  const { config, clock, ids, log, metrics, files, onRecord } = options
+  const { config, clock, ids, log, metrics, files, headStore, onRecord } = options
   const path = config.auditPath
   const keyring = await openKeyring(options)
   await refuseRolledBack(path)
@@ -102,8 +106,9 @@ export async function createAudit(options: AuditOptions): Promise<Audit> {
       onRecord(record, place)
     },
     headSigner: () => currentSigner(path, keyring),
-    onHeadFault: (reason) => log.error({ path, reason }, 'the head of the audit ledger cannot be kept beside it'),
+    onHeadFault: (reason) => log.error({ path, reason }, 'the head of the audit ledger cannot be kept outside it'),
     ...(files !== undefined && { files }),
+    ...(headStore && { heads: [headFile(path), headStore] }),
   })
   const head = ledger.head()
   metrics.gauge('plat_gateway_audit_head_seq').set({}, head.seq)

@@ -37,6 +37,8 @@ export interface StateBackend {
   readonly shared: { readonly rates: boolean; readonly limits: PostgresState['limits'] } | null
   /** A secret that is made once for all replicas; null: each has its own. */
   readonly secret: PostgresState['secret'] | null
+  /** Where the head of the ledger is kept as well; null: only beside the ledger. */
+  readonly ledgerHeads: PostgresState['ledgerHeads'] | null
   /** Why most calls are denied; null: they are not. */
   problem(): string | null
   readonly routes: AdminRoutes
@@ -55,6 +57,7 @@ export async function openStateBackend(options: StateBackendOptions): Promise<St
     leadership,
     shared: null,
     secret: null,
+    ledgerHeads: null,
     problem: () => null,
     routes: createStateRoutes(async () => false),
     close: () => leadership.close(),
