@@ -76,6 +76,8 @@ test('without a file there is no licence, no day left of it and no limit', async
 })
 
 test('a licence runs out while it is followed, and each state is told once', async (t) => {
+  // Shows D3.label.plat_license_state.state.valid, D3.label.plat_license_state.state.grace,
+  // D3.label.plat_license_state.state.expired.
   // Shows D3.metric.plat_license_days_left, D3.metric.plat_license_node_limit.
   const { clock, told, series, current, turns } = await ground(t, license(new TestClock(), 'enterprise', 20))
   assert.deepEqual(current(), ['plat_license_state{edition="enterprise",state="valid"} 1'])

@@ -49,11 +49,12 @@ export const document2: readonly Section[] = [
     keys: `provider provider.max provider.ctxengine provider.ctxengine.adapter name endpoint endpoint.pattern endpoint.bareHost
       endpoint.chatCompletionsStripped endpoint.sandboxVariable adapter.openai adapter.azure-openai adapter.bedrock adapter.vertex
       adapter.gemini adapter.anthropic adapter.oci-genai adapterMode.azure-openai adapterMode.bedrock adapterMode.vertex
-      adapterMode.anthropic adapterMode.default apiVersion apiKeySecretRef.name apiKeySecretRef.key apiKeySecretRef.neverInSandbox
-      apiKeySecretRef.notInherited aliases dlpProfile dlpProfile.none jurisdiction jurisdiction.preferred region project
+      adapterMode.anthropic adapterMode.default apiVersion apiVersion.pattern apiKeySecretRef.name apiKeySecretRef.key apiKeySecretRef.neverInSandbox
+      apiKeySecretRef.notInherited aliases dlpProfile dlpProfile.none jurisdiction jurisdiction.preferred region region.jurisdiction project
       maxTokensPerRequest requestsPerMinute requestsPerMinute.failsOver tokensPerMinute reasoning reasoning.detected providerTools
       providerTools.max providerTools.values providerTools.refused providerTools.cappedByTier providerTools.noHostedMcp
-      fallbacks fallbacks.max fallbacks.order fallbacks.sovereignty`,
+      fallbacks.on.error fallbacks.on.timeout fallbacks.on.5xx fallbacks.on.429 fallbacks.on.openCircuit
+      fallbacks.on.exhaustedRate fallbacks fallbacks.max fallbacks.order fallbacks.sovereignty`,
   },
   {
     section: 'fallback',

@@ -51,4 +51,21 @@ export const document3Metrics: readonly Section[] = [
       plat_attest_success_total plat_attest_failure_total plat_attest_releases_created_total plat_attest_renewal_success_total
       plat_attest_renewal_failure_total plat_attest_releases_pending plat_attest_renewals_active`,
   },
+  {
+    section: 'label',
+    heading: 'Metrics, closed values of labels',
+    keys: `plat_gateway_rego_evaluations_total.outcome.ok plat_gateway_rego_evaluations_total.outcome.error
+      plat_gateway_arg_captures_total.outcome.written plat_gateway_arg_captures_total.outcome.dropped
+      plat_gateway_arg_captures_total.outcome.failed plat_gateway_dlp_hits_total.direction.arguments
+      plat_gateway_dlp_hits_total.direction.response plat_gateway_revocations_active.source.breakglass
+      plat_gateway_revocations_active.source.file plat_gateway_model_tokens_total.kind.prompt
+      plat_gateway_model_tokens_total.kind.completion plat_gateway_offline_denials_total.rule.spool-full
+      plat_gateway_offline_denials_total.rule.revocation-stale plat_gateway_offline_denials_total.rule.approval-offline
+      plat_license_state.state.none plat_license_state.state.invalid plat_license_state.state.valid
+      plat_license_state.state.grace plat_license_state.state.expired plat_session_ready_seconds.mode.claim
+      plat_session_ready_seconds.mode.direct plat_session_outcomes_total.result.Succeeded
+      plat_session_outcomes_total.result.Failed plat_session_outcomes_total.result.Expired
+      plat_session_outcomes_total.result.Revoked plat_session_outcomes_total.result.Cancelled
+      plat_billable_nodes.period.current plat_billable_nodes.period.day plat_billable_nodes.period.month`,
+  },
 ]

@@ -20,7 +20,7 @@ export const document3: readonly Section[] = [
     section: 'listen',
     heading: 'Listeners and HTTP',
     keys: `listen adminListen maxBodyBytes bodyReadTimeoutSeconds upstreamTimeoutSeconds upstreamCAFile corsOrigins logLevel
-      shutdownDelaySeconds shutdownTimeoutSeconds tls.certFile tls.keyFile tls.clientCAFile tls.svidMode tls.svidTrustDomains
+      shutdownDelaySeconds shutdownTimeoutSeconds tls.certFile tls.keyFile tls.clientCAFile tls.svidMode tls.svidMode.off tls.svidMode.optional tls.svidMode.required tls.svidTrustDomains
       tls.reloadSeconds`,
   },
   {
@@ -38,7 +38,7 @@ export const document3: readonly Section[] = [
   {
     section: 'policy',
     heading: 'Policies',
-    keys: `policyFile policyReloadSeconds modelPolicy rego.url rego.strictestWins rego.timeoutMs rego.enforcement rego.bearerTokenFile
+    keys: `policyFile policyReloadSeconds modelPolicy rego.url rego.strictestWins rego.timeoutMs rego.enforcement rego.enforcement.enforce rego.enforcement.dryRun rego.bearerTokenFile
       sovereigntyPolicyFile`,
   },
   {
@@ -83,7 +83,7 @@ export const document3: readonly Section[] = [
   {
     section: 'audit',
     heading: 'Audit ledger',
-    keys: `auditPath auditFailurePolicy.open auditFailurePolicy.closed auditCheckpointKey auditCheckpointPQKey
+    keys: `auditPath auditFailurePolicy.open auditFailurePolicy.closed auditCheckpointKey keyURI.file keyURI.kms keyURI.azurekv keyURI.pkcs11 auditCheckpointPQKey
       auditCheckpointIntervalSeconds auditCheckpointEvery auditCheckpointPublicKeyFiles auditSinks auditAcceptDivergedMirror
       transparencyLog`,
   },
@@ -92,7 +92,7 @@ export const document3: readonly Section[] = [
     heading: 'Audit ledger, auditSinks[]',
     keys: `name type.syslog type.http type.jsonl type.sentinel type.chronicle type.cloudwatch type.splunk-hec address url path
       format.json format.rfc5424-json format.cef format.ocsf format.default caFile certFile keyFile serverName headersFile batchSize
-      pollIntervalMillis facility sdId timeoutSeconds tokenFile awsCredentialsDir credentials dcrImmutableId streamName chronicleMode
+      pollIntervalMillis facility sdId timeoutSeconds tokenFile awsCredentialsDir credentials credentials.aws credentials.azure credentials.gcp dcrImmutableId streamName chronicleMode
       logType region logGroup logStream index source sourceType maxBatchBytes deadLetterPath deadLetterMaxBytes`,
   },
   {
@@ -103,7 +103,8 @@ export const document3: readonly Section[] = [
   {
     section: 'approvals',
     heading: 'Approvals',
-    keys: `approvalTimeoutSeconds approvalStorePath approvalPreview.mode approvalPreview.maxBytes approvalQuorum.default
+    keys: `approvalTimeoutSeconds approvalStorePath approvalPreview.mode approvalPreview.mode.none
+      approvalPreview.mode.hash approvalPreview.mode.redacted approvalPreview.mode.full approvalPreview.maxBytes approvalQuorum.default
       approvalQuorum.rules quorum.minApprovers quorum.approverGroups quorum.userConfirmation consoleURL notifiers
       notifyOutboxPath`,
   },
@@ -124,14 +125,16 @@ export const document3: readonly Section[] = [
     section: 'dlp',
     heading: 'DLP, taint, guards',
     keys: `dlpProfiles defaultProfile namespaces servers models precedence none taintStorePath taintRetentionSeconds guards
-      captureArgs profile.detectors profile.custom profile.requestAction profile.responseAction profile.onSecret profile.maxScanBytes
+      captureArgs profile.requestAction.off profile.requestAction.audit profile.requestAction.redact profile.requestAction.deny
+      profile.responseAction.off profile.responseAction.audit profile.responseAction.redact profile.responseAction.deny
+      profile.detectors profile.custom profile.requestAction profile.responseAction profile.onSecret profile.maxScanBytes
       profile.onOversize profile.streamCarryBytes profile.entropyMinLength profile.entropyThreshold`,
   },
   {
     section: 'guards',
     heading: 'DLP, taint, guards, guards[]',
     keys: `name type.openai-moderation type.llama-prompt-guard type.lakera type.bedrock-guardrail type.http-json url model
-      apiKeyFile on namespaces servers tools threshold label action timeoutMs failOpen maxBytes scorePath category positiveIndex
+      apiKeyFile on on.toolResult on.toolArgs on.llmPrompt namespaces servers tools threshold label action action.taint action.block timeoutMs failOpen maxBytes scorePath category positiveIndex
       region`,
   },
   {
@@ -165,7 +168,8 @@ export const document3: readonly Section[] = [
     heading: 'Sessions, sandbox tools, memory, infra',
     keys: `enabled tiers.sensitiveTypes tiers.addSensitiveTypes tiers.dataBearingTypes tiers.addDataBearingTypes
       tiers.protectedAddresses tiers.addProtectedAddresses tiers.maxResources requireApprovalAtTier maxTier denyTypes maxPlanBytes
-      authorizationTTLSeconds budgets.perSession budgets.perAgent`,
+      authorizationTTLSeconds budgets.perSession budgets.perAgent budgets.perSession.resourcesPerHour budgets.perSession.maxTier
+      budgets.perAgent.resourcesPerHour budgets.perAgent.maxTier budgets.perAgent.everyOther`,
   },
   {
     section: 'a2a',
@@ -198,7 +202,7 @@ export const document3: readonly Section[] = [
     section: 'ciba',
     heading: 'Agent-to-agent, delegation, user credentials, ciba',
     keys: `enabled issuer backchannelAuthenticationEndpoint tokenEndpoint jwksURL clientID clientSecretFile clientAuth caFile scopes
-      acrValues userClaim requestedExpirySeconds fallback bindingMessagePrefix`,
+      acrValues userClaim requestedExpirySeconds fallback fallback.approvers fallback.deny bindingMessagePrefix`,
   },
   {
     section: 'state',

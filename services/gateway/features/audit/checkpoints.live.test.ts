@@ -47,6 +47,7 @@ async function record(audit: Audit, count: number): Promise<void> {
 }
 
 test('a checkpoint is signed when its interval is over, and not again while nothing happened', async (t) => {
+  // Shows D3.audit.keyURI.file.
   // Shows D3.audit.auditCheckpointKey, D3.audit.auditCheckpointIntervalSeconds,
   // D3.metric.plat_gateway_audit_signed_checkpoint_seq and D3.event.checkpointsSigned.
   const { uri, pub } = await keyFiles()

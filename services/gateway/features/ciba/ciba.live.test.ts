@@ -111,6 +111,7 @@ describe('confirmation by the user', { concurrency: true }, () => {
   })
 
   test('a user who cannot be asked: approvers decide alone, one at least, or the call is denied', async (t) => {
+    // Shows D3.ciba.fallback.approvers, D3.ciba.fallback.deny.
     // Shows D3.ciba.fallback.
     const here = await withCiba(t)
     const { id, answer } = await here.hold('a', 'nobody')

@@ -107,6 +107,7 @@ async function hits(detector: string, direction: string, action: string): Promis
 }
 
 test('arguments are forwarded with marks in place of what was found, and every other byte as it came', async () => {
+  // Shows D3.dlp.profile.requestAction.redact, D3.label.plat_gateway_dlp_hits_total.direction.arguments.
   // Shows D3.dlp.dlpProfiles, D3.dlp.defaultProfile, D3.dlp.profile.detectors, D3.dlp.profile.requestAction,
   // D3.metric.plat_gateway_dlp_hits_total.
   answers('{"content":[]}')
@@ -150,6 +151,7 @@ test('what names the call cannot be redacted, and is refused', async () => {
 })
 
 test('a profile that denies refuses the call, and nobody sees what was in it', async () => {
+  // Shows D3.dlp.profile.requestAction.deny.
   // Shows D3.dlp.servers.
   answers('{"content":[]}')
   const count = upstream.received.length
@@ -163,6 +165,7 @@ test('a profile that denies refuses the call, and nobody sees what was in it', a
 })
 
 test('a profile that audits lets pass and counts, and refuses secrets where it says so', async () => {
+  // Shows D3.dlp.profile.requestAction.audit.
   // Shows D3.dlp.profile.onSecret, D3.dlp.profile.custom.
   answers('{"content":[]}')
   const body = call('{"to":"alice@example.com","nr":"KD-123456"}')
@@ -194,6 +197,7 @@ test('a server can be without a profile, or have its own; one that names a profi
 })
 
 test('answers are redacted: text, structured content, keys; what is under seal or names something is not', async () => {
+  // Shows D3.dlp.profile.responseAction.redact.
   // Shows D3.dlp.profile.responseAction.
   const pem = JSON.stringify(PEM).slice(1, -1)
   answers(

@@ -142,6 +142,7 @@ const outcomesOf = async (tool: string) =>
 const kept = () => readFile(path.join(dir, 'taints.jsonl'), 'utf8')
 
 test('a bad answer labels its session, durably before it arrives, and a policy sees the label', async () => {
+  // Shows D3.guards.on.toolResult, D3.guards.action.taint.
   // Shows D3.dlp.guards, D3.guards.name, D3.guards.on, D3.guards.label, D3.guards.action, D3.guards.servers, D3.guards.tools.
   assert.ok((await call('look', 'a recipe')).includes('a recipe'))
   assert.ok(!(await kept()).includes('prompt-injection-suspected'))
@@ -155,6 +156,7 @@ test('a bad answer labels its session, durably before it arrives, and a policy s
 })
 
 test('a bad answer that is blocked never arrives, in a stream neither, while what came before it does', async () => {
+  // Shows D3.guards.action.block.
   const whole = await call('block', 'ATTACK')
   assert.deepEqual([errorIn(whole), whole.includes('ATTACK')], ['guard_blocked', false])
   assert.equal(JSON.parse(whole).error.code, 403)
@@ -165,6 +167,7 @@ test('a bad answer that is blocked never arrives, in a stream neither, while wha
 })
 
 test('bad arguments are blocked before the tool sees them, or label the session that wrote them', async () => {
+  // Shows D3.guards.on.toolArgs.
   const seen = upstream.received.length
   assert.equal(errorIn(await call('send', 'ATTACK')), 'guard_blocked')
   assert.equal(upstream.received.length, seen)
@@ -176,6 +179,7 @@ test('bad arguments are blocked before the tool sees them, or label the session 
 })
 
 test('a prompt is read before the model gets it', async () => {
+  // Shows D3.guards.on.llmPrompt.
   const ask = (route: string, content: string) =>
     post(`/llm/${route}/v1/chat/completions`, { model: 'm', messages: [{ role: 'user', content }] })
   assert.ok((await ask('small', 'ATTACK')).includes('Hello'))

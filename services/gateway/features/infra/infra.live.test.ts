@@ -111,6 +111,8 @@ test('plans above maxTier and of denied types cannot be applied, whoever would a
 })
 
 test('a session and an agent change no more resources in an hour than their budgets have', async (t) => {
+  // Shows D3.infra.budgets.perSession.resourcesPerHour, D3.infra.budgets.perSession.maxTier,
+  // D3.infra.budgets.perAgent.resourcesPerHour.
   // Shows D3.infra.budgets.perSession and D3.infra.budgets.perAgent.
   const perAgent = { 'default/assistant': { resourcesPerHour: 3 }, '*': { maxTier: 0 } }
   const ground = await infraGround(t, { budgets: { perSession: { resourcesPerHour: 2, maxTier: 2 }, perAgent } })

@@ -7,6 +7,7 @@ import { tempFolder } from '@plat/testkit/local'
 import { json, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 
 test('a licence is told by its series, and whatever is wrong with it, agents are served', async (t) => {
+  // Shows D3.label.plat_license_state.state.none, D3.label.plat_license_state.state.invalid.
   // Shows D3.state.licenseFile, D3.metric.plat_license_state.
   const upstream = await startScriptedUpstream()
   t.after(() => upstream.close())

@@ -72,6 +72,7 @@ async function secured(t: TestContext, own: object) {
 }
 
 test('a token is worth something only with the certificate of its session, and each check is counted', async (t) => {
+  // Shows D3.listen.tls.svidMode.required.
   // Shows D3.listen.tls.certFile, D3.listen.tls.keyFile, D3.listen.tls.clientCAFile, D3.listen.tls.svidMode,
   // D3.metric.plat_gateway_svid_checks_total.
   const { clients, call, counted, now, gateway } = await secured(t, { svidMode: 'required' })
@@ -103,6 +104,7 @@ test('a token is worth something only with the certificate of its session, and e
 })
 
 test('optional lets a call without a certificate pass, and judges one that is shown', async (t) => {
+  // Shows D3.listen.tls.svidMode.optional.
   const { clients, call } = await secured(t, { svidMode: 'optional' })
   assert.equal((await call()).status, 200)
   assert.equal((await call(await clients.issue({ name: 'svid', uris: [ME] }))).status, 200)
@@ -110,6 +112,7 @@ test('optional lets a call without a certificate pass, and judges one that is sh
 })
 
 test('off asks for no certificate and counts nothing', async (t) => {
+  // Shows D3.listen.tls.svidMode.off.
   const { clients, call, counted } = await secured(t, { svidMode: 'off' })
   assert.equal((await call(await clients.issue({ name: 'svid', uris: [ME.replace('s1', 's2')] }))).status, 200)
   assert.deepEqual(await counted(), {})

@@ -10,6 +10,8 @@ import { previewOf } from './preview.ts'
 const bytes = (value: unknown) => Buffer.from(JSON.stringify(value))
 
 test('full shows the arguments as they came, none shows nothing, hash shows their hash', () => {
+  // Shows D3.approvals.approvalPreview.mode.full, D3.approvals.approvalPreview.mode.none,
+  // D3.approvals.approvalPreview.mode.hash.
   // Shows D3.approvals.approvalPreview.mode.
   const args = Buffer.from('{"n": 12345678901234567890}')
   const max = { maxBytes: 4096 }
@@ -21,6 +23,7 @@ test('full shows the arguments as they came, none shows nothing, hash shows thei
 })
 
 test('redacted shows names, kinds and sizes', () => {
+  // Shows D3.approvals.approvalPreview.mode.redacted.
   const value = { to: ['ada', 'bob'], amount: 12, note: 'grüße', deep: { ok: true, none: null }, 'a@example.com': 1 }
   const shown = previewOf(bytes(value), { mode: 'redacted', maxBytes: 4096 })
   assert.equal(

@@ -194,7 +194,7 @@ test('splunk gets events with their time and place, as a stream of objects', asy
 })
 
 test('sentinel gets a list of rows for the stream of its rule', async (t) => {
-  // Shows D3.auditSinks.type.sentinel, D3.auditSinks.dcrImmutableId, D3.auditSinks.streamName.
+  // Shows D3.auditSinks.credentials.azure, D3.auditSinks.type.sentinel, D3.auditSinks.dcrImmutableId, D3.auditSinks.streamName.
   const server = await httpGround(t)
   const tokenFile = await file('entra-token')
   const own = {
@@ -226,7 +226,7 @@ test('sentinel gets a list of rows for the stream of its rule', async (t) => {
 })
 
 test('chronicle gets raw logs of a log type, or events of its own model', async (t) => {
-  // Shows D3.auditSinks.type.chronicle, D3.auditSinks.chronicleMode, D3.auditSinks.logType, D3.auditSinks.region.
+  // Shows D3.auditSinks.credentials.gcp, D3.auditSinks.type.chronicle, D3.auditSinks.chronicleMode, D3.auditSinks.logType, D3.auditSinks.region.
   const server = await httpGround(t)
   const instance = '/v1alpha/projects/p/locations/eu/instances/i'
   const tokenFile = await file('google-token')
@@ -268,6 +268,7 @@ test('chronicle gets raw logs of a log type, or events of its own model', async 
 })
 
 test('cloudwatch gets signed events in the order of their time, by credentials that may change', async (t) => {
+  // Shows D3.auditSinks.credentials.aws.
   // Shows D3.auditSinks.type.cloudwatch, D3.auditSinks.awsCredentialsDir, D3.auditSinks.logGroup, D3.auditSinks.logStream,
   // D3.auditSinks.region, D3.auditSinks.credentials.
   const server = await httpGround(t)

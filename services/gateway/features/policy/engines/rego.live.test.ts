@@ -78,6 +78,7 @@ async function ground(
 }
 
 test('the stricter of rules and engine wins; both are named', async (t) => {
+  // Shows D3.policy.rego.enforcement.enforce.
   // Shows D3.policy.rego.url, D3.policy.rego.strictestWins.
   const { engine, rego, counted } = await ground(t)
   const order = ['allow', 'require_approval', 'deny'] as const
@@ -186,6 +187,7 @@ test('arguments that are no text deny without a question', async (t) => {
 })
 
 test('an engine in dryRun changes nothing and tells what it would have said', async (t) => {
+  // Shows D3.policy.rego.enforcement.dryRun.
   // Shows D3.policy.rego.enforcement.
   const { engine, rego } = await ground(t, { enforcement: 'dryRun' })
   engine.answers(json('{"result": false}'))

@@ -94,6 +94,7 @@ const failures: Readonly<Record<string, readonly [status: number, answer: Reques
 
 for (const [how, [status, answer]] of Object.entries(failures)) {
   test(`where an endpoint fails because ${how}, the next one answers`, async (t) => {
+    // Shows D2.model.fallbacks.on.5xx, D2.model.fallbacks.on.429.
     // Shows D3.route.fallbacks, D2.model.fallbacks.order
     const dead = await scripted(t, answer)
     const alive = await model(t)
@@ -114,6 +115,7 @@ for (const [how, [status, answer]] of Object.entries(failures)) {
 }
 
 test('an endpoint that cannot be reached, and one that says nothing in its time, are passed over', async (t) => {
+  // Shows D2.model.fallbacks.on.error, D2.model.fallbacks.on.timeout.
   // Shows D3.modelRouting.attemptTimeoutSeconds
   const silent = await scripted(t, () => {})
   const slow = await scripted(t, (_, response) => void response.writeHead(200, events).flushHeaders())
@@ -219,6 +221,7 @@ test('a caller that leaves ends the attempt, and trips no circuit', async (t) =>
 })
 
 test('three failures keep calls away from an endpoint, for as long as there is another', async (t) => {
+  // Shows D2.model.fallbacks.on.openCircuit.
   // Shows D3.models.modelRouting, D3.limit.failover, D3.metric.plat_gateway_model_endpoint_skipped_total, D3.metric.plat_gateway_model_circuits_open
   let asked = 0
   let healthy = false
@@ -321,7 +324,7 @@ async function inOneMinute<T>(calls: () => Promise<T>): Promise<T> {
 }
 
 test('an endpoint that has had the requests of its minute is passed over; when none is left the caller hears until when', async (t) => {
-  // Shows D3.route.requestsPerMinute, D2.model.requestsPerMinute, D2.model.requestsPerMinute.failsOver, D2.fallback.requestsPerMinute.
+  // Shows D3.route.requestsPerMinute, D2.model.fallbacks.on.exhaustedRate, D2.model.requestsPerMinute, D2.model.requestsPerMinute.failsOver, D2.fallback.requestsPerMinute.
   const [first, second] = [await model(t), await model(t)]
   const endpoints = [first, second].map(({ url }) => ({ upstream: url, requestsPerMinute: 1 }))
   const { ask, series } = await routeOver(t, endpoints)
