@@ -48,6 +48,7 @@ test('what an agent gives out belongs to its caller once that is durable, also a
     assert.equal(one.owns(ada, SERVER, 'task', 't1'), true)
     assert.equal(one.owns(bob, SERVER, 'task', 't1'), false)
     assert.equal(one.owns({ ...ada, tenant: 'other' }, SERVER, 'task', 't1'), false)
+    assert.equal(one.owns({ ...ada, issuer: 'https://other.example' }, SERVER, 'task', 't1'), false)
     assert.equal(one.owns(ada, SERVER, 'context', 't1'), false)
     assert.equal(one.owns(ada, 'a2a/default/other', 'task', 't1'), false)
     assert.equal(one.callOf(SERVER, 'task', 't1'), 'call-1')

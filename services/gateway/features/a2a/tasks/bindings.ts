@@ -230,14 +230,16 @@ function keyOf(server: string, kind: BoundKind, id: string): string {
   return `${kind}${server.slice(server.indexOf('/'))}/${id}`
 }
 
-function ownerOf({ tenant, namespace, agent, user }: Identity): Owner {
-  return { tenant, namespace, agent, user }
+function ownerOf({ tenant, namespace, agent, user, issuer }: Identity): Owner {
+  return { tenant, namespace, agent, user, issuer }
 }
 
 function foreign(server: string): Denial {
   return deny('upstream_error', `${server} answered with what is not the caller's`)
 }
 
-function isOwner(owner: Owner, { tenant, namespace, agent, user }: Owner): boolean {
-  return owner.tenant === tenant && owner.namespace === namespace && owner.agent === agent && owner.user === user
+function isOwner(owner: Owner, { tenant, namespace, agent, user, issuer }: Owner): boolean {
+  // Two issuers may know different people by one name. An owner that was recorded without an issuer matches no caller.
+  if (owner.user !== user || owner.issuer !== issuer) return false
+  return owner.tenant === tenant && owner.namespace === namespace && owner.agent === agent
 }

@@ -10,6 +10,8 @@ const ownerSchema = Type.Object(
     agent: Type.String({ minLength: 1 }),
     /** Null: the sessions of the owner act for nobody. */
     user: Type.Union([Type.String(), Type.Null()]),
+    /** Issuer of the owner's tokens; absent in events of older versions. */
+    issuer: Type.Optional(Type.String()),
   },
   closed,
 )
