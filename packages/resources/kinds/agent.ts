@@ -206,7 +206,9 @@ export const agentSpecSchema = Type.Object(
     resources: Optional(resourcesSchema),
     policyRef: Optional(text('ToolPolicy of the same namespace that governs the agent.', { maxLength: 253 })),
     scopes: Optional(texts('Scopes that may be granted; default `tools:<name>` for each tool.')),
-    idleTimeout: Optional(duration('An idle session is suspended after it.', { default: '15m' })),
+    idleTimeout: Optional(
+      duration('A session without activity for so long is suspended, if its activity is reported.', { default: '15m' }),
+    ),
     maxSessionTTL: Optional(duration('Lifetime cap of sessions.')),
     maxConcurrentSessions: Optional(count('Cap on admitted sessions; 0: unlimited.')),
     tools: Optional(listMap(toolSchema, ['name'], { description: 'MCP servers that the agent reaches.' })),

@@ -18,6 +18,8 @@ export interface ControllerParts {
   readonly log: Log
   /** Keys that are worked on at the same time; one key never is. Default: 1. */
   readonly workers?: number
+  /** Keys that come before all others, and have one more worker to themselves. Default: none. */
+  readonly isUrgent?: (key: string) => boolean
 }
 
 /** What another attempt does not mend by itself; metrics count it by its word. */
@@ -37,23 +39,24 @@ export class Controller {
 
   constructor(parts: ControllerParts) {
     this.#parts = parts
-    this.queue = new WorkQueue(parts.clock, observerOf(parts))
+    this.queue = new WorkQueue(parts.clock, observerOf(parts), parts.isUrgent)
   }
 
   /** Works until `signal` aborts; resolves when the last reconciliation is over. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
-    const { name, registry, workers = 1 } = this.#parts
+    const { name, registry, workers = 1, isUrgent } = this.#parts
     const active = registry.gauge('controller_runtime_active_workers').labels({ controller: name })
     let busy = 0
-    const empty = async () => {
-      for (let key = await this.queue.next(signal); key !== null; key = await this.queue.next(signal)) {
+    const empty = async (lane: 'all' | 'urgent') => {
+      for (let key = await this.queue.next(signal, lane); key !== null; key = await this.queue.next(signal, lane)) {
         active.set(++busy)
         await this.#work(key, signal)
         this.queue.done(key)
         active.set(--busy)
       }
     }
-    await Promise.all(Array.from({ length: workers }, empty))
+    const all = Array.from({ length: workers }, () => empty('all'))
+    await Promise.all(isUrgent === undefined ? all : [...all, empty('urgent')])
     this.queue.close()
   }
 

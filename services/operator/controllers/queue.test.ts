@@ -88,3 +88,16 @@ test('of two times at which a key is to come the sooner counts', async () => {
   stop.abort()
   assert.equal(await none, null)
 })
+
+test('urgent keys come first, one that became urgent while it waits too, and a worker for them takes nothing else', async () => {
+  const urgent = new Set(['b'])
+  const observer = { added: () => {}, retried: () => {}, depth: () => {}, waited: () => {} }
+  const queue = new WorkQueue(new TestClock(), observer, (key) => urgent.has(key))
+  for (const key of ['a', 'b', 'c']) queue.add(key)
+  assert.equal(await queue.next(never, 'urgent'), 'b')
+  const free = queue.next(never, 'urgent')
+  urgent.add('c')
+  queue.add('c')
+  assert.equal(await free, 'c')
+  assert.equal(await queue.next(never), 'a')
+})

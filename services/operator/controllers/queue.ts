@@ -22,7 +22,9 @@ export interface QueueObserver {
 export class WorkQueue {
   readonly #clock: Clock
   readonly #observer: QueueObserver
-  /** By key: since when it waits. */
+  readonly #isUrgent: (key: string) => boolean
+  /** By key: since when it waits. Urgent keys come before all others. */
+  readonly #urgent = new Map<string, number>()
   readonly #waiting = new Map<string, number>()
   readonly #running = new Set<string>()
   readonly #again = new Set<string>()
@@ -30,8 +32,10 @@ export class WorkQueue {
   readonly #failures = new Map<string, number>()
   #wake = new Set<() => void>()
 
-  constructor(clock: Clock, observer: QueueObserver) {
+  /** `isUrgent` is called whenever a key is added. */
+  constructor(clock: Clock, observer: QueueObserver, isUrgent: (key: string) => boolean = () => false) {
     this.#clock = clock
+    this.#isUrgent = isUrgent
     this.#observer = observer
   }
 
@@ -42,10 +46,15 @@ export class WorkQueue {
       this.#again.add(key)
       return
     }
-    if (this.#waiting.has(key)) return
-    this.#waiting.set(key, this.#clock.monotonic())
-    this.#observer.added()
-    this.#observer.depth(this.#waiting.size)
+    if (this.#urgent.has(key)) return
+    const since = this.#waiting.get(key)
+    const isUrgent = this.#isUrgent(key)
+    if (since !== undefined && !isUrgent) return
+    this.#waiting.delete(key)
+    const lane = isUrgent ? this.#urgent : this.#waiting
+    lane.set(key, since ?? this.#clock.monotonic())
+    if (since === undefined) this.#observer.added()
+    this.#observer.depth(this.#urgent.size + this.#waiting.size)
     const wake = this.#wake
     this.#wake = new Set()
     for (const one of wake) one()
@@ -77,15 +86,19 @@ export class WorkQueue {
     this.#failures.delete(key)
   }
 
-  /** The key that has waited for longest; null once `signal` aborts. Whoever takes it says `done`. */
-  async next(signal: AbortSignal): Promise<string | null> {
+  /**
+   * The key that has waited for longest, urgent ones first; null once `signal` aborts. The caller calls `done`. `lane`: a worker that takes
+   * urgent keys alone is free when all others wait for something slow.
+   */
+  async next(signal: AbortSignal, lane: 'all' | 'urgent' = 'all'): Promise<string | null> {
     while (!signal.aborted) {
-      const [first] = this.#waiting
+      const [first = lane === 'all' ? this.#waiting.entries().next().value : undefined] = this.#urgent
       if (first !== undefined) {
         const [key, since] = first
+        this.#urgent.delete(key)
         this.#waiting.delete(key)
         this.#running.add(key)
-        this.#observer.depth(this.#waiting.size)
+        this.#observer.depth(this.#urgent.size + this.#waiting.size)
         this.#observer.waited(this.#clock.monotonic() - since)
         return key
       }

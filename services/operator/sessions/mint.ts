@@ -8,7 +8,7 @@ import type { Plan } from './life/admission.ts'
 /** Lifetime of the tokens that are minted, in seconds, where the session does not end sooner. */
 const TOKEN_SECONDS = 900
 /** Deadline of one mint, in milliseconds. */
-const MINT_MS = 10_000
+const MINT_MS = 3_000
 /** Largest answer of the broker, in bytes. */
 const MAX_ANSWER_BYTES = 256 * 1024
 

@@ -90,7 +90,7 @@ export class SessionReconciler {
   }
 
   async #look(session: Session, signal: AbortSignal): Promise<Look> {
-    const { mirror, known, objects, clock, revocations } = this.#parts
+    const { mirror, objects, clock, revocations } = this.#parts
     const now = clock.now()
     const plan = await this.#plan(session, signal)
     const agent = mirror.find('Agent', `${session.metadata.namespace}/${session.spec.agentRef}`)
@@ -105,10 +105,16 @@ export class SessionReconciler {
     const decision = decide({
       ...{ session, now, sandbox, endsAt, lastActivity, revoked: revoked.how },
       hindrance: isPlan(plan) ? null : plan,
-      room: hasRoom(session, known.siblingsOf(session), agent?.spec.maxConcurrentSessions ?? 0),
+      room: this.#hasRoom(session, agent?.spec.maxConcurrentSessions ?? 0),
       idleMs: agent === undefined ? null : idleMsOf(agent.spec),
     })
     return { session, now, plan, raw, sandbox, endsAt, lastActivity, decision, revokedUntil: revoked.until }
+  }
+
+  /** Only of a session that has not begun, under a limit, are the others looked at. */
+  #hasRoom(session: Session, max: number): boolean {
+    if (max === 0 || session.status?.startedAt !== undefined) return true
+    return hasRoom(session, this.#parts.known.siblingsOf(session), max)
   }
 
   async #plan(session: Session, signal: AbortSignal): Promise<Plan | Hindrance> {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { createServer } from 'node:net'
 import { after, before, type TestContext, test } from 'node:test'
 import { parseFlags } from '@plat/config'
 import { systemClock, systemIds } from '@plat/core'
@@ -6,6 +7,7 @@ import { createDialer } from '@plat/http'
 import { silentLog } from '@plat/process'
 import { startTestIdentity, type TestIdentity } from '@plat/testkit/identity'
 import { KubernetesApiServer } from '@plat/testkit/kubernetes/api-server'
+import { listening } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { operatorFlags } from '../flags.ts'
 import { type Operator, startOperator } from '../start.ts'
@@ -47,16 +49,14 @@ interface Status {
   }[]
 }
 
-function flags() {
-  const argv = ['-metrics-bind-address=127.0.0.1:0', '-leader-elect=false', `-identity-url=${broker.url}`]
+function flags(brokerUrl = broker.url) {
+  const argv = ['-metrics-bind-address=127.0.0.1:0', '-leader-elect=false', `-identity-url=${brokerUrl}`]
   const parsed = parseFlags(operatorFlags, argv)
   return parsed.ok ? parsed.values : assert.fail(parsed.message)
 }
 
-/** A cluster with an Agent `a` of the tier `t`, an operator that leads, and the hand of agent-sandbox's controller. */
-async function ground(t: TestContext, { agent = {}, tier = {} }: { agent?: object; tier?: object } = {}) {
-  const server = new KubernetesApiServer()
-  await server.start()
+/** An operator that leads on this cluster once it is started, until the test ends. */
+function operatorOn(t: TestContext, server: KubernetesApiServer, brokerUrl?: string) {
   const clock = systemClock
   const dialer = createDialer({ clock, log: silentLog })
   let operator: Operator | null = null
@@ -65,17 +65,36 @@ async function ground(t: TestContext, { agent = {}, tier = {} }: { agent?: objec
     dialer.close()
     await server.stop()
   })
-  server.put(`${PLAT}/trusttiers/t`, { spec: tier })
-  server.put(`${TEAM}/agents/a`, { spec: { image: 'i', tier: 't', tools: [{ name: 'notes' }], ...agent } })
   const start = async () => {
     const access = {
       server: server.url,
       namespace: 'plat-system',
       credentials: async () => ({ headers: {}, trust: {} }),
     }
-    const parts = { flags: flags(), access, dialer, clock, ids: systemIds(clock), log: silentLog, host: 'test' }
+    const parts = {
+      flags: flags(brokerUrl),
+      access,
+      dialer,
+      clock,
+      ids: systemIds(clock),
+      log: silentLog,
+      host: 'test',
+    }
     operator = await startOperator({ ...parts, broker: { token: broker.brokerToken, caPEM: null } })
   }
+  return { start, metrics: async () => (await fetch(`${operator?.url}/metrics`)).text() }
+}
+
+/** A cluster with an Agent `a` of the tier `t`, an operator that leads, and the hand of agent-sandbox's controller. */
+async function ground(
+  t: TestContext,
+  { agent = {}, tier = {}, brokerUrl }: { agent?: object; tier?: object; brokerUrl?: string } = {},
+) {
+  const server = new KubernetesApiServer()
+  await server.start()
+  const { start, metrics } = operatorOn(t, server, brokerUrl)
+  server.put(`${PLAT}/trusttiers/t`, { spec: tier })
+  server.put(`${TEAM}/agents/a`, { spec: { image: 'i', tier: 't', tools: [{ name: 'notes' }], ...agent } })
   const at = (path: string) => {
     const { metadata, spec, status }: { metadata: Metadata; spec: Record<string, unknown>; status?: object } = Object(
       server.get(path),
@@ -110,7 +129,7 @@ async function ground(t: TestContext, { agent = {}, tier = {} }: { agent?: objec
       server.put(`${SANDBOXES}/${name}`, { metadata, spec, status })
     },
     reaches: (phase: string, name = 's') => until(() => statusOf(name).phase === phase, `${name} is ${phase}`),
-    metrics: async () => (await fetch(`${operator?.url}/metrics`)).text(),
+    metrics,
   }
 }
 
@@ -198,6 +217,8 @@ test('an idle session is suspended without its token, and a newer activity resum
   session()
   await until(() => server.get(`${SANDBOXES}/s`) !== undefined, 'the Sandbox')
   says('s', 'Ready')
+  await reaches('Running')
+  change({}, { 'plat.dev/last-activity': new Date(systemClock.now() - 3_600_000).toISOString() })
   await reaches('Suspended')
   const before = statusOf().jti
   assert.equal(at(`${SANDBOXES}/s`).spec.operatingMode, 'Suspended')
@@ -209,6 +230,25 @@ test('an idle session is suspended without its token, and a newer activity resum
   says('s', 'Ready')
   await reaches('Running')
   assert.notEqual(statusOf().jti, before)
+})
+
+test('a session ends while the broker answers nobody', async (t) => {
+  let open = 0
+  let closed = 0
+  const silent = createServer((socket) => {
+    open++
+    socket.on('error', () => {}).on('close', () => closed++)
+  })
+  const port = await listening(silent)
+  t.after(() => silent.close())
+  const { start, session, change, reaches } = await ground(t, { brokerUrl: `http://127.0.0.1:${port}` })
+  await start()
+  const names = Array.from({ length: 10 }, (_, n) => `s${n}`)
+  for (const name of names) session({}, name)
+  await until(() => open >= 4, 'every worker waits for the broker')
+  change({ cancel: true }, {}, 's9')
+  await reaches('Cancelled', 's9')
+  assert.equal(closed, 0)
 })
 
 test('a revoked session loses its Sandbox and its token; a suspended one goes on when the entry is gone', async (t) => {

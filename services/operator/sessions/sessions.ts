@@ -12,7 +12,11 @@ import { KnownSessions } from './known.ts'
 import type { Minter } from './mint.ts'
 import { WarmPools } from './pools.ts'
 import { SessionReconciler, tierOf } from './reconcile.ts'
+import { revokedBy } from './revoked.ts'
 import type { SandboxSettings } from './settings.ts'
+
+/** Sessions that are worked on at the same time, beside those that are to end. */
+const SESSION_WORKERS = 4
 
 /** The objects of agent-sandbox, as the cluster has them. */
 export interface Foreign {
@@ -69,6 +73,8 @@ export class Sessions {
       ...common,
       name: 'agentsession',
       reconcile: (key, signal) => reconciler.reconcile(key, signal),
+      workers: SESSION_WORKERS,
+      isUrgent: (key) => this.#isToEnd(key),
     })
     this.#poolWork = new Controller({
       ...common,
@@ -127,6 +133,17 @@ export class Sessions {
     for (const [tier, ready] of this.#pools.ready()) {
       registry.gauge('plat_warm_pool_ready').set({ tier }, ready)
     }
+  }
+
+  /** Is the session to end or to be suspended, or gone? That never waits behind tokens that are minted. */
+  #isToEnd(key: string): boolean {
+    const session = this.#known.get(key)
+    if (session === undefined) return true
+    const { spec, status } = session
+    if (isTerminal(status?.phase)) return false
+    const now = this.#parts.clock.now()
+    if (spec.cancel === true || spec.suspend === true || Date.parse(status?.expiresAt ?? '') <= now) return true
+    return revokedBy(this.#entries(), session, now).how !== null
   }
 
   /** Sessions that have not ended, and to which something may have happened. */

@@ -99,14 +99,16 @@ test('what has ended stays ended, whatever happens', () => {
   )
 })
 
-test('a session without activity for idleTimeout is suspended, and a newer activity resumes it', () => {
+test('a session whose activity is reported is suspended after idleTimeout without any, and a newer activity resumes it', () => {
   // Shows D2.state.session.idleSuspended, D2.agent.idleTimeout.
   const idleMs = 15 * MINUTE
-  const at = (minutes: number, lastActivity: number | null = null) =>
+  const at = (minutes: number, lastActivity: number | null = START) =>
     decide(factsOf(sessionOf({}, running), { sandbox: up, idleMs, now: START + minutes * MINUTE, lastActivity }))
   assert.deepEqual([at(14).phase, at(14).wakeAt], ['Running', START + idleMs])
   assert.deepEqual([at(15).phase, at(15).reason, at(15).sandbox], ['Suspended', 'Idle', 'suspended'])
   assert.equal(at(20, START + 10 * MINUTE).phase, 'Running')
+  // Nobody reports: it may well work.
+  assert.deepEqual([at(1000, null).phase, at(1000, null).wakeAt], ['Running', null])
   assert.equal(at(25, START + 10 * MINUTE).phase, 'Suspended')
   const slept = { ...running, phase: 'Suspended' as const, conditions: ready('False', 'Idle', START + 15 * MINUTE) }
   const later = { idleMs, now: START + 60 * MINUTE }

@@ -79,7 +79,7 @@ function preparing(message: string, begins: boolean, wakeAt: number | null): Dec
 }
 
 function going({ session, sandbox, endsAt, idleMs, lastActivity }: SessionFacts, phase: Phase): Decision {
-  const idleAt = idleMs === null ? null : lastSign(session, lastActivity) + idleMs
+  const idleAt = idleMs === null || lastActivity === null ? null : lastSign(session, lastActivity) + idleMs
   const wakeAt = earliest(endsAt, idleAt)
   const runs = { phase: 'Running', sandbox: 'running', begins: false, wakeAt } as const
   if (sandbox?.ready === true) return { ...runs, reason: 'Running', message: '' }
@@ -98,14 +98,15 @@ function suspension(facts: SessionFacts): { readonly reason: string; readonly me
     // It sleeps until somebody calls for it.
     return (lastActivity ?? 0) > readySince(session) ? null : idle
   }
-  if (session.status?.phase !== 'Running' || idleMs === null) return null
+  // Without reports of activity a session that works looks like one that does not.
+  if (session.status?.phase !== 'Running' || idleMs === null || lastActivity === null) return null
   return lastSign(session, lastActivity) + idleMs <= now ? idle : null
 }
 
 /** What runs has just begun to, or was active since. */
-function lastSign(session: Resource<'AgentSession'>, lastActivity: number | null): number {
+function lastSign(session: Resource<'AgentSession'>, lastActivity: number): number {
   const started = timeOf(session.status?.startedAt) ?? 0
-  return Math.max(started, readySince(session), lastActivity ?? 0)
+  return Math.max(started, readySince(session), lastActivity)
 }
 
 function readyOf({ status }: Resource<'AgentSession'>) {
