@@ -217,6 +217,7 @@ export const keysBeyondContract: readonly string[] = [
   'trustedProxies',
   'tokenExchangeAudiences',
   'adminAuth.people',
+  'otel.jurisdiction',
 ]
 
 /** An entry of a list or map of gateway.json that says only what it must, and the defaults that the contract gives to the rest. */
