@@ -10,7 +10,7 @@ const ROOT = path.resolve(import.meta.dirname, '../..')
 const FLAGS = {
   seconds: { type: 'int', default: 60, min: 1, help: 'how long each target runs' },
   seed: { type: 'int', default: -1, help: 'draws the same cases again; another each time when absent' },
-  only: { type: 'string', help: 'the name of one target' },
+  only: { type: 'string', help: 'the name of one target, or of a group: cost' },
 } as const satisfies FlagTable
 
 /** `npm run fuzz`: every `*.fuzz.ts` of the repository for some seconds each, one line a target. */
@@ -22,7 +22,9 @@ async function main(args: readonly string[]): Promise<number> {
   }
   const { seconds, only } = flags.values
   const seed = flags.values.seed >= 0 ? flags.values.seed : Date.now() % 2 ** 31
-  const targets = (await findTargets(ROOT)).filter(({ name }) => only === '' || only === name)
+  const targets = (await findTargets(ROOT)).filter(
+    ({ name }) => only === '' || only === name || name.startsWith(`${only}/`),
+  )
   if (targets.length === 0) {
     console.error(`-only ${only}: no such target`)
     return 2
