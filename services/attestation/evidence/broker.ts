@@ -73,12 +73,8 @@ export class Broker {
   async mint(request: Members): Promise<Minted> {
     const { status, body } = await this.#ask('/v1/token', request)
     if (status === 400) throw new CodedRefusal(400, 'invalid_request', errorIn(body))
-    if (status === 403)
-      throw new CodedRefusal(
-        403,
-        NONCE_PROBLEM.test(errorIn(body)) ? 'invalid_nonce' : 'evidence_refused',
-        errorIn(body),
-      )
+    if (status === 403 && NONCE_PROBLEM.test(errorIn(body))) throw new CodedRefusal(403, 'invalid_nonce', errorIn(body))
+    if (status === 403) throw new CodedRefusal(403, 'evidence_refused', errorIn(body))
     const { token, jti, spiffeId, expiresAt, substrate } = body
     if (status === 200 && isText(token) && isText(jti) && isText(spiffeId) && isText(expiresAt)) {
       return { token, jti, spiffeId, expiresAt, result: resultIn(substrate) }
