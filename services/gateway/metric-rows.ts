@@ -31,6 +31,7 @@ export const POOLS = [
   'admin_connections',
   'upstream_connections',
   'name_lookups',
+  'live_calls',
   'task_bindings',
   'memory_bytes',
   'guard_texts',

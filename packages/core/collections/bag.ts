@@ -22,15 +22,16 @@ export class Bag<T extends Bagged> implements Iterable<T> {
     member.place = this.#members.push(member) - 1
   }
 
-  /** Does nothing when it is not here any more. */
-  delete(member: T): void {
-    if (this.#members[member.place] !== member) return
+  /** Returns false, and does nothing, when it is not here any more. */
+  delete(member: T): boolean {
+    if (this.#members[member.place] !== member) return false
     const last = this.#members.pop()
     if (last !== undefined && last !== member) {
       this.#members[member.place] = last
       last.place = member.place
     }
     member.place = NOWHERE
+    return true
   }
 
   /** Those that are here now: members may leave meanwhile. */

@@ -97,7 +97,7 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
     bundleFolder,
     audit,
     dialer: residency.dialer(dialer),
-    live: keep(createLiveCalls(clock)),
+    live: keep(createLiveCalls(clock, poolMetrics(metrics).of('live_calls'))),
     overload: openOverload(options, metrics, keep),
     sealer: createSealer(
       await loadSealKeys({ env, stateDir: path.dirname(config.auditPath), secret, ids }),

@@ -1,4 +1,5 @@
-import { Bag, type Bagged, type Clock } from '@plat/core'
+import { Bag, type Bagged, type Clock, SharedPool } from '@plat/core'
+import type { PoolObserver } from '@plat/metrics'
 import { type Denial, deny, type Identity, type StopReason } from '../call/index.ts'
 
 /** A call under way, as far as others may reach into it. */
@@ -14,7 +15,7 @@ export interface LiveCall extends Bagged {
 
 /** How a revocation, a suspension, an expiry, a new policy or a drain reaches a held or streaming call. */
 export interface LiveCalls {
-  /** False when `MAX_LIVE_CALLS` are under way: the call is refused. */
+  /** Returns false when the gateway has `MAX_LIVE_CALLS` under way, or the call's agent `MAX_AGENT_CALLS`: the call is refused. */
   add(call: LiveCall): boolean
   remove(call: LiveCall): void
   /** Stops every call that `judge` denies; answers how many. */
@@ -32,6 +33,8 @@ export interface LiveCalls {
 
 /** Calls under way at one time in one gateway; memory for them is bounded by this times the body limit. */
 const MAX_LIVE_CALLS = 20_000
+/** Calls under way of all sessions of one agent: an agent can open as many sessions as it likes. */
+export const MAX_AGENT_CALLS = 5_000
 /** How long an expired or revoked call can go on unnoticed, in milliseconds. */
 const CHECK_EVERY_MS = 250
 /** How long a cut call has to write its last words, in milliseconds. */
@@ -40,8 +43,9 @@ export const LAST_WORDS_MS = 1_000
 const draining = deny('state_unavailable', 'the gateway is shutting down; call again')
 
 /** One registry and one timer for all calls of a gateway. */
-export function createLiveCalls(clock: Clock): LiveCalls {
+export function createLiveCalls(clock: Clock, pool?: PoolObserver): LiveCalls {
   const calls = new Bag<LiveCall>()
+  const shares = createShares(pool, () => calls.size)
   let whenEmpty: (() => void) | null = null
 
   const check = () => {
@@ -65,12 +69,12 @@ export function createLiveCalls(clock: Clock): LiveCalls {
 
   return {
     add(call) {
-      if (calls.size >= MAX_LIVE_CALLS) return false
+      if (shares.acquire(agentOf(call)) !== null) return false
       calls.add(call)
       return true
     },
     remove(call) {
-      calls.delete(call)
+      if (calls.delete(call)) shares.release(agentOf(call))
       if (calls.size === 0) whenEmpty?.()
     },
     cut(judge) {
@@ -98,4 +102,17 @@ export function createLiveCalls(clock: Clock): LiveCalls {
     },
     close: stopTimer,
   }
+}
+
+function createShares(pool: PoolObserver | undefined, used: () => number): SharedPool {
+  pool?.watch(used)
+  return new SharedPool({
+    total: MAX_LIVE_CALLS,
+    share: MAX_AGENT_CALLS,
+    onRefused: (bound) => pool?.refused(bound),
+  })
+}
+
+function agentOf({ identity }: LiveCall): string {
+  return `${identity.namespace}/${identity.agent}`
 }
