@@ -244,6 +244,7 @@ const exposedSchema = Type.Object(
     timeoutSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 3600 })),
     trust: Type.Enum(['trusted', 'untrusted'], { type: 'string' }),
     version: Type.String({ minLength: 1, maxLength: 64 }),
+    jurisdiction: Type.Optional(Type.String()),
   },
   closed,
 )

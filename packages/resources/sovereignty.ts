@@ -1,12 +1,21 @@
 /** Where data may be: the format of `sovereigntyPolicyFile`, and what it asks of an upstream. */
 import { type Static, Type } from 'typebox'
+import { mapOf } from './check.ts'
 import { type Decoded, decodeRendered } from './decode.ts'
+import { jurisdiction } from './kinds/common.ts'
 import { sovereigntyFields } from './kinds/sovereigntypolicy.ts'
 import { ANYWHERE } from './regions/table.ts'
 
-/** Format `sovereigntyPolicyFile`: what the spec of a SovereigntyPolicy says; `version` may be left out. */
+/**
+ * Format `sovereigntyPolicyFile`: the spec of a SovereigntyPolicy, and `jurisdiction` of each TrustTier by its name. `version` and
+ * `tierJurisdictions` may be left out.
+ */
 const sovereigntyFileSchema = Type.Object(
-  { version: Type.Optional(Type.Literal(1)), ...sovereigntyFields() },
+  {
+    version: Type.Optional(Type.Literal(1)),
+    ...sovereigntyFields(),
+    tierJurisdictions: Type.Optional(mapOf(jurisdiction())),
+  },
   { additionalProperties: false },
 )
 

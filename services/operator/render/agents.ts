@@ -1,6 +1,7 @@
 import type { Manifest } from '@plat/resources'
 import type { AgentEntry, AgentsFile } from '@plat/resources/rendered'
 import { type Declared, keyOf, sorted } from './declared.ts'
+import { tiersByName } from './limits/provider-tools.ts'
 import { agentFaults } from './unbuilt.ts'
 
 /**
@@ -9,10 +10,12 @@ import { agentFaults } from './unbuilt.ts'
  */
 export function renderAgents(declared: Declared): { file: AgentsFile } {
   const agents: Record<string, AgentEntry> = {}
+  const tiers = tiersByName(declared.tiers)
   for (const agent of sorted(declared.agents)) {
     const { a2a } = agent.spec
     if (a2a?.expose !== true || a2a.endpoint === undefined || agentFaults(agent, declared).length > 0) continue
-    agents[keyOf(agent)] = exposed(a2a, a2a.endpoint)
+    const jurisdiction = tiers.get(agent.spec.tier)?.spec.jurisdiction
+    agents[keyOf(agent)] = { ...exposed(a2a, a2a.endpoint), ...(jurisdiction !== undefined && { jurisdiction }) }
   }
   return { file: { version: 1, agents } }
 }

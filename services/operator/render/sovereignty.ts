@@ -7,14 +7,25 @@ import { type Fault, faultLine } from './unbuilt.ts'
 /** Whatever says where it runs is elsewhere (ZZ is a place that ISO 3166 gives to nobody), and whatever does not is refused as well. */
 const NOWHERE: Sovereignty = { version: 1, requireJurisdiction: true, allowedJurisdictions: ['ZZ'] }
 
-/**
- * The SovereigntyPolicy as the gateway's sovereigntyPolicyFile. Where there is none, nothing is asked. There can be one: of several,
- * as of one that cannot be enforced, none can be left out, so no upstream complies.
- */
-export function renderSovereignty({ sovereignty }: Pick<Declared, 'sovereignty'>): {
+/** The gateway's sovereigntyPolicyFile: the SovereigntyPolicy, and where sessions of each TrustTier run. */
+export function renderSovereignty({ sovereignty, tiers }: Pick<Declared, 'sovereignty' | 'tiers'>): {
   file: Sovereignty
   refused: string[]
 } {
+  const { file, refused } = renderRules({ sovereignty })
+  const tierJurisdictions = Object.fromEntries(
+    sorted(tiers).flatMap(({ metadata, spec }) =>
+      spec.jurisdiction === undefined ? [] : [[metadata.name, spec.jurisdiction]],
+    ),
+  )
+  return { file: Object.keys(tierJurisdictions).length === 0 ? file : { ...file, tierJurisdictions }, refused }
+}
+
+/**
+ * The rules of the SovereigntyPolicy. Where there is none, everything complies. There can be one: of several, as of one that cannot be
+ * enforced, none can be left out, so nothing complies.
+ */
+function renderRules({ sovereignty }: Pick<Declared, 'sovereignty'>): { file: Sovereignty; refused: string[] } {
   const [only, ...others] = sorted(sovereignty)
   if (only === undefined) return { file: { version: 1 }, refused: [] }
   const faults = others.length > 0 ? severalFaults(sovereignty) : rangeFaults(only)
@@ -23,7 +34,7 @@ export function renderSovereignty({ sovereignty }: Pick<Declared, 'sovereignty'>
 
 /** The rules that upstreams are held against, as the file says them; null: nobody declared any. */
 export function sovereigntyInForce(declared: Pick<Declared, 'sovereignty'>): Sovereignty | null {
-  return declared.sovereignty.length === 0 ? null : renderSovereignty(declared).file
+  return declared.sovereignty.length === 0 ? null : renderRules(declared).file
 }
 
 function severalFaults(all: Declared['sovereignty']): string[] {

@@ -10,17 +10,27 @@ const DEFAULT_CLASS = 'internal'
 /** What an object relies on: where it is said, and the place. */
 type Relied = readonly (readonly [field: string, place: Place])[]
 
+/** What an Agent names. */
+interface Known {
+  /** By `<namespace>/<name>`. */
+  readonly servers: ReadonlyMap<string, Manifest<'MCPServer'>>
+  /** By name. */
+  readonly tiers: ReadonlyMap<string, Manifest<'TrustTier'>>
+}
+
 /** The place of a server. */
 export function reliedOnByServer({ spec }: Manifest<'MCPServer'>): Relied {
   return [['', placeOf(spec)]]
 }
 
-/** The endpoints of an agent's model, and the servers of its tools by `<namespace>/<name>`, as far as there are such. */
+/** Where an agent's sessions run, the endpoints of its model, and the servers of its tools, as far as they are known. */
 export function reliedOnByAgent(
-  { metadata, spec: { model, tools = [] } }: Manifest<'Agent'>,
-  servers: ReadonlyMap<string, Manifest<'MCPServer'>>,
+  { metadata, spec: { tier, model, tools = [] } }: Manifest<'Agent'>,
+  { servers, tiers }: Known,
 ): Relied {
   const relied: [string, Place][] = []
+  const { jurisdiction } = tiers.get(tier)?.spec ?? {}
+  if (jurisdiction !== undefined) relied.push(['tier', placeOf({ jurisdiction })])
   if (model?.endpoint !== undefined) relied.push(['model', placeOfModel(model, model.name)])
   for (const [index, fallback] of (model?.fallbacks ?? []).entries()) {
     relied.push([`model.fallbacks[${index}]`, placeOfModel(fallback, fallback.name ?? model?.name)])

@@ -214,6 +214,12 @@ test('SovereigntyCompliant follows the SovereigntyPolicy: of a server where it r
   assert.deepEqual([await found('MCPServer'), await found('Agent')], ['True Compliant', 'True Compliant'])
   await sovereignty('{dataClassRules: {internal: {deniedJurisdictions: [US]}}}')
   assert.equal(await found('MCPServer'), 'False NotCompliant runs in US, which is denied for internal data')
+  await put('Agent', 'agents', '{image: i, tier: t}')
+  const tierFile = join(root, 'resources', 'trusttiers', 't.yaml')
+  await mkdir(dirname(tierFile), { recursive: true })
+  await writeFile(tierFile, `${plain('TrustTier', 't')}spec: {jurisdiction: US}\n`)
+  assert.equal(await found('Agent'), 'False NotCompliant tier: runs in US, which is denied for internal data')
+  await rm(tierFile)
   await sovereignty(null)
   const gone = 'Unknown NoSovereigntyPolicy there is no SovereigntyPolicy'
   assert.deepEqual([await found('MCPServer'), await found('Agent')], [gone, gone])

@@ -88,7 +88,11 @@ export class Statuses {
   }
 
   #sovereignAgent(agent: Resource<'Agent'>): Finding | null {
-    return sovereignFinding(this.#sovereignty, reliedOnByAgent(agent, this.#servers), agent.status)
+    return sovereignFinding(
+      this.#sovereignty,
+      reliedOnByAgent(agent, { servers: this.#servers, tiers: this.#tiers }),
+      agent.status,
+    )
   }
 
   /** In force, or why not. */

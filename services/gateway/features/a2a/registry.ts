@@ -20,6 +20,8 @@ export interface ExposedAgent {
   readonly trust: 'trusted' | 'untrusted'
   /** Takes `SendStreamingMessage`. */
   readonly streaming: boolean
+  /** Where its sessions run; null when that is not known. */
+  readonly jurisdiction: string | null
   readonly description: string
   readonly version: string
   readonly skills: AgentEntry['skills']
@@ -72,6 +74,7 @@ function exposed(key: string, entry: AgentEntry): ExposedAgent {
     timeoutSeconds: entry.timeoutSeconds || null,
     trust: entry.trust,
     streaming: entry.streaming,
+    jurisdiction: entry.jurisdiction ?? null,
     description: entry.description ?? '',
     version: entry.version,
     skills: entry.skills,

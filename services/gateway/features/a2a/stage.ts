@@ -128,7 +128,7 @@ function refused(
 }
 
 /** What agents tell one another is at least what a company keeps to itself. */
-function targetOf({ name }: Call, { server, trust }: ExposedAgent): Target {
+function targetOf({ name }: Call, { server, trust, jurisdiction }: ExposedAgent): Target {
   return {
     ...unresolved,
     kind: 'a2a',
@@ -138,6 +138,7 @@ function targetOf({ name }: Call, { server, trust }: ExposedAgent): Target {
     trust,
     labels: labelsByTrust[trust],
     dataClass: 'internal',
+    jurisdiction,
   }
 }
 

@@ -32,9 +32,16 @@ export class Choice {
     return globs === undefined || globs.some((matches) => matches(model))
   }
 
-  /** The endpoints in the preferred jurisdiction first, otherwise as the route names them. The route's preference comes before the tier's. */
-  inOrder({ endpoints, preferJurisdiction }: Route, tier: string): readonly RouteEndpoint[] {
-    const preferred = preferJurisdiction ?? this.#tierJurisdictions.get(tier) ?? null
+  /**
+   * The endpoints in the preferred jurisdiction first, otherwise as the route names them. The route's preference comes first, then
+   * `tierJurisdictions`, then the jurisdiction that the TrustTier states.
+   */
+  inOrder(
+    { endpoints, preferJurisdiction }: Route,
+    tier: string,
+    stated: string | null = null,
+  ): readonly RouteEndpoint[] {
+    const preferred = preferJurisdiction ?? this.#tierJurisdictions.get(tier) ?? stated
     if (preferred === null || endpoints.length === 1) return endpoints
     const near = endpoints.filter(({ jurisdiction }) => jurisdiction !== null && covers(preferred, jurisdiction))
     return [...near, ...endpoints.filter((endpoint) => !near.includes(endpoint))]

@@ -146,7 +146,7 @@ export const modelRoutingBlock = {
     probeIntervalSeconds: key.seconds('Active GET of `<base>/models`; 0 passive.', 0, 0),
     tierJurisdictions: Type.Record(Type.String(), Type.String({ pattern: JURISDICTION }), {
       default: {},
-      description: 'Tier to the jurisdiction whose endpoints are tried first.',
+      description: 'Tier to the jurisdiction whose endpoints are tried first; default as its TrustTier states.',
     }),
     dataClassModels: Type.Record(
       Type.String({ pattern: '^(?:public|internal|confidential|restricted)$' }),

@@ -31,8 +31,11 @@ export interface ModelsOptions {
   }
   /** Where credentials and the region of AWS may stand. */
   readonly env: NodeJS.ProcessEnv
-  /** Nothing is probed where data must not go. */
-  readonly residency?: { fault(snapshot: Snapshot, place: Pick<Target, 'jurisdiction' | 'dataClass'>): string | null }
+  /** Nothing is probed where data must not go, and endpoints near a session come first. */
+  readonly residency?: {
+    fault(snapshot: Snapshot, place: Pick<Target, 'jurisdiction' | 'dataClass'>): string | null
+    tierJurisdiction(snapshot: Snapshot, tier: string): string | null
+  }
   /** For probes, and to ask clouds for credentials. */
   readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly extraCA: string | null
@@ -66,7 +69,7 @@ export interface Models {
   /** Whether data of this class may go to a model. */
   allows(dataClass: Target['dataClass'], model: string): boolean
   /** The endpoints of a route in the order in which a session of this tier asks them. */
-  inOrder(route: Route, tier: string): readonly RouteEndpoint[]
+  inOrder(snapshot: Snapshot, route: Route, tier: string): readonly RouteEndpoint[]
   /** Which endpoints calls stay away from. */
   readonly circuits: Circuits
   /** Reads the file and the keys now; the first check comes before the gateway serves. */
@@ -117,7 +120,8 @@ export function createModels(options: ModelsOptions): Models {
     places: placesOf,
     credentials,
     allows: (dataClass, model) => choice.allows(dataClass, model),
-    inOrder: (route, tier) => choice.inOrder(route, tier),
+    inOrder: (snapshot, route, tier) =>
+      choice.inOrder(route, tier, options.residency?.tierJurisdiction(snapshot, tier) ?? null),
     circuits,
     async check() {
       await credentials.follow(snapshots.current.get(routesSlot).endpoints)

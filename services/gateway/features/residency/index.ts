@@ -35,6 +35,8 @@ export interface ResidencyFeature {
   resolve(inner: Resolve, placesOf: PlacesOf): Resolve
   /** Why data must not go to a place, by the rules of this snapshot; null: it may. */
   fault(snapshot: Snapshot, place: Place): string | null
+  /** Returns the place of sessions of a tier by the rules of this snapshot; null when it is not known. */
+  tierJurisdiction(snapshot: Snapshot, tier: string): string | null
   /** Reads the file now; the first check comes before anything is dialled. */
   check(): Promise<void>
   close(): void
@@ -49,6 +51,7 @@ const unbound: ResidencyFeature = {
   dialer: (inner) => inner,
   resolve: (inner) => inner,
   fault: () => null,
+  tierJurisdiction: () => null,
   check: async () => {},
   close() {},
 }
@@ -81,6 +84,7 @@ function boundTo({ config, snapshots, clock, log, retentionBelowLaw }: Residency
     dialer: (inner) => residentDialer(inner, () => snapshots.current.get(residencySlot)),
     resolve: (inner, placesOf) => residentResolve(inner, snapshots, placesOf),
     fault: (snapshot, place) => snapshot.get(residencySlot)?.fault(place) ?? null,
+    tierJurisdiction: (snapshot, tier) => snapshot.get(residencySlot)?.tierJurisdiction(tier) ?? null,
     check: () => watch.check(),
     close: () => watch.stop(),
   }

@@ -77,8 +77,8 @@ test('whatever a connection is for, it keeps to the rules in force when it is as
 const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'add', arguments: {} } }
 
 interface Ground {
-  /** The error code of one call of a server or a route; `ok` when it was answered. */
-  ask(path: string, model?: string): Promise<string>
+  /** The error code of one call of a server or a route by a session of this tier; `ok` when it was answered. */
+  ask(path: string, model?: string, tier?: string): Promise<string>
   /** The rules, in force when it resolves. */
   rules(rules: object): Promise<void>
   records(): Promise<Readonly<Record<string, unknown>>[]>
@@ -146,12 +146,12 @@ async function ground(t: TestContext): Promise<Ground> {
   })
   const scope =
     'tools:near tools:far tools:static models:near models:far models:both models:frankfurt models:virginia models:unknown'
-  const headers = {
-    authorization: `Bearer ${issuer.token({ scope })}`,
-    accept: 'application/json, text/event-stream',
-    'content-type': 'application/json',
-  }
-  const ask = async (path: string, model = 'm') => {
+  const ask = async (path: string, model = 'm', tier = 'tier-0') => {
+    const headers = {
+      authorization: `Bearer ${issuer.token({ scope, plat_tier: tier })}`,
+      accept: 'application/json, text/event-stream',
+      'content-type': 'application/json',
+    }
     const body = path.startsWith('/llm/') ? { model, messages: [{ role: 'user', content: 'x' }] } : call
     const response = await fetch(gateway.url + path, { method: 'POST', headers, body: JSON.stringify(body) })
     const text = await response.text()
@@ -213,6 +213,59 @@ test('servers and model routes are reached only where they comply, and every ref
   assert.deepEqual(new Set(await asked()), new Set([no]))
   await rules({ allowedCIDRs: ['127.0.0.0/8'] })
   assert.deepEqual(new Set(await asked()), new Set(['ok']))
+})
+
+test('a session is refused where its tier runs in a place that its data must not reach', async (t) => {
+  const { ask, rules, records } = await ground(t)
+  const all = ['/mcp/near', `/llm/near${LLM}`, '/mcp/static']
+  const asked = async (tier: string) => Promise.all(all.map((path) => ask(path, 'm', tier)))
+  const no = 'residency_denied'
+  const tierJurisdictions = { 'tier-1': 'US', 'tier-2': 'DE' }
+  await rules({ tierJurisdictions })
+  assert.deepEqual(await asked('tier-1'), ['ok', 'ok', 'ok'])
+  await rules({ allowedJurisdictions: ['EU'], tierJurisdictions })
+  assert.deepEqual(await asked('tier-0'), ['ok', 'ok', 'ok'])
+  assert.deepEqual(await asked('tier-1'), [no, no, no])
+  assert.deepEqual(await asked('tier-2'), ['ok', 'ok', 'ok'])
+  const denied = async () => (await records()).filter(({ code }) => code === no)
+  await until(async () => (await denied()).length >= 3, 'the records of the refusals')
+  assert.equal((await denied())[0]?.reason, 'the session is of tier tier-1, which runs in US, which is not allowed')
+  await rules({ dataClassRules: { internal: { deniedJurisdictions: ['US-CA'] } }, tierJurisdictions })
+  assert.deepEqual(await asked('tier-1'), [no, no, no])
+  await rules({ dataClassRules: { confidential: { deniedJurisdictions: ['US'] } }, tierJurisdictions })
+  assert.deepEqual(await asked('tier-1'), ['ok', 'ok', 'ok'])
+})
+
+test('a model is called first in the jurisdiction of the tier, unless the configuration names another', async (t) => {
+  const [us, de] = [await startScriptedUpstream(), await startScriptedUpstream()]
+  t.after(() => Promise.all([us.close(), de.close()]))
+  us.answers(answered)
+  de.answers(answered)
+  const sovereigntyPolicyFile = join(tempFolder(), 'sovereignty.json')
+  const file = { version: 1, tierJurisdictions: { 'tier-1': 'US', 'tier-2': 'DE' } }
+  await writeFile(sovereigntyPolicyFile, JSON.stringify(file))
+  const fallbacks = [{ upstream: de.url, jurisdiction: 'DE' }]
+  const { gateway, issuer } = await started(t, {
+    sovereigntyPolicyFile,
+    models: { both: { upstream: us.url, jurisdiction: 'US', fallbacks } },
+    modelRouting: { tierJurisdictions: { 'tier-1': 'DE' } },
+  })
+  const ask = async (tier: string) => {
+    const authorization = `Bearer ${issuer.token({ scope: 'models:both', plat_tier: tier })}`
+    const body = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'x' }] })
+    const headers = { authorization, 'content-type': 'application/json' }
+    const response = await fetch(`${gateway.url}/llm/both${LLM}`, { method: 'POST', headers, body })
+    assert.equal(response.status, 200, await response.text())
+    return [us.received.length, de.received.length]
+  }
+  assert.deepEqual(
+    [await ask('tier-0'), await ask('tier-2'), await ask('tier-1')],
+    [
+      [1, 0],
+      [1, 1],
+      [1, 2],
+    ],
+  )
 })
 
 test('a gateway whose file is missing starts, reaches nothing, and goes on when it is there', async (t) => {

@@ -97,6 +97,23 @@ test('a target with several places is reached while one of them complies', async
   assert.equal(residency.fault(snapshots.current, target('DE')), null)
 })
 
+test('a session of a tier whose jurisdiction does not comply is refused, also during a call and for built-in servers', async (t) => {
+  const { residency, says, reaches, snapshots } = await ground(t)
+  const rules = { allowedJurisdictions: ['EU'], dataClassRules: { restricted: { allowedJurisdictions: ['DE'] } } }
+  const at = (place: string) => says({ ...rules, tierJurisdictions: { [testIdentity.tier]: place } })
+  await at('FR')
+  const found = target('DE')
+  const resolve = residency.resolve(finds(found), itself)
+  const call = callIn(snapshots, found)
+  assert.deepEqual([reaches(found), resolve.still?.(call)], ['reached', null])
+  const tier = `the session is of tier ${testIdentity.tier}, which`
+  const no = `residency_denied: ${tier} runs in FR, which is not allowed for restricted data`
+  assert.equal(reaches(target('DE', { dataClass: 'restricted' })), no)
+  assert.equal(reaches(target(null, { dataClass: 'restricted', builtin: true })), no)
+  await at('US')
+  assert.equal(resolve.still?.(call)?.reason, `${tier} runs in US, which is not allowed`)
+})
+
 test('until the file was read nothing is reached; a bad file later leaves the good one in force', async (t) => {
   const { residency, says, reaches, file } = await ground(t)
   const closed = 'residency_denied: notes cannot be judged: sovereigntyPolicyFile cannot be read'

@@ -8,6 +8,8 @@ import type { Slot } from '../../call/index.ts'
 export interface Rules {
   /** Why data must not go there, as the end of a sentence about the place; null: it may. */
   fault(place: Place): string | null
+  /** Returns the place of sessions of a tier, as their TrustTier states it; null when it states none. */
+  tierJurisdiction(tier: string): string | null
   /** What the dialer asks of addresses; null: nothing. */
   readonly dial: Residency | null
   /** Days for which audit records are kept; null: nobody says. */
@@ -20,6 +22,7 @@ export const residencySlot: Slot<Rules | null> = { name: 'residency', initial: n
 /** In force until the file was read: data may go nowhere. */
 export const closedRules: Rules = {
   fault: () => 'cannot be judged: sovereigntyPolicyFile cannot be read',
+  tierJurisdiction: () => null,
   dial: { mark: 'closed', admits: () => false },
   auditRetentionDays: null,
 }
@@ -39,9 +42,11 @@ export function readRules(bytes: Uint8Array | null): { rules: Rules } | { proble
 /** Throws when a range is malformed. */
 function rulesOf(sovereignty: Sovereignty): Rules {
   const { allowedCIDRs = [], auditRetentionDays } = sovereignty
+  const tiers = new Map(Object.entries(sovereignty.tierJurisdictions ?? {}))
   const mark = hash('sha256', canonicalJson(allowedCIDRs), 'hex')
   return {
     fault: (place) => residencyFault(sovereignty, place),
+    tierJurisdiction: (tier) => tiers.get(tier) ?? null,
     dial: allowedCIDRs.length === 0 ? null : { mark, admits: createRangeCheck(allowedCIDRs) },
     auditRetentionDays: auditRetentionDays ?? null,
   }

@@ -8,13 +8,20 @@ type Resolve = Stage<'resolve', 'identity', 'target'>
 /** All places that may answer a call for a target. */
 export type PlacesOf = (call: Pick<Call, 'name'>, snapshot: Snapshot, target: Target) => readonly Place[]
 
-/** The stage, after which a target is refused when none of its places complies; while a call lasts it is asked again whenever rules change. */
+/**
+ * The stage, after which a call is refused when its session runs where the data of the target must not go, or when none of the target's
+ * places complies; checked again during a call when the rules change.
+ */
 export function residentResolve(inner: Resolve, snapshots: Snapshots, placesOf: PlacesOf): Resolve {
   const refused = (
     rules: Rules,
-    call: Pick<Call, 'name'>,
+    call: Call<'identity'>,
     [snapshot, target]: readonly [Snapshot, Target],
   ): Denial | null => {
+    const { tier } = call.facts.identity
+    const jurisdiction = rules.tierJurisdiction(tier)
+    const fault = jurisdiction === null ? null : rules.fault({ jurisdiction, dataClass: target.dataClass })
+    if (fault !== null) return deny('residency_denied', `the session is of tier ${tier}, which ${fault}`)
     // What is built in runs in the gateway itself.
     if (target.builtin) return null
     const faults = placesOf(call, snapshot, target).map((place) => rules.fault(place))
@@ -22,7 +29,7 @@ export function residentResolve(inner: Resolve, snapshots: Snapshots, placesOf: 
     if (first === null || faults.includes(null)) return null
     return deny('residency_denied', `${target.server} ${first}`)
   }
-  const judged = (rules: Rules, call: Call, verdict: Verdict<'target'>): Verdict<'target'> =>
+  const judged = (rules: Rules, call: Call<'identity'>, verdict: Verdict<'target'>): Verdict<'target'> =>
     'target' in verdict ? (refused(rules, call, [call.snapshot, verdict.target]) ?? verdict) : verdict
   return stage({
     ...inner,

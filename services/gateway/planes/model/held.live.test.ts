@@ -33,7 +33,7 @@ before(async () => {
       credentials: noCredentials,
       circuits: alwaysClosed,
       allows: () => true,
-      inOrder: ({ endpoints }) => endpoints,
+      inOrder: (_, { endpoints }) => endpoints,
     },
     residencyFault: () => null,
     metrics: { movedOn() {}, skipped() {} },

@@ -52,7 +52,7 @@ export interface ModelRoutes {
   /** Whether data of this class may go to a model. */
   allows(dataClass: Target['dataClass'], model: string): boolean
   /** The endpoints in the order in which a session of this tier asks them. */
-  inOrder(route: ModelRoute, tier: string): readonly ModelEndpoint[]
+  inOrder(snapshot: Snapshot, route: ModelRoute, tier: string): readonly ModelEndpoint[]
 }
 
 export interface ModelPlaneOptions extends BodyLimits, Omit<Forwarder, 'circuits' | 'credentials'> {
@@ -116,7 +116,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
     const sent = head === 'sent'
     const [endpoint] = route.endpoints
     if (route.endpoints.length > 1) {
-      const endpoints = this.#routes.inOrder(route, call.facts.identity.tier)
+      const endpoints = this.#routes.inOrder(call.snapshot, route, call.facts.identity.tier)
       return tryInTurn(this, { call, endpoints, sent })
     }
     if (!this.credentials.isReady(endpoint))
