@@ -22,6 +22,8 @@ export interface KeySource {
 /** Keys in memory, by `kid`. Keys of other algorithms than those of session tokens are passed over. */
 export class KeySet implements KeySource {
   #keys: ReadonlyMap<string, PublicKey> = new Map()
+  /** The key where there is exactly one. */
+  #only: PublicKey | null = null
   #tenants = noKeyTenants
   #revision = 0
   readonly #algorithms: ReadonlySet<AlgorithmName>
@@ -45,8 +47,7 @@ export class KeySet implements KeySource {
 
   find(kid: string | null): PublicKey | null {
     if (kid !== null) return this.#keys.get(kid) ?? null
-    if (this.#keys.size !== 1) return null
-    return this.#keys.values().next().value ?? null
+    return this.#only
   }
 
   refresh(): Promise<void> | null {
@@ -65,6 +66,8 @@ export class KeySet implements KeySource {
     }
     if (sameKeys(next, this.#keys) && tenants.equals(this.#tenants)) return false
     this.#keys = next
+    const [first = null, ...others] = next.values()
+    this.#only = others.length === 0 ? first : null
     this.#tenants = tenants
     this.#revision++
     return true

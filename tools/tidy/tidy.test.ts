@@ -193,6 +193,13 @@ test('notes of unfinished work and tests that do not run are found', () => {
   assert.deepEqual(broken('packages/core/x.test.ts', "test('a', () => {})"), [])
 })
 
+test('eviction by the head of a Map is found', () => {
+  for (const text of ['m.keys().next()', 'const a = this.#m.entries().next().value', 'const [oldest] = this.#m.keys()'])
+    assert.deepEqual(broken(FILE, text), ['first-of-map:1'], text)
+  for (const text of ['const [first, ...others] = m.values()', 'iterator.next()', 'const [first] = await m.values(a)'])
+    assert.deepEqual(broken(FILE, text), [], text)
+})
+
 test('a folder of thirteen files and a path of six folders are found, tests not counted', () => {
   const files = (count: number, tail: string) =>
     Object.fromEntries(Array.from({ length: count }, (_, n) => [`packages/a/f${n}${tail}.ts`, '']))

@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from '@plat/core'
+import { type Clock, LruCache, systemClock } from '@plat/core'
 import { AdminRefusal, GatewayAway } from '../shared/admin-api.ts'
 import { findHome, type Home, type HomeEnv, readHomeEnv } from '../shared/home.ts'
 import { type Format, type Output, plain } from '../shared/output.ts'
@@ -216,15 +216,14 @@ export class Lines {
 
 /** Ids, as many as a watch needs to remember. */
 class Seen {
-  readonly #ids = new Set<string>()
+  readonly #ids = new LruCache<string, true>({ maxEntries: SEEN_MAX })
 
   has(id: string): boolean {
-    return this.#ids.has(id)
+    return this.#ids.get(id) === true
   }
 
   add(id: string): void {
-    if (this.#ids.size >= SEEN_MAX) for (const oldest of [...this.#ids].slice(0, 1)) this.#ids.delete(oldest)
-    this.#ids.add(id)
+    this.#ids.set(id, true)
   }
 }
 

@@ -1,6 +1,6 @@
 import { lookup as systemLookup } from 'node:dns/promises'
 import type { Socket } from 'node:net'
-import { type Clock, type PoolBound, systemClock } from '@plat/core'
+import { type Clock, LruCache, type PoolBound, systemClock } from '@plat/core'
 import type { Log } from '@plat/process'
 import { type HttpClient, OriginClient } from '../client/client.ts'
 import type { ConnectionMeter } from '../serve/connections/limit.ts'
@@ -9,7 +9,6 @@ import { type Aim, Guard, type Lookup, type Residency } from './guard.ts'
 import { NameLookups } from './name-lookups.ts'
 import type { Purpose } from './purpose.ts'
 import { RawSockets } from './raw.ts'
-import { Shelf } from './shelf.ts'
 import { opener, type SocketOptions } from './socket.ts'
 import { TrustMarks, type TrustOptions } from './trust.ts'
 
@@ -70,7 +69,7 @@ class GuardedDialer implements Dialer {
   readonly #guard: Guard
   readonly #clock: Clock
   readonly #meter: ConnectionMeter | undefined
-  readonly #clients = new Map<Purpose, Shelf<OriginClient>>()
+  readonly #clients = new Map<Purpose, LruCache<string, OriginClient>>()
   readonly #marks = new TrustMarks()
   readonly #raw: RawSockets
   #closed = false
@@ -88,14 +87,16 @@ class GuardedDialer implements Dialer {
 
   client(origin: URL | string, purpose: Purpose, options?: DialOptions): HttpClient {
     const text = typeof origin === 'string' ? origin : origin.origin
-    const shelf = this.#clients.get(purpose) ?? this.#newShelf(purpose)
+    const clients = this.#clients.get(purpose) ?? this.#newCache(purpose)
     // Where there are no options the origin is the key: a text that is put together for each request is hashed anew each time.
     const key = options === undefined ? text : this.#keyOf(text, options)
-    const kept = shelf.get(key)
+    const kept = clients.get(key)
     if (kept !== undefined) return kept
     const exact = httpOrigin(text)
     if (exact !== text) return this.client(exact, purpose, options)
-    return shelf.put(key, this.#openClient(new URL(exact), purpose, options))
+    const client = this.#openClient(new URL(exact), purpose, options)
+    clients.set(key, client)
+    return client
   }
 
   fetchBytes(url: URL | string, purpose: Purpose, options: FetchOptions & DialOptions): Promise<Fetched> {
@@ -112,19 +113,23 @@ class GuardedDialer implements Dialer {
   close(): void {
     this.#closed = true
     this.#raw.cut()
-    for (const shelf of this.#clients.values()) for (const client of shelf.clear()) client.destroy()
+    for (const clients of this.#clients.values()) {
+      for (const client of clients.values()) client.destroy()
+      clients.clear()
+    }
   }
 
   #used(): number {
     let used = 0
-    for (const shelf of this.#clients.values()) for (const client of shelf.values()) used += client.used
+    for (const clients of this.#clients.values()) for (const client of clients.values()) used += client.used
     return used
   }
 
-  #newShelf(purpose: Purpose): Shelf<OriginClient> {
-    const shelf = new Shelf<OriginClient>(MAX_KEPT, (client) => client.retire())
-    this.#clients.set(purpose, shelf)
-    return shelf
+  #newCache(purpose: Purpose): LruCache<string, OriginClient> {
+    const onEvicted = (client: OriginClient) => client.retire()
+    const clients = new LruCache<string, OriginClient>({ maxEntries: MAX_KEPT, onEvicted })
+    this.#clients.set(purpose, clients)
+    return clients
   }
 
   #keyOf(origin: string, options: DialOptions): string {

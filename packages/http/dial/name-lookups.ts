@@ -1,7 +1,6 @@
-import { type Clock, type PoolBound, SharedPool } from '@plat/core'
+import { type Clock, LruCache, type PoolBound, SharedPool } from '@plat/core'
 import { TimeUp, TooManyLookups } from './errors.ts'
 import type { Lookup } from './guard.ts'
-import { Shelf } from './shelf.ts'
 
 export type Addresses = Awaited<ReturnType<Lookup>>
 
@@ -40,7 +39,7 @@ export class NameLookups {
   readonly #pool = new SharedPool({ total: MAX_PENDING, share: MAX_PENDING_OF_CALLER })
   /** In the order of arrival. */
   readonly #waiting = new Set<Pending>()
-  readonly #missing = new Shelf<Missing>(MAX_NEGATIVE, () => {})
+  readonly #missing = new LruCache<string, Missing>({ maxEntries: MAX_NEGATIVE })
 
   constructor(lookup: Lookup, clock: Clock) {
     this.#lookup = lookup
@@ -101,6 +100,6 @@ export class NameLookups {
 
   #remember(hostname: string, error: unknown): void {
     if (!(error instanceof Error && 'code' in error && error.code === 'ENOTFOUND')) return
-    this.#missing.put(hostname, { error, until: this.#clock.monotonic() + NEGATIVE_MS })
+    this.#missing.set(hostname, { error, until: this.#clock.monotonic() + NEGATIVE_MS })
   }
 }

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import { rootCertificates } from 'node:tls'
-import { parseStrict } from '@plat/core'
+import { LruCache, parseStrict } from '@plat/core'
 import { isObject } from '@plat/tokens'
 import type { Proof, ProofCheck, ProofContext, ProofFailure, ProofVerdict, Unreachable } from './check.ts'
 import { readSignedData } from './cms/signed-data.ts'
@@ -46,7 +46,7 @@ class AzureImdsCheck {
   readonly #subscriptions: AllowList
   readonly #roots: TrustDocument<readonly Certificate[]> | null
   /** By URL. */
-  readonly #issuers = new Map<string, TrustDocument<Certificate>>()
+  readonly #issuers = new LruCache<string, TrustDocument<Certificate>>({ maxEntries: MAX_ISSUERS })
 
   constructor(settings: AzureSettings, parts: TrustParts) {
     const { roots } = settings
@@ -100,8 +100,6 @@ class AzureImdsCheck {
     if (url === null) return null
     let document = this.#issuers.get(url.href)
     if (document === undefined) {
-      const [oldest] = this.#issuers.keys()
-      if (this.#issuers.size >= MAX_ISSUERS && oldest !== undefined) this.#issuers.delete(oldest)
       document = new TrustDocument(url.href, readIssuer, this.#parts)
       this.#issuers.set(url.href, document)
     }

@@ -1,4 +1,4 @@
-import type { Clock } from '@plat/core'
+import { type Clock, LinkedMap } from '@plat/core'
 
 /** Pause after the first failure of a key, in milliseconds; it doubles with each further one. */
 const RETRY_FIRST_MS = 250
@@ -24,8 +24,8 @@ export class WorkQueue {
   readonly #observer: QueueObserver
   readonly #isUrgent: (key: string) => boolean
   /** By key: since when it waits. Urgent keys come before all others. */
-  readonly #urgent = new Map<string, number>()
-  readonly #waiting = new Map<string, number>()
+  readonly #urgent = new LinkedMap<string, number>()
+  readonly #waiting = new LinkedMap<string, number>()
   readonly #running = new Set<string>()
   readonly #again = new Set<string>()
   readonly #later = new Map<string, { readonly at: number; readonly cancel: () => void }>()
@@ -92,8 +92,8 @@ export class WorkQueue {
    */
   async next(signal: AbortSignal, lane: 'all' | 'urgent' = 'all'): Promise<string | null> {
     while (!signal.aborted) {
-      const [first = lane === 'all' ? this.#waiting.entries().next().value : undefined] = this.#urgent
-      if (first !== undefined) {
+      const first = this.#urgent.oldest ?? (lane === 'all' ? this.#waiting.oldest : null)
+      if (first !== null) {
         const [key, since] = first
         this.#urgent.delete(key)
         this.#waiting.delete(key)

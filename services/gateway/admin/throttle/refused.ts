@@ -1,4 +1,4 @@
-import type { Clock } from '@plat/core'
+import { type Clock, LruCache } from '@plat/core'
 import type { Log } from '@plat/process'
 
 /** Refused tokens of one peer that are answered at once; each further one in `FORGET_MS` waits. */
@@ -10,7 +10,7 @@ const MAX_WAIT_MS = 3_000
 const MAX_WAITING = 8
 /** A peer without a refusal for this long, in milliseconds, begins anew. */
 const FORGET_MS = 60_000
-/** Peers that are counted at most; the one that has been counted for longest makes room. */
+/** Peers that are counted at most; the one that was refused longest ago makes room. */
 const MAX_PEERS = 10_000
 /** One line of the log per peer in this time, in milliseconds. */
 const LINE_EVERY_MS = 1_000
@@ -40,7 +40,7 @@ export interface RefusedTokensOptions {
  */
 export class RefusedTokens {
   readonly #options: RefusedTokensOptions
-  readonly #peers = new Map<string, Peer>()
+  readonly #peers = new LruCache<string, Peer>({ maxEntries: MAX_PEERS })
 
   constructor(options: RefusedTokensOptions) {
     this.#options = options
@@ -48,7 +48,7 @@ export class RefusedTokens {
 
   /** Whether the peer has as many refused requests waiting as it may: its next token is not looked at. */
   isThrottled(address: string): boolean {
-    const peer = this.#peers.get(address)
+    const peer = this.#peers.peek(address)
     if (peer === undefined || peer.waiting < MAX_WAITING) return false
     this.#note(address, peer, 'throttled')
     return true
@@ -77,9 +77,6 @@ export class RefusedTokens {
     const known = this.#peers.get(address)
     if (known !== undefined && (known.waiting > 0 || now - known.lastAt < FORGET_MS)) return known
     const peer: Peer = { refusals: 0, waiting: 0, lastAt: now, loggedAt: Number.NEGATIVE_INFINITY, unlogged: 0 }
-    this.#peers.delete(address)
-    const [oldest] = this.#peers.keys()
-    if (this.#peers.size >= MAX_PEERS && oldest !== undefined) this.#peers.delete(oldest)
     this.#peers.set(address, peer)
     return peer
   }

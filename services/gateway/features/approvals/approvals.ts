@@ -1,4 +1,4 @@
-import type { Clock, Ids } from '@plat/core'
+import { type Clock, type Ids, LruCache } from '@plat/core'
 import type { Journal } from '@plat/state'
 import { linkOf, type Marks } from '../../admin/index.ts'
 import { type ApprovalUse, agentOf, type Call, type Denial, deny, type ErrorCode } from '../../call/index.ts'
@@ -29,7 +29,7 @@ const BACKLOG_RETRY_MS = 5_000
 /** Attempts of one call to join or ask a question while identical calls change it: far more than callers that can wait. */
 const ASK_TRIES_MAX = 1_000
 
-/** People whose latest groups are remembered; the oldest are forgotten first. */
+/** People whose latest groups are remembered; those unused for longest are forgotten first. */
 const PEOPLE_MAX = 10_000
 
 /** A call with a decision of policy. */
@@ -89,7 +89,7 @@ export class Approvals {
   readonly #log: ApprovalLog
   readonly #waiters = new Waiters()
   /** Groups that a person had in the latest ballot here, by issuer and subject. */
-  readonly #groups = new Map<string, readonly string[]>()
+  readonly #groups = new LruCache<string, readonly string[]>({ maxEntries: PEOPLE_MAX })
   readonly #held = new WeakMap<object, Held>()
   /** Questions that are being written, by digest: an identical call meanwhile attaches to it. */
   readonly #creating: Creating
@@ -223,11 +223,7 @@ export class Approvals {
 
   #remember({ person, groups }: Ballot): void {
     const link = linkOf(person)
-    if (link === null) return
-    this.#groups.delete(link)
-    this.#groups.set(link, groups)
-    if (this.#groups.size > PEOPLE_MAX)
-      for (const oldest of [...this.#groups.keys()].slice(0, 1)) this.#groups.delete(oldest)
+    if (link !== null) this.#groups.set(link, groups)
   }
 
   /** Appends what follows for an approval that is still pending. Rejects when the journal cannot be written. */

@@ -1,4 +1,4 @@
-import type { Clock } from '@plat/core'
+import { type Clock, LruCache } from '@plat/core'
 import type { Journal, JournalEntry } from '@plat/state'
 import { NO_DIGEST, type Offered } from './definition.ts'
 import type { PinEvent } from './events.ts'
@@ -56,29 +56,8 @@ class ServerTools {
   readonly seen = new Map<string, Seen>()
 }
 
-/** Characters of all definitions that are kept for people to read; the one that came first makes room. */
+/** Characters of all definitions that are kept for people to read; the one that was offered longest ago makes room. */
 const DEFINITIONS_MAX_CHARS = 16_777_216
-
-/** Definitions by their digest. */
-class Definitions {
-  readonly #texts = new Map<string, string>()
-  #chars = 0
-
-  keep(digest: string, text: string): void {
-    if (this.#texts.has(digest)) return
-    this.#texts.set(digest, text)
-    this.#chars += text.length
-    for (const [oldest, { length }] of this.#texts) {
-      if (this.#chars <= DEFINITIONS_MAX_CHARS) break
-      this.#texts.delete(oldest)
-      this.#chars -= length
-    }
-  }
-
-  get(digest: string): string | null {
-    return this.#texts.get(digest) ?? null
-  }
-}
 
 /**
  * What servers offered: the last definition of each tool, whoever it was offered to, and the first one of mode `learn`. A
@@ -86,8 +65,13 @@ class Definitions {
  */
 export class PinBook {
   readonly #options: PinBookOptions
-  readonly #servers = new Map<string, ServerTools>()
-  readonly #texts = new Definitions()
+  readonly #servers = new LruCache<string, ServerTools>({ maxEntries: SERVERS_MAX })
+  /** By their digest. */
+  readonly #texts = new LruCache<string, string>({
+    maxEntries: Number.POSITIVE_INFINITY,
+    maxWeight: DEFINITIONS_MAX_CHARS,
+    weigh: (text) => text.length,
+  })
   readonly #stop = new AbortController()
 
   private constructor(options: PinBookOptions) {
@@ -125,7 +109,7 @@ export class PinBook {
     known.seenAt = this.#options.clock.now()
     return offered.map((tool) => {
       const { name, digest, text } = tool
-      if (text !== null) this.#texts.keep(digest, text)
+      if (text !== null) this.#keepText(digest, text)
       const before = known.seen.get(name)
       if (before !== undefined) Object.assign(before, { digest, at })
       else if (known.seen.size < TOOLS_PER_SERVER_MAX) known.seen.set(name, { digest, at })
@@ -135,7 +119,7 @@ export class PinBook {
 
   /** The last definition of a tool, or null when nobody was offered it within `maxAgeMs`. */
   lastSeen(server: string, tool: string, maxAgeMs: number): string | null {
-    const seen = this.#servers.get(server)?.seen.get(tool)
+    const seen = this.#servers.peek(server)?.seen.get(tool)
     if (seen === undefined || this.#options.clock.monotonic() - seen.at > maxAgeMs) return null
     return seen.digest
   }
@@ -144,24 +128,24 @@ export class PinBook {
   standing(server: string, rules: PinRules, { name, digest }: Pick<Offered, 'name' | 'digest'>): Standing {
     const pins = rules.pins.get(name)
     if (pins !== undefined) return pins.has(digest) ? 'pinned' : 'drifted'
-    const learned = this.#servers.get(server)?.learned.get(name)
+    const learned = this.#servers.peek(server)?.learned.get(name)
     if (learned === undefined) return 'unpinned'
     return learned === digest ? 'pinned' : 'drifted'
   }
 
   /** Servers that something is known of. */
-  servers(): IterableIterator<string> {
+  servers(): Iterable<string> {
     return this.#servers.keys()
   }
 
   /** When a server's tools were last offered to anybody, in milliseconds; null: not since the gateway started. */
   seenAt(server: string): number | null {
-    return this.#servers.get(server)?.seenAt ?? null
+    return this.#servers.peek(server)?.seenAt ?? null
   }
 
   /** Every tool of a server that was offered, learned or is named by the rules; by name. */
   tools(server: string, rules: PinRules): readonly ToolState[] {
-    const known = this.#servers.get(server)
+    const known = this.#servers.peek(server)
     const names = new Set([...(known?.seen.keys() ?? []), ...(known?.learned.keys() ?? []), ...rules.pins.keys()])
     return [...names].toSorted().map((tool): ToolState => {
       const digest = known?.seen.get(tool)?.digest ?? null
@@ -176,7 +160,7 @@ export class PinBook {
 
   /** The definition with this digest in its canonical form; null where it is not known, or no more. */
   definition(digest: string): string | null {
-    return this.#texts.get(digest)
+    return this.#texts.peek(digest) ?? null
   }
 
   /** From now on this definition of a tool is the right one, where the rules pin no other. Resolves when it is durable. */
@@ -212,7 +196,7 @@ export class PinBook {
 
   #apply(server: string, { t, tool, digest, definition }: PinEvent): void {
     const known = this.#of(server)
-    if (definition !== undefined) this.#texts.keep(digest, definition)
+    if (definition !== undefined) this.#keepText(digest, definition)
     if (t !== 'drifted') known.learned.set(tool, digest)
     else if (known.told.size < TOOLS_PER_SERVER_MAX) known.told.add(`${tool}\n${digest}`)
   }
@@ -226,15 +210,15 @@ export class PinBook {
     for (const { key, event } of entries) this.#apply(key, event)
   }
 
-  /** The map stands in the order in which servers were last seen. */
+  #keepText(digest: string, text: string): void {
+    if (this.#texts.get(digest) === undefined) this.#texts.set(digest, text)
+  }
+
   #of(server: string): ServerTools {
-    const known = this.#servers.get(server) ?? new ServerTools()
-    this.#servers.delete(server)
-    if (this.#servers.size >= SERVERS_MAX) {
-      const oldest = this.#servers.keys().next()
-      if (!oldest.done) this.#servers.delete(oldest.value)
-    }
-    this.#servers.set(server, known)
-    return known
+    const known = this.#servers.get(server)
+    if (known !== undefined) return known
+    const added = new ServerTools()
+    this.#servers.set(server, added)
+    return added
   }
 }

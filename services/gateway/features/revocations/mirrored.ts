@@ -1,3 +1,4 @@
+import { LruCache } from '@plat/core'
 import type { Revocation } from './format.ts'
 
 /** A name of a namespace in a cluster (RFC 1123). */
@@ -38,7 +39,7 @@ const COPY = /^AgentRevocation\/[^/]+\/breakglass-(.+)$/
 export class Copies {
   readonly #home: string
   /** When each is forgotten, in milliseconds since the epoch, by what the operator calls the copy. */
-  readonly #lifted = new Map<string, number>()
+  readonly #lifted = new LruCache<string, number>({ maxEntries: MAX_LIFTED })
 
   constructor(home: string) {
     this.#home = home
@@ -51,13 +52,11 @@ export class Copies {
 
   lifted(revocation: Revocation, now: number): void {
     this.#lifted.set(this.idOf(revocation), now + LIFTED_MS)
-    const [first] = this.#lifted.keys()
-    if (this.#lifted.size > MAX_LIFTED && first !== undefined) this.#lifted.delete(first)
   }
 
   /** Is an entry of the file a copy of one that is kept here, or was? */
   has(id: string, kept: { get(id: string): Revocation | null }): boolean {
-    if (this.#lifted.has(id)) return true
+    if (this.#lifted.peek(id) !== undefined) return true
     const [, original] = COPY.exec(id) ?? []
     const own = original === undefined ? null : kept.get(original)
     return own !== null && this.idOf(own) === id

@@ -1,4 +1,4 @@
-import { type Clock, parseStrict, reasonOf } from '@plat/core'
+import { type Clock, LruCache, parseStrict, reasonOf } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
 import { type Static, Type } from 'typebox'
@@ -12,7 +12,7 @@ const MAX_CARD_BYTES = 256 * 1024
 const CARD_TIMEOUT_MS = 5_000
 /** An agent whose card cannot be had is asked again after this long at the earliest, in milliseconds. */
 const ASK_AGAIN_MS = 10_000
-/** Agents whose cards are kept; the oldest goes. */
+/** Agents whose cards are kept; the one unused for longest makes room. */
 const CARDS_MAX = 10_000
 
 const modes = Type.Array(Type.String({ minLength: 1, maxLength: 256 }), { minItems: 1, maxItems: 64 })
@@ -65,7 +65,7 @@ export interface RemoteCardsOptions {
 /** The cards that agents serve themselves, read where they are called, checked, and kept for a while. Many ask, one looks. */
 export class RemoteCards {
   readonly #options: RemoteCardsOptions
-  readonly #kept = new Map<string, Kept>()
+  readonly #kept = new LruCache<string, Kept>({ maxEntries: CARDS_MAX })
 
   constructor(options: RemoteCardsOptions) {
     this.#options = options
@@ -78,10 +78,7 @@ export class RemoteCards {
     if (known !== undefined && known.endpoint === agent.endpoint && clock.now() < known.until) return known.card
     // While it is being read, all wait for the same answer.
     const asked: Kept = { endpoint: agent.endpoint, card: this.#read(agent), until: Number.POSITIVE_INFINITY }
-    this.#kept.delete(agent.server)
     this.#kept.set(agent.server, asked)
-    const [oldest] = this.#kept.keys()
-    if (this.#kept.size > CARDS_MAX && oldest !== undefined) this.#kept.delete(oldest)
     void asked.card.then((card) => {
       asked.until = clock.now() + (card === null ? Math.min(cacheMs, ASK_AGAIN_MS) : cacheMs)
     })

@@ -1,4 +1,4 @@
-import { SharedPool } from '@plat/core'
+import { LinkedMap, SharedPool } from '@plat/core'
 import type { JournalEntry } from '@plat/state'
 import { agentOf } from '../../../call/index.ts'
 import { BY_CIBA } from '../quorum/ballot.ts'
@@ -32,7 +32,7 @@ export interface SessionName {
 /** Every approval of the journal as it stands now. Changed by events alone, so that a restart rebuilds the same. */
 export class Book {
   /** In the order of their ids, which is the order of creation. */
-  readonly #entries = new Map<string, Entry>()
+  readonly #entries = new LinkedMap<string, Entry>()
   /** Approvals that can still let a call pass, by digest; more than one only after a grant came back. */
   readonly #open = new Map<string, Entry[]>()
   readonly #pending = new Map<string, number>()

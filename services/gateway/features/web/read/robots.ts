@@ -1,4 +1,4 @@
-import type { Clock } from '@plat/core'
+import { type Clock, LruCache } from '@plat/core'
 import { isDenial } from '../../../call/index.ts'
 import type { Follower, Trip } from './follow.ts'
 import { everything, nothing, parseRobots, productOf, type RobotsRules } from './robots-rules.ts'
@@ -9,9 +9,9 @@ const MAX_ROBOTS_BYTES = 512_000
 const KEPT_MS = 3_600_000
 /** How long a site that cannot be asked is left alone, in milliseconds. */
 const UNREACHED_MS = 60_000
-/** Sites whose rules are kept; beyond it the oldest go. */
+/** Sites whose rules are kept; beyond it the one unused for longest goes. */
 const MAX_SITES = 1_024
-/** Characters of all rules that are kept; beyond it the oldest go. */
+/** Characters of all rules that are kept; beyond it the one unused for longest goes. */
 const MAX_KEPT_CHARACTERS = 16 * 1024 * 1024
 
 interface Kept {
@@ -24,8 +24,11 @@ export class Robots {
   readonly #follower: Follower
   readonly #clock: Clock
   readonly #product: string
-  readonly #sites = new Map<string, Kept>()
-  #characters = 0
+  readonly #sites = new LruCache<string, Kept>({
+    maxEntries: MAX_SITES,
+    maxWeight: MAX_KEPT_CHARACTERS,
+    weigh: ({ rules }) => rules.size,
+  })
 
   constructor(follower: Follower, clock: Clock, userAgent: string) {
     this.#follower = follower
@@ -44,7 +47,7 @@ export class Robots {
     const kept = this.#sites.get(origin)
     if (kept === undefined) return null
     if (kept.until > this.#clock.monotonic()) return kept.rules
-    this.#forget(origin, kept)
+    this.#sites.delete(origin)
     return null
   }
 
@@ -71,19 +74,7 @@ export class Robots {
   }
 
   #keep(origin: string, rules: RobotsRules): void {
-    const before = this.#sites.get(origin)
-    if (before !== undefined) this.#forget(origin, before)
     const until = this.#clock.monotonic() + (rules === nothing ? UNREACHED_MS : KEPT_MS)
     this.#sites.set(origin, { rules, until })
-    this.#characters += rules.size
-    for (const [oldest, kept] of this.#sites) {
-      if (this.#sites.size <= MAX_SITES && this.#characters <= MAX_KEPT_CHARACTERS) return
-      this.#forget(oldest, kept)
-    }
-  }
-
-  #forget(origin: string, { rules }: Kept): void {
-    this.#sites.delete(origin)
-    this.#characters -= rules.size
   }
 }

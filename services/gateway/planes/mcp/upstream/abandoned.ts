@@ -1,4 +1,4 @@
-import type { Clock } from '@plat/core'
+import { type Clock, LinkedMap } from '@plat/core'
 import type { Identity } from '../../../call/index.ts'
 import type { UpstreamExchange } from '../../wire/exchange.ts'
 
@@ -24,9 +24,8 @@ export interface AbandonedMetrics {
 export class AbandonedCalls {
   readonly #clock: Clock
   readonly #metrics: AbandonedMetrics
-  /** Oldest first, as all sets here. */
-  readonly #all = new Set<Abandoned>()
-  readonly #shares = new Map<string, Set<Abandoned>>()
+  readonly #all: Share = new LinkedMap()
+  readonly #shares = new Map<string, Share>()
 
   constructor(clock: Clock, metrics: AbandonedMetrics) {
     this.#clock = clock
@@ -42,8 +41,8 @@ export class AbandonedCalls {
     const agentKey = JSON.stringify([tenant, namespace, agent])
     const call: Abandoned = { exchange, keys: [agentKey, JSON.stringify([agentKey, session])], cancel: () => {} }
     call.cancel = this.#clock.after(MAX_AGE_MS, () => exchange.abort('it ran on for too long'))
-    this.#all.add(call)
-    for (const key of call.keys) this.#shareOf(key).add(call)
+    this.#all.set(call, null)
+    for (const key of call.keys) this.#shareOf(key).set(call, null)
     this.#metrics.abandoned(this.#all.size)
     const [ofAgent, ofSession] = call.keys
     this.#trim(this.#shareOf(ofSession), MAX_OF_SESSION)
@@ -52,19 +51,19 @@ export class AbandonedCalls {
     exchange.discard(() => this.#remove(call))
   }
 
-  #trim(share: Set<Abandoned>, max: number): void {
+  #trim(share: Share, max: number): void {
     if (share.size <= max) return
-    const [oldest] = share
+    const [oldest] = share.oldest ?? []
     if (oldest === undefined) return
     this.#metrics.abandonedAborted()
     oldest.exchange.abort('other calls without a client took its place')
     this.#remove(oldest)
   }
 
-  #shareOf(key: string): Set<Abandoned> {
+  #shareOf(key: string): Share {
     let share = this.#shares.get(key)
     if (share === undefined) {
-      share = new Set()
+      share = new LinkedMap()
       this.#shares.set(key, share)
     }
     return share
@@ -81,6 +80,9 @@ export class AbandonedCalls {
     this.#metrics.abandoned(this.#all.size)
   }
 }
+
+/** Calls, oldest first. */
+type Share = LinkedMap<Abandoned, null>
 
 interface Abandoned {
   readonly exchange: Pick<UpstreamExchange, 'abort' | 'discard'>

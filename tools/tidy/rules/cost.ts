@@ -1,0 +1,34 @@
+import { findingAt, isNode, type Node, nodesOf, type Rule } from '../source.ts'
+
+const MESSAGE =
+  'a Map skips all deleted entries to find its first: take LruCache or LinkedMap of @plat/core, which find the oldest in constant time'
+
+/** The head of a `Map` or `Set` is not looked for: after many deletions that takes time in proportion to them. */
+export const firstOfMap: Rule = (source) => {
+  if (source.isTest) return []
+  const calls = nodesOf(source, 'CallExpression').filter(isNextOfView)
+  const heads = nodesOf(source, 'VariableDeclarator').filter(
+    ({ id, init }) => isNode(id) && id.type === 'ArrayPattern' && isNode(init) && isView(init) && isHeadAlone(id),
+  )
+  return [...calls, ...heads].map((node) => findingAt(source, node.start, 'first-of-map', MESSAGE))
+}
+
+/** `x.keys().next()` */
+function isNextOfView({ callee }: Node): boolean {
+  if (!isNode(callee) || callee.type !== 'MemberExpression') return false
+  const { property, object } = callee
+  return isNode(property) && property.name === 'next' && isNode(object) && isView(object)
+}
+
+/** `x.keys()`, `x.values()` or `x.entries()` */
+function isView(node: Node): boolean {
+  if (node.type !== 'CallExpression' || !isNode(node.callee) || !Array.isArray(node.arguments)) return false
+  const { property } = node.callee
+  const isName = isNode(property) && ['keys', 'values', 'entries'].includes(String(property.name))
+  return isName && node.arguments.length === 0
+}
+
+/** `[first]`, with nothing behind it. */
+function isHeadAlone({ elements }: Node): boolean {
+  return Array.isArray(elements) && elements.length === 1 && isNode(elements[0]) && elements[0].type !== 'RestElement'
+}
