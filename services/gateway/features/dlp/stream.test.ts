@@ -120,6 +120,18 @@ test('a long key does not look like a shorter one for being held in little room'
   assert.deepEqual(streamed(validated, cutAt(both, [630]), 256), whole(validated, both))
 })
 
+test('a number behind a run that looks random is judged alike in pieces and in one text', () => {
+  const given = 'ABSKQmVkcm9ja0FQSUtleSq7Zp2mXw9KcR4tYb6NvL8sHd3JfG5k912-70-1234.131052-308T'
+  assert.deepEqual(streamed(everything, [given]), whole(everything, given))
+})
+
+test('the rest of a key does not pass where something undecided stands before it', () => {
+  // `eyJ-` may begin a token until more than `carry` characters stand behind it.
+  const given = `eyJ-ops_eyJ${random(600)}`
+  for (const cut of [513, 540, 600])
+    assert.deepEqual(streamed(everything, cutAt(given, [cut]), 512), whole(everything, given))
+})
+
 test('what is only audited goes on as it came, whatever its length, and is counted', () => {
   const lines = `${'q7Zp2mXw9KcR4tYb'.repeat(4)}\n`.repeat(100)
   const text = `here: ${PEM.replace(/\n[^-]+\n/, `\n${lines}`)} and 4111 1111 1111 1111 end`

@@ -1,6 +1,6 @@
 import { EscapeDecoder } from './json/escapes.ts'
 import { marker, redacted } from './json/strings.ts'
-import { type Hit, LOOK_BACK_CHARS } from './scan/look.ts'
+import { type Hit, LOOK_BACK_CHARS, type OpenHit } from './scan/look.ts'
 import type { Piece, Scanner } from './scan/scanner.ts'
 
 /** Hits that overlap one another without end are held back so far, in characters. */
@@ -39,7 +39,7 @@ export class TextStream {
   readonly #isRedacted: (hit: Pick<Hit, 'detector'>) => boolean
   #before = ''
   #held = ''
-  /** Characters since the last hit; undefined: there was none. */
+  /** Characters since the last boundary of a hit; undefined: there was none. */
   #sinceHit: number | undefined
   readonly #quotes: Quotes | null
   readonly #escapes: EscapeDecoder | null
@@ -55,17 +55,13 @@ export class TextStream {
   push(piece: string): Released {
     this.#held += this.#escapes === null ? piece : this.#escapes.push(piece)
     if (this.#carry < 0) return this.end()
-    const { hits, decidedTo, sure } = this.#scanner.begun(this.#piece, this.#carry)
+    const { hits, decidedTo, openHits } = this.#scanner.begun(this.#piece, this.#carry)
     const crossing = hits.find((hit) => hit.start < decidedTo && hit.end > decidedTo)
     const limit = crossing?.start ?? decidedTo
     // What is a hit already is held for what overlaps it, and is not among what is uncertain.
     const isLittle = this.#held.length - decidedTo <= this.#carry && this.#held.length - limit <= MAX_HELD_CHARS
     if (isLittle) return this.#release(hits, limit)
-    // What is only audited goes on in any case, and what is refused need not be waited for.
-    if (sure === null || crossing !== undefined || !this.#isRedacted(sure)) return this.#force()
-    const released = this.#release(hits, limit)
-    this.#shorten(sure.at - limit)
-    return released
+    return this.#force(openHits)
   }
 
   /** Whatever is held back, since nothing follows. */
@@ -78,12 +74,20 @@ export class TextStream {
     return { before: this.#before, text: this.#held, sinceHit: this.#sinceHit }
   }
 
-  /** More is undecided than may be held back: what is too long is judged as if nothing followed. */
-  #force(): Released {
+  /**
+   * More is undecided than may be held back. Everything but the last `carry` characters is judged as if nothing followed, up to the first
+   * hit that is still open and will be replaced: from there on the text stays, without its middle.
+   */
+  #force(openHits: readonly OpenHit[]): Released {
     const hits = this.#scanner.ended(this.#piece)
     const from = this.#held.length - this.#carry
-    const crossing = hits.find((hit) => hit.start < from && hit.end > from)
-    return this.#release(hits, crossing?.end ?? from)
+    const limit = endOfCrossing(hits, from) ?? from
+    const open = openHits.find((hit) => hit.start < limit && this.#isRedacted(hit))
+    if (open === undefined) return this.#release(hits, limit)
+    const start = hits.find((hit) => hit.start <= open.start && hit.end > open.start)?.start ?? open.start
+    const released = this.#release(hits, start)
+    this.#shorten(open.certainAt - start)
+    return released
   }
 
   #release(hits: readonly Hit[], limit: number): Released {
@@ -93,8 +97,8 @@ export class TextStream {
     const text = replaced.length === 0 ? original : redacted(original, replaced, this.#marks(original))
     this.#quotes?.take(original)
     this.#before = (this.#before + original).slice(-LOOK_BACK_CHARS)
-    const last = gone.at(-1)
-    if (last !== undefined) this.#sinceHit = limit - last.end
+    const boundary = gone.findLast((hit) => hit.boundary !== undefined)?.boundary
+    if (boundary !== undefined) this.#sinceHit = limit - boundary
     else if (this.#sinceHit !== undefined) this.#sinceHit += limit
     this.#held = this.#held.slice(limit)
     return { text, hits: gone }
@@ -116,6 +120,10 @@ export class TextStream {
       return within.areOpen ? marker(hit) : `"${marker(hit)}"`
     }
   }
+}
+
+function endOfCrossing(hits: readonly Hit[], at: number): number | undefined {
+  return hits.find((hit) => hit.start < at && hit.end > at)?.end
 }
 
 /** Whether a JSON text that comes in pieces is within a string. */

@@ -46,7 +46,7 @@ function findPemEnd(
   const isUntold = look.isOpen && stop + closing.length === look.end && last.startsWith(closing)
   if (text === null) {
     if (isUntold && stop < body + KEY_TEXT_WITHIN) look.open(at)
-  } else if (isUntold && closing !== last) look.open(at, { detector, at: body + text.index + text[0].length })
+  } else if (isUntold && closing !== last) look.openHit(detector, at, body + text.index + text[0].length)
   else look.hit(detector, at, closing === last ? stop + last.length : stop)
 }
 
@@ -79,7 +79,7 @@ const jwt: Finder = {
     const payload = look.run(URLSAFE, dot + 1, enough)
     if (payload < enough) return payload === look.end ? look.ifOpen(at) : undefined
     const end = look.run(JWT_TAIL, enough)
-    if (end === look.end && look.isOpen) return look.open(at, { detector, at: enough })
+    if (end === look.end && look.isOpen) return look.openHit(detector, at, enough)
     look.hit(detector, at, withoutPoints(look, end))
   },
 }

@@ -59,8 +59,10 @@ function endless(look: Look, detector: Detector, { at, body, of, least, is }: En
   look.cover(detector, end)
   const isLong = end - body >= least
   if (isLong && !is(look.slice(body, body + least))) return
-  if (end === look.end && look.isOpen) look.open(at, isLong ? { detector, at: body + least } : null)
+  const isOpen = end === look.end && look.isOpen
+  if (isLong && isOpen) look.openHit(detector, at, body + least)
   else if (isLong) look.hit(detector, at, end)
+  else if (isOpen) look.open(at)
 }
 
 /** Whether a text is no placeholder. */

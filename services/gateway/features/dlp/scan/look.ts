@@ -5,13 +5,19 @@ export interface Hit {
   readonly detector: Detector
   readonly start: number
   readonly end: number
+  /**
+   * A word may begin at this place although a word character stands before it: the furthest end that the first pass found within the hit.
+   * Absent where only sweeps and custom detectors found it: they run after the first pass, which therefore cannot depend on them.
+   */
+  readonly boundary?: number | undefined
 }
 
-/** What makes certain that something becomes a hit, though its end has not come. */
-export interface Sure {
+/** A hit whose end has not arrived yet: whatever follows, it will be one. */
+export interface OpenHit {
   readonly detector: Detector
-  /** Whatever stands behind this place cannot undo it. */
-  readonly at: number
+  readonly start: number
+  /** The characters before this offset made it certain. */
+  readonly certainAt: number
 }
 
 /** Characters of which a decision may look back: local parts of addresses, and words near a number. */
@@ -66,7 +72,7 @@ export interface Manner {
   readonly floor?: number
   /** More text may follow. */
   readonly isOpen?: boolean
-  /** How many characters before the floor the last hit ended; absent: there was none. */
+  /** How many characters before the floor the last boundary of a hit was; absent: there was none. */
   readonly sinceHit?: number | undefined
   /** What stands before the text, such as the name of a JSON member. */
   readonly context?: Context | null
@@ -85,13 +91,16 @@ export class Look {
   readonly hits: Hit[] = []
   /** From here on nothing is decided. */
   openAt = NOWHERE
-  /** What is open is certain to become a hit; null: it may not. */
-  sure: Sure | null = null
+  /** The first pass is over: hits add no boundaries. */
+  isSweeping = false
+  /** Hits that are certain although the text ends within them. */
+  readonly openHits: OpenHit[] = []
   /** Characters that were looked at beyond the first pass: the measure of work. */
   looked = 0
   #floor = 0
   #context: Context | null = null
-  #hitEnd = -1
+  /** The furthest end of a hit of the first pass. */
+  #boundary = -1
   /** The last run of each class. */
   readonly #runs: ({ readonly start: number; readonly end: number } | undefined)[] = []
   /** By the place of a detector: how far its last endless hit went. */
@@ -104,10 +113,11 @@ export class Look {
     this.isOpen = manner.isOpen === true
     this.hits.length = 0
     this.openAt = NOWHERE
-    this.sure = null
+    this.openHits.length = 0
     this.#floor = manner.floor ?? start
     this.#context = manner.context ?? null
-    this.#hitEnd = manner.sinceHit === undefined ? -1 : this.#floor - manner.sinceHit
+    this.#boundary = manner.sinceHit === undefined ? -1 : this.#floor - manner.sinceHit
+    this.isSweeping = false
     this.#runs.length = 0
     this.#covered.length = 0
   }
@@ -135,7 +145,7 @@ export class Look {
   }
 
   isHitEnd(at: number): boolean {
-    return at === this.#hitEnd
+    return at === this.#boundary
   }
 
   /** Whether a word ends before this place. */
@@ -194,8 +204,12 @@ export class Look {
 
   hit(detector: Detector, start: number, end: number): void {
     if (start < this.#floor) return
-    this.hits.push({ detector, start, end })
-    this.#hitEnd = end
+    if (this.isSweeping) {
+      this.hits.push({ detector, start, end })
+      return
+    }
+    this.hits.push({ detector, start, end, boundary: end })
+    this.#boundary = Math.max(this.#boundary, end)
   }
 
   /** The text ends before it is told what begins here. */
@@ -203,10 +217,14 @@ export class Look {
     if (this.isOpen) this.open(at)
   }
 
-  /** What begins here may become a hit with what follows; `sure`: it will, whatever follows. */
-  open(at: number, sure: Sure | null = null): void {
-    if (at >= this.openAt || at < this.#floor) return
-    this.openAt = at
-    this.sure = sure
+  /** The text from `at` on may become a hit with what follows. */
+  open(at: number): void {
+    if (at < this.openAt && at >= this.#floor) this.openAt = at
+  }
+
+  /** The text from `at` on becomes a hit whatever follows: the characters before `certainAt` decide it. */
+  openHit(detector: Detector, start: number, certainAt: number): void {
+    if (start >= this.#floor) this.openHits.push({ detector, start, certainAt })
+    this.open(start)
   }
 }

@@ -2,7 +2,7 @@ import type { Detector } from '../detectors/detector.ts'
 import { continues } from '../detectors/shape.ts'
 import { Automaton } from './automaton.ts'
 import type { Custom } from './custom.ts'
-import { classOf, type Hit, isIn, LOOK_BACK_CHARS, Look, type Manner, type Sure } from './look.ts'
+import { classOf, type Hit, isIn, LOOK_BACK_CHARS, Look, type Manner, type OpenHit } from './look.ts'
 
 /** No shape begins with more digits in a row, or with more letters. */
 const MOST_DIGITS = 20
@@ -21,8 +21,8 @@ export interface Begun {
   readonly hits: readonly Hit[]
   /** What begins here or later is not decided; the length of the text where everything is. */
   readonly decidedTo: number
-  /** Whatever follows, a hit begins at `decidedTo`; null: that is not certain. */
-  readonly sure: Sure | null
+  /** Hits that begin at `decidedTo` or later and are certain whatever follows. */
+  readonly openHits: readonly OpenHit[]
 }
 
 /** Where in a text that comes in pieces a scanner is. */
@@ -30,7 +30,7 @@ export interface Piece {
   /** What stood before, of which the last `LOOK_BACK_CHARS` count. */
   readonly before: string
   readonly text: string
-  /** How many characters before the text the last hit ended; undefined: there was none. */
+  /** How many characters before the text the last boundary of a hit was; undefined: there was none. */
   readonly sinceHit: number | undefined
 }
 
@@ -101,11 +101,15 @@ export class Scanner {
     const whole = past + text
     const found = this.scan(whole, 0, whole.length, { floor: past.length, sinceHit, isOpen: true })
     const hits = found.map((hit) => moved(hit, past.length))
-    const { openAt, sure } = this.#look
+    const { openAt } = this.#look
+    const openHits = this.#look.openHits.map(({ detector, start, certainAt }) => ({
+      detector,
+      start: start - past.length,
+      certainAt: certainAt - past.length,
+    }))
     const decidedTo = Math.min(openAt - past.length, text.length)
     const kept = this.#customs.length === 0 ? text.length : Math.max(0, text.length - keep)
-    if (kept < decidedTo) return { hits, decidedTo: kept, sure: null }
-    return { hits, decidedTo, sure: sure === null ? null : { ...sure, at: sure.at - past.length } }
+    return { hits, decidedTo: Math.min(kept, decidedTo), openHits }
   }
 
   /** One step a character; what an anchor or a number begins is looked at by those whose it is. */
@@ -128,6 +132,7 @@ export class Scanner {
       } else inDigits = false
       if (marks[state] === 1) this.#anchors(look, state, at + 1)
     }
+    look.isSweeping = true
     for (const detector of this.#sweeping) detector.finder.sweep?.(look, detector)
     if (look.isOpen) this.#leaveOpen(look, state)
   }
@@ -182,8 +187,8 @@ function find(look: Look, at: number, detectors: readonly Detector[] | undefined
   for (const detector of detectors) detector.finder.find?.(look, detector, at, 0)
 }
 
-function moved({ detector, start, end }: Hit, by: number): Hit {
-  return { detector, start: start - by, end: end - by }
+function moved({ detector, start, end, boundary }: Hit, by: number): Hit {
+  return { detector, start: start - by, end: end - by, boundary: boundary === undefined ? undefined : boundary - by }
 }
 
 /** In the order of the text; hits that overlap become one, which is a secret if one of them is. */
@@ -203,5 +208,7 @@ function inOrder(hits: readonly Hit[]): readonly Hit[] {
 
 function joined(one: Hit, other: Hit): Hit {
   const detector = other.detector.secret && !one.detector.secret ? other.detector : one.detector
-  return { detector, start: one.start, end: Math.max(one.end, other.end) }
+  const end = Math.max(one.end, other.end)
+  const boundary = Math.max(one.boundary ?? -1, other.boundary ?? -1)
+  return { detector, start: one.start, end, boundary: boundary === -1 ? undefined : boundary }
 }
