@@ -39,9 +39,15 @@ const NANOSECONDS_PER_MS = 1e6
 /** When callers should try again after a refusal, in milliseconds. */
 export const OVERLOAD_RETRY_MS = 2000
 
-/** Decides once a second whether the process can accept new work. */
-export class Overload {
+/** Whether a process accepts new work. */
+export interface OverloadState {
   /** New work must be refused. A field, because every request reads it. */
+  readonly active: boolean
+  close(): void
+}
+
+/** Decides once a second whether the process can accept new work. */
+export class Overload implements OverloadState {
   active = false
   readonly #clock: Clock
   readonly #log: Log

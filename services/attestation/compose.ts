@@ -2,7 +2,7 @@ import { type Clock, type Ids, reasonOf } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Endpoint } from '@plat/http/endpoints'
 import { openServiceLedger } from '@plat/ledger'
-import type { Log } from '@plat/process'
+import type { Log, OverloadState } from '@plat/process'
 import { fileJournals } from '@plat/state'
 import { createProofVerifier, memoryReplayStore } from '@plat/tokens'
 import { Challenges } from './challenge/challenges.ts'
@@ -25,6 +25,7 @@ export interface ComposeOptions {
   /** Null without `-revoke-url`. */
   readonly adminToken: string | null
   readonly registry: AttestationRegistry
+  readonly overload: Pick<OverloadState, 'active'>
   readonly dialer: Dialer
   readonly clock: Clock
   readonly ids: Ids

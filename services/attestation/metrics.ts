@@ -89,6 +89,13 @@ export const attestationMetrics = [
     help: 'Refusals by a shared pool, by the bound that was met: the share of one caller, or the total',
     ...attestation,
   },
+  {
+    name: 'plat_attest_overloaded',
+    type: 'gauge',
+    labels: {},
+    help: 'Whether new releases and redemptions are refused because memory is short or the event loop is late',
+    ...attestation,
+  },
 ] as const satisfies readonly MetricRow[]
 
 export type AttestationRegistry = Registry<typeof attestationMetrics>

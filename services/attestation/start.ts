@@ -3,7 +3,7 @@ import { buildInfo, type Clock, type Ids } from '@plat/core'
 import { type Dialer, listen, mountProbes, type TlsOptions } from '@plat/http'
 import { BODY_TIMEOUT_MS, createTokenGuard, endpointRoute } from '@plat/http/endpoints'
 import { createRegistry } from '@plat/metrics'
-import type { Log } from '@plat/process'
+import { type Log, Overload, type OverloadState } from '@plat/process'
 import { composeAttestation } from './compose.ts'
 import { type AttestationSettings, defaultSettings, settingProblems } from './flags.ts'
 import { type AttestationRegistry, attestationMetrics, attestationPools } from './metrics.ts'
@@ -25,6 +25,8 @@ export interface StartAttestationOptions extends Partial<AttestationSettings> {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
+  /** Absent: one that reads the load of this process. */
+  readonly overload?: OverloadState
 }
 
 /** A running attestation service. */
@@ -39,7 +41,7 @@ export interface Attestation {
 
 /** Starts the attestation service. Rejects with one line naming the flag, variable or file that is wrong. */
 export async function startAttestation(options: StartAttestationOptions): Promise<Attestation> {
-  const { env, dialer, clock, ids, log, ...given } = options
+  const { env, dialer, clock, ids, log, overload: givenOverload, ...given } = options
   const settings = { ...defaultSettings, ...given }
   const [problem] = settingProblems(settings)
   if (problem !== undefined) throw new Error(problem)
@@ -47,11 +49,21 @@ export async function startAttestation(options: StartAttestationOptions): Promis
   const tokens = { brokerToken: brokerTokenIn(env), adminToken: adminTokenIn(env, settings) }
   const build = buildInfo('attestation')
   const registry = createRegistry(attestationMetrics, { component: 'attestation', build })
-  const service = await composeAttestation({ settings, ...tokens, registry, dialer, clock, ids, log })
+  const overload = givenOverload ?? new Overload({ clock, log })
+  registry.gauge('plat_attest_overloaded').from(() => Number(overload.active))
+  const composed = { settings, ...tokens, registry, overload, dialer, clock, ids, log }
+  const service = await composeAttestation(composed).catch((error: unknown) => {
+    overload.close()
+    throw error
+  })
+  const release = async () => {
+    overload.close()
+    await service.close()
+  }
   let draining = false
   const ready = () => !draining && service.releases.healthy
   const metrics = () => exposed(registry, service.releases)
-  const answers = { guard, realm: 'plat-attestation', unknown: 'coded', clock, log } as const
+  const answers = { guard, realm: 'plat-attestation', unknown: 'coded', clock, log, overload } as const
   const listener = await listen({
     address: settings.listen,
     raw: [endpointRoute(answers, service.endpoints)],
@@ -64,7 +76,7 @@ export async function startAttestation(options: StartAttestationOptions): Promis
     log,
     ...tlsOf(settings),
   }).catch(async (error: unknown) => {
-    await service.close()
+    await release()
     throw error
   })
   log.info({ url: listener.url, broker: settings.brokerUrl }, 'listening')
@@ -74,11 +86,11 @@ export async function startAttestation(options: StartAttestationOptions): Promis
       draining = true
       await new Promise<void>((resolve) => clock.after(settings.shutdownDelayMs, resolve))
       await listener.drain(DRAIN_MS)
-      await service.close()
+      await release()
     },
     async close() {
       await listener.close()
-      await service.close()
+      await release()
     },
   }
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Clock } from '@plat/core'
-import { type Log, OVERLOAD_RETRY_MS, type Overload } from '@plat/process'
+import { type Log, OVERLOAD_RETRY_MS, type OverloadState } from '@plat/process'
 import { type BodyFault, readBody } from '../serve/body.ts'
 import { faults, type HttpFault } from '../serve/errors.ts'
 import type { Exchange, RawRoute } from '../serve/listen.ts'
@@ -39,7 +39,7 @@ export interface EndpointParts {
   readonly clock: Clock
   readonly log: Log
   /** Absent: never overloaded. */
-  readonly overload?: Readonly<Pick<Overload, 'active'>>
+  readonly overload?: Pick<OverloadState, 'active'>
 }
 
 /**
@@ -128,7 +128,8 @@ function refusalOf(
   return new OAuthRefusal(status, status < 500 ? 'invalid_request' : 'server_error', message, headers)
 }
 
-function overloadedRefusal(errors: Endpoint['errors']): Refusal {
+/** Refusal of new work while the service is overloaded. */
+export function overloadedRefusal(errors: Endpoint['errors']): Refusal {
   const headers = { 'retry-after': String(OVERLOAD_RETRY_MS / 1000) }
   const message = 'the service is overloaded: try again later'
   if (errors === 'oauth') return new OAuthRefusal(503, 'temporarily_unavailable', message, headers)

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
-import { Body, CodedRefusal, type Endpoint } from '@plat/http/endpoints'
+import { Body, CodedRefusal, type Endpoint, overloadedRefusal } from '@plat/http/endpoints'
+import type { OverloadState } from '@plat/process'
 import type { BoundNonce, Broker } from '../evidence/broker.ts'
 import { checkProof, type PossessionParts, refuseOtherKey, useProof } from '../evidence/possession.ts'
 import { liveRelease } from '../release/find.ts'
@@ -15,6 +16,7 @@ export interface ChallengeParts extends PossessionParts {
   readonly releases: Releases
   readonly challenges: Challenges
   readonly broker: Broker
+  readonly overload: Pick<OverloadState, 'active'>
 }
 
 /**
@@ -34,6 +36,8 @@ export function challengeEndpoint(parts: ChallengeParts): Endpoint {
 async function challenge(parts: ChallengeParts, bytes: Uint8Array, request: IncomingMessage) {
   const { releaseId, check } = decode(bytes)
   const release = liveRelease(parts.releases, releaseId)
+  // A session that renews its token is no new work: without a challenge it would end.
+  if (release.holder === null && parts.overload.active) throw overloadedRefusal('coded')
   refuseCheck(release, check)
   const proof = checkProof(parts, request, { path: PATH })
   const { jkt } = proof

@@ -24,7 +24,7 @@ export interface ManageParts extends AuditParts {
 export function manageEndpoints(parts: ManageParts): readonly Endpoint[] {
   const common = { opensWith: 'token', takes: 'json', errors: 'coded' } as const
   return [
-    { path: '/v1/releases', ...common, handle: (bytes) => create(parts, bytes) },
+    { path: '/v1/releases', ...common, isNewWork: true, handle: (bytes) => create(parts, bytes) },
     { path: '/v1/releases/state', ...common, handle: async (bytes) => tell(known(parts, bytes)) },
     { path: '/v1/releases/end', ...common, handle: (bytes) => end(parts, bytes) },
   ]

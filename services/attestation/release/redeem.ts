@@ -39,6 +39,7 @@ export function redeemEndpoint(parts: ReleaseParts): Endpoint {
     opensWith: 'request',
     takes: 'json',
     errors: 'coded',
+    isNewWork: true,
     handle: (bytes, request) =>
       counted({
         parts,

@@ -12,6 +12,7 @@ import {
   OTHER,
   SERVICE_TOKEN,
   startGround,
+  terms,
   text,
   type Workload,
   type World,
@@ -219,4 +220,34 @@ test('sessions outlast the service', async (t) => {
   assert.equal((await second.workload(releaseId, workload.prover).renew(token)).status, 200)
   assert.equal(await second.release('kept-pending'), pending)
   assert.equal((await second.workload(pending).redeem()).status, 200)
+})
+
+test('an overloaded service releases nothing new, renews what it has released, and answers operators', async (t) => {
+  const overload = { active: false, close() {} }
+  const ground = await startGround(t, world, { overload })
+  const { workload, token, releaseId } = await redeemed(ground, 'loaded')
+  const pending = ground.workload(await ground.release('loaded-pending'))
+  const proof = await pending.prove()
+  assert.equal(await ground.metric('plat_attest_overloaded'), 0)
+
+  overload.active = true
+  const refused = [
+    await ground.post('/v1/releases', terms('loaded-new')),
+    await pending.challenge(),
+    await pending.redeem(proof),
+  ]
+  for (const { status, headers, body } of refused) {
+    assert.deepEqual([status, headers.get('retry-after'), body.error], [503, '2', 'overloaded'])
+  }
+  const renewed = await workload.renew(token)
+  assert.equal(renewed.status, 200, JSON.stringify(renewed.body))
+  assert.equal(await ground.metric('plat_attest_overloaded'), 1)
+  assert.equal((await ground.post('/v1/releases/state', { releaseId })).status, 200)
+  assert.equal((await ground.post('/v1/releases/end', { releaseId })).status, 200)
+  for (const probe of ['/healthz', '/readyz']) {
+    assert.equal((await fetch(ground.service.url + probe)).status, 200, probe)
+  }
+
+  overload.active = false
+  assert.equal((await pending.redeem(proof)).status, 200)
 })

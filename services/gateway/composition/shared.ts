@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { BuildInfo, Clock, Ids } from '@plat/core'
 import { createDialer, type Dialer } from '@plat/http'
-import { type Log, Overload } from '@plat/process'
+import { type Log, Overload, type OverloadState } from '@plat/process'
 import type { Limits } from '@plat/state'
 import { Snapshots } from '../call/index.ts'
 import type { GatewayConfig } from '../config.ts'
@@ -32,7 +32,7 @@ export interface GatewayOptions {
   /** The store of `resourceAPI.dir`, where this process has one already. */
   readonly resources?: HeldResources
   /** Absent: one that reads the load of this process. */
-  readonly overload?: Overload
+  readonly overload?: OverloadState
 }
 
 /** What every feature may be given. */
@@ -49,7 +49,7 @@ export interface Shared extends GatewayOptions, OpeningLimits, Pick<StateBackend
   /** Null while `configBundle` is off. */
   readonly bundleFolder: Awaited<ReturnType<typeof openBundleFolder>>
   readonly live: LiveCalls
-  readonly overload: Overload
+  readonly overload: OverloadState
   readonly readiness: Readiness
   readonly sealer: Sealer
   /** `upstreamCAFile`, its PEM; null when empty. */
@@ -112,7 +112,7 @@ function openOverload(
   { clock, log, overload = new Overload({ clock, log }) }: GatewayOptions,
   metrics: GatewayMetrics,
   keep: Shared['keep'],
-): Overload {
+): OverloadState {
   keep(overload)
   metrics.gauge('plat_gateway_overloaded').from(() => Number(overload.active))
   return overload

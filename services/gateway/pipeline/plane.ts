@@ -7,6 +7,11 @@ export interface Plane {
   /** `sent`: a wait has opened the stream already. */
   forward(call: Call<'identity' | 'target' | 'hold'>, head: 'unsent' | 'sent'): Denial | Promise<Reply | Denial>
   /**
+   * Whether the request ends work that is under way, such as a cancellation: it frees resources, so that an overloaded gateway accepts it.
+   * Before the body was read `parsed` is null, and the result is whether the head permits it. Absent: no request of this protocol does.
+   */
+  endsWork?(arrival: Arrival, parsed: Parsed | null): boolean
+  /**
    * Head and beats while a person decides; null: the client takes no stream, its head waits. `leave` ends the wait as if
    * the client had left, for a protocol in which it can say so without closing the connection.
    */

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { formatProblem } from '@plat/config'
 import { buildInfo, systemClock, systemIds } from '@plat/core'
-import { type Log, type Overload, silentLog } from '@plat/process'
+import { type Log, type OverloadState, silentLog } from '@plat/process'
 import { type TestIssuer, testIssuer } from '@plat/testkit/identity'
 import { tempFolder } from '@plat/testkit/local'
 import { policiesFile } from '@plat/testkit/policies'
@@ -24,7 +24,7 @@ export async function started(
   t: TestContext,
   own: object,
   drained = false,
-  { log = silentLog, overload }: { readonly log?: Log; readonly overload?: Overload } = {},
+  { log = silentLog, overload }: { readonly log?: Log; readonly overload?: OverloadState } = {},
 ): Promise<Ground> {
   const dir = tempFolder()
   const issuer = testIssuer()

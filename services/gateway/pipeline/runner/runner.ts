@@ -1,7 +1,7 @@
 import type { Clock } from '@plat/core'
 import type { Exchange, TunnelRequest } from '@plat/http'
 import type { Ledgers, Rec } from '@plat/ledger'
-import { OVERLOAD_RETRY_MS, type Overload } from '@plat/process'
+import { OVERLOAD_RETRY_MS, type OverloadState } from '@plat/process'
 import {
   type Arrival,
   type Denial,
@@ -51,8 +51,8 @@ export interface RunnerOptions {
   readonly clock: Clock
   readonly metrics: RunnerMetrics
   readonly log: RunnerLog
-  /** While it is active, every call is refused before its credentials are read. Absent: never. */
-  readonly overload?: Readonly<Pick<Overload, 'active'>>
+  /** While it is active, every call that does not end work is refused before its credentials are read. Absent: never. */
+  readonly overload?: Pick<OverloadState, 'active'>
   /** Revision of the policies of a snapshot: every record names it, whoever decided. */
   readonly policyRevision?: (snapshot: Snapshot) => string
   /** The prices of a snapshot, for the records of calls that cost something. */
@@ -89,7 +89,7 @@ class PipelineRunner implements Runner {
   readonly #plans: ReadonlyMap<string, Plan>
   readonly #clock: Clock
   readonly #closing: Closing
-  readonly #overload: Readonly<Pick<Overload, 'active'>>
+  readonly #overload: Pick<OverloadState, 'active'>
   readonly close: () => void
 
   constructor(options: RunnerOptions) {
@@ -121,7 +121,7 @@ class PipelineRunner implements Runner {
   /** From top to bottom in one async function: each step is a plain value where nothing waits, and an await costs more than most steps. */
   async govern(incoming: Incoming, plane: Plane): Promise<void> {
     try {
-      if (this.#overload.active) return this.#closing.refuse(incoming, null, plane, overloaded)
+      if (this.#isOverloadedFor(incoming, plane, null)) return this.#closing.refuse(incoming, null, plane, overloaded)
       const known = this.#identify(incoming)
       const identity = known instanceof Promise ? await known : known
       if (isDenial(identity)) return this.#closing.refuse(incoming, null, plane, identity)
@@ -134,6 +134,7 @@ class PipelineRunner implements Runner {
         parsed = incoming.broke('reading the request', error)
       }
       if (isDenial(parsed)) return this.#closing.turnAway(incoming, identity, plane, parsed)
+      if (this.#isOverloadedFor(incoming, plane, parsed)) return this.#closing.refuse(incoming, null, plane, overloaded)
       const call = new GovernedCall(incoming, identity, parsed, this.#plans.get(parsed.operation) ?? rowless)
       let ended: Ended | null
       try {
@@ -167,6 +168,11 @@ class PipelineRunner implements Runner {
       incoming.broke('the runner', error)
       incoming.sink.destroy()
     }
+  }
+
+  /** Whether the gateway is overloaded, and the request would add to its work; see `Plane.endsWork`. */
+  #isOverloadedFor(incoming: Incoming, plane: Plane, parsed: Parsed | null): boolean {
+    return this.#overload.active && plane.endsWork?.(incoming, parsed) !== true
   }
 
   /** Whatever happened after the request was understood: it is told, settled and recorded once. */

@@ -13,12 +13,13 @@ import {
 } from '../../call/index.ts'
 import type { Plane } from '../../pipeline/plane.ts'
 import type { BodyLimits } from '../wire/body.ts'
-import { STREAM_HEADERS } from '../wire/headers.ts'
+import { hasLengthUpTo, STREAM_HEADERS } from '../wire/headers.ts'
 import { commentEvent } from '../wire/sse.ts'
 import { refusal, terminalError } from './answer.ts'
 import { type AgentPlace, type Forwarder, Forwarding } from './forward.ts'
 import { A2aFrame } from './frame.ts'
 import type { ListView } from './list.ts'
+import { CANCEL_TASK } from './methods.ts'
 import { type Reader, read } from './read.ts'
 import { type NamedInRequest, NOTHING_NAMED, noted } from './request.ts'
 
@@ -26,6 +27,9 @@ export { createBindReview } from './bind.ts'
 export { A2A_METHODS } from './methods.ts'
 export { createAgentRedactReview } from './redact/review.ts'
 export { a2aTexts } from './redact/texts.ts'
+
+/** A longer body is no cancellation; in bytes. */
+const ENDING_MAX_BYTES = 2048
 
 /** A card as it is served. */
 export interface ServedCard {
@@ -115,6 +119,10 @@ class A2aPlane<A extends AgentPlace> implements Plane, Reader, Forwarder {
     if (isDenial(card)) return card
     const frames = card.body === null ? [] : [A2aFrame.body('final', card.body)]
     return { kind: 'frames', head: { status: card.status, headers: card.headers }, attempts: [], frames }
+  }
+
+  endsWork({ wire: { headers } }: Arrival, parsed: Parsed | null): boolean {
+    return parsed === null ? hasLengthUpTo(headers, ENDING_MAX_BYTES) : parsed.method === CANCEL_TASK
   }
 
   held(call: Call<'identity'>): ReturnType<Plane['held']> {

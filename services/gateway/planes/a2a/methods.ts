@@ -13,13 +13,16 @@ export interface MethodRow {
 
 const plain = { operation: 'a2a.task', task: null, streams: false, sends: false } as const
 
+/** Ends a task: accepted while the gateway is overloaded. */
+export const CANCEL_TASK = 'CancelTask'
+
 /** Every method that is let through (A2A 1.0, section 9.4); what has no row is refused. */
 const table: Readonly<Record<string, MethodRow>> = {
   SendMessage: { ...plain, operation: 'a2a.send', sends: true },
   SendStreamingMessage: { ...plain, operation: 'a2a.send', sends: true, streams: true },
   SubscribeToTask: { ...plain, operation: 'a2a.follow', task: 'id', streams: true },
   GetTask: { ...plain, task: 'id' },
-  CancelTask: { ...plain, task: 'id' },
+  [CANCEL_TASK]: { ...plain, task: 'id' },
   ListTasks: plain,
   CreateTaskPushNotificationConfig: { ...plain, task: 'taskId' },
   GetTaskPushNotificationConfig: { ...plain, task: 'taskId' },

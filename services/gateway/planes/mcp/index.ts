@@ -16,7 +16,7 @@ import {
   type WireRequest,
 } from '../../call/index.ts'
 import type { Plane } from '../../pipeline/plane.ts'
-import { STREAM_HEADERS } from '../wire/headers.ts'
+import { hasLengthUpTo, header, STREAM_HEADERS } from '../wire/headers.ts'
 import { Beats, refusal, takesStream, terminalError } from './answer.ts'
 import { answerBuiltin, shownTools } from './builtin/answer.ts'
 import { Cancellations } from './cancellation.ts'
@@ -38,6 +38,11 @@ export { loadSealKeys, type SealKeyOptions } from './seal/key.ts'
 export { bindingOf, createSealer, type Sealer } from './seal/seal.ts'
 export type { AbandonedMetrics } from './upstream/abandoned.ts'
 export type { McpUpstream } from './upstream/open.ts'
+
+/** What ends work that is under way; `DELETE` ends a session. */
+const ENDING_METHODS: ReadonlySet<string> = new Set(['DELETE', 'notifications/cancelled', 'resources/unsubscribe'])
+/** A longer body is no cancellation; in bytes. */
+const ENDING_MAX_BYTES = 2048
 
 /** Where the plane finds servers. */
 export interface Upstreams {
@@ -152,6 +157,14 @@ class McpPlane implements AskingPlane, Reader, Forwarder {
     const renewed = await this.credentials.renewed(upstream, identity, credential)
     if (renewed === null || isDenial(renewed)) return renewed ?? listed
     return listTools(this, { call, request, upstream, credential: renewed })
+  }
+
+  endsWork({ wire: { method, headers } }: Arrival, parsed: Parsed | null): boolean {
+    if (parsed !== null) return ENDING_METHODS.has(parsed.method)
+    if (method !== 'POST') return ENDING_METHODS.has(method)
+    // Clients of 2026-07-28 name the method in the head as well.
+    const named = header(headers, 'mcp-method')
+    return hasLengthUpTo(headers, ENDING_MAX_BYTES) && (named === null || ENDING_METHODS.has(named))
   }
 
   held(call: Call<'identity'>, approvalId: string, leave: () => void): ReturnType<Plane['held']> {

@@ -24,6 +24,12 @@ export function isStreamType(headers: IncomingHttpHeaders): boolean {
   return type === 'text/event-stream' || /^text\/event-stream(?:\s*;|$)/i.test(type ?? '')
 }
 
+/** Whether a body is declared to have at most so many bytes. */
+export function hasLengthUpTo(headers: IncomingHttpHeaders, bytes: number): boolean {
+  const length = headers['content-length']
+  return length !== undefined && Number(length) <= bytes
+}
+
 /** The head of every event stream: no cache keeps it and no proxy in between holds it back. */
 export const STREAM_HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'text/event-stream',
