@@ -10,6 +10,7 @@ export { mapOf }
 
 const closed = { additionalProperties: false } as const
 const taintLabels = () => Type.Array(Type.String({ minLength: 1, maxLength: 64 }), { maxItems: 16 })
+const dataClass = () => Type.Enum(['public', 'internal', 'confidential', 'restricted'], { type: 'string' })
 const names = () => Type.Array(Type.String({ minLength: 1, maxLength: 512 }), { maxItems: 256 })
 
 /** What a rule matches: absent = any; inside a key OR with globs, between keys AND. */
@@ -139,7 +140,7 @@ const serverSchema = Type.Object(
     namespaces: Type.Array(Type.String({ minLength: 1, maxLength: 63 })),
     implicit: Type.Boolean(),
     trust: Type.Enum(['trusted', 'untrusted'], { type: 'string' }),
-    dataClass: Type.Enum(['public', 'internal', 'confidential', 'restricted'], { type: 'string' }),
+    dataClass: dataClass(),
     jurisdiction: Type.Optional(Type.String()),
     protocolVersions: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 32 }))),
     timeoutSeconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 3600 })),
@@ -211,6 +212,7 @@ const routeSchema = Type.Object(
     reasoning: Type.Optional(Type.Boolean()),
     dlpProfile: Type.Optional(Type.String()),
     preferJurisdiction: Type.Optional(Type.String()),
+    dataClass: Type.Optional(dataClass()),
     providerTools: Type.Optional(Type.Array(Type.String(), { maxItems: 16 })),
     fallbacks: Type.Optional(Type.Array(endpointSchema, { maxItems: 8 })),
     maxTokensPerRequest: Type.Optional(Type.Integer({ minimum: 0 })),

@@ -31,7 +31,7 @@ type PlaceRules = Pick<Sovereignty, 'allowedJurisdictions' | 'deniedJurisdiction
 type DataClass = keyof NonNullable<Sovereignty['dataClassRules']>
 
 /** From the lowest on: a class without rules of its own inherits those of the next lower one. */
-const DATA_CLASSES: readonly DataClass[] = ['public', 'internal', 'confidential', 'restricted']
+export const DATA_CLASSES: readonly DataClass[] = ['public', 'internal', 'confidential', 'restricted']
 
 /** Members of the European Union, which is a jurisdiction of its own with the code EU. */
 const EU = new Set('at be bg hr cy cz dk ee fi fr de gr hu ie it lv lt lu mt nl pl pt ro sk si es se'.split(' '))

@@ -1,3 +1,4 @@
+import { DATA_CLASSES } from '@plat/resources/sovereignty'
 import type { Hold, HoldItem } from '@plat/state'
 
 /** Everything that stages can learn about a call. A stage sees only the facts that it declared. */
@@ -128,6 +129,28 @@ const UNTRUSTED_INPUT = 'untrusted-input'
 export const labelsByTrust: Readonly<Record<Target['trust'], ToolLabels>> = {
   trusted: { taints: [], clearTaints: [], sinks: [] },
   untrusted: { taints: [UNTRUSTED_INPUT], clearTaints: [], sinks: [] },
+}
+
+type DataClass = Target['dataClass']
+
+const CLASS_PREFIX = 'data-class:'
+
+/** Classes above what every session handles: a session that received data of one has its label. */
+const LABELLED: readonly DataClass[] = ['confidential', 'restricted']
+
+/** Labels of a session that received data of this class. */
+export function labelsOfClass(dataClass: DataClass): readonly string[] {
+  return LABELLED.includes(dataClass) ? [`${CLASS_PREFIX}${dataClass}`] : []
+}
+
+/** The class of what a session with these labels sends: the highest of `base` and of what it received. */
+export function classOfSession(base: DataClass, labels: readonly string[]): DataClass {
+  let highest = base
+  for (const one of LABELLED) {
+    const isHigher = DATA_CLASSES.indexOf(one) > DATA_CLASSES.indexOf(highest)
+    if (isHigher && labels.includes(`${CLASS_PREFIX}${one}`)) highest = one
+  }
+  return highest
 }
 
 export interface TaintView {

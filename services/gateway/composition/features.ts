@@ -141,7 +141,9 @@ async function startTargets(shared: Shared, { authenticator, revocations, ledger
   const servers = keep(
     createServers({ ...shared, missingScopes, credentials, builtins, metrics: serverMetrics(metrics) }),
   )
-  const models = keep(createModels({ ...shared, metrics: modelMetrics(metrics) }))
+  const models = keep(
+    createModels({ ...shared, labelsOf: (caller) => taint.seen(caller), metrics: modelMetrics(metrics) }),
+  )
   const agents = keep(
     await createAgents({
       ...shared,

@@ -1,5 +1,5 @@
 import { glob } from '@plat/core'
-import { covers } from '@plat/resources/sovereignty'
+import { covers, DATA_CLASSES } from '@plat/resources/sovereignty'
 import type { Target } from '../../call/index.ts'
 import type { RouteEndpoint } from './endpoint.ts'
 import type { Route } from './registry.ts'
@@ -12,9 +12,6 @@ export interface ChoiceOptions {
   /** Data class to globs of models. */
   readonly dataClassModels: Readonly<Partial<Record<DataClass, readonly string[]>>>
 }
-
-/** From the lowest to the highest. */
-const CLASSES: readonly DataClass[] = ['public', 'internal', 'confidential', 'restricted']
 
 /** Which models a data class may go to, and which endpoints of a route are asked first (document 3, `modelRouting`). */
 export class Choice {
@@ -53,7 +50,7 @@ function allowedModels(
 ): Map<DataClass, readonly ((model: string) => boolean)[]> {
   const allowed = new Map<DataClass, readonly ((model: string) => boolean)[]>()
   let lower: readonly ((model: string) => boolean)[] | undefined
-  for (const name of CLASSES) {
+  for (const name of DATA_CLASSES) {
     lower = classes[name]?.map(glob) ?? lower
     if (lower !== undefined) allowed.set(name, lower)
   }

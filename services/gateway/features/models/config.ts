@@ -81,6 +81,10 @@ const route = Type.Object({
     pattern: JURISDICTION,
     description: 'Endpoints there are tried first; default as `modelRouting.tierJurisdictions` says.',
   }),
+  dataClass: Type.Enum(['public', 'internal', 'confidential', 'restricted'], {
+    default: 'internal',
+    description: 'Class of what sessions send that received no data of a higher class.',
+  }),
   providerTools: Type.Array(Type.String({ minLength: 1 }), {
     default: [],
     maxItems: 16,

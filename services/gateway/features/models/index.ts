@@ -3,7 +3,7 @@ import type { Clock } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
 import type { ModelRouteEntry } from '@plat/resources/rendered'
-import type { Call, Outcome, Snapshot, Snapshots, Target } from '../../call/index.ts'
+import type { Call, Identity, Outcome, Snapshot, Snapshots, Target } from '../../call/index.ts'
 import type { Stage } from '../../pipeline/stage.ts'
 import { Choice, type ChoiceOptions } from './choice.ts'
 import { Circuits } from './circuits.ts'
@@ -36,6 +36,8 @@ export interface ModelsOptions {
     fault(snapshot: Snapshot, place: Pick<Target, 'jurisdiction' | 'dataClass'>): string | null
     tierJurisdiction(snapshot: Snapshot, tier: string): string | null
   }
+  /** Returns the taint labels of a caller now. */
+  readonly labelsOf: (identity: Identity) => readonly string[]
   /** For probes, and to ask clouds for credentials. */
   readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly extraCA: string | null
@@ -115,7 +117,7 @@ export function createModels(options: ModelsOptions): Models {
   snapshots.publish(routesSlot, buildRoutes(null, config.models, clouds))
   metrics.routes(snapshots.current.get(routesSlot).size)
   return {
-    stage: createModelResolve({ snapshots, isReady, settled: metrics.settled, choice }),
+    stage: createModelResolve({ snapshots, isReady, settled: metrics.settled, choice, labelsOf: options.labelsOf }),
     route: (snapshot, key) => snapshot.get(routesSlot).route(key),
     places: placesOf,
     credentials,

@@ -52,9 +52,11 @@ interface Setup {
   readonly file?: object | null
   readonly log?: Log
   readonly routing?: Partial<ModelsOptions['config']['modelRouting']>
+  /** Labels of the caller. */
+  readonly labels?: readonly string[]
 }
 
-async function started(t: TestContext, { models = {}, file, log = silentLog, routing = {} }: Setup) {
+async function started(t: TestContext, { models = {}, file, log = silentLog, routing = {}, labels = [] }: Setup) {
   const dir = await mkdtemp(path.join(os.tmpdir(), 'plat-'))
   const modelsFile = file === undefined ? '' : path.join(dir, 'models.json')
   const write = (content: object | string) =>
@@ -79,7 +81,12 @@ async function started(t: TestContext, { models = {}, file, log = silentLog, rou
   }
   const config = { modelsFile, models, policyReloadSeconds: 2, modelRouting, cloudCredentials: noClouds }
   const dialer = { fetchBytes: () => assert.fail('nothing is probed') }
-  const made = createModels({ config, snapshots, clock, log, metrics, dialer, extraCA: null, env: {} })
+  const made = createModels({
+    ...{ config, snapshots, clock, log, metrics, dialer },
+    extraCA: null,
+    env: {},
+    labelsOf: () => labels,
+  })
   t.after(async () => {
     made.close()
     await rm(dir, { recursive: true })
@@ -352,6 +359,22 @@ test('a model that the class of the data may not go to is refused, unless anothe
   assert.equal(await ask('open', { name: 'gpt-5' }), 'model_not_allowed')
   assert.equal(typeof (await ask('open', { name: 'eu-1' })), 'object')
   assert.equal(typeof (await ask('mine', { name: 'gpt-5' })), 'object')
+})
+
+test('the class of a call is that of its route, or the highest that the session received', async (t) => {
+  // Shows D3.modelRouting.dataClassModels
+  const classOf = async (dataClass: ModelRouteEntry['dataClass'], ...labels: readonly string[]) => {
+    const { ask } = await started(t, { models: { open: { ...fixed, ...(dataClass && { dataClass }) } }, labels })
+    const target = await ask('open')
+    return typeof target === 'object' ? target.dataClass : target
+  }
+  const [confidential, restricted] = ['data-class:confidential', 'data-class:restricted']
+  assert.equal(await classOf(undefined), 'internal')
+  assert.equal(await classOf(undefined, 'untrusted-input', 'confidential', 'data-class:public'), 'internal')
+  assert.equal(await classOf('public'), 'public')
+  assert.equal(await classOf('public', confidential), 'confidential')
+  assert.equal(await classOf(undefined, restricted, confidential), 'restricted')
+  assert.equal(await classOf('restricted', confidential), 'restricted')
 })
 
 test('a route has at most eight fallbacks and sixteen provider-hosted tools', () => {

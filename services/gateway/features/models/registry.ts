@@ -1,5 +1,5 @@
 import type { ModelRouteEntry, ModelsFile } from '@plat/resources/rendered'
-import { type Denial, deny, type Identity } from '../../call/index.ts'
+import { type Denial, deny, type Identity, type Target } from '../../call/index.ts'
 import { endpointOf, type RouteEndpoint } from './endpoint.ts'
 import type { Clouds } from './providers.ts'
 
@@ -18,6 +18,8 @@ export interface Route {
   readonly agents: ReadonlySet<string>
   /** Where its endpoints are asked first; null: the tier of the session says. */
   readonly preferJurisdiction: string | null
+  /** Class of what sessions send that received no data of a higher one. */
+  readonly dataClass: Target['dataClass']
   /** Provider-hosted tools that a request may name. */
   readonly providerTools: ReadonlySet<string>
   /** Null: unlimited. */
@@ -98,6 +100,7 @@ function routeOf(name: string, entry: ModelRouteEntry, clouds: Clouds): Route {
     namespaces: new Set(entry.namespaces),
     agents: new Set([...owner, ...(entry.agents ?? [])]),
     preferJurisdiction: entry.preferJurisdiction || null,
+    dataClass: entry.dataClass ?? 'internal',
     providerTools: new Set(entry.providerTools),
     maxTokensPerRequest: entry.maxTokensPerRequest || null,
     dlpProfile: entry.dlpProfile || null,

@@ -1,7 +1,9 @@
 import {
   type Call,
+  classOfSession,
   type Denial,
   deny,
+  type Identity,
   isDenial,
   labelsByTrust,
   type Outcome,
@@ -24,12 +26,15 @@ export function createModelResolve({
   isReady,
   settled,
   choice,
+  labelsOf,
 }: {
   readonly snapshots: Snapshots
   /** Whether what an endpoint wants to be shown is there. */
   readonly isReady: (endpoint: Route['endpoints'][number]) => boolean
   readonly settled: (route: string, outcome: Outcome) => void
   readonly choice: Pick<Choice, 'allows'>
+  /** Returns the taint labels of a caller: they name the classes of the data that its session received. */
+  readonly labelsOf: (identity: Identity) => readonly string[]
 }): Stage<'resolve', 'identity', 'target'> {
   return stage({
     name: 'resolve',
@@ -47,7 +52,8 @@ export function createModelResolve({
       // Asked before anything is held or sent: a call that cannot be made costs nothing.
       if (!route.endpoints.some(isReady))
         return deny('upstream_credential', `the model route ${call.server} has no readable API key`)
-      const target = targetOf(call, route, choice)
+      const dataClass = classOfSession(route.dataClass, labelsOf(call.facts.identity))
+      const target = targetOf(call, { route, dataClass }, choice)
       return isDenial(target) ? target : { target }
     },
     settle: (call: Call<'identity' | 'target'>, outcome) => settled(call.facts.target.key, outcome),
@@ -67,14 +73,15 @@ function stillThere(call: Call<'identity' | 'target'>, snapshots: Snapshots): De
     : null
 }
 
-/** What passes through a model route is at least what the company keeps to itself. */
-const DATA_CLASS = 'internal'
-
 function leadsTo(route: Route | null): string {
   return route?.endpoints.map(({ key }) => key).join() ?? ''
 }
 
-function targetOf(call: Call<'identity'>, route: Route, choice: Pick<Choice, 'allows'>): Target | Denial {
+function targetOf(
+  call: Call<'identity'>,
+  { route, dataClass }: { readonly route: Route; readonly dataClass: Target['dataClass'] },
+  choice: Pick<Choice, 'allows'>,
+): Target | Denial {
   // Whatever has a body names a model: what is generated, embedded or counted.
   const generates = call.body !== null
   if (!route.endpoints.some((endpoint) => endpoint.wire.methods.has(call.method))) {
@@ -83,8 +90,8 @@ function targetOf(call: Call<'identity'>, route: Route, choice: Pick<Choice, 'al
   }
   const model = generates ? route.endpoints[0].modelFor(call.name) : null
   if (generates && model === null) return deny('invalid_request', 'model is required', { data: { param: 'model' } })
-  if (model !== null && !route.endpoints.some((one) => choice.allows(DATA_CLASS, one.modelFor(call.name) ?? '')))
-    return deny('model_not_allowed', `the model ${model.slice(0, 128)} may not be given ${DATA_CLASS} data`)
+  if (model !== null && !route.endpoints.some((one) => choice.allows(dataClass, one.modelFor(call.name) ?? '')))
+    return deny('model_not_allowed', `the model ${model.slice(0, 128)} may not be given ${dataClass} data`)
   const hosted = generates ? hostedTool(call.body?.value, route.providerTools, call.method) : null
   if (hosted !== null)
     return deny(
@@ -99,7 +106,7 @@ function targetOf(call: Call<'identity'>, route: Route, choice: Pick<Choice, 'al
     tool: model,
     trust: 'trusted',
     labels: labelsByTrust[generates && usesHostedTools(call.body?.value, call.method) ? 'untrusted' : 'trusted'],
-    dataClass: DATA_CLASS,
+    dataClass,
     jurisdiction: route.endpoints[0].jurisdictionFor(call.name),
   }
 }

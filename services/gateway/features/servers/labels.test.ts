@@ -26,3 +26,17 @@ test('whatever comes from a server that nobody trusts is labelled, tools with la
   assert.deepEqual(taintRules('trusted').of('x').taints, [])
   assert.ok(!rules.clears)
 })
+
+test('data of a class above internal is labelled with it; the description of its server is not', () => {
+  const ofClass = (dataClass: 'public' | 'internal' | 'confidential' | 'restricted') => {
+    const rules = taintRules('untrusted', { search: { taints: ['web'] } }, dataClass)
+    return [rules.of('search').taints, rules.of(null).taints, rules.described.taints]
+  }
+  const untrusted = ['untrusted-input']
+  const plain = [[...untrusted, 'web'], untrusted, untrusted]
+  assert.deepEqual([ofClass('public'), ofClass('internal')], [plain, plain])
+  for (const dataClass of ['confidential', 'restricted'] as const) {
+    const label = `data-class:${dataClass}`
+    assert.deepEqual(ofClass(dataClass), [[...untrusted, label, 'web'], [...untrusted, label], untrusted])
+  }
+})

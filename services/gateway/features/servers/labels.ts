@@ -1,22 +1,30 @@
 import { glob } from '@plat/core'
 import type { ServerEntry } from '@plat/resources/rendered'
-import { labelsByTrust, type Target, type ToolLabels } from '../../call/index.ts'
+import { labelsByTrust, labelsOfClass, type Target, type ToolLabels } from '../../call/index.ts'
 
 /** Taint labels of one server's tools (document 2, `toolLabels`), by the tool's name or by a glob. */
 export interface TaintRules {
-  /** Null: what is called is no tool. */
+  /** Labels of what a tool returns; null: of other data, such as a resource. */
   of(tool: string | null): ToolLabels
+  /** Labels of what describes the server, such as its list of tools: they carry no data. */
+  readonly described: ToolLabels
   /** Whether any of them clears. */
   readonly clears: boolean
 }
 
 type Entry = NonNullable<ServerEntry['toolLabels']>[string]
 
-/** Of several entries that name a tool all count. */
-export function taintRules(trust: Target['trust'], entries: Readonly<Record<string, Entry>> = {}): TaintRules {
-  const ofAll = labelsByTrust[trust]
+/** Of several entries that name a tool all count. The class of the server's data is a label like any other. */
+export function taintRules(
+  trust: Target['trust'],
+  entries: Readonly<Record<string, Entry>> = {},
+  dataClass: Target['dataClass'] = 'internal',
+): TaintRules {
+  const described = labelsByTrust[trust]
+  const ofClass = labelsOfClass(dataClass)
+  const ofAll = ofClass.length === 0 ? described : joined([described, { taints: ofClass }])
   const all = Object.entries(entries)
-  if (all.length === 0) return { of: () => ofAll, clears: false }
+  if (all.length === 0) return { of: () => ofAll, described, clears: false }
   const patterned = all
     .filter(([name]) => name.includes('*'))
     .map(([name, entry]) => ({ fits: glob(name), labels: joined([ofAll, entry]) }))
@@ -32,6 +40,7 @@ export function taintRules(trust: Target['trust'], entries: Readonly<Record<stri
   }
   return {
     of: (tool) => (tool === null ? ofAll : (exact.get(tool) ?? byPattern(tool))),
+    described,
     clears: all.some(([, { clearTaints = [] }]) => clearTaints.length > 0),
   }
 }

@@ -223,7 +223,7 @@ function upstreamOf(key: string, entry: ServerEntry): Upstream {
     auth,
     pins: entry.pins === undefined ? null : pinsOf(entry.pins),
     dlpProfile: entry.dlpProfile ?? null,
-    labels: taintRules(entry.trust, entry.toolLabels),
+    labels: taintRules(entry.trust, entry.toolLabels, entry.dataClass),
     builtin: null,
   }
 }
@@ -255,6 +255,6 @@ function staticUpstream(name: string, url: string): Upstream {
 
 function builtinUpstream(server: BuiltinServer): Upstream {
   const { name, trust, dataClass } = server
-  const labels = { of: (tool: string | null) => server.labels(tool), clears: false }
+  const labels = { of: (tool: string | null) => server.labels(tool), described: server.labels(null), clears: false }
   return { ...unsaid, key: name, url: '', trust, dataClass, labels, builtin: server }
 }

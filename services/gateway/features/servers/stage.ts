@@ -99,6 +99,7 @@ function stillThere(call: Call<'identity' | 'target'>, snapshots: Snapshots): De
 /** Policies match the name that the caller used; `key` says which server it is. Only calls name a tool, and answers to what one asked. */
 function targetOf(call: Pick<Parsed, 'operation' | 'server' | 'name'>, upstream: Upstream): Target {
   const tool = toolOf(call)
+  const describes = call.operation === 'mcp.list' || call.operation === 'mcp.control'
   return {
     // Whoever answers, it is MCP that is spoken: what looks at messages must not miss these.
     kind: 'mcp',
@@ -108,7 +109,7 @@ function targetOf(call: Pick<Parsed, 'operation' | 'server' | 'name'>, upstream:
     trust: upstream.trust,
     dataClass: upstream.dataClass,
     jurisdiction: upstream.jurisdiction,
-    labels: upstream.labels.of(tool),
+    labels: describes ? upstream.labels.described : upstream.labels.of(tool),
     builtin: upstream.builtin !== null,
   }
 }

@@ -31,6 +31,8 @@ export interface TaintFeature {
   readonly review: Review<'identity' | 'target' | 'taints'>
   /** The labels of a caller now. */
   labelsOf(identity: Identity): readonly string[]
+  /** The same of a caller that calls now: its labels are kept from now on for as long as after a tool call. */
+  seen(identity: Identity): readonly string[]
   /** The labels that a session has of its own. */
   ownLabels(session: Caller): readonly string[]
   /** Null: the caller's session has these labels, durably. */
@@ -63,6 +65,7 @@ export async function createTaint({
     stage: createTaintStage(taints),
     review: createMark({ taints, clears }),
     labelsOf: (identity) => taints.labelsOf(identity),
+    seen: (identity) => taints.seen(identity).labels,
     ownLabels: (session) => taints.ownLabels(session),
     add: (identity, labels) => taints.add(identity, labels),
     async close() {
