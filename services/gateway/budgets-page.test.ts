@@ -15,8 +15,9 @@ const least = {
 }
 
 test('the prices and the gateway.json of docs/budgets.md are valid', () => {
-  const [prices = '', multipliers = '', config = ''] = examples('budgets.md', 'json')
-  for (const text of [prices, JSON.stringify({ ...JSON.parse(prices), ...JSON.parse(multipliers) })]) {
+  const [prices = '', narrower = '', multipliers = '', config = ''] = examples('budgets.md', 'json')
+  const over = (more: string) => JSON.stringify({ ...JSON.parse(prices), ...JSON.parse(more) })
+  for (const text of [prices, over(narrower), over(multipliers)]) {
     const decoded = decodePricing(Buffer.from(text))
     if ('problems' in decoded) assert.fail(decoded.problems.join())
     assert.equal(decoded.table.id, '2026-11')

@@ -50,6 +50,31 @@ test('-check-config starts nothing and names the file, wherever the path came fr
   assert.deepEqual(await run(['--check-config'], { PLAT_GATEWAY_CONFIG: file }), ok)
 })
 
+test('-check-config names prices that no call can have', async () => {
+  const rates = { input: '1', output: '1' }
+  const keys = [
+    'opnai/m',
+    'llm/smal#openai/m',
+    'https://us.example#openai/m',
+    'llm/small#https://eu.example#openai/m',
+    'openai/*',
+  ]
+  const models = Object.fromEntries(keys.map((key) => [key, rates]))
+  const pricingFile = configFile('prices.json', { version: 1, currency: 'USD', id: 'p', models })
+  const own = { ...least, pricingFile, models: { small: { upstream: 'https://eu.example/v1' } } }
+  const file = configFile('priced.json', own)
+  const { code, out, err } = await run(['-check-config', '-config', file])
+  assert.deepEqual([code, out], [0, `config OK: ${file}\n`])
+  assert.deepEqual(err.trimEnd().split('\n'), [
+    `warning: pricingFile: ${pricingFile}: models[opnai/m]: no provider is named opnai; did you mean openai?`,
+    `warning: pricingFile: ${pricingFile}: models[llm/smal#openai/m]: no model route is named smal; did you mean small?`,
+    `warning: pricingFile: ${pricingFile}: models[https://us.example#openai/m]: no endpoint has the upstream https://us.example`,
+  ])
+  const broken = configFile('broken.json', { version: 1, currency: 'USD', id: 'p', models: { gpt: rates } })
+  const refused = await run(['-check-config', '-config', configFile('refused.json', { ...own, pricingFile: broken })])
+  assert.match(refused.err, /^warning: pricingFile: \S+broken\.json: models\[gpt\]: must read .+\n$/)
+})
+
 test('every mistake of a file is printed together, and nothing starts', async () => {
   // Shows D3.load.exit1, D3.load.allErrorsTogether, D3.load.unknownKeys, D3.error.unknownKey.
   const file = configFile('bad.json', { maxBodyBytes: 0, auditFailurePolicy: 'maybe', lisen: ':1', ...least })

@@ -2,6 +2,7 @@ import { type FlagTable, formatProblem, parseFlags } from '@plat/config'
 import { buildInfo, systemClock, systemIds } from '@plat/core'
 import { createLog, giveBackStartMemory, onShutdown, printUsage, printVersion, refuseStart } from '@plat/process'
 import { loadGatewayConfig } from './config.ts'
+import { checkFiles } from './config-files.ts'
 import { startGateway } from './gateway.ts'
 
 /** The flags of document 3, "Loading rules". */
@@ -26,6 +27,7 @@ export async function main(argv: readonly string[]): Promise<number> {
   if (!loaded.ok) return refuseStart(loaded.problems.map(formatProblem))
   for (const warning of loaded.warnings) console.error(formatProblem(warning))
   if (values['check-config']) {
+    for (const warning of checkFiles(loaded.config, process.env)) console.error(formatProblem(warning))
     console.log(`config OK: ${loaded.path}`)
     return 0
   }

@@ -217,3 +217,41 @@ test('under a budget a model without a price is refused, and prices that come la
     await gateway.close()
   }
 })
+
+test('two upstreams of one model have their own prices, also where one is a fallback', async () => {
+  const other = await startModelServer()
+  const rates = (input: string) => ({ input, output: '0' })
+  const models = { 'openai/*': rates('1'), [`${other.url}#openai/*`]: rates('3'), 'llm/own#openai/*': rates('5') }
+  await writeFile(join(dir, 'prices.json'), JSON.stringify({ ...PRICES, models }))
+  const gateway = await startGatewayProcess({
+    servers: {},
+    scopes: ['models:near', 'models:far', 'models:own', 'models:both'],
+    config: {
+      models: {
+        near: { upstream: upstream.url },
+        far: { upstream: other.url },
+        own: { upstream: other.url },
+        both: { upstream: 'http://127.0.0.1:9/v1', fallbacks: [{ upstream: other.url }] },
+      },
+      sessionBudgetUSD: 1,
+      pricingFile: join(dir, 'prices.json'),
+      auditPath: join(dir, 'audit.jsonl'),
+    },
+  })
+  try {
+    const headers = { authorization: `Bearer ${gateway.token}`, 'content-type': 'application/json' }
+    for (const route of ['near', 'far', 'own', 'both']) {
+      const url = `${gateway.url}/llm/${route}/v1/chat/completions`
+      const response = await fetch(url, { method: 'POST', headers, body: ask })
+      assert.equal(response.status, 200, await response.text())
+    }
+    await settled()
+    const outcomes = (await records()).filter(({ kind }) => kind === 'outcome')
+    const costs = outcomes.map(({ costMicros }) => Number(costMicros))
+    const unit = costs[0] ?? 0
+    assert.ok(unit > 0)
+    assert.deepEqual(costs, [unit, 3 * unit, 5 * unit, 3 * unit])
+  } finally {
+    await Promise.all([gateway.close(), other.close()])
+  }
+})

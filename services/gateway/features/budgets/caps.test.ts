@@ -208,7 +208,10 @@ test('a call is cut down to the least that is left of any of its budgets', async
 
 test('a budget of tokens needs no price, and counts what the provider reports', async () => {
   const key = 'tokens/BudgetPolicy/default/team/day-tokens'
-  const it = world({ budgets: [budget('day-tokens', 1_000, tokens)], demand: { priceKey: 'openai/other' } })
+  const it = world({
+    budgets: [budget('day-tokens', 1_000, tokens)],
+    demand: { priced: { key: 'openai/other', scopes: [] } },
+  })
   const used = () => it.limits.used(key, '2026-01-01')
   ok(it.admit()).settle({ ...reported(90, 30), costMicros: 0 })
   assert.deepEqual(await used(), { spent: 120, held: 0 })

@@ -30,7 +30,8 @@ export const budgetsBlock = {
     pricingFile: Type.String({
       default: '',
       file: 'fails closed',
-      description: 'Pricing table for cost, hot-reloaded; under a limit a model without a price is refused.',
+      description:
+        'Pricing table for cost, hot-reloaded; keys `[llm/<route>#][<upstream>#]<provider>/<model>`; under a limit a model without a price is refused.',
     }),
     budgetsFile: Type.String({
       default: '',

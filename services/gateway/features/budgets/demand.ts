@@ -1,11 +1,18 @@
 import type { Body, Call } from '../../call/index.ts'
 
+/** How prices name a model at one endpoint. */
+export interface PricedModel {
+  /** `<provider>/<model>`, the model as the provider is asked for it. */
+  readonly key: string
+  /** What stands before the key where a price is for a route or an upstream alone, the narrowest first. */
+  readonly scopes: readonly string[]
+}
+
 /** What a model call may use, as its plane and its route know it. */
 export interface ModelDemand {
-  /** `<provider>/<model>`, the model as the provider is asked for it. */
-  readonly priceKey: string
+  readonly priced: PricedModel
   /** The same for the other endpoints that may answer instead. */
-  readonly otherPriceKeys: readonly string[]
+  readonly otherPriced: readonly PricedModel[]
   /** The prompt has at most so many tokens. */
   readonly inputTokens: number
   /** False: nothing bounds the tokens of the prompt, such as those of an image. */

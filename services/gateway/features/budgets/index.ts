@@ -21,7 +21,7 @@ import { readTotals, type SavedTotals } from './book/totals.ts'
 import { BudgetItem, type Cap, everySession, type Scope } from './caps/budget.ts'
 import type { BudgetTable } from './caps/table.ts'
 import { watchBudgets } from './caps/watch.ts'
-import type { DemandOf } from './demand.ts'
+import type { DemandOf, PricedModel } from './demand.ts'
 import { createPrice, createToolMeter } from './meter.ts'
 import { createAffords } from './pricing/dearest.ts'
 import { pricingSlot, watchPricing } from './pricing/pricing.ts'
@@ -118,7 +118,7 @@ export interface Budgets {
   /** Prices the usage of a model call, in micro-units. */
   readonly price: (call: Call<'target'>, usage: Usage) => number
   /** Whether what is held for a model call covers it at the price `<provider>/<model>`. */
-  readonly affords: (call: Call<'target' | 'hold'>, priceKey: string) => boolean
+  readonly affords: (call: Call<'target' | 'hold'>, priced: PricedModel) => boolean
   /** Counts what is not money: the requests that an endpoint gets in a minute. */
   readonly limits: Limits
   readonly toolMeter: Review<'target'>

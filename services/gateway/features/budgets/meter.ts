@@ -8,7 +8,7 @@ import { pricingSlot } from './pricing/pricing.ts'
 export function createPrice(demandOf: DemandOf): (call: Call<'target'>, usage: Usage) => number {
   return (call, usage) => {
     const demand = demandOf(call)
-    const price = demand === null ? null : call.snapshot.get(pricingSlot).model(demand.priceKey, demand.options)
+    const price = demand === null ? null : call.snapshot.get(pricingSlot).model(demand.priced, demand.options)
     return price === null ? 0 : costOf(price, usage)
   }
 }

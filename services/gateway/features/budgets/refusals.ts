@@ -38,9 +38,9 @@ export function beyondMinute({ inputTokens, tokensPerMinute }: ModelDemand): Den
   return deny('rate_limited', reason)
 }
 
-export function unpriced({ priceKey, options }: ModelDemand): Denial {
+export function unpriced({ priced: { key }, options }: ModelDemand): Denial {
   const selected = options.length === 0 ? '' : ` with ${options.join(', ')}`
-  return deny('price_unknown', `no price is known for ${priceKey}${selected}, and the call has a budget`)
+  return deny('price_unknown', `no price is known for ${key}${selected}, and the call has a budget`)
 }
 
 export function unbounded(): Denial {

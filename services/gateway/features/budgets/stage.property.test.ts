@@ -96,7 +96,7 @@ class Gateway {
     if (one === undefined) return
     const { call, hold, tokens } = one
     const usage = { ...noTokens, prompt: Math.floor(part * tokens.input), completion: Math.floor(part * tokens.output) }
-    const modelPrice = call.snapshot.get(pricingSlot).model('openai/m')
+    const modelPrice = call.snapshot.get(pricingSlot).model({ key: 'openai/m', scopes: [] })
     assert.ok(modelPrice !== null)
     const costMicros = costOf(modelPrice, usage)
     const outcomes = {

@@ -154,11 +154,17 @@ test('a budget that is used up refuses, and says how much is left', async () => 
 })
 
 test('under a budget a model without a price is refused, and so is what nothing bounds', async () => {
-  assert.equal(no(await world({ demand: { priceKey: 'openai/other' } }).admit()).code, 'price_unknown')
+  assert.equal(
+    no(await world({ demand: { priced: { key: 'openai/other', scopes: [] } } }).admit()).code,
+    'price_unknown',
+  )
   assert.equal(no(await world({ demand: { bounded: false } }).admit()).code, 'price_unknown')
   const inputOnly = { models: { 'openai/m': { input: '1' } } }
   assert.equal(no(await world({ demand: {}, prices: inputOnly }).admit()).code, 'price_unknown')
-  assert.equal(ok(await world({ capMicros: null, demand: { priceKey: 'openai/other' } }).admit()).hold, null)
+  assert.equal(
+    ok(await world({ capMicros: null, demand: { priced: { key: 'openai/other', scopes: [] } } }).admit()).hold,
+    null,
+  )
   assert.equal(ok(await world({ capMicros: null, demand: { bounded: false } }).admit()).hold, null)
 })
 

@@ -240,7 +240,7 @@ class Reserve {
     if (outcome.usageSource === 'reported') return outcome.costMicros
     if (isCounted(outcome)) return Math.min(held, outcome.costMicros)
     const demand = this.#options.demandOf(call)
-    const price = demand === null ? null : call.snapshot.get(pricingSlot).model(demand.priceKey, demand.options)
+    const price = demand === null ? null : call.snapshot.get(pricingSlot).model(demand.priced, demand.options)
     if (demand === null || price === null) return held
     return Math.min(held, costAtMost(price, demand.inputTokens, 0) ?? held)
   }

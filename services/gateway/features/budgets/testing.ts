@@ -73,8 +73,8 @@ export function cutBody(maxTokens: number): Body {
 /** A prompt of at most 100 tokens to `openai/m`, without a limit of output. */
 export function demandOf(more: Partial<ModelDemand>): ModelDemand {
   return {
-    priceKey: 'openai/m',
-    otherPriceKeys: [],
+    priced: { key: 'openai/m', scopes: [] },
+    otherPriced: [],
     inputTokens: 100,
     bounded: true,
     options: [],

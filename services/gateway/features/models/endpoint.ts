@@ -16,6 +16,11 @@ export interface RouteEndpoint {
   readonly provider: string
   /** Base URL including `/v1`, without a slash at its end. */
   readonly upstream: string
+  /**
+   * What stands before `<provider>/<model>` in the key of a price for its route or its upstream alone, the narrowest first. An upstream is
+   * named by its base URL or by its origin.
+   */
+  readonly priceScopes: readonly string[]
   /** How it learns that it is the gateway who asks. */
   readonly credential: CredentialSource
   /** Requests that it may be sent in a minute; null: unlimited. */
@@ -58,6 +63,13 @@ function keyOf(
   return [route, digest.slice(0, DIGEST_CHARACTERS)].join('/')
 }
 
+function priceScopes(route: string, upstream: string): readonly string[] {
+  const { href, origin } = new URL(upstream)
+  const byUpstream = [...new Set([href.replace(/\/+$/, ''), origin])].map((one) => `${one}#`)
+  const byRoute = `llm/${route}#`
+  return [...byUpstream.map((one) => byRoute + one), byRoute, ...byUpstream]
+}
+
 /**
  * A fallback inherits nothing: whatever an endpoint does not say itself has its default (document 3, `fallbacks`). The first endpoint is
  * asked for a translated name, else for its own, else as the caller asked. A fallback has other names for its models, so its own comes
@@ -80,6 +92,7 @@ export function endpointOf({ route, aliases, isFallback, clouds }: Place, entry:
     route,
     provider: wire.provider,
     upstream,
+    priceScopes: priceScopes(route, upstream),
     credential: credentialSource(entry, region),
     requestsPerMinute: entry.requestsPerMinute || null,
     wire,

@@ -46,6 +46,9 @@ const PROVIDERS: Readonly<Record<string, Readonly<Record<string, Variant>>>> = {
   'oci-genai': { '': { ...plain, methods: CHAT_AND_RESPONSES, cloud: 'oci' } },
 }
 
+/** Names of all providers that routes can have. */
+export const PROVIDER_NAMES: readonly string[] = Object.keys(PROVIDERS)
+
 /** Versions of APIs where a route names none (document 3, `apiVersion`). */
 const API_VERSIONS: Readonly<Record<string, string>> = { anthropic: '2023-06-01', 'azure-openai': '2024-10-21' }
 

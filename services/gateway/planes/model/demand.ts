@@ -3,12 +3,20 @@ import { ModelBody, withMaxTokens } from './request.ts'
 import type { ModelEndpoint } from './upstream/endpoint.ts'
 import { answeredBy } from './upstream/failover.ts'
 
+/** How prices name the model that an endpoint is asked for. */
+export interface PricedModel {
+  /** `<provider>/<model>`, the model as the provider is asked for it. */
+  readonly key: string
+  /** `ModelEndpoint.priceScopes`. */
+  readonly scopes: readonly string[]
+}
+
 /** What bounds a model call: for whoever holds money for it before it is forwarded. */
 export interface ModelDemand {
-  /** `<provider>/<model>`, the model as the provider is asked for it: of the endpoint that answered, before that of the first. */
-  readonly priceKey: string
-  /** The same for the other endpoints that may answer instead. */
-  readonly otherPriceKeys: readonly string[]
+  /** Of the endpoint that answered, before that of the first. */
+  readonly priced: PricedModel
+  /** Of the other endpoints that may answer instead. */
+  readonly otherPriced: readonly PricedModel[]
   readonly inputTokens: number
   readonly bounded: boolean
   /** What the caller selects beyond the plain prices: `service_tier=priority`. */
@@ -32,7 +40,7 @@ export interface DemandRoute {
   takesCompletionTokens(model: string): boolean
 }
 
-const NO_OTHERS: readonly string[] = []
+const NO_OTHERS: readonly PricedModel[] = []
 
 /** Null: not a call that generates tokens, or one whose route has gone. */
 export function createDemand(route: (snapshot: Snapshot, key: string) => DemandRoute | null) {
@@ -44,9 +52,8 @@ export function createDemand(route: (snapshot: Snapshot, key: string) => DemandR
     const answering = answeredBy(call)
     const { inputTokensAtMost, bounded, options, choices, maxTokens } = body.request
     return {
-      priceKey: answering === undefined ? `${way.endpoints[0].provider}/${tool}` : priceKeyOf(answering, call),
-      otherPriceKeys:
-        way.endpoints.length === 1 ? NO_OTHERS : way.endpoints.slice(1).map((one) => priceKeyOf(one, call)),
+      priced: answering === undefined ? pricedAt(way.endpoints[0], tool) : pricedOf(answering, call),
+      otherPriced: way.endpoints.length === 1 ? NO_OTHERS : way.endpoints.slice(1).map((one) => pricedOf(one, call)),
       inputTokens: inputTokensAtMost,
       bounded,
       options,
@@ -74,11 +81,15 @@ export function createAnswered(route: (snapshot: Snapshot, key: string) => Pick<
     const way = kind === 'model' ? route(call.snapshot, key) : null
     if (way === null) return null
     const endpoint = answeredBy(call) ?? way.endpoints[0]
-    return { key: priceKeyOf(endpoint, call), region: endpoint.region }
+    return { key: pricedOf(endpoint, call).key, region: endpoint.region }
   }
 }
 
 /** How prices name the model that an endpoint is asked for. */
-export function priceKeyOf(endpoint: ModelEndpoint, { name }: Pick<Call, 'name'>): string {
-  return `${endpoint.provider}/${endpoint.modelFor(name) ?? ''}`
+export function pricedOf(endpoint: ModelEndpoint, { name }: Pick<Call, 'name'>): PricedModel {
+  return pricedAt(endpoint, endpoint.modelFor(name) ?? '')
+}
+
+function pricedAt({ provider, priceScopes }: ModelEndpoint, model: string): PricedModel {
+  return { key: `${provider}/${model}`, scopes: priceScopes }
 }

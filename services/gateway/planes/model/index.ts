@@ -17,7 +17,7 @@ import type { BodyLimits } from '../wire/body.ts'
 import { STREAM_HEADERS } from '../wire/headers.ts'
 import { commentEvent } from '../wire/sse.ts'
 import { refusal, terminalError } from './answer.ts'
-import { priceKeyOf } from './demand.ts'
+import { type PricedModel, pricedOf } from './demand.ts'
 import { dialectOfPath } from './dialects/all.ts'
 import { chat } from './dialects/chat.ts'
 import { ModelFrame } from './frame.ts'
@@ -62,8 +62,8 @@ export interface ModelPlaneOptions extends BodyLimits, Omit<Forwarder, 'circuits
   readonly limits: Pick<Limits, 'take'>
   /** Why the data of a call must not go to a place; null: it may. */
   readonly residencyFault: (snapshot: Snapshot, place: Pick<Target, 'jurisdiction' | 'dataClass'>) => string | null
-  /** Whether what is held for a call covers it at the price `<provider>/<model>`. */
-  readonly affords: (call: Call<'target' | 'hold'>, priceKey: string) => boolean
+  /** Whether what is held for a call covers it at the price of an endpoint. */
+  readonly affords: (call: Call<'target' | 'hold'>, priced: PricedModel) => boolean
 }
 
 /**
@@ -137,7 +137,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
     if (call.facts.target.tool === null) return null
     const model = endpoint.modelFor(call.name)
     if (model === null || !this.#routes.allows(dataClass, model)) return 'model'
-    return call.facts.hold === null || this.#affords(call, priceKeyOf(endpoint, call)) ? null : 'price'
+    return call.facts.hold === null || this.#affords(call, pricedOf(endpoint, call)) ? null : 'price'
   }
 
   attempt(turn: Turn): Forwarding | Denial {

@@ -20,6 +20,7 @@ export function endpointAt(upstream: string): ModelEndpoint {
     route: 'r',
     provider: 'openai',
     upstream,
+    priceScopes: [],
     requestsPerMinute: null,
     wire: openaiWire,
     region: null,

@@ -12,7 +12,15 @@ const value = fc.oneof(
 const tiers = fc.array(fc.dictionary(fc.constantFrom(...names), fc.oneof(value, fc.nat())), { maxLength: 3 })
 const model = fc.dictionary(fc.constantFrom(...names), fc.oneof({ weight: 3, arbitrary: value }, tiers), { maxKeys: 5 })
 const key = fc.oneof(
-  fc.constantFrom('openai/*', 'openai/gpt-5', 'gpt', '__proto__', 'a/b/*'),
+  fc.constantFrom(
+    'openai/*',
+    'openai/gpt-5',
+    'llm/r#openai/*',
+    'https://x.example/#openai/*',
+    'gpt',
+    '__proto__',
+    'a/b/*',
+  ),
   fc.string({ maxLength: 12 }),
 )
 const file = fc.record(
@@ -35,7 +43,7 @@ function tryPrices(file: Uint8Array): void {
     return
   }
   for (const name of ['openai/gpt-5', 'openai/other', '__proto__']) {
-    const price = decoded.table.model(name)
+    const price = decoded.table.model({ key: name, scopes: ['llm/r#', 'https://x.example#'] })
     if (price === null) continue
     const usage = { prompt: 1e12, completion: 1e12, cachedRead: 1e11, cachedWrite: 1e11, reasoning: 1e11 }
     for (const cost of [costOf(price, usage), costAtMost(price, 1e12, 1e12) ?? 0]) {

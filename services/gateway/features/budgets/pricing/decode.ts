@@ -58,7 +58,7 @@ export function decodePricing(bytes: Uint8Array): { readonly table: PriceTable }
   const { id, currency, models = {}, tools = {}, sandbox } = decoded.file
   const problems = wrongParts(decoded.file)
   if (problems.length > 0) return { problems }
-  const modelPrices = Object.entries(models).map(([key, entry]) => [key, priceOf(entry)] as const)
+  const modelPrices = Object.entries(models).map(([key, entry]) => [canonical(key), priceOf(entry)] as const)
   const toolPrices = Object.entries(tools).map(([key, entry]) => [key, microsOf(entry.perCall)] as const)
   return { table: new PriceTable({ id, currency, models: modelPrices, tools: toolPrices, sandbox: hoursOf(sandbox) }) }
 }
@@ -67,16 +67,43 @@ export function decodePricing(bytes: Uint8Array): { readonly table: PriceTable }
 const OPTION = /^(?:service_tier|speed|inference_geo)=[A-Za-z0-9_-]{1,64}$/
 const OPTION_FORM = 'service_tier=<value>, speed=<value> or inference_geo=<value>'
 
-const MODEL_KEY = /^[^/*]+\/.+$/
+const MODEL_KEY = /^(?:llm\/(?<route>[^/#*]+)#)?(?:(?<upstream>https?:\/\/[^#*\s]+)#)?(?<provider>[^/#*]+)\/[^#]+$/
+const MODEL_KEY_FORM = '[llm/<route>#][<upstream>#]<provider>/<model>, with * only in the model'
+
+/** What the key of a model's price names. */
+export interface PriceKey {
+  /** Null: every route. */
+  readonly route: string | null
+  /** A base URL or an origin without a slash at its end; null: every upstream. */
+  readonly upstream: string | null
+  readonly provider: string
+}
+
+/** Null: it is malformed. */
+export function priceKeyOf(key: string): PriceKey | null {
+  const { route = null, upstream = null, provider = '' } = MODEL_KEY.exec(key)?.groups ?? {}
+  if (provider === '' || (upstream !== null && !URL.canParse(upstream))) return null
+  return { route, upstream: upstream === null ? null : new URL(upstream).href.replace(/\/+$/, ''), provider }
+}
+
+/** The key as endpoints put it together. */
+function canonical(key: string): string {
+  const upstream = priceKeyOf(key)?.upstream ?? null
+  return upstream === null ? key : key.replace(/https?:[^#]+(?=#)/, () => upstream)
+}
+
 /** A server that the gateway is itself has no namespace. */
 const TOOL_KEY = /^(?:[^/*]+\/[^/*]+|plat-[^/*]+)\/.+$/
 
 function wrongParts({ models = {}, tools = {} }: PricingFile): string[] {
   const out: string[] = []
+  const seen = new Set<string>()
   for (const [key, { tiers = [], multipliers = {} }] of Object.entries(models)) {
     for (const option of Object.keys(multipliers))
       if (!OPTION.test(option)) out.push(`models[${key}].multipliers[${option}]: must read ${OPTION_FORM}`)
-    if (!MODEL_KEY.test(key)) out.push(`models[${key}]: must read <provider>/<model>, with * only in the model`)
+    if (priceKeyOf(key) === null) out.push(`models[${key}]: must read ${MODEL_KEY_FORM}`)
+    if (seen.has(canonical(key))) out.push(`models[${key}]: names the same model as a key before it`)
+    seen.add(canonical(key))
     for (const [index, { aboveInputTokens }] of tiers.entries()) {
       const below = tiers[index - 1]
       if (below !== undefined && below.aboveInputTokens >= aboveInputTokens) {

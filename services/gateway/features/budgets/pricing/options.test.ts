@@ -12,7 +12,9 @@ function tableOf(model: object) {
 
 function priceOf(model: object, options: readonly string[]) {
   const decoded = tableOf(model)
-  return 'problems' in decoded ? assert.fail(decoded.problems.join()) : decoded.table.model('anthropic/m', options)
+  return 'problems' in decoded
+    ? assert.fail(decoded.problems.join())
+    : decoded.table.model({ key: 'anthropic/m', scopes: [] }, options)
 }
 
 const usage = { prompt: 1_000_000, completion: 100_000, cachedRead: 0, cachedWrite: 500_000, reasoning: 0 }

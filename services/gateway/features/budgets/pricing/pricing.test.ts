@@ -7,6 +7,7 @@ import { TestClock } from '@plat/core'
 import { silentLog } from '@plat/process'
 import fc from 'fast-check'
 import { Snapshots, type Usage } from '../../../call/index.ts'
+import { buildRoutes } from '../../models/registry.ts'
 import { decodePricing } from './decode.ts'
 import { costAtMost, costOf, type ModelPrice, outputThatFits } from './price.ts'
 import { pricingSlot, watchPricing } from './pricing.ts'
@@ -27,10 +28,12 @@ function problemsOf(bytes: Uint8Array): readonly string[] {
 }
 
 function priceOf(entry: object): ModelPrice {
-  const price = tableOf({ models: { 'openai/m': entry } }).model('openai/m')
+  const price = tableOf({ models: { 'openai/m': entry } }).model(plain('openai/m'))
   assert.ok(price !== null)
   return price
 }
+
+const plain = (key: string) => ({ key, scopes: [] })
 
 const used = (more: Partial<Usage>): Usage => ({
   prompt: 0,
@@ -47,14 +50,59 @@ test('an exact key beats a glob, and the longer glob beats the shorter', () => {
     models: { 'openai/*': at('1'), 'openai/gpt-5*': at('2'), 'openai/gpt-5-mini': at('3'), 'openai/*-mini': at('4') },
     tools: { 'default/search/*': { perCall: '0.002' }, 'default/search/fast': { perCall: '0' } },
   })
-  const input = (key: string) => table.model(key)?.base.input
+  const input = (key: string) => table.model(plain(key))?.base.input
   assert.equal(input('openai/gpt-5-mini'), 3_000_000n)
   assert.equal(input('openai/gpt-5-nano'), 2_000_000n)
   assert.equal(input('openai/o4-mini'), 4_000_000n)
   assert.equal(input('openai/o4'), 1_000_000n)
-  assert.equal(table.model('azure/o4'), null)
+  assert.equal(table.model(plain('azure/o4')), null)
   assert.deepEqual([table.tool('default/search/web'), table.tool('default/search/fast')], [2_000, 0])
   assert.equal(table.tool('default/notes/add'), 0)
+})
+
+test('a price for a route and upstream beats one for the route, then for the upstream, then for the model alone', () => {
+  const at = (input: string) => ({ input, output: '0' })
+  const table = tableOf({
+    models: {
+      'openai/m': at('1'),
+      'https://eu.example/v1/#openai/*': at('2'),
+      'https://EU.example#openai/m': at('3'),
+      'llm/small#openai/*': at('4'),
+      'llm/small#https://eu.example#openai/m': at('5'),
+    },
+  })
+  const models = { upstream: 'https://eu.example/v1', fallbacks: [{ upstream: 'https://us.example/v1' }] }
+  const routes = buildRoutes(null, {
+    small: models,
+    other: { ...models, fallbacks: [{ upstream: 'https://eu.example/v2/' }] },
+  })
+  const input = (route: string, at: number, model = 'm') => {
+    const scopes = routes.route(route)?.endpoints[at]?.priceScopes ?? assert.fail('no endpoint')
+    return Number(table.model({ key: `openai/${model}`, scopes })?.base.input ?? -1) / 1e6
+  }
+  assert.deepEqual([input('small', 0), input('small', 1), input('small', 0, 'x')], [5, 4, 4])
+  assert.deepEqual(
+    [input('other', 0), input('other', 1), input('other', 0, 'x'), input('other', 1, 'x')],
+    [2, 3, 2, -1e-6],
+  )
+})
+
+test('keys of models that are malformed, or name the same model twice, are refused by name', () => {
+  const problems = (...keys: string[]) =>
+    problemsOf(file({ models: Object.fromEntries(keys.map((key) => [key, { input: '1', output: '1' }])) }))
+  const form = 'must read [llm/<route>#][<upstream>#]<provider>/<model>, with * only in the model'
+  for (const key of [
+    'gpt',
+    '*/m',
+    'llm/*#openai/m',
+    'https://*.example#openai/m',
+    'small#openai/m',
+    'https://#openai/m',
+  ])
+    assert.deepEqual(problems(key), [`models[${key}]: ${form}`])
+  assert.deepEqual(problems('https://a.example#openai/m', 'https://A.example/#openai/m'), [
+    'models[https://A.example/#openai/m]: names the same model as a key before it',
+  ])
 })
 
 test('each kind of token has its price; cached and reasoning tokens fall back to input and output', () => {

@@ -1,4 +1,5 @@
 import { GlobTable } from '@plat/core'
+import type { PricedModel } from '../demand.ts'
 import { type ModelPrice, withOptions } from './price.ts'
 import type { SandboxPrice } from './sandbox.ts'
 
@@ -10,7 +11,11 @@ export class PriceTable {
   readonly currency: string
   /** Null: what sandboxes use costs nothing. */
   readonly sandbox: SandboxPrice | null
+  /** Keys of the prices of models. */
+  readonly modelKeys: readonly string[]
   readonly #models: GlobTable<ModelPrice>
+  /** Whether any price is for a route or an upstream alone. */
+  readonly #isScoped: boolean
   readonly #tools: GlobTable<number>
 
   constructor(from: {
@@ -23,14 +28,27 @@ export class PriceTable {
     this.id = from.id
     this.currency = from.currency
     this.sandbox = from.sandbox ?? null
+    this.modelKeys = from.models.map(([key]) => key)
     this.#models = new GlobTable(from.models)
+    this.#isScoped = this.modelKeys.some((key) => key.includes('#'))
     this.#tools = new GlobTable(from.tools)
   }
 
-  /** By `<provider>/<model>`, with what a caller selects beyond the plain prices; null: no price is known. */
-  model(key: string, options: readonly string[] = []): ModelPrice | null {
-    const price = this.#models.find(key)
+  /**
+   * The price of a model at an endpoint, with what a caller selects beyond the plain prices; null when no price is known. A price for the
+   * endpoint's route or upstream comes before one for the model alone.
+   */
+  model(priced: PricedModel, options: readonly string[] = []): ModelPrice | null {
+    const price = this.#find(priced)
     return price === null || options.length === 0 ? price : withOptions(price, options)
+  }
+
+  #find({ key, scopes }: PricedModel): ModelPrice | null {
+    for (const scope of this.#isScoped ? scopes : []) {
+      const price = this.#models.find(scope + key)
+      if (price !== null) return price
+    }
+    return this.#models.find(key)
   }
 
   /** Micro-units for one call of `<ns>/<server>/<tool>`; 0 without a price. */

@@ -13,6 +13,8 @@ export interface ModelEndpoint {
   readonly provider: string
   /** Base URL including `/v1`, without a slash at its end. */
   readonly upstream: string
+  /** What stands before `<provider>/<model>` in the key of a price for its route or its upstream alone, the narrowest first. */
+  readonly priceScopes: readonly string[]
   /** Requests that it may be sent in a minute; null: unlimited. */
   readonly requestsPerMinute: number | null
   /** Of its provider; null: it has none. */
