@@ -17,6 +17,11 @@ export interface JournalSpec<E> {
 export interface Journals {
   /** Other replicas write to them as well. */
   readonly shared: boolean
+  /**
+   * Resolves when followers here have every event that any replica made durable before the call; rejects when that cannot be
+   * known. Null: no other replica writes.
+   */
+  readonly catchUp: (() => Promise<void>) | null
   /** Rejects when the journal cannot be read. */
   open<E>(spec: JournalSpec<E>): Promise<OpenJournal<E>>
 }
@@ -25,6 +30,7 @@ export interface Journals {
 export function fileJournals(clock: Clock): Journals {
   return {
     shared: false,
+    catchUp: null,
     async open({ path, decode }) {
       return path === '' ? createMemoryJournal(() => clock.now()) : openFileJournal({ path, clock, decode })
     },

@@ -38,10 +38,16 @@ export interface TestAgentSetup {
   readonly card?: object
   /** Answers posts in place of the SDK, for what no honest agent sends; false: it did not. */
   readonly instead?: (request: Reached, response: ServerResponse) => boolean
+  /** Called with the text of each message while the agent handles it, before its message or its task's result. */
+  readonly work?: (said: string) => Promise<void>
 }
 
 /** Starts it on a free port of loopback. What it does is said by the text of a message; see `Told`. */
-export async function startTestAgent({ card = {}, instead = () => false }: TestAgentSetup = {}): Promise<TestAgent> {
+export async function startTestAgent({
+  card = {},
+  instead = () => false,
+  work = async () => {},
+}: TestAgentSetup = {}): Promise<TestAgent> {
   const reached: Reached[] = []
   let cardsServed = 0
   const server = createServer((request, response) => void answer(request, response))
@@ -51,7 +57,7 @@ export async function startTestAgent({ card = {}, instead = () => false }: TestA
     new DefaultRequestHandler(
       described,
       new InMemoryTaskStore(),
-      new Told(),
+      new Told(work),
       undefined,
       new InMemoryPushNotificationStore(),
     ),
@@ -118,15 +124,21 @@ function cardAt(url: string): object {
 }
 
 /**
- * Does what a message says: `hello` is answered by a message, `work <text>` by a task that ends with that text as its artifact, and
+ * Does what a message says: `hello…` is answered by a message, `work <text>` by a task that ends with that text as its artifact, and
  * `wait` by a task that works until it is cancelled.
  */
 class Told implements AgentExecutor {
   readonly #waiting = new Map<string, () => void>()
+  readonly #work: (said: string) => Promise<void>
+
+  constructor(work: (said: string) => Promise<void>) {
+    this.#work = work
+  }
 
   async execute({ taskId, contextId, userMessage }: RequestContext, bus: ExecutionEventBus): Promise<void> {
     const said = textOf(userMessage)
-    if (said === 'hello') {
+    if (said.startsWith('hello')) {
+      await this.#work(said)
       bus.publish(AgentEvent.message(messageOf(contextId, '', 'hello yourself')))
       return
     }
@@ -145,6 +157,7 @@ class Told implements AgentExecutor {
       await new Promise<void>((resolve) => this.#waiting.set(taskId, resolve))
       return status(TaskState.TASK_STATE_CANCELED)
     }
+    await this.#work(said)
     for (const [index, part] of said
       .replace(/^work /, '')
       .split('|')

@@ -5,9 +5,10 @@ import { Continuity } from './continuity.ts'
 import { Counting } from './counting.ts'
 import { Database, type DatabaseOptions, EVEN_LOST } from './database.ts'
 import { Feed } from './feed.ts'
-import { openPostgresJournal } from './journal.ts'
+import { type JournalParts, openPostgresJournal } from './journal.ts'
 import { Election } from './leadership.ts'
 import { SharedLimits, type SharedLimitsOptions } from './limits.ts'
+import { StateUnreachable } from './pool.ts'
 import { ServerClock } from './server-clock.ts'
 import { type LedgerHeads, ledgerHeads } from './tables/ledger-heads.ts'
 
@@ -82,7 +83,7 @@ export async function startPostgresState(options: PostgresStateOptions): Promise
   election.run(KEEPING, (epoch, signal) => keep(database, epoch, { signal, clock, everyMs: retryMs, warn }))
   election.look()
   return {
-    journals: { shared: true, open: (spec) => openPostgresJournal(spec, { database, feed, clock, ids }) },
+    journals: sharedJournals({ database, feed, clock, ids }),
     leadership: election,
     ledgerHeads: ledgerHeads(database),
     limits: (limits) => new SharedLimits(counting, limits),
@@ -105,6 +106,19 @@ export async function startPostgresState(options: PostgresStateOptions): Promise
       await database.rows(`DELETE FROM ${schema}.replica WHERE id = $1`, [counting.owner]).catch(() => {})
       await database.close()
       await continuity.close()
+    },
+  }
+}
+
+function sharedJournals(parts: JournalParts): Journals {
+  const { feed } = parts
+  return {
+    shared: true,
+    open: (spec) => openPostgresJournal(spec, parts),
+    async catchUp() {
+      await feed.pull()
+      // A follower was given up, or the database lacks what it acknowledged.
+      if (feed.health !== 'ok') throw new StateUnreachable('what other replicas wrote is not known here')
     },
   }
 }

@@ -148,6 +148,7 @@ async function startTargets(shared: Shared, { authenticator, revocations, ledger
     await createAgents({
       ...shared,
       namedIn: namedInCall,
+      labels: taint,
       pool: pools.of('task_bindings'),
       metrics: agentMetrics(metrics),
     }),

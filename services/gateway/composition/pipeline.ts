@@ -56,6 +56,7 @@ export function createPipeline(shared: Shared, features: Features & Callees & { 
           return policies.shows(snapshot, { identity, target, taints: taint.labelsOf(identity), sinksOf }, tools)
         }),
         taint.review,
+        agents.review,
         ...features.memory.reviews,
         ...meters,
         ...features.traces.reviews,

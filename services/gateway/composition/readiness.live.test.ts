@@ -61,6 +61,7 @@ test('a journal that calls need makes the gateway not ready while it cannot be w
   const fault = { at: 1, kind: 'EIO' } as const
   const journals = readiness.watched({
     shared: false,
+    catchUp: null,
     open: (spec) =>
       openFileJournal({
         ...spec,

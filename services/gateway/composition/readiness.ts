@@ -20,6 +20,7 @@ export class Readiness {
   watched(journals: Journals): Journals {
     return {
       shared: journals.shared,
+      catchUp: journals.catchUp,
       open: async (spec) => {
         const journal = await journals.open(spec)
         if (NEEDED_JOURNALS.has(spec.name)) this.add(`journal ${spec.name}`, () => journal.health === 'ok')

@@ -5,12 +5,13 @@ import type { PoolObserver } from '@plat/metrics'
 import type { Log } from '@plat/process'
 import { fileJournals, type Journals } from '@plat/state'
 import type { Call, Denial, Snapshot, Snapshots } from '../../call/index.ts'
-import type { Stage } from '../../pipeline/stage.ts'
+import type { Review, Stage } from '../../pipeline/stage.ts'
 import { type CardAnswer, type CardRequest, Cards } from './card/cards.ts'
 import { RemoteCards } from './card/remote.ts'
 import { openCardSigner } from './card/sign.ts'
 import type { A2aConfig } from './config.ts'
 import { decodeAgents } from './decode.ts'
+import { CalleeTaints, type SessionLabels } from './labels.ts'
 import { createPushRule } from './push.ts'
 import { buildAgents, type ExposedAgent } from './registry.ts'
 import { createAgentRoute } from './route.ts'
@@ -30,6 +31,7 @@ export interface AgentsOptions {
   readonly journals: Journals
   /** What a request names, as its plane read it. */
   readonly namedIn: (call: Call) => NamedIn
+  readonly labels: SessionLabels
   readonly snapshots: Snapshots
   readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly extraCA: string | null
@@ -48,8 +50,10 @@ export interface AgentsOptions {
 /** Agents that call one another through the gateway (document 3, `a2a`; document 2, `Agent.spec.a2a`). */
 export interface AgentsFeature {
   readonly stage: Stage<'resolve', 'identity', 'target'>
-  /** Who owns tasks and contexts. */
-  readonly owners: Pick<Bindings, 'owns' | 'callOf' | 'bind'>
+  /** Gives callers the taint labels of the sessions that respond. */
+  readonly review: Review<'identity' | 'target'>
+  /** Who owns tasks and contexts, and who sends into them. */
+  readonly owners: Pick<Bindings, 'owns' | 'callOf' | 'bind'> & Pick<CalleeTaints, 'note' | 'sendersOf'>
   /** By `a2a/<ns>/<agent>`; null: it is gone from the snapshot. */
   agent(snapshot: Snapshot, server: string): ExposedAgent | null
   card(agent: ExposedAgent, request: CardRequest): Promise<CardAnswer | Denial>
@@ -87,18 +91,27 @@ export async function createAgents(options: AgentsOptions): Promise<AgentsFeatur
     isPublic: a2a.publicCards,
     cacheSeconds: a2a.cardCacheSeconds,
   })
+  const { labels, namedIn } = options
+  const callees = new CalleeTaints({ labels, bindings: owners, namedIn })
   const watch = isOn ? followRoutes(options) : null
   if (isOn) metrics.routes(0)
   return {
     stage: createAgentResolve({
       snapshots,
-      namedIn: options.namedIn,
+      namedIn,
       owns: (identity, server, kind, id) => owners.owns(identity, server, kind, id),
       pushRule: createPushRule(a2a.pushNotificationHosts),
       maxDelegationDepth: a2a.maxDelegationDepth,
       count: metrics.called,
     }),
-    owners,
+    review: callees.review,
+    owners: {
+      owns: (identity, server, kind, id) => owners.owns(identity, server, kind, id),
+      callOf: (server, kind, id) => owners.callOf(server, kind, id),
+      bind: (bringing, kind, id) => owners.bind(bringing, kind, id),
+      note: (call) => callees.note(call),
+      sendersOf: (call) => callees.sendersOf(call),
+    },
     agent: (snapshot, server) => snapshot.get(agentsSlot).agent(server),
     card: (agent, request) => cards.answer(agent, request),
     route: (governed) => (isOn ? createAgentRoute({ cards, snapshots, publicCards: a2a.publicCards }, governed) : null),

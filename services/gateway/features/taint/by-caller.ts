@@ -1,6 +1,5 @@
+import type { SessionRef } from '../../call/index.ts'
 import type { TaintedSession } from './session.ts'
-
-export type Caller = TaintedSession['caller']
 
 /** Sessions by the three names of each: maps within maps, so that no call has to put a key together. */
 export class ByCaller {
@@ -11,7 +10,7 @@ export class ByCaller {
     return this.#size
   }
 
-  get({ namespace, agent, session }: Caller): TaintedSession | null {
+  get({ namespace, agent, session }: SessionRef): TaintedSession | null {
     return this.#namespaces.get(namespace)?.get(agent)?.get(session) ?? null
   }
 

@@ -1,9 +1,9 @@
 import { type Clock, reasonOf } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { Journals } from '@plat/state'
-import type { Denial, Identity } from '../../call/index.ts'
+import type { Denial, Identity, SessionRef } from '../../call/index.ts'
 import type { Review, Stage } from '../../pipeline/stage.ts'
-import type { Caller } from './by-caller.ts'
+import { sessionKey } from './callees.ts'
 import { decodeTaintEvent } from './events.ts'
 import { createMark, type MarkOptions } from './mark.ts'
 import { createTaintStage } from './stage.ts'
@@ -34,9 +34,15 @@ export interface TaintFeature {
   /** The same of a caller that calls now: its labels are kept from now on for as long as after a tool call. */
   seen(identity: Identity): readonly string[]
   /** The labels that a session has of its own. */
-  ownLabels(session: Caller): readonly string[]
+  ownLabels(session: SessionRef): readonly string[]
   /** Null: the caller's session has these labels, durably. */
   add(identity: Identity, labels: readonly string[]): null | Denial | Promise<null | Denial>
+  /** Labels that a response of an agent, `<ns>/<agent>`, brings to these sessions; null: they are not known. */
+  labelsFrom(agent: string, callers: readonly SessionRef[] | null): readonly string[]
+  /** Null: the caller's session gets the labels of the agent as they come, durably. */
+  listen(identity: Identity, agent: string): null | Denial | Promise<null | Denial>
+  /** Resolves when what other replicas added is known here; rejects when it cannot be. Null: there are none. */
+  readonly catchUp: (() => Promise<void>) | null
   close(): Promise<void>
 }
 
@@ -68,6 +74,9 @@ export async function createTaint({
     seen: (identity) => taints.seen(identity).labels,
     ownLabels: (session) => taints.ownLabels(session),
     add: (identity, labels) => taints.add(identity, labels),
+    labelsFrom: (agent, callers) => taints.labelsFrom(agent, callers?.map(sessionKey) ?? null),
+    listen: (identity, agent) => taints.listen(identity, agent),
+    catchUp: journals.catchUp,
     async close() {
       taints.close()
       await journal.close()

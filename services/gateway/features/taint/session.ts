@@ -1,22 +1,50 @@
-import type { Identity, TaintView } from '../../call/index.ts'
+import type { Identity, SessionRef, TaintView } from '../../call/index.ts'
+import { type AgentKey, openPlace, placesOf, type SessionKey, sessionKey } from './callees.ts'
 import type { TaintEvent } from './events.ts'
 
 /** Tokens of one session that are remembered until they expire. */
 const TOKENS_MAX = 4096
+/** Places of one session. One that acts for more delegators counts as if it acted for every caller of its agent. */
+const PLACES_MAX = 256
 
 /** What cleared inherited labels for every token of the session. */
 const EVERY_TOKEN = ''
+/** The `jti` of an event that no call of the session caused. */
+export const NO_TOKEN = ''
 
-/** A session that has labels, or cleared those that it inherited. Changed by events of the journal; `arriving` are on their way there. */
+/** The token of a call, and what it says of its session. */
+export interface ShownToken {
+  readonly jti: string
+  /** Milliseconds since the epoch. */
+  readonly expiresAt: number
+  /** Nearest first. */
+  readonly delegators: readonly SessionKey[]
+  /** Labels that it brings. */
+  readonly brought: readonly string[]
+}
+
+export function shownToken({ jti, expiresAt, delegators, inheritedTaints }: Identity): ShownToken {
+  return { jti, expiresAt, delegators: delegators.map(sessionKey), brought: inheritedTaints }
+}
+
+/**
+ * A session that has labels, cleared those that it inherited, or may get some that then count for others. Changed by events of the
+ * journal; `arriving` are on their way there.
+ */
 export class TaintedSession {
-  readonly key: string
-  readonly caller: Pick<Identity, 'namespace' | 'agent' | 'session'>
+  readonly key: SessionKey
+  readonly caller: SessionRef
   /** With the turn in which each was added last. */
   readonly labels = new Map<string, number>()
   /** When each token that it was heard of with expires, in milliseconds since the epoch. */
   readonly tokens = new Map<string, number>()
+  /** Agents whose labels it gets as they come: they send it what passes no gateway. */
+  readonly listensTo = new Set<AgentKey>()
   readonly #arriving = new Map<string, number>()
   readonly #cleansed = new Map<string, Set<string>>()
+  /** Where its labels count, with those that tokens brought there. */
+  readonly #places = new Map<string, Set<string>>()
+  #placed: ReadonlyMap<string, readonly string[]> | null = null
   /** Events that the journal has of it. */
   version = 0
   /** Events that are being written. */
@@ -29,9 +57,9 @@ export class TaintedSession {
   expiresAt = 0
   #view: TaintView | null = null
 
-  constructor(caller: TaintedSession['caller']) {
+  constructor(caller: SessionRef) {
     this.caller = caller
-    this.key = keyOf(caller)
+    this.key = sessionKey(caller)
   }
 
   /** Its own labels, those on their way included; the same object for as long as nothing changes. */
@@ -40,9 +68,33 @@ export class TaintedSession {
     return this.#view
   }
 
-  /** Nothing is known of it that somebody could miss. */
+  /** Its labels by the places where they count. A list that has not changed is the same list. */
+  placedLabels(): ReadonlyMap<string, readonly string[]> {
+    if (this.#placed !== null) return this.#placed
+    const { labels } = this.view
+    const entries = [...this.#places].map(([place, brought]): [string, readonly string[]] => {
+      const more = [...brought].filter((label) => !this.#isCleansed(EVERY_TOKEN, label))
+      return [place, more.length === 0 ? labels : [...new Set([...labels, ...more])]]
+    })
+    this.#placed = new Map(entries)
+    return this.#placed
+  }
+
+  /** It has no labels, and none that it cleared. It may act for delegators all the same. */
+  get isClean(): boolean {
+    if (this.labels.size > 0 || this.#cleansed.size > 0 || this.listensTo.size > 0 || this.writing > 0) return false
+    for (const brought of this.#places.values()) if (brought.size > 0) return false
+    return true
+  }
+
+  /** Nothing is known of it that could be missed: it is clean, and acts for itself. */
   get isBlank(): boolean {
-    return this.labels.size === 0 && this.#cleansed.size === 0 && this.writing === 0
+    return this.isClean && !this.#isDelegated
+  }
+
+  get #isDelegated(): boolean {
+    const own = placesOf(this.key, [])
+    return [...this.#places.keys()].some((place) => !own.includes(place))
   }
 
   /** Whether all of these are its own and durable, and nothing is under way that could clear one. */
@@ -64,7 +116,7 @@ export class TaintedSession {
   arrive(labels: readonly string[]): void {
     for (const label of labels) this.#arriving.set(label, (this.#arriving.get(label) ?? 0) + 1)
     this.writing++
-    this.#view = null
+    this.#changed()
   }
 
   /** They have arrived, or never will. */
@@ -75,7 +127,7 @@ export class TaintedSession {
       else this.#arriving.delete(label)
     }
     this.writing--
-    this.#view = null
+    this.#changed()
   }
 
   /** Which of the labels that a token brings still count. */
@@ -87,19 +139,20 @@ export class TaintedSession {
   /** `turn`: a number that grows with each event of any session. */
   apply(event: TaintEvent, version: number, turn: number): void {
     this.version = version
-    this.#view = null
+    this.#changed()
     this.#heard(event)
     if (event.t === 'added' || event.t === 'snapshot') for (const label of event.labels) this.labels.set(label, turn)
     if (event.t === 'snapshot') for (const { jti, labels } of event.cleansed) this.#cleanse(jti, labels)
+    if (event.t === 'listens') this.listensTo.add(event.to)
     if (event.t !== 'cleared') return
     for (const label of event.labels) this.labels.delete(label)
     this.#cleanse(event.once ? event.jti : EVERY_TOKEN, event.inherited)
   }
 
   /** A call with this token. */
-  use(now: number, { jti, expiresAt }: Pick<Identity, 'jti' | 'expiresAt'>): void {
+  use(now: number, token: ShownToken): void {
     this.usedAt = now
-    this.#keepToken(jti, expiresAt)
+    this.#keepToken(token)
   }
 
   /** Forgets tokens that have expired, and what was cleared for them alone. */
@@ -119,19 +172,47 @@ export class TaintedSession {
       labels: [...this.labels.keys()],
       cleansed: [...this.#cleansed].map(([jti, labels]) => ({ jti, labels: [...labels] })),
       tokens: [...this.tokens].map(([jti, expiresAt]) => ({ jti, expiresAt })),
+      places: [...this.#places].map(([place, brought]) => ({ place, brought: [...brought] })),
+      listensTo: [...this.listensTo],
     }
   }
 
   #heard(event: TaintEvent): void {
     this.usedAt = Math.max(this.usedAt, event.at)
     this.notedAt = this.usedAt
-    if (event.t === 'snapshot') for (const { jti, expiresAt } of event.tokens) this.#keepToken(jti, expiresAt)
-    else this.#keepToken(event.jti, event.expiresAt)
+    if (event.t !== 'snapshot') {
+      this.#keepToken({ delegators: [], brought: [], ...event })
+      return
+    }
+    for (const { jti, expiresAt } of event.tokens) this.#rememberToken(jti, expiresAt)
+    // One of an older version does not say whom it acted for.
+    if (event.places === undefined) this.#place([], [])
+    for (const { place, brought } of event.places ?? []) this.#places.set(place, new Set(brought))
+    for (const agent of event.listensTo ?? []) this.listensTo.add(agent)
   }
 
-  #keepToken(jti: string, expiresAt: number): void {
+  #keepToken({ jti, expiresAt, delegators, brought }: ShownToken): void {
+    this.#rememberToken(jti, expiresAt)
+    if (jti !== NO_TOKEN) this.#place(delegators, brought)
+  }
+
+  #rememberToken(jti: string, expiresAt: number): void {
     this.expiresAt = Math.max(this.expiresAt, expiresAt)
-    if (this.tokens.size < TOKENS_MAX) this.tokens.set(jti, expiresAt)
+    if (jti !== NO_TOKEN && this.tokens.size < TOKENS_MAX) this.tokens.set(jti, expiresAt)
+  }
+
+  #place(delegators: readonly SessionKey[], brought: readonly string[]): void {
+    this.#placed = null
+    for (const place of placesOf(this.key, delegators)) {
+      const isKept = this.#places.has(place) || this.#places.size < PLACES_MAX
+      const at = this.#places.getOrInsertComputed(isKept ? place : openPlace(this.key), () => new Set())
+      for (const label of brought) at.add(label)
+    }
+  }
+
+  #changed(): void {
+    this.#view = null
+    this.#placed = null
   }
 
   #isCleansed(jti: string, label: string): boolean {
@@ -143,9 +224,4 @@ export class TaintedSession {
     const cleansed = this.#cleansed.getOrInsertComputed(jti, () => new Set())
     for (const label of labels) cleansed.add(label)
   }
-}
-
-/** The same name that revocations have for a session. */
-function keyOf({ namespace, agent, session }: TaintedSession['caller']): string {
-  return `${namespace}/${agent}/${session}`
 }

@@ -25,9 +25,14 @@ export function createTaintStage(taints: Taints): Stage<'taints', 'identity' | '
     skipped: { taints: { labels: [] } },
     admit(call) {
       const { identity, target } = call.facts
-      const seen = taints.seen(identity)
       const clears = target.labels.clearTaints.length > 0
-      return { taints: clears ? new Seen(seen.labels, taints.turn) : seen }
+      const facts = () => {
+        const seen = taints.seen(identity)
+        return { taints: clears ? new Seen(seen.labels, taints.turn) : seen }
+      }
+      const noting = taints.note(identity)
+      if (noting instanceof Promise) return noting.then((denial) => denial ?? facts())
+      return noting ?? facts()
     },
   })
 }

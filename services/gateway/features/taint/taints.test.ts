@@ -199,7 +199,7 @@ test('labels are kept for their retention after the last call, never less than a
   await taints.add(short, ['web'])
   await taints.add(long, ['web'])
   await clock.advance(20 * HOUR_MS)
-  taints.seen(short)
+  taints.note(short)
   await clock.advance(23 * HOUR_MS)
   for (const book of [taints, await again()]) {
     assert.deepEqual(book.labelsOf(short), ['web'])
@@ -220,7 +220,7 @@ test('a session that calls often writes to the journal seldom', async (t) => {
   const expiresAt = clock.now() + 3 * HOUR_MS
   await taints.add(who(clock, { expiresAt }), ['web'])
   for (let minute = 0; minute < 121; minute++) {
-    taints.seen(who(clock, { expiresAt }))
+    taints.note(who(clock, { expiresAt }))
     await clock.advance(60_000)
   }
   const entries = await Array.fromAsync(journal.read(0))
@@ -250,7 +250,7 @@ test('whatever happened, a restart knows the same labels, before and after the j
         const one = caller(session, inherited)
         if (op === 'add') await taints.add(one, labels)
         else if (op === 'clear') await taints.clear(one, { wanted: labels, turn: taints.turn })
-        else if (op === 'use') taints.seen(one)
+        else if (op === 'use') await taints.note(one)
         else await clock.advance(HOUR_MS)
       }
       const known = (book: Taints) =>

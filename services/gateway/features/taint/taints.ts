@@ -1,14 +1,17 @@
 import type { Clock } from '@plat/core'
 import type { Journal, JournalEntry } from '@plat/state'
-import { type Denial, deny, type Identity, type TaintView } from '../../call/index.ts'
-import { ByCaller, type Caller } from './by-caller.ts'
+import { type Denial, deny, type Identity, type SessionRef, type TaintView } from '../../call/index.ts'
+import { ByCaller } from './by-caller.ts'
+import { type AgentKey, CalleeLabels, type SessionKey } from './callees.ts'
 import type { TaintEvent } from './events.ts'
-import { TaintedSession } from './session.ts'
+import { NO_TOKEN, type ShownToken, shownToken, TaintedSession } from './session.ts'
 
 /** Sessions with labels in one gateway. One more is refused: none is forgotten before its time. */
 const SESSIONS_MAX = 200_000
 /** Labels of one session. */
 export const LABELS_MAX = 256
+/** Agents that one session listens to. */
+const LISTENED_MAX = 256
 /** How often sessions that have ended are looked for, in milliseconds. */
 const SWEEP_EVERY_MS = 60_000
 /** Events after which the journal is written anew with what still counts; more when there are more sessions than that. */
@@ -49,6 +52,8 @@ export class Taints {
   readonly #noteEveryMs: number
   readonly #maxSessions: number
   readonly #sessions = new ByCaller()
+  readonly #callees = new CalleeLabels()
+  readonly #listeners = new Map<AgentKey, Set<TaintedSession>>()
   readonly #stop = new AbortController()
   #stopSweep: () => void = () => {}
   #tainted = 0
@@ -56,7 +61,8 @@ export class Taints {
   #lastSeq = 0
   #events = 0
   /** Nothing is written before everything was read. */
-  #compacting = true
+  #isOpen = false
+  #compacting = false
 
   private constructor(options: TaintsOptions) {
     this.#options = options
@@ -76,7 +82,7 @@ export class Taints {
         (entries) => taints.#replace(entries),
       )
       .catch(options.onFault)
-    taints.#compacting = false
+    taints.#isOpen = true
     taints.#sweep()
     taints.#stopSweep = options.clock.every(SWEEP_EVERY_MS, () => taints.#sweep())
     return taints
@@ -92,11 +98,26 @@ export class Taints {
     return this.#turn
   }
 
-  /** The labels of a caller now: of its session, of its token, and of the sessions that delegated to it. Notes that it calls. */
+  /** The labels of a caller now: of its session, of its token, and of the sessions that delegated to it. */
   seen(identity: Identity): TaintView {
-    const session = this.#sessions.get(identity)
-    if (session !== null) this.#use(session, identity)
-    return this.#view(session, identity)
+    return this.#view(this.#sessions.get(identity), identity)
+  }
+
+  /**
+   * Notes that a session calls, and with a new token for whom its labels count and which ones the token brings. Null: a restart does not
+   * change the latter. A plain value for nearly every call.
+   */
+  note(identity: Identity): null | Denial | Promise<null | Denial> {
+    const { inheritedTaints, delegators } = identity
+    const known = this.#sessions.get(identity)
+    if (known !== null) return this.#use(known, identity)
+    if (inheritedTaints.length > 0)
+      return this.#sessions.size >= this.#maxSessions
+        ? full('sessions with taint labels')
+        : this.#use(this.#begin(identity), identity)
+    // Without this note its labels, should it get any, count for every caller of its agent.
+    if (delegators.length > 0 && this.#sessions.size < this.#maxSessions / 2) this.#use(this.#begin(identity), identity)
+    return null
   }
 
   /** The same for somebody who only looks. */
@@ -104,27 +125,47 @@ export class Taints {
     return this.#view(this.#sessions.get(identity), identity).labels
   }
 
-  /** The labels that a session has of its own, whoever calls in it. */
-  ownLabels(session: Caller): readonly string[] {
-    return this.#sessions.get(session)?.view.labels ?? []
+  /** The labels that a session has of its own, whichever token it shows. */
+  ownLabels(session: SessionRef): readonly string[] {
+    const known = this.#sessions.get(session)
+    return known === null ? [] : this.#ownLabels(known)
   }
 
-  /** Whether all of these are the session's own and durable already. */
+  /**
+   * The labels that a response of an agent brings to these callers: of its sessions that act for one of them or for themselves. Callers
+   * are null where they are not known. See `CalleeLabels`.
+   */
+  labelsFrom(agent: AgentKey, callers: readonly SessionKey[] | null): readonly string[] {
+    return this.#callees.of(agent, callers)
+  }
+
+  /** Whether all of these are the session's own and durable already, and its token is known. */
   has(identity: Identity, labels: readonly string[]): boolean {
-    return this.#sessions.get(identity)?.has(labels) === true
+    const known = this.#sessions.get(identity)
+    return known?.tokens.has(identity.jti) === true && known.has(labels)
+  }
+
+  /** The session gets the labels of the agent's sessions as they come, and keeps them. Null: a restart does not change that. */
+  listen(identity: Identity, agent: AgentKey): null | Denial | Promise<null | Denial> {
+    const known = this.#sessions.get(identity)
+    if (known?.listensTo.has(agent) === true) return null
+    if (known === null && this.#sessions.size >= this.#maxSessions) return full('sessions with taint labels')
+    const session = known ?? this.#begin(identity)
+    if (session.listensTo.size >= LISTENED_MAX) return full('agents that one session listens to')
+    return this.#append(session, { t: 'listens', ...this.#heard(shownToken(identity)), to: agent }, [])
   }
 
   /** Null: the session has these labels, and a restart does not change that. A plain value where it had them before. */
   add(identity: Identity, labels: readonly string[]): null | Denial | Promise<null | Denial> {
     const known = this.#sessions.get(identity)
     known?.again(labels, ++this.#turn)
-    if (known?.has(labels) === true) return null
+    if (this.has(identity, labels)) return null
     if (known === null && this.#sessions.size >= this.#maxSessions) return full('sessions with taint labels')
     const session = known ?? this.#begin(identity)
     // Something is being written: it could be the removal of a label that seems to be there.
     const missing = session.writing > 0 ? labels : labels.filter((label) => !session.labels.has(label))
     if (session.view.labels.length + missing.length > LABELS_MAX) return full('taint labels of one session')
-    return this.#write(session, identity, missing)
+    return this.#write(session, shownToken(identity), missing)
   }
 
   /**
@@ -146,67 +187,115 @@ export class Taints {
     if (labels.length === 0 && inherited.length === 0) return []
     if (known === null && this.#sessions.size >= this.#maxSessions) return []
     const session = known ?? this.#begin(identity)
-    const { jti, expiresAt } = identity
-    // A delegated token brings labels of somebody else, and the next one brings them anew.
+    // A delegated token brings labels of its delegator, and the next one brings them anew.
     const once = identity.chain.length > 0
     session.arrive([])
     try {
-      const at = this.#options.clock.now()
+      const heard = this.#heard(shownToken(identity))
       await this.#options.journal.append(session.key, [
-        { t: 'cleared', at, jti, expiresAt, labels, inherited: [...inherited], once },
+        { t: 'cleared', ...heard, labels, inherited: [...inherited], once },
       ])
     } finally {
-      session.arrived([])
-      this.#dropBlank(session)
+      this.#arrived(session, [])
     }
     const cleared = [...new Set([...labels, ...inherited])]
     for (const label of cleared) this.#options.onChange('cleared', label)
     return cleared
   }
 
-  async #write(session: TaintedSession, identity: Identity, labels: readonly string[]): Promise<null | Denial> {
-    const { jti, expiresAt } = identity
-    session.arrive(labels)
+  async #write(session: TaintedSession, token: ShownToken, labels: readonly string[]): Promise<null | Denial> {
+    const denial = await this.#append(session, { t: 'added', ...this.#heard(token), labels: [...labels] }, labels)
+    if (denial === null) for (const label of labels) this.#options.onChange('added', label)
+    return denial
+  }
+
+  /** Null: the event is durable. `arriving` are in force while it is written. */
+  async #append(session: TaintedSession, event: TaintEvent, arriving: readonly string[]): Promise<null | Denial> {
+    session.arrive(arriving)
+    this.#update(session)
     try {
-      const at = this.#options.clock.now()
-      await this.#options.journal.append(session.key, [{ t: 'added', at, jti, expiresAt, labels: [...labels] }])
+      await this.#options.journal.append(session.key, [event])
+      return null
     } catch (error) {
-      this.#options.onFault(error)
-      return deny('state_unavailable', 'the taint labels of the session cannot be kept')
+      return this.#unkept(error)
     } finally {
-      session.arrived(labels)
-      this.#dropBlank(session)
+      this.#arrived(session, arriving)
     }
-    for (const label of labels) this.#options.onChange('added', label)
-    return null
+  }
+
+  #unkept(error: unknown): Denial {
+    this.#options.onFault(error)
+    return deny('state_unavailable', 'the taint labels of the session cannot be kept')
+  }
+
+  #arrived(session: TaintedSession, labels: readonly string[]): void {
+    session.arrived(labels)
+    this.#update(session)
+    this.#dropBlank(session)
+  }
+
+  /** The session has changed: its labels count for others, too. */
+  #update(session: TaintedSession): void {
+    for (const agent of this.#callees.update(session))
+      for (const listener of this.#listeners.get(agent) ?? []) this.#keepListened(listener)
+  }
+
+  /** What every event says of the call that caused it. */
+  #heard({ jti, expiresAt, delegators, brought }: ShownToken) {
+    return {
+      at: this.#options.clock.now(),
+      jti,
+      expiresAt,
+      ...(delegators.length > 0 && { delegators: [...delegators] }),
+      ...(brought.length > 0 && { brought: [...brought] }),
+    }
+  }
+
+  #ownLabels({ view: { labels }, listensTo }: TaintedSession): readonly string[] {
+    if (listensTo.size === 0) return labels
+    return [...new Set([...labels, ...[...listensTo].flatMap((agent) => this.#callees.of(agent, null))])]
   }
 
   #view(session: TaintedSession | null, identity: Identity): TaintView {
     const { inheritedTaints, delegators } = identity
-    if (inheritedTaints.length === 0 && delegators.length === 0) return session?.view ?? UNTAINTED
+    const isListening = session !== null && session.listensTo.size > 0
+    if (inheritedTaints.length === 0 && delegators.length === 0 && !isListening) return session?.view ?? UNTAINTED
     const inherited = session?.inherited(identity) ?? inheritedTaints
-    const all = new Set([...(session?.view.labels ?? []), ...inherited])
+    const all = new Set([...(session === null ? [] : this.#ownLabels(session)), ...inherited])
     // By name: a delegator that refreshed its token is the same session, and what it reads meanwhile may have been passed on.
     for (const one of delegators) for (const label of this.ownLabels(one)) all.add(label)
     return { labels: [...all] }
   }
 
-  #begin({ namespace, agent, session }: TaintedSession['caller']): TaintedSession {
+  #begin({ namespace, agent, session }: SessionRef): TaintedSession {
     const begun = new TaintedSession({ namespace, agent, session })
     this.#sessions.add(begun)
     return begun
   }
 
-  /** The journal hears of it now and then, and of each new token, so that labels live as long after a restart. */
-  #use(session: TaintedSession, identity: Identity): void {
+  /**
+   * The journal gets it now and then, and with each new token, so that labels live as long after a restart. Waits where the token may
+   * bring a label that the journal does not know yet.
+   */
+  #use(session: TaintedSession, identity: Identity): null | Promise<null | Denial> {
     const now = this.#options.clock.now()
-    const { jti, expiresAt } = identity
-    const isNew = !session.tokens.has(jti)
-    session.use(now, identity)
-    if (!isNew && now - session.notedAt < this.#noteEveryMs) return
+    const isNew = !session.tokens.has(identity.jti)
+    if (!isNew && now - session.notedAt < this.#noteEveryMs) {
+      session.usedAt = now
+      return null
+    }
+    const token = shownToken(identity)
+    session.use(now, token)
     session.notedAt = now
-    const used = { t: 'used', at: now, jti, expiresAt } as const
-    this.#options.journal.append(session.key, [used]).catch(this.#options.onFault)
+    if (isNew) this.#update(session)
+    const writing = this.#options.journal.append(session.key, [{ t: 'used', ...this.#heard(token) }]).then(
+      () => null,
+      (error: unknown) => {
+        session.tokens.delete(token.jti)
+        return this.#unkept(error)
+      },
+    )
+    return isNew && token.brought.length > 0 ? writing : null
   }
 
   #follow({ seq, key, version, event }: JournalEntry<TaintEvent>): void {
@@ -217,10 +306,13 @@ export class Taints {
     const session = this.#sessions.get(caller) ?? this.#begin(caller)
     const before = session.labels.size
     session.apply(event, version, ++this.#turn)
+    for (const agent of session.listensTo) this.#listeners.getOrInsertComputed(agent, () => new Set()).add(session)
+    this.#update(session)
+    this.#keepListened(session)
     this.#count(before, session.labels.size)
     this.#dropBlank(session)
     const isLong = this.#events >= Math.max(COMPACT_AFTER_EVENTS, this.#sessions.size)
-    if (isLong && !this.#compacting) void this.compact()
+    if (isLong && this.#isOpen && !this.#compacting) void this.compact()
   }
 
   /** Starts over with what the journal holds; labels that are being written stay. */
@@ -245,17 +337,36 @@ export class Taints {
   #drop(session: TaintedSession): void {
     if (this.#sessions.get(session.caller) !== session) return
     this.#sessions.delete(session)
+    this.#callees.forget(session)
+    for (const agent of session.listensTo) {
+      const listeners = this.#listeners.get(agent)
+      if (listeners?.delete(session) === true && listeners.size === 0) this.#listeners.delete(agent)
+    }
     this.#count(session.labels.size, 0)
   }
 
   #sweep(): void {
     const now = this.#options.clock.now()
     const { retentionMs } = this.#options
-    for (const session of [...this.#sessions]) {
+    const sessions = [...this.#sessions]
+    // Again where it could not be written.
+    for (const session of sessions) this.#keepListened(session)
+    for (const session of sessions) {
       session.forgetTokens(now)
-      const keepUntil = Math.max(session.usedAt + this.#noteEveryMs + retentionMs, session.expiresAt)
+      const isClean = session.isClean
+      const keepUntil = Math.max(isClean ? 0 : session.usedAt + this.#noteEveryMs + retentionMs, session.expiresAt)
       if (session.writing === 0 && keepUntil <= now) this.#drop(session)
     }
+  }
+
+  /** Makes the labels of agents that a session listens to its own. */
+  #keepListened(session: TaintedSession): void {
+    // Nothing is written before everything was read.
+    if (session.listensTo.size === 0 || !this.#isOpen) return
+    const { labels, expiresAt } = session
+    const missing = this.#ownLabels(session).filter((label) => !labels.has(label) && !session.isArriving(label))
+    if (missing.length === 0 || session.view.labels.length + missing.length > LABELS_MAX) return
+    void this.#write(session, { jti: NO_TOKEN, expiresAt, delegators: [], brought: [] }, missing)
   }
 
   /** Writes the journal anew with what still counts. Never rejects. */

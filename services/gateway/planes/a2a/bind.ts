@@ -5,9 +5,16 @@ import { namedIn, responseIn } from './response.ts'
 
 /** Keeps who owns what agents give their callers to come back with. */
 export interface Owners {
+  /** Names of the caller's sessions for which the agent may work in this call; null: not all are known. */
+  sendersOf(call: Call<'identity' | 'target'>): readonly string[] | null
   /** Null: the caller owns it, durably. */
   bind(
-    bringing: { readonly identity: Identity; readonly server: string; readonly call: string },
+    bringing: {
+      readonly identity: Identity
+      readonly server: string
+      readonly call: string
+      readonly sessions: readonly string[] | null
+    },
     kind: 'task' | 'context',
     id: string,
   ): null | Denial | Promise<Denial | null>
@@ -36,7 +43,8 @@ class Binder implements Running {
     const response = frame.json === null ? null : responseIn(frame)
     if (response === null) return [frame]
     const { id, facts } = this.#call
-    const bringing = { identity: facts.identity, server: facts.target.server, call: id }
+    const sessions = this.#owners.sendersOf(this.#call)
+    const bringing = { identity: facts.identity, server: facts.target.server, call: id, sessions }
     const { tasks = [], contexts = [] } = namedIn(response) ?? {}
     const binding = [
       ...tasks.map((task) => this.#owners.bind(bringing, 'task', task)),

@@ -16,7 +16,7 @@ import type { BodyLimits } from '../wire/body.ts'
 import { hasLengthUpTo, STREAM_HEADERS } from '../wire/headers.ts'
 import { commentEvent } from '../wire/sse.ts'
 import { refusal, terminalError } from './answer.ts'
-import { type AgentPlace, type Forwarder, Forwarding } from './forward.ts'
+import { type AgentPlace, type Forwarder, Forwarding, type Passage } from './forward.ts'
 import { A2aFrame } from './frame.ts'
 import type { ListView } from './list.ts'
 import { CANCEL_TASK } from './methods.ts'
@@ -49,6 +49,8 @@ export interface ExposedAgents<A extends AgentPlace> {
   readonly owners: {
     owns(identity: Identity, server: string, kind: 'task', id: string): boolean
     callOf(server: string, kind: 'task', id: string): string | null
+    /** Notes who sends into which task, before the request is forwarded. Null: that is durable. */
+    note(call: Call<'identity' | 'target'>): null | Denial | Promise<null | Denial>
   }
 }
 
@@ -108,9 +110,15 @@ class A2aPlane<A extends AgentPlace> implements Plane, Reader, Forwarder {
     if (request === null) return deny('internal', 'the request was not read')
     if (agent === null) return deny('unknown_agent', `${call.server} is not exposed`)
     if (call.operation === 'a2a.card') return this.#card(call, agent)
-    const transaction = this.transactions?.token(call) ?? null
-    if (isDenial(transaction)) return transaction
-    return new Forwarding(this, { call, request, agent, transaction, sent: head === 'sent' }).run()
+    const noting = this.#agents.owners.note(call)
+    const forwarded = () => this.#forwarded({ call, request, agent, sent: head === 'sent' })
+    if (noting instanceof Promise) return noting.then((denial) => denial ?? forwarded())
+    return noting ?? forwarded()
+  }
+
+  #forwarded(passage: Omit<Passage, 'transaction'>): Denial | Promise<Reply | Denial> {
+    const transaction = this.transactions?.token(passage.call) ?? null
+    return isDenial(transaction) ? transaction : new Forwarding(this, { ...passage, transaction }).run()
   }
 
   async #card({ wire: { headers } }: Pick<Call, 'wire'>, agent: A): Promise<Reply | Denial> {

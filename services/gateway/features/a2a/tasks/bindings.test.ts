@@ -157,6 +157,65 @@ test('an agent that has its share of tasks gets no more while another agent does
   assert.equal(await bindings.bind(by(ada), 'task', 't4'), null)
 })
 
+const other = { ...ada, session: 'other' }
+
+/** Sessions that sent into task `t1`; null: not known. */
+const senders = (bindings: Bindings) => bindings.sessionsOf(SERVER, 'task', 't1')?.values().toArray().toSorted() ?? null
+
+test('the sessions that send into a task are known once that is durable, also after a restart', async (t) => {
+  const { bindings, open } = await world(t)
+  assert.equal(senders(bindings), null)
+  await bindings.bind(by(ada), 'task', 't1')
+  const sending = bindings.sends(other, SERVER, 'task', 't1')
+  assert.ok(sending instanceof Promise)
+  assert.equal(await sending, null)
+  assert.equal(bindings.sends(other, SERVER, 'task', 't1'), null)
+  assert.equal(bindings.sends(other, SERVER, 'task', 'unknown'), null)
+  for (const one of [bindings, await open()]) assert.deepEqual(senders(one), ['other', 's'])
+  await bindings.compact()
+  assert.deepEqual(senders(await open()), ['other', 's'])
+})
+
+test('a task has the senders of what its message named, and they are unknown where those were', async (t) => {
+  const { bindings, open } = await world(t)
+  await bindings.bind({ ...by(ada), sessions: ['a', 'b'] }, 'task', 't1')
+  assert.deepEqual(senders(bindings), ['a', 'b'])
+  const [first, second] = [
+    bindings.bind({ ...by(ada), sessions: ['b', 'c'] }, 'task', 't1'),
+    bindings.bind({ ...by(ada), sessions: ['d'] }, 'task', 't1'),
+  ]
+  await Promise.all([first, second])
+  assert.deepEqual(senders(bindings), ['a', 'b', 'c', 'd'])
+  await bindings.bind({ ...by(ada), sessions: null }, 'task', 't1')
+  for (const one of [bindings, await open()]) assert.equal(senders(one), null)
+  await bindings.compact()
+  assert.equal(senders(await open()), null)
+})
+
+test('beyond so many senders of a task none is forgotten: they count as not known', async (t) => {
+  const { bindings, open } = await world(t)
+  await bindings.bind(by(ada), 'task', 't1')
+  for (let n = 1; n < 32; n++) await bindings.sends({ session: `s${n}` }, SERVER, 'task', 't1')
+  assert.equal(senders(bindings)?.length, 32)
+  await bindings.sends({ session: 'one more' }, SERVER, 'task', 't1')
+  for (const one of [bindings, await open()]) assert.equal(senders(one), null)
+})
+
+test('a message is not let through where its sender cannot be kept', async (t) => {
+  let broken = false
+  const { bindings } = await world(t, (own) => ({
+    health: 'ok',
+    read: (after) => own.read(after),
+    follow: (...all) => own.follow(...all),
+    compact: (...all) => own.compact(...all),
+    append: (...all) => (broken ? Promise.reject(new Error('disk')) : own.append(...all)),
+  }))
+  await bindings.bind(by(ada), 'task', 't1')
+  broken = true
+  const denial = await bindings.sends(other, SERVER, 'task', 't1')
+  assert.equal(denial?.code, 'state_unavailable')
+})
+
 test('an event of a later version refuses to open', () => {
   assert.throws(() => decodeBindingEvent({ t: 'moved' }), /"moved" is not known/)
 })

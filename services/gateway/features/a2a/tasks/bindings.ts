@@ -18,6 +18,9 @@ const COMPACT_AFTER_EVENTS = 20_000
 /** Longest id of a task or context that is kept, in characters. */
 const MAX_ID_CHARS = 256
 
+/** Sessions that are kept for one task or context. When more send into it, they count as not known. */
+const SESSIONS_MAX = 32
+
 /** What an agent gives its callers to come back with. */
 export type BoundKind = 'task' | 'context'
 
@@ -43,14 +46,31 @@ class Binding {
   version = 0
   /** Null: the owner is durable. */
   writing: Promise<Denial | null> | null = null
+  /** Sessions of the owner that sent into it; null: not known. */
+  sessions: Set<string> | null
 
-  constructor(owner: Owner, call: string, at: number) {
+  constructor({ owner, call, at, sessions }: Pick<BoundEvent, 'owner' | 'call' | 'at' | 'sessions'>) {
     this.owner = owner
     this.call = call
     this.usedAt = at
     this.notedAt = at
+    this.sessions = sessions === undefined ? null : new Set(sessions)
+  }
+
+  sentBy(session: string | undefined): void {
+    if (session !== undefined) this.sessions?.add(session)
+    if (session === undefined || (this.sessions?.size ?? 0) > SESSIONS_MAX) this.sessions = null
+  }
+
+  /** Which of these are not known to have sent into it; undefined stands for those that nobody knows. */
+  missing(sessions: readonly string[] | null): readonly (string | undefined)[] {
+    const { sessions: known } = this
+    if (known === null) return []
+    return sessions === null ? [undefined] : sessions.filter((session) => !known.has(session))
   }
 }
+
+type BoundEvent = Extract<BindingEvent, { readonly t: 'bound' }>
 
 /** The call in which an id came back. */
 export interface Bringing {
@@ -58,6 +78,8 @@ export interface Bringing {
   /** `a2a/<ns>/<agent>`. */
   readonly server: string
   readonly call: string
+  /** Sessions of the caller whose messages it is about; null: not known. Default: the caller's own. */
+  readonly sessions?: readonly string[] | null
 }
 
 /**
@@ -122,37 +144,80 @@ export class Bindings {
     return this.#bindings.get(keyOf(server, kind, id))?.call ?? null
   }
 
+  /**
+   * Sessions of its owner that sent into it, on whose behalf its agent may have worked; null: not known. What it brings, it brings of
+   * them all.
+   */
+  sessionsOf(server: string, kind: BoundKind, id: string): ReadonlySet<string> | null {
+    return this.#bindings.get(keyOf(server, kind, id))?.sessions ?? null
+  }
+
+  /** The caller, who owns it, sends into it. Null: that is durable. A plain value where it has done so before. */
+  sends(
+    { session }: Pick<Identity, 'session'>,
+    server: string,
+    kind: BoundKind,
+    id: string,
+  ): null | Denial | Promise<Denial | null> {
+    const key = keyOf(server, kind, id)
+    const binding = this.#bindings.get(key)
+    return binding === undefined ? null : this.#sent(key, binding, [session])
+  }
+
   /** Null: the caller owns it, and a restart does not change that. A plain value where it was so before. */
-  bind({ identity, server, call }: Bringing, kind: BoundKind, id: string): null | Denial | Promise<Denial | null> {
+  bind(bringing: Bringing, kind: BoundKind, id: string): null | Denial | Promise<Denial | null> {
+    const { identity, server, call, sessions = [identity.session] } = bringing
     if (id.length > MAX_ID_CHARS) return deny('upstream_error', `${server} gave a ${kind} id that is too long`)
     const key = keyOf(server, kind, id)
     const known = this.#bindings.get(key)
     if (known !== undefined) {
       if (!isOwner(known.owner, identity)) return foreign(server)
       this.#use(key, known)
-      return known.writing
+      const sent = () => this.#sent(key, known, sessions)
+      if (known.writing === null) return sent()
+      return known.missing(sessions).length === 0 ? known.writing : known.writing.then((denial) => denial ?? sent())
     }
     const bound = this.#pool.acquire(agentOf(identity))
     if (bound === 'share') return deny('rate_limited', 'this agent has as many tasks of other agents as it may have')
     if (bound === 'total') return deny('state_unavailable', 'too many tasks of agents are kept')
-    const binding = new Binding(ownerOf(identity), call, this.#options.clock.now())
+    const at = this.#options.clock.now()
+    const binding = new Binding({ owner: ownerOf(identity), call, at, ...(sessions && { sessions: [...sessions] }) })
     this.#bindings.set(key, binding)
     binding.writing = this.#write(key, binding, server)
     return binding.writing
   }
 
   async #write(key: string, binding: Binding, server: string): Promise<Denial | null> {
-    const { owner, call, usedAt: at } = binding
     try {
-      await this.#options.journal.append(key, [{ t: 'bound', at, owner, call }])
+      await this.#options.journal.append(key, [boundEvent(binding)])
       const kept = this.#bindings.get(key) ?? binding
-      return isOwner(kept.owner, owner) ? null : foreign(server)
+      return isOwner(kept.owner, binding.owner) ? null : foreign(server)
     } catch (error) {
       this.#options.onFault(error)
       if (this.#bindings.get(key) === binding) this.#forget(key, binding)
       return deny('state_unavailable', 'the owner of the task cannot be kept')
     } finally {
       binding.writing = null
+    }
+  }
+
+  /** Null: it is durable that these sessions sent into it. */
+  #sent(key: string, binding: Binding, sessions: readonly string[] | null): null | Promise<Denial | null> {
+    const missing = binding.missing(sessions)
+    return missing.length === 0 ? null : this.#writeSent(key, missing)
+  }
+
+  async #writeSent(key: string, sessions: readonly (string | undefined)[]): Promise<Denial | null> {
+    const at = this.#options.clock.now()
+    const events = sessions.map(
+      (session): BindingEvent => ({ t: 'sent', at, ...(session !== undefined && { session }) }),
+    )
+    try {
+      await this.#options.journal.append(key, events)
+      return null
+    } catch (error) {
+      this.#options.onFault(error)
+      return deny('state_unavailable', 'who sends to the task cannot be kept')
     }
   }
 
@@ -173,11 +238,12 @@ export class Bindings {
     const isFree = binding === undefined || binding.writing !== null || binding.usedAt + KEPT_MS <= event.at
     if (event.t === 'bound' && isFree) {
       if (binding !== undefined) this.#pool.release(agentOf(binding.owner))
-      binding = new Binding(event.owner, event.call, event.at)
+      binding = new Binding(event)
       this.#bindings.set(key, binding)
       this.#pool.add(agentOf(binding.owner))
     }
     if (binding !== undefined) {
+      if (event.t === 'sent') binding.sentBy(event.session)
       binding.version = version
       binding.usedAt = Math.max(binding.usedAt, event.at)
       binding.notedAt = Math.max(binding.notedAt, event.at)
@@ -211,11 +277,7 @@ export class Bindings {
     try {
       this.#events = 0
       const kept = [...this.#bindings].filter(([, { version }]) => version > 0)
-      const snapshot = kept.map(([key, { version, usedAt, owner, call }]) => ({
-        key,
-        version,
-        event: { t: 'bound' as const, at: usedAt, owner, call },
-      }))
+      const snapshot = kept.map(([key, binding]) => ({ key, version: binding.version, event: boundEvent(binding) }))
       await this.#options.journal.compact(this.#lastSeq, snapshot)
     } catch (error) {
       this.#options.onFault(error)
@@ -228,6 +290,11 @@ export class Bindings {
 /** `<kind>/<ns>/<agent>/<id>`: an id may hold anything, so it comes last. */
 function keyOf(server: string, kind: BoundKind, id: string): string {
   return `${kind}${server.slice(server.indexOf('/'))}/${id}`
+}
+
+/** What stands for all that is known of it. */
+function boundEvent({ usedAt: at, owner, call, sessions }: Binding): BoundEvent {
+  return { t: 'bound', at, owner, call, ...(sessions !== null && { sessions: [...sessions] }) }
 }
 
 function ownerOf({ tenant, namespace, agent, user, issuer }: Identity): Owner {

@@ -18,7 +18,19 @@ const ownerSchema = Type.Object(
 
 const eventSchema = Type.Union([
   /** `call` is the one whose answer brought it; times in milliseconds since the epoch. */
-  Type.Object({ t: Type.Literal('bound'), at: Type.Number(), owner: ownerSchema, call: Type.String() }, closed),
+  Type.Object(
+    {
+      t: Type.Literal('bound'),
+      at: Type.Number(),
+      owner: ownerSchema,
+      call: Type.String(),
+      /** Sessions of the owner that sent what it is about; absent: too many, or not known in the version that wrote it. */
+      sessions: Type.Optional(Type.Array(Type.String())),
+    },
+    closed,
+  ),
+  /** A session of the owner sends a message into it; absent: it is not known which ones do. */
+  Type.Object({ t: Type.Literal('sent'), at: Type.Number(), session: Type.Optional(Type.String()) }, closed),
   Type.Object({ t: Type.Literal('used'), at: Type.Number() }, closed),
 ])
 

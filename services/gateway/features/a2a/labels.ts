@@ -1,0 +1,163 @@
+import {
+  type Call,
+  type Denial,
+  deny,
+  type Frame,
+  type Identity,
+  isDenial,
+  type Passed,
+  type SessionRef,
+} from '../../call/index.ts'
+import { type Marking, type Review, type Running, review } from '../../pipeline/stage.ts'
+import { namesIn } from './registry.ts'
+import type { NamedIn } from './stage.ts'
+import type { Bindings } from './tasks/bindings.ts'
+
+/** Taint labels of sessions, as far as agents bring some. */
+export interface SessionLabels {
+  labelsOf(identity: Identity): readonly string[]
+  add(identity: Identity, labels: readonly string[]): null | Denial | Promise<null | Denial>
+  /** Labels that a response of an agent, `<ns>/<agent>`, brings to these sessions; null: they are not known. */
+  labelsFrom(agent: string, callers: readonly SessionRef[] | null): readonly string[]
+  /** Null: the caller's session gets the labels of the agent as they come, durably. */
+  listen(identity: Identity, agent: string): null | Denial | Promise<null | Denial>
+  /** Resolves when what other replicas added is known here; rejects when it cannot be. Null: there are none. */
+  readonly catchUp: (() => Promise<void>) | null
+}
+
+/** Tasks, contexts and sessions for which labels are looked up with each frame. For more, they count as not known. */
+const LOOKED_UP_MAX = 64
+
+export interface CalleeLabelsOptions {
+  readonly labels: SessionLabels
+  readonly bindings: Pick<Bindings, 'sessionsOf' | 'sends'>
+  /** What a request names, as its plane read it. */
+  readonly namedIn: (call: Call) => Pick<NamedIn, 'tasks' | 'contexts' | 'pushURLs'>
+}
+
+type Marked = Call<'identity' | 'target'>
+
+/**
+ * The labels that come back from called agents. What the session of an agent has read may be in each of its responses, so the caller's
+ * session gets the labels of the sessions that may have written it, durably before the frame leaves.
+ */
+export class CalleeTaints {
+  readonly #options: CalleeLabelsOptions
+
+  constructor(options: CalleeLabelsOptions) {
+    this.#options = options
+  }
+
+  get review(): Review<'identity' | 'target'> {
+    return review({
+      name: 'mark',
+      needs: ['identity', 'target'],
+      open: (call) => (call.facts.target.kind === 'a2a' ? new CalleeMark(this, this.#options.labels, call) : null),
+    })
+  }
+
+  /**
+   * Notes who sends into which task, and who has a webhook called, before the request is forwarded: its response may never come. Null:
+   * that is durable.
+   */
+  note(call: Marked): null | Denial | Promise<null | Denial> {
+    const { labels, bindings, namedIn } = this.#options
+    const { identity, target } = call.facts
+    const { tasks, contexts, pushURLs } = namedIn(call)
+    const notes = pushURLs.length > 0 ? [labels.listen(identity, agentIn(target.server))] : []
+    if (call.operation === 'a2a.send') {
+      for (const id of tasks) notes.push(bindings.sends(identity, target.server, 'task', id))
+      for (const id of contexts) notes.push(bindings.sends(identity, target.server, 'context', id))
+    }
+    if (!notes.some((one) => one instanceof Promise)) return notes.find(isDenial) ?? null
+    return Promise.all(notes).then((all) => all.find(isDenial) ?? null)
+  }
+
+  /** Names of the caller's sessions for which the agent may work in this call; null: not all are known. */
+  sendersOf(call: Marked): readonly string[] | null {
+    const { bindings, namedIn } = this.#options
+    const { identity, target } = call.facts
+    const { tasks, contexts } = namedIn(call)
+    if (tasks.length + contexts.length > LOOKED_UP_MAX) return null
+    const known = [
+      ...tasks.map((id) => bindings.sessionsOf(target.server, 'task', id)),
+      ...contexts.map((id) => bindings.sessionsOf(target.server, 'context', id)),
+    ]
+    const senders = new Set([identity.session])
+    for (const sessions of known) {
+      if (sessions === null) return null
+      for (const session of sessions) senders.add(session)
+    }
+    return senders.size > LOOKED_UP_MAX ? null : [...senders]
+  }
+
+  /** The labels that a response of the called agent brings now. */
+  broughtBy(call: Marked): readonly string[] {
+    const { namespace, agent } = call.facts.identity
+    // A list shows tasks of all sessions.
+    const senders = call.method === 'ListTasks' ? null : this.sendersOf(call)
+    const callers = senders?.map((session) => ({ namespace, agent, session })) ?? null
+    return this.#options.labels.labelsFrom(agentIn(call.facts.target.server), callers)
+  }
+}
+
+class CalleeMark implements Running, Marking {
+  readonly #callees: CalleeTaints
+  readonly #labels: SessionLabels
+  readonly #call: Marked
+  readonly #added = new Set<string>()
+  readonly cleared: readonly string[] = []
+
+  constructor(callees: CalleeTaints, labels: SessionLabels, call: Marked) {
+    this.#callees = callees
+    this.#labels = labels
+    this.#call = call
+  }
+
+  get marking(): Marking {
+    return this
+  }
+
+  get added(): readonly string[] {
+    return [...this.#added]
+  }
+
+  /** Each frame: the agent goes on reading while it responds. */
+  frame(frame: Frame): Passed {
+    const { catchUp } = this.#labels
+    return catchUp === null ? this.#mark(frame) : this.#markLate(frame, catchUp)
+  }
+
+  end(): Passed {
+    return []
+  }
+
+  /** The agent's session may have called another replica. */
+  async #markLate(frame: Frame, catchUp: () => Promise<void>): Promise<Awaited<Passed>> {
+    try {
+      await catchUp()
+    } catch {
+      return deny('state_unavailable', 'the taint labels that other replicas added are not known')
+    }
+    return this.#mark(frame)
+  }
+
+  #mark(frame: Frame): Passed {
+    const { identity } = this.#call.facts
+    const brought = this.#callees.broughtBy(this.#call)
+    if (brought.length === 0) return [frame]
+    const before = new Set(this.#labels.labelsOf(identity))
+    const adding = this.#labels.add(identity, brought)
+    const passed = (denial: Denial | null) => {
+      if (denial !== null) return denial
+      for (const label of brought) if (!before.has(label)) this.#added.add(label)
+      return [frame]
+    }
+    return adding instanceof Promise ? adding.then(passed) : passed(adding)
+  }
+}
+
+/** `<ns>/<agent>` of `a2a/<ns>/<agent>`. */
+function agentIn(server: string): string {
+  return namesIn(server).join('/')
+}
