@@ -1,5 +1,5 @@
 export { createLog, type Log, type LogOptions, silentLog } from './log.ts'
-export { type LoadReading, type LoadSource, OVERLOAD_RETRY_MS, Overload, type OverloadState } from './overload.ts'
+export { type LoadSource, OVERLOAD_RETRY_MS, Overload, type OverloadState } from './overload.ts'
 export { onShutdown, type ShutdownReason } from './shutdown.ts'
 export { startErrorLine, storageErrorLine } from './start-error.ts'
 export { giveBackStartMemory } from './start-memory.ts'

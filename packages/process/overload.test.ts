@@ -11,8 +11,20 @@ function setUp(t: TestContext) {
   const lines: string[] = []
   const line = (_fields: object, message: string) => void lines.push(message)
   const log: Log = { debug: line, info: line, warn: line, error: line, child: () => log }
-  const state = { load: calm, collections: 0 }
-  const load = { read: () => state.load, collect: () => void state.collections++, close() {} }
+  const state: { load: typeof calm; collections: number; afterCollection: typeof calm | null } = {
+    load: calm,
+    collections: 0,
+    afterCollection: null,
+  }
+  const load = {
+    memory: () => state.load.memory,
+    delayMs: () => state.load.delayMs,
+    collect() {
+      state.collections++
+      state.load = state.afterCollection ?? state.load
+    },
+    close() {},
+  }
   const overload = new Overload({ clock, log, load })
   t.after(() => overload.close())
   const seconds = async (count: number, reading: typeof calm) => {
@@ -23,31 +35,53 @@ function setUp(t: TestContext) {
   return { seconds, lines, state }
 }
 
-for (const [name, high, between] of [
-  ['memory', { ...calm, memory: 0.9 }, { ...calm, memory: 0.85 }],
-  ['event-loop delay', { ...calm, delayMs: 500 }, { ...calm, delayMs: 300 }],
-] as const) {
-  test(`high ${name} for three seconds starts the overload, and it lasts until the lower threshold`, async (t) => {
-    const { seconds, lines } = setUp(t)
-    assert.equal(await seconds(5, between), false, 'between the thresholds nothing starts')
-    assert.equal(await seconds(2, high), false)
-    assert.equal(await seconds(1, calm), false, 'one good reading begins the count again')
-    assert.equal(await seconds(2, high), false)
-    assert.equal(await seconds(1, high), true)
-    assert.equal(await seconds(5, between), true, 'between the thresholds nothing ends')
-    assert.equal(await seconds(2, calm), true)
-    assert.equal(await seconds(1, calm), false)
-    assert.deepEqual(lines, ['overloaded: new work is refused', 'no longer overloaded: new work is accepted'])
-  })
-}
+test('a late event loop for three seconds starts the overload, and it lasts until the lower threshold', async (t) => {
+  const { seconds, lines } = setUp(t)
+  const [high, between] = [
+    { ...calm, delayMs: 500 },
+    { ...calm, delayMs: 300 },
+  ]
+  assert.equal(await seconds(5, between), false, 'between the thresholds nothing starts')
+  assert.equal(await seconds(2, high), false)
+  assert.equal(await seconds(1, calm), false, 'one good reading begins the count again')
+  assert.equal(await seconds(2, high), false)
+  assert.equal(await seconds(1, high), true)
+  assert.equal(await seconds(5, between), true, 'between the thresholds nothing ends')
+  assert.equal(await seconds(2, calm), true)
+  assert.equal(await seconds(1, calm), false)
+  assert.deepEqual(lines, ['overloaded: new work is refused', 'no longer overloaded: new work is accepted'])
+})
 
-test('garbage is collected before memory counts as short, and then every ten seconds', async (t) => {
+const full = { ...calm, memory: 0.9 }
+
+test('memory that is still short after a collection starts the overload at once, and it lasts until the lower threshold', async (t) => {
+  const { seconds, lines, state } = setUp(t)
+  assert.equal(await seconds(5, { ...calm, memory: 0.85 }), false, 'between the thresholds nothing starts')
+  assert.equal(state.collections, 0)
+  assert.equal(await seconds(0.25, full), true)
+  assert.equal(await seconds(5, { ...calm, memory: 0.85 }), true, 'between the thresholds nothing ends')
+  assert.equal(await seconds(2.75, calm), true)
+  assert.equal(await seconds(0.25, calm), false)
+  assert.deepEqual(lines, ['overloaded: new work is refused', 'no longer overloaded: new work is accepted'])
+})
+
+test('memory that a collection frees starts nothing; without one, three readings do', async (t) => {
   const { seconds, state } = setUp(t)
-  await seconds(1, { ...calm, memory: 0.95 })
+  state.afterCollection = calm
+  assert.equal(await seconds(1, full), false)
   assert.equal(state.collections, 1)
-  await seconds(9, { ...calm, memory: 0.95 })
+  assert.equal(await seconds(0.5, full), false, 'the last collection was a moment ago')
+  assert.equal(await seconds(0.25, full), true)
   assert.equal(state.collections, 1)
-  await seconds(1, { ...calm, memory: 0.95 })
+})
+
+test('garbage is collected every ten seconds while memory is short, also below the upper threshold', async (t) => {
+  const { seconds, state } = setUp(t)
+  await seconds(0.25, full)
+  assert.equal(state.collections, 1)
+  await seconds(9.75, { ...calm, memory: 0.85 })
+  assert.equal(state.collections, 1)
+  await seconds(0.25, { ...calm, memory: 0.85 })
   assert.equal(state.collections, 2)
 })
 

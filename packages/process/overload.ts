@@ -4,24 +4,20 @@ import type { Clock } from '@plat/core'
 import type { Log } from './log.ts'
 import { giveBackStartMemory } from './start-memory.ts'
 
-/** Load of the process at one moment. */
-export interface LoadReading {
-  /** The larger of two parts, 0 to 1: of the heap limit, and of the memory that the container may use. */
-  readonly memory: number
-  /** Mean delay of the event loop since the last reading, in milliseconds. */
-  readonly delayMs: number
-}
-
 /** Reads the load of the process. */
 export interface LoadSource {
-  read(): LoadReading
+  /** The larger of two parts, 0 to 1: of the heap limit, and of the memory that the container may use. */
+  memory(): number
+  /** Mean delay of the event loop since the last call, in milliseconds. */
+  delayMs(): number
   /** Collects garbage, so that the next reading shows what is in use. */
   collect(): void
   close(): void
 }
 
-/** How often the load is read, in milliseconds. */
-const READ_EVERY_MS = 1000
+/** How often each signal is read, in milliseconds: memory can be exhausted within a second. */
+const MEMORY_EVERY_MS = 250
+const DELAY_EVERY_MS = 1000
 /** Part of the memory limit from which new work is refused, and below which it is accepted again. */
 const MEMORY_ENTER = 0.9
 const MEMORY_LEAVE = 0.8
@@ -30,6 +26,8 @@ const DELAY_ENTER_MS = 500
 const DELAY_LEAVE_MS = 250
 /** Readings in a row that must agree, so that one slow second changes nothing. */
 const READINGS = 3
+/** The same before memory counts as sufficient again: three seconds. */
+const MEMORY_LEAVE_READINGS = 12
 /** While memory is short, garbage is collected at most this often, in milliseconds. */
 const COLLECT_EVERY_MS = 10_000
 /** Resolution of the delay, in milliseconds. */
@@ -46,15 +44,25 @@ export interface OverloadState {
   close(): void
 }
 
-/** Decides once a second whether the process can accept new work. */
+/** Decides whether the process can accept new work. */
 export class Overload implements OverloadState {
   active = false
   readonly #clock: Clock
   readonly #log: Log
   readonly #source: LoadSource
-  readonly #stop: () => void
-  /** Readings in a row that contradict `active`. */
-  #contrary = 0
+  readonly #stops: readonly (() => void)[]
+  readonly #memory = new Signal({
+    enter: MEMORY_ENTER,
+    leave: MEMORY_LEAVE,
+    readings: READINGS,
+    leaveReadings: MEMORY_LEAVE_READINGS,
+  })
+  readonly #delay = new Signal({
+    enter: DELAY_ENTER_MS,
+    leave: DELAY_LEAVE_MS,
+    readings: READINGS,
+    leaveReadings: READINGS,
+  })
   #collectedAt = Number.NEGATIVE_INFINITY
 
   constructor({
@@ -65,34 +73,85 @@ export class Overload implements OverloadState {
     this.#clock = clock
     this.#log = log
     this.#source = load ?? new ProcessLoad()
-    this.#stop = clock.every(READ_EVERY_MS, () => this.#update(this.#source.read()))
+    this.#stops = [
+      clock.every(MEMORY_EVERY_MS, () => this.#readMemory()),
+      clock.every(DELAY_EVERY_MS, () => this.#readDelay()),
+    ]
   }
 
   close(): void {
-    this.#stop()
+    for (const stop of this.#stops) stop()
     this.#source.close()
   }
 
-  #update(load: LoadReading): void {
-    if (load.memory >= MEMORY_ENTER) this.#collect()
-    const shouldBeActive = this.active
-      ? load.memory >= MEMORY_LEAVE || load.delayMs >= DELAY_LEAVE_MS
-      : load.memory >= MEMORY_ENTER || load.delayMs >= DELAY_ENTER_MS
-    this.#contrary = shouldBeActive === this.active ? 0 : this.#contrary + 1
-    if (this.#contrary < READINGS) return
-    this.#contrary = 0
-    this.active = shouldBeActive
-    const shown = { memoryPercent: Math.round(load.memory * 100), delayMs: Math.round(load.delayMs) }
-    if (shouldBeActive) this.#log.warn(shown, 'overloaded: new work is refused')
+  /** Garbage that was not collected yet counts as used, and without new work nothing would collect it. */
+  #readMemory(): void {
+    let memory = this.#source.memory()
+    const isShort = memory >= (this.#memory.active ? MEMORY_LEAVE : MEMORY_ENTER)
+    const isCollected = isShort && this.#collect()
+    if (isCollected) memory = this.#source.memory()
+    // What is in use after a collection will not go away by itself: one reading is enough.
+    this.#memory.read(memory, isCollected)
+    this.#update()
+  }
+
+  #readDelay(): void {
+    this.#delay.read(this.#source.delayMs(), false)
+    this.#update()
+  }
+
+  #update(): void {
+    const active = this.#memory.active || this.#delay.active
+    if (active === this.active) return
+    this.active = active
+    const shown = { memoryPercent: Math.round(this.#memory.last * 100), delayMs: Math.round(this.#delay.last) }
+    if (active) this.#log.warn(shown, 'overloaded: new work is refused')
     else this.#log.info(shown, 'no longer overloaded: new work is accepted')
   }
 
-  /** Garbage that nobody has collected yet counts as used, and without new work nothing would collect it. */
-  #collect(): void {
+  /** Returns whether garbage was collected now. */
+  #collect(): boolean {
     const now = this.#clock.monotonic()
-    if (now - this.#collectedAt < COLLECT_EVERY_MS) return
+    if (now - this.#collectedAt < COLLECT_EVERY_MS) return false
     this.#collectedAt = now
     this.#source.collect()
+    return true
+  }
+}
+
+interface Bounds {
+  /** Becomes active from here on. */
+  readonly enter: number
+  /** Ends below. */
+  readonly leave: number
+  /** Readings in a row that each change needs. */
+  readonly readings: number
+  readonly leaveReadings: number
+}
+
+/** One measured value that is too high or not, with hysteresis. */
+class Signal {
+  readonly #bounds: Bounds
+  active = false
+  /** The last reading. */
+  last = 0
+  /** Readings in a row that contradict `active`. */
+  #contrary = 0
+
+  constructor(bounds: Bounds) {
+    this.#bounds = bounds
+  }
+
+  /** `isCertain`: the value alone is enough to become active. */
+  read(value: number, isCertain: boolean): void {
+    this.last = value
+    const { enter, leave, readings, leaveReadings } = this.#bounds
+    const shouldBeActive = value >= (this.active ? leave : enter)
+    this.#contrary = shouldBeActive === this.active ? 0 : this.#contrary + 1
+    const needed = this.active ? leaveReadings : isCertain ? 1 : readings
+    if (this.#contrary < needed) return
+    this.#contrary = 0
+    this.active = shouldBeActive
   }
 }
 
@@ -106,12 +165,15 @@ class ProcessLoad implements LoadSource {
     this.#delay.enable()
   }
 
-  read(): LoadReading {
+  memory(): number {
     const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics()
-    const memory = Math.max(used / limit, process.memoryUsage.rss() / this.#memoryLimit)
+    return Math.max(used / limit, process.memoryUsage.rss() / this.#memoryLimit)
+  }
+
+  delayMs(): number {
     const delayMs = this.#delay.count === 0 ? 0 : this.#delay.mean / NANOSECONDS_PER_MS
     this.#delay.reset()
-    return { memory, delayMs }
+    return delayMs
   }
 
   collect(): void {

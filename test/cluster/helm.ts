@@ -87,8 +87,13 @@ export function objectOf(objects: readonly Rendered[], kind: string, name: strin
   return object
 }
 
-interface Container {
+/** A container of a pod. */
+export interface Container {
   readonly command: readonly string[]
+  readonly resources: {
+    readonly requests: { readonly memory: string }
+    readonly limits?: { readonly memory?: string | null }
+  }
   readonly args?: readonly string[]
   readonly env: readonly { readonly name: string; readonly value?: string }[]
   readonly volumeMounts?: readonly { readonly mountPath: string; readonly name: string }[]

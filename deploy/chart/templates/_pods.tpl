@@ -86,10 +86,19 @@ capabilities: { drop: [ALL] }
   mountPath: /tmp
 {{- end -}}
 
-{{/* What was compiled is kept for the next start of the container. */}}
-{{- define "plat.cacheEnv" -}}
+{{/*
+What was compiled is kept for the next start of the container. With a memory limit the heap of Node may use 60 % of it: the rest is for
+bodies, connections and code, so that the process finds itself overloaded, and refuses work, before the container ends it.
+*/}}
+{{- define "plat.processEnv" -}}
 - name: XDG_CACHE_HOME
   value: /tmp/cache
+{{- $own := false }}
+{{- range .env }}{{ if eq .name "NODE_OPTIONS" }}{{ $own = true }}{{ end }}{{ end }}
+{{- if and (dig "limits" "memory" "" (default dict .resources)) (not $own) }}
+- name: NODE_OPTIONS
+  value: --max-old-space-size-percentage=60
+{{- end }}
 {{- end -}}
 
 {{- define "plat.probes" -}}

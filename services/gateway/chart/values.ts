@@ -34,8 +34,11 @@ const flags = (program: string) =>
   )
 
 /** Where a component's pods run and what they may use. */
-const pods = (cpu: string, memory: string): Values => ({
-  resources: native('Compute resources of the container.', { requests: { cpu, memory } }),
+const pods = (cpu: string, memory: string, memoryLimit: string): Values => ({
+  resources: native(
+    'Compute resources of the container. The heap of Node may use 60 % of the memory limit, and new work is refused from 90 % on.',
+    { requests: { cpu, memory }, limits: { memory: memoryLimit } },
+  ),
   nodeSelector: native('Labels that a node must have.'),
   tolerations: natives('Taints that the pods tolerate.'),
   affinity: native('Where pods run beside others; without it replicas keep to different nodes where they can.'),
@@ -77,7 +80,7 @@ const identity = {
   exchangeConfig: native('The exchange configuration file: audiences that tokens may be exchanged for.'),
   bootstrap: group({ enabled: key.flag('Serve warm-pool pods on port 8083.', true) }, 'Warm-pool bootstrap.'),
   service: group(service(), 'Service of the API and of bootstrap.'),
-  ...pods('50m', '160Mi'),
+  ...pods('50m', '160Mi', '512Mi'),
 }
 
 const gateway = {
@@ -114,7 +117,7 @@ const gateway = {
     'HorizontalPodAutoscaler.',
   ),
   service: group(service(), 'Service of the main listener.'),
-  ...pods('250m', '256Mi'),
+  ...pods('250m', '256Mi', '1Gi'),
 }
 
 const operator = {
@@ -130,7 +133,7 @@ const operator = {
     },
     'Sessions in sandboxes.',
   ),
-  ...pods('50m', '200Mi'),
+  ...pods('50m', '200Mi', '1Gi'),
 }
 
 const attestation = {
@@ -142,7 +145,7 @@ const attestation = {
   storageSize: key.text('Size of the volume with the journal of releases.', '1Gi', QUANTITY),
   storageClassName: key.text('Storage class of that volume; the default class when empty.'),
   service: group(service(), 'Service of the API.'),
-  ...pods('50m', '160Mi'),
+  ...pods('50m', '160Mi', '512Mi'),
 }
 
 const networkPolicy = group(

@@ -20,7 +20,11 @@ test('an overloaded gateway refuses new calls, serves operators, and accepts cal
   })
   const clock = new TestClock()
   let load = calm
-  const overload = new Overload({ clock, log: silentLog, load: { read: () => load, collect() {}, close() {} } })
+  const overload = new Overload({
+    clock,
+    log: silentLog,
+    load: { memory: () => load.memory, delayMs: () => load.delayMs, collect() {}, close() {} },
+  })
   const { gateway, issuer } = await started(t, { upstreams: { notes: upstream.url } }, false, { overload })
   const token = issuer.token({ scope: 'tools:notes' })
   const call = () =>

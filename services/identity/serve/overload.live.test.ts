@@ -7,7 +7,7 @@ import { base, startTestBroker } from '../testing/broker.ts'
 test('an overloaded broker issues nothing, verifies and answers probes, and issues again afterwards', async (t) => {
   const clock = new TestClock()
   let memory = 0.2
-  const load = { read: () => ({ memory, delayMs: 50 }), collect() {}, close() {} }
+  const load = { memory: () => memory, delayMs: () => 50, collect() {}, close() {} }
   const broker = await startTestBroker(t, { overload: new Overload({ clock, log: silentLog, load }) })
   const { token } = await broker.mint()
 
