@@ -1,6 +1,7 @@
 export { formatDuration, parseDuration } from './amounts/duration.ts'
 export { parseQuantity, quantityToMicros } from './amounts/quantity.ts'
 export { rfc3339, rfc3339Micros } from './amounts/rfc3339.ts'
+export { Backoff, type BackoffOptions } from './backoff.ts'
 export { decodeBase64url, encodeBase64url } from './base64url.ts'
 export { type BuildInfo, buildInfo } from './build.ts'
 export { type Clock, systemClock, TestClock } from './clock.ts'

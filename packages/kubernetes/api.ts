@@ -60,6 +60,11 @@ export class ApiFault extends Error {
   }
 }
 
+/** How long a failed request asks its caller to wait, in milliseconds; 0 where it does not. */
+export function retryAfterOf(error: unknown): number {
+  return error instanceof ApiFault ? error.retryAfterMs : 0
+}
+
 interface FaultParts {
   readonly reason: string
   readonly causes: readonly Cause[]

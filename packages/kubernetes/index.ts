@@ -1,5 +1,13 @@
 export { type Access, type AccessOptions, type Credentials, clusterAccess, fileAccess } from './access.ts'
-export { type Answer, ApiFault, type ApiOptions, type ApiRequest, KubernetesApi, type Members } from './api.ts'
+export {
+  type Answer,
+  ApiFault,
+  type ApiOptions,
+  type ApiRequest,
+  KubernetesApi,
+  type Members,
+  retryAfterOf,
+} from './api.ts'
 export { kubeconfigAccess } from './kubeconfig.ts'
 export { type Cause, isMembers, member, textOf } from './members.ts'
 export type { WatchLine } from './watch.ts'
