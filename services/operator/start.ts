@@ -125,17 +125,17 @@ function startLoops(parts: LoopParts, stop: AbortSignal): Loops {
   const scopes = flags['watch-namespaces']
   const stores = scopes.length === 0 ? [everywhere] : scopes.map((scope) => storeOf({ namespace: scope }))
   let term: Term | null = null
-  const mirror = new Mirror({ stores, clock, log, onChange: (kind, keys) => term?.changed(kind, keys) })
+  const mirror = new Mirror({ stores, clock, ids, log, onChange: (kind, keys) => term?.changed(kind, keys) })
   const outputs = new Outputs({ api, namespace, registry, log })
   const common = { api, namespace, clock, log }
   const everyMs = flags['node-count-interval']
-  const sandboxes = sandboxesOf(parts, (objects) => term?.foreignChanged(objects))
+  const sandboxes = sandboxesOf(parts, () => term)
   const foreign = sandboxes === null ? [] : Object.values(sandboxes.foreign)
   const lead = async (signal: AbortSignal) => {
     // What was written before another led may not stand there any more.
     outputs.forget()
     const [currency, modelKeysDir] = [flags['budget-currency'], flags['model-keys-dir']]
-    const own = { mirror, outputs, registry, currency, modelKeysDir, statusStore: everywhere, sandboxes }
+    const own = { mirror, outputs, registry, currency, modelKeysDir, statusStore: everywhere, sandboxes, ids }
     term = new Term({ ...common, ...own })
     const counting = meterBillableNodes({ ...common, watched: scopes, everyMs, outputs, registry }, signal)
     await Promise.all([term.run(signal), counting])
@@ -167,22 +167,25 @@ function startLoops(parts: LoopParts, stop: AbortSignal): Loops {
 
 /** What sandboxes are made with, where the flags name a broker to mint their tokens. */
 function sandboxesOf(
-  { flags, broker, api, dialer, registry, clock, log }: LoopParts,
-  onChange: (objects: readonly Members[]) => void,
+  { flags, broker, api, dialer, registry, clock, ids, log }: LoopParts,
+  term: () => Pick<Term, 'foreignChanged' | 'poolsChanged' | 'served'> | null,
 ): Sandboxes | null {
   if (broker === null) return null
   const { token, caPEM } = broker
   const scopes = flags['watch-namespaces']
-  const follow = (group: string, plural: string) => {
+  const sandboxChanged = (objects: readonly Members[]) => term()?.foreignChanged(objects)
+  const poolsChanged = (objects: readonly Members[]) => term()?.poolsChanged(objects)
+  const follow = (group: string, plural: string, onChange: (objects: readonly Members[]) => void) => {
     const within = scopes.length === 0 ? [''] : scopes.map((scope) => `/namespaces/${scope}`)
-    return new Objects({ api, paths: within.map((part) => `/apis/${group}${part}/${plural}`), clock, log, onChange })
+    const paths = within.map((part) => `/apis/${group}${part}/${plural}`)
+    return new Objects({ api, paths, clock, ids, log, onChange, onServed: () => term()?.served() })
   }
   const url = flags['identity-url'].replace(/\/$/, '')
   return {
     foreign: {
-      sandboxes: follow(SANDBOX_API, 'sandboxes'),
-      claims: follow(EXTENSIONS_API, 'sandboxclaims'),
-      pools: follow(EXTENSIONS_API, 'sandboxwarmpools'),
+      sandboxes: follow(SANDBOX_API, 'sandboxes', sandboxChanged),
+      claims: follow(EXTENSIONS_API, 'sandboxclaims', sandboxChanged),
+      pools: follow(EXTENSIONS_API, 'sandboxwarmpools', poolsChanged),
     },
     minter: new Minter({ url, brokerToken: token, ...(caPEM !== null && { caPEM }), dialer, registry, clock }),
     settings: {

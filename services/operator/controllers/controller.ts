@@ -1,5 +1,5 @@
-import { type Clock, reasonOf } from '@plat/core'
-import { ApiFault } from '@plat/kubernetes'
+import { type Clock, type Ids, reasonOf } from '@plat/core'
+import { ApiFault, retryAfterOf } from '@plat/kubernetes'
 import type { Registry } from '@plat/metrics'
 import type { Log } from '@plat/process'
 import type { ControllerName, operatorMetrics } from '../metrics.ts'
@@ -15,6 +15,7 @@ export interface ControllerParts {
   readonly reconcile: Reconcile
   readonly registry: OperatorRegistry
   readonly clock: Clock
+  readonly ids: Pick<Ids, 'random'>
   readonly log: Log
   /** Keys that are worked on at the same time; one key never is. Default: 1. */
   readonly workers?: number
@@ -39,7 +40,7 @@ export class Controller {
 
   constructor(parts: ControllerParts) {
     this.#parts = parts
-    this.queue = new WorkQueue(parts.clock, observerOf(parts), parts.isUrgent)
+    this.queue = new WorkQueue({ ...parts, observer: observerOf(parts) })
   }
 
   /** Works until `signal` aborts; resolves when the last reconciliation is over. Never rejects. */
@@ -81,7 +82,7 @@ export class Controller {
       registry.counter('plat_reconcile_errors_total').inc({ controller: name, reason: wordOf(error) })
       registry.counter('controller_runtime_reconcile_errors_total').inc({ controller: name })
       log.error({ controller: name, key, error: reasonOf(error) }, 'reconciliation failed; it is tried again')
-      this.queue.retry(key, error instanceof ApiFault ? error.retryAfterMs : 0)
+      this.queue.retry(key, retryAfterOf(error))
     }
   }
 }

@@ -1,19 +1,22 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { TestClock } from '@plat/core'
+import { systemIds, TestClock } from '@plat/core'
 import { WorkQueue } from './queue.ts'
 
 const never = new AbortController().signal
 
+const withoutJitter = { random: (bytes: number) => new Uint8Array(bytes) }
+
 function ground() {
   const clock = new TestClock()
   const told: string[] = []
-  const queue = new WorkQueue(clock, {
+  const observer = {
     added: () => told.push('added'),
     retried: () => told.push('retried'),
     depth: () => {},
     waited: () => {},
-  })
+  }
+  const queue = new WorkQueue({ clock, ids: withoutJitter, observer })
   return { clock, told, queue }
 }
 
@@ -49,10 +52,10 @@ test('whoever waits for a key is let go when it is not wanted any more', async (
   assert.equal(await queue.next(stop.signal), null)
 })
 
-test('pauses after failures double up to a minute, are as long as asked at least, and end with a success', async () => {
+test('pauses after failures double up to a minute, come after Retry-After, and end with a success', async () => {
   const { queue, clock } = ground()
-  const pauseOf = async (atLeastMs = 0) => {
-    queue.retry('a', atLeastMs)
+  const pauseOf = async (retryAfterMs = 0) => {
+    queue.retry('a', retryAfterMs)
     const begun = clock.monotonic()
     const next = queue.next(never)
     let came = false
@@ -64,11 +67,31 @@ test('pauses after failures double up to a minute, are as long as asked at least
     return clock.monotonic() - begun
   }
   assert.deepEqual([await pauseOf(), await pauseOf(), await pauseOf()], [250, 500, 1000])
-  assert.equal(await pauseOf(10_000), 10_000)
+  assert.equal(await pauseOf(10_000), 12_000)
+  assert.equal(await pauseOf(99_999_000), 64_000)
   for (let turn = 0; turn < 20; turn++) await pauseOf()
   assert.equal(await pauseOf(), 60_000)
   queue.forget('a')
   assert.equal(await pauseOf(), 250)
+})
+
+test('keys that failed together come back at different times', async () => {
+  const clock = new TestClock()
+  const observer = { added: () => {}, retried: () => {}, depth: () => {}, waited: () => {} }
+  const queue = new WorkQueue({ clock, ids: systemIds(clock), observer })
+  for (let index = 0; index < 1000; index++) queue.retry(String(index), 1000)
+  await clock.advance(1125)
+  let due = 0
+  const stop = new AbortController()
+  const work = (async () => {
+    while ((await queue.next(stop.signal)) !== null) due++
+  })()
+  await clock.advance(62)
+  assert.ok(due > 300 && due < 700, `${due} of 1000 came in the first half`)
+  await clock.advance(63)
+  assert.equal(due, 1000)
+  stop.abort()
+  await work
 })
 
 test('of two times at which a key is to come the sooner counts', async () => {
@@ -92,7 +115,8 @@ test('of two times at which a key is to come the sooner counts', async () => {
 test('urgent keys come first, one that became urgent while it waits too, and a worker for them takes nothing else', async () => {
   const urgent = new Set(['b'])
   const observer = { added: () => {}, retried: () => {}, depth: () => {}, waited: () => {} }
-  const queue = new WorkQueue(new TestClock(), observer, (key) => urgent.has(key))
+  const isUrgent = (key: string) => urgent.has(key)
+  const queue = new WorkQueue({ clock: new TestClock(), ids: withoutJitter, observer, isUrgent })
   for (const key of ['a', 'b', 'c']) queue.add(key)
   assert.equal(await queue.next(never, 'urgent'), 'b')
   const free = queue.next(never, 'urgent')

@@ -1,8 +1,8 @@
-import { type Clock, LinkedMap } from '@plat/core'
+import { Backoff, type Clock, type Ids, LinkedMap } from '@plat/core'
 
-/** Pause after the first failure of a key, in milliseconds; it doubles with each further one. */
+/** Longest pause after the first failure of a key, in milliseconds; it doubles with each further one. */
 const RETRY_FIRST_MS = 250
-/** Longest pause after a failure, in milliseconds. */
+/** Longest pause after a failure, and longest Retry-After that is waited for, in milliseconds. */
 const RETRY_MAX_MS = 60_000
 
 /** Hears what happens to a queue. */
@@ -15,6 +15,14 @@ export interface QueueObserver {
   waited(ms: number): void
 }
 
+export interface QueueParts {
+  readonly clock: Clock
+  readonly ids: Pick<Ids, 'random'>
+  readonly observer: QueueObserver
+  /** Called whenever a key is added: urgent keys come before all others. Default: none is. */
+  readonly isUrgent?: ((key: string) => boolean) | undefined
+}
+
 /**
  * Keys that wait to be worked on. A key waits once however often it is added; one that is added while it is worked on comes again
  * afterwards, and is never worked on twice at a time.
@@ -23,6 +31,7 @@ export class WorkQueue {
   readonly #clock: Clock
   readonly #observer: QueueObserver
   readonly #isUrgent: (key: string) => boolean
+  readonly #backoff: Backoff
   /** By key: since when it waits. Urgent keys come before all others. */
   readonly #urgent = new LinkedMap<string, number>()
   readonly #waiting = new LinkedMap<string, number>()
@@ -32,11 +41,11 @@ export class WorkQueue {
   readonly #failures = new Map<string, number>()
   #wake = new Set<() => void>()
 
-  /** `isUrgent` is called whenever a key is added. */
-  constructor(clock: Clock, observer: QueueObserver, isUrgent: (key: string) => boolean = () => false) {
+  constructor({ clock, ids, observer, isUrgent = () => false }: QueueParts) {
     this.#clock = clock
     this.#isUrgent = isUrgent
     this.#observer = observer
+    this.#backoff = new Backoff({ firstMs: RETRY_FIRST_MS, maxMs: RETRY_MAX_MS, ids })
   }
 
   add(key: string): void {
@@ -73,12 +82,12 @@ export class WorkQueue {
     this.#later.set(key, { at, cancel })
   }
 
-  /** Adds a key that failed, after a pause that grows with its failures and is at least `atLeastMs`. */
-  retry(key: string, atLeastMs = 0): void {
+  /** Adds a key that failed, after a pause that grows with its failures. `retryAfterMs`: what the API server asks for in addition. */
+  retry(key: string, retryAfterMs = 0): void {
     const failures = this.#failures.get(key) ?? 0
     this.#failures.set(key, failures + 1)
     this.#observer.retried()
-    this.addAfter(key, Math.max(atLeastMs, Math.min(RETRY_MAX_MS, RETRY_FIRST_MS * 2 ** failures)))
+    this.addAfter(key, this.#backoff.pauseMs(failures, retryAfterMs))
   }
 
   /** The key succeeded: its next failure is its first. */

@@ -168,8 +168,9 @@ async function readPrevious(path: string): Promise<PolicyFile | null> {
   return decoded?.ok === true ? decoded.file : null
 }
 
-async function writeChanged(dir: string, { name, text }: RenderedFile, log: Log): Promise<void> {
+async function writeChanged(dir: string, { name, pretty }: RenderedFile, log: Log): Promise<void> {
   const path = join(dir, name)
+  const text = pretty()
   if ((await readOrNull(path))?.toString('utf8') === text) return
   await writeWhole(path, text)
   log.info({ path }, 'rendered')

@@ -1,4 +1,5 @@
-import { type Clock, reasonOf } from '@plat/core'
+import { Backoff, type Clock, type Ids, reasonOf } from '@plat/core'
+import { retryAfterOf } from '@plat/kubernetes'
 import type { Log } from '@plat/process'
 import { isClusterKind, type Kind, type Resource, type ResourceStore } from '@plat/resources'
 import { pause } from '../controllers/elector.ts'
@@ -19,15 +20,16 @@ export const FOLLOWED = [
 
 export type Followed = (typeof FOLLOWED)[number]
 
-/** Pause after a watch has failed or was told to begin anew, in milliseconds; it doubles with each further time. */
+/** Longest pause after a watch has ended or failed, in milliseconds; it doubles with each further time. */
 const RETRY_FIRST_MS = 200
-/** Longest pause, in milliseconds. */
+/** Longest pause of all, in milliseconds. */
 const RETRY_MAX_MS = 30_000
 
 export interface MirrorOptions {
   /** One for all namespaces, or one for each that is looked at. */
   readonly stores: readonly ResourceStore[]
   readonly clock: Clock
+  readonly ids: Pick<Ids, 'random'>
   readonly log: Log
   /** Hears of objects by `<namespace>/<name>`; what is not in the mirror any more was deleted. */
   readonly onChange: (kind: Followed, keys: readonly string[]) => void
@@ -79,7 +81,8 @@ export class Mirror {
   }
 
   async #followPart(part: Part, signal: AbortSignal): Promise<void> {
-    const { clock, log } = this.#options
+    const { clock, ids, log } = this.#options
+    const backoff = new Backoff({ firstMs: RETRY_FIRST_MS, maxMs: RETRY_MAX_MS, ids })
     let failures = 0
     let revision: string | null = null
     const progress = (at: string) => {
@@ -87,12 +90,14 @@ export class Mirror {
       failures = 0
     }
     while (!signal.aborted) {
+      let retryAfterMs = 0
       try {
         if (await this.#watch(part, revision, progress, signal)) revision = null
       } catch (error) {
+        retryAfterMs = retryAfterOf(error)
         if (!signal.aborted) log.warn({ kind: part.kind, error: reasonOf(error) }, 'a watch has failed; it goes on')
       }
-      await pause(clock, Math.min(RETRY_MAX_MS, RETRY_FIRST_MS * 2 ** failures), signal)
+      await pause(clock, backoff.pauseMs(failures, retryAfterMs), signal)
       failures++
     }
   }

@@ -1,5 +1,5 @@
-import { type Clock, reasonOf } from '@plat/core'
-import { ApiFault, isMembers, type KubernetesApi, type Members, member, textOf } from '@plat/kubernetes'
+import { Backoff, type Clock, type Ids, reasonOf } from '@plat/core'
+import { ApiFault, isMembers, type KubernetesApi, type Members, member, retryAfterOf, textOf } from '@plat/kubernetes'
 import type { Log } from '@plat/process'
 import { pause } from '../controllers/elector.ts'
 
@@ -7,9 +7,9 @@ import { pause } from '../controllers/elector.ts'
 const PAGE_ITEMS = '250'
 /** How long the API server keeps a watch open, in seconds. */
 const WATCH_SECONDS = '290'
-/** Pause before a list is tried again, in milliseconds; it doubles with each further time. */
+/** Longest pause before a list is tried again, in milliseconds; it doubles with each further time. */
 const RETRY_FIRST_MS = 200
-/** Longest pause, in milliseconds. */
+/** Longest pause of all, in milliseconds. */
 const RETRY_MAX_MS = 30_000
 
 const NOT_FOUND = 404
@@ -19,9 +19,12 @@ export interface ObjectsOptions {
   /** Of the collections that are followed: one of all namespaces, or one for each. */
   readonly paths: readonly string[]
   readonly clock: Clock
+  readonly ids: Pick<Ids, 'random'>
   readonly log: Log
   /** Hears of objects as they are now, or as they were last. */
   readonly onChange: (objects: readonly Members[]) => void
+  /** Called when the cluster serves the kind and did not before. */
+  readonly onServed: () => void
 }
 
 /** Objects of a kind that is not ours, as the API server has them; none while the cluster does not know the kind. */
@@ -60,19 +63,22 @@ export class Objects {
   }
 
   async #followOne(collection: Collection, signal: AbortSignal): Promise<void> {
-    const { clock, log } = this.#options
+    const { clock, ids, log } = this.#options
+    const backoff = new Backoff({ firstMs: RETRY_FIRST_MS, maxMs: RETRY_MAX_MS, ids })
     let failures = 0
     while (!signal.aborted) {
+      let retryAfterMs = 0
       try {
         let from = await this.#relist(collection, signal)
         failures = 0
         while (!signal.aborted) {
           from = await this.#watch(collection, from, signal)
           // A server that ends every watch at once is not asked all the time.
-          await pause(clock, RETRY_FIRST_MS, signal)
+          await pause(clock, backoff.pauseMs(0), signal)
         }
       } catch (error) {
         if (signal.aborted) return
+        retryAfterMs = retryAfterOf(error)
         if (error instanceof ApiFault && error.status === NOT_FOUND) {
           if (collection.state !== 'absent') log.info({ path: collection.path }, 'the cluster does not know the kind')
           this.#replace(collection, new Map(), 'absent')
@@ -80,7 +86,7 @@ export class Objects {
         } else
           log.warn({ path: collection.path, error: reasonOf(error) }, 'a watch has failed; everything is listed again')
       }
-      await pause(clock, Math.min(RETRY_MAX_MS, RETRY_FIRST_MS * 2 ** failures), signal)
+      await pause(clock, backoff.pauseMs(failures, retryAfterMs), signal)
       failures++
     }
   }
@@ -104,8 +110,10 @@ export class Objects {
 
   #replace(collection: Collection, objects: Map<string, Members>, state: 'listed' | 'absent'): void {
     const before = collection.objects
+    const isServed = state === 'listed' && collection.state === 'absent'
     collection.objects = objects
     collection.state = state
+    if (isServed) this.#options.onServed()
     if (this.#collections.every((each) => each.state !== 'unknown')) this.#firstLists.resolve()
     const gone = [...before].flatMap(([key, object]) => (objects.has(key) ? [] : [object]))
     const changed = [...objects].flatMap(([key, object]) =>

@@ -61,7 +61,7 @@ export interface RenderParts {
 /** The reconciler that renders everything but revocations into ConfigMaps and Secrets. */
 export function createRender(parts: RenderParts): Reconcile {
   const { outputs, monotonic } = parts
-  let previous: PolicyFile | null | undefined
+  let previous: Pick<PolicyFile, 'generation' | 'revision'> | null | undefined
   let refusedBefore: readonly string[] = []
   let writtenAt = monotonic()
   return async (_key, signal) => {
@@ -72,7 +72,7 @@ export function createRender(parts: RenderParts): Reconcile {
     const before = previous === undefined ? await attempt(readPrevious(parts, signal), signal) : { value: previous }
     const declared = await declaredNow(parts, signal)
     const { unread } = declared
-    const { files, refused } = renderEverything(declared, keyFileIn(parts.modelKeysDir), before.value ?? null)
+    const { files, policies, refused } = renderEverything(declared, keyFileIn(parts.modelKeysDir), before.value ?? null)
     const credentials = renderCredentials(declared.servers, declared.secrets, CONFIG_MAP_BYTES)
     const models = renderModelKeys(declared, declared.secrets)
     const unreadFor: Readonly<Record<string, Output['unread']>> = {
@@ -92,9 +92,10 @@ export function createRender(parts: RenderParts): Reconcile {
       ],
       signal,
     )
-    const policies = files.find(({ name }) => name === 'policies.json')
-    if (policies !== undefined && !unwritten.names.has(configMapOf(policies.name)))
-      previous = decodePolicies(policies.compact())
+    if (!unwritten.names.has(configMapOf('policies.json'))) {
+      const { generation, revision } = policies
+      previous = { generation, revision }
+    }
     const all = [...refused, ...credentials.refused, ...models.refused]
     if (unwritten.errors.length === 0) refusedBefore = logNew(parts.log, refusedBefore, all)
     parts.onRendered({ ...declared, refused: all, unwritten: unwritten.kinds })

@@ -1,4 +1,4 @@
-import { type Clock, rfc3339 } from '@plat/core'
+import { type Clock, type Ids, rfc3339 } from '@plat/core'
 import type { Members } from '@plat/kubernetes'
 import type { Log } from '@plat/process'
 import type { Resource, ResourceStore } from '@plat/resources'
@@ -8,6 +8,7 @@ import { keyOf } from '../render/declared.ts'
 import { EndedSessions } from '../render/limits/ended.ts'
 import { Sessions, type SessionsParts } from '../sessions/sessions.ts'
 import { Statuses } from '../status/status.ts'
+import { concernedBy, type RenderedKind } from './concerns.ts'
 import { FOLLOWED, type Followed, type Mirror } from './mirror.ts'
 import { pinReportOf } from './pin-report.ts'
 import { createRender, EVERYTHING, objectKey, REVOCATIONS, type Rendering, type RenderParts } from './render.ts'
@@ -20,9 +21,6 @@ const GATHER_MS = 200
 const REVOKE_GATHER_MS = 20
 /** One for revocations and one for everything else: neither waits for the other. */
 const RENDER_WORKERS = 2
-
-/** Kinds whose status follows from a rendering. */
-type RenderedKind = Exclude<Followed, 'AgentSession'>
 
 /** Which controller keeps the status of a kind. */
 const STATUS_CONTROLLERS = {
@@ -38,18 +36,6 @@ const STATUS_CONTROLLERS = {
 
 const RENDERED: readonly RenderedKind[] = FOLLOWED.filter((kind) => kind !== 'AgentSession')
 
-/** A change of these says something about the status of others. */
-const CONCERNS: Readonly<Record<RenderedKind, readonly RenderedKind[]>> = {
-  Agent: [],
-  MCPServer: ['Agent'],
-  ToolPolicy: ['MCPServer'],
-  BudgetPolicy: [],
-  MemoryStore: [],
-  SovereigntyPolicy: ['Agent', 'MCPServer'],
-  TrustTier: ['Agent'],
-  AgentRevocation: [],
-}
-
 /** What sandboxes are made with, and of. */
 export type Sandboxes = Pick<SessionsParts, 'foreign' | 'minter' | 'settings'>
 
@@ -58,6 +44,7 @@ export interface TermParts extends Omit<RenderParts, 'onRendered' | 'monotonic'>
   readonly statusStore: Pick<ResourceStore, 'applyStatus'>
   readonly registry: OperatorRegistry
   readonly clock: Clock
+  readonly ids: Pick<Ids, 'random'>
   readonly log: Log
   /** Null: nobody makes AgentSessions into sandboxes here. */
   readonly sandboxes: Sandboxes | null
@@ -75,8 +62,10 @@ export class Term {
   readonly #touched = new Map<RenderedKind, Set<string>>()
   #rendering: Rendering | null = null
   #revocations: WrittenRevocations | null = null
-  /** Made from the last rendering when it is first asked for. */
+  /** Made from the last rendering when it is first needed. */
   #said: Statuses | null = null
+  /** Likewise, from the revocations that were last written. */
+  #saidOfRevocations: Statuses | null = null
 
   constructor(parts: TermParts) {
     this.#parts = parts
@@ -108,7 +97,7 @@ export class Term {
       AgentRevocation: status('AgentRevocation'),
     }
     this.#sessions = parts.sandboxes === null ? null : new Sessions({ ...parts, ...parts.sandboxes })
-    for (const kind of RENDERED) this.#touchAll(kind)
+    for (const kind of RENDERED) this.#touch(kind, () => true)
     const sessions = parts.mirror.list('AgentSession')
     for (const session of sessions) this.#sessionCounts.see(keyOf(session), session)
     this.#seeSessions(sessions.map(keyOf))
@@ -130,21 +119,36 @@ export class Term {
       if (this.#seeSessions(keys)) this.#render.queue.addAfter(REVOCATIONS, REVOKE_GATHER_MS)
       return
     }
-    const fresh = keys.filter((key) => !this.#isRendered(kind, key))
-    for (const key of keys) if (!fresh.includes(key)) this.#statuses[kind].queue.add(key)
-    // Its annotation may hold a report.
-    if (kind === 'MCPServer') this.#said = null
+    const fresh: string[] = []
+    for (const key of keys) {
+      if (this.#isRendered(kind, key)) this.#statuses[kind].queue.add(key)
+      else fresh.push(key)
+    }
     if (fresh.length === 0) return
     const touched = this.#touchedOf(kind)
     for (const key of fresh) touched.add(key)
-    for (const other of CONCERNS[kind]) this.#touchAll(other)
+    const { mirror } = this.#parts
+    const objects = fresh.flatMap((key) => [this.#renderedObject(kind, key) ?? [], mirror.get(kind, key) ?? []].flat())
+    const hasSovereignty = mirror.list('SovereigntyPolicy').length > 0
+    for (const { kind: other, includes } of concernedBy(kind, fresh, { objects, hasSovereignty }))
+      this.#touch(other, includes)
     if (kind === 'AgentRevocation') this.#render.queue.addAfter(REVOCATIONS, REVOKE_GATHER_MS)
     else this.#render.queue.addAfter(EVERYTHING, GATHER_MS)
   }
 
-  /** Objects of agent-sandbox have changed. */
+  /** Sandboxes or claims have changed. */
   foreignChanged(objects: readonly Members[]): void {
     this.#sessions?.foreignChanged(objects)
+  }
+
+  /** Warm pools have changed. */
+  poolsChanged(objects: readonly Members[]): void {
+    this.#sessions?.poolsChanged(objects)
+  }
+
+  /** The cluster serves a kind of agent-sandbox that it did not serve before. */
+  served(): void {
+    this.#sessions?.served()
   }
 
   /** Brings gauges up to date that are read of what is there. */
@@ -180,8 +184,8 @@ export class Term {
   }
 
   #controller(name: ControllerName, reconcile: Reconcile, workers = 1): Controller {
-    const { registry, clock, log } = this.#parts
-    return new Controller({ name, reconcile, registry, clock, log, workers })
+    const { registry, clock, ids, log } = this.#parts
+    return new Controller({ name, reconcile, registry, clock, ids, log, workers })
   }
 
   #touchedOf(kind: RenderedKind): Set<string> {
@@ -190,15 +194,16 @@ export class Term {
     return known
   }
 
-  #touchAll(kind: RenderedKind): void {
+  #touch(kind: RenderedKind, includes: (object: Resource) => boolean): void {
     const touched = this.#touchedOf(kind)
-    for (const object of this.#parts.mirror.list(kind)) touched.add(keyOf(object))
+    for (const object of this.#parts.mirror.list(kind)) if (includes(object)) touched.add(keyOf(object))
   }
 
   /** Statuses are written of what is rendered, never before it. */
   #rendered(rendering: Rendering): void {
     this.#touchLines(this.#rendering?.refused ?? [], rendering.refused)
     this.#rendering = rendering
+    this.#said = null
     for (const kind of RENDERED)
       if (kind !== 'AgentRevocation' && !rendering.unwritten.has(kind)) this.#writeTouched(kind)
   }
@@ -206,12 +211,12 @@ export class Term {
   #revocationsWritten(revocations: WrittenRevocations): void {
     this.#touchLines(this.#revocations?.refused ?? [], revocations.refused)
     this.#revocations = revocations
+    this.#saidOfRevocations = null
     this.#writeTouched('AgentRevocation')
   }
 
   /** What is refused now and was not, or the other way round, says so. */
   #touchLines(before: readonly string[], after: readonly string[]): void {
-    this.#said = null
     for (const line of changedLines(before, after)) {
       const [kind, key] = line.split(' ', 2)
       for (const known of RENDERED) if (known === kind && key !== undefined) this.#touchedOf(known).add(key)
@@ -232,26 +237,31 @@ export class Term {
       this.#touchedOf(kind).add(key)
       return {}
     }
-    await this.#statusesNow().write(statusStore, object, rfc3339(clock.now()))
+    const statuses = kind === 'AgentRevocation' ? this.#statusesOfRevocations() : this.#statusesNow()
+    await statuses.write(statusStore, object, rfc3339(clock.now()))
     return {}
   }
 
   #statusesNow(): Statuses {
-    if (this.#said !== null) return this.#said
-    const { servers = [], policies = [], sovereignty = [], tiers = [] } = this.#rendering ?? {}
-    const refused = [...(this.#rendering?.refused ?? []), ...(this.#revocations?.refused ?? [])]
-    // A report changes no generation, so that it is read from what is known now.
-    const pins = this.#parts.mirror.list('MCPServer').flatMap((server) => pinReportOf(server) ?? [])
-    this.#said = new Statuses({
+    const { servers = [], policies = [], sovereignty = [], tiers = [], refused = [] } = this.#rendering ?? {}
+    const activeSessions = this.#sessionCounts.active
+    this.#said ??= new Statuses({
       servers,
       policies,
       sovereignty,
       tiers,
       refused,
-      pins,
-      activeSessions: this.#sessionCounts.active,
+      activeSessions,
+      pinReport: pinReportOf,
     })
     return this.#said
+  }
+
+  #statusesOfRevocations(): Statuses {
+    const refused = this.#revocations?.refused ?? []
+    const none = { servers: [], policies: [], sovereignty: [], tiers: [], activeSessions: null, pinReport: () => null }
+    this.#saidOfRevocations ??= new Statuses({ ...none, refused })
+    return this.#saidOfRevocations
   }
 }
 

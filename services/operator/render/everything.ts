@@ -13,7 +13,7 @@ export interface RenderedFile {
   /** `policies.json` */
   readonly name: string
   /** For people: as it is on disk. */
-  readonly text: string
+  pretty(): string
   /** The same without white space: as it is in a cluster. */
   compact(): string
 }
@@ -24,12 +24,18 @@ export interface Everything {
    * all of them.
    */
   readonly files: readonly RenderedFile[]
+  /** Content of `policies.json`. */
+  readonly policies: PolicyFile
   /** One line for everything that is declared and not in force. */
   readonly refused: readonly string[]
 }
 
 /** Every file that the gateway reads but revocations, from everything that is declared. `previous`: the policies before, for their generation. */
-export function renderEverything(declared: Declared, keyFileOf: KeyFileOf, previous: PolicyFile | null): Everything {
+export function renderEverything(
+  declared: Declared,
+  keyFileOf: KeyFileOf,
+  previous: Pick<PolicyFile, 'generation' | 'revision'> | null,
+): Everything {
   const sovereignty = renderSovereignty(declared)
   const policies = renderPolicies(declared, previous)
   const budgets = renderBudgets(declared)
@@ -45,13 +51,13 @@ export function renderEverything(declared: Declared, keyFileOf: KeyFileOf, previ
   }
   return {
     files: Object.entries(files).map(([name, file]) => fileOf(name, file)),
+    policies: policies.file,
     refused: [policies, upstreams, budgets, sovereignty].flatMap((rendered) => rendered.refused),
   }
 }
 
 function fileOf(name: string, file: object): RenderedFile {
-  const text = `${JSON.stringify(file, null, 2)}\n`
-  return { name, text, compact: () => JSON.stringify(file) }
+  return { name, pretty: () => `${JSON.stringify(file, null, 2)}\n`, compact: () => JSON.stringify(file) }
 }
 
 /** Does some policy have a Cedar text? Its engine is loaded only then. */

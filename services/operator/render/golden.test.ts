@@ -74,7 +74,7 @@ function rendered(declared: Scenario): Record<string, string> {
   const { files, refused } = renderEverything(declared, keyFileOf, null)
   const revocations = declared.home === null ? null : renderRevocations(declared.revocations, declared.home)
   return {
-    ...Object.fromEntries(files.map(({ name, text }) => [name, text])),
+    ...Object.fromEntries(files.map(({ name, pretty }) => [name, pretty()])),
     ...(revocations !== null && { 'revocations.json': `${JSON.stringify(revocations.file, null, 2)}\n` }),
     'refused.txt': [...(revocations?.refused ?? []), ...refused].map((line) => `${line}\n`).join(''),
   }

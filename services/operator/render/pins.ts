@@ -59,17 +59,26 @@ export function policyPins(
   policies: readonly Manifest<'ToolPolicy'>[],
   servers: readonly Manifest<'MCPServer'>[],
 ): ReadonlyMap<string, readonly ToolPins[]> {
+  const own = new Set(servers.map(keyOf))
+  /** Keys of shared servers, by `<namespace of the user>/<name>`. */
+  const shared = new Map<string, string[]>()
+  for (const { metadata, spec } of servers) {
+    for (const namespace of new Set(spec.allowedNamespaces)) {
+      append(shared, `${namespace}/${metadata.name}`, `${metadata.namespace}/${metadata.name}`)
+    }
+  }
   const byKey = new Map<string, ToolPins[]>()
   for (const { metadata, spec } of policies) {
     for (const [name, pins] of Object.entries(spec.toolPins ?? {})) {
-      const own = servers.filter((server) => keyOf(server) === `${metadata.namespace}/${name}`)
-      const shared = servers.filter(
-        (server) => server.metadata.name === name && (server.spec.allowedNamespaces ?? []).includes(metadata.namespace),
-      )
-      for (const server of own.length > 0 ? own : shared) {
-        byKey.set(keyOf(server), [...(byKey.get(keyOf(server)) ?? []), pins])
-      }
+      const key = `${metadata.namespace}/${name}`
+      for (const server of own.has(key) ? [key] : (shared.get(key) ?? [])) append(byKey, server, pins)
     }
   }
   return byKey
+}
+
+function append<T>(lists: Map<string, T[]>, key: string, value: T): void {
+  const list = lists.get(key)
+  if (list === undefined) lists.set(key, [value])
+  else list.push(value)
 }

@@ -13,7 +13,7 @@ import { agentFaults, type Fault, faultLine, RESERVED_PREFIX, reservedName, serv
 export function renderUpstreams(declared: Declared): { file: UpstreamsFile; refused: string[] } {
   const rendering: Rendering = {
     declared: new Map(declared.servers.map((server) => [keyOf(server), server])),
-    agents: declared.agents.map(({ metadata }) => metadata),
+    agents: new Set(declared.agents.map(keyOf)),
     hidden: new Set(),
     pins: policyPins(sorted(declared.policies), declared.servers),
     servers: {},
@@ -49,7 +49,8 @@ function webOf({ web: { allowedDomains, deniedDomains } = {}, browser }: Manifes
 interface Rendering {
   /** Every MCPServer, the refused ones too, by `<ns>/<name>`. */
   readonly declared: ReadonlyMap<string, Manifest<'MCPServer'>>
-  readonly agents: readonly { readonly namespace: string; readonly name: string }[]
+  /** Every Agent, by `<ns>/<name>`. */
+  readonly agents: ReadonlySet<string>
   /** `<ns>/<name>`: a refused server stands in the way of this name. */
   readonly hidden: Set<string>
   /** What ToolPolicies say of the pins of a server, by `<ns>/<name>`. */
@@ -142,6 +143,11 @@ function whyUnbound({ declared }: Rendering, namespace: string, key: string): st
   return mayUse ? null : `MCPServer ${key} is not shared with namespace ${namespace}`
 }
 
+/** What stands before each hyphen of a name: the agents that an implicit server of this name could be meant for. */
+function prefixesOf(name: string): string[] {
+  return [...name.matchAll(/-/g)].map(({ index }) => name.slice(0, index))
+}
+
 /** Publishes `<agent>-<name>`; null, or why that would let somebody else in. */
 function renderImplicit(
   rendering: Rendering,
@@ -153,10 +159,8 @@ function renderImplicit(
   const implicit = `${name}-${tool}`
   const key = `${namespace}/${implicit}`
   if (rendering.declared.has(key)) return `MCPServer ${key} has the name of this implicit server`
-  const other = rendering.agents.find(
-    (agent) => agent.namespace === namespace && agent.name !== name && implicit.startsWith(`${agent.name}-`),
-  )
-  if (other !== undefined) return `implicit server ${key} would serve agent ${other.name} as well: write an MCPServer`
+  const other = prefixesOf(implicit).find((prefix) => prefix !== name && rendering.agents.has(`${namespace}/${prefix}`))
+  if (other !== undefined) return `implicit server ${key} would serve agent ${other} as well: write an MCPServer`
   rendering.servers[key] = {
     url,
     namespaces: [],

@@ -1,16 +1,32 @@
-import type { Resource } from '@plat/resources'
+import { isTerminal, type Resource } from '@plat/resources'
 import type { Mirror } from '../kube/mirror.ts'
+import { keyOf } from '../render/declared.ts'
+import { AgentQuota } from './life/quota.ts'
 
 type Session = Resource<'AgentSession'>
 
-/** Sessions as they are: as the mirror has them, or as they were written since, until the mirror has heard of that. */
+/** Sessions that have not ended, of one Agent. */
+interface Live {
+  readonly keys: Set<string>
+  readonly quota: AgentQuota
+}
+
+/**
+ * Sessions as they are: as the mirror has them, or as they were written since, until the mirror has caught up. Those that have not ended are
+ * indexed by their Agent. Callers report every change by `see` or `wrote`.
+ */
 export class KnownSessions {
   readonly #mirror: Mirror
   /** By `<namespace>/<name>`. */
   readonly #written = new Map<string, Session>()
+  /** By `<namespace>/<agent>`. */
+  readonly #live = new Map<string, Live>()
+  /** Agents of the live sessions, by `<namespace>/<name>` of the session. */
+  readonly #agents = new Map<string, string>()
 
   constructor(mirror: Mirror) {
     this.#mirror = mirror
+    for (const session of mirror.list('AgentSession')) this.see(keyOf(session))
   }
 
   get(key: string): Session | undefined {
@@ -19,27 +35,60 @@ export class KnownSessions {
   }
 
   list(): readonly Session[] {
-    return this.#mirror
-      .list('AgentSession')
-      .map((seen) => this.#newest(`${seen.metadata.namespace}/${seen.metadata.name}`, seen))
+    return this.#mirror.list('AgentSession').map((seen) => this.#newest(keyOf(seen), seen))
   }
 
-  /** The other sessions of its Agent. */
-  siblingsOf({ metadata, spec }: Session): readonly Session[] {
-    return this.list().filter(
-      (other) =>
-        other.metadata.namespace === metadata.namespace &&
-        other.spec.agentRef === spec.agentRef &&
-        other.metadata.uid !== metadata.uid,
-    )
+  /** Keys of the sessions that have not ended. */
+  live(): Iterable<string> {
+    return this.#agents.keys()
   }
 
-  wrote(key: string, session: Session): void {
+  /** Keys of the sessions of an Agent (`<namespace>/<name>`) that have not ended. */
+  liveOf(agent: string): Iterable<string> {
+    return this.#live.get(agent)?.keys ?? []
+  }
+
+  /** Is there room for a session that has not begun, beside the others of its Agent (document 2, `maxConcurrentSessions`)? */
+  hasRoom(session: Session, max: number): boolean {
+    return this.#live.get(agentOf(session))?.quota.hasRoom(session, max) !== false
+  }
+
+  /** Keys of the sessions of an Agent that wait for room and have it now, the oldest first. Without a limit none waits. */
+  admissible(agent: string, max: number): readonly string[] {
+    return this.#live.get(agent)?.quota.admissible(max) ?? []
+  }
+
+  /** Updates the index for a session that has changed. Returns its Agents, before and now, whose waiting sessions may have room since. */
+  see(key: string): readonly string[] {
+    const session = this.get(key)
+    const before = this.#agents.get(key)
+    const now = session === undefined || isTerminal(session.status?.phase) ? undefined : agentOf(session)
+    const freed = before !== undefined && before !== now ? [before] : []
+    if (before !== undefined && before !== now) this.#drop(before, key)
+    if (session === undefined || now === undefined) return freed
+    this.#agents.set(key, now)
+    const live = this.#live.get(now) ?? { keys: new Set(), quota: new AgentQuota() }
+    this.#live.set(now, live)
+    live.keys.add(key)
+    return live.quota.see(key, session) ? [...freed, now] : freed
+  }
+
+  /** Like `see`, for a session as it was just written. */
+  wrote(key: string, session: Session): readonly string[] {
     this.#written.set(key, session)
+    return this.see(key)
   }
 
   forget(key: string): void {
     this.#written.delete(key)
+  }
+
+  #drop(agent: string, key: string): void {
+    this.#agents.delete(key)
+    const live = this.#live.get(agent)
+    live?.keys.delete(key)
+    live?.quota.forget(key)
+    if (live?.keys.size === 0) this.#live.delete(agent)
   }
 
   #newest(key: string, seen: Session): Session {
@@ -51,6 +100,11 @@ export class KnownSessions {
     this.#written.delete(key)
     return seen
   }
+}
+
+/** `<namespace>/<agent>` of a session. */
+export function agentOf({ metadata, spec }: Session): string {
+  return `${metadata.namespace}/${spec.agentRef}`
 }
 
 function statusIn({ status }: Session): Pick<Session, 'status'> {

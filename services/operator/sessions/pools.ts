@@ -6,7 +6,7 @@ import { OWNER } from '../kube/outputs.ts'
 import { EXTENSIONS_API, poolName, poolOf } from './pod/sandbox.ts'
 
 /** The label that says which tier a warm pool is of. */
-const TIER = 'plat.dev/tier'
+export const TIER = 'plat.dev/tier'
 
 export interface PoolsParts {
   readonly api: KubernetesApi

@@ -4,17 +4,15 @@ import type { Log } from '@plat/process'
 import { isTerminal, type Resource, type ResourceStore, type StatusOf } from '@plat/resources'
 import type { OperatorRegistry } from '../controllers/controller.ts'
 import type { Mirror } from '../kube/mirror.ts'
-import type { RevocationEntry } from '../render/limits/revocations.ts'
 import { type SessionObjects, viewOf } from './cluster.ts'
 import type { KnownSessions } from './known.ts'
 import { admit, type Hindrance, isPlan, type Plan } from './life/admission.ts'
 import { type Decision, decide, type SandboxView } from './life/phase.ts'
-import { hasRoom } from './life/quota.ts'
 import { endOf, idleMsOf, LAST_ACTIVITY, timeOf } from './life/times.ts'
 import type { Minted, Minter } from './mint.ts'
 import { hasToken } from './pod/pod.ts'
 import { poolName, sandboxOf, tokenSecret } from './pod/sandbox.ts'
-import { revokedBy } from './revoked.ts'
+import type { RevocationIndex } from './revoked.ts'
 import type { SandboxSettings } from './settings.ts'
 import { isNews, statusOf } from './status.ts'
 
@@ -36,12 +34,12 @@ export interface ReconcileParts {
   readonly registry: OperatorRegistry
   readonly clock: Clock
   readonly log: Log
-  /** AgentRevocations as they stand. */
-  readonly revocations: () => readonly RevocationEntry[]
+  /** AgentRevocations as they are now. */
+  readonly revocations: () => RevocationIndex
   /** Does the cluster know Sandboxes? */
   readonly served: () => boolean
-  /** A session has ended, or is gone: others may begin. */
-  readonly onEnded: (session: Session) => void
+  /** Sessions of these Agents (`<namespace>/<name>`) that wait may have room since. */
+  readonly onRoom: (agents: readonly string[]) => void
 }
 
 /** What one look at a session sees. */
@@ -101,20 +99,14 @@ export class SessionReconciler {
     const caps = { ...(agent !== undefined && { agent: agent.spec }), ...(tier !== undefined && { tier: tier.spec }) }
     const endsAt = endOf(startedAt, { session, ...caps })
     const lastActivity = timeOf(session.metadata.annotations?.[LAST_ACTIVITY])
-    const revoked = revokedBy(revocations(), session, now)
+    const revoked = revocations().of(session, now)
     const decision = decide({
       ...{ session, now, sandbox, endsAt, lastActivity, revoked: revoked.how },
       hindrance: isPlan(plan) ? null : plan,
-      room: this.#hasRoom(session, agent?.spec.maxConcurrentSessions ?? 0),
+      room: this.#parts.known.hasRoom(session, agent?.spec.maxConcurrentSessions ?? 0),
       idleMs: agent === undefined ? null : idleMsOf(agent.spec),
     })
     return { session, now, plan, raw, sandbox, endsAt, lastActivity, decision, revokedUntil: revoked.until }
-  }
-
-  /** Only of a session that has not begun, under a limit, are the others looked at. */
-  #hasRoom(session: Session, max: number): boolean {
-    if (max === 0 || session.status?.startedAt !== undefined) return true
-    return hasRoom(session, this.#parts.known.siblingsOf(session), max)
   }
 
   async #plan(session: Session, signal: AbortSignal): Promise<Plan | Hindrance> {
@@ -124,7 +116,8 @@ export class SessionReconciler {
     const { namespace } = session.metadata
     const agent = mirror.find('Agent', `${namespace}/${session.spec.agentRef}`)
     const tier = agent === undefined ? undefined : mirror.find('TrustTier', agent.spec.tier)
-    const warm = session.status?.mode === 'direct' ? undefined : tier?.spec.warmPool
+    // How a session that has begun comes to its pod is decided.
+    const warm = session.status?.mode !== undefined ? undefined : tier?.spec.warmPool
     const template = warm === undefined ? null : await objects.template(namespace, warm.template, signal)
     const parent = known.get(`${namespace}/${session.spec.fork?.parent ?? ''}`)
     return admit({ session, parent, agent, tier, template, settings, currency, home })
@@ -187,21 +180,19 @@ export class SessionReconciler {
   /** Writes what is new, and counts what has changed. */
   async #tell(key: string, look: Look, minted: Minted | null): Promise<void> {
     const { session, decision } = look
-    const { statusStore, known, log, onEnded } = this.#parts
+    const { statusStore, known, log, onRoom } = this.#parts
     const status = statusOf({ ...look, plan: isPlan(look.plan) ? look.plan : null, minted })
     if (!isNews(session, status)) return
     const written = await writtenStatus(statusStore, session, status)
     if (written === null) return
-    known.wrote(key, written)
+    onRoom(known.wrote(key, written))
     this.#last.set(key, written)
     const from = session.status?.phase
     if (from === decision.phase) return
     const { namespace, name } = session.metadata
     log.info({ session: `${namespace}/${name}`, from, to: decision.phase, reason: decision.reason }, 'session')
     this.#count(look, from)
-    if (!isTerminal(decision.phase)) return
-    this.#tokens.delete(session.metadata.uid)
-    onEnded(session)
+    if (isTerminal(decision.phase)) this.#tokens.delete(session.metadata.uid)
   }
 
   #count({ session, decision, now }: Look, from: string | undefined): void {
@@ -230,7 +221,6 @@ export class SessionReconciler {
       registry.counter('plat_session_phase_transitions_total').inc({ from, to: 'Cancelled', reason: 'Deleted' })
       registry.counter('plat_session_outcomes_total').inc({ tier: tierOf(mirror, session), result: 'Cancelled' })
     }
-    this.#parts.onEnded(session)
     return {}
   }
 }

@@ -1,18 +1,18 @@
-import type { Clock } from '@plat/core'
-import type { KubernetesApi, Members } from '@plat/kubernetes'
+import type { Clock, Ids } from '@plat/core'
+import { type KubernetesApi, type Members, member, textOf } from '@plat/kubernetes'
 import type { Log } from '@plat/process'
 import { isTerminal, type Kind, type Resource, type ResourceStore } from '@plat/resources'
 import { Controller, type OperatorRegistry } from '../controllers/controller.ts'
 import type { Mirror } from '../kube/mirror.ts'
 import type { Objects } from '../kube/objects.ts'
 import { keyOf } from '../render/declared.ts'
-import { type RevocationEntry, renderRevocations } from '../render/limits/revocations.ts'
+import { renderRevocations } from '../render/limits/revocations.ts'
 import { SessionObjects } from './cluster.ts'
 import { KnownSessions } from './known.ts'
 import type { Minter } from './mint.ts'
-import { WarmPools } from './pools.ts'
+import { TIER, WarmPools } from './pools.ts'
 import { SessionReconciler, tierOf } from './reconcile.ts'
-import { revokedBy } from './revoked.ts'
+import { RevocationIndex } from './revoked.ts'
 import type { SandboxSettings } from './settings.ts'
 
 /** Sessions that are worked on at the same time, beside those that are to end. */
@@ -37,6 +37,7 @@ export interface SessionsParts {
   readonly namespace: string
   readonly registry: OperatorRegistry
   readonly clock: Clock
+  readonly ids: Pick<Ids, 'random'>
   readonly log: Log
 }
 
@@ -48,15 +49,18 @@ export class Sessions {
   readonly #pools: WarmPools
   readonly #sessionWork: Controller
   readonly #poolWork: Controller
-  /** Made when it is first asked for after a change. */
-  #revocations: readonly RevocationEntry[] | null = null
+  /** By `<namespace>/<name>` of an Agent: its TrustTier. */
+  readonly #tiers = new Map<string, string>()
+  #revocations: RevocationIndex
   /** Series of `plat_sessions` and `plat_warm_pool_ready` that were told: who is not there any more is told as none. */
   readonly #told = new Map<string, () => void>()
 
   constructor(parts: SessionsParts) {
-    const { mirror, foreign, registry, clock, log } = parts
+    const { mirror, foreign, registry, clock, ids, log } = parts
     this.#parts = parts
     this.#known = new KnownSessions(mirror)
+    this.#revocations = this.#indexed()
+    for (const agent of mirror.list('Agent')) this.#tiers.set(keyOf(agent), agent.spec.tier)
     this.#objects = new SessionObjects(parts.api, foreign)
     this.#pools = new WarmPools({ api: parts.api, mirror, pools: foreign.pools })
     const reconciler = new SessionReconciler({
@@ -64,11 +68,11 @@ export class Sessions {
       known: this.#known,
       objects: this.#objects,
       home: parts.namespace,
-      revocations: () => this.#entries(),
+      revocations: () => this.#revocations,
       served: () => foreign.sandboxes.known,
-      onEnded: (session) => this.#sessionEnded(session),
+      onRoom: (agents) => this.#admit(agents),
     })
-    const common = { registry, clock, log }
+    const common = { registry, clock, ids, log }
     this.#sessionWork = new Controller({
       ...common,
       name: 'agentsession',
@@ -93,24 +97,39 @@ export class Sessions {
 
   /** Resources have changed. */
   changed(kind: Kind, keys: readonly string[]): void {
-    if (kind === 'AgentSession') for (const key of keys) this.#sessionWork.queue.add(key)
-    if (kind === 'AgentRevocation') this.#revocations = null
-    if (kind === 'AgentRevocation' || kind === 'TrustTier') this.#again(() => true)
-    if (kind === 'Agent') {
-      const changed = new Set(keys)
-      this.#again(({ metadata, spec }) => changed.has(`${metadata.namespace}/${spec.agentRef}`))
-      for (const tier of this.#parts.mirror.list('TrustTier')) this.#poolWork.queue.add(tier.metadata.name)
+    if (kind === 'AgentSession') for (const key of keys) this.#sessionChanged(key)
+    if (kind === 'Agent') for (const key of keys) this.#agentChanged(key)
+    if (kind === 'AgentRevocation') {
+      const before = this.#revocations
+      this.#revocations = this.#indexed()
+      this.#again(this.#revocations.differenceTo(before))
     }
-    if (kind === 'TrustTier') for (const key of keys) this.#poolWork.queue.add(key)
+    if (kind === 'TrustTier') {
+      const tiers = new Set(keys)
+      for (const key of tiers) this.#poolWork.queue.add(key)
+      this.#again((session) => tiers.has(tierOf(this.#parts.mirror, session)))
+    }
   }
 
-  /** Sandboxes, claims or pools have changed. */
+  /** Sandboxes or claims have changed. */
   foreignChanged(objects: readonly Members[]): void {
     for (const object of objects) {
       const key = this.#objects.sessionKeyOf(object)
       if (key !== null) this.#sessionWork.queue.add(key)
     }
-    // Which of them are pools is not asked: to look at a few tiers is cheap.
+  }
+
+  /** Warm pools have changed. */
+  poolsChanged(objects: readonly Members[]): void {
+    for (const object of objects) {
+      const tier = textOf(member(member(object, 'metadata'), 'labels'), TIER)
+      if (tier !== '') this.#poolWork.queue.add(tier)
+    }
+  }
+
+  /** The cluster serves a kind of agent-sandbox that it did not serve before. */
+  served(): void {
+    this.#again(() => true)
     for (const tier of this.#parts.mirror.list('TrustTier')) this.#poolWork.queue.add(tier.metadata.name)
   }
 
@@ -143,25 +162,43 @@ export class Sessions {
     if (isTerminal(status?.phase)) return false
     const now = this.#parts.clock.now()
     if (spec.cancel === true || spec.suspend === true || Date.parse(status?.expiresAt ?? '') <= now) return true
-    return revokedBy(this.#entries(), session, now).how !== null
+    return this.#revocations.of(session, now).how !== null
   }
 
-  /** Sessions that have not ended, and to which something may have happened. */
-  #again(may: (session: Resource<'AgentSession'>) => boolean): void {
-    for (const session of this.#parts.mirror.list('AgentSession')) {
-      if (!isTerminal(session.status?.phase) && may(session)) this.#sessionWork.queue.add(keyOf(session))
+  #sessionChanged(key: string): void {
+    this.#admit(this.#known.see(key))
+    this.#sessionWork.queue.add(key)
+  }
+
+  #agentChanged(key: string): void {
+    for (const session of this.#known.liveOf(key)) this.#sessionWork.queue.add(session)
+    const before = this.#tiers.get(key)
+    const now = this.#parts.mirror.find('Agent', key)?.spec.tier
+    if (before === now) return
+    if (now === undefined) this.#tiers.delete(key)
+    else this.#tiers.set(key, now)
+    for (const tier of [before, now]) if (tier !== undefined) this.#poolWork.queue.add(tier)
+  }
+
+  /** Looks again at the sessions of these Agents that wait and have room. */
+  #admit(agents: readonly string[]): void {
+    for (const agent of agents) {
+      const max = this.#parts.mirror.find('Agent', agent)?.spec.maxConcurrentSessions ?? 0
+      for (const key of this.#known.admissible(agent, max)) this.#sessionWork.queue.add(key)
     }
   }
 
-  /** There may be room for another one. */
-  #sessionEnded({ metadata, spec }: Resource<'AgentSession'>): void {
-    this.#again((other) => other.metadata.namespace === metadata.namespace && other.spec.agentRef === spec.agentRef)
+  /** Looks again at the sessions that have not ended and that `may` selects. */
+  #again(may: (session: Resource<'AgentSession'>) => boolean): void {
+    for (const key of this.#known.live()) {
+      const session = this.#known.get(key)
+      if (session !== undefined && may(session)) this.#sessionWork.queue.add(key)
+    }
   }
 
-  #entries(): readonly RevocationEntry[] {
+  #indexed(): RevocationIndex {
     const { mirror, namespace } = this.#parts
-    this.#revocations ??= renderRevocations(mirror.list('AgentRevocation'), namespace).file.revocations
-    return this.#revocations
+    return new RevocationIndex(renderRevocations(mirror.list('AgentRevocation'), namespace).file.revocations)
   }
 }
 

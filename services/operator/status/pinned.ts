@@ -20,14 +20,14 @@ type Observed = Pick<ServerStatus, 'driftedTools' | 'lastSeen' | 'observedTools'
 const LAST_SEEN_STEP_MS = 600_000
 
 /** What a report adds to the status of its server. `lastSeen` alone moves it every ten minutes, not with every call. */
-export function observed(before: ServerStatus, report: PinReport | undefined): Observed {
+export function observed(before: ServerStatus, report: PinReport | null): Observed {
   const { driftedTools, lastSeen, observedTools } = before
   const told = {
     ...(driftedTools !== undefined && { driftedTools }),
     ...(lastSeen !== undefined && { lastSeen }),
     ...(observedTools !== undefined && { observedTools }),
   }
-  if (report === undefined || report.lastSeen === null) return told
+  if (report === null || report.lastSeen === null) return told
   const fresh = {
     driftedTools: [...report.driftedTools],
     lastSeen: report.lastSeen,
@@ -42,7 +42,7 @@ export function observed(before: ServerStatus, report: PinReport | undefined): O
  * The condition `Pinned` (document 2, "States and transitions"): true when every observed tool matches a pin, false when one
  * differs from all of them. Null: nothing is known that was not known before.
  */
-export function pinnedFinding(report: PinReport | undefined, off: boolean): Finding | null {
+export function pinnedFinding(report: PinReport | null, off: boolean): Finding | null {
   const finding = (status: Finding['status'], reason: string, message: string): Finding => ({
     type: 'Pinned',
     status,
@@ -50,7 +50,7 @@ export function pinnedFinding(report: PinReport | undefined, off: boolean): Find
     message,
   })
   if (off) return finding('Unknown', 'PinsOff', 'toolPins.mode is off')
-  if (report === undefined || report.lastSeen === null) return null
+  if (report === null || report.lastSeen === null) return null
   const { driftedTools, unpinnedTools, observedTools } = report
   if (driftedTools.length > 0) {
     return finding('False', 'ToolsDrifted', `differ from every pin: ${driftedTools.join(', ')}`)

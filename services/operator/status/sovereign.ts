@@ -35,13 +35,24 @@ export function reliedOnByAgent(
   for (const [index, fallback] of (model?.fallbacks ?? []).entries()) {
     relied.push([`model.fallbacks[${index}]`, placeOfModel(fallback, fallback.name ?? model?.name)])
   }
-  for (const { name, serverRef, upstreamURL } of tools) {
-    const key = `${serverRef?.namespace ?? metadata.namespace}/${serverRef?.name ?? name}`
-    const server = servers.get(key)
+  for (const tool of tools) {
+    const { name, upstreamURL } = tool
+    const server = servers.get(serverOf(metadata.namespace, tool))
     if (server !== undefined) relied.push([`tools[${name}]`, placeOf(server.spec)])
     else if (upstreamURL !== undefined) relied.push([`tools[${name}]`, placeOf({})])
   }
   return relied
+}
+
+/** The servers that an Agent's tools name, by `<namespace>/<name>`, whether or not there are such. */
+export function toolServers({ metadata, spec: { tools = [] } }: Manifest<'Agent'>): readonly string[] {
+  return tools.map((tool) => serverOf(metadata.namespace, tool))
+}
+
+type Tool = NonNullable<Manifest<'Agent'>['spec']['tools']>[number]
+
+function serverOf(namespace: string, { name, serverRef }: Tool): string {
+  return `${serverRef?.namespace ?? namespace}/${serverRef?.name ?? name}`
 }
 
 function placeOfModel(endpoint: Parameters<typeof endpointPlace>[0], model: string | undefined): Place {

@@ -54,6 +54,7 @@ async function writeAll({ store, refused, pins, clock }: StatusOptions): Promise
     store.list('SovereigntyPolicy', {}),
     store.list('TrustTier', {}),
   ])
+  const reports = new Map(pins().map((report) => [report.id, report]))
   const statuses = new Statuses({
     servers: servers.items,
     policies: policies.items,
@@ -61,7 +62,7 @@ async function writeAll({ store, refused, pins, clock }: StatusOptions): Promise
     tiers: tiers.items,
     activeSessions: null,
     refused: refused(),
-    pins: pins(),
+    pinReport: (server) => reports.get(keyOf(server)) ?? null,
   })
   const faults: string[] = []
   for (const page of [agents, policies, budgets, memory, sovereignty, tiers, servers]) {

@@ -19,14 +19,15 @@ export interface Known {
   readonly activeSessions: ReadonlyMap<string, number> | null
   /** What is declared and not in force, one line each: `<Kind> <namespace>/<name> <path>: <why>`. */
   readonly refused: readonly string[]
-  /** What the gateway reports of tools. */
-  readonly pins: readonly PinReport[]
+  /** Returns what the gateway reports of the tools of a server, or null. */
+  readonly pinReport: (server: Resource<'MCPServer'>) => PinReport | null
 }
 
 /** Writes the status of one object after another (document 2), from one state of everything. */
 export class Statuses {
-  readonly #refused: readonly string[]
-  readonly #reports: ReadonlyMap<string, PinReport>
+  /** Why an object is not in force, by `<Kind> <namespace>/<name>`. */
+  readonly #refused = new Map<string, string[]>()
+  readonly #pinReport: Known['pinReport']
   /** Null: nobody declared a SovereigntyPolicy. */
   readonly #sovereignty: Sovereignty | null
   /** By `<namespace>/<name>`. */
@@ -36,11 +37,16 @@ export class Statuses {
   readonly #tiers: ReturnType<typeof tiersByName>
   readonly #activeSessions: Known['activeSessions']
 
-  constructor({ servers, policies, sovereignty, tiers, activeSessions, refused, pins }: Known) {
+  constructor({ servers, policies, sovereignty, tiers, activeSessions, refused, pinReport }: Known) {
     this.#tiers = tiersByName(tiers)
     this.#activeSessions = activeSessions
-    this.#refused = refused
-    this.#reports = new Map(pins.map((report) => [report.id, report]))
+    this.#pinReport = pinReport
+    for (const line of refused) {
+      const { object, why } = partsOfLine(line)
+      const known = this.#refused.get(object)
+      if (known === undefined) this.#refused.set(object, [why])
+      else known.push(why)
+    }
     this.#sovereignty = sovereigntyInForce({ sovereignty })
     this.#servers = new Map(servers.map((server) => [keyOf(server), server]))
     this.#policyPins = policyPins(policies, servers)
@@ -74,7 +80,7 @@ export class Statuses {
     now: string,
   ): Promise<void> {
     const off = pinsOf(server, this.#policyPins.get(keyOf(server)) ?? []) === null
-    const report = off ? undefined : this.#reports.get(keyOf(server))
+    const report = off ? null : this.#pinReport(server)
     const ready = this.#ready(server)
     const sovereign = sovereignFinding(this.#sovereignty, reliedOnByServer(server), server.status)
     const { gatewayKey: _, ...before } = server.status ?? {}
@@ -97,11 +103,16 @@ export class Statuses {
 
   /** In force, or why not. */
   #ready(object: Resource): Finding {
-    const mine = `${object.kind} ${keyOf(object)} `
-    const why = this.#refused.flatMap((line) => (line.startsWith(mine) ? [line.slice(mine.length)] : []))
+    const why = this.#refused.get(`${object.kind} ${keyOf(object)}`) ?? []
     if (why.length > 0) return { type: 'Ready', status: 'False', reason: 'Refused', message: why.join('; ') }
     return { type: 'Ready', status: 'True', reason: 'InForce', message: '' }
   }
+}
+
+/** Splits `<Kind> <namespace>/<name> <path>: <why>`. */
+function partsOfLine(line: string): { readonly object: string; readonly why: string } {
+  const end = line.indexOf(' ', line.indexOf(' ') + 1)
+  return { object: line.slice(0, end), why: line.slice(end + 1) }
 }
 
 /** Whether the TrustTier lets an Agent have every provider-hosted tool that it lists (document 2). */

@@ -38,7 +38,7 @@ export interface AdmissionParts {
   readonly parent: Resource<'AgentSession'> | undefined
   readonly agent: Resource<'Agent'> | undefined
   readonly tier: Resource<'TrustTier'> | undefined
-  /** The SandboxTemplate that the tier names, of the session's namespace; null: there is none. */
+  /** The SandboxTemplate that the tier names, of the session's namespace; null: there is none, or the session has a mode already. */
   readonly template: Members | null
   readonly settings: SandboxSettings
   /** ISO 4217: what the gateway counts in. */
@@ -69,7 +69,7 @@ export function admit(parts: AdmissionParts): Plan | Hindrance {
       'workspace.volumeSnapshotClassName: that a fork begins with the workspace of its parent is not built yet in this version'
     return { reason: 'SnapshotsNotBuilt', message }
   }
-  const mode = isWarm(agent.spec, tier.spec, template) ? 'claim' : 'direct'
+  const mode = session.status?.mode ?? (isWarm(agent.spec, tier.spec, template) ? 'claim' : 'direct')
   return (
     proofFault(tier.spec, mode) ?? {
       mode,

@@ -4,7 +4,7 @@ import { rfc3339 } from '@plat/core'
 import type { Resource } from '@plat/resources'
 import fc from 'fast-check'
 import { decide, type Phase, type SessionFacts } from './phase.ts'
-import { hasRoom } from './quota.ts'
+import { AgentQuota } from './quota.ts'
 import { endOf, idleMsOf } from './times.ts'
 
 const START = Date.parse('2026-01-01T00:00:00Z')
@@ -136,8 +136,11 @@ test('an agent has as many sessions as maxConcurrentSessions, the oldest of thos
   const waiting = ['a', 'b', 'c'].map((name) => sessionOf({}, {}, name))
   const [first, second, third] = waiting
   assert.ok(first !== undefined && second !== undefined && third !== undefined)
-  const roomFor = (session: Resource<'AgentSession'>, others: Resource<'AgentSession'>[], max: number) =>
-    hasRoom(session, others, max)
+  const roomFor = (session: Resource<'AgentSession'>, others: Resource<'AgentSession'>[], max: number) => {
+    const quota = new AgentQuota()
+    for (const other of others) quota.see(other.metadata.name, other)
+    return quota.hasRoom(session, max)
+  }
   assert.ok(roomFor(first, [second, third], 1))
   assert.ok(!roomFor(second, [first, third], 1))
   assert.ok(roomFor(second, [first, third], 2))
