@@ -9,7 +9,7 @@ import {
   DOCUMENTS,
 } from '../../tools/requirements/collect.ts'
 import floor from './floor.json' with { type: 'json' }
-import { requirements } from './requirements.ts'
+import { readRows, requirements } from './requirements.ts'
 
 const citations = collectCitations(path.resolve(import.meta.dirname, '../..'))
 
@@ -22,9 +22,7 @@ test('no document has fewer cited rows than before', () => {
   assert.deepEqual(belowFloor(countShown(requirements, citations), floor), [])
 })
 
-test('ids are words joined by dots and say where they stand', () => {
-  for (const { id, document, key, heading } of requirements) {
-    assert.match(id, /^D[123](?:\.[\w-]+)+$/)
-    assert.ok(id.startsWith(`${document}.`) && id.endsWith(`.${key}`) && heading !== '')
-  }
+test('a row of a page without an id of that page is refused by file and line', () => {
+  for (const row of ['| iss | The issuer |', '| `D2.claim.iss` | The issuer |', '| `D1.claim` | The claims |'])
+    assert.throws(() => readRows('D1', `# Page\n\n${row}\n`), /^Error: docs\/spec\/broker-api\.md:3: /)
 })

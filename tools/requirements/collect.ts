@@ -1,6 +1,6 @@
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import type { DocumentName, Requirement } from '../../test/conformance/row.ts'
+import type { DocumentName, Requirement } from '../../test/conformance/requirements.ts'
 import { calleeOf, lineAt, nodesOf, readSource, type Source } from '../tidy/source.ts'
 
 /** A test that says which requirement it shows. */
@@ -80,7 +80,7 @@ export function citationFaults(rows: readonly Requirement[], citations: readonly
   const known = new Set<string>()
   const faults: string[] = []
   for (const { id } of rows) {
-    if (known.has(id)) faults.push(`${id}: stands twice in the manifest`)
+    if (known.has(id)) faults.push(`${id}: stands twice in docs/spec`)
     known.add(id)
   }
   for (const { id, path: file, line, testLine } of citations) {
