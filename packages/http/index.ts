@@ -4,7 +4,14 @@ export type { ClientRequest, RequestHeaders } from './client/request.ts'
 export type { Receiver, Sending } from './client/transfer.ts'
 export { type AddressCheck, createAddressCheck, createRangeCheck, isAddressRange } from './dial/addresses.ts'
 export { createDialer, type Dialer, type DialerOptions, type DialOptions } from './dial/dialer.ts'
-export { BlockedAddress, type DialFault, dialFault, ResidencyDenied, ResponseTooLarge } from './dial/errors.ts'
+export {
+  BlockedAddress,
+  type DialFault,
+  dialFault,
+  isDialError,
+  ResidencyDenied,
+  ResponseTooLarge,
+} from './dial/errors.ts'
 export type { Fetched, FetchedHead, FetchOptions } from './dial/fetch-bytes.ts'
 export type { Lookup, Residency } from './dial/guard.ts'
 export type { AddressPolicy, Purpose } from './dial/purpose.ts'

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { dialFault } from './errors.ts'
+import { BadResponse } from '../client/head.ts'
+import { Aborted, BlockedAddress, dialFault, isDialError, TimeUp, TooManyConnections } from './errors.ts'
 
 const coded = (code: string) => Object.assign(new Error('x'), { code })
 
@@ -12,4 +13,20 @@ test('a certificate that Node does not accept is a fault of TLS, whatever is wro
 
 test('of several attempts the first one tells', () => {
   assert.equal(dialFault(new AggregateError([coded('ECONNREFUSED'), coded('ENETUNREACH')])), 'refused')
+})
+
+test('errors of the connection and of this package are told from bugs', () => {
+  const errors = [
+    ...['ECONNRESET', 'ENOTFOUND', 'ERR_SSL_WRONG_VERSION_NUMBER', 'CRL_HAS_EXPIRED'].map(coded),
+    new AggregateError([coded('ECONNREFUSED')]),
+    new BadResponse('x'),
+    new BlockedAddress('a.example', '10.0.0.1'),
+    new TimeUp('x'),
+    new Aborted('x'),
+    new TooManyConnections(1),
+  ]
+  for (const error of errors) assert.equal(isDialError(error), true, String(error))
+  const argument = Object.assign(new TypeError('x'), { code: 'ERR_INVALID_ARG_TYPE' })
+  for (const error of [new Error('x'), new RangeError('x'), argument, new AggregateError([new Error('x')]), 'x', null])
+    assert.equal(isDialError(error), false, String(error))
 })

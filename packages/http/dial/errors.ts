@@ -1,3 +1,5 @@
+import { BadResponse } from '../client/head.ts'
+
 /** A connection that the address policy forbids. */
 export class BlockedAddress extends Error {
   readonly hostname: string
@@ -111,6 +113,31 @@ const CERTIFICATE_CODES: ReadonlySet<string> = new Set([
   'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ])
+
+/** Errors of this package that say what became of a connection. */
+const OWN_ERRORS = [
+  BlockedAddress,
+  ResidencyDenied,
+  ResponseTooLarge,
+  TimeUp,
+  Aborted,
+  TooManyConnections,
+  TooManyLookups,
+  BadResponse,
+] as const
+/** What the language throws, and Node for arguments of the wrong kind: these have codes as well. */
+const BUGS = [TypeError, RangeError, ReferenceError, SyntaxError] as const
+
+/**
+ * Whether a request failed by its connection or its server: an error of the system, of TLS, or of this package. Any other error that a
+ * request rejects with is a bug, and says nothing about the server.
+ */
+export function isDialError(error: unknown): boolean {
+  if (!(error instanceof Error) || BUGS.some((kind) => error instanceof kind)) return false
+  if (OWN_ERRORS.some((kind) => error instanceof kind)) return true
+  if ('code' in error && typeof error.code === 'string') return true
+  return error instanceof AggregateError && isDialError(error.errors[0])
+}
 
 /** Names the fault of an error of a client or of `fetchBytes`; `lost`: the connection died or spoke no HTTP. */
 export function dialFault(error: unknown): DialFault {

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import type { Clock } from '@plat/core'
+import { BadResponse } from '../client/head.ts'
 import { TimeUp } from './errors.ts'
 import { openRaw, type SocketOptions } from './socket.ts'
 
@@ -26,7 +27,7 @@ export class RawSockets {
       socket.on('error', reject)
       socket.once('close', () => {
         cancel()
-        reject(new Error('The connection was closed before it was ready.'))
+        reject(new BadResponse('the connection was closed before it was ready'))
       })
       socket.once(socket instanceof TLSSocket ? 'secureConnect' : 'connect', () => {
         cancel()

@@ -1,5 +1,5 @@
 import type { Clock } from '@plat/core'
-import { type Dialer, dialFault } from '@plat/http'
+import { type Dialer, dialFault, isDialError } from '@plat/http'
 import type { Access } from '@plat/kubernetes'
 import { isObject } from '@plat/tokens'
 import { type Denial, deny, type Outcome, type ToolCall, type ToolResult, toolFailure } from '../../call/index.ts'
@@ -82,6 +82,7 @@ export class Visit {
       tried(status)
       return status >= 200 && status < 300 ? { kind: 'arrived', bytes } : this.#answered(status, bytes)
     } catch (error) {
+      if (!isDialError(error)) throw error
       const fault = dialFault(error)
       tried(0)
       return this.fails(`the cluster was not asked: ${WORDS[fault] ?? 'its API server broke the connection'}`)

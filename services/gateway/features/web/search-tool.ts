@@ -1,6 +1,6 @@
 import { readText } from '@plat/config'
 import { parseStrict } from '@plat/core'
-import { type Dialer, dialFault } from '@plat/http'
+import { type Dialer, dialFault, isDialError } from '@plat/http'
 import Type from 'typebox'
 import {
   type BuiltinTool,
@@ -98,6 +98,7 @@ class Searcher {
         return toolFailure(`the search failed: its backend answered ${status} without results`, attempts)
       return toolText(told(found, gates.of(call), most), attempts)
     } catch (error) {
+      if (!isDialError(error)) throw error
       return toolFailure(`the search failed: ${WORDS[dialFault(error)] ?? 'its backend broke the connection'}`)
     }
   }

@@ -213,7 +213,8 @@ export class Closing {
       return
     }
     metrics.upstream(server, outcome.upstreamMs / 1000)
-    if (outcome.result === 'failed') metrics.upstreamFailed(server)
+    // A bug of the gateway says nothing about the upstream.
+    if (outcome.result === 'failed' && outcome.code !== 'internal') metrics.upstreamFailed(server)
   }
 
   /** In reverse, only what admitted, each once. One that fails does not keep the others from giving back what they took. */

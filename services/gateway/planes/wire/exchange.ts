@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { ByteBuffer, type Clock } from '@plat/core'
-import { type ClientRequest, dialFault, type HttpClient, type Receiver, type Sending } from '@plat/http'
+import { type ClientRequest, dialFault, type HttpClient, isDialError, type Receiver, type Sending } from '@plat/http'
 import { UpstreamError } from '../../call/index.ts'
 
 /** Bytes of an answer that may wait for a slow reader before the upstream is paused. */
@@ -34,14 +34,14 @@ export class UpstreamExchange implements Receiver {
   readonly #sending: Sending
   #head: UpstreamHead | null = null
   #resolveHead: (head: UpstreamHead) => void = ignore
-  #rejectHead: (error: UpstreamError) => void = ignore
+  #rejectHead: (error: Error) => void = ignore
   #chunks: Uint8Array[] = []
   /** Small chunks behind the last of `#chunks`. */
   readonly #small = new ByteBuffer()
   #waiting = 0
   #paused = false
   #ended = false
-  #error: UpstreamError | null = null
+  #error: Error | null = null
   #wake: (() => void) | null = null
   #discarding = false
   #over: () => void = ignore
@@ -51,7 +51,7 @@ export class UpstreamExchange implements Receiver {
     this.#sending = client.send(request, this)
   }
 
-  /** Read once. Rejects with an `UpstreamError` when no head came. */
+  /** Read once. Rejects with an `UpstreamError` when no head came; with any other error for a bug of the gateway. */
   get head(): Promise<UpstreamHead> {
     if (this.#head !== null) return Promise.resolve(this.#head)
     if (this.#error !== null) return Promise.reject(this.#error)
@@ -173,7 +173,7 @@ export class UpstreamExchange implements Receiver {
   }
 
   onFailure(error: Error): void {
-    const failed = error instanceof UpstreamError ? error : transportError(error)
+    const failed = error instanceof UpstreamError || !isDialError(error) ? error : transportError(error)
     this.#error = failed
     this.#rejectHead(failed)
     this.#over()

@@ -1,8 +1,12 @@
-import { dialFault } from '@plat/http'
+import { dialFault, isDialError } from '@plat/http'
 import { type Denial, deny, UpstreamError } from '../../call/index.ts'
 
-/** Why no answer came from `name`, in words that hold no address and no secret. */
+/**
+ * Why no answer came from `name`, in words that hold no address and no secret. Throws what is no failure of the upstream: a bug of the
+ * gateway, which the runner logs with the decision id and answers as `internal`.
+ */
 export function failure(name: string, error: unknown): Denial {
+  if (!(error instanceof UpstreamError) && !isDialError(error)) throw error
   if (error instanceof UpstreamError && error.code === 'upstream_timeout')
     return deny(error.code, `${name} did not answer in time`)
   const cause = error instanceof UpstreamError ? error.cause : error

@@ -1,5 +1,5 @@
 import type { Clock } from '@plat/core'
-import { type Dialer, type DialFault, dialFault, type FetchedHead } from '@plat/http'
+import { type Dialer, type DialFault, dialFault, type FetchedHead, isDialError } from '@plat/http'
 import { type Denial, deny, type Outcome, type StopSignal } from '../../../call/index.ts'
 import type { Gate } from '../gate.ts'
 import { ACCEPT_ENCODING, unpacked } from './decode.ts'
@@ -104,6 +104,7 @@ export class Follower {
       told(answer.status)
       return { kind: 'arrived', url, ...answer }
     } catch (error) {
+      if (!isDialError(error)) throw error
       told(0)
       return dialFault(error)
     }

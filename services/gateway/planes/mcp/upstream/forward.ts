@@ -113,8 +113,8 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
       return { kind: 'frames', head: this.#replyHead(head, frames.length > 0), attempts, frames }
     } catch (error) {
       this.done()
-      const denial = faultOf(call.server, error)
-      return this.#giveUp(denial)
+      exchange.abort('the response cannot be read')
+      return this.#giveUp(faultOf(call.server, error))
     }
   }
 
