@@ -13,8 +13,13 @@ export function memberPath(parent: string, key: string): string {
 /** The path without its last step, or null for the file itself. */
 export function parentPath(path: string): string | null {
   if (path === '') return null
-  const last = /(?:\.?\w+|\[\d+\]|\["(?:[^"\\]|\\.)*"\])$/.exec(path)
-  return last === null ? '' : path.slice(0, last.index)
+  let last = 0
+  let end = 0
+  for (const { 0: step, index } of path.matchAll(/\.?\w+|\[\d+\]|\["(?:[^"\\]|\\.)*"\]/g)) {
+    last = index
+    end = index + step.length
+  }
+  return end === path.length ? path.slice(0, last) : ''
 }
 
 /** One line: `<path>: <message>`, a warning marked as such. */

@@ -26,8 +26,12 @@ const SECRET_NAMES: ReadonlySet<string> = new Set([
 ])
 const SECRET_ENDINGS = ['token', 'tokens', 'secret', 'secrets', 'password', 'apikey']
 
-/** Three base64url parts of which the first begins a JSON object, and credentials of the HTTP schemes. */
-const TOKEN_IN_TEXT = /eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*|\b(Bearer|DPoP|Basic) +[\w.~+/=-]{8,}/g
+/**
+ * Three base64url parts of which the first begins a JSON object, and credentials of the HTTP schemes. A run of base64url is searched from
+ * its start alone: from each `eyJ` in it the search would be quadratic.
+ */
+const TOKEN_IN_TEXT =
+  /(?<![\w-])((?:(?!eyJ)[\w-])*)eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*|\b(Bearer|DPoP|Basic) +[\w.~+/=-]{8,}/g
 
 /** What `TOKEN_IN_TEXT` cannot match without: looking for it is cheap, and nearly no text has it. */
 const TOKEN_SIGN = /eyJ|Bearer |DPoP |Basic /
@@ -75,8 +79,8 @@ function isPlain(value: unknown): boolean {
 function cleanText(text: string): string {
   const cut = text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text
   if (!TOKEN_SIGN.test(cut)) return cut
-  return cut.replaceAll(TOKEN_IN_TEXT, (_all, scheme: string | undefined) =>
-    scheme === undefined ? REMOVED : `${scheme} ${REMOVED}`,
+  return cut.replaceAll(TOKEN_IN_TEXT, (_all, before: string | undefined, scheme: string | undefined) =>
+    scheme === undefined ? `${before}${REMOVED}` : `${scheme} ${REMOVED}`,
   )
 }
 

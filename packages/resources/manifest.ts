@@ -59,7 +59,7 @@ function located(problem: FieldProblem, { document, lines }: YamlText): TextProb
 function offsetOf(document: YamlText['document'], path: string): number | null {
   let node: unknown = document?.contents
   let offset: number | null = null
-  for (const step of path.matchAll(/\[([^\]]*)\]|([^.[\]]+)/g)) {
+  for (const step of path.matchAll(/\[([^[\]]*)\]|([^.[\]]+)/g)) {
     const name = step[1] ?? step[2] ?? ''
     if (isMap(node)) {
       const pair = node.items.find((item) => String(item.key) === name)

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { until } from '@plat/testkit/until'
 import fc from 'fast-check'
 import { target } from './core.fuzz.ts'
+import { slowAttack } from './regex-attack.ts'
 import { fuzzTarget, near } from './target.ts'
 
 const SECONDS = 0.05
@@ -42,6 +43,14 @@ test('near text reaches whole samples, broken ones, and JSON that is changed in 
       texts.some((text) => part.test(text)),
       String(part),
     )
+})
+
+test('repetitions of one or several characters find expressions that are slower than linear', () => {
+  // The prefix is repeated, the loop, several alternatives of the loop, and what comes between two loops.
+  for (const pattern of ['\\$\\(([^)]*)\\)', '(?:ab)+$', '^(?:a|b|ab)+$', '^a(?:-+x?-+)$', '0+$', '<b>.*</b>'])
+    assert.notEqual(slowAttack(pattern, ''), null, pattern)
+  for (const pattern of ['\\$\\(([^)$]*)\\)', '^(?:ab)+$', '^[^,]*,', '(?<!0)0+$'])
+    assert.equal(slowAttack(pattern, ''), null, pattern)
 })
 
 test("core's parsers keep their promises for a moment", async () => {

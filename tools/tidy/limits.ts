@@ -21,6 +21,15 @@ export const MAY_ASSERT: ReadonlyMap<string, string> = new Map([
   ['services/gateway/call/snapshot.ts', 'a slot holds what was written through the same slot'],
 ])
 
+/** Files that build regular expressions at run time, each with where the patterns come from. */
+export const MAY_BUILD_REGEXES: ReadonlyMap<string, string> = new Map([
+  ['packages/config/check.ts', 'keys of the schemas of gateway.json'],
+  ['packages/config/words.ts', 'patterns of the same schemas'],
+  ['packages/kubernetes/yaml/write.ts', 'one character of a class'],
+  ['packages/resources/rest/route.ts', 'a literal with the API version in it'],
+  ['packages/resources/check.ts', 'patterns of the schemas of resources'],
+])
+
 /** Folders whose files are all alike, one thing each: they may hold more than `folderFiles`. */
 export const UNIFORM_FOLDERS: ReadonlyMap<string, string> = new Map([['docs/decisions', 'one file per decision']])
 

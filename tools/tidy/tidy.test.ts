@@ -200,6 +200,23 @@ test('eviction by the head of a Map is found', () => {
     assert.deepEqual(broken(FILE, text), [], text)
 })
 
+test('an expression that is slower than linear is found, wherever it is written', () => {
+  const slow = [
+    'a.replace(/0+$/, b)',
+    '/^(?:a+)+b/',
+    "new RegExp('\\\\s*=?\\\\s*$')",
+    "const PART = '0+'; new RegExp(`\x24{PART}$`)",
+    "const schema = Type.String({ pattern: '(?:a|a)*$' })",
+    "const NAME_PATTERN = '(?:a|a)*$'",
+  ]
+  for (const text of slow) assert.deepEqual(broken(FILE, text), ['regex:1'], text)
+  for (const text of ['/^0+$/', '/,[^,]*/', 'const N = "a+"; new RegExp(`^\x24{N}$`)', '/(?<=0)0$/'])
+    assert.deepEqual(broken(FILE, text), [], text)
+  assert.deepEqual(broken('test/x.ts', '/0+$/'), [])
+  assert.deepEqual(broken(FILE, 'new RegExp(pattern)'), ['regex:1'])
+  assert.deepEqual(broken('packages/config/check.ts', 'new RegExp(pattern)'), [])
+})
+
 test('a folder of thirteen files and a path of six folders are found, tests not counted', () => {
   const files = (count: number, tail: string) =>
     Object.fromEntries(Array.from({ length: count }, (_, n) => [`packages/a/f${n}${tail}.ts`, '']))

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { LIMITS, UNIFORM_FOLDERS } from './limits.ts'
-import { firstOfMap } from './rules/cost.ts'
+import { firstOfMap, linearRegexes } from './rules/cost.ts'
 import { direction, faces, packageCircles } from './rules/imports.ts'
 import {
   assertionShare,
@@ -20,7 +20,7 @@ import { type Finding, type Rule, readSource, type Source } from './source.ts'
 /** Every rule that looks at one file alone. */
 const RULES: readonly Rule[] = [
   ...[fileLines, functionLines, parameters, escapes, assertions, defaultExports],
-  ...[direction, faces, waysOut, rawTime, metricNames, undone, firstOfMap],
+  ...[direction, faces, waysOut, rawTime, metricNames, undone, firstOfMap, linearRegexes],
 ]
 
 /** What is installed, generated or made at run time. */

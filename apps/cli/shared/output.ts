@@ -1,3 +1,4 @@
+import { withoutTrailing } from '@plat/core'
 import Table from 'cli-table3'
 import { stringify } from 'yaml'
 
@@ -66,7 +67,11 @@ export function printList<T extends object>(
 
 /** The last column needs no padding: after a long cell it would wrap every line of the terminal. */
 function withoutPadding(table: Table.Table): string {
-  return table.toString().replace(/ +$/gm, '')
+  return table
+    .toString()
+    .split('\n')
+    .map((line) => withoutTrailing(line, ' '))
+    .join('\n')
 }
 
 /** A table without frames: columns that a person can read and `cut` can take apart. */

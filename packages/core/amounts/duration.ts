@@ -1,3 +1,5 @@
+import { withoutTrailing } from '../text/trim.ts'
+
 /** Milliseconds in each unit that Go knows; both signs for micro are in use. */
 const UNIT_MS: Readonly<Record<string, number>> = {
   ns: 1e-6,
@@ -10,8 +12,8 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   h: 3_600_000,
 }
 
-const DURATION = /^[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/
-const PART = /(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g
+const DURATION = /^[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/
+const PART = /([.\d]+)([a-zµμ]*)/g
 
 /** Go keeps durations in 63 bits of nanoseconds, about 292 years. */
 const LONGEST_MS = 2 ** 63 / 1e6
@@ -53,6 +55,6 @@ function part(amount: bigint, unit: string): string {
 /** `nanos` divided by ten to the `places`, without trailing zeros. */
 function fraction(nanos: bigint, places: number): string {
   const digits = nanos.toString().padStart(places + 1, '0')
-  const rest = digits.slice(-places).replace(/0+$/, '')
+  const rest = withoutTrailing(digits.slice(-places), '0')
   return rest === '' ? digits.slice(0, -places) : `${digits.slice(0, -places)}.${rest}`
 }

@@ -5,7 +5,7 @@ export type TokenGuard = (authorization: string | undefined) => boolean
 
 /** What a header can carry without two readers decoding it differently. */
 const HEADER_SAFE = /^[\x21-\x7e]+$/
-const BEARER = /^bearer +(.+)$/i
+const BEARER = /^bearer +(\S.*)$/i
 
 /**
  * The guard of endpoints that the service's own token opens (document 1, "Authentication"); `variable` is where it was read from. Both

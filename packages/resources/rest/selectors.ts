@@ -32,10 +32,20 @@ export function labelSelector(text: string): Selector {
   return (object) => terms.every((term) => term(object.metadata.labels ?? {}))
 }
 
-/** Parts between commas that stand in no parentheses. */
+/** Parts between commas that are not in parentheses. */
 function termsOf(text: string): readonly string[] {
-  const trimmed = text.trim()
-  return trimmed === '' ? [] : trimmed.split(/,(?![^()]*\))/).map((term) => term.trim())
+  if (text.trim() === '') return []
+  const terms: string[] = []
+  let start = 0
+  let isInside = false
+  for (let at = 0; at < text.length; at++) {
+    const char = text[at]
+    if (char === '(' || char === ')') isInside = char === '('
+    if (char !== ',' || isInside) continue
+    terms.push(text.slice(start, at).trim())
+    start = at + 1
+  }
+  return [...terms, text.slice(start).trim()]
 }
 
 type Labels = Readonly<Record<string, string>>

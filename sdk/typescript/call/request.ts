@@ -44,7 +44,7 @@ export class Reach {
 
   /** @throws PlatError where the URL is not below the gateway. */
   check(url: string): void {
-    const asked = URL.canParse(url) ? withSlash(url.replace(/[?#].*$/s, '')) : ''
+    const asked = URL.canParse(url) ? withSlash(url.split(/[?#]/, 1)[0] ?? '') : ''
     if (this.#bases.some((base) => asked.startsWith(base))) return
     const where = URL.canParse(url) ? new URL(url).origin : 'what is no URL'
     throw this.#complain(`the session's fetch calls the gateway alone, not ${where}: use the machine's own fetch there`)

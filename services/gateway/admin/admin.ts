@@ -1,5 +1,5 @@
 import { readSecret } from '@plat/config'
-import { type Clock, reasonOf } from '@plat/core'
+import { type Clock, pathOfTarget, reasonOf } from '@plat/core'
 import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify'
@@ -147,7 +147,7 @@ class ChangeRecords {
 }
 
 function changeOf(request: FastifyRequest, { by }: Caller) {
-  const path = request.url.split('?', 1)[0] ?? ''
+  const path = pathOfTarget(request.url)
   return { action: `${request.method} ${request.routeOptions.url ?? ''}`, path, by, requestId: request.id }
 }
 

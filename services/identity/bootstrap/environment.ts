@@ -37,9 +37,22 @@ export async function variablesOf(parts: EnvironmentParts): Promise<Readonly<Rec
 
 /** `$(NAME)` is an earlier variable's value, `$$` is a dollar sign, and what names no variable stays. */
 function expanded(entry: Members, known: ReadonlyMap<string, string>): string {
-  return textOf(entry, 'value').replace(/\$(?:\$|\(([^)]*)\))/g, (all, name?: string) =>
-    name === undefined ? '$' : (known.get(name) ?? all),
-  )
+  const text = textOf(entry, 'value')
+  const lastEnd = text.lastIndexOf(')')
+  let result = ''
+  let at = 0
+  for (let dollar = text.indexOf('$'); dollar >= 0; dollar = text.indexOf('$', at)) {
+    result += text.slice(at, dollar)
+    const next = text[dollar + 1]
+    if (next === '(' && dollar < lastEnd) {
+      at = text.indexOf(')', dollar) + 1
+      result += known.get(text.slice(dollar + 2, at - 1)) ?? text.slice(dollar, at)
+    } else {
+      at = dollar + (next === '$' ? 2 : 1)
+      result += '$'
+    }
+  }
+  return result + text.slice(at)
 }
 
 /** Where values come from, for one bootstrap: no object is read twice. */

@@ -1,3 +1,4 @@
+import { withoutTrailing } from '@plat/core'
 import type { Manifest } from '@plat/resources'
 import type { ModelEndpointEntry, ModelRouteEntry, ModelsFile } from '@plat/resources/rendered'
 import { type Declared, keyOf, sorted } from './declared.ts'
@@ -115,6 +116,6 @@ function endpointOf(model: Endpoint, apiKeyFile: string | null): ModelEndpointEn
 /** Document 2, `model.endpoint`: a bare host gets `/v1`, a trailing `/chat/completions` goes. */
 function baseURL(endpoint: string): string {
   const url = new URL(endpoint)
-  const path = url.pathname.replace(/\/+$/, '').replace(/\/chat\/completions$/, '')
+  const path = withoutTrailing(url.pathname, '/').replace(/\/chat\/completions$/, '')
   return url.origin + (path === '' ? '/v1' : path)
 }

@@ -1,5 +1,5 @@
 import { watchFile } from '@plat/config'
-import { type Clock, reasonOf } from '@plat/core'
+import { type Clock, reasonOf, withoutTrailing } from '@plat/core'
 import type { Dialer, Exchange, RawRoute } from '@plat/http'
 import type { PoolObserver } from '@plat/metrics'
 import type { Log } from '@plat/process'
@@ -85,7 +85,7 @@ export async function createAgents(options: AgentsOptions): Promise<AgentsFeatur
   const cards = new Cards({
     remote: new RemoteCards({ ...options, cacheMs: a2a.cardCacheSeconds * 1000 }),
     signer,
-    publicURL: a2a.publicURL === '' ? null : a2a.publicURL.replace(/\/+$/, ''),
+    publicURL: a2a.publicURL === '' ? null : withoutTrailing(a2a.publicURL, '/'),
     scheme: config.tls.certFile === '' ? 'http' : 'https',
     pushes: a2a.pushNotificationHosts.length > 0,
     isPublic: a2a.publicCards,

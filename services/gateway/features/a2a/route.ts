@@ -1,3 +1,4 @@
+import { pathOfTarget } from '@plat/core'
 import type { Exchange, RawRoute } from '@plat/http'
 import { isDenial, type Snapshots, statusOf } from '../../call/index.ts'
 import { CARD_PATH } from './card/card.ts'
@@ -21,7 +22,7 @@ export function createAgentRoute(parts: RouteParts, governed: (exchange: Exchang
     handle(exchange) {
       const { method, url = '' } = exchange.request
       if (method !== 'GET') return governed(exchange)
-      const path = url.replace(/\?.*$/s, '')
+      const path = pathOfTarget(url)
       if (path === KEYS_PATH) return answerKeys(exchange, parts.cards)
       if (parts.publicCards && path.endsWith(CARD_PATH)) return void answerCard(exchange, path, parts)
       governed(exchange)

@@ -1,4 +1,5 @@
 import { type ConfigBlock, key, type Rule, requires } from '@plat/config'
+import { withoutTrailing } from '@plat/core'
 import Type, { type Static } from 'typebox'
 
 /** Whoever switches it on wants bundles to come, and their files to be read. */
@@ -6,7 +7,7 @@ const bundlesComeAndAreRead: Rule = ({ enabled, dir, push, pull, dropDir }, file
   if (enabled !== true || typeof dir !== 'string' || dir === '') return []
   const url = typeof pull === 'object' && pull !== null && 'url' in pull ? pull.url : ''
   const comes = push === true || url !== '' || dropDir !== ''
-  const isRead = JSON.stringify(file).includes(JSON.stringify(`${dir.replace(/\/+$/, '')}/`).slice(0, -1))
+  const isRead = JSON.stringify(file).includes(JSON.stringify(`${withoutTrailing(dir, '/')}/`).slice(0, -1))
   const warning = (path: string, message: string) => ({ path, message, severity: 'warning' }) as const
   return [
     ...(comes ? [] : [warning('configBundle.enabled', 'no bundle can come: set push, pull.url or dropDir')]),

@@ -1,3 +1,4 @@
+import { withoutTrailing } from '@plat/core'
 /** Whose sandbox is meant. */
 export interface SandboxName {
   readonly session: string
@@ -15,5 +16,5 @@ const LABEL = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/i
 /** Where the code of a session is sent; null: its name cannot stand in a host name. */
 export function endpointOf(template: string, name: SandboxName): URL | null {
   if (!LABEL.test(name.session) || !LABEL.test(name.namespace)) return null
-  return URL.parse(`${filled(template, name).replace(/\/+$/, '')}/exec`)
+  return URL.parse(`${withoutTrailing(filled(template, name), '/')}/exec`)
 }

@@ -1,3 +1,4 @@
+import { pathOfTarget } from '@plat/core'
 import type { Exchange, RawRoute } from '@plat/http'
 import { DPOP_ALGORITHMS } from '@plat/tokens'
 import type { TrustedIssuers } from './issuers/issuers.ts'
@@ -22,7 +23,7 @@ export function createMetadataRoute(options: MetadataOptions): RawRoute {
 }
 
 function answer({ id, request, response }: Exchange, options: MetadataOptions): void {
-  const path = (request.url ?? '').replace(/\?.*$/s, '')
+  const path = pathOfTarget(request.url ?? '')
   const server = options.resources.described(path)
   const resource = server === null ? null : options.resources.of(server)
   response.setHeader('content-type', 'application/json')

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { withoutTrailing } from '@plat/core'
 import { jurisdictionOf } from '@plat/resources/regions'
 import type { ModelEndpointEntry } from '@plat/resources/rendered'
 import { type CredentialSource, credentialSource } from './credentials/source.ts'
@@ -65,7 +66,7 @@ function keyOf(
 
 function priceScopes(route: string, upstream: string): readonly string[] {
   const { href, origin } = new URL(upstream)
-  const byUpstream = [...new Set([href.replace(/\/+$/, ''), origin])].map((one) => `${one}#`)
+  const byUpstream = [...new Set([withoutTrailing(href, '/'), origin])].map((one) => `${one}#`)
   const byRoute = `llm/${route}#`
   return [...byUpstream.map((one) => byRoute + one), byRoute, ...byUpstream]
 }

@@ -1,3 +1,4 @@
+import { withoutTrailing } from '@plat/core'
 import { placeContradictions } from '@plat/resources/regions'
 import type { ModelEndpointEntry } from '@plat/resources/rendered'
 import { dnsSuffix } from './credentials/aws.ts'
@@ -87,14 +88,14 @@ export function regionOf(entry: ModelEndpointEntry, { awsRegion }: Clouds): stri
 
 /** The base URL without a slash at its end. Where the provider has a usual path, its host is enough, and none at all in a cloud. */
 export function baseOf(entry: ModelEndpointEntry, clouds: Clouds): string {
-  const base = entry.upstream.replace(/\/+$/, '')
+  const base = withoutTrailing(entry.upstream, '/')
   const usual = usualBase(entry, clouds)
   if (base === '') return usual
   const { origin, pathname } = new URL(base)
   if (entry.provider === 'azure-openai')
     return AZURE_BASES.has(pathname) ? origin + (entry.mode === 'deployments' ? '' : '/openai/v1') : base
   if (usual === '' || !SILENT_PATHS.has(pathname)) return base
-  return origin + new URL(usual).pathname.replace(/\/+$/, '')
+  return origin + withoutTrailing(new URL(usual).pathname, '/')
 }
 
 /** Empty: nobody can know it. */

@@ -1,5 +1,5 @@
 import { peerFiles } from '@plat/config'
-import { type Clock, type Ids, parseStrict, reasonOf, rfc3339Micros } from '@plat/core'
+import { type Clock, type Ids, parseStrict, reasonOf, rfc3339Micros, withoutTrailing } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Signer } from '@plat/keys'
 import { type SegmentSeal, sealIdOf, segmentBytes, signSeal } from '@plat/ledger'
@@ -51,7 +51,7 @@ export class Forwarder {
 
   constructor(options: ForwarderOptions) {
     this.#options = options
-    this.#url = `${options.config.url.replace(/\/+$/, '')}/v1/audit/segments`
+    this.#url = `${withoutTrailing(options.config.url, '/')}/v1/audit/segments`
   }
 
   /** Begins the rounds, the first one now. */

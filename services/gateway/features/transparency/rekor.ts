@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { parseStrict } from '@plat/core'
+import { parseStrict, withoutTrailing } from '@plat/core'
 import { type Dialer, dialFault } from '@plat/http'
 import type { PublicKey } from '@plat/keys'
 import { isLogProof, type LogProof } from '@plat/ledger'
@@ -34,7 +34,7 @@ export class Rekor {
   constructor(parts: RekorParts) {
     const { url, api } = parts.config
     this.#parts = parts
-    this.#entries = `${url.replace(/\/+$/, '')}/api/${api}/log/entries`
+    this.#entries = `${withoutTrailing(url, '/')}/api/${api}/log/entries`
   }
 
   /** Puts the statement into the log; answers the proof, of which nothing is checked but its form. Rejects with `LogFault`. */

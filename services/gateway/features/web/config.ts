@@ -73,7 +73,7 @@ const namespacesHoldDomains: Rule = ({ namespaces }) =>
   )
 
 /** What can stand in a header, and begins with the name by which sites know robots. */
-const USER_AGENT = /^[A-Za-z_-]+(?:[\x20-\x7e]*[\x21-\x7e])?$/
+const USER_AGENT = /^[A-Za-z_-](?:[\x20-\x7e]*[\x21-\x7e])?$/
 
 const userAgentIsOne: Rule = ({ userAgent }) =>
   typeof userAgent !== 'string' || USER_AGENT.test(userAgent)

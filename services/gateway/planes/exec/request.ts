@@ -1,4 +1,4 @@
-import { JsonError, parseStrict } from '@plat/core'
+import { JsonError, parseStrict, pathOfTarget } from '@plat/core'
 import type { Body } from '../../call/index.ts'
 import { isObject, parsedOrUndefined } from '../wire/json.ts'
 
@@ -12,7 +12,7 @@ export function isExec({
   readonly method?: string | undefined
   readonly url?: string | undefined
 }): boolean {
-  return method === 'POST' && PATH.test(url.replace(/\?.*$/s, ''))
+  return method === 'POST' && PATH.test(pathOfTarget(url))
 }
 
 /** The session that a path names, slashes in it percent-encoded; null: none. */

@@ -1,4 +1,4 @@
-import { quantityToMicros } from '@plat/core'
+import { quantityToMicros, withoutTrailing } from '@plat/core'
 import { decodeRendered, mapOf } from '@plat/resources/rendered'
 import { type Static, Type } from 'typebox'
 import type { ModelPrice, Rates } from './price.ts'
@@ -83,7 +83,7 @@ export interface PriceKey {
 export function priceKeyOf(key: string): PriceKey | null {
   const { route = null, upstream = null, provider = '' } = MODEL_KEY.exec(key)?.groups ?? {}
   if (provider === '' || (upstream !== null && !URL.canParse(upstream))) return null
-  return { route, upstream: upstream === null ? null : new URL(upstream).href.replace(/\/+$/, ''), provider }
+  return { route, upstream: upstream === null ? null : withoutTrailing(new URL(upstream).href, '/'), provider }
 }
 
 /** The key as endpoints put it together. */

@@ -1,4 +1,5 @@
 import { readText } from '@plat/config'
+import { withoutTrailing } from '@plat/core'
 import type { AwsCredentials } from '@plat/http'
 import { answerOf, CloudFault, type CloudParts, form, type Lent, MAX_FILE_BYTES, membersOf, textIn } from './cloud.ts'
 
@@ -68,7 +69,7 @@ const IMDS_TOKEN_SECONDS = '300'
 
 /** The role of the machine, from version 2 of its metadata service; there is no way back to version 1. */
 async function machineRole(parts: CloudParts): Promise<Lent<AwsCredentials>> {
-  const base = (parts.env.AWS_EC2_METADATA_SERVICE_ENDPOINT || 'http://169.254.169.254').replace(/\/+$/, '')
+  const base = withoutTrailing(parts.env.AWS_EC2_METADATA_SERVICE_ENDPOINT || 'http://169.254.169.254', '/')
   const whom = 'the metadata service of AWS'
   const asked = { whom, purpose: 'metadata' } as const
   const token = await answerOf(parts, {

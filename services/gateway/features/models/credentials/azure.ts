@@ -1,4 +1,5 @@
 import { readText } from '@plat/config'
+import { withoutTrailing } from '@plat/core'
 import { answerOf, CloudFault, type CloudParts, form, type Lent, MAX_FILE_BYTES, tokenOf } from './cloud.ts'
 
 /** Where each of Azure's clouds has its authority, and below which domain its services are called. */
@@ -53,7 +54,7 @@ async function entra(parts: Asking, proof: Readonly<Record<string, string>>): Pr
   const isBound = config.azure.identityBinding && proof.client_assertion !== undefined
   const place = isBound ? await binding(parts) : { base: env.AZURE_AUTHORITY_HOST || AUTHORITY }
   const { base, ...trust } = place
-  const url = base.replace(/\/+$/, '') + path
+  const url = withoutTrailing(base, '/') + path
   return tokenOf(await answerOf(parts, { whom: WHOM, url, ...form(fields), ...trust }), WHOM, parts.clock)
 }
 
@@ -80,7 +81,7 @@ async function machineToken(parts: Asking): Promise<Lent<string>> {
   const isApp = Boolean(ofApp && proof)
   const base = isApp
     ? (ofApp ?? '')
-    : `${(env.AZURE_POD_IDENTITY_AUTHORITY_HOST || 'http://169.254.169.254').replace(/\/+$/, '')}/metadata/identity/oauth2/token`
+    : `${withoutTrailing(env.AZURE_POD_IDENTITY_AUTHORITY_HOST || 'http://169.254.169.254', '/')}/metadata/identity/oauth2/token`
   const url = new URL(base)
   url.searchParams.set('api-version', isApp ? '2019-08-01' : '2018-02-01')
   url.searchParams.set('resource', resourceOf(parts))

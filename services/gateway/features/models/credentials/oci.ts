@@ -52,13 +52,13 @@ async function ofProfile(env: NodeJS.ProcessEnv): Promise<Settings> {
   // What a profile does not say, `DEFAULT` says for it.
   const [usual, own]: [Record<string, string>, Record<string, string>] = [{}, {}]
   let section = ''
-  for (const line of text.split(/\r?\n/)) {
-    const [, named] = /^\s*\[([^\]]+)\]\s*$/.exec(line) ?? []
+  for (const line of text.split('\n').map((line) => line.trim())) {
+    const [, named] = /^\[([^\]]+)\]$/.exec(line) ?? []
     section = named ?? section
-    const [, name = '', value = ''] = /^\s*([a-z_]+)\s*=\s*(.*?)\s*$/.exec(line) ?? []
+    const [, name = '', value = ''] = /^([a-z_]+)\s*=(.*)$/.exec(line) ?? []
     if (name === '') continue
-    if (section === 'DEFAULT') usual[name] = value
-    if (section === profile) own[name] = value
+    if (section === 'DEFAULT') usual[name] = value.trim()
+    if (section === profile) own[name] = value.trim()
   }
   if (Object.keys(own).length === 0) throw new CloudFault(`OCI: the config file has no profile ${profile}`)
   return { ...usual, ...own }

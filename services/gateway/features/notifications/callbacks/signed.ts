@@ -97,7 +97,7 @@ export const readWebhook: ReadSigned = ({ headers, body }, secret, now) => {
 }
 
 /** `approve <id>` or `deny <id>`, with a reason behind it, and the mention of the webhook before it. */
-const COMMAND = /(?:^|\s|&nbsp;)(approve|deny)\s+([0-9a-f-]{36})(?:\s+(\S[\s\S]{0,1000}))?\s*$/i
+const COMMAND = /(?:^|\s|&nbsp;)(approve|deny)\s+([0-9a-f-]{36})(?:\s+(\S[\s\S]{0,1000}))?$/i
 
 /** Longest message that is read, in characters. */
 const COMMAND_MAX_CHARS = 4000
@@ -127,7 +127,8 @@ export function commandOf(activity: Members): (Decision & { readonly user: strin
   const user = membersOf(activity.from)?.aadObjectId
   const { text } = activity
   if (typeof user !== 'string' || user === '' || typeof text !== 'string') return null
-  const [, word, approval, reason = ''] = COMMAND.exec(text.slice(0, COMMAND_MAX_CHARS).replace(/<[^>]*>/g, ' ')) ?? []
+  const plain = text.slice(0, COMMAND_MAX_CHARS).replace(/<[^<>]*>/g, ' ')
+  const [, word, approval, reason = ''] = COMMAND.exec(plain.trimEnd()) ?? []
   if (word === undefined || approval === undefined) return null
   const verdict = word.toLowerCase() === 'deny' ? 'deny' : 'approve'
   return { user, approval: approval.toLowerCase(), verdict, reason, origin: teamsOrigin(activity) }

@@ -1,4 +1,5 @@
 import { headerLines, readText } from '@plat/config'
+import { withoutTrailing } from '@plat/core'
 import { type Dialer, type DialFault, dialFault, type Fetched, type FetchOptions } from '@plat/http'
 import { jurisdictionOf } from '@plat/resources/regions'
 import { memberOf } from '../member.ts'
@@ -85,7 +86,7 @@ export class Collector {
 /** `/v1/traces` below the base. Throws on what is no URL. */
 export function tracesURL(endpoint: string): URL {
   const url = new URL(endpoint)
-  url.pathname = `${url.pathname.replace(/\/+$/, '')}/v1/traces`
+  url.pathname = `${withoutTrailing(url.pathname, '/')}/v1/traces`
   return url
 }
 

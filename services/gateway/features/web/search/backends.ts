@@ -1,3 +1,4 @@
+import { withoutTrailing } from '@plat/core'
 import type { FetchOptions } from '@plat/http'
 import { isRecord } from '@plat/resources'
 
@@ -77,7 +78,7 @@ function opensearch(config: SearchConfig): Backend {
 
 function below(url: string, path: string): URL {
   const base = new URL(url)
-  base.pathname = `${base.pathname.replace(/\/+$/, '')}/${path}`
+  base.pathname = `${withoutTrailing(base.pathname, '/')}/${path}`
   return base
 }
 

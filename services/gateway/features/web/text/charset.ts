@@ -1,7 +1,7 @@
 /** Where a document that says how it is encoded says so, in bytes from its beginning (the encoding sniffing algorithm of HTML). */
 const SNIFFED_BYTES = 1024
 
-const META = /<meta\s[^>]{0,512}?charset\s*=\s*["']?\s*([\w.:-]{1,40})/i
+const META = /<meta\s[^>]{0,512}?charset\s*=\s*(?:["']\s*)?([\w.:-]{1,40})/i
 const XML = /^\s*<\?xml\s[^>]{0,256}?encoding\s*=\s*["']([\w.:-]{1,40})["']/i
 
 /**
