@@ -218,6 +218,7 @@ export const keysBeyondContract: readonly string[] = [
   'tokenExchangeAudiences',
   'adminAuth.people',
   'otel.jurisdiction',
+  'exec.taintLabels',
 ]
 
 /** An entry of a list or map of gateway.json that says only what it must, and the defaults that the contract gives to the rest. */

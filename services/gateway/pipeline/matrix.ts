@@ -169,7 +169,7 @@ export const matrix = {
     covers: 'code execution',
     built: true,
     stages: ['taints', 'policy', 'offline', 'redact', 'guard', 'approval', 'reserve'],
-    reviews: ['redact', 'mark', 'meter'],
+    reviews: ['redact', 'guard', 'mark', 'meter'],
     long: true,
     note: 'owner of the sandbox only; policy: server `plat-exec`',
   },

@@ -33,6 +33,9 @@ export const execBlock = {
     maxTimeoutSeconds: key.seconds('Per exec.', 300),
     maxOutputBytes: key.whole('Output cap.', 10 * 1024 * 1024, 1),
     keyFile: key.file('Sent as header `X-Plat-Exec-Key`.'),
+    taintLabels: key.texts('Taints of everything that code puts out; none where its sandbox is trusted.', [
+      'untrusted-input',
+    ]),
   }),
   rules: [templateLeadsSomewhere],
 } satisfies ConfigBlock

@@ -67,7 +67,8 @@ export async function createExec(options: ExecOptions): Promise<ExecFeature> {
 }
 
 /** The scope, then the one tool of `plat-exec`. Whose sandbox is meant was asked when the request was read. */
-function createExecResolve({ missingScopes, counted }: ExecOptions): ExecFeature['stage'] {
+function createExecResolve({ config, missingScopes, counted }: ExecOptions): ExecFeature['stage'] {
+  const target = targetOf(config.exec)
   return stage({
     name: 'resolve',
     needs: ['identity'],
@@ -75,7 +76,7 @@ function createExecResolve({ missingScopes, counted }: ExecOptions): ExecFeature
     skipped: { target: unresolved },
     admit(call) {
       const scope = missingScopes(call.facts.identity, SERVER, TOOL)
-      if (scope === null) return { target: TARGET }
+      if (scope === null) return { target }
       counted('denied')
       return deny('insufficient_scope', `scope ${scope} is required`, { data: { scope } })
     },
@@ -86,19 +87,18 @@ function createExecResolve({ missingScopes, counted }: ExecOptions): ExecFeature
   })
 }
 
-/**
- * The output comes from the session's own sandbox. What its code reads from outside comes through the egress proxy, whose tunnels label
- * the same session.
- */
-const TARGET: Target = {
-  ...unresolved,
-  key: SERVER,
-  server: SERVER,
-  tool: TOOL,
-  trust: 'trusted',
-  labels: labelsByTrust.trusted,
-  dataClass: 'internal',
-  builtin: true,
+/** Code puts out whatever it has read: files of its workspace, packages, and what its sandbox lets it reach. */
+function targetOf({ taintLabels }: Pick<ExecConfig, 'taintLabels'>): Target {
+  return {
+    ...unresolved,
+    key: SERVER,
+    server: SERVER,
+    tool: TOOL,
+    trust: taintLabels.length === 0 ? 'trusted' : 'untrusted',
+    labels: { ...labelsByTrust.trusted, taints: taintLabels },
+    dataClass: 'internal',
+    builtin: true,
+  }
 }
 
 /** Null: the call begins again, since a person let it. */

@@ -3,7 +3,7 @@ import { type Marking, type Review, type Running, review } from '../../pipeline/
 import type { Guard } from './guard.ts'
 import type { Guards } from './guards.ts'
 import type { Brought } from './stage.ts'
-import { textOfMessage } from './texts.ts'
+import { textOf, textOfMessage } from './texts.ts'
 
 type Readers = Pick<Guards, 'none' | 'of' | 'judge'>
 
@@ -44,7 +44,8 @@ class Reading implements Running, Marking {
   }
 
   frame(frame: Frame): Passed {
-    const text = this.#reading.length === 0 ? '' : textIn(frame)
+    const text =
+      this.#reading.length === 0 ? '' : textIn(frame, this.#call.operation === 'exec' ? textOf : textOfMessage)
     return text === '' ? [frame] : this.#read(frame, text)
   }
 
@@ -60,8 +61,8 @@ class Reading implements Running, Marking {
   }
 }
 
-/** Of what is no JSON, such as the page of an error, whatever arrives; a sign of life has none. */
-function textIn({ value, raw, role }: Frame): string {
-  if (value !== undefined || raw === null || role === 'progress') return textOfMessage(value)
+/** What code puts out is no message of JSON-RPC, whatever its members are named. Of what is no JSON, such as the page of an error, whatever arrives; a sign of life has none. */
+function textIn({ value, raw, role }: Frame, textOfValue: (value: unknown) => string): string {
+  if (value !== undefined || raw === null || role === 'progress') return textOfValue(value)
   return Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength).toString('utf8')
 }

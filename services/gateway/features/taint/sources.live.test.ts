@@ -11,7 +11,8 @@ import { type Script, type ScriptedUpstream, startScriptedUpstream } from '@plat
 import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { ProxyAgent, request } from 'undici'
 
-const SCOPE = 'tools:notes tools:web tools:plat-web tools:plat-egress models:hosted agents:helper agents:kept'
+const SCOPE = `tools:notes tools:web tools:plat-web tools:plat-egress tools:plat-exec tools:plat-memory tools:plat-k8s
+  tools:plat-infra models:hosted agents:helper agents:kept`.replace(/\s+/g, ' ')
 const JSON_TYPE = { 'content-type': 'application/json' }
 const BAD = 'ATTACK'
 /** A client of this name gets attacks from the server. */
@@ -24,6 +25,20 @@ let gateway: GatewayProcess
 let sitePort: number
 
 const site = createServer((_, response) => response.end('a page'))
+/** What the sandbox of a session, and the API server of a cluster, respond with. */
+const inside = createServer(async (request, response) => {
+  const body = Buffer.concat(await request.toArray()).toString('utf8')
+  const resources = [{ name: 'pods', kind: 'Pod', namespaced: true }]
+  const pod = {
+    metadata: { name: 'web-1', annotations: { note: String(request.url?.includes(BAD) ? BAD : 'a text') } },
+  }
+  const value = request.url?.endsWith('/exec')
+    ? JSON.parse(body).prints
+    : request.url === '/api/v1'
+      ? { resources }
+      : pod
+  response.writeHead(200, JSON_TYPE).end(JSON.stringify(value))
+})
 /** Every text with the word is an attack. */
 const classifier = createServer(async (request, response) => {
   const chunks: Buffer[] = []
@@ -107,6 +122,7 @@ before(async () => {
   upstream.answers(script)
   sitePort = await listening(site)
   const guardPort = await listening(classifier)
+  const insideURL = `http://127.0.0.1:${await listening(inside)}`
   const plain = { url: upstream.url, namespaces: [], implicit: false, dataClass: 'internal', auth: { type: 'none' } }
   const servers = { 'default/notes': { ...plain, trust: 'trusted' }, 'default/web': { ...plain, trust: 'untrusted' } }
   const exposure = { endpoint: agent.url, allowedCallers: [], skills: [], streaming: true, version: '1.0.0' }
@@ -129,6 +145,14 @@ before(async () => {
       auditPath: path.join(dir, 'audit.jsonl'),
       models: { hosted: { upstream: upstream.url.replace('/mcp', '/v1'), providerTools: ['web_search'] } },
       egress: { enabled: true },
+      exec: { enabled: true, endpointTemplate: `${insideURL}/{session}` },
+      k8sOps: { enabled: true, apiServer: insideURL, tokenFile: await file('token', 'the-token') },
+      infra: { enabled: true },
+      memoryFile: await file(
+        'memory.json',
+        JSON.stringify({ version: 1, stores: { 'default/kept': { scope: 'agent' } } }),
+      ),
+      memoryDataDir: path.join(dir, 'memory'),
       web: {
         enabled: true,
         allowedDomains: ['localhost'],
@@ -140,7 +164,7 @@ before(async () => {
           name: 'reader',
           type: 'http-json',
           url: `http://127.0.0.1:${guardPort}/`,
-          servers: ['notes'],
+          servers: ['notes', 'plat-*', 'a2a/default/kept'],
           timeoutMs: 60_000,
         },
       ],
@@ -150,7 +174,7 @@ before(async () => {
 
 after(async () => {
   await gateway.close()
-  await Promise.all([agent.close(), upstream.close(), closed(site), closed(classifier)])
+  await Promise.all([agent.close(), upstream.close(), closed(site), closed(inside), closed(classifier)])
 })
 
 function tokenOf(session: string): string {
@@ -201,6 +225,33 @@ async function tunnel(token: string): Promise<string> {
   return text
 }
 
+/** Has the session's code put this out. */
+const exec = (prints: object) => (token: string) => {
+  const { plat_session: session } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'))
+  return post(token, `/v1/sessions/${session}/exec`, { prints })
+}
+
+const cluster = (name: string) =>
+  mcp('tools/call', { name: 'k8s_get', arguments: { kind: 'Pod', namespace: 'default', name } }, 'plat-k8s')
+
+const memory = (tool: string, args: object) => mcp('tools/call', { name: tool, arguments: args }, 'plat-memory')
+
+/** An item of a session that has read foreign content, as another session of the agent is told it. */
+const remembered = (tool: string, args: object) => async (token: string) => {
+  const writer = tokenOf(`wrote-${sessions++}`)
+  await mcp('tools/call', { name: 'look', arguments: {} })(writer)
+  await memory('memory_write', { key: 'read', text: 'a text' })(writer)
+  return memory(tool, args)(token)
+}
+
+const plan = {
+  format_version: '1.2',
+  terraform_version: '1.10.5',
+  resource_changes: [],
+  configuration: {},
+  complete: true,
+}
+
 let sessions = 0
 
 /** Whether the session may no longer call what sessions with foreign content may not call. */
@@ -238,6 +289,11 @@ const FOREIGN: Readonly<Record<string, (token: string) => Promise<string>>> = {
   'a stream of an agent': a2a('SendStreamingMessage', saying('work x')),
   'a task that is read later': pollTask,
   'a list of tasks': a2a('ListTasks', {}),
+  'the output of code': exec({ stdout: 'a text' }),
+  'an object of a cluster': cluster('web-1'),
+  'an item of memory': remembered('memory_read', { key: 'read' }),
+  'a search of memory': remembered('memory_search', { query: 'text' }),
+  'the keys of memory': remembered('memory_list', {}),
   'a chat completion with web search': chat({ web_search_options: {} }),
   'a response with web search': (token) =>
     post(token, '/llm/hosted/v1/responses', { model: 'small-1', input: 'hi', tools: [{ type: 'web_search' }] }),
@@ -255,6 +311,11 @@ const OWN: Readonly<Record<string, (token: string) => Promise<string>>> = {
   'a message of a trusted agent': a2a('SendMessage', saying('hello'), 'kept'),
   'the result of a trusted tool': mcp('tools/call', { name: 'look', arguments: {} }, 'notes'),
   'an answer of a model without tools': chat({}),
+  'an item of memory that a session without labels wrote': async (token) => {
+    await memory('memory_write', { key: 'own', text: 'a text' })(tokenOf(`wrote-${sessions++}`))
+    return memory('memory_read', { key: 'own' })(token)
+  },
+  'the judgement of an infrastructure plan': (token) => post(token, '/v1/infra/plans', plan),
 }
 
 for (const [name, read] of Object.entries(OWN))
@@ -265,9 +326,24 @@ for (const [name, read] of Object.entries(OWN))
     assert.doesNotMatch(text, /"error":/)
   })
 
-const ATTACKS: Readonly<Record<string, (client: string) => (token: string) => Promise<string>>> = {
-  'instructions of initialize': (client) => initialize(client, 'notes'),
+/** What brings a text to the session. Each text that holds the first word is an attack. */
+const ATTACKS: Readonly<Record<string, (text: string) => (token: string) => Promise<string>>> = {
+  'instructions of initialize': (text) => initialize(text, 'notes'),
   'descriptions of tools': (client) => mcp('tools/list', { _meta: { client } }, 'notes'),
+  'the output of code': (stdout) => exec({ stdout: said(stdout) }),
+  'the output of code that looks like a message': (text) => exec({ result: 1, method: 'a', stdout: said(text) }),
+  'an item of memory': (text) => async (token) => {
+    const key = `item-${sessions++}`
+    await memory('memory_write', { key, text: said(text) })(tokenOf(`wrote-${sessions++}`))
+    return memory('memory_read', { key })(token)
+  },
+  'an object of a cluster': (text) => cluster(text === ATTACKED ? BAD : 'web-1'),
+  'a message of an agent': (text) => a2a('SendMessage', saying(`work ${said(text)}`), 'kept'),
+  'a stream of an agent': (text) => a2a('SendStreamingMessage', saying(`work ${said(text)}`), 'kept'),
+}
+
+function said(text: string): string {
+  return text === ATTACKED ? BAD : 'a text'
 }
 
 for (const [name, read] of Object.entries(ATTACKS))
