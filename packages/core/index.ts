@@ -15,11 +15,14 @@ export { base32, type Ids, systemIds } from './ids.ts'
 export { canonicalJson } from './json/canonical.ts'
 export {
   checkJson,
+  endOfNumber,
   JsonError,
   type JsonOptions,
   MAX_JSON_DEPTH,
   MAX_NUMBER_BYTES,
   parseStrict,
+  skipSpace,
+  skipString,
 } from './json/check.ts'
 export { hasPlainNumbers, parseLossless } from './json/lossless.ts'
 export type { RawJson } from './json/raw.ts'

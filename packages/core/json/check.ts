@@ -138,7 +138,7 @@ function walk(bytes: Uint8Array, maxDepth: number): boolean {
 }
 
 /** First byte after `at` that no number literal contains. */
-function endOfNumber(bytes: Uint8Array, at: number): number {
+export function endOfNumber(bytes: Uint8Array, at: number): number {
   let next = at + 1
   while (isNumberByte(bytes[next])) next++
   return next
@@ -188,7 +188,7 @@ function isSpace(byte: number): boolean {
   return byte <= SPACE && (byte === SPACE || byte === LINE_FEED || byte === RETURN || byte === TAB)
 }
 
-/** Byte after the string that starts at `at`. */
+/** Byte after the string that starts at `at`. Throws `JsonError`. */
 export function skipString(bytes: Uint8Array, at: number): number {
   if (bytes[at] !== QUOTE) throw unexpected(bytes, at)
   let next = at + 1

@@ -126,7 +126,7 @@ function agentForwards(client: ReturnType<typeof clientOf>): Forwards {
   return () => new Forwarding(forwarder, { call, request, agent, transaction: null, sent: false }).run()
 }
 
-const buggy = { ...chat, answerFault: fails, events: { frame: fails, together: () => null } }
+const buggy = { ...chat, answerFault: fails, events: { frame: fails, isPlain: () => false } }
 const json = { type: 'application/json', body: COMPLETION }
 const events = { type: 'text/event-stream', body: `data: ${COMPLETION}\n\n` }
 const failed = { count: 0 }

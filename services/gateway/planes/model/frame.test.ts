@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { dialectOf } from './dialects/all.ts'
 import { chat } from './dialects/chat.ts'
 import { messages } from './dialects/messages.ts'
@@ -8,44 +7,7 @@ import { responses } from './dialects/responses.ts'
 import { ModelFrame } from './frame.ts'
 import { InvalidResponseError } from './invalid.ts'
 
-/** A plain chunk, and pieces that make an event another one; broken and doubled where one runs into the next. */
 const CHUNK = 'data: {"choices":[{"delta":{"content":"ab"}}]}\n\n'
-const PIECES = [
-  ...[CHUNK, CHUNK, 'data: {"choices":[],"usage":null}\n\n', 'data: {"choices":[],"usage":{}}\n\n', 'data: {}\n\n'],
-  ...[
-    'data: {"choices":[],"error":{}}\n\n',
-    'data: [DONE]\n\n',
-    ': comment\n\n',
-    'id: 1\n',
-    '\r',
-    '\n',
-    'data: ',
-    '{"',
-  ],
-]
-
-test('events are read together exactly as long as each one alone is a plain chunk', () => {
-  const isPlain = (event: string) => event === CHUNK || event === 'data: {"choices":[],"usage":null}\n\n'
-  let runs = 0
-  fc.assert(
-    fc.property(fc.array(fc.constantFrom(...PIECES), { minLength: 1, maxLength: 12 }), (pieces) => {
-      const text = pieces.join('')
-      const leading: string[] = []
-      for (const event of text.match(/[\s\S]*?\n\n/g) ?? []) {
-        if (!isPlain(event)) break
-        leading.push(event)
-      }
-      const run = chat.events.together(Buffer.from(text))
-      assert.equal(Buffer.from(run?.raw ?? []).toString(), leading.join(''))
-      if (run === null) return
-      runs++
-      assert.deepEqual([run.count, run.shortest], [leading.length, Math.min(...leading.map(({ length }) => length))])
-    }),
-    { numRuns: 5000 },
-  )
-  assert.ok(runs > 200, `only ${runs} were runs`)
-})
-
 const bytesOf = (text: string) => Buffer.from(text, 'latin1')
 
 test('an event that is not valid in its dialect is refused', () => {

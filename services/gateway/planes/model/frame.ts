@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { JsonError, parseStrict } from '@plat/core'
-import { type Frame, FrameRun } from '../../call/index.ts'
-import { isObject, type JsonObject } from '../wire/json.ts'
+import type { Frame } from '../../call/index.ts'
+import { isObject, type JsonObject, parsedOrUndefined } from '../wire/json.ts'
 import { eventData } from '../wire/sse.ts'
 import { InvalidResponseError } from './invalid.ts'
 
@@ -95,28 +95,22 @@ function readJson(json: Uint8Array): unknown {
   }
 }
 
-function viewOf(bytes: Uint8Array): Buffer {
+/** The same bytes with the methods of a `Buffer`. */
+export function viewOf(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
-/**
- * Leading events that are plain chunks, as one frame; null: the first one is not. `frameOf` returns the frame of a plain chunk, and null
- * for every other event. Each is parsed here, and a review that reads the events apart gets the parsed ones.
- */
-export function runOf(events: Uint8Array, frameOf: (event: Uint8Array) => ModelFrame | null): FrameRun | null {
+/** The frames of plain events, which passed all checks: they are only parsed. */
+export function splitRun(events: Uint8Array): readonly ModelFrame[] {
   const view = viewOf(events)
   const frames: ModelFrame[] = []
-  let shortest = Number.POSITIVE_INFINITY
-  let end = 0
-  for (let blank = view.indexOf(BLANK_LINE); blank !== -1; blank = view.indexOf(BLANK_LINE, end)) {
-    const event = view.subarray(end, blank + BLANK_LINE.length)
-    const frame = isOneLine(event) ? frameOf(event) : null
-    if (frame === null) break
-    frames.push(frame)
-    end += event.length
-    if (event.length < shortest) shortest = event.length
+  let start = 0
+  for (let blank = view.indexOf(BLANK_LINE); blank !== -1; blank = view.indexOf(BLANK_LINE, start)) {
+    const event = view.subarray(start, blank + BLANK_LINE.length)
+    const json = dataOf(event)
+    const value = json === null ? undefined : parsedOrUndefined(json)
+    frames.push(ModelFrame.event('partial', event, json !== null && isObject(value) ? { json, value } : null))
+    start += event.length
   }
-  if (frames.length === 0) return null
-  const raw = end === events.length ? events : events.subarray(0, end)
-  return new FrameRun({ raw, count: frames.length, shortest, split: () => frames })
+  return frames
 }

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Call, Frame, Target } from '../../call/index.ts'
-import { isDenial } from '../../call/index.ts'
+import { type Call, type Frame, FrameRun, isDenial, type Target } from '../../call/index.ts'
 import { testCall, testTarget } from '../../call/testing/call.ts'
 import { chat as chatDialect } from './dialects/chat.ts'
 import type { Dialect } from './dialects/dialect.ts'
 import { messages } from './dialects/messages.ts'
 import { responses } from './dialects/responses.ts'
+import { EventReader } from './events/reader.ts'
 import { ModelFrame } from './frame.ts'
 import { createMeter } from './meter.ts'
 import { readModelBody } from './request.ts'
@@ -100,8 +100,8 @@ test('without a report the prompt counts with its bound, and the text at least a
 test('events that came together count as each would alone', () => {
   const piece = 'data: {"choices":[{"delta":{"content":"ab"}}],"usage":null}\n\n'
   const short = 'data: {"choices":[],"usage": null}\n\n'
-  const run = chatDialect.events.together(Buffer.from(piece + short + piece))
-  assert.ok(run)
+  const [run] = new EventReader(chatDialect.events).read(Buffer.from(piece + short + piece))
+  assert.ok(run instanceof FrameRun)
   assert.deepEqual([run.count, run.shortest], [3, short.length])
   const running = () => createMeter(() => 0).open(callOf(STREAM))
   const [together, alone] = [running(), running()]
@@ -111,19 +111,25 @@ test('events that came together count as each would alone', () => {
   assert.equal(Buffer.concat(run.apart().map(({ raw }) => raw ?? Buffer.alloc(0))).toString(), piece + short + piece)
 })
 
-test('events are taken one by one from where one may end the stream, fail it, count what it used, or say nothing', () => {
+test('a run ends before an event that may end the stream, fail it, count what it used, or say nothing', () => {
   const text = 'data: {"choices":[{"delta":{"content":"ab"}}]}\n\n'
-  const looked = [
-    'data: [DONE]\n\n',
-    'data: {"error":{}}\n\n',
-    'data: {"choices":[],"usage":{"prompt_tokens":1}}\n\n',
-    ': beat\n\n',
-  ]
-  for (const event of [...looked, 'data: {}\r\n\r\n']) {
-    assert.deepEqual(chatDialect.events.together(Buffer.from(text + event))?.raw, Buffer.from(text), event)
-    assert.equal(chatDialect.events.together(Buffer.from(event + text)), null, event)
+  const single = ['data: [DONE]\n\n', 'data: {"choices":[],"usage":{"prompt_tokens":1}}\n\n', ': beat\n\n']
+  for (const event of single) {
+    const read = new EventReader(chatDialect.events).read(Buffer.from(text + event))
+    assert.deepEqual(
+      read.map((frame) => [frame instanceof FrameRun, Buffer.from(frame.raw).toString()]),
+      [
+        [true, text],
+        [false, event],
+      ],
+    )
   }
-  assert.deepEqual(chatDialect.events.together(Buffer.from(`${text}data: {`))?.raw, Buffer.from(text), 'not whole')
+  for (const event of ['data: {"error":{}}\n\n', 'data: {}\r\n\r\n', 'data: {']) {
+    const rawOf = (events: string) =>
+      new EventReader(chatDialect.events).read(Buffer.from(events)).map(({ raw }) => Buffer.from(raw).toString())
+    assert.deepEqual(rawOf(text + event), [text], event)
+    assert.deepEqual(rawOf(event + text), [], event)
+  }
 })
 
 /** What a meter of a dialect makes of the events of a stream. */

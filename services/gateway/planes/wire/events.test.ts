@@ -38,14 +38,14 @@ function single(raw: Uint8Array): Frame {
   return { role: 'partial', value: undefined, raw }
 }
 
-function together(events: Uint8Array): FrameRun | null {
+function together(events: Uint8Array): readonly FrameRun[] {
   const text = Buffer.from(events).toString('latin1')
   const whole = text.split(/(?<=\n\n)/)
   const looked = whole.findIndex((event) => /^:|look|\r/.test(event))
   const kept = looked === -1 ? whole : whole.slice(0, looked)
   const shortest = Math.min(...kept.map((event) => event.length))
   const raw = events.subarray(0, kept.join('').length)
-  return kept.length === 0 ? null : new FrameRun({ raw, count: kept.length, shortest, split: () => [] })
+  return kept.length === 0 ? [] : [new FrameRun({ raw, count: kept.length, shortest, split: () => [] })]
 }
 
 test('whatever comes in one read, a stream keeps its bytes and its events', async () => {

@@ -10,10 +10,9 @@ export interface EventGate<F extends Frame> {
   /** The frame that goes on for the bytes of one event; null: none. Throws what ends the stream. */
   pass(event: Uint8Array): F | null
   /**
-   * Whole events that came in one read, as one frame: those before the first that has to be looked at; null: it is the first. Absent:
-   * each has to be.
+   * The frames of leading events among those that came whole in one read; the others go through `pass`, one by one. Absent: all do.
    */
-  together?(events: Uint8Array): FrameRun | null
+  together?(events: Uint8Array): readonly (F | FrameRun)[]
   /** The upstream has ended its stream; may return a `StreamEnd`. Throws an `UpstreamError` where that is too early. */
   ended(): unknown
   /** Nobody reads on: the reader has left, or the stream failed by `error`. */
@@ -84,13 +83,14 @@ export class EventFrames<F extends Frame> implements AsyncIterableIterator<reado
     const bytes = joined(this.#rest, chunks)
     this.#rest = NOTHING
     const end = this.#unfinished === 0 ? endOfEvents(bytes) : 0
-    const run =
-      end === 0 ? null : (this.#gate.together?.(end === bytes.length ? bytes : bytes.subarray(0, end)) ?? null)
-    if (run === null) return this.#split(bytes)
-    const rest = bytes.subarray(run.raw.length)
-    if (run.raw.length < end) return [run, ...this.#split(rest)]
+    if (end === 0 || this.#gate.together === undefined) return this.#split(bytes)
+    const frames = this.#gate.together(end === bytes.length ? bytes : bytes.subarray(0, end))
+    let size = 0
+    for (const { raw } of frames) size += raw?.length ?? 0
+    const rest = bytes.subarray(size)
+    if (size < end) return [...frames, ...this.#split(rest)]
     this.#rest = rest
-    return [run]
+    return frames
   }
 
   #split(bytes: Uint8Array): readonly Frame[] {

@@ -1,4 +1,4 @@
-import type { Denial, Frame, FrameRun, Operation, Usage } from '../../../call/index.ts'
+import type { Denial, Frame, Operation, Usage } from '../../../call/index.ts'
 import type { JsonObject } from '../../wire/json.ts'
 import type { ModelFrame } from '../frame.ts'
 import type { DialectRequest, MaxTokensMember, ModelRequest } from '../request.ts'
@@ -15,8 +15,11 @@ export interface Report {
 export interface Events {
   /** One event, parsed and checked. Throws `InvalidResponseError`, also where the upstream reports an error. */
   frame(event: Uint8Array): ModelFrame
-  /** Leading events that are plain chunks, as one frame; null: the first one is not. */
-  together(events: Uint8Array): FrameRun | null
+  /**
+   * Whether an event is one of the many of its kind that no review has to look at: it neither ends the stream nor reports usage. May depend on
+   * which members there are, on their types, and on `type`, but on no other value: events that match its template are plain as well.
+   */
+  isPlain(frame: ModelFrame): boolean
 }
 
 /** One endpoint of OpenAI's or Anthropic's API that has a body: how it is read, what its answers mean, and how it is refused. */

@@ -27,6 +27,6 @@ export function namedEvents(last: ReadonlySet<unknown>, shapeFault: (event: Json
       if (fault !== null) throw new InvalidResponseError(fault)
       return ModelFrame.event(last.has(type) ? 'final' : 'partial', event, data)
     },
-    together: () => null,
+    isPlain: () => false,
   }
 }

@@ -1,6 +1,6 @@
 import type { Denial, Frame } from '../../../call/index.ts'
 import { isObject, type JsonObject, member } from '../../wire/json.ts'
-import { ModelFrame, readEvent, runOf } from '../frame.ts'
+import { ModelFrame, readEvent } from '../frame.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import type { ModelRequest } from '../request.ts'
 import { isSet, isTokens, tokens } from './checks.ts'
@@ -22,7 +22,7 @@ export const openai = {
       if (fault !== null) throw new InvalidResponseError(fault)
       return ModelFrame.event('partial', event, data)
     },
-    together: (events: Uint8Array) => runOf(events, plainChunk),
+    isPlain: ({ role, value }: ModelFrame) => role === 'partial' && !isSet(member(value, 'usage')),
   },
   answerFault: (value: JsonObject): ShapeFault => choicesFault(value),
   report: (frame: Frame): Report | null => reportOf(member(frame.value, 'usage')),
@@ -31,17 +31,6 @@ export const openai = {
   errorBody: (denial: Denial, status: number) => ({ error: errorOf(denial, status) }),
   errorEvent: (json: string) => `data: ${json}\n\n`,
 } satisfies Partial<Dialect>
-
-/** The frame of a chunk that neither ends nor fails the stream and reports no usage; null: another event, or an invalid one. */
-function plainChunk(event: Uint8Array): ModelFrame | null {
-  try {
-    const frame = openai.events.frame(event)
-    return frame.role === 'partial' && !isSet(member(frame.value, 'usage')) ? frame : null
-  } catch (error) {
-    if (error instanceof InvalidResponseError) return null
-    throw error
-  }
-}
 
 /** OpenAI's error object. */
 export function errorOf(denial: Denial, status: number) {

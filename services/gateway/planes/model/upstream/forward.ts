@@ -19,6 +19,7 @@ import { isObject, member } from '../../wire/json.ts'
 import { chat } from '../dialects/chat.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { modelsFault, type ShapeFault } from '../dialects/shapes.ts'
+import { EventReader } from '../events/reader.ts'
 import { ModelFrame } from '../frame.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { withMember } from '../members.ts'
@@ -92,6 +93,7 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
   readonly #passage: Passage
   readonly #dialect: Dialect
   #exchange: UpstreamExchange | null = null
+  #reader: EventReader | null = null
   #started = 0
   #status = 0
   #done = false
@@ -184,8 +186,12 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
     return frame
   }
 
-  together(events: Uint8Array): FrameRun | null {
-    return this.#done ? null : this.#dialect.events.together(events)
+  together(events: Uint8Array): readonly (ModelFrame | FrameRun)[] {
+    if (this.#done) return []
+    this.#reader ??= new EventReader(this.#dialect.events)
+    const frames = this.#reader.read(events)
+    if (frames.at(-1)?.role === 'final') this.#done = true
+    return frames
   }
 
   /** Only the last event of the dialect says that an answer is whole. */
