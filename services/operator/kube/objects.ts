@@ -15,7 +15,7 @@ const RETRY_MAX_MS = 30_000
 const NOT_FOUND = 404
 
 export interface ObjectsOptions {
-  readonly api: KubernetesApi
+  readonly api: Pick<KubernetesApi, 'ask' | 'watch'>
   /** Of the collections that are followed: one of all namespaces, or one for each. */
   readonly paths: readonly string[]
   readonly clock: Clock

@@ -10,6 +10,7 @@ import { claimOf, EXTENSIONS_API, SANDBOX_API } from './pod/sandbox.ts'
 
 type Session = Resource<'AgentSession'>
 
+const FORBIDDEN = 403
 const NOT_FOUND = 404
 const CONFLICT = 409
 
@@ -114,6 +115,17 @@ export class SessionObjects {
     const claim = this.claimOf(session)
     if (claim === null) return
     await this.#delete(collection(EXTENSIONS_API, namespace, 'sandboxclaims', name), uidOf(claim), signal)
+  }
+
+  /** Reads the Secret of a session's token. Returns null when it is not there, is not the session's, or may not be read. */
+  async findSecret({ metadata }: Session, signal: AbortSignal): Promise<Members | null> {
+    const path = collection('v1', metadata.namespace, 'secrets', tokenSecretOf(metadata.name))
+    try {
+      return ownedOrNull((await this.#find(path, signal)) ?? undefined, metadata.uid)
+    } catch (error) {
+      if (error instanceof ApiFault && error.status === FORBIDDEN) return null
+      throw error
+    }
   }
 
   /** Writes the Secret of a session's token. */

@@ -6,7 +6,7 @@ import { type OperatorRegistry, ReconcileFault } from '../controllers/controller
 import type { Plan } from './life/admission.ts'
 
 /** Lifetime of the tokens that are minted, in seconds, where the session does not end sooner. */
-const TOKEN_SECONDS = 900
+export const TOKEN_SECONDS = 900
 /** Deadline of one mint, in milliseconds. */
 const MINT_MS = 3_000
 /** Largest answer of the broker, in bytes. */

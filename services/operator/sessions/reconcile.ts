@@ -9,9 +9,9 @@ import type { KnownSessions } from './known.ts'
 import { admit, type Hindrance, isPlan, type Plan } from './life/admission.ts'
 import { type Decision, decide, type SandboxView } from './life/phase.ts'
 import { endOf, idleMsOf, LAST_ACTIVITY, timeOf } from './life/times.ts'
-import type { Minted, Minter } from './mint.ts'
+import { type Minted, type Minter, TOKEN_SECONDS } from './mint.ts'
 import { hasToken } from './pod/pod.ts'
-import { poolName, sandboxOf, tokenSecret } from './pod/sandbox.ts'
+import { heldTokenOf, poolName, sandboxOf, tokenSecret } from './pod/sandbox.ts'
 import type { RevocationIndex } from './revoked.ts'
 import type { SandboxSettings } from './settings.ts'
 import { isNews, statusOf } from './status.ts'
@@ -59,7 +59,7 @@ interface Look {
 /** Brings one session, its Sandbox and its token to where they shall be. */
 export class SessionReconciler {
   readonly #parts: ReconcileParts
-  /** By UID of the session: when its token is to be minted anew, in milliseconds since the epoch. */
+  /** By UID of the session: when its token is to be minted anew, in milliseconds since the epoch. Absent: not known since this leader began. */
   readonly #tokens = new Map<string, number>()
   /** By `<namespace>/<name>`: sessions as they were last, to tell how they ended when they are gone. */
   readonly #last = new Map<string, Session>()
@@ -156,12 +156,27 @@ export class SessionReconciler {
   async #refresh({ session, plan, now, endsAt }: Look, signal: AbortSignal): Promise<Minted | null> {
     const { uid } = session.metadata
     if (session.status?.mode !== 'direct' || !isPlan(plan) || !hasToken(plan.tier.spec)) return null
-    if ((this.#tokens.get(uid) ?? 0) > now) return null
+    const due = this.#tokens.get(uid) ?? (await this.#dueAt(session, now, signal))
+    if (due > now) {
+      this.#tokens.set(uid, due)
+      return null
+    }
     const scoped = { ...plan, scopes: session.status.scopes ?? plan.scopes }
     const minted = await this.#parts.minter.mint(session, scoped, endsAt)
-    await this.#parts.objects.putSecret(session, tokenSecret(session, minted.token), signal)
-    this.#tokens.set(uid, now + (minted.expiresAt - now) * REFRESH_AT)
+    const refreshAt = now + (minted.expiresAt - now) * REFRESH_AT
+    await this.#parts.objects.putSecret(session, tokenSecret(session, { ...minted, refreshAt }), signal)
+    this.#tokens.set(uid, refreshAt)
     return minted
+  }
+
+  /** When the token that an earlier leader minted is to be minted anew; 0 where there is none, or another one than the status names. */
+  async #dueAt(session: Session, now: number, signal: AbortSignal): Promise<number> {
+    const jti = session.status?.jti
+    const secret = jti === undefined ? null : await this.#parts.objects.findSecret(session, signal)
+    const held = secret === null ? null : heldTokenOf(secret)
+    if (held === null || held.jti !== jti) return 0
+    // Others can write annotations in the session's namespace: no time is later than that of a token minted now.
+    return Math.min(held.refreshAt, now + TOKEN_SECONDS * 1000 * REFRESH_AT)
   }
 
   async #end(session: Session, signal: AbortSignal): Promise<void> {

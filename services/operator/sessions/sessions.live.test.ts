@@ -1,142 +1,31 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:net'
 import { after, before, type TestContext, test } from 'node:test'
-import { parseFlags } from '@plat/config'
-import { systemClock, systemIds } from '@plat/core'
-import { createDialer } from '@plat/http'
-import { silentLog } from '@plat/process'
+import { systemClock } from '@plat/core'
 import { startTestIdentity, type TestIdentity } from '@plat/testkit/identity'
-import { KubernetesApiServer } from '@plat/testkit/kubernetes/api-server'
 import { listening } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
-import { operatorFlags } from '../flags.ts'
-import { type Operator, startOperator } from '../start.ts'
+import { type ClusterOptions, PLAT, SANDBOXES, SECRETS, setUpCluster, TEAM } from './testing/cluster.ts'
 
-const PLAT = '/apis/plat.dev/v1alpha1'
-const TEAM = `${PLAT}/namespaces/team`
-const SANDBOXES = '/apis/agents.x-k8s.io/v1beta1/namespaces/team/sandboxes'
 const CLAIMS = '/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/team/sandboxclaims'
 const POOL = '/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/team/sandboxwarmpools/plat-t'
-const SECRETS = '/api/v1/namespaces/team/secrets'
 
-let broker: TestIdentity
+let identity: TestIdentity
 
 before(async () => {
-  broker = await startTestIdentity()
+  identity = await startTestIdentity()
 })
 
 after(async () => {
-  await broker?.stop()
+  await identity?.stop()
 })
 
-interface Metadata {
-  readonly uid: string
-  readonly [name: string]: unknown
-}
-
-interface Status {
-  readonly phase?: string
-  readonly jti?: string
-  readonly mode?: string
-  readonly startedAt?: string
-  readonly expiresAt?: string
-  readonly sandboxRef?: object
-  readonly conditions?: readonly {
-    readonly type: string
-    readonly status: string
-    readonly reason: string
-    readonly message: string
-  }[]
-}
-
-function flags(brokerUrl = broker.url) {
-  const argv = ['-metrics-bind-address=127.0.0.1:0', '-leader-elect=false', `-identity-url=${brokerUrl}`]
-  const parsed = parseFlags(operatorFlags, argv)
-  return parsed.ok ? parsed.values : assert.fail(parsed.message)
-}
-
-/** An operator that leads on this cluster once it is started, until the test ends. */
-function operatorOn(t: TestContext, server: KubernetesApiServer, brokerUrl?: string) {
-  const clock = systemClock
-  const dialer = createDialer({ clock, log: silentLog })
-  let operator: Operator | null = null
-  t.after(async () => {
-    await operator?.drain()
-    dialer.close()
-    await server.stop()
-  })
-  const start = async () => {
-    const access = {
-      server: server.url,
-      namespace: 'plat-system',
-      credentials: async () => ({ headers: {}, trust: {} }),
-    }
-    const parts = {
-      flags: flags(brokerUrl),
-      access,
-      dialer,
-      clock,
-      ids: systemIds(clock),
-      log: silentLog,
-      host: 'test',
-    }
-    operator = await startOperator({ ...parts, broker: { token: broker.brokerToken, caPEM: null } })
-  }
-  return { start, metrics: async () => (await fetch(`${operator?.url}/metrics`)).text() }
-}
-
-/** A cluster with an Agent `a` of the tier `t`, an operator that leads, and the hand of agent-sandbox's controller. */
-async function ground(
-  t: TestContext,
-  { agent = {}, tier = {}, brokerUrl }: { agent?: object; tier?: object; brokerUrl?: string } = {},
-) {
-  const server = new KubernetesApiServer()
-  await server.start()
-  const { start, metrics } = operatorOn(t, server, brokerUrl)
-  server.put(`${PLAT}/trusttiers/t`, { spec: tier })
-  server.put(`${TEAM}/agents/a`, { spec: { image: 'i', tier: 't', tools: [{ name: 'notes' }], ...agent } })
-  const at = (path: string) => {
-    const { metadata, spec, status }: { metadata: Metadata; spec: Record<string, unknown>; status?: object } = Object(
-      server.get(path),
-    )
-    return { metadata, spec, status }
-  }
-  const statusOf = (name = 's'): Status => at(`${TEAM}/agentsessions/${name}`).status ?? {}
-  return {
-    server,
-    start,
-    at,
-    statusOf,
-    condition: (type: string, name = 's') => statusOf(name).conditions?.find((one) => one.type === type),
-    session: (spec: object = {}, name = 's', metadata: object = {}) =>
-      server.put(`${TEAM}/agentsessions/${name}`, {
-        metadata,
-        spec: { agentRef: 'a', user: 'ada@example.com', ...spec },
-      }),
-    /** Changes the spec or the annotations of a session, and nothing else. */
-    change: (spec: object, annotations: object = {}, name = 's') => {
-      const before = at(`${TEAM}/agentsessions/${name}`)
-      server.put(`${TEAM}/agentsessions/${name}`, {
-        metadata: { annotations },
-        spec: { ...before.spec, ...spec },
-        ...(before.status !== undefined && { status: before.status }),
-      })
-    },
-    /** What agent-sandbox's controller says of a Sandbox. */
-    says: (name: string, type: string, reason = '') => {
-      const { metadata, spec } = at(`${SANDBOXES}/${name}`)
-      const status = { conditions: [{ type, status: 'True', reason }] }
-      server.put(`${SANDBOXES}/${name}`, { metadata, spec, status })
-    },
-    reaches: (phase: string, name = 's') => until(() => statusOf(name).phase === phase, `${name} is ${phase}`),
-    metrics,
-  }
-}
+const setUp = (t: TestContext, options: ClusterOptions = {}) => setUpCluster(t, { identity, ...options })
 
 test('a session gets a Sandbox, a token of its own, and runs once the Sandbox is ready', async (t) => {
   // Shows D3.metric.plat_session_ready_seconds, D3.metric.plat_sessions, D3.metric.plat_session_phase_transitions_total,
   // D3.metric.plat_token_mint_seconds, D2.agentStatus.activeSessions.
-  const { server, start, session, says, reaches, statusOf, at, metrics } = await ground(t)
+  const { server, start, session, says, reaches, statusOf, at, metrics } = await setUp(t)
   await start()
   session()
   await until(() => server.get(`${SANDBOXES}/s`) !== undefined, 'the Sandbox')
@@ -166,7 +55,7 @@ test('a session gets a Sandbox, a token of its own, and runs once the Sandbox is
 
 test('a session ends with its pod: what it had is deleted, and how it ended is counted', async (t) => {
   // Shows D3.metric.plat_session_outcomes_total.
-  const { server, start, session, says, reaches, metrics } = await ground(t)
+  const { server, start, session, says, reaches, metrics } = await setUp(t)
   await start()
   const outcomes = { good: ['PodSucceeded', 'Succeeded'], bad: ['PodFailed', 'Failed'] } as const
   for (const [name, [reason, phase]] of Object.entries(outcomes)) {
@@ -190,7 +79,7 @@ test('a session ends with its pod: what it had is deleted, and how it ended is c
 
 test('sessions beyond maxConcurrentSessions wait, the oldest first, until another one has ended', async (t) => {
   // Shows D2.state.session.QuotaExceeded, D2.state.session.staysPending.
-  const { server, start, session, change, condition, reaches, statusOf } = await ground(t, {
+  const { server, start, session, change, condition, reaches, statusOf } = await setUp(t, {
     agent: { maxConcurrentSessions: 1 },
   })
   for (const [at, name] of ['first', 'second', 'third'].entries())
@@ -210,7 +99,7 @@ test('sessions beyond maxConcurrentSessions wait, the oldest first, until anothe
 })
 
 test('an idle session is suspended without its token, and a newer activity resumes it with another one', async (t) => {
-  const { server, start, session, says, change, reaches, at, statusOf } = await ground(t, {
+  const { server, start, session, says, change, reaches, at, statusOf } = await setUp(t, {
     agent: { idleTimeout: '1s' },
   })
   await start()
@@ -241,7 +130,7 @@ test('a session ends while the broker answers nobody', async (t) => {
   })
   const port = await listening(silent)
   t.after(() => silent.close())
-  const { start, session, change, reaches } = await ground(t, { brokerUrl: `http://127.0.0.1:${port}` })
+  const { start, session, change, reaches } = await setUp(t, { brokerUrl: `http://127.0.0.1:${port}` })
   await start()
   const names = Array.from({ length: 10 }, (_, n) => `s${n}`)
   for (const name of names) session({}, name)
@@ -252,7 +141,7 @@ test('a session ends while the broker answers nobody', async (t) => {
 })
 
 test('a revoked session loses its Sandbox and its token; a suspended one goes on when the entry is gone', async (t) => {
-  const { server, start, session, says, reaches, at } = await ground(t)
+  const { server, start, session, says, reaches, at } = await setUp(t)
   await start()
   session()
   await until(() => server.get(`${SANDBOXES}/s`) !== undefined, 'the Sandbox')
@@ -275,7 +164,7 @@ test('a revoked session loses its Sandbox and its token; a suspended one goes on
 })
 
 test('a session ends when its time is over', async (t) => {
-  const { server, start, session, reaches, statusOf } = await ground(t, { agent: { maxSessionTTL: '1s' } })
+  const { server, start, session, reaches, statusOf } = await setUp(t, { agent: { maxSessionTTL: '1s' } })
   await start()
   session({ ttl: '1h' })
   await reaches('Expired')
@@ -286,7 +175,7 @@ test('a session ends when its time is over', async (t) => {
 
 test('a session claims a warm pod of its tier, and runs in the Sandbox that it was given', async (t) => {
   // Shows D3.metric.plat_warm_pool_ready.
-  const { server, start, session, says, reaches, at, statusOf, metrics } = await ground(t, {
+  const { server, start, session, says, reaches, at, statusOf, metrics } = await setUp(t, {
     tier: { warmPool: { template: 'warm', size: 2 } },
   })
   const podTemplate = { spec: { containers: [{ name: 'agent', image: 'i' }] } }
@@ -318,7 +207,7 @@ test('a session claims a warm pod of its tier, and runs in the Sandbox that it w
 })
 
 test('what a session waits for stands in its condition, and it goes on as soon as that is there', async (t) => {
-  const { server, start, session, condition, statusOf } = await ground(t)
+  const { server, start, session, condition, statusOf } = await setUp(t)
   server.remove(`${PLAT}/trusttiers/t`)
   await start()
   session()
@@ -334,7 +223,7 @@ test('what a session waits for stands in its condition, and it goes on as soon a
 })
 
 test('a Sandbox of the same name that is somebody else’s is let alone', async (t) => {
-  const { server, start, session, reaches } = await ground(t)
+  const { server, start, session, reaches } = await setUp(t)
   server.put(`${SANDBOXES}/s`, { spec: { of: 'others' } })
   server.faults.push({ request: /^POST .*sandboxes$/, status: 409, reason: 'AlreadyExists' })
   await start()
@@ -351,7 +240,7 @@ test('a Sandbox of the same name that is somebody else’s is let alone', async 
 })
 
 test('a fork waits for a report of its parent’s taint labels, and has them in its token', async (t) => {
-  const { server, start, session, reaches, condition, change } = await ground(t)
+  const { server, start, session, reaches, condition, change } = await setUp(t)
   await start()
   session({}, 'p')
   session({ fork: { parent: 'p', root: 'p', inheritTaints: true } })

@@ -7,7 +7,7 @@ import { parse } from 'yaml'
 import type { SandboxSettings } from '../settings.ts'
 import { resource } from '../testing/resource.ts'
 import { podTemplateOf, volumeFault } from './pod.ts'
-import { claimOf, poolOf, sandboxOf, tokenSecret } from './sandbox.ts'
+import { claimOf, heldTokenOf, poolOf, sandboxOf, tokenSecret } from './sandbox.ts'
 
 const FIXTURES = path.join(import.meta.dirname, 'fixtures')
 /** `PLAT_UPDATE_GOLDEN=1 node --test …` writes what is made now; read the difference before it is committed. */
@@ -190,11 +190,13 @@ test('a claim, a pool and the Secret of a token are their owners’', () => {
   assert.deepEqual(claim.metadata.ownerReferences, owner('AgentSession', 's1', 'uid-s1'))
   // Variables and volumes of a claim would make its start a cold one.
   assert.deepEqual(Object.keys(claim.spec), ['warmPoolRef', 'lifecycle'])
-  const secret = Object(tokenSecret(session, 'token'))
+  const secret = Object(tokenSecret(session, { token: 'token', jti: 'j', refreshAt: 1000 }))
   assert.deepEqual(
     [secret.metadata.name, Buffer.from(secret.data.token, 'base64').toString()],
     ['plat-session-s1', 'token'],
   )
+  assert.deepEqual(heldTokenOf(secret), { token: 'token', jti: 'j', refreshAt: 1000 })
+  assert.equal(heldTokenOf({ ...secret, metadata: { ...secret.metadata, annotations: {} } }), null)
   const tier = resource('TrustTier', 'tier-1', { warmPool: { template: 'warm', size: 3 } })
   const pool = Object(poolOf(tier, 'team'))
   assert.deepEqual(pool.metadata.ownerReferences, owner('TrustTier', 'tier-1', 'uid-tier-1'))

@@ -1,3 +1,5 @@
+import { rfc3339 } from '@plat/core'
+import { type Members, member, textOf } from '@plat/kubernetes'
 import type { AgentSpec, Resource } from '@plat/resources'
 import { labelsOf, type PodParts, podTemplateOf, tokenSecretOf, volumeClaimsOf } from './pod.ts'
 
@@ -49,15 +51,37 @@ export function claimOf(session: Resource<'AgentSession'>, pool: string): object
   }
 }
 
+/** Annotations of a token's Secret: which token it is, and when it is to be minted anew (RFC 3339). A later leader reads them back. */
+const JTI = 'plat.dev/jti'
+const REFRESH_AT = 'plat.dev/refresh-at'
+
+/** The token of a session as it is in the Secret. */
+export interface HeldToken {
+  readonly token: string
+  readonly jti: string
+  /** When it is to be minted anew, in milliseconds since the epoch. */
+  readonly refreshAt: number
+}
+
 /** The Secret with a session's token, mounted by its pod alone. */
-export function tokenSecret(session: Resource<'AgentSession'>, token: string): object {
+export function tokenSecret(session: Resource<'AgentSession'>, { token, jti, refreshAt }: HeldToken): object {
+  const metadata = { ...metadataOf(session), name: tokenSecretOf(session.metadata.name) }
   return {
     apiVersion: 'v1',
     kind: 'Secret',
     type: 'plat.dev/session-token',
-    metadata: { ...metadataOf(session), name: tokenSecretOf(session.metadata.name) },
+    metadata: { ...metadata, annotations: { [JTI]: jti, [REFRESH_AT]: rfc3339(refreshAt) } },
     data: { token: Buffer.from(token).toString('base64') },
   }
+}
+
+/** Reads what `tokenSecret` wrote. Returns null for any other object. */
+export function heldTokenOf(secret: Members): HeldToken | null {
+  const annotations = member(member(secret, 'metadata'), 'annotations')
+  const token = Buffer.from(textOf(member(secret, 'data'), 'token'), 'base64').toString()
+  const jti = textOf(annotations, JTI)
+  const refreshAt = Date.parse(textOf(annotations, REFRESH_AT))
+  return token === '' || jti === '' || Number.isNaN(refreshAt) ? null : { token, jti, refreshAt }
 }
 
 /** The warm pool of a tier in one namespace. */
