@@ -24,6 +24,7 @@ interface Step {
 const STEPS: readonly Step[] = [
   { name: 'malformed', runner: 'test/long/run.ts', args: ({ count, seed }) => ['-count', count, '-seed', seed] },
   { name: 'approvals', runner: 'test/approvals/run.ts', args: () => [] },
+  { name: 'scale', runner: 'test/scale/run.ts', args: () => [] },
   { name: 'slow-disk', runner: 'test/slow-disk/run.ts', args: () => [] },
   { name: 'fuzz', runner: 'test/fuzz/run.ts', args: () => ['-seconds', 60], suite: 'fuzz' },
   { name: 'crash', runner: 'test/crash/run.ts', args: () => ['-appender', 1000, '-gateway', 100], suite: 'crash' },

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { readText } from '@plat/config'
 import { type Manifest, writeWhole } from '@plat/resources'
 import { bundleOf, credentialFiles } from '../render/auth.ts'
+import type { ReferencedTexts } from '../render/declared.ts'
 import { serverFaults } from '../render/unbuilt.ts'
 
 /** Largest key of a Secret or ConfigMap, in bytes; a cluster allows 1 MiB for all keys together. */
@@ -18,11 +19,11 @@ export interface ReferencedDirs {
   readonly configMapsDir: string
 }
 
-/** What MCPServers refer to, by `<namespace>/<name>/<key>`. What is not there is absent. */
+/** What MCPServers refer to. What is not there is absent. */
 export interface Referenced {
-  readonly secrets: ReadonlyMap<string, string>
+  readonly secrets: ReferencedTexts
   /** CA bundles in ConfigMaps. */
-  readonly bundles: ReadonlyMap<string, string>
+  readonly bundles: ReferencedTexts
 }
 
 /** Reads what these servers refer to. A refused server is not read for: its names may lead anywhere. */
@@ -36,13 +37,13 @@ export async function readReferenced(
   return { secrets: await readAll(secretsDir, secrets), bundles: await readAll(configMapsDir, bundles) }
 }
 
-async function readAll(dir: string, names: readonly string[]): Promise<Map<string, string>> {
-  const found = new Map<string, string>()
+async function readAll(dir: string, names: readonly string[]): Promise<ReferencedTexts> {
+  const texts = new Map<string, string>()
   for (const name of new Set(names)) {
     const text = await readText(join(dir, name), MAX_VALUE_BYTES)
-    if (text !== null) found.set(name, text)
+    if (text !== null) texts.set(name, text)
   }
-  return found
+  return { texts, withheld: new Map() }
 }
 
 /** Writes these credential files into `dir`, for the owner alone, and removes all others. One whose content stays the same is not written. */

@@ -154,7 +154,7 @@ async function renderOnce(options: RenderOptions, before: Rendered): Promise<Ren
 }
 
 function textOf({ secrets, bundles }: Referenced): string {
-  return JSON.stringify([[...secrets], [...bundles]])
+  return JSON.stringify([[...secrets.texts], [...bundles.texts]])
 }
 
 async function all<K extends Kind>(store: ResourceStore, kind: K): Promise<readonly Manifest<K>[]> {

@@ -1,7 +1,7 @@
-import { type Declared, keyOf } from '../render/declared.ts'
+import { type Declared, keyOf, type ReferencedTexts } from '../render/declared.ts'
 import { type ModelKey, modelKeys } from '../render/models.ts'
 import { CONFIG_MAP_BYTES } from '../render/size/packed.ts'
-import { piecesOverShare } from '../render/size/shares.ts'
+import { OVER_SHARE, piecesOverShare } from '../render/size/shares.ts'
 import { faultLine } from '../render/unbuilt.ts'
 
 /** `<namespace>.<agent>.<place>`: neither namespaces nor agents have dots in their names. */
@@ -15,7 +15,7 @@ export function secretOf({ namespace, secret }: ModelKey): string {
 }
 
 /** The keys of models as files that the gateway mounts (document 2, `apiKeySecretRef`): copied for it alone, into one Secret. */
-export function renderModelKeys(declared: Declared, secrets: ReadonlyMap<string, string>) {
+export function renderModelKeys(declared: Declared, { texts, withheld }: ReferencedTexts) {
   const files = new Map<string, string>()
   const refused: string[] = []
   const agents = new Map(declared.agents.map((agent) => [keyOf(agent), agent]))
@@ -24,18 +24,20 @@ export function renderModelKeys(declared: Declared, secrets: ReadonlyMap<string,
     keys.map((key) => ({
       key: fileOfKey(key),
       namespace: key.namespace,
-      bytes: Buffer.byteLength(secrets.get(secretOf(key)) ?? ''),
+      bytes: Buffer.byteLength(texts.get(secretOf(key)) ?? ''),
     })),
     CONFIG_MAP_BYTES,
   )
   for (const key of keys) {
-    const text = secrets.get(secretOf(key))
+    const from = secretOf(key)
+    const text = texts.get(from)
     const agent = agents.get(`${key.namespace}/${key.agent}`)
     const isOver = over.has(fileOfKey(key))
     if (text !== undefined && !isOver) files.set(fileOfKey(key), text)
     else if (agent !== undefined) {
       const path = key.place.replace(/^fallback-(\d+)$/, 'model.fallbacks[$1]')
-      const cause = isOver ? `Secret ${secretOf(key)} exceeds the share of its namespace` : `no Secret ${secretOf(key)}`
+      const why = isOver ? OVER_SHARE : withheld.get(from)
+      const cause = why === undefined ? `no Secret ${from}` : `Secret ${from} ${why}`
       refused.push(
         faultLine(agent, { path: `${path}.apiKeySecretRef`, why: `${cause}: calls of this endpoint are refused` }),
       )

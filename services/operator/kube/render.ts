@@ -5,7 +5,7 @@ import { loadCedar } from '@plat/resources/cedar'
 import { decodeRendered, type PolicyFile, policyFileSchema } from '@plat/resources/rendered'
 import type { Reconcile } from '../controllers/controller.ts'
 import { bundleOf, credentialFiles, renderCredentials } from '../render/auth.ts'
-import { keyOf } from '../render/declared.ts'
+import { keyOf, type ReferencedTexts } from '../render/declared.ts'
 import { hasCedar, renderEverything } from '../render/everything.ts'
 import { type ModelKey, modelKeys } from '../render/models.ts'
 import { CONFIG_MAP_BYTES, readPacked } from '../render/size/packed.ts'
@@ -13,14 +13,16 @@ import { serverFaults } from '../render/unbuilt.ts'
 import type { Mirror } from './mirror.ts'
 import { fileOfKey, renderModelKeys, secretOf } from './model-keys.ts'
 import { configMapOf, type Outputs } from './outputs.ts'
-import { readKeys } from './referenced.ts'
+import type { ReferencedObjects } from './referenced.ts'
 import { configMapOutput, type Output, secretOutput, writeOutputs } from './writing.ts'
 
 /** Keys of the controller: everything but revocations is rendered together. */
 export const EVERYTHING = 'everything'
 export const REVOCATIONS = 'revocations'
+/** Reads Secrets and ConfigMaps that resources name again. */
+export const REFERENCES = 'references'
 
-/** How often Secrets and ConfigMaps that resources name are read again, in milliseconds: they are not watched. */
+/** How often they are read again, in milliseconds: they are not watched. */
 const READ_AGAIN_MS = 30_000
 /** How often everything is written again, in milliseconds, whoever may have changed it meanwhile. */
 const WRITE_AGAIN_MS = 600_000
@@ -42,8 +44,15 @@ export interface Rendering {
   readonly objects: ReadonlyMap<string, Resource>
 }
 
+/** What resources name. */
+export interface References {
+  readonly secrets: ReferencedObjects
+  readonly configMaps: ReferencedObjects
+}
+
 export interface RenderParts {
   readonly api: KubernetesApi
+  readonly references: References
   readonly mirror: Mirror
   readonly outputs: Outputs
   /** Where `plat-policies` stands. */
@@ -100,12 +109,22 @@ export function createRender(parts: RenderParts): Reconcile {
     if (unwritten.errors.length === 0) refusedBefore = logNew(parts.log, refusedBefore, all)
     parts.onRendered({ ...declared, refused: all, unwritten: unwritten.kinds })
     if (unwritten.errors.length > 0) throw unwritten.errors[0]
+    return { requeueAfterMs: declared.isComplete ? WRITE_AGAIN_MS : 0 }
+  }
+}
+
+/** The reconciler that looks whether Secrets and ConfigMaps have changed; then calls `onChange`. */
+export function createRefresh({ secrets, configMaps }: References, onChange: () => void): Reconcile {
+  return async (_key, signal) => {
+    const refreshed = [await secrets.refresh(signal), await configMaps.refresh(signal)]
+    if (refreshed.some(({ hasChanged }) => hasChanged)) onChange()
+    for (const { errors } of refreshed) for (const error of errors) throw error
     return { requeueAfterMs: READ_AGAIN_MS }
   }
 }
 
 /** What is declared now, with the Secrets and ConfigMaps that it names. */
-async function declaredNow({ api, mirror, currency, namespace }: RenderParts, signal: AbortSignal) {
+async function declaredNow({ references, mirror, currency, namespace }: RenderParts, signal: AbortSignal) {
   const agents = mirror.list('Agent')
   const servers = mirror.list('MCPServer')
   const policies = mirror.list('ToolPolicy')
@@ -120,19 +139,22 @@ async function declaredNow({ api, mirror, currency, namespace }: RenderParts, si
     ...modelKeys({ agents, currency, home: namespace }).map(secretOf),
   ]
   const bundles = good.map(bundleOf).filter((from) => from !== null)
-  const secrets = await attempt(readKeys(api, 'secrets', wanted, signal), signal)
-  const caBundles = await attempt(readKeys(api, 'configmaps', bundles, signal), signal)
+  const secrets = await attempt(references.secrets.read(wanted, signal), signal)
+  const caBundles = await attempt(references.configMaps.read(bundles, signal), signal)
   const others = [...budgets, ...memory, ...sovereignty, ...tiers]
   const objects: readonly Resource[] = [...agents, ...servers, ...policies, ...others]
   return {
     ...{ agents, servers, policies, budgets, memory, sovereignty, tiers, currency, home: namespace },
     cedar: hasCedar(policies) ? await loadCedar() : null,
-    secrets: secrets.value ?? new Map<string, string>(),
-    bundles: caBundles.value ?? new Map<string, string>(),
+    secrets: secrets.value ?? NOTHING,
+    bundles: caBundles.value ?? NOTHING,
+    isComplete: secrets.value?.isComplete !== false && caBundles.value?.isComplete !== false,
     unread: { secrets: failureOf(secrets), bundles: failureOf(caBundles) },
     objects: new Map(objects.map((object) => [objectKey(object.kind, keyOf(object)), object])),
   }
 }
+
+const NOTHING: ReferencedTexts = { texts: new Map(), withheld: new Map() }
 
 /** How a rendering names its objects. */
 export function objectKey(kind: Kind, key: string): string {

@@ -11,7 +11,17 @@ import { Statuses } from '../status/status.ts'
 import { concernedBy, type RenderedKind } from './concerns.ts'
 import { FOLLOWED, type Followed, type Mirror } from './mirror.ts'
 import { pinReportOf } from './pin-report.ts'
-import { createRender, EVERYTHING, objectKey, REVOCATIONS, type Rendering, type RenderParts } from './render.ts'
+import { ReferencedObjects } from './referenced.ts'
+import {
+  createRefresh,
+  createRender,
+  EVERYTHING,
+  objectKey,
+  REFERENCES,
+  REVOCATIONS,
+  type Rendering,
+  type RenderParts,
+} from './render.ts'
 import { createRevocations, type WrittenRevocations } from './revocations.ts'
 import { SessionCounts } from './session-counts.ts'
 
@@ -19,8 +29,8 @@ import { SessionCounts } from './session-counts.ts'
 const GATHER_MS = 200
 /** How long AgentRevocations gather before they are written, in milliseconds. */
 const REVOKE_GATHER_MS = 20
-/** One for revocations and one for everything else: neither waits for the other. */
-const RENDER_WORKERS = 2
+/** One for revocations, one for everything else and one for what resources name: none waits for another. */
+const RENDER_WORKERS = 3
 
 /** Which controller keeps the status of a kind. */
 const STATUS_CONTROLLERS = {
@@ -39,7 +49,7 @@ const RENDERED: readonly RenderedKind[] = FOLLOWED.filter((kind) => kind !== 'Ag
 /** What sandboxes are made with, and of. */
 export type Sandboxes = Pick<SessionsParts, 'foreign' | 'minter' | 'settings'>
 
-export interface TermParts extends Omit<RenderParts, 'onRendered' | 'monotonic'> {
+export interface TermParts extends Omit<RenderParts, 'onRendered' | 'monotonic' | 'references'> {
   readonly mirror: Mirror
   readonly statusStore: Pick<ResourceStore, 'applyStatus'>
   readonly registry: OperatorRegistry
@@ -69,8 +79,13 @@ export class Term {
 
   constructor(parts: TermParts) {
     this.#parts = parts
+    const references = {
+      secrets: new ReferencedObjects({ api: parts.api, plural: 'secrets' }),
+      configMaps: new ReferencedObjects({ api: parts.api, plural: 'configmaps' }),
+    }
     const render = createRender({
       ...parts,
+      references,
       monotonic: () => parts.clock.monotonic(),
       onRendered: (rendering) => this.#rendered(rendering),
     })
@@ -79,9 +94,15 @@ export class Term {
       ended: () => this.#ended.entries(parts.clock.now()),
       onWritten: (written) => this.#revocationsWritten(written),
     })
+    const refresh = createRefresh(references, () => this.#render.queue.add(EVERYTHING))
+    const work = new Map([
+      [EVERYTHING, render],
+      [REVOCATIONS, revocations],
+      [REFERENCES, refresh],
+    ])
     this.#render = this.#controller(
       'render',
-      (key, signal) => (key === REVOCATIONS ? revocations(key, signal) : render(key, signal)),
+      async (key, signal) => (await work.get(key)?.(key, signal)) ?? {},
       RENDER_WORKERS,
     )
     const status = (kind: RenderedKind) =>
@@ -103,6 +124,7 @@ export class Term {
     this.#seeSessions(sessions.map(keyOf))
     this.#render.queue.add(REVOCATIONS)
     this.#render.queue.add(EVERYTHING)
+    this.#render.queue.add(REFERENCES)
   }
 
   /** Works until `signal` aborts. Never rejects. */

@@ -1,7 +1,7 @@
 import type { Manifest } from '@plat/resources'
 import type { AuthEntry } from '@plat/resources/rendered'
-import { sorted } from './declared.ts'
-import { piecesOverShare } from './size/shares.ts'
+import { type ReferencedTexts, sorted } from './declared.ts'
+import { OVER_SHARE, piecesOverShare } from './size/shares.ts'
 import { faultLine, serverFaults } from './unbuilt.ts'
 
 type Server = Manifest<'MCPServer'>
@@ -60,12 +60,12 @@ export function credentialFiles({ metadata: { namespace, name }, spec }: Server)
 }
 
 /**
- * The files of `upstreamCredentialsDir`, from Secrets by `<namespace>/<name>/<key>`. A server whose Secret is not there, or does not fit
+ * The files of `upstreamCredentialsDir`, from the Secrets that servers name. A server whose Secret is not there, or does not fit
  * into the share that its namespace has of `maxBytes`, is still known: its calls are refused with `upstream_credential`.
  */
 export function renderCredentials(
   servers: readonly Server[],
-  secrets: ReadonlyMap<string, string>,
+  { texts, withheld }: ReferencedTexts,
   maxBytes = Number.POSITIVE_INFINITY,
 ): { files: ReadonlyMap<string, string>; refused: string[] } {
   const files = new Map<string, string>()
@@ -75,12 +75,13 @@ export function renderCredentials(
   const pieces = wanted.map(({ server, file, from }) => ({
     key: file,
     namespace: server.metadata.namespace,
-    bytes: Buffer.byteLength(secrets.get(from) ?? ''),
+    bytes: Buffer.byteLength(texts.get(from) ?? ''),
   }))
   const over = piecesOverShare(pieces, maxBytes)
   for (const { server, file, from, path } of wanted) {
-    const text = secrets.get(from)
-    const cause = over.has(file) ? `Secret ${from} exceeds the share of its namespace` : `no Secret ${from}`
+    const text = texts.get(from)
+    const why = over.has(file) ? OVER_SHARE : withheld.get(from)
+    const cause = why === undefined ? `no Secret ${from}` : `Secret ${from} ${why}`
     if (text !== undefined && !over.has(file)) files.set(file, text)
     else refused.push(faultLine(server, { path, why: `${cause}: calls of this server are refused` }))
   }

@@ -20,8 +20,15 @@ export interface Declared {
   readonly currency: string
   /** Checks Cedar texts; null: nobody has one, or the engine cannot be loaded and the gateway denies by them. */
   readonly cedar: Cedar | null
-  /** CA bundles of ConfigMaps, by `<namespace>/<name>/<key>`. */
-  readonly bundles: ReadonlyMap<string, string>
+  /** CA bundles of ConfigMaps. */
+  readonly bundles: ReferencedTexts
+}
+
+/** Values of Secrets or ConfigMaps that resources name, by `<namespace>/<name>/<key>`. */
+export interface ReferencedTexts {
+  readonly texts: ReadonlyMap<string, string>
+  /** Why a value is not among them although it may exist, such as `exceeds the share of its namespace`. */
+  readonly withheld: ReadonlyMap<string, string>
 }
 
 /** `<namespace>/<name>`, or the name alone where the kind has no namespaces. */

@@ -57,7 +57,8 @@ function declaredIn(text: string): Scenario {
     else take(policies, parseResource('ToolPolicy', part))
   }
   return {
-    ...{ agents, servers, policies, budgets, memory, sovereignty, tiers, cedar, currency: 'USD', bundles: new Map() },
+    ...{ agents, servers, policies, budgets, memory, sovereignty, tiers, cedar, currency: 'USD' },
+    bundles: { texts: new Map(), withheld: new Map() },
     revocations: revocations.map(stored),
     home: text.startsWith('# on a cluster') ? 'plat-system' : null,
   }

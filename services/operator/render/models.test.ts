@@ -20,7 +20,7 @@ const nothingDeclared = {
   home: 'plat-system',
   cedar: null,
   currency: 'USD',
-  bundles: new Map(),
+  bundles: { texts: new Map(), withheld: new Map() },
 }
 
 function routeOf(model: object) {

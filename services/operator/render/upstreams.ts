@@ -79,7 +79,7 @@ function serverEntry(
   const { toolLabels } = spec
   const pins = pinsOf(server, said.get(keyOf(server)) ?? [])
   const versions = spec.protocolVersions ?? []
-  const caPEM = bundles.get(bundleOf(server) ?? '')
+  const caPEM = bundles.texts.get(bundleOf(server) ?? '')
   return {
     url: spec.url,
     namespaces: usersOf(server).filter((namespace) => !hidden.has(`${namespace}/${metadata.name}`)),
@@ -98,11 +98,14 @@ function serverEntry(
 }
 
 /** Without its bundle a server could not be told from an impostor, or not be reached at all. */
-function bundleFaults(server: Manifest<'MCPServer'>, bundles: Declared['bundles']): Fault[] {
+function bundleFaults(server: Manifest<'MCPServer'>, { texts, withheld }: Declared['bundles']): Fault[] {
   const from = bundleOf(server)
   if (from === null) return []
-  const bundle = bundles.get(from)
-  if (bundle === undefined) return [{ path: 'caBundleRef', why: `no ConfigMap ${from}` }]
+  const bundle = texts.get(from)
+  if (bundle === undefined) {
+    const why = withheld.get(from)
+    return [{ path: 'caBundleRef', why: why === undefined ? `no ConfigMap ${from}` : `ConfigMap ${from} ${why}` }]
+  }
   const certificates = bundle.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
   const good = certificates.length > 0 && certificates.every(isCertificate)
   return good ? [] : [{ path: 'caBundleRef', why: `${from} holds no PEM certificates` }]

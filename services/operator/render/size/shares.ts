@@ -1,3 +1,6 @@
+/** Why something is left out. */
+export const OVER_SHARE = 'exceeds the share of its namespace'
+
 /** Something that takes room in an output that all namespaces share. */
 export interface Piece {
   readonly key: string
