@@ -24,6 +24,7 @@ export {
   skipSpace,
   skipString,
 } from './json/check.ts'
+export { type JsonMembers, readBody, readJson, readJsonObject, readUtf8 } from './json/document.ts'
 export { hasPlainNumbers, parseLossless } from './json/lossless.ts'
 export type { RawJson } from './json/raw.ts'
 export { findSpan, type Span, withoutMembers } from './json/spans.ts'

@@ -1,4 +1,4 @@
-import type { Clock } from '@plat/core'
+import { type Clock, readBody, readJson } from '@plat/core'
 import type { SessionClaims } from '@plat/tokens'
 import { GovernedFetch, type Manner } from './call/fetch.ts'
 import { Reach } from './call/request.ts'
@@ -8,6 +8,9 @@ import { type DelegateOptions, type Exchanged, type ExchangeOptions, Exchanger }
 import { fixedToken } from './token/file.ts'
 import type { TokenKeeper } from './token/keeper.ts'
 import { Prover } from './token/prover.ts'
+
+/** Largest result of code, in bytes. */
+const MAX_RESULT_BYTES = 64 * 1024 * 1024
 
 /** What a session is made of; {@link connect} puts it together. */
 export interface SessionParts {
@@ -190,7 +193,11 @@ export class Session {
     })
     const denied = await denialIn(response)
     if (denied !== null) throw denied
-    return { status: response.status, result: await response.json() }
+    const bytes = await readBody(response.body, MAX_RESULT_BYTES)
+    if (bytes === null) throw new PlatError(`the result is larger than ${MAX_RESULT_BYTES} bytes`)
+    const result = readJson(bytes)
+    if (result === undefined) throw new PlatError('the result is no JSON')
+    return { status: response.status, result }
   }
 
   /**

@@ -1,6 +1,9 @@
+import { readBody, readJson } from '@plat/core'
 import type { HomeEnv } from './home.ts'
 import { CommandError } from './output.ts'
 
+/** Largest answer in JSON, in bytes: a page of a timeline has at most 10,000 records. */
+const MAX_ANSWER_BYTES = 128 * 1024 * 1024
 /** How long the gateway may take to answer, in milliseconds. */
 const ANSWER_MS = 10_000
 /** The same where it reads much of the ledger first. */
@@ -29,8 +32,7 @@ export async function admin(
   path: string,
   body?: object,
 ): Promise<unknown> {
-  const response = await accepted(env, path, { method, body, answerMs: ANSWER_MS })
-  return await response.json().catch(() => null)
+  return await jsonOf(await accepted(env, path, { method, body, answerMs: ANSWER_MS }))
 }
 
 /** The same for what takes long and is no JSON. */
@@ -41,8 +43,13 @@ export async function adminBytes(env: HomeEnv, path: string): Promise<Uint8Array
 
 /** The same as `admin` for what takes long. */
 export async function adminLong(env: HomeEnv, path: string, body: object): Promise<unknown> {
-  const response = await accepted(env, path, { method: 'POST', body, answerMs: LONG_ANSWER_MS })
-  return await response.json().catch(() => null)
+  return await jsonOf(await accepted(env, path, { method: 'POST', body, answerMs: LONG_ANSWER_MS }))
+}
+
+/** Null: it is no strict JSON, or longer than an answer can be. */
+async function jsonOf(response: Response): Promise<unknown> {
+  const bytes = await readBody(response.body, MAX_ANSWER_BYTES).catch(() => null)
+  return bytes === null ? null : (readJson(bytes) ?? null)
 }
 
 interface Asked {
@@ -64,7 +71,7 @@ async function accepted(env: HomeEnv, path: string, { method, body, answerMs }: 
     throw new GatewayAway(`the gateway at ${env.PLAT_ADMIN_URL} does not answer; start it with plat up`)
   })
   if (response.ok) return response
-  const answer: unknown = await response.json().catch(() => null)
+  const answer = await jsonOf(response)
   const { error = 'internal', message = `HTTP ${response.status}` } = refusalIn(answer)
   const next = response.status === 404 ? seeList(path) : response.status === 401 ? TOKEN_UNKNOWN : ''
   throw new AdminRefusal(error, `the gateway refused: ${message}${next}`)

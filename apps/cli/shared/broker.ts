@@ -1,4 +1,8 @@
+import { readBody, readJsonObject } from '@plat/core'
 import { CommandError } from './output.ts'
+
+/** Largest answer of the broker, in bytes. */
+const MAX_ANSWER_BYTES = 64 * 1024
 
 /** What the CLI asks the broker for: the mint request of document 1, as far as the CLI uses it. */
 export interface MintRequest {
@@ -31,7 +35,8 @@ export async function mint(identityURL: string, brokerToken: string, request: Mi
   }).catch(() => {
     throw new CommandError(`the identity broker at ${identityURL} does not answer; start it with plat up`)
   })
-  const answer: unknown = await response.json().catch(() => null)
+  const bytes = await readBody(response.body, MAX_ANSWER_BYTES).catch(() => null)
+  const answer = bytes === null ? null : readJsonObject(bytes)
   if (response.ok && isMinted(answer)) return answer
   const next =
     response.status === 401 ? '; commands show the token of .plat/env: start plat up again if it changed' : ''

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { canonicalJson } from '@plat/core'
+import { canonicalJson, readJsonObject } from '@plat/core'
 import type { PublicKey } from '@plat/keys'
 import { isObject } from '@plat/tokens'
 import type { Rec } from '../types.ts'
@@ -106,13 +106,7 @@ function inclusionFault({ entry, index, size, inclusion }: LogProof, logNote: No
 
 /** What an entry says was signed: Rekor's `hashedrekord` (0.0.1 and 0.0.2) and `rekord` (0.0.1). */
 function statedIn(entry: string): { readonly sha256: string; readonly signature: Buffer } | null {
-  let value: unknown
-  try {
-    value = JSON.parse(Buffer.from(entry, 'base64').toString())
-  } catch {
-    return null
-  }
-  const spec = isObject(value) ? value.spec : null
+  const spec = readJsonObject(Buffer.from(entry, 'base64'))?.spec
   if (!isObject(spec)) return null
   const { data, signature } = isObject(spec.hashedRekordV002) ? spec.hashedRekordV002 : spec
   if (!isObject(data) || !isObject(signature) || typeof signature.content !== 'string') return null

@@ -1,7 +1,10 @@
+import { readBody, readJsonObject } from '@plat/core'
 import { isObject } from '@plat/tokens'
 import { factsIn, type HeaderReader, rpcFacts } from './answer.ts'
 import { type DenialFacts, denialOf, PlatDenied } from './denied.ts'
 
+/** Largest refusal, in bytes: a longer body is a result. */
+const MAX_REFUSAL_BYTES = 1024 * 1024
 /** How deep errors are followed into their causes: clients wrap what they caught, never so often. */
 const MAX_CAUSES = 8
 
@@ -80,9 +83,7 @@ export async function denialIn(response: Response): Promise<PlatDenied | null> {
 /** What the JSON of a response tells of a refusal, also on HTTP 200. The body is left to be read. */
 export async function factsOfBody(response: Response): Promise<DenialFacts | null> {
   if (!/^application\/json\b/i.test(response.headers.get('content-type') ?? '')) return null
-  const body: unknown = await response
-    .clone()
-    .json()
-    .catch(() => null)
+  const bytes = await readBody(response.clone().body, MAX_REFUSAL_BYTES).catch(() => null)
+  const body = bytes === null ? null : readJsonObject(bytes)
   return factsIn(body, response.status, (name) => response.headers.get(name))
 }

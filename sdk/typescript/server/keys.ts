@@ -1,5 +1,5 @@
 import { createPublicKey } from 'node:crypto'
-import { ByteBuffer, type Clock } from '@plat/core'
+import { type Clock, readBody } from '@plat/core'
 import { type PublicKey, publicKeyOf } from '@plat/keys'
 import { type AuthReason, jwksSource, type KeyFetcher, type KeySource, staticSource } from '@plat/tokens'
 import { PlatError } from '../error.ts'
@@ -51,12 +51,9 @@ async function fetchBytes(
   { maxBytes, timeoutMs }: Parameters<KeyFetcher['fetchBytes']>[2],
 ) {
   const response = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(timeoutMs) })
-  const bytes = new ByteBuffer()
-  for await (const part of response.body ?? []) {
-    if (bytes.size + part.byteLength > maxBytes) throw new PlatError('the key document is too large')
-    bytes.append(part)
-  }
-  return { status: response.status, bytes: bytes.take() }
+  const bytes = await readBody(response.body, maxBytes)
+  if (bytes === null) throw new PlatError('the key document is too large')
+  return { status: response.status, bytes }
 }
 
 function ignore(): void {}

@@ -1,10 +1,13 @@
-import { isObject } from '@plat/tokens'
+import { readBody, readJsonObject } from '@plat/core'
 import { retryAfterIn } from '../denied/answer.ts'
 import { PlatError } from '../error.ts'
 import { TokenUnavailable } from './source.ts'
 
 /** How long the broker may take to answer, in milliseconds; its long-poll is added where one is asked for. */
 const ANSWER_MS = 30_000
+
+/** Largest answer of the broker, in bytes. */
+const MAX_ANSWER_BYTES = 64 * 1024
 
 /** Statuses that another try may change. */
 const PASSING: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504])
@@ -71,9 +74,10 @@ export async function ask({ fetch, url, headers = {}, body, signal, waitMs = 0 }
       cause: error,
     })
   })
-  const answer: unknown = await response.json().catch(() => null)
-  if (response.ok && isObject(answer)) return answer
-  throw refusal(response, isObject(answer) ? answer : {})
+  const bytes = await readBody(response.body, MAX_ANSWER_BYTES).catch(() => null)
+  const answer = bytes === null ? null : readJsonObject(bytes)
+  if (response.ok && answer !== null) return answer
+  throw refusal(response, answer ?? {})
 }
 
 function refusal({ status, headers }: Response, { error, error_description: description }: Members): IdentityRefused {

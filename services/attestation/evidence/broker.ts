@@ -1,5 +1,5 @@
 import { readText } from '@plat/config'
-import { JsonError, parseStrict } from '@plat/core'
+import { readJsonObject } from '@plat/core'
 import { type Dialer, dialFault } from '@plat/http'
 import { CodedRefusal } from '@plat/http/endpoints'
 import type { Log } from '@plat/process'
@@ -101,15 +101,13 @@ export class Broker {
         timeoutMs: TIMEOUT_MS,
         ...(await this.#trust()),
       })
-      const body = parseStrict(bytes)
-      return { status, body: isObject(body) ? body : {} }
+      const body = readJsonObject(bytes)
+      if (body !== null) return { status, body }
+      log.error({ path, status }, 'the broker sent no JSON object')
     } catch (error) {
-      log.error(
-        { path, error: error instanceof JsonError ? 'no JSON' : dialFault(error) },
-        'the broker was not reached',
-      )
-      throw unavailable()
+      log.error({ path, error: dialFault(error) }, 'the broker was not reached')
     }
+    throw unavailable()
   }
 
   async #trust(): Promise<{ caPEM?: string }> {

@@ -12,7 +12,7 @@ export interface CloudCall {
 
 /** An answer; `never` sends none, `stalls` sends a head and half of a body. */
 export type CloudReply =
-  | { readonly status: number; readonly body: string; readonly location?: string }
+  | { readonly status: number; readonly body: string | Uint8Array; readonly location?: string }
   | 'never'
   | 'stalls'
 

@@ -1,6 +1,6 @@
-import { type Clock, parseStrict, reasonOf } from '@plat/core'
+import { type Clock, readJsonObject, reasonOf } from '@plat/core'
 import type { Dialer } from '@plat/http'
-import { isMembers, type Members, textOf } from '@plat/kubernetes'
+import { textOf } from '@plat/kubernetes'
 import type { Resource } from '@plat/resources'
 import { type OperatorRegistry, ReconcileFault } from '../controllers/controller.ts'
 import type { Plan } from './life/admission.ts'
@@ -56,7 +56,7 @@ export class Minter {
       .catch((error: unknown) => {
         throw new ReconcileFault('BrokerUnreachable', `the identity broker does not answer: ${reasonOf(error)}`)
       })
-    const body = read(answer.bytes)
+    const body = readJsonObject(answer.bytes) ?? {}
     if (answer.status !== 200) {
       throw new ReconcileFault(
         'MintRefused',
@@ -93,14 +93,5 @@ function requestOf(
     ...(fork?.root !== undefined && { forkRoot: fork.root }),
     ...(status?.forkedFrom !== undefined && { forkedFrom: status.forkedFrom }),
     ...(fork?.inheritTaints === true && { inheritedTaints: status?.inheritedTaints ?? inheritedTaints }),
-  }
-}
-
-function read(bytes: Uint8Array): Members {
-  try {
-    const value = parseStrict(bytes)
-    return isMembers(value) ? value : {}
-  } catch {
-    return {}
   }
 }

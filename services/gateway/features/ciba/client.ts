@@ -1,13 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import { readText } from '@plat/config'
-import { base32, parseStrict } from '@plat/core'
+import { base32, readJsonObject } from '@plat/core'
 import { dialFault, joinedBundles } from '@plat/http'
 import {
   createJwtVerifier,
   discoverIssuer,
   endpointOf,
   isFault,
-  isObject,
   issuerKeys,
   type Members,
   readingClaims,
@@ -207,8 +206,9 @@ class Client implements Ciba {
         ...(caPEM !== null && { caPEM }),
       })
       if (status >= 500) return { ...unavailable(`the provider answered ${status}`), again: true }
-      const value = parseStrict(bytes)
-      return { status, members: isObject(value) ? value : {} }
+      const answer = readJsonObject(bytes)
+      if (answer === null) return { ...unavailable('the provider sent no JSON object'), again: true }
+      return { status, members: answer }
     } catch (error) {
       return { ...unavailable(`the provider gave no answer (${dialFault(error)})`), again: true }
     }

@@ -1,4 +1,4 @@
-import { parseStrict } from '@plat/core'
+import { readJsonObject } from '@plat/core'
 import { type Dialer, dialFault } from '@plat/http'
 import type { Credential } from '../../call/index.ts'
 import { bearer, type OAuthClient } from './secret.ts'
@@ -43,7 +43,7 @@ export async function askToken(dialer: Pick<Dialer, 'fetchBytes'>, request: Toke
       body: request.form.toString(),
       ...(request.caPEM !== null && { caPEM: request.caPEM }),
     })
-    const answer = membersOf(bytes)
+    const answer = readJsonObject(bytes) ?? {}
     return status === 200 ? grantOf(answer) : refusalOf(status, answer)
   } catch (error) {
     return `the token endpoint gave no answer (${dialFault(error)})`
@@ -57,15 +57,6 @@ function basic({ id, secret }: OAuthClient): string {
 /** As `application/x-www-form-urlencoded` writes one value. */
 function formEncoded(text: string): string {
   return new URLSearchParams({ x: text }).toString().slice('x='.length)
-}
-
-function membersOf(bytes: Uint8Array): Readonly<Record<string, unknown>> {
-  try {
-    const value = parseStrict(bytes)
-    return typeof value === 'object' && value !== null ? { ...value } : {}
-  } catch {
-    return {}
-  }
 }
 
 function grantOf(answer: Readonly<Record<string, unknown>>): Grant | string {

@@ -1,4 +1,4 @@
-import type { Clock } from '@plat/core'
+import { type Clock, readJsonObject } from '@plat/core'
 import { type Dialer, dialFault, isDialError } from '@plat/http'
 import type { Access } from '@plat/kubernetes'
 import { isObject } from '@plat/tokens'
@@ -93,8 +93,8 @@ export class Visit {
   async object(request: ClusterRequest): Promise<{ readonly kind: 'object'; readonly value: Members } | Refused> {
     const answer = await this.ask(request)
     if (answer.kind === 'refused') return answer
-    const value = jsonOf(answer.bytes)
-    return isObject(value) ? { kind: 'object', value } : this.fails('the cluster answered something that is no JSON')
+    const value = readJsonObject(answer.bytes)
+    return value !== null ? { kind: 'object', value } : this.fails('the cluster answered something that is no JSON')
   }
 
   fails(text: string): Refused {
@@ -115,8 +115,8 @@ export class Visit {
   #answered(status: number, bytes: Uint8Array): Refused {
     // Whom the cluster takes the gateway for is no affair of the caller.
     if (status === 401) return refused(this.#credential('the cluster does not accept the gateway: k8sOps.tokenFile'))
-    const told = jsonOf(bytes)
-    const message = isObject(told) && typeof told.message === 'string' ? told.message : `it answered ${status}`
+    const told = readJsonObject(bytes)?.message
+    const message = typeof told === 'string' ? told : `it answered ${status}`
     const why = message.slice(0, MAX_MESSAGE).toWellFormed()
     return this.fails(`${VERDICTS[status] ?? 'the cluster could not do it'}: ${why}`)
   }
@@ -142,14 +142,6 @@ export function member(object: Members, name: string): Members {
 export function objectsIn(object: Members, name: string): readonly Members[] {
   const value = object[name]
   return Array.isArray(value) ? value.filter(isObject) : []
-}
-
-function jsonOf(bytes: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'))
-  } catch {
-    return undefined
-  }
 }
 
 const VERDICTS: Readonly<Record<number, string>> = {

@@ -1,10 +1,9 @@
 import { peerFiles } from '@plat/config'
-import { type Clock, type Ids, parseStrict, reasonOf, rfc3339Micros, withoutTrailing } from '@plat/core'
+import { type Clock, type Ids, readJsonObject, reasonOf, rfc3339Micros, withoutTrailing } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Signer } from '@plat/keys'
 import { type SegmentSeal, sealIdOf, segmentBytes, signSeal } from '@plat/ledger'
 import type { Log } from '@plat/process'
-import { isObject } from '@plat/tokens'
 import type { Contact } from './contact.ts'
 import type { Spool, Spooled } from './spool.ts'
 
@@ -141,7 +140,7 @@ export class Forwarder {
       timeoutMs: config.timeoutSeconds * 1000,
       ...trust,
     })
-    const said = objectOf(answer.bytes)
+    const said = readJsonObject(answer.bytes) ?? {}
     if (answer.status !== 200) {
       const why = typeof said.message === 'string' ? said.message : 'no reason given'
       throw new Error(`the collector answered ${answer.status}: ${why}`)
@@ -149,14 +148,5 @@ export class Forwarder {
     return typeof said.receipt === 'string'
       ? await contact.hear(said.receipt, sealIdOf(seal))
       : 'there is no receipt in it'
-  }
-}
-
-function objectOf(bytes: Uint8Array): Readonly<Record<string, unknown>> {
-  try {
-    const value = parseStrict(bytes)
-    return isObject(value) ? value : {}
-  } catch {
-    return {}
   }
 }

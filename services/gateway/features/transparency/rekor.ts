@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { parseStrict, withoutTrailing } from '@plat/core'
+import { readJson, withoutTrailing } from '@plat/core'
 import { type Dialer, dialFault } from '@plat/http'
 import type { PublicKey } from '@plat/keys'
 import { isLogProof, type LogProof } from '@plat/ledger'
@@ -67,7 +67,7 @@ export class Rekor {
         maxBytes: MAX_ANSWER_BYTES,
         timeoutMs: config.timeoutSeconds * 1000,
       })
-      return { status, json: jsonOf(bytes), location: headers.location ?? '' }
+      return { status, json: readJson(bytes), location: headers.location ?? '' }
     } catch (error) {
       throw new LogFault(`the log cannot be asked: ${dialFault(error)}`)
     }
@@ -139,12 +139,4 @@ function proofV2(json: unknown): LogProof | null {
 
 function proofOf(value: object): LogProof | null {
   return isLogProof(value) ? value : null
-}
-
-function jsonOf(bytes: Uint8Array): unknown {
-  try {
-    return parseStrict(bytes)
-  } catch {
-    return null
-  }
 }

@@ -1,6 +1,5 @@
-import { type Clock, parseStrict } from '@plat/core'
+import { type Clock, readJsonObject, readUtf8 } from '@plat/core'
 import { type Dialer, dialFault } from '@plat/http'
-import { isObject } from '@plat/tokens'
 import type { Federation } from '../../federation/federation.ts'
 import type { Credential, ProviderFailure } from '../provider.ts'
 
@@ -59,9 +58,9 @@ export async function post(
   try {
     const limits = { maxBytes: MAX_ANSWER_BYTES, timeoutMs: REQUEST_TIMEOUT_MS }
     const { status, bytes } = await dialer.fetchBytes(url, 'cloud', { ...limits, method: 'POST', headers, body })
-    const text = new TextDecoder().decode(bytes)
-    if (status === 200) return { kind: 'answer', text }
-    const code = errors.code(text)
+    const text = readUtf8(bytes)
+    if (status === 200) return text === null ? garbled('invalid UTF-8') : { kind: 'answer', text }
+    const code = text === null ? null : errors.code(text)
     if (code === null || !CODE.test(code)) return { kind: 'failed', reason: `status ${status}` }
     return { kind: 'failed', reason: `status ${status}, ${code}`, again: errors.passing.includes(code) }
   } catch (error) {
@@ -95,12 +94,7 @@ export async function patiently(
 
 /** The members of a JSON object, read strictly; null for anything else. */
 export function jsonMembers(text: string): Readonly<Record<string, unknown>> | null {
-  try {
-    const value = parseStrict(text)
-    return isObject(value) ? value : null
-  } catch {
-    return null
-  }
+  return readJsonObject(Buffer.from(text))
 }
 
 /** A status 200 whose body is not what the cloud documents. */

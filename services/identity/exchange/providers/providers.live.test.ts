@@ -29,7 +29,7 @@ interface Cloud {
   /** A refusal with a code of its own, and how the code stands in the log. */
   readonly refusal: { readonly body: string; readonly code: string }
   /** Bodies with status 200 that are no credential. */
-  readonly garbage: readonly string[]
+  readonly garbage: readonly (string | Uint8Array)[]
   readonly audience: string
   /** Where the assertion stands in its request. */
   readonly field: string
@@ -56,8 +56,12 @@ function stsError(code: string): string {
 const ENDS = '2999-01-01T00:00:00Z'
 const bearer = (members: object = {}) =>
   JSON.stringify({ access_token: 'cloud-token', token_type: 'Bearer', expires_in: 3000, ...members })
+/** The text with a byte in it that no UTF-8 has. */
+const notUtf8 = (text: string) => Buffer.from(text.replace('\n', '\xff'), 'latin1')
+
 const NO_BEARERS = [
   '',
+  notUtf8('{"access_token":"a","token_type":"Bearer","expires_in":1,"scope":"x\n"}'),
   'null',
   '[]',
   '{',
@@ -78,6 +82,7 @@ const aws: Cloud = {
   garbage: [
     '',
     '{}',
+    notUtf8(stsAnswer({ ...AWS_KEYS, Expiration: ENDS })),
     stsAnswer(AWS_KEYS),
     stsAnswer({ ...AWS_KEYS, Expiration: '2001-01-01T00:00:00Z' }),
     stsAnswer({ ...AWS_KEYS, Expiration: '32472144000' }),
@@ -269,7 +274,7 @@ for (const [name, cloud] of Object.entries(CLOUDS)) {
   })
 
   test(`${name}: a status 200 that is no credential is a failure`, async (t) => {
-    let body = ''
+    let body: string | Uint8Array = ''
     const world = await setUp(t, cloud, () => ({ status: 200, body }))
     for (const each of cloud.garbage) {
       body = each

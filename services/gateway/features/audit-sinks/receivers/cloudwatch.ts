@@ -70,7 +70,8 @@ function inOrder(batch: readonly Item[]): readonly Item[] {
 }
 
 /** What came too late or is past the group's retention was not taken, though the request was. */
-function takenOf({ json }: Answer, sent: readonly Item[]): Delivery {
+function takenOf({ json, said }: Answer, sent: readonly Item[]): Delivery {
+  if (typeof json !== 'object' || Array.isArray(json)) return { kind: 'failed', reason: `${said}, but no JSON object` }
   const bound = (name: string) => {
     const value = memberOf(json, 'rejectedLogEventsInfo', name)
     return typeof value === 'number' ? value : null

@@ -1,3 +1,4 @@
+import { readJson } from '@plat/core'
 import type { Dialer, Fetched } from '@plat/http'
 import { placeOfSink, type SinkConfig } from '../config.ts'
 import type { Material } from '../material.ts'
@@ -28,7 +29,7 @@ export interface Posting {
 /** What a receiver answered. */
 export interface Answer {
   readonly status: number
-  /** Its JSON; null: it is none. */
+  /** Its strict JSON; null: the body is empty; undefined: it is no JSON. */
   readonly json: unknown
   /** `status 400 (InvalidParameterException)` */
   readonly said: string
@@ -51,7 +52,7 @@ export async function post({ config, dialer, material }: HttpParts, posting: Pos
 }
 
 function answerOf({ status, headers, bytes }: Fetched): Answer {
-  const json = jsonOf(bytes)
+  const json = bytes.length === 0 ? null : readJson(bytes)
   const words = wordsOf(json)
   return {
     status,
@@ -89,14 +90,6 @@ function wordsOf(json: unknown): string | null {
   const places = [['__type'], ['error', 'code'], ['error', 'status'], ['text']]
   const words = places.map((path) => memberOf(json, ...path)).find((found) => typeof found === 'string')
   return typeof words === 'string' && WORDS.test(words) ? words : null
-}
-
-function jsonOf(bytes: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(bytes).toString('utf8'))
-  } catch {
-    return null
-  }
 }
 
 function retryAfterOf(text: string | undefined): number | undefined {

@@ -1,4 +1,4 @@
-import { type Clock, parseStrict } from '@plat/core'
+import { type Clock, readJsonObject, readUtf8 } from '@plat/core'
 import type { Dialer, DialOptions, FetchOptions, Purpose } from '@plat/http'
 import type { Log } from '@plat/process'
 
@@ -60,7 +60,10 @@ export interface CloudRequest extends Pick<FetchOptions, 'method' | 'headers' | 
   readonly purpose?: Extract<Purpose, 'cloud' | 'metadata'>
 }
 
-/** The text of an answer with status 200. Throws `CloudFault`: what the other side says of a refusal may quote what it was sent. */
+/**
+ * The text of a response with status 200, in valid UTF-8. Throws `CloudFault`, which repeats nothing of the body: a refusal may quote what
+ * was sent.
+ */
 export async function answerOf(parts: Pick<CloudParts, 'dialer'>, request: CloudRequest): Promise<string> {
   const { whom, url, purpose = 'cloud', ...options } = request
   const limits = { maxBytes: MAX_ANSWER_BYTES, timeoutMs: REQUEST_TIMEOUT_MS }
@@ -68,18 +71,16 @@ export async function answerOf(parts: Pick<CloudParts, 'dialer'>, request: Cloud
     throw new CloudFault(`${whom} cannot be asked: ${error instanceof Error ? error.message : 'no answer'}`)
   })
   if (status !== 200) throw new CloudFault(`${whom} answered ${status}`)
-  return Buffer.from(bytes).toString('utf8')
+  const text = readUtf8(bytes)
+  if (text === null) throw new CloudFault(`${whom} sent invalid UTF-8`)
+  return text
 }
 
 /** The members of a JSON object. Throws `CloudFault`. */
 export function membersOf(text: string, whom: string): Readonly<Record<string, unknown>> {
-  try {
-    const value = parseStrict(text)
-    if (typeof value === 'object' && value !== null) return { ...value }
-  } catch {
-    // Told below.
-  }
-  throw new CloudFault(`${whom} holds no JSON object`)
+  const members = readJsonObject(Buffer.from(text))
+  if (members === null) throw new CloudFault(`${whom} holds no JSON object`)
+  return members
 }
 
 /** What a token may consist of to be a header. */

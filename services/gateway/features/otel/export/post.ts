@@ -1,5 +1,5 @@
 import { headerLines, readText } from '@plat/config'
-import { withoutTrailing } from '@plat/core'
+import { readJsonObject, withoutTrailing } from '@plat/core'
 import { type Dialer, type DialFault, dialFault, type Fetched, type FetchOptions } from '@plat/http'
 import { jurisdictionOf } from '@plat/resources/regions'
 import { memberOf } from '../member.ts'
@@ -100,26 +100,19 @@ async function contentOf(key: string, path: string): Promise<string> {
 }
 
 function judged({ status, headers, bytes }: Fetched): Posted {
-  if (status >= 200 && status < 300) return { kind: 'taken', rejected: rejectedIn(bytes) }
+  if (status >= 200 && status < 300) return acceptedBy(headers['content-type'], bytes)
   const reason = `the collector answered ${status}`
   if (!AGAIN.has(status)) return { kind: 'refused', reason }
   return { kind: 'away', reason, retryAfterMs: retryAfterMs(headers['retry-after']) }
 }
 
-/** Spans that a collector took the others without (OTLP/HTTP, "Partial Success"). */
-function rejectedIn(bytes: Uint8Array): number {
-  const partial = memberOf(jsonOf(bytes), 'partialSuccess')
-  const rejected = Number(memberOf(partial, 'rejectedSpans') ?? 0)
-  return Number.isSafeInteger(rejected) && rejected > 0 ? rejected : 0
-}
-
-/** Null: an empty body, or one in another encoding. */
-function jsonOf(bytes: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(bytes).toString('utf8'))
-  } catch {
-    return null
-  }
+/** How many spans a collector rejected (OTLP/HTTP, "Partial Success"); an empty body, or one in another encoding, says nothing of it. */
+function acceptedBy(type: string | undefined, bytes: Uint8Array): Posted {
+  if (bytes.length === 0 || !/^application\/json\b/i.test(type ?? '')) return { kind: 'taken', rejected: 0 }
+  const members = readJsonObject(bytes)
+  if (members === null) return { kind: 'refused', reason: 'the collector sent no JSON object' }
+  const rejected = Number(memberOf(members.partialSuccess, 'rejectedSpans') ?? 0)
+  return { kind: 'taken', rejected: Number.isSafeInteger(rejected) && rejected > 0 ? rejected : 0 }
 }
 
 /** RFC 9110, section 10.2.3; a date is not heeded. */

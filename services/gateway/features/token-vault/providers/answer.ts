@@ -1,5 +1,4 @@
-import { parseStrict } from '@plat/core'
-import { isObject } from '@plat/tokens'
+import { readJsonObject } from '@plat/core'
 
 /** What is read of an answer; ID tokens of providers say nothing here. */
 const MEMBERS = ['access_token', 'token_type', 'expires_in', 'refresh_token', 'scope', 'error', 'issued_token_type']
@@ -12,19 +11,10 @@ export function plainAnswer(
   status: number,
   bytes: Uint8Array,
 ): { readonly status: number; readonly bytes: Uint8Array } {
-  const answer = objectIn(bytes)
+  const answer = readJsonObject(bytes)
   if (answer === null) return { status, bytes }
   const told = Object.fromEntries(MEMBERS.flatMap((name) => (name in answer ? [[name, answer[name]]] : [])))
   if (told.token_type === 'user') told.token_type = 'Bearer'
   const failed = status === 200 && typeof told.error === 'string'
   return { status: failed ? 400 : status, bytes: Buffer.from(JSON.stringify(told)) }
-}
-
-function objectIn(bytes: Uint8Array): Readonly<Record<string, unknown>> | null {
-  try {
-    const value = parseStrict(bytes)
-    return isObject(value) ? value : null
-  } catch {
-    return null
-  }
 }
