@@ -28,8 +28,8 @@ export interface Expression {
 /** Longest expression that is compiled, in characters. */
 export const EXPRESSION_MAX_CHARS = 4096
 
-/** The variable that callers fill, with as much as a request may hold. */
-const CALLER_VARIABLE = 'args'
+/** The variables that callers fill, with as much as a request may hold. */
+const CALLER_VARIABLES = ['args', 'inputResponses', 'meta'] as const
 
 /** Names that CEL itself gives a meaning. */
 const TYPE_NAMES = ['int', 'uint', 'double', 'bool', 'string', 'bytes', 'list', 'map', 'null_type', 'type', 'google']
@@ -50,8 +50,9 @@ export function compileExpression(text: string, variables: readonly string[]): E
   collect(parsed.expr, new Set(), names)
   const fault = firstUnknown(names, variables)
   if (fault !== null) return fault
-  if (hasProduct(parsed.expr, false))
-    return `goes through ${CALLER_VARIABLE} again for each element of ${CALLER_VARIABLE}: the inner comprehension must go through the outer variable`
+  const product = productIn(parsed.expr, null)
+  if (product !== null)
+    return `goes through ${product.inner} again for each element of ${product.outer}: the inner comprehension must go through the outer variable`
   addMarks(parsed.expr)
   const evaluate = plan(meteredEnv, parsed)
   return {
@@ -69,14 +70,20 @@ interface Names {
   readonly functions: Set<string>
 }
 
+/** Two variables of the caller, of which one is gone through again for each element of the other. */
+interface Product {
+  readonly outer: string
+  readonly inner: string
+}
+
 /**
- * Does a comprehension over the caller's data hold another one over all of it? Its cost would be the product of two sizes that the
- * caller chooses. One over the outer variable goes through each part once.
+ * A comprehension over the caller's data that holds another one over all of some; null: there is none. Its cost would be the product of
+ * two sizes that the caller chooses. One over the outer variable goes through each part once. `outer`: what it stands in already.
  */
-function hasProduct(expr: Expr | undefined, insideCaller: boolean): boolean {
-  if (expr === undefined) return false
+function productIn(expr: Expr | undefined, outer: string | null): Product | null {
+  if (expr === undefined) return null
   const kind = expr.exprKind
-  const anyOf = (...parts: readonly (Expr | undefined)[]) => parts.some((part) => hasProduct(part, insideCaller))
+  const anyOf = (...parts: readonly (Expr | undefined)[]) => firstProduct(parts, outer)
   switch (kind.case) {
     case 'selectExpr':
       return anyOf(kind.value.operand)
@@ -85,21 +92,31 @@ function hasProduct(expr: Expr | undefined, insideCaller: boolean): boolean {
     case 'listExpr':
       return anyOf(...kind.value.elements)
     case 'structExpr':
-      return kind.value.entries.some(({ keyKind, value }) =>
-        anyOf(value, keyKind.case === 'mapKey' ? keyKind.value : undefined),
+      return anyOf(
+        ...kind.value.entries.flatMap(({ keyKind, value }) => [
+          value,
+          keyKind.case === 'mapKey' ? keyKind.value : undefined,
+        ]),
       )
     case 'comprehensionExpr': {
       const { iterRange, loopCondition, loopStep, result } = kind.value
       const names: Names = { free: new Set(), functions: new Set() }
       collect(iterRange, new Set(), names)
-      const overCaller = names.free.has(CALLER_VARIABLE)
-      if (overCaller && insideCaller) return true
-      const inside = insideCaller || overCaller
-      return anyOf(iterRange, result) || hasProduct(loopCondition, inside) || hasProduct(loopStep, inside)
+      const inner = CALLER_VARIABLES.find((name) => names.free.has(name)) ?? null
+      if (inner !== null && outer !== null) return { inner, outer }
+      return anyOf(iterRange, result) ?? firstProduct([loopCondition, loopStep], outer ?? inner)
     }
     default:
-      return false
+      return null
   }
+}
+
+function firstProduct(parts: readonly (Expr | undefined)[], outer: string | null): Product | null {
+  for (const part of parts) {
+    const product = productIn(part, outer)
+    if (product !== null) return product
+  }
+  return null
 }
 
 /** Walks the tree; names that a comprehension binds are not free inside it. */

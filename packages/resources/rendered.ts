@@ -324,7 +324,16 @@ export type ModelRouteEntry = ModelsFile['models'][string]
 export type ModelEndpointEntry = Static<typeof endpointSchema>
 
 /** Variables of a rule's `when`. */
-export const WHEN_VARIABLES = ['args', 'identity', 'target', 'taints', 'method', 'now'] as const
+export const WHEN_VARIABLES = [
+  'args',
+  'inputResponses',
+  'meta',
+  'identity',
+  'target',
+  'taints',
+  'method',
+  'now',
+] as const
 
 export { type Decoded, decodeRendered } from './decode.ts'
 export { isWrittenHeader } from './headers.ts'

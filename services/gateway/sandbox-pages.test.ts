@@ -50,6 +50,7 @@ test('the configuration and the policy of docs/exec.md are valid, and its defaul
     maxTimeoutSeconds: 300,
     maxOutputBytes: 10 * 1024 * 1024,
     keyFile: '',
+    taintLabels: ['untrusted-input'],
   })
 })
 

@@ -1,8 +1,11 @@
 import type { PolicyJson } from '@cedar-policy/cedar-wasm/nodejs'
 import { isRecord } from '../check.ts'
 
+/** Attributes of the context that the caller fills. */
+const CALLER_ATTRIBUTES: ReadonlySet<unknown> = new Set(['args', 'inputResponses', 'meta'])
+
 /**
- * Policies as they are asked of an entry of a list, where `context.args` is unknown: what a `permit` asks of arguments is taken to hold,
+ * Policies as they are asked of an entry of a list, where these attributes are unknown: what a `permit` asks of arguments is taken to hold,
  * and a `forbid` that asks anything of them is left out.
  */
 export function forLists<P extends { readonly source: string | PolicyJson; readonly json: PolicyJson }>(
@@ -18,14 +21,14 @@ export function forLists<P extends { readonly source: string | PolicyJson; reado
   return kept
 }
 
-/** Does an expression look at `context.args`, or at the context as a whole, which holds it? */
+/** Does an expression look at one of them, or at the context as a whole, which holds them? */
 function asksForArguments(node: unknown): boolean {
   if (Array.isArray(node)) return node.some(asksForArguments)
   if (!isRecord(node)) return false
   const access = node['.'] ?? node.has
   if (isRecord(access) && isContext(access.left)) {
     const attribute = Array.isArray(access.attr) ? access.attr[0] : access.attr
-    return attribute === 'args'
+    return CALLER_ATTRIBUTES.has(attribute)
   }
   return isContext(node) || Object.values(node).some(asksForArguments)
 }

@@ -59,6 +59,10 @@ test('what ended for its cost changes nothing of the next evaluation', () => {
 test('a comprehension over all arguments inside another one is refused when it is loaded', () => {
   for (const nested of ['args.a.all(x, args.b.exists(y, x == y))', 'args.a.all(x, [1].all(z, args[x].all(y, true)))'])
     assert.match(String(compileExpression(nested, ['args'])), /goes through args again for each element of args/)
+  assert.match(
+    String(compileExpression('args.a.exists(a, meta.b.exists(b, a == b))', ['args', 'meta'])),
+    /goes through meta again for each element of args/,
+  )
   const linear = 'args.a.all(x, x.tags.all(y, y != "")) && args.b.all(x, true)'
   assert.equal(typeof compileExpression(linear, ['args']), 'object')
 })

@@ -74,6 +74,10 @@ export interface Body {
   readonly argsValue?: unknown
   /** What else the sender wrote freely and the upstream gets, with the source text of numbers; absent or undefined: nothing. */
   readonly beside?: unknown
+  /** The bytes of answers to what the server asked, a map by question; absent or null: there are none. */
+  readonly inputs?: Uint8Array | null
+  /** The bytes of what the message says of itself, all of it; absent or null: nothing. */
+  readonly meta?: Uint8Array | null
   /** Output tokens that the gateway cut the request down to; absent or null: it did not. */
   readonly maxTokens?: number | null
 }

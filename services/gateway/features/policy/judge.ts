@@ -4,7 +4,7 @@ import { type CompiledPolicy, type CompiledRule, type PolicySet, undecided } fro
 import { judgeCedar } from './engines/cedar.ts'
 import { joined } from './engines/verdict.ts'
 import type { Governance } from './governance.ts'
-import { type PolicyInput, questionOfTool, type Shown, Variables } from './question.ts'
+import { asksForUnknown, type PolicyInput, questionOfTool, type Shown, Variables } from './question.ts'
 
 /**
  * Judges one message by everything that can be asked here: deny over require_approval over allow over the default. An agent without a
@@ -85,7 +85,7 @@ export function holds(
   input: PolicyInput,
   variables: Variables,
 ): boolean | 'budget' {
-  if (input.args === 'unknown' && when.mentions.has('args')) return action !== 'deny'
+  if (asksForUnknown(input, when.mentions)) return action !== 'deny'
   try {
     const truth = when.test(variables.bind(when.mentions))
     return truth === 'error' ? action !== 'allow' : truth

@@ -324,3 +324,31 @@ test('a "when" that exceeds its cost budget denies and says so, whatever its rul
     assert.match(decision.reason, /^the "when" of rule slow of policy default\/assistant exceeded its cost budget/)
   }
 })
+
+test('an expression sees what is forwarded beside the arguments', () => {
+  const decided = (when: string, beside: PolicyInput['beside']) => {
+    const rules = [
+      { name: 'all', action: 'allow' as const },
+      { name: 'no', action: 'deny' as const, when },
+    ]
+    return ask(rules, {}, beside === undefined ? {} : { beside }).action
+  }
+  const beside = {
+    inputs: Buffer.from('{"a":{"action":"accept","content":{"n":9007199254740993}}}'),
+    meta: Buffer.from('{"acme/to":"x","progressToken":1}'),
+  }
+  for (const when of [
+    'inputResponses.a.content.n == 9007199254740993',
+    'inputResponses.exists(k, inputResponses[k].action == "accept")',
+    "meta['acme/to'] == 'x'",
+    'meta.progressToken == 1',
+  ])
+    assert.equal(decided(when, beside), 'deny', when)
+  for (const when of ["'acme/to' in meta", 'size(inputResponses) > 0']) {
+    assert.equal(decided(when, {}), 'allow', when)
+    assert.equal(decided(when, undefined), 'allow', when)
+    // In a list nobody has called yet.
+    assert.equal(decided(when, 'unknown'), 'allow', when)
+    assert.equal(ask([{ name: 'some', action: 'allow', when }], {}, { beside: 'unknown' }).action, 'allow', when)
+  }
+})

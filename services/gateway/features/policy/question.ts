@@ -1,5 +1,5 @@
 import type { CelVariables } from '@plat/resources/expression'
-import type { Call, Identity, Operation, Target } from '../../call/index.ts'
+import type { Body, Call, Identity, Operation, Target } from '../../call/index.ts'
 import { celFromJson, timestampOf } from './values.ts'
 
 /** What a policy is asked: one message of one caller to one target. Rules and engines are told the same. */
@@ -19,6 +19,8 @@ export interface PolicyInput {
   readonly args: Uint8Array | null | 'unknown'
   /** The same, where somebody has parsed them: `JSON.parse` semantics. */
   readonly argsValue?: unknown
+  /** What is forwarded with them; absent: nothing. `unknown`: a list, where nobody has called yet, or a call that was recorded without it. */
+  readonly beside?: Pick<Body, 'inputs' | 'meta'> | 'unknown'
   /** Milliseconds since the epoch. */
   readonly now: number
 }
@@ -36,6 +38,7 @@ export function questionOf(call: Call<'identity' | 'target' | 'taints'>, now: nu
     sinks: target.labels.sinks,
     args: argumentsOf(call),
     argsValue: call.body?.argsValue,
+    ...(call.body !== null && { beside: call.body }),
     now,
   }
 }
@@ -59,7 +62,8 @@ export interface Shown {
 /** The question for one entry of a `tools/list`: as if it were called, with arguments that nobody knows. */
 export function questionOfTool(shown: Shown, tool: string, now: number): PolicyInput {
   const { identity, target, taints, sinks } = shown
-  return { identity, target, tool, operation: 'mcp.call', method: 'tools/call', taints, sinks, args: 'unknown', now }
+  const asked = { operation: 'mcp.call', method: 'tools/call', args: 'unknown', beside: 'unknown' } as const
+  return { ...asked, identity, target, tool, taints, sinks, now }
 }
 
 /** Who is shown a list. */
@@ -70,7 +74,7 @@ export interface Listing extends Omit<Shown, 'sinks'> {
 
 /** The question for a list as a whole, which an engine beside the gateway is asked once. */
 export function questionOfList({ identity, target, taints }: Listing, now: number): PolicyInput {
-  const asked = { operation: 'mcp.list', method: 'tools/list', args: 'unknown' } as const
+  const asked = { operation: 'mcp.list', method: 'tools/list', args: 'unknown', beside: 'unknown' } as const
   return { ...asked, identity, target, taints, tool: null, sinks: [], now }
 }
 
@@ -99,6 +103,10 @@ function variable(name: string, input: PolicyInput): CelVariables[string] {
   switch (name) {
     case 'args':
       return input.args === null || input.args === 'unknown' ? new Map() : celFromJson(input.args, input.argsValue)
+    case 'inputResponses':
+      return besideMap(input, 'inputs')
+    case 'meta':
+      return besideMap(input, 'meta')
     case 'identity':
       return identityMap(input.identity)
     case 'target':
@@ -112,6 +120,17 @@ function variable(name: string, input: PolicyInput): CelVariables[string] {
     default:
       return null
   }
+}
+
+function besideMap({ beside }: PolicyInput, name: 'inputs' | 'meta'): CelVariables[string] {
+  const bytes = beside === 'unknown' ? null : (beside?.[name] ?? null)
+  return bytes === null ? new Map() : celFromJson(bytes)
+}
+
+/** Whether an expression that mentions these asks for what is not known of the message. */
+export function asksForUnknown({ args, beside }: PolicyInput, mentions: ReadonlySet<string>): boolean {
+  if (args === 'unknown' && mentions.has('args')) return true
+  return beside === 'unknown' && (mentions.has('inputResponses') || mentions.has('meta'))
 }
 
 function identityMap(identity: Identity): ReadonlyMap<string, CelVariables[string]> {

@@ -176,7 +176,7 @@ test('a subscription stays open, carries what changes, and is aborted upstream w
   const changed = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{}}'
   upstream.answers((_, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
-    response.write(`data: ${acknowledged}\n\ndata: ${elicit}\n\ndata: ${changed}\n\n`)
+    response.write(`data: ${acknowledged}\n\ndata: ${changed}\n\n`)
     response.once('close', () => gone.resolve())
   })
   const gone = Promise.withResolvers<void>()
@@ -192,4 +192,28 @@ test('a subscription stays open, carries what changes, and is aborted upstream w
   assert.equal(text, `data: ${acknowledged}\n\ndata: ${changed}\n\n`)
   abort.abort()
   await gone.promise
+})
+
+const ROOTS = '{"jsonrpc":"2.0","id":3,"method":"roots/list"}'
+const UNKNOWN = '{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"rm"}}'
+const PING = '{"jsonrpc":"2.0","id":3,"method":"ping"}'
+
+test('a stream of 2026-07-28 that holds a request of the server ends there as a failure of the server', async () => {
+  const note = '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"a"}}'
+  const response = 'data: {"jsonrpc":"2.0","id":7,"result":{"content":[]}}\n\n'
+  const listen = modern('')
+    .replace('"tools/call"', '"subscriptions/listen"')
+    .replace('"name":"add","arguments":{},', '')
+  for (const request of [elicit, ROOTS, UNKNOWN, PING]) {
+    upstream.answers(stream([`data: ${note}\n\n`, `data: ${request}\n\n`, response]))
+    const text = await (await round(modern('', '{"elicitation":{},"roots":{}}'))).text()
+    assert.ok(text.startsWith(`data: ${note}\n\n`), text)
+    assert.match(text, /"error":"upstream_error"/)
+    assert.doesNotMatch(text, /who\?|roots|"rm"|"content"/)
+    const { result, code } = records('outcome').at(-1) ?? assert.fail('no record')
+    assert.deepEqual([result, code], ['failed', 'upstream_error'])
+    upstream.answers(stream([`data: ${note}\n\n`, `data: ${request}\n\n`]))
+    const subscription = await ask({ body: listen, headers: modernHeaders('subscriptions/listen') })
+    assert.match(await subscription.text(), /"error":"upstream_error"/)
+  }
 })

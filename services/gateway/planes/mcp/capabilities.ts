@@ -2,7 +2,7 @@ import { findSpan, type Span, withoutMembers } from '@plat/core'
 import { isObject, member } from '../wire/json.ts'
 import { type Era, KNOWN_REVISIONS } from './classify.ts'
 import type { McpFrame } from './frames/frame.ts'
-import { META_CAPABILITIES } from './message.ts'
+import { freeMetaNames, META_CAPABILITIES } from './message.ts'
 
 /** What a client offers and the gateway does not carry, until they are bound to sessions. */
 const TASKS = 'tasks'
@@ -37,12 +37,39 @@ const JUDGED: Readonly<Record<string, ReadonlySet<string>>> = {
   'prompts/get': new Set(['name', 'arguments', '_meta', 'inputResponses', 'requestState']),
 }
 
-/** Members of `params` that no revision defines: policy sees the arguments alone, so nothing else is forwarded beside them. */
-export function undefinedPaths(method: string, params: unknown): readonly (readonly string[])[] {
-  const known = Object.hasOwn(JUDGED, method) ? JUDGED[method] : undefined
-  if (known === undefined || !isObject(params)) return NOTHING
+const LIST: ReadonlySet<string> = new Set(['cursor', '_meta'])
+const META_ONLY: ReadonlySet<string> = new Set(['_meta'])
+
+/** The same for methods that no policy judges before they are forwarded. */
+const UNJUDGED: Readonly<Record<string, ReadonlySet<string>>> = {
+  initialize: new Set(['protocolVersion', 'capabilities', 'clientInfo', '_meta']),
+  ping: META_ONLY,
+  'logging/setLevel': new Set(['level', '_meta']),
+  'notifications/initialized': META_ONLY,
+  'notifications/progress': new Set(['progressToken', 'progress', 'total', 'message', '_meta']),
+  'notifications/roots/list_changed': META_ONLY,
+  'notifications/cancelled': new Set(['requestId', 'reason', '_meta']),
+  'server/discover': META_ONLY,
+  'tools/list': LIST,
+  'resources/list': LIST,
+  'resources/templates/list': LIST,
+  'prompts/list': LIST,
+  'subscriptions/listen': new Set(['notifications', '_meta']),
+}
+
+/**
+ * Members that no policy would see: those of `params` that no revision defines and, where no policy judges the message, free members of
+ * `_meta` too. They are not forwarded.
+ */
+export function unseenPaths(method: string, params: unknown): readonly (readonly string[])[] {
+  if (!isObject(params)) return NOTHING
+  const unjudged = Object.hasOwn(UNJUDGED, method) ? UNJUDGED[method] : undefined
+  const known = Object.hasOwn(JUDGED, method) ? JUDGED[method] : unjudged
+  if (known === undefined) return NOTHING
   const strange = Object.keys(params).filter((name) => !known.has(name))
-  return strange.length === 0 ? NOTHING : strange.map((name) => ['params', name])
+  const free = unjudged === undefined ? NOTHING : freeMetaNames(params._meta)
+  if (strange.length === 0 && free.length === 0) return NOTHING
+  return [...strange.map((name) => ['params', name]), ...free.map((name) => ['params', '_meta', name])]
 }
 
 function withheldIn(capabilities: unknown, at: readonly string[]): readonly (readonly string[])[] {

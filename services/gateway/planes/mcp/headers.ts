@@ -50,6 +50,30 @@ export function checkMirrors(headers: IncomingHttpHeaders, method: string, name:
   return decoded === name ? null : mismatch('Mcp-Name', mirroredName ?? '', name)
 }
 
+/**
+ * A mirrored parameter repeats a value of the arguments. Which one, only the server knows; one that repeats none would reach it without
+ * being seen by any policy.
+ */
+export function checkParameters(headers: IncomingHttpHeaders, args: unknown): Denial | null {
+  let values: ReadonlySet<unknown> | null = null
+  for (const name in headers) {
+    if (!name.startsWith(PARAMETER_PREFIX)) continue
+    values ??= scalarsIn(args)
+    const text = header(headers, name) ?? ''
+    const value = decodeMirrored(text) ?? text
+    const isThere = values.has(value) || (value !== '' && values.has(Number(value)))
+    if (!isThere) return deny('header_mismatch', `header ${name} repeats no value of params.arguments`)
+  }
+  return null
+}
+
+/** Texts and numbers in a JSON value; true and false as text. */
+function scalarsIn(value: unknown, into = new Set<unknown>()): ReadonlySet<unknown> {
+  if (typeof value === 'object' && value !== null) for (const one of Object.values(value)) scalarsIn(one, into)
+  else into.add(typeof value === 'boolean' ? String(value) : value)
+  return into
+}
+
 const SENTINEL = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/
 const VISIBLE_ASCII = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/
 

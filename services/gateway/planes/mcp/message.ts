@@ -105,17 +105,49 @@ export class McpBody implements Body {
   get argsValue(): unknown {
     return this.#argumentsOnly ? member(member(this.value, 'params'), 'arguments') : this.value
   }
+
+  /** `params.inputResponses`; before 2026-07-28 each answer is a message: a map of its id to its result or error. */
+  get inputs(): Uint8Array | null {
+    if (member(this.value, 'method') !== undefined) {
+      const isThere = member(member(this.value, 'params'), 'inputResponses') !== undefined
+      return isThere ? slice(this.bytes, ['params', 'inputResponses']) : null
+    }
+    const answer = slice(this.bytes, ['result']) ?? slice(this.bytes, ['error'])
+    if (answer === null) return null
+    const key = JSON.stringify(String(member(this.value, 'id')))
+    return Buffer.concat([Buffer.from(`{${key}:`), answer, Buffer.from('}')])
+  }
+
+  /** `params._meta` as it came. */
+  get meta(): Uint8Array | null {
+    const isThere = member(member(this.value, 'params'), '_meta') !== undefined
+    return isThere ? slice(this.bytes, ['params', '_meta']) : null
+  }
 }
 
 /** Members of `params._meta` that the protocol defines for one sending: they say nothing of what is requested. */
-const SENDING: ReadonlySet<string> = new Set(['progressToken', 'traceparent', 'tracestate', 'baggage'])
-const RESERVED = 'io.modelcontextprotocol/'
+const SENDING: ReadonlySet<string> = new Set([
+  'progressToken',
+  'traceparent',
+  'tracestate',
+  'baggage',
+  META_VERSION,
+  META_CAPABILITIES,
+  'io.modelcontextprotocol/clientInfo',
+  'io.modelcontextprotocol/logLevel',
+  'io.modelcontextprotocol/related-task',
+])
+
+/** Names of the members of `_meta` that the protocol does not define. */
+export function freeMetaNames(meta: unknown): readonly string[] {
+  return isObject(meta) ? Object.keys(meta).filter((name) => !SENDING.has(name)) : []
+}
 
 /** `_meta` without the protocol's own members; undefined where nothing is left. */
 function freeMeta(meta: unknown): unknown {
   if (!isObject(meta)) return meta
-  const free = Object.entries(meta).filter(([name]) => !SENDING.has(name) && !name.startsWith(RESERVED))
-  return free.length === 0 ? undefined : Object.fromEntries(free)
+  const names = freeMetaNames(meta)
+  return names.length === 0 ? undefined : Object.fromEntries(names.map((name) => [name, meta[name]]))
 }
 
 /** The bytes of a member's value, as the sender wrote them. */

@@ -125,4 +125,23 @@ test('what is sent beside the arguments are inputs and free members of _meta, wi
     beside(`{"_meta":{${own},"acme/n":9007199254740993},"inputResponses":{"a":{"n":1.0}}}`),
     '{"inputResponses":{"a":{"n":1.0}},"_meta":{"acme/n":9007199254740993}}',
   )
+  // A name under the prefix of the protocol that it does not define is free.
+  assert.equal(beside('{"_meta":{"io.modelcontextprotocol/x":1}}'), '{"_meta":{"io.modelcontextprotocol/x":1}}')
+})
+
+test('policies see all of _meta and the answers to questions of the server, in both eras', () => {
+  const seen = (text: string, argumentsOnly: boolean) => {
+    const { inputs, meta } = new McpBody(Buffer.from(text), JSON.parse(text), argumentsOnly)
+    return [inputs, meta].map((bytes) => (bytes === null ? null : Buffer.from(bytes).toString()))
+  }
+  assert.deepEqual(seen('{"method":"tools/call"}', true), [null, null])
+  assert.deepEqual(
+    seen('{"method":"tools/call","params":{"_meta":{"progressToken":1},"inputResponses":{"a":{"n":1.0}}}}', true),
+    ['{"a":{"n":1.0}}', '{"progressToken":1}'],
+  )
+  assert.deepEqual(seen('{"id":"p1.a\\"","result":{"action":"accept"}}', false), [
+    '{"p1.a\\"":{"action":"accept"}}',
+    null,
+  ])
+  assert.deepEqual(seen('{"id":5,"error":{"code":1,"message":"no"}}', false), ['{"5":{"code":1,"message":"no"}}', null])
 })

@@ -2,9 +2,9 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { type Denial, deny, isDenial, type Parsed } from '../../call/index.ts'
 import { isObject, type JsonObject, member } from '../wire/json.ts'
 import { strictMessage } from '../wire/rpc.ts'
-import { undefinedPaths, withheldPaths } from './capabilities.ts'
+import { unseenPaths, withheldPaths } from './capabilities.ts'
 import { isModernRevision, KNOWN_REVISIONS, type MethodRow, methodRow } from './classify.ts'
-import { checkMeta, checkMirrors, claimedVersion, unsupported } from './headers.ts'
+import { checkMeta, checkMirrors, checkParameters, claimedVersion, unsupported } from './headers.ts'
 import { McpBody, type McpRequest, originOf } from './message.ts'
 import { NOTHING_SEALED, type Opener, openMessage } from './seal/open.ts'
 import type { Origin, Sealed } from './seal/seal.ts'
@@ -56,7 +56,7 @@ export function classify(posted: Posted): Classified {
   const unsealed = openMessage(message, { kind, era, method }, posted)
   const { opened, replaced, withheld } = isDenial(unsealed) ? NOTHING_SEALED : unsealed
   const uncarried = withheldPaths({ method, era, params, meta })
-  const strange = undefinedPaths(method, params)
+  const strange = unseenPaths(method, params)
   const refused = strange.length === 0 ? uncarried : [...uncarried, ...strange]
   const request: McpRequest = {
     kind,
@@ -120,6 +120,8 @@ function refusal(posted: Posted, request: McpRequest, { said, row, meta }: Form)
   if (incomplete !== null) return incomplete
   const unmirrored = modern ? checkMirrors(posted.headers, request.method, request.name) : null
   if (unmirrored !== null) return unmirrored
+  const strange = modern ? checkParameters(posted.headers, member(posted.message.params, 'arguments')) : null
+  if (strange !== null) return strange
   const isNotification = request.method.startsWith('notifications/')
   if (row === null || isNotification !== (said === 'notification')) return unknownMethod(request)
   if (row.name !== null && request.name === null) return deny('invalid_request', `params.${row.name} must be a string`)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
 import { json, type ScriptedUpstream, startScriptedUpstream, stream } from '@plat/testkit/mcp-upstream'
-import { type Ask, askAt, call, errorOf } from './testing/client.ts'
+import { type Ask, askAt, call, errorOf, modernHeaders, modernMeta } from './testing/client.ts'
 import { type PlaneUnderTest, startPlane } from './testing/gateway.ts'
 
 let upstream: ScriptedUpstream
@@ -308,4 +308,38 @@ test('members of params that no revision defines are not forwarded; _meta is', a
     `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"add",${more}"arguments":{},"_meta":{"acme/a":1}}}`
   await ask({ body: sent('"command":"rm",') })
   assert.equal(upstream.received.at(-1)?.body, sent(''))
+})
+
+test('of a message that no policy judges, only what the protocol defines is forwarded', async () => {
+  upstream.answers((received, response) =>
+    json(`{"jsonrpc":"2.0","id":7,"result":${received.body.includes('tools') ? '{"tools":[]}' : '{}'}}`)(
+      received,
+      response,
+    ),
+  )
+  const known: Readonly<Record<string, string>> = {
+    'tools/list': '',
+    ping: '',
+    'logging/setLevel': '"level":"info",',
+    'notifications/cancelled': '"requestId":3,"reason":"a",',
+  }
+  for (const [method, params] of Object.entries(known)) {
+    const id = method.startsWith('notifications/') ? '' : '"id":7,'
+    const sent = (more: string, meta: string) =>
+      `{"jsonrpc":"2.0",${id}"method":"${method}","params":{${params}${more}"_meta":{${meta}"progressToken":1}}}`
+    await ask({ body: sent('"command":"rm",', '"acme/a":"secret","io.modelcontextprotocol/x":1,') })
+    assert.equal(upstream.received.at(-1)?.body, sent('', ''))
+  }
+})
+
+test('a mirrored parameter that repeats no value of the arguments is refused', async () => {
+  upstream.answers(json('{"jsonrpc":"2.0","id":7,"result":{"content":[]}}'))
+  const body = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"add","arguments":{"a":{"b":"eu","n":[1.0]},"c":true},${modernMeta}}}`
+  const status = async (parameter: string) =>
+    (await ask({ body, headers: { ...modernHeaders('tools/call', 'add'), 'mcp-param-x': parameter } })).status
+  for (const repeated of ['eu', '1', 'true', `=?base64?${btoa('eu')}?=`]) assert.equal(await status(repeated), 200)
+  const count = upstream.received.length
+  for (const strange of ['us', '2', 'false', 'null', `=?base64?${btoa('us')}?=`])
+    assert.equal(await status(strange), 400)
+  assert.equal(upstream.received.length, count)
 })

@@ -135,7 +135,8 @@ test('2026-07-28: a caller without the scope does not learn which versions a ser
 
 test('2026-07-28: mirrored headers are written anew from the body, and unknown methods are 404', async () => {
   upstream.answers(json('{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[]}}'))
-  const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"näme",${modernMeta}}}`
+  const args = '"arguments":{"region":"eu"}'
+  const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"näme",${args},${modernMeta}}}`
   const encoded = `=?base64?${Buffer.from('näme').toString('base64')}?=`
   const ok = await ask({ body, headers: { ...modernHeaders('tools/call', encoded), 'mcp-param-region': 'eu' } })
   assert.equal(ok.status, 200)

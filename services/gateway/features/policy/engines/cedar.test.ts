@@ -102,6 +102,13 @@ test('a Cedar text sees caller, tool, labels, time and arguments', async () => {
   ]) {
     assert.equal(await sees(condition), 'allow', condition)
   }
+  const beside = { inputs: Buffer.from('{"a":{"action":"accept"}}'), meta: Buffer.from('{"acme/to":"x"}') }
+  for (const condition of ['context.inputResponses.a.action == "accept"', 'context.meta["acme/to"] == "x"']) {
+    assert.equal(await sees(condition, { beside }), 'allow', condition)
+    assert.equal(await sees(condition), 'deny', condition)
+    // In a list they are unknown, as the arguments are.
+    assert.equal(await sees(condition, { args: 'unknown', beside: 'unknown' }), 'allow', condition)
+  }
   const labels = { taints: ['secret'], sinks: ['mail'] }
   assert.equal(await sees('context.taints.contains("secret") && context.sinks.contains("mail")', labels), 'allow')
   const noTool = { tool: null, method: 'resources/read', operation: 'mcp.get' } as const

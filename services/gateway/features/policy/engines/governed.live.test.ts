@@ -14,8 +14,8 @@ type Members = Readonly<Record<string, unknown>>
 interface Ground {
   readonly engine: ScriptedUpstream
   readonly upstream: ScriptedUpstream
-  /** What a call is answered: `result`, or the error's `data`. */
-  call(tool: string): Promise<Members>
+  /** What a call is answered: `result`, or the error's `data`. `more`: members of its params. */
+  call(tool: string, more?: Members): Promise<Members>
   /** Names of the tools that are shown. */
   list(): Promise<readonly string[]>
   /** The first `count` records of a kind, of `tools/call` alone, once they are written. */
@@ -53,8 +53,8 @@ async function ground(t: TestContext, policies: readonly Members[], rego: Member
   return {
     engine,
     upstream,
-    async call(name) {
-      const { result, error } = await ask('tools/call', { name, arguments: { n: 1 } })
+    async call(name, more = {}) {
+      const { result, error } = await ask('tools/call', { name, arguments: { n: 1 }, ...more })
       return error?.data ?? result
     },
     async list() {
@@ -143,4 +143,37 @@ test('a Cedar text of a policy decides beside its rules', async (t) => {
   const text = await metrics()
   assert.match(text, /^plat_gateway_cedar_available 1$/m)
   assert.match(text, /^plat_gateway_cedar_policies_unavailable 0$/m)
+})
+
+const BESIDE: Readonly<Record<string, Members>> = {
+  'a rule': {
+    rules: [
+      { name: 'all', action: 'allow' },
+      { name: 'no', action: 'deny', when: 'has(inputResponses.a) || "acme/to" in meta' },
+    ],
+  },
+  'a Cedar text': {
+    cedar: `permit(principal, action, resource);
+      forbid(principal, action, resource) when { context has inputResponses && context.inputResponses has a };
+      forbid(principal, action, resource) when { context has meta && context.meta has "acme/to" };`,
+  },
+}
+
+for (const [what, policy] of Object.entries(BESIDE))
+  test(`${what} judges what is forwarded beside the arguments`, async (t) => {
+    const { call, upstream } = await ground(t, [testPolicy(policy)], null)
+    assert.deepEqual(await call('read', { _meta: { progressToken: 1 } }), { content: [] })
+    assert.equal((await call('read', { _meta: { 'acme/to': 'x' } })).error, 'policy_denied')
+    assert.equal((await call('read', { inputResponses: { a: { action: 'accept' } } })).error, 'policy_denied')
+    assert.equal(upstream.received.length, 1)
+  })
+
+test('an engine is told what is forwarded beside the arguments', async (t) => {
+  const { engine, call } = await ground(t, [testPolicy({})], {})
+  engine.answers(json('{"result": true}'))
+  await call('read', { _meta: { 'acme/to': 'x' }, inputResponses: { a: { n: 1 } } })
+  await call('read')
+  const [first, second] = engine.received.map(({ body }) => JSON.parse(body).input)
+  assert.deepEqual([first.meta, first.inputResponses], [{ 'acme/to': 'x' }, { a: { n: 1 } }])
+  assert.deepEqual([second.args, 'meta' in second, 'inputResponses' in second], [{ n: 1 }, false, false])
 })

@@ -44,9 +44,24 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
  */
 export function jsonQuestion(input: PolicyInput): string {
   const rest = JSON.stringify(told(input))
-  if (input.args === 'unknown') return `{"input":${rest}}`
-  const args = input.args === null ? 'null' : utf8.decode(input.args)
-  return `{"input":${rest.slice(0, -1)},"args":${args}}}`
+  const { args } = input
+  const { inputs, meta } = besideOf(input)
+  const members = [
+    ...(args === 'unknown' ? [] : [`"args":${args === null ? 'null' : utf8.decode(args)}`]),
+    ...(inputs === null ? [] : [`"inputResponses":${utf8.decode(inputs)}`]),
+    ...(meta === null ? [] : [`"meta":${utf8.decode(meta)}`]),
+  ]
+  return `{"input":${[rest.slice(0, -1), ...members].join()}}}`
+}
+
+/** What is forwarded beside the arguments, as the caller wrote it. */
+function besideOf({ beside = {} }: PolicyInput): {
+  readonly inputs: Uint8Array | null
+  readonly meta: Uint8Array | null
+} {
+  return beside === 'unknown'
+    ? { inputs: null, meta: null }
+    : { inputs: beside.inputs ?? null, meta: beside.meta ?? null }
 }
 
 /** The one question for all tools of a list: `target.tool` is null, and `tools` names them. */
@@ -70,7 +85,16 @@ export function cedarQuestion(input: PolicyInput): CedarQuestion {
       ...contextOf(rest),
       now: { __extn: { fn: 'datetime', arg: now } },
       ...(input.args instanceof Uint8Array && { args: cedarFromJson(input.args) }),
+      ...besideContext(input),
     },
+  }
+}
+
+function besideContext(input: PolicyInput): Record<string, CedarValue> {
+  const { inputs, meta } = besideOf(input)
+  return {
+    ...(inputs !== null && { inputResponses: cedarFromJson(inputs) }),
+    ...(meta !== null && { meta: cedarFromJson(meta) }),
   }
 }
 

@@ -56,6 +56,15 @@ test('arguments are needed only where they decide', () => {
   assert.deepEqual(possible(rule('allow', { when: 'identity.agent == "assistant"' })), ['allow'])
 })
 
+test('what was forwarded beside known arguments is needed only where it decides', () => {
+  const args = Buffer.from('{"a":1}')
+  const possible = (...rules: object[]) => candidateOf(rules).judge({ ...input, args, beside: 'unknown' }).possible
+  assert.deepEqual(possible(rule('allow', { when })), ['allow'])
+  assert.deepEqual(possible(rule('allow'), rule('deny', { when: "'a' in meta" })), ['allow', 'deny'])
+  assert.deepEqual(possible(rule('deny', { when }), rule('allow', { when: 'size(inputResponses) > 0' })), ['deny'])
+  assert.deepEqual(candidateOf([rule('deny', { when: "'a' in meta" })]).judge({ ...input, args }).possible, ['deny'])
+})
+
 const actions = ['allow', 'deny', 'require_approval'] as const
 
 test('what is possible without arguments is what some arguments bring about, and nothing else', () => {

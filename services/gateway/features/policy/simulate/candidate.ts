@@ -22,14 +22,12 @@ export interface Judgement {
  */
 export class Candidate {
   readonly #set: PolicySet
-  readonly #without: readonly PolicySet[]
-  /** `<namespace>/<agent>` whose Cedar texts ask for arguments. */
-  readonly #cedarAsks: ReadonlySet<string>
+  /** Where the arguments are not known, and where only what is forwarded beside them is not. */
+  readonly #unknown: Unknowns
 
-  private constructor(set: PolicySet, without: readonly PolicySet[], cedarAsks: ReadonlySet<string>) {
+  private constructor(set: PolicySet, unknown: Unknowns) {
     this.#set = set
-    this.#without = without
-    this.#cedarAsks = cedarAsks
+    this.#unknown = unknown
   }
 
   /** Lists what is wrong with the policies, a line each. */
@@ -40,20 +38,17 @@ export class Candidate {
     if ('problems' in compiled) return compiled.problems
     const broken = compiled.set.cedars.filter(({ policies }) => policies === null)
     if (broken.length > 0) return broken.map(({ policy, fault }) => `the Cedar text of ${policy}: ${fault}`)
-    const asks = file.policies.some(({ rules }) => rules.some(asksForArguments))
-    const variants = asks ? [null, ...ACTIONS] : []
-    const without = variants.map((action) => compiledWith(file, action, cedar))
-    const cedarAsks = file.policies.filter((policy) => ASKS_CEDAR.test(policy.cedar))
-    const agents = cedarAsks.flatMap(({ namespace, agents: names }) => names.map((name) => `${namespace}/${name}`))
-    return new Candidate(compiled.set, without, new Set(agents))
+    const unknown = { args: unknownOf(file, ['args', ...BESIDE], cedar), beside: unknownOf(file, BESIDE, cedar) }
+    return new Candidate(compiled.set, unknown)
   }
 
   judge(input: PolicyInput): Judgement {
     const decision = judge(this.#set, input)
-    if (input.args !== 'unknown') return { decision, possible: [decision.action] }
+    if (input.args !== 'unknown' && input.beside !== 'unknown') return { decision, possible: [decision.action] }
+    const { without, cedarAsks } = this.#unknown[input.args === 'unknown' ? 'args' : 'beside']
     const { namespace, agent } = input.identity
-    if (this.#cedarAsks.has(`${namespace}/${agent}`)) return { decision: null, possible: ACTIONS }
-    const decisions = this.#without.length === 0 ? [decision] : this.#without.map((set) => judge(set, input))
+    if (cedarAsks.has(`${namespace}/${agent}`)) return { decision: null, possible: ACTIONS }
+    const decisions = without.length === 0 ? [decision] : without.map((set) => judge(set, input))
     const found = new Set(decisions.map(({ action }) => action))
     const possible = ACTIONS.filter((action) => found.has(action))
     return { decision: possible.length === 1 ? (decisions[0] ?? decision) : null, possible }
@@ -61,19 +56,52 @@ export class Candidate {
 }
 
 const ACTIONS = ['allow', 'require_approval', 'deny'] as const
+type Unseen = 'args' | 'inputResponses' | 'meta'
+/** Variables for what is forwarded beside the arguments. */
+const BESIDE: readonly Unseen[] = ['inputResponses', 'meta']
 /** A text that only speaks of them asks as well: then somebody looks in vain, and nobody is misled. */
-const ASKS_CEDAR = /\bargs\b/
-
-function asksForArguments({ when }: RuleEntry): boolean {
-  const expression = when === undefined ? null : compileExpression(when, WHEN_VARIABLES)
-  return expression !== null && typeof expression !== 'string' && expression.mentions.has('args')
+const ASKS_CEDAR: Readonly<Record<Unseen, RegExp>> = {
+  args: /\bargs\b/,
+  inputResponses: /\binputResponses\b/,
+  meta: /\bmeta\b/,
 }
 
-/** The same policies in which rules that ask for arguments match always where they have this action, and else never. */
-function compiledWith(file: PolicyFile, action: RuleEntry['action'] | null, cedar: Cedar | null): PolicySet {
+/** What a candidate may say where some variables are not known. */
+interface Unknown {
+  /** The policies with the rules that ask for them decided either way; empty: no rule does. */
+  readonly without: readonly PolicySet[]
+  /** `<namespace>/<agent>` whose Cedar texts ask for them. */
+  readonly cedarAsks: ReadonlySet<string>
+}
+
+type Unknowns = Readonly<Record<'args' | 'beside', Unknown>>
+
+function unknownOf(file: PolicyFile, names: readonly Unseen[], cedar: Cedar | null): Unknown {
+  const asks = (rule: RuleEntry) => asksFor(rule, names)
+  const variants = file.policies.some(({ rules }) => rules.some(asks)) ? [null, ...ACTIONS] : []
+  const cedarAsks = file.policies.filter(({ cedar: text }) => names.some((name) => ASKS_CEDAR[name].test(text)))
+  const agents = cedarAsks.flatMap(({ namespace, agents: own }) => own.map((name) => `${namespace}/${name}`))
+  return {
+    without: variants.map((action) => compiledWith(file, { action, asks }, cedar)),
+    cedarAsks: new Set(agents),
+  }
+}
+
+function asksFor({ when }: RuleEntry, names: readonly string[]): boolean {
+  const expression = when === undefined ? null : compileExpression(when, WHEN_VARIABLES)
+  if (expression === null || typeof expression === 'string') return false
+  return names.some((name) => expression.mentions.has(name))
+}
+
+/** The same policies in which rules that ask for what is not known match always where they have this action, and else never. */
+function compiledWith(
+  file: PolicyFile,
+  { action, asks }: { readonly action: RuleEntry['action'] | null; readonly asks: (rule: RuleEntry) => boolean },
+  cedar: Cedar | null,
+): PolicySet {
   const policies = file.policies.map((policy) => ({
     ...policy,
-    rules: policy.rules.map((rule) => (asksForArguments(rule) ? fixed(rule, rule.action === action) : rule)),
+    rules: policy.rules.map((rule) => (asks(rule) ? fixed(rule, rule.action === action) : rule)),
   }))
   const compiled = compilePolicies({ ...file, policies }, cedar)
   if ('problems' in compiled) throw new Error(`the same policies do not compile: ${compiled.problems.join('; ')}`)

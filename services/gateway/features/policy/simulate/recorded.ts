@@ -45,6 +45,8 @@ export function recorded(rec: Rec, sinksOf: SinksOf): Recorded | null {
       taints: texts(facts.taints),
       sinks: tool === null || target.kind !== 'mcp' ? [] : sinksOf(identity, server, tool),
       args: argsSha256 === null ? null : 'unknown',
+      // Captures hold the arguments alone.
+      ...(target.kind === 'mcp' && { beside: 'unknown' }),
       now: Date.parse(text(rec.at)),
     },
     was: { action, policy: textOrNull(rec.policy), rule: textOrNull(rec.rule) },

@@ -5,8 +5,8 @@ import { InvalidResponseError, McpResponse } from './response.ts'
 
 const bytes = (text: string) => Buffer.from(text, 'latin1')
 const event = (text: string) => bytes(`data: ${text}\n\n`)
-const expecting = (method = 'ping', id: string | null = '7') =>
-  new McpResponse({ id: id === null ? null : bytes(id), method, era: 'modern' })
+const expecting = (method = 'ping', id: string | null = '7', era: 'legacy' | 'modern' = 'modern') =>
+  new McpResponse({ id: id === null ? null : bytes(id), method, era })
 
 const HOSTILE = [
   ['{"jsonrpc":"2.0","id":8,"result":{}}', 'another id'],
@@ -58,7 +58,7 @@ test('the id of a response has the type and the value of the request id, however
 })
 
 test('a stream has one response; the kind of a message is what its members say', () => {
-  const response = expecting()
+  const response = expecting('ping', '7', 'legacy')
   const roles = [
     [': nothing', 'progress'],
     ['id: 1\ndata:', 'progress'],
@@ -72,6 +72,15 @@ test('a stream has one response; the kind of a message is what its members say',
   }
   assert.equal(response.complete, true)
   assert.throws(() => response.event(event('{"jsonrpc":"2.0","id":7,"result":{}}')), InvalidResponseError)
+})
+
+test('a stream of 2026-07-28 holds no request', () => {
+  for (const id of ['7', null])
+    for (const method of ['roots/list', 'ping', 'x'])
+      assert.throws(
+        () => expecting('tools/call', id).event(event(`{"jsonrpc":"2.0","id":1,"method":"${method}"}`)),
+        InvalidResponseError,
+      )
 })
 
 test('without a request there is no response', () => {

@@ -71,6 +71,9 @@ export class McpResponse {
     const value = parsed(data)
     const kind = kindOf(value)
     if (kind === 'response') this.#checkResponse(data, value)
+    // Since 2026-07-28 a server asks by its result, and nothing answers a request in a stream.
+    if (kind === 'request' && this.#expected.era === 'modern')
+      throw new InvalidResponseError('a request, which no stream of this revision holds')
     const role = kind === 'response' ? 'final' : kind === 'request' ? 'request' : 'progress'
     return McpFrame.event(role, { raw, json: data }, value)
   }

@@ -281,10 +281,9 @@ export class Forwarding implements EventListenerObject, EventGate<McpFrame> {
 
   /**
    * A server asks the client for something: the question goes on under a sealed id. Pings and what no server may ask for are answered
-   * here. From 2026-07-28 on a stream holds no requests, and there is nothing to answer them with.
+   * here.
    */
   #asked(frame: McpFrame, json: Uint8Array): McpFrame | null {
-    if (this.#passage.request.era === 'modern') return null
     if (!isAsk(member(frame.value, 'method'))) return this.#answerServer(frame, json)
     return this.#seals.asked(frame, json, this.#forwarder.clock.now())
   }
