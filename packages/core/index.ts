@@ -10,7 +10,6 @@ export { ByteBuffer } from './collections/byte-buffer.ts'
 export { ExpiringMap, type ExpiringOptions } from './collections/expiring.ts'
 export { LinkedMap } from './collections/linked-map.ts'
 export { LruCache, type LruCacheOptions } from './collections/lru-cache.ts'
-export { type PoolBound, SharedPool, type SharedPoolOptions } from './collections/shared-pool.ts'
 export { base32, type Ids, systemIds } from './ids.ts'
 export { canonicalJson } from './json/canonical.ts'
 export {
@@ -28,6 +27,17 @@ export { type JsonMembers, readBody, readJson, readJsonObject, readUtf8 } from '
 export { hasPlainNumbers, parseLossless } from './json/lossless.ts'
 export type { RawJson } from './json/raw.ts'
 export { findSpan, type Span, withoutMembers } from './json/spans.ts'
+export {
+  type PoolBound,
+  type PoolCaller,
+  type PoolObserver,
+  type PoolObservers,
+  poolsOf,
+  SharedPool,
+  type SharedPoolOptions,
+  watchedPool,
+} from './pools/shared-pool.ts'
+export { type PoolName, type PoolOf, type PoolRow, type PoolService, poolTable } from './pools/table.ts'
 export { reasonOf } from './reason.ts'
 export { Rounds } from './rounds.ts'
 export { isSpiffeSegment, isTrustDomain, parseSessionSpiffeId, type SessionName, sessionSpiffeId } from './spiffe.ts'

@@ -1,4 +1,4 @@
-export { createPoolMeter, type PoolMeter, type PoolObserver } from './pools.ts'
+export { createPoolMeter } from './pools.ts'
 export {
   type Counter,
   createRegistry,

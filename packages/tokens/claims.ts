@@ -140,6 +140,11 @@ function sessionList(members: Members, name: string): readonly SessionName[] {
   })
 }
 
+/** The agent of a token, under which its shares of pools are counted. */
+export function agentOf({ namespace, agent }: Pick<SessionClaims, 'namespace' | 'agent'>): string {
+  return `${namespace}/${agent}`
+}
+
 /** The claims that say where a token comes from. */
 export type Descendant = Pick<
   SessionClaims,

@@ -1,6 +1,7 @@
 export { CLASSICAL, CLASSICAL_AND_ML_DSA, ML_DSA } from './algorithms.ts'
 export {
   type Ancestry,
+  agentOf,
   ancestryOf,
   type Descendant,
   decodeClaims,
@@ -24,7 +25,7 @@ export {
   type ProofVerifierOptions,
   type ProvenRequest,
 } from './dpop/proof.ts'
-export { memoryReplayStore, type ReplayLimits, type ReplayStore, type ReplayVerdict } from './dpop/replay.ts'
+export { memoryReplayStore, type ReplayStore, type ReplayVerdict, type UsedProof } from './dpop/replay.ts'
 export { type AuthReason, fault, isFault, type TokenFault } from './fault.ts'
 export { type JwksSourceOptions, jwksSource, type KeyFetcher, type KeyLog } from './jwks-source.ts'
 export { type CompactJws, isObject, type Jws, MAX_TOKEN_CHARS, parseCompact, parseJws, signJws } from './jws.ts'

@@ -1,4 +1,4 @@
-import { type Clock, type Ids, reasonOf } from '@plat/core'
+import { type Clock, type Ids, reasonOf, watchedPool } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Endpoint } from '@plat/http/endpoints'
 import { openServiceLedger } from '@plat/ledger'
@@ -8,7 +8,6 @@ import { createProofVerifier, memoryReplayStore } from '@plat/tokens'
 import { Challenges } from './challenge/challenges.ts'
 import { challengeEndpoint } from './challenge/endpoint.ts'
 import { Broker } from './evidence/broker.ts'
-import { ProofShares } from './evidence/proof-shares.ts'
 import type { AttestationSettings } from './flags.ts'
 import { type AttestationRegistry, attestationPools } from './metrics.ts'
 import { manageEndpoints } from './release/manage.ts'
@@ -77,10 +76,11 @@ async function openReleases({ settings, clock, log }: ComposeOptions): Promise<R
 
 /** What judges evidence. */
 function evidenceParts({ settings, brokerToken, dialer, clock, log, registry }: ComposeOptions) {
+  const pools = attestationPools(registry)
+  const proofs = watchedPool({ name: 'proofs', observer: pools.of('proofs') })
   return {
     broker: new Broker({ url: settings.brokerUrl, caFile: settings.brokerCaFile, token: brokerToken, dialer, log }),
     challenges: new Challenges(clock),
-    shares: new ProofShares(clock, () => attestationPools(registry).refused('proofs', 'share')),
-    proofs: createProofVerifier({ clock, replays: memoryReplayStore(clock) }),
+    proofs: createProofVerifier({ clock, replays: memoryReplayStore(clock, proofs) }),
   }
 }

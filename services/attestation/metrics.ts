@@ -1,4 +1,5 @@
-import { createPoolMeter, type MetricRow, type PoolMeter, type Registry } from '@plat/metrics'
+import { type PoolObservers, type PoolOf, poolsOf } from '@plat/core'
+import { createPoolMeter, type MetricRow, type Registry } from '@plat/metrics'
 
 /** Why evidence released nothing: the code of the refusal, and the label `reason`. */
 const REASONS = [
@@ -19,8 +20,8 @@ const REASONS = [
 /** A renewal has the session's token beside it; `lapsed`: nobody asked for one in time. */
 const RENEWAL_REASONS = [...REASONS, 'invalid_token', 'lapsed'] as const
 
-/** Pools that callers share; docs/limits.md explains each. */
-const POOLS = ['connections', 'proofs'] as const
+/** Pools that callers share. */
+const POOLS = poolsOf('attestation')
 
 const attestation = { area: 'Attestation service', feature: '' } as const
 
@@ -100,7 +101,7 @@ export const attestationMetrics = [
 
 export type AttestationRegistry = Registry<typeof attestationMetrics>
 
-export type AttestationPools = PoolMeter<(typeof POOLS)[number]>
+export type AttestationPools = PoolObservers<PoolOf<'attestation'>>
 
 /** The pools of the service as rows of its metric table. */
 export function attestationPools(registry: AttestationRegistry): AttestationPools {

@@ -1,4 +1,5 @@
-import { createPoolMeter, type PoolMeter } from '@plat/metrics'
+import type { PoolObservers, PoolOf } from '@plat/core'
+import { createPoolMeter } from '@plat/metrics'
 import type { AgentsOptions } from './features/a2a/index.ts'
 import type { AuditCollectorOptions } from './features/audit-collector/index.ts'
 import type { SinkMetrics } from './features/audit-sinks/index.ts'
@@ -24,16 +25,13 @@ import type { StateBackendOptions } from './features/state-backend/index.ts'
 import type { TaintParts } from './features/taint/index.ts'
 import type { AnchorMetrics } from './features/transparency/index.ts'
 import type { WebParts } from './features/web/index.ts'
-import type { POOLS } from './metric-rows.ts'
 import type { GatewayMetrics } from './metrics.ts'
 import type { RunnerMetrics } from './pipeline/index.ts'
 import type { AbandonedMetrics } from './planes/mcp/index.ts'
 import type { FailoverMetrics } from './planes/model/index.ts'
 
-type Pool = (typeof POOLS)[number]
-
 /** The pools that callers share. */
-export function poolMetrics(metrics: GatewayMetrics): PoolMeter<Pool> {
+export function poolMetrics(metrics: GatewayMetrics): PoolObservers<PoolOf<'gateway'>> {
   return createPoolMeter(metrics.gauge('plat_gateway_pool_used'), metrics.counter('plat_gateway_pool_refusals_total'))
 }
 

@@ -1,4 +1,5 @@
 /** The gateway's part of document 3's metric table, as far as this build feeds it. @table */
+import { poolsOf } from '@plat/core'
 import { licenseMetrics } from '@plat/license'
 import { type MetricRow, NAMES } from '@plat/metrics'
 import { errorTable } from './call/index.ts'
@@ -25,17 +26,8 @@ const GUARDED = ['toolResult', 'toolArgs', 'llmPrompt']
 /** Bounds in seconds of one durable commit; the shipped alert asks for the part above 0.05. */
 const COMMIT_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
-/** Pools that callers share; docs/limits.md explains each. */
-export const POOLS = [
-  'connections',
-  'admin_connections',
-  'upstream_connections',
-  'name_lookups',
-  'live_calls',
-  'task_bindings',
-  'memory_bytes',
-  'guard_texts',
-] as const
+/** Pools that callers share. */
+export const POOLS = poolsOf('gateway')
 
 const limits = { area: 'Limits', feature: '' }
 const tools = { area: 'Tools', feature: '' }

@@ -8,6 +8,7 @@ import { chartFiles } from './chart/files.ts'
 import { gatewayBlocks, gatewaySchema } from './config.ts'
 import { detectorsReference } from './features/dlp/reference.ts'
 import { openApiDocument } from './openapi/document.ts'
+import { poolsReference } from './pools-reference.ts'
 
 /** The root of the repository, below which the written files stand. */
 export const REPOSITORY = path.resolve(import.meta.dirname, '../..')
@@ -28,6 +29,7 @@ export function referencePages(): Readonly<Record<string, string>> {
     'docs/reference/detectors.md': detectorsReference(),
     'docs/reference/gateway.md': INTRODUCTION + markdownReference(gatewayBlocks),
     'docs/reference/admin-api.md': adminReference(),
+    'docs/reference/pools.md': poolsReference(),
     'docs/reference/openapi.json': printJson(openApiDocument(buildInfo('gateway').version)),
     'docs/reference/gateway.schema.json': printJson(jsonSchema(gatewaySchema(), 'gateway.json')),
     'deploy/alerts/plat.rules.yaml': rulesFile(alerts),

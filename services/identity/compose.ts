@@ -19,6 +19,7 @@ import { mintEndpoint } from './mint/mint.ts'
 import { nonceEndpoint } from './nonce/endpoint.ts'
 import type { ProofCheck } from './proof/check.ts'
 import { createProofs } from './proof/proofs.ts'
+import type { BrokerPools } from './serve/pools.ts'
 import { RefusalShares } from './serve/refusals.ts'
 import { createRevocations, type Revocations } from './sessions/revocations.ts'
 import { createSessions } from './sessions/sessions.ts'
@@ -38,6 +39,7 @@ export interface ComposeOptions {
   readonly state: BrokerState
   /** Null: no pods are bootstrapped. */
   readonly cluster: Cluster | null
+  readonly pools: BrokerPools
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
@@ -80,7 +82,17 @@ export async function composeBroker(options: ComposeOptions): Promise<Broker> {
     const { auditPath } = options.settings
     const ledger = auditPath === '' ? null : keep(await openServiceLedger(auditPath, options))
     const lost = () => options.log.warn({}, 'the count of refusals is missing from the audit ledger')
-    const refusals = ledger === null ? null : keep(new RefusalShares(ledger, options.clock, lost))
+    const refusals =
+      ledger === null
+        ? null
+        : keep(
+            new RefusalShares({
+              ledger,
+              clock: options.clock,
+              observer: options.pools.of('recorded_refusals'),
+              onLost: lost,
+            }),
+          )
     const federation = await openFederation(options)
     if (federation !== null) keep(federation)
     const ring = keep(await createKeyRing({ ...options, federation }))

@@ -56,19 +56,17 @@ export interface Identity {
 
 /** Starts the identity broker (document 1). Rejects with one line naming the flag, variable or file that is wrong. */
 export async function startIdentity(options: StartIdentityOptions): Promise<Identity> {
-  const { env, clock, ids, log, state = memoryState(options), ...more } = options
-  const { checks = [], providers = () => [], cluster = null, overload: givenOverload, ...given } = more
-  const settings = { ...defaultSettings, ...given }
-  const [problem] = settingProblems(settings)
-  if (problem !== undefined) throw new Error(problem)
-  if ((settings.bootstrapListen !== 'off') !== (cluster !== null)) throw new Error('-bootstrap-listen: needs a cluster')
+  const { env, clock, ids, log } = options
+  const { checks = [], providers = () => [], cluster = null } = options
+  const settings = checkedSettings(options)
   const guard = createTokenGuard(TOKEN_VARIABLE, readSecret(env, TOKEN_VARIABLE))
-  const broker = await composeBroker({ settings, checks, providers, state, cluster, clock, ids, log })
-  const overload = givenOverload ?? new Overload({ clock, log })
+  const pools = new PoolLog(clock, log)
+  const state = options.state ?? memoryState({ clock, ids, pools })
+  const broker = await composeBroker({ settings, checks, providers, state, cluster, pools, clock, ids, log })
+  const overload = options.overload ?? new Overload({ clock, log })
   const release = () => Promise.all([overload.close(), broker.close()])
   const build = buildInfo('identity')
   const registry = createRegistry([], { component: 'identity', build })
-  const pools = new PoolLog(clock, log)
   let ready = true
   const answers = { guard, realm: 'plat-identity', unknown: 'text', clock, log, overload } as const
   const route = (endpoints: readonly Endpoint[]) => [endpointRoute(answers, endpoints)]
@@ -113,6 +111,17 @@ export async function startIdentity(options: StartIdentityOptions): Promise<Iden
       await release()
     },
   }
+}
+
+/** Throws one line naming the flag that is wrong. */
+function checkedSettings(options: StartIdentityOptions): IdentitySettings {
+  const { env: _env, clock: _clock, ids: _ids, log: _log, checks: _checks, ...more } = options
+  const { providers: _providers, overload: _overload, state: _state, cluster = null, ...given } = more
+  const settings = { ...defaultSettings, ...given }
+  const [problem] = settingProblems(settings)
+  if (problem !== undefined) throw new Error(problem)
+  if ((settings.bootstrapListen !== 'off') !== (cluster !== null)) throw new Error('-bootstrap-listen: needs a cluster')
+  return settings
 }
 
 function connectionLimitsOf({ maxConnectionsPerPeer, trustedProxies }: IdentitySettings) {

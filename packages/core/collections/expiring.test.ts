@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { TestClock } from '../clock.ts'
+import { SharedPool } from '../pools/shared-pool.ts'
 import { ExpiringMap } from './expiring.ts'
 
 function setUp(cap = 3) {
@@ -71,4 +72,20 @@ test('whatever is inserted, read and removed, the map holds exactly what has not
       }
     }),
   )
+})
+
+test('a caller at its share is refused while another is served, and has room again when its entries end', async () => {
+  const clock = new TestClock()
+  const pool = new SharedPool({ name: 'proofs', total: 5, shares: [2] })
+  const map = new ExpiringMap<string>({ clock, cap: pool })
+  const insert = (key: string, ms: number, caller: string) => map.insert(key, 'x', clock.now() + ms, caller)
+  assert.deepEqual(
+    [insert('1', 10, 'a'), insert('2', 1000, 'a'), insert('3', 10, 'a')],
+    ['inserted', 'inserted', 'full'],
+  )
+  assert.deepEqual([map.isFull('a'), map.isFull('b'), insert('4', 10, 'b')], [true, false, 'inserted'])
+  await clock.advance(10)
+  assert.equal(insert('3', 1000, 'a'), 'inserted')
+  map.take('2')
+  assert.deepEqual([map.isFull('a'), pool.used, pool.callers], [false, 1, 1])
 })

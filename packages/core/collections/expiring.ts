@@ -1,15 +1,17 @@
 import type { Clock } from '../clock.ts'
+import type { PoolCaller, SharedPool } from '../pools/shared-pool.ts'
 import { type Expiring, ExpiryHeap } from './expiry-heap.ts'
 
 export interface ExpiringOptions {
   readonly clock: Clock
-  /** Entries at most. */
-  readonly cap: number
+  /** Entries at most; a pool where callers share them. */
+  readonly cap: number | SharedPool
 }
 
 interface Entry<V> extends Expiring {
   readonly key: string
   readonly value: V
+  readonly caller: PoolCaller
 }
 
 /**
@@ -39,20 +41,26 @@ export class ExpiringMap<V> {
     return null
   }
 
-  /** `taken`: the key is there already. `full`: the cap is reached by entries that still live. `until` in ms since the epoch. */
-  insert(key: string, value: V, until: number): 'inserted' | 'taken' | 'full' {
+  /**
+   * `taken`: the key is there already. `full`: the cap, or the share of `caller`, is reached by entries that still live. `until` in
+   * milliseconds since the epoch.
+   */
+  insert(key: string, value: V, until: number, caller: PoolCaller = ''): 'inserted' | 'taken' | 'full' {
     if (this.get(key) !== null) return 'taken'
-    if (this.isFull()) return 'full'
-    const entry: Entry<V> = { key, value, until, place: -1 }
+    this.#dropExpired()
+    const { cap } = this.#options
+    if (typeof cap === 'number' ? this.#entries.size >= cap : cap.acquire(caller) !== null) return 'full'
+    const entry: Entry<V> = { key, value, until, caller, place: -1 }
     this.#entries.set(key, entry)
     this.#byEnd.add(entry)
     return 'inserted'
   }
 
-  /** Is the cap reached by entries that still live? */
-  isFull(): boolean {
+  /** Whether the cap, or the share of `caller`, is reached by entries that still live. */
+  isFull(caller: PoolCaller = ''): boolean {
     this.#dropExpired()
-    return this.#entries.size >= this.#options.cap
+    const { cap } = this.#options
+    return typeof cap === 'number' ? this.#entries.size >= cap : cap.boundFor(caller) !== null
   }
 
   /** Removes an entry and returns its value: of several callers exactly one gets it. */
@@ -71,5 +79,6 @@ export class ExpiringMap<V> {
   #drop(entry: Entry<V>): void {
     this.#entries.delete(entry.key)
     this.#byEnd.delete(entry)
+    if (typeof this.#options.cap !== 'number') this.#options.cap.release(entry.caller)
   }
 }

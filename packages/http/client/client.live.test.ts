@@ -2,13 +2,14 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type TestContext, test } from 'node:test'
 import { createServer as createTlsServer } from 'node:tls'
-import { type Clock, systemClock, TestClock } from '@plat/core'
+import { type Clock, poolTable, systemClock, TestClock } from '@plat/core'
 import { silentLog } from '@plat/process'
 import { createAuthority } from '@plat/testkit/authority'
 import { createDialer } from '../dial/dialer.ts'
 import { dialFault } from '../dial/errors.ts'
-import { MAX_CONNECTIONS_OF_CALLER } from './client.ts'
 import { answered, ask, clientOf, get, HEADERS_MS, IDLE_MS, ok, plain, serve, until } from './testing/answers.ts'
+
+const SHARE = poolTable.upstream_connections.shares[0].max
 
 test('a connection serves one request after the other, and as many as are open at a time', async (t) => {
   const { sockets, url } = await serve(t, (socket, text) => socket.write(ok(text.split('\r\n')[0] ?? '')))
@@ -42,7 +43,7 @@ test('a caller that holds its share of the connections to an origin is refused w
   const meter = { refused: (bound: string) => void refused.push(bound), watch() {} }
   const client = clientOf(t, url, { meter })
   const stream = { ...get, headersTimeoutMs: 0, caller: 'greedy' }
-  const streams = Array.from({ length: MAX_CONNECTIONS_OF_CALLER }, () => ask(client, stream))
+  const streams = Array.from({ length: SHARE }, () => ask(client, stream))
   await Promise.all(streams.map(({ answer }) => answer.head))
   assert.equal(await answered(client, { ...plain, caller: 'greedy' }), 'busy')
   assert.deepEqual(refused, ['share'])
@@ -50,7 +51,7 @@ test('a caller that holds its share of the connections to an origin is refused w
   // What ends is given back, however it ends.
   streams[0]?.sending.abort(new Error('enough'))
   assert.equal(await answered(client, { ...plain, caller: 'greedy' }), '200 beside')
-  assert.equal(sockets.length, MAX_CONNECTIONS_OF_CALLER + 1)
+  assert.equal(sockets.length, SHARE + 1)
   for (const { sending } of streams) sending.abort(new Error('enough'))
 })
 

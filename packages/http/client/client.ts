@@ -1,4 +1,4 @@
-import { type Clock, type PoolBound, SharedPool } from '@plat/core'
+import { type Clock, type PoolBound, poolTable, SharedPool } from '@plat/core'
 import { TooManyConnections } from '../dial/errors.ts'
 import type { OpenSocket } from '../dial/socket.ts'
 import { Connection, type Home } from './connection.ts'
@@ -24,10 +24,6 @@ export interface ClientOptions {
   readonly onRefused?: ((bound: PoolBound) => void) | undefined
 }
 
-/** Connections to one origin. Each open stream holds one; a request that finds none left is refused, not queued. */
-const MAX_CONNECTIONS = 4_096
-/** Connections to one origin that one caller may hold. */
-export const MAX_CONNECTIONS_OF_CALLER = 1_024
 /** Idle connections to one origin; what is freed beyond is closed. */
 const MAX_IDLE = 256
 
@@ -46,7 +42,7 @@ export class OriginClient implements HttpClient, Home {
     this.clock = options.clock
     this.open = options.open
     const { onRefused } = options
-    this.#pool = new SharedPool({ total: MAX_CONNECTIONS, share: MAX_CONNECTIONS_OF_CALLER, onRefused })
+    this.#pool = new SharedPool({ name: 'upstream_connections', onRefused })
   }
 
   send(request: ClientRequest, receiver: Receiver): Sending {
@@ -99,7 +95,7 @@ export class OriginClient implements HttpClient, Home {
       if (bound !== null) {
         this.#failLater(
           transfer,
-          new TooManyConnections(bound === 'share' ? MAX_CONNECTIONS_OF_CALLER : MAX_CONNECTIONS),
+          new TooManyConnections(bound === 'share' ? poolTable.upstream_connections.shares[0].max : this.#pool.total),
         )
         return false
       }
@@ -110,7 +106,7 @@ export class OriginClient implements HttpClient, Home {
 
   #connect(transfer: Transfer): void {
     try {
-      if (this.#all.size >= MAX_CONNECTIONS) throw new TooManyConnections(MAX_CONNECTIONS)
+      if (this.#all.size >= this.#pool.total) throw new TooManyConnections(this.#pool.total)
       this.#all.add(new Connection(this, transfer))
     } catch (error) {
       this.#failLater(transfer, error instanceof Error ? error : new Error(String(error)))

@@ -1,9 +1,8 @@
 import { lookup as systemLookup } from 'node:dns/promises'
 import type { Socket } from 'node:net'
-import { type Clock, LruCache, type PoolBound, systemClock } from '@plat/core'
+import { type Clock, LruCache, type PoolBound, type PoolObserver, systemClock } from '@plat/core'
 import type { Log } from '@plat/process'
 import { type HttpClient, OriginClient } from '../client/client.ts'
-import type { ConnectionMeter } from '../serve/connections/limit.ts'
 import { type Fetched, type FetchOptions, fetchBytes } from './fetch-bytes.ts'
 import { type Aim, Guard, type Lookup, type Residency } from './guard.ts'
 import { NameLookups } from './name-lookups.ts'
@@ -19,9 +18,9 @@ export interface DialerOptions {
   readonly clock?: Clock
   readonly log: Log
   /** Shows connections in use and counts refused requests. */
-  readonly meter?: ConnectionMeter
+  readonly meter?: PoolObserver
   /** The same for names that are being looked up. */
-  readonly lookupMeter?: ConnectionMeter
+  readonly lookupMeter?: PoolObserver
 }
 
 /** Whom a connection believes, and where it may lead. Connections of one set of options are never used under another. */
@@ -68,7 +67,7 @@ export function createDialer(options: DialerOptions): Dialer {
 class GuardedDialer implements Dialer {
   readonly #guard: Guard
   readonly #clock: Clock
-  readonly #meter: ConnectionMeter | undefined
+  readonly #meter: PoolObserver | undefined
   readonly #clients = new Map<Purpose, LruCache<string, OriginClient>>()
   readonly #marks = new TrustMarks()
   readonly #raw: RawSockets

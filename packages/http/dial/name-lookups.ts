@@ -8,9 +8,6 @@ export type Addresses = Awaited<ReturnType<Lookup>>
 const MAX_RUNNING = 8
 /** Of these, names of one caller. */
 const MAX_RUNNING_OF_CALLER = 2
-/** Look-ups that run or wait: of all callers together, and of one. */
-const MAX_PENDING = 2_048
-const MAX_PENDING_OF_CALLER = 128
 /** Longest that a connection waits for its name, in milliseconds. The system cannot be interrupted: its thread stays occupied. */
 const LOOKUP_MS = 5_000
 /** How long a name that does not exist is not looked up again, in milliseconds. */
@@ -35,8 +32,8 @@ export class NameLookups {
   readonly #lookup: Lookup
   readonly #clock: Clock
   readonly #running = new Map<string, Promise<Addresses>>()
-  readonly #slots = new SharedPool({ total: MAX_RUNNING, share: MAX_RUNNING_OF_CALLER })
-  readonly #pool = new SharedPool({ total: MAX_PENDING, share: MAX_PENDING_OF_CALLER })
+  readonly #slots = new SharedPool({ name: 'name_lookups', total: MAX_RUNNING, shares: [MAX_RUNNING_OF_CALLER] })
+  readonly #pool = new SharedPool({ name: 'name_lookups' })
   /** In the order of arrival. */
   readonly #waiting = new Set<Pending>()
   readonly #missing = new LruCache<string, Missing>({ maxEntries: MAX_NEGATIVE })

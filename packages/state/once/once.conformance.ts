@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { TestClock } from '@plat/core'
+import { SharedPool, TestClock } from '@plat/core'
 import type { OnceSet, OnceSets } from './once.ts'
 
 /** A backend under test: two replicas that share what the backend shares. In memory both are one. */
@@ -31,6 +31,7 @@ export function oncePromises(backend: OnceBackend): void {
   }
   claiming(promise)
   taking(promise)
+  sharing(backend)
 }
 
 function claiming(promise: (name: string, check: Check) => void): void {
@@ -89,5 +90,30 @@ function taking(promise: (name: string, check: Check) => void): void {
     )
     assert.equal(await one.get('key'), null)
     assert.equal(await other.insert('key', 'again', clock.now() + 1000), 'inserted')
+  })
+}
+
+function sharing(backend: OnceBackend): void {
+  test(`${backend.name}: a caller at its share is refused while another is served, and has room when an entry ends`, async () => {
+    const clock = new TestClock()
+    const [sets, other] = await backend.open(clock)
+    const pool = new SharedPool({ name: 'nonces', total: 10, shares: [2] })
+    const set = sets.set('shared', pool)
+    const insert = (key: string, caller: string, ms = 1000) => set.insert(key, '', clock.now() + ms, caller)
+    try {
+      assert.equal(await insert('1', 'a'), 'inserted')
+      assert.equal(await insert('2', 'a', 2000), 'inserted')
+      assert.equal(await insert('3', 'a'), 'full')
+      assert.equal(await insert('4', 'b'), 'inserted')
+      assert.equal(await set.take('1'), '')
+      assert.equal(await insert('2', 'a'), 'taken')
+      assert.equal(await insert('5', 'a'), 'inserted')
+      assert.equal(await insert('6', 'a'), 'full')
+      await clock.advance(1000)
+      assert.equal(await insert('6', 'a'), 'inserted')
+      assert.equal(pool.used, 2)
+    } finally {
+      for (const each of new Set([sets, other])) await each.close()
+    }
   })
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { TestClock } from '@plat/core'
+import { type SharedPool, TestClock } from '@plat/core'
 import { oncePromises } from './once.conformance.ts'
 import { memoryOnceSets } from './once.ts'
 
@@ -11,7 +11,7 @@ oncePromises({
     // One process is one replica: both are given the same set.
     const byName = new Map<string, ReturnType<typeof sets.set>>()
     const same = {
-      set(name: string, cap: number) {
+      set(name: string, cap: number | SharedPool) {
         const set = byName.get(name) ?? sets.set(name, cap)
         byName.set(name, set)
         return set

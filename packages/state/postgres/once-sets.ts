@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { type Clock, reasonOf } from '@plat/core'
+import { type Clock, ExpiringMap, reasonOf, type SharedPool } from '@plat/core'
 import type { Pool } from 'pg'
 import type { OnceSet, OnceSets, OnceVerdict } from '../once/once.ts'
 import { isPermanent, openPool, StateUnreachable } from './pool.ts'
@@ -65,7 +65,7 @@ class PostgresOnceSets implements OnceSets {
     }
   }
 
-  set(name: string, cap: number): OnceSet {
+  set(name: string, cap: number | SharedPool): OnceSet {
     return new PostgresOnceSet(this, { name, cap, clock: this.#options.clock })
   }
 
@@ -131,7 +131,7 @@ class PostgresOnceSets implements OnceSets {
 
 interface SetOptions {
   readonly name: string
-  readonly cap: number
+  readonly cap: number | SharedPool
   readonly clock: Clock
 }
 
@@ -139,22 +139,39 @@ interface SetOptions {
 class PostgresOnceSet implements OnceSet {
   readonly #sets: PostgresOnceSets
   readonly #options: SetOptions
+  /** What this replica inserted, for the shares of callers; null without a pool. */
+  readonly #own: ExpiringMap<true> | null
 
   constructor(sets: PostgresOnceSets, options: SetOptions) {
     this.#sets = sets
     this.#options = options
+    const { clock, cap } = options
+    this.#own = typeof cap === 'number' ? null : new ExpiringMap({ clock, cap })
   }
 
-  async insert(key: string, value: string, until: number): Promise<OnceVerdict> {
-    const { name, cap, clock } = this.#options
-    if (this.#sets.count(name) >= cap) return 'full'
+  async insert(key: string, value: string, until: number, caller = ''): Promise<OnceVerdict> {
+    const { name, cap } = this.#options
+    if (this.#sets.count(name) >= (typeof cap === 'number' ? cap : cap.total)) return 'full'
+    const own = this.#own?.insert(key, true, until, caller)
+    if (own === 'full') return 'full'
+    let isInserted = false
+    try {
+      isInserted = await this.#insert(key, value, until)
+    } finally {
+      if (own === 'inserted' && !isInserted) this.#own?.take(key)
+    }
+    return isInserted ? 'inserted' : 'taken'
+  }
+
+  async #insert(key: string, value: string, until: number): Promise<boolean> {
+    const { name, clock } = this.#options
     const inserted = await this.#sets.one(
       `INSERT INTO plat_once AS old (kind, key, value, until) VALUES ($1, $2, $3, $4)
        ON CONFLICT (kind, key) DO UPDATE SET value = EXCLUDED.value, until = EXCLUDED.until WHERE old.until <= $5
        RETURNING value`,
       [name, digest(key), value, Math.ceil(until), clock.now()],
     )
-    return inserted === null ? 'taken' : 'inserted'
+    return inserted !== null
   }
 
   get(key: string): Promise<string | null> {
@@ -168,6 +185,7 @@ class PostgresOnceSet implements OnceSet {
 
   take(key: string): Promise<string | null> {
     const { name, clock } = this.#options
+    this.#own?.take(key)
     return this.#sets.one('DELETE FROM plat_once WHERE kind = $1 AND key = $2 AND until > $3 RETURNING value', [
       name,
       digest(key),

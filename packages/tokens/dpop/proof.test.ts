@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHmac, generateKeyPairSync } from 'node:crypto'
 import { test } from 'node:test'
-import { TestClock } from '@plat/core'
+import { SharedPool, TestClock } from '@plat/core'
 import { type ProofChange, testProver } from '@plat/testkit/dpop'
 import { testIssuer } from '@plat/testkit/identity'
 import fc from 'fast-check'
@@ -201,7 +201,7 @@ test('of a hundred uses of one proof at the same time one is fresh', async () =>
   const { prover, verifier, check } = setUp()
   const proof = check([prover.proof(URL_HERE, TOKEN)])
   assertProof(proof)
-  const answers = await Promise.all(Array.from({ length: 100 }, () => verifier.use(proof)))
+  const answers = await Promise.all(Array.from({ length: 100 }, () => verifier.use(proof, 'a')))
   assert.equal(answers.filter((answer) => answer === null).length, 1)
 })
 
@@ -210,11 +210,11 @@ test('a proof cannot be replayed at any moment of its life, one from the near fu
   const headers = [prover.proof(URL_HERE, TOKEN, { claims: { iat: clock.now() / 1000 + 5 } })]
   const first = check(headers)
   assertProof(first)
-  assert.equal(await verifier.use(first), null)
+  assert.equal(await verifier.use(first, 'a'), null)
   for (let second = 0; second < 80; second++) {
     await clock.advance(1000)
     const again = check(headers)
-    if (again.kind === 'proof') assert.notEqual(await verifier.use(again), null, `after ${second + 1} s`)
+    if (again.kind === 'proof') assert.notEqual(await verifier.use(again, 'a'), null, `after ${second + 1} s`)
   }
 })
 
@@ -223,16 +223,20 @@ test('two keys may use the same id', async () => {
   for (const prover of [testProver({ clock }), testProver({ clock })]) {
     const proof = check([prover.proof(URL_HERE, TOKEN, { claims: { jti: 'same' } })])
     assertProof(proof)
-    assert.equal(await verifier.use(proof), null)
+    assert.equal(await verifier.use(proof, 'a'), null)
   }
 })
 
-test('one key cannot fill the store for the others', async () => {
+test('a caller that makes keys without end cannot fill the store for the others', async () => {
   const clock = new TestClock()
-  const store = memoryReplayStore(clock)
+  const pool = new SharedPool({ name: 'holder_proofs', total: 100, shares: [50] })
+  const store = memoryReplayStore(clock, pool)
   const until = clock.now() + 65_000
-  let verdict = await store.use('greedy', 'first', until)
-  for (let i = 0; i < 10_000; i++) verdict = await store.use('greedy', `p${i}`, until)
-  assert.equal(verdict, 'full')
-  assert.equal(await store.use('modest', 'p', until), 'fresh')
+  const use = (caller: string, jkt: string) => store.use({ jkt, jti: 'p', until, caller })
+  for (let key = 0; key < 50; key++) assert.equal(await use('greedy', `key ${key}`), 'fresh')
+  assert.equal(await use('greedy', 'another key'), 'full')
+  assert.equal(await use('modest', 'key'), 'fresh')
+  await clock.advance(65_000)
+  assert.equal(await store.use({ jkt: 'k', jti: 'p', until: clock.now() + 65_000, caller: 'greedy' }), 'fresh')
+  assert.equal(pool.used, 1)
 })

@@ -52,8 +52,11 @@ export interface ProofFault {
 export interface ProofVerifier {
   /** Everything but replay: signature, request, time, token. */
   check(request: ProvenRequest): DpopProof | ProofFault
-  /** Uses the proof up. Call it last, when nothing else refuses: what is refused anyway must not fill the store. */
-  use(proof: DpopProof): Promise<ProofFault | null>
+  /**
+   * Uses the proof up. Call it last, when nothing else refuses: what is refused anyway must not fill the store. `caller` has a share of
+   * the store: the narrowest name that was verified, such as the agent of the token.
+   */
+  use(proof: DpopProof, caller: string): Promise<ProofFault | null>
 }
 
 export interface ProofVerifierOptions {
@@ -90,10 +93,10 @@ class DpopVerifier implements ProofVerifier {
     return this.#claims(jws.payload, request) ?? this.#timed(jws.payload, key.kid)
   }
 
-  async use({ jkt, jti, issuedAt }: DpopProof): Promise<ProofFault | null> {
+  async use({ jkt, jti, issuedAt }: DpopProof, caller: string): Promise<ProofFault | null> {
     // A proof from the near future is alive for longer: it is kept until its own end, not for a window from now.
     const until = (issuedAt + this.#windowSeconds + PROOF_SKEW_SECONDS) * 1000
-    const verdict = await this.#options.replays.use(jkt, jti, until)
+    const verdict = await this.#options.replays.use({ jkt, jti, until, caller })
     if (verdict === 'fresh') return null
     if (verdict === 'full') return bad('too many proofs at once: try again later')
     return { ...bad('the proof was used before'), why: 'replayed' }

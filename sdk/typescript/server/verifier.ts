@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from '@plat/core'
 import {
+  agentOf,
   createProofVerifier,
   createVerifier,
   isFault,
@@ -116,14 +117,15 @@ class SessionTokenVerifier implements TokenVerifier {
     const claims = await this.verifyToken(token)
     if (this.#proof === 'none') return claims
     if (claims.jkt === null && this.#proof === 'bound') return claims
-    await this.#prove(request, { token, jkt: claims.jkt, isProven: scheme.toLowerCase() === 'dpop' })
+    await this.#prove(request, { token, claims, isProven: scheme.toLowerCase() === 'dpop' })
     return claims
   }
 
   async #prove(
     request: ShownRequest,
-    { token, jkt, isProven }: { readonly token: string; readonly jkt: string | null; readonly isProven: boolean },
+    { token, claims, isProven }: { readonly token: string; readonly claims: SessionClaims; readonly isProven: boolean },
   ): Promise<void> {
+    const { jkt } = claims
     if (jkt === null) throw new TokenRefused('binding', 'the token is bound to no key, and here it must be')
     if (!isProven)
       throw new TokenRefused(
@@ -139,7 +141,7 @@ class SessionTokenVerifier implements TokenVerifier {
     })
     if (proof.kind === 'proofFault') throw new TokenRefused('binding', proof.message)
     if (proof.jkt !== jkt) throw new TokenRefused('binding', 'the proof is by another key than the token is bound to')
-    const replayed = await this.#proofs.use(proof)
+    const replayed = await this.#proofs.use(proof, agentOf(claims))
     if (replayed !== null) throw new TokenRefused('binding', replayed.message)
   }
 

@@ -2,13 +2,11 @@ import type { IncomingMessage } from 'node:http'
 import { CodedRefusal, publicUrl } from '@plat/http/endpoints'
 import { DPOP_ALGORITHMS, type DpopProof, type ProofVerifier } from '@plat/tokens'
 import type { Release } from '../release/release.ts'
-import type { ProofShares } from './proof-shares.ts'
 
 export interface PossessionParts {
   readonly proofs: ProofVerifier
   /** Empty: scheme and host of each request. */
   readonly publicUrl: string
-  readonly shares: ProofShares
 }
 
 /**
@@ -31,19 +29,12 @@ export function checkProof(
   return proof
 }
 
-/** Remembers the proof, so that it is good once. Throws `busy` when the release has used its share of proofs, and `invalid_key` for a replay. */
-export async function useProof(
-  { proofs, shares }: PossessionParts,
-  releaseId: string,
-  proof: DpopProof,
-): Promise<void> {
-  if (!shares.admit(releaseId)) {
-    throw new CodedRefusal(429, 'busy', 'too many proofs were used for this release: ask again', {
-      'retry-after': '60',
-    })
-  }
-  const fault = await proofs.use(proof)
-  if (fault !== null) throw invalidKey(fault.message)
+/** Remembers the proof, so that it is good once, in the share of the release. Throws `busy` when the share is used, and `invalid_key` for a replay. */
+export async function useProof({ proofs }: PossessionParts, releaseId: string, proof: DpopProof): Promise<void> {
+  const fault = await proofs.use(proof, releaseId)
+  if (fault === null) return
+  if (fault.why === 'replayed') throw invalidKey(fault.message)
+  throw new CodedRefusal(429, 'busy', 'too many proofs were used: ask again', { 'retry-after': '60' })
 }
 
 /** A session that holds a token attests for its own key alone. Throws `other_key`. */

@@ -222,6 +222,23 @@ test('sessions outlast the service', async (t) => {
   assert.equal((await second.workload(pending).redeem()).status, 200)
 })
 
+test('a renewal with a token that does not count leaves no proof behind, and uses nothing of the share', async (t) => {
+  const ground = await startGround(t, world)
+  const { workload, token } = await redeemed(ground, 'proofs')
+  const other = await redeemed(ground, 'proofs-other')
+  const used = () => ground.metric('plat_attest_pool_used{pool="proofs"}')
+  const before = await used()
+  assert.ok(before !== null && before >= 4, 'each challenge and each redemption used one')
+  const proof = { check: 'tee', nonce: 'n'.repeat(32), evidence: {} }
+  for (const wrong of ['a.b.c', other.token, `${token.slice(0, -4)}AAAA`]) {
+    const { status, body } = await workload.renew(wrong, proof)
+    assert.deepEqual([status, body.error], [401, 'invalid_token'])
+  }
+  assert.equal(await used(), before)
+  assert.equal((await workload.renew(token)).status, 200)
+  assert.equal(await used(), before + 2)
+})
+
 test('an overloaded service releases nothing new, renews what it has released, and answers operators', async (t) => {
   const overload = { active: false, close() {} }
   const ground = await startGround(t, world, { overload })

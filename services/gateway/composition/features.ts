@@ -15,7 +15,6 @@ import {
   offlineMetrics,
   pinMetrics,
   policyMetrics,
-  poolMetrics,
   regoMetrics,
   revocationMetrics,
   serverMetrics,
@@ -126,16 +125,13 @@ async function startCarriers(shared: Shared, { ledgers }: Callers) {
 /** What can be called, and what it is shown. */
 async function startTargets(shared: Shared, { authenticator, revocations, ledgers }: Callers) {
   const { config, metrics, keep } = shared
-  const pools = poolMetrics(metrics)
   const vault = keep(await createTokenVault({ ...shared, revokedUsers: revocations.users, ledgers }))
   const sessionToken: Authenticator['sessionToken'] = (caller) => authenticator.sessionToken(caller)
   const credentials = keep(createCredentials({ ...shared, userTokens: vault.tokens, sessionToken }))
   const clears = (snapshot: Snapshot) => snapshot.get(registrySlot).clears
   const taint = keep(await createTaint({ ...shared, clears, metrics: taintMetrics(metrics) }))
   const screens = createScreens(config.dlpProfiles, dlpMetrics(metrics))
-  const memory = keep(
-    await createMemory({ ...shared, labels: taint, screens, ledgers, pool: pools.of('memory_bytes') }),
-  )
+  const memory = keep(await createMemory({ ...shared, labels: taint, screens, ledgers }))
   const builtins = [...(await startBuiltins(shared)), memory.server].filter((server) => server !== null)
   const missingScopes = authenticator.scopes.missing
   const servers = keep(
@@ -149,7 +145,6 @@ async function startTargets(shared: Shared, { authenticator, revocations, ledger
       ...shared,
       namedIn: namedInCall,
       labels: taint,
-      pool: pools.of('task_bindings'),
       metrics: agentMetrics(metrics),
     }),
   )
@@ -173,7 +168,6 @@ async function startWatchers(shared: Shared, { authenticator, ledgers }: Callers
       taint: (identity, labels) => taint.add(identity, labels),
       labelsOf,
       ledgers,
-      pool: poolMetrics(metrics).of('guard_texts'),
       metrics: guardMetrics(metrics),
     }),
   )

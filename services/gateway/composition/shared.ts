@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
-import type { BuildInfo, Clock, Ids } from '@plat/core'
+import type { BuildInfo, Clock, Ids, PoolObservers, PoolOf } from '@plat/core'
 import { createDialer, type Dialer } from '@plat/http'
 import { type Log, Overload, type OverloadState } from '@plat/process'
 import type { Limits } from '@plat/state'
@@ -38,6 +38,7 @@ export interface GatewayOptions {
 /** What every feature may be given. */
 export interface Shared extends GatewayOptions, OpeningLimits, Pick<StateBackend, 'journals' | 'leadership'> {
   readonly metrics: GatewayMetrics
+  readonly pools: PoolObservers<PoolOf<'gateway'>>
   /** Its part of the admin API. */
   readonly state: Pick<StateBackend, 'routes'>
   /** As `clock`, but `now` is the clock that decides windows of budgets and rates, in all gateways the same. */
@@ -92,12 +93,13 @@ export async function openShared(options: GatewayOptions, started: AsyncDisposab
     windowClock: windowClockOf(clock, opening.counters.limits),
     keep,
     metrics,
+    pools,
     snapshots,
     residency,
     bundleFolder,
     audit,
     dialer: residency.dialer(dialer),
-    live: keep(createLiveCalls(clock, poolMetrics(metrics).of('live_calls'))),
+    live: keep(createLiveCalls(clock, pools)),
     overload: openOverload(options, metrics, keep),
     sealer: createSealer(
       await loadSealKeys({ env, stateDir: path.dirname(config.auditPath), secret, ids }),

@@ -1,29 +1,32 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { NOWHERE, TestClock } from '@plat/core'
+import { NOWHERE, poolTable, TestClock } from '@plat/core'
 import { testIdentity } from '../call/testing/identity.ts'
-import { createLiveCalls, type LiveCall, MAX_AGENT_CALLS } from './live.ts'
+import { createLiveCalls, type LiveCall } from './live.ts'
 
-function callOf(agent: string, session: string): LiveCall {
+function callOf(agent: string, session: string, endsWork = false): LiveCall {
   const identity = { ...testIdentity, agent, session }
-  return { identity, long: false, place: NOWHERE, check() {}, stop() {} }
+  return { identity, long: false, endsWork, place: NOWHERE, check() {}, stop() {} }
 }
 
 test('an agent whose sessions use up its share of live calls leaves room for others, and gets room back', () => {
   const refused: string[] = []
   let used = () => -1
   const live = createLiveCalls(new TestClock(), {
-    watch: (read) => {
-      used = read
-    },
-    refused: (bound) => void refused.push(bound),
+    of: (pool) => ({
+      watch(read) {
+        if (pool === 'live_calls') used = read
+      },
+      refused: (bound) => void refused.push(bound),
+    }),
   })
-  const calls = Array.from({ length: MAX_AGENT_CALLS }, (_, n) => callOf('greedy', `s${n}`))
+  const calls = Array.from({ length: poolTable.live_calls.shares[0].max }, (_, n) => callOf('greedy', `s${n}`))
   assert.ok(calls.every((call) => live.add(call)))
   const late = callOf('greedy', 'late')
   assert.equal(live.add(late), false)
   assert.equal(live.add(callOf('modest', 's')), true)
-  assert.deepEqual([refused, used()], [['share'], MAX_AGENT_CALLS + 1])
+  assert.deepEqual([refused, used()], [['share'], poolTable.live_calls.shares[0].max + 1])
+  assert.equal(live.add(callOf('greedy', 's0', true)), true, 'what ends work has room of its own')
   // A call that was refused is removed at its end like any other, which gives nothing back.
   live.remove(late)
   assert.equal(live.add(late), false)

@@ -1,12 +1,13 @@
-import { Bag, type Bagged, type Clock, SharedPool } from '@plat/core'
-import type { PoolObserver } from '@plat/metrics'
-import { type Denial, deny, type Identity, type StopReason } from '../call/index.ts'
+import { Bag, type Bagged, type Clock, type PoolObservers, type SharedPool, watchedPool } from '@plat/core'
+import { agentOf, type Denial, deny, type Identity, type StopReason } from '../call/index.ts'
 
 /** A call under way, as far as others may reach into it. */
 export interface LiveCall extends Bagged {
   readonly identity: Identity
   /** It does not end by itself: a drain does not wait for it. */
   readonly long: boolean
+  /** It ends other work, so that it has room of its own: see `Plane.endsWork`. */
+  readonly endsWork: boolean
   /** Asks whether the call may go on: token expiry, its deadline, and `still()` of what admitted it. Stops it if not. */
   check(now: number, monotonic: number): void
   /** The first stop counts. */
@@ -15,7 +16,7 @@ export interface LiveCall extends Bagged {
 
 /** How a revocation, a suspension, an expiry, a new policy or a drain reaches a held or streaming call. */
 export interface LiveCalls {
-  /** Returns false when the gateway has `MAX_LIVE_CALLS` under way, or the call's agent `MAX_AGENT_CALLS`: the call is refused. */
+  /** Returns false when too many calls are under way, of all or of the call's agent: the call is refused. */
   add(call: LiveCall): boolean
   remove(call: LiveCall): void
   /** Stops every call that `judge` denies; answers how many. */
@@ -31,10 +32,6 @@ export interface LiveCalls {
   close(): void
 }
 
-/** Calls under way at one time in one gateway; memory for them is bounded by this times the body limit. */
-const MAX_LIVE_CALLS = 20_000
-/** Calls under way of all sessions of one agent: an agent can open as many sessions as it likes. */
-export const MAX_AGENT_CALLS = 5_000
 /** How long an expired or revoked call can go on unnoticed, in milliseconds. */
 const CHECK_EVERY_MS = 250
 /** How long a cut call has to write its last words, in milliseconds. */
@@ -43,9 +40,9 @@ export const LAST_WORDS_MS = 1_000
 const draining = deny('state_unavailable', 'the gateway is shutting down; call again')
 
 /** One registry and one timer for all calls of a gateway. */
-export function createLiveCalls(clock: Clock, pool?: PoolObserver): LiveCalls {
+export function createLiveCalls(clock: Clock, pools?: PoolObservers<'live_calls' | 'ending_calls'>): LiveCalls {
   const calls = new Bag<LiveCall>()
-  const shares = createShares(pool, () => calls.size)
+  const poolOf = createPools(pools)
   let whenEmpty: (() => void) | null = null
 
   const check = () => {
@@ -69,12 +66,12 @@ export function createLiveCalls(clock: Clock, pool?: PoolObserver): LiveCalls {
 
   return {
     add(call) {
-      if (shares.acquire(agentOf(call)) !== null) return false
+      if (poolOf(call).acquire(agentOf(call.identity)) !== null) return false
       calls.add(call)
       return true
     },
     remove(call) {
-      if (calls.delete(call)) shares.release(agentOf(call))
+      if (calls.delete(call)) poolOf(call).release(agentOf(call.identity))
       if (calls.size === 0) whenEmpty?.()
     },
     cut(judge) {
@@ -104,15 +101,9 @@ export function createLiveCalls(clock: Clock, pool?: PoolObserver): LiveCalls {
   }
 }
 
-function createShares(pool: PoolObserver | undefined, used: () => number): SharedPool {
-  pool?.watch(used)
-  return new SharedPool({
-    total: MAX_LIVE_CALLS,
-    share: MAX_AGENT_CALLS,
-    onRefused: (bound) => pool?.refused(bound),
-  })
-}
-
-function agentOf({ identity }: LiveCall): string {
-  return `${identity.namespace}/${identity.agent}`
+/** The pool that a call is counted in. */
+function createPools(pools: PoolObservers<'live_calls' | 'ending_calls'> | undefined): (call: LiveCall) => SharedPool {
+  const live = watchedPool({ name: 'live_calls', observer: pools?.of('live_calls') })
+  const ending = watchedPool({ name: 'ending_calls', observer: pools?.of('ending_calls') })
+  return ({ endsWork }) => (endsWork ? ending : live)
 }

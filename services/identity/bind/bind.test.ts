@@ -59,8 +59,9 @@ test('a store of records that is full binds nothing', async () => {
 test('a record lives as long as its token', async () => {
   const clock = new TestClock()
   const records = bindRecords(memoryOnceSets(clock))
-  await records.insert('j', 'first', clock.now() + 1000)
-  assert.equal(await records.insert('j', 'second', clock.now() + 1000), 'taken')
+  const claims = { jti: 'j', namespace: 'default', agent: 'a', expiresAt: clock.now() / 1000 + 1 }
+  await records.insert(claims, 'first')
+  assert.equal(await records.insert(claims, 'second'), 'taken')
   assert.equal(await records.find('j'), 'first')
   await clock.advance(1000)
   assert.equal(await records.find('j'), null)

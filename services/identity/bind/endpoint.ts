@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { rfc3339 } from '@plat/core'
 import { type Endpoint, OAuthRefusal, publicUrl } from '@plat/http/endpoints'
-import { DPOP_ALGORITHMS, type DpopProof, type ProofVerifier, type SessionClaims, signJws } from '@plat/tokens'
+import { agentOf, DPOP_ALGORITHMS, type DpopProof, type ProofVerifier, type SessionClaims, signJws } from '@plat/tokens'
 import type { IdentitySettings } from '../flags.ts'
 import type { Tenancy } from '../keys/tenancy.ts'
 import { type AuditParts, recordIssued, recordRefused } from '../serve/audit.ts'
@@ -58,7 +58,7 @@ async function bind(parts: BindParts, request: IncomingMessage, who: object): Pr
   const proof = checkProof(parts, request, token)
   refuseBound(await boundKey(claims, parts.records), proof)
   const bound = sign(parts, claims, proof.jkt)
-  await useProof(parts, proof)
+  await useProof(parts, proof, claims)
   await record(parts, claims, proof)
   const { jti, subject: sub, user, scopes } = claims
   await recordIssued(parts, 'bind', { jti, sub, user, scope: scopes.join(' '), expiresAt: bound.expiresAt })
@@ -116,17 +116,17 @@ function sign({ tenancy }: BindParts, claims: SessionClaims, jkt: string): Bound
   }
 }
 
-async function useProof({ proofs }: BindParts, proof: DpopProof): Promise<void> {
-  const fault = await proofs.use(proof)
+async function useProof({ proofs }: BindParts, proof: DpopProof, claims: SessionClaims): Promise<void> {
+  const fault = await proofs.use(proof, agentOf(claims))
   if (fault !== null) throw refused(400, 'invalid_dpop_proof', fault.message)
 }
 
 /** The first bind wins; one that comes second, however close, is answered as if it had come later. */
-async function record({ records }: BindParts, { jti, expiresAt }: SessionClaims, proof: DpopProof): Promise<void> {
-  const verdict = await records.insert(jti, proof.jkt, expiresAt * 1000)
+async function record({ records }: BindParts, claims: SessionClaims, proof: DpopProof): Promise<void> {
+  const verdict = await records.insert(claims, proof.jkt)
   if (verdict === 'inserted') return
   if (verdict === 'full') throw refused(503, 'temporarily_unavailable', 'too many tokens are bound: try again later')
-  refuseBound((await records.find(jti)) ?? proof.jkt, proof)
+  refuseBound((await records.find(claims.jti)) ?? proof.jkt, proof)
 }
 
 /** Every refusal carries the challenge (RFC 9449, section 7.1). */

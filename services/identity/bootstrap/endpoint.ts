@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { type Clock, type Ids, rfc3339 } from '@plat/core'
+import { peerOf } from '@plat/http'
 import { type Endpoint, OAuthRefusal, Refusal } from '@plat/http/endpoints'
 import { textOf } from '@plat/kubernetes'
 import type { IdentitySettings } from '../flags.ts'
@@ -10,6 +11,7 @@ import { mint, nameOf } from '../mint/mint.ts'
 import { readAssertion } from '../proof/jwt/assertion.ts'
 import { isStop } from '../proof/parts/verdict.ts'
 import { type AuditParts, recordIssued, recordRefused } from '../serve/audit.ts'
+import type { BrokerPools } from '../serve/pools.ts'
 import type { Revocations } from '../sessions/revocations.ts'
 import { bindPod } from './bind.ts'
 import { followPod } from './chain.ts'
@@ -31,6 +33,7 @@ export interface BootstrapParts extends AuditParts {
   readonly isolation: ReadonlyMap<string, string>
   readonly tenancy: Tenancy
   readonly revocations: Revocations
+  readonly pools: BrokerPools
   readonly clock: Clock
   readonly ids: Ids
 }
@@ -59,9 +62,14 @@ interface Answer {
 /** A pod that was started before anybody knew for whom asks which session it serves. */
 export function createBootstrap(parts: BootstrapParts): Bootstrap {
   const { api, clock, settings } = parts
-  const waits = new Waits({ api, clock, cap: settings.bootstrapMaxConcurrent })
+  const waits = new Waits({
+    api,
+    clock,
+    cap: settings.bootstrapMaxConcurrent,
+    observer: parts.pools.of('bootstrap_requests'),
+  })
   const handle = (request: IncomingMessage, who: object) =>
-    waits.admit(async () => {
+    waits.admit(peerOf(request.socket.remoteAddress ?? ''), async () => {
       const waitMs = 1000 * waitSecondsOf(request.url ?? '')
       const bound = await authenticate(parts, request)
       Object.assign(who, { namespace: bound.namespace, pod: bound.pod, podUid: bound.podUid })

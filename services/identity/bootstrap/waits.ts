@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import type { Clock } from '@plat/core'
+import { type Clock, type PoolObserver, type SharedPool, watchedPool } from '@plat/core'
 import type { ClusterApi } from '../kubernetes/cluster-api.ts'
 import { NotYet, unavailable, type Watched } from './refusals.ts'
 
@@ -13,9 +13,13 @@ const PAUSE_MS = 100
 export interface WaitsOptions {
   readonly api: ClusterApi
   readonly clock: Clock
-  /** Requests at the same time at most. */
+  /** Requests at the same time at most; one peer has a quarter of them. */
   readonly cap: number
+  readonly observer?: PoolObserver | undefined
 }
+
+/** Of these one peer may have both: so that a request that repeats one that hangs is answered. */
+const LEAST_SHARE = 2
 
 export interface WaitRequest {
   /** The pod's UID: a pod waits once, and its newest request is the one that waits. */
@@ -29,21 +33,23 @@ export interface WaitRequest {
 export class Waits {
   readonly #options: WaitsOptions
   readonly #waiting = new Map<string, AbortController>()
-  #running = 0
+  readonly #running: SharedPool
   #draining = false
 
   constructor(options: WaitsOptions) {
     this.#options = options
+    const { cap, observer } = options
+    const share = Math.max(LEAST_SHARE, Math.floor(cap / 4))
+    this.#running = watchedPool({ name: 'bootstrap_requests', total: cap, shares: [share], observer })
   }
 
-  /** Runs one request, or refuses it with 503 when too many run. */
-  async admit<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#running >= this.#options.cap) throw unavailable('too many pods ask at the same time')
-    this.#running++
+  /** Runs one request of a peer address, or refuses it with 503 when too many run, of all or of this peer: a pod is not known yet. */
+  async admit<T>(peer: string, work: () => Promise<T>): Promise<T> {
+    if (this.#running.acquire(peer) !== null) throw unavailable('too many pods ask at the same time')
     try {
       return await work()
     } finally {
-      this.#running--
+      this.#running.release(peer)
     }
   }
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { rfc3339, sessionSpiffeId } from '@plat/core'
 import { OAuthRefusal } from '@plat/http/endpoints'
-import { ancestryOf, MAX_LINEAGE, MAX_TOKEN_CHARS, type SessionClaims } from '@plat/tokens'
+import { agentOf, ancestryOf, MAX_LINEAGE, MAX_TOKEN_CHARS, type SessionClaims } from '@plat/tokens'
 import {
   answer,
   boundTo,
@@ -58,7 +58,7 @@ export async function delegate(
   checkTarget(parts, asked, actor, delegator)
   const scopes = grantedScopes(asked, actor, delegator)
   const actorKey = await boundTo(parts, actor)
-  await proveHolder(parts, request, { token: asked.actorToken, boundTo: actorKey, name: 'actor_token' })
+  await proveHolder(parts, request, { token: asked.actorToken, claims: actor, boundTo: actorKey, name: 'actor_token' })
   const delegation = { actor, delegator, scopes, actorKey }
   if (delegator.txn !== null) return onlyOnce(parts, asked, { ...delegation, txn: delegator.txn })
   return recorded(parts, issue(parts, asked, delegation))
@@ -127,7 +127,7 @@ async function onlyOnce(
 ): Promise<ExchangeAnswer> {
   const { actor, delegator, actorKey: jkt, txn, scopes } = delegation
   const { expiresAt } = delegator.claims
-  const use = { txn, actor: actor.subject, jkt, expiresAt, request }
+  const use = { txn, actor: actor.subject, agent: agentOf(actor), jkt, expiresAt, request }
   const before = await parts.once.find(use)
   if (before !== null) return repeated(before, scopes)
   const issued = issue(parts, request, delegation)

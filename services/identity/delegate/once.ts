@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, hash } from 'node:crypto'
-import { type Clock, decodeBase64url, encodeBase64url, type Ids } from '@plat/core'
+import { type Clock, decodeBase64url, encodeBase64url, type Ids, type PoolObserver, watchedPool } from '@plat/core'
 import type { OnceSets } from '@plat/state'
 import type { DelegationRequest } from './delegate.ts'
 
@@ -7,8 +7,6 @@ import type { DelegationRequest } from './delegate.ts'
 const REMEMBER_MS = 60_000
 /** An identical request gets the same token for this long, in milliseconds: its first answer may have been lost. */
 const REPEAT_MS = 10_000
-/** Transactions that are remembered at most, about 2 KB each with their answer. */
-const MAX_TRANSACTIONS = 20_000
 /** AES-GCM: bytes of the nonce and of the tag. */
 const IV_BYTES = 12
 const TAG_BYTES = 16
@@ -18,6 +16,8 @@ export interface TransactionUse {
   readonly txn: string
   /** SPIFFE ID of the actor. */
   readonly actor: string
+  /** `<namespace>/<agent>` of the actor. */
+  readonly agent: string
   /** The key that the actor proved to hold; null for an unbound one. */
   readonly jkt: string | null
   /** Unix seconds. */
@@ -42,14 +42,15 @@ export interface OnceOptions {
   readonly sets: OnceSets
   readonly clock: Clock
   readonly ids: Ids
+  readonly observer?: PoolObserver | undefined
 }
 
 /**
  * Uses, each with its answer sealed by the request that it answers: who reads the store learns no token, and only the identical
  * request opens it.
  */
-export function createOnce({ sets, clock, ids }: OnceOptions): Once {
-  const used = sets.set('transaction', MAX_TRANSACTIONS)
+export function createOnce({ sets, clock, ids, observer }: OnceOptions): Once {
+  const used = sets.set('transaction', watchedPool({ name: 'transactions', observer }))
   const find: Once['find'] = async (use) => {
     const before = await used.get(keyOf(use))
     if (before === null) return null
@@ -64,7 +65,7 @@ export function createOnce({ sets, clock, ids }: OnceOptions): Once {
       const now = clock.now()
       const until = Math.max(now + REMEMBER_MS, use.expiresAt * 1000)
       const value = `${now} ${seal(text, use, ids.random(IV_BYTES))}`
-      const verdict = await used.insert(keyOf(use), value, until)
+      const verdict = await used.insert(keyOf(use), value, until, use.agent)
       if (verdict === 'taken') return (await find(use)) ?? { kind: 'used' }
       return { kind: verdict === 'full' ? 'full' : 'first' }
     },

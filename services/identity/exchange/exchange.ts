@@ -52,7 +52,12 @@ export async function exchange(
   const bound = boundTo(parts, subject)
   const holder = bound instanceof Promise ? await bound : bound
   if (audience.provider !== null) {
-    await proveHolder(parts, request, { token: asked.subjectToken, boundTo: holder, name: 'subject_token' })
+    await proveHolder(parts, request, {
+      token: asked.subjectToken,
+      claims: subject,
+      boundTo: holder,
+      name: 'subject_token',
+    })
   }
   const issuedAt = Math.floor(parts.clock.now() / 1000)
   const granted: Granted = {

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Clock, Ids } from '@plat/core'
 import { OAuthRefusal, publicUrl } from '@plat/http/endpoints'
-import { type ProofVerifier, type SessionClaims, signJws } from '@plat/tokens'
+import { agentOf, type ProofVerifier, type SessionClaims, signJws } from '@plat/tokens'
 import { type BindRecords, boundKey } from '../bind/records.ts'
 import type { IdentitySettings } from '../flags.ts'
 import type { Tenancy } from '../keys/tenancy.ts'
@@ -68,7 +68,12 @@ export function refusalOf({ reason, message }: SessionFault, name: string): OAut
 export async function proveHolder(
   { settings, proofs }: IssuingParts,
   request: IncomingMessage,
-  held: { readonly token: string; readonly boundTo: string | null; readonly name: string },
+  held: {
+    readonly token: string
+    readonly claims: SessionClaims
+    readonly boundTo: string | null
+    readonly name: string
+  },
 ): Promise<void> {
   if (held.boundTo === null) return
   const proof = proofs.check({
@@ -80,7 +85,7 @@ export async function proveHolder(
   })
   if (proof.kind === 'proofFault') throw badProof(`${held.name} is bound to a key: ${proof.message}`)
   if (proof.jkt !== held.boundTo) throw badProof(`${held.name} is bound to another key than that of the proof`)
-  const fault = await proofs.use(proof)
+  const fault = await proofs.use(proof, agentOf(held.claims))
   if (fault !== null) throw badProof(fault.message)
 }
 

@@ -1,4 +1,5 @@
 import { rfc3339 } from '@plat/core'
+import { peerOf } from '@plat/http'
 import { Body, dpopJkt, type Endpoint, Refusal } from '@plat/http/endpoints'
 import type { Proofs } from '../proof/proofs.ts'
 import type { Nonces } from './nonces.ts'
@@ -15,7 +16,7 @@ export function nonceEndpoint(nonces: Nonces, proofs: Proofs): Endpoint {
     opensWith: 'token',
     takes: 'json',
     errors: 'text',
-    async handle(bytes) {
+    async handle(bytes, { socket: { remoteAddress = '' } }) {
       const body = Body.parse(bytes, FIELDS)
       const name = body.text('check')
       if (name === null || name === '') throw new Refusal(400, 'check is required')
@@ -24,7 +25,7 @@ export function nonceEndpoint(nonces: Nonces, proofs: Proofs): Endpoint {
       if (jkt !== null && proofs.check(name).nonce !== 'required') {
         throw new Refusal(400, 'this check proves nothing about a key: its proofs may come without a nonce')
       }
-      const issued = await nonces.issue({ check: name, jkt })
+      const issued = await nonces.issue({ check: name, jkt }, peerOf(remoteAddress))
       if (issued === null) throw new Refusal(429, 'too many nonces are outstanding', { 'retry-after': '1' })
       const { nonce, salt, expiresAt } = issued
       return { check: name, nonce, expiresAt: rfc3339(expiresAt), ...(salt !== null && { salt }) }

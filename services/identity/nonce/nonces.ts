@@ -1,11 +1,9 @@
-import { base32, type Clock, type Ids } from '@plat/core'
+import { base32, type Clock, type Ids, type PoolObserver, watchedPool } from '@plat/core'
 import type { OnceSets } from '@plat/state'
 import { boundNonce, NONCE_BYTES } from '@plat/tokens'
 
 /** How long a nonce lives, in milliseconds. */
 export const NONCE_LIFE_MS = 5 * 60 * 1000
-/** Nonces that are outstanding at most, about 200 bytes each. */
-const MAX_NONCES = 100_000
 
 export interface IssuedNonce {
   readonly nonce: string
@@ -24,8 +22,8 @@ export interface NonceUse {
 
 /** Nonces for proofs: each is good once, for the check and the key that it was issued for. */
 export interface Nonces {
-  /** Null while too many are outstanding. */
-  issue(use: NonceUse): Promise<IssuedNonce | null>
+  /** Returns null while too many are outstanding, of all or of `caller`: the peer address. */
+  issue(use: NonceUse, caller: string): Promise<IssuedNonce | null>
   /** Uses the nonce up. Of several callers exactly one is told what for; null: it is unknown, used or expired. */
   redeem(nonce: string): Promise<NonceUse | null>
 }
@@ -34,19 +32,20 @@ export interface NoncesOptions {
   readonly sets: OnceSets
   readonly clock: Clock
   readonly ids: Ids
+  readonly observer?: PoolObserver | undefined
 }
 
 /** Nonces that are good on every replica that shares the sets. */
-export function createNonces({ sets, clock, ids }: NoncesOptions): Nonces {
-  const outstanding = sets.set('nonce', MAX_NONCES)
+export function createNonces({ sets, clock, ids, observer }: NoncesOptions): Nonces {
+  const outstanding = sets.set('nonce', watchedPool({ name: 'nonces', observer }))
   return {
-    async issue({ check, jkt }) {
+    async issue({ check, jkt }, caller) {
       const random = base32(ids.random(NONCE_BYTES))
       const nonce = jkt === null ? random : boundNonce(random, jkt)
       const expiresAt = clock.now() + NONCE_LIFE_MS
       // No check has a space in its name.
       const use = jkt === null ? check : `${check} ${jkt}`
-      if ((await outstanding.insert(nonce, use, expiresAt)) !== 'inserted') return null
+      if ((await outstanding.insert(nonce, use, expiresAt, caller)) !== 'inserted') return null
       return { nonce, salt: jkt === null ? null : random, expiresAt }
     },
     async redeem(nonce) {

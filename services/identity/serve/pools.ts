@@ -1,11 +1,14 @@
-import type { Clock, PoolBound } from '@plat/core'
+import type { Clock, PoolBound, PoolObserver, PoolObservers, PoolOf } from '@plat/core'
 import type { Log } from '@plat/process'
 
 /** Refusals of one pool by one bound are logged at most this often, in milliseconds. */
 const LOG_EVERY_MS = 60_000
 
-/** The pools of the broker that callers share; docs/limits.md explains each. */
-export type BrokerPool = 'connections' | 'bootstrap_connections' | 'recorded_refusals'
+/** The pools of the broker that callers share. */
+export type BrokerPool = PoolOf<'broker'>
+
+/** Their observers. */
+export type BrokerPools = PoolObservers<BrokerPool>
 
 interface Tally {
   refusals: number
@@ -13,7 +16,7 @@ interface Tally {
 }
 
 /** Logs what the pools of the broker refuse. Document 1 leaves `/metrics` to `plat_build_info` alone, so there are no series. */
-export class PoolLog {
+export class PoolLog implements BrokerPools {
   readonly #clock: Clock
   readonly #log: Log
   readonly #tallies = new Map<string, Tally>()
@@ -35,7 +38,7 @@ export class PoolLog {
   }
 
   /** An observer of one pool; how full it is appears nowhere. */
-  of(pool: BrokerPool) {
+  of(pool: BrokerPool): PoolObserver {
     return { watch() {}, refused: (bound: PoolBound) => this.refused(pool, bound) }
   }
 }

@@ -20,7 +20,7 @@ function setup() {
     health: 'ok',
     close: async () => {},
   }
-  const refusals = new RefusalShares(ledger, clock, () => {})
+  const refusals = new RefusalShares({ ledger, clock, onLost: () => {} })
   const refuse = (sub: string) =>
     recordRefused({ log: silentLog, ledger, refusals }, 'exchange', new OAuthRefusal(400, 'invalid_target', 'no'), {
       sub,

@@ -1,14 +1,22 @@
-import type { Clock } from '@plat/core'
+import { type Clock, type PoolObserver, poolTable } from '@plat/core'
 import type { Ledger } from '@plat/ledger'
 
 /** Refusals of one caller that the ledger records one by one in each window. */
-export const RECORDED_PER_WINDOW = 60
+export const RECORDED_PER_WINDOW = poolTable.recorded_refusals.shares[0].max
 /** Length of a window, in milliseconds. */
 const WINDOW_MS = 60_000
 /** Callers that are counted apart in a window; the rest are counted together. */
 const CALLERS_MAX = 10_000
 /** The key of callers beyond `CALLERS_MAX`; no caller has it. */
 const OTHERS = ''
+
+export interface RefusalSharesOptions {
+  readonly ledger: Ledger
+  readonly clock: Clock
+  readonly observer?: PoolObserver | undefined
+  /** Called when the count of a window cannot be recorded. */
+  readonly onLost: () => void
+}
 
 interface Tally {
   recorded: number
@@ -22,14 +30,15 @@ interface Tally {
 export class RefusalShares {
   readonly #ledger: Ledger
   readonly #clock: Clock
+  readonly #observer: PoolObserver | undefined
   readonly #onLost: () => void
   #tallies = new Map<string, Tally>()
   #cancel: (() => void) | null = null
 
-  /** `onLost` is called when the count of a window cannot be recorded. */
-  constructor(ledger: Ledger, clock: Clock, onLost: () => void) {
+  constructor({ ledger, clock, observer, onLost }: RefusalSharesOptions) {
     this.#ledger = ledger
     this.#clock = clock
+    this.#observer = observer
     this.#onLost = onLost
   }
 
@@ -43,6 +52,7 @@ export class RefusalShares {
       return true
     }
     tally.skipped++
+    this.#observer?.refused('share')
     return false
   }
 

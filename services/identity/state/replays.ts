@@ -5,17 +5,17 @@ import type { ReplayStore } from '@plat/tokens'
 const MAX_SHARED_PROOFS = 1_000_000
 
 /**
- * A proof is asked for here first, where its key has its share and a replay costs nothing, and then of all replicas. One whose
+ * A proof is asked for here first, where its caller has its share and a replay costs nothing, and then of all replicas. One whose
  * second question fails is used up: the client makes another.
  */
 export function sharedReplays(local: ReplayStore, sets: OnceSets): ReplayStore {
   const seen = sets.set('dpop', MAX_SHARED_PROOFS)
   return {
-    async use(jkt, jti, until) {
-      const here = await local.use(jkt, jti, until)
+    async use(proof) {
+      const here = await local.use(proof)
       if (here !== 'fresh') return here
       // A thumbprint has no full stop, so no other pair gives the same key.
-      const verdict = await seen.insert(`${jkt}.${jti}`, '', until)
+      const verdict = await seen.insert(`${proof.jkt}.${proof.jti}`, '', proof.until)
       return verdict === 'inserted' ? 'fresh' : verdict === 'taken' ? 'seen' : 'full'
     },
   }

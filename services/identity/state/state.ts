@@ -1,4 +1,4 @@
-import type { Clock, Ids } from '@plat/core'
+import { type Clock, type Ids, watchedPool } from '@plat/core'
 import { OAuthRefusal } from '@plat/http/endpoints'
 import { memoryOnceSets, type OnceSet, type OnceSets, StateUnreachable } from '@plat/state'
 import { memoryReplayStore, type ReplayStore } from '@plat/tokens'
@@ -6,6 +6,7 @@ import { type BindRecords, bindRecords } from '../bind/records.ts'
 import { createOnce, type Once } from '../delegate/once.ts'
 import { createNonces, type Nonces } from '../nonce/nonces.ts'
 import { createFirstUse, type FirstUse } from '../proof/parts/first-use.ts'
+import type { BrokerPools } from '../serve/pools.ts'
 import { sharedReplays } from './replays.ts'
 
 /** What the broker remembers between two requests. */
@@ -22,11 +23,13 @@ export interface BrokerState {
 export interface StateParts {
   readonly clock: Clock
   readonly ids: Ids
+  /** Absent: refusals of full pools are not observed. */
+  readonly pools?: BrokerPools
 }
 
 /** State of this process alone. */
 export function memoryState(parts: StateParts): BrokerState {
-  return { ...stateOver(memoryOnceSets(parts.clock), parts), replays: memoryReplayStore(parts.clock) }
+  return { ...stateOver(memoryOnceSets(parts.clock), parts), replays: localReplays(parts) }
 }
 
 /** State that every replica on the same backend shares. While it cannot be reached, what needs it is refused with 503. */
@@ -35,22 +38,27 @@ export function sharedState(sets: OnceSets, parts: StateParts): BrokerState {
     set: (name, cap) => refuseUnreachable(sets.set(name, cap)),
     close: () => sets.close(),
   }
-  const replays = sharedReplays(memoryReplayStore(parts.clock), refusing)
+  const replays = sharedReplays(localReplays(parts), refusing)
   return { ...stateOver(refusing, parts), replays }
 }
 
-function stateOver(sets: OnceSets, { clock, ids }: StateParts): Omit<BrokerState, 'replays'> {
+function localReplays({ clock, pools }: StateParts): ReplayStore {
+  return memoryReplayStore(clock, watchedPool({ name: 'holder_proofs', observer: pools?.of('holder_proofs') }))
+}
+
+function stateOver(sets: OnceSets, { clock, ids, pools }: StateParts): Omit<BrokerState, 'replays'> {
+  const common = { sets, clock, ids }
   return {
-    records: bindRecords(sets),
-    nonces: createNonces({ sets, clock, ids }),
-    once: createOnce({ sets, clock, ids }),
-    firstUse: createFirstUse(sets),
+    records: bindRecords(sets, pools?.of('bound_tokens')),
+    nonces: createNonces({ ...common, observer: pools?.of('nonces') }),
+    once: createOnce({ ...common, observer: pools?.of('transactions') }),
+    firstUse: createFirstUse(sets, pools?.of('used_credentials')),
   }
 }
 
 function refuseUnreachable(set: OnceSet): OnceSet {
   return {
-    insert: (key, value, until) => orRefuse(async () => set.insert(key, value, until)),
+    insert: (key, value, until, caller) => orRefuse(async () => set.insert(key, value, until, caller)),
     get: (key) => orRefuse(async () => set.get(key)),
     take: (key) => orRefuse(async () => set.take(key)),
   }

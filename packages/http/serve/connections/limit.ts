@@ -1,20 +1,12 @@
 import type { Server } from 'node:net'
-import type { PoolBound } from '@plat/core'
+import type { PoolBound, PoolObserver } from '@plat/core'
 import type { ListenLimits } from '../limits.ts'
 import { PeerConnections } from './peers.ts'
-
-/** Observes the connections of a listener. */
-export interface ConnectionMeter {
-  /** Called once; `used` returns how many connections are open. */
-  watch(used: () => number): void
-  /** Called for each connection that is closed because a bound is met. */
-  refused(bound: PoolBound): void
-}
 
 export interface PeerOptions {
   /** Address ranges of load balancers and proxies in front: `maxConnectionsPerPeer` does not hold for them. */
   readonly trustedProxies?: readonly string[] | undefined
-  readonly meter?: ConnectionMeter | undefined
+  readonly meter?: PoolObserver | undefined
 }
 
 /** Bounds the connections of a server: all of them together, and those of each peer. Throws on a malformed range. */

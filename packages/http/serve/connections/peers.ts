@@ -19,7 +19,7 @@ export class PeerConnections {
   readonly #isProxy: (address: string) => boolean
 
   constructor({ share, trustedProxies, onRefused }: PeerConnectionsOptions) {
-    this.#pool = new SharedPool({ total: Number.POSITIVE_INFINITY, share, onRefused })
+    this.#pool = new SharedPool({ name: 'connections', total: Number.POSITIVE_INFINITY, shares: [share], onRefused })
     this.#isProxy = trustedProxies.length === 0 ? () => false : createRangeCheck(trustedProxies)
   }
 

@@ -1,7 +1,6 @@
 import { watchFile } from '@plat/config'
-import { type Clock, reasonOf, withoutTrailing } from '@plat/core'
+import { type Clock, type PoolObservers, reasonOf, watchedPool, withoutTrailing } from '@plat/core'
 import type { Dialer, Exchange, RawRoute } from '@plat/http'
-import type { PoolObserver } from '@plat/metrics'
 import type { Log } from '@plat/process'
 import { fileJournals, type Journals } from '@plat/state'
 import type { Call, Denial, Snapshot, Snapshots } from '../../call/index.ts'
@@ -38,7 +37,7 @@ export interface AgentsOptions {
   readonly clock: Clock
   readonly log: Log
   /** Of tasks and contexts. */
-  readonly pool?: PoolObserver
+  readonly pools?: PoolObservers<'task_bindings'>
   readonly metrics: {
     /** `plat_gateway_a2a_routes` */
     routes(count: number): void
@@ -69,7 +68,7 @@ export interface AgentsFeature {
  * is a good one, no agent is known.
  */
 export async function createAgents(options: AgentsOptions): Promise<AgentsFeature> {
-  const { config, journals, snapshots, clock, log, metrics, pool } = options
+  const { config, journals, snapshots, clock, log, metrics, pools } = options
   const { a2a } = config
   const isOn = a2a.routesFile !== ''
   const signer = a2a.cardSigningKey === '' ? null : await openCardSigner(a2a.cardSigningKey)
@@ -80,8 +79,8 @@ export async function createAgents(options: AgentsOptions): Promise<AgentsFeatur
     decode: decodeBindingEvent,
   })
   const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'owners of tasks could not be kept')
-  const owners = await Bindings.open({ journal, clock, onFault, onRefused: (bound) => pool?.refused(bound) })
-  pool?.watch(() => owners.size)
+  const pool = watchedPool({ name: 'task_bindings', observer: pools?.of('task_bindings') })
+  const owners = await Bindings.open({ journal, clock, onFault, pool })
   const cards = new Cards({
     remote: new RemoteCards({ ...options, cacheMs: a2a.cardCacheSeconds * 1000 }),
     signer,

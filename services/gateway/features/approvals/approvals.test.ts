@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { TestClock } from '@plat/core'
+import { poolTable, TestClock } from '@plat/core'
 import { createMemoryJournal } from '@plat/state'
 import { isDenial } from '../../call/index.ts'
-import { PENDING_PER_AGENT_MAX, PENDING_PER_SESSION_MAX } from './approvals.ts'
 import type { ApprovalEvent } from './store/events.ts'
 import { callOf, completed, refusedBefore } from './testing/call.ts'
 import { held, no, setup, yes } from './testing/setup.ts'
+
+const [{ max: AGENT_SHARE }, { max: SESSION_SHARE }] = poolTable.pending_approvals.shares
 
 test('what policy allows passes without a question and without an await', async () => {
   const here = await setup()
@@ -243,7 +244,7 @@ test('who is revoked while held takes the question with them; whose token expire
 test('one session cannot fill the list: beyond the cap its calls are told to come again', async () => {
   const here = await setup()
   const verdicts = await Promise.all(
-    Array.from({ length: PENDING_PER_SESSION_MAX + 5 }, (_, n) => here.stage.admit(callOf({ args: `{"n":${n}}` }))),
+    Array.from({ length: SESSION_SHARE + 5 }, (_, n) => here.stage.admit(callOf({ args: `{"n":${n}}` }))),
   )
   const full = verdicts.filter(isDenial)
   assert.deepEqual(new Set(full.map(({ code }) => code)), new Set(['backlog_full']))
@@ -254,9 +255,9 @@ test('one session cannot fill the list: beyond the cap its calls are told to com
 
 test('an agent that opens many sessions cannot fill the list: another agent is served', async () => {
   const here = await setup()
-  const sessions = PENDING_PER_AGENT_MAX / PENDING_PER_SESSION_MAX
+  const sessions = AGENT_SHARE / SESSION_SHARE
   for (let s = 0; s < sessions; s++) {
-    const calls = Array.from({ length: PENDING_PER_SESSION_MAX }, (_, n) =>
+    const calls = Array.from({ length: SESSION_SHARE }, (_, n) =>
       held(here, callOf({ session: `s${s}`, args: `{"n":${n}}` })),
     )
     await Promise.all(calls)

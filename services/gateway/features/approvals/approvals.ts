@@ -1,4 +1,4 @@
-import { type Clock, type Ids, LruCache } from '@plat/core'
+import { type Clock, type Ids, LruCache, type PoolBound, poolTable } from '@plat/core'
 import type { Journal } from '@plat/state'
 import { linkOf, type Marks } from '../../admin/index.ts'
 import { type ApprovalUse, agentOf, type Call, type Denial, deny, type ErrorCode } from '../../call/index.ts'
@@ -15,12 +15,6 @@ import type { Approval, ApprovalEvent, Vote } from './store/events.ts'
 import { ApprovalLog } from './store/log.ts'
 import { Waiters } from './waiters.ts'
 
-/** Approvals that one session may have pending; further calls are told `backlog_full`. */
-export const PENDING_PER_SESSION_MAX = 100
-/** Approvals that all sessions of one agent may have pending: it can open as many sessions as it likes. */
-export const PENDING_PER_AGENT_MAX = 1_000
-/** Approvals pending in one gateway. */
-export const PENDING_MAX = 10_000
 /** How often expiry is looked for, in milliseconds. */
 const SWEEP_EVERY_MS = 500
 /** When a caller that found the backlog full should come again, in milliseconds. */
@@ -70,6 +64,8 @@ export interface ApprovalsOptions {
   readonly onEvent: (event: ApprovalEvent, approval: Approval) => void
   /** Told how many are pending, after each change. */
   readonly onPending: (count: number) => void
+  /** Called when a question is refused because too many are pending. */
+  readonly onRefused?: (bound: PoolBound) => void
   /** The journal could not be written where nobody waits for the answer. */
   readonly onFault: (error: unknown) => void
 }
@@ -277,7 +273,9 @@ export class Approvals {
 
   async #create(call: JudgedCall, digest: string): Promise<Wait | Denial | 'changed'> {
     const session = sessionKey(call.facts.identity)
-    if (this.#isFull(call.facts.identity)) {
+    const bound = this.#boundFor(call.facts.identity)
+    if (bound !== null) {
+      this.#options.onRefused?.(bound)
       return deny('backlog_full', 'too many approvals are pending', { retryAfterMs: BACKLOG_RETRY_MS })
     }
     const quorum = this.#quorumOf(call)
@@ -303,7 +301,8 @@ export class Approvals {
     return 'nobody can approve this: its user must confirm it, and ciba.enabled is off'
   }
 
-  #isFull(identity: SessionName): boolean {
+  /** The bound that one more question would meet: those that are being written count as well. */
+  #boundFor(identity: SessionName): PoolBound | null {
     const session = sessionKey(identity)
     const agent = agentOf(identity)
     let ofSession = this.#log.book.pendingOf(session)
@@ -312,8 +311,9 @@ export class Approvals {
       if (other.session === session) ofSession++
       if (other.session.startsWith(`${agent}/`)) ofAgent++
     }
-    if (ofSession >= PENDING_PER_SESSION_MAX || ofAgent >= PENDING_PER_AGENT_MAX) return true
-    return this.#log.book.pending + this.#creating.size >= PENDING_MAX
+    const { total, shares } = poolTable.pending_approvals
+    if (ofAgent >= shares[0].max || ofSession >= shares[1].max) return 'share'
+    return this.#log.book.pending + this.#creating.size >= total ? 'total' : null
   }
 
   /** The call waits from here on; what was decided while its event was written counts at once. */

@@ -1,4 +1,4 @@
-import { type Clock, type Ids, reasonOf } from '@plat/core'
+import { type Clock, type Ids, type PoolObservers, reasonOf } from '@plat/core'
 import type { Ledgers, Rec } from '@plat/ledger'
 import type { Log } from '@plat/process'
 import type { Journals, Leadership } from '@plat/state'
@@ -49,6 +49,7 @@ export interface ApprovalsParts {
     /** `plat_gateway_approvals_pending`. */
     pending(count: number): void
   }
+  readonly pools?: PoolObservers<'pending_approvals'>
 }
 
 /** Asking people before a call passes. */
@@ -69,8 +70,7 @@ export interface ApprovalsFeature {
  * the journal cannot be read: nothing is decided on half a history.
  */
 export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsFeature> {
-  const { config, journals, leadership, asking, confirmer, mayApprove, ledgers, recorded, clock, ids, log, metrics } =
-    parts
+  const { config, journals, leadership, asking, confirmer, mayApprove, ledgers, recorded, clock, ids, log } = parts
   const path = config.approvalStorePath
   if (path === '' && !journals.shared)
     log.warn({}, 'approvals are kept in memory and lost at a restart: approvalStorePath is empty')
@@ -98,7 +98,7 @@ export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsF
     asking,
     asksUsers: confirmer !== null,
     mayApprove,
-    onPending: (count) => metrics.pending(count),
+    ...meterPending(parts),
     // What other replicas wrote is recorded in their ledgers.
     onReplay(event, approval, at) {
       if (!journals.shared) unrecorded.see(approvalRecord(event, approval), at)
@@ -126,5 +126,19 @@ export async function createApprovals(parts: ApprovalsParts): Promise<ApprovalsF
       approvals.close()
       await journal.close()
     },
+  }
+}
+
+/** Shows how many approvals are pending, in their own series and in that of pools. */
+function meterPending({ metrics, pools }: ApprovalsParts): Pick<ApprovalsOptions, 'onPending' | 'onRefused'> {
+  let pending = 0
+  const observer = pools?.of('pending_approvals')
+  observer?.watch(() => pending)
+  return {
+    onPending(count) {
+      metrics.pending(count)
+      pending = count
+    },
+    onRefused: (bound) => observer?.refused(bound),
   }
 }

@@ -11,10 +11,6 @@ import { windowsOf } from './windows.ts'
 const MAX_ANSWER_BYTES = 262_144
 /** Windows of one text that are asked about at once. */
 const WINDOWS_AT_ONCE = 8
-/** Texts that one guard reads at once. */
-export const TEXTS_AT_ONCE = 256
-/** Texts of one session that one guard reads at once. */
-export const TEXTS_OF_SESSION_AT_ONCE = 64
 
 /**
  * The verdict of a guard over a text: `flagged` is bad, `unavailable` is not known. `busy`: the guard works, but has too many texts at
@@ -59,7 +55,7 @@ export class Guard {
     this.#jurisdiction =
       jurisdictionOf({ upstream: config.url, region: config.region, jurisdiction: config.jurisdiction }, null) ?? ''
     const { onRefused } = parts
-    this.#texts = new SharedPool({ total: TEXTS_AT_ONCE, share: TEXTS_OF_SESSION_AT_ONCE, onRefused })
+    this.#texts = new SharedPool({ name: 'guard_texts', onRefused })
     this.#on = new Set(config.on)
     this.#namespaces = namesOf(config.namespaces)
     this.#servers = namesOf(config.servers)

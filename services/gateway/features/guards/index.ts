@@ -1,9 +1,8 @@
 import { watchFile } from '@plat/config'
-import type { Clock } from '@plat/core'
+import type { Clock, PoolObservers } from '@plat/core'
 import { reasonOf } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Ledgers } from '@plat/ledger'
-import type { PoolObserver } from '@plat/metrics'
 import type { Log } from '@plat/process'
 import type { Review, Stage } from '../../pipeline/stage.ts'
 import type { GuardConfig } from './config.ts'
@@ -28,7 +27,7 @@ export interface GuardsParts extends Pick<GuardsOptions, 'taint' | 'labelsOf'> {
     /** `plat_gateway_guard_latency_seconds`. */
     took(guard: string, seconds: number): void
   }
-  readonly pool?: PoolObserver
+  readonly pools?: PoolObservers<'guard_texts'>
 }
 
 /** Classifiers that read what tools answer and what agents say. */
@@ -42,7 +41,8 @@ export interface GuardsFeature {
 
 /** Injection classifiers (document 3, `guards[]`). */
 export function createGuards(parts: GuardsParts): GuardsFeature {
-  const { config, env, dialer, extraCA, ledgers, clock, log, metrics, taint, labelsOf, pool } = parts
+  const { config, env, dialer, extraCA, ledgers, clock, log, metrics, taint, labelsOf, pools } = parts
+  const observer = pools?.of('guard_texts')
   const connection = extraCA === null ? {} : { caPEM: extraCA }
   const guards = config.guards.map(
     (one) =>
@@ -54,10 +54,10 @@ export function createGuards(parts: GuardsParts): GuardsFeature {
         clock,
         log,
         onTook: (seconds) => metrics.took(one.name, seconds),
-        onRefused: (bound) => pool?.refused(bound),
+        onRefused: (bound) => observer?.refused(bound),
       }),
   )
-  pool?.watch(() => guards.reduce((sum, guard) => sum + guard.reading, 0))
+  observer?.watch(() => guards.reduce((sum, guard) => sum + guard.reading, 0))
   const onUnread: GuardsOptions['onUnread'] = (call, guard, target) => {
     const failed = (error: unknown) => log.error({ error: reasonOf(error) }, 'an unread text could not be recorded')
     ledgers

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { TestClock } from '@plat/core'
+import { poolTable, TestClock } from '@plat/core'
 import type { Fetched } from '@plat/http'
 import { silentLog } from '@plat/process'
 import { isDenial, unresolved } from '../../call/index.ts'
 import { testCall } from '../../call/testing/call.ts'
 import { testIdentity } from '../../call/testing/identity.ts'
-import { Guard, TEXTS_OF_SESSION_AT_ONCE } from './guard.ts'
+import { Guard } from './guard.ts'
 import { Guards } from './guards.ts'
 import { testGuard } from './testing/config.ts'
 import { typeOf } from './types/types.ts'
@@ -34,7 +34,7 @@ test('a session beyond its share of a guard is refused under failOpen too, and t
     const facts = { identity: { ...testIdentity, session }, target: unresolved, redacted: null }
     return guards.judge(testCall(facts, { name: 'send', body: null }), [guard], { text: 'x', target: 'toolArgs' })
   }
-  const waiting = Array.from({ length: TEXTS_OF_SESSION_AT_ONCE }, () => judge('greedy'))
+  const waiting = Array.from({ length: poolTable.guard_texts.shares[0].max }, () => judge('greedy'))
   const refused = await judge('greedy')
   assert.ok(isDenial(refused) && refused.code === 'guard_unavailable', JSON.stringify(refused))
   assert.equal(unread, 0, 'nothing passed unread')

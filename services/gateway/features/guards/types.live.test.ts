@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createServer, type ServerResponse } from 'node:http'
 import { type TestContext, test } from 'node:test'
-import { systemClock } from '@plat/core'
+import { poolTable, systemClock } from '@plat/core'
 import { createDialer } from '@plat/http'
 import { silentLog } from '@plat/process'
 import { closed, listening } from '@plat/testkit/local'
@@ -9,7 +9,7 @@ import { until } from '@plat/testkit/until'
 import { Check } from 'typebox/value'
 import { checkGatewayConfig, typedConfig } from '../../config.ts'
 import { type GuardConfig, guardsBlock } from './config.ts'
-import { Guard, TEXTS_AT_ONCE, TEXTS_OF_SESSION_AT_ONCE } from './guard.ts'
+import { Guard } from './guard.ts'
 import { type Posted, type Published, published } from './testing/classifiers.ts'
 import { typeOf } from './types/types.ts'
 
@@ -189,12 +189,13 @@ test('a session that has its share of texts at a guard is refused, and the guard
   const { judge, answers, posted } = await world(t, kind('http-json'))
   const held: ServerResponse[] = []
   answers((_: Posted, response: ServerResponse) => void held.push(response))
-  const waiting = Array.from({ length: TEXTS_OF_SESSION_AT_ONCE }, () => judge('x', 'greedy'))
+  const waiting = Array.from({ length: poolTable.guard_texts.shares[0].max }, () => judge('x', 'greedy'))
   assert.equal(await judge('one more', 'greedy'), 'busy')
-  for (let n = TEXTS_OF_SESSION_AT_ONCE; n < TEXTS_AT_ONCE; n++) waiting.push(judge('x', `other ${n}`))
+  for (let n = poolTable.guard_texts.shares[0].max; n < poolTable.guard_texts.total; n++)
+    waiting.push(judge('x', `other ${n}`))
   assert.equal(await judge('one more', 'last'), 'busy')
-  await until(() => held.length === TEXTS_AT_ONCE, 'every request')
+  await until(() => held.length === poolTable.guard_texts.total, 'every request')
   for (const response of held) response.end(JSON.stringify(kind('http-json').answer(0)))
   assert.ok((await Promise.all(waiting)).every((judged) => judged === 'clean'))
-  assert.equal(posted.length, TEXTS_AT_ONCE)
+  assert.equal(posted.length, poolTable.guard_texts.total)
 })

@@ -1,4 +1,4 @@
-import type { Clock } from '@plat/core'
+import type { Clock, PoolObservers } from '@plat/core'
 import type { RawRoute } from '@plat/http'
 import type { Log } from '@plat/process'
 import {
@@ -61,6 +61,7 @@ export interface AuthenticatorOptions {
   readonly clock: Clock
   readonly log: Log
   readonly metrics: AuthMetrics
+  readonly pools?: PoolObservers<'dpop_proofs'> | undefined
 }
 
 /** Says who is calling. */
@@ -140,7 +141,7 @@ class TokenAuthenticator implements Authenticator {
   readonly #dpop: DpopGate
   readonly #failures: FailureLog
 
-  constructor({ config, dpop, metrics, clock, log }: AuthenticatorOptions, parts: Parts) {
+  constructor({ config, dpop, metrics, pools, clock, log }: AuthenticatorOptions, parts: Parts) {
     const { issuers, resources } = parts
     this.scopes = createScopeRules(issuers)
     this.metadata = createMetadataRoute({ issuers, resources, dpopRequired: dpop.require })
@@ -150,6 +151,7 @@ class TokenAuthenticator implements Authenticator {
       config: dpop,
       resourceBaseURL: config.resourceBaseURL,
       clock,
+      observer: pools?.of('dpop_proofs'),
       counted: (outcome) => metrics.proven(outcome),
     })
     this.#failures = createFailureLog(clock, log)

@@ -1,9 +1,6 @@
-import type { Clock } from '@plat/core'
+import { type Clock, type PoolObserver, watchedPool } from '@plat/core'
 import { createProofVerifier, type DpopProof, memoryReplayStore, type ProofVerifier } from '@plat/tokens'
-import type { Identity, WireRequest } from '../../call/index.ts'
-
-/** Proofs that one gateway remembers, about 200 bytes each, and those of one key in two minutes. */
-const REPLAY_LIMITS = { proofs: 500_000, proofsOfKey: 100_000 } as const
+import { agentOf, type Identity, type WireRequest } from '../../call/index.ts'
 
 /** Label `outcome` of `plat_gateway_dpop_requests_total`. */
 export type DpopOutcome = 'bound' | 'unbound' | 'missing' | 'invalid' | 'replayed'
@@ -37,6 +34,7 @@ export interface DpopGateOptions {
   readonly resourceBaseURL: string
   readonly clock: Clock
   readonly counted: (outcome: DpopOutcome) => void
+  readonly observer?: PoolObserver | undefined
 }
 
 /** Asks for proof of possession where a token is bound to a key, and everywhere with `dpop.require` (RFC 9449, section 7). */
@@ -47,19 +45,20 @@ export class DpopGate {
   readonly #proofs: ProofVerifier
   readonly #counted: DpopGateOptions['counted']
 
-  constructor({ config, resourceBaseURL, clock, counted }: DpopGateOptions) {
+  constructor({ config, resourceBaseURL, clock, counted, observer }: DpopGateOptions) {
     this.#require = config.require
     this.#publicURL = (config.publicURL || resourceBaseURL).replace(/\/$/, '')
     this.#proofs = createProofVerifier({
       clock,
-      replays: memoryReplayStore(clock, REPLAY_LIMITS),
+      replays: memoryReplayStore(clock, watchedPool({ name: 'dpop_proofs', observer })),
       windowSeconds: config.maxAgeSeconds,
     })
     this.#counted = counted
   }
 
   /** Null: the token may be used for this request. At once for a token that is not bound. */
-  ask(wire: WireRequest, presented: Presented, { jkt }: Identity): DpopRefusal | null | Promise<DpopRefusal | null> {
+  ask(wire: WireRequest, presented: Presented, identity: Identity): DpopRefusal | null | Promise<DpopRefusal | null> {
+    const { jkt } = identity
     if (jkt === null) return this.#unbound(wire, presented)
     if (presented.scheme === 'bearer') {
       return this.#refuse('missing', boundAsBearer)
@@ -74,7 +73,7 @@ export class DpopGate {
       ath: 'required',
     })
     if (proof.kind === 'proofFault') return this.#refuse('invalid', badProof(proof.message))
-    return proof.jkt === jkt ? this.#use(proof) : this.#refuse('invalid', anotherKey)
+    return proof.jkt === jkt ? this.#use(proof, identity) : this.#refuse('invalid', anotherKey)
   }
 
   /** A browser cannot prove anything to its proxy, so there alone unbound tokens are taken whatever is required elsewhere. */
@@ -84,8 +83,8 @@ export class DpopGate {
     return scheme === 'dpop' ? notBound : null
   }
 
-  async #use(proof: DpopProof): Promise<DpopRefusal | null> {
-    const fault = await this.#proofs.use(proof)
+  async #use(proof: DpopProof, identity: Identity): Promise<DpopRefusal | null> {
+    const fault = await this.#proofs.use(proof, agentOf(identity))
     if (fault !== null) return this.#refuse(fault.why, badProof(fault.message))
     this.#counted('bound')
     return null

@@ -1,8 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import path from 'node:path'
-import { type Clock, reasonOf } from '@plat/core'
+import { type Clock, type PoolObservers, reasonOf, watchedPool } from '@plat/core'
 import type { Ledgers } from '@plat/ledger'
-import type { PoolObserver } from '@plat/metrics'
 import type { Log } from '@plat/process'
 import type { Journals } from '@plat/state'
 import type { AdminRoutes } from '../../admin/index.ts'
@@ -32,7 +31,7 @@ export interface MemoryParts {
   readonly snapshots: Snapshots
   readonly ledgers: Ledgers
   /** Of its bytes. */
-  readonly pool?: PoolObserver
+  readonly pools?: PoolObservers<'memory_bytes'>
   readonly clock: Clock
   readonly log: Log
 }
@@ -55,7 +54,7 @@ const OFF: MemoryFeature = { server: null, reviews: [], routes: { mount() {} }, 
 
 /** Rejects when the journal in `memoryDataDir` cannot be read. */
 export async function createMemory(parts: MemoryParts): Promise<MemoryFeature> {
-  const { config, labels, journals, snapshots, ledgers, clock, log, screens, pool } = parts
+  const { config, labels, journals, snapshots, ledgers, clock, log, screens, pools } = parts
   if (config.memoryFile === '') return OFF
   const dir = config.memoryDataDir || path.join(path.dirname(config.auditPath), 'memory')
   if (!journals.shared) await mkdir(dir, { recursive: true, mode: 0o700 })
@@ -65,8 +64,11 @@ export async function createMemory(parts: MemoryParts): Promise<MemoryFeature> {
     decode: decodeMemoryEvent,
   })
   const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'memory could not be kept')
-  const memory = await Memory.open({ journal, onFault, onRefused: (bound) => pool?.refused(bound) })
-  pool?.watch(() => memory.bytes)
+  const memory = await Memory.open({
+    journal,
+    onFault,
+    pool: watchedPool({ name: 'memory_bytes', observer: pools?.of('memory_bytes') }),
+  })
   const watch = watchStores(parts)
   const places = new Places({ trusted: new Set(config.identity.trustedIssuers.map(({ issuer }) => issuer)), screens })
   const brought: Brought = new WeakMap()

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { appendFile, readFile, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { type PoolBound, TestClock } from '@plat/core'
+import { type PoolBound, poolTable, SharedPool, TestClock } from '@plat/core'
 import { openFileJournal } from '@plat/state'
 import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import fc from 'fast-check'
 import { testIdentity } from '../../call/testing/identity.ts'
 import { decodeMemoryEvent, type Written } from './events.ts'
-import { MEMORY_OF_OWNER_MAX_BYTES, Memory, type NoRoom, SPARE_MAX_BYTES } from './memory.ts'
+import { Memory, type NoRoom, SPARE_MAX_BYTES } from './memory.ts'
 import { type Owner, ownerKey, ownerOf } from './owner.ts'
 import type { Store } from './stores.ts'
 
@@ -25,24 +25,24 @@ const written = (text: string, own: Partial<Written> = {}): Written => ({
   ...own,
 })
 
-async function world(t: TestContext, maxBytes?: number, onRefused: (bound: PoolBound) => void = () => {}) {
+async function world(t: TestContext, total?: number, onRefused: (bound: PoolBound) => void = () => {}) {
   const file = path.join(tempFolder(), 'memory.jsonl')
   const clock = new TestClock()
   const faults: unknown[] = []
   const open = async () => {
     const journal = await openFileJournal({ path: file, clock, decode: decodeMemoryEvent })
+    const pool = new SharedPool({ name: 'memory_bytes', onRefused, ...(total !== undefined && { total }) })
     const memory = await Memory.open({
       journal,
       onFault: (error) => void faults.push(error),
-      onRefused,
-      ...(maxBytes !== undefined && { maxBytes }),
+      pool,
     })
     const close = async () => {
       await memory.close()
       await journal.close()
     }
     t.after(close)
-    return { memory, close }
+    return { memory, pool, close }
   }
   return { file, faults, open, ...(await open()) }
 }
@@ -89,7 +89,7 @@ test('a gateway keeps so many bytes and no more, those on their way included', a
 
 test('an owner, and a namespace, that has used its share of the memory is refused while others are served', async (t) => {
   const refused: string[] = []
-  const { memory } = await world(t, undefined, (bound) => refused.push(bound))
+  const { memory, pool } = await world(t, undefined, (bound) => refused.push(bound))
   const fill = async (owner: Owner, bytes: number): Promise<NoRoom | null> => {
     for (let n = 0; n * 1_000_000 < bytes; n++) {
       const no = await memory.write(owner, { key: `k${n}`, maxItems: 100, written: written('x'.repeat(1_000_000)) })
@@ -97,13 +97,13 @@ test('an owner, and a namespace, that has used its share of the memory is refuse
     }
     return null
   }
-  assert.equal(await fill(OWNER, MEMORY_OF_OWNER_MAX_BYTES + 1), 'bytes')
-  for (const who of ['b', 'c', 'd']) await fill({ ...OWNER, who }, MEMORY_OF_OWNER_MAX_BYTES)
+  assert.equal(await fill(OWNER, poolTable.memory_bytes.shares[1].max + 1), 'bytes')
+  for (const who of ['b', 'c', 'd']) await fill({ ...OWNER, who }, poolTable.memory_bytes.shares[1].max)
   assert.equal(await fill({ ...OWNER, who: 'e' }, 1_000_000), 'bytes')
   assert.equal(await fill({ ...OWNER, namespace: 'other' }, 1_000_000), null)
   assert.ok(refused.every((bound) => bound === 'share') && refused.length > 1)
   await memory.erase(() => true)
-  assert.equal(memory.bytes, 0)
+  assert.equal(pool.used, 0)
 })
 
 test('what is forgotten stands in no file any more, and stays forgotten', async (t) => {

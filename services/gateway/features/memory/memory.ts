@@ -1,14 +1,8 @@
-import { type PoolBound, SharedPool } from '@plat/core'
+import type { SharedPool } from '@plat/core'
 import type { Journal, JournalEntry } from '@plat/state'
 import { journalKey, type MemoryEvent, readJournalKey, type Written } from './events.ts'
 import { type Owner, ownerKey } from './owner.ts'
 
-/** Bytes of all items of one gateway: they stand in its main memory. */
-export const MEMORY_MAX_BYTES = 64 * 1024 * 1024
-/** Bytes of the items of one namespace, all its agents together. */
-export const MEMORY_OF_NAMESPACE_MAX_BYTES = 16 * 1024 * 1024
-/** Bytes of the items of one owner in one store. */
-export const MEMORY_OF_OWNER_MAX_BYTES = 4 * 1024 * 1024
 /** What an item costs beside its text, in bytes, roughly. */
 const ITEM_BYTES = 512
 /** The journal is written anew when it holds so many more bytes than what still counts. */
@@ -25,10 +19,8 @@ export interface MemoryOptions {
   readonly journal: Journal<MemoryEvent>
   /** The journal could not be written. */
   readonly onFault: (error: unknown) => void
-  /** Default 64 MiB. */
-  readonly maxBytes?: number
-  /** Called when a write is refused because there are too many bytes. */
-  readonly onRefused?: (bound: PoolBound) => void
+  /** Bytes of each namespace and owner, those on their way into the journal included. */
+  readonly pool: SharedPool
 }
 
 /** What one owner has in one store. */
@@ -50,10 +42,7 @@ export type NoRoom = 'items' | 'bytes'
 export class Memory {
   readonly #options: MemoryOptions
   readonly #drawers = new Map<string, Drawer>()
-  /** Bytes by namespace, those on their way into the journal included. */
-  readonly #ofNamespace: SharedPool
-  /** The same by owner. */
-  readonly #ofOwner: SharedPool
+  readonly #pool: SharedPool
   readonly #stop = new AbortController()
   /** Bytes in the journal that stand for nothing any more, roughly. */
   #spareBytes = 0
@@ -62,9 +51,7 @@ export class Memory {
 
   private constructor(options: MemoryOptions) {
     this.#options = options
-    const { maxBytes: total = MEMORY_MAX_BYTES, onRefused } = options
-    this.#ofNamespace = new SharedPool({ total, share: MEMORY_OF_NAMESPACE_MAX_BYTES, onRefused })
-    this.#ofOwner = new SharedPool({ total, share: MEMORY_OF_OWNER_MAX_BYTES, onRefused })
+    this.#pool = options.pool
   }
 
   /** Reads the journal, then answers. Rejects when it cannot be read. */
@@ -112,14 +99,14 @@ export class Memory {
     const isNew = !drawer.items.has(key) && !drawer.arriving.has(key)
     const arrivingNew = [...drawer.arriving.keys()].filter((other) => !drawer.items.has(other)).length
     if (isNew && drawer.items.size + arrivingNew >= maxItems) return this.#refuse(drawer, 'items')
-    if (!this.#acquire(owner, bytes)) return this.#refuse(drawer, 'bytes')
+    if (this.#pool.acquire(callersOf(owner), bytes) !== null) return this.#refuse(drawer, 'bytes')
     drawer.arriving.set(key, (drawer.arriving.get(key) ?? 0) + 1)
     try {
       await this.#options.journal.append(journalKey(owner, key), [written])
       return null
     } finally {
       // Once it is in the journal, `#follow` counts it.
-      this.#release(owner, bytes)
+      this.#pool.release(callersOf(owner), bytes)
       const left = (drawer.arriving.get(key) ?? 0) - 1
       if (left > 0) drawer.arriving.set(key, left)
       else drawer.arriving.delete(key)
@@ -188,7 +175,7 @@ export class Memory {
     else {
       const { t: _, ...rest } = event
       drawer.items.set(key, { ...rest, key, version })
-      this.#add(owner, sizeOf(event.text))
+      this.#pool.add(callersOf(owner), sizeOf(event.text))
     }
     this.#dropEmpty(drawer)
     if (this.#spareBytes > SPARE_MAX_BYTES && this.#compacting === null) this.compact().catch(this.#options.onFault)
@@ -210,30 +197,8 @@ export class Memory {
     if (before === undefined) return
     drawer.items.delete(key)
     const bytes = sizeOf(before.text)
-    this.#release(drawer.owner, bytes)
+    this.#pool.release(callersOf(drawer.owner), bytes)
     this.#spareBytes += bytes
-  }
-
-  /** Bytes of all items. */
-  get bytes(): number {
-    return this.#ofNamespace.used
-  }
-
-  #acquire(owner: Owner, bytes: number): boolean {
-    if (this.#ofOwner.acquire(ownerKey(owner), bytes) !== null) return false
-    if (this.#ofNamespace.acquire(namespaceKey(owner), bytes) === null) return true
-    this.#ofOwner.release(ownerKey(owner), bytes)
-    return false
-  }
-
-  #add(owner: Owner, bytes: number): void {
-    this.#ofOwner.add(ownerKey(owner), bytes)
-    this.#ofNamespace.add(namespaceKey(owner), bytes)
-  }
-
-  #release(owner: Owner, bytes: number): void {
-    this.#ofOwner.release(ownerKey(owner), bytes)
-    this.#ofNamespace.release(namespaceKey(owner), bytes)
   }
 
   #refuse(drawer: Drawer, why: NoRoom): NoRoom {
@@ -250,8 +215,9 @@ export class Memory {
   }
 }
 
-function namespaceKey({ tenant, namespace }: Owner): string {
-  return `${tenant}/${namespace}`
+/** Whose shares an item uses: those of its namespace and of its owner. */
+function callersOf(owner: Owner): readonly [string, string] {
+  return [`${owner.tenant}/${owner.namespace}`, ownerKey(owner)]
 }
 
 function sizeOf(text: string): number {

@@ -1,4 +1,4 @@
-import type { Clock, Ids } from '@plat/core'
+import type { Clock, Ids, PoolObservers } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Ledgers, Rec } from '@plat/ledger'
 import type { Log } from '@plat/process'
@@ -20,6 +20,7 @@ export interface NotificationsOptions {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
+  readonly pools?: PoolObservers<'notifications'>
 }
 
 /** Approvals as the admin API shows them; null: there is none of this id. */

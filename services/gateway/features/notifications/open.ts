@@ -29,7 +29,7 @@ export async function openNotifications(options: NotificationsOptions): Promise<
   const file = path === '' ? null : await openFileJournal({ path, clock, decode: decodeOutboxEvent })
   const journal = file ?? createMemoryJournal<OutboxEvent>(() => clock.now())
   const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'the outbox of notifications failed')
-  const outbox = await Outbox.open({ journal, clock, onFault })
+  const outbox = await Outbox.open({ journal, clock, onFault, observer: options.pools?.of('notifications') })
   const couriers = couriersOf(options, outbox)
   await dropUnknown(outbox, new Set(config.notifiers.map(({ name }) => name)))
   const listeners = config.notifiers.map(({ name, events }) => ({

@@ -152,6 +152,8 @@ export class GovernedCall implements Call<Fact>, LiveCall {
   deadlineReason: string
   /** Among the live calls. */
   place: number
+  /** Set by the runner before the call is live. */
+  endsWork: boolean
 
   constructor(incoming: Incoming, identity: Identity, parsed: Parsed, plan: Plan) {
     this.id = incoming.id
@@ -192,6 +194,7 @@ export class GovernedCall implements Call<Fact>, LiveCall {
     this.deadlineCode = 'internal'
     this.deadlineReason = ''
     this.place = NOWHERE
+    this.endsWork = false
   }
 
   get signal(): StopSignal {

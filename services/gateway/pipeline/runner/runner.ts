@@ -121,7 +121,8 @@ class PipelineRunner implements Runner {
   /** From top to bottom in one async function: each step is a plain value where nothing waits, and an await costs more than most steps. */
   async govern(incoming: Incoming, plane: Plane): Promise<void> {
     try {
-      if (this.#isOverloadedFor(incoming, plane, null)) return this.#closing.refuse(incoming, null, plane, overloaded)
+      if (this.#overload.active && !endsWork(incoming, plane, null))
+        return this.#closing.refuse(incoming, null, plane, overloaded)
       const known = this.#identify(incoming)
       const identity = known instanceof Promise ? await known : known
       if (isDenial(identity)) return this.#closing.refuse(incoming, null, plane, identity)
@@ -134,8 +135,9 @@ class PipelineRunner implements Runner {
         parsed = incoming.broke('reading the request', error)
       }
       if (isDenial(parsed)) return this.#closing.turnAway(incoming, identity, plane, parsed)
-      if (this.#isOverloadedFor(incoming, plane, parsed)) return this.#closing.refuse(incoming, null, plane, overloaded)
       const call = new GovernedCall(incoming, identity, parsed, this.#plans.get(parsed.operation) ?? rowless)
+      call.endsWork = endsWork(incoming, plane, parsed)
+      if (this.#overload.active && !call.endsWork) return this.#closing.refuse(incoming, null, plane, overloaded)
       let ended: Ended | null
       try {
         const admitting = this.#enter(call) ?? this.#admit(call, plane)
@@ -168,11 +170,6 @@ class PipelineRunner implements Runner {
       incoming.broke('the runner', error)
       incoming.sink.destroy()
     }
-  }
-
-  /** Whether the gateway is overloaded, and the request would add to its work; see `Plane.endsWork`. */
-  #isOverloadedFor(incoming: Incoming, plane: Plane, parsed: Parsed | null): boolean {
-    return this.#overload.active && plane.endsWork?.(incoming, parsed) !== true
   }
 
   /** Whatever happened after the request was understood: it is told, settled and recorded once. */
@@ -307,6 +304,11 @@ class PipelineRunner implements Runner {
 
 /** What came of asking the upstream. */
 type Forwarded = Reply | Denial | typeof stopped
+
+/** Whether the request frees resources; see `Plane.endsWork`. */
+function endsWork(incoming: Incoming, plane: Plane, parsed: Parsed | null): boolean {
+  return plane.endsWork?.(incoming, parsed) === true
+}
 
 /** A refusal of the plane, before or instead of an answer. */
 function unanswered(no: unknown): Ended {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { TestClock } from '@plat/core'
+import { SharedPool, TestClock } from '@plat/core'
 import { createMemoryJournal, type Journal } from '@plat/state'
 import { isDenial } from '../../../call/index.ts'
 import { testIdentity } from '../../../call/testing/identity.ts'
@@ -16,14 +16,13 @@ async function world(t: TestContext, wrap: (own: Journal<BindingEvent>) => Journ
   const clock = new TestClock()
   const own = createMemoryJournal<BindingEvent>(() => clock.now())
   const faults: unknown[] = []
-  const open = async (max?: number, maxOfAgent?: number) => {
+  const open = async (total = 400, share = 20) => {
     const journal = wrap(own)
     const bindings = await Bindings.open({
       journal,
       clock,
       onFault: (error) => void faults.push(error),
-      ...(max && { max }),
-      ...(maxOfAgent && { maxOfAgent }),
+      pool: new SharedPool({ name: 'task_bindings', total, shares: [share] }),
     })
     t.after(() => bindings.close())
     return bindings

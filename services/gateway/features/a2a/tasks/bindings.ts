@@ -1,12 +1,8 @@
-import { type Clock, type PoolBound, SharedPool } from '@plat/core'
+import type { Clock, SharedPool } from '@plat/core'
 import type { Journal, JournalEntry } from '@plat/state'
 import { agentOf, type Denial, deny, type Identity } from '../../../call/index.ts'
 import type { BindingEvent, Owner } from './events.ts'
 
-/** Tasks and contexts that are kept at one time. One more is refused: none is forgotten before its time. */
-const BINDINGS_MAX = 400_000
-/** Those of one agent, whatever its sessions and users. */
-export const BINDINGS_OF_AGENT_MAX = 20_000
 /** How long a task or a context is known after its last use, in milliseconds: 30 days. */
 export const KEPT_MS = 30 * 24 * 3600 * 1000
 /** The journal hears of its use at most this often, in milliseconds. */
@@ -27,12 +23,8 @@ export type BoundKind = 'task' | 'context'
 export interface BindingsOptions {
   readonly journal: Journal<BindingEvent>
   readonly clock: Clock
-  /** Default 400,000. */
-  readonly max?: number
-  /** Default 20,000. */
-  readonly maxOfAgent?: number
-  /** Called for each that is refused. */
-  readonly onRefused?: (bound: PoolBound) => void
+  /** How many are kept at one time; one more is refused, and none is forgotten before its time. */
+  readonly pool: SharedPool
   /** The journal could not be written. */
   readonly onFault: (error: unknown) => void
 }
@@ -99,8 +91,7 @@ export class Bindings {
 
   private constructor(options: BindingsOptions) {
     this.#options = options
-    const { max: total = BINDINGS_MAX, maxOfAgent: share = BINDINGS_OF_AGENT_MAX, onRefused } = options
-    this.#pool = new SharedPool({ total, share, onRefused })
+    this.#pool = options.pool
   }
 
   /** Reads the journal, then answers. Rejects when it cannot be read. */

@@ -35,9 +35,7 @@ export class Book {
   readonly #entries = new LinkedMap<string, Entry>()
   /** Approvals that can still let a call pass, by digest; more than one only after a grant came back. */
   readonly #open = new Map<string, Entry[]>()
-  readonly #pending = new Map<string, number>()
-  readonly #pendingOfAgents = new SharedPool({ total: Number.POSITIVE_INFINITY, share: Number.POSITIVE_INFINITY })
-  #pendingTotal = 0
+  readonly #pending = new SharedPool({ name: 'pending_approvals' })
 
   /**
    * Applies one event in the journal's order. Returns false if it changes nothing: it is known already, or it is a question
@@ -84,12 +82,12 @@ export class Book {
   }
 
   get pending(): number {
-    return this.#pendingTotal
+    return this.#pending.used
   }
 
   /** Pending approvals of one session. */
   pendingOf(session: string): number {
-    return this.#pending.get(session) ?? 0
+    return this.#pending.usedBy(session, 1)
   }
 
   /** Forgets what is finished and old, or too much; answers how many. */
@@ -144,18 +142,14 @@ export class Book {
 
   /** How many the sessions of an agent wait for. */
   pendingOfAgent(agent: string): number {
-    return this.#pendingOfAgents.usedBy(agent)
+    return this.#pending.usedBy(agent)
   }
 
   #count({ state, question }: Approval, by: 1 | -1): void {
     if (state !== 'pending') return
-    const session = sessionKey(question)
-    const count = this.pendingOf(session) + by
-    if (count === 0) this.#pending.delete(session)
-    else this.#pending.set(session, count)
-    this.#pendingTotal += by
-    if (by === 1) this.#pendingOfAgents.add(agentOf(question))
-    else this.#pendingOfAgents.release(agentOf(question))
+    const callers = [agentOf(question), sessionKey(question)]
+    if (by === 1) this.#pending.add(callers)
+    else this.#pending.release(callers)
   }
 }
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { TestClock } from '@plat/core'
+import { poolTable, TestClock } from '@plat/core'
 import { silentLog } from '@plat/process'
 import { createMemoryJournal, type Journal } from '@plat/state'
 import type { Notice } from '../notice.ts'
 import { Courier, type Sent } from './courier.ts'
-import { decodeOutboxEvent, Outbox, type OutboxEvent, WAITING_OF_KIND_MAX } from './outbox.ts'
+import { decodeOutboxEvent, Outbox, type OutboxEvent } from './outbox.ts'
 
 const notice = (id: string, clock: TestClock): Notice => ({
   id,
@@ -14,7 +14,8 @@ const notice = (id: string, clock: TestClock): Notice => ({
   approval: id,
   title: id,
   facts: [],
-  data: {},
+  // Ten agents take turns.
+  data: { namespace: 'default', agent: id.at(-1) },
 })
 
 /** An outbox with one receiver, whose answers the test says. */
@@ -71,10 +72,16 @@ test('each is told once, in order; while the receiver is away all wait, longer e
 test('an approval is delivered before the alerts that wait, however many there are', async () => {
   const { outbox, courier, take, state, clock } = await ground()
   state.answer = away()
-  const alert = (id: string): Notice => ({ ...notice(id, clock), type: 'budget.threshold', approval: null })
+  const [kinds, sources] = poolTable.notifications.shares
+  const alert = (id: string, budget: number): Notice => ({
+    ...notice(id, clock),
+    type: 'budget.threshold',
+    approval: null,
+    data: { budget },
+  })
   let lost = 0
-  for (let n = 0; n < WAITING_OF_KIND_MAX + 1; n++) {
-    const one = alert(`alert ${n}`)
+  for (let n = 0; n < kinds.max + 1; n++) {
+    const one = alert(`alert ${n}`, Math.floor(n / sources.max))
     if (await outbox.put(one, ['a'])) courier.offer(one)
     else lost++
   }
@@ -172,7 +179,12 @@ test('the outbox has a limit, forgets after two days, and a journal that grew lo
   assert.ok(outbox.has('2 3999'))
   await clock.advance(2 * 3_600_000)
   assert.ok(!outbox.has('2 3999'))
-  for (let n = 0; n < WAITING_OF_KIND_MAX; n++) await outbox.put(notice(`more ${n}`, clock), ['b'])
-  assert.equal(await outbox.put(notice('too many', clock), ['b']), false)
+  for (let n = 0; n < poolTable.notifications.shares[1].max; n++) {
+    const greedy = { ...notice(`more ${n}`, clock), data: { namespace: 'default', agent: 'greedy' } }
+    await outbox.put(greedy, ['b'])
+  }
+  const tooMany = { ...notice('too many', clock), data: { namespace: 'default', agent: 'greedy' } }
+  assert.equal(await outbox.put(tooMany, ['b']), false)
+  assert.equal(await outbox.put(notice('of another agent', clock), ['b']), true)
   assert.throws(() => decodeOutboxEvent({ t: 'blessed' }))
 })

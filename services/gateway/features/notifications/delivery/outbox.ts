@@ -1,13 +1,9 @@
-import { type Clock, SharedPool } from '@plat/core'
+import { type Clock, type PoolObserver, type SharedPool, watchedPool } from '@plat/core'
 import type { Journal, JournalEntry } from '@plat/state'
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
 import { isApproval, type Notice, noticeSchema } from '../notice.ts'
 
-/** Notices that wait at most; further ones are lost, which the log tells. */
-export const WAITING_MAX = 10_000
-/** Those of one kind, approvals or others: neither kind takes the room of the other. */
-export const WAITING_OF_KIND_MAX = 5_000
 /** How long it is remembered that something was told, in milliseconds: longer than records are looked through at start. */
 const REMEMBER_MS = 48 * 60 * 60_000
 /** Notices that were told and are remembered at most; the oldest are forgotten first. */
@@ -58,6 +54,7 @@ export interface OutboxOptions {
   readonly clock: Clock
   /** The journal could not be written: what waits is told as long as the process lives. */
   readonly onFault: (error: unknown) => void
+  readonly observer?: PoolObserver | undefined
 }
 
 /** What has to be told, until it was: durable before it is sent, and remembered afterwards so that nothing is queued twice. */
@@ -67,12 +64,13 @@ export class Outbox {
   readonly #stop = new AbortController()
   readonly #stopSweep: () => void
   #beganAt = 0
-  readonly #waiting = new SharedPool({ total: WAITING_MAX, share: WAITING_OF_KIND_MAX })
+  readonly #waiting: SharedPool
   #lastSeq = 0
   #events = 0
 
   private constructor(options: OutboxOptions) {
     this.#options = options
+    this.#waiting = watchedPool({ name: 'notifications', observer: options.observer })
     this.#stopSweep = options.clock.every(SWEEP_EVERY_MS, () => this.#sweep())
   }
 
@@ -104,7 +102,7 @@ export class Outbox {
 
   /** Resolves when it is durable. False: too much waits, and it is lost. Rejects with the journal; it waits in memory then. */
   async put(notice: Notice, to: readonly string[]): Promise<boolean> {
-    if (this.#waiting.acquire(kindOf(notice)) !== null) return false
+    if (this.#waiting.acquire(callersOf(notice)) !== null) return false
     const at = this.#options.clock.now()
     this.#entries.set(notice.id, { notice, waiting: new Set(to), at, version: 1 })
     await this.#options.journal.append(notice.id, [{ t: 'queued', notice, to: [...to], at }])
@@ -141,7 +139,7 @@ export class Outbox {
   #settled(entry: Entry, to: string): void {
     entry.waiting.delete(to)
     if (entry.waiting.size > 0 || entry.notice === null) return
-    this.#waiting.release(kindOf(entry.notice))
+    this.#waiting.release(callersOf(entry.notice))
     entry.notice = null
   }
 
@@ -160,7 +158,7 @@ export class Outbox {
       case 'queued':
       case 'kept':
         this.#entries.set(key, { notice: event.notice, waiting: new Set(event.to), at: event.at, version })
-        if (event.notice !== null) this.#waiting.add(kindOf(event.notice))
+        if (event.notice !== null) this.#waiting.add(callersOf(event.notice))
         return
       case 'delivered':
       case 'dropped':
@@ -193,6 +191,10 @@ export class Outbox {
   }
 }
 
-function kindOf(notice: Notice): string {
-  return isApproval(notice) ? 'approvals' : 'others'
+/** Whose shares a notice uses: those of its kind, and of what it is about. */
+function callersOf(notice: Notice): readonly [string, string] {
+  const { namespace, agent, budget, server, scope } = notice.data
+  const kind = isApproval(notice) ? 'approvals' : 'others'
+  const source = isApproval(notice) ? [namespace, agent] : [notice.type, budget, server, scope]
+  return [kind, JSON.stringify([kind, ...source])]
 }
