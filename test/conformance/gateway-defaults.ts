@@ -218,6 +218,9 @@ export const keysBeyondContract: readonly string[] = [
   'tokenExchangeAudiences',
   'adminAuth.people',
   'otel.jurisdiction',
+  'policy.rego.jurisdiction',
+  'transparencyLog.jurisdiction',
+  'offline.forward.jurisdiction',
   'exec.taintLabels',
 ]
 

@@ -48,6 +48,7 @@ export const offlineBlock = {
         intervalSeconds: key.seconds('How often.', 10),
         maxBackoffSeconds: key.seconds('Longest pause after failures.', 300),
         timeoutSeconds: key.seconds('Time for one segment.', 30),
+        jurisdiction: key.jurisdiction('Where the collector runs; checked against the SovereigntyPolicy.'),
       },
       'Forwarding.',
     ),

@@ -241,11 +241,12 @@ test('an edge that got another name seals its ledger anew under it', async (t) =
 function collector({ ledgerId }: { ledgerId: string }, receipt: Awaited<ReturnType<typeof ground>>['receipt']) {
   const state = { upTo: -1, there: true, counts: true, requests: 0 }
   const got: [from: number, to: number][] = []
-  const fetchBytes: Dialer['fetchBytes'] = async (url, _purpose, { body, headers }) => {
+  const fetchBytes: Dialer['fetchBytes'] = async (url, _purpose, { body, headers, jurisdiction }) => {
     state.requests++
     if (!state.there) throw new Error('nobody there')
     assert.equal(String(url), 'https://hub.example/v1/audit/segments')
     assert.equal(headers?.['content-type'], 'application/vnd.plat.segment')
+    assert.equal(jurisdiction, 'DE')
     const bytes = Buffer.from(body ?? '')
     const segment = readSegment(bytes)
     assert.ok(typeof segment !== 'string')
@@ -269,7 +270,7 @@ async function forwarding(t: TestContext) {
   const seconds = { intervalSeconds: 10, maxBackoffSeconds: 300, timeoutSeconds: 30 }
   let failures = 0
   const forwarder = new Forwarder({
-    config: { url: 'https://hub.example/', tokenFile: '', caFile: '', ...seconds },
+    config: { url: 'https://hub.example/', tokenFile: '', caFile: '', jurisdiction: 'DE', ...seconds },
     edge: 'north',
     ledgerId: own.ledgerId,
     spool: opened.spool,

@@ -4,6 +4,7 @@ import type { Dialer } from '@plat/http'
 import type { Signer } from '@plat/keys'
 import { type SegmentSeal, sealIdOf, segmentBytes, signSeal } from '@plat/ledger'
 import type { Log } from '@plat/process'
+import { jurisdictionOf } from '@plat/resources/regions'
 import type { Contact } from './contact.ts'
 import type { Spool, Spooled } from './spool.ts'
 
@@ -18,6 +19,8 @@ export interface ForwardConfig {
   readonly intervalSeconds: number
   readonly maxBackoffSeconds: number
   readonly timeoutSeconds: number
+  /** Empty: it is not known. */
+  readonly jurisdiction?: string
 }
 
 export interface ForwarderOptions {
@@ -138,6 +141,7 @@ export class Forwarder {
       body: bytes,
       maxBytes: MAX_ANSWER_BYTES,
       timeoutMs: config.timeoutSeconds * 1000,
+      jurisdiction: jurisdictionOf({ upstream: config.url, jurisdiction: config.jurisdiction }, null) ?? '',
       ...trust,
     })
     const said = readJsonObject(answer.bytes) ?? {}

@@ -1,4 +1,4 @@
-import { type ConfigBlock, LONGEST_SECONDS } from '@plat/config'
+import { type ConfigBlock, key, LONGEST_SECONDS } from '@plat/config'
 import Type from 'typebox'
 
 /** Policies (document 3). */
@@ -34,6 +34,7 @@ export const regoBlock = {
     }),
     timeoutMs: Type.Integer({ default: 250, minimum: 1, description: 'Budget; a timeout denies.' }),
     enforcement: Type.Enum(['enforce', 'dryRun'], { default: 'enforce', description: '`enforce` or `dryRun`.' }),
+    jurisdiction: key.jurisdiction('Where the engine runs; checked against the SovereigntyPolicy.'),
     bearerTokenFile: Type.String({
       default: '',
       file: 'fails closed',

@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { systemClock } from '@plat/core'
 import { createDialer, createRangeCheck, dialFault, type Residency } from '@plat/http'
 import { silentLog } from '@plat/process'
 import { wholeLines } from '@plat/testkit/ledger'
@@ -12,30 +9,10 @@ import { tempFolder } from '@plat/testkit/local'
 import { json, type Script, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
 import { until } from '@plat/testkit/until'
 import { started } from '../../testing/started.ts'
-import { sendOnce } from '../notifications/targets/target.ts'
-import { Collector } from '../otel/export/post.ts'
 import { residentDialer } from './dialer.ts'
+import { serverOn } from './testing.ts'
 
 const LIMITS = { maxBytes: 1000, timeoutMs: 60_000 }
-
-/** A server on an address of the loopback, with how many connections and requests it took. */
-async function serverOn(t: TestContext, address: string) {
-  let [connections, requests] = [0, 0]
-  const server = createServer((_, response) => {
-    requests++
-    response.end('here')
-  })
-  server.on('connection', () => connections++)
-  server.listen(0, address)
-  await once(server, 'listening')
-  t.after(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  const bound = server.address()
-  assert.ok(bound !== null && typeof bound === 'object')
-  return { url: `http://${address}:${bound.port}/`, connections: () => connections, requests: () => requests }
-}
 
 test('whatever a connection is for, it keeps to the rules in force when it is asked for; one of other rules is not used again', async (t) => {
   const server = await serverOn(t, '127.0.0.1')
@@ -343,25 +320,4 @@ test('guards and sinks are reached only where they comply; one of unknown jurisd
     if (isReached) await until(() => sink.requests() > 0, 'the records to reach the sink')
     assert.deepEqual([guard.requests() > 0, sink.requests() > 0], [isReached, isReached], jurisdiction)
   }
-})
-
-test('a notification and a span go only where their jurisdiction complies', async (t) => {
-  const server = await serverOn(t, '127.0.0.1')
-  const fault = ({ jurisdiction }: { readonly jurisdiction?: string | null | undefined }) =>
-    jurisdiction === 'DE' ? null : 'is elsewhere'
-  const dialer = residentDialer(createDialer({ log: silentLog }), () => ({ dial: null, fault }))
-  t.after(() => dialer.close())
-  const outside = { dialer, extraCA: null, clock: systemClock }
-  const collector = (jurisdiction: string) =>
-    new Collector({ endpoint: server.url, jurisdiction, headersFile: '', caFile: '', exportTimeoutSeconds: 60 }, dialer)
-  const message = async () => ({ url: server.url, body: '{}' })
-  for (const jurisdiction of ['US', '']) {
-    assert.notEqual(await sendOnce(message, { jurisdiction }, outside), 'sent')
-    const posted = await collector(jurisdiction).post('{}', new AbortController().signal)
-    assert.deepEqual(posted, { kind: 'refused', reason: 'the collector gave no answer (residency)' })
-  }
-  assert.equal(server.connections(), 0)
-  assert.equal(await sendOnce(message, { jurisdiction: 'DE' }, outside), 'sent')
-  await collector('DE').post('{}', new AbortController().signal)
-  assert.equal(server.requests(), 2)
 })

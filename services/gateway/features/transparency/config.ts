@@ -21,6 +21,7 @@ export const transparencyLogBlock = {
       description: 'Public keys of the log; without one its signature is not checked.',
     }),
     timeoutSeconds: key.seconds('Per request to the log.', 30),
+    jurisdiction: key.jurisdiction('Where the log runs; checked against the SovereigntyPolicy.'),
   }),
   rules: [
     requires('transparencyLog', ['url'], isOn, 'with transparencyLog.enabled'),

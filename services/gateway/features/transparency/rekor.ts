@@ -3,6 +3,7 @@ import { readJson, withoutTrailing } from '@plat/core'
 import { type Dialer, dialFault } from '@plat/http'
 import type { PublicKey } from '@plat/keys'
 import { isLogProof, type LogProof } from '@plat/ledger'
+import { jurisdictionOf } from '@plat/resources/regions'
 import { isObject } from '@plat/tokens'
 
 /** Largest answer of a log that is read, in bytes: an entry with its proof takes a few thousand. */
@@ -19,7 +20,12 @@ export interface Statement {
 }
 
 export interface RekorParts {
-  readonly config: { readonly url: string; readonly api: 'v1' | 'v2'; readonly timeoutSeconds: number }
+  readonly config: {
+    readonly url: string
+    readonly api: 'v1' | 'v2'
+    readonly timeoutSeconds: number
+    readonly jurisdiction?: string
+  }
   readonly dialer: Pick<Dialer, 'fetchBytes'>
 }
 
@@ -66,6 +72,7 @@ export class Rekor {
         headers: { accept: 'application/json', ...(body !== null && { 'content-type': 'application/json' }) },
         maxBytes: MAX_ANSWER_BYTES,
         timeoutMs: config.timeoutSeconds * 1000,
+        jurisdiction: jurisdictionOf({ upstream: config.url, jurisdiction: config.jurisdiction }, null) ?? '',
       })
       return { status, json: readJson(bytes), location: headers.location ?? '' }
     } catch (error) {

@@ -3,6 +3,7 @@ import { type FileWatch, watchFile } from '@plat/config'
 import type { Clock } from '@plat/core'
 import { type Dialer, dialFault } from '@plat/http'
 import type { Log } from '@plat/process'
+import { jurisdictionOf } from '@plat/resources/regions'
 import type { Decision } from '../../../call/index.ts'
 import type { PolicyInput } from '../question.ts'
 import { verdictIn, verdictsIn } from './answer.ts'
@@ -34,6 +35,8 @@ interface RegoConfig {
   readonly timeoutMs: number
   readonly enforcement: 'enforce' | 'dryRun'
   readonly bearerTokenFile: string
+  /** Empty: it is not known. */
+  readonly jurisdiction?: string
 }
 
 /** An engine beside the gateway that is asked by OPA's Data API: `POST <url>` with `{"input": …}`, answered by `{"result": …}`. */
@@ -118,6 +121,7 @@ class RemoteRego implements Rego {
       body: question(),
       maxBytes: MAX_ANSWER_BYTES,
       timeoutMs,
+      ...placeOf(this.#config),
       ...(extraCA !== null && { caPEM: extraCA }),
     })
     return status === 200 ? bytes : `answered ${status}`
@@ -177,3 +181,12 @@ class TokenFile {
     this.#watch.stop()
   }
 }
+
+/** An engine on the gateway's own machine, such as a sidecar, is where the gateway is, unless its jurisdiction is stated. */
+function placeOf({ url, jurisdiction: stated = '' }: RegoConfig): { readonly jurisdiction?: string } {
+  const { hostname } = new URL(url)
+  if (stated === '' && LOOPBACK.test(hostname)) return {}
+  return { jurisdiction: jurisdictionOf({ upstream: url, jurisdiction: stated }, null) ?? '' }
+}
+
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/
