@@ -3,7 +3,7 @@ import { type Marking, type Review, type Running, review } from '../../pipeline/
 import type { Guard } from './guard.ts'
 import type { Guards } from './guards.ts'
 import type { Brought } from './stage.ts'
-import { textOf, textOfMessage } from './texts.ts'
+import { textOf, textOfHosted, textOfMessage } from './texts.ts'
 
 type Readers = Pick<Guards, 'none' | 'of' | 'judge'>
 
@@ -14,7 +14,9 @@ export function createGuardReview(guards: Readers, brought: Brought): Review<'id
     needs: ['identity', 'target'],
     open(call) {
       if (guards.none) return null
-      const reading = call.facts.target.kind === 'model' ? [] : guards.of(call, 'toolResult')
+      // What a model says itself is no result of a tool; what tools of its provider found is.
+      const isOwn = call.facts.target.kind === 'model' && call.facts.target.labels.taints.length === 0
+      const reading = isOwn ? [] : guards.of(call, 'toolResult')
       const before = brought.get(call) ?? []
       return reading.length === 0 && before.length === 0 ? null : new Reading(guards, call, { reading, before })
     },
@@ -44,13 +46,18 @@ class Reading implements Running, Marking {
   }
 
   frame(frame: Frame): Passed {
-    const text =
-      this.#reading.length === 0 ? '' : textIn(frame, this.#call.operation === 'exec' ? textOf : textOfMessage)
+    const text = this.#reading.length === 0 ? '' : this.#textIn(frame)
     return text === '' ? [frame] : this.#read(frame, text)
   }
 
   end(): Passed {
     return []
+  }
+
+  #textIn(frame: Frame): string {
+    if (this.#call.facts.target.kind === 'model') return textOfHosted(frame.value)
+    // What code puts out is no message of JSON-RPC, whatever its members are named.
+    return textIn(frame, this.#call.operation === 'exec' ? textOf : textOfMessage)
   }
 
   async #read(frame: Frame, text: string): Promise<Awaited<Passed>> {
@@ -61,7 +68,7 @@ class Reading implements Running, Marking {
   }
 }
 
-/** What code puts out is no message of JSON-RPC, whatever its members are named. Of what is no JSON, such as the page of an error, whatever arrives; a sign of life has none. */
+/** Of what is no JSON, such as the page of an error, whatever arrives; a sign of life has none. */
 function textIn({ value, raw, role }: Frame, textOfValue: (value: unknown) => string): string {
   if (value !== undefined || raw === null || role === 'progress') return textOfValue(value)
   return Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength).toString('utf8')

@@ -32,6 +32,33 @@ export function textOfMessage(message: unknown): string {
   return method === 'notifications/progress' ? textOf(members(params).message) : textOf(params)
 }
 
+/** Items and blocks of model answers that hold what a tool of the provider found or put out. */
+const HOSTED = /_(?:tool_result|call|call_output)$/
+/** The same for tools of the agent: the model calls them, and the agent responds. */
+const OWN_CALLS: ReadonlySet<unknown> = new Set(['function_call', 'custom_tool_call'])
+/** Members that quote sources. */
+const SOURCES: ReadonlySet<string> = new Set(['annotations', 'citations', 'search_results'])
+
+/** The text of what tools of the provider brought into an answer of a model; empty: nothing. */
+export function textOfHosted(answer: unknown): string {
+  const found: unknown[] = []
+  findHosted(answer, found)
+  return found.length === 0 ? '' : textOf(found)
+}
+
+function findHosted(value: unknown, found: unknown[]): void {
+  if (typeof value !== 'object' || value === null) return
+  const type = 'type' in value ? value.type : undefined
+  if (typeof type === 'string' && HOSTED.test(type) && !OWN_CALLS.has(type)) {
+    found.push(value)
+    return
+  }
+  for (const [name, member] of Object.entries(value)) {
+    if (SOURCES.has(name)) found.push(member)
+    else findHosted(member, found)
+  }
+}
+
 function members(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null ? { ...value } : {}
 }

@@ -13,6 +13,28 @@ const WORDS: Readonly<Record<string, string>> = {
   google_search_retrieval: 'google_search',
 }
 
+/** Members by which requests of various providers switch on tools without `tools`, with the word of document 2; off: how they say no. */
+const SWITCHES: Readonly<Record<string, { readonly word: string; readonly isOff: (value: unknown) => boolean }>> = {
+  web_search_options: { word: 'web_search', isOff: () => false },
+  // xAI
+  search_parameters: { word: 'web_search', isOff: (value) => isObject(value) && value.mode === 'off' },
+  // Qwen
+  enable_search: { word: 'web_search', isOff: (value) => value === false },
+  // OpenRouter
+  plugins: { word: 'web_search', isOff: (value) => Array.isArray(value) && value.length === 0 },
+  // Azure OpenAI
+  data_sources: { word: 'file_search', isOff: (value) => Array.isArray(value) && value.length === 0 },
+}
+
+/** Models that search by themselves, by OpenAI's, Perplexity's, OpenRouter's and Groq's names. */
+const SEARCHING =
+  /(?:-search-preview|-search-api|-deep-research)(?:-|$)|(?:^|\/)sonar(?:-|$)|:online$|(?:^|\/)compound(?:-|$)/i
+
+/** Whether a model searches without any tool in the request. */
+export function searchesByItself(model: string | null): boolean {
+  return model !== null && SEARCHING.test(model)
+}
+
 /**
  * The first provider-hosted tool that a request asks for and its route does not allow (document 2, `model.providerTools`); null: none.
  * A list names tools by their word, `web_search`, which stands for each of its versions, or by one version, `web_search_20250305`. What
@@ -21,8 +43,8 @@ const WORDS: Readonly<Record<string, string>> = {
 export function hostedTool(body: unknown, allowed: ReadonlySet<string>, method: string): string | null {
   if (typeof body !== 'object' || body === null) return null
   if ('mcp_servers' in body && body.mcp_servers !== null) return 'mcp'
-  if ('web_search_options' in body && body.web_search_options !== null && !allowed.has('web_search'))
-    return 'web_search'
+  const switched = switchedOn(body, allowed)
+  if (switched !== null) return switched
   if (!('tools' in body) || !Array.isArray(body.tools)) return null
   const isAnthropic = method.startsWith('messages')
   for (const tool of body.tools) {
@@ -34,14 +56,49 @@ export function hostedTool(body: unknown, allowed: ReadonlySet<string>, method: 
   return null
 }
 
+/** The first tool that is switched on by a member of its own and not allowed; null: none. */
+function switchedOn(body: object, allowed: ReadonlySet<string>): string | null {
+  for (const [name, value] of Object.entries(body)) {
+    const tool = Object.hasOwn(SWITCHES, name) ? SWITCHES[name] : undefined
+    if (tool === undefined || value === null || tool.isOff(value) || allowed.has(tool.word)) continue
+    return tool.word
+  }
+  return null
+}
+
 /**
- * Whether tools of the provider may run for a request that its route allows: what they find is content from outside. A stored prompt
- * (`prompt` of the Responses API) may name such tools where the gateway cannot see them.
+ * Whether the answer to a request that its route allows may hold content from outside: tools of the provider may run, or the provider adds
+ * what it keeps and the gateway cannot see.
  */
-export function usesHostedTools(body: unknown, method: string): boolean {
-  if (typeof body === 'object' && body !== null && 'prompt' in body && typeof body.prompt === 'object')
-    if (method === 'responses' && body.prompt !== null) return true
-  return hostedTool(body, NO_TOOLS, method) !== null
+export function bringsForeignContent(body: unknown, method: string): boolean {
+  return keptByProvider(body, method) || hostedTool(body, NO_TOOLS, method) !== null
+}
+
+/**
+ * Whether a request refers to content at the provider: earlier responses, conversations, stored items and prompts (which may name tools),
+ * files that tools read, and containers of code.
+ */
+function keptByProvider(body: unknown, method: string): boolean {
+  if (!isObject(body)) return false
+  if (isSet(body.container)) return true
+  if (method !== 'responses') return false
+  if (isSet(body.previous_response_id) || isSet(body.conversation)) return true
+  if (isObject(body.prompt)) return true
+  return Array.isArray(body.input) && body.input.some((item) => isObject(item) && isReference(item))
+}
+
+/** An item that names what the provider keeps; without a type it is a reference where it has nothing but an id. */
+function isReference({ type, content, id }: Readonly<Record<string, unknown>>): boolean {
+  return type === 'item_reference' || (!isSet(type) && !isSet(content) && isSet(id))
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Providers read null as absent. */
+function isSet(value: unknown): boolean {
+  return value !== undefined && value !== null
 }
 
 /** There a tool without a type is the agent's own, and says its schema. */

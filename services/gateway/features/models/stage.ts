@@ -14,7 +14,7 @@ import {
 } from '../../call/index.ts'
 import { type Stage, stage } from '../../pipeline/stage.ts'
 import type { Choice } from './choice.ts'
-import { hostedTool, usesHostedTools } from './hosted-tools.ts'
+import { bringsForeignContent, hostedTool, searchesByItself } from './hosted-tools.ts'
 import { buildRoutes, type Route, type Routes } from './registry.ts'
 
 /** Where the routes stand in the snapshot. */
@@ -92,7 +92,9 @@ function targetOf(
   if (generates && model === null) return deny('invalid_request', 'model is required', { data: { param: 'model' } })
   if (model !== null && !route.endpoints.some((one) => choice.allows(dataClass, one.modelFor(call.name) ?? '')))
     return deny('model_not_allowed', `the model ${model.slice(0, 128)} may not be given ${dataClass} data`)
-  const hosted = generates ? hostedTool(call.body?.value, route.providerTools, call.method) : null
+  const hosted = generates
+    ? (hostedTool(call.body?.value, route.providerTools, call.method) ?? hostedSearch(call.name, route))
+    : null
   if (hosted !== null)
     return deny(
       'provider_hosted_tool',
@@ -105,8 +107,20 @@ function targetOf(
     server: route.server,
     tool: model,
     trust: 'trusted',
-    labels: labelsByTrust[generates && usesHostedTools(call.body?.value, call.method) ? 'untrusted' : 'trusted'],
+    labels: labelsByTrust[generates && isForeign(call, route) ? 'untrusted' : 'trusted'],
     dataClass,
     jurisdiction: route.endpoints[0].jurisdictionFor(call.name),
   }
+}
+
+/** A model that searches by itself is the tool `web_search`, unless the route names it and not the caller. */
+function hostedSearch(asked: string | null, { endpoints, providerTools }: Route): string | null {
+  if (!searchesByItself(asked) || providerTools.has('web_search')) return null
+  const isCallers = endpoints.some(({ modelFor }) => modelFor(asked) === asked && modelFor(null) !== asked)
+  return isCallers ? 'web_search' : null
+}
+
+/** Whether content from outside may be in the answer of any endpoint. */
+function isForeign({ name, body, method }: Call, { endpoints }: Route): boolean {
+  return bringsForeignContent(body?.value, method) || endpoints.some((one) => searchesByItself(one.modelFor(name)))
 }

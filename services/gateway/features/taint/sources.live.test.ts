@@ -12,7 +12,7 @@ import { policiesFile, testPolicy } from '@plat/testkit/policies'
 import { ProxyAgent, request } from 'undici'
 
 const SCOPE = `tools:notes tools:web tools:plat-web tools:plat-egress tools:plat-exec tools:plat-memory tools:plat-k8s
-  tools:plat-infra models:hosted agents:helper agents:kept`.replace(/\s+/g, ' ')
+  tools:plat-infra models:hosted models:plain models:search agents:helper agents:kept`.replace(/\s+/g, ' ')
 const JSON_TYPE = { 'content-type': 'application/json' }
 const BAD = 'ATTACK'
 /** A client of this name gets attacks from the server. */
@@ -72,7 +72,11 @@ const preceding: Readonly<Record<string, object>> = {
 
 const script: Script = (received, response) => {
   const { id, method, params, messages, input } = JSON.parse(received.body)
-  if (input !== undefined) return void response.writeHead(200, JSON_TYPE).end(JSON.stringify(RESPONSE))
+  if (input !== undefined) {
+    const outputs = [{ type: 'logs', logs: String(input) }]
+    const output = [...RESPONSE.output, { type: 'code_interpreter_call', id: 'c1', outputs }]
+    return void response.writeHead(200, JSON_TYPE).end(JSON.stringify({ ...RESPONSE, output }))
+  }
   if (messages !== undefined) return void response.writeHead(200, JSON_TYPE).end(JSON.stringify(COMPLETION))
   if (params?.name === 'fails') {
     const error = { code: -32000, message: 'a text' }
@@ -143,7 +147,11 @@ before(async () => {
       a2a: { routesFile: await file('agents.json', JSON.stringify({ version: 1, agents })) },
       taintStorePath: path.join(dir, 'taints.jsonl'),
       auditPath: path.join(dir, 'audit.jsonl'),
-      models: { hosted: { upstream: upstream.url.replace('/mcp', '/v1'), providerTools: ['web_search'] } },
+      models: {
+        hosted: { upstream: upstream.url.replace('/mcp', '/v1'), providerTools: ['web_search'] },
+        plain: { upstream: upstream.url.replace('/mcp', '/v1') },
+        search: { upstream: upstream.url.replace('/mcp', '/v1'), model: 'gpt-4o-search-preview' },
+      },
       egress: { enabled: true },
       exec: { enabled: true, endpointTemplate: `${insideURL}/{session}` },
       k8sOps: { enabled: true, apiServer: insideURL, tokenFile: await file('token', 'the-token') },
@@ -164,7 +172,7 @@ before(async () => {
           name: 'reader',
           type: 'http-json',
           url: `http://127.0.0.1:${guardPort}/`,
-          servers: ['notes', 'plat-*', 'a2a/default/kept'],
+          servers: ['notes', 'plat-*', 'a2a/default/kept', 'llm/*'],
           timeoutMs: 60_000,
         },
       ],
@@ -252,6 +260,11 @@ const plan = {
   complete: true,
 }
 
+const response =
+  (body: object, route = 'plain') =>
+  (token: string) =>
+    post(token, `/llm/${route}/v1/responses`, { model: 'small-1', input: 'hi', ...body })
+
 let sessions = 0
 
 /** Whether the session may no longer call what sessions with foreign content may not call. */
@@ -295,6 +308,10 @@ const FOREIGN: Readonly<Record<string, (token: string) => Promise<string>>> = {
   'a search of memory': remembered('memory_search', { query: 'text' }),
   'the keys of memory': remembered('memory_list', {}),
   'a chat completion with web search': chat({ web_search_options: {} }),
+  'a response that follows one at the provider': response({ previous_response_id: 'resp_1' }),
+  'a response of a conversation at the provider': response({ conversation: 'conv_1' }),
+  'a response to an item at the provider': response({ input: [{ type: 'item_reference', id: 'msg_1' }] }),
+  'a model that searches by itself': (token) => post(token, '/llm/search/v1/chat/completions', hello({})),
   'a response with web search': (token) =>
     post(token, '/llm/hosted/v1/responses', { model: 'small-1', input: 'hi', tools: [{ type: 'web_search' }] }),
 }
@@ -311,6 +328,7 @@ const OWN: Readonly<Record<string, (token: string) => Promise<string>>> = {
   'a message of a trusted agent': a2a('SendMessage', saying('hello'), 'kept'),
   'the result of a trusted tool': mcp('tools/call', { name: 'look', arguments: {} }, 'notes'),
   'an answer of a model without tools': chat({}),
+  'a response without tools': response({}),
   'an item of memory that a session without labels wrote': async (token) => {
     await memory('memory_write', { key: 'own', text: 'a text' })(tokenOf(`wrote-${sessions++}`))
     return memory('memory_read', { key: 'own' })(token)
@@ -329,7 +347,7 @@ for (const [name, read] of Object.entries(OWN))
 /** What brings a text to the session. Each text that holds the first word is an attack. */
 const ATTACKS: Readonly<Record<string, (text: string) => (token: string) => Promise<string>>> = {
   'instructions of initialize': (text) => initialize(text, 'notes'),
-  'descriptions of tools': (client) => mcp('tools/list', { _meta: { client } }, 'notes'),
+  'descriptions of tools': (progressToken) => mcp('tools/list', { _meta: { progressToken } }, 'notes'),
   'the output of code': (stdout) => exec({ stdout: said(stdout) }),
   'the output of code that looks like a message': (text) => exec({ result: 1, method: 'a', stdout: said(text) }),
   'an item of memory': (text) => async (token) => {
@@ -339,6 +357,8 @@ const ATTACKS: Readonly<Record<string, (text: string) => (token: string) => Prom
   },
   'an object of a cluster': (text) => cluster(text === ATTACKED ? BAD : 'web-1'),
   'a message of an agent': (text) => a2a('SendMessage', saying(`work ${said(text)}`), 'kept'),
+  'a result of a tool at the provider': (text) =>
+    response({ tools: [{ type: 'web_search' }], input: `print ${said(text)}` }, 'hosted'),
   'a stream of an agent': (text) => a2a('SendStreamingMessage', saying(`work ${said(text)}`), 'kept'),
 }
 

@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { ModelRouteEntry } from '@plat/resources/rendered'
+import { Snapshots } from '../../call/index.ts'
+import { testCall } from '../../call/testing/call.ts'
+import { testIdentity } from '../../call/testing/identity.ts'
+import { bringsForeignContent, hostedTool, searchesByItself } from './hosted-tools.ts'
+import { buildRoutes } from './registry.ts'
+import { createModelResolve, routesSlot } from './stage.ts'
+
+test('a request that refers to content at the provider brings foreign content', () => {
+  const state = [
+    { previous_response_id: 'resp_1' },
+    { conversation: 'conv_1' },
+    { conversation: { id: 'conv_1' } },
+    { prompt: { id: 'pmpt_1' } },
+    { input: [{ type: 'item_reference', id: 'msg_1' }] },
+    { input: [{ id: 'msg_1' }] },
+    { container: 'cntr_1' },
+  ]
+  for (const body of state) assert.equal(bringsForeignContent(body, 'responses'), true, JSON.stringify(body))
+  const own = [
+    {},
+    { previous_response_id: null, conversation: null, prompt: null, container: null },
+    { input: 'hello', store: true },
+    { input: [{ role: 'user', content: 'hello' }] },
+    { input: [{ type: 'function_call_output', call_id: 'c', output: 'a' }] },
+  ]
+  for (const body of own) assert.equal(bringsForeignContent(body, 'responses'), false, JSON.stringify(body))
+  assert.equal(bringsForeignContent({ container: 'c' }, 'messages'), true)
+  assert.equal(bringsForeignContent({ previous_response_id: 'x' }, 'chat/completions'), false)
+})
+
+test('models that search by themselves are known by their names', () => {
+  for (const name of [
+    'gpt-4o-search-preview',
+    'gpt-4o-mini-search-preview-2025-03-11',
+    'openai/gpt-5-search-api',
+    'o3-deep-research',
+    'o4-mini-deep-research-2025-06-26',
+    'sonar',
+    'perplexity/sonar-pro',
+    'openai/gpt-4o:online',
+    'groq/compound-mini',
+    'compound-beta',
+  ])
+    assert.equal(searchesByItself(name), true, name)
+  for (const name of ['gpt-4o', 'sonarqube', 'my-search-previewer', 'compoundx', 'gpt-4o:onlinex', null])
+    assert.equal(searchesByItself(name), false, String(name))
+})
+
+test('a model that searches by itself is a tool of the provider where the caller chose it, and brings foreign content', async () => {
+  const name = 'gpt-4o-search-preview'
+  const fixed: ModelRouteEntry = { upstream: 'http://static.example/v1' }
+  const snapshots = new Snapshots()
+  const routes: Readonly<Record<string, ModelRouteEntry>> = {
+    open: fixed,
+    listed: { ...fixed, providerTools: ['web_search'] },
+    alias: { ...fixed, aliases: { quick: name } },
+    spare: { ...fixed, fallbacks: [{ upstream: 'http://static.example/v1', model: name }] },
+    fixed: { ...fixed, model: name },
+  }
+  snapshots.publish(routesSlot, buildRoutes(null, routes))
+  const stage = createModelResolve({
+    snapshots,
+    isReady: () => true,
+    settled() {},
+    choice: { allows: () => true },
+    labelsOf: () => [],
+  })
+  const taintsOf = async (server: string, asked: string) => {
+    const identity = { ...testIdentity, scopes: new Set([`models:${server}`]) }
+    const body = { bytes: Buffer.from('{}'), value: {}, args: null }
+    const own = { operation: 'model.generate', method: 'chat/completions', server, name: asked, body } as const
+    const verdict = await stage.admit(testCall({ identity }, { ...own, snapshot: snapshots.current }))
+    if (typeof verdict === 'symbol') assert.fail('no target')
+    return 'target' in verdict
+      ? verdict.target.labels.taints
+      : 'code' in verdict
+        ? verdict.code
+        : assert.fail('no target')
+  }
+  assert.equal(await taintsOf('open', name), 'provider_hosted_tool')
+  assert.deepEqual(await taintsOf('open', 'm'), [])
+  for (const [server, asked] of [
+    ['listed', name],
+    ['alias', 'quick'],
+    ['spare', 'm'],
+    ['fixed', 'm'],
+    ['fixed', name],
+  ] as const)
+    assert.deepEqual(await taintsOf(server, asked), ['untrusted-input'], server)
+})
+
+test('the switches of other providers are tools at the provider as well', () => {
+  const tool = (body: object, ...allowed: readonly string[]) => hostedTool(body, new Set(allowed), 'chat/completions')
+  const switches = [
+    [{ search_parameters: { mode: 'auto' } }, 'web_search'],
+    [{ enable_search: true }, 'web_search'],
+    [{ plugins: [{ id: 'web' }] }, 'web_search'],
+    [{ data_sources: [{ type: 'azure_search' }] }, 'file_search'],
+  ] as const
+  for (const [body, word] of switches) {
+    assert.equal(tool(body), word)
+    assert.equal(tool(body, word), null)
+    assert.equal(bringsForeignContent(body, 'chat/completions'), true)
+  }
+  for (const body of [
+    { search_parameters: { mode: 'off' } },
+    { enable_search: false },
+    { plugins: [] },
+    { plugins: null },
+  ])
+    assert.equal(tool(body), null)
+})
