@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { after, before, test } from 'node:test'
+import { test } from 'node:test'
 import { systemClock, TestClock } from '@plat/core'
-import { startPostgres, type TestPostgres } from '@plat/testkit/postgres/server'
+import { usePostgres } from '@plat/testkit/postgres/server'
 import { until } from '@plat/testkit/until'
 import type { Sample } from '../journal.conformance.ts'
 import type { OpenJournal } from '../journal.ts'
@@ -21,18 +21,10 @@ import {
   taken,
 } from './testing/replicas.ts'
 
-let postgres: TestPostgres
-let replicas: Replicas
+const postgres = usePostgres()
+const replicas = new Replicas(postgres)
 const replica = (options?: ReplicaOptions) => replicas.open(options)
 const close = (...states: readonly PostgresState[]) => replicas.close(...states)
-before(async () => {
-  postgres = await startPostgres()
-  replicas = new Replicas(postgres)
-})
-after(async () => {
-  await replicas?.closeAll()
-  await postgres?.close()
-})
 
 /** A follower that starts over when it must: what it knows now. */
 function known(journal: OpenJournal<Sample>): readonly number[] {
@@ -49,7 +41,7 @@ function known(journal: OpenJournal<Sample>): readonly number[] {
 
 /** Makes events of a journal disappear behind a snapshot, as if every replica but the followers of the test had read them. */
 async function coverBeside(journal: string): Promise<void> {
-  await replicas.beside(async (client) => {
+  await postgres.beside(async (client) => {
     await client.query('BEGIN')
     await appendBeside(client, journal, 3)
     await client.query("SELECT plat.compact($1, 3, 0, '{a}', '{3}', $2)", [journal, ['{"t":"sample","n":30}']])
@@ -163,7 +155,7 @@ test('a journal that lost its end and grew again is found, however far it has co
   const journal = await journalOf(state, 'forked')
   known(journal)
   await journal.append('a', [sample(1), sample(2)])
-  await replicas.beside(async (client) => {
+  await postgres.beside(async (client) => {
     await client.query('BEGIN')
     await client.query("DELETE FROM plat.entry WHERE journal = 'forked' AND seq = 2")
     await client.query(

@@ -1,9 +1,18 @@
 import { reasonOf } from '@plat/core'
 import type { Pool, PoolClient, QueryResultRow } from 'pg'
 import type { Continuity, OriginRow } from './continuity.ts'
-import type { Counted } from './counting.ts'
-import { isBroken, isLockTimeout, isPermanent, isRefused, openPool, StateUnreachable } from './pool.ts'
+import type { Counted } from './counting/operation.ts'
+import {
+  isBroken,
+  isLockTimeout,
+  isPermanent,
+  isRefused,
+  openPool,
+  type PoolOptions,
+  StateUnreachable,
+} from './pool.ts'
 import { migrate } from './schema.ts'
+import { lockedCounter } from './tables/count.ts'
 import { stateTables } from './tables/tables.ts'
 
 /** Requests of one replica that wait for a connection at most; one more is refused at once. */
@@ -20,14 +29,10 @@ type EvenLost = typeof EVEN_LOST
 /** Asks within a transaction. */
 export type Ask = <R extends QueryResultRow>(statement: string, values: readonly unknown[]) => Promise<R[]>
 
-export interface DatabaseOptions {
-  readonly dsn: string
+export interface DatabaseOptions extends PoolOptions {
   /** Made when it is missing. */
   readonly schema: string
-  readonly maxConnections: number
   readonly continuity: Continuity
-  /** Told what goes wrong beside requests; one line without secrets. */
-  warn(message: string): void
 }
 
 /** The gateway's schema. What cannot be answered rejects with `StateUnreachable`; the next question tries again. */
@@ -36,6 +41,8 @@ export class Database {
   readonly schema: string
   readonly continuity: Continuity
   readonly #pool: Pool
+  /** Connections on which it was checked, when they were new, that the database has lost nothing. */
+  readonly #checked = new WeakSet<PoolClient>()
 
   private constructor(pool: Pool, { schema, continuity }: DatabaseOptions) {
     this.#pool = pool
@@ -45,14 +52,9 @@ export class Database {
 
   /** Rejects when the server cannot be reached, refuses, or has a schema of a later release: nothing is decided on half a state. */
   static async open(options: DatabaseOptions): Promise<Database> {
-    let isMigrated = false
-    const verify = async (client: PoolClient) => {
-      if (isMigrated) await readOrigin(client, options)
-    }
-    const pool = await openPool({ ...options, verify })
+    const pool = await openPool(options)
     try {
       await migrate(pool, stateTables(options.schema))
-      isMigrated = true
       const database = new Database(pool, options)
       await database.checkOrigin()
       return database
@@ -65,20 +67,15 @@ export class Database {
 
   /** Compares the database with what was seen of it, also while it counts as lost. Rejects when it cannot be reached. */
   async checkOrigin(): Promise<void> {
-    const client = await this.#connect()
-    try {
-      await readOrigin(client, { schema: unquoted(this.schema), continuity: this.continuity })
-      client.release()
-    } catch (error) {
-      client.release(true)
-      throw unreachable(error)
-    }
+    const client = await this.#pooled()
+    await this.#check(client)
+    client.release()
   }
 
   /** Goes on with the database as it is, in every gateway. */
   async adopt(): Promise<void> {
     const { origin, mark } = this.continuity
-    const client = await this.#connect()
+    const client = await this.#pooled()
     try {
       await client.query(`SELECT ${this.schema}.adopt($1, $2)`, [origin, mark.epoch])
       client.release()
@@ -105,10 +102,20 @@ export class Database {
   }
 
   /** A batch of counting: see `countFunction`. */
-  async count(values: readonly unknown[]): Promise<CountResult> {
+  async count(batch: CountBatch): Promise<CountResult> {
     const text = `SELECT ${this.schema}.count($1, $2, $3, $4, $5, $6::jsonb) AS result`
-    const [row] = await this.#twice<{ result: CountResult }>({ text, values: [...values], query_timeout: COUNT_MS })
+    const { owner, deadline, keys, windows, ends, operations } = batch
+    const values = [owner, deadline, keys, windows, ends, JSON.stringify(operations)]
+    const [row] = await this.#twice<{ result: CountResult }>({ text, values, query_timeout: COUNT_MS })
     return row?.result ?? {}
+  }
+
+  /** The first counter of a batch that another transaction has locked now, by its place; null: none, or it cannot be known. */
+  async lockedCounter({ keys, windows }: CountBatch): Promise<number | null> {
+    const text = lockedCounter(this.schema)
+    const query = this.#query<{ place: number | null }>({ text, values: [keys, windows], query_timeout: COUNT_MS })
+    const [row] = await query.catch(() => [])
+    return row?.place ?? null
   }
 
   async #twice<R extends QueryResultRow>(query: Query, even?: EvenLost): Promise<R[]> {
@@ -137,14 +144,26 @@ export class Database {
 
   /** A connection to a database that has lost nothing. */
   async #trusted(even?: EvenLost): Promise<PoolClient> {
-    const client = await this.#connect()
+    const client = await this.#pooled()
+    if (!this.#checked.has(client)) await this.#check(client)
     const { lost } = this.continuity
     if (lost === null || even !== undefined) return client
     client.release()
     throw new StateUnreachable(lost)
   }
 
-  async #connect(): Promise<PoolClient> {
+  /** The check is not a hook of the pool: there a request that gave up meanwhile would keep the connection for good. */
+  async #check(client: PoolClient): Promise<void> {
+    try {
+      await readOrigin(client, { schema: unquoted(this.schema), continuity: this.continuity })
+      this.#checked.add(client)
+    } catch (error) {
+      client.release(true)
+      throw unreachable(error)
+    }
+  }
+
+  async #pooled(): Promise<PoolClient> {
     if (this.#pool.waitingCount >= MAX_WAITING)
       throw new StateUnreachable('too many requests wait for the state database')
     try {
@@ -181,9 +200,19 @@ export class Database {
   }
 }
 
+/** Arguments of `countFunction`. Counters come in the order in which all gateways lock them. */
+export interface CountBatch {
+  readonly owner: string
+  /** After that moment, by the database's clock, no take of the batch is counted. */
+  readonly deadline: number
+  readonly keys: readonly string[]
+  readonly windows: readonly string[]
+  readonly ends: readonly (number | null)[]
+  readonly operations: readonly object[]
+}
+
 /** Result of `countFunction`. */
 export interface CountResult {
-  readonly busy?: number
   readonly answers?: readonly Counted[]
   readonly xid?: string
 }

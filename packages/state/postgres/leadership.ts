@@ -8,6 +8,9 @@ const LEADER_LOCK = 0x706c6176
 /** A leader that has not looked for so many intervals hangs, and its connection is ended. */
 const LEASE_INTERVALS = 5
 
+/** How long the server may take to end the connection, in milliseconds. */
+const END_MS = 1_000
+
 export interface ElectionOptions {
   readonly dsn: string
   /** As SQL writes it: `"plat"`. */
@@ -70,7 +73,14 @@ export class Election implements Leadership {
     await Promise.all(done)
     const client = this.#client
     this.#client = null
-    await client?.end().catch(() => {})
+    if (client !== null) await this.#end(client)
+  }
+
+  /** The process of the server may be paused, and then does not end the connection. */
+  async #end(client: Client): Promise<void> {
+    const cancel = this.#options.clock.after(END_MS, () => void client.connection.stream.destroy())
+    await client.end().catch(() => {})
+    cancel()
   }
 
   async #turn(): Promise<void> {

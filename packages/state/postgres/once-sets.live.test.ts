@@ -1,17 +1,13 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { test } from 'node:test'
 import { type Clock, TestClock } from '@plat/core'
-import { startPostgres, type TestPostgres } from '@plat/testkit/postgres/server'
+import { usePostgres } from '@plat/testkit/postgres/server'
 import { Client } from 'pg'
 import { oncePromises } from '../once/once.conformance.ts'
 import { openPostgresOnceSets } from './once-sets.ts'
 import { StateUnreachable } from './pool.ts'
 
-let postgres: TestPostgres
-before(async () => {
-  postgres = await startPostgres()
-})
-after(() => postgres.close())
+const postgres = usePostgres()
 
 const warned: string[] = []
 const open = (clock: Clock, dsn = postgres.dsn) =>
@@ -22,31 +18,20 @@ oncePromises({
   open: async (clock) => Promise.all([open(clock), open(clock)]),
 })
 
-/** Asks the database beside the sets. */
-async function asked(statement: string): Promise<readonly Record<string, unknown>[]> {
-  const client = new Client({ connectionString: postgres.dsn })
-  await client.connect()
-  try {
-    return (await client.query<Record<string, unknown>>(statement)).rows
-  } finally {
-    await client.end()
-  }
-}
-
 test('replicas that start together make one schema', async () => {
-  await asked('DROP TABLE IF EXISTS plat_once, plat_schema')
+  await postgres.rows('DROP TABLE IF EXISTS plat_once, plat_schema')
   const clock = new TestClock()
   const replicas = await Promise.all(Array.from({ length: 5 }, () => open(clock)))
   for (const replica of replicas) await replica.close()
-  assert.deepEqual(await asked('SELECT version FROM plat_schema'), [{ version: 1 }])
+  assert.deepEqual(await postgres.rows('SELECT version FROM plat_schema'), [{ version: 1 }])
 })
 
 test('a schema of a later release is refused, and so is a wrong password', async () => {
   const clock = new TestClock()
   await (await open(clock)).close()
-  await asked('UPDATE plat_schema SET version = 99')
+  await postgres.rows('UPDATE plat_schema SET version = 99')
   await assert.rejects(open(clock), /the state database has schema 99, and this release knows 1/)
-  await asked('UPDATE plat_schema SET version = 1')
+  await postgres.rows('UPDATE plat_schema SET version = 1')
   await assert.rejects(open(clock, postgres.wrongDsn), (error: Error) => {
     assert.match(error.message, /password authentication failed/)
     assert.ok(!error.message.includes('wrong'))
@@ -87,7 +72,7 @@ test('a server that does not answer in time is one that cannot be reached', asyn
 test('a sweep deletes what expired long ago, and counts: a full set says so', async () => {
   const clock = new TestClock()
   await (await open(clock)).close()
-  await asked('DELETE FROM plat_once')
+  await postgres.rows('DELETE FROM plat_once')
   const first = await open(clock)
   const set = first.set('swept', 2)
   for (const key of ['a', 'b']) await set.insert(key, '', clock.now() + 1000)
@@ -98,7 +83,7 @@ test('a sweep deletes what expired long ago, and counts: a full set says so', as
   // Longer than the grace for clocks that are behind.
   await clock.advance(11 * 60_000)
   const third = await open(clock)
-  assert.deepEqual(await asked('SELECT count(*)::integer AS left FROM plat_once'), [{ left: 0 }])
+  assert.deepEqual(await postgres.rows('SELECT count(*)::integer AS left FROM plat_once'), [{ left: 0 }])
   assert.equal(await third.set('swept', 2).insert('c', '', clock.now() + 1000), 'inserted')
   await third.close()
 })
@@ -107,7 +92,7 @@ test('the database holds no key in the words of its caller', async () => {
   const clock = new TestClock()
   const sets = await open(clock)
   await sets.set('words', 10).insert('telling words', 'value', clock.now() + 1000)
-  const [row] = await asked("SELECT encode(key, 'escape') AS key FROM plat_once WHERE kind = 'words'")
+  const [row] = await postgres.rows("SELECT encode(key, 'escape') AS key FROM plat_once WHERE kind = 'words'")
   assert.ok(!String(row?.key).includes('telling'))
   await sets.close()
 })

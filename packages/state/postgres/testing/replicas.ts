@@ -1,6 +1,6 @@
 import { type Clock, systemClock, systemIds } from '@plat/core'
 import type { TestPostgres } from '@plat/testkit/postgres/server'
-import { Client } from 'pg'
+import type { Client } from 'pg'
 import type { Sample } from '../../journal.conformance.ts'
 import type { OpenJournal } from '../../journal.ts'
 import { type Hold, type HoldItem, isShort, type Limits } from '../../limits/limits.ts'
@@ -31,6 +31,7 @@ export class Replicas {
 
   constructor(postgres: TestPostgres) {
     this.#postgres = postgres
+    postgres.beforeClose(() => this.close(...this.#open))
   }
 
   async open({ schema = 'plat', ...options }: ReplicaOptions = {}): Promise<PostgresState> {
@@ -56,21 +57,6 @@ export class Replicas {
     for (const state of states) {
       this.#open.delete(state)
       await state.close()
-    }
-  }
-
-  closeAll(): Promise<void> {
-    return this.close(...this.#open)
-  }
-
-  /** Queries the database beside the replicas. */
-  async beside<T>(work: (client: Client) => Promise<T>): Promise<T> {
-    const client = new Client({ connectionString: this.#postgres.dsn })
-    await client.connect()
-    try {
-      return await work(client)
-    } finally {
-      await client.end()
     }
   }
 }

@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, before, test } from 'node:test'
-import { startPostgres, type TestPostgres } from '@plat/testkit/postgres/server'
+import { before, test } from 'node:test'
+import { usePostgres } from '@plat/testkit/postgres/server'
 import { type CalleeFixture, calleeFixture, rpc, saying } from './testing/callees.ts'
 
 /** The agent's label and its response race each other; one round may be won by luck. */
 const ROUNDS = 25
 const HELPER = '/a2a/default/helper'
 
-let postgres: TestPostgres
+const postgres = usePostgres()
 let fixture: CalleeFixture
 
 before(async () => {
-  postgres = await startPostgres()
+  await postgres.started
   let replicas = 0
   fixture = await calleeFixture((dir) => {
     writeFileSync(path.join(dir, 'dsn'), postgres.dsn)
@@ -27,10 +27,7 @@ before(async () => {
   await fixture.start()
 })
 
-after(async () => {
-  await fixture?.close()
-  await postgres?.close()
-})
+postgres.beforeClose(() => fixture?.close())
 
 test('labels come back over replicas: the agent reads at one while its caller waits at another', async () => {
   const [one, other] = fixture.gateways

@@ -1,210 +1,114 @@
 import assert from 'node:assert/strict'
-import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { after, before, test } from 'node:test'
-import { type GatewayProcess, startGatewayProcess } from '@plat/testkit/gateway'
-import { TEST_TRUST_DOMAIN, testIssuer } from '@plat/testkit/identity'
-import { tempFolder } from '@plat/testkit/local'
-import { type ScriptedUpstream, startScriptedUpstream } from '@plat/testkit/mcp-upstream'
-import { policiesFile, testPolicy } from '@plat/testkit/policies'
-import { startPostgres, type TestPostgres } from '@plat/testkit/postgres/server'
+import { before, test } from 'node:test'
+import type { GatewayProcess } from '@plat/testkit/gateway'
+import { TestGateways } from '@plat/testkit/postgres/gateways'
+import { usePostgres } from '@plat/testkit/postgres/server'
 import { until } from '@plat/testkit/until'
-import { Client } from 'pg'
 
-const TOKEN = 'a-token-of-the-test'
 const MAX_CONNECTIONS = 3
 /** So long that no test meets its end, in seconds. */
 const A_LONG_WINDOW = 100_000_000
 
-const rules = [
-  { name: 'asked', action: 'require_approval', match: { tools: ['asked'] }, reason: 'somebody looks first' },
-  {
-    name: 'slow',
-    action: 'allow',
-    match: { tools: ['rated'] },
-    rateLimit: { count: 5, seconds: A_LONG_WINDOW, per: 'session' },
-  },
-  { name: 'all', action: 'allow' },
-]
-const prices = { version: 1, currency: 'EUR', id: 'p', tools: { 'default/notes/paid': { perCall: '0.01' } } }
-
-const issuer = testIssuer()
-let postgres: TestPostgres
-let upstream: ScriptedUpstream
+/** Results of calls with the argument `stuck` come when this has. */
+const released = Promise.withResolvers<void>()
+const postgres = usePostgres()
+const shared = new TestGateways({
+  postgres,
+  rules: [
+    { name: 'asked', action: 'require_approval', match: { tools: ['asked'] }, reason: 'somebody looks first' },
+    {
+      name: 'slow',
+      action: 'allow',
+      match: { tools: ['rated'] },
+      rateLimit: { count: 5, seconds: A_LONG_WINDOW, per: 'session' },
+    },
+    { name: 'all', action: 'allow' },
+  ],
+  prices: { version: 1, currency: 'EUR', id: 'p', tools: { 'default/notes/paid': { perCall: '0.01' } } },
+  config: { sessionBudgetUSD: 1 },
+  stateBackend: { schema: 'replicas', maxConns: MAX_CONNECTIONS, leader: { retryMillis: 200 } },
+  onCall: ({ stuck }) => stuck === true && released.promise,
+})
 let one: GatewayProcess
 let other: GatewayProcess
-/** Answers of tool `paid` in session `stuck` come when this has. */
-const released = Promise.withResolvers<void>()
-
-async function replica(dir: string): Promise<GatewayProcess> {
-  return startGatewayProcess({
-    servers: { notes: upstream.url },
-    issuer,
-    env: { PLAT_ADMIN_TOKEN: TOKEN },
-    config: {
-      policyFile: join(dir, 'policies.json'),
-      pricingFile: join(dir, 'prices.json'),
-      sessionBudgetUSD: 1,
-      adminAuth: { mode: 'token', devTokenApprovers: true },
-      stateBackend: {
-        type: 'postgres',
-        dsnFile: join(dir, 'dsn'),
-        schema: 'replicas',
-        maxConns: MAX_CONNECTIONS,
-        leader: { retryMillis: 200 },
-      },
-    },
-  })
-}
-
 before(async () => {
-  const dir = tempFolder()
-  postgres = await startPostgres()
-  upstream = await startScriptedUpstream()
-  upstream.answers(async ({ body }, response) => {
-    const { id, method, params } = JSON.parse(body)
-    if (params?.arguments?.stuck === true) await released.promise
-    const headers = {
-      'content-type': 'application/json',
-      ...(method === 'initialize' && { 'mcp-session-id': 'upstreams-own' }),
-    }
-    const result = method === 'initialize' ? initialized : { content: [{ type: 'text', text: 'done' }] }
-    response.writeHead(200, headers).end(JSON.stringify({ jsonrpc: '2.0', id, result }))
-  })
-  await Promise.all([
-    writeFile(join(dir, 'policies.json'), policiesFile([testPolicy({ rules })])),
-    writeFile(join(dir, 'prices.json'), JSON.stringify(prices)),
-    writeFile(join(dir, 'dsn'), `${postgres.dsn}\n`),
-  ])
-  ;[one, other] = await Promise.all([replica(dir), replica(dir)])
+  ;[one, other] = await Promise.all([shared.start(), shared.start()])
+  postgres.beforeClose(released.resolve)
 })
-
-after(async () => {
-  released.resolve()
-  await other?.close()
-  await one?.close()
-  await upstream?.close()
-  await postgres?.close()
-})
-
-const initialized = {
-  protocolVersion: '2025-11-25',
-  capabilities: { tools: {} },
-  serverInfo: { name: 'n', version: '1' },
-}
-
-interface Answer {
-  readonly status: number
-  readonly headers: Headers
-  readonly result?: unknown
-  readonly error?: { readonly code: number; readonly data: Readonly<Record<string, unknown>> }
-}
-
-async function send(gateway: GatewayProcess, session: string, message: object, headers: object = {}): Promise<Answer> {
-  const sub = `spiffe://${TEST_TRUST_DOMAIN}/ns/default/agent/assistant/session/${session}`
-  const response = await fetch(`${gateway.url}/mcp/notes`, {
-    method: 'POST',
-    headers: {
-      'content-type': 'application/json',
-      accept: 'application/json, text/event-stream',
-      'mcp-protocol-version': '2025-11-25',
-      authorization: `Bearer ${issuer.token({ sub, plat_session: session, scope: 'tools:notes' })}`,
-      ...headers,
-    },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, ...message }),
-  })
-  const text = await response.text()
-  return { status: response.status, headers: response.headers, ...(text !== '' && JSON.parse(text)) }
-}
-
-const call = (gateway: GatewayProcess, session: string, name: string, args: object = {}) =>
-  send(gateway, session, { method: 'tools/call', params: { name, arguments: args } })
-
-/** Null: the call passed. */
-const refusal = async (...asked: Parameters<typeof call>) => (await call(...asked)).error?.data.error ?? null
-
-async function admin({ url }: GatewayProcess, method: string, path: string, body?: object) {
-  const headers = { authorization: `Bearer ${TOKEN}`, ...(body && { 'content-type': 'application/json' }) }
-  const response = await fetch(`${url}/v1${path}`, { method, headers, ...(body && { body: JSON.stringify(body) }) })
-  const text = await response.text()
-  return { status: response.status, body: text === '' ? {} : JSON.parse(text) }
-}
 
 async function spentIn(gateway: GatewayProcess, session: string) {
-  const { body } = await admin(gateway, 'GET', '/budgets?limit=500')
+  const { body } = await shared.admin(gateway, 'GET', '/budgets?limit=500')
   const found = body.items.find(({ period }: { period: string }) => period === `default/assistant/${session}`)
   return { spent: found?.spent.micros ?? 0, held: found?.held.micros ?? 0 }
 }
 
 test('who is revoked at one gateway is refused at the other, and let in again when that is lifted there', async () => {
   // Shows D3.state.stateBackend.type, D3.state.stateBackend.dsnFile.
-  assert.equal(await refusal(other, 'gone', 'free'), null)
-  const revoked = await admin(one, 'POST', '/revocations', { target: { session: 'default/assistant/gone' } })
+  assert.equal(await shared.refusal(other, 'gone', 'free'), null)
+  const revoked = await shared.admin(one, 'POST', '/revocations', { target: { session: 'default/assistant/gone' } })
   assert.equal(revoked.status, 201)
-  await until(async () => (await refusal(other, 'gone', 'free')) !== null, 'the revocation')
-  assert.equal((await call(other, 'gone', 'free')).status, 401)
-  assert.equal(await refusal(other, 'stays', 'free'), null)
-  assert.equal((await admin(other, 'DELETE', `/revocations/${revoked.body.id}`)).status, 204)
-  await until(async () => (await refusal(one, 'gone', 'free')) === null, 'the lift')
+  await until(async () => (await shared.refusal(other, 'gone', 'free')) !== null, 'the revocation')
+  assert.equal((await shared.call(other, 'gone', 'free')).status, 401)
+  assert.equal(await shared.refusal(other, 'stays', 'free'), null)
+  assert.equal((await shared.admin(other, 'DELETE', `/revocations/${revoked.body.id}`)).status, 204)
+  await until(async () => (await shared.refusal(one, 'gone', 'free')) === null, 'the lift')
 })
 
 test('a call that one gateway holds is approved at the other, and the grant is good once', async () => {
-  const held = call(one, 'asks', 'asked', { n: 1 })
-  const pending = async () => (await admin(other, 'GET', '/approvals?state=pending')).body.items
+  const held = shared.call(one, 'asks', 'asked', { n: 1 })
+  const pending = async () => (await shared.admin(other, 'GET', '/approvals?state=pending')).body.items
   await until(async () => (await pending()).length === 1, 'the approval')
   const [{ id }] = await pending()
-  assert.equal((await admin(other, 'POST', `/approvals/${id}/approve`, {})).status, 200)
+  assert.equal((await shared.admin(other, 'POST', `/approvals/${id}/approve`, {})).status, 200)
   assert.deepEqual((await held).result, { content: [{ type: 'text', text: 'done' }] })
-  assert.equal((await admin(other, 'POST', `/approvals/${id}/approve`, {})).status, 409)
-  const stateOf = async () => (await admin(other, 'GET', `/approvals/${id}`)).body.state
+  assert.equal((await shared.admin(other, 'POST', `/approvals/${id}/approve`, {})).status, 409)
+  const stateOf = async () => (await shared.admin(other, 'GET', `/approvals/${id}`)).body.state
   await until(async () => (await stateOf()) === 'used', 'the use')
 })
 
 test('a session of an upstream that began at one gateway goes on at the other', async () => {
   const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'c', version: '1' } }
-  const begun = await send(one, 'mcp', { method: 'initialize', params })
+  const begun = await shared.send(one, 'mcp', { method: 'initialize', params })
   const sealed = begun.headers.get('mcp-session-id') ?? ''
   assert.match(sealed, /^p1\./)
-  const many = upstream.received.length
-  const answer = await send(other, 'mcp', { method: 'tools/list' }, { 'mcp-session-id': sealed })
+  const many = shared.upstream.received.length
+  const answer = await shared.send(other, 'mcp', { method: 'tools/list' }, { 'mcp-session-id': sealed })
   assert.equal(answer.status, 200)
-  assert.equal(upstream.received[many]?.headers['mcp-session-id'], 'upstreams-own')
+  assert.equal(shared.upstream.received[many]?.headers['mcp-session-id'], 'upstreams-own')
 })
 
 test('500 calls at once at two gateways never pass a cap that they share, and use all of it', async () => {
   // Shows D3.state.stateBackend.counters, D3.state.stateBackend.maxConns, D3.state.stateBackend.schema.
-  const at = (gateway: GatewayProcess) => Array.from({ length: 250 }, () => refusal(gateway, 'pays', 'paid'))
+  const at = (gateway: GatewayProcess) => Array.from({ length: 250 }, () => shared.refusal(gateway, 'pays', 'paid'))
   const refusals = await Promise.all([...at(one), ...at(other)])
   let passed = refusals.filter((why) => why === null).length
   assert.ok(passed <= 100, `${passed} passed`)
   // A machine that is too busy refuses for that; what was held meanwhile comes back.
   await until(async () => {
-    if (passed < 100 && (await refusal(passed % 2 === 0 ? one : other, 'pays', 'paid')) === null) passed++
+    if (passed < 100 && (await shared.refusal(passed % 2 === 0 ? one : other, 'pays', 'paid')) === null) passed++
     return passed >= 100
   }, 'the use of the whole cap')
-  assert.equal(await refusal(one, 'pays', 'paid'), 'budget_exceeded')
+  assert.equal(await shared.refusal(one, 'pays', 'paid'), 'budget_exceeded')
   assert.equal(passed, 100)
   for (const gateway of [one, other]) {
     await until(async () => (await spentIn(gateway, 'pays')).held === 0, 'every settlement')
     assert.deepEqual(await spentIn(gateway, 'pays'), { spent: 1_000_000, held: 0 })
   }
   const rated = await Promise.all(
-    [one, other].flatMap((gateway) => Array.from({ length: 10 }, () => refusal(gateway, 'rates', 'rated'))),
+    [one, other].flatMap((gateway) => Array.from({ length: 10 }, () => shared.refusal(gateway, 'rates', 'rated'))),
   )
   assert.equal(rated.filter((why) => why === null).length, 5)
   assert.equal(rated.filter((why) => why === 'rate_limited').length, 15)
-  const client = new Client({ connectionString: postgres.dsn })
-  await client.connect()
-  const open = "SELECT count(*)::integer AS many FROM pg_stat_activity WHERE application_name = 'plat'"
-  const [{ many }] = (await client.query(open)).rows
+  const [open] = await postgres.rows(
+    "SELECT count(*)::integer AS many FROM pg_stat_activity WHERE application_name = 'plat'",
+  )
   // Of each gateway one more is for leadership and notices.
-  assert.ok(many <= 2 * (MAX_CONNECTIONS + 1), `${many} connections`)
-  const kept = await client.query('SELECT name FROM replicas.journal ORDER BY name')
+  assert.ok(Number(open?.many) <= 2 * (MAX_CONNECTIONS + 1), `${open?.many} connections`)
+  const kept = await postgres.rows('SELECT name FROM replicas.journal ORDER BY name')
   assert.deepEqual(
-    kept.rows.map(({ name }) => name),
+    kept.map(({ name }) => name),
     ['approvals', 'pins', 'revocations', 'taints'],
   )
-  await client.end()
 })
 
 const leads = async ({ url }: GatewayProcess) => {
@@ -218,9 +122,9 @@ test('of two gateways one leads; when it is killed the other does, and counts wh
   const whoLeads = async () => [await leads(one), await leads(other)]
   await until(async () => (await whoLeads()).includes(true), 'a leader')
   if (await leads(other)) [one, other] = [other, one]
-  const before = upstream.received.length
-  const cut = Array.from({ length: 20 }, () => call(one, 'killed', 'paid', { stuck: true }).catch(() => null))
-  await upstream.request(before + 20)
+  const before = shared.upstream.received.length
+  const cut = Array.from({ length: 20 }, () => shared.call(one, 'killed', 'paid', { stuck: true }).catch(() => null))
+  await shared.upstream.request(before + 20)
   assert.deepEqual(await spentIn(other, 'killed'), { spent: 0, held: 200_000 })
   await one.kill()
   assert.deepEqual(new Set(await Promise.all(cut)), new Set([null]))
@@ -230,16 +134,16 @@ test('of two gateways one leads; when it is killed the other does, and counts wh
 })
 
 test('without its database a gateway refuses what must be counted or kept, and soon everything; then all goes on', async () => {
-  assert.equal(await refusal(other, 'after', 'paid'), null)
+  assert.equal(await shared.refusal(other, 'after', 'paid'), null)
   await postgres.stop()
-  assert.equal(await refusal(other, 'after', 'paid'), 'state_unavailable')
-  assert.equal(await refusal(other, 'after', 'asked'), 'state_unavailable')
+  assert.equal(await shared.refusal(other, 'after', 'paid'), 'state_unavailable')
+  assert.equal(await shared.refusal(other, 'after', 'asked'), 'state_unavailable')
   await until(
-    async () => (await refusal(other, 'after', 'free')) === 'revocations_unavailable',
+    async () => (await shared.refusal(other, 'after', 'free')) === 'revocations_unavailable',
     'the refusal of every call',
   )
   await postgres.start()
-  await until(async () => (await refusal(other, 'after', 'free')) === null, 'the first call')
-  assert.equal(await refusal(other, 'after', 'paid'), null)
+  await until(async () => (await shared.refusal(other, 'after', 'free')) === null, 'the first call')
+  assert.equal(await shared.refusal(other, 'after', 'paid'), null)
   await until(async () => (await spentIn(other, 'after')).spent === 20_000, 'both calls')
 })

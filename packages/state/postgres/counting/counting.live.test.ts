@@ -1,29 +1,23 @@
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Clock, systemClock, TestClock } from '@plat/core'
-import { startPostgres, type TestPostgres } from '@plat/testkit/postgres/server'
+import { usePostgres } from '@plat/testkit/postgres/server'
 import { until } from '@plat/testkit/until'
 import type { Client } from 'pg'
-import { isShort, type Limits } from '../limits/limits.ts'
-import { windowOf } from '../limits/window.ts'
-import { Continuity } from './continuity.ts'
-import { Counting, type Operation } from './counting.ts'
-import { Database } from './database.ts'
-import { StateUnreachable } from './pool.ts'
+import { isShort, type Limits } from '../../limits/limits.ts'
+import { windowOf } from '../../limits/window.ts'
+import { Continuity } from '../continuity.ts'
+import { Database } from '../database.ts'
+import { StateUnreachable } from '../pool.ts'
+import { ids, item, NEVER, type ReplicaOptions, Replicas, taken } from '../testing/replicas.ts'
+import { Counting } from './counting.ts'
+import type { Operation } from './operation.ts'
 import { ServerClock } from './server-clock.ts'
-import { ids, item, NEVER, type ReplicaOptions, Replicas, taken } from './testing/replicas.ts'
 
-let postgres: TestPostgres
-let replicas: Replicas
+const postgres = usePostgres()
+const replicas = new Replicas(postgres)
 const replica = (options?: ReplicaOptions) => replicas.open(options)
-before(async () => {
-  postgres = await startPostgres()
-  replicas = new Replicas(postgres)
-})
-after(async () => {
-  await replicas?.closeAll()
-  await postgres?.close()
-})
 
 const take = async (limits: Limits, key: string, cap: number, window?: string) =>
   limits.take(ids.uuid(), [item(key, cap, 1, window)], limits.now() + NEVER)
@@ -34,29 +28,37 @@ async function holdsOf(client: Client, key: string, schema = 'plat'): Promise<nu
 }
 
 /** Processes of the server that serve gateways. */
-async function backends(client: Client): Promise<readonly number[]> {
-  const { rows } = await client.query(
-    "SELECT pid FROM pg_stat_activity WHERE application_name = 'plat' AND state IS NOT NULL",
-  )
+async function backends(client: Client, which = 'state IS NOT NULL'): Promise<readonly number[]> {
+  const { rows } = await client.query(`SELECT pid FROM pg_stat_activity WHERE application_name = 'plat' AND ${which}`)
   return rows.map(({ pid }) => pid)
 }
 
+/** The process of the one request of a gateway that waits for a lock, once there is one. */
+async function untilOneWaits(client: Client): Promise<readonly number[]> {
+  let waiting: readonly number[] = []
+  const isWaiting = async () => {
+    // Within a transaction the activity stays as it was first seen.
+    await client.query('SELECT pg_stat_clear_snapshot()')
+    waiting = await backends(client, "wait_event_type = 'Lock'")
+    return waiting.length === 1
+  }
+  await until(isWaiting, 'a request that waits for a lock')
+  return waiting
+}
+
 test('a take that runs after its release leaves no hold', async () => {
-  // Nothing but counting uses the connections.
-  const state = await replica({ pollMs: NEVER, retryMs: NEVER })
+  // Nothing but counting uses the connection.
+  const state = await replica({ maxConnections: 1, pollMs: NEVER, retryMs: NEVER })
   const limits = state.limits({})
   await (await taken(limits, 'late', 1)).release()
-  await replicas.beside(async (client) => {
+  await postgres.beside(async (client) => {
     const stopped = await backends(client)
-    for (const pid of stopped) process.kill(pid, 'SIGSTOP')
-    try {
+    await whilePaused(stopped, async () => {
       await assert.rejects(take(limits, 'late', 10), StateUnreachable)
       const hasTombstone = async () => (await client.query('SELECT 1 FROM plat.closed')).rowCount === 1
       await until(hasTombstone, 'the release on another connection')
       assert.equal(await holdsOf(client, 'late'), 0)
-    } finally {
-      for (const pid of stopped) process.kill(pid, 'SIGCONT')
-    }
+    })
     const running = async () => (await backends(client)).filter((pid) => stopped.includes(pid)).length
     await until(async () => (await running()) === 0 || (await isIdle(client, stopped)), 'the take that was sent before')
     assert.equal(await holdsOf(client, 'late'), 0)
@@ -101,7 +103,7 @@ test('a cap of 5 lets exactly 5 pass at gateways whose clocks are an hour apart,
   assert.ok(first !== undefined)
   for (const result of [await take(first, 'rate', 5, over), await take(first, 'rate', 5, over)])
     if (!isShort(result)) await result.settle(new Map())
-  await replicas.beside(async (client) => {
+  await postgres.beside(async (client) => {
     const { rows } = await client.query("SELECT epoch FROM skewed.leader WHERE job = 'state'")
     const tidied = await client.query("SELECT skewed.tidy('state', $1) AS done", [rows[0]?.epoch])
     assert.equal(tidied.rows[0]?.done, true)
@@ -119,7 +121,7 @@ test('a counter that a paused transaction has locked stops only its own calls, a
   const limits = state.limits({})
   const again = () => clock.advance(20)
   await (await taken(limits, 'locked', 1)).release()
-  await replicas.beside(async (client) => {
+  await postgres.beside(async (client) => {
     await client.query('BEGIN')
     await client.query("SELECT 1 FROM paused.counter WHERE key = 'locked' FOR UPDATE")
     let refused = 0
@@ -155,6 +157,54 @@ test('a counter that a paused transaction has locked stops only its own calls, a
   await replicas.close(state)
 })
 
+/** Longer than a request waits for a connection, in milliseconds. */
+const LONG_CHECK_MS = 2_500
+
+test('a request that gave up while its connection was checked leaves the connection to others', async () => {
+  const state = await replica({ schema: 'checked', maxConnections: 1, pollMs: NEVER, retryMs: NEVER })
+  const limits = state.limits({})
+  await postgres.beside(async (client) => {
+    await client.query('BEGIN')
+    // The only connection waits; the next one, which the second request gets, waits for its check.
+    await client.query('LOCK TABLE checked.counter, checked.origin')
+    const both = Promise.allSettled([limits.counted('a'), limits.used('b', 'life')])
+    for (const pid of await untilOneWaits(client)) await client.query('SELECT pg_terminate_backend($1)', [pid])
+    await sleep(LONG_CHECK_MS)
+    await client.query('ROLLBACK')
+    await both
+  })
+  await until(() => limits.used('c', 'life').then(Boolean, () => false), 'a connection')
+  await replicas.close(state)
+})
+
+/** Calls `work` while these processes of the server are paused. */
+async function whilePaused<T>(pids: readonly number[], work: () => Promise<T>): Promise<T> {
+  for (const pid of pids) process.kill(pid, 'SIGSTOP')
+  try {
+    return await work()
+  } finally {
+    for (const pid of pids) process.kill(pid, 'SIGCONT')
+  }
+}
+
+test('a gateway closes while a process of the server is paused and a counter stays locked', async () => {
+  const state = await replica({ schema: 'closing', maxConnections: 1, pollMs: NEVER, retryMs: NEVER })
+  const hold = await taken(state.limits({}), 'closing', 1)
+  await postgres.beside(async (client) => {
+    await client.query('BEGIN')
+    await client.query('SELECT 1 FROM closing.counter FOR UPDATE')
+    const settled = hold.release()
+    await untilOneWaits(client)
+    // The connection for leadership.
+    const idle = await backends(client, "state = 'idle'")
+    assert.equal(idle.length, 1)
+    await whilePaused(idle, () => replicas.close(state))
+    await settled
+    await client.query('ROLLBACK')
+    assert.equal(await holdsOf(client, 'closing', 'closing'), 1, 'it counts as spent when the replica is gone')
+  })
+})
+
 const OWED = 150_000
 
 const settlement = (key: string): Operation => ({
@@ -169,9 +219,15 @@ const settlement = (key: string): Operation => ({
 test('150,000 releases that are owed while Postgres is away are bounded, and counting goes on by itself afterwards', async () => {
   const warned: string[] = []
   const warn = (message: string) => void warned.push(message)
-  const continuity = await Continuity.open({ path: '', ids, warn, onLost() {}, onAdopted() {} })
-  const database = await Database.open({ dsn: postgres.dsn, schema: 'owed', maxConnections: 4, continuity, warn })
   const clock = systemClock
+  const continuity = await Continuity.open({ path: '', ids, warn, onLost() {}, onAdopted() {} })
+  const database = await Database.open({
+    dsn: postgres.dsn,
+    schema: 'owed',
+    maxConnections: 4,
+    continuity,
+    warn,
+  })
   const counting = new Counting({ database, clock, serverClock: new ServerClock(clock), ids, warn })
   const { owner } = counting
   await postgres.stop()
@@ -181,7 +237,7 @@ test('150,000 releases that are owed while Postgres is away are bounded, and cou
   assert.equal(warned.filter((message) => /settlements could not be counted/.test(message)).length, 1)
   await Promise.all(Array.from({ length: 300 }, () => counting.owe(settlement('owed'))))
   await postgres.start()
-  await replicas.beside(async (client) => {
+  await postgres.beside(async (client) => {
     const tombstones = async () => (await client.query('SELECT count(*)::int AS n FROM owed.closed')).rows[0].n
     await until(async () => (await tombstones()) === 300, 'what was owed last')
   })

@@ -1,6 +1,7 @@
 import { type Clock, type Ids, reasonOf } from '@plat/core'
-import { type Database, wasLocked } from './database.ts'
-import { StateUnreachable } from './pool.ts'
+import { type CountBatch, type Database, wasLocked } from '../database.ts'
+import { StateUnreachable } from '../pool.ts'
+import { type Counted, NotCountedError, type Operation, type StoredItem } from './operation.ts'
 import type { ServerClock } from './server-clock.ts'
 
 /** Operations of one transaction at most. */
@@ -24,72 +25,12 @@ const WAIT_MS = 4_000
 const ISOLATE_MS = 5_000
 /** Counters that are known as locked at most. */
 const MAX_ISOLATED = 1_000
+/** How long closing waits for locked counters, in milliseconds. */
+const CLOSE_MS = 2_000
 /** When settlements that failed are sent again, in milliseconds. */
 const RETRY_MS = 250
 /** How long after it was sent a take may still be counted, in milliseconds; well below the age of tombstones. */
 const TAKE_DEADLINE_MS = 30_000
-
-/** One item of a hold as the database stores it: key, window, amount, cap, and when the window ends. */
-export interface StoredItem {
-  readonly k: string
-  readonly w: string
-  readonly a: number
-  readonly c: number
-  readonly e: number | null
-}
-
-/** `ref` names one take: a release concerns only the take that it belongs to. */
-export type Operation =
-  | {
-      readonly do: 'take'
-      readonly id: string
-      readonly ref: string
-      /** Milliseconds from now until the hold of a gateway that is gone counts as spent. */
-      readonly ttl: number
-      readonly taken: string
-      readonly items: readonly StoredItem[]
-    }
-  | {
-      readonly do: 'extend'
-      readonly id: string
-      readonly ref: string
-      readonly grown: number
-      readonly more: readonly StoredItem[]
-      readonly items: readonly StoredItem[]
-    }
-  | {
-      readonly do: 'settle'
-      readonly id: string
-      readonly ref: string
-      readonly spent: Readonly<Record<string, number>>
-      readonly items: readonly StoredItem[]
-      /** The take may still be on its way: then it must find that it was released. */
-      readonly unsure: boolean
-    }
-
-/** The result of an operation; which members are set follows from the operation. */
-export interface Counted {
-  /** `take`: the hold is open already, with these items or with others. */
-  readonly same?: boolean
-  /** Place of the item that did not fit, and what is left of its cap. */
-  readonly short?: number
-  readonly left?: number
-  /** `take`: released already, or sent too long ago. `extend`: the hold is not open. */
-  readonly over?: boolean
-  /** `settle`: what is spent in total, for each item. */
-  readonly spent?: readonly number[]
-}
-
-/** An operation that was not counted, as far as is known. */
-export class NotCountedError extends StateUnreachable {
-  /** True: the database may have got it all the same. */
-  readonly wasSent: boolean
-
-  constructor(message: string, wasSent: boolean, options?: ErrorOptions) {
-    super(message, { ...options, stage: wasSent ? 'unknown' : 'connect' })
-    this.wasSent = wasSent
-  }
-}
 
 interface Waiting {
   readonly operation: Operation
@@ -109,6 +50,13 @@ interface Flight {
   readonly batch: readonly Waiting[]
   readonly names: ReadonlySet<string>
   readonly isolated: boolean
+}
+
+/** Why a batch was not counted, with the place of the counter that is locked now, if one is. */
+interface Locked {
+  readonly cause: unknown
+  readonly request: CountBatch
+  readonly place: number | null
 }
 
 export interface CountingOptions {
@@ -137,6 +85,8 @@ export class Counting {
   #cancelRetry: () => void = () => {}
   #cancelLinger: () => void = () => {}
   #onIdle: (() => void)[] = []
+  /** From then on what meets a locked counter is given up. */
+  #closesAt = Number.POSITIVE_INFINITY
 
   constructor(options: CountingOptions) {
     this.#options = options
@@ -176,8 +126,9 @@ export class Counting {
     return promise
   }
 
-  /** Resolves after everything that waits was tried once more. */
+  /** Resolves after everything that waits was tried once more. What was not counted then counts as spent when this replica is gone. */
   async close(): Promise<void> {
+    this.#closesAt = this.#options.clock.monotonic() + CLOSE_MS
     this.#cancelRetry()
     this.#requeueOwed()
     this.#dispatch()
@@ -281,24 +232,23 @@ export class Counting {
 
   async #fly(flight: Flight): Promise<void> {
     const { batch } = flight
-    const { statement, names } = this.#statementOf(flight)
+    const request = this.#batchOf(flight)
     try {
-      const { busy, answers, xid } = await this.database.count(statement)
-      if (busy !== undefined) this.#locked(batch, names[busy])
-      else {
-        this.database.continuity.sawTransaction(xid)
-        for (const [at, { resolve }] of batch.entries()) resolve(answers?.[at] ?? {})
-      }
+      const { answers, xid } = await this.database.count(request)
+      this.database.continuity.sawTransaction(xid)
+      for (const [at, { resolve }] of batch.entries()) resolve(answers?.[at] ?? {})
     } catch (error) {
-      this.#failed(batch, error)
+      if (wasLocked(error))
+        this.#locked(flight, { cause: error, request, place: await this.database.lockedCounter(request) })
+      else this.#failed(batch, error)
     } finally {
       this.#flights.delete(flight)
       this.#dispatch()
     }
   }
 
-  /** Counters in one order in all gateways: whoever locks more than one cannot wait in a circle. */
-  #statementOf({ batch, names: all }: Flight) {
+  /** Counters in one order in all gateways: two batches that lock more than one cannot wait for each other. */
+  #batchOf({ batch, names: all }: Flight): CountBatch {
     const names = [...all].sort()
     const places = new Map(names.map((name, at) => [name, at]))
     const counters = new Map<string, StoredItem>()
@@ -315,30 +265,34 @@ export class Counting {
       return { ...operation, items: undefined, n: items.map(({ n }) => n) }
     })
     const of = names.map((name) => counters.get(name))
-    const statement = [
-      this.#owner,
-      this.serverClock.now() + TAKE_DEADLINE_MS,
-      of.map((item) => item?.k),
-      of.map((item) => item?.w),
-      of.map((item) => item?.e ?? null),
-      JSON.stringify(operations),
-    ]
-    return { statement, names }
+    return {
+      owner: this.#owner,
+      deadline: this.serverClock.now() + TAKE_DEADLINE_MS,
+      keys: of.map((item) => item?.k ?? ''),
+      windows: of.map((item) => item?.w ?? ''),
+      ends: of.map((item) => item?.e ?? null),
+      operations,
+    }
   }
 
-  /** Nothing of the batch was done: all of it is tried again, and what needs the locked counter is kept apart. */
-  #locked(batch: readonly Waiting[], name: string | undefined): void {
-    if (name !== undefined && this.#isolated.size < MAX_ISOLATED)
+  /**
+   * Nothing of the batch was done: all of it is tried again, and what needs the locked counter is kept apart. `place` is null when no counter
+   * is locked any more, or a hold was: then each operation goes alone.
+   */
+  #locked({ batch }: Flight, { cause, request, place }: Locked): void {
+    if (this.#options.clock.monotonic() >= this.#closesAt) {
+      this.#giveUp(batch, false, cause)
+      return
+    }
+    if (place === null) for (const waiting of batch) waiting.alone = true
+    else if (this.#isolated.size < MAX_ISOLATED) {
+      const name = `${request.keys[place]}\n${request.windows[place]}`
       this.#isolated.set(name, this.#options.clock.monotonic() + ISOLATE_MS)
+    }
     this.#queue = batch.concat(this.#queue)
   }
 
   #failed(batch: readonly Waiting[], cause: unknown): void {
-    if (wasLocked(cause) && batch.length > 1) {
-      for (const waiting of batch) waiting.alone = true
-      this.#queue = batch.concat(this.#queue)
-      return
-    }
     const stage = cause instanceof StateUnreachable ? cause.stage : 'unknown'
     this.#giveUp(batch, stage === 'unknown', cause)
     if (stage !== 'connect') return

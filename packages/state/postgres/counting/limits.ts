@@ -1,9 +1,10 @@
-import { checkItems, joined, settledBy } from '../limits/items.ts'
-import type { Hold, HoldItem, Limits, Overrun, Short } from '../limits/limits.ts'
-import type { Counted } from '../limits/local-limits.ts'
-import { windowEnd } from '../limits/window.ts'
-import { type Counting, type Counted as CountResult, NotCountedError, type StoredItem } from './counting.ts'
-import { storedText, textOf } from './database.ts'
+import { checkItems, joined, settledBy } from '../../limits/items.ts'
+import type { Hold, HoldItem, Limits, Overrun, Short } from '../../limits/limits.ts'
+import type { Counted } from '../../limits/local-limits.ts'
+import { windowEnd } from '../../limits/window.ts'
+import { storedText, textOf } from '../database.ts'
+import type { Counting } from './counting.ts'
+import { type Counted as CountResult, NotCountedError, type StoredItem } from './operation.ts'
 
 /** Counted keys that one question answers at most. */
 const COUNTED_MAX = 10_000
