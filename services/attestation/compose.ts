@@ -40,7 +40,8 @@ export interface Composed {
 
 /** Opens every file that the settings name and puts the endpoints together. What was opened is closed when one fails. */
 export async function composeAttestation(options: ComposeOptions): Promise<Composed> {
-  const { settings } = options
+  const { settings, registry } = options
+  const pools = attestationPools(registry)
   const opened: { close(): void | Promise<void> }[] = []
   const close = async () => {
     for (const each of opened.splice(0).reverse()) await each.close()
@@ -52,7 +53,9 @@ export async function composeAttestation(options: ComposeOptions): Promise<Compo
   try {
     const ledger = settings.auditPath === '' ? null : keep(await openServiceLedger(settings.auditPath, options))
     const releases = keep(await openReleases(options))
-    const revoker = keep(new Revoker({ ...options, url: settings.revokeUrl }))
+    const revoker = keep(
+      new Revoker({ ...options, url: settings.revokeUrl, observer: pools.of('pending_revocations') }),
+    )
     const parts = { ...options, ...settings, ledger, releases, revoker, ...evidenceParts(options) }
     const keeper = keep(keepReleases(parts))
     await keeper.now()
@@ -64,11 +67,12 @@ export async function composeAttestation(options: ComposeOptions): Promise<Compo
   }
 }
 
-async function openReleases({ settings, clock, log }: ComposeOptions): Promise<Releases> {
+async function openReleases({ settings, registry, clock, log }: ComposeOptions): Promise<Releases> {
   const onFault = (err: unknown) => log.error({ err }, 'the journal of releases failed')
+  const observer = attestationPools(registry).of('releases')
   try {
     const spec = { name: 'releases', path: settings.statePath, decode: decodeRelease }
-    return await Releases.open({ journal: await fileJournals(clock).open(spec), clock, onFault })
+    return await Releases.open({ journal: await fileJournals(clock).open(spec), clock, onFault, observer })
   } catch (error) {
     throw new Error(`-state-path: ${reasonOf(error)}`)
   }
@@ -80,7 +84,7 @@ function evidenceParts({ settings, brokerToken, dialer, clock, log, registry }: 
   const proofs = watchedPool({ name: 'proofs', observer: pools.of('proofs') })
   return {
     broker: new Broker({ url: settings.brokerUrl, caFile: settings.brokerCaFile, token: brokerToken, dialer, log }),
-    challenges: new Challenges(clock),
+    challenges: new Challenges(clock, pools.of('challenges')),
     proofs: createProofVerifier({ clock, replays: memoryReplayStore(clock, proofs) }),
   }
 }

@@ -9,6 +9,8 @@ import { tableOf } from './table.ts'
 
 /** How long a watch stays open where the client does not say, in seconds. */
 const WATCH_SECONDS = 1800
+/** Longest that a client can keep it open; it begins again then. In seconds. */
+const MAX_WATCH_SECONDS = 3600
 
 /** What a watch is asked for. */
 interface Asked {
@@ -35,7 +37,7 @@ export async function watch(parts: ReadParts, target: Target, request: RestReque
     labels: labelSelector(query.get('labelSelector') ?? ''),
     fields: fieldSelector(query.get('fieldSelector') ?? ''),
   }
-  const seconds = countOf(query, 'timeoutSeconds') || WATCH_SECONDS
+  const seconds = Math.min(countOf(query, 'timeoutSeconds') || WATCH_SECONDS, MAX_WATCH_SECONDS)
   return answered({}, { body: lines(parts, asked, request.signal, seconds) })
 }
 

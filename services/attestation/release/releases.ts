@@ -1,10 +1,8 @@
-import type { Clock } from '@plat/core'
+import { type Clock, type PoolObserver, SharedPool } from '@plat/core'
 import { CodedRefusal } from '@plat/http/endpoints'
 import type { OpenJournal } from '@plat/state'
 import { type EndReason, type Release, sessionKey, stateOf } from './release.ts'
 
-/** Releases that are pending or under renewal at most, about 2 KiB each. */
-const MAX_RELEASES = 50_000
 /** How long it is known of a release that it ended, in milliseconds. */
 const REMEMBER_MS = 60 * 60 * 1000
 /** The journal is written anew when it has so many lines more than releases. */
@@ -14,6 +12,7 @@ export interface ReleasesOptions {
   readonly journal: OpenJournal<Release>
   readonly clock: Clock
   readonly onFault: (error: unknown) => void
+  readonly observer?: PoolObserver | undefined
 }
 
 interface Entry {
@@ -31,6 +30,8 @@ export class Releases {
   /** Sessions that somebody works on. */
   readonly #busy = new Set<string>()
   readonly #counts = { pending: 0, active: 0, ended: 0 }
+  /** Those that have not ended, by namespace. */
+  readonly #open = new SharedPool({ name: 'releases' })
   readonly #stop = new AbortController()
   #lines = 0
   #lastSeq = 0
@@ -38,6 +39,7 @@ export class Releases {
 
   private constructor(options: ReleasesOptions) {
     this.#options = options
+    options.observer?.watch(() => this.#open.used)
   }
 
   /** Reads the journal, then answers. */
@@ -96,8 +98,11 @@ export class Releases {
     const key = sessionKey(release.name)
     const before = this.#sessions.get(key)
     const isNew = before === undefined || before.release.ended !== null
-    if (isNew && this.#counts.pending + this.#counts.active >= MAX_RELEASES) {
-      throw new CodedRefusal(429, 'too_many_releases', `there are ${MAX_RELEASES} releases`, { 'retry-after': '10' })
+    const bound = isNew ? this.#open.boundFor(release.name.namespace) : null
+    if (bound !== null) {
+      this.#options.observer?.refused(bound)
+      const whose = bound === 'share' ? `of namespace ${release.name.namespace}` : 'in all'
+      throw new CodedRefusal(429, 'too_many_releases', `there are too many releases ${whose}`, { 'retry-after': '10' })
     }
     try {
       const version = await this.#options.journal.append(key, [release], before?.version ?? 0)
@@ -152,9 +157,11 @@ export class Releases {
     const before = this.#sessions.get(key)?.release
     if (before !== undefined) {
       this.#counts[stateOf(before)]--
+      if (before.ended === null) this.#open.release(before.name.namespace)
       if (before.id !== event.id) this.#ids.delete(before.id)
     }
     this.#counts[stateOf(event)]++
+    if (event.ended === null) this.#open.add(event.name.namespace)
     this.#sessions.set(key, { release: event, version })
     this.#ids.set(event.id, key)
   }

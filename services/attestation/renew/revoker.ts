@@ -1,4 +1,4 @@
-import { type Clock, rfc3339 } from '@plat/core'
+import { type Clock, type PoolObserver, rfc3339, type SharedPool, watchedPool } from '@plat/core'
 import { type Dialer, dialFault } from '@plat/http'
 import type { Log } from '@plat/process'
 import { type Release, sessionKey } from '../release/release.ts'
@@ -7,8 +7,6 @@ import { type Release, sessionKey } from '../release/release.ts'
 const TIMEOUT_MS = 10_000
 const RETRY_MS = 5_000
 const MAX_ANSWER_BYTES = 64 * 1024
-/** Revocations that wait for the gateway at most, about 1 KiB each. */
-const MAX_WAITING = 10_000
 
 export interface RevokerOptions {
   /** Without a slash at the end; empty: nothing is revoked, and a refused renewal ends with its token. */
@@ -17,6 +15,7 @@ export interface RevokerOptions {
   readonly dialer: Pick<Dialer, 'fetchBytes'>
   readonly clock: Clock
   readonly log: Log
+  readonly observer?: PoolObserver | undefined
 }
 
 /**
@@ -27,16 +26,19 @@ export class Revoker {
   readonly #options: RevokerOptions
   readonly #waiting = new Map<string, { readonly release: Release; readonly why: string }>()
   readonly #stop: () => void
+  readonly #pool: SharedPool
   #running = false
 
   constructor(options: RevokerOptions) {
     this.#options = options
+    this.#pool = watchedPool({ name: 'pending_revocations', observer: options.observer })
     this.#stop = options.clock.every(RETRY_MS, () => void this.#run())
   }
 
   revoke(release: Release, why: string): void {
     if (this.#options.url === '' || release.holder === null) return
-    if (this.#waiting.size >= MAX_WAITING) {
+    if (this.#waiting.has(release.id)) return
+    if (this.#pool.acquire(release.name.namespace) !== null) {
       this.#options.log.error({ releaseId: release.id }, 'too many revocations wait: one is left out')
       return
     }
@@ -53,7 +55,9 @@ export class Revoker {
     this.#running = true
     try {
       for (const [id, { release, why }] of this.#waiting) {
-        if (isOver(release, this.#options.clock) || (await this.#ask(release, why))) this.#waiting.delete(id)
+        if (!isOver(release, this.#options.clock) && !(await this.#ask(release, why))) continue
+        this.#waiting.delete(id)
+        this.#pool.release(release.name.namespace)
       }
     } finally {
       this.#running = false

@@ -3,12 +3,12 @@ import { hash, randomBytes } from 'node:crypto'
 import { readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { test } from 'node:test'
-import { systemIds, TestClock } from '@plat/core'
+import { poolTable, systemIds, TestClock } from '@plat/core'
 import { openCipher } from '@plat/keys'
 import { openCapture } from '@plat/ledger'
 import { tempFolder } from '@plat/testkit/local'
 import { createEraser } from '../dlp/eraser.ts'
-import { Captures, WAITING_MAX } from './captures.ts'
+import { Captures } from './captures.ts'
 
 const DAY_MS = 86_400_000
 
@@ -68,14 +68,18 @@ test('what cannot be redacted is dropped, and what cannot be written has failed'
   await assert.rejects(readdir(dir), /ENOENT/)
 })
 
-test('more than may wait is dropped', async () => {
+test('a namespace at its share of what waits is dropped, another namespace is captured', async () => {
   const { captures, outcomes, add } = await world(() => null)
-  for (let n = 0; n < WAITING_MAX + 10; n++) add(`{"n":${n}}`)
+  // The first is being written already.
+  const share = poolTable.capture_bytes.shares[0].max / (64 * 1024)
+  for (let n = 0; n < share + 10; n++) add(`{"n":${n}}`)
   assert.equal(outcomes.length, 9)
-  add(`"${'x'.repeat(70_000_000)}"`)
+  add('{"other":1}', 'other')
+  assert.equal(outcomes.length, 9)
+  add(`"${'x'.repeat(17 * 1024 * 1024)}"`, 'third')
   assert.equal(outcomes.length, 10)
   await captures.close()
-  assert.equal(outcomes.length, WAITING_MAX + 11)
+  assert.equal(outcomes.length, share + 12)
 })
 
 test('captures go when nobody has sent the same for as long as they are kept', async () => {
@@ -95,7 +99,7 @@ test('captures go when nobody has sent the same for as long as they are kept', a
 
 test('what goes while old captures are looked for keeps none of the others', async () => {
   const { captures, clock, add, files } = await world()
-  const added = Array.from({ length: 300 }, (_, n) => add(`{"n":${n}}`))
+  const added = Array.from({ length: 300 }, (_, n) => add(`{"n":${n}}`, `team${n % 2}`))
   await captures.close()
   const before = (clock.now() - 31 * DAY_MS) / 1000
   await Promise.all(added.map((file) => utimes(file, before, before)))

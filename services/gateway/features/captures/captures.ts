@@ -1,13 +1,11 @@
 import { mkdir, opendir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import path from 'node:path'
-import type { Clock, Ids } from '@plat/core'
+import { type Clock, type Ids, type PoolObserver, type SharedPool, watchedPool } from '@plat/core'
 import type { Cipher } from '@plat/keys'
 import { type Capture, capturePath, sealCapture } from '@plat/ledger'
 
-/** Captures that wait to be written; further ones are dropped. */
-export const WAITING_MAX = 1024
-/** Bytes of arguments that wait to be written. */
-export const WAITING_MAX_BYTES = 67_108_864
+/** What a small capture counts for, in bytes: so that their number is bounded as well. */
+const LEAST_BYTES = 64 * 1024
 /** How often captures are looked for that have grown old, in milliseconds. */
 const SWEEP_EVERY_MS = 3_600_000
 const DAY_MS = 86_400_000
@@ -24,29 +22,29 @@ export interface CapturesOptions {
   readonly ids: Ids
   readonly onOutcome: (outcome: CaptureOutcome) => void
   readonly onFault: (error: unknown) => void
+  readonly observer?: PoolObserver | undefined
 }
 
 /** Writes captures one after another, behind the calls that they are of: nothing waits for them, and what is too much is dropped. */
 export class Captures {
   readonly #options: CapturesOptions
   readonly #waiting: Capture[] = []
-  #waitingBytes = 0
+  readonly #pool: SharedPool
   #working: Promise<void> | null = null
   readonly #stopSweep: () => void
 
   constructor(options: CapturesOptions) {
     this.#options = options
+    this.#pool = watchedPool({ name: 'capture_bytes', observer: options.observer })
     this.#stopSweep = options.clock.every(SWEEP_EVERY_MS, () => void this.sweep())
   }
 
   add(capture: Capture): void {
-    const bytes = this.#waitingBytes + capture.args.byteLength
-    if (this.#waiting.length >= WAITING_MAX || bytes > WAITING_MAX_BYTES) {
+    if (this.#pool.acquire(capture.namespace, weightOf(capture)) !== null) {
       this.#options.onOutcome('dropped')
       return
     }
     this.#waiting.push(capture)
-    this.#waitingBytes = bytes
     this.#working ??= this.#work()
   }
 
@@ -72,7 +70,7 @@ export class Captures {
 
   async #work(): Promise<void> {
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
-      this.#waitingBytes -= next.args.byteLength
+      this.#pool.release(next.namespace, weightOf(next))
       let outcome: CaptureOutcome
       try {
         outcome = await this.#write(next)
@@ -99,6 +97,10 @@ export class Captures {
     await rename(temporary, file)
     return 'written'
   }
+}
+
+function weightOf({ args }: Capture): number {
+  return Math.max(LEAST_BYTES, args.byteLength)
 }
 
 /** What has got its name or gone meanwhile, as drafts do, is nobody's concern. */

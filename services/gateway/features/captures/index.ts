@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { type Clock, glob, type Ids, reasonOf } from '@plat/core'
+import { type Clock, glob, type Ids, type PoolObservers, reasonOf } from '@plat/core'
 import { openCipher } from '@plat/keys'
 import { type Capture, capturePath, openCapture } from '@plat/ledger'
 import type { Log } from '@plat/process'
@@ -9,6 +9,7 @@ import { type CaptureOutcome, Captures } from './captures.ts'
 export { captureArgsBlock, REDACT_ALL } from './config.ts'
 
 export interface CapturesParts {
+  readonly pools?: PoolObservers<'capture_bytes'>
   readonly config: {
     readonly captureArgs: {
       readonly enabled: boolean
@@ -49,6 +50,7 @@ export async function createCaptures(parts: CapturesParts): Promise<CapturesFeat
     redact,
     clock,
     ids,
+    observer: parts.pools?.of('capture_bytes'),
     onOutcome: (outcome) => metrics.captured(outcome),
     onFault: (error) => log.error({ error: reasonOf(error) }, 'arguments could not be captured'),
   })

@@ -1,4 +1,4 @@
-import type { Clock } from '@plat/core'
+import type { Clock, PoolObservers } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Log } from '@plat/process'
 import {
@@ -25,6 +25,7 @@ export interface CredentialsOptions {
     readonly tokenExchangeAudiences?: Readonly<Record<string, readonly string[]>>
     readonly policyReloadSeconds: number
   }
+  readonly pools?: PoolObservers<'exchanged_tokens'>
   /** CA bundle for every server; null: none. */
   readonly extraCA: string | null
   /** The tokens that users have connected; null: `tokenVault` is off. */

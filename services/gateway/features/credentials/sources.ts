@@ -1,7 +1,7 @@
-import { type Clock, ExpiringMap } from '@plat/core'
+import { type Clock, ExpiringMap, type PoolObservers, watchedPool } from '@plat/core'
 import { type Dialer, joinedBundles } from '@plat/http'
 import type { Log } from '@plat/process'
-import type { Identity, UpstreamAuth } from '../../call/index.ts'
+import { agentOf, type Identity, type UpstreamAuth } from '../../call/index.ts'
 import { askToken, type Grant, type TokenRequest } from './endpoint.ts'
 import type { OAuthClient } from './secret.ts'
 import { Token } from './tokens.ts'
@@ -10,8 +10,6 @@ import { Token } from './tokens.ts'
 const OAUTH_MARGIN_MS = 60_000
 /** The same for exchanged tokens, in milliseconds: they live for minutes. */
 const EXCHANGE_MARGIN_MS = 10_000
-/** Pairs of session and audience whose exchanged tokens are kept; beyond it each call exchanges for itself. */
-const MAX_EXCHANGED = 10_000
 
 /** RFC 8693. */
 const EXCHANGE_GRANT = 'urn:ietf:params:oauth:grant-type:token-exchange'
@@ -36,6 +34,7 @@ export interface SourcesOptions {
   /** As its files say now; null: they cannot be used. */
   readonly client: (credentialKey: string) => OAuthClient | null
   readonly dialer: Pick<Dialer, 'fetchBytes'>
+  readonly pools?: PoolObservers<'exchanged_tokens'> | undefined
   readonly clock: Clock
   readonly log: Log
 }
@@ -58,7 +57,10 @@ export class TokenSources {
 
   constructor(options: SourcesOptions) {
     this.#options = options
-    this.#exchanged = new ExpiringMap({ clock: options.clock, cap: MAX_EXCHANGED })
+    this.#exchanged = new ExpiringMap({
+      clock: options.clock,
+      cap: watchedPool({ name: 'exchanged_tokens', observer: options.pools?.of('exchanged_tokens') }),
+    })
   }
 
   /** Forgets every grant but these. */
@@ -81,9 +83,10 @@ export class TokenSources {
   }
 
   /** The token that the broker gives for a session's (RFC 8693); null: there is no broker to ask. */
-  exchanged({ key: server }: Shown, audience: string, { jti, expiresAt }: Identity, subject: string): Token | null {
+  exchanged({ key: server }: Shown, audience: string, identity: Identity, subject: string): Token | null {
     const { tokenExchangeURL: url, extraCA: caPEM } = this.#options
     if (url === '') return null
+    const { jti, expiresAt } = identity
     const key = `${jti} ${audience}`
     const known = this.#exchanged.get(key)
     if (known !== null) return known
@@ -91,7 +94,7 @@ export class TokenSources {
     const request = { url, form: new URLSearchParams(form), client: null, caPEM }
     const token = this.#token(EXCHANGE_MARGIN_MS, () => this.#ask(server, request))
     // It lives no longer than the session token that it comes from.
-    this.#exchanged.insert(key, token, expiresAt)
+    this.#exchanged.insert(key, token, expiresAt, agentOf(identity))
     return token
   }
 

@@ -20,7 +20,7 @@ export interface NotificationsOptions {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
-  readonly pools?: PoolObservers<'notifications'>
+  readonly pools?: PoolObservers<'notifications' | 'callback_marks'>
 }
 
 /** Approvals as the admin API shows them; null: there is none of this id. */

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import type { BuildInfo, Clock, Ids } from '@plat/core'
+import type { BuildInfo, Clock, Ids, PoolObservers } from '@plat/core'
 import type { RawRoute } from '@plat/http'
 import type { Ledger } from '@plat/ledger'
 import type { Log } from '@plat/process'
@@ -22,6 +22,7 @@ export interface ResourcesOptions {
   /** A change is recorded durably before it is made; default: afterwards. */
   readonly recordsFirst?: boolean
   readonly ledger: Pick<Ledger, 'append'>
+  readonly pools?: PoolObservers<'resource_watches'>
   readonly build: BuildInfo
   readonly clock: Clock
   readonly ids: Ids
@@ -47,7 +48,7 @@ export function createResources(options: ResourcesOptions): ResourcesFeature {
   const held = options.resources?.dir === resolve(dir) ? options.resources.store : null
   const store = held ?? createFileStore({ dir, clock, ids, log })
   const api = createResourceApi({ store, problems: () => store.problems(), version: build.version, clock, ids, log })
-  const server = new Server({ ...options, authenticate, api })
+  const server = new Server({ ...options, authenticate, api, observer: options.pools?.of('resource_watches') })
   const handle: RawRoute['handle'] = (exchange) => void server.serve(exchange)
   return {
     routes: ['/api', '/openapi/v3'].map((prefix) => ({ prefix, takes: ({ url = '' }) => OURS.test(url), handle })),

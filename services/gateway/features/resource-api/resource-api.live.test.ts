@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { poolTable } from '@plat/core'
 import { writeWhole } from '@plat/resources'
 import { restFace } from '@plat/testkit/kubernetes/rest-face'
 import { wholeLines } from '@plat/testkit/ledger'
@@ -183,4 +184,33 @@ test('a gateway that leaves ends its watches at once', async (t) => {
   await beginning
   await Promise.all([gateway.drain(), watching])
   assert.equal(told.length, 1)
+})
+
+test('one caller with its share of watches is refused another, and a second caller watches', async (t) => {
+  const people = await provider(t)
+  const { gateway } = await ground(t, {
+    adminAuth: {
+      mode: 'both',
+      oidc: { issuer: people.state.issuer, audience: AUDIENCE },
+      roles: { viewer: ['user:ada'] },
+    },
+  })
+  const watch = (token: string) => {
+    const signal = AbortSignal.timeout(60_000)
+    return fetch(`${gateway.adminUrl}${SERVERS}?watch=true`, { headers: { authorization: `Bearer ${token}` }, signal })
+  }
+  const share = poolTable.resource_watches.shares[0].max
+  const open = await Promise.all(Array.from({ length: share }, () => watch(TOKEN)))
+  assert.ok(open.every(({ status }) => status === 200))
+  const refused = await watch(TOKEN)
+  assert.equal(refused.status, 429)
+  assert.match(await refused.text(), /too many open watches/)
+  const other = await watch(await people.token({ preferred_username: 'ada' }))
+  assert.equal(other.status, 200)
+  const metrics = await (
+    await fetch(`${gateway.adminUrl}/metrics`, { headers: { authorization: `Bearer ${TOKEN}` } })
+  ).text()
+  assert.match(metrics, new RegExp(`^plat_gateway_pool_used\\{pool="resource_watches"\\} ${share + 1}$`, 'm'))
+  assert.match(metrics, /^plat_gateway_pool_refusals_total\{pool="resource_watches",bound="share"\} 1$/m)
+  await Promise.all([...open, other].map(({ body }) => body?.cancel()))
 })

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { type Clock, reasonOf } from '@plat/core'
+import { type Clock, type PoolObserver, reasonOf, type SharedPool, watchedPool } from '@plat/core'
 import { type BodyFault, type Exchange, readBody } from '@plat/http'
 import type { Ledger } from '@plat/ledger'
 import type { Log } from '@plat/process'
@@ -13,9 +13,6 @@ const BODY_MAX_BYTES = 2 * 1024 * 1024
 /** How long a body may take, in milliseconds. */
 const BODY_TIMEOUT_MS = 30_000
 
-/** Most watches that are open at once. */
-const WATCHES_MAX = 256
-
 /** A warning of Kubernetes: code 299, no agent. */
 const WARNING = '299 - '
 
@@ -27,6 +24,7 @@ export interface ServerOptions {
   readonly ledger: Pick<Ledger, 'append'>
   readonly clock: Clock
   readonly log: Log
+  readonly observer?: PoolObserver | undefined
 }
 
 /** Takes requests of the resource API from a listener: who asks, the body under its limits, the record, the answer. */
@@ -34,9 +32,11 @@ export class Server {
   readonly #options: ServerOptions
   /** One for each watch. */
   readonly #watches = new Set<AbortController>()
+  readonly #pool: SharedPool
 
   constructor(options: ServerOptions) {
     this.#options = options
+    this.#pool = watchedPool({ name: 'resource_watches', observer: options.observer })
   }
 
   /** Ends every watch; clients begin anew elsewhere. */
@@ -86,7 +86,7 @@ export class Server {
       signal: left.signal,
     })
     await this.#record(exchange, pathname, { principal, answer })
-    if (isStream(answer.body)) await this.#stream(exchange, answer, { lines: answer.body, left })
+    if (isStream(answer.body)) await this.#stream(exchange, answer, { lines: answer.body, left, by: principal.by })
     else send(exchange, answer)
   }
 
@@ -143,11 +143,13 @@ export class Server {
   async #stream(
     exchange: Exchange,
     { status, contentType }: RestAnswer,
-    { lines, left }: { readonly lines: AsyncIterable<string>; readonly left: AbortController },
+    { lines, left, by }: { readonly lines: AsyncIterable<string>; readonly left: AbortController; readonly by: string },
   ): Promise<void> {
     const { response } = exchange
-    if (this.#watches.size >= WATCHES_MAX) {
-      send(exchange, refusal(new RestFault(429, `${WATCHES_MAX} watches are open already: close one or ask later`)))
+    const bound = this.#pool.acquire(by)
+    if (bound !== null) {
+      const whose = bound === 'share' ? 'you have' : 'there are'
+      send(exchange, refusal(new RestFault(429, `${whose} too many open watches: close one or try again later`)))
       return
     }
     this.#watches.add(left)
@@ -160,6 +162,7 @@ export class Server {
       if (!left.signal.aborted) throw error
     } finally {
       this.#watches.delete(left)
+      this.#pool.release(by)
     }
   }
 }

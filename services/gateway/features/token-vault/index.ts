@@ -1,4 +1,4 @@
-import type { Clock, Ids } from '@plat/core'
+import type { Clock, Ids, PoolObservers } from '@plat/core'
 import type { Dialer } from '@plat/http'
 import type { Ledgers } from '@plat/ledger'
 import type { Log } from '@plat/process'
@@ -17,6 +17,7 @@ export interface RevokedUsers {
 }
 
 export interface TokenVaultOptions {
+  readonly pools?: PoolObservers<'connected_accounts' | 'connect_flows'>
   readonly config: {
     readonly auditPath: string
     readonly tokenVault: TokenVaultConfig

@@ -22,7 +22,9 @@ export async function openTokenVault(options: TokenVaultOptions): Promise<TokenV
   const path = vault.storePath || `${config.auditPath}.vault.jsonl`
   const journal = await openFileJournal({ path, clock, decode: decodeEvent })
   const onFault = (error: unknown) => log.error({ error: reasonOf(error) }, 'the journal of the token vault failed')
-  const accounts = new Accounts({ journal, envelope, onFault })
+  const observer = options.pools?.of('connected_accounts')
+  const accounts = new Accounts({ journal, envelope, onFault, onRefused: (bound) => observer?.refused(bound) })
+  observer?.watch(() => accounts.size)
   try {
     await accounts.open()
     return await opened(options, accounts, () => journal.close())
@@ -37,7 +39,7 @@ async function opened(
   accounts: Accounts,
   closeJournal: () => Promise<void>,
 ): Promise<TokenVault> {
-  const { config, ledgers, revokedUsers, clock, ids, log } = options
+  const { config, ledgers, revokedUsers, clock, log } = options
   const { tokenVault: settings, identity } = config
   const publicURL = new URL(settings.publicBaseURL || identity.resourceBaseURL)
   const base = `${publicURL.origin}${publicURL.pathname.replace(/\/$/, '')}/v1/connect`
@@ -68,7 +70,7 @@ async function opened(
     vault,
     providers,
     login,
-    flows: new Flows({ sealer: options.sealer, clock, ids, ttlMs: settings.flowTTLSeconds * 1000 }),
+    flows: flowsOf(options),
     cookie: browserCookie({ isSecure: publicURL.protocol === 'https:', ttlSeconds: settings.flowTTLSeconds }),
     base,
     realm: rules.realm,
@@ -90,6 +92,11 @@ async function opened(
       await closeJournal()
     },
   }
+}
+
+function flowsOf({ config, pools, sealer, clock, ids }: TokenVaultOptions): Flows {
+  const ttlMs = config.tokenVault.flowTTLSeconds * 1000
+  return new Flows({ sealer, clock, ids, ttlMs, observer: pools?.of('connect_flows') })
 }
 
 /** The kill switch may have been pulled while nobody listened. */

@@ -88,8 +88,8 @@ export class ConnectRoutes {
     const { flow, provider, browser, text: state } = taken
     const who = await login.identify(queryOf(request), { ...flow, state, redirectURI: `${base}/callback` })
     if (isRefusal(who)) return this.#refused(reply, provider, who)
-    if (!flows.spend(flow)) return show(reply, strange)
     const { user } = who
+    if (!flows.spend(flow, user)) return show(reply, strange)
     if (this.#parts.isRevoked(user)) return show(reply, revokedUser)
     const next = flows.next(flow, { user, login: provider.grant === 'id-jag' ? who.tokens : null })
     const page = confirmPage({
@@ -175,7 +175,7 @@ export class ConnectRoutes {
   /** The same, once. */
   #take(step: Step, request: FastifyRequest, text: string): Taken | null {
     const taken = this.#open(step, request, text)
-    return taken !== null && this.#parts.flows.spend(taken.flow) ? taken : null
+    return taken !== null && this.#parts.flows.spend(taken.flow, taken.flow.user) ? taken : null
   }
 
   #redirectOf({ name }: Provider): string {

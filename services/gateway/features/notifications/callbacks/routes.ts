@@ -1,4 +1,4 @@
-import { ExpiringMap, reasonOf } from '@plat/core'
+import { ExpiringMap, type PoolObservers, reasonOf, watchedPool } from '@plat/core'
 import type { Log } from '@plat/process'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { AdminFault, type KnownPerson, type Marks, parameter } from '../../../admin/index.ts'
@@ -26,8 +26,6 @@ import {
 
 /** Largest callback, in bytes. */
 const BODY_MAX_BYTES = 64 * 1024
-/** Signed callbacks that are remembered at once, so that a copy is refused. */
-const MARKS_MAX = 10_000
 
 /** A vote for an approval. */
 export interface Ballot extends Approver {
@@ -61,6 +59,7 @@ export interface Caller {
 }
 
 export interface CallbackParts extends Outside {
+  readonly pools?: PoolObservers<'callback_marks'>
   readonly callers: ReadonlyMap<string, Caller>
   readonly decider: Decider
   readonly log: Log
@@ -88,7 +87,10 @@ export class CallbackRoutes {
 
   constructor(parts: CallbackParts) {
     this.#parts = parts
-    this.#seen = new ExpiringMap({ clock: parts.clock, cap: MARKS_MAX })
+    this.#seen = new ExpiringMap({
+      clock: parts.clock,
+      cap: watchedPool({ name: 'callback_marks', observer: parts.pools?.of('callback_marks') }),
+    })
   }
 
   mount(app: FastifyInstance): void {
@@ -174,7 +176,7 @@ export class CallbackRoutes {
     if (callback === 'unauthenticated') throw unknownCaller()
     if (callback === 'unreadable') throw undecided()
     if (!isAllowed(config, callback.origin)) throw elsewhere()
-    const remembered = this.#seen.insert(`${config.name} ${callback.mark}`, true, now + 2 * SKEW_MS)
+    const remembered = this.#seen.insert(`${config.name} ${callback.mark}`, true, now + 2 * SKEW_MS, config.name)
     if (remembered === 'taken') throw new AdminFault('conflict', 'this callback has come before')
     if (remembered === 'full') throw new AdminFault('state_unavailable', 'too many callbacks at once')
     const { user, answerTo, approval, verdict, reason } = callback

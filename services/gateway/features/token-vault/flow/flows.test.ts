@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
-import { systemIds, TestClock } from '@plat/core'
+import { poolTable, systemIds, TestClock } from '@plat/core'
 import { createSealer } from '../../../planes/mcp/seal/seal.ts'
 import { browserCookie } from './browser.ts'
 import { Flows } from './flows.ts'
@@ -25,12 +25,22 @@ test('a step opens in its browser, for its step, until its time is over, and can
   for (const changed of ['', state.slice(1), `${state}A`, state.replace('p1.', 'p2.')]) {
     assert.equal(flows.open('login', mine, changed), null)
   }
-  assert.equal(flows.spend(flow), true)
-  assert.equal(flows.spend(flow), false)
+  assert.equal(flows.spend(flow, 'ada'), true)
+  assert.equal(flows.spend(flow, 'ada'), false)
   clock.advance(599_999)
   assert.deepEqual(flows.open('login', mine, state), flow)
   clock.advance(1)
   assert.equal(flows.open('login', mine, state), null)
+})
+
+test('a user who completes flows without end uses up one share, and another user connects', async () => {
+  const { clock, flows } = flowsOf(600_000)
+  const share = poolTable.connect_flows.shares[0].max
+  for (let n = 0; n < share; n++) assert.equal(flows.spend(flows.begin('hub'), 'greedy'), true)
+  assert.equal(flows.spend(flows.begin('hub'), 'greedy'), false)
+  assert.equal(flows.spend(flows.begin('hub'), 'modest'), true)
+  await clock.advance(600_000)
+  assert.equal(flows.spend(flows.begin('hub'), 'greedy'), true)
 })
 
 test('the next step has secrets of its own, and no more time than the first', () => {

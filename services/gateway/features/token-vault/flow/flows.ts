@@ -1,9 +1,7 @@
-import { type Clock, ExpiringMap, encodeBase64url, type Ids } from '@plat/core'
+import { type Clock, ExpiringMap, encodeBase64url, type Ids, type PoolObserver, watchedPool } from '@plat/core'
 import Type, { type Static } from 'typebox'
 import { Check } from 'typebox/value'
 
-/** Flows that were used and have not expired yet; each of them belongs to somebody who has logged in. */
-const MAX_SPENT = 100_000
 /** Bytes of every secret of a flow. */
 const SECRET_BYTES = 32
 
@@ -64,12 +62,16 @@ export class Flows {
     readonly clock: Clock
     readonly ids: Ids
     readonly ttlMs: number
+    readonly observer?: PoolObserver | undefined
   }) {
     this.#sealer = options.sealer
     this.#clock = options.clock
     this.#ids = options.ids
     this.#ttlMs = options.ttlMs
-    this.#spent = new ExpiringMap({ clock: options.clock, cap: MAX_SPENT })
+    this.#spent = new ExpiringMap({
+      clock: options.clock,
+      cap: watchedPool({ name: 'connect_flows', observer: options.observer }),
+    })
   }
 
   /** What nobody can guess: names a browser, a nonce, a verifier. */
@@ -98,9 +100,9 @@ export class Flows {
     return Check(flowSchema, flow) && this.#clock.now() < flow.expiresAt ? flow : null
   }
 
-  /** False: it was used before. */
-  spend({ id, expiresAt }: Flow): boolean {
-    return this.#spent.insert(id, true, expiresAt) === 'inserted'
+  /** Uses a step up, in the share of the user who has logged in. Returns false when it was used before, or the share is used. */
+  spend({ id, expiresAt }: Flow, user: string): boolean {
+    return this.#spent.insert(id, true, expiresAt, user) === 'inserted'
   }
 
   #secrets(): Pick<Flow, 'id' | 'nonce' | 'verifier'> {

@@ -3,12 +3,12 @@ import { randomBytes } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { systemIds, TestClock } from '@plat/core'
+import { poolTable, systemIds, TestClock } from '@plat/core'
 import { openFileJournal } from '@plat/state'
 import { tempFolder } from '@plat/testkit/local'
 import { until } from '@plat/testkit/until'
 import { decodeEvent, type Owner, ownerKey, type Tokens } from './account.ts'
-import { Accounts } from './accounts.ts'
+import { Accounts, VaultFull } from './accounts.ts'
 import { openEnvelope } from './envelope.ts'
 
 const clock = new TestClock()
@@ -173,4 +173,17 @@ test('a journal with an event of another version refuses to open', () => {
   ]) {
     assert.throws(() => decodeEvent(event), /not known in this version/)
   }
+})
+
+test('a user who connects an account for each tenant uses up one share, and another user connects', async () => {
+  const { accounts, close } = await opened(await keyFolder())
+  const share = poolTable.connected_accounts.shares[0].max
+  for (let n = 0; n < share; n++) await accounts.connect({ ...ada, tenant: `t${n}` }, tokens('x'))
+  await assert.rejects(accounts.connect({ ...ada, tenant: 'one more' }, tokens('x')), VaultFull)
+  await accounts.connect({ ...ada, tenant: 't1' }, tokens('again'))
+  await accounts.connect({ ...bob, tenant: 't1' }, tokens('x'))
+  assert.equal(await accounts.remove(kept(accounts, { ...ada, tenant: 't1' }), 'disconnected'), true)
+  await accounts.connect({ ...ada, tenant: 'one more' }, tokens('x'))
+  assert.equal(accounts.size, share + 1)
+  await close()
 })

@@ -1,3 +1,4 @@
+import { type PoolBound, SharedPool } from '@plat/core'
 import type { Journal, JournalEntry } from '@plat/state'
 import {
   type Account,
@@ -11,8 +12,6 @@ import {
 } from './account.ts'
 import type { Envelope } from './envelope.ts'
 
-/** Accounts of one vault; a user has at most one at each provider. */
-export const MAX_ACCOUNTS = 100_000
 /** Events of the journal that no longer count before it is written anew. */
 const COMPACT_AFTER_EVENTS = 1_000
 
@@ -21,6 +20,8 @@ export interface AccountsParts {
   readonly envelope: Envelope
   /** The journal failed where nobody waits for the answer. */
   readonly onFault: (error: unknown) => void
+  /** Called when a connection is refused. */
+  readonly onRefused?: (bound: PoolBound) => void
 }
 
 /** An account as it stands. A new object with every change, so that what is remembered of one ends with it. */
@@ -43,6 +44,7 @@ export class Accounts {
   readonly #parts: AccountsParts
   readonly #byOwner = new Map<string, Kept>()
   readonly #byId = new Map<string, Kept>()
+  readonly #pool = new SharedPool({ name: 'connected_accounts' })
   readonly #followers: (() => void)[] = []
   readonly #stop = new AbortController()
   #lastSeq = 0
@@ -84,6 +86,10 @@ export class Accounts {
     return this.#byId.get(id) ?? null
   }
 
+  get size(): number {
+    return this.#byId.size
+  }
+
   /** In the descending order of their ids. */
   list(): Kept[] {
     return [...this.#byId.values()].sort((a, b) => (a.id < b.id ? 1 : -1))
@@ -105,8 +111,14 @@ export class Accounts {
 
   /** Keeps the tokens that a user has consented to, in place of those before. Durable when it resolves. */
   async connect(owner: Owner, tokens: Tokens): Promise<void> {
-    if (this.get(ownerKey(owner)) === null && this.#byId.size >= MAX_ACCOUNTS)
-      throw new VaultFull(`${MAX_ACCOUNTS} accounts are connected`)
+    // One user may connect an account for each tenant that a link names.
+    const bound = this.get(ownerKey(owner)) === null ? this.#pool.boundFor(userOf(owner)) : null
+    if (bound !== null) {
+      this.#parts.onRefused?.(bound)
+      throw new VaultFull(
+        bound === 'share' ? 'the user has connected too many accounts' : 'too many accounts are connected',
+      )
+    }
     await this.#keep(owner, tokens, tokens.obtainedAt)
   }
 
@@ -151,9 +163,12 @@ export class Accounts {
     if (event.t === 'removed') {
       this.#removed = true
       this.#byId.delete(id)
-      if (before !== undefined) this.#byOwner.delete(ownerKey(before.account))
+      if (before === undefined) return
+      this.#byOwner.delete(ownerKey(before.account))
+      this.#pool.release(userOf(before.account))
       return
     }
+    if (before === undefined) this.#pool.add(userOf(event.account))
     const kept = { id, account: event.account, sealed: event.sealed, version }
     this.#byId.set(id, kept)
     this.#byOwner.set(ownerKey(event.account), kept)
@@ -190,4 +205,9 @@ export class Accounts {
       this.#compacting = null
     }
   }
+}
+
+/** Whose share an account uses. */
+function userOf({ realm, user }: Pick<Owner, 'realm' | 'user'>): string {
+  return JSON.stringify([realm, user])
 }
