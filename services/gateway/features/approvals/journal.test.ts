@@ -171,3 +171,15 @@ test('what is finished is forgotten after a day, and a journal with an unknown e
   assert.deepEqual(here.approvals.list(), [])
   for (const bad of [{ t: 'blessed' }, { t: 'granted', more: 1 }, {}, null, 'x']) assert.throws(() => decodeEvent(bad))
 })
+
+test('a vote of a newer version is read, with its voter known by name only', () => {
+  const vote = { t: 'vote', by: 'uma', verdict: 'approve', reason: '', at: 1, via: 'notifier/chat' } as const
+  const known = { ...vote, person: ['issuer|uma'], groups: ['ops'] }
+  assert.deepEqual(decodeEvent(known), known)
+  assert.deepEqual(decodeEvent({ ...known, device: 'phone' }), vote)
+  for (const broken of [
+    { ...known, verdict: 'maybe', device: 'x' },
+    { ...known, by: 1, device: 'x' },
+  ])
+    assert.throws(() => decodeEvent(broken), /"vote" is not known in this version/)
+})

@@ -1,3 +1,4 @@
+import { isObject } from '@plat/tokens'
 import { type Static, Type } from 'typebox'
 import { Check } from 'typebox/value'
 
@@ -129,9 +130,17 @@ export type Asked = Static<typeof askedSchema>
 /** What happened to one approval, in the order of its journal key: the approval's id. */
 export type ApprovalEvent = Static<typeof eventSchema>
 
-/** Reads an event from the journal. Throws for one that this version does not know: nothing is decided on half a history. */
+/**
+ * Reads an event from the journal. Throws for one that this version does not know: nothing is decided on half a history. A vote of a newer
+ * version is read without the members that are not known, and its voter as known by name only: such a vote fills a quorum of one.
+ */
 export function decodeEvent(value: unknown): ApprovalEvent {
   if (Check(eventSchema, value)) return value
+  if (isObject(value) && value.t === 'vote') {
+    const { by, verdict, reason, at, via } = value
+    const vote = { t: 'vote', by, verdict, reason, at, ...(via !== undefined && { via }) }
+    if (Check(eventSchema, vote)) return vote
+  }
   const t = typeof value === 'object' && value !== null && 't' in value ? String(value.t) : 'none'
   throw new Error(`an approval event of kind ${JSON.stringify(t)} is not known in this version`)
 }
