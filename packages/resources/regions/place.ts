@@ -37,10 +37,18 @@ export function jurisdictionOfRegion(region: string): string | null {
  * Returns null when neither says anything, and `anywhere` when requests may be routed to any country.
  */
 export function jurisdictionOf(endpoint: EndpointPlace, model: string | null): string | null {
+  return jurisdictionsOf(endpoint)(model)
+}
+
+/** `jurisdictionOf` for many models: region and URL are read once. */
+export function jurisdictionsOf(endpoint: EndpointPlace): (model: string | null) => string | null {
   const stated = endpoint.jurisdiction || null
-  const reach = reachOf(endpoint, model)
-  if (reach === null) return stated
-  return stated !== null && isPartOf(stated, reach) ? stated : reach.code
+  const own = ownReach(endpoint)
+  const judged = (reach: Reach | null): string | null =>
+    reach === null || (stated !== null && isPartOf(stated, reach)) ? stated : reach.code
+  if (isBedrock(endpoint)) return (model) => judged(reachFrom(own, model))
+  const everywhere = judged(own)
+  return () => everywhere
 }
 
 /** What contradicts itself in an endpoint, by key. `model`: the one that it forces; null when callers choose. */
@@ -71,9 +79,17 @@ function regionReach(region: string): Reach | null {
 }
 
 function reachOf(endpoint: EndpointPlace, model: string | null): Reach | null {
-  const own = regionReach(regionInURL(endpoint) ?? endpoint.region ?? '')
-  if (!isBedrock(endpoint) || model === null) return own
-  const routed = modelReach(model)
+  const own = ownReach(endpoint)
+  return isBedrock(endpoint) ? reachFrom(own, model) : own
+}
+
+function ownReach(endpoint: EndpointPlace): Reach | null {
+  return regionReach(regionInURL(endpoint) ?? endpoint.region ?? '')
+}
+
+/** The reach of a model at Bedrock, asked for at an endpoint with a reach of its own. */
+function reachFrom(own: Reach | null, model: string | null): Reach | null {
+  const routed = model === null ? null : modelReach(model)
   return own === null || routed === null ? (routed ?? own) : joined(own, routed)
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { withoutTrailing } from '@plat/core'
-import { jurisdictionOf } from '@plat/resources/regions'
+import { jurisdictionsOf } from '@plat/resources/regions'
 import type { ModelEndpointEntry } from '@plat/resources/rendered'
 import { type CredentialSource, credentialSource } from './credentials/source.ts'
 import { baseOf, type Clouds, regionOf, type Wire, wireOf } from './providers.ts'
@@ -85,8 +85,7 @@ export function endpointOf({ route, aliases, isFallback, clouds }: Place, entry:
     const translated = asked === null ? null : (aliases.get(asked) ?? null)
     return (isFallback ? (model ?? translated) : (translated ?? model)) ?? asked
   }
-  const place = { ...entry, upstream, region }
-  const jurisdiction = jurisdictionOf(place, model)
+  const jurisdictionOf = jurisdictionsOf({ ...entry, upstream, region })
   return {
     key: keyOf(entry, { route, upstream, model, region }),
     label: new URL(upstream).origin,
@@ -97,12 +96,9 @@ export function endpointOf({ route, aliases, isFallback, clouds }: Place, entry:
     credential: credentialSource(entry, region),
     requestsPerMinute: entry.requestsPerMinute || null,
     wire,
-    jurisdiction,
+    jurisdiction: jurisdictionOf(model),
     region: region || null,
     modelFor,
-    jurisdictionFor(asked) {
-      const named = modelFor(asked)
-      return named === model ? jurisdiction : jurisdictionOf(place, named)
-    },
+    jurisdictionFor: (asked) => jurisdictionOf(modelFor(asked)),
   }
 }
