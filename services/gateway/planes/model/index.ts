@@ -20,6 +20,7 @@ import { refusal, terminalError } from './answer.ts'
 import { type PricedModel, pricedOf } from './demand.ts'
 import { dialectOfPath } from './dialects/all.ts'
 import { chat } from './dialects/chat.ts'
+import { TemplateCache } from './events/templates.ts'
 import { ModelFrame } from './frame.ts'
 import { read } from './read.ts'
 import { ModelBody } from './request.ts'
@@ -55,7 +56,7 @@ export interface ModelRoutes {
   inOrder(snapshot: Snapshot, route: ModelRoute, tier: string): readonly ModelEndpoint[]
 }
 
-export interface ModelPlaneOptions extends BodyLimits, Omit<Forwarder, 'circuits' | 'credentials'> {
+export interface ModelPlaneOptions extends BodyLimits, Omit<Forwarder, 'circuits' | 'credentials' | 'templates'> {
   readonly routes: ModelRoutes
   readonly metrics: FailoverMetrics
   /** Counts the requests of endpoints. */
@@ -88,6 +89,7 @@ class ModelPlane implements Plane, BodyLimits, Forwarder, Failover {
   readonly #routes: ModelRoutes
   readonly #affords: ModelPlaneOptions['affords']
   readonly #residencyFault: ModelPlaneOptions['residencyFault']
+  readonly templates = new TemplateCache()
   readonly #addresses = new Addresses()
 
   constructor(options: ModelPlaneOptions) {

@@ -16,8 +16,8 @@ export interface Events {
   /** One event, parsed and checked. Throws `InvalidResponseError`, also where the upstream reports an error. */
   frame(event: Uint8Array): ModelFrame
   /**
-   * Whether an event is one of the many of its kind that no review has to look at: it neither ends the stream nor reports usage. May depend on
-   * which members there are, on their types, and on `type`, but on no other value: events that match its template are plain as well.
+   * Whether no review has to look at an event: it neither ends the stream nor reports usage, and is one of many of its kind. May depend on
+   * which members there are, on their types, and on `type`, but on no other value: what matches the template of a plain event is plain.
    */
   isPlain(frame: ModelFrame): boolean
 }

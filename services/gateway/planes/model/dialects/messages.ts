@@ -27,7 +27,12 @@ export const messages: Dialect = {
     }
   },
   maxTokensMember: () => 'max_tokens',
-  events: namedEvents(new Set(['message_stop']), eventFault),
+  events: namedEvents({
+    last: new Set(['message_stop']),
+    shapeFault: eventFault,
+    // The meter reads usage in events of any type.
+    isPiece: ({ type, message, usage }) => type === 'content_block_delta' && !isSet(message) && !isSet(usage),
+  }),
   answerFault({ type, content, usage }): ShapeFault {
     if (type !== 'message' || !Array.isArray(content) || !content.every(isObject)) return 'what is no message'
     return usageFault(usage, ANTHROPIC_USAGE)

@@ -6,11 +6,17 @@ import { isSet } from './checks.ts'
 import type { Events } from './dialect.ts'
 import type { ShapeFault } from './shapes.ts'
 
-/**
- * Streams whose events have a type: in the data, and as the name of the event, which must agree, since clients read either. Those of
- * `last` end a stream. `shapeFault` checks the data of an event.
- */
-export function namedEvents(last: ReadonlySet<unknown>, shapeFault: (event: JsonObject) => ShapeFault): Events {
+/** What the events of a dialect mean, by their data. */
+export interface NamedEvents {
+  /** Types of the events that end a stream. */
+  readonly last: ReadonlySet<unknown>
+  shapeFault(event: JsonObject): ShapeFault
+  /** Whether an event is a piece of the answer, such as a few words, and nothing else; by the rule of `Events.isPlain`. */
+  isPiece(event: JsonObject): boolean
+}
+
+/** Streams whose events have a type: in the data, and as the name of the event, which must agree, since clients read either. */
+export function namedEvents({ last, shapeFault, isPiece }: NamedEvents): Events {
   return {
     frame(event) {
       const data = readEvent(event)
@@ -27,6 +33,6 @@ export function namedEvents(last: ReadonlySet<unknown>, shapeFault: (event: Json
       if (fault !== null) throw new InvalidResponseError(fault)
       return ModelFrame.event(last.has(type) ? 'final' : 'partial', event, data)
     },
-    isPlain: () => false,
+    isPlain: ({ role, value }) => role === 'partial' && isObject(value) && isPiece(value),
   }
 }

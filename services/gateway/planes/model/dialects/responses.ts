@@ -34,7 +34,7 @@ export const responses: Dialect = {
     }
   },
   maxTokensMember: () => 'max_output_tokens',
-  events: namedEvents(LAST, eventFault),
+  events: namedEvents({ last: LAST, shapeFault: eventFault, isPiece: ({ type }) => isDelta(type) }),
   answerFault: responseFault,
   report(frame: Frame): Report | null {
     if (frame.role !== 'final') return null
@@ -56,8 +56,11 @@ function responseFault({ output, usage }: JsonObject): ShapeFault {
 function eventFault({ type, response, delta }: JsonObject): ShapeFault {
   if (LAST.has(type)) return isObject(response) ? responseFault(response) : 'an end without its response'
   if (isSet(response) && !isObject(response)) return 'an event without its response'
-  const isPiece = typeof type === 'string' && type.endsWith('.delta')
-  return isPiece && typeof delta !== 'string' && !isObject(delta) ? 'an event without its delta' : null
+  return isDelta(type) && typeof delta !== 'string' && !isObject(delta) ? 'an event without its delta' : null
+}
+
+function isDelta(type: unknown): boolean {
+  return typeof type === 'string' && type.endsWith('.delta')
 }
 
 /** In a stream the members of an error stand in the event itself. */

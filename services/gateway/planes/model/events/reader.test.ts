@@ -2,8 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { type Frame, FrameRun } from '../../../call/index.ts'
+import type { JsonObject } from '../../wire/json.ts'
 import { chat } from '../dialects/chat.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+import { messages } from '../dialects/messages.ts'
+import { responses } from '../dialects/responses.ts'
 import { EventReader } from './reader.ts'
+import { EventTemplates, TemplateCache } from './templates.ts'
 import { readAlone } from './testing.ts'
 
 /** A plain chunk, and pieces that make an event another one; broken and doubled where one runs into the next. */
@@ -24,13 +29,19 @@ const PIECES = [
 ]
 
 function read(...reads: readonly (string | Buffer)[]): readonly Frame[] {
-  const reader = new EventReader(chat.events)
+  return readAs(chat, ...reads)
+}
+
+function readAs({ events }: Dialect, ...reads: readonly (string | Buffer)[]): readonly Frame[] {
+  const reader = new EventReader(events)
   return reads.flatMap((one) => reader.read(Buffer.from(one)))
 }
 
 function apart(frames: readonly Frame[]): readonly Frame[] {
   return frames.flatMap((frame) => (frame instanceof FrameRun ? frame.apart() : [frame]))
 }
+
+const rawOf = (frames: readonly Frame[]) => frames.map(({ raw }) => Buffer.from(raw ?? []).toString('latin1'))
 
 const shown = (frames: readonly Frame[]) =>
   apart(frames).map(({ role, raw, value }) => [role, Buffer.from(raw ?? []).toString('latin1'), value])
@@ -165,6 +176,29 @@ test('a count that is just safe does not open the way for one that is not', () =
   )
 })
 
+test('an exponent does not open the way for a number that is no count', () => {
+  const event = (index: string) => `data: {"choices":[{"index":${index}}]}\n\n`
+  assert.deepEqual(rawOf(read(event('1e5') + event('1e400'))), [event('1e5')])
+})
+
+test('an event that differs from a checked one by a byte is read as it is alone', () => {
+  const first = `data: ${JSON.stringify({ a: [1, 'b', 2, true, null], choices: [{ index: 0, delta: { content: 'c' } }] })}\n\n`
+  const byte = fc.oneof(fc.nat(255), fc.constantFrom(...Buffer.from('"\\,:[]{}0123456789-.e \n')))
+  const edit = fc.record({ at: fc.nat(first.length - 1), cut: fc.nat(2), added: fc.array(byte, { maxLength: 2 }) })
+  fc.assert(
+    fc.property(edit, ({ at, cut, added }) => {
+      const edited = Buffer.concat([
+        Buffer.from(first.slice(0, at)),
+        Buffer.from(added),
+        Buffer.from(first.slice(at + cut)),
+      ])
+      const bytes = Buffer.concat([Buffer.from(first), edited, Buffer.from(first)])
+      assert.deepEqual(shown(read(bytes)), shown(readAlone(chat.events, bytes)))
+    }),
+    { numRuns: 5000 },
+  )
+})
+
 test('what one read taught holds for the reads after it', () => {
   const other = CHUNK.replace('ab', 'cd')
   const frames = read(CHUNK, other, `${other}data: [DONE]\n\n${other}`)
@@ -176,4 +210,88 @@ test('what one read taught holds for the reads after it', () => {
     shown(frames).map(([, raw]) => raw),
     [CHUNK, other, other, 'data: [DONE]\n\n'],
   )
+})
+
+const PIECE = { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'ab' } }
+const OUTPUT = { type: 'response.output_text.delta', sequence_number: 4, delta: 'ab' }
+const named = (data: JsonObject & { readonly type: string }) => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`
+
+test('pieces of named events are one run, and every other event is a frame alone', () => {
+  const piece = named(PIECE).replace('"ab"', '"c"').replace(':0', ':12')
+  const others = ['ping', 'message_start', 'content_block_start', 'content_block_stop', 'message_delta'].map((type) =>
+    named({ type, index: 1, message: {}, content_block: {}, usage: { output_tokens: 7 } }),
+  )
+  const stop = named({ type: 'message_stop' })
+  assert.deepEqual(rawOf(readAs(messages, named(PIECE) + piece + others.join('') + piece + stop)), [
+    named(PIECE) + piece,
+    ...others,
+    piece,
+    stop,
+  ])
+  const output = named(OUTPUT).replace(':4', ':5')
+  const done = named({ ...OUTPUT, type: 'response.output_text.done' })
+  assert.deepEqual(rawOf(readAs(responses, named(OUTPUT) + output + done)), [named(OUTPUT) + output, done])
+})
+
+test('an event of another type or name than a checked one is read as it is alone', () => {
+  const before = named(PIECE)
+  const changes: readonly (readonly [from: RegExp, to: string])[] = [
+    [/"content_block_delta"/, '"message_stop"'],
+    [/"content_block_delta"/, '"error"'],
+    [/"content_block_delta"/, '"content_block_delt\\u0061"'],
+    [/^event: content_block_delta/, 'event: error'],
+    [/^event: content_block_delta/, 'event: message_stop'],
+    [/content_block_delta/g, 'message_stop'],
+    [/content_block_delta/g, 'error'],
+    [/"index"/, '"usage"'],
+    [/"delta"/, '"error"'],
+    [/"index":0/, '"index":"0"'],
+  ]
+  for (const [from, to] of changes) {
+    const bytes = Buffer.from(before + before.replace(from, to) + before)
+    assert.deepEqual(shown(readAs(messages, bytes)), shown(readAlone(messages.events, bytes)), `${from} ${to}`)
+  }
+})
+
+test('an event whose type has an escaped name is no template', () => {
+  const escaped = (type: string) => `data: {"ty\\u0070e":"${type}","index":0,"delta":{}}\n\n`
+  const bytes = Buffer.from(escaped('content_block_delta') + escaped('message_stop') + escaped('error'))
+  const frames = readAs(messages, bytes)
+  assert.deepEqual(shown(frames), shown(readAlone(messages.events, bytes)))
+  assert.deepEqual(
+    frames.map(({ role }) => role),
+    ['partial', 'final'],
+  )
+})
+
+test('the streams of an endpoint share templates, those of other endpoints and dialects do not', () => {
+  const cache = new TemplateCache()
+  const [endpoint, other] = [{}, {}]
+  const parsed = { count: 0 }
+  const counting = (dialect: Dialect): Dialect['events'] => ({
+    ...dialect.events,
+    frame: (event) => {
+      parsed.count++
+      return dialect.events.frame(event)
+    },
+  })
+  const events = counting(chat)
+  const countOf = (of: object, by: Dialect['events']) => {
+    parsed.count = 0
+    const [run] = new EventReader(by, cache.of(of, by)).read(Buffer.from(CHUNK))
+    assert.ok(run instanceof FrameRun)
+    return parsed.count
+  }
+  assert.deepEqual(
+    [countOf(endpoint, events), countOf(endpoint, events), countOf(other, events), countOf(endpoint, counting(chat))],
+    [1, 0, 1, 1],
+  )
+})
+
+test('more kinds of events than are kept are read all the same', () => {
+  const kinds = Array.from({ length: 20 }, (_, kind) => `data: {"choices":[],"a${kind}":0}\n\n`)
+  const text = [...kinds, ...kinds, ...kinds.flatMap((kind) => [kind, kind, kinds[0] ?? ''])].join('')
+  const frames = new EventReader(chat.events, new EventTemplates()).read(Buffer.from(text))
+  assert.deepEqual([frames.length, rawOf(frames).join('')], [1, text])
+  assert.deepEqual(shown(frames), shown(readAlone(chat.events, Buffer.from(text))))
 })

@@ -3,24 +3,23 @@ import { FrameRun } from '../../../call/index.ts'
 import type { Events } from '../dialects/dialect.ts'
 import { type ModelFrame, splitRun, viewOf } from '../frame.ts'
 import { InvalidResponseError } from '../invalid.ts'
-import { EventTemplate, type Words, wordsOf } from './template.ts'
+import { type Words, wordsOf } from './template.ts'
+import { EventTemplates } from './templates.ts'
 
 const BLANK_LINE = Buffer.from('\n\n')
 const LF = 0x0a
 const CR = 0x0d
 
-/**
- * Reads the whole events of each read of one stream. Plain events become runs, and of these only the first of its kind is parsed: the others
- * match its template.
- */
+/** Reads the whole events of each read of one stream. Plain events become runs, and those that match a template are not parsed. */
 export class EventReader {
   readonly #events: Events
-  #template: EventTemplate | null = null
+  readonly #templates: EventTemplates
   /** The event that ended the last run, if it is valid. */
   #next: ModelFrame | null = null
 
-  constructor(events: Events) {
+  constructor(events: Events, templates = new EventTemplates()) {
     this.#events = events
+    this.#templates = templates
   }
 
   /**
@@ -54,14 +53,14 @@ export class EventReader {
     let shortest = Number.POSITIVE_INFINITY
     let at = start
     while (at < bytes.length) {
-      let end = this.#template === null ? -1 : this.#template.endOf(words, at)
+      let end = this.#templates.endOf(words, at)
       if (end === -1) {
         const frame = this.#parsed(bytes, at)
         if (frame === null || !this.#events.isPlain(frame)) {
           this.#next = frame
           break
         }
-        this.#template = EventTemplate.of(frame)
+        this.#templates.learn(frame)
         end = at + frame.raw.length
       }
       count++

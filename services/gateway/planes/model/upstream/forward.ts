@@ -20,6 +20,7 @@ import { chat } from '../dialects/chat.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { modelsFault, type ShapeFault } from '../dialects/shapes.ts'
 import { EventReader } from '../events/reader.ts'
+import type { TemplateCache } from '../events/templates.ts'
 import { ModelFrame } from '../frame.ts'
 import { InvalidResponseError } from '../invalid.ts'
 import { withMember } from '../members.ts'
@@ -40,6 +41,7 @@ export interface Forwarder {
   /** Document 3: `modelRouting.attemptTimeoutSeconds`, in milliseconds. */
   readonly attemptTimeoutMs: number
   readonly circuits: Circuits
+  readonly templates: TemplateCache
   readonly credentials: Credentials
   /** CA bundle trusted beside the system roots; null: none. */
   readonly extraCA: string | null
@@ -188,10 +190,15 @@ export class Forwarding implements EventListenerObject, EventGate<ModelFrame> {
 
   together(events: Uint8Array): readonly (ModelFrame | FrameRun)[] {
     if (this.#done) return []
-    this.#reader ??= new EventReader(this.#dialect.events)
+    this.#reader ??= this.#newReader()
     const frames = this.#reader.read(events)
     if (frames.at(-1)?.role === 'final') this.#done = true
     return frames
+  }
+
+  #newReader(): EventReader {
+    const { events } = this.#dialect
+    return new EventReader(events, this.#forwarder.templates.of(this.#passage.endpoint, events))
   }
 
   /** Only the last event of the dialect says that an answer is whole. */
